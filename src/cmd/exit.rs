@@ -1,0 +1,48 @@
+//! Exit codes and the form of messages: one line with the cause, one with the remedy.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | good |
+//! | 1 | cannot start, or cannot go on |
+//! | 2 | wrong usage |
+//! | 101 | a fault of our own (panic) |
+//!
+//! A command whose AFL or FuzzFactory ancestor defines its own codes keeps those.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Cannot start, or cannot go on.
+pub const CANNOT: u8 = 1;
+/// Wrong usage.
+pub const USAGE: u8 = 2;
+
+/// The end of a command that failed.
+#[derive(Debug)]
+pub struct Failure {
+    pub cause: String,
+    pub remedy: String,
+    pub code: u8,
+}
+
+impl Failure {
+    pub fn new(cause: impl Display, remedy: impl Display) -> Self {
+        Self { cause: cause.to_string(), remedy: remedy.to_string(), code: CANNOT }
+    }
+
+    pub fn usage(cause: impl Display, remedy: impl Display) -> Self {
+        Self { code: USAGE, ..Self::new(cause, remedy) }
+    }
+
+    /// Prints both lines and turns into the exit code. A closed stderr is no reason to panic.
+    #[must_use]
+    pub fn report(&self, program: &str) -> ExitCode {
+        let mut out = std::io::stderr().lock();
+        let _ = writeln!(out, "{program}: {}", self.cause);
+        if !self.remedy.is_empty() {
+            let _ = writeln!(out, "{program}: hint: {}", self.remedy);
+        }
+        ExitCode::from(self.code)
+    }
+}

@@ -1,0 +1,55 @@
+//! Commands. `ffuzz NAME …` and a link `ffuzz-NAME` are the same; without a name `ffuzz` fuzzes.
+
+pub mod cc;
+pub mod exit;
+pub mod fuzz;
+pub mod showdsf;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use exit::Failure;
+
+type Run = fn(&str, Vec<OsString>) -> Result<ExitCode, Failure>;
+
+/// Name, function (program name for messages, arguments without it), one line of help.
+const COMMANDS: &[(&str, Run, &str)] = &[
+    ("fuzz", fuzz::run, "fuzz a target (the default)"),
+    ("cc", cc::run_c, "C compiler that instruments the target"),
+    ("c++", cc::run_cxx, "C++ compiler that instruments the target"),
+    ("showdsf", showdsf::run, "run inputs and print their domain values"),
+];
+
+/// Finds the command in the program's name or the first argument and runs it.
+#[must_use]
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    let mut words = args.into_iter();
+    let program = words.next().unwrap_or_default();
+    let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut rest: Vec<OsString> = words.collect();
+    let by_name = name.strip_prefix("ffuzz-").or_else(|| name.strip_prefix("afl-"));
+    let found = by_name.and_then(command).or_else(|| {
+        let found = rest.first().and_then(|word| command(word.to_str()?));
+        if found.is_some() {
+            rest.remove(0);
+        }
+        found
+    });
+    let (command, run) = found.unwrap_or(("fuzz", fuzz::run as Run));
+    let shown = if command == "fuzz" { "ffuzz".to_owned() } else { format!("ffuzz-{command}") };
+    match run(&shown, rest) {
+        Ok(code) => code,
+        Err(failure) => failure.report(&shown),
+    }
+}
+
+fn command(name: &str) -> Option<(&'static str, Run)> {
+    COMMANDS.iter().find(|(known, _, _)| *known == name).map(|(known, run, _)| (*known, *run))
+}
+
+/// The commands and what each is for, one per line, for `ffuzz --help`.
+#[must_use]
+pub fn overview() -> String {
+    COMMANDS.iter().map(|(name, _, help)| format!("  {name:<10} {help}\n")).collect()
+}

@@ -1,0 +1,1 @@
+//! The table of all AFL_* and FFUZZ_* variables.

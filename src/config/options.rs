@@ -1,0 +1,210 @@
+//! Checked, resolved options of the fuzzer. Made by `cmd::fuzz` from the command line and the
+//! environment; nothing later reads either again.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything a campaign needs to know. `campaign` takes it apart; no other part sees all of it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub input: Input,
+    pub output: OutputOptions,
+    pub target: TargetOptions,
+    pub schedule: Schedule,
+    pub domains: DomainMode,
+    pub mutation: MutationOptions,
+    pub limits: Limits,
+    pub seeds: SeedPolicy,
+    pub calibration: CalibrationOptions,
+    pub ui: UiMode,
+    pub banner: String,
+    /// `-s`: fixed seed of the random generator.
+    pub rng_seed: Option<u64>,
+}
+
+/// `-i DIR` or `-i -`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Input {
+    Directory(PathBuf),
+    /// `-i -`, or `AFL_AUTORESUME` with an instance folder that has work in it.
+    Resume,
+}
+
+/// Part of [`crate::output`].
+#[derive(Clone, Debug)]
+pub struct OutputOptions {
+    /// `-o`, absolute.
+    pub root: PathBuf,
+    /// Name of the instance folder: `default`, or the name given to `-M`/`-S`.
+    pub instance: String,
+    /// True without `-M`/`-S`: links in `root` lead into the instance folder.
+    pub links: bool,
+    pub main_node: bool,
+    /// Extension of stored files (`-e`), without the dot.
+    pub extension: Option<String>,
+    /// Folder of `.cur_input` (`AFL_TMPDIR`).
+    pub tmpdir: Option<PathBuf>,
+    pub stats_interval: Duration,
+    pub crash_readme: bool,
+    /// All words of the command line, for `fuzzer_setup` and `fuzzer_stats`.
+    pub command_line: Vec<OsString>,
+    /// Known AFL_* and FFUZZ_* variables that are set, for `fuzzer_setup`.
+    pub environment: Vec<(String, String)>,
+    /// `AFL_AUTORESUME` was given (changes the remedy in an error message).
+    pub autoresume: bool,
+}
+
+/// Part of [`crate::target`].
+#[derive(Clone, Debug)]
+pub struct TargetOptions {
+    /// Program and its arguments, `@@` still in place.
+    pub command: Vec<OsString>,
+    /// `-f`: the file the target reads.
+    pub file: Option<PathBuf>,
+    pub timeout: TimeoutSpec,
+    /// Largest address space in bytes (`-m`); None = unlimited.
+    pub memory_limit: Option<u64>,
+    /// `AFL_FORKSRV_INIT_TMOUT`; default ten times the run timeout.
+    pub init_timeout: Option<Duration>,
+    /// `AFL_HANG_TMOUT`; default: 1 s, or `-t` if that is larger.
+    pub hang_timeout: Option<Duration>,
+    /// `AFL_MAP_SIZE`.
+    pub map_size: Option<usize>,
+    /// `AFL_CRASH_EXITCODE`, 0..=255.
+    pub crash_exit_code: Option<u8>,
+    /// `AFL_KILL_SIGNAL` (default SIGKILL) and `AFL_FORK_SERVER_KILL_SIGNAL` (default SIGTERM).
+    pub kill_signal: i32,
+    pub fork_server_kill_signal: i32,
+    /// `AFL_PERSISTENT`, `AFL_DEFER_FORKSRV`: force what the file does not show.
+    pub force_persistent: bool,
+    pub force_deferred: bool,
+    /// `-n`: no instrumentation, every run is fork + exec.
+    pub non_instrumented: bool,
+    /// `AFL_NO_FORKSRV`.
+    pub no_fork_server: bool,
+    /// `AFL_SKIP_BIN_CHECK`.
+    pub skip_binary_check: bool,
+    /// `AFL_NO_AUTODICT`.
+    pub ignore_auto_dictionary: bool,
+    /// `AFL_DEBUG` or `AFL_DEBUG_CHILD`: the target's output is shown.
+    pub show_output: bool,
+    /// `AFL_PRELOAD` as LD_PRELOAD, and `AFL_TARGET_ENV`, for the target only.
+    pub extra_env: Vec<(OsString, OsString)>,
+    /// `-N`: the input file is truncated, not replaced.
+    pub keep_input_file: bool,
+    /// `AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES`.
+    pub skip_core_pattern_check: bool,
+    /// `-b N`; None = AFL_NO_AFFINITY or the first free core.
+    pub cpu: CpuChoice,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CpuChoice {
+    /// Take a free core; start without one if there is none.
+    Free,
+    Fixed(usize),
+    None,
+}
+
+/// `-t`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TimeoutSpec {
+    /// No `-t`: 1 s at first, then derived from the seeds.
+    Auto,
+    /// `-t N`.
+    Fixed(Duration),
+    /// `-t N+`: derived from the seeds, at most N; seeds that are slower are skipped.
+    Upto(Duration),
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DomainMode {
+    /// Domain maps are read and reported, but guide nothing.
+    Off,
+    /// `-p`: waypoints are kept.
+    Guide,
+    /// `--dsf-record`: improving inputs are written to `perf_inputs/`, not kept as seeds.
+    Record,
+}
+
+/// Power schedules of AFL++ (`--schedule`, `-p NAME`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Schedule {
+    #[default]
+    Explore,
+    Fast,
+    Exploit,
+    Seek,
+    Rare,
+    Mmopt,
+    Coe,
+    Lin,
+    Quad,
+}
+
+#[derive(Clone, Debug)]
+pub struct MutationOptions {
+    /// `-x FILE[@LEVEL]`.
+    pub dictionaries: Vec<(PathBuf, u32)>,
+    /// `-g`, `-G`: bytes.
+    pub min_len: usize,
+    pub max_len: usize,
+    /// `-z`, and `-d` as classic AFL had it: no deterministic stage.
+    pub skip_deterministic: bool,
+    /// `AFL_DISABLE_TRIM`.
+    pub skip_trim: bool,
+    /// `AFL_NO_ARITH`.
+    pub skip_arith: bool,
+    /// `-Z`: seeds in order of the queue.
+    pub sequential: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// `-V`.
+    pub time: Option<Duration>,
+    /// `-E`.
+    pub execs: Option<u64>,
+    /// `AFL_BENCH_JUST_ONE`.
+    pub one_seed: bool,
+    /// `AFL_BENCH_UNTIL_CRASH`.
+    pub until_crash: bool,
+    /// `AFL_EXIT_WHEN_DONE`.
+    pub when_done: bool,
+    /// `AFL_EXIT_ON_TIME`: time without a find.
+    pub without_finds: Option<Duration>,
+}
+
+/// What to do with seeds that crash or time out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SeedPolicy {
+    /// `AFL_EXIT_ON_SEED_ISSUES`.
+    pub exit_on_issues: bool,
+    /// `AFL_CRASHING_SEEDS_AS_NEW_CRASH`.
+    pub crashes_as_finds: bool,
+    /// `AFL_SHUFFLE_QUEUE`.
+    pub shuffle: bool,
+    /// `-C`: crash exploration.
+    pub crash_mode: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CalibrationOptions {
+    /// `AFL_CAL_FAST`: 3 runs in place of 7.
+    pub fast: bool,
+    /// `AFL_NO_WARN_INSTABILITY`.
+    pub silent_instability: bool,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum UiMode {
+    /// Full screen on a terminal, plain lines elsewhere.
+    Auto,
+    /// `AFL_FORCE_UI`.
+    Screen,
+    /// `AFL_NO_UI`.
+    Lines,
+    /// `AFL_QUIET`.
+    Quiet,
+}

@@ -1,0 +1,1 @@
+//! AFL file names: formatting and parsing.

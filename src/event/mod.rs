@@ -1,0 +1,187 @@
+//! What the campaign tells the world: plain data, and the bus that hands it to sinks.
+
+use std::path::PathBuf;
+
+use crate::corpus::SeedId;
+
+/// Something that happened. Not one per execution: those are counters in [`Snapshot`].
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Fuzzing is about to begin; the dry run is over.
+    Started,
+    /// A starting seed was imported (`index` of `total`, for progress during the dry run).
+    SeedImported {
+        id: SeedId,
+        path: PathBuf,
+        index: usize,
+        total: usize,
+    },
+    /// An input was added to the queue.
+    SeedSaved {
+        id: SeedId,
+        path: PathBuf,
+        new_edge: bool,
+        waypoint: bool,
+    },
+    CrashSaved {
+        path: PathBuf,
+        signal: i32,
+    },
+    HangSaved {
+        path: PathBuf,
+    },
+    /// All seeds had their turn once more.
+    CycleFinished {
+        cycles: u64,
+    },
+    /// The fork server died or was replaced; the reason in one line.
+    TargetRestarted {
+        reason: String,
+    },
+    /// Something the user should know; the campaign goes on.
+    Warning {
+        message: String,
+    },
+    /// State of the campaign, at most five times a second.
+    Tick(Box<Snapshot>),
+    /// The end, with the final state.
+    Stopped {
+        reason: StopReason,
+        snapshot: Box<Snapshot>,
+    },
+}
+
+/// Why a campaign ended without an error.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum StopReason {
+    /// SIGINT, SIGTERM or SIGHUP.
+    User,
+    TimeLimit,
+    ExecLimit,
+    /// `AFL_EXIT_WHEN_DONE`, `AFL_EXIT_ON_TIME`, `AFL_BENCH_UNTIL_CRASH`, `AFL_BENCH_JUST_ONE`.
+    Done,
+}
+
+/// The campaign's numbers at one moment: everything that the status screen, `fuzzer_stats` and
+/// `plot_data` show. Times are in the unit of their name; `*_at` are unix seconds, 0 = never.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    pub started_at: u64,
+    pub now: u64,
+    /// Milliseconds of campaign time, earlier runs included.
+    pub run_time_ms: u64,
+    /// Part of it spent in calibration, trimming.
+    pub calibration_ms: u64,
+    pub trim_ms: u64,
+    pub pid: u32,
+    pub cycles_done: u64,
+    pub cycles_without_finds: u64,
+    /// Longest time without a find, seconds.
+    pub longest_without_finds_s: u64,
+    pub execs: u64,
+    /// Average over this process's run time, and over the last minute at most.
+    pub execs_per_sec: f64,
+    pub execs_per_sec_last_min: f64,
+    pub corpus_count: u64,
+    pub corpus_favored: u64,
+    pub corpus_found: u64,
+    pub corpus_imported: u64,
+    pub corpus_variable: u64,
+    pub max_depth: u32,
+    pub current: Option<SeedId>,
+    pub pending_favored: u64,
+    pub pending_total: u64,
+    /// Percent of edges that behave the same in every run.
+    pub stability: f64,
+    pub edges_found: u64,
+    pub map_size: u64,
+    /// Unstable edges.
+    pub unstable_edges: u64,
+    /// Hit-count bits per edge found (AFL's "count coverage", bits/tuple).
+    pub bits_per_edge: f64,
+    /// Density of the current seed's map in percent.
+    pub current_density: f64,
+    pub saved_crashes: u64,
+    pub total_crashes: u64,
+    pub saved_hangs: u64,
+    pub total_timeouts: u64,
+    pub last_find_at: u64,
+    pub last_crash_at: u64,
+    pub last_hang_at: u64,
+    pub execs_since_crash: u64,
+    pub exec_timeout_ms: u64,
+    pub slowest_exec_ms: u64,
+    pub peak_rss_mb: u64,
+    pub havoc_expansion: u32,
+    pub dictionary_entries: u64,
+    /// Finds and runs per stage, in display order (`flip1/2/4`, `arith`, `havoc`, `splice`, …).
+    pub stages: Vec<StageYield>,
+    /// Stage at work, its progress (runs done, runs planned).
+    pub stage: String,
+    pub stage_done: u64,
+    pub stage_total: u64,
+    /// Trimming: bytes removed in percent, runs spent.
+    pub trimmed_percent: f64,
+    pub trim_execs: u64,
+    /// Empty if the target registers no domain. Shown whenever there is one.
+    pub domains: Vec<DomainStatus>,
+    /// Whether domains guide the campaign (`-p`).
+    pub guided_by_domains: bool,
+    /// Unchanging text.
+    pub banner: String,
+    pub instance: String,
+    pub schedule: String,
+    /// AFL's words, for example `persistent shmem_testcase`, or `default`.
+    pub target_mode: String,
+    pub command_line: String,
+    /// The target's map as a virgin map (0xff = never hit); only in the final snapshot and
+    /// whenever `fuzzer_stats` is due, because it is large. File `fuzz_bitmap`.
+    pub virgin_map: Option<Box<[u8]>>,
+}
+
+/// What one stage brought.
+#[derive(Clone, Debug, Default)]
+pub struct StageYield {
+    pub name: &'static str,
+    pub finds: u64,
+    pub execs: u64,
+}
+
+/// One domain, as the status screen shows it.
+#[derive(Clone, Debug, Default)]
+pub struct DomainStatus {
+    pub name: String,
+    /// Printed name of the reducer (`MAX`, …).
+    pub reducer: &'static str,
+    pub size: u32,
+    /// Keys whose aggregate has left the initial value.
+    pub keys: u32,
+    /// Key (global index) and aggregate with the largest value (smallest for MIN).
+    pub best: Option<(u32, u32)>,
+    /// Last key that improved, its new aggregate, and the unix second.
+    pub last: Option<(u32, u32, u64)>,
+    pub waypoints: u64,
+}
+
+/// A consumer of events. A sink that fails says so by itself; it never ends the campaign.
+pub trait EventSink {
+    fn handle(&mut self, event: &Event);
+}
+
+/// Hands every event to the sinks in a fixed order.
+#[derive(Default)]
+pub struct EventBus {
+    sinks: Vec<Box<dyn EventSink>>,
+}
+
+impl EventBus {
+    pub fn add(&mut self, sink: Box<dyn EventSink>) {
+        self.sinks.push(sink);
+    }
+
+    pub fn send(&mut self, event: &Event) {
+        for sink in &mut self.sinks {
+            sink.handle(event);
+        }
+    }
+}
