@@ -58,6 +58,10 @@ pub struct OutputOptions {
 /// Part of [`crate::target`].
 #[derive(Clone, Debug)]
 pub struct TargetOptions {
+    /// `PATH`, for a program given without a slash.
+    pub search_path: Option<OsString>,
+    /// `LD_BIND_LAZY`: do not resolve all symbols at the start.
+    pub lazy_binding: bool,
     /// Program and its arguments, `@@` still in place.
     pub command: Vec<OsString>,
     /// `-f`: the file the target reads.
