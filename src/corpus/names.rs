@@ -1,1 +1,392 @@
-//! AFL file names: formatting and parsing.
+//! AFL's file names: made here, read here, nowhere else.
+//!
+//! Pure text, no I/O. Names are comma separated fields, at most [`NAME_MAX`] bytes, and a free
+//! text in them (a seed's old name) is shortened to fit; numbers and marks never are. The marks
+//! come last, `,+cov` (a new edge) before `,+dsf` (a waypoint).
+
+use std::fmt::Write as _;
+
+use super::{Origin, SeedId, Step};
+
+/// Longest file name of Linux file systems, bytes.
+pub const NAME_MAX: usize = 255;
+
+/// Name of an input found by mutation.
+#[must_use]
+pub fn queue_name(
+    id: SeedId,
+    origin: &Origin,
+    run_time_ms: u64,
+    execs: u64,
+    new_edge: bool,
+    waypoint: bool,
+    extension: Option<&str>,
+) -> String {
+    let head = format!("id:{:06},{}", id.0, describe(origin, run_time_ms, execs));
+    finish(head, marks(new_edge, waypoint), extension)
+}
+
+/// Name of an input that crashed; `signal` is 0 if an exit code was the crash.
+#[must_use]
+pub fn crash_name(
+    number: u64,
+    signal: i32,
+    origin: &Origin,
+    run_time_ms: u64,
+    execs: u64,
+    extension: Option<&str>,
+) -> String {
+    let about = describe(origin, run_time_ms, execs);
+    finish(format!("id:{number:06},sig:{signal:02},{about}"), "", extension)
+}
+
+/// Name of an input that ran too long.
+#[must_use]
+pub fn hang_name(
+    number: u64,
+    origin: &Origin,
+    run_time_ms: u64,
+    execs: u64,
+    extension: Option<&str>,
+) -> String {
+    finish(format!("id:{number:06},{}", describe(origin, run_time_ms, execs)), "", extension)
+}
+
+/// Name of an input taken over from a peer, whose number there was `src`.
+#[must_use]
+pub fn sync_name(
+    id: SeedId,
+    peer: &str,
+    src: u32,
+    new_edge: bool,
+    waypoint: bool,
+    extension: Option<&str>,
+) -> String {
+    let peer = clean(peer);
+    let peer = shorten(&peer, 100);
+    let head = format!("id:{:06},sync:{peer},src:{src:06}", id.0);
+    finish(head, marks(new_edge, waypoint), extension)
+}
+
+/// Name of a starting seed. A name that already carries the number it is about to get stays as it
+/// is (the queue is being resumed); of another instance's name only the `orig:` part is kept.
+#[must_use]
+pub fn seed_name(id: SeedId, original: &str, execs: u64, extension: Option<&str>) -> String {
+    if original.len() <= NAME_MAX && parse(original).is_some_and(|old| old.id == id.0) {
+        return original.to_owned();
+    }
+    let old = original.rfind(",orig:").map_or(original, |at| &original[at + ",orig:".len()..]);
+    let old = clean(old);
+    // The extension is not put twice, neither now nor at the next import of the same queue.
+    let stem = match extension {
+        Some(ext) => old.strip_suffix(ext).and_then(|s| s.strip_suffix('.')).unwrap_or(&old),
+        None => &old,
+    };
+    let head = format!("id:{:06},time:0,execs:{execs},orig:{stem}", id.0);
+    finish(head, "", extension)
+}
+
+/// What a file name says. A field that the name does not have (older AFL versions have fewer) is
+/// None.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ParsedName {
+    pub id: u32,
+    pub signal: Option<i32>,
+    /// Milliseconds of campaign time.
+    pub time: Option<u64>,
+    pub execs: Option<u64>,
+    /// Parent, or the number at the peer if there is a `peer`.
+    pub src: Option<u32>,
+    /// Second parent of a splice.
+    pub other: Option<u32>,
+    pub peer: Option<String>,
+    pub op: Option<String>,
+    pub pos: Option<u32>,
+    /// Value of a deterministic step and whether it was written big-endian.
+    pub value: Option<(i32, bool)>,
+    pub rep: Option<u32>,
+    /// Name of the starting seed, extension included.
+    pub orig: Option<String>,
+    pub new_edge: bool,
+    pub waypoint: bool,
+}
+
+/// Reads a file name. None if it does not begin with `id:` and at least six digits. Fields that
+/// are not known (the description of a custom mutator) are skipped.
+#[must_use]
+pub fn parse(name: &str) -> Option<ParsedName> {
+    let digits = name.strip_prefix("id:")?;
+    let (number, mut rest) = split_number(digits);
+    if number.len() < 6 || !matches!(rest.bytes().next(), None | Some(b',' | b'.')) {
+        return None;
+    }
+    let mut parsed = ParsedName { id: number.parse().ok()?, ..ParsedName::default() };
+    while let Some((_, fields)) = rest.split_once(',') {
+        if let Some(orig) = fields.strip_prefix("orig:") {
+            // The seed's own name may hold anything, commas too: it is always the last field.
+            parsed.orig = Some(orig.to_owned());
+            break;
+        }
+        let end = fields.find(',').unwrap_or(fields.len());
+        parsed.field(&fields[..end]);
+        rest = &fields[end..];
+    }
+    Some(parsed)
+}
+
+impl ParsedName {
+    /// Takes one field in. The last one may carry an extension, which numbers end in front of.
+    fn field(&mut self, field: &str) {
+        if let Some(mark) = field.strip_prefix('+') {
+            match mark.split('.').next() {
+                Some("cov") => self.new_edge = true,
+                Some("dsf") => self.waypoint = true,
+                _ => {}
+            }
+            return;
+        }
+        let Some((key, value)) = field.split_once(':') else { return };
+        match key {
+            "sig" => self.signal = number(value),
+            "time" => self.time = number(value),
+            "execs" => self.execs = number(value),
+            "src" => {
+                self.src = number(value);
+                self.other = value.split_once('+').and_then(|(_, other)| number(other));
+            }
+            "sync" => self.peer = Some(value.to_owned()),
+            "op" => self.op = Some(value.to_owned()),
+            "pos" => self.pos = number(value),
+            "val" => self.value = signed(value),
+            "rep" => self.rep = number(value),
+            _ => {}
+        }
+    }
+}
+
+fn split_number(text: &str) -> (&str, &str) {
+    text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
+    split_number(text).0.parse().ok()
+}
+
+/// `[be:]+4` or `[be:]-4`.
+fn signed(text: &str) -> Option<(i32, bool)> {
+    let (text, big_endian) = match text.strip_prefix("be:") {
+        Some(rest) => (rest, true),
+        None => (text, false),
+    };
+    let sign_len = usize::from(text.starts_with(['+', '-']));
+    let end = sign_len + split_number(&text[sign_len..]).0.len();
+    Some((text[..end].parse().ok()?, big_endian))
+}
+
+/// The `src:…,op:…` part.
+fn describe(origin: &Origin, run_time_ms: u64, execs: u64) -> String {
+    let mut text = format!("src:{:06}", origin.parent.0);
+    if let Some(other) = origin.other {
+        let _ = write!(text, "+{:06}", other.0);
+    }
+    let _ = write!(text, ",time:{run_time_ms},execs:{execs}");
+    match origin.step {
+        Step::At { op, pos, value, big_endian } => {
+            let _ = write!(text, ",op:{op},pos:{pos}");
+            if let Some(value) = value {
+                let _ = write!(text, ",val:{}{value:+}", if big_endian { "be:" } else { "" });
+            }
+        }
+        Step::Stacked { op, count } => {
+            let _ = write!(text, ",op:{op},rep:{count}");
+        }
+    }
+    text
+}
+
+fn marks(new_edge: bool, waypoint: bool) -> &'static str {
+    match (new_edge, waypoint) {
+        (false, false) => "",
+        (true, false) => ",+cov",
+        (false, true) => ",+dsf",
+        (true, true) => ",+cov,+dsf",
+    }
+}
+
+/// Adds marks and extension; shortens what is in front of them if the whole would be too long.
+fn finish(mut head: String, marks: &str, extension: Option<&str>) -> String {
+    let tail = match extension {
+        Some(ext) => format!("{marks}.{ext}"),
+        None => marks.to_owned(),
+    };
+    let keep = shorten(&head, NAME_MAX.saturating_sub(tail.len())).len();
+    head.truncate(keep);
+    head + &tail
+}
+
+/// At most `max` bytes of `text`, whole characters only.
+fn shorten(text: &str, max: usize) -> &str {
+    let mut end = text.len().min(max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Replaces what would break shell scripts and tables that read names: blanks, slashes, controls.
+fn clean(name: &str) -> String {
+    name.chars()
+        .map(|c| if c.is_whitespace() || c.is_control() || c == '/' { '_' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn havoc(parent: u32, other: Option<u32>, count: u32) -> Origin {
+        Origin {
+            parent: SeedId(parent),
+            other: other.map(SeedId),
+            step: Step::Stacked { op: "havoc", count },
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_afl() {
+        let flip = Origin {
+            parent: SeedId(12),
+            other: None,
+            step: Step::At { op: "flip1", pos: 7, value: None, big_endian: false },
+        };
+        assert_eq!(
+            queue_name(SeedId(14), &flip, 1200, 4321, true, true, None),
+            "id:000014,src:000012,time:1200,execs:4321,op:flip1,pos:7,+cov,+dsf"
+        );
+        let arith = Origin {
+            step: Step::At { op: "arith16", pos: 3, value: Some(-4), big_endian: true },
+            ..flip
+        };
+        assert_eq!(
+            hang_name(2, &arith, 1, 2, Some("txt")),
+            "id:000002,src:000012,time:1,execs:2,op:arith16,pos:3,val:be:-4.txt"
+        );
+        assert_eq!(
+            crash_name(0, 6, &havoc(1, Some(6), 8), 9, 10, None),
+            "id:000000,sig:06,src:000001+000006,time:9,execs:10,op:havoc,rep:8"
+        );
+        assert_eq!(
+            sync_name(SeedId(3), "main", 17, true, false, Some("png")),
+            "id:000003,sync:main,src:000017,+cov.png"
+        );
+    }
+
+    #[test]
+    fn a_seed_keeps_its_name_on_resume_and_its_origin_on_import() {
+        let old = "id:000003,time:0,execs:9,orig:a,b.txt";
+        assert_eq!(seed_name(SeedId(3), old, 99, None), old);
+        assert_eq!(seed_name(SeedId(4), old, 99, None), "id:000004,time:0,execs:99,orig:a,b.txt");
+        assert_eq!(
+            seed_name(SeedId(0), "my seed.txt", 0, Some("txt")),
+            "id:000000,time:0,execs:0,orig:my_seed.txt"
+        );
+        assert_eq!(
+            seed_name(SeedId(1), "id:000007,src:000001,op:havoc,rep:2", 0, None),
+            "id:000001,time:0,execs:0,orig:id:000007,src:000001,op:havoc,rep:2"
+        );
+    }
+
+    #[test]
+    fn names_of_older_versions_are_read() {
+        let classic = parse("id:000003,src:000000+000002,op:splice,rep:128,+cov").expect("classic");
+        assert_eq!((classic.src, classic.other, classic.rep), (Some(0), Some(2), Some(128)));
+        assert!(classic.new_edge && classic.time.is_none());
+        let synced = parse("id:000009,sync:a-b,src:000076,+dsf").expect("synced");
+        assert_eq!(synced.peer.as_deref(), Some("a-b"));
+        assert!(synced.waypoint && !synced.new_edge);
+        assert_eq!(parse("id:00003,src:000000"), None);
+        assert_eq!(parse("README.txt"), None);
+        assert_eq!(parse("id:99999999999999,orig:x"), None);
+        assert_eq!(parse("id:1000000").map(|p| p.id), Some(1_000_000));
+    }
+
+    #[test]
+    fn a_long_name_is_cut_in_front_of_the_marks() {
+        let name = seed_name(SeedId(1), &"ä".repeat(300), 0, Some("xml"));
+        assert!(name.len() <= NAME_MAX && name.len() >= NAME_MAX - 1);
+        assert!(name.ends_with(".xml"));
+        assert!(
+            sync_name(SeedId(1), &"p".repeat(300), 2, true, true, None).contains(",src:000002")
+        );
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let ops = prop_oneof![Just("havoc"), Just("splice"), Just("flip1"), Just("ext_UO")];
+        let value = proptest::option::of(any::<i32>());
+        (ops, any::<bool>(), any::<u32>(), value, any::<bool>()).prop_map(
+            |(op, stacked, n, value, big)| {
+                if stacked {
+                    Step::Stacked { op, count: n }
+                } else {
+                    let big_endian = big && value.is_some();
+                    Step::At { op, pos: n, value, big_endian }
+                }
+            },
+        )
+    }
+
+    fn extension() -> impl Strategy<Value = Option<String>> {
+        proptest::option::of("[a-z]{1,5}")
+    }
+
+    proptest! {
+        #[test]
+        fn queue_names_round_trip(
+            id in 0..u32::MAX, parent in any::<u32>(), other in proptest::option::of(any::<u32>()),
+            step in step(), time in any::<u64>(), execs in any::<u64>(),
+            cov in any::<bool>(), dsf in any::<bool>(), ext in extension(),
+        ) {
+            let origin = Origin { parent: SeedId(parent), other: other.map(SeedId), step };
+            let name = queue_name(SeedId(id), &origin, time, execs, cov, dsf, ext.as_deref());
+            prop_assert!(name.len() <= NAME_MAX);
+            let parsed = parse(&name).expect("own name");
+            prop_assert_eq!(parsed.id, id);
+            prop_assert_eq!((parsed.src, parsed.other), (Some(parent), other));
+            prop_assert_eq!((parsed.time, parsed.execs), (Some(time), Some(execs)));
+            prop_assert_eq!((parsed.new_edge, parsed.waypoint), (cov, dsf));
+            match step {
+                Step::At { op, pos, value, big_endian } => {
+                    prop_assert_eq!(parsed.op.as_deref(), Some(op));
+                    prop_assert_eq!(parsed.pos, Some(pos));
+                    prop_assert_eq!(parsed.value, value.map(|v| (v, big_endian)));
+                }
+                Step::Stacked { op, count } => {
+                    prop_assert_eq!(parsed.op.as_deref(), Some(op));
+                    prop_assert_eq!(parsed.rep, Some(count));
+                }
+            }
+        }
+
+        #[test]
+        fn crash_names_round_trip(number in 0..u32::MAX, signal in 0..65, ext in extension()) {
+            let name = crash_name(number.into(), signal, &havoc(1, None, 2), 3, 4, ext.as_deref());
+            let parsed = parse(&name).expect("own name");
+            prop_assert_eq!((parsed.id, parsed.signal), (number, Some(signal)));
+            prop_assert_eq!(parsed.rep, Some(2));
+        }
+
+        #[test]
+        fn seed_names_are_stable(id in 0..2_000_000u32, old in ".{0,300}", ext in extension()) {
+            let name = seed_name(SeedId(id), &old, 5, ext.as_deref());
+            prop_assert!(name.len() <= NAME_MAX);
+            prop_assert!(!name.contains(['/', '\0', '\n']) || name == old);
+            prop_assert_eq!(&seed_name(SeedId(id), &name, 77, ext.as_deref()), &name);
+        }
+
+        #[test]
+        fn any_text_is_read_without_panic(text in "(id:[0-9]{6})?.{0,60}") {
+            let _ = parse(&text);
+        }
+    }
+}

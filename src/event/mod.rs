@@ -112,6 +112,8 @@ pub struct Snapshot {
     pub exec_timeout_ms: u64,
     pub slowest_exec_ms: u64,
     pub peak_rss_mb: u64,
+    /// Core the fuzzer is bound to.
+    pub cpu: Option<usize>,
     pub havoc_expansion: u32,
     pub dictionary_entries: u64,
     /// Finds and runs per stage, in display order (`flip1/2/4`, `arith`, `havoc`, `splice`, …).
@@ -137,6 +139,15 @@ pub struct Snapshot {
     /// The target's map as a virgin map (0xff = never hit); only in the final snapshot and
     /// whenever `fuzzer_stats` is due, because it is large. File `fuzz_bitmap`.
     pub virgin_map: Option<Box<[u8]>>,
+}
+
+impl Snapshot {
+    /// Edges found, in percent of the map.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a percentage for people")]
+    pub fn map_percent(&self) -> f64 {
+        self.edges_found as f64 * 100.0 / self.map_size.max(1) as f64
+    }
 }
 
 /// What one stage brought.

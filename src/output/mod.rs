@@ -1,1 +1,265 @@
-//! placeholder
+//! The output folder in AFL's layout: who may use it, and the only place that writes finds.
+//!
+//! Every file is written under a temporary name in the instance folder and renamed, so a reader
+//! sees a whole file or none, and `queue/` never holds anything but entries. The names themselves
+//! are made by [`crate::corpus::names`]; what is in the statistics is decided by the campaign.
+
+mod error;
+pub mod fflog;
+mod files;
+pub mod hook;
+pub mod plot;
+pub mod setup;
+pub mod stats;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+
+pub use error::OutputError;
+pub use files::replace_file;
+
+use crate::config::options::OutputOptions;
+use crate::corpus::names;
+
+/// What a shortcut in OUT leads to in the instance folder.
+const LINKS: &[&str] =
+    &["queue", "crashes", "hangs", "fuzzfactory.log", "fuzzer_stats", "plot_data"];
+
+/// One instance folder, locked for as long as this value lives.
+#[derive(Debug)]
+pub struct OutputDir {
+    instance: PathBuf,
+    input: PathBuf,
+    main_node: bool,
+    crash_readme: bool,
+    command_line: Vec<OsString>,
+    resumed: bool,
+    /// Held, never read: the kernel frees the lock with it, however the process ends.
+    _lock: Flock<File>,
+}
+
+impl OutputDir {
+    /// Creates or takes over the instance folder. Nothing that was found earlier is changed; a
+    /// folder with work in it is refused unless `resume`, and a folder without any if `resume`.
+    pub fn open(options: &OutputOptions, resume: bool) -> Result<Self, OutputError> {
+        let instance = options.root.join(&options.instance);
+        if resume && !instance.join("queue").is_dir() {
+            return Err(OutputError::NothingToResume { path: instance.join("queue") });
+        }
+        files::create_dir(&options.root)?;
+        files::create_dir(&instance)?;
+        let lock = lock(&instance)?;
+        let works = holds_work(&options.root, &options.instance);
+        if works && !resume {
+            return Err(OutputError::HoldsWork { path: instance, autoresume: options.autoresume });
+        }
+        if !works && resume {
+            return Err(OutputError::NothingToResume { path: instance.join("queue") });
+        }
+        for name in ["queue", "crashes", "hangs"] {
+            files::create_dir(&instance.join(name))?;
+        }
+        for name in ["deterministic_done", "auto_extras"] {
+            files::create_dir(&instance.join("queue/.state").join(name))?;
+        }
+        let input = claim_input(options, &instance)?;
+        let dir = Self {
+            instance,
+            input,
+            main_node: options.main_node,
+            crash_readme: options.crash_readme,
+            command_line: options.command_line.clone(),
+            resumed: resume,
+            _lock: lock,
+        };
+        dir.write_markers(options)?;
+        Ok(dir)
+    }
+
+    fn write_markers(&self, options: &OutputOptions) -> Result<(), OutputError> {
+        let setup = setup::fuzzer_setup(&options.environment, &options.command_line);
+        self.replace("fuzzer_setup", &setup)?;
+        if self.main_node {
+            self.replace("is_main_node", b"")?;
+        }
+        if !self.resumed {
+            files::remove(&self.instance.join("plot_data"));
+            files::remove(&self.instance.join("fuzzer_stats"));
+        }
+        if options.links {
+            for name in LINKS {
+                files::link(&options.root.join(name), &Path::new(&options.instance).join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `OUT/INSTANCE`.
+    #[must_use]
+    pub fn instance_dir(&self) -> &Path {
+        &self.instance
+    }
+
+    /// Whether the campaign continues an earlier one.
+    #[must_use]
+    pub fn resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// Where the target finds its input. Not created here, except in a shared `AFL_TMPDIR`;
+    /// removed when this value is dropped.
+    #[must_use]
+    pub fn input_path(&self) -> &Path {
+        &self.input
+    }
+
+    /// File of the state for a restart (see [`OutputDir::replace`]).
+    #[must_use]
+    pub fn state_path(&self) -> PathBuf {
+        self.instance.join("state.json")
+    }
+
+    /// Writes a file of the instance folder, whole or not at all, over an older one if there is.
+    pub fn replace(&self, name: &str, data: &[u8]) -> Result<(), OutputError> {
+        replace_file(&self.instance, &self.instance.join(name), data)
+    }
+
+    /// `cmdline`: the target's words, one a line, `@@` kept.
+    pub fn write_target_command(&self, command: &[OsString]) -> Result<(), OutputError> {
+        self.replace("cmdline", &setup::target_command(command))
+    }
+
+    /// Adds a file to the queue. A file of that name is an error: numbers are never reused.
+    pub fn save_seed(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        self.save("queue", name, data)
+    }
+
+    /// Puts the trimmed content in the place of a queue file.
+    pub fn replace_seed(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let path = self.instance.join("queue").join(name);
+        replace_file(&self.instance, &path, data)?;
+        Ok(path)
+    }
+
+    pub fn save_crash(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let path = self.save("crashes", name, data)?;
+        let readme = self.instance.join("crashes/README.txt");
+        if self.crash_readme && !readme.exists() {
+            // The crash is safe; a missing README is no reason to report a failure.
+            let _ = replace_file(&self.instance, &readme, &setup::crash_readme(&self.command_line));
+        }
+        Ok(path)
+    }
+
+    pub fn save_hang(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        self.save("hangs", name, data)
+    }
+
+    fn save(&mut self, folder: &str, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let path = self.instance.join(folder).join(name);
+        if path.symlink_metadata().is_ok() {
+            return Err(OutputError::write(&path, io::ErrorKind::AlreadyExists.into()));
+        }
+        replace_file(&self.instance, &path, data)?;
+        Ok(path)
+    }
+
+    /// Queue entries by number, then name; the order in which a resumed campaign reads them.
+    pub fn queue_files(&self) -> Result<Vec<(String, PathBuf)>, OutputError> {
+        entries(&self.instance.join("queue"))
+    }
+
+    /// Crashes by number; the next crash gets the number behind the last.
+    pub fn crash_files(&self) -> Result<Vec<(String, PathBuf)>, OutputError> {
+        entries(&self.instance.join("crashes"))
+    }
+
+    /// Hangs by number; the next hang gets the number behind the last.
+    pub fn hang_files(&self) -> Result<Vec<(String, PathBuf)>, OutputError> {
+        entries(&self.instance.join("hangs"))
+    }
+
+    /// Notes that the deterministic stage of a queue entry is finished.
+    pub fn mark_det_done(&mut self, name: &str) -> Result<(), OutputError> {
+        replace_file(&self.instance, &self.det_path(name), b"")
+    }
+
+    #[must_use]
+    pub fn det_done(&self, name: &str) -> bool {
+        self.det_path(name).exists()
+    }
+
+    fn det_path(&self, name: &str) -> PathBuf {
+        self.instance.join("queue/.state/deterministic_done").join(name)
+    }
+}
+
+impl Drop for OutputDir {
+    fn drop(&mut self) {
+        files::remove(&self.input);
+        if self.main_node {
+            files::remove(&self.instance.join("is_main_node"));
+        }
+    }
+}
+
+/// Whether an instance folder holds finds: entries in its queue, crashes or hangs.
+#[must_use]
+pub fn holds_work(root: &Path, instance: &str) -> bool {
+    let has_entry = |folder: PathBuf| entries(&folder).is_ok_and(|found| !found.is_empty());
+    let instance = root.join(instance);
+    ["queue", "crashes", "hangs"].iter().any(|name| has_entry(instance.join(name)))
+}
+
+/// Takes the folder for this process. The lock hangs on the open folder, which targets do not
+/// inherit, so it ends with the fuzzer and not with what the fuzzer started.
+fn lock(instance: &Path) -> Result<Flock<File>, OutputError> {
+    let folder = File::open(instance).map_err(|e| OutputError::read(instance, e))?;
+    Flock::lock(folder, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
+        nix::errno::Errno::EWOULDBLOCK => OutputError::Busy { path: instance.to_owned() },
+        other => OutputError::read(instance, other.into()),
+    })
+}
+
+/// Path of `.cur_input`; a leftover in our own folder is removed, one in `AFL_TMPDIR` may belong
+/// to another fuzzer.
+fn claim_input(options: &OutputOptions, instance: &Path) -> Result<PathBuf, OutputError> {
+    let name = match &options.extension {
+        Some(extension) => format!(".cur_input.{extension}"),
+        None => ".cur_input".to_owned(),
+    };
+    let Some(folder) = &options.tmpdir else {
+        let path = instance.join(name);
+        files::remove(&path);
+        return Ok(path);
+    };
+    let path = folder.join(name);
+    files::create_new(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => OutputError::InputTaken { path: path.clone() },
+        _ => OutputError::write(&path, source),
+    })?;
+    Ok(path)
+}
+
+fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, OutputError> {
+    let failed = |e| OutputError::read(folder, e);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(parsed) = names::parse(&name)
+            && !entry.file_type().map_err(failed)?.is_dir()
+        {
+            found.push((parsed.id, name, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, name, path)| (name, path)).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! The few operations on files that [`super`] is made of.
+//!
+//! Folders are 0700 and files 0600, as AFL has them: inputs may be secret.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
+use std::path::Path;
+
+use super::OutputError;
+
+/// Temporary name in the instance folder. One is enough: only the owner of the lock writes.
+const TEMPORARY: &str = ".new_file";
+
+/// Writes `path` whole or not at all: first under a temporary name in `folder` (same file system),
+/// then renamed over what was there.
+pub fn replace_file(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
+    let temporary = folder.join(TEMPORARY);
+    let written = write(&temporary, data).and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|source| {
+        remove(&temporary);
+        OutputError::write(path, source)
+    })
+}
+
+fn write(path: &Path, data: &[u8]) -> io::Result<()> {
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(data)
+}
+
+/// Creates a file that must not exist yet.
+pub(super) fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Creates a folder and its parents unless they exist.
+pub(super) fn create_dir(path: &Path) -> Result<(), OutputError> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(path).map_err(|e| OutputError::write(path, e))
+}
+
+/// Makes `link` lead to `goal`. Only a link is replaced, never a file or a folder.
+pub(super) fn link(link: &Path, goal: &Path) -> Result<(), OutputError> {
+    match fs::read_link(link) {
+        Ok(old) if old == goal => return Ok(()),
+        Ok(_) => fs::remove_file(link).map_err(|e| OutputError::write(link, e))?,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(_) => return Err(OutputError::InTheWay { path: link.to_owned() }),
+    }
+    match symlink(goal, link) {
+        // Another instance in the same OUT may have been faster.
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(OutputError::write(link, e)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a file if it is there.
+pub(super) fn remove(path: &Path) {
+    let _ = fs::remove_file(path);
+}

@@ -1,0 +1,52 @@
+//! `-I COMMAND`: a shell command that is run for each new crash.
+
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+
+use crate::event::{Event, EventSink};
+
+/// Runs the command and waits for it, as AFL does: a script that moves the crash away must be
+/// done before the next one arrives. The path of the crash is in `FFUZZ_CRASH`.
+#[derive(Debug)]
+pub struct CrashCommand {
+    command: OsString,
+}
+
+impl CrashCommand {
+    #[must_use]
+    pub fn new(command: OsString) -> Self {
+        Self { command }
+    }
+}
+
+impl EventSink for CrashCommand {
+    fn handle(&mut self, event: &Event) {
+        if let Event::CrashSaved { path, .. } = event {
+            // Its outcome is the user's business: the campaign goes on in any case.
+            let _ = Command::new("/bin/sh")
+                .arg("-c")
+                .arg(&self.command)
+                .env("FFUZZ_CRASH", path)
+                .stdin(Stdio::null())
+                .status();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_runs_with_the_path_of_the_crash() {
+        let dir = tempfile::tempdir().expect("folder");
+        let mark = dir.path().join("mark");
+        let mut script = OsString::from("printf %s \"$FFUZZ_CRASH\" > ");
+        script.push(&mark);
+        let mut hook = CrashCommand::new(script);
+        hook.handle(&Event::HangSaved { path: "h".into() });
+        assert!(!mark.exists());
+        hook.handle(&Event::CrashSaved { path: "crashes/id:000000".into(), signal: 11 });
+        assert_eq!(std::fs::read_to_string(mark).expect("mark"), "crashes/id:000000");
+    }
+}

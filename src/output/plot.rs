@@ -1,0 +1,142 @@
+//! `plot_data`: the campaign over time, one row at most every five seconds.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::event::{Event, EventSink, Snapshot};
+
+/// Seconds between two rows.
+const INTERVAL_S: u64 = 5;
+
+/// First line of the file.
+pub const HEADER: &str = "# relative_time, cycles_done, cur_item, corpus_count, pending_total, \
+    pending_favs, map_size, saved_crashes, saved_hangs, max_depth, execs_per_sec, total_execs, \
+    edges_found\n";
+
+/// One row of the file.
+#[must_use]
+pub fn row(s: &Snapshot) -> String {
+    format!(
+        "{}, {}, {}, {}, {}, {}, {:.2}%, {}, {}, {}, {:.2}, {}, {}\n",
+        s.run_time_ms / 1000,
+        s.cycles_done,
+        s.current.map_or(0, |id| id.0),
+        s.corpus_count,
+        s.pending_total,
+        s.pending_favored,
+        s.map_percent(),
+        s.saved_crashes,
+        s.saved_hangs,
+        s.max_depth,
+        s.execs_per_sec,
+        s.execs,
+        s.edges_found,
+    )
+}
+
+/// What has to differ for a new row: everything but clocks and counters of runs.
+type State = [u64; 9];
+
+fn state(s: &Snapshot) -> State {
+    [
+        s.cycles_done,
+        s.current.map_or(0, |id| id.0.into()),
+        s.corpus_count,
+        s.pending_total,
+        s.pending_favored,
+        s.edges_found,
+        s.saved_crashes,
+        s.saved_hangs,
+        s.max_depth.into(),
+    ]
+}
+
+/// Appends rows; an existing file is continued ([`super::OutputDir`] removes that of a campaign
+/// that is not resumed). A row that cannot be written is made up for by the next one.
+#[derive(Debug)]
+pub struct PlotFile {
+    path: PathBuf,
+    next: u64,
+    last: Option<State>,
+}
+
+impl PlotFile {
+    #[must_use]
+    pub fn new(instance: &Path) -> Self {
+        Self { path: instance.join("plot_data"), next: 0, last: None }
+    }
+
+    fn write(&mut self, s: &Snapshot) {
+        if self.append(&row(s)).is_ok() {
+            self.next = s.now + INTERVAL_S;
+            self.last = Some(state(s));
+        }
+    }
+
+    fn append(&self, row: &str) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let mut file = options.append(true).create(true).mode(0o600).open(&self.path)?;
+        let before = file.metadata()?.len();
+        let text = if before == 0 { format!("{HEADER}{row}") } else { row.to_owned() };
+        file.write_all(text.as_bytes()).inspect_err(|_| {
+            // Readers split by lines: no half row may stay.
+            let _ = file.set_len(before);
+        })
+    }
+}
+
+impl EventSink for PlotFile {
+    fn handle(&mut self, event: &Event) {
+        match event {
+            Event::Tick(s) if s.now >= self.next && self.last != Some(state(s)) => self.write(s),
+            Event::Stopped { snapshot, .. } => self.write(snapshot),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::StopReason;
+
+    #[test]
+    fn rows_come_every_five_seconds_if_something_changed() {
+        let dir = tempfile::tempdir().expect("folder");
+        let mut sink = PlotFile::new(dir.path());
+        let mut s = Snapshot {
+            now: 100,
+            run_time_ms: 2_500,
+            corpus_count: 3,
+            edges_found: 5,
+            map_size: 64,
+            execs: 1000,
+            execs_per_sec: 400.0,
+            ..Snapshot::default()
+        };
+        sink.handle(&Event::Tick(Box::new(s.clone())));
+        s.corpus_count = 4;
+        s.now = 104;
+        sink.handle(&Event::Tick(Box::new(s.clone())));
+        s.now = 105;
+        sink.handle(&Event::Tick(Box::new(s.clone())));
+        s.now = 200;
+        s.execs = 2000;
+        sink.handle(&Event::Tick(Box::new(s.clone())));
+        // A second process goes on in the same file.
+        let mut sink = PlotFile::new(dir.path());
+        sink.handle(&Event::Stopped { reason: StopReason::User, snapshot: Box::new(s) });
+        let text = std::fs::read_to_string(dir.path().join("plot_data")).expect("file");
+        assert_eq!(
+            text,
+            "# relative_time, cycles_done, cur_item, corpus_count, pending_total, pending_favs, \
+             map_size, saved_crashes, saved_hangs, max_depth, execs_per_sec, total_execs, \
+             edges_found\n\
+             2, 0, 0, 3, 0, 0, 7.81%, 0, 0, 0, 400.00, 1000, 5\n\
+             2, 0, 0, 4, 0, 0, 7.81%, 0, 0, 0, 400.00, 1000, 5\n\
+             2, 0, 0, 4, 0, 0, 7.81%, 0, 0, 0, 400.00, 2000, 5\n"
+        );
+    }
+}

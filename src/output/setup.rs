@@ -1,0 +1,75 @@
+//! The texts that record how a campaign was started: `fuzzer_setup`, `cmdline`, the crash README.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+/// `fuzzer_setup`: known variables that are set, and the command line in a form that a shell
+/// reads back.
+#[must_use]
+pub fn fuzzer_setup(environment: &[(String, String)], command_line: &[OsString]) -> Vec<u8> {
+    let mut text = b"# environment variables:\n".to_vec();
+    for (name, value) in environment {
+        text.extend_from_slice(format!("{name}={value}\n").as_bytes());
+    }
+    text.extend_from_slice(b"# command line:\n");
+    text.extend_from_slice(&quoted(command_line));
+    text.push(b'\n');
+    text
+}
+
+/// `cmdline`: one word a line.
+#[must_use]
+pub fn target_command(command: &[OsString]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for word in command {
+        text.extend_from_slice(word.as_bytes());
+        text.push(b'\n');
+    }
+    text
+}
+
+/// `crashes/README.txt`.
+#[must_use]
+pub fn crash_readme(command_line: &[OsString]) -> Vec<u8> {
+    let mut text =
+        b"The files in this folder made the target crash. They were found with:\n\n".to_vec();
+    text.extend_from_slice(&quoted(command_line));
+    text.extend_from_slice(
+        b"\n\nTo see a crash again, run the target on the file with the memory limit of -m, if one\n\
+          was given, and with the same sanitizer options and LD_PRELOAD. The part sig:NN of a name\n\
+          is the number of the signal; 00 stands for an exit code that counts as a crash.\n",
+    );
+    text
+}
+
+/// All words in single quotes.
+fn quoted(words: &[OsString]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        text.extend_from_slice(if index == 0 { b"'" } else { b" '" });
+        for &byte in word.as_bytes() {
+            match byte {
+                b'\'' => text.extend_from_slice(b"'\"'\"'"),
+                _ => text.push(byte),
+            }
+        }
+        text.push(b'\'');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn setup_is_that_of_afl() {
+        let words = ["ffuzz".into(), "-T".into(), "it's".into()];
+        let text = fuzzer_setup(&[("AFL_NO_UI".into(), "1".into())], &words);
+        assert_eq!(
+            String::from_utf8(text).expect("text"),
+            "# environment variables:\nAFL_NO_UI=1\n# command line:\n'ffuzz' '-T' 'it'\"'\"'s'\n"
+        );
+        assert_eq!(target_command(&["./t".into(), "@@".into()]), b"./t\n@@\n");
+    }
+}

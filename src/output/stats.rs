@@ -1,0 +1,294 @@
+//! `fuzzer_stats` and `fuzz_bitmap`, in the form that AFL's tools and their many readers expect.
+//!
+//! [`fuzzer_stats`] is pure; [`StatsFile`] decides when it is written. Readers source the file as
+//! shell text and depend on the padding to 18 columns, so both are kept even in our own keys.
+
+use std::fmt::{Display, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::replace_file;
+use crate::event::{Event, EventSink, Snapshot};
+
+/// What stands behind `afl_version`; AFL's own begins with `++`.
+const VERSION: &str = concat!("ffuzz-", env!("CARGO_PKG_VERSION"));
+/// `fuzz_bitmap` is filled up to a multiple of this, as AFL does.
+const MAP_UNIT: usize = 64;
+
+/// The content of `fuzzer_stats`.
+#[must_use]
+pub fn fuzzer_stats(s: &Snapshot) -> String {
+    let mut out = Lines::default();
+    times(&mut out, s);
+    corpus(&mut out, s);
+    findings(&mut out, s);
+    domains(&mut out, s);
+    out.add("afl_banner", shell_safe(&s.banner));
+    out.add("afl_version", VERSION);
+    out.add("target_mode", if s.target_mode.is_empty() { "default" } else { &s.target_mode });
+    out.add("command_line", s.command_line.replace('\n', " "));
+    out.0
+}
+
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, key: &str, value: impl Display) {
+        let _ = writeln!(self.0, "{key:<18}: {value}");
+    }
+}
+
+fn times(out: &mut Lines, s: &Snapshot) {
+    let fuzz_ms = s.run_time_ms.saturating_sub(s.calibration_ms + s.trim_ms);
+    out.add("start_time", s.started_at);
+    out.add("last_update", s.now);
+    out.add("run_time", s.run_time_ms / 1000);
+    out.add("fuzzer_pid", s.pid);
+    out.add("cycles_done", s.cycles_done);
+    out.add("cycles_wo_finds", s.cycles_without_finds);
+    out.add("time_wo_finds", s.longest_without_finds_s);
+    out.add("fuzz_time", fuzz_ms / 1000);
+    out.add("calibration_time", s.calibration_ms / 1000);
+    out.add("cmplog_time", 0);
+    out.add("sync_time", 0);
+    out.add("trim_time", s.trim_ms / 1000);
+    out.add("execs_done", s.execs);
+    out.add("execs_per_sec", format_args!("{:.2}", s.execs_per_sec));
+    out.add("execs_ps_last_min", format_args!("{:.2}", s.execs_per_sec_last_min));
+}
+
+fn corpus(out: &mut Lines, s: &Snapshot) {
+    out.add("corpus_count", s.corpus_count);
+    out.add("corpus_favored", s.corpus_favored);
+    out.add("corpus_found", s.corpus_found);
+    out.add("corpus_imported", s.corpus_imported);
+    out.add("corpus_variable", s.corpus_variable);
+    out.add("max_depth", s.max_depth);
+    out.add("cur_item", s.current.map_or(0, |id| id.0));
+    out.add("pending_favs", s.pending_favored);
+    out.add("pending_total", s.pending_total);
+    out.add("stability", format_args!("{:.2}%", s.stability));
+    out.add("bitmap_cvg", format_args!("{:.2}%", s.map_percent()));
+}
+
+fn findings(out: &mut Lines, s: &Snapshot) {
+    out.add("saved_crashes", s.saved_crashes);
+    out.add("saved_hangs", s.saved_hangs);
+    out.add("last_find", s.last_find_at);
+    out.add("last_crash", s.last_crash_at);
+    out.add("last_hang", s.last_hang_at);
+    out.add("execs_since_crash", s.execs_since_crash);
+    out.add("exec_timeout", s.exec_timeout_ms);
+    out.add("slowest_exec_ms", s.slowest_exec_ms);
+    out.add("peak_rss_mb", s.peak_rss_mb);
+    out.add("cpu_affinity", s.cpu.map_or(-1, |core| i64::try_from(core).unwrap_or(-1)));
+    out.add("edges_found", s.edges_found);
+    out.add("total_edges", s.map_size);
+    out.add("var_byte_count", s.unstable_edges);
+    out.add("havoc_expansion", s.havoc_expansion);
+    out.add("auto_dict_entries", s.dictionary_entries);
+    out.add("testcache_size", 0);
+    out.add("testcache_count", 0);
+    out.add("testcache_evict", 0);
+}
+
+/// Our own keys. They stand in front of `afl_banner` because strict readers stop at the last key
+/// they know, and are numbered because names may be empty, equal or no shell names.
+fn domains(out: &mut Lines, s: &Snapshot) {
+    if s.domains.is_empty() {
+        return;
+    }
+    out.add("dsf_domains", s.domains.len());
+    out.add("dsf_guided", u8::from(s.guided_by_domains));
+    for (index, domain) in s.domains.iter().enumerate() {
+        let (key, value) = domain.best.unwrap_or_default();
+        out.add(&format!("dsf{index}_name"), shell_safe(&domain.name));
+        out.add(&format!("dsf{index}_reducer"), domain.reducer);
+        out.add(&format!("dsf{index}_keys"), domain.keys);
+        out.add(&format!("dsf{index}_best_key"), key);
+        out.add(&format!("dsf{index}_best"), value);
+        out.add(&format!("dsf{index}_waypoints"), domain.waypoints);
+    }
+}
+
+/// The value stands between double quotes once a tool has turned the line into shell.
+fn shell_safe(text: &str) -> String {
+    text.chars().map(|c| if "\"$`\\".contains(c) || c.is_control() { '_' } else { c }).collect()
+}
+
+/// Writes `fuzzer_stats` at the start, at regular times and at the end; `fuzz_bitmap` whenever a
+/// snapshot carries the map. A failed write is tried again with the next snapshot.
+#[derive(Debug)]
+pub struct StatsFile {
+    instance: PathBuf,
+    interval_s: u64,
+    next: u64,
+}
+
+impl StatsFile {
+    #[must_use]
+    pub fn new(instance: &Path, interval: Duration) -> Self {
+        Self { instance: instance.to_owned(), interval_s: interval.as_secs().max(1), next: 0 }
+    }
+
+    fn write(&mut self, s: &Snapshot) {
+        let stats = fuzzer_stats(s);
+        let path = self.instance.join("fuzzer_stats");
+        if replace_file(&self.instance, &path, stats.as_bytes()).is_ok() {
+            self.next = s.now + self.interval_s;
+        }
+    }
+
+    fn write_map(&self, map: &[u8]) {
+        let mut padded = map.to_vec();
+        padded.resize(map.len().next_multiple_of(MAP_UNIT), 0xff);
+        let _ = replace_file(&self.instance, &self.instance.join("fuzz_bitmap"), &padded);
+    }
+}
+
+impl EventSink for StatsFile {
+    fn handle(&mut self, event: &Event) {
+        let snapshot = match event {
+            // It has no numbers of its own: the first snapshot after it is written.
+            Event::Started => {
+                self.next = 0;
+                return;
+            }
+            Event::Tick(snapshot) if snapshot.now >= self.next => snapshot,
+            Event::Tick(snapshot) if snapshot.virgin_map.is_some() => snapshot,
+            Event::Stopped { snapshot, .. } => snapshot,
+            _ => return,
+        };
+        self.write(snapshot);
+        if let Some(map) = &snapshot.virgin_map {
+            self.write_map(map);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::SeedId;
+    use crate::event::{DomainStatus, StopReason};
+
+    fn sample() -> Snapshot {
+        Snapshot {
+            started_at: 1_700_000_000,
+            now: 1_700_000_061,
+            run_time_ms: 61_000,
+            calibration_ms: 2_000,
+            trim_ms: 1_000,
+            pid: 42,
+            execs: 123_456,
+            execs_per_sec: 2023.868,
+            corpus_count: 12,
+            current: Some(SeedId(7)),
+            stability: 100.0,
+            edges_found: 30,
+            map_size: 96,
+            exec_timeout_ms: 20,
+            cpu: Some(1),
+            banner: "./t$(x)".into(),
+            command_line: "ffuzz -i in\n-o out".into(),
+            domains: vec![DomainStatus {
+                name: "mem".into(),
+                reducer: "MAX",
+                keys: 2,
+                best: Some((3, 99)),
+                waypoints: 5,
+                ..DomainStatus::default()
+            }],
+            virgin_map: Some(vec![0xfe; 65].into()),
+            ..Snapshot::default()
+        }
+    }
+
+    #[test]
+    fn stats_have_all_keys_in_the_order_of_afl() {
+        insta::assert_snapshot!(fuzzer_stats(&sample()), @r"
+        start_time        : 1700000000
+        last_update       : 1700000061
+        run_time          : 61
+        fuzzer_pid        : 42
+        cycles_done       : 0
+        cycles_wo_finds   : 0
+        time_wo_finds     : 0
+        fuzz_time         : 58
+        calibration_time  : 2
+        cmplog_time       : 0
+        sync_time         : 0
+        trim_time         : 1
+        execs_done        : 123456
+        execs_per_sec     : 2023.87
+        execs_ps_last_min : 0.00
+        corpus_count      : 12
+        corpus_favored    : 0
+        corpus_found      : 0
+        corpus_imported   : 0
+        corpus_variable   : 0
+        max_depth         : 0
+        cur_item          : 7
+        pending_favs      : 0
+        pending_total     : 0
+        stability         : 100.00%
+        bitmap_cvg        : 31.25%
+        saved_crashes     : 0
+        saved_hangs       : 0
+        last_find         : 0
+        last_crash        : 0
+        last_hang         : 0
+        execs_since_crash : 0
+        exec_timeout      : 20
+        slowest_exec_ms   : 0
+        peak_rss_mb       : 0
+        cpu_affinity      : 1
+        edges_found       : 30
+        total_edges       : 96
+        var_byte_count    : 0
+        havoc_expansion   : 0
+        auto_dict_entries : 0
+        testcache_size    : 0
+        testcache_count   : 0
+        testcache_evict   : 0
+        dsf_domains       : 1
+        dsf_guided        : 0
+        dsf0_name         : mem
+        dsf0_reducer      : MAX
+        dsf0_keys         : 2
+        dsf0_best_key     : 3
+        dsf0_best         : 99
+        dsf0_waypoints    : 5
+        afl_banner        : ./t_(x)
+        afl_version       : ffuzz-0.1.0
+        target_mode       : default
+        command_line      : ffuzz -i in -o out
+        ");
+    }
+
+    #[test]
+    fn file_is_written_when_due_and_at_the_end() {
+        let dir = tempfile::tempdir().expect("folder");
+        let file = dir.path().join("fuzzer_stats");
+        let mut sink = StatsFile::new(dir.path(), Duration::from_secs(60));
+        let mut snapshot = sample();
+        sink.handle(&Event::Started);
+        assert!(!file.exists());
+        sink.handle(&Event::Tick(Box::new(snapshot.clone())));
+        let map = std::fs::read(dir.path().join("fuzz_bitmap")).expect("map");
+        assert_eq!((map.len(), map[64], map[65]), (128, 0xfe, 0xff));
+        let execs = || {
+            let text = std::fs::read_to_string(&file).expect("stats");
+            text.lines().find(|l| l.starts_with("execs_done")).map(str::to_owned)
+        };
+        snapshot.virgin_map = None;
+        snapshot.execs = 1;
+        snapshot.now += 59;
+        sink.handle(&Event::Tick(Box::new(snapshot.clone())));
+        assert_eq!(execs().as_deref(), Some("execs_done        : 123456"));
+        let reason = StopReason::User;
+        sink.handle(&Event::Stopped { reason, snapshot: Box::new(snapshot) });
+        assert_eq!(execs().as_deref(), Some("execs_done        : 1"));
+    }
+}
