@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
 use crate::config::options::DomainMode;
-use crate::corpus::{Origin, Seed, SeedId, Step, names};
+use crate::corpus::{Seed, SeedId, names};
 use crate::coverage::Novelty;
 use crate::domain::KeyGain;
 use crate::event::Event;
@@ -19,6 +19,9 @@ use crate::target::ExitKind;
 /// that crashes on nearly everything.
 const MAX_CRASHES: u64 = 10_000;
 const MAX_HANGS: u64 = 500;
+
+/// Time after which a slow input is called a hang, unless the user says otherwise; AFL's second.
+const HANG_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Pause between two attempts to write to a full disk.
 const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
@@ -89,7 +92,7 @@ impl Campaign {
             ..Seed::default()
         };
         self.add_seed(seed, &path, calibration, &gains, Some(candidate))?;
-        self.statistics.seed_found(stage_of(&candidate.origin));
+        self.statistics.seed_found(candidate.origin.step.op());
         self.bus.send(&Event::SeedSaved { id, path, new_edge, waypoint });
         Ok(id)
     }
@@ -205,16 +208,11 @@ impl Campaign {
             return Ok(None);
         }
         let usual = self.executor.timeout();
-        let patient = self.options.target.hang_timeout(usual);
+        let patient = self.options.target.hang_timeout.unwrap_or(HANG_TIMEOUT.max(usual));
         if patient > usual {
             self.executor.set_timeout(patient);
-            let result = self.executor.observe(&candidate.bytes);
-            let (exit, verdict) = match result {
-                Ok(run) => (run.exit, self.judge.judge(&run)),
-                Err(error) => {
-                    return Err(error.into());
-                }
-            };
+            let run = self.executor.observe(&candidate.bytes)?;
+            let (exit, verdict) = (run.exit, self.judge.judge(&run));
             self.executor.set_timeout(usual);
             if exit != ExitKind::Hang {
                 return self.keep_late(candidate, verdict);
@@ -266,12 +264,5 @@ impl Campaign {
                 result => return Ok(result?),
             }
         }
-    }
-}
-
-/// The row of the table of yields to which a find belongs.
-fn stage_of(origin: &Origin) -> &'static str {
-    match origin.step {
-        Step::At { op, .. } | Step::Stacked { op, .. } => op,
     }
 }

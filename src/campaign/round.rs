@@ -149,7 +149,7 @@ impl Campaign {
             }
             let wanted = reference.filter(|_| stage.wants_report());
             let outcome = self.run_batch(&batch[..made], wanted)?;
-            self.note_stage(name, &stage, made);
+            self.note_stage(name, &stage, &batch[..made]);
             if stage.wants_report() {
                 stage.report(outcome.changed);
             }
@@ -207,10 +207,12 @@ impl Campaign {
         Ok(Behaviour(coverage::path_hash(run.edges), run.dsf.hash()))
     }
 
-    fn note_stage(&mut self, name: &'static str, stage: &Producer, runs: usize) {
+    fn note_stage(&mut self, name: &'static str, stage: &Producer, batch: &[Candidate]) {
         let (done, planned) = stage.progress();
         self.statistics.stage = (name, done, planned);
-        self.statistics.yield_of(stage.family()).execs += runs as u64;
+        for candidate in batch {
+            self.statistics.yield_of(candidate.origin.step.op()).execs += 1;
+        }
         self.tick_if_due();
     }
 

@@ -55,7 +55,7 @@ impl Campaign {
             return Ok(files
                 .into_iter()
                 .map(|(name, path)| {
-                    let id = names::parse(&name).map(|parsed| parsed.id);
+                    let id = names::parse(&name).map(|parsed| SeedId(parsed.id));
                     Start { path, name, id }
                 })
                 .collect());
@@ -129,7 +129,8 @@ impl Campaign {
 
     fn starting_seed(&self, id: SeedId, name: String, data: &[u8]) -> Seed {
         let parsed = names::parse(&name);
-        let parent = parsed.as_ref().and_then(|parsed| parsed.src).filter(|src| *src < id);
+        let source = parsed.as_ref().and_then(|parsed| parsed.src).map(SeedId);
+        let parent = source.filter(|source| *source < id);
         Seed {
             id,
             data: data.into(),
@@ -224,7 +225,7 @@ impl Campaign {
 /// The number that follows the largest one in use.
 fn next_number(files: &[(String, PathBuf)]) -> u64 {
     let ids = files.iter().filter_map(|(name, _)| names::parse(name));
-    ids.map(|parsed| u64::from(parsed.id.0) + 1).max().unwrap_or(0)
+    ids.map(|parsed| u64::from(parsed.id) + 1).max().unwrap_or(0)
 }
 
 fn derive_timeout(spec: TimeoutSpec, mean: Duration, slowest: Duration) -> Duration {

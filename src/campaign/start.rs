@@ -17,6 +17,7 @@ use crate::feedback::Judge;
 use crate::mutate::Rng;
 use crate::mutate::dictionary::{Dictionary, Token};
 use crate::output::OutputDir;
+use crate::output::earlier::Earlier;
 use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::{ScheduleOptions, Scheduler};
 use crate::sys::affinity;
@@ -76,7 +77,9 @@ pub(super) fn assemble(
     );
     let log = FuzzFactoryLog::new(output.instance_dir(), output.resumed());
     let mut statistics = Statistics::new(executor.domains().len());
-    statistics.continue_from(output.earlier());
+    if output.resumed() {
+        statistics.continue_from(Earlier::read(output.instance_dir()));
+    }
     let rng = match options.rng_seed {
         Some(seed) => Rng::seed_from_u64(seed),
         None => Rng::seed_from_u64(seed_of_the_day()),

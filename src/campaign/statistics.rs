@@ -7,6 +7,7 @@ use crate::corpus::SeedId;
 use crate::coverage;
 use crate::domain::KeyGain;
 use crate::event::{DomainStatus, Event, Snapshot, StageYield};
+use crate::output::earlier::Earlier;
 use crate::sys::process;
 
 /// At most five snapshots a second: a person reads no faster.
@@ -111,6 +112,15 @@ impl Statistics {
             domains: vec![DomainActivity::default(); domains],
             minute: MinuteRate { since: now, execs: 0, rate: 0.0 },
         }
+    }
+
+    /// Takes over the counters of an earlier process.
+    pub(super) fn continue_from(&mut self, earlier: Earlier) {
+        self.run_time_before = earlier.run_time;
+        self.execs_before = earlier.execs;
+        self.cycles_before = earlier.cycles;
+        self.found = earlier.found;
+        self.imported = earlier.imported;
     }
 
     pub(super) fn dry_run_over(&mut self) {

@@ -132,6 +132,24 @@ pub enum DomainMode {
     Record,
 }
 
+impl Schedule {
+    /// The name that AFL++ uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Explore => "explore",
+            Self::Fast => "fast",
+            Self::Exploit => "exploit",
+            Self::Seek => "seek",
+            Self::Rare => "rare",
+            Self::Mmopt => "mmopt",
+            Self::Coe => "coe",
+            Self::Lin => "lin",
+            Self::Quad => "quad",
+        }
+    }
+}
+
 /// Power schedules of AFL++ (`--schedule`, `-p NAME`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Schedule {

@@ -61,6 +61,12 @@ impl Aggregates {
         gains
     }
 
+    /// Aggregates of all keys, by global index.
+    #[must_use]
+    pub fn values(&self) -> &[u32] {
+        &self.values
+    }
+
     #[must_use]
     pub fn domains(&self) -> &[Domain] {
         &self.domains
