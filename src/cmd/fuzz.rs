@@ -1,8 +1,58 @@
-//! `ffuzz fuzz`.
-use super::exit::Failure;
+//! `ffuzz fuzz`: from words to checked options, then the campaign.
+//!
+//! [`words`] finds where the target begins and settles the letters that have two meanings,
+//! [`args`] only records, [`resolve`] checks everything and explains what is wrong.
+
+pub mod args;
+pub mod resolve;
+mod values;
+mod words;
+
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
-pub(super) fn run(_program: &str, _args: Vec<OsString>) -> Result<ExitCode, Failure> {
-    Err(Failure::new("not built yet", ""))
+use super::exit::Failure;
+use crate::config::env::{self, Environment};
+use crate::config::options::Options;
+use args::Args;
+
+pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let mut command_line = vec![OsString::from(program)];
+    command_line.extend(args.iter().cloned());
+    let args = Args::from_words(args)?;
+    if let Some(text) = information(&args) {
+        // A reader that went away (`| head`) is no failure.
+        let _ = std::io::stdout().lock().write_all(text.as_bytes());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let environment = Environment::read();
+    let (options, warnings) = resolve::resolve(args, &environment, command_line)?;
+    print_warnings(program, &options, &warnings);
+    crate::campaign::run(options)
 }
+
+/// The answer to `--help` or `--version`.
+fn information(args: &Args) -> Option<String> {
+    if args.version {
+        return Some(format!("ffuzz {}\n", env!("CARGO_PKG_VERSION")));
+    }
+    match args.help {
+        0 => None,
+        1 => Some(args::help(None)),
+        _ => Some(format!("{}\n{}", args::help(None), env::help())),
+    }
+}
+
+fn print_warnings(program: &str, options: &Options, warnings: &[String]) {
+    if options.ui == crate::config::options::UiMode::Quiet {
+        return;
+    }
+    let mut out = std::io::stderr().lock();
+    for warning in warnings {
+        let _ = writeln!(out, "{program}: warning: {warning}");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,307 @@
-//! The table of all AFL_* and FFUZZ_* variables.
+//! The environment: one table of all variables ([`TABLE`]) and the only place that reads them.
+//!
+//! Help, `docs/env.md` and the warning about mistyped names come from the table. Parts of the
+//! fuzzer never see the environment, only the options made from it.
+
+mod table;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+
+pub use table::TABLE;
+
+/// One variable. A name that ends in `*` stands for all names that begin so.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// What holds without it.
+    pub default: &'static str,
+    /// Commands that look at it.
+    pub command: &'static str,
+    pub status: Status,
+    pub meaning: &'static str,
+}
+
+/// What a value looks like. A flag is on if the value is not empty.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    Flag,
+    Number,
+    Text,
+    Path,
+}
+
+/// What happens when a variable is set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Status {
+    /// It does what it says.
+    Honoured,
+    /// Nothing needs to be done for it.
+    Accepted,
+    /// Not supported now: ignored, with a warning.
+    Ignored,
+    /// Starting with it would be wrong: an error.
+    Refused,
+    /// For the target or its runtime, which inherit it.
+    Target,
+    /// For the compiler: see `docs/env-compile.md`.
+    Compiler,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Number => "number",
+            Self::Text => "text",
+            Self::Path => "path",
+        }
+    }
+}
+
+impl Status {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Honoured => "honoured",
+            Self::Accepted => "accepted",
+            Self::Ignored => "ignored",
+            Self::Refused => "refused",
+            Self::Target => "target",
+            Self::Compiler => "compiler",
+        }
+    }
+}
+
+impl Variable {
+    fn matches(&self, name: &str) -> bool {
+        match self.name.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => name == self.name,
+        }
+    }
+}
+
+/// The row for a name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Variable> {
+    TABLE.iter().find(|variable| variable.matches(name))
+}
+
+/// A value that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}={value} is not {expected}")]
+pub struct EnvError {
+    pub name: String,
+    pub value: String,
+    pub expected: String,
+}
+
+impl EnvError {
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        format!("unset {}, or set it to {}", self.name, self.expected)
+    }
+}
+
+/// All variables of a process, or of a test.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    variables: BTreeMap<OsString, OsString>,
+}
+
+impl Environment {
+    /// The environment of this process.
+    #[must_use]
+    pub fn read() -> Self {
+        Self { variables: std::env::vars_os().collect() }
+    }
+
+    #[must_use]
+    pub fn from_pairs(pairs: &[(&str, &str)]) -> Self {
+        Self { variables: pairs.iter().map(|(n, v)| (n.into(), v.into())).collect() }
+    }
+
+    /// The value, unless it is empty.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
+    }
+
+    /// Whether one of the spellings of a flag is set.
+    #[must_use]
+    pub fn flag(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.get(name).is_some())
+    }
+
+    /// A whole number within bounds.
+    pub fn number(&self, name: &str, min: i64, max: i64) -> Result<Option<i64>, EnvError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let value = value.to_string_lossy();
+        match value.trim().parse::<i64>() {
+            Ok(number) if (min..=max).contains(&number) => Ok(Some(number)),
+            _ => Err(EnvError {
+                name: name.to_owned(),
+                value: value.into_owned(),
+                expected: if max == i64::MAX {
+                    format!("a number of at least {min}")
+                } else {
+                    format!("a number from {min} to {max}")
+                },
+            }),
+        }
+    }
+
+    /// Known AFL_* and FFUZZ_* variables that are set, for `fuzzer_setup`.
+    #[must_use]
+    pub fn known(&self) -> Vec<(String, String)> {
+        self.ours().filter(|(name, _)| find(name).is_some()).collect()
+    }
+
+    /// Warnings about variables that are not known or have no effect, unless
+    /// `AFL_IGNORE_UNKNOWN_ENVS` is set.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let quiet = self.flag(&["AFL_IGNORE_UNKNOWN_ENVS"]);
+        let mut warnings = Vec::new();
+        for (name, _) in self.ours() {
+            match find(&name) {
+                Some(v) if v.status == Status::Ignored => {
+                    warnings.push(format!("{name} is ignored: {}", v.meaning));
+                }
+                None if !quiet => warnings.push(format!(
+                    "unknown environment variable {name}; did you mean {}?",
+                    nearest(&name)
+                )),
+                _ => {}
+            }
+        }
+        warnings
+    }
+
+    /// The first variable that must not be set.
+    #[must_use]
+    pub fn refused(&self) -> Option<(String, &'static Variable)> {
+        self.ours().find_map(|(name, _)| {
+            let variable = find(&name).filter(|v| v.status == Status::Refused)?;
+            Some((name, variable))
+        })
+    }
+
+    /// AFL_* and FFUZZ_* variables with a value.
+    fn ours(&self) -> impl Iterator<Item = (String, String)> {
+        self.variables.iter().filter(|(_, value)| !value.is_empty()).filter_map(|(name, value)| {
+            let name =
+                name.to_str().filter(|n| n.starts_with("AFL_") || n.starts_with("FFUZZ_"))?;
+            Some((name.to_owned(), value.to_string_lossy().into_owned()))
+        })
+    }
+}
+
+/// Known name with the smallest edit distance.
+fn nearest(name: &str) -> &'static str {
+    let names = TABLE.iter().map(|variable| variable.name);
+    names.min_by_key(|known| edit_distance(known, name)).unwrap_or_default()
+}
+
+/// Levenshtein distance of two ASCII words.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b = b.as_bytes();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The text of `docs/env.md`.
+#[must_use]
+pub fn markdown() -> String {
+    let mut text = String::from(
+        "# Environment variables\n\n\
+         Made from the table in `src/config/env/table.rs`; a test compares. A flag is on when its\n\
+         value is not empty. *honoured*: it does what it says. *accepted*: nothing needs to be done\n\
+         for it. *ignored*: not supported, with a warning. *refused*: not supported, and starting\n\
+         without it would be wrong. *target*: for the target, which inherits it.\n\n\
+         An unknown `AFL_*` or `FFUZZ_*` name gives a warning with the nearest known one, unless\n\
+         `AFL_IGNORE_UNKNOWN_ENVS` is set.\n\n\
+         ## Run time\n\n\
+         | variable | kind | default | command | status | meaning |\n|---|---|---|---|---|---|\n",
+    );
+    for v in TABLE.iter().filter(|v| v.status != Status::Compiler) {
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {} | {} | {} |",
+            v.name,
+            v.kind.word(),
+            v.default,
+            v.command,
+            v.status.word(),
+            v.meaning
+        );
+    }
+    text.push_str("\n## Compile time\n\nSee [env-compile.md](env-compile.md).\n");
+    text
+}
+
+/// The variables with an effect, for `ffuzz -hh`.
+#[must_use]
+pub fn help() -> String {
+    let mut text = String::from("Environment variables (all of them: docs/env.md):\n");
+    for v in TABLE.iter().filter(|v| v.status == Status::Honoured) {
+        let _ = writeln!(text, "  {:<34} {}", v.name, v.meaning);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn docs_are_those_of_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/env.md");
+        if std::env::var_os("FFUZZ_TEST_WRITE_DOCS").is_some() {
+            std::fs::write(path, markdown()).expect("docs/env.md");
+        }
+        let written = std::fs::read_to_string(path).expect("docs/env.md");
+        assert!(written == markdown(), "run: FFUZZ_TEST_WRITE_DOCS=1 cargo test docs_are");
+    }
+
+    #[test]
+    fn names_are_unique_and_texts_fit_a_table() {
+        for (index, v) in TABLE.iter().enumerate() {
+            assert!(!TABLE[..index].iter().any(|other| other.name == v.name), "{}", v.name);
+            assert!(!v.meaning.is_empty() && !v.meaning.contains('|'), "{}", v.name);
+        }
+    }
+
+    #[test]
+    fn a_mistyped_name_is_told_with_the_nearest() {
+        let env = Environment::from_pairs(&[("AFL_NO_IU", "1"), ("AFL_EMPTY", ""), ("HOME", "/")]);
+        assert_eq!(
+            env.warnings(),
+            ["unknown environment variable AFL_NO_IU; did you mean AFL_NO_UI?"]
+        );
+        let quiet = [("AFL_NO_IU", "1"), ("AFL_IGNORE_UNKNOWN_ENVS", "1")];
+        assert!(Environment::from_pairs(&quiet).warnings().is_empty());
+        assert!(Environment::from_pairs(&[("AFL_LLVM_CMPLOG", "1")]).warnings().is_empty());
+    }
+
+    #[test]
+    fn numbers_are_checked() {
+        let env = Environment::from_pairs(&[("AFL_HANG_TMOUT", "50"), ("AFL_SYNC_TIME", "x")]);
+        assert_eq!(env.number("AFL_HANG_TMOUT", 1, i64::MAX).expect("number"), Some(50));
+        assert_eq!(env.number("AFL_MAP_SIZE", 1, 2).expect("unset"), None);
+        let error = env.number("AFL_HANG_TMOUT", 1, 9).expect_err("too large");
+        assert_eq!(error.to_string(), "AFL_HANG_TMOUT=50 is not a number from 1 to 9");
+        assert!(env.number("AFL_SYNC_TIME", 0, 9).is_err());
+    }
+}

@@ -19,6 +19,8 @@ pub struct Options {
     pub calibration: CalibrationOptions,
     pub ui: UiMode,
     pub banner: String,
+    /// `-I`: shell command run for each new crash.
+    pub crash_command: Option<OsString>,
     /// `-s`: fixed seed of the random generator.
     pub rng_seed: Option<u64>,
 }
@@ -93,7 +95,8 @@ pub struct TargetOptions {
     pub ignore_auto_dictionary: bool,
     /// `AFL_DEBUG` or `AFL_DEBUG_CHILD`: the target's output is shown.
     pub show_output: bool,
-    /// `AFL_PRELOAD` as LD_PRELOAD, and `AFL_TARGET_ENV`, for the target only.
+    /// Added to the inherited environment, for the target only: `AFL_PRELOAD` as LD_PRELOAD,
+    /// LD_BIND_NOW, sanitizer options that the user did not set, and last `AFL_TARGET_ENV`.
     pub extra_env: Vec<(OsString, OsString)>,
     /// `-N`: the input file is truncated, not replaced.
     pub keep_input_file: bool,

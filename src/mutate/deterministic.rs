@@ -108,6 +108,12 @@ impl Deterministic {
         }
     }
 
+    /// True if the last candidate was a probe whose outcome should be reported.
+    #[must_use]
+    pub fn wants_report(&self) -> bool {
+        self.probed.is_some() && self.len >= MIN_EFFECTOR_LEN
+    }
+
     /// Outcome of the last candidate: did its behaviour (edges, domains) differ from the seed's?
     /// Only that of a `flip8` is of interest; without a report a byte counts as effective.
     pub fn report(&mut self, changed: bool) {

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use crate::event::{Event, EventSink};
 
 /// Runs the command and waits for it, as AFL does: a script that moves the crash away must be
-/// done before the next one arrives. The path of the crash is in `FFUZZ_CRASH`.
+/// done before the next one arrives. The command sees the path of the
+/// crash as `$1`.
 #[derive(Debug)]
 pub struct CrashCommand {
     command: OsString,
@@ -26,7 +27,8 @@ impl EventSink for CrashCommand {
             let _ = Command::new("/bin/sh")
                 .arg("-c")
                 .arg(&self.command)
-                .env("FFUZZ_CRASH", path)
+                .arg("ffuzz")
+                .arg(path)
                 .stdin(Stdio::null())
                 .status();
         }
@@ -41,7 +43,7 @@ mod tests {
     fn command_runs_with_the_path_of_the_crash() {
         let dir = tempfile::tempdir().expect("folder");
         let mark = dir.path().join("mark");
-        let mut script = OsString::from("printf %s \"$FFUZZ_CRASH\" > ");
+        let mut script = OsString::from("printf %s \"$1\" > ");
         script.push(&mark);
         let mut hook = CrashCommand::new(script);
         hook.handle(&Event::HangSaved { path: "h".into() });

@@ -1,0 +1,264 @@
+//! The command line as it was written. Only recorded here; [`super::resolve`] checks it.
+
+use std::ffi::OsString;
+
+use clap::{ArgAction, CommandFactory, Parser};
+
+use super::words::{self, Valued};
+use crate::cmd::exit::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  ffuzz -i seeds -o out ./target @@          the target reads the file named in place of @@
+  ffuzz -p -i seeds -o out ./target          the target reads stdin; domains guide the search
+  ffuzz -i - -o out -V 3600 -- ./target @@   go on where out was left, for one hour
+";
+
+/// All options: AFL's letters, FuzzFactory's `-p`, and long names for what is our own.
+#[derive(Clone, Debug, Default, Parser)]
+#[command(
+    name = "ffuzz",
+    about = "Coverage-guided fuzzer with domain-specific feedback",
+    override_usage = "ffuzz [OPTIONS] -i SEEDS -o OUT [--] TARGET [ARGUMENTS]",
+    disable_help_flag = true,
+    disable_version_flag = true,
+    max_term_width = 100
+)]
+pub struct Args {
+    /// Folder of seeds; - goes on with the work in OUT
+    #[arg(short, value_name = "SEEDS", help_heading = "Required")]
+    pub input: Option<OsString>,
+    /// Folder for everything that is found
+    #[arg(short, value_name = "OUT", help_heading = "Required")]
+    pub output: Option<OsString>,
+
+    /// Let the target's domains guide the search, if it has any (-p NAME of AFL++: see --schedule)
+    #[arg(short = 'p', long, help_heading = "Domains")]
+    pub domains: bool,
+    /// Read domains and store what improves them, without being guided
+    #[arg(long, conflicts_with = "domains", help_heading = "Domains")]
+    pub dsf_record: bool,
+
+    /// Milliseconds a run may take; with a + at the end, at most that [default: from the seeds]
+    #[arg(short, value_name = "MS[+]", help_heading = "Target")]
+    pub timeout: Option<String>,
+    /// Memory a run may take, in MB or with k, M, G, T; none for no limit [default: none]
+    #[arg(short, value_name = "MB", help_heading = "Target")]
+    pub memory: Option<String>,
+    /// File that the target reads, if it is not named by @@
+    #[arg(short, value_name = "FILE", help_heading = "Target")]
+    pub file: Option<OsString>,
+    /// Extension of the input's file and of stored files
+    #[arg(short, value_name = "EXT", help_heading = "Target")]
+    pub extension: Option<String>,
+    /// Keep the input's file between runs, change only its content
+    #[arg(short = 'N', help_heading = "Target")]
+    pub keep_input_file: bool,
+    /// The target is not instrumented: every run is started anew
+    #[arg(short, help_heading = "Target")]
+    pub non_instrumented: bool,
+    /// Core to be bound to [default: a free one]
+    #[arg(short, value_name = "CORE", help_heading = "Target")]
+    pub bind: Option<String>,
+
+    /// Dictionary file or folder, with @N tokens up to level N; up to four times
+    #[arg(short = 'x', value_name = "DICT[@N]", help_heading = "Search")]
+    pub dictionaries: Vec<OsString>,
+    /// Smallest input, bytes
+    #[arg(short = 'g', value_name = "BYTES", help_heading = "Search")]
+    pub min_len: Option<String>,
+    /// Largest input, bytes [default: 1048576]
+    #[arg(short = 'G', value_name = "BYTES", help_heading = "Search")]
+    pub max_len: Option<String>,
+    /// Power schedule: explore, fast, exploit, seek, rare, mmopt, coe, lin or quad
+    #[arg(long, value_name = "NAME", help_heading = "Search")]
+    pub schedule: Option<String>,
+    /// No deterministic stage (the same as -z)
+    #[arg(short = 'd', help_heading = "Search")]
+    pub quick: bool,
+    /// Deterministic stage (the default)
+    #[arg(short = 'D', help_heading = "Search")]
+    pub deterministic: bool,
+    /// No deterministic stage
+    #[arg(short = 'z', help_heading = "Search")]
+    pub skip_deterministic: bool,
+    /// Seeds in the order of the queue
+    #[arg(short = 'Z', help_heading = "Search")]
+    pub sequential: bool,
+    /// Seeds crash: look for other ways to crash
+    #[arg(short = 'C', help_heading = "Search")]
+    pub crash_mode: bool,
+    /// Kind of input: text, binary or default (accepted, no effect)
+    #[arg(short = 'a', value_name = "KIND", help_heading = "Search")]
+    pub input_type: Option<String>,
+    /// Strategy: explore, exploit or seconds (accepted, no effect)
+    #[arg(short = 'P', value_name = "NAME", help_heading = "Search")]
+    pub strategy: Option<String>,
+    /// Seed of the random generator: the same campaign again
+    #[arg(short, value_name = "NUMBER", help_heading = "Search")]
+    pub seed: Option<String>,
+
+    /// Main instance of several in OUT
+    #[arg(short = 'M', value_name = "NAME", help_heading = "Several instances")]
+    pub main: Option<String>,
+    /// Secondary instance of several in OUT
+    #[arg(short = 'S', value_name = "NAME", help_heading = "Several instances")]
+    pub secondary: Option<String>,
+
+    /// Stop after so many seconds
+    #[arg(short = 'V', value_name = "SECONDS", help_heading = "Stop and report")]
+    pub time_limit: Option<String>,
+    /// Stop after so many executions
+    #[arg(short = 'E', value_name = "NUMBER", help_heading = "Stop and report")]
+    pub exec_limit: Option<String>,
+    /// Text on the screen and in fuzzer_stats [default: the target]
+    #[arg(
+        short = 'T',
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        help_heading = "Stop and report"
+    )]
+    pub banner: Option<String>,
+    /// Shell command for each new crash; $1 is its file
+    #[arg(
+        short = 'I',
+        value_name = "COMMAND",
+        allow_hyphen_values = true,
+        help_heading = "Stop and report"
+    )]
+    pub crash_command: Option<OsString>,
+    /// This text; twice (-hh) the environment variables as well
+    #[arg(short, long, action = ArgAction::Count, help_heading = "Stop and report")]
+    pub help: u8,
+    /// Version
+    #[arg(long, help_heading = "Stop and report")]
+    pub version: bool,
+
+    /// MOpt: accepted, no effect
+    #[arg(short = 'L', value_name = "MINUTES", hide = true)]
+    pub mopt: Option<String>,
+    #[command(flatten)]
+    pub unsupported: Unsupported,
+
+    /// Target and its arguments
+    #[arg(skip)]
+    pub command: Vec<OsString>,
+}
+
+/// Options that are known and refused; parsed so that their values are not taken for the target.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Unsupported {
+    #[arg(short = 'c', value_name = "PROGRAM", hide = true)]
+    pub cmplog: Option<OsString>,
+    #[arg(short = 'l', value_name = "LEVEL", hide = true)]
+    pub cmplog_level: Option<OsString>,
+    #[arg(short = 'F', value_name = "FOLDER", hide = true)]
+    pub foreign: Vec<OsString>,
+    #[arg(short = 'B', value_name = "FILE", hide = true)]
+    pub bitmap: Option<OsString>,
+    #[arg(short = 'j', value_name = "NUMBER", hide = true)]
+    pub workers: Option<OsString>,
+    #[arg(short = 'w', value_name = "PROGRAM", hide = true)]
+    pub sanitizer_binary: Vec<OsString>,
+    #[arg(short = 'Q', hide = true)]
+    pub qemu: bool,
+    #[arg(short = 'O', hide = true)]
+    pub frida: bool,
+    #[arg(short = 'U', hide = true)]
+    pub unicorn: bool,
+    #[arg(short = 'W', hide = true)]
+    pub wine: bool,
+    #[arg(short = 'X', hide = true)]
+    pub nyx: bool,
+    #[arg(short = 'Y', hide = true)]
+    pub nyx_distributed: bool,
+    #[arg(short = 'A', hide = true)]
+    pub coresight: bool,
+    #[arg(short = 'R', hide = true)]
+    pub radamsa: bool,
+    #[arg(short = 'k', hide = true)]
+    pub k: bool,
+    #[arg(short = 'r', hide = true)]
+    pub value_profile: bool,
+    #[arg(short = 'u', hide = true)]
+    pub u: bool,
+    #[arg(long, hide = true)]
+    pub control: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub pastis: Option<OsString>,
+    #[arg(long, num_args = 0..=1, require_equals = true, hide = true)]
+    pub collector: Option<Option<OsString>>,
+    #[arg(long, hide = true)]
+    pub mutator: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub mutator_options: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub mutator_dir: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub mutator_state: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub mutator_only: bool,
+    #[arg(long, hide = true)]
+    pub mutator_list: bool,
+    #[arg(long, hide = true)]
+    pub mutator_ratio: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub modules: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub fork_at: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub net: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub net_delays: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub save_state: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub load_state: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub metrics: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub json: bool,
+}
+
+impl Args {
+    /// Reads the words behind the program's name.
+    pub fn from_words(words: Vec<OsString>) -> Result<Self, Failure> {
+        let split = words::split(&words, &valued())?;
+        let program = std::iter::once(OsString::from("ffuzz"));
+        let mut args = Self::try_parse_from(program.chain(split.options)).map_err(usage)?;
+        args.command = split.command;
+        Ok(args)
+    }
+}
+
+/// The help text, as wide as the terminal (at most 100 columns) or as told.
+#[must_use]
+pub fn help(width: Option<usize>) -> String {
+    let command = Args::command();
+    let mut command = match width {
+        Some(width) => command.term_width(width),
+        None => command,
+    };
+    let options = command.render_help();
+    format!("{options}\n{EXAMPLES}\nCommands (ffuzz NAME --help):\n{}", crate::cmd::overview())
+}
+
+fn valued() -> Valued {
+    let command = Args::command();
+    let valued = || command.get_arguments().filter(|arg| arg.get_action().takes_values());
+    Valued {
+        letters: valued().filter_map(clap::Arg::get_short).collect(),
+        names: valued()
+            .filter(|arg| !arg.is_require_equals_set())
+            .filter_map(|arg| arg.get_long().map(str::to_owned))
+            .collect(),
+    }
+}
+
+/// The first line of clap's message, which names the option.
+fn usage(error: clap::Error) -> Failure {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let cause = line.strip_prefix("error: ").unwrap_or(line);
+    Failure::usage(cause, "ffuzz --help lists the options; the target's own come behind it")
+}

@@ -1,0 +1,389 @@
+//! From [`Args`] and the environment to [`Options`]: every check that needs no target, each with
+//! one line of cause and one of remedy. Looks at the file system, changes nothing.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::args::{Args, Unsupported};
+use super::values;
+use crate::cmd::exit::Failure;
+use crate::config::env::{EnvError, Environment};
+use crate::config::options::{
+    CalibrationOptions, CpuChoice, DomainMode, Input, Limits, MutationOptions, Options,
+    OutputOptions, Schedule, SeedPolicy, TargetOptions, TimeoutSpec, UiMode,
+};
+use crate::config::sanitizers;
+use crate::output;
+
+/// Largest input (AFL's limit, and the size of the memory that targets share).
+const MAX_INPUT: u64 = 1 << 20;
+/// Largest map that is offered: far beyond any program, small enough to be allocated.
+const MAX_MAP: i64 = 1 << 29;
+const MAX_DICTIONARIES: usize = 4;
+
+impl From<EnvError> for Failure {
+    fn from(error: EnvError) -> Self {
+        Self::new(&error, error.remedy())
+    }
+}
+
+/// Options, and warnings to be printed before the campaign begins.
+pub fn resolve(
+    args: Args,
+    env: &Environment,
+    command_line: Vec<OsString>,
+) -> Result<(Options, Vec<String>), Failure> {
+    refuse(&args.unsupported)?;
+    if let Some((name, variable)) = env.refused() {
+        return Err(Failure::new(format!("{name}: {}", variable.meaning), format!("unset {name}")));
+    }
+    let mut warnings = env.warnings();
+    if args.mopt.is_some() {
+        warnings.push("-L (MOpt) has no effect".to_owned());
+    }
+    let Some(target) = args.command.first() else {
+        return Err(Failure::usage(
+            "no target given",
+            "write the program and its arguments last: ffuzz -i SEEDS -o OUT ./target @@",
+        ));
+    };
+    let banner = match &args.banner {
+        Some(text) => text.clone(),
+        None => target.to_string_lossy().into_owned(),
+    };
+    let output = output_options(&args, env, command_line)?;
+    let main_node = output.main_node;
+    let options = Options {
+        input: input(&args, env, &output)?,
+        output,
+        target: target_options(&args, env)?,
+        schedule: schedule(&args)?,
+        domains: domain_mode(&args),
+        mutation: mutation(&args, env, main_node)?,
+        limits: limits(&args, env)?,
+        seeds: SeedPolicy {
+            exit_on_issues: env.flag(&["AFL_EXIT_ON_SEED_ISSUES"]),
+            crashes_as_finds: env.flag(&["AFL_CRASHING_SEEDS_AS_NEW_CRASH"]),
+            shuffle: env.flag(&["AFL_SHUFFLE_QUEUE"]),
+            crash_mode: args.crash_mode,
+        },
+        calibration: CalibrationOptions {
+            fast: env.flag(&["AFL_CAL_FAST", "AFL_FAST_CAL"]),
+            silent_instability: env.flag(&["AFL_NO_WARN_INSTABILITY"]),
+        },
+        ui: ui(env)?,
+        banner,
+        crash_command: args.crash_command.clone(),
+        rng_seed: match &args.seed {
+            Some(text) => Some(values::number("-s", text, 0, u64::MAX)?),
+            None => None,
+        },
+    };
+    Ok((options, warnings))
+}
+
+/// Options of other fuzzers, or of parts that are not built yet: an error, because a campaign
+/// without them would not be what was asked for.
+fn refuse(u: &Unsupported) -> Result<(), Failure> {
+    let not_yet: &[(bool, &str)] = &[
+        (u.cmplog.as_deref().is_some_and(|c| c != "-"), "-c (comparison logging)"),
+        (u.cmplog_level.is_some(), "-l (comparison logging)"),
+        (!u.foreign.is_empty(), "-F (import from a foreign folder)"),
+        (u.bitmap.is_some(), "-B (start from a bitmap)"),
+        (u.workers.is_some(), "-j (several workers)"),
+        (!u.sanitizer_binary.is_empty(), "-w (sanitizer binary)"),
+        (u.value_profile, "-r (value profile)"),
+        (u.qemu, "-Q (QEMU)"),
+        (u.control.is_some(), "--control"),
+        (u.pastis.is_some(), "--pastis"),
+        (u.collector.is_some(), "--collector"),
+        (u.mutator.is_some(), "--mutator"),
+        (u.mutator_options.is_some(), "--mutator-options"),
+        (u.mutator_dir.is_some(), "--mutator-dir"),
+        (u.mutator_state.is_some(), "--mutator-state"),
+        (u.mutator_only, "--mutator-only"),
+        (u.mutator_list, "--mutator-list"),
+        (u.mutator_ratio.is_some(), "--mutator-ratio"),
+        (u.modules.is_some(), "--modules"),
+        (u.fork_at.is_some(), "--fork-at"),
+        (u.net.is_some(), "--net"),
+        (u.net_delays.is_some(), "--net-delays"),
+        (u.save_state.is_some(), "--save-state"),
+        (u.load_state.is_some(), "--load-state"),
+        (u.metrics.is_some(), "--metrics"),
+        (u.json, "--json"),
+    ];
+    let never: &[(bool, &str)] = &[
+        (u.frida, "-O (FRIDA)"),
+        (u.unicorn, "-U (unicorn)"),
+        (u.wine, "-W (wine)"),
+        (u.nyx || u.nyx_distributed, "-X, -Y (Nyx)"),
+        (u.coresight, "-A (CoreSight)"),
+        (u.radamsa, "-R (radamsa)"),
+        (u.k, "-k"),
+        (u.u, "-u"),
+    ];
+    let found = |list: &[(bool, &'static str)]| list.iter().find(|o| o.0).map(|o| o.1);
+    if let Some(option) = found(not_yet) {
+        return Err(Failure::usage(format!("{option} is not supported yet"), "leave it out"));
+    }
+    match found(never) {
+        Some(option) => Err(Failure::usage(format!("{option} is not supported"), "leave it out")),
+        None => Ok(()),
+    }
+}
+
+fn output_options(
+    args: &Args,
+    env: &Environment,
+    command_line: Vec<OsString>,
+) -> Result<OutputOptions, Failure> {
+    let Some(root) = &args.output else {
+        return Err(Failure::usage("no output folder given", "name one with -o OUT"));
+    };
+    let (instance, main_node) = match (&args.main, &args.secondary) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::usage("-M and -S exclude each other", "leave one of them out"));
+        }
+        (Some(name), None) => (Some(values::instance("-M", name)?), true),
+        (None, Some(name)) => (Some(values::instance("-S", name)?), false),
+        (None, None) => (None, false),
+    };
+    let stats = env.number("AFL_FUZZER_STATS_UPDATE_INTERVAL", 1, i64::MAX)?;
+    Ok(OutputOptions {
+        root: values::absolute(root)?,
+        links: instance.is_none(),
+        instance: instance.unwrap_or_else(|| "default".to_owned()),
+        main_node,
+        extension: args.extension.as_deref().map(values::extension).transpose()?,
+        tmpdir: match env.get("AFL_TMPDIR") {
+            Some(path) => Some(existing_folder(path)?),
+            None => None,
+        },
+        stats_interval: Duration::from_secs(stats.map_or(60, i64::unsigned_abs)),
+        crash_readme: !env.flag(&["AFL_NO_CRASH_README"]),
+        command_line,
+        environment: env.known(),
+        autoresume: env.flag(&["AFL_AUTORESUME"]),
+    })
+}
+
+fn existing_folder(path: &OsStr) -> Result<PathBuf, Failure> {
+    let path = values::absolute(path)?;
+    if path.is_dir() {
+        return Ok(path);
+    }
+    let cause = format!("AFL_TMPDIR: {} is not a folder", path.display());
+    Err(Failure::new(cause, "create it, or unset AFL_TMPDIR"))
+}
+
+/// `-i`. AFL_AUTORESUME turns it into a resume if there is something to resume.
+fn input(args: &Args, env: &Environment, output: &OutputOptions) -> Result<Input, Failure> {
+    let resume =
+        env.flag(&["AFL_AUTORESUME"]) && output::holds_work(&output.root, &output.instance);
+    if resume || args.input.as_deref() == Some(OsStr::new("-")) {
+        return Ok(Input::Resume);
+    }
+    let Some(folder) = &args.input else {
+        return Err(Failure::usage(
+            "no seed folder given",
+            "name one with -i SEEDS, or go on with the work in OUT with -i -",
+        ));
+    };
+    let folder = values::absolute(folder)?;
+    // An output folder of AFL as input means its queue.
+    let queue = folder.join("queue");
+    let folder = if queue.is_dir() { queue } else { folder };
+    if folder == output.root {
+        return Err(Failure::usage("-i and -o name the same folder", "choose another -o"));
+    }
+    match has_seed(&folder) {
+        Ok(true) => Ok(Input::Directory(folder)),
+        Ok(false) => Err(Failure::new(
+            format!("seed folder {} holds no seed", folder.display()),
+            "put at least one small valid input into it (empty files and README.txt do not count)",
+        )),
+        Err(error) => Err(Failure::new(
+            format!("cannot read seed folder {}: {error}", folder.display()),
+            "check the path given to -i",
+        )),
+    }
+}
+
+/// Whether a folder, or one in it, has a file that can be a seed.
+fn has_seed(folder: &Path) -> std::io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(b".") || name == "README.txt" {
+            continue;
+        }
+        let Ok(data) = fs::metadata(entry.path()) else { continue };
+        let is_link = entry.file_type().is_ok_and(|t| t.is_symlink());
+        // Links to folders are not followed: they may lead in a circle.
+        let good = if data.is_dir() {
+            !is_link && has_seed(&entry.path()).unwrap_or(false)
+        } else {
+            data.is_file() && data.len() > 0
+        };
+        if good {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn target_options(args: &Args, env: &Environment) -> Result<TargetOptions, Failure> {
+    let ms = |name| env.number(name, 1, i64::from(u32::MAX));
+    let time = |value: Option<i64>| value.map(|ms| Duration::from_millis(ms.unsigned_abs()));
+    let signal = |name| env.number(name, 1, 64);
+    let as_signal = |value: i64| i32::try_from(value).unwrap_or(libc::SIGKILL);
+    let kill = signal("AFL_KILL_SIGNAL")?;
+    let fork_server_kill = signal("AFL_FORK_SERVER_KILL_SIGNAL")?.or(kill);
+    let map_size = env.number("AFL_MAP_SIZE", 8, MAX_MAP)?;
+    let map_size = map_size.or(env.number("AFL_MAPSIZE", 8, MAX_MAP)?);
+    Ok(TargetOptions {
+        command: args.command.clone(),
+        file: args.file.as_deref().map(values::absolute).transpose()?,
+        timeout: args.timeout.as_deref().map_or(Ok(TimeoutSpec::Auto), values::timeout)?,
+        memory_limit: args.memory.as_deref().map_or(Ok(None), values::memory)?,
+        init_timeout: time(ms("AFL_FORKSRV_INIT_TMOUT")?),
+        hang_timeout: time(ms("AFL_HANG_TMOUT")?),
+        map_size: map_size.and_then(|size| usize::try_from(size).ok()),
+        crash_exit_code: crash_exit_code(env)?,
+        kill_signal: kill.map_or(libc::SIGKILL, as_signal),
+        fork_server_kill_signal: fork_server_kill.map_or(libc::SIGTERM, as_signal),
+        force_persistent: env.flag(&["AFL_PERSISTENT"]),
+        force_deferred: env.flag(&["AFL_DEFER_FORKSRV"]),
+        non_instrumented: args.non_instrumented,
+        no_fork_server: env.flag(&["AFL_NO_FORKSRV"]),
+        skip_binary_check: env.flag(&["AFL_SKIP_BIN_CHECK"]),
+        ignore_auto_dictionary: env.flag(&["AFL_NO_AUTODICT"]),
+        show_output: env.flag(&["AFL_DEBUG", "AFL_DEBUG_CHILD", "AFL_DEBUG_CHILD_OUTPUT"]),
+        extra_env: extra_environment(env)?,
+        keep_input_file: args.keep_input_file,
+        skip_core_pattern_check: env.flag(&["AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES"]),
+        cpu: cpu(args, env)?,
+    })
+}
+
+/// Exit codes are compared as bytes: -1 is 255. 0 would make every run a crash.
+fn crash_exit_code(env: &Environment) -> Result<Option<u8>, Failure> {
+    let code = env.number("AFL_CRASH_EXITCODE", -127, 255)?;
+    if code == Some(0) {
+        let cause = "AFL_CRASH_EXITCODE=0 would make every run a crash";
+        return Err(Failure::new(cause, "set it to the exit code of a failure"));
+    }
+    Ok(code.and_then(|code| u8::try_from(code.rem_euclid(256)).ok()))
+}
+
+fn extra_environment(env: &Environment) -> Result<Vec<(OsString, OsString)>, Failure> {
+    let mut extra: Vec<(OsString, OsString)> = Vec::new();
+    if let Some(libraries) = env.get("AFL_PRELOAD") {
+        extra.push(("LD_PRELOAD".into(), libraries.to_owned()));
+    }
+    if !env.flag(&["LD_BIND_LAZY"]) {
+        // Libraries are resolved once, in the fork server, not again in each run.
+        extra.push(("LD_BIND_NOW".into(), "1".into()));
+    }
+    let sanitizers = sanitizers::target_environment(env);
+    let sanitizers = sanitizers.map_err(|error| Failure::new(&error, error.remedy()))?;
+    extra.extend(sanitizers.into_iter().map(|(name, value)| (name.into(), value.into())));
+    if let Some(text) = env.get("AFL_TARGET_ENV") {
+        extra.extend(values::assignments(&text.to_string_lossy())?);
+    }
+    Ok(extra)
+}
+
+fn cpu(args: &Args, env: &Environment) -> Result<CpuChoice, Failure> {
+    match (&args.bind, env.flag(&["AFL_NO_AFFINITY"])) {
+        (Some(_), true) => Err(Failure::usage(
+            "-b and AFL_NO_AFFINITY exclude each other",
+            "leave out -b, or unset AFL_NO_AFFINITY",
+        )),
+        (Some(text), false) => {
+            let core = values::number("-b", text, 0, 1 << 16)?;
+            Ok(CpuChoice::Fixed(usize::try_from(core).unwrap_or_default()))
+        }
+        (None, true) => Ok(CpuChoice::None),
+        (None, false) => Ok(CpuChoice::Free),
+    }
+}
+
+fn schedule(args: &Args) -> Result<Schedule, Failure> {
+    let schedule = args.schedule.as_deref().map_or(Ok(Schedule::default()), values::schedule)?;
+    if args.main.is_some() && !matches!(schedule, Schedule::Explore | Schedule::Fast) {
+        return Err(Failure::usage(
+            "a main instance (-M) has one of the schedules explore and fast",
+            "leave the schedule out, or use -S",
+        ));
+    }
+    Ok(schedule)
+}
+
+fn domain_mode(args: &Args) -> DomainMode {
+    match (args.domains, args.dsf_record) {
+        (true, _) => DomainMode::Guide,
+        (false, true) => DomainMode::Record,
+        (false, false) => DomainMode::Off,
+    }
+}
+
+fn mutation(args: &Args, env: &Environment, main: bool) -> Result<MutationOptions, Failure> {
+    let length = |option: &str, given: &Option<String>, variable, default: u64| match given {
+        Some(text) => values::number(option, text, 1, MAX_INPUT),
+        None => {
+            Ok(env.number(variable, 1, MAX_INPUT.cast_signed())?.map_or(default, i64::unsigned_abs))
+        }
+    };
+    let min = length("-g", &args.min_len, "AFL_INPUT_LEN_MIN", 1)?;
+    let max = length("-G", &args.max_len, "AFL_INPUT_LEN_MAX", MAX_INPUT)?;
+    if min > max {
+        let cause = format!("the smallest input ({min}) is larger than the largest ({max})");
+        return Err(Failure::usage(cause, "check -g and -G"));
+    }
+    if args.dictionaries.len() > MAX_DICTIONARIES {
+        return Err(Failure::usage("-x can be given four times", "put the tokens into one file"));
+    }
+    let dictionaries = args.dictionaries.iter().map(|word| values::dictionary(word));
+    Ok(MutationOptions {
+        dictionaries: dictionaries.collect::<Result<_, _>>()?,
+        min_len: usize::try_from(min).unwrap_or_default(),
+        max_len: usize::try_from(max).unwrap_or_default(),
+        skip_deterministic: args.skip_deterministic || (args.quick && !args.deterministic),
+        skip_trim: main || env.flag(&["AFL_DISABLE_TRIM", "AFL_NO_TRIM"]),
+        skip_arith: env.flag(&["AFL_NO_ARITH"]),
+        sequential: main || args.sequential,
+    })
+}
+
+fn limits(args: &Args, env: &Environment) -> Result<Limits, Failure> {
+    let limit = |option: &str, given: &Option<String>| match given {
+        Some(text) => values::number(option, text, 1, u64::from(u32::MAX) << 16).map(Some),
+        None => Ok(None),
+    };
+    let idle = env.number("AFL_EXIT_ON_TIME", 1, i64::from(u32::MAX))?;
+    Ok(Limits {
+        time: limit("-V", &args.time_limit)?.map(Duration::from_secs),
+        execs: limit("-E", &args.exec_limit)?,
+        one_seed: env.flag(&["AFL_BENCH_JUST_ONE"]),
+        until_crash: env.flag(&["AFL_BENCH_UNTIL_CRASH"]),
+        when_done: env.flag(&["AFL_EXIT_WHEN_DONE"]),
+        without_finds: idle.map(|s| Duration::from_secs(s.unsigned_abs())),
+    })
+}
+
+fn ui(env: &Environment) -> Result<UiMode, Failure> {
+    match (env.flag(&["AFL_FORCE_UI"]), env.flag(&["AFL_NO_UI"])) {
+        (true, true) => Err(Failure::usage(
+            "AFL_FORCE_UI and AFL_NO_UI exclude each other",
+            "unset one of them",
+        )),
+        (true, false) => Ok(UiMode::Screen),
+        _ if env.flag(&["AFL_QUIET"]) => Ok(UiMode::Quiet),
+        (false, true) => Ok(UiMode::Lines),
+        (false, false) => Ok(UiMode::Auto),
+    }
+}

@@ -1,0 +1,88 @@
+//! Sanitizer options for the target: a sanitizer has to end a faulty run by a signal or by a
+//! known exit code, else its report is no crash for the fuzzer.
+
+use super::env::Environment;
+
+/// For every sanitizer: abort at an error, leave signals to the kernel, no slow report.
+const COMMON: &str = "detect_odr_violation=0:abort_on_error=1:symbolize=0:\
+    allocator_may_return_null=1:handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:\
+    handle_sigill=0:detect_stack_use_after_return=0:check_initialization_order=0:";
+const ADDRESS: &str = "detect_leaks=0:malloc_context_size=0:";
+const UNDEFINED: &str = "halt_on_error=1:detect_leaks=0:malloc_context_size=0:";
+/// The fuzzer knows 86 as MSan's and 23 as LSan's exit code.
+const MEMORY: &str = "exit_code=86:msan_track_origins=0:";
+const LEAK: &str = "exitcode=23:fast_unwind_on_malloc=0:print_suppressions=0:detect_leaks=1:\
+    malloc_context_size=30:symbolize=0:";
+
+/// Options of the user that would hide crashes.
+#[derive(Debug, thiserror::Error)]
+#[error("{name} does not contain {missing}: crashes would be missed or slow")]
+pub struct SanitizerError {
+    pub name: &'static str,
+    pub missing: &'static str,
+}
+
+impl SanitizerError {
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        format!("add {} to {}, or unset it", self.missing, self.name)
+    }
+}
+
+/// Variables to set for the target: each sanitizer's options unless the user gave them.
+pub fn target_environment(
+    env: &Environment,
+) -> Result<Vec<(&'static str, String)>, SanitizerError> {
+    const NEEDED: &[(&str, &[&str])] = &[
+        ("ASAN_OPTIONS", &["abort_on_error=1", "symbolize=0"]),
+        ("MSAN_OPTIONS", &["exit_code=86", "symbolize=0"]),
+        ("LSAN_OPTIONS", &["symbolize=0"]),
+    ];
+    let given = |name| env.get(name).map(|v| v.to_string_lossy().into_owned());
+    for &(name, options) in NEEDED {
+        let Some(value) = given(name) else { continue };
+        if let Some(missing) = options.iter().find(|option| !value.contains(*option)) {
+            return Err(SanitizerError { name, missing });
+        }
+    }
+    let leaks = given("ASAN_OPTIONS").is_some_and(|v| !v.contains("detect_leaks=0"));
+    let defaults = [
+        ("ASAN_OPTIONS", format!("{COMMON}{ADDRESS}")),
+        ("UBSAN_OPTIONS", format!("{COMMON}{UNDEFINED}")),
+        ("MSAN_OPTIONS", format!("{COMMON}{MEMORY}")),
+        ("LSAN_OPTIONS", if leaks { LEAK.to_owned() } else { COMMON.to_owned() }),
+    ];
+    Ok(defaults.into_iter().filter(|(name, _)| given(name).is_none()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_user_left_open_is_set() {
+        let names = |pairs: &[(&str, &str)]| -> Vec<&str> {
+            let set = target_environment(&Environment::from_pairs(pairs)).expect("good options");
+            set.into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names(&[]), ["ASAN_OPTIONS", "UBSAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS"]);
+        assert_eq!(
+            names(&[("ASAN_OPTIONS", "abort_on_error=1:symbolize=0")]),
+            ["UBSAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS"]
+        );
+    }
+
+    #[test]
+    fn options_that_hide_crashes_are_refused() {
+        let env = Environment::from_pairs(&[("ASAN_OPTIONS", "symbolize=0")]);
+        let error = target_environment(&env).expect_err("no abort");
+        assert_eq!(error.remedy(), "add abort_on_error=1 to ASAN_OPTIONS, or unset it");
+    }
+
+    #[test]
+    fn leaks_asked_for_are_reported_by_exit_code() {
+        let env = Environment::from_pairs(&[("ASAN_OPTIONS", "abort_on_error=1:symbolize=0")]);
+        let set = target_environment(&env).expect("good options");
+        assert!(set.iter().any(|(name, v)| *name == "LSAN_OPTIONS" && v.contains("exitcode=23")));
+    }
+}
