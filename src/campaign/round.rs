@@ -52,7 +52,7 @@ impl Campaign {
         if end == StageEnd::Finished && self.statistics.cycles_without_finds > 0 {
             self.splice(id)?;
         }
-        self.corpus[id].fuzzed += 1;
+        self.scheduler.picked(&mut self.corpus, id);
         self.tick_if_due();
         Ok(())
     }
@@ -112,6 +112,9 @@ impl Campaign {
 
     fn havoc(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
         let energy = u64::from(self.scheduler.energy(&self.corpus, id));
+        if energy == 0 {
+            return Ok(StageEnd::TurnOver);
+        }
         let slow = match self.corpus[id].exec_us {
             0..=10_000 => 1,
             10_001..=20_000 => 2,

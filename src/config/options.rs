@@ -62,8 +62,6 @@ pub struct OutputOptions {
 pub struct TargetOptions {
     /// `PATH`, for a program given without a slash.
     pub search_path: Option<OsString>,
-    /// `LD_BIND_LAZY`: do not resolve all symbols at the start.
-    pub lazy_binding: bool,
     /// Program and its arguments, `@@` still in place.
     pub command: Vec<OsString>,
     /// `-f`: the file the target reads.

@@ -156,9 +156,6 @@ impl Setup {
         .map(|name| (name.into(), None))
         .collect();
         let mut set = |name: &str, value: OsString| env.push((name.into(), Some(value)));
-        if !self.options.lazy_binding {
-            set("LD_BIND_NOW", "1".into());
-        }
         if self.persistent() {
             set("__AFL_PERSISTENT", "1".into());
         }
