@@ -279,6 +279,7 @@ impl Scheduler {
             if self.cursor >= corpus.len() {
                 self.cursor = 0;
                 self.cycles += 1;
+                self.refresh_path_mean(corpus);
             }
             let id = SeedId(self.cursor as u32);
             self.cursor += 1;
@@ -301,12 +302,17 @@ impl Scheduler {
         below(rng, 100) < percent
     }
 
-    fn rebuild_weights(&mut self, corpus: &Corpus) {
+    /// Schedule `coe` compares a seed's path with the average of all.
+    fn refresh_path_mean(&mut self, corpus: &Corpus) {
         if self.options.schedule == Schedule::Coe {
             let enabled = corpus.iter().filter(|seed| !seed.disabled);
             self.means.log_path_count =
                 energy::mean(enabled.map(|seed| energy::log2(self.path_count(seed))));
         }
+    }
+
+    fn rebuild_weights(&mut self, corpus: &Corpus) {
+        self.refresh_path_mean(corpus);
         let newest = corpus.len().saturating_sub(weights::NEWEST);
         let weights = corpus.iter().filter(|seed| !seed.disabled).map(|seed| {
             let weight = match self.options.schedule {

@@ -160,17 +160,18 @@ proptest! {
         }
     }
 
-    /// Skipping must lose nothing: what a family writes without looking at earlier ones is
-    /// written by it or by another.
+    /// Skipping must lose nothing: what a family would write is written by it or an earlier one.
     #[test]
-    fn every_value_is_written_once(seed in proptest::collection::vec(any::<u8>(), 1..7)) {
+    fn every_value_is_written_and_by_one_family(seed in proptest::collection::vec(any::<u8>(), 1..7)) {
         let dictionary = Dictionary::default();
         let found = walk(&seed, &dictionary, Deterministic::new(seed.len(), &dictionary, false));
-        let mut written: HashSet<&Vec<u8>> = HashSet::new();
+        let mut written: HashMap<&Vec<u8>, Step> = HashMap::new();
         for (step, bytes) in &found {
-            let new = written.insert(bytes);
-            prop_assert!(new || op(*step).starts_with("flip"), "{:?} twice", step);
             prop_assert_ne!(bytes, &seed);
+            let earlier = *written.entry(bytes).or_insert(*step);
+            // Overlapping windows of one family may meet in a value, and flips are not compared.
+            let allowed = op(*step).starts_with("flip") || op(*step) == op(earlier);
+            prop_assert!(earlier == *step || allowed, "{:?} repeats {:?}", step, earlier);
         }
         for width in [1, 2, 4] {
             for pos in 0..(seed.len() + 1).saturating_sub(width) {
@@ -181,7 +182,7 @@ proptest! {
                     for number in sums.chain(constants) {
                         let mut bytes = seed.clone();
                         values::store(&mut bytes[pos..pos + width], number, big_endian);
-                        prop_assert!(bytes == seed || written.contains(&bytes));
+                        prop_assert!(bytes == seed || written.contains_key(&bytes));
                     }
                 }
             }
