@@ -1,8 +1,317 @@
-//! `ffuzz showdsf`.
-use super::exit::Failure;
-use std::ffi::OsString;
-use std::process::ExitCode;
+//! `ffuzz showdsf`: runs inputs and prints the domain values they reach, in the format of
+//! FuzzFactory's `afl-showdsf`.
+//!
+//! The lines `dsf[K] = V` go to stdout (or `-o FILE`), everything said about the target to stderr.
+//! Unlike the original it reports crashes and timeouts, takes `@@`, and leaves neither a process nor
+//! a file behind.
 
-pub(super) fn run(_program: &str, _args: Vec<OsString>) -> Result<ExitCode, Failure> {
-    Err(Failure::new("not built yet", ""))
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Parser;
+
+use super::exit::{CANNOT, Failure};
+use super::fuzz::{resolve, values};
+use crate::config::env::Environment;
+use crate::config::options::TargetOptions;
+use crate::domain::{Aggregates, Domain};
+use crate::target::{Executor, ExitKind, ForkServer, Setup, TargetError};
+
+/// Without `-t` a run may take as long as it wants; a day stands for that.
+const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// Below this a timeout is refused, as the original does.
+const MIN_TIMEOUT_MS: u64 = 20;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "ffuzz-showdsf",
+    about = "Run inputs and print the domain values they reach",
+    after_help = "Without -i the target runs once and inherits stdin and stdout. @@ stands for \
+                  the name of a file with the input.\n\nExamples:\n  \
+                  ffuzz-showdsf -- ./target < input\n  \
+                  ffuzz-showdsf -i out/queue -- ./target @@"
+)]
+struct Args {
+    /// Run every file of this folder
+    #[arg(short, value_name = "DIR")]
+    input: Option<PathBuf>,
+    /// Write the dsf lines to this file in place of stdout
+    #[arg(short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Timeout of a run in ms, at least 20 (default: none)
+    #[arg(short, value_name = "MSEC")]
+    timeout: Option<String>,
+    /// Memory limit in MB, or none (the default)
+    #[arg(short, value_name = "MB")]
+    memory: Option<String>,
+    /// File that takes the place of @@
+    #[arg(short = 'A', value_name = "FILE")]
+    at_file: Option<PathBuf>,
+    /// Say nothing but the dsf lines
+    #[arg(short)]
+    quiet: bool,
+    /// Accepted as the original accepts it: without effect
+    #[arg(short = 'e', hide = true)]
+    _edges: bool,
+    /// Accepted as the original accepts it: without effect
+    #[arg(short = 'c', hide = true)]
+    _cores: bool,
+    /// The target and its arguments
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true,
+        value_name = "TARGET"
+    )]
+    command: Vec<OsString>,
+}
+
+pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let words = std::iter::once(OsString::from(program)).chain(args);
+    let args = match Args::try_parse_from(words) {
+        Ok(args) => args,
+        Err(error) => {
+            let _ = error.print();
+            // Usage errors are 1 here, as in the original.
+            return Ok(ExitCode::from(if error.use_stderr() { CANNOT } else { 0 }));
+        }
+    };
+    let inputs = args.input.as_deref().map(list_inputs).transpose()?;
+    let scratch = Scratch::new();
+    let mut target = start(&args, inputs.is_some(), &scratch)?;
+    let aggregates = if let Some(inputs) = inputs {
+        run_folder(&mut target, &inputs, args.quiet)?
+    } else {
+        run_once(&mut target, &args)?
+    };
+    drop(target);
+    print_values(&aggregates, args.output.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Name of the input file, removed in any case.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        Self(std::env::temp_dir().join(format!(".ffuzz-showdsf-{}", std::process::id())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn list_inputs(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failure = |error: io::Error| {
+        let remedy = "give a folder of inputs, for example out/queue";
+        Failure::new(format!("cannot read the folder {dir:?}: {error}"), remedy)
+    };
+    let mut files: Vec<PathBuf> = fs::read_dir(dir)
+        .map_err(failure)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_file())
+        .filter(|path| !path.file_name().is_some_and(|name| name.as_encoded_bytes()[0] == b'.'))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+fn start(args: &Args, folder: bool, scratch: &Scratch) -> Result<ForkServer, Failure> {
+    let timeout = timeout(args.timeout.as_deref())?;
+    let environment = Environment::read();
+    let options = TargetOptions {
+        search_path: environment.get("PATH").map(Into::into),
+        file: None,
+        memory_limit: args.memory.as_deref().map_or(Ok(None), values::memory)?,
+        show_output: !folder,
+        extra_env: resolve::extra_environment(&environment)?,
+        skip_binary_check: environment.flag(&["AFL_SKIP_BIN_CHECK"]),
+        init_timeout: Some(Duration::from_secs(10)),
+        ..TargetOptions::for_command(args.command.clone())
+    };
+    let input = args.at_file.as_deref().unwrap_or(&scratch.0);
+    let mut setup = Setup::new(&options, input, None).map_err(failure)?;
+    if !folder {
+        setup.inherit_stdin();
+    }
+    say(args.quiet, "[*] Spinning up the fork server...");
+    let target = ForkServer::start(setup, timeout).map_err(failure)?;
+    say(args.quiet, "[+] All right - fork server is up.");
+    if !args.quiet {
+        let _ = io::stderr().lock().write_all(describe(target.domains()).as_bytes());
+    }
+    Ok(target)
+}
+
+fn failure(error: TargetError) -> Failure {
+    Failure::new(&error, error.remedy())
+}
+
+fn timeout(text: Option<&str>) -> Result<Duration, Failure> {
+    let Some(text) = text else { return Ok(NO_TIMEOUT) };
+    match text.parse() {
+        Ok(ms) if ms >= MIN_TIMEOUT_MS => Ok(Duration::from_millis(ms)),
+        _ => Err(Failure::new(
+            format!("-t {text} is no timeout"),
+            format!("give milliseconds, at least {MIN_TIMEOUT_MS}"),
+        )),
+    }
+}
+
+fn say(quiet: bool, line: &str) {
+    if !quiet {
+        let _ = writeln!(io::stderr().lock(), "{line}");
+    }
+}
+
+/// The lines by which FuzzFactory's tools introduce a target's domains.
+fn describe(domains: &[Domain]) -> String {
+    use std::fmt::Write as _;
+    if domains.is_empty() {
+        return "No domain-specific front-ends to receive.\n".into();
+    }
+    let count = domains.len();
+    let mut text = format!(
+        "Receiving {count} domain-specific front-ends..\n\
+         [+] {count} domain-specific front-end configs received\n"
+    );
+    for (index, domain) in domains.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "DSF {index}: Start=0x{:06x}, End=0x{:06x}, Size={}, Reducer[{}]={}, Initial={}",
+            domain.start,
+            domain.end(),
+            domain.size,
+            domain.reducer as u32,
+            domain.reducer.name(),
+            domain.initial.cast_signed()
+        );
+    }
+    let total = domains.last().map_or(0, Domain::end);
+    let _ = writeln!(text, "Total DSF map length = {total}");
+    text
+}
+
+/// One run with our stdin; with `@@` its content becomes the file.
+fn run_once(target: &mut ForkServer, args: &Args) -> Result<Aggregates, Failure> {
+    let mut aggregates = Aggregates::new(target.domains());
+    let mut input = Vec::new();
+    let uses_file = args.command[1..]
+        .iter()
+        .any(|word| word.as_encoded_bytes().windows(2).any(|pair| pair == b"@@"));
+    if uses_file {
+        let content = match &args.at_file {
+            Some(path) => fs::read(path).map(|bytes| input = bytes),
+            None => io::stdin().lock().read_to_end(&mut input).map(|_| ()),
+        };
+        content.map_err(|error| {
+            Failure::new(format!("cannot read the input: {error}"), "give it by stdin or -A FILE")
+        })?;
+    }
+    let run = target.observe(&input).map_err(failure)?;
+    report(run.exit, None, args.quiet);
+    aggregates.merge(&run.dsf);
+    Ok(aggregates)
+}
+
+fn run_folder(
+    target: &mut ForkServer,
+    inputs: &[PathBuf],
+    quiet: bool,
+) -> Result<Aggregates, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
+    }
+    let mut aggregates = Aggregates::new(target.domains());
+    for path in inputs {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failure::new("interrupted", ""));
+        }
+        let input = fs::read(path).map_err(|error| {
+            let remedy = "check its permissions, or take it out of the folder";
+            Failure::new(format!("cannot read {path:?}: {error}"), remedy)
+        })?;
+        let run = target.observe(&input).map_err(failure)?;
+        report(run.exit, Some(path), quiet);
+        aggregates.merge(&run.dsf);
+    }
+    Ok(aggregates)
+}
+
+fn report(exit: ExitKind, input: Option<&Path>, quiet: bool) {
+    let what = match exit {
+        ExitKind::Ok => return,
+        ExitKind::Crash { signal: 0 } => "crashed by exit code".to_owned(),
+        ExitKind::Crash { signal } => format!("crashed by signal {signal}"),
+        ExitKind::Hang => "was stopped: its time was up".to_owned(),
+        ExitKind::Oom => "was killed (signal 9): out of memory?".to_owned(),
+    };
+    let input = input.map_or_else(String::new, |path| format!(" on {}", path.display()));
+    say(quiet, &format!("[!] The target {what}{input}"));
+}
+
+fn print_values(aggregates: &Aggregates, file: Option<&Path>) -> Result<(), Failure> {
+    let mut text = String::new();
+    for (key, value) in aggregates.changed() {
+        text += &format!("dsf[{key}] = {value}\n");
+    }
+    let written = match file {
+        Some(path) => fs::write(path, text),
+        None => match io::stdout().lock().write_all(text.as_bytes()) {
+            // A reader that has seen enough is no failure.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        },
+    };
+    written.map_err(|error| {
+        let to = file.unwrap_or(Path::new("stdout"));
+        Failure::new(format!("cannot write to {to:?}: {error}"), "check the disk and the path")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Reducer;
+
+    #[test]
+    fn start_up_lines_are_those_of_fuzzfactory() {
+        let domain = |start, size, reducer, initial| {
+            let name = String::new();
+            Domain { name, start, size, reducer, initial }
+        };
+        let domains = [
+            domain(0, 1, Reducer::Max, 0),
+            domain(1, 2, Reducer::Min, u32::MAX),
+            domain(3, 3, Reducer::BitUnion, 0),
+            domain(6, 4, Reducer::BitIntersect, u32::MAX),
+        ];
+        let expected = "\
+Receiving 4 domain-specific front-ends..
+[+] 4 domain-specific front-end configs received
+DSF 0: Start=0x000000, End=0x000001, Size=1, Reducer[0]=MAX, Initial=0
+DSF 1: Start=0x000001, End=0x000003, Size=2, Reducer[1]=MIN, Initial=-1
+DSF 2: Start=0x000003, End=0x000006, Size=3, Reducer[3]=BITWISE_UNION, Initial=0
+DSF 3: Start=0x000006, End=0x00000a, Size=4, Reducer[4]=BITWISE_INTERSECTION, Initial=-1
+Total DSF map length = 10
+";
+        assert_eq!(describe(&domains), expected);
+        assert_eq!(describe(&[]), "No domain-specific front-ends to receive.\n");
+    }
+
+    #[test]
+    fn timeouts_below_twenty_are_refused() {
+        assert!(timeout(Some("19")).is_err() && timeout(Some("x")).is_err());
+        assert_eq!(timeout(Some("20")).unwrap().as_millis(), 20);
+    }
 }

@@ -104,6 +104,37 @@ pub struct TargetOptions {
     pub cpu: CpuChoice,
 }
 
+impl TargetOptions {
+    /// A target with nothing but its command line: no limits, AFL's signals.
+    #[must_use]
+    pub fn for_command(command: Vec<OsString>) -> Self {
+        Self {
+            search_path: None,
+            command,
+            file: None,
+            timeout: TimeoutSpec::Auto,
+            memory_limit: None,
+            init_timeout: None,
+            hang_timeout: None,
+            map_size: None,
+            crash_exit_code: None,
+            kill_signal: libc::SIGKILL,
+            fork_server_kill_signal: libc::SIGTERM,
+            force_persistent: false,
+            force_deferred: false,
+            non_instrumented: false,
+            no_fork_server: false,
+            skip_binary_check: false,
+            ignore_auto_dictionary: false,
+            show_output: false,
+            extra_env: Vec::new(),
+            keep_input_file: false,
+            skip_core_pattern_check: false,
+            cpu: CpuChoice::None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CpuChoice {
     /// Take a free core; start without one if there is none.

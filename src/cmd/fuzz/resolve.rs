@@ -280,7 +280,7 @@ fn crash_exit_code(env: &Environment) -> Result<Option<u8>, Failure> {
     Ok(code.and_then(|code| u8::try_from(code.rem_euclid(256)).ok()))
 }
 
-fn extra_environment(env: &Environment) -> Result<Vec<(OsString, OsString)>, Failure> {
+pub(crate) fn extra_environment(env: &Environment) -> Result<Vec<(OsString, OsString)>, Failure> {
     let mut extra: Vec<(OsString, OsString)> = Vec::new();
     if let Some(libraries) = env.get("AFL_PRELOAD") {
         extra.push(("LD_PRELOAD".into(), libraries.to_owned()));

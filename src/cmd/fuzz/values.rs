@@ -43,7 +43,7 @@ pub(super) fn timeout(text: &str) -> Result<TimeoutSpec, Failure> {
 }
 
 /// `-m none`, `-m 50` (MB), `-m 200M`, `-m 1G`; 0 is no limit, as AFL has it.
-pub(super) fn memory(text: &str) -> Result<Option<u64>, Failure> {
+pub(crate) fn memory(text: &str) -> Result<Option<u64>, Failure> {
     let expected = "none, or a size such as 50 (MB), 200M or 1G, of at least 5 MB";
     if text == "none" {
         return Ok(None);
