@@ -1,1 +1,155 @@
-fn main() {}
+//! Compiles what `ffuzz-cc` puts into targets: the C runtime, and one pass per domain if LLVM is
+//! there. Writes `assets.rs`, a table which `src/compiler/assets.rs` includes. Without LLVM the
+//! fuzzer still builds; the pass sources travel along in any case.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs, thread};
+
+/// Newest first; `LLVM_CONFIG` comes before all of them.
+const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
+/// Objects of the archive that executables are linked with.
+const RUNTIME: &[&str] = &[
+    "memory",
+    "domains",
+    "modules",
+    "connect",
+    "copies",
+    "exit-hook",
+    "forkserver",
+    "persistent",
+    "manual",
+    "testcase",
+];
+const DRIVER: &[&str] = &["driver", "driver-main"];
+const DOMAINS: &[&str] = &["cmp", "mem"];
+
+struct Llvm {
+    major: u32,
+    bindir: PathBuf,
+    cxxflags: Vec<String>,
+}
+
+fn main() {
+    println!("cargo::rerun-if-changed=runtime");
+    println!("cargo::rerun-if-changed=llvm-passes");
+    println!("cargo::rerun-if-env-changed=LLVM_CONFIG");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let llvm = find_llvm();
+    let mut assets = runtime(&out, llvm.as_ref());
+    assets.extend(sources());
+    let major = match &llvm {
+        Some(llvm) => passes(&out, llvm).map(|plugins| {
+            assets.extend(plugins);
+            llvm.major
+        }),
+        None => None,
+    };
+    if major.is_none() {
+        println!("cargo::warning=no LLVM development files: passes are compiled on first use");
+    }
+    fs::write(out.join("assets.rs"), table(&assets, major)).expect("OUT_DIR is writable");
+}
+
+fn find_llvm() -> Option<Llvm> {
+    let named = env::var("LLVM_CONFIG").ok().into_iter();
+    let known = LLVM_CONFIGS.iter().map(|version| format!("llvm-config-{version}"));
+    named.chain(known).find_map(|program| {
+        let ask = |what| stdout(Command::new(&program).arg(what));
+        let major = ask("--version")?.split('.').next()?.parse().ok()?;
+        let bindir = PathBuf::from(ask("--bindir")?.trim());
+        let cxxflags = ask("--cxxflags")?.split_whitespace().map(str::to_owned).collect();
+        bindir.join("clang++").exists().then_some(Llvm { major, bindir, cxxflags })
+    })
+}
+
+fn stdout(command: &mut Command) -> Option<String> {
+    let output = command.output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The objects must be linkable by every clang and every linker: plain code, no bitcode.
+fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
+    let mut assets = vec![];
+    for (archive, units) in [("libffuzz-rt.a", RUNTIME), ("libffuzz-driver.a", DRIVER)] {
+        let path = out.join(archive);
+        let _ = fs::remove_file(&path);
+        let objects = units.iter().map(|unit| object(out, llvm, unit));
+        run(Command::new("ar").arg("rcsD").arg(&path).args(objects));
+        assets.push((archive.to_owned(), path));
+    }
+    assets.push(("ffuzz-stub.o".into(), object(out, llvm, "stub")));
+    for domain in DOMAINS {
+        let unit = format!("waypoints-{domain}-rt");
+        assets.push((format!("{unit}.o"), object(out, llvm, &unit)));
+    }
+    assets
+}
+
+fn object(out: &Path, llvm: Option<&Llvm>, unit: &str) -> PathBuf {
+    let path = out.join(format!("{unit}.o"));
+    let compiler = llvm.map_or_else(|| "cc".into(), |llvm| llvm.bindir.join("clang"));
+    let flags = "-O2 -fPIC -std=gnu11 -Wall -Wextra -ffunction-sections -fno-lto -Iruntime/include";
+    let source = format!("runtime/{unit}.c");
+    run(Command::new(compiler).args(flags.split(' ')).args(["-c", &source, "-o"]).arg(&path));
+    path
+}
+
+/// Every pass on its own thread: each takes seconds. None if one does not compile.
+fn passes(out: &Path, llvm: &Llvm) -> Option<Vec<(String, PathBuf)>> {
+    let compile = |domain: &&str| {
+        let name = format!("waypoints-{domain}-pass.so");
+        let path = out.join(&name);
+        let source = format!("llvm-passes/waypoints-{domain}-pass.cc");
+        let flags =
+            "-std=c++17 -O2 -fPIC -shared -fno-rtti -fno-exceptions -fvisibility=hidden -Wl,-s";
+        let mut command = Command::new(llvm.bindir.join("clang++"));
+        command.args(&llvm.cxxflags).args(flags.split(' ')).arg(source).arg("-o").arg(&path);
+        let done = command.status().is_ok_and(|status| status.success());
+        done.then_some((name, path))
+    };
+    thread::scope(|scope| {
+        let running: Vec<_> =
+            DOMAINS.iter().map(|domain| scope.spawn(move || compile(domain))).collect();
+        running.into_iter().map(|thread| thread.join().ok().flatten()).collect()
+    })
+}
+
+/// What is embedded as it is: linker files, headers for targets, pass sources.
+fn sources() -> Vec<(String, PathBuf)> {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let mut names: Vec<(String, String)> = vec![
+        ("counters.ld".into(), "runtime/counters.ld".into()),
+        ("exported.list".into(), "runtime/exported.list".into()),
+        ("include/waypoints.h".into(), "runtime/include/waypoints.h".into()),
+        ("include/afl_valid.h".into(), "runtime/include/afl_valid.h".into()),
+        ("src/ffuzz-domain.hpp".into(), "llvm-passes/ffuzz-domain.hpp".into()),
+    ];
+    for domain in DOMAINS {
+        let file = format!("waypoints-{domain}-pass.cc");
+        names.push((format!("src/{file}"), format!("llvm-passes/{file}")));
+    }
+    names.into_iter().map(|(name, path)| (name, root.join(path))).collect()
+}
+
+/// The table, with a hash over all contents (FNV-1a) that names the cache folder.
+fn table(assets: &[(String, PathBuf)], major: Option<u32>) -> String {
+    let mut text = String::from("pub(super) static FILES: &[(&str, &[u8])] = &[\n");
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for (name, path) in assets {
+        let content = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        for byte in name.bytes().chain(content) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        let _ = writeln!(text, "    ({name:?}, include_bytes!({path:?})),");
+    }
+    let _ = writeln!(text, "];\npub(super) const HASH: &str = \"{hash:016x}\";");
+    let _ = writeln!(text, "pub(super) const PLUGIN_LLVM: Option<u32> = {major:?};");
+    text
+}
+
+fn run(command: &mut Command) {
+    let status = command.status().unwrap_or_else(|e| panic!("cannot run {command:?}: {e}"));
+    assert!(status.success(), "{command:?} failed");
+}

@@ -1,1 +1,119 @@
-//! placeholder
+//! The compiler wrapper: clang with coverage, domains and the runtime added.
+//!
+//! [`args`] reads the user's command line, [`rewrite`] is the pure function from command line,
+//! environment and [`toolchain`] to clang's arguments, [`assets`] unpacks what travels inside the
+//! executable, [`plugin`] finds or builds the passes, [`lists`] decides which sources and functions
+//! get coverage. Nothing here knows the fuzzer.
+
+pub mod args;
+pub mod assets;
+pub mod env;
+pub mod error;
+pub mod lists;
+pub mod plugin;
+pub mod rewrite;
+pub mod toolchain;
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use args::Invocation;
+use env::Env;
+pub use error::CompilerError;
+use rewrite::{Additions, Link};
+use toolchain::{Language, Linker};
+
+/// What the caller (who may print) says about a link without shared counters.
+pub const COPIED_COUNTERS: &str = "this linker cannot place the counters on pages of their own; \
+                                   they are copied after each run (use GNU ld or lld for speed)";
+
+/// Runs clang on `arguments`. Comes back only for a failure of our own or a link that had to be
+/// watched; otherwise clang takes the place of this process. `note` shows one line to the user.
+pub fn run(
+    language: Language,
+    arguments: Vec<OsString>,
+    env: &Env,
+    note: impl Fn(&str),
+) -> Result<ExitCode, CompilerError> {
+    let clang = toolchain::find(language, env)?;
+    let invocation = Invocation::parse(arguments, |path| std::fs::read(path).ok());
+    if !invocation.wants_instrumentation() {
+        return Err(replace_process(&clang.path, &invocation.arguments));
+    }
+    let mut additions = additions(&invocation, env, &clang)?;
+    if additions.link == Link::Unknown {
+        return watched_link(&clang.path, &invocation, env, additions, note);
+    }
+    if additions.link == Link::Copied && !env.quiet {
+        note(COPIED_COUNTERS);
+    }
+    additions.opt_level = invocation.level.is_none();
+    Err(replace_process(&clang.path, &rewrite::rewrite(&invocation, env, &additions)))
+}
+
+fn additions(
+    invocation: &Invocation,
+    env: &Env,
+    clang: &toolchain::Clang,
+) -> Result<Additions, CompilerError> {
+    env.check()?;
+    let assets = assets::Assets::open(env)?;
+    let domains = plugin::check_domains(&env.domains, &assets)?;
+    let plugins = if invocation.compiles() && !domains.is_empty() {
+        plugin::plugins(&domains, &assets, clang)?
+    } else {
+        vec![]
+    };
+    let coverage = if invocation.compiles() {
+        lists::Lists::read(env)?.choose(&invocation.source_names(), &assets)?
+    } else {
+        lists::Coverage::Full
+    };
+    let link = match invocation.linker(|| toolchain::default_linker(env)) {
+        Linker::TakesScript => Link::Shared,
+        Linker::RefusesScript => Link::Copied,
+        Linker::Unknown => Link::Unknown,
+    };
+    let opt_level = invocation.level.is_none();
+    Ok(Additions { assets: assets.directory, domains, plugins, coverage, link, opt_level })
+}
+
+/// `exec`: clang's exit code, signals and output are the caller's without any help.
+fn replace_process(program: &Path, arguments: &[OsString]) -> CompilerError {
+    let error = Command::new(program).args(arguments).exec();
+    CompilerError::Run { program: program.to_owned(), source: error }
+}
+
+/// A linker that nobody knows: try the script, and go without if it is what the linker complains
+/// about.
+fn watched_link(
+    clang: &Path,
+    invocation: &Invocation,
+    env: &Env,
+    mut additions: Additions,
+    note: impl Fn(&str),
+) -> Result<ExitCode, CompilerError> {
+    additions.link = Link::Shared;
+    let arguments = rewrite::rewrite(invocation, env, &additions);
+    let output = Command::new(clang)
+        .args(&arguments)
+        .stdin(std::process::Stdio::inherit())
+        .stdout(std::process::Stdio::inherit())
+        .output()
+        .map_err(|source| CompilerError::Run { program: clang.to_owned(), source })?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() && text.contains(assets::SCRIPT) {
+        if !env.quiet {
+            note(COPIED_COUNTERS);
+        }
+        additions.link = Link::Copied;
+        return Err(replace_process(clang, &rewrite::rewrite(invocation, env, &additions)));
+    }
+    if !text.is_empty() {
+        note(text.trim_end_matches('\n'));
+    }
+    let code = output.status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.unwrap_or(1)))
+}

@@ -1,0 +1,42 @@
+/* The same cascade as demo.c, with a feedback map written by hand: the program itself says how
+ * close it is. Built by an ordinary compiler the macros vanish. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "waypoints.h"
+
+FUZZFACTORY_DSF_NEW(closeness, 4, FUZZFACTORY_REDUCER_MAX, 0);
+
+static void reached(char point) { printf("Demo: Reached point %c\n", point); }
+
+static inline int equal_bits(int32_t a, int32_t b) {
+  return 32 - __builtin_popcount((uint32_t)a ^ (uint32_t)b);
+}
+
+static void *cascade(int32_t a, int32_t b) {
+  if (a % 3 != 2) return NULL;
+  reached('A');
+  if (a <= 0x1000) return NULL;
+  reached('B');
+  FUZZFACTORY_DSF_MAX(closeness, 0, equal_bits(b, 0x1001CAFE));
+  if (b != 0x1001CAFE) return NULL;
+  reached('C');
+  FUZZFACTORY_DSF_MAX(closeness, 1, equal_bits(a, b));
+  if (a == b) {
+    reached('D');
+    abort();
+  }
+  reached('E');
+  FUZZFACTORY_DSF_MAX(closeness, 2, a);
+  return malloc((size_t)a);
+}
+
+int main(void) {
+  int32_t a = 0, b = 0;
+  if (fread(&a, sizeof a, 1, stdin) < 1) return 1;
+  if (fread(&b, sizeof b, 1, stdin) < 1) b = 0;
+  printf("%d, %d\n", a, b);
+  free(cascade(a, b));
+  return 0;
+}

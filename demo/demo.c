@@ -1,0 +1,33 @@
+/* A program with two hard comparisons and one dangerous allocation.
+ *
+ * Reads two 32-bit integers a and b from standard input. `WAYPOINTS=cmp` leads a fuzzer through
+ * the comparisons, `WAYPOINTS=mem` towards the largest allocation: 2147483645 bytes. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void reached(char point) { printf("Demo: Reached point %c\n", point); }
+
+static void *cascade(int32_t a, int32_t b) {
+  if (a % 3 != 2) return NULL;
+  reached('A');
+  if (a <= 0x1000) return NULL;
+  reached('B');
+  if (b != 0x1001CAFE) return NULL;
+  reached('C');
+  if (a == b) {
+    reached('D');
+    abort();
+  }
+  reached('E');
+  return malloc((size_t)a);
+}
+
+int main(void) {
+  int32_t a = 0, b = 0;
+  if (fread(&a, sizeof a, 1, stdin) < 1) return 1;
+  if (fread(&b, sizeof b, 1, stdin) < 1) b = 0;
+  printf("%d, %d\n", a, b);
+  free(cascade(a, b));
+  return 0;
+}

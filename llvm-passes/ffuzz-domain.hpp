@@ -1,0 +1,218 @@
+// The base of all domain passes, and the only file that knows the differences between versions of
+// LLVM (14 to 20). A domain is a class that inherits from fuzzfactory::DomainFeedback, overrides
+// visit functions of llvm::InstVisitor, and ends its file with FUZZFACTORY_REGISTER_DOMAIN(Class).
+//
+// Calls are best seen early (later the optimiser has removed or inlined them), blocks and integer
+// comparisons late (only then they are what the program will execute): `Phases` says which.
+#ifndef FFUZZ_DOMAIN_HPP
+#define FFUZZ_DOMAIN_HPP
+
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstVisitor.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+#include "llvm/Passes/PassBuilder.h"
+#if LLVM_VERSION_MAJOR >= 22
+#include "llvm/Plugins/PassPlugin.h"
+#else
+#include "llvm/Passes/PassPlugin.h"
+#endif
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+namespace fuzzfactory {
+
+enum Phase : unsigned { Early = 1, Late = 2 };
+
+#if LLVM_VERSION_MAJOR >= 16
+inline bool startsWith(llvm::StringRef Text, llvm::StringRef Head) { return Text.starts_with(Head); }
+#else
+inline bool startsWith(llvm::StringRef Text, llvm::StringRef Head) { return Text.startswith(Head); }
+#endif
+
+template <class Self> class DomainFeedback : public llvm::InstVisitor<Self> {
+public:
+  static constexpr unsigned Phases = Late;
+
+  // `MapName` is the variable of the runtime file that holds the domain's index.
+  DomainFeedback(llvm::Module &M, const char *MapName)
+      : M(M), C(M.getContext()), Path(absolutePath(M)), MapName(MapName) {
+    DsfMapVariable = M.getOrInsertGlobal(MapName, getIntTy(32));
+    DsfIncrementFunction = resolveFunction("__fuzzfactory_dsfp_increment", getVoidTy(),
+                                           {getPtrTy(), getIntTy(32), getIntTy(32)});
+  }
+
+  // Visits all functions of the program; returns the number of sites.
+  unsigned run(Phase Now) {
+    CurrentPhase = Now;
+    for (llvm::Function &F : M) {
+      if (!isProgramCode(F)) continue;
+      CurrentFunction = &F;
+      Ordinal = 0;
+      this->visit(F);
+    }
+    return Sites;
+  }
+
+protected:
+  llvm::Module &M;
+  llvm::LLVMContext &C;
+  llvm::Constant *DsfMapVariable;
+  llvm::FunctionCallee DsfIncrementFunction;
+  Phase CurrentPhase = Late;
+
+  // The key of a site: 31 bits over domain, absolute path, function, and the number of the site in
+  // the function. A rebuild keeps it, and files of the same name in two folders differ.
+  llvm::ConstantInt *createProgramLocation() {
+    std::string Place = std::string(MapName) + '\0' + Path + '\0' + CurrentFunction->getName().str() + '\0' +
+                        std::to_string(CurrentPhase) + '/' + std::to_string(Ordinal++);
+    uint64_t Hash = 0xcbf29ce484222325u; // FNV-1a, then folded: its high bits mix best
+    for (unsigned char Byte : Place) Hash = (Hash ^ Byte) * 0x100000001b3u;
+    Hash ^= Hash >> 32;
+    Hash *= 0x9e3779b97f4a7c15u;
+    return getConst((uint32_t)(Hash >> 33));
+  }
+
+  llvm::IRBuilder<> insert_before(llvm::Instruction &I) {
+    Sites++;
+    return llvm::IRBuilder<>(&I);
+  }
+
+  // Behind an invoke means: where it goes when nothing is thrown.
+  llvm::IRBuilder<> insert_after(llvm::Instruction &I) {
+    Sites++;
+    llvm::Instruction *Next;
+    if (auto *Invoke = llvm::dyn_cast<llvm::InvokeInst>(&I)) {
+      llvm::BasicBlock *Target = Invoke->getNormalDest();
+      if (!Target->getSinglePredecessor()) Target = llvm::SplitEdge(Invoke->getParent(), Target);
+      Next = &*Target->getFirstInsertionPt();
+    } else {
+      Next = I.getNextNode();
+    }
+    return llvm::IRBuilder<>(Next);
+  }
+
+  llvm::IRBuilder<> insert_before(llvm::BasicBlock &B) {
+    Sites++;
+    return llvm::IRBuilder<>(&*B.getFirstInsertionPt());
+  }
+
+  llvm::ConstantInt *getConst(uint32_t N) { return llvm::ConstantInt::get(llvm::Type::getInt32Ty(C), N); }
+  llvm::IntegerType *getIntTy(unsigned Bits) { return llvm::IntegerType::get(C, Bits); }
+  llvm::Type *getVoidTy() { return llvm::Type::getVoidTy(C); }
+#if LLVM_VERSION_MAJOR >= 17
+  llvm::PointerType *getPtrTy() { return llvm::PointerType::getUnqual(C); }
+#else
+  llvm::PointerType *getPtrTy() { return llvm::Type::getInt8PtrTy(C); }
+#endif
+
+  llvm::FunctionCallee resolveFunction(llvm::StringRef Name, llvm::Type *Result, llvm::ArrayRef<llvm::Type *> Args) {
+    return M.getOrInsertFunction(Name, llvm::FunctionType::get(Result, Args, false));
+  }
+
+  // Any pointer as the type that getPtrTy() names (clang 14 still has typed ones).
+  llvm::Value *asPtr(llvm::IRBuilder<> &B, llvm::Value *V) {
+    return B.CreatePointerBitCastOrAddrSpaceCast(V, getPtrTy());
+  }
+
+  // Name of the function if it is called directly, else "".
+  static llvm::StringRef calleeName(const llvm::CallBase &Call) {
+    auto *Callee = llvm::dyn_cast<llvm::Function>(Call.getCalledOperand()->stripPointerCasts());
+    return Callee ? Callee->getName() : llvm::StringRef();
+  }
+
+  // Checks that AddressSanitizer and its like have put in are not the program's own.
+  static bool isSanitizerValue(const llvm::Value *V) {
+    if (auto *Cast = llvm::dyn_cast<llvm::CastInst>(V); Cast && !llvm::isa<llvm::IntToPtrInst>(Cast))
+      V = Cast->getOperand(0);
+    auto *Load = llvm::dyn_cast<llvm::LoadInst>(V);
+    return Load && (Load->getMetadata("nosanitize") ||
+                    llvm::isa<llvm::IntToPtrInst>(Load->getPointerOperand()));
+  }
+
+private:
+  std::string Path;
+  std::string MapName;
+  llvm::Function *CurrentFunction = nullptr;
+  unsigned Ordinal = 0, Sites = 0;
+
+  static std::string absolutePath(const llvm::Module &M) {
+    llvm::SmallString<256> Name(M.getSourceFileName());
+    llvm::sys::fs::make_absolute(Name);
+    llvm::sys::path::remove_dots(Name, true);
+    return std::string(Name.str());
+  }
+
+  static bool isProgramCode(const llvm::Function &F) {
+    if (F.isDeclaration() || F.hasAvailableExternallyLinkage()) return false;
+    if (F.hasFnAttribute(llvm::Attribute::Naked) || F.hasFnAttribute(llvm::Attribute::NoSanitizeCoverage))
+      return false;
+    for (const char *Ours : {"__ffuzz_", "__fuzzfactory_", "__afl_", "__sanitizer_", "sancov.", "asan.", "msan.", "tsan."})
+      if (startsWith(F.getName(), Ours)) return false;
+    return true;
+  }
+};
+
+// Configure scripts compare what a compiler prints, so their test files stay without comment.
+inline bool isQuiet(const llvm::Module &M) {
+  return std::getenv("AFL_QUIET") || startsWith(llvm::sys::path::filename(M.getSourceFileName()), "conftest.");
+}
+
+inline void tellSites(const llvm::Module &M, const char *Class, unsigned Sites) {
+  if (isQuiet(M)) return;
+  if (Sites)
+    llvm::errs() << "[+] [" << Class << "] Instrumented " << Sites << " locations.\n";
+  else
+    llvm::errs() << "[!] WARNING: [" << Class << "] No instrumentation targets found.\n";
+}
+
+// One run of one phase. The last phase of a compilation tells the total.
+template <class Domain> struct DomainPass : llvm::PassInfoMixin<DomainPass<Domain>> {
+  Phase Now;
+  const char *Class;
+  std::shared_ptr<unsigned> Total;
+
+  DomainPass(Phase Now, const char *Class, std::shared_ptr<unsigned> Total)
+      : Now(Now), Class(Class), Total(std::move(Total)) {}
+  static bool isRequired() { return true; }
+
+  llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &) {
+    unsigned Sites = Domain(M).run(Now);
+    *Total += Sites;
+    if (Now == Late || !(Domain::Phases & Late)) tellSites(M, Class, *Total);
+    return Sites ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
+  }
+};
+
+template <class Domain> llvm::PassPluginLibraryInfo pluginInfo(const char *Class) {
+  static const char *Name;
+  Name = Class;
+  return {LLVM_PLUGIN_API_VERSION, Class, "1", [](llvm::PassBuilder &PB) {
+            auto Total = std::make_shared<unsigned>(0);
+            if (Domain::Phases & Early)
+              PB.registerPipelineStartEPCallback([Total](llvm::ModulePassManager &MPM, auto) {
+                MPM.addPass(DomainPass<Domain>(Early, Name, Total));
+              });
+            if (Domain::Phases & Late)
+              PB.registerOptimizerLastEPCallback([Total](llvm::ModulePassManager &MPM, auto...) {
+                MPM.addPass(DomainPass<Domain>(Late, Name, Total));
+              });
+          }};
+}
+
+} // namespace fuzzfactory
+
+#define FUZZFACTORY_REGISTER_DOMAIN(Class)                                                              \
+  extern "C" __attribute__((visibility("default"))) llvm::PassPluginLibraryInfo llvmGetPassPluginInfo() { \
+    return fuzzfactory::pluginInfo<Class>(#Class);                                                      \
+  }
+
+#endif

@@ -1,0 +1,212 @@
+/* Shared memory: the channel of ffuzz first, AFL's segment second, nothing third. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ffuzz-rt.h"
+
+#define ERROR_MAP_SIZE 1
+#define ERROR_SHMAT 8
+#define ERROR_MMAP 16
+/* Longer lists cost more to walk than the vector pass over a whole map that replaces them. */
+#define TOUCHED_MAX 65536u
+
+static uint8_t *edges; /* the whole edge map, beside the modules' own pages */
+static uint64_t edges_size;
+static int foreign_fuzzer;
+
+static int whole_pages(const struct module *m) {
+  return (((uintptr_t)m->start | (uintptr_t)m->stop) & (FFUZZ_PAGE - 1)) == 0;
+}
+
+/* A number from the environment, or -1. */
+static long number(const char *name) {
+  const char *text = getenv(name);
+  if (!text || !*text) return -1;
+  char *end;
+  errno = 0;
+  long n = strtol(text, &end, 10);
+  return *end || errno || n < 0 || n > INT32_MAX ? -1 : n;
+}
+
+struct name_search {
+  uintptr_t address;
+  char *name;
+  size_t room;
+};
+
+static int name_of_object(struct dl_phdr_info *info, size_t size, void *data) {
+  (void)size;
+  struct name_search *search = data;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+    if (p->p_type != PT_LOAD || search->address - info->dlpi_addr - p->p_vaddr >= p->p_memsz) continue;
+    char self[4096];
+    const char *path = info->dlpi_name;
+    if (!path || !*path) {
+      ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+      self[n > 0 ? n : 0] = 0;
+      path = self;
+    }
+    size_t length = strlen(path);
+    if (length >= search->room) path += length - search->room + 1; /* the end tells more */
+    strncpy(search->name, path, search->room - 1);
+    return 1;
+  }
+  return 0;
+}
+
+static void write_tables(uint8_t *base, const struct ffuzz_channel *c) {
+  struct ffuzz_module *modules = (void *)(base + c->modules_offset);
+  for (uint32_t i = 0; i < ffuzz_module_count; i++) {
+    const struct module *m = &ffuzz_modules[i];
+    modules[i].start = m->at;
+    modules[i].counters = m->count;
+    struct name_search search = {(uintptr_t)m->start, modules[i].name, sizeof modules[i].name};
+    dl_iterate_phdr(name_of_object, &search);
+  }
+  struct ffuzz_domain *domains = (void *)(base + c->domains_offset);
+  for (uint32_t i = 0; i < ffuzz_domain_count; i++) {
+    const struct domain *d = &ffuzz_domains[i];
+    domains[i] = (struct ffuzz_domain){d->start, d->size, d->reducer, d->initial, {0}};
+    memcpy(domains[i].name, d->name, sizeof d->name);
+  }
+}
+
+static void lay_out(struct ffuzz_channel *c) {
+  c->map_size = ffuzz_map_size();
+  c->module_count = ffuzz_module_count;
+  c->domain_count = ffuzz_domain_count;
+  c->dsf_total = ffuzz_dsf_total;
+  c->touched_capacity = ffuzz_dsf_total < TOUCHED_MAX ? ffuzz_dsf_total : TOUCHED_MAX;
+  c->touched_count = 0;
+  c->features = 0;
+  for (uint32_t i = 0; i < ffuzz_module_count; i++)
+    if (!whole_pages(&ffuzz_modules[i])) c->features |= FFUZZ_FEATURE_COPIED_COUNTERS;
+  c->modules_offset = FFUZZ_CHANNEL_HEADER;
+  c->domains_offset = c->modules_offset + ffuzz_page_up(c->module_count * sizeof(struct ffuzz_module));
+  c->map_offset = c->domains_offset + ffuzz_page_up(c->domain_count * sizeof(struct ffuzz_domain));
+  c->dsf_offset = c->map_offset + ffuzz_page_up(c->map_size);
+  c->touched_offset = c->dsf_offset + ffuzz_page_up((uint64_t)c->dsf_total * 4);
+  c->size = c->touched_offset + ffuzz_page_up((uint64_t)c->touched_capacity * 4);
+}
+
+/* Makes the pages of each aligned module the pages of the channel. */
+static int map_modules(int fd, uint64_t map_offset) {
+  for (uint32_t i = 0; i < ffuzz_module_count; i++) {
+    struct module *m = &ffuzz_modules[i];
+    if (!whole_pages(m)) continue;
+    void *at = mmap(m->start, ffuzz_page_up(m->count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                    fd, (off_t)(map_offset + m->at));
+    if (at == MAP_FAILED) return 0;
+    m->mapped = 1;
+  }
+  return 1;
+}
+
+/* 1 when the channel is in use. A descriptor that is not a channel (it is stale in a program that
+ * the target started) is left alone. */
+static int use_channel(void) {
+  long fd = number(FFUZZ_CHANNEL_ENV);
+  struct ffuzz_channel head;
+  if (fd < 0 || pread((int)fd, &head, sizeof head, 0) != (ssize_t)sizeof head) return 0;
+  if (head.magic != FFUZZ_CHANNEL_MAGIC || head.version != FFUZZ_CHANNEL_VERSION) return 0;
+  lay_out(&head);
+  if (ftruncate((int)fd, (off_t)head.size)) return 0;
+  uint8_t *base = mmap(NULL, head.size, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+  if (base == MAP_FAILED) return 0;
+  if (!map_modules((int)fd, head.map_offset)) {
+    ffuzz_die_with_code(ERROR_MMAP);
+    return 0;
+  }
+  close((int)fd);
+  struct ffuzz_channel *c = (void *)base;
+  edges = base + head.map_offset;
+  edges_size = head.map_size;
+  memset(edges, 0, head.map_size);
+  write_tables(base, &head);
+  ffuzz_domains_attach((void *)(base + head.dsf_offset), &c->touched_count,
+                       (void *)(base + head.touched_offset), head.touched_capacity);
+  head.accepted = 0;
+  *c = head;
+  __atomic_store_n(&c->accepted, FFUZZ_CHANNEL_VERSION, __ATOMIC_RELEASE);
+  return 1;
+}
+
+/* A segment that is too small for us is left alone when the fuzzer can learn the true size from
+ * the hello (it then starts us again); without AFL_MAP_SIZE it would not look. */
+static void use_segment(void) {
+  const char *id = getenv("__AFL_SHM_ID");
+  if (!id || !*id) return;
+  struct shmid_ds info;
+  long key = number("__AFL_SHM_ID");
+  if (key < 0 || shmctl((int)key, IPC_STAT, &info)) {
+    ffuzz_die_with_code(ERROR_SHMAT);
+    return;
+  }
+  uint64_t size = ffuzz_map_size();
+  if (info.shm_segsz < size) {
+    if (number("AFL_MAP_SIZE") < 0) ffuzz_die_with_code(ERROR_MAP_SIZE);
+    return;
+  }
+  uint8_t *segment = shmat((int)key, NULL, 0);
+  if (segment == (void *)-1) {
+    ffuzz_die_with_code(ERROR_SHMAT);
+    return;
+  }
+  edges = segment;
+  edges_size = size;
+  foreign_fuzzer = 1;
+  memset(edges, 0, size);
+  for (uint32_t i = 0; i < ffuzz_module_count; i++) {
+    struct module *m = &ffuzz_modules[i];
+    if (!whole_pages(m)) continue;
+    /* An old size of 0 asks for a second mapping of the same shared pages. */
+    void *at = mremap(edges + m->at, 0, ffuzz_page_up(m->count), MREMAP_MAYMOVE | MREMAP_FIXED, m->start);
+    if (at == MAP_FAILED) ffuzz_die_with_code(ERROR_MMAP);
+    m->mapped = 1;
+  }
+}
+
+HIDDEN void ffuzz_connect(void) {
+  if (ffuzz_frozen) return;
+  ffuzz_frozen = 1;
+  if (!use_channel()) use_segment();
+  if (edges) ffuzz_copies_start(edges);
+}
+
+/* AFL takes an empty map for a program that is not instrumented. One that has no counter at all
+ * (only domains, say) shows a single one. */
+HIDDEN void ffuzz_show_life(void) {
+  if (foreign_fuzzer && !ffuzz_module_count) edges[0] = 1;
+}
+
+HIDDEN void ffuzz_run_begins(void) {
+  if (edges) {
+    memset(edges, 0, edges_size);
+    ffuzz_copies_clear();
+    ffuzz_show_life();
+  }
+  ffuzz_domains_reset();
+}
+
+HIDDEN void ffuzz_run_ends(void) { ffuzz_copies_flush(); }
+
+HIDDEN void ffuzz_run_is_over(void) {
+  ffuzz_copies_flush();
+  ffuzz_copies_stop();
+  for (uint32_t i = 0; i < ffuzz_module_count; i++) {
+    const struct module *m = &ffuzz_modules[i];
+    if (!m->mapped) continue;
+    /* Should this fail the pages stay shared: some edges too many, no harm beyond that. */
+    mmap(m->start, ffuzz_page_up(m->count), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  }
+  ffuzz_domains_detach();
+}

@@ -1,0 +1,88 @@
+/* What the parts of the runtime share with each other. Nothing here is for users: their interface
+ * is include/waypoints.h and the macros that ffuzz-cc defines.
+ *
+ * The runtime is plain C without libc start-up needs beyond mmap, fork and friends: it runs in
+ * constructors, before main and before most sanitizers are ready, so it never calls malloc or
+ * stdio. It must be linkable with every supported clang, hence no bitcode and no new builtins. */
+#ifndef FFUZZ_RT_H
+#define FFUZZ_RT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "channel.h"
+
+#define HIDDEN __attribute__((visibility("hidden")))
+#define CONTROL_FD 198
+#define STATUS_FD 199
+
+/* One object with counters of its own, as its constructor registered it. */
+struct module {
+  uint8_t *start, *stop;        /* section __sancov_cntrs, padded when our linker script was used */
+  const uintptr_t *pcs, *pcs_end; /* pairs of address and flags, one per counter */
+  uint64_t at;                  /* index of its first counter in the map */
+  uint64_t count;               /* true number of counters */
+  int mapped;                   /* its pages are the shared map; otherwise counters are copied */
+};
+
+/* One registered domain. */
+struct domain {
+  uint32_t start, size, reducer, initial;
+  char name[48];
+};
+
+HIDDEN extern struct module *ffuzz_modules;
+HIDDEN extern uint32_t ffuzz_module_count;
+HIDDEN extern struct domain *ffuzz_domains;
+HIDDEN extern uint32_t ffuzz_domain_count;
+HIDDEN extern uint32_t ffuzz_dsf_total;
+
+/* The list of first touches. Points at a private word with capacity 0 while nobody looks. */
+HIDDEN extern uint32_t *ffuzz_touched_count;
+HIDDEN extern uint32_t *ffuzz_touched_list;
+HIDDEN extern uint32_t ffuzz_touched_capacity;
+
+/* Set once the layout is fixed: later modules and domains are not seen any more. */
+HIDDEN extern int ffuzz_frozen;
+/* The fork server runs, and this process is one of its children. */
+HIDDEN extern int ffuzz_under_fuzzer;
+/* The fuzzer understands stopped children (__AFL_PERSISTENT). */
+HIDDEN extern int ffuzz_persistent;
+/* Counts passes of the persistent loop, so that a test case is read once in each. */
+HIDDEN extern uint32_t ffuzz_iteration;
+
+/* The test case of the fuzzer: length word and bytes behind it; NULL without shared memory. */
+extern unsigned int *__afl_fuzz_len;
+extern unsigned char *__afl_fuzz_ptr;
+
+HIDDEN void ffuzz_start_server(void);
+HIDDEN void ffuzz_connect(void);
+HIDDEN uint64_t ffuzz_map_size(void);
+HIDDEN void ffuzz_die_with_code(uint32_t code);
+HIDDEN int ffuzz_speaks_v1(void);
+
+HIDDEN void ffuzz_domains_preset(uint32_t *map);
+HIDDEN void ffuzz_domains_attach(uint32_t *map, uint32_t *count, uint32_t *list, uint32_t capacity);
+HIDDEN void ffuzz_domains_reset(void);
+HIDDEN void ffuzz_domains_detach(void);
+
+/* Edges of modules whose pages could not be shared. `map` is the first byte of the edge map. */
+HIDDEN void ffuzz_copies_start(uint8_t *map);
+HIDDEN void ffuzz_copies_flush(void);
+HIDDEN void ffuzz_copies_clear(void);
+HIDDEN void ffuzz_copies_stop(void);
+
+HIDDEN void ffuzz_show_life(void);
+HIDDEN void ffuzz_run_begins(void);   /* forget what was counted before the loop */
+HIDDEN void ffuzz_run_ends(void);     /* everything counted is in shared memory */
+HIDDEN void ffuzz_run_is_over(void);  /* nothing counted from here on is seen */
+
+HIDDEN void *ffuzz_pages(size_t bytes);
+HIDDEN void *ffuzz_grow(void *old, size_t used, size_t needed);
+HIDDEN void ffuzz_say(const char *text);
+
+static inline uint64_t ffuzz_page_up(uint64_t n) {
+  return (n + FFUZZ_PAGE - 1) & ~(uint64_t)(FFUZZ_PAGE - 1);
+}
+
+#endif

@@ -1,0 +1,211 @@
+/* The AFL fork server: hello, run loop, children.
+ *
+ * Descriptors 198 (commands) and 199 (answers) are all there is; a program is under a fuzzer if
+ * the hello can be written. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/shm.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ffuzz-rt.h"
+
+#define OLD_OPTIONS 0x80000001u
+#define OLD_MAP_SIZE 0x40000000u
+#define OLD_SHMEM 0x01000000u
+#define OLD_ERROR 0xf800008fu
+#define OLD_LARGEST_MAP (8u << 20)
+#define V1_HELLO 0x41464c01u
+#define V1_ERROR 0xeffe0000u
+#define V1_MAP_SIZE 1u
+#define V1_SHMEM 2u
+#define ERROR_SHM_OPEN 4
+
+HIDDEN int ffuzz_under_fuzzer;
+HIDDEN int ffuzz_persistent;
+HIDDEN uint32_t ffuzz_iteration;
+
+unsigned int *__afl_fuzz_len;
+unsigned char *__afl_fuzz_ptr;
+
+/* Defined by __AFL_FUZZ_INIT() in the program, or by the driver. */
+extern int __afl_sharedmem_fuzzing __attribute__((weak));
+
+static volatile pid_t child;
+static volatile int child_is_stopped;
+
+static int receive(uint32_t *word) {
+  ssize_t n;
+  do n = read(CONTROL_FD, word, 4);
+  while (n < 0 && errno == EINTR);
+  return n == 4;
+}
+
+static int answer(uint32_t word) {
+  ssize_t n;
+  do n = write(STATUS_FD, &word, 4);
+  while (n < 0 && errno == EINTR);
+  return n == 4;
+}
+
+HIDDEN int ffuzz_speaks_v1(void) {
+  const char *wish = getenv("FFUZZ_FORKSERVER");
+  return (wish && !strcmp(wish, "v1")) || ffuzz_map_size() > OLD_LARGEST_MAP;
+}
+
+/* Tells the fuzzer why there is no fork server. Without one the program just runs. */
+HIDDEN void ffuzz_die_with_code(uint32_t code) {
+  uint32_t word = ffuzz_speaks_v1() ? V1_ERROR | code : OLD_ERROR | code << 8;
+  if (answer(word)) _exit(1);
+}
+
+static int offers_shared_input(void) {
+  return &__afl_sharedmem_fuzzing && __afl_sharedmem_fuzzing && getenv("__AFL_SHM_FUZZ_ID");
+}
+
+static void map_shared_input(void) {
+  unsigned char *at = shmat(atoi(getenv("__AFL_SHM_FUZZ_ID")), NULL, 0);
+  if (at == (void *)-1) {
+    ffuzz_die_with_code(ERROR_SHM_OPEN);
+    return;
+  }
+  __afl_fuzz_len = (unsigned int *)at;
+  __afl_fuzz_ptr = at + sizeof(unsigned int);
+}
+
+static int hello_v1(uint32_t size, int shared_input) {
+  uint32_t reply;
+  if (!answer(V1_HELLO)) return 0;
+  if (!receive(&reply) || reply != ~V1_HELLO) {
+    ffuzz_say("[-] ERROR: The fuzzer does not speak version 1 of the fork server protocol.\n");
+    _exit(1);
+  }
+  answer(V1_MAP_SIZE | (shared_input ? V1_SHMEM : 0));
+  answer(size);
+  if (shared_input) map_shared_input();
+  return answer(V1_HELLO);
+}
+
+/* Without shared-memory test cases there is no reply to this hello: reading one would swallow the
+ * first run command. */
+static int hello_old(uint32_t size, int shared_input) {
+  uint32_t reply;
+  uint32_t hello = OLD_OPTIONS | OLD_MAP_SIZE | (size - 1) << 1;
+  if (!answer(hello | (shared_input ? OLD_SHMEM : 0))) return 0;
+  if (!shared_input) return 1;
+  if (!receive(&reply)) _exit(1);
+  if ((reply & (OLD_OPTIONS | OLD_SHMEM)) == (OLD_OPTIONS | OLD_SHMEM)) map_shared_input();
+  return 1;
+}
+
+static void end_child(void) {
+  if (child > 0) kill(child, SIGKILL);
+}
+
+static void on_terminate(int signal_number) {
+  (void)signal_number;
+  end_child();
+  _exit(0);
+}
+
+/* What the parent changed for itself and the program must find as it was. */
+struct signals {
+  struct sigaction terminate, child_ended;
+};
+
+static void take_signals(struct signals *old) {
+  struct sigaction terminate = {.sa_handler = on_terminate}, ended = {.sa_handler = SIG_DFL};
+  sigaction(SIGTERM, &terminate, &old->terminate);
+  sigaction(SIGCHLD, &ended, &old->child_ended);
+}
+
+static void become_child(const struct signals *old, pid_t server) {
+  sigaction(SIGTERM, &old->terminate, NULL);
+  sigaction(SIGCHLD, &old->child_ended, NULL);
+  /* A stopped child would otherwise survive a killed fork server for ever. */
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != server) _exit(1);
+  close(CONTROL_FD);
+  close(STATUS_FD);
+}
+
+static int wait_for(pid_t pid, int *status) {
+  pid_t ended;
+  do ended = waitpid(pid, status, ffuzz_persistent ? WUNTRACED : 0);
+  while (ended < 0 && errno == EINTR);
+  return ended == pid;
+}
+
+static void leave(void) {
+  end_child();
+  _exit(1);
+}
+
+/* Returns in each child; the server itself never comes back. */
+static void serve(void) {
+  struct signals old;
+  pid_t server = getpid();
+  take_signals(&old);
+  for (;;) {
+    uint32_t was_killed;
+    int status;
+    if (!receive(&was_killed)) leave();
+    if (child_is_stopped && was_killed) {
+      child_is_stopped = 0;
+      waitpid(child, &status, 0);
+    }
+    if (child_is_stopped) {
+      child_is_stopped = 0;
+      kill(child, SIGCONT);
+    } else {
+      child = 0;
+      pid_t pid = fork();
+      if (pid == 0) {
+        become_child(&old, server);
+        return;
+      }
+      if (pid < 0) leave();
+      child = pid;
+    }
+    if (!answer((uint32_t)child) || !wait_for(child, &status)) leave();
+    child_is_stopped = WIFSTOPPED(status);
+    if (!child_is_stopped) child = 0;
+    if (!answer((uint32_t)status)) leave();
+  }
+}
+
+static void print_map_size_and_leave(uint64_t size) {
+  char line[24];
+  int n = snprintf(line, sizeof line, "%llu\n", (unsigned long long)size);
+  if (write(1, line, (size_t)n) < 0) _exit(1);
+  _exit(255);
+}
+
+HIDDEN void ffuzz_start_server(void) {
+  static int started;
+  if (started || getenv("AFL_DISABLE_LLVM_INSTRUMENTATION")) return;
+  started = 1;
+  uint64_t size = ffuzz_map_size();
+  if (getenv("AFL_DUMP_MAP_SIZE")) print_map_size_and_leave(size);
+  ffuzz_connect();
+  if (size < 2) size = 2; /* the smallest that the hello can say */
+  int shared_input = offers_shared_input();
+  int met = ffuzz_speaks_v1() ? hello_v1((uint32_t)size, shared_input) : hello_old((uint32_t)size, shared_input);
+  if (!met) return;
+  ffuzz_under_fuzzer = 1;
+  ffuzz_persistent = getenv("__AFL_PERSISTENT") != NULL;
+  serve();
+  ffuzz_show_life();
+}
+
+/* After the constructors of clang's coverage (priority 2), before those of the program. */
+__attribute__((constructor(5))) static void start_early(void) {
+  if (!getenv("__AFL_DEFER_FORKSRV")) ffuzz_start_server();
+}
+
+void __ffuzz_runtime(void) {} /* the name by which the linker is asked for the runtime */

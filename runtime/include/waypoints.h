@@ -1,0 +1,73 @@
+/* Feedback maps of your own. Built by ffuzz-cc the macros below do what they say; built by any
+ * other compiler they are nothing at all, so the same source serves both.
+ *
+ *   FUZZFACTORY_DSF_NEW(allocated, 1, FUZZFACTORY_REDUCER_MAX, 0);   at file scope
+ *   FUZZFACTORY_DSF_MAX(allocated, 0, bytes);                        in a function
+ *
+ * A map holds unsigned 32-bit values for keys 0 .. size-1 (other keys are taken modulo the size)
+ * and starts every run with `initial` in each. The reducer says how the fuzzer keeps the best
+ * value over all runs; an input that moves it is kept. */
+#ifndef FFUZZ_WAYPOINTS_H
+#define FFUZZ_WAYPOINTS_H
+
+#if defined(__AFL_COMPILER) || defined(AFL_PATH)
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int dsf_t;
+
+enum fuzzfactory_reducer {
+  FUZZFACTORY_REDUCER_MAX = 0,
+  FUZZFACTORY_REDUCER_MIN = 1,
+  FUZZFACTORY_REDUCER_LOG_BUCKET = 2,
+  FUZZFACTORY_REDUCER_BIT_UNION = 3,
+  FUZZFACTORY_REDUCER_BIT_INTERSECT = 4
+};
+
+extern uint32_t *__fuzzfactory_dsf_map;
+
+dsf_t __ffuzz_new_domain(const char *name, uint32_t size, enum fuzzfactory_reducer reducer, uint32_t initial);
+dsf_t __fuzzfactory_new_domain(uint32_t size, enum fuzzfactory_reducer reducer, uint32_t initial);
+void __fuzzfactory_dsf_max(dsf_t id, uint32_t key, uint32_t value);
+void __fuzzfactory_dsf_bitwise_or(dsf_t id, uint32_t key, uint32_t value);
+void __fuzzfactory_dsf_set(dsf_t id, uint32_t key, uint32_t value);
+void __fuzzfactory_dsf_increment(dsf_t id, uint32_t key, uint32_t value);
+void __fuzzfactory_dsf_add_saturating(dsf_t id, uint32_t key, uint32_t value);
+void __fuzzfactory_dsfp_max(dsf_t *id, uint32_t key, uint32_t value);
+void __fuzzfactory_dsfp_bitwise_or(dsf_t *id, uint32_t key, uint32_t value);
+void __fuzzfactory_dsfp_set(dsf_t *id, uint32_t key, uint32_t value);
+void __fuzzfactory_dsfp_increment(dsf_t *id, uint32_t key, uint32_t value);
+void __fuzzfactory_dsfp_add_saturating(dsf_t *id, uint32_t key, uint32_t value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#define FFUZZ_NEW_DOMAIN(variable, name, size, reducer, initial)                  \
+  dsf_t variable;                                                                 \
+  __attribute__((constructor(0))) static void __ffuzz_register_##variable(void) { \
+    variable = __ffuzz_new_domain(name, (size), (reducer), (initial));            \
+  }
+
+#define FUZZFACTORY_DSF_NEW(variable, size, reducer, initial) \
+  FFUZZ_NEW_DOMAIN(variable, #variable, size, reducer, initial)
+
+#define FUZZFACTORY_DSF_MAX(d, k, v) __fuzzfactory_dsf_max((d), (uint32_t)(k), (uint32_t)(v))
+#define FUZZFACTORY_DSF_BIT(d, k, v) __fuzzfactory_dsf_bitwise_or((d), (uint32_t)(k), (uint32_t)(v))
+#define FUZZFACTORY_DSF_SET(d, k, v) __fuzzfactory_dsf_set((d), (uint32_t)(k), (uint32_t)(v))
+#define FUZZFACTORY_DSF_INC(d, k, v) __fuzzfactory_dsf_increment((d), (uint32_t)(k), (uint32_t)(v))
+
+#else
+
+#define FUZZFACTORY_DSF_NEW(variable, size, reducer, initial)
+#define FUZZFACTORY_DSF_MAX(d, k, v)
+#define FUZZFACTORY_DSF_BIT(d, k, v)
+#define FUZZFACTORY_DSF_SET(d, k, v)
+#define FUZZFACTORY_DSF_INC(d, k, v)
+
+#endif
+#endif

@@ -1,0 +1,33 @@
+/* __AFL_LOOP(n). In an object of its own because fuzzers look for the marker. */
+#define _GNU_SOURCE
+#include <signal.h>
+
+#include "ffuzz-rt.h"
+
+__attribute__((used)) static const char marker[] = "##SIG_AFL_PERSISTENT##";
+
+/* True while there is one more input to run. Between two inputs the process stands still, stopped
+ * by itself; the fuzzer reads and clears the maps in that time. */
+int __afl_persistent_loop(unsigned int most) {
+  static unsigned int left;
+  static int begun;
+  __asm__ volatile("" : : "r"(marker));
+  if (!begun) {
+    begun = 1;
+    ffuzz_iteration++;
+    left = ffuzz_persistent ? most : 1;
+    if (ffuzz_persistent) ffuzz_run_begins();
+    return 1;
+  }
+  if (left == 0) return 0;
+  if (--left == 0) {
+    if (ffuzz_persistent) ffuzz_run_is_over();
+    return 0;
+  }
+  ffuzz_run_ends();
+  raise(SIGSTOP);
+  ffuzz_iteration++;
+  ffuzz_copies_clear();
+  ffuzz_show_life();
+  return 1;
+}

@@ -1,0 +1,45 @@
+/* Linked into shared libraries, where no runtime may live: the program's own has the maps. Each
+ * function passes on to the program's function of the same name, found when it is first needed;
+ * in a program built by another compiler there is none and nothing happens. A definition (and not
+ * an undefined reference) is needed because libraries are often linked with -z defs, and a plain
+ * weak one would not do: a version script with `local: *` would bind the library to it for good. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+
+typedef int dsf_t;
+
+/* Weak: a libc older than 2.34 has it in another library, which need not be there. */
+extern void *dlsym(void *, const char *) __attribute__((weak));
+
+static void *program_function(const char *name, void *self, void **known) {
+  void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
+  if (found) return found == self ? 0 : found;
+  found = dlsym ? dlsym(RTLD_DEFAULT, name) : 0;
+  __atomic_store_n(known, found ? found : self, __ATOMIC_RELAXED);
+  return found == self ? 0 : found;
+}
+
+#define FORWARD(TYPE, OTHERWISE, NAME, PARAMETERS, ARGUMENTS)          \
+  __attribute__((weak)) TYPE NAME PARAMETERS {                         \
+    static void *known;                                                \
+    TYPE (*call) PARAMETERS = (TYPE (*) PARAMETERS)program_function(   \
+        #NAME, (void *)NAME, &known);                                  \
+    if (!call) return OTHERWISE;                                       \
+    return call ARGUMENTS;                                             \
+  }
+
+FORWARD(void, , __sanitizer_cov_8bit_counters_init, (uint8_t *a, uint8_t *b), (a, b))
+FORWARD(void, , __sanitizer_cov_pcs_init, (const uintptr_t *a, const uintptr_t *b), (a, b))
+FORWARD(dsf_t, -1, __ffuzz_new_domain, (const char *n, uint32_t s, uint32_t r, uint32_t i), (n, s, r, i))
+FORWARD(dsf_t, -1, __fuzzfactory_new_domain, (uint32_t s, uint32_t r, uint32_t i), (s, r, i))
+
+#define UPDATE(NAME)                                                                        \
+  FORWARD(void, , __fuzzfactory_dsf_##NAME, (dsf_t d, uint32_t k, uint32_t v), (d, k, v))   \
+  FORWARD(void, , __fuzzfactory_dsfp_##NAME, (dsf_t *d, uint32_t k, uint32_t v), (d, k, v))
+
+UPDATE(max)
+UPDATE(bitwise_or)
+UPDATE(set)
+UPDATE(increment)
+UPDATE(add_saturating)

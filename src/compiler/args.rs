@@ -1,0 +1,343 @@
+//! What the user asks of the compiler. Reads the command line, changes nothing.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use super::toolchain::{self, Linker};
+
+/// How far clang goes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stage {
+    /// `-E`, `-M`, `-MM`, `-fsyntax-only`: no code comes out.
+    Preprocess,
+    /// `-c`, `-S`, `-emit-llvm` and the like.
+    Compile,
+    Link,
+}
+
+/// What a link makes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Product {
+    Executable,
+    SharedLibrary,
+    /// `-r`: one object out of several.
+    Object,
+}
+
+/// A command line and what it means.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// As given (response files not expanded).
+    pub arguments: Vec<OsString>,
+    pub stage: Stage,
+    pub product: Product,
+    /// Files that clang has to compile (C family, not assembler).
+    pub sources: Vec<OsString>,
+    /// All files that go in, sources among them.
+    pub inputs: usize,
+    /// `-x` is in force at the end of the line, so files of ours need `-x none` before them.
+    pub language_forced: bool,
+    /// The last `-O…`.
+    pub level: Option<OsString>,
+    /// `-fsanitize=fuzzer`, or a library that stands for it.
+    pub fuzzer_driver: bool,
+    /// `-fsanitize=` names a sanitizer that has its own opinion about memory.
+    pub sanitized: bool,
+    /// `-D_FORTIFY_SOURCE=…` is the user's.
+    pub fortified: bool,
+    /// Something that the runtime cannot live in: no libc, or another word size.
+    freestanding: bool,
+    /// A question to the compiler, not a compilation.
+    query: bool,
+    /// `-fuse-ld=` or `--ld-path=`, the last one.
+    linker: Option<String>,
+}
+
+/// Options whose value is the next word.
+const WITH_VALUE: &[&str] = &[
+    "-o",
+    "-x",
+    "-I",
+    "-D",
+    "-U",
+    "-L",
+    "-l",
+    "-include",
+    "-include-pch",
+    "-imacros",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-isysroot",
+    "-iprefix",
+    "-iwithprefix",
+    "-iwithprefixbefore",
+    "-cxx-isystem",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-MJ",
+    "-Xclang",
+    "-Xlinker",
+    "-Xassembler",
+    "-Xpreprocessor",
+    "-Xanalyzer",
+    "-T",
+    "-u",
+    "-e",
+    "-z",
+    "-arch",
+    "-target",
+    "--param",
+    "-mllvm",
+    "-A",
+    "-B",
+    "-F",
+    "-framework",
+    "-rpath",
+    "-soname",
+    "-h",
+    "--sysroot",
+    "-gcc-toolchain",
+    "-working-directory",
+    "-dumpdir",
+    "-main-file-name",
+    "-wrapper",
+    "--language",
+    "--output",
+    "--target",
+    "-fmodule-file-home",
+];
+
+/// Questions: clang answers and does nothing else.
+const QUERIES: &[&str] = &["--version", "--help", "-help", "-dumpversion", "-dumpmachine", "-V"];
+
+impl Invocation {
+    /// `read` gives the content of response files, or None.
+    pub fn parse(arguments: Vec<OsString>, read: impl Fn(&OsStr) -> Option<Vec<u8>>) -> Self {
+        let words = expand(&arguments, &read, 0);
+        let mut invocation = Self {
+            arguments,
+            stage: Stage::Link,
+            product: Product::Executable,
+            sources: vec![],
+            inputs: 0,
+            language_forced: false,
+            level: None,
+            fuzzer_driver: false,
+            sanitized: false,
+            fortified: false,
+            freestanding: false,
+            query: false,
+            linker: None,
+        };
+        invocation.read_words(&words);
+        invocation
+    }
+
+    fn read_words(&mut self, words: &[OsString]) {
+        let mut language: Option<String> = None;
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            let text = word.to_string_lossy();
+            if text == "-x" || text == "--language" {
+                language = rest.next().map(|word| word.to_string_lossy().into_owned());
+            } else if let Some(name) = text.strip_prefix("-x").filter(|name| !name.is_empty()) {
+                language = Some(name.to_owned());
+            } else if let Some(name) = text.strip_prefix("--language=") {
+                language = Some(name.to_owned());
+            } else if WITH_VALUE.contains(&&*text) {
+                let value = rest.next();
+                self.read_value(&text, value);
+            } else if text.starts_with('-') && text != "-" {
+                self.read_option(&text, word);
+            } else {
+                self.read_input(word, language.as_deref());
+            }
+        }
+        self.language_forced = language.is_some_and(|name| name != "none");
+    }
+
+    fn read_value(&mut self, option: &str, value: Option<&OsString>) {
+        let value = value.map(|value| value.to_string_lossy()).unwrap_or_default();
+        match option {
+            "-D" if value.starts_with("_FORTIFY_SOURCE") => self.fortified = true,
+            "-l" if is_engine(&format!("-l{value}")) => self.fuzzer_driver = true,
+            "-l" => self.inputs += 1,
+            "-Xlinker" if value == "-r" || value == "--relocatable" => {
+                self.product = Product::Object;
+            }
+            "-target" | "--target" => self.freestanding |= is_foreign(&value),
+            _ => {}
+        }
+    }
+
+    fn read_option(&mut self, text: &str, word: &OsString) {
+        match text {
+            "-E" | "-M" | "-MM" | "-fsyntax-only" | "--analyze" | "-rewrite-objc" => {
+                self.reach(Stage::Preprocess);
+            }
+            "-c" | "-S" | "-emit-ast" | "--precompile" | "-fmodule-header" => {
+                self.reach(Stage::Compile);
+            }
+            "-shared" | "--shared" | "-dynamiclib" => self.product = Product::SharedLibrary,
+            "-r" | "--relocatable" | "-Wl,-r" | "-Wl,--relocatable" => {
+                self.product = Product::Object;
+            }
+            "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" | "-nolibc" | "-ffreestanding"
+            | "-m32" | "-mx32" | "-m16" => self.freestanding = true,
+            _ if QUERIES.contains(&text) || is_print(text) => self.query = true,
+            _ => self.read_joined(text, word),
+        }
+    }
+
+    fn read_joined(&mut self, text: &str, word: &OsString) {
+        if text.starts_with("-O") {
+            self.level = Some(word.clone());
+        } else if let Some(list) = text.strip_prefix("-fsanitize=") {
+            self.fuzzer_driver |= list.split(',').any(|name| name == "fuzzer");
+            self.sanitized |= list.split(',').any(|name| !is_fuzzer_part(name));
+        } else if let Some(name) = text.strip_prefix("-fuse-ld=") {
+            self.linker = Some(name.to_owned());
+        } else if let Some(path) = text.strip_prefix("--ld-path=") {
+            self.linker = Some(path.to_owned());
+        } else if let Some(target) = text.strip_prefix("--target=") {
+            self.freestanding |= is_foreign(target);
+        } else if text.starts_with("-D_FORTIFY_SOURCE") {
+            self.fortified = true;
+        } else if is_engine(text) {
+            self.fuzzer_driver = true;
+        } else if text.starts_with("-l") {
+            self.inputs += 1;
+        }
+    }
+
+    fn read_input(&mut self, word: &OsString, language: Option<&str>) {
+        self.inputs += 1;
+        if is_engine(&word.to_string_lossy()) {
+            self.fuzzer_driver = true;
+        } else if is_source(word, language) {
+            self.sources.push(word.clone());
+        }
+    }
+
+    fn reach(&mut self, stage: Stage) {
+        self.stage = match (self.stage, stage) {
+            (Stage::Preprocess, _) | (_, Stage::Preprocess) => Stage::Preprocess,
+            _ => stage,
+        };
+    }
+
+    /// False for questions, calls without a file, and code that the runtime cannot live in.
+    #[must_use]
+    pub fn wants_instrumentation(&self) -> bool {
+        !self.query && !self.freestanding && self.inputs > 0
+    }
+
+    /// Code is generated from at least one source.
+    #[must_use]
+    pub fn compiles(&self) -> bool {
+        self.stage != Stage::Preprocess && !self.sources.is_empty()
+    }
+
+    /// A program or a library comes out.
+    #[must_use]
+    pub fn links(&self) -> bool {
+        self.stage == Stage::Link && self.product != Product::Object
+    }
+
+    #[must_use]
+    pub fn source_names(&self) -> Vec<&OsStr> {
+        self.sources.iter().map(OsString::as_os_str).collect()
+    }
+
+    /// What the linker of this call does with our script. Calls that do not link take anything.
+    pub fn linker(&self, default: impl Fn() -> Linker) -> Linker {
+        match &self.linker {
+            _ if !self.links() => Linker::TakesScript,
+            Some(name) => toolchain::by_name(name),
+            None => default(),
+        }
+    }
+}
+
+/// `fuzzer`, `fuzzer-no-link`: libFuzzer's parts of a `-fsanitize=` list.
+#[must_use]
+pub fn is_fuzzer_part(name: &str) -> bool {
+    name == "fuzzer" || name == "fuzzer-no-link"
+}
+
+/// Names by which build scripts link libFuzzer.
+#[must_use]
+pub fn is_engine(text: &str) -> bool {
+    matches!(text, "-lFuzzer" | "-lFuzzingEngine")
+        || text.ends_with("/libFuzzer.a")
+        || text.ends_with("/libFuzzingEngine.a")
+        || matches!(text, "libFuzzer.a" | "libFuzzingEngine.a")
+}
+
+fn is_print(text: &str) -> bool {
+    text.starts_with("-print-") || text.starts_with("--print-")
+}
+
+/// The runtime is compiled for the machine that built it.
+fn is_foreign(target: &str) -> bool {
+    !target.starts_with(std::env::consts::ARCH)
+        && !(target.starts_with("amd64") && cfg!(target_arch = "x86_64"))
+}
+
+fn is_source(file: &OsStr, language: Option<&str>) -> bool {
+    match language {
+        Some("none") | None => {
+            let extension = std::path::Path::new(file).extension().unwrap_or_default();
+            let known = [
+                "c", "cc", "cp", "cxx", "cpp", "CPP", "c++", "C", "i", "ii", "m", "mm", "M", "bc",
+                "ll", "cppm",
+            ];
+            known.iter().any(|known| extension == *known)
+        }
+        Some(name) => !name.starts_with("assembler"),
+    }
+}
+
+/// Replaces `@file` by its words, as clang will. Nested files are followed a few levels deep.
+fn expand(
+    arguments: &[OsString],
+    read: &impl Fn(&OsStr) -> Option<Vec<u8>>,
+    depth: u32,
+) -> Vec<OsString> {
+    let mut words = vec![];
+    for argument in arguments {
+        let file = argument.as_bytes().strip_prefix(b"@").filter(|_| depth < 8);
+        match file.and_then(|file| read(OsStr::from_bytes(file))) {
+            Some(content) => words.extend(expand(&split(&content), read, depth + 1)),
+            None => words.push(argument.clone()),
+        }
+    }
+    words
+}
+
+/// Words of a response file: GNU quoting (blank, quotes, backslash).
+fn split(content: &[u8]) -> Vec<OsString> {
+    let mut words = vec![];
+    let mut word: Option<Vec<u8>> = None;
+    let mut quote: Option<u8> = None;
+    let mut bytes = content.iter().copied();
+    while let Some(byte) = bytes.next() {
+        match (byte, quote) {
+            (b'\\', _) => word.get_or_insert_default().extend(bytes.next()),
+            (b'"' | b'\'', None) => {
+                quote = Some(byte);
+                word.get_or_insert_default();
+            }
+            (byte, Some(open)) if byte == open => quote = None,
+            (byte, None) if byte.is_ascii_whitespace() => words.extend(word.take()),
+            (byte, _) => word.get_or_insert_default().push(byte),
+        }
+    }
+    words.extend(word);
+    words.into_iter().map(OsString::from_vec).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! The pure heart of the wrapper: what clang is given for what the user wrote.
+//!
+//! Order: objects of the domains, our options, the user's words as they came (so the user's
+//! options win), and behind them what has to be last in a link.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use super::args::{Invocation, Product, Stage, is_engine, is_fuzzer_part};
+use super::assets::{EXPORTED, SCRIPT};
+use super::env::{Env, Sanitizer};
+use super::lists::Coverage;
+
+/// How counters become shared memory.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Link {
+    /// The linker script puts them on pages of their own.
+    Shared,
+    /// The linker does not take the script: they are copied after a run.
+    Copied,
+    /// Nobody knows before it was tried.
+    Unknown,
+}
+
+/// What was found out about this machine and this call.
+#[derive(Clone, Debug)]
+pub struct Additions {
+    /// Folder of runtime, headers and scripts.
+    pub assets: PathBuf,
+    /// Names in the order of WAYPOINTS, all known.
+    pub domains: Vec<String>,
+    /// Their passes for this clang; empty when nothing is compiled.
+    pub plugins: Vec<PathBuf>,
+    pub coverage: Coverage,
+    pub link: Link,
+    /// Choose the optimisation level, because the user did not.
+    pub opt_level: bool,
+}
+
+/// The AFL macros. They stand on the command line, where existing sources look for them with
+/// `#ifdef`, and have to work in C and C++, so each names its function with an assembler label.
+const MACROS: &[&str] = &[
+    "-D__AFL_COMPILER=1",
+    "-D__AFL_HAVE_MANUAL_CONTROL=1",
+    "-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION=1",
+    "-D__AFL_INIT()=(__extension__({ void __ffuzz_init_now(void) __asm__(\"__afl_manual_init\"); \
+     __ffuzz_init_now(); }))",
+    "-D__AFL_LOOP(n)=(__extension__({ int __ffuzz_next_input(unsigned int) \
+     __asm__(\"__afl_persistent_loop\"); __ffuzz_next_input(n); }))",
+    "-D__AFL_FUZZ_INIT()=int __afl_sharedmem_fuzzing = 1",
+    "-D__AFL_FUZZ_TESTCASE_BUF=(__extension__({ unsigned char *__ffuzz_buf_of(void) \
+     __asm__(\"__ffuzz_testcase_buf\"); __ffuzz_buf_of(); }))",
+    "-D__AFL_FUZZ_TESTCASE_LEN=(__extension__({ unsigned int __ffuzz_len_of(void) \
+     __asm__(\"__ffuzz_testcase_len\"); __ffuzz_len_of(); }))",
+];
+
+/// Edge counters and the table of their addresses, said to the compiler proper: given to the
+/// driver, clang would link a sanitizer runtime whose signal handlers hide crashes.
+const COVERAGE: &[&str] = &[
+    "-fsanitize-coverage-type=3",
+    "-fsanitize-coverage-inline-8bit-counters",
+    "-fsanitize-coverage-pc-table",
+];
+
+/// Builtins that AFL_NO_BUILTIN keeps from being inlined.
+const COMPARERS: &[&str] = &["strcmp", "strncmp", "strcasecmp", "strncasecmp", "memcmp"];
+
+/// The arguments of clang.
+#[must_use]
+pub fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec![];
+    if invocation.links() {
+        let object = |name| additions.assets.join(format!("waypoints-{name}-rt.o"));
+        words.extend(additions.domains.iter().map(|name| object(name).into_os_string()));
+    }
+    if !invocation.sources.is_empty() {
+        preprocessor(&mut words, additions);
+    }
+    if invocation.compiles() {
+        compilation(&mut words, invocation, env, additions);
+    }
+    if invocation.stage != Stage::Preprocess {
+        sanitizers(&mut words, env);
+    }
+    words.extend(user_words(&invocation.arguments));
+    if invocation.links() {
+        if invocation.language_forced {
+            words.extend(["-x", "none"].map(OsString::from));
+        }
+        link(&mut words, invocation, additions);
+    }
+    words
+}
+
+fn preprocessor(words: &mut Vec<OsString>, additions: &Additions) {
+    words.extend(MACROS.iter().map(OsString::from));
+    words.push("-isystem".into());
+    words.push(additions.assets.join("include").into_os_string());
+}
+
+fn compilation(
+    words: &mut Vec<OsString>,
+    invocation: &Invocation,
+    env: &Env,
+    additions: &Additions,
+) {
+    if !env.dont_optimize {
+        words.push("-g".into());
+        if additions.opt_level {
+            words.push("-O3".into());
+        }
+        words.push("-funroll-loops".into());
+    }
+    if env.harden {
+        words.push("-fstack-protector-all".into());
+        if !invocation.fortified {
+            words.push("-D_FORTIFY_SOURCE=2".into());
+        }
+    }
+    if env.no_builtin {
+        words.extend(COMPARERS.iter().map(|name| format!("-fno-builtin-{name}").into()));
+    }
+    if !env.no_coverage {
+        coverage(words, &additions.coverage);
+    }
+    words.extend(additions.plugins.iter().map(|path| joined("-fpass-plugin=", path.as_os_str())));
+}
+
+fn coverage(words: &mut Vec<OsString>, coverage: &Coverage) {
+    let Some(lists) = coverage.lists() else { return };
+    let flags = COVERAGE.iter().map(OsString::from).chain(lists);
+    words.extend(flags.flat_map(|flag| ["-Xclang".into(), flag]));
+}
+
+fn sanitizers(words: &mut Vec<OsString>, env: &Env) {
+    for sanitizer in &env.sanitizers {
+        let flags: &[&str] = match sanitizer {
+            Sanitizer::Address => &["-fsanitize=address", "-fno-omit-frame-pointer"],
+            Sanitizer::Undefined => &[
+                "-fsanitize=undefined",
+                "-fsanitize-undefined-trap-on-error",
+                "-fno-sanitize-recover=all",
+                "-fno-omit-frame-pointer",
+            ],
+            Sanitizer::Memory => &["-fsanitize=memory", "-fno-omit-frame-pointer"],
+            Sanitizer::Thread => &["-fsanitize=thread", "-fno-omit-frame-pointer"],
+            Sanitizer::Leak => &["-fsanitize=leak"],
+            Sanitizer::Cfi => &["-flto", "-fsanitize=cfi", "-fvisibility=hidden"],
+        };
+        words.extend(flags.iter().map(OsString::from));
+    }
+}
+
+/// The user's words in their order: without libFuzzer's parts, which the driver replaces, and with
+/// `-mllvm` before the option of the `diff` domain.
+fn user_words(arguments: &[OsString]) -> Vec<OsString> {
+    let mut words = vec![];
+    for word in arguments {
+        let text = word.to_string_lossy();
+        if let Some(list) = text.strip_prefix("-fsanitize=") {
+            let kept: Vec<&str> = list.split(',').filter(|name| !is_fuzzer_part(name)).collect();
+            if !kept.is_empty() {
+                words.push(format!("-fsanitize={}", kept.join(",")).into());
+            }
+        } else if text.starts_with("-target_locations") {
+            words.push("-mllvm".into());
+            words.push(word.clone());
+        } else if !is_engine(&text) {
+            words.push(word.clone());
+        }
+    }
+    words
+}
+
+fn link(words: &mut Vec<OsString>, invocation: &Invocation, additions: &Additions) {
+    let file = |name: &str| additions.assets.join(name).into_os_string();
+    if additions.link != Link::Copied {
+        words.push(joined("-Wl,-T,", &file(SCRIPT)));
+    }
+    if invocation.product == Product::SharedLibrary {
+        words.push(file("ffuzz-stub.o"));
+        return;
+    }
+    words.push(joined("-Wl,--dynamic-list=", &file(EXPORTED)));
+    words.push("-Wl,-u,__ffuzz_runtime".into());
+    if additions.link == Link::Copied {
+        words.push("-Wl,-u,__ffuzz_exit_hook".into());
+    }
+    if invocation.fuzzer_driver {
+        words.push(file("libffuzz-driver.a"));
+    }
+    words.push(file("libffuzz-rt.a"));
+}
+
+fn joined(option: &str, value: &OsStr) -> OsString {
+    let mut word = OsString::from(option);
+    word.push(value);
+    word
+}
+
+#[cfg(test)]
+mod tests;
