@@ -25,8 +25,9 @@ static void *cascade(int32_t a, int32_t b) {
 
 int main(void) {
   int32_t a = 0, b = 0;
-  if (fread(&a, sizeof a, 1, stdin) < 1) return 1;
-  if (fread(&b, sizeof b, 1, stdin) < 1) b = 0;
+  /* What a short input leaves out stays 0; testing the results would add comparisons. */
+  fread(&a, sizeof a, 1, stdin);
+  fread(&b, sizeof b, 1, stdin);
   printf("%d, %d\n", a, b);
   free(cascade(a, b));
   return 0;
