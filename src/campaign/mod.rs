@@ -1,11 +1,111 @@
-//! The campaign: owns corpus, scheduler, executor and judge, and runs the loop (placeholder).
+//! A campaign: owns corpus, scheduler, executor and judge, and is the only place where they meet.
 
-use std::process::ExitCode;
+mod error;
+mod keep;
+mod round;
+mod seeds;
+mod start;
+mod statistics;
+mod stop;
+#[cfg(test)]
+mod tests;
 
-use crate::cmd::exit::Failure;
-use crate::config::options::Options;
+pub use error::CampaignError;
+
+use std::time::Instant;
+
+use crate::config::options::{DomainMode, Options};
+use crate::corpus::Corpus;
+use crate::event::{Event, EventBus, EventSink, StopReason};
+use crate::feedback::Judge;
+use crate::mutate::Rng;
+use crate::mutate::dictionary::Dictionary;
+use crate::output::OutputDir;
+use crate::output::fflog::FuzzFactoryLog;
+use crate::schedule::Scheduler;
+use crate::target::Executor;
+
+use statistics::Statistics;
+use stop::Stop;
 
 /// Runs a campaign to its end.
-pub fn run(_options: Options) -> Result<ExitCode, Failure> {
-    Err(Failure::new("the campaign is not built yet", ""))
+///
+/// `sinks` makes the consumers of events once the output folder is open.
+pub fn run(
+    options: Options,
+    sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
+) -> Result<StopReason, CampaignError> {
+    let mut campaign = start::open(options, sinks)?;
+    campaign.fuzz()
+}
+
+/// One running instance.
+struct Campaign {
+    options: Options,
+    executor: Box<dyn Executor>,
+    judge: Judge,
+    corpus: Corpus,
+    scheduler: Scheduler,
+    dictionary: Dictionary,
+    output: OutputDir,
+    log: FuzzFactoryLog,
+    bus: EventBus,
+    statistics: Statistics,
+    stop: Stop,
+    rng: Rng,
+    last_tick: Instant,
+}
+
+impl Campaign {
+    /// Imports the seeds, then fuzzes until something says stop. The state on disk is complete
+    /// whichever way it ends.
+    fn fuzz(&mut self) -> Result<StopReason, CampaignError> {
+        let result = self.import_seeds().and_then(|()| {
+            self.bus.send(&Event::Started);
+            self.tick();
+            self.rounds()
+        });
+        let reason = match &result {
+            Ok(reason) => *reason,
+            Err(_) => StopReason::User,
+        };
+        if let Err(error) = self.log.flush() {
+            self.warn(error.to_string());
+        }
+        let mut snapshot = self.snapshot();
+        snapshot.virgin_map = Some(self.judge.virgin().into());
+        self.bus.send(&Event::Stopped { reason, snapshot: Box::new(snapshot) });
+        result
+    }
+
+    fn rounds(&mut self) -> Result<StopReason, CampaignError> {
+        let mut cycles = self.scheduler.cycles();
+        loop {
+            if let Some(reason) = self.stop_reason() {
+                return Ok(reason);
+            }
+            self.scheduler.cull(&mut self.corpus);
+            let Some(id) = self.scheduler.pick(&self.corpus, &mut self.rng) else {
+                return Err(CampaignError::NoUsableSeed);
+            };
+            self.round(id)?;
+            if self.scheduler.cycles() != cycles {
+                cycles = self.scheduler.cycles();
+                self.statistics.cycle_finished();
+                self.bus.send(&Event::CycleFinished { cycles });
+            }
+            if self.options.limits.one_seed {
+                return Ok(StopReason::Done);
+            }
+        }
+    }
+
+    /// Guided by domains (`-p`)?
+    fn guided(&self) -> bool {
+        self.options.domains == DomainMode::Guide && self.judge.watches_domains()
+    }
+
+    fn warn(&mut self, message: String) {
+        self.bus.send(&Event::Warning { message });
+    }
 }

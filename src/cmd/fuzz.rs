@@ -15,6 +15,11 @@ use std::process::ExitCode;
 use super::exit::Failure;
 use crate::config::env::{self, Environment};
 use crate::config::options::Options;
+use crate::event::EventSink;
+use crate::output::OutputDir;
+use crate::output::hook::CrashCommand;
+use crate::output::plot::PlotFile;
+use crate::output::stats::StatsFile;
 use args::Args;
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -29,7 +34,26 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     let environment = Environment::read();
     let (options, warnings) = resolve::resolve(args, &environment, command_line)?;
     print_warnings(program, &options, &warnings);
-    crate::campaign::run(options)
+    let wanted = sinks_for(&options);
+    let result = crate::campaign::run(options, wanted);
+    result.map(|_| ExitCode::SUCCESS).map_err(|error| Failure::new(&error, error.remedy()))
+}
+
+/// Who hears of events, in this order: files first, people last.
+fn sinks_for(options: &Options) -> impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>> + use<> {
+    let interval = options.output.stats_interval;
+    let command = options.crash_command.clone();
+    let ui = options.ui;
+    move |output| {
+        let instance = output.instance_dir();
+        let mut sinks: Vec<Box<dyn EventSink>> = vec![
+            Box::new(StatsFile::new(instance, interval)),
+            Box::new(PlotFile::new(instance)),
+        ];
+        sinks.extend(command.map(|command| Box::new(CrashCommand::new(command)) as Box<_>));
+        sinks.extend(crate::ui::sink(ui));
+        sinks
+    }
 }
 
 /// The answer to `--help` or `--version`.

@@ -60,6 +60,8 @@ pub struct OutputOptions {
 /// Part of [`crate::target`].
 #[derive(Clone, Debug)]
 pub struct TargetOptions {
+    /// `PATH`, for a program given without a slash.
+    pub search_path: Option<OsString>,
     /// Program and its arguments, `@@` still in place.
     pub command: Vec<OsString>,
     /// `-f`: the file the target reads.
@@ -129,6 +131,24 @@ pub enum DomainMode {
     Guide,
     /// `--dsf-record`: improving inputs are written to `perf_inputs/`, not kept as seeds.
     Record,
+}
+
+impl Schedule {
+    /// The name that AFL++ uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Explore => "explore",
+            Self::Fast => "fast",
+            Self::Exploit => "exploit",
+            Self::Seek => "seek",
+            Self::Rare => "rare",
+            Self::Mmopt => "mmopt",
+            Self::Coe => "coe",
+            Self::Lin => "lin",
+            Self::Quad => "quad",
+        }
+    }
 }
 
 /// Power schedules of AFL++ (`--schedule`, `-p NAME`).

@@ -39,6 +39,16 @@ pub enum Step {
     Stacked { op: &'static str, count: u32 },
 }
 
+impl Step {
+    /// AFL's name of the operation.
+    #[must_use]
+    pub fn op(&self) -> &'static str {
+        match self {
+            Self::At { op, .. } | Self::Stacked { op, .. } => op,
+        }
+    }
+}
+
 impl Default for Step {
     fn default() -> Self {
         Self::Stacked { op: "havoc", count: 0 }

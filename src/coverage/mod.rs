@@ -1,1 +1,204 @@
-//! placeholder
+//! The edge map: hit-count classes, virgin maps, novelty.
+//!
+//! A map is one counter byte per edge. Counters are reduced to eight classes (Zalewski, AFL
+//! technical details); a virgin map holds, per edge, the classes not yet seen (0xff = never hit).
+//! Free functions over slices: no I/O, no clock, 8 bytes at a time, words that are zero are skipped.
+
+/// Hit counts 1, 2, 3, 4–7, 8–15, 16–31, 32–127, 128–255 as one bit each.
+const CLASSES: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut count = 1;
+    while count < 256 {
+        table[count] = match count {
+            1 => 1,
+            2 => 2,
+            3 => 4,
+            4..=7 => 8,
+            8..=15 => 16,
+            16..=31 => 32,
+            32..=127 => 64,
+            _ => 128,
+        };
+        count += 1;
+    }
+    table
+}
+
+/// What a run adds to a virgin map.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Novelty {
+    #[default]
+    None,
+    /// A known edge in a new hit-count class.
+    Count,
+    /// An edge never hit before.
+    Edge,
+}
+
+/// How counters are reduced before they are compared.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Classes {
+    /// Eight hit-count classes, for ordinary runs.
+    Counts,
+    /// Hit or not hit, for crashes and hangs: their counts say little.
+    Binary,
+}
+
+/// Classifies eight counters at once.
+#[must_use]
+pub fn classify(word: u64) -> u64 {
+    u64::from_le_bytes(word.to_le_bytes().map(|count| CLASSES[usize::from(count)]))
+}
+
+fn reduce(word: u64, classes: Classes) -> u64 {
+    match classes {
+        Classes::Counts => classify(word),
+        Classes::Binary => u64::from_le_bytes(word.to_le_bytes().map(|n| u8::from(n != 0))),
+    }
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    chunks
+        .iter()
+        .map(|chunk| u64::from_le_bytes(*chunk))
+        .chain((!rest.is_empty()).then(|| u64::from_le_bytes(last)))
+}
+
+/// True if a run shows anything that `virgin` does not know. Reads only: this is what every
+/// ordinary run pays.
+#[must_use]
+pub fn is_new(edges: &[u8], virgin: &[u8], classes: Classes) -> bool {
+    assert_eq!(edges.len(), virgin.len(), "map and virgin map have one size");
+    words(edges)
+        .zip(words(virgin))
+        .any(|(counts, virgin)| counts != 0 && reduce(counts, classes) & virgin != 0)
+}
+
+/// Takes the classes of a run out of `virgin` and says what was new.
+pub fn merge(edges: &[u8], virgin: &mut [u8], classes: Classes) -> Novelty {
+    assert_eq!(edges.len(), virgin.len(), "map and virgin map have one size");
+    let mut novelty = Novelty::None;
+    for (count, virgin) in edges.iter().zip(virgin).filter(|(count, _)| **count != 0) {
+        let class = match classes {
+            Classes::Counts => CLASSES[usize::from(*count)],
+            Classes::Binary => 1,
+        };
+        if class & *virgin != 0 {
+            novelty = novelty.max(if *virgin == 0xff { Novelty::Edge } else { Novelty::Count });
+            *virgin &= !class;
+        }
+    }
+    novelty
+}
+
+/// Indices of the edges hit, ascending.
+#[must_use]
+pub fn trace(edges: &[u8]) -> Box<[u32]> {
+    (0u32..).zip(edges).filter(|(_, count)| **count != 0).map(|(index, _)| index).collect()
+}
+
+/// Number of edges hit.
+#[must_use]
+pub fn count(edges: &[u8]) -> usize {
+    words(edges).map(|word| if word == 0 { 0 } else { nonzero_bytes(word) }).sum()
+}
+
+fn nonzero_bytes(word: u64) -> usize {
+    word.to_le_bytes().iter().filter(|byte| **byte != 0).count()
+}
+
+/// Hash of the classified map: equal for runs that AFL calls the same path.
+#[must_use]
+pub fn path_hash(edges: &[u8]) -> u64 {
+    let mut hash = 0;
+    for (index, word) in words(edges).enumerate() {
+        if word != 0 {
+            hash = mix(hash ^ classify(word) ^ (index as u64).rotate_left(40));
+        }
+    }
+    hash
+}
+
+/// Scrambles 64 bits (the finalizer of `SplitMix64`; Steele, Lea, Flood, OOPSLA 2014).
+#[must_use]
+pub fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Edges that `virgin` has seen, and the number of their classes.
+#[must_use]
+pub fn found(virgin: &[u8]) -> (u64, u64) {
+    virgin
+        .iter()
+        .filter(|byte| **byte != 0xff)
+        .fold((0, 0), |(edges, bits), byte| (edges + 1, bits + u64::from(byte.count_zeros())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn first_hit_is_an_edge_then_a_count_then_nothing() {
+        let mut virgin = vec![0xff; 10];
+        let mut edges = vec![0; 10];
+        edges[9] = 1;
+        assert!(is_new(&edges, &virgin, Classes::Counts));
+        assert_eq!(merge(&edges, &mut virgin, Classes::Counts), Novelty::Edge);
+        assert_eq!(merge(&edges, &mut virgin, Classes::Counts), Novelty::None);
+        edges[9] = 2;
+        assert_eq!(merge(&edges, &mut virgin, Classes::Counts), Novelty::Count);
+        assert!(!is_new(&edges, &virgin, Classes::Counts));
+        assert_eq!(found(&virgin), (1, 2));
+    }
+
+    #[test]
+    fn binary_classes_ignore_counts() {
+        let mut virgin = vec![0xff; 8];
+        assert_eq!(merge(&[0, 9, 0, 0, 0, 0, 0, 0], &mut virgin, Classes::Binary), Novelty::Edge);
+        assert!(!is_new(&[0, 200, 0, 0, 0, 0, 0, 0], &virgin, Classes::Binary));
+    }
+
+    #[test]
+    fn class_borders_are_those_of_afl() {
+        let borders = [(1, 1), (2, 2), (3, 4), (4, 8), (7, 8), (8, 16), (15, 16), (16, 32)];
+        for (count, class) in borders.into_iter().chain([(31, 32), (32, 64), (127, 64), (128, 128)])
+        {
+            assert_eq!(classify(count), class);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn is_new_agrees_with_merge(
+            edges in proptest::collection::vec(0u8..4, 0..40),
+            seen in proptest::collection::vec(0u8..4, 40),
+        ) {
+            let mut virgin = vec![0xff; edges.len()];
+            merge(&seen[..edges.len()], &mut virgin, Classes::Counts);
+            let new = is_new(&edges, &virgin, Classes::Counts);
+            prop_assert_eq!(new, merge(&edges, &mut virgin, Classes::Counts) != Novelty::None);
+            prop_assert!(!is_new(&edges, &virgin, Classes::Counts));
+        }
+
+        #[test]
+        fn count_and_trace_agree(edges in proptest::collection::vec(0u8..3, 0..70)) {
+            prop_assert_eq!(count(&edges), trace(&edges).len());
+        }
+
+        #[test]
+        fn path_hash_depends_on_classes_only(edges in proptest::collection::vec(0u8..9, 1..40)) {
+            let classified: Vec<u8> = edges.iter().map(|n| if *n == 5 { 6 } else { *n }).collect();
+            prop_assert_eq!(path_hash(&edges), path_hash(&classified));
+        }
+    }
+}

@@ -1,1 +1,188 @@
-//! placeholder
+//! The Judge: from what was seen of a run to a verdict.
+//!
+//! The only writer of virgin maps and domain aggregates. No I/O, no clock.
+
+use crate::coverage::{self, Classes, Novelty};
+use crate::domain::{Aggregates, Domain, KeyGain};
+use crate::target::{ExitKind, Observation};
+
+/// What a run was worth.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Verdict {
+    /// New edges or hit counts of an ordinary run.
+    pub novelty: Novelty,
+    /// Domain keys that an ordinary run improved; empty unless domains are watched.
+    pub gains: Vec<KeyGain>,
+    pub finding: Option<Finding>,
+}
+
+/// A run that did not end well. `unique`: not the same map as an earlier one, by AFL's rule.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Finding {
+    Crash { signal: i32, unique: bool },
+    Hang { unique: bool },
+}
+
+impl Verdict {
+    /// The input should be kept in the queue.
+    #[must_use]
+    pub fn is_interesting(&self) -> bool {
+        self.novelty != Novelty::None || !self.gains.is_empty()
+    }
+}
+
+/// Everything that is known about earlier runs.
+#[derive(Debug)]
+pub struct Judge {
+    virgin: Vec<u8>,
+    virgin_crash: Vec<u8>,
+    virgin_hang: Vec<u8>,
+    /// Signals of crashes whose edge map was empty: without coverage they count once a signal.
+    blind_crashes: Vec<i32>,
+    aggregates: Aggregates,
+    watch_domains: bool,
+}
+
+impl Judge {
+    /// `watch_domains`: gains of domains are looked for (`-p`, `--dsf-record`).
+    #[must_use]
+    pub fn new(map_size: usize, domains: &[Domain], watch_domains: bool) -> Self {
+        Self {
+            virgin: vec![0xff; map_size],
+            virgin_crash: vec![0xff; map_size],
+            virgin_hang: vec![0xff; map_size],
+            blind_crashes: Vec::new(),
+            aggregates: Aggregates::new(domains),
+            watch_domains: watch_domains && !domains.is_empty(),
+        }
+    }
+
+    /// Judges a run and remembers what it showed. A run that shows nothing new allocates nothing.
+    pub fn judge(&mut self, run: &Observation<'_>) -> Verdict {
+        match run.exit {
+            ExitKind::Ok => self.judge_ordinary(run),
+            ExitKind::Hang => Verdict { finding: Some(self.judge_hang(run)), ..Verdict::default() },
+            ExitKind::Crash { signal } => self.judge_crash(run, signal),
+            ExitKind::Oom => self.judge_crash(run, libc::SIGKILL),
+        }
+    }
+
+    fn judge_ordinary(&mut self, run: &Observation<'_>) -> Verdict {
+        let mut verdict = Verdict::default();
+        if coverage::is_new(run.edges, &self.virgin, Classes::Counts) {
+            verdict.novelty = coverage::merge(run.edges, &mut self.virgin, Classes::Counts);
+        }
+        if self.watch_domains && self.aggregates.would_gain(&run.dsf) {
+            verdict.gains = self.aggregates.merge(&run.dsf);
+        }
+        verdict
+    }
+
+    fn judge_crash(&mut self, run: &Observation<'_>, signal: i32) -> Verdict {
+        let unique = if coverage::count(run.edges) == 0 {
+            let new = !self.blind_crashes.contains(&signal);
+            if new {
+                self.blind_crashes.push(signal);
+            }
+            new
+        } else {
+            coverage::merge(run.edges, &mut self.virgin_crash, Classes::Binary) != Novelty::None
+        };
+        Verdict { finding: Some(Finding::Crash { signal, unique }), ..Verdict::default() }
+    }
+
+    fn judge_hang(&mut self, run: &Observation<'_>) -> Finding {
+        let unique = run.edges.is_empty()
+            || coverage::merge(run.edges, &mut self.virgin_hang, Classes::Binary) != Novelty::None;
+        Finding::Hang { unique }
+    }
+
+    /// Edges that differ between runs of one input teach nothing: they are taken out of the
+    /// comparison for good.
+    pub fn ignore_edges(&mut self, edges: &[u32]) {
+        for edge in edges {
+            self.virgin[*edge as usize] = 0;
+        }
+    }
+
+    #[must_use]
+    pub fn virgin(&self) -> &[u8] {
+        &self.virgin
+    }
+
+    #[must_use]
+    pub fn aggregates(&self) -> &Aggregates {
+        &self.aggregates
+    }
+
+    #[must_use]
+    pub fn watches_domains(&self) -> bool {
+        self.watch_domains
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{DsfView, Reducer};
+    use std::time::Duration;
+
+    fn run<'a>(exit: ExitKind, edges: &'a [u8], dsf: DsfView<'a>) -> Observation<'a> {
+        Observation { index: 0, exit, duration: Duration::ZERO, edges, dsf }
+    }
+
+    fn max_domain() -> Vec<Domain> {
+        let name = "m".to_owned();
+        vec![Domain { name, start: 0, size: 2, reducer: Reducer::Max, initial: 0 }]
+    }
+
+    #[test]
+    fn a_gain_without_new_coverage_is_interesting() {
+        let domains = max_domain();
+        let mut judge = Judge::new(8, &domains, true);
+        let edges = [1, 0, 0, 0, 0, 0, 0, 0];
+        let view = |values| DsfView { domains: &domains, values, touched: None };
+        let first = judge.judge(&run(ExitKind::Ok, &edges, view(&[0, 3])));
+        assert_eq!((first.novelty, first.gains.len()), (Novelty::Edge, 1));
+        let second = judge.judge(&run(ExitKind::Ok, &edges, view(&[0, 4])));
+        assert_eq!((second.novelty, second.gains[0].before), (Novelty::None, 3));
+        assert!(second.is_interesting());
+        assert!(!judge.judge(&run(ExitKind::Ok, &edges, view(&[0, 4]))).is_interesting());
+    }
+
+    #[test]
+    fn crashes_touch_neither_coverage_nor_aggregates() {
+        let domains = max_domain();
+        let mut judge = Judge::new(8, &domains, true);
+        let view = DsfView { domains: &domains, values: &[9, 9], touched: None };
+        let crash = ExitKind::Crash { signal: 11 };
+        let verdict = judge.judge(&run(crash, &[1, 1, 0, 0, 0, 0, 0, 0], view));
+        assert_eq!(verdict.finding, Some(Finding::Crash { signal: 11, unique: true }));
+        assert!(!verdict.is_interesting());
+        assert_eq!(coverage::found(judge.virgin()), (0, 0));
+        assert_eq!(judge.aggregates().changed().count(), 0);
+        let again = judge.judge(&run(crash, &[9, 1, 0, 0, 0, 0, 0, 0], view));
+        assert_eq!(again.finding, Some(Finding::Crash { signal: 11, unique: false }));
+    }
+
+    #[test]
+    fn a_crash_with_an_empty_map_counts_once_a_signal() {
+        let mut judge = Judge::new(8, &[], false);
+        let mut crash = |signal| {
+            let exit = ExitKind::Crash { signal };
+            judge.judge(&run(exit, &[0; 8], DsfView::default())).finding
+        };
+        assert_eq!(crash(11), Some(Finding::Crash { signal: 11, unique: true }));
+        assert_eq!(crash(11), Some(Finding::Crash { signal: 11, unique: false }));
+        assert_eq!(crash(6), Some(Finding::Crash { signal: 6, unique: true }));
+    }
+
+    #[test]
+    fn ignored_edges_are_never_new() {
+        let mut judge = Judge::new(8, &[], false);
+        judge.ignore_edges(&[3]);
+        let edges = [0, 0, 0, 9, 0, 0, 0, 0];
+        let verdict = judge.judge(&run(ExitKind::Ok, &edges, DsfView::default()));
+        assert!(!verdict.is_interesting());
+    }
+}

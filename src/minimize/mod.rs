@@ -1,1 +1,3 @@
-//! placeholder
+//! Algorithms that shrink inputs. Pure: they propose, the caller runs and judges.
+
+pub mod trim;

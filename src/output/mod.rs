@@ -4,6 +4,7 @@
 //! sees a whole file or none, and `queue/` never holds anything but entries. The names themselves
 //! are made by [`crate::corpus::names`]; what is in the statistics is decided by the campaign.
 
+pub mod earlier;
 mod error;
 pub mod fflog;
 mod files;
@@ -155,6 +156,16 @@ impl OutputDir {
         Ok(path)
     }
 
+    /// Stores an input of `--dsf-record`, beside the queue.
+    pub fn save_recorded(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let folder = self.instance.join("perf_inputs");
+        files::create_dir(&folder)?;
+        let path = folder.join(name);
+        replace_file(&self.instance, &path, data)?;
+        Ok(path)
+    }
+
+    /// Stores a hang under its name.
     pub fn save_hang(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         self.save("hangs", name, data)
     }

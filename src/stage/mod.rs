@@ -1,1 +1,6 @@
-//! placeholder
+//! Stages: what is done with one seed. A stage uses mutators, executor and judge, and knows no
+//! other stage; keeping what it finds is the campaign's work.
+
+pub mod calibrate;
+pub mod produce;
+pub mod trim;

@@ -1,1 +1,9 @@
-//! placeholder
+//! Safe wrappers of the kernel. The only module besides `ffi` where `unsafe` may stand; every
+//! resource has one owner that releases it in `Drop`.
+
+#![allow(unsafe_code, reason = "this is the fence: raw kernel interfaces end here")]
+
+pub mod affinity;
+pub mod memory;
+pub mod process;
+pub mod wire;

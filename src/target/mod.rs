@@ -1,9 +1,33 @@
 //! What is run, and what is seen of a run.
+//!
+//! [`ForkServer`] speaks AFL's fork server protocol in all its dialects, and over it offers our
+//! channel (`runtime/channel.h`); [`Direct`] starts a process per run. Both are an [`Executor`],
+//! which is all that the parts above know.
+
+pub mod binary;
+mod channel;
+pub mod delivery;
+mod direct;
+mod error;
+#[cfg(test)]
+pub(crate) mod fake;
+mod forkserver;
+mod handshake;
+mod launcher;
+mod maps;
+
+pub use direct::Direct;
+pub use error::TargetError;
+pub use forkserver::ForkServer;
+pub use launcher::{InputFrom, Setup};
 
 use std::time::Duration;
 
-use crate::domain::Domain;
+use crate::domain::{Domain, DsfView};
 use crate::mutate::Candidate;
+
+/// Largest input, bytes: AFL's limit and the size of its shared-memory test case.
+pub const MAX_INPUT: usize = 1 << 20;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,30 +57,29 @@ pub struct Observation<'a> {
     pub dsf: DsfView<'a>,
 }
 
-/// All domain maps of one run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DsfView<'a> {
-    pub domains: &'a [Domain],
-    /// Values of all keys of all domains.
-    pub values: &'a [u32],
-    /// Keys that may differ from their initial value, in order of first touch, possibly repeated,
-    /// every one a valid index. None: the whole array has to be looked at.
-    pub touched: Option<&'a [u32]>,
-}
-
 /// Runs inputs. The unit is a batch; an executor that can only do one run at a time is one that
 /// stops after each.
 pub trait Executor {
-    /// Runs `batch[*next..]` in order until a run deserves to be judged, moves `next` behind it and
-    /// returns what was seen; None when the batch is finished.
+    /// Runs one input, however dull, and shows what was seen.
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError>;
+
+    /// Runs `batch[*next..]` in order until a run may deserve to be judged, moves `next` behind it
+    /// and shows what was seen; None when the batch is finished.
     fn run(
         &mut self,
         batch: &[Candidate],
         next: &mut usize,
-    ) -> Result<Option<Observation<'_>>, TargetError>;
+    ) -> Result<Option<Observation<'_>>, TargetError> {
+        let index = *next;
+        let Some(candidate) = batch.get(index) else { return Ok(None) };
+        *next += 1;
+        Ok(Some(Observation { index, ..self.observe(&candidate.bytes)? }))
+    }
 
     /// Largest useful batch now.
-    fn batch_size(&self) -> usize;
+    fn batch_size(&self) -> usize {
+        1
+    }
 
     /// Number of counters of the edge map.
     fn map_size(&self) -> usize;
@@ -66,9 +89,64 @@ pub trait Executor {
     /// Runs so far.
     fn execs(&self) -> u64;
 
+    fn timeout(&self) -> Duration;
+
     fn set_timeout(&mut self, timeout: Duration);
+
+    /// AFL's words for `target_mode`, for example `persistent shmem_testcase`; `default` if none
+    /// applies.
+    fn mode(&self) -> String;
+
+    /// Tokens that the target offered at its start (AFL's "autodictionary").
+    fn take_dictionary(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    /// Why the target was started anew since the last call, if it was.
+    fn take_restart(&mut self) -> Option<String> {
+        None
+    }
 }
 
-/// Why a target cannot be run (placeholder until the fork server lands).
-#[derive(Debug, thiserror::Error)]
-pub enum TargetError {}
+/// The outcome of a run without its maps.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    exit: ExitKind,
+    duration: Duration,
+}
+
+/// Meaning of a raw wait status. `killed`: we killed the process because its time was up.
+fn exit_kind(status: i32, killed: bool, is_crash_code: impl Fn(u8) -> bool) -> ExitKind {
+    if killed {
+        return ExitKind::Hang;
+    }
+    if libc::WIFSIGNALED(status) {
+        return match libc::WTERMSIG(status) {
+            libc::SIGKILL => ExitKind::Oom,
+            signal => ExitKind::Crash { signal },
+        };
+    }
+    let code = u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX);
+    if libc::WIFEXITED(status) && is_crash_code(code) {
+        return ExitKind::Crash { signal: 0 };
+    }
+    ExitKind::Ok
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_statuses_have_afls_meaning() {
+        let kind = |status| exit_kind(status, false, |code| code == 86);
+        assert_eq!(kind(0), ExitKind::Ok);
+        assert_eq!(kind(0x500), ExitKind::Ok);
+        assert_eq!(kind(86 << 8), ExitKind::Crash { signal: 0 });
+        assert_eq!(kind(11), ExitKind::Crash { signal: 11 });
+        assert_eq!(kind(6 | 0x80), ExitKind::Crash { signal: 6 });
+        assert_eq!(kind(9), ExitKind::Oom);
+        assert_eq!(kind(0x137f), ExitKind::Ok);
+        assert_eq!(exit_kind(9, true, |_| false), ExitKind::Hang);
+    }
+}

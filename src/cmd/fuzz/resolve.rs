@@ -245,6 +245,7 @@ fn target_options(args: &Args, env: &Environment) -> Result<TargetOptions, Failu
     let map_size = env.number("AFL_MAP_SIZE", 8, MAX_MAP)?;
     let map_size = map_size.or(env.number("AFL_MAPSIZE", 8, MAX_MAP)?);
     Ok(TargetOptions {
+        search_path: env.get("PATH").map(Into::into),
         command: args.command.clone(),
         file: args.file.as_deref().map(values::absolute).transpose()?,
         timeout: args.timeout.as_deref().map_or(Ok(TimeoutSpec::Auto), values::timeout)?,

@@ -1,0 +1,57 @@
+//! Why a campaign cannot start or go on.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::mutate::dictionary::DictionaryError;
+use crate::output::OutputError;
+use crate::target::TargetError;
+
+/// Why a campaign cannot start or go on: Display is the cause, [`CampaignError::remedy`] the way
+/// out.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error("cannot read the seed {path:?}: {source}")]
+    Seed { path: PathBuf, source: io::Error },
+    #[error("the seed folder {path:?} holds no file with content")]
+    NoSeeds { path: PathBuf },
+    #[error("no seed is usable: every one crashes or times out")]
+    NoUsableSeed,
+    #[error("the seed {path:?} {what}")]
+    BadSeed { path: PathBuf, what: &'static str },
+    #[error("cannot read the dictionary {path:?}: {source}")]
+    Dictionary { path: PathBuf, source: io::Error },
+    #[error("dictionary {path:?}, line {}: {}", .source.line, .source.reason)]
+    DictionaryLine { path: PathBuf, source: DictionaryError },
+    #[error("crashes go to a helper program (/proc/sys/kernel/core_pattern begins with '|')")]
+    CorePattern,
+    #[error("cannot handle signals: {0}")]
+    Signals(io::Error),
+}
+
+impl CampaignError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Target(error) => error.remedy(),
+            Self::Output(error) => error.remedy(),
+            Self::Seed { .. } => "check its permissions, or take it out of the folder".into(),
+            Self::NoSeeds { path } => format!("put one small valid input into {}", path.display()),
+            Self::NoUsableSeed => "run the target on a seed by hand; a larger -t or -m none may \
+                                   help"
+                .into(),
+            Self::BadSeed { .. } => "take it out, or unset AFL_EXIT_ON_SEED_ISSUES".into(),
+            Self::Dictionary { .. } => "-x takes a dictionary file or a folder of tokens".into(),
+            Self::DictionaryLine { .. } => "a line is: name=\"text\", with \\xNN for bytes".into(),
+            Self::CorePattern => "echo core | sudo tee /proc/sys/kernel/core_pattern, or set \
+                                  AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1"
+                .into(),
+            Self::Signals(_) => "this is a fault of ffuzz; please report it".into(),
+        }
+    }
+}

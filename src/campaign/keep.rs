@@ -1,0 +1,268 @@
+//! Keeping what was found: on disk first, then in the corpus.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::{Campaign, CampaignError};
+use crate::config::options::DomainMode;
+use crate::corpus::{Seed, SeedId, names};
+use crate::coverage::Novelty;
+use crate::domain::KeyGain;
+use crate::event::Event;
+use crate::feedback::{Finding, Verdict};
+use crate::mutate::Candidate;
+use crate::output::{OutputDir, OutputError};
+use crate::stage::calibrate::{self, Calibration, calibrate};
+use crate::target::ExitKind;
+
+/// Most crashes and hangs that are stored; AFL++'s numbers. A campaign beyond them has a target
+/// that crashes on nearly everything.
+const MAX_CRASHES: u64 = 10_000;
+const MAX_HANGS: u64 = 500;
+
+/// Time after which a slow input is called a hang, unless the user says otherwise; AFL's second.
+const HANG_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Pause between two attempts to write to a full disk.
+const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
+
+impl Campaign {
+    /// Acts on a verdict; returns the id if the input became a seed.
+    pub(super) fn keep(
+        &mut self,
+        candidate: &Candidate,
+        verdict: Verdict,
+    ) -> Result<Option<SeedId>, CampaignError> {
+        match verdict.finding {
+            Some(Finding::Crash { signal, unique }) => {
+                self.keep_crash(candidate, signal, unique)?;
+                Ok(None)
+            }
+            Some(Finding::Hang { unique }) => self.keep_hang(candidate, unique),
+            None if verdict.is_interesting() => self.keep_interesting(candidate, verdict),
+            None => Ok(None),
+        }
+    }
+
+    fn keep_interesting(
+        &mut self,
+        candidate: &Candidate,
+        verdict: Verdict,
+    ) -> Result<Option<SeedId>, CampaignError> {
+        if self.options.domains == DomainMode::Record && !verdict.gains.is_empty() {
+            self.record(candidate, &verdict.gains)?;
+            if verdict.novelty == Novelty::None {
+                return Ok(None);
+            }
+        }
+        self.keep_seed(candidate, verdict).map(Some)
+    }
+
+    fn keep_seed(
+        &mut self,
+        candidate: &Candidate,
+        verdict: Verdict,
+    ) -> Result<SeedId, CampaignError> {
+        let id = self.corpus.next_id();
+        let waypoint = !verdict.gains.is_empty() && self.guided();
+        let new_edge = verdict.novelty == Novelty::Edge;
+        let name = names::queue_name(
+            id,
+            &candidate.origin,
+            self.statistics.campaign_ms(),
+            self.execs(),
+            new_edge,
+            waypoint,
+            self.options.output.extension.as_deref(),
+        );
+        let path = self.write(|output| output.save_seed(&name, &candidate.bytes))?;
+        let mut calibration = self.calibrate(&candidate.bytes)?;
+        let mut gains = verdict.gains;
+        gains.append(&mut calibration.gains);
+        let parent = candidate.origin.parent;
+        let seed = Seed {
+            id,
+            name,
+            data: candidate.bytes.as_slice().into(),
+            parent: Some(parent),
+            depth: self.corpus[parent].depth + 1,
+            new_edge,
+            waypoint,
+            handicap: u32::try_from(self.scheduler.cycles().saturating_sub(1)).unwrap_or(u32::MAX),
+            ..Seed::default()
+        };
+        self.add_seed(seed, &path, calibration, &gains, Some(candidate))?;
+        self.statistics.seed_found(candidate.origin.step.op());
+        self.bus.send(&Event::SeedSaved { id, path, new_edge, waypoint });
+        Ok(id)
+    }
+
+    /// Runs an input several times. The clock and the counters notice.
+    pub(super) fn calibrate(&mut self, input: &[u8]) -> Result<Calibration, CampaignError> {
+        let start = Instant::now();
+        let fast = self.options.calibration.fast;
+        let runs = if fast { calibrate::RUNS_FAST } else { calibrate::RUNS };
+        let result = calibrate(&mut *self.executor, &mut self.judge, input, runs)?;
+        self.statistics.calibration += start.elapsed();
+        self.statistics.slowest = self.statistics.slowest.max(result.slowest);
+        Ok(result)
+    }
+
+    /// Puts a seed, already on disk, into the corpus. It owns what it improved.
+    pub(super) fn add_seed(
+        &mut self,
+        mut seed: Seed,
+        path: &std::path::Path,
+        calibration: Calibration,
+        gains: &[KeyGain],
+        candidate: Option<&Candidate>,
+    ) -> Result<(), CampaignError> {
+        let id = seed.id;
+        seed.exec_us = calibration.exec_us;
+        seed.edges = u32::try_from(calibration.trace.len()).unwrap_or(u32::MAX);
+        seed.trace = calibration.trace;
+        seed.path_hash = calibration.path_hash;
+        seed.variable = !calibration.unstable.is_empty();
+        seed.disabled |= calibration.failed.is_some();
+        let usable = !seed.disabled;
+        self.corpus.add(seed);
+        if usable {
+            self.scheduler.added(&mut self.corpus, id);
+        }
+        if self.judge.watches_domains() {
+            self.note_gains(id, path, gains, usable);
+        }
+        if let (Some(Finding::Crash { signal, unique: true }), Some(candidate)) =
+            (calibration.finding, candidate)
+        {
+            self.keep_crash(candidate, signal, true)?;
+        }
+        Ok(())
+    }
+
+    fn note_gains(&mut self, id: SeedId, path: &std::path::Path, gains: &[KeyGain], usable: bool) {
+        for gain in gains {
+            self.log.update(gain.key, gain.value, gain.after, gain.before);
+        }
+        self.log.adding(path);
+        let domains = self.judge.aggregates().domains();
+        let mut moved = vec![false; domains.len()];
+        for gain in gains {
+            let index = domains.partition_point(|domain| domain.end() <= gain.key);
+            moved[index] = true;
+            self.statistics.domain_moved(index, gain);
+            if usable {
+                self.scheduler.owns(id, gain.key, gain.bits);
+                self.log.top_rated(gain.key);
+            }
+        }
+        for (index, _) in moved.iter().enumerate().filter(|(_, moved)| **moved) {
+            self.statistics.waypoint_of(index);
+        }
+    }
+
+    /// `--dsf-record`: the input is written aside and guides nothing.
+    fn record(&mut self, candidate: &Candidate, gains: &[KeyGain]) -> Result<(), CampaignError> {
+        for gain in gains {
+            self.log.update(gain.key, gain.value, gain.after, gain.before);
+        }
+        let name = format!("id_{:06}", self.execs());
+        self.write(|output| output.save_recorded(&name, &candidate.bytes))?;
+        Ok(())
+    }
+
+    pub(super) fn keep_crash(
+        &mut self,
+        candidate: &Candidate,
+        signal: i32,
+        unique: bool,
+    ) -> Result<(), CampaignError> {
+        self.statistics.total_crashes += 1;
+        let number = self.statistics.saved_crashes;
+        if !unique || number >= MAX_CRASHES {
+            return Ok(());
+        }
+        let name = names::crash_name(
+            number,
+            signal,
+            &candidate.origin,
+            self.statistics.campaign_ms(),
+            self.execs(),
+            self.options.output.extension.as_deref(),
+        );
+        let path = self.write(|output| output.save_crash(&name, &candidate.bytes))?;
+        self.statistics.crash_saved(self.execs());
+        self.bus.send(&Event::CrashSaved { path, signal });
+        Ok(())
+    }
+
+    /// A new kind of timeout is run once more with the hang timeout: it may only be slow, or crash
+    /// later.
+    fn keep_hang(
+        &mut self,
+        candidate: &Candidate,
+        unique: bool,
+    ) -> Result<Option<SeedId>, CampaignError> {
+        self.statistics.total_timeouts += 1;
+        if !unique || self.statistics.saved_hangs >= MAX_HANGS {
+            return Ok(None);
+        }
+        let usual = self.executor.timeout();
+        let patient = self.options.target.hang_timeout.unwrap_or(HANG_TIMEOUT.max(usual));
+        if patient > usual {
+            self.executor.set_timeout(patient);
+            let run = self.executor.observe(&candidate.bytes)?;
+            let (exit, verdict) = (run.exit, self.judge.judge(&run));
+            self.executor.set_timeout(usual);
+            if exit != ExitKind::Hang {
+                return self.keep_late(candidate, verdict);
+            }
+        }
+        let name = names::hang_name(
+            self.statistics.saved_hangs,
+            &candidate.origin,
+            self.statistics.campaign_ms(),
+            self.execs(),
+            self.options.output.extension.as_deref(),
+        );
+        let path = self.write(|output| output.save_hang(&name, &candidate.bytes))?;
+        self.statistics.hang_saved();
+        self.bus.send(&Event::HangSaved { path });
+        Ok(None)
+    }
+
+    /// An input that ended well or crashed only when it got more time.
+    fn keep_late(
+        &mut self,
+        candidate: &Candidate,
+        verdict: Verdict,
+    ) -> Result<Option<SeedId>, CampaignError> {
+        match verdict.finding {
+            Some(Finding::Crash { signal, unique }) => {
+                self.keep_crash(candidate, signal, unique)?;
+                Ok(None)
+            }
+            // Slower than the timeout: as a seed it would time out in every turn.
+            _ => Ok(None),
+        }
+    }
+
+    /// Writes a find. A full disk pauses the campaign until there is room, or the user says stop.
+    pub(super) fn write(
+        &mut self,
+        mut attempt: impl FnMut(&mut OutputDir) -> Result<PathBuf, OutputError>,
+    ) -> Result<PathBuf, CampaignError> {
+        let mut told = false;
+        loop {
+            match attempt(&mut self.output) {
+                Err(error @ OutputError::Full { .. }) if !self.stop.asked() => {
+                    if !std::mem::replace(&mut told, true) {
+                        self.warn(format!("{error}; paused until there is room"));
+                    }
+                    std::thread::sleep(FULL_DISK_PAUSE);
+                }
+                result => return Ok(result?),
+            }
+        }
+    }
+}

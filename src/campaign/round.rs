@@ -1,0 +1,257 @@
+//! One picked seed's turn: trim, deterministic steps, havoc, splice.
+
+use std::time::Instant;
+
+use super::{Campaign, CampaignError};
+use crate::corpus::{Origin, SeedId, Step};
+use crate::coverage;
+use crate::feedback::Verdict;
+use crate::mutate::Candidate;
+use crate::stage::produce::{Materials, Producer};
+use crate::stage::trim::trim;
+use crate::target::ExitKind;
+
+/// Timeouts in a row after which a seed's turn ends; AFL's number.
+const MAX_TIMEOUTS: u32 = 250;
+/// Runs of havoc for energy 100 (AFL++: 256 · score / 100 / 2.56), and at least.
+const HAVOC_BASE: u64 = 100;
+const HAVOC_MIN: u64 = 12;
+/// Splice gets an eighth of havoc's runs, in a campaign that finds nothing new by other means.
+const SPLICE_SHARE: u64 = 8;
+/// Cycles without a find after which the larger blocks and the deeper stacks are allowed.
+const ESCALATION: [u64; 2] = [1, 3];
+
+/// How a stage ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum StageEnd {
+    Finished,
+    /// The turn is over: another seed is now worth more, or the user said so.
+    TurnOver,
+}
+
+/// The run of the seed itself, to which deterministic steps are compared.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Behaviour(u64, u64);
+
+impl Campaign {
+    pub(super) fn round(&mut self, id: SeedId) -> Result<(), CampaignError> {
+        self.statistics.current = Some(id);
+        if self.judge.watches_domains() {
+            self.log.fuzzing(id.0, self.corpus[id].favored);
+        }
+        if !self.corpus[id].trimmed && !self.options.mutation.skip_trim {
+            self.trim_seed(id)?;
+        }
+        let mut end = StageEnd::Finished;
+        if self.wants_deterministic(id) {
+            end = self.deterministic(id)?;
+        }
+        if end == StageEnd::Finished {
+            end = self.havoc(id)?;
+        }
+        if end == StageEnd::Finished && self.statistics.cycles_without_finds > 0 {
+            self.splice(id)?;
+        }
+        self.scheduler.picked(&mut self.corpus, id);
+        self.tick_if_due();
+        Ok(())
+    }
+
+    fn trim_seed(&mut self, id: SeedId) -> Result<(), CampaignError> {
+        let start = Instant::now();
+        let execs = self.executor.execs();
+        let before = self.corpus[id].data.len();
+        let mut input = self.corpus[id].data.to_vec();
+        let mut finds: Vec<(Candidate, Verdict)> = Vec::new();
+        let stop = &self.stop;
+        self.statistics.stage = ("trim", 0, 0);
+        let min_len = self.options.mutation.min_len;
+        trim(&mut *self.executor, &mut self.judge, &mut input, min_len, |candidate, verdict| {
+            finds.push((candidate.clone(), verdict));
+            !stop.asked()
+        })?;
+        if input.len() < before {
+            let name = self.corpus[id].name.clone();
+            self.write(|output| output.replace_seed(&name, &input))?;
+        }
+        self.statistics.trim_bytes.0 += before as u64;
+        self.statistics.trim_bytes.1 += input.len() as u64;
+        self.corpus[id].data = input.into();
+        self.corpus[id].trimmed = true;
+        for (mut candidate, verdict) in finds {
+            let step = Step::Stacked { op: "trim", count: 1 };
+            candidate.origin = Origin { parent: id, other: None, step };
+            self.keep(&candidate, verdict)?;
+        }
+        self.statistics.trim += start.elapsed();
+        self.statistics.trim_execs += self.executor.execs() - execs;
+        Ok(())
+    }
+
+    /// The deterministic stage is for favoured seeds, once.
+    fn wants_deterministic(&self, id: SeedId) -> bool {
+        let seed = &self.corpus[id];
+        !self.options.mutation.skip_deterministic && seed.favored && !seed.det_done
+    }
+
+    fn deterministic(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
+        let mutation = &self.options.mutation;
+        let seed = &self.corpus[id];
+        let (skip_arith, max) = (mutation.skip_arith, mutation.max_len);
+        let stage = Producer::deterministic(&seed.data, &self.dictionary, skip_arith, max);
+        let end = self.run_stage(id, stage)?;
+        if end == StageEnd::Finished {
+            self.corpus[id].det_done = true;
+            let name = self.corpus[id].name.clone();
+            if let Err(error) = self.output.mark_det_done(&name) {
+                self.warn(error.to_string());
+            }
+        }
+        Ok(end)
+    }
+
+    fn havoc(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
+        let energy = u64::from(self.scheduler.energy(&self.corpus, id));
+        if energy == 0 {
+            return Ok(StageEnd::TurnOver);
+        }
+        let slow = match self.corpus[id].exec_us {
+            0..=10_000 => 1,
+            10_001..=20_000 => 2,
+            20_001..=50_000 => 5,
+            _ => 10,
+        };
+        let runs = (HAVOC_BASE * energy / 100 / slow).max(HAVOC_MIN);
+        self.run_stage(id, Producer::havoc(runs))
+    }
+
+    fn splice(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
+        let energy = u64::from(self.scheduler.energy(&self.corpus, id));
+        let runs = (HAVOC_BASE * energy / 100 / SPLICE_SHARE).max(HAVOC_MIN);
+        self.run_stage(id, Producer::splice(runs))
+    }
+
+    fn run_stage(
+        &mut self,
+        id: SeedId,
+        mut stage: Producer,
+    ) -> Result<StageEnd, CampaignError> {
+        let input = self.corpus[id].data.clone();
+        let owner_at_start = self.guided() && self.scheduler.is_owner(id);
+        let mut reference = None;
+        let mut batch: Vec<Candidate> = Vec::new();
+        let mut timeouts = 0;
+        loop {
+            let name = stage.name();
+            let made = self.fill(id, &input, &mut stage, &mut batch);
+            if made == 0 {
+                return Ok(StageEnd::Finished);
+            }
+            if stage.wants_report() && reference.is_none() {
+                reference = Some(self.behaviour_of(&input)?);
+            }
+            let wanted = reference.filter(|_| stage.wants_report());
+            let outcome = self.run_batch(&batch[..made], wanted)?;
+            self.note_stage(name, &stage, &batch[..made]);
+            if stage.wants_report() {
+                stage.report(outcome.changed);
+            }
+            timeouts = if outcome.hang { timeouts + 1 } else { 0 };
+            if outcome.found {
+                stage.extend();
+            }
+            let superseded = outcome.found && owner_at_start && !self.scheduler.is_owner(id);
+            if superseded || timeouts > MAX_TIMEOUTS || self.turn_over() {
+                return Ok(StageEnd::TurnOver);
+            }
+        }
+    }
+
+    fn turn_over(&self) -> bool {
+        self.stop.skip() || self.stop_reason().is_some()
+    }
+
+    /// Makes as many candidates as the executor takes at once; their buffers are reused.
+    fn fill(
+        &mut self,
+        id: SeedId,
+        input: &[u8],
+        stage: &mut Producer,
+        batch: &mut Vec<Candidate>,
+    ) -> usize {
+        let room = if stage.wants_report() { 1 } else { self.executor.batch_size() };
+        batch.resize_with(room.max(batch.len()), Candidate::default);
+        let corpus = &self.corpus;
+        let fruitless = self.statistics.cycles_without_finds;
+        let escalation = ESCALATION.iter().filter(|cycles| fruitless >= **cycles).count() as u32;
+        let from = Materials {
+            seed: id,
+            input,
+            dictionary: &self.dictionary,
+            seeds: corpus.next_id().0,
+            bytes_of: &|id| &corpus[id].data,
+            min_len: self.options.mutation.min_len,
+            max_len: self.options.mutation.max_len,
+            long_blocks: 1 + escalation,
+            stack_power: 4 + escalation,
+        };
+        let mut made = 0;
+        while made < room && stage.next(&from, &mut self.rng, &mut batch[made]) {
+            made += 1;
+            if stage.wants_report() {
+                break;
+            }
+        }
+        made
+    }
+
+    fn behaviour_of(&mut self, input: &[u8]) -> Result<Behaviour, CampaignError> {
+        let run = self.executor.observe(input)?;
+        Ok(Behaviour(coverage::path_hash(run.edges), run.dsf.hash()))
+    }
+
+    fn note_stage(&mut self, name: &'static str, stage: &Producer, batch: &[Candidate]) {
+        let (done, planned) = stage.progress();
+        self.statistics.stage = (name, done, planned);
+        for candidate in batch {
+            self.statistics.yield_of(candidate.origin.step.op()).execs += 1;
+        }
+        self.tick_if_due();
+    }
+
+    /// Runs a batch and keeps what deserves it. With `reference` it also says whether the last
+    /// run differed from the seed's.
+    fn run_batch(
+        &mut self,
+        batch: &[Candidate],
+        reference: Option<Behaviour>,
+    ) -> Result<BatchOutcome, CampaignError> {
+        let mut outcome = BatchOutcome::default();
+        let mut next = 0;
+        while let Some(run) = self.executor.run(batch, &mut next)? {
+            let index = run.index;
+            outcome.hang = run.exit == ExitKind::Hang;
+            if let Some(reference) = reference {
+                let now = Behaviour(coverage::path_hash(run.edges), run.dsf.hash());
+                outcome.changed = now != reference;
+            }
+            if self.scheduler.needs_path_counts() {
+                self.scheduler.count_path(coverage::path_hash(run.edges));
+            }
+            let verdict = self.judge.judge(&run);
+            if verdict.finding.is_some() || verdict.is_interesting() {
+                outcome.found |= self.keep(&batch[index], verdict)?.is_some();
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+/// What a batch brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct BatchOutcome {
+    found: bool,
+    changed: bool,
+    /// The last run timed out.
+    hang: bool,
+}

@@ -1,0 +1,307 @@
+//! The starting seeds: read, run, stored under their ids; and the timeout that follows from them.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Campaign, CampaignError};
+use crate::config::options::{Input, TimeoutSpec};
+use crate::corpus::{Origin, Seed, SeedId, names};
+use crate::event::Event;
+use crate::feedback::Finding;
+use crate::mutate::{Candidate, below};
+use crate::target::{ExitKind, MAX_INPUT};
+
+/// Rules by which AFL derives the timeout from the seeds' mean time: a multiple that falls with the
+/// time, rounded up to 20 ms, at most one second.
+const TIMEOUT_STEP_MS: u128 = 20;
+const TIMEOUT_MAX: Duration = Duration::from_secs(1);
+
+/// A starting input before it has an id.
+struct Start {
+    path: PathBuf,
+    name: String,
+    /// Set if the file already lies in the queue under this id.
+    id: Option<SeedId>,
+}
+
+impl Campaign {
+    /// Dry run: every seed is run, judged, calibrated and stored.
+    pub(super) fn import_seeds(&mut self) -> Result<(), CampaignError> {
+        let mut starts = self.list_starts()?;
+        if self.options.seeds.shuffle {
+            for last in (1..starts.len()).rev() {
+                let other = below(&mut self.rng, u32::try_from(last + 1).unwrap_or(u32::MAX));
+                starts.swap(last, other as usize);
+            }
+        }
+        let total = starts.len();
+        for (index, start) in starts.iter().enumerate() {
+            if self.stop.asked() {
+                break;
+            }
+            self.fill_gap(start)?;
+            self.import(start, index, total)?;
+            self.tick_if_due();
+        }
+        self.replay_crashes()?;
+        self.finish_import()
+    }
+
+    fn list_starts(&self) -> Result<Vec<Start>, CampaignError> {
+        let Input::Directory(dir) = &self.options.input else {
+            let files = self.output.queue_files()?;
+            return Ok(files
+                .into_iter()
+                .map(|(name, path)| {
+                    let id = names::parse(&name).map(|parsed| SeedId(parsed.id));
+                    Start { path, name, id }
+                })
+                .collect());
+        };
+        let queue = dir.join("queue");
+        let dir = if queue.is_dir() { &queue } else { dir };
+        let mut files = Vec::new();
+        collect_files(dir, &mut files)
+            .map_err(|source| CampaignError::Seed { path: dir.clone(), source })?;
+        if files.is_empty() {
+            return Err(CampaignError::NoSeeds { path: dir.clone() });
+        }
+        Ok(files
+            .into_iter()
+            .map(|path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                Start { path, name, id: None }
+            })
+            .collect())
+    }
+
+    /// A number missing in a resumed queue keeps its place: ids never change.
+    fn fill_gap(&mut self, start: &Start) -> Result<(), CampaignError> {
+        let Some(id) = start.id else { return Ok(()) };
+        if self.corpus.next_id() < id {
+            self.warn(format!("seed {} is missing in the queue", self.corpus.next_id().0));
+        }
+        while self.corpus.next_id() < id {
+            let id = self.corpus.next_id();
+            self.corpus.add(Seed { id, disabled: true, ..Seed::default() });
+        }
+        Ok(())
+    }
+
+    fn import(&mut self, start: &Start, index: usize, total: usize) -> Result<(), CampaignError> {
+        let mut data = read_limited(&start.path)
+            .map_err(|source| CampaignError::Seed { path: start.path.clone(), source })?;
+        data.truncate(self.options.mutation.max_len);
+        let id = self.corpus.next_id();
+        let resumed = start.id == Some(id);
+        let extension = self.options.output.extension.as_deref();
+        let name = if resumed {
+            start.name.clone()
+        } else {
+            names::seed_name(id, &start.name, self.execs(), extension)
+        };
+        let path = if resumed {
+            start.path.clone()
+        } else {
+            self.write(|output| output.save_seed(&name, &data))?
+        };
+        let run = self.executor.observe(&data)?;
+        let (exit, verdict) = (run.exit, self.judge.judge(&run));
+        let mut seed = self.starting_seed(id, name, &data);
+        if exit != ExitKind::Ok {
+            self.bad_seed(start, exit, &data, verdict.finding)?;
+            seed.disabled = true;
+            self.corpus.add(seed);
+            return Ok(());
+        }
+        let calibration = self.calibrate(&data)?;
+        let mut gains = verdict.gains;
+        gains.extend_from_slice(&calibration.gains);
+        if gains.is_empty() && self.supersede_twin(calibration.path_hash, data.len()) {
+            seed.disabled = true;
+        }
+        self.add_seed(seed, &path, calibration, &gains, None)?;
+        self.bus.send(&Event::SeedImported { id, path, index: index + 1, total });
+        Ok(())
+    }
+
+    fn starting_seed(&self, id: SeedId, name: String, data: &[u8]) -> Seed {
+        let parsed = names::parse(&name);
+        let source = parsed.as_ref().and_then(|parsed| parsed.src).map(SeedId);
+        let parent = source.filter(|source| *source < id);
+        Seed {
+            id,
+            data: data.into(),
+            parent,
+            depth: parent.map_or(0, |parent| self.corpus[parent].depth + 1),
+            new_edge: parsed.as_ref().is_some_and(|parsed| parsed.new_edge),
+            waypoint: parsed.as_ref().is_some_and(|parsed| parsed.waypoint),
+            det_done: self.output.det_done(&name),
+            name,
+            ..Seed::default()
+        }
+    }
+
+    /// Of two starting seeds with one path the longer is disabled. True if the new one is it.
+    fn supersede_twin(&mut self, path_hash: u64, len: usize) -> bool {
+        let Some(twin) =
+            self.corpus.iter().find(|seed| !seed.disabled && seed.path_hash == path_hash)
+        else {
+            return false;
+        };
+        let (id, longer) = (twin.id, twin.data.len() > len);
+        if longer && !self.scheduler.is_owner(id) {
+            self.corpus[id].disabled = true;
+            return false;
+        }
+        !longer
+    }
+
+    fn bad_seed(
+        &mut self,
+        start: &Start,
+        exit: ExitKind,
+        data: &[u8],
+        finding: Option<Finding>,
+    ) -> Result<(), CampaignError> {
+        let what = match exit {
+            ExitKind::Hang => "takes longer than the timeout",
+            ExitKind::Oom => "is killed for its use of memory",
+            _ => "crashes the target",
+        };
+        if self.options.seeds.exit_on_issues {
+            return Err(CampaignError::BadSeed { path: start.path.clone(), what });
+        }
+        self.warn(format!("the seed {:?} {what}; it is used for splicing only", start.path));
+        if let (true, Some(Finding::Crash { signal, unique })) =
+            (self.options.seeds.crashes_as_finds, finding)
+        {
+            let candidate = Candidate { bytes: data.to_vec(), origin: Origin::default() };
+            self.keep_crash(&candidate, signal, unique)?;
+        }
+        Ok(())
+    }
+
+    /// A resumed campaign learns from its crashes and hangs which ones are not new.
+    fn replay_crashes(&mut self) -> Result<(), CampaignError> {
+        if self.options.input != Input::Resume {
+            return Ok(());
+        }
+        let (crashes, hangs) = (self.output.crash_files()?, self.output.hang_files()?);
+        self.statistics.saved_crashes = next_number(&crashes);
+        self.statistics.saved_hangs = next_number(&hangs);
+        for (_, path) in crashes.iter().chain(&hangs) {
+            if self.stop.asked() {
+                break;
+            }
+            let data = read_limited(path)
+                .map_err(|source| CampaignError::Seed { path: path.clone(), source })?;
+            let run = self.executor.observe(&data)?;
+            self.judge.judge(&run);
+        }
+        Ok(())
+    }
+
+    fn finish_import(&mut self) -> Result<(), CampaignError> {
+        if self.corpus.iter().all(|seed| seed.disabled) && !self.stop.asked() {
+            return Err(CampaignError::NoUsableSeed);
+        }
+        let usable = || self.corpus.iter().filter(|seed| !seed.disabled);
+        let total: u64 = usable().map(|seed| seed.exec_us).sum();
+        let mean = Duration::from_micros(total / usable().count().max(1) as u64);
+        let timeout = derive_timeout(self.options.target.timeout, mean, self.statistics.slowest);
+        self.executor.set_timeout(timeout);
+        if self.judge.watches_domains() {
+            let aggregates = self.judge.aggregates();
+            self.log.starting_keys(aggregates.domains(), aggregates.values());
+        }
+        self.statistics.dry_run_over();
+        Ok(())
+    }
+}
+
+/// The number that follows the largest one in use.
+fn next_number(files: &[(String, PathBuf)]) -> u64 {
+    let ids = files.iter().filter_map(|(name, _)| names::parse(name));
+    ids.map(|parsed| u64::from(parsed.id) + 1).max().unwrap_or(0)
+}
+
+fn derive_timeout(spec: TimeoutSpec, mean: Duration, slowest: Duration) -> Duration {
+    let limit = match spec {
+        TimeoutSpec::Fixed(timeout) => return timeout,
+        TimeoutSpec::Upto(limit) => limit,
+        TimeoutSpec::Auto => TIMEOUT_MAX,
+    };
+    let factor = match mean.as_millis() {
+        0..=10 => 5,
+        11..=50 => 3,
+        _ => 2,
+    };
+    let wanted = (mean * factor).max(slowest).as_millis();
+    let rounded = (wanted / TIMEOUT_STEP_MS + 1) * TIMEOUT_STEP_MS;
+    Duration::from_millis(u64::try_from(rounded).unwrap_or(u64::MAX)).min(limit)
+}
+
+/// Files in order of their names, folders recursed into; hidden ones, README.txt and empty files
+/// are left out.
+fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let mut entries = fs::read_dir(dir)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name());
+        if name.as_encoded_bytes().starts_with(b".") || name == "README.txt" {
+            continue;
+        }
+        let data = fs::metadata(&path)?;
+        if data.is_dir() {
+            collect_files(&path, files)?;
+        } else if data.is_file() && data.len() > 0 {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn read_limited(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut data = Vec::new();
+    fs::File::open(path)?.take(MAX_INPUT as u64).read_to_end(&mut data)?;
+    Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_follow_afls_rule() {
+        let ms = Duration::from_millis;
+        assert_eq!(derive_timeout(TimeoutSpec::Auto, ms(0), ms(1)), ms(20));
+        assert_eq!(derive_timeout(TimeoutSpec::Auto, ms(10), ms(12)), ms(60));
+        assert_eq!(derive_timeout(TimeoutSpec::Auto, ms(30), ms(200)), ms(220));
+        assert_eq!(derive_timeout(TimeoutSpec::Auto, ms(800), ms(900)), ms(1000));
+        assert_eq!(derive_timeout(TimeoutSpec::Fixed(ms(7)), ms(800), ms(900)), ms(7));
+        assert_eq!(derive_timeout(TimeoutSpec::Upto(ms(3000)), ms(800), ms(900)), ms(1620));
+    }
+
+    #[test]
+    fn seeds_are_listed_by_name_and_the_useless_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: &str, content: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        };
+        for (name, content) in
+            [("b", "2"), ("a", "1"), ("README.txt", "x"), (".c", "3"), ("e", ""), ("d/f", "4")]
+        {
+            put(name, content);
+        }
+        let mut files = Vec::new();
+        collect_files(dir.path(), &mut files).unwrap();
+        let names: Vec<_> =
+            files.iter().map(|path| path.strip_prefix(dir.path()).unwrap()).collect();
+        assert_eq!(names, [Path::new("a"), Path::new("b"), Path::new("d/f")]);
+    }
+}

@@ -1,0 +1,176 @@
+//! Opening a campaign: output folder, target, dictionary, host checks.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rand_core::SeedableRng;
+
+use super::statistics::Statistics;
+use super::stop::Stop;
+use super::{Campaign, CampaignError};
+use crate::config::options::{CpuChoice, DomainMode, Input, Options, TargetOptions, TimeoutSpec};
+use crate::corpus::Corpus;
+use crate::event::{Event, EventBus, EventSink};
+use crate::feedback::Judge;
+use crate::mutate::Rng;
+use crate::mutate::dictionary::{Dictionary, Token};
+use crate::output::OutputDir;
+use crate::output::earlier::Earlier;
+use crate::output::fflog::FuzzFactoryLog;
+use crate::schedule::{ScheduleOptions, Scheduler};
+use crate::sys::affinity;
+use crate::target::{Direct, Executor, ForkServer, Setup};
+
+/// Timeout of a run until the seeds are known.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Opens everything, in the order in which a mistake of the user costs least.
+pub(super) fn open(
+    options: Options,
+    sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
+) -> Result<Campaign, CampaignError> {
+    let target = &options.target;
+    check_core_pattern(target)?;
+    let mut dictionary = Dictionary::default();
+    for (path, level) in &options.mutation.dictionaries {
+        dictionary.add_user(load_dictionary(path, *level)?);
+    }
+    let output = OutputDir::open(&options.output, options.input == Input::Resume)?;
+    output.write_target_command(&target.command)?;
+    let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
+    bind_core(target.cpu);
+    let mut executor = start_target(setup, target)?;
+    for token in executor.take_dictionary() {
+        dictionary.add_auto(&token);
+    }
+    let mut bus = EventBus::default();
+    for sink in sinks(&output) {
+        bus.add(sink);
+    }
+    let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
+    let mut campaign = assemble(options, executor, output, bus, dictionary, stop);
+    campaign.tell_domains();
+    Ok(campaign)
+}
+
+/// Puts the parts together.
+pub(super) fn assemble(
+    options: Options,
+    executor: Box<dyn Executor>,
+    output: OutputDir,
+    bus: EventBus,
+    dictionary: Dictionary,
+    stop: Stop,
+) -> Campaign {
+    let watch = options.domains != DomainMode::Off;
+    let judge = Judge::new(executor.map_size(), executor.domains(), watch);
+    let scheduler = Scheduler::new(
+        ScheduleOptions {
+            schedule: options.schedule,
+            fixed_seed: options.rng_seed.is_some(),
+            sequential: options.mutation.sequential,
+            guided: options.domains == DomainMode::Guide && judge.watches_domains(),
+        },
+        executor.map_size(),
+    );
+    let log = FuzzFactoryLog::new(output.instance_dir(), output.resumed());
+    let mut statistics = Statistics::new(executor.domains().len());
+    if output.resumed() {
+        statistics.continue_from(Earlier::read(output.instance_dir()));
+    }
+    let rng = match options.rng_seed {
+        Some(seed) => Rng::seed_from_u64(seed),
+        None => Rng::seed_from_u64(seed_of_the_day()),
+    };
+    let corpus = Corpus::default();
+    let last_tick = Instant::now();
+    Campaign {
+        options,
+        executor,
+        judge,
+        corpus,
+        scheduler,
+        dictionary,
+        output,
+        log,
+        bus,
+        statistics,
+        stop,
+        rng,
+        last_tick,
+    }
+}
+
+fn seed_of_the_day() -> u64 {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanoseconds = time.map_or(0, |time| time.as_nanos()) as u64;
+    crate::coverage::mix(nanoseconds ^ u64::from(std::process::id()) << 40)
+}
+
+fn start_target(
+    setup: Setup,
+    options: &TargetOptions,
+) -> Result<Box<dyn Executor>, CampaignError> {
+    let timeout = match options.timeout {
+        TimeoutSpec::Fixed(timeout) | TimeoutSpec::Upto(timeout) => timeout,
+        TimeoutSpec::Auto => FIRST_TIMEOUT,
+    };
+    if options.non_instrumented || options.no_fork_server {
+        return Ok(Box::new(Direct::new(setup, timeout)?));
+    }
+    Ok(Box::new(ForkServer::start(setup, timeout)?))
+}
+
+fn check_core_pattern(options: &TargetOptions) -> Result<(), CampaignError> {
+    let pattern = fs::read("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    if pattern.starts_with(b"|") && !options.skip_core_pattern_check {
+        return Err(CampaignError::CorePattern);
+    }
+    Ok(())
+}
+
+/// A core of its own makes hand-overs four times cheaper; without a free one fuzzing goes on.
+fn bind_core(choice: CpuChoice) {
+    let core = match choice {
+        CpuChoice::Free => affinity::free_core(),
+        CpuChoice::Fixed(core) => Some(core),
+        CpuChoice::None => None,
+    };
+    if let Some(core) = core {
+        let _ = affinity::bind(core);
+    }
+}
+
+/// A dictionary file, or a folder with one token a file.
+fn load_dictionary(path: &Path, level: u32) -> Result<Vec<Token>, CampaignError> {
+    let error = |source| CampaignError::Dictionary { path: path.into(), source };
+    if !path.is_dir() {
+        let text = fs::read(path).map_err(error)?;
+        return Dictionary::parse(&text, level)
+            .map_err(|source| CampaignError::DictionaryLine { path: path.into(), source });
+    }
+    let mut files: Vec<_> = fs::read_dir(path)
+        .map_err(error)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_file() && path.extension() != Some(OsStr::new("md")))
+        .collect();
+    files.sort();
+    let mut tokens = Vec::new();
+    for file in files {
+        tokens.extend(Token::new(&fs::read(&file).map_err(error)?));
+    }
+    Ok(tokens)
+}
+
+impl Campaign {
+    /// What the user should know about domains before the long silence.
+    fn tell_domains(&mut self) {
+        if self.options.domains != DomainMode::Off && self.executor.domains().is_empty() {
+            let message = "the target registers no domain: -p has no effect (build it with \
+                           WAYPOINTS=cmp,mem ffuzz-cc …)";
+            self.bus.send(&Event::Warning { message: message.into() });
+        }
+    }
+}

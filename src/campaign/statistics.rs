@@ -1,0 +1,328 @@
+//! The campaign's counters and clock, and the snapshot that is made of them.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::Campaign;
+use crate::corpus::SeedId;
+use crate::coverage;
+use crate::domain::KeyGain;
+use crate::event::{DomainStatus, Event, Snapshot, StageYield};
+use crate::output::earlier::Earlier;
+use crate::sys::process;
+
+/// At most five snapshots a second: a person reads no faster.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Counters. Times of an earlier process of the same campaign are in the `*_before` fields.
+#[derive(Debug)]
+pub(super) struct Statistics {
+    pub(super) started: Instant,
+    started_at: u64,
+    pub(super) run_time_before: Duration,
+    pub(super) execs_before: u64,
+    pub(super) cycles_before: u64,
+    /// When the dry run was over.
+    fuzzing_since: Option<Instant>,
+    pub(super) calibration: Duration,
+    pub(super) trim: Duration,
+    pub(super) trim_execs: u64,
+    pub(super) trim_bytes: (u64, u64),
+    pub(super) found: u64,
+    pub(super) imported: u64,
+    pub(super) saved_crashes: u64,
+    pub(super) total_crashes: u64,
+    pub(super) saved_hangs: u64,
+    pub(super) total_timeouts: u64,
+    pub(super) cycles_without_finds: u64,
+    found_this_cycle: bool,
+    pub(super) last_find: Option<Instant>,
+    last_find_at: u64,
+    longest_without_finds: u64,
+    last_crash_at: u64,
+    last_hang_at: u64,
+    execs_at_crash: u64,
+    pub(super) slowest: Duration,
+    pub(super) current: Option<SeedId>,
+    pub(super) stage: (&'static str, u64, u64),
+    yields: Vec<StageYield>,
+    domains: Vec<DomainActivity>,
+    minute: MinuteRate,
+}
+
+/// What moved in a domain.
+#[derive(Clone, Debug, Default)]
+struct DomainActivity {
+    last: Option<(u32, u32, u64)>,
+    waypoints: u64,
+}
+
+/// Runs a second over about the last minute.
+#[derive(Debug)]
+struct MinuteRate {
+    since: Instant,
+    execs: u64,
+    rate: f64,
+}
+
+/// Unix seconds.
+fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+impl Statistics {
+    pub(super) fn new(domains: usize) -> Self {
+        let now = Instant::now();
+        Self {
+            started: now,
+            started_at: unix_now(),
+            run_time_before: Duration::ZERO,
+            execs_before: 0,
+            cycles_before: 0,
+            fuzzing_since: None,
+            calibration: Duration::ZERO,
+            trim: Duration::ZERO,
+            trim_execs: 0,
+            trim_bytes: (0, 0),
+            found: 0,
+            imported: 0,
+            saved_crashes: 0,
+            total_crashes: 0,
+            saved_hangs: 0,
+            total_timeouts: 0,
+            cycles_without_finds: 0,
+            found_this_cycle: false,
+            last_find: None,
+            last_find_at: 0,
+            longest_without_finds: 0,
+            last_crash_at: 0,
+            last_hang_at: 0,
+            execs_at_crash: 0,
+            slowest: Duration::ZERO,
+            current: None,
+            stage: ("init", 0, 0),
+            yields: Vec::new(),
+            domains: vec![DomainActivity::default(); domains],
+            minute: MinuteRate { since: now, execs: 0, rate: 0.0 },
+        }
+    }
+
+    /// Takes over the counters of an earlier process.
+    pub(super) fn continue_from(&mut self, earlier: Earlier) {
+        self.run_time_before = earlier.run_time;
+        self.execs_before = earlier.execs;
+        self.cycles_before = earlier.cycles;
+        self.found = earlier.found;
+        self.imported = earlier.imported;
+    }
+
+    pub(super) fn dry_run_over(&mut self) {
+        let now = Instant::now();
+        self.fuzzing_since = Some(now);
+        self.last_find = Some(now);
+    }
+
+    /// Time since the dry run, of this process.
+    pub(super) fn fuzz_time(&self) -> Duration {
+        self.fuzzing_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Campaign time for file names, earlier processes included.
+    pub(super) fn campaign_ms(&self) -> u64 {
+        milliseconds(self.run_time_before + self.started.elapsed())
+    }
+
+    pub(super) fn seconds_without_finds(&self) -> u64 {
+        self.last_find.map_or(0, |last| last.elapsed().as_secs())
+    }
+
+    pub(super) fn seed_found(&mut self, stage: &'static str) {
+        self.longest_without_finds = self.longest_without_finds.max(self.seconds_without_finds());
+        self.found += 1;
+        self.found_this_cycle = true;
+        self.last_find = Some(Instant::now());
+        self.last_find_at = unix_now();
+        self.yield_of(stage).finds += 1;
+    }
+
+    pub(super) fn crash_saved(&mut self, execs: u64) {
+        self.saved_crashes += 1;
+        self.last_crash_at = unix_now();
+        self.execs_at_crash = execs;
+    }
+
+    pub(super) fn hang_saved(&mut self) {
+        self.saved_hangs += 1;
+        self.last_hang_at = unix_now();
+    }
+
+    pub(super) fn cycle_finished(&mut self) {
+        let found = std::mem::take(&mut self.found_this_cycle);
+        self.cycles_without_finds = if found { 0 } else { self.cycles_without_finds + 1 };
+    }
+
+    pub(super) fn yield_of(&mut self, name: &'static str) -> &mut StageYield {
+        let position = self.yields.iter().position(|stage| stage.name == name);
+        let position = position.unwrap_or_else(|| {
+            self.yields.push(StageYield { name, ..StageYield::default() });
+            self.yields.len() - 1
+        });
+        &mut self.yields[position]
+    }
+
+    /// Notes a waypoint that moved `gains` of domain number `domain`.
+    pub(super) fn domain_moved(&mut self, domain: usize, gain: &KeyGain) {
+        self.domains[domain].last = Some((gain.key, gain.after, unix_now()));
+    }
+
+    pub(super) fn waypoint_of(&mut self, domain: usize) {
+        self.domains[domain].waypoints += 1;
+    }
+
+    fn last_minute_rate(&mut self, execs: u64) -> f64 {
+        let elapsed = self.minute.since.elapsed();
+        let rate = (execs - self.minute.execs) as f64 / elapsed.as_secs_f64().max(0.001);
+        if elapsed >= Duration::from_secs(60) {
+            self.minute = MinuteRate { since: Instant::now(), execs, rate };
+        } else if self.minute.rate == 0.0 {
+            // The first minute shows what there is.
+            return rate;
+        }
+        self.minute.rate
+    }
+}
+
+impl Campaign {
+    /// Runs of the campaign, earlier processes included.
+    pub(super) fn execs(&self) -> u64 {
+        self.statistics.execs_before + self.executor.execs()
+    }
+
+    /// Tells the sinks the state if a moment has passed since the last time.
+    pub(super) fn tick_if_due(&mut self) {
+        if self.last_tick.elapsed() >= TICK {
+            self.tick();
+        }
+    }
+
+    pub(super) fn tick(&mut self) {
+        self.last_tick = Instant::now();
+        if let Err(error) = self.log.tick() {
+            self.warn(error.to_string());
+        }
+        if let Some(reason) = self.executor.take_restart() {
+            self.bus.send(&Event::TargetRestarted { reason });
+        }
+        let snapshot = self.snapshot();
+        self.bus.send(&Event::Tick(Box::new(snapshot)));
+    }
+
+    pub(super) fn snapshot(&mut self) -> Snapshot {
+        let mut snapshot = Snapshot {
+            started_at: self.statistics.started_at,
+            now: unix_now(),
+            run_time_ms: self.statistics.campaign_ms(),
+            pid: std::process::id(),
+            guided_by_domains: self.guided(),
+            banner: self.options.banner.clone(),
+            instance: self.options.output.instance.clone(),
+            schedule: self.options.schedule.name().into(),
+            target_mode: self.executor.mode(),
+            command_line: join_words(&self.options.output.command_line),
+            exec_timeout_ms: milliseconds(self.executor.timeout()),
+            peak_rss_mb: process::peak_child_rss_mb(),
+            dictionary_entries: self.dictionary.len() as u64,
+            domains: self.domain_status(),
+            ..Snapshot::default()
+        };
+        self.add_counters(&mut snapshot);
+        self.add_corpus(&mut snapshot);
+        self.add_coverage(&mut snapshot);
+        snapshot
+    }
+
+    fn add_counters(&mut self, snapshot: &mut Snapshot) {
+        let (execs, own) = (self.execs(), self.executor.execs());
+        let statistics = &mut self.statistics;
+        snapshot.execs = execs;
+        snapshot.execs_per_sec = own as f64 / statistics.started.elapsed().as_secs_f64().max(0.001);
+        snapshot.execs_per_sec_last_min = statistics.last_minute_rate(own);
+        snapshot.calibration_ms = milliseconds(statistics.calibration);
+        snapshot.trim_ms = milliseconds(statistics.trim);
+        snapshot.trim_execs = statistics.trim_execs;
+        let (before, after) = statistics.trim_bytes;
+        snapshot.trimmed_percent = percent(before - after, before);
+        snapshot.cycles_done = statistics.cycles_before + self.scheduler.cycles();
+        snapshot.cycles_without_finds = statistics.cycles_without_finds;
+        let fruitless = statistics.seconds_without_finds();
+        snapshot.longest_without_finds_s = statistics.longest_without_finds.max(fruitless);
+        snapshot.saved_crashes = statistics.saved_crashes;
+        snapshot.total_crashes = statistics.total_crashes;
+        snapshot.saved_hangs = statistics.saved_hangs;
+        snapshot.total_timeouts = statistics.total_timeouts;
+        snapshot.last_find_at = statistics.last_find_at;
+        snapshot.last_crash_at = statistics.last_crash_at;
+        snapshot.last_hang_at = statistics.last_hang_at;
+        snapshot.execs_since_crash = execs.saturating_sub(statistics.execs_at_crash);
+        snapshot.slowest_exec_ms = milliseconds(statistics.slowest);
+        snapshot.corpus_found = statistics.found;
+        snapshot.corpus_imported = statistics.imported;
+        snapshot.current = statistics.current;
+        snapshot.stage = statistics.stage.0.to_owned();
+        (snapshot.stage_done, snapshot.stage_total) = (statistics.stage.1, statistics.stage.2);
+        snapshot.stages.clone_from(&statistics.yields);
+    }
+
+    fn add_corpus(&self, snapshot: &mut Snapshot) {
+        let count = |test: fn(&crate::corpus::Seed) -> bool| {
+            self.corpus.iter().filter(|seed| test(seed)).count() as u64
+        };
+        snapshot.corpus_count = self.corpus.len() as u64;
+        snapshot.corpus_favored = count(|seed| seed.favored);
+        snapshot.corpus_variable = count(|seed| seed.variable);
+        snapshot.max_depth = self.corpus.iter().map(|seed| seed.depth + 1).max().unwrap_or(0);
+        snapshot.pending_favored = self.scheduler.pending_favored(&self.corpus) as u64;
+        snapshot.pending_total = self.scheduler.pending_total(&self.corpus) as u64;
+    }
+
+    fn add_coverage(&self, snapshot: &mut Snapshot) {
+        let (edges, bits) = coverage::found(self.judge.virgin());
+        let unstable = self.judge.virgin().iter().filter(|byte| **byte == 0).count() as u64;
+        snapshot.map_size = self.executor.map_size() as u64;
+        snapshot.edges_found = edges;
+        snapshot.bits_per_edge = bits as f64 / edges.max(1) as f64;
+        snapshot.unstable_edges = unstable;
+        snapshot.stability = 100.0 - percent(unstable, edges);
+        let current = self.statistics.current.map_or(0, |id| self.corpus[id].edges);
+        snapshot.current_density = percent(current.into(), snapshot.map_size);
+    }
+
+    fn domain_status(&self) -> Vec<DomainStatus> {
+        let aggregates = self.judge.aggregates();
+        let activity = self.statistics.domains.iter();
+        aggregates.domains().iter().zip(activity).enumerate().map(|(index, (domain, activity))| {
+            let named = !domain.name.is_empty();
+            DomainStatus {
+                name: if named { domain.name.clone() } else { format!("map {index}") },
+                reducer: domain.reducer.name(),
+                size: domain.size,
+                keys: u32::try_from(aggregates.changed_in(domain).count()).unwrap_or(u32::MAX),
+                best: aggregates.best_in(domain),
+                last: activity.last,
+                waypoints: activity.waypoints,
+            }
+        })
+        .collect()
+    }
+}
+
+fn join_words(words: &[std::ffi::OsString]) -> String {
+    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,179 @@
+//! Trim: leaves out the blocks of a seed that change nothing in its behaviour.
+//!
+//! A generator: [`Trim::next`] proposes, the stage runs the proposal and answers with
+//! [`Trim::accepted`] or [`Trim::rejected`].
+
+use std::ops::Range;
+
+/// Smallest block in bytes, and the shortest input that is left alone (AFL).
+const MIN_BLOCK: usize = 4;
+/// The first pass takes blocks of the length, rounded up to a power of two, divided by this (AFL).
+const FIRST_DIVISOR: usize = 16;
+/// The last pass takes blocks of the length divided by this: finer ones cost more runs than the
+/// removed bytes save later (AFL).
+const LAST_DIVISOR: usize = 1024;
+
+/// Trimming of one seed.
+#[derive(Clone, Debug)]
+pub struct Trim {
+    /// Block length of the present pass, bytes; a power of two.
+    block: usize,
+    /// Where the next proposal starts.
+    pos: usize,
+    /// Length of the input as it is after the accepted proposals.
+    len: usize,
+    /// Length of the block that is out for judgement.
+    pending: usize,
+    /// Proposals never get shorter than this.
+    min_len: usize,
+    done: u64,
+}
+
+impl Trim {
+    /// Trimming of an input of `len` bytes.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
+        let block = block_for(len, FIRST_DIVISOR);
+        Self { block, pos: block, len, pending: 0, min_len: 1, done: 0 }
+    }
+
+    /// The same, but never shortens the input below `min_len` bytes (`-g`).
+    #[must_use]
+    pub fn keep(mut self, min_len: usize) -> Self {
+        self.min_len = min_len.max(1);
+        self
+    }
+
+    /// Writes `input` without one block into `out` and returns the place of that block; None at
+    /// the end. `input` is the seed as it is now, that is the last accepted proposal. The first
+    /// block of each pass is never tried: it holds the magic number of most formats.
+    pub fn next(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<Range<usize>> {
+        self.len = input.len();
+        loop {
+            if self.len <= MIN_BLOCK || self.block < block_for(self.len, LAST_DIVISOR) {
+                return None;
+            }
+            let end = (self.pos + self.block).min(self.len);
+            if self.pos >= end || self.len - (end - self.pos) < self.min_len {
+                self.block /= 2;
+                self.pos = self.block;
+                continue;
+            }
+            self.pending = end - self.pos;
+            self.done += 1;
+            out.clear();
+            out.extend_from_slice(&input[..self.pos]);
+            out.extend_from_slice(&input[end..]);
+            return Some(self.pos..end);
+        }
+    }
+
+    /// The proposal behaves as the input did and takes its place.
+    pub fn accepted(&mut self) {
+        self.len -= self.pending;
+        self.pending = 0;
+    }
+
+    /// The block is needed.
+    pub fn rejected(&mut self) {
+        self.pos += self.block;
+        self.pending = 0;
+    }
+
+    /// Proposals so far and still to come, the latter at most so many.
+    #[must_use]
+    pub fn planned(&self) -> u64 {
+        let per_pass = |block: usize| self.len.saturating_sub(block).div_ceil(block);
+        let mut left = self.len.saturating_sub(self.pos).div_ceil(self.block);
+        let mut block = self.block / 2;
+        while block >= block_for(self.len, LAST_DIVISOR) {
+            left += per_pass(block);
+            block /= 2;
+        }
+        self.done + left as u64
+    }
+
+    /// Proposals so far.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.done
+    }
+}
+
+fn block_for(len: usize, divisor: usize) -> usize {
+    (len.next_power_of_two() / divisor).max(MIN_BLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Trims with a judge; returns the result and the number of proposals.
+    fn trimmed(seed: &[u8], trim: Trim, judge: impl Fn(&[u8]) -> bool) -> (Vec<u8>, u64) {
+        let (mut trim, mut input, mut out) = (trim, seed.to_vec(), Vec::new());
+        while trim.next(&input, &mut out).is_some() {
+            assert!(trim.done() <= trim.planned());
+            if judge(&out) {
+                std::mem::swap(&mut input, &mut out);
+                trim.accepted();
+            } else {
+                trim.rejected();
+            }
+        }
+        (input, trim.done())
+    }
+
+    fn is_subsequence(part: &[u8], whole: &[u8]) -> bool {
+        let mut rest = whole.iter();
+        part.iter().all(|byte| rest.any(|other| other == byte))
+    }
+
+    #[test]
+    fn inputs_below_five_bytes_are_left_alone() {
+        assert_eq!(trimmed(b"abcd", Trim::new(4), |_| true), (b"abcd".to_vec(), 0));
+        assert_eq!(trimmed(b"", Trim::new(0), |_| true), (Vec::new(), 0));
+        assert_eq!(trimmed(b"abcde", Trim::new(5), |_| true).0, b"abcd");
+    }
+
+    #[test]
+    fn everything_but_the_first_block_goes_when_nothing_matters() {
+        assert_eq!(trimmed(&[7; 1000], Trim::new(1000), |_| true).0.len(), 4);
+    }
+
+    #[test]
+    fn a_needed_byte_stays() {
+        let mut seed = [b'.'; 300];
+        seed[200] = b'!';
+        let (result, _) = trimmed(&seed, Trim::new(300), |input| input.contains(&b'!'));
+        assert!(result.contains(&b'!') && result.len() <= 8, "{result:?}");
+    }
+
+    #[test]
+    fn the_shortest_allowed_input_is_respected() {
+        assert!(trimmed(&[7; 1000], Trim::new(1000).keep(100), |_| true).0.len() >= 100);
+    }
+
+    #[test]
+    fn a_refusing_judge_costs_what_was_planned() {
+        let trim = Trim::new(4096);
+        let planned = trim.planned();
+        assert_eq!(trimmed(&[1; 4096], trim, |_| false).1, planned);
+        assert_eq!(planned, 15 + 31 + 63 + 127 + 255 + 511 + 1023);
+    }
+
+    proptest! {
+        #[test]
+        fn the_result_is_a_subsequence_that_the_judge_accepts(
+            seed in proptest::collection::vec(any::<u8>(), 0..2000),
+            needle in any::<u8>(),
+        ) {
+            let count = |input: &[u8]| input.iter().filter(|&&byte| byte == needle).count();
+            let wanted = count(&seed);
+            let (result, _) = trimmed(&seed, Trim::new(seed.len()), |input| count(input) == wanted);
+            prop_assert!(is_subsequence(&result, &seed));
+            prop_assert_eq!(count(&result), wanted);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Tokens of the input format: given by the user (`-x`) or learned while fuzzing.
+//!
+//! Pure: the campaign reads the files, this module parses their text.
+
+use super::values;
+
+/// Longest user token in bytes (AFL).
+pub const MAX_USER_TOKEN: usize = 128;
+/// Shortest learned token in bytes; shorter ones are found by bit flips and arithmetic (AFL).
+pub const MIN_AUTO_TOKEN: usize = 3;
+/// Longest learned token in bytes (AFL).
+pub const MAX_AUTO_TOKEN: usize = 32;
+/// So many learned tokens are kept; with more, each of them would hardly ever be drawn (AFL).
+pub const MAX_AUTO_TOKENS: usize = 4096;
+
+/// One dictionary entry, 1 to 128 bytes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Token(Box<[u8]>);
+
+impl Token {
+    /// None if `bytes` is empty or longer than [`MAX_USER_TOKEN`].
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        (1..=MAX_USER_TOKEN).contains(&bytes.len()).then(|| Self(bytes.into()))
+    }
+
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A line of a dictionary file that cannot be used.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct DictionaryError {
+    /// Counted from 1.
+    pub line: usize,
+    pub reason: &'static str,
+}
+
+/// All tokens of a campaign.
+#[derive(Clone, Debug, Default)]
+pub struct Dictionary {
+    /// Given with `-x`.
+    pub user: Vec<Token>,
+    /// Learned; never more than [`MAX_AUTO_TOKENS`].
+    pub auto: Vec<Token>,
+}
+
+impl Dictionary {
+    /// Parses a file in AFL's format: one `name@level="text"` per line, name and level optional,
+    /// `\\`, `\"` and `\xNN` as escapes, `#` starts a comment line. Tokens of a level above
+    /// `max_level` are left out.
+    pub fn parse(text: &[u8], max_level: u32) -> Result<Vec<Token>, DictionaryError> {
+        let mut tokens = Vec::new();
+        for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            if line.is_empty() || line[0] == b'#' {
+                continue;
+            }
+            let (level, token) =
+                parse_line(line).map_err(|reason| DictionaryError { line: index + 1, reason })?;
+            if level <= max_level {
+                tokens.push(token);
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// Adds user tokens that are not there yet; returns how many these were.
+    pub fn add_user(&mut self, tokens: impl IntoIterator<Item = Token>) -> usize {
+        let before = self.user.len();
+        for token in tokens {
+            if !self.user.contains(&token) {
+                self.user.push(token);
+            }
+        }
+        self.user.len() - before
+    }
+
+    /// Adds a learned token. False if it is too short or too long, one byte repeated, an
+    /// interesting integer that other operators write anyway, known already, or the list is full.
+    pub fn add_auto(&mut self, bytes: &[u8]) -> bool {
+        if !(MIN_AUTO_TOKEN..=MAX_AUTO_TOKEN).contains(&bytes.len())
+            || self.auto.len() >= MAX_AUTO_TOKENS
+            || bytes.iter().all(|&byte| byte == bytes[0])
+            || is_interesting(bytes)
+            || self.user.iter().chain(&self.auto).any(|token| token.bytes() == bytes)
+        {
+            return false;
+        }
+        self.auto.push(Token(bytes.into()));
+        true
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.user.is_empty() && self.auto.is_empty()
+    }
+
+    /// Number of tokens of both kinds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.user.len() + self.auto.len()
+    }
+}
+
+fn is_interesting(bytes: &[u8]) -> bool {
+    let matches = |big_endian| {
+        let number = values::load(bytes, big_endian);
+        values::interesting(4).iter().any(|&value| value as u32 == number)
+    };
+    bytes.len() == 4 && (matches(false) || matches(true))
+}
+
+/// Level and token of one line, white space around it removed.
+fn parse_line(line: &[u8]) -> Result<(u32, Token), &'static str> {
+    let name = line.iter().take_while(|&&byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let rest = &line[name.count()..];
+    let (level, rest) = match rest.strip_prefix(b"@") {
+        Some(rest) => parse_level(rest)?,
+        None => (0, rest),
+    };
+    let blanks = rest.iter().take_while(|&&byte| byte.is_ascii_whitespace() || byte == b'=');
+    let rest = &rest[blanks.count()..];
+    let quoted = rest.strip_prefix(b"\"").ok_or("no opening quote")?;
+    let bytes = unescape(quoted)?;
+    if bytes.is_empty() {
+        return Err("the token is empty");
+    }
+    Token::new(&bytes).map(|token| (level, token)).ok_or("the token is longer than 128 bytes")
+}
+
+fn parse_level(rest: &[u8]) -> Result<(u32, &[u8]), &'static str> {
+    let digits = rest.iter().take_while(|&&byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = rest.split_at(digits);
+    std::str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .map(|level| (level, rest))
+        .ok_or("no level after @")
+}
+
+/// The bytes up to the closing quote, which must be the last byte.
+fn unescape(mut quoted: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let mut bytes = Vec::with_capacity(quoted.len());
+    loop {
+        quoted = match quoted {
+            [] => return Err("no closing quote"),
+            [b'"'] => return Ok(bytes),
+            [b'"', ..] => return Err("text after the closing quote (a quote inside is \\\")"),
+            [b'\\', byte @ (b'\\' | b'"'), rest @ ..] => {
+                bytes.push(*byte);
+                rest
+            }
+            [b'\\', b'x', high, low, rest @ ..] => {
+                let (high, low) = hex(*high).zip(hex(*low)).ok_or("\\x needs two hex digits")?;
+                bytes.push(high << 4 | low);
+                rest
+            }
+            [b'\\', ..] => return Err("unknown escape (known: \\\\ \\\" \\xNN)"),
+            [0..=0x1f | 0x7f, ..] => return Err("a control character (write it as \\xNN)"),
+            [byte, rest @ ..] => {
+                bytes.push(*byte);
+                rest
+            }
+        };
+    }
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parsed(text: &str) -> Vec<Vec<u8>> {
+        let tokens = Dictionary::parse(text.as_bytes(), 0).unwrap();
+        tokens.iter().map(|token| token.bytes().to_vec()).collect()
+    }
+
+    fn reason(line: &str) -> DictionaryError {
+        Dictionary::parse(line.as_bytes(), 0).unwrap_err()
+    }
+
+    #[test]
+    fn names_comments_blank_lines_and_escapes_are_understood() {
+        let text = "# PNG\n\nheader=\"\\x89PNG\"\r\n  \"IHDR\"  \nquote = \"a\\\"b\\\\\"\n\"#\"";
+        assert_eq!(
+            parsed(text),
+            [b"\x89PNG".to_vec(), b"IHDR".to_vec(), b"a\"b\\".to_vec(), b"#".to_vec()]
+        );
+    }
+
+    #[test]
+    fn tokens_above_the_level_are_left_out() {
+        let text = b"a@1=\"one\"\nb@2=\"two\"\nc=\"zero\"\n@1=\"bare\"";
+        assert_eq!(Dictionary::parse(text, 0).unwrap().len(), 1);
+        assert_eq!(Dictionary::parse(text, 1).unwrap().len(), 3);
+        assert_eq!(Dictionary::parse(text, 9).unwrap().len(), 4);
+    }
+
+    #[test]
+    fn a_bad_line_is_named_with_its_number_and_reason() {
+        assert_eq!(
+            reason("\"ok\"\nfoo=bar"),
+            DictionaryError { line: 2, reason: "no opening quote" }
+        );
+        assert_eq!(reason("\"open").reason, "no closing quote");
+        assert_eq!(reason("\"\"").reason, "the token is empty");
+        assert_eq!(reason("x@=\"a\"").reason, "no level after @");
+        assert_eq!(reason("\"\\xg0\"").reason, "\\x needs two hex digits");
+        assert_eq!(reason("\"a\tb\"").reason, "a control character (write it as \\xNN)");
+        assert!(reason("\"\\n\"").reason.starts_with("unknown escape"));
+        assert!(reason("\"a\" b\"").reason.starts_with("text after"));
+        assert!(reason(&format!("\"{}\"", "a".repeat(129))).reason.contains("128"));
+        assert_eq!(reason("\"open").to_string(), "line 1: no closing quote");
+    }
+
+    #[test]
+    fn useless_learned_tokens_are_refused() {
+        let mut dictionary = Dictionary::default();
+        dictionary.add_user(Token::new(b"known"));
+        assert!(dictionary.add_auto(b"abc"));
+        assert!(!dictionary.add_auto(b"abc"), "twice");
+        assert!(!dictionary.add_auto(b"known"), "a user token");
+        assert!(!dictionary.add_auto(b"ab"), "too short");
+        assert!(!dictionary.add_auto(&[b'x'; 5]), "one byte repeated");
+        assert!(!dictionary.add_auto(&[7; 33]), "too long");
+        assert!(!dictionary.add_auto(&[0, 0, 4, 0]), "1024, big endian");
+        assert_eq!((dictionary.len(), dictionary.is_empty()), (2, false));
+    }
+
+    #[test]
+    fn the_list_of_learned_tokens_has_an_end() {
+        let mut dictionary = Dictionary::default();
+        for number in 0..5000u32 {
+            dictionary.add_auto(format!("t{number}").as_bytes());
+        }
+        assert_eq!(dictionary.auto.len(), MAX_AUTO_TOKENS);
+    }
+
+    #[test]
+    fn user_tokens_are_kept_once() {
+        let mut dictionary = Dictionary::default();
+        let tokens = Dictionary::parse(b"\"a\"\n\"b\"\n\"a\"", 0).unwrap();
+        assert_eq!(dictionary.add_user(tokens), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn every_token_survives_writing_and_parsing(
+            tokens in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..=128), 0..8),
+            plain in any::<bool>(),
+        ) {
+            let mut text = String::new();
+            for token in &tokens {
+                text.push('"');
+                for &byte in token {
+                    match byte {
+                        b'"' | b'\\' => write!(text, "\\{}", char::from(byte)).unwrap(),
+                        b' '..=b'~' if plain => text.push(char::from(byte)),
+                        _ => write!(text, "\\x{byte:02X}").unwrap(),
+                    }
+                }
+                text.push_str("\"\n");
+            }
+            prop_assert_eq!(parsed(&text), tokens);
+        }
+
+        #[test]
+        fn parsing_noise_never_panics(text in proptest::collection::vec(any::<u8>(), 0..256)) {
+            let _ = Dictionary::parse(&text, 1);
+        }
+    }
+}

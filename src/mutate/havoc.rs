@@ -1,0 +1,152 @@
+//! Havoc: a stack of random changes, the workhorse of the fuzzer.
+//!
+//! Which operator comes next is one look-up in a table drawn at compile time. Operators change
+//! the buffer in place; nothing is allocated beyond its growth.
+
+mod numbers;
+mod operators;
+
+use rand_core::Rng as _;
+
+use self::operators::{OPERATORS, Row};
+use super::dictionary::Dictionary;
+use super::{Rng, below, index};
+
+/// An operator that cannot be applied is drawn again, at most so often, then a bit is flipped:
+/// at least two thirds of the draws of every profile suit any input of four bytes.
+const MAX_DRAWS: u32 = 16;
+
+/// Limit of [`HavocContext::stack_power`]: beyond 1024 changes nothing is left of the seed.
+const MAX_STACK_POWER: u32 = 10;
+
+/// What havoc may use and has to respect.
+#[derive(Clone, Copy, Debug)]
+pub struct HavocContext<'a> {
+    pub dictionary: &'a Dictionary,
+    /// Another input, blocks of which are spliced in.
+    pub donor: Option<&'a [u8]>,
+    /// Shortest result in bytes; 0 counts as 1.
+    pub min_len: usize,
+    /// Longest result in bytes; never below `min_len`.
+    pub max_len: usize,
+    /// Classes of block lengths in use, 1 to 3: up to 32, 128 and 32768 bytes.
+    pub long_blocks: u32,
+    /// Up to 2^n changes per candidate, n drawn evenly from 1 to this (AFL: 4).
+    pub stack_power: u32,
+    /// The input is text, see [`super::is_text`].
+    pub text: bool,
+    /// Dig where finds were made (small changes) in place of exploring (block operations).
+    pub exploit: bool,
+}
+
+impl HavocContext<'_> {
+    fn floor(&self) -> usize {
+        self.min_len.max(1)
+    }
+
+    fn ceiling(&self) -> usize {
+        self.max_len.max(self.floor())
+    }
+}
+
+/// Changes `bytes`, a copy of the seed, and returns the number of stacked changes (`rep:`). The
+/// result keeps to the limits of `context` even if the seed did not.
+pub fn havoc(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> u32 {
+    fit(rng, bytes, context);
+    let power = 1 + below(rng, context.stack_power.clamp(1, MAX_STACK_POWER));
+    let count = 1 + below(rng, 1 << power);
+    let table = match (context.text, context.exploit) {
+        (true, _) => &TEXT,
+        (false, false) => &EXPLORE,
+        (false, true) => &EXPLOIT,
+    };
+    for _ in 0..count {
+        change(rng, bytes, context, table);
+    }
+    count
+}
+
+/// One applicable operator of the profile.
+fn change(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>, table: &Table) {
+    for _ in 0..MAX_DRAWS {
+        let slot = rng.next_u32() >> (u32::BITS - TABLE_BITS);
+        let row = &OPERATORS[usize::from(table[slot as usize])];
+        if (row.apply)(rng, bytes, context) {
+            return;
+        }
+    }
+    operators::flip_bit(rng, bytes, context);
+}
+
+/// Cuts or pads a seed that violates the limits.
+fn fit(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) {
+    bytes.truncate(context.ceiling());
+    while bytes.len() < context.floor() {
+        bytes.push(rng.next_u32() as u8);
+    }
+}
+
+/// Length of a block for an operator, 1 to `limit` bytes (`limit` at least 1).
+///
+/// Classes and odds are AFL's: the class is drawn evenly from those allowed; one in ten blocks of
+/// the third class is very long.
+fn block_len(rng: &mut Rng, limit: usize, classes: u32) -> usize {
+    let (low, high) = match below(rng, classes.clamp(1, 3)) {
+        0 => (1, 32),
+        1 => (32, 128),
+        _ if below(rng, 10) == 0 => (1500, 32_768),
+        _ => (128, 1500),
+    };
+    let low = if low < limit { low } else { 1 };
+    let high = high.min(limit);
+    low + index(rng, high - low + 1)
+}
+
+const TABLE_BITS: u32 = 10;
+const TABLE_LEN: usize = 1 << TABLE_BITS;
+
+/// Row of [`OPERATORS`] for each slot; an operator owns slots in proportion to its weight.
+type Table = [u8; TABLE_LEN];
+
+static TEXT: Table = table(Profile::Text);
+static EXPLORE: Table = table(Profile::Explore);
+static EXPLOIT: Table = table(Profile::Exploit);
+
+#[derive(Clone, Copy)]
+enum Profile {
+    Text,
+    Explore,
+    Exploit,
+}
+
+const fn weight(row: &Row, profile: Profile) -> usize {
+    let weight = match profile {
+        Profile::Text => row.text,
+        Profile::Explore => row.explore,
+        Profile::Exploit => row.exploit,
+    };
+    weight as usize
+}
+
+const fn table(profile: Profile) -> Table {
+    let mut total = 0;
+    let mut row = 0;
+    while row < OPERATORS.len() {
+        total += weight(&OPERATORS[row], profile);
+        row += 1;
+    }
+    let mut table = [0; TABLE_LEN];
+    let (mut row, mut passed, mut slot) = (0, weight(&OPERATORS[0], profile), 0);
+    while slot < TABLE_LEN {
+        while slot * total >= passed * TABLE_LEN {
+            row += 1;
+            passed += weight(&OPERATORS[row], profile);
+        }
+        table[slot] = row as u8;
+        slot += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! Splice: the head of one input joined with the tail of another.
+
+use super::{Rng, index};
+
+/// Joins the head of `base` with the tail of `other` in `out`. The cut lies behind the first and
+/// not behind the last byte in which they differ, so the result equals neither. False, and `out`
+/// unchanged, if they differ in fewer than two places of their common length.
+pub fn splice(rng: &mut Rng, base: &[u8], other: &[u8], out: &mut Vec<u8>) -> bool {
+    let Some((first, last)) = differing_span(base, other) else { return false };
+    let cut = first + 1 + index(rng, last - first);
+    out.clear();
+    out.extend_from_slice(&base[..cut]);
+    out.extend_from_slice(&other[cut..]);
+    true
+}
+
+/// First and last position in which the inputs differ; None if that is one place or no place.
+fn differing_span(base: &[u8], other: &[u8]) -> Option<(usize, usize)> {
+    let common = base.len().min(other.len());
+    let pairs = || base[..common].iter().zip(&other[..common]);
+    let first = pairs().position(|(a, b)| a != b)?;
+    let last = pairs().rposition(|(a, b)| a != b)?;
+    (first < last).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand_core::SeedableRng as _;
+
+    use super::super::Rng;
+    use super::*;
+
+    #[test]
+    fn inputs_that_hardly_differ_are_refused() {
+        let mut rng = Rng::seed_from_u64(0);
+        let mut out = b"kept".to_vec();
+        assert!(!splice(&mut rng, b"abcd", b"abcd", &mut out));
+        assert!(!splice(&mut rng, b"abcd", b"abXd", &mut out));
+        assert!(!splice(&mut rng, b"abcd", b"abcdefgh", &mut out));
+        assert!(!splice(&mut rng, b"", b"abc", &mut out));
+        assert_eq!(out, b"kept");
+    }
+
+    proptest! {
+        #[test]
+        fn the_result_is_a_head_and_a_tail_and_differs_from_both(
+            base in proptest::collection::vec(any::<u8>(), 0..64),
+            other in proptest::collection::vec(any::<u8>(), 0..64),
+            seed in any::<u64>(),
+        ) {
+            let mut out = Vec::new();
+            if splice(&mut Rng::seed_from_u64(seed), &base, &other, &mut out) {
+                prop_assert!(out != base && out != other);
+                prop_assert_eq!(out.len(), other.len());
+                let cut = out.iter().zip(&base).take_while(|(a, b)| a == b).count();
+                prop_assert_eq!(&out[cut..], &other[cut..]);
+            }
+        }
+    }
+}

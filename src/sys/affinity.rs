@@ -1,0 +1,72 @@
+//! Binding the fuzzer, and with it everything it starts, to one core: a hand-over between two
+//! processes on one core costs a quarter of one that wakes another core.
+
+use std::io;
+
+/// Binds this process to `core`.
+pub fn bind(core: usize) -> io::Result<()> {
+    // SAFETY: a zeroed cpu_set_t is a valid empty set; CPU_SET checks the index against its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// The cores this process may use.
+#[must_use]
+pub fn allowed() -> Vec<usize> {
+    // SAFETY: the kernel fills the local set; CPU_ISSET checks the index.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) < 0 {
+            return Vec::new();
+        }
+        (0..libc::CPU_SETSIZE as usize).filter(|core| libc::CPU_ISSET(*core, &set)).collect()
+    }
+}
+
+/// A core that this process may use and no other process is bound to.
+#[must_use]
+pub fn free_core() -> Option<usize> {
+    let allowed = allowed();
+    if allowed.len() < 2 {
+        return None;
+    }
+    let taken = bound_cores();
+    allowed.into_iter().find(|core| !taken.contains(core))
+}
+
+/// Cores to which some other process is bound alone (kernel threads, which use no memory, do not
+/// count), as AFL looks for them.
+fn bound_cores() -> Vec<usize> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let own = std::process::id().to_string();
+    entries
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.bytes().all(|b| b.is_ascii_digit()) && name != own
+        })
+        .filter_map(|entry| std::fs::read_to_string(entry.path().join("status")).ok())
+        .filter(|status| status.contains("VmSize:"))
+        .filter_map(|status| {
+            let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+            line.trim().parse().ok()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_core_is_allowed() {
+        assert!(!allowed().is_empty());
+    }
+}

@@ -1,0 +1,251 @@
+//! Starting and ending target processes.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::time::TimeSpec;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+/// What to start and with which descriptors and limits.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    pub argv: &'a [OsString],
+    /// Added to the environment of this process; None removes the variable.
+    pub env: &'a [(OsString, Option<OsString>)],
+    pub stdin: Stdio,
+    /// stdout and stderr stay open, otherwise both are /dev/null.
+    pub show_output: bool,
+    /// Further descriptors: (ours, number in the target).
+    pub fds: &'a [(BorrowedFd<'a>, RawFd)],
+    /// Largest address space in bytes.
+    pub memory_limit: Option<u64>,
+}
+
+/// A started process; killed and reaped when dropped.
+#[derive(Debug)]
+pub struct Process {
+    pid: Pid,
+    reaped: bool,
+}
+
+/// Starts a program in a session of its own, without core dumps.
+pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
+    let mut command = Command::new(&launch.argv[0]);
+    command.args(&launch.argv[1..]).stdin(launch.stdin);
+    if !launch.show_output {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+    }
+    for (name, value) in launch.env {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let fds: Vec<(RawFd, RawFd)> =
+        launch.fds.iter().map(|(ours, theirs)| (ours.as_raw_fd(), *theirs)).collect();
+    let memory = launch.memory_limit;
+    // SAFETY: `prepare` makes only async-signal-safe calls and allocates nothing.
+    unsafe { command.pre_exec(move || prepare(&fds, memory)) };
+    let child = command.spawn()?;
+    let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
+    Ok(Process { pid: Pid::from_raw(pid), reaped: false })
+}
+
+/// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, setrlimit, dup2,
+/// signal.
+fn prepare(fds: &[(RawFd, RawFd)], memory: Option<u64>) -> io::Result<()> {
+    // SAFETY: plain system calls on integers and a local struct; the descriptors are open, the
+    // caller owns them. `setsid` fails only for a group leader, which a fresh child is not.
+    unsafe {
+        libc::setsid();
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        raise_open_files();
+        for (ours, theirs) in fds {
+            if libc::dup2(*ours, *theirs) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        if let Some(bytes) = memory {
+            let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+            libc::setrlimit(libc::RLIMIT_AS, &raw const limit);
+        }
+    }
+    Ok(())
+}
+
+/// Descriptor 199 must be legal: AFL's protocol uses it.
+fn raise_open_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls get a valid local struct.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < 200 {
+            limit.rlim_cur = limit.rlim_max.min(200);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
+impl Process {
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw()
+    }
+
+    /// Raw wait status if the process has ended.
+    pub fn try_wait(&mut self) -> Option<i32> {
+        self.wait_with(WaitPidFlag::WNOHANG)
+    }
+
+    /// Waits at most `timeout` for the end; None if it still runs.
+    pub fn wait_for(&mut self, timeout: Duration) -> Option<i32> {
+        let deadline = Instant::now() + timeout;
+        let handle = pidfd(self.pid.as_raw());
+        loop {
+            if let Some(status) = self.try_wait() {
+                return Some(status);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            match &handle {
+                Some(fd) => {
+                    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+                    let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(left)), None);
+                }
+                // Linux before 5.3.
+                None => std::thread::sleep(left.min(Duration::from_millis(1))),
+            }
+        }
+    }
+
+    fn wait_with(&mut self, flags: WaitPidFlag) -> Option<i32> {
+        if self.reaped {
+            return None;
+        }
+        match waitpid(self.pid, Some(flags)) {
+            Ok(WaitStatus::Exited(_, code)) => {
+                self.reaped = true;
+                Some(code << 8)
+            }
+            Ok(WaitStatus::Signaled(_, signal, core)) => {
+                self.reaped = true;
+                Some(signal as i32 | if core { 0x80 } else { 0 })
+            }
+            _ => None,
+        }
+    }
+
+    /// Asks with `signal`, waits a moment, then kills.
+    pub fn stop(&mut self, signal: i32) {
+        if self.reaped {
+            return;
+        }
+        send(self.pid.as_raw(), signal);
+        // A fork server only has to kill its child and leave; 200 ms is ample for that.
+        if self.wait_for(Duration::from_millis(200)).is_none() {
+            send(self.pid.as_raw(), libc::SIGKILL);
+            self.wait_with(WaitPidFlag::empty());
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !self.reaped {
+            send(self.pid.as_raw(), libc::SIGKILL);
+            self.wait_with(WaitPidFlag::empty());
+        }
+    }
+}
+
+/// Sends a signal to one process. Ids that would mean a group or everybody are refused: they come
+/// from the target.
+pub fn send(pid: i32, signal: i32) {
+    if pid > 1
+        && let Ok(signal) = Signal::try_from(signal)
+    {
+        let _ = kill(Pid::from_raw(pid), signal);
+    }
+}
+
+/// True if `pid` belongs to the session that `ancestor` leads, or is its child.
+#[must_use]
+pub fn descends_from(pid: i32, ancestor: i32) -> bool {
+    if pid <= 1 || pid == ancestor {
+        return false;
+    }
+    let session = nix::unistd::getsid(Some(Pid::from_raw(pid)));
+    session == Ok(Pid::from_raw(ancestor)) || parent_of(pid) == Some(ancestor)
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+/// Largest resident set of all children that have ended, MiB.
+#[must_use]
+pub fn peak_child_rss_mb() -> u64 {
+    use nix::sys::resource::{UsageWho, getrusage};
+    getrusage(UsageWho::RUSAGE_CHILDREN)
+        .map_or(0, |usage| u64::try_from(usage.max_rss()).unwrap_or(0) >> 10)
+}
+
+/// A descriptor that becomes readable when the process ends.
+fn pidfd(pid: i32) -> Option<OwnedFd> {
+    // SAFETY: the call takes integers; a descriptor it returns is fresh and ours (close-on-exec).
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        i32::try_from(fd).ok().filter(|fd| *fd >= 0).map(|fd| OwnedFd::from_raw_fd(fd))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(argv: &[&str]) -> io::Result<Process> {
+        let argv: Vec<OsString> = argv.iter().map(Into::into).collect();
+        launch(Launch {
+            argv: &argv,
+            env: &[],
+            stdin: Stdio::null(),
+            show_output: false,
+            fds: &[],
+            memory_limit: None,
+        })
+    }
+
+    #[test]
+    fn exit_status_is_raw_and_a_running_process_is_none() {
+        let mut quick = start(&["/bin/sh", "-c", "exit 5"]).unwrap();
+        assert_eq!(quick.wait_for(Duration::from_secs(10)), Some(0x500));
+        let mut slow = start(&["/bin/sleep", "1000"]).unwrap();
+        assert_eq!(slow.wait_for(Duration::from_millis(5)), None);
+        send(slow.pid(), libc::SIGTERM);
+        assert_eq!(slow.wait_for(Duration::from_secs(10)), Some(libc::SIGTERM));
+    }
+
+    #[test]
+    fn a_missing_program_is_an_error_of_the_start() {
+        assert_eq!(start(&["/nonexistent"]).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn dangerous_process_ids_get_no_signal() {
+        // -1 would be every process; this test is still alive afterwards.
+        for pid in [-1, 0, 1] {
+            send(pid, libc::SIGKILL);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A process per run: `-n` (no instrumentation) and `AFL_NO_FORKSRV`.
+
+use std::time::{Duration, Instant};
+
+use super::delivery::Delivery;
+use super::launcher::Setup;
+use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
+use super::{Executor, Observation, Outcome, TargetError, exit_kind};
+use crate::domain::Domain;
+use crate::sys::memory::SharedMap;
+use crate::sys::process::{self, Launch};
+
+/// Starts the program anew for every run.
+#[derive(Debug)]
+pub struct Direct {
+    setup: Setup,
+    maps: Maps,
+    segment_id: i32,
+    delivery: Delivery,
+    timeout: Duration,
+    execs: u64,
+}
+
+impl Direct {
+    /// Nothing is started yet; the first run will show whether the program starts.
+    pub fn new(setup: Setup, timeout: Duration) -> Result<Self, TargetError> {
+        let edges = if setup.options.non_instrumented {
+            0
+        } else {
+            setup.options.map_size.unwrap_or(CLASSIC_MAP)
+        };
+        let bytes = edges.max(CLASSIC_MAP + 4 * LEGACY_KEYS);
+        let (segment, segment_id) =
+            SharedMap::sysv(bytes).map_err(|source| TargetError::Memory { bytes, source })?;
+        let maps = Maps::in_segment(segment, edges, Vec::new());
+        let delivery = setup.open_delivery()?;
+        Ok(Self { setup, maps, segment_id, delivery, timeout, execs: 0 })
+    }
+
+    fn execute(&mut self, input: &[u8]) -> Result<Outcome, TargetError> {
+        self.maps.clear();
+        self.delivery.deliver(input)?;
+        let mut env = self.setup.base_env();
+        if !self.setup.options.non_instrumented {
+            env.push(("__AFL_SHM_ID".into(), Some(self.segment_id.to_string().into())));
+            env.push(("AFL_MAP_SIZE".into(), Some(self.map_size().to_string().into())));
+        }
+        let start = Instant::now();
+        let mut process = process::launch(Launch {
+            argv: &self.setup.argv,
+            env: &env,
+            stdin: self.setup.stdin_for(&self.delivery)?,
+            show_output: self.setup.options.show_output,
+            fds: &[],
+            memory_limit: self.setup.options.memory_limit,
+        })
+        .map_err(|source| self.setup.start_error(source))?;
+        let status = process.wait_for(self.timeout);
+        let killed = status.is_none();
+        drop(process);
+        self.execs += 1;
+        let code = self.setup.options.crash_exit_code;
+        let exit = exit_kind(status.unwrap_or_default(), killed, |seen| code == Some(seen));
+        self.maps.collect(true);
+        Ok(Outcome { exit, duration: start.elapsed() })
+    }
+}
+
+impl Executor for Direct {
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
+        let Outcome { exit, duration } = self.execute(input)?;
+        let (edges, dsf) = (self.maps.edges(), self.maps.dsf());
+        Ok(Observation { index: 0, exit, duration, edges, dsf })
+    }
+
+    fn map_size(&self) -> usize {
+        self.maps.edges().len()
+    }
+
+    fn domains(&self) -> &[Domain] {
+        &[]
+    }
+
+    fn execs(&self) -> u64 {
+        self.execs
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
+    fn mode(&self) -> String {
+        if self.setup.options.non_instrumented { "non_instrumented" } else { "no_fsrv" }.into()
+    }
+}

@@ -1,0 +1,96 @@
+//! Why a target cannot be run: one line with the cause, one with the remedy.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::domain::RecordError;
+
+/// Why a target cannot be started, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    #[error("cannot find the target {program:?}")]
+    NotFound { program: PathBuf },
+    #[error("cannot read the target {path:?}: {source}")]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("the target {path:?} is not an executable file")]
+    NotExecutable { path: PathBuf },
+    #[error("the target {path:?} is a script, not a program")]
+    Script { path: PathBuf },
+    #[error("the target {path:?} is not an ELF program")]
+    NotElf { path: PathBuf },
+    #[error("the target {path:?} is built for {found}, this machine runs {host}")]
+    Architecture { path: PathBuf, found: String, host: &'static str },
+    #[error("the target {path:?} is not instrumented")]
+    NotInstrumented { path: PathBuf },
+    #[error("the target's program loader {loader:?} does not exist")]
+    NoLoader { loader: PathBuf },
+    #[error("cannot start the target {path:?}: {source}")]
+    Start { path: PathBuf, source: io::Error },
+    #[error("the target ended before its fork server was up ({how})")]
+    DiedAtStart { how: String, memory_limit: Option<u64> },
+    #[error("the target's fork server did not answer within {milliseconds} ms")]
+    NoHello { milliseconds: u128 },
+    #[error("the target's fork server reports an error: {meaning}")]
+    Reported { meaning: &'static str },
+    #[error("the target speaks the protocol of Killerbeez's own fork server")]
+    Killerbeez,
+    #[error("the target broke the fork server protocol: {what}")]
+    Protocol { what: String },
+    #[error("the target's domain records are unusable: {0}")]
+    Records(#[from] RecordError),
+    #[error("the target's channel is unusable: {what}")]
+    Channel { what: String },
+    #[error("the target registers other maps than at its first start ({before}, now {now})")]
+    Changed { before: String, now: String },
+    #[error("the target's fork server died twice on the same input ({how})")]
+    Lost { how: String },
+    #[error("cannot deliver an input through {path:?}: {source}")]
+    Deliver { path: PathBuf, source: io::Error },
+    #[error("cannot get shared memory of {bytes} bytes: {source}")]
+    Memory { bytes: usize, source: io::Error },
+}
+
+impl TargetError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NotFound { .. } => "give its path, for example ./target".into(),
+            Self::Unreadable { .. } => "check the file and its permissions".into(),
+            Self::NotExecutable { path } => format!("chmod +x {}", path.display()),
+            Self::Script { .. } => "name the program that the script starts; AFL_SKIP_BIN_CHECK=1 \
+                                    runs the script anyway"
+                .into(),
+            Self::NotElf { .. } => {
+                "name a Linux program; AFL_SKIP_BIN_CHECK=1 tries it anyway".into()
+            }
+            Self::Architecture { .. } => "build the target for this machine".into(),
+            Self::NotInstrumented { .. } => "build it with ffuzz-cc (CC=ffuzz-cc ./configure && \
+                                             make); -n fuzzes without coverage"
+                .into(),
+            Self::NoLoader { .. } => "install that loader, or link the target statically".into(),
+            Self::Start { .. } => "start the target by hand and see what it says".into(),
+            Self::DiedAtStart { memory_limit: Some(bytes), .. } => format!(
+                "its memory limit is {} MB: try -m none; AFL_DEBUG_CHILD=1 shows its output",
+                bytes >> 20
+            ),
+            Self::DiedAtStart { .. } => {
+                "start it by hand; AFL_DEBUG_CHILD=1 shows its output".into()
+            }
+            Self::NoHello { .. } => "a slow start needs AFL_FORKSRV_INIT_TMOUT (in ms); a target \
+                                     without fork server must be built with ffuzz-cc"
+                .into(),
+            Self::Reported { .. } => "a map that is too small is enlarged by AFL_MAP_SIZE".into(),
+            Self::Killerbeez => "build the target with ffuzz-cc".into(),
+            Self::Protocol { .. } | Self::Records(_) | Self::Channel { .. } => {
+                "build the target anew with ffuzz-cc; AFL_DEBUG_CHILD=1 shows its output".into()
+            }
+            Self::Changed { .. } => "make its registration of maps the same in every start".into(),
+            Self::Lost { .. } => "AFL_DEBUG_CHILD=1 shows what the target says before".into(),
+            Self::Deliver { .. } => {
+                "check that the folder is writable and the disk has room".into()
+            }
+            Self::Memory { .. } => "a smaller AFL_MAP_SIZE needs less".into(),
+        }
+    }
+}

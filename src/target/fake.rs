@@ -1,0 +1,78 @@
+//! An executor without a process: tests compute the maps from the input.
+
+use std::time::Duration;
+
+use super::{Executor, ExitKind, Observation, TargetError};
+use crate::domain::{Domain, DsfView};
+
+type Program = Box<dyn FnMut(&[u8], &mut [u8], &mut [u32]) -> ExitKind>;
+
+/// Runs a closure that fills the edge map and the domain maps.
+pub(crate) struct FakeExecutor {
+    program: Program,
+    edges: Vec<u8>,
+    domains: Vec<Domain>,
+    values: Vec<u32>,
+    execs: u64,
+    timeout: Duration,
+}
+
+impl FakeExecutor {
+    pub(crate) fn new(
+        map_size: usize,
+        domains: Vec<Domain>,
+        program: impl FnMut(&[u8], &mut [u8], &mut [u32]) -> ExitKind + 'static,
+    ) -> Self {
+        let keys = domains.last().map_or(0, Domain::end) as usize;
+        Self {
+            program: Box::new(program),
+            edges: vec![0; map_size],
+            domains,
+            values: vec![0; keys],
+            execs: 0,
+            timeout: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Executor for FakeExecutor {
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
+        self.execs += 1;
+        self.edges.fill(0);
+        for domain in &self.domains {
+            self.values[domain.range()].fill(domain.initial);
+        }
+        let exit = (self.program)(input, &mut self.edges, &mut self.values);
+        Ok(Observation {
+            index: 0,
+            exit,
+            duration: Duration::from_micros(100),
+            edges: &self.edges,
+            dsf: DsfView { domains: &self.domains, values: &self.values, touched: None },
+        })
+    }
+
+    fn map_size(&self) -> usize {
+        self.edges.len()
+    }
+
+    fn domains(&self) -> &[Domain] {
+        &self.domains
+    }
+
+    fn execs(&self) -> u64 {
+        self.execs
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
+    fn mode(&self) -> String {
+        "fake".into()
+    }
+}

@@ -1,0 +1,318 @@
+//! Starting a target with its fork server, its shared memory and its environment.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use super::binary::{self, Traits};
+use super::channel::{self, Offer};
+use super::delivery::Delivery;
+use super::handshake::{self, Hello, NoHello, Wires};
+use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
+use super::{MAX_INPUT, TargetError};
+use crate::config::options::TargetOptions;
+use crate::sys::memory::SharedMap;
+use crate::sys::process::{self, Launch, Process};
+use crate::sys::wire::{self, WordReader, WordWriter};
+
+/// Descriptors of AFL's protocol in the target.
+const CONTROL_FD: i32 = 198;
+const STATUS_FD: i32 = 199;
+
+/// Size of the segment offered at first: AFL++'s own default, larger than nearly every target, and
+/// free until it is touched.
+const OFFERED_MAP: usize = 8 << 20;
+
+/// How the target gets its input.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum InputFrom {
+    Stdin,
+    File(PathBuf),
+    /// The target inherits our stdin.
+    Inherit,
+}
+
+/// A target that was found and looked at, ready to be started.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub(super) options: TargetOptions,
+    /// Program and arguments, `@@` replaced.
+    pub(super) argv: Vec<OsString>,
+    pub(super) input: InputFrom,
+    /// File behind the target's stdin.
+    stdin_file: PathBuf,
+    pub(super) traits: Traits,
+    instance_dir: Option<PathBuf>,
+}
+
+impl Setup {
+    /// Finds and checks the program. `input_file` is the file for inputs unless the options name
+    /// another one (AFL's `.cur_input`); `instance_dir` is told to the target.
+    pub fn new(
+        options: &TargetOptions,
+        input_file: &Path,
+        instance_dir: Option<&Path>,
+    ) -> Result<Self, TargetError> {
+        let program = options.command.first().cloned().unwrap_or_default();
+        let program = binary::locate(&program, options.search_path.as_deref())?;
+        let traits = if options.skip_binary_check || options.non_instrumented {
+            binary::inspect(&program).unwrap_or_default()
+        } else {
+            binary::inspect(&program)?
+        };
+        if !traits.instrumented && !options.skip_binary_check && !options.non_instrumented {
+            return Err(TargetError::NotInstrumented { path: program });
+        }
+        let mut argv = options.command.clone();
+        argv[0] = program.into_os_string();
+        let named = options.file.as_deref().unwrap_or(input_file);
+        let reads_file = binary::substitute(&mut argv[1..], named) || options.file.is_some();
+        let input = if reads_file { InputFrom::File(named.into()) } else { InputFrom::Stdin };
+        Ok(Self {
+            options: options.clone(),
+            argv,
+            input,
+            stdin_file: input_file.into(),
+            traits,
+            instance_dir: instance_dir.map(Into::into),
+        })
+    }
+
+    /// Lets the target inherit stdin in place of reading inputs from it.
+    pub fn inherit_stdin(&mut self) {
+        if self.input == InputFrom::Stdin {
+            self.input = InputFrom::Inherit;
+        }
+    }
+
+    pub(super) fn program(&self) -> &Path {
+        Path::new(&self.argv[0])
+    }
+
+    pub(super) fn persistent(&self) -> bool {
+        self.traits.persistent || self.options.force_persistent
+    }
+
+    pub(super) fn deferred(&self) -> bool {
+        self.traits.deferred || self.options.force_deferred
+    }
+
+    /// The file or pipe through which inputs go, unless the target asks for shared memory.
+    pub(super) fn open_delivery(&self) -> Result<Delivery, TargetError> {
+        match &self.input {
+            InputFrom::Stdin => Delivery::stdin(&self.stdin_file),
+            InputFrom::File(path) => {
+                let mut delivery =
+                    Delivery::Named { path: path.clone(), keep: self.options.keep_input_file };
+                // Some targets look at the file before their fork server is up.
+                delivery.deliver(&[])?;
+                Ok(delivery)
+            }
+            InputFrom::Inherit => Ok(Delivery::Inherit),
+        }
+    }
+
+    pub(super) fn stdin_for(&self, delivery: &Delivery) -> Result<Stdio, TargetError> {
+        match delivery {
+            Delivery::Stdin { file, path } => file
+                .try_clone()
+                .map(Stdio::from)
+                .map_err(|source| TargetError::Deliver { path: path.clone(), source }),
+            Delivery::Inherit => Ok(Stdio::inherit()),
+            _ => Ok(Stdio::null()),
+        }
+    }
+
+    pub(super) fn start_error(&self, source: std::io::Error) -> TargetError {
+        let path = self.program().to_owned();
+        if source.kind() == std::io::ErrorKind::NotFound
+            && let Some(loader) = binary::missing_loader(&path)
+        {
+            return TargetError::NoLoader { loader };
+        }
+        TargetError::Start { path, source }
+    }
+
+    fn init_timeout(&self, run: Duration) -> Duration {
+        self.options.init_timeout.unwrap_or(run * 10)
+    }
+
+    /// Variables that every start sets or removes.
+    pub(super) fn base_env(&self) -> Vec<(OsString, Option<OsString>)> {
+        let mut env: Vec<(OsString, Option<OsString>)> = [
+            "__AFL_SHM_ID",
+            "__AFL_SHM_FUZZ_ID",
+            "__AFL_CMPLOG_SHM_ID",
+            "__AFL_PERSISTENT",
+            "__AFL_DEFER_FORKSRV",
+            "AFL_CHILD_SYNC_SHM",
+            // Makes AFL++ 4.22 targets send no hello at all.
+            "AFL_OLD_FORKSERVER",
+            channel::ENV,
+        ]
+        .into_iter()
+        .map(|name| (name.into(), None))
+        .collect();
+        let mut set = |name: &str, value: OsString| env.push((name.into(), Some(value)));
+        if self.persistent() {
+            set("__AFL_PERSISTENT", "1".into());
+        }
+        if self.deferred() {
+            set("__AFL_DEFER_FORKSRV", "1".into());
+        }
+        if let Some(dir) = &self.instance_dir {
+            set("__AFL_OUT_DIR", dir.clone().into_os_string());
+        }
+        let extra = self.options.extra_env.iter();
+        env.extend(extra.map(|(name, value)| (name.clone(), Some(value.clone()))));
+        env
+    }
+}
+
+/// A fork server that said hello.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) process: Process,
+    pub(super) control: WordWriter,
+    pub(super) status: WordReader,
+    pub(super) maps: Maps,
+    pub(super) delivery: Delivery,
+    pub(super) dictionary: Vec<Vec<u8>>,
+}
+
+/// What a start needs besides the program: memory to offer.
+struct Offers {
+    segment: (SharedMap, i32),
+    input: Option<(SharedMap, i32)>,
+    channel: Offer,
+}
+
+impl Session {
+    /// Starts the target; `timeout` is that of a run.
+    pub(super) fn start(setup: &Setup, timeout: Duration) -> Result<Self, TargetError> {
+        let asked = setup.options.map_size;
+        let offered = asked.unwrap_or(OFFERED_MAP);
+        match Self::start_with(setup, timeout, offered)? {
+            Start::Ready(session) => Ok(*session),
+            Start::Larger(map_size) => match Self::start_with(setup, timeout, map_size)? {
+                Start::Ready(session) => Ok(*session),
+                Start::Larger(again) => Err(TargetError::Protocol {
+                    what: format!("its map grew from {map_size} to {again} bytes"),
+                }),
+            },
+        }
+    }
+
+    fn start_with(setup: &Setup, timeout: Duration, map: usize) -> Result<Start, TargetError> {
+        let offers = Offers::new(map, setup.input != InputFrom::Inherit)?;
+        let delivery = setup.open_delivery()?;
+        let (mut process, mut control, mut status) = launch(setup, &offers, map, &delivery)?;
+        let timeout = setup.init_timeout(timeout);
+        let mut wires = Wires { status: &mut status, control: &mut control, timeout };
+        let hello = match handshake::greet(&mut wires) {
+            Ok(hello) => hello,
+            Err(NoHello::Error(error)) => return Err(error),
+            Err(NoHello::Ended) => {
+                let how = describe_end(process.wait_for(Duration::from_secs(1)));
+                let memory_limit = setup.options.memory_limit;
+                return Err(TargetError::DiedAtStart { how, memory_limit });
+            }
+        };
+        Self::finish(setup, offers, hello, (process, control, status, delivery))
+    }
+
+    fn finish(
+        setup: &Setup,
+        offers: Offers,
+        hello: Hello,
+        (process, control, status, delivery): (Process, WordWriter, WordReader, Delivery),
+    ) -> Result<Start, TargetError> {
+        let maps = match offers.channel.accept()? {
+            Some(channel) => Maps::in_channel(channel),
+            None => {
+                let (segment, _) = offers.segment;
+                let edges = hello.edges(setup.options.map_size);
+                if edges > segment.len() {
+                    return Ok(Start::Larger(edges.next_multiple_of(64)));
+                }
+                Maps::in_segment(segment, edges, hello.domains)
+            }
+        };
+        let delivery = match offers.input {
+            Some((map, _)) if hello.shared_input => Delivery::Shared { map },
+            _ => delivery,
+        };
+        let dictionary =
+            if setup.options.ignore_auto_dictionary { Vec::new() } else { hello.dictionary };
+        Ok(Start::Ready(Box::new(Self { process, control, status, maps, delivery, dictionary })))
+    }
+}
+
+enum Start {
+    Ready(Box<Session>),
+    /// The target wants a map of this size.
+    Larger(usize),
+}
+
+impl Offers {
+    fn new(map: usize, with_input: bool) -> Result<Self, TargetError> {
+        let memory = |bytes| move |source| TargetError::Memory { bytes, source };
+        // A FuzzFactory target writes to its domain array whether or not anybody asked.
+        let bytes = map.max(CLASSIC_MAP + 4 * LEGACY_KEYS).next_multiple_of(64);
+        let segment = SharedMap::sysv(bytes).map_err(memory(bytes))?;
+        let bytes = MAX_INPUT + 4;
+        let input =
+            with_input.then(|| SharedMap::sysv(bytes)).transpose().map_err(memory(bytes))?;
+        let channel = Offer::new().map_err(memory(4096))?;
+        Ok(Self { segment, input, channel })
+    }
+}
+
+fn launch(
+    setup: &Setup,
+    offers: &Offers,
+    map: usize,
+    delivery: &Delivery,
+) -> Result<(Process, WordWriter, WordReader), TargetError> {
+    let start_error = |source| setup.start_error(source);
+    let (control_theirs, control) = wire::pipe().map_err(start_error)?;
+    let (status, status_theirs) = wire::pipe().map_err(start_error)?;
+    let mut env = setup.base_env();
+    let mut set = |name: &str, value: String| env.push((name.into(), Some(value.into())));
+    set("__AFL_SHM_ID", offers.segment.1.to_string());
+    set("AFL_MAP_SIZE", map.to_string());
+    if let Some((_, id)) = &offers.input {
+        set("__AFL_SHM_FUZZ_ID", id.to_string());
+    }
+    set(channel::ENV, channel::TARGET_FD.to_string());
+    let process = process::launch(Launch {
+        argv: &setup.argv,
+        env: &env,
+        stdin: setup.stdin_for(delivery)?,
+        show_output: setup.options.show_output,
+        fds: &[
+            (control_theirs.as_fd(), CONTROL_FD),
+            (status_theirs.as_fd(), STATUS_FD),
+            (offers.channel.fd(), channel::TARGET_FD),
+        ],
+        memory_limit: setup.options.memory_limit,
+    })
+    .map_err(start_error)?;
+    Ok((process, control.into(), status.into()))
+}
+
+/// How a process ended, in words.
+pub(super) fn describe_end(status: Option<i32>) -> String {
+    match status {
+        None => "it closed the connection but still ran".into(),
+        Some(status) if libc::WIFSIGNALED(status) => {
+            format!("killed by signal {}", libc::WTERMSIG(status))
+        }
+        Some(status) if libc::WEXITSTATUS(status) == 127 => {
+            "exit code 127: a shared library is missing".into()
+        }
+        Some(status) => format!("exit code {}", libc::WEXITSTATUS(status)),
+    }
+}
