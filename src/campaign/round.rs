@@ -131,11 +131,7 @@ impl Campaign {
         self.run_stage(id, Producer::splice(runs))
     }
 
-    fn run_stage(
-        &mut self,
-        id: SeedId,
-        mut stage: Producer,
-    ) -> Result<StageEnd, CampaignError> {
+    fn run_stage(&mut self, id: SeedId, mut stage: Producer) -> Result<StageEnd, CampaignError> {
         let input = self.corpus[id].data.clone();
         let owner_at_start = self.guided() && self.scheduler.is_owner(id);
         let mut reference = None;

@@ -109,10 +109,7 @@ fn seed_of_the_day() -> u64 {
     crate::coverage::mix(nanoseconds ^ u64::from(std::process::id()) << 40)
 }
 
-fn start_target(
-    setup: Setup,
-    options: &TargetOptions,
-) -> Result<Box<dyn Executor>, CampaignError> {
+fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executor>, CampaignError> {
     let timeout = match options.timeout {
         TimeoutSpec::Fixed(timeout) | TimeoutSpec::Upto(timeout) => timeout,
         TimeoutSpec::Auto => FIRST_TIMEOUT,

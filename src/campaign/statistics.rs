@@ -307,19 +307,24 @@ impl Campaign {
     fn domain_status(&self) -> Vec<DomainStatus> {
         let aggregates = self.judge.aggregates();
         let activity = self.statistics.domains.iter();
-        aggregates.domains().iter().zip(activity).enumerate().map(|(index, (domain, activity))| {
-            let named = !domain.name.is_empty();
-            DomainStatus {
-                name: if named { domain.name.clone() } else { format!("map {index}") },
-                reducer: domain.reducer.name(),
-                size: domain.size,
-                keys: u32::try_from(aggregates.changed_in(domain).count()).unwrap_or(u32::MAX),
-                best: aggregates.best_in(domain),
-                last: activity.last,
-                waypoints: activity.waypoints,
-            }
-        })
-        .collect()
+        aggregates
+            .domains()
+            .iter()
+            .zip(activity)
+            .enumerate()
+            .map(|(index, (domain, activity))| {
+                let named = !domain.name.is_empty();
+                DomainStatus {
+                    name: if named { domain.name.clone() } else { format!("map {index}") },
+                    reducer: domain.reducer.name(),
+                    size: domain.size,
+                    keys: u32::try_from(aggregates.changed_in(domain).count()).unwrap_or(u32::MAX),
+                    best: aggregates.best_in(domain),
+                    last: activity.last,
+                    waypoints: activity.waypoints,
+                }
+            })
+            .collect()
     }
 }
 

@@ -46,10 +46,8 @@ fn sinks_for(options: &Options) -> impl FnOnce(&OutputDir) -> Vec<Box<dyn EventS
     let ui = options.ui;
     move |output| {
         let instance = output.instance_dir();
-        let mut sinks: Vec<Box<dyn EventSink>> = vec![
-            Box::new(StatsFile::new(instance, interval)),
-            Box::new(PlotFile::new(instance)),
-        ];
+        let mut sinks: Vec<Box<dyn EventSink>> =
+            vec![Box::new(StatsFile::new(instance, interval)), Box::new(PlotFile::new(instance))];
         sinks.extend(command.map(|command| Box::new(CrashCommand::new(command)) as Box<_>));
         sinks.extend(crate::ui::sink(ui));
         sinks

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::coverage::{self, Novelty};
 use crate::domain::KeyGain;
 use crate::feedback::{Finding, Judge};
-use crate::target::{ExitKind, Executor, TargetError};
+use crate::target::{Executor, ExitKind, TargetError};
 
 /// Runs of an ordinary calibration, and with `AFL_CAL_FAST`; AFL++'s numbers.
 pub const RUNS: u32 = 7;

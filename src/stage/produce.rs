@@ -56,9 +56,17 @@ impl<'a> Materials<'a> {
 /// A stage that makes candidates.
 pub enum Producer {
     Deterministic(Box<Deterministic>),
-    Havoc { done: u64, planned: u64 },
+    Havoc {
+        done: u64,
+        planned: u64,
+    },
     /// Rounds of: join with another seed, then havoc on the result.
-    Splice { done: u64, planned: u64, joined: Vec<u8>, other: Option<SeedId> },
+    Splice {
+        done: u64,
+        planned: u64,
+        joined: Vec<u8>,
+        other: Option<SeedId>,
+    },
 }
 
 /// Havoc runs between two splices, AFL++'s number.
@@ -66,7 +74,12 @@ const SPLICE_HAVOC: u64 = 32;
 
 impl Producer {
     #[must_use]
-    pub fn deterministic(input: &[u8], dictionary: &Dictionary, skip_arith: bool, max: usize) -> Self {
+    pub fn deterministic(
+        input: &[u8],
+        dictionary: &Dictionary,
+        skip_arith: bool,
+        max: usize,
+    ) -> Self {
         let steps = Deterministic::new(input.len(), dictionary, skip_arith).limit(max);
         Self::Deterministic(Box::new(steps))
     }
@@ -95,9 +108,7 @@ impl Producer {
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         match self {
-            Self::Deterministic(steps) => {
-                (steps.done(), steps.planned().min(DETERMINISTIC_RUNS))
-            }
+            Self::Deterministic(steps) => (steps.done(), steps.planned().min(DETERMINISTIC_RUNS)),
             Self::Havoc { done, planned } | Self::Splice { done, planned, .. } => (*done, *planned),
         }
     }

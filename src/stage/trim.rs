@@ -4,7 +4,7 @@ use crate::coverage;
 use crate::feedback::{Judge, Verdict};
 use crate::minimize::trim::Trim;
 use crate::mutate::Candidate;
-use crate::target::{ExitKind, Executor, Observation, TargetError};
+use crate::target::{Executor, ExitKind, Observation, TargetError};
 
 /// What must stay the same: the classified edge map and, under `-p`, all domain values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -46,9 +46,8 @@ impl<W: Write> Plain<W> {
         let _ = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
     }
 
-    fn seed(&mut self, path: &Path, index: usize, total: usize) {
+    fn seed(&mut self, path: &Path, number: usize, total: usize) {
         let step = total.div_ceil(SEED_LINES).max(1);
-        let number = index + 1;
         if number == total || number.is_multiple_of(step) {
             self.line(&format!("[*] seed {number} of {total}: {}", file_name(path)));
         }

@@ -119,7 +119,7 @@ fn lines_tell_start_finds_progress_and_end() {
         waypoint: false,
     };
     let text = lines(&[
-        Event::SeedImported { id: SeedId(0), path: "in/a".into(), index: 0, total: 1 },
+        Event::SeedImported { id: SeedId(0), path: "in/a".into(), index: 1, total: 1 },
         Event::Started,
         tick(0),
         saved("id:000001"),
@@ -138,7 +138,7 @@ fn lines_tell_start_finds_progress_and_end() {
 
 #[test]
 fn a_large_queue_gives_few_lines() {
-    let seeds: Vec<Event> = (0..25_000)
+    let seeds: Vec<Event> = (1..=25_000)
         .map(|index| Event::SeedImported {
             id: SeedId(0),
             path: "queue/x".into(),
