@@ -9,7 +9,8 @@ use crate::corpus::SeedId;
 pub enum Event {
     /// Fuzzing is about to begin; the dry run is over.
     Started,
-    /// A starting seed was imported (`index` of `total`, for progress during the dry run).
+    /// A starting seed was imported (`index` of `total`, the first is 1; for progress in the
+    /// dry run).
     SeedImported {
         id: SeedId,
         path: PathBuf,

@@ -1,5 +1,39 @@
-//! Sinks for people.
+//! What people see: a full screen on a terminal, plain lines elsewhere.
+//!
+//! Sinks of events; they see [`Snapshot`](crate::event::Snapshot)s and never the campaign. Output
+//! that nobody reads any more (a closed pipe) is dropped without a word.
 
-pub fn sink(_mode: crate::config::options::UiMode) -> Option<Box<dyn crate::event::EventSink>> {
-    None
+mod format;
+mod panels;
+mod plain;
+mod screen;
+mod summary;
+mod terminal;
+
+use std::io::{IsTerminal, stdout};
+
+pub use plain::Plain;
+pub use screen::Screen;
+pub use summary::summary;
+
+use crate::config::options::UiMode;
+use crate::event::EventSink;
+
+/// The sink for a mode; None if nothing is to be shown.
+#[must_use]
+pub fn sink(mode: UiMode) -> Option<Box<dyn EventSink>> {
+    let screen = match mode {
+        UiMode::Auto => stdout().is_terminal(),
+        UiMode::Screen => true,
+        UiMode::Lines => false,
+        UiMode::Quiet => return None,
+    };
+    Some(if screen {
+        Box::new(Screen::new(Plain::new(stdout())))
+    } else {
+        Box::new(Plain::new(stdout()))
+    })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Numbers and times as people read them.
+
+/// `1234`, `12.3k`, `4.56M`: at most five characters up to 999G.
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+pub(super) fn count(n: u64) -> String {
+    if n < 10_000 {
+        return n.to_string();
+    }
+    let mut value = n as f64;
+    let mut unit = "";
+    for next in ["k", "M", "G", "T", "P", "E"] {
+        // Not 1000: 999.96 would be printed as 1000.
+        if value < 999.5 {
+            break;
+        }
+        value /= 1000.0;
+        unit = next;
+    }
+    match value {
+        v if v < 9.995 => format!("{v:.2}{unit}"),
+        v if v < 99.95 => format!("{v:.1}{unit}"),
+        v => format!("{v:.0}{unit}"),
+    }
+}
+
+/// `0 days, 0 hrs, 3 min, 2 sec`, as AFL shows times.
+pub(super) fn long_time(seconds: u64) -> String {
+    let (minutes, sec) = (seconds / 60, seconds % 60);
+    let (hours, min) = (minutes / 60, minutes % 60);
+    format!("{} days, {} hrs, {min} min, {sec} sec", hours / 24, hours % 24)
+}
+
+/// `2s`, `3m02s`, `5h06m`, `7d08h`.
+pub(super) fn short_time(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+/// `0:03:02`.
+pub(super) fn clock(seconds: u64) -> String {
+    format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// `part` of `whole` in percent; 0 of nothing.
+#[expect(clippy::cast_precision_loss, reason = "a percentage for people")]
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+/// Executions a second.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded for people")]
+pub(super) fn rate(per_second: f64) -> String {
+    if per_second < 100.0 {
+        format!("{per_second:.2}/sec")
+    } else {
+        format!("{}/sec", count(per_second.round() as u64))
+    }
+}
+
+/// Text without control characters, at most `width` characters.
+pub(super) fn fit(text: &str, width: usize) -> String {
+    let mut out: String = text.chars().filter(|c| !c.is_control()).take(width + 1).collect();
+    if out.chars().count() > width {
+        out = out.chars().take(width.saturating_sub(1)).collect();
+        out.push('~');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_stay_short() {
+        let table = [
+            (0, "0"),
+            (9_999, "9999"),
+            (10_000, "10.0k"),
+            (123_456, "123k"),
+            (999_600, "1.00M"),
+            (4_560_000, "4.56M"),
+            (u64::MAX, "18.4E"),
+        ];
+        for (n, text) in table {
+            assert_eq!(count(n), text);
+        }
+    }
+
+    #[test]
+    fn times_have_their_units() {
+        assert_eq!(long_time(90_061), "1 days, 1 hrs, 1 min, 1 sec");
+        assert_eq!(short_time(59), "59s");
+        assert_eq!(short_time(182), "3m02s");
+        assert_eq!(short_time(18_360), "5h06m");
+        assert_eq!(clock(3_723), "1:02:03");
+        assert_eq!(fit("a\u{1b}[31mbcdef", 6), "a[31m~");
+    }
+}

@@ -1,0 +1,322 @@
+//! The panels of the full screen. Each is drawn from a [`Snapshot`] and nothing else.
+//!
+//! Names and places are those of AFL's status screen, which people know; the domain panel is ours.
+//! 80×24 is the smallest size that shows everything; a larger terminal shows more domains.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::merge::MergeStrategy;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Paragraph};
+
+use super::format::{count, fit, long_time, percent, rate, short_time};
+use super::summary::domain_name;
+use crate::event::{DomainStatus, Snapshot};
+
+const MIN_WIDTH: u16 = 80;
+const MIN_HEIGHT: u16 = 24;
+/// From this height on the domains have a panel across the whole width.
+const TALL: u16 = 30;
+/// Width of one cell of the strategy yields.
+const YIELD_CELL: u16 = 25;
+
+/// Draws everything; `message` is the last warning.
+pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, message: &str) {
+    let area = frame.area();
+    if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
+        frame.render_widget(Paragraph::new(small(s)), area);
+        return;
+    }
+    let [title, main, bottom] =
+        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
+            .areas(area);
+    frame.render_widget(Paragraph::new(heading(s)).centered(), title);
+    let style = Style::new().fg(Color::Yellow);
+    let text = fit(message, usize::from(bottom.width));
+    frame.render_widget(Paragraph::new(Line::styled(text, style)), bottom);
+    let tall = area.height >= TALL && !s.domains.is_empty();
+    let rows = u16::try_from(s.domains.len()).unwrap_or(u16::MAX).saturating_add(3);
+    let below = if tall { Constraint::Max(rows) } else { Constraint::Length(0) };
+    // Neighbours share a border: each panel is one row less than it looks.
+    let [first, second, third, fourth, domains] = Layout::vertical([
+        Constraint::Length(6),
+        Constraint::Length(4),
+        Constraint::Length(6),
+        if tall { Constraint::Length(9) } else { Constraint::Fill(1) },
+        below,
+    ])
+    .spacing(-1)
+    .areas(main);
+    let [left, right] = columns(first, 66);
+    panel(frame, left, "process timing", timing(s));
+    panel(frame, right, "overall results", results(s));
+    let [left, right] = columns(second, 50);
+    panel(frame, left, "cycle progress", cycle(s));
+    panel(frame, right, "map coverage", coverage(s));
+    let [left, right] = columns(third, 50);
+    panel(frame, left, "stage progress", stage(s));
+    panel(frame, right, "findings in depth", findings(s));
+    let [left, right] = columns(fourth, 66);
+    panel(frame, right, "item geometry", geometry(s));
+    if tall {
+        strategies(frame, left, s);
+        domain_panel(frame, domains, s);
+    } else if s.domains.is_empty() {
+        strategies(frame, left, s);
+    } else {
+        let [upper, lower] =
+            Layout::vertical([Constraint::Length(5), Constraint::Fill(1)]).spacing(-1).areas(left);
+        strategies(frame, upper, s);
+        domain_panel(frame, lower, s);
+    }
+}
+
+/// For a terminal too small for panels.
+fn small(s: &Snapshot) -> Vec<Line<'static>> {
+    let mut lines = vec![
+        Line::raw(format!("ffuzz: terminal smaller than {MIN_WIDTH}x{MIN_HEIGHT}")),
+        pair("run time", short_time(s.run_time_ms / 1000)),
+        pair("executions", format!("{} ({})", count(s.execs), rate(s.execs_per_sec))),
+        pair("corpus", s.corpus_count.to_string()),
+        pair("crashes", s.saved_crashes.to_string()),
+        pair("hangs", s.saved_hangs.to_string()),
+    ];
+    lines.extend(s.domains.iter().enumerate().map(|(i, d)| pair(&domain_name(i, d), best(d))));
+    lines
+}
+
+/// Two columns that share a border, the left one with `percent` of the width.
+fn columns(area: Rect, percent: u16) -> [Rect; 2] {
+    Layout::horizontal([Constraint::Percentage(percent), Constraint::Fill(1)])
+        .spacing(-1)
+        .areas(area)
+}
+
+fn block(title: &str) -> Block<'static> {
+    Block::bordered()
+        .merge_borders(MergeStrategy::Exact)
+        .border_style(Style::new().fg(Color::DarkGray))
+        .title(Span::styled(format!(" {title} "), Style::new().fg(Color::Cyan)))
+}
+
+fn panel(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'static>>) {
+    frame.render_widget(Paragraph::new(lines).block(block(title)), area);
+}
+
+/// `name : value`, names right-aligned as AFL has them.
+fn pair(name: &str, value: impl Into<String>) -> Line<'static> {
+    Line::from(vec![
+        Span::styled(format!("{name:>16} : "), Style::new().fg(Color::Gray)),
+        Span::styled(value.into(), Style::new().add_modifier(Modifier::BOLD)),
+    ])
+}
+
+/// The same in red if there is something to look at.
+fn alarm(name: &str, value: String, on: bool) -> Line<'static> {
+    let line = pair(name, value);
+    if on { line.patch_style(Style::new().fg(Color::LightRed)) } else { line }
+}
+
+fn heading(s: &Snapshot) -> Line<'static> {
+    let mode = if s.guided_by_domains { " [domains]" } else { "" };
+    let style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
+    Line::styled(
+        format!(
+            "ffuzz {} {{{}}} ({}) [{}]{mode}",
+            env!("CARGO_PKG_VERSION"),
+            fit(&s.instance, 20),
+            fit(&s.banner, 30),
+            s.schedule
+        ),
+        style,
+    )
+}
+
+fn timing(s: &Snapshot) -> Vec<Line<'static>> {
+    let since = |at: u64, never: &str| match at {
+        0 => never.to_owned(),
+        at => long_time(s.now.saturating_sub(at)),
+    };
+    vec![
+        pair("run time", long_time(s.run_time_ms / 1000)),
+        pair("last new find", since(s.last_find_at, "none yet")),
+        pair("last saved crash", since(s.last_crash_at, "none seen yet")),
+        pair("last saved hang", since(s.last_hang_at, "none seen yet")),
+    ]
+}
+
+fn results(s: &Snapshot) -> Vec<Line<'static>> {
+    vec![
+        pair("cycles done", count(s.cycles_done)),
+        pair("corpus count", count(s.corpus_count)),
+        alarm("saved crashes", count(s.saved_crashes), s.saved_crashes > 0),
+        pair("saved hangs", count(s.saved_hangs)),
+    ]
+}
+
+fn cycle(s: &Snapshot) -> Vec<Line<'static>> {
+    let now = match s.current {
+        Some(id) => format!("{} ({:.1}%)", id.0, percent(id.0.into(), s.corpus_count)),
+        None => "-".to_owned(),
+    };
+    let timeouts = percent(s.total_timeouts, s.execs);
+    vec![
+        pair("now processing", now),
+        pair("runs timed out", format!("{} ({timeouts:.2}%)", count(s.total_timeouts))),
+    ]
+}
+
+fn coverage(s: &Snapshot) -> Vec<Line<'static>> {
+    vec![
+        pair("map density", format!("{:.2}% / {:.2}%", s.current_density, s.map_percent())),
+        pair("count coverage", format!("{:.2} bits/tuple", s.bits_per_edge)),
+    ]
+}
+
+fn stage(s: &Snapshot) -> Vec<Line<'static>> {
+    let execs = match s.stage_total {
+        0 => count(s.stage_done),
+        total => format!(
+            "{}/{} ({:.2}%)",
+            count(s.stage_done),
+            count(total),
+            percent(s.stage_done, total)
+        ),
+    };
+    vec![
+        pair("now trying", fit(&s.stage, 20)),
+        pair("stage execs", execs),
+        pair("total execs", count(s.execs)),
+        alarm("exec speed", speed(s), s.execs_per_sec < 100.0 && s.execs > 0),
+    ]
+}
+
+fn speed(s: &Snapshot) -> String {
+    let word = match s.execs_per_sec {
+        v if v < 20.0 => " (zzzz...)",
+        v if v < 100.0 => " (slow!)",
+        _ => "",
+    };
+    format!("{}{word}", rate(s.execs_per_sec))
+}
+
+fn findings(s: &Snapshot) -> Vec<Line<'static>> {
+    let favored = percent(s.corpus_favored, s.corpus_count);
+    vec![
+        pair("favored items", format!("{} ({favored:.2}%)", count(s.corpus_favored))),
+        pair("edges found", format!("{} of {}", s.edges_found, s.map_size)),
+        alarm(
+            "total crashes",
+            format!("{} ({} saved)", count(s.total_crashes), s.saved_crashes),
+            s.total_crashes > 0,
+        ),
+        pair("total tmouts", format!("{} ({} saved)", count(s.total_timeouts), s.saved_hangs)),
+    ]
+}
+
+fn geometry(s: &Snapshot) -> Vec<Line<'static>> {
+    vec![
+        pair("levels", s.max_depth.to_string()),
+        pair("pending", count(s.pending_total)),
+        pair("pend fav", count(s.pending_favored)),
+        pair("own finds", count(s.corpus_found)),
+        pair("imported", count(s.corpus_imported)),
+        alarm("stability", format!("{:.2}%", s.stability), s.stability < 90.0 && s.execs > 0),
+    ]
+}
+
+/// Finds and executions per stage, several to a row. When they do not all fit, stages that never
+/// ran are left out first.
+fn strategies(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+    let per_row = usize::from((area.width.saturating_sub(2) / YIELD_CELL).max(1));
+    let room = per_row * usize::from(area.height.saturating_sub(2));
+    let mut cells = vec![("trim".to_owned(), trim(s))];
+    let all = s.stages.len() < room;
+    let ran = s.stages.iter().filter(|stage| all || stage.execs > 0);
+    cells.splice(
+        0..0,
+        ran.map(|stage| {
+            (stage.name.to_owned(), format!("{}/{}", count(stage.finds), count(stage.execs)))
+        }),
+    );
+    let lines = cells.chunks(per_row).map(|row| {
+        Line::from_iter(row.iter().flat_map(|(name, value)| {
+            [
+                Span::styled(format!("{:>11} : ", fit(name, 11)), Style::new().fg(Color::Gray)),
+                Span::styled(format!("{value:<11}"), Style::new().add_modifier(Modifier::BOLD)),
+            ]
+        }))
+    });
+    panel(frame, area, "fuzzing strategy yields", lines.collect());
+}
+
+fn trim(s: &Snapshot) -> String {
+    match s.trim_execs {
+        0 => "n/a".to_owned(),
+        execs => format!("{:.1}%/{}", s.trimmed_percent, count(execs)),
+    }
+}
+
+/// One row a domain: name, keys, best value with its key, last moved. The last row tells how many
+/// do not fit.
+fn domain_panel(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+    let rows = usize::from(area.height.saturating_sub(2));
+    let wide = area.width >= 78;
+    let header = usize::from(wide && rows > 1);
+    let room = rows - header;
+    let hidden = s.domains.len().saturating_sub(room);
+    let shown = if hidden > 0 { room.saturating_sub(1) } else { room };
+    let mut lines = Vec::new();
+    if header > 0 {
+        lines.push(Line::styled(WIDE_HEADER, Style::new().fg(Color::Gray)));
+    }
+    let domains = s.domains.iter().enumerate().take(shown);
+    lines.extend(domains.map(|(i, d)| {
+        let text = if wide { wide_row(i, d, s.now) } else { narrow_row(i, d, s.now) };
+        let moved = d.last.is_some_and(|(_, _, at)| s.now.saturating_sub(at) < 10);
+        let color = if moved { Color::LightGreen } else { Color::Reset };
+        Line::styled(text, Style::new().fg(color))
+    }));
+    if hidden > 0 {
+        lines.push(Line::raw(format!(" and {} more", s.domains.len() - shown)));
+    }
+    panel(frame, area, "domains: keys, best value, last moved", lines);
+}
+
+const WIDE_HEADER: &str =
+    " domain       reducer              keys  waypoints        best     key    last moved";
+
+fn wide_row(index: usize, d: &DomainStatus, now: u64) -> String {
+    let (best_value, key) = match d.best {
+        Some((key, value)) => (value.to_string(), format!("{key:06x}")),
+        None => ("-".to_owned(), "-".to_owned()),
+    };
+    let last = match d.last {
+        Some((key, value, at)) => {
+            format!("{key:06x} to {value} {} ago", short_time(now.saturating_sub(at)))
+        }
+        None => "never".to_owned(),
+    };
+    format!(
+        " {:<12} {:<20} {:>4} {:>10} {best_value:>11}  {key:>6}    {last}",
+        fit(&domain_name(index, d), 12),
+        d.reducer,
+        count(d.keys.into()),
+        count(d.waypoints),
+    )
+}
+
+fn narrow_row(index: usize, d: &DomainStatus, now: u64) -> String {
+    let last = match d.last {
+        Some((_, _, at)) => format!("{} ago", short_time(now.saturating_sub(at))),
+        None => "never".to_owned(),
+    };
+    let name = fit(&domain_name(index, d), 9);
+    format!(" {name:<9} {:>5} {:>19} {last:>10}", count(d.keys.into()), best(d))
+}
+
+/// `2147483645 @0103c5`.
+fn best(d: &DomainStatus) -> String {
+    d.best.map_or_else(|| "-".to_owned(), |(key, value)| format!("{value} @{key:06x}"))
+}

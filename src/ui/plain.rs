@@ -1,0 +1,125 @@
+//! Plain lines, for logs and pipes: the start, progress at growing intervals, finds, the end.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::format::{clock, count, fit, rate};
+use super::summary::{domain_name, summary};
+use crate::corpus::names::NAME_MAX;
+use crate::event::{Event, EventSink, Snapshot};
+
+/// Campaign time between the first two progress lines; then it grows up to [`LONGEST_MS`].
+const FIRST_MS: u64 = 5_000;
+const LONGEST_MS: u64 = 60_000;
+/// Finds closer together than this share a line.
+const FINDS_MS: u64 = 3_000;
+/// Lines about starting seeds; a large queue has tens of thousands.
+const SEED_LINES: usize = 10;
+/// Domains in a progress line.
+const DOMAINS_SHOWN: usize = 4;
+
+/// Writes lines. Errors of the output are ignored: the campaign does not depend on a reader.
+#[derive(Debug)]
+pub struct Plain<W> {
+    out: W,
+    interval_ms: u64,
+    next_progress_ms: u64,
+    next_find_ms: u64,
+    finds: u64,
+    last_find: PathBuf,
+}
+
+impl<W: Write> Plain<W> {
+    pub fn new(out: W) -> Self {
+        Self {
+            out,
+            interval_ms: FIRST_MS,
+            next_progress_ms: 0,
+            next_find_ms: 0,
+            finds: 0,
+            last_find: PathBuf::new(),
+        }
+    }
+
+    /// One line (or several).
+    pub(super) fn line(&mut self, text: &str) {
+        let _ = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
+    }
+
+    fn seed(&mut self, path: &Path, number: usize, total: usize) {
+        let step = total.div_ceil(SEED_LINES).max(1);
+        if number == total || number.is_multiple_of(step) {
+            self.line(&format!("[*] seed {number} of {total}: {}", file_name(path)));
+        }
+    }
+
+    fn tick(&mut self, s: &Snapshot) {
+        if self.finds > 0 && s.run_time_ms >= self.next_find_ms {
+            let more = match self.finds {
+                1 => String::new(),
+                n => format!(" and {} more", n - 1),
+            };
+            let text = format!("[+] found {}{more}", file_name(&self.last_find));
+            self.line(&text);
+            self.finds = 0;
+            self.next_find_ms = s.run_time_ms + FINDS_MS;
+        }
+        if s.run_time_ms >= self.next_progress_ms {
+            self.line(&progress(s));
+            self.next_progress_ms = s.run_time_ms + self.interval_ms;
+            self.interval_ms = (self.interval_ms + self.interval_ms / 4).min(LONGEST_MS);
+        }
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    fit(&path.file_name().unwrap_or_default().to_string_lossy(), NAME_MAX)
+}
+
+/// One progress line.
+fn progress(s: &Snapshot) -> String {
+    let mut text = format!(
+        "[{}] {} execs, {}, corpus {}, edges {} ({:.2}%), crashes {}, hangs {}, cycles {}",
+        clock(s.run_time_ms / 1000),
+        count(s.execs),
+        rate(s.execs_per_sec),
+        s.corpus_count,
+        s.edges_found,
+        s.map_percent(),
+        s.saved_crashes,
+        s.saved_hangs,
+        s.cycles_done,
+    );
+    for (index, domain) in s.domains.iter().enumerate().take(DOMAINS_SHOWN) {
+        let best = domain.best.map_or_else(|| "-".to_owned(), |(_, value)| value.to_string());
+        text.push_str(&format!(", {} {best}", domain_name(index, domain)));
+    }
+    text
+}
+
+impl<W: Write> EventSink for Plain<W> {
+    fn handle(&mut self, event: &Event) {
+        match event {
+            Event::Started => self.line("[*] fuzzing; Ctrl-C stops"),
+            Event::SeedImported { path, index, total, .. } => self.seed(path, *index, *total),
+            Event::SeedSaved { path, .. } => {
+                self.finds += 1;
+                self.last_find.clone_from(path);
+            }
+            Event::CrashSaved { path, .. } => {
+                self.line(&format!("[!] crash {}", path.display()));
+            }
+            Event::HangSaved { path } => self.line(&format!("[!] hang {}", path.display())),
+            Event::CycleFinished { .. } => {}
+            Event::TargetRestarted { reason } => {
+                self.line(&format!("[!] target restarted: {reason}"));
+            }
+            Event::Warning { message } => self.line(&format!("[!] {message}")),
+            Event::Tick(snapshot) => self.tick(snapshot),
+            Event::Stopped { reason, snapshot } => {
+                self.line(&progress(snapshot));
+                self.line(summary(*reason, snapshot).trim_end_matches('\n'));
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The full-screen sink: plain lines until fuzzing begins, then panels, then plain lines again.
+
+use std::io::{Stdout, Write, stdout};
+
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
+
+use super::panels;
+use super::plain::Plain;
+use super::terminal::Guard;
+use crate::event::{Event, EventSink, Snapshot};
+
+/// Warnings kept to be printed again when the screen is gone.
+const WARNINGS_KEPT: usize = 20;
+/// Size when the terminal does not tell its own (`AFL_FORCE_UI` without one).
+const DEFAULT_SIZE: Rect = Rect { x: 0, y: 0, width: 80, height: 24 };
+
+/// Draws on stdout. Everything that has to stay on the terminal goes through `lines`.
+#[derive(Debug)]
+pub struct Screen<W: Write> {
+    // Dropped before `lines` could be used by anybody: the guard restores the terminal.
+    shown: Option<Shown>,
+    lines: Plain<W>,
+    warnings: Vec<String>,
+    message: String,
+}
+
+#[derive(Debug)]
+struct Shown {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    _guard: Guard,
+}
+
+impl<W: Write> Screen<W> {
+    pub fn new(lines: Plain<W>) -> Self {
+        Self { shown: None, lines, warnings: Vec::new(), message: String::new() }
+    }
+
+    fn show(&mut self) {
+        if self.shown.is_some() {
+            return;
+        }
+        let guard = Guard::enter();
+        let backend = || CrosstermBackend::new(stdout());
+        let fixed = TerminalOptions { viewport: Viewport::Fixed(DEFAULT_SIZE) };
+        let terminal =
+            Terminal::new(backend()).or_else(|_| Terminal::with_options(backend(), fixed));
+        // Without a screen the lines go on; the guard is dropped here then.
+        self.shown = terminal.ok().map(|terminal| Shown { terminal, _guard: guard });
+    }
+
+    fn draw(&mut self, snapshot: &Snapshot) -> bool {
+        let Some(shown) = &mut self.shown else { return false };
+        let message = &self.message;
+        let _ = shown.terminal.draw(|frame| panels::draw(frame, snapshot, message));
+        true
+    }
+
+    fn warn(&mut self, text: String) {
+        if self.warnings.len() < WARNINGS_KEPT && !self.warnings.contains(&text) {
+            self.warnings.push(text.clone());
+        }
+        self.message = text;
+    }
+
+    /// Back to plain lines, with what was said meanwhile.
+    fn hide(&mut self) {
+        self.shown = None;
+        for warning in std::mem::take(&mut self.warnings) {
+            self.lines.line(&format!("[!] {warning}"));
+        }
+    }
+}
+
+impl<W: Write> EventSink for Screen<W> {
+    fn handle(&mut self, event: &Event) {
+        match event {
+            Event::Started => self.show(),
+            Event::Stopped { .. } => {
+                self.hide();
+                self.lines.handle(event);
+            }
+            Event::Tick(snapshot) if self.draw(snapshot) => {}
+            Event::Warning { message } if self.shown.is_some() => self.warn(message.clone()),
+            Event::TargetRestarted { reason } if self.shown.is_some() => {
+                self.warn(format!("target restarted: {reason}"));
+            }
+            _ if self.shown.is_some() => {}
+            _ => self.lines.handle(event),
+        }
+    }
+}
+
+impl<W: Write> Drop for Screen<W> {
+    fn drop(&mut self) {
+        // A campaign that ends with an error sends no `Stopped`; its warnings explain it.
+        self.hide();
+    }
+}

@@ -1,0 +1,57 @@
+//! The last lines of a campaign.
+
+use std::fmt::Write as _;
+
+use super::format::{count, long_time};
+use crate::event::{DomainStatus, Snapshot, StopReason};
+
+/// AFL's farewell lines, which scripts wait for, around what was reached.
+#[must_use]
+pub fn summary(reason: StopReason, s: &Snapshot) -> String {
+    let mut text = String::new();
+    match reason {
+        StopReason::TimeLimit => text.push_str("[!] Time limit was reached\n"),
+        StopReason::ExecLimit => text.push_str("[!] Execution limit was reached\n"),
+        StopReason::User | StopReason::Done => {}
+    }
+    let who = if reason == StopReason::User { "by user" } else { "programmatically" };
+    let _ = writeln!(text, "\n+++ Testing aborted {who} +++");
+    let _ = writeln!(text, "  run time   : {}", long_time(s.run_time_ms / 1000));
+    let _ = writeln!(text, "  executions : {} ({:.2}/sec)", s.execs, s.execs_per_sec);
+    let _ = writeln!(
+        text,
+        "  coverage   : {} of {} edges ({:.2}%)",
+        s.edges_found,
+        s.map_size,
+        s.map_percent()
+    );
+    let _ = writeln!(
+        text,
+        "  corpus     : {} seeds, {} found, {} cycles",
+        count(s.corpus_count),
+        count(s.corpus_found),
+        s.cycles_done
+    );
+    let _ = writeln!(text, "  findings   : {} crashes, {} hangs", s.saved_crashes, s.saved_hangs);
+    for (index, domain) in s.domains.iter().enumerate() {
+        let _ = writeln!(text, "  domain     : {}", domain_line(index, domain));
+    }
+    text.push_str("\nWe're done here. Have a nice day!\n\n");
+    text
+}
+
+/// Name of a domain; targets of the original FuzzFactory send none.
+pub(super) fn domain_name(index: usize, domain: &DomainStatus) -> String {
+    if domain.name.is_empty() { format!("#{index}") } else { domain.name.clone() }
+}
+
+fn domain_line(index: usize, d: &DomainStatus) -> String {
+    let name = domain_name(index, d);
+    match d.best {
+        Some((key, value)) => format!(
+            "{name}: best {value} at key 0x{key:06x}; {} keys, {} waypoints",
+            d.keys, d.waypoints
+        ),
+        None => format!("{name}: no key has moved"),
+    }
+}

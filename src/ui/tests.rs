@@ -1,0 +1,182 @@
+//! What is shown, on a test terminal and as lines.
+
+use super::panels;
+use super::*;
+use crate::corpus::SeedId;
+use crate::event::{DomainStatus, Event, Snapshot, StageYield, StopReason};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+fn sample(domains: usize) -> Snapshot {
+    let names = ["cmp", "mem", "slow", "a-rather-long-name"];
+    let stage = |name, finds, execs| StageYield { name, finds, execs };
+    Snapshot {
+        started_at: 1_700_000_000,
+        now: 1_700_003_723,
+        run_time_ms: 3_723_000,
+        cycles_done: 3,
+        execs: 12_345_678,
+        execs_per_sec: 3315.6,
+        corpus_count: 412,
+        corpus_favored: 37,
+        corpus_found: 409,
+        max_depth: 9,
+        current: Some(SeedId(123)),
+        pending_favored: 2,
+        pending_total: 88,
+        stability: 99.5,
+        edges_found: 731,
+        map_size: 2048,
+        bits_per_edge: 2.17,
+        current_density: 12.5,
+        saved_crashes: 2,
+        total_crashes: 57,
+        total_timeouts: 11,
+        last_find_at: 1_700_003_700,
+        last_crash_at: 1_700_000_100,
+        stages: vec![
+            stage("flip1/2/4", 12, 40_000),
+            stage("arith", 3, 90_000),
+            stage("interest", 1, 80_000),
+            stage("dictionary", 0, 0),
+            stage("havoc", 380, 9_000_000),
+            stage("splice", 13, 3_000_000),
+        ],
+        stage: "havoc".into(),
+        stage_done: 512,
+        stage_total: 2048,
+        trimmed_percent: 17.25,
+        trim_execs: 5_000,
+        guided_by_domains: domains > 0,
+        banner: "./demo".into(),
+        instance: "default".into(),
+        schedule: "explore".into(),
+        domains: (0..domains)
+            .map(|i| DomainStatus {
+                name: names.get(i).copied().unwrap_or_default().into(),
+                reducer: "MAX",
+                keys: 40 + u32::try_from(i).expect("small"),
+                best: (i != 2).then_some((0x103c5, 2_147_483_645)),
+                last: (i != 2).then_some((0x103c5, 2_147_483_645, 1_700_003_720)),
+                waypoints: 77,
+                ..DomainStatus::default()
+            })
+            .collect(),
+        ..Snapshot::default()
+    }
+}
+
+fn screen(width: u16, height: u16, s: &Snapshot, message: &str) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("terminal");
+    terminal.draw(|frame| panels::draw(frame, s, message)).expect("drawn");
+    let buffer = terminal.backend().buffer();
+    let rows = buffer.content().chunks(usize::from(width));
+    let lines = rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>());
+    lines.map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+#[test]
+fn screen_of_80x24() {
+    insta::assert_snapshot!("80x24", screen(80, 24, &sample(2), "target restarted: out of memory"));
+    insta::assert_snapshot!("80x24_no_domains", screen(80, 24, &sample(0), ""));
+}
+
+#[test]
+fn screen_of_200x50() {
+    insta::assert_snapshot!("200x50", screen(200, 50, &sample(6), ""));
+}
+
+#[test]
+fn any_size_is_drawn() {
+    for (width, height) in [(1, 1), (79, 24), (80, 23), (81, 25), (100, 30), (300, 90)] {
+        for domains in [0, 1, 3, 40] {
+            let text = screen(width, height, &sample(domains), "a message");
+            assert_eq!(text.lines().count(), usize::from(height));
+        }
+    }
+    let many = screen(80, 24, &sample(40), "");
+    assert!(many.contains("and 38 more"), "{many}");
+    let empty = screen(80, 24, &Snapshot::default(), "");
+    assert!(empty.contains("none seen yet"), "{empty}");
+}
+
+fn lines(events: &[Event]) -> String {
+    let mut out = Vec::new();
+    let mut sink = Plain::new(&mut out);
+    for event in events {
+        crate::event::EventSink::handle(&mut sink, event);
+    }
+    String::from_utf8(out).expect("text")
+}
+
+#[test]
+fn lines_tell_start_finds_progress_and_end() {
+    let tick = |ms| Event::Tick(Box::new(Snapshot { run_time_ms: ms, ..sample(1) }));
+    let saved = |name: &str| Event::SeedSaved {
+        id: SeedId(1),
+        path: format!("out/default/queue/{name}").into(),
+        new_edge: true,
+        waypoint: false,
+    };
+    let text = lines(&[
+        Event::SeedImported { id: SeedId(0), path: "in/a".into(), index: 1, total: 1 },
+        Event::Started,
+        tick(0),
+        saved("id:000001"),
+        saved("id:000002"),
+        tick(200),
+        saved("id:000003"),
+        tick(2_000),
+        tick(5_000),
+        tick(9_000),
+        Event::CrashSaved { path: "out/default/crashes/id:000000,sig:11".into(), signal: 11 },
+        Event::Warning { message: "no room left to write x".into() },
+        Event::Stopped { reason: StopReason::User, snapshot: Box::new(sample(1)) },
+    ]);
+    insta::assert_snapshot!("lines", text);
+}
+
+#[test]
+fn a_large_queue_gives_few_lines() {
+    let seeds: Vec<Event> = (1..=25_000)
+        .map(|index| Event::SeedImported {
+            id: SeedId(0),
+            path: "queue/x".into(),
+            index,
+            total: 25_000,
+        })
+        .collect();
+    assert_eq!(lines(&seeds).lines().count(), 10);
+}
+
+#[test]
+fn farewell_lines_are_those_of_afl() {
+    let text = |reason| summary(reason, &sample(0));
+    assert!(text(StopReason::User).contains("\n+++ Testing aborted by user +++\n"));
+    let limit = text(StopReason::TimeLimit);
+    assert!(limit.starts_with("[!] Time limit was reached\n"));
+    assert!(limit.contains("+++ Testing aborted programmatically +++"));
+    assert!(text(StopReason::ExecLimit).starts_with("[!] Execution limit was reached\n"));
+    assert!(text(StopReason::Done).ends_with("We're done here. Have a nice day!\n\n"));
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    struct Closed;
+    impl std::io::Write for Closed {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+    }
+    let mut sink = Plain::new(Closed);
+    crate::event::EventSink::handle(&mut sink, &Event::Started);
+}
+
+#[test]
+fn quiet_shows_nothing() {
+    assert!(sink(UiMode::Quiet).is_none());
+    assert!(sink(UiMode::Lines).is_some());
+}
