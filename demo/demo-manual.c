@@ -33,10 +33,9 @@ static void *cascade(int32_t a, int32_t b) {
 }
 
 int main(void) {
-  int32_t a = 0, b = 0;
-  if (fread(&a, sizeof a, 1, stdin) < 1) return 1;
-  if (fread(&b, sizeof b, 1, stdin) < 1) b = 0;
-  printf("%d, %d\n", a, b);
-  free(cascade(a, b));
+  int32_t in[2] = {0, 0};
+  if (fread(in, 1, sizeof in, stdin) > sizeof in) return 1; /* a short input leaves zeros */
+  printf("%d, %d\n", in[0], in[1]);
+  free(cascade(in[0], in[1]));
   return 0;
 }

@@ -1,1 +1,99 @@
+use super::*;
+use proptest::prelude::*;
 
+fn parse(line: &str) -> Invocation {
+    let words = line.split_whitespace().map(OsString::from).collect();
+    Invocation::parse(words, |file| (file == "args").then(|| b"-c 'a b.c' -o \"x y\"\n".to_vec()))
+}
+
+#[test]
+fn the_stage_is_told_by_the_options() {
+    for (line, stage) in [
+        ("a.c", Stage::Link),
+        ("a.c -o a", Stage::Link),
+        ("-c a.c", Stage::Compile),
+        ("-S a.c", Stage::Compile),
+        ("-c -emit-llvm a.c", Stage::Compile),
+        ("-E a.c", Stage::Preprocess),
+        ("-M a.c", Stage::Preprocess),
+        ("-MM -c a.c", Stage::Preprocess),
+        ("-MD -MF a.d -c a.c", Stage::Compile),
+        ("-fsyntax-only a.c", Stage::Preprocess),
+    ] {
+        assert_eq!(parse(line).stage, stage, "{line}");
+    }
+}
+
+#[test]
+fn questions_and_calls_without_a_file_are_left_alone() {
+    for line in [
+        "",
+        "--version",
+        "-v",
+        "-dumpmachine",
+        "-print-prog-name=ld",
+        "--print-search-dirs",
+        "-dumpversion a.c",
+        "-nostdlib a.c",
+        "-ffreestanding -c a.c",
+        "-m32 a.c",
+        "--target=armv7-linux-gnueabi a.c",
+    ] {
+        assert!(!parse(line).wants_instrumentation(), "{line}");
+    }
+    assert!(parse("-v a.c").wants_instrumentation());
+    assert!(parse("-o x -lm").wants_instrumentation());
+}
+
+#[test]
+fn sources_are_told_from_objects_and_values() {
+    let invocation = parse("-I inc.c -include pre.c a.c b.o c.s d.S -L lib -lm e.cc -o f.c");
+    assert_eq!(invocation.sources, ["a.c", "e.cc"]);
+    assert_eq!(parse("-x c - -o a").sources, ["-"]);
+    assert_eq!(parse("-xc++ a.txt -x none b.o").sources, ["a.txt"]);
+    assert!(parse("-x c a.txt").language_forced);
+    assert!(!parse("-x c a.txt -x none b.o").language_forced);
+    assert!(parse("-x assembler-with-cpp a.c").sources.is_empty());
+}
+
+#[test]
+fn response_files_are_read_but_kept() {
+    let invocation = parse("@args");
+    assert_eq!(invocation.sources, ["a b.c"]);
+    assert_eq!(invocation.stage, Stage::Compile);
+    assert_eq!(invocation.arguments, ["@args"]);
+    assert!(!parse("@missing -c").wants_instrumentation() || parse("@missing -c").inputs == 1);
+}
+
+#[test]
+fn products_of_a_link() {
+    assert_eq!(parse("-shared a.o").product, Product::SharedLibrary);
+    assert_eq!(parse("-r a.o b.o").product, Product::Object);
+    assert!(!parse("-r a.o b.o").links());
+    assert!(parse("a.o b.o").links());
+}
+
+#[test]
+fn libfuzzer_has_many_names() {
+    assert!(parse("-fsanitize=address,fuzzer a.c").fuzzer_driver);
+    assert!(parse("a.o /usr/lib/libFuzzingEngine.a").fuzzer_driver);
+    assert!(parse("a.o -lFuzzer").fuzzer_driver);
+    assert!(!parse("-fsanitize=fuzzer-no-link a.c").fuzzer_driver);
+}
+
+#[test]
+fn the_linker_counts_only_in_a_link() {
+    let default = || Linker::TakesScript;
+    assert_eq!(parse("-fuse-ld=gold a.o").linker(default), Linker::RefusesScript);
+    assert_eq!(parse("-fuse-ld=gold -c a.c").linker(default), Linker::TakesScript);
+    assert_eq!(parse("--ld-path=/opt/wild a.o").linker(default), Linker::Unknown);
+    assert_eq!(parse("-fuse-ld=gold -fuse-ld=lld a.o").linker(default), Linker::TakesScript);
+}
+
+proptest! {
+    #[test]
+    fn any_words_can_be_read(words in proptest::collection::vec("[-@a-z.=,/ ]{0,12}", 0..12)) {
+        let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        prop_assert_eq!(Invocation::parse(words.clone(), |_| None).arguments, words);
+    }
+}

@@ -1,1 +1,124 @@
+use super::*;
+use proptest::prelude::*;
 
+fn additions(domains: &[&str]) -> Additions {
+    Additions {
+        assets: "/lib".into(),
+        domains: domains.iter().map(ToString::to_string).collect(),
+        plugins: domains.iter().map(|name| format!("/lib/{name}.so").into()).collect(),
+        coverage: Coverage::Full,
+        link: Link::Shared,
+        opt_level: true,
+    }
+}
+
+fn parse(line: &str) -> Invocation {
+    Invocation::parse(line.split_whitespace().map(OsString::from).collect(), |_| None)
+}
+
+fn text(line: &str, env: &Env, additions: &Additions) -> String {
+    let words = rewrite(&parse(line), env, additions);
+    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+fn plain(line: &str) -> String {
+    text(line, &Env::default(), &additions(&[]))
+}
+
+#[test]
+fn coverage_is_for_compilations_only() {
+    for line in ["-c a.c", "-S a.c", "a.c", "a.c b.o -o x", "-shared a.c", "-flto -c a.c"] {
+        assert!(plain(line).contains("-Xclang -fsanitize-coverage-type=3"), "{line}");
+        assert!(!plain(line).contains(" -fsanitize-coverage="), "{line}");
+    }
+    for line in ["a.o", "a.o -shared", "-E a.c", "-MM a.c", "-c a.s", "-r a.o b.o"] {
+        assert!(!plain(line).contains("-fsanitize-coverage"), "{line}");
+    }
+}
+
+#[test]
+fn the_runtime_is_for_links_only() {
+    for line in ["a.c", "a.o -o x", "-static a.o", "-fuse-ld=lld a.c"] {
+        assert!(plain(line).ends_with("/lib/libffuzz-rt.a"), "{line}");
+        assert!(plain(line).contains("-Wl,-T,/lib/counters.ld"), "{line}");
+    }
+    for line in ["-c a.c", "-S a.c", "-E a.c", "-M a.c", "-r a.o b.o", "-fsyntax-only a.c"] {
+        assert!(!plain(line).contains("/lib/libffuzz"), "{line}");
+        assert!(!plain(line).contains("counters.ld"), "{line}");
+    }
+}
+
+#[test]
+fn a_shared_library_gets_the_script_and_no_runtime() {
+    let words = plain("-shared a.o -o a.so");
+    assert!(words.contains("counters.ld") && words.ends_with("/lib/ffuzz-stub.o"));
+    assert!(!words.contains("libffuzz-rt.a"));
+}
+
+#[test]
+fn files_of_ours_are_not_taken_for_sources() {
+    assert!(plain("-x c a.txt").contains("a.txt -x none -Wl,-T"));
+}
+
+#[test]
+fn without_the_script_exit_is_watched() {
+    let copied = Additions { link: Link::Copied, ..additions(&[]) };
+    let words = text("a.o", &Env::default(), &copied);
+    assert!(words.contains("__ffuzz_exit_hook") && !words.contains("counters.ld"));
+}
+
+#[test]
+fn domains_come_first_and_in_order() {
+    let words = text("a.c", &Env::default(), &additions(&["mem", "cmp"]));
+    assert!(words.starts_with("/lib/waypoints-mem-rt.o /lib/waypoints-cmp-rt.o "));
+    assert!(words.contains("-fpass-plugin=/lib/mem.so -fpass-plugin=/lib/cmp.so"));
+    let compile = text("-c a.c", &Env::default(), &additions(&["cmp"]));
+    assert!(!compile.contains("waypoints-cmp-rt.o"));
+}
+
+#[test]
+fn libfuzzer_is_replaced_by_the_driver() {
+    let words = plain("-fsanitize=address,fuzzer,undefined a.c");
+    assert!(words.contains("-fsanitize=address,undefined a.c"));
+    assert!(words.ends_with("/lib/libffuzz-driver.a /lib/libffuzz-rt.a"));
+    let words = plain("-fsanitize=fuzzer-no-link -c a.c");
+    assert!(!words.contains("-fsanitize=fuzzer") && words.ends_with("-c a.c"));
+}
+
+#[test]
+fn the_environment_adds_sanitizers_and_hardening() {
+    let sanitizers = vec![Sanitizer::Address];
+    let env = Env { sanitizers, ..Env::default() };
+    assert!(text("a.o", &env, &additions(&[])).contains("-fsanitize=address"));
+    let env = Env { harden: true, ..Env::default() };
+    assert!(text("-c a.c", &env, &additions(&[])).contains("-D_FORTIFY_SOURCE=2"));
+    let own = text("-D_FORTIFY_SOURCE=1 -c a.c", &env, &additions(&[]));
+    assert!(!own.contains("-D_FORTIFY_SOURCE=2"));
+}
+
+#[test]
+fn the_users_optimisation_level_stays() {
+    assert!(plain("-c a.c").contains("-g -O3 -funroll-loops"));
+    let none = Additions { opt_level: false, ..additions(&[]) };
+    assert!(!text("-O1 -c a.c", &Env::default(), &none).contains("-O3"));
+    let env = Env { dont_optimize: true, ..Env::default() };
+    assert!(!text("-c a.c", &env, &additions(&[])).contains("-funroll-loops"));
+}
+
+#[test]
+fn the_option_of_the_diff_domain_reaches_llvm() {
+    assert!(plain("-target_locations=l.txt -c a.c").contains("-mllvm -target_locations=l.txt"));
+}
+
+proptest! {
+    /// Whatever the wrapper does not know is passed on, once and in its place.
+    #[test]
+    fn unknown_arguments_keep_their_order(
+        words in proptest::collection::vec("(-f[a-z]{3,8}(=[a-z]{1,4})?|-W[a-z]{2,6}|-[DI][a-z]{1,5}|[a-z]{1,5}\\.[co])", 1..20)
+    ) {
+        let invocation = Invocation::parse(words.iter().map(OsString::from).collect(), |_| None);
+        let all = rewrite(&invocation, &Env::default(), &additions(&["cmp"]));
+        let at = all.windows(words.len()).filter(|window| *window == invocation.arguments).count();
+        prop_assert_eq!(at, 1);
+    }
+}

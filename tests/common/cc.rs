@@ -1,0 +1,137 @@
+//! Builds small targets with `ffuzz cc` and runs them under `targets/client.c`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// Passes for other versions of LLVM take seconds to compile: kept from one test run to the next.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cc-cache")
+}
+
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// A folder for one test.
+pub struct Bench {
+    pub folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// `ffuzz cc` (or `c++`) in this folder, with a clean environment.
+    pub fn compiler(&self, language: &str, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ffuzz"));
+        command.current_dir(self.folder.path()).arg(language).args(line.split_whitespace());
+        for name in ["WAYPOINTS", "DOMAINS", "AFL_CC", "AFL_CXX", "AFL_PATH", "FFUZZ_LIB_DIR"] {
+            command.env_remove(name);
+        }
+        command.env_remove("FFUZZ_CC").env("XDG_CACHE_HOME", cache()).env("AFL_QUIET", "1");
+        command
+    }
+
+    /// Compiles with variables set; the build has to succeed, and in silence.
+    pub fn build(&self, variables: &[(&str, &str)], line: &str) -> Output {
+        let output = self.compiler("cc", line).envs(variables.iter().copied()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "ffuzz cc {line}: {said}");
+        assert_eq!(said, "", "ffuzz cc {line}");
+        output
+    }
+
+    /// What the client saw: target and inputs are names in this folder.
+    pub fn client(&self, options: &str, target: &str, inputs: &[&str]) -> String {
+        self.client_with(&[], options, target, inputs)
+    }
+
+    pub fn client_with(
+        &self,
+        variables: &[(&str, &str)],
+        options: &str,
+        target: &str,
+        inputs: &[&str],
+    ) -> String {
+        let output = Command::new(client())
+            .args(options.split_whitespace())
+            .arg(self.path(target))
+            .args(inputs.iter().map(|name| self.path(name)))
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Signal or exit code of a run with this standard input, as a shell counts them.
+    pub fn status(&self, target: &str, input: &[u8]) -> i32 {
+        use std::os::unix::process::ExitStatusExt;
+        let stdin = std::fs::File::open(self.write("stdin", input)).unwrap();
+        let output = Command::new(self.path(target)).stdin(stdin).output().unwrap();
+        output.status.signal().map_or_else(|| output.status.code().unwrap(), |n| 128 + n)
+    }
+}
+
+fn client() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("channel-client");
+        let status = Command::new("cc")
+            .args(["-O1", "-I"])
+            .arg(repository("runtime"))
+            .arg(repository("tests/targets/client.c"))
+            .arg("-o")
+            .arg(&path)
+            .status();
+        assert!(status.unwrap().success());
+        path
+    })
+}
+
+/// The versions of clang on this machine; a message names those that are skipped.
+pub fn clangs() -> Vec<&'static str> {
+    let there = |version: &&str| {
+        let found = has(&format!("clang-{version}")) && has(&format!("llvm-config-{version}"));
+        if !found {
+            eprintln!("skipped: clang-{version} or llvm-{version}-dev is not installed");
+        }
+        found
+    };
+    ["14", "16", "19"].into_iter().filter(there).collect()
+}
+
+pub fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: {program} is not installed");
+    }
+    found
+}
+
+/// Only the `dsf[…] = …` lines.
+pub fn values(seen: &str) -> Vec<&str> {
+    seen.lines().filter(|line| line.starts_with("dsf[")).collect()
+}
+
+/// Only what stands behind the keys, sorted: key numbers of static sites depend on paths.
+pub fn sorted_values(seen: &str) -> Vec<u32> {
+    let mut found: Vec<u32> = values(seen)
+        .iter()
+        .map(|line| line.split(" = ").nth(1).unwrap().parse().unwrap())
+        .collect();
+    found.sort_unstable();
+    found
+}
