@@ -10,7 +10,9 @@ mod families;
 use self::changes::{
     TOKENS_PER_POSITION, arith, at, copy, interesting, overwrite, overwrite_token, token,
 };
-use self::families::{ARITH_VARIANTS, FAMILIES, Family, Kind, PROBE_FIRST, orders, reach};
+use self::families::{
+    APPENDED, ARITH_VARIANTS, FAMILIES, Family, Kind, PROBE_FIRST, orders, reach,
+};
 use super::dictionary::Dictionary;
 use super::{MAX_INPUT, values};
 use crate::corpus::Step;
@@ -211,12 +213,13 @@ impl Deterministic {
             }
             Kind::UserOverwrite | Kind::AutoOverwrite => self.len,
             Kind::UserInsert => self.len + 1,
+            Kind::Append => 8 * APPENDED.min(self.max_len.saturating_sub(self.len)),
         }
     }
 
     fn variants(&self, kind: Kind) -> usize {
         match kind {
-            Kind::Bits(_) | Kind::Bytes(_) => 1,
+            Kind::Bits(_) | Kind::Bytes(_) | Kind::Append => 1,
             Kind::Arith(_) if self.skip_arith => 0,
             Kind::Arith(width) => ARITH_VARIANTS * orders(width),
             Kind::Interesting(width) => values::interesting(width).len() * orders(width),
@@ -228,6 +231,7 @@ impl Deterministic {
     /// True if the present position touches an effective byte.
     fn walks(&self, kind: Kind) -> bool {
         let (pos, width) = match kind {
+            Kind::Append => return true,
             Kind::Bits(_) => (self.pos / 8, 1),
             Kind::Bytes(width) | Kind::Arith(width) | Kind::Interesting(width) => (self.pos, width),
             Kind::UserOverwrite | Kind::AutoOverwrite => (self.pos, 1),
@@ -254,6 +258,12 @@ impl Deterministic {
                     out[bit / 8] ^= 0x80 >> (bit % 8);
                 }
                 Some(at(family, pos / 8))
+            }
+            Kind::Append => {
+                copy(seed, out);
+                out.resize(seed.len() + pos / 8 + 1, 0);
+                out[seed.len() + pos / 8] = 0x80 >> (pos % 8);
+                Some(at(family, seed.len() + pos / 8))
             }
             Kind::Bytes(width) => {
                 copy(seed, out);

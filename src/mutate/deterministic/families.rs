@@ -8,6 +8,9 @@ pub(super) const ARITH_VARIANTS: usize = 2 * ARITH_MAX as usize;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
     Bits(usize),
+    /// Zeros are appended and one bit of them set: a program that got less than it reads sees
+    /// zeros, so this is the smallest step towards a longer input.
+    Append,
     Bytes(usize),
     Arith(usize),
     Interesting(usize),
@@ -28,9 +31,13 @@ const fn family(op: &'static str, title: &'static str, kind: Kind) -> Family {
     Family { op, title, kind }
 }
 
-/// AFL's order.
-pub(super) static FAMILIES: [Family; 15] = [
+/// Most bytes that [`Kind::Append`] adds: two 32-bit fields.
+pub(super) const APPENDED: usize = 8;
+
+/// AFL's order, and after the single bits of the input those behind its end.
+pub(super) static FAMILIES: [Family; 16] = [
     family("flip1", "bitflip 1/1", Kind::Bits(1)),
+    family("append", "bit behind the end", Kind::Append),
     family("flip2", "bitflip 2/1", Kind::Bits(2)),
     family("flip4", "bitflip 4/1", Kind::Bits(4)),
     family("flip8", "bitflip 8/8", Kind::Bytes(1)),
@@ -48,7 +55,7 @@ pub(super) static FAMILIES: [Family; 15] = [
 ];
 
 /// Order for inputs above [`WALK_LIMIT`]: the byte flips first, as probes.
-pub(super) static PROBE_FIRST: [usize; 15] = [3, 0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
+pub(super) static PROBE_FIRST: [usize; 16] = [4, 0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// Byte orders that differ for a window of `width` bytes.
 pub(super) fn orders(width: usize) -> usize {
@@ -62,5 +69,6 @@ pub(super) fn reach(kind: Kind) -> usize {
         Kind::Bytes(width) | Kind::Arith(width) | Kind::Interesting(width) => width,
         Kind::UserOverwrite | Kind::AutoOverwrite => 1,
         Kind::UserInsert => 2,
+        Kind::Append => 8 * APPENDED,
     }
 }

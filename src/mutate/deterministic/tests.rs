@@ -134,11 +134,12 @@ fn with_many_tokens_every_one_gets_a_turn() {
 }
 
 #[test]
-fn an_empty_seed_takes_tokens_only() {
+fn an_empty_seed_takes_appended_bits_and_tokens() {
     let dictionary = Dictionary { user: Dictionary::parse(b"\"a\"", 0).unwrap(), auto: Vec::new() };
     let found = walk(b"", &dictionary, Deterministic::new(0, &dictionary, false));
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].1, b"a");
+    assert_eq!(found.len(), 8 * APPENDED + 1);
+    assert_eq!(found[0].1, [0x80]);
+    assert_eq!(found.last().unwrap().1, b"a");
 }
 
 proptest! {
