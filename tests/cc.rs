@@ -1,6 +1,8 @@
 //! `ffuzz cc` with real compilers and linkers: what comes out runs, crashes by its own signal, and
 //! tells a fuzzer what it should.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
+
 #[path = "common/cc.rs"]
 mod common;
 
