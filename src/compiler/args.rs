@@ -282,8 +282,8 @@ fn is_print(text: &str) -> bool {
 
 /// The runtime is compiled for the machine that built it.
 fn is_foreign(target: &str) -> bool {
-    !target.starts_with(std::env::consts::ARCH)
-        && !(target.starts_with("amd64") && cfg!(target_arch = "x86_64"))
+    let ours = target.starts_with(std::env::consts::ARCH);
+    !(ours || target.starts_with("amd64") && cfg!(target_arch = "x86_64"))
 }
 
 fn is_source(file: &OsStr, language: Option<&str>) -> bool {

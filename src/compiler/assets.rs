@@ -26,8 +26,6 @@ pub const PLUGIN_LLVM: Option<u32> = embedded::PLUGIN_LLVM;
 #[derive(Clone, Debug)]
 pub struct Assets {
     pub directory: PathBuf,
-    /// Named by the user: its content is the user's affair.
-    pub foreign: bool,
 }
 
 impl Assets {
@@ -38,17 +36,17 @@ impl Assets {
             let folder = Some(folder).filter(is_ours);
             let folder = folder
                 .ok_or_else(|| CompilerError::EmptyLibDir(env.lib_dir.clone().unwrap_or_default()));
-            return Ok(Self { directory: folder?.clone(), foreign: true });
+            return Ok(Self { directory: folder?.clone() });
         }
         if let Some(folder) = env.afl_path.as_ref().filter(is_ours) {
-            return Ok(Self { directory: folder.clone(), foreign: true });
+            return Ok(Self { directory: folder.clone() });
         }
         let (private, fallback) = cache_folders(env);
         let directory = match private.map(|folder| unpack(&folder)) {
             Some(Ok(directory)) => directory,
             None | Some(Err(_)) => unpack(&fallback)?,
         };
-        Ok(Self { directory, foreign: false })
+        Ok(Self { directory })
     }
 
     /// Names of the domains that can be asked for.

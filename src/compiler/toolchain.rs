@@ -84,9 +84,10 @@ fn major(clang: &Path) -> Option<u32> {
         return Some(version);
     }
     let real = clang.canonicalize().ok()?;
-    let folder = real.iter().filter_map(|part| part.to_str()?.strip_prefix("llvm-")?.parse().ok());
+    let mut folder =
+        real.iter().rev().filter_map(|part| part.to_str()?.strip_prefix("llvm-")?.parse().ok());
     if real.file_name().is_some_and(|name| name.to_string_lossy().starts_with("clang"))
-        && let Some(version) = folder.last()
+        && let Some(version) = folder.next()
     {
         return Some(version);
     }

@@ -9,25 +9,25 @@ fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cc-cache")
 }
 
-pub fn repository(path: &str) -> PathBuf {
+pub(crate) fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 /// A folder for one test.
-pub struct Bench {
-    pub folder: tempfile::TempDir,
+pub(crate) struct Bench {
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, content).unwrap();
@@ -35,7 +35,7 @@ impl Bench {
     }
 
     /// `ffuzz cc` (or `c++`) in this folder, with a clean environment.
-    pub fn compiler(&self, language: &str, line: &str) -> Command {
+    pub(crate) fn compiler(&self, language: &str, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ffuzz"));
         command.current_dir(self.folder.path()).arg(language).args(line.split_whitespace());
         for name in ["WAYPOINTS", "DOMAINS", "AFL_CC", "AFL_CXX", "AFL_PATH", "FFUZZ_LIB_DIR"] {
@@ -46,7 +46,7 @@ impl Bench {
     }
 
     /// Compiles with variables set; the build has to succeed, and in silence.
-    pub fn build(&self, variables: &[(&str, &str)], line: &str) -> Output {
+    pub(crate) fn build(&self, variables: &[(&str, &str)], line: &str) -> Output {
         let output = self.compiler("cc", line).envs(variables.iter().copied()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "ffuzz cc {line}: {said}");
@@ -55,11 +55,11 @@ impl Bench {
     }
 
     /// What the client saw: target and inputs are names in this folder.
-    pub fn client(&self, options: &str, target: &str, inputs: &[&str]) -> String {
+    pub(crate) fn client(&self, options: &str, target: &str, inputs: &[&str]) -> String {
         self.client_with(&[], options, target, inputs)
     }
 
-    pub fn client_with(
+    pub(crate) fn client_with(
         &self,
         variables: &[(&str, &str)],
         options: &str,
@@ -77,7 +77,7 @@ impl Bench {
     }
 
     /// Signal or exit code of a run with this standard input, as a shell counts them.
-    pub fn status(&self, target: &str, input: &[u8]) -> i32 {
+    pub(crate) fn status(&self, target: &str, input: &[u8]) -> i32 {
         use std::os::unix::process::ExitStatusExt;
         let stdin = std::fs::File::open(self.write("stdin", input)).unwrap();
         let output = Command::new(self.path(target)).stdin(stdin).output().unwrap();
@@ -102,7 +102,7 @@ fn client() -> &'static Path {
 }
 
 /// The versions of clang on this machine; a message names those that are skipped.
-pub fn clangs() -> Vec<&'static str> {
+pub(crate) fn clangs() -> Vec<&'static str> {
     let there = |version: &&str| {
         let found = has(&format!("clang-{version}")) && has(&format!("llvm-config-{version}"));
         if !found {
@@ -113,7 +113,7 @@ pub fn clangs() -> Vec<&'static str> {
     ["14", "16", "19"].into_iter().filter(there).collect()
 }
 
-pub fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
         eprintln!("skipped: {program} is not installed");
@@ -122,12 +122,12 @@ pub fn has(program: &str) -> bool {
 }
 
 /// Only the `dsf[…] = …` lines.
-pub fn values(seen: &str) -> Vec<&str> {
+pub(crate) fn values(seen: &str) -> Vec<&str> {
     seen.lines().filter(|line| line.starts_with("dsf[")).collect()
 }
 
 /// Only what stands behind the keys, sorted: key numbers of static sites depend on paths.
-pub fn sorted_values(seen: &str) -> Vec<u32> {
+pub(crate) fn sorted_values(seen: &str) -> Vec<u32> {
     let mut found: Vec<u32> = values(seen)
         .iter()
         .map(|line| line.split(" = ").nth(1).unwrap().parse().unwrap())
