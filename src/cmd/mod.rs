@@ -6,6 +6,7 @@ pub mod fuzz;
 pub mod showdsf;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -21,6 +22,9 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("showdsf", showdsf::run, "run inputs and print their domain values"),
 ];
 
+/// Prints the names that `make` links to the program, one per line.
+const LIST: &str = "--commands";
+
 /// Finds the command in the program's name or the first argument and runs it.
 #[must_use]
 pub fn main(args: Vec<OsString>) -> ExitCode {
@@ -28,6 +32,9 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     let program = words.next().unwrap_or_default();
     let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut rest: Vec<OsString> = words.collect();
+    if rest.len() == 1 && rest[0] == LIST {
+        return list();
+    }
     let by_name = name.strip_prefix("ffuzz-").or_else(|| name.strip_prefix("afl-"));
     let found = by_name.and_then(command).or_else(|| {
         let found = rest.first().and_then(|word| command(word.to_str()?));
@@ -41,6 +48,15 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     match run(&shown, rest) {
         Ok(code) => code,
         Err(failure) => failure.report(&shown),
+    }
+}
+
+fn list() -> ExitCode {
+    let names = COMMANDS.iter().map(|(name, _, _)| *name).filter(|name| *name != "fuzz");
+    let lines: String = names.map(|name| format!("{name}\n")).collect();
+    match std::io::stdout().lock().write_all(lines.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(exit::CANNOT),
     }
 }
 

@@ -1,0 +1,72 @@
+# The two commands to know: `make demo` and `make test`. Both install what is missing first.
+
+CARGO ?= cargo
+PREFIX ?= /usr/local
+DESTDIR ?=
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+BIN := $(TARGET_DIR)/release
+
+# With nextest, if it is there, the tests of all files run side by side.
+RUN_TESTS = $(if $(shell $(CARGO) nextest --version 2>/dev/null),nextest run,test)
+
+.PHONY: all help setup setup-test build links demo test check bench install uninstall clean
+
+all: build links
+
+help:
+	@echo 'make             build ffuzz and its links (ffuzz-cc, ...) in $(BIN)'
+	@echo 'make demo        install what is missing, build, and find the 2 GB allocation of demo/demo.c'
+	@echo 'make test        install what is missing, check form and lints, run all tests'
+	@echo 'make check       form, lints and documentation only'
+	@echo 'make bench       measure'
+	@echo 'make install     PREFIX=/usr/local DESTDIR='
+	@echo 'make setup       install the Debian packages needed to build'
+
+# What a build needs; `setup-test` adds the other compilers and linkers that tests use.
+setup:
+	@scripts/setup.sh
+
+setup-test:
+	@scripts/setup.sh --test
+
+build:
+	$(CARGO) build --release --locked
+
+# One link per command: `ffuzz-NAME` is `ffuzz NAME`. The program itself lists the names.
+links: build
+	@for name in $$($(BIN)/ffuzz --commands); do ln -sf ffuzz "$(BIN)/ffuzz-$$name"; done
+
+demo: setup
+	@$(MAKE) --no-print-directory all
+	@demo/run.sh $(BIN)
+
+test: setup-test
+	@$(MAKE) --no-print-directory check
+	$(CARGO) $(RUN_TESTS) --locked
+	$(CARGO) test --locked --doc
+
+check:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --quiet
+
+bench: setup-test
+	@$(MAKE) --no-print-directory all
+	$(CARGO) bench --locked
+
+install: all
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
+	install -m 755 $(BIN)/ffuzz '$(DESTDIR)$(PREFIX)/bin/ffuzz'
+	@for name in $$($(BIN)/ffuzz --commands); do ln -sf ffuzz "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done
+	install -m 644 runtime/include/waypoints.h runtime/include/afl_valid.h '$(DESTDIR)$(PREFIX)/include'
+	install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
+
+uninstall:
+	@for name in $$($(BIN)/ffuzz --commands); do rm -f "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done
+	rm -f '$(DESTDIR)$(PREFIX)/bin/ffuzz'
+	rm -f '$(DESTDIR)$(PREFIX)/include/waypoints.h' '$(DESTDIR)$(PREFIX)/include/afl_valid.h'
+	rm -rf '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
+
+clean:
+	$(CARGO) clean
+	rm -rf demo/build

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building ffuzz needs, with --test also those of its tests.
+# Does nothing, quickly, when all are there. On another system it prints what to install.
+set -euo pipefail
+
+build=(clang-19 llvm-19-dev lld-19 libclang-rt-19-dev python3-dev binutils gcc libc6-dev make)
+# Other clangs and linkers, AFL++ as the other side of the protocol, and what real builds want.
+tests=(clang-14 libclang-rt-14-dev llvm-14-dev clang-16 libclang-rt-16-dev llvm-16-dev
+  afl++ mold cmake dpkg-dev zlib1g-dev)
+
+usage() {
+  echo 'usage: scripts/setup.sh [--test] [--list]' >&2
+  exit 2
+}
+
+wanted=("${build[@]}")
+list=
+for word in "$@"; do
+  case $word in
+    --test) wanted+=("${tests[@]}") ;;
+    --list) list=yes ;;
+    *) usage ;;
+  esac
+done
+if [[ -n $list ]]; then
+  printf '%s\n' "${wanted[@]}"
+  exit
+fi
+
+if ! command -v cargo >/dev/null && [[ ! -x $HOME/.cargo/bin/cargo ]]; then
+  echo 'setup: no Rust toolchain: install one as https://rustup.rs says (1.88 or newer)' >&2
+  exit 1
+fi
+
+missing=()
+if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+  installed=" $(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' "${wanted[@]}" 2>/dev/null |
+    sed -n 's/^ii *//p' | tr '\n' ' ') "
+  for package in "${wanted[@]}"; do
+    [[ $installed == *" $package "* ]] || missing+=("$package")
+  done
+  ((${#missing[@]})) || exit 0
+else
+  # Not Debian: what counts is whether the programs are there, under whatever package name.
+  for program in clang++-19 clang++; do command -v $program >/dev/null && clang=$program && break; done
+  for program in llvm-config-19 llvm-config; do command -v $program >/dev/null && llvm=$program && break; done
+  [[ -n ${clang-} && -n ${llvm-} ]] && command -v ar cc make >/dev/null && exit 0
+  {
+    echo 'setup: this system has no apt-get. Install what these Debian packages hold, then try again:'
+    printf '  %s\n' "${wanted[@]}"
+  } >&2
+  exit 1
+fi
+
+as_root=()
+if ((EUID != 0)); then
+  if ! command -v sudo >/dev/null; then
+    echo "setup: not root and no sudo. As root: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o DPkg::Lock::Timeout=120 "$@"
+}
+echo "setup: installing ${missing[*]}"
+if ! { apt update -q && apt install -q -y --no-install-recommends "${missing[@]}"; }; then
+  echo "setup: apt-get failed (see above). By hand: apt-get install ${missing[*]}" >&2
+  exit 1
+fi
