@@ -7,8 +7,6 @@ mod seeds;
 mod start;
 mod statistics;
 mod stop;
-#[cfg(test)]
-mod tests;
 
 pub use error::CampaignError;
 

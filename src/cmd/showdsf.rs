@@ -119,7 +119,7 @@ fn list_inputs(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
         .map_err(failure)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.is_file())
-        .filter(|path| !path.file_name().is_some_and(|name| name.as_encoded_bytes()[0] == b'.'))
+        .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes()[0] != b'.'))
         .collect();
     files.sort();
     Ok(files)
