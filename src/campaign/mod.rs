@@ -107,3 +107,6 @@ impl Campaign {
         self.bus.send(&Event::Warning { message });
     }
 }
+
+#[cfg(test)]
+mod tests;

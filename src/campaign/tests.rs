@@ -1,0 +1,248 @@
+//! The whole loop on a fake target, with a fixed seed: no process, exact results.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::start::assemble;
+use super::stop::Stop;
+use super::{Campaign, CampaignError};
+use crate::config::options::*;
+use crate::domain::{Domain, Reducer};
+use crate::event::{Event, EventBus, EventSink, StopReason};
+use crate::mutate::dictionary::Dictionary;
+use crate::output::OutputDir;
+use crate::target::ExitKind;
+use crate::target::fake::FakeExecutor;
+
+fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
+    Options {
+        input: Input::Directory(root.join("in")),
+        output: OutputOptions {
+            root: root.join("out"),
+            instance: "default".into(),
+            links: true,
+            main_node: false,
+            extension: None,
+            tmpdir: None,
+            stats_interval: Duration::from_secs(60),
+            crash_readme: true,
+            command_line: vec!["ffuzz".into()],
+            environment: Vec::new(),
+            autoresume: false,
+        },
+        target: TargetOptions::for_command(vec!["target".into()]),
+        schedule: Schedule::Explore,
+        domains,
+        mutation: MutationOptions {
+            dictionaries: Vec::new(),
+            min_len: 1,
+            max_len: 1 << 20,
+            skip_deterministic: false,
+            skip_trim: false,
+            skip_arith: false,
+            sequential: false,
+        },
+        limits: Limits { execs: Some(execs), ..Limits::default() },
+        seeds: SeedPolicy::default(),
+        calibration: CalibrationOptions::default(),
+        ui: UiMode::Quiet,
+        banner: String::new(),
+        crash_command: None,
+        rng_seed: Some(1),
+    }
+}
+
+#[derive(Clone, Default)]
+struct Recorder(Rc<RefCell<Vec<Event>>>);
+
+impl EventSink for Recorder {
+    fn handle(&mut self, event: &Event) {
+        if !matches!(event, Event::Tick(_)) {
+            self.0.borrow_mut().push(event.clone());
+        }
+    }
+}
+
+fn campaign(options: Options, executor: FakeExecutor) -> (Campaign, Recorder) {
+    let resume = options.input == Input::Resume;
+    let output = OutputDir::open(&options.output, resume).unwrap();
+    let recorder = Recorder::default();
+    let mut bus = EventBus::default();
+    bus.add(Box::new(recorder.clone()));
+    let executor = Box::new(executor);
+    let campaign = assemble(options, executor, output, bus, Dictionary::default(), Stop::default());
+    (campaign, recorder)
+}
+
+fn seed_folder(seeds: &[&[u8]]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("in")).unwrap();
+    for (index, seed) in seeds.iter().enumerate() {
+        std::fs::write(dir.path().join(format!("in/{index}")), seed).unwrap();
+    }
+    dir
+}
+
+/// A ladder: each letter of MAGIC that matches is one more edge; all of them crash.
+fn ladder() -> FakeExecutor {
+    const MAGIC: &[u8] = b"FUZ!";
+    FakeExecutor::new(16, vec![], |input, edges, _| {
+        let steps = MAGIC.iter().zip(input).take_while(|(a, b)| a == b).count();
+        edges[..=steps].fill(1);
+        if steps == MAGIC.len() { ExitKind::Crash { signal: 6 } } else { ExitKind::Ok }
+    })
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("id:"))
+        .collect();
+    names.sort();
+    names
+}
+
+/// Names without the wall clock.
+fn timeless(names: &[String]) -> Vec<String> {
+    let keep = |name: &String| {
+        let fields: Vec<_> = name.split(',').filter(|field| !field.starts_with("time:")).collect();
+        fields.join(",")
+    };
+    names.iter().map(keep).collect()
+}
+
+fn climb(root: &Path) -> (StopReason, Vec<String>, Vec<String>) {
+    let (mut campaign, _) = campaign(options(root, DomainMode::Off, 30_000), ladder());
+    let reason = campaign.fuzz().unwrap();
+    (reason, names(&root.join("out/queue")), names(&root.join("out/crashes")))
+}
+
+#[test]
+fn coverage_leads_to_the_crash_and_a_fixed_seed_repeats_it() {
+    let (first, second) = (seed_folder(&[b"xxxx"]), seed_folder(&[b"xxxx"]));
+    let (reason, queue, crashes) = climb(first.path());
+    assert_eq!(reason, StopReason::ExecLimit);
+    assert_eq!(queue.len(), 4, "{queue:?}");
+    assert!(queue[0].ends_with("orig:0") && queue[1..].iter().all(|name| name.ends_with("+cov")));
+    assert_eq!(crashes.len(), 1);
+    assert!(crashes[0].starts_with("id:000000,sig:06,src:00000"), "{crashes:?}");
+    let content = std::fs::read(first.path().join("out/crashes").join(&crashes[0])).unwrap();
+    assert!(content.starts_with(b"FUZ!"));
+    let (_, queue_again, crashes_again) = climb(second.path());
+    assert_eq!(timeless(&queue), timeless(&queue_again));
+    assert_eq!(timeless(&crashes), timeless(&crashes_again));
+}
+
+/// One key: the first byte's value, without any new edge.
+fn first_byte() -> FakeExecutor {
+    let name = "byte".to_owned();
+    let domain = Domain { name, start: 0, size: 4, reducer: Reducer::Max, initial: 0 };
+    FakeExecutor::new(8, vec![domain], |input, edges, values| {
+        edges[0] = 1;
+        values[2] = input.first().copied().unwrap_or(0).into();
+        ExitKind::Ok
+    })
+}
+
+#[test]
+fn waypoints_are_kept_only_when_domains_guide() {
+    let guided = seed_folder(&[b"\x10"]);
+    let (mut with, _) = campaign(options(guided.path(), DomainMode::Guide, 2_000), first_byte());
+    with.fuzz().unwrap();
+    let queue = names(&guided.path().join("out/queue"));
+    assert!(queue.len() > 1 && queue[1..].iter().all(|name| name.ends_with(",+dsf")), "{queue:?}");
+    assert_eq!(with.judge.aggregates().values()[2], 0xff);
+    let log = std::fs::read_to_string(guided.path().join("out/fuzzfactory.log")).unwrap();
+    assert!(log.contains("DSF update at key=0x000002"), "{log}");
+
+    let plain = seed_folder(&[b"\x10"]);
+    let (mut without, _) = campaign(options(plain.path(), DomainMode::Off, 2_000), first_byte());
+    without.fuzz().unwrap();
+    assert_eq!(names(&plain.path().join("out/queue")).len(), 1);
+}
+
+#[test]
+fn recorded_inputs_stay_out_of_the_queue() {
+    let dir = seed_folder(&[b"\x10"]);
+    let (mut recording, _) = campaign(options(dir.path(), DomainMode::Record, 2_000), first_byte());
+    recording.fuzz().unwrap();
+    assert_eq!(names(&dir.path().join("out/queue")).len(), 1);
+    assert!(std::fs::read_dir(dir.path().join("out/default/perf_inputs")).unwrap().count() > 0);
+}
+
+#[test]
+fn a_seed_owns_what_it_reaches_even_without_new_coverage() {
+    let dir = seed_folder(&[b"\x10", b"\x80"]);
+    let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Guide, 20), first_byte());
+    campaign.fuzz().unwrap();
+    assert!(campaign.scheduler.is_owner(crate::corpus::SeedId(1)));
+    assert!(!campaign.scheduler.is_owner(crate::corpus::SeedId(0)));
+}
+
+#[test]
+fn a_resumed_campaign_keeps_names_and_values() {
+    let dir = seed_folder(&[b"\x10"]);
+    let (mut first, _) = campaign(options(dir.path(), DomainMode::Guide, 2_000), first_byte());
+    first.fuzz().unwrap();
+    let before = names(&dir.path().join("out/queue"));
+    let best = first.judge.aggregates().values().to_vec();
+    drop(first);
+    let resumed = Options { input: Input::Resume, ..options(dir.path(), DomainMode::Guide, 1) };
+    let (mut second, _) = campaign(resumed, first_byte());
+    second.fuzz().unwrap();
+    assert_eq!(names(&dir.path().join("out/queue")), before);
+    assert_eq!(second.judge.aggregates().values(), best);
+}
+
+#[test]
+fn crashing_seeds_are_donors_only_and_none_else_is_an_error() {
+    let dir = seed_folder(&[b"FUZ!", b"x"]);
+    let (mut good, recorder) = campaign(options(dir.path(), DomainMode::Off, 100), ladder());
+    good.fuzz().unwrap();
+    assert!(good.corpus.iter().next().unwrap().disabled);
+    let warned =
+        recorder.0.borrow().iter().any(
+            |event| matches!(event, Event::Warning { message } if message.contains("crashes")),
+        );
+    assert!(warned);
+
+    let dir = seed_folder(&[b"FUZ!"]);
+    let (mut bad, _) = campaign(options(dir.path(), DomainMode::Off, 100), ladder());
+    assert!(matches!(bad.fuzz(), Err(CampaignError::NoUsableSeed)));
+}
+
+#[test]
+fn a_slow_input_gets_a_second_chance_before_it_is_a_hang() {
+    let dir = seed_folder(&[b"x"]);
+    let mut runs_of_h = 0;
+    let executor = FakeExecutor::new(8, vec![], move |input, edges, _| {
+        edges[0] = 1;
+        if input.first() != Some(&b'h') {
+            return ExitKind::Ok;
+        }
+        edges[1] = 1;
+        runs_of_h += 1;
+        // The first run is out of time, the patient one crashes.
+        if runs_of_h == 1 { ExitKind::Hang } else { ExitKind::Crash { signal: 11 } }
+    });
+    let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Off, 5_000), executor);
+    campaign.fuzz().unwrap();
+    assert_eq!(names(&dir.path().join("out/hangs")).len(), 0);
+    assert_eq!(names(&dir.path().join("out/crashes")).len(), 1);
+}
+
+#[test]
+fn all_events_of_a_short_campaign_come_in_order() {
+    let dir = seed_folder(&[b"xxxx"]);
+    let (mut campaign, recorder) = campaign(options(dir.path(), DomainMode::Off, 30_000), ladder());
+    campaign.fuzz().unwrap();
+    let events = recorder.0.borrow();
+    assert!(matches!(events[0], Event::SeedImported { index: 1, total: 1, .. }));
+    assert!(matches!(events[1], Event::Started));
+    assert!(matches!(events.last(), Some(Event::Stopped { reason: StopReason::ExecLimit, .. })));
+    let crashes = events.iter().filter(|event| matches!(event, Event::CrashSaved { .. }));
+    assert_eq!(crashes.count(), 1);
+}
