@@ -6,7 +6,7 @@ set -euo pipefail
 build=(clang-19 llvm-19-dev lld-19 libclang-rt-19-dev python3-dev binutils gcc libc6-dev make)
 # Other clangs and linkers, AFL++ as the other side of the protocol, and what real builds want.
 tests=(clang-14 libclang-rt-14-dev llvm-14-dev clang-16 libclang-rt-16-dev llvm-16-dev
-  afl++ mold cmake dpkg-dev zlib1g-dev)
+  afl++ mold dpkg-dev zlib1g-dev)
 
 usage() {
   echo 'usage: scripts/setup.sh [--test] [--list]' >&2
@@ -34,7 +34,8 @@ fi
 
 missing=()
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
-  installed=" $(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' "${wanted[@]}" 2>/dev/null |
+  # dpkg-query fails if it does not know one of the names: that one is missing.
+  installed=" $( (dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' "${wanted[@]}" 2>/dev/null || true) |
     sed -n 's/^ii *//p' | tr '\n' ' ') "
   for package in "${wanted[@]}"; do
     [[ $installed == *" $package "* ]] || missing+=("$package")
