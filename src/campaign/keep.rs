@@ -92,7 +92,7 @@ impl Campaign {
             ..Seed::default()
         };
         self.add_seed(seed, &path, calibration, &gains, Some(candidate))?;
-        self.statistics.seed_found(candidate.origin.step.op());
+        self.statistics.seed_found(candidate.origin.step.op(), self.executor.execs());
         self.bus.send(&Event::SeedSaved { id, path, new_edge, waypoint });
         Ok(id)
     }

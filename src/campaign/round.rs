@@ -18,8 +18,9 @@ const HAVOC_BASE: u64 = 100;
 const HAVOC_MIN: u64 = 12;
 /// Splice gets an eighth of havoc's runs, in a campaign that finds nothing new by other means.
 const SPLICE_SHARE: u64 = 8;
-/// Cycles without a find after which the larger blocks and the deeper stacks are allowed.
-const ESCALATION: [u64; 2] = [1, 3];
+/// Runs without a find after which larger blocks and deeper stacks are allowed. Runs, not cycles:
+/// a cycle of a small corpus is over in a moment (fuzzbench 848).
+const ESCALATION: [u64; 2] = [1 << 17, 1 << 19];
 
 /// How a stage ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -178,8 +179,8 @@ impl Campaign {
         let room = if stage.wants_report() { 1 } else { self.executor.batch_size() };
         batch.resize_with(room.max(batch.len()), Candidate::default);
         let corpus = &self.corpus;
-        let fruitless = self.statistics.cycles_without_finds;
-        let escalation = ESCALATION.iter().filter(|cycles| fruitless >= **cycles).count() as u32;
+        let fruitless = self.executor.execs() - self.statistics.execs_at_find;
+        let escalation = ESCALATION.iter().filter(|runs| fruitless >= **runs).count() as u32;
         let from = Materials {
             seed: id,
             input,

@@ -36,6 +36,8 @@ pub(super) struct Statistics {
     pub(super) cycles_without_finds: u64,
     found_this_cycle: bool,
     pub(super) last_find: Option<Instant>,
+    /// Runs of this process when something was found last.
+    pub(super) execs_at_find: u64,
     last_find_at: u64,
     longest_without_finds: u64,
     last_crash_at: u64,
@@ -100,6 +102,7 @@ impl Statistics {
             cycles_without_finds: 0,
             found_this_cycle: false,
             last_find: None,
+            execs_at_find: 0,
             last_find_at: 0,
             longest_without_finds: 0,
             last_crash_at: 0,
@@ -143,7 +146,8 @@ impl Statistics {
         self.last_find.map_or(0, |last| last.elapsed().as_secs())
     }
 
-    pub(super) fn seed_found(&mut self, stage: &'static str) {
+    pub(super) fn seed_found(&mut self, stage: &'static str, execs: u64) {
+        self.execs_at_find = execs;
         self.longest_without_finds = self.longest_without_finds.max(self.seconds_without_finds());
         self.found += 1;
         self.found_this_cycle = true;

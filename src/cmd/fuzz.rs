@@ -1,6 +1,6 @@
 //! `ffuzz fuzz`: from words to checked options, then the campaign.
 //!
-//! [`words`] finds where the target begins and settles the letters that have two meanings,
+//! `words` finds where the target begins and settles the letters that have two meanings,
 //! [`args`] only records, [`resolve`] checks everything and explains what is wrong.
 
 pub mod args;

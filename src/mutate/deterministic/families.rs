@@ -54,7 +54,7 @@ pub(super) static FAMILIES: [Family; 16] = [
     family("ext_AO", "auto extras (over)", Kind::AutoOverwrite),
 ];
 
-/// Order for inputs above [`WALK_LIMIT`]: the byte flips first, as probes.
+/// Order for inputs above `WALK_LIMIT`: the byte flips first, as probes.
 pub(super) static PROBE_FIRST: [usize; 16] = [4, 0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// Byte orders that differ for a window of `width` bytes.
