@@ -343,8 +343,7 @@ fn an_unused_allocation_is_still_seen() {
     let sum = "for (int i = 0; i < 3; i++) free(malloc(100));";
     let huge = "free(calloc(1ull << 33, 1ull << 33));";
     for (body, expected) in [(sum, 300), (huge, u32::MAX)] {
-        bench
-            .write("m.c", &format!("#include <stdlib.h>\nint main(void) {{ {body} return 0; }}\n"));
+        bench.write("m.c", format!("#include <stdlib.h>\nint main(void) {{ {body} return 0; }}\n"));
         bench.build(&[("WAYPOINTS", "mem")], "-O3 m.c -o m");
         assert_eq!(sorted_values(&bench.client("", "m", &["in"])), [expected]);
     }
