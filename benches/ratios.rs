@@ -1,0 +1,213 @@
+//! Ratios measured side by side in one run, with spread.
+//!
+//! `cargo bench` runs everything, `cargo bench -- fork domains demo` only what is named. Seconds a
+//! campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5), `FFUZZ_BENCH_PAIRS` (7). Needs Debian's
+//! afl++ for `fork`.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn main() {
+    let names: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let wanted = |name: &str| names.is_empty() || names.iter().any(|given| given == name);
+    let bench = Bench::new();
+    if wanted("fork") {
+        bench.against_afl();
+    }
+    if wanted("domains") {
+        bench.cost_of_domains();
+    }
+    if wanted("demo") {
+        bench.time_to_allocation("demo");
+        bench.time_to_allocation("demo-manual");
+    }
+}
+
+/// Seconds within which the demo's allocation has to be found, and the allocation.
+const DEMO_LIMIT: u32 = 60;
+const DEMO_BYTES: u64 = 2_000_000_000;
+
+struct Bench {
+    dir: PathBuf,
+    seconds: u32,
+    pairs: usize,
+}
+
+/// One campaign's command: fuzzer and its options.
+type Campaign<'a> = dyn Fn(&Path, u32) -> Command + 'a;
+
+impl Bench {
+    fn new() -> Self {
+        let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench");
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(dir.join("in")).expect("folder for the benchmark");
+        std::fs::write(dir.join("in/seed"), "0\n0\n").expect("seed");
+        Self {
+            dir,
+            seconds: number("FFUZZ_BENCH_SECONDS").unwrap_or(5),
+            pairs: number("FFUZZ_BENCH_PAIRS").map_or(7, |pairs| pairs as usize),
+        }
+    }
+
+    fn build(&self, compiler: &[&str], waypoints: &str, source: &str, name: &str) -> PathBuf {
+        let target = self.dir.join(name);
+        let status = Command::new(compiler[0])
+            .args(&compiler[1..])
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("demo").join(source))
+            .arg("-o")
+            .arg(&target)
+            .env("WAYPOINTS", waypoints)
+            .env("AFL_QUIET", "1")
+            .status()
+            .unwrap_or_else(|error| panic!("{}: {error} (run `make setup-test`)", compiler[0]));
+        assert!(status.success(), "{source} does not compile");
+        target
+    }
+
+    fn ffuzz<'a>(&'a self, options: &'a [&str], target: &'a Path) -> Box<Campaign<'a>> {
+        self.fuzzer(env!("CARGO_BIN_EXE_ffuzz"), options, target)
+    }
+
+    fn fuzzer<'a>(
+        &'a self,
+        program: &'a str,
+        options: &'a [&str],
+        target: &'a Path,
+    ) -> Box<Campaign<'a>> {
+        Box::new(move |out, seed| {
+            let mut command = Command::new(program);
+            command
+                .args(options)
+                .args(["-s", &seed.to_string(), "-V", &self.seconds.to_string(), "-i"])
+                .arg(self.dir.join("in"))
+                .arg("-o")
+                .arg(out)
+                .arg("--")
+                .arg(target)
+                .env("AFL_NO_UI", "1")
+                .env("AFL_SKIP_CPUFREQ", "1")
+                .env("AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES", "1");
+            command
+        })
+    }
+
+    /// Executions a second of one campaign.
+    fn rate(&self, campaign: &Campaign<'_>, seed: u32) -> f64 {
+        let out = self.dir.join("out");
+        let _ = std::fs::remove_dir_all(&out);
+        let output = campaign(&out, seed).output().expect("the fuzzer starts");
+        let stats = std::fs::read_to_string(out.join("default/fuzzer_stats"));
+        let stats = stats.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stdout)));
+        let line = stats.lines().find(|line| line.starts_with("execs_per_sec"));
+        line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).expect("execs_per_sec")
+    }
+
+    /// Runs both sides in turn, the order changing, and prints rates and ratio of each pair.
+    fn compare(&self, title: &str, ours: &Campaign<'_>, theirs: &Campaign<'_>) {
+        let mut ratios = Vec::new();
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for pair in 0..self.pairs {
+            let seed = u32::try_from(pair).expect("few pairs") + 1;
+            let (a, b) = if pair % 2 == 0 {
+                let a = self.rate(ours, seed);
+                (a, self.rate(theirs, seed))
+            } else {
+                let b = self.rate(theirs, seed);
+                (self.rate(ours, seed), b)
+            };
+            left.push(a);
+            right.push(b);
+            ratios.push(a / b);
+        }
+        let (rate, other) = (median(&mut left), median(&mut right));
+        let ratio = median(&mut ratios);
+        println!(
+            "{title}: ratio {ratio:.3} ({:.3} to {:.3}, {} pairs of {} s); {rate:.0}/s against {other:.0}/s",
+            ratios[0],
+            ratios[ratios.len() - 1],
+            self.pairs,
+            self.seconds
+        );
+    }
+
+    fn against_afl(&self) {
+        let target = self.build(&["afl-clang-fast", "-O2"], "", "demo.c", "demo-afl");
+        let ours = self.ffuzz(&[], &target);
+        let theirs = self.fuzzer("afl-fuzz", &[], &target);
+        self.compare("fork server, AFL-built demo, ffuzz / afl-fuzz", &*ours, &*theirs);
+    }
+
+    fn cost_of_domains(&self) {
+        let cc = [env!("CARGO_BIN_EXE_ffuzz"), "cc"];
+        let plain = self.build(&cc, "", "demo.c", "demo-plain");
+        let domains = self.build(&cc, "cmp,mem", "demo.c", "demo-domains");
+        let with = self.ffuzz(&["-p"], &domains);
+        let without = self.ffuzz(&[], &plain);
+        self.compare("fork server, demo, cmp,mem with -p / no domains", &*with, &*without);
+    }
+
+    /// Ten campaigns with different seeds: CPU time until the allocation is found.
+    fn time_to_allocation(&self, name: &str) {
+        let cc = [env!("CARGO_BIN_EXE_ffuzz"), "cc"];
+        let waypoints = if name == "demo" { "cmp,mem" } else { "" };
+        let target = self.build(&cc, waypoints, &format!("{name}.c"), name);
+        let mut times: Vec<f64> = (1..=10).filter_map(|seed| self.hunt(&target, seed)).collect();
+        let found = times.len();
+        println!(
+            "{name}: {DEMO_BYTES} bytes found in {found} of 10 runs; CPU seconds median {:.2}, largest {:.2}",
+            median(&mut times),
+            times.last().copied().unwrap_or(f64::NAN)
+        );
+    }
+
+    /// CPU seconds of fuzzer and target until a value of [`DEMO_BYTES`] is logged.
+    fn hunt(&self, target: &Path, seed: u32) -> Option<f64> {
+        let out = self.dir.join("hunt");
+        let _ = std::fs::remove_dir_all(&out);
+        let limit = DEMO_LIMIT.to_string();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_ffuzz"))
+            .args(["-p", "-s", &seed.to_string(), "-V", &limit, "-i"])
+            .arg(self.dir.join("in"))
+            .arg("-o")
+            .arg(&out)
+            .arg(target)
+            .env("AFL_NO_UI", "1")
+            .env("AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES", "1")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("ffuzz starts");
+        let before = children_cpu();
+        let mut found = false;
+        while !found && child.try_wait().expect("child").is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let log = std::fs::read_to_string(out.join("fuzzfactory.log")).unwrap_or_default();
+            found = log.lines().filter_map(aggregate).any(|value| value >= DEMO_BYTES);
+        }
+        let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT);
+        child.wait().expect("child");
+        found.then(|| children_cpu() - before)
+    }
+}
+
+/// The new aggregate in a line of `fuzzfactory.log`.
+fn aggregate(line: &str) -> Option<u64> {
+    line.split("new aggregate: ").nth(1)?.split(' ').next()?.parse().ok()
+}
+
+fn children_cpu() -> f64 {
+    use nix::sys::resource::{UsageWho, getrusage};
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("getrusage");
+    let seconds =
+        |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    seconds(usage.user_time()) + seconds(usage.system_time())
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
