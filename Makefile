@@ -48,7 +48,7 @@ test: setup-test
 check:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --quiet
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --document-private-items --quiet
 
 bench: setup-test
 	@$(MAKE) --no-print-directory all

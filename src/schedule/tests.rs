@@ -1,3 +1,5 @@
+//! Tests of favoured set, energy and choice.
+
 use std::collections::HashSet;
 
 use proptest::prelude::*;

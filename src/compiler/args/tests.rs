@@ -1,3 +1,5 @@
+//! Tests of the reading of command lines.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Tests of what clang gets for a given command line.
+
 use super::*;
 use proptest::prelude::*;
 

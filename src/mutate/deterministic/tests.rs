@@ -1,3 +1,5 @@
+//! Tests of the deterministic stage.
+
 use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Tests of havoc.
+
 use proptest::prelude::*;
 use rand_core::SeedableRng as _;
 

@@ -1,0 +1,326 @@
+//! Rules about who may do what, which neither the compiler nor clippy knows. Each test lists every
+//! place that breaks its rule; `docs/architecture.md` says why the rules are there.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Modules in the order of `docs/architecture.md`: a module imports only from groups before its own.
+const GROUPS: &[&[&str]] = &[
+    &["sys", "event", "config"],
+    &["coverage", "domain", "corpus"],
+    &["mutate"],
+    &["feedback", "target"],
+    &["schedule", "minimize", "output"],
+    &["stage"],
+    &["campaign", "ui", "compiler"],
+    &["cmd"],
+];
+/// Importer, imported: what the rule allows all the same.
+const IMPORT_EXCEPTIONS: &[(&str, &str)] =
+    &[("event", "corpus"), ("domain", "coverage"), ("feedback", "target")];
+/// Modules without input, output and clock, so that a campaign can be replayed.
+const PURE: &[&str] = &["coverage", "domain", "feedback", "schedule", "mutate", "minimize"];
+/// Readers of the environment: the fuzzer's table, and the compiler wrapper's, which has to be
+/// quick because it runs for every source file of a build.
+const ENVIRONMENT: &[&str] = &["src/config/env.rs", "src/compiler/env.rs"];
+const MAX_FILE: u64 = 1 << 20;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files below a folder of the repository, or the file itself; build results left out.
+fn files(start: &str) -> Vec<PathBuf> {
+    let mut found = vec![];
+    let mut open = vec![root().join(start)];
+    while let Some(path) = open.pop() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let is_top = path.parent() == Some(root());
+        if name == ".git" || (is_top && name == "target") || path.ends_with("demo/build") {
+            continue;
+        }
+        if path.is_dir() {
+            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn relative(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
+}
+
+/// A Rust file, with and without its tests.
+struct Source {
+    /// Relative to the repository.
+    name: String,
+    text: String,
+}
+
+impl Source {
+    /// Lines of code outside tests: number, text without comment and string contents.
+    fn code(&self) -> impl Iterator<Item = (usize, String)> + '_ {
+        let end = self.text.find("#[cfg(test)]\nmod tests {").unwrap_or(self.text.len());
+        let numbered = self.text[..end].lines().enumerate();
+        numbered.map(|(number, line)| (number + 1, stripped(line)))
+    }
+
+    fn is_test(&self) -> bool {
+        self.name.starts_with("tests/")
+            || self.name.ends_with("/tests.rs")
+            || self.name.contains("/tests/")
+    }
+
+    /// The top module: `src/target/binary.rs` is part of `target`.
+    fn module(&self) -> Option<&str> {
+        let inner = self.name.strip_prefix("src/")?;
+        inner.split_once('/').map(|(module, _)| module)
+    }
+
+    fn is_below(&self, folders: &[&str]) -> bool {
+        folders.iter().any(|folder| self.name.starts_with(folder))
+    }
+}
+
+fn sources() -> Vec<Source> {
+    let found = ["src", "tests", "benches", "build.rs"].into_iter().flat_map(files);
+    let rust = found.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    rust.map(|path| Source { name: relative(&path), text: fs::read_to_string(&path).unwrap() })
+        .collect()
+}
+
+/// Without the comment, and with empty strings. Strings over several lines are rare enough.
+fn stripped(line: &str) -> String {
+    let mut out = String::new();
+    let mut in_string = false;
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if in_string => {
+                letters.next();
+            }
+            '\'' if !in_string && letters.peek() == Some(&'"') => {
+                letters.next();
+            }
+            '"' => {
+                in_string = !in_string;
+                out.push('"');
+            }
+            '/' if !in_string && letters.peek() == Some(&'/') => break,
+            _ if in_string => {}
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+/// Names of which `word` is no part.
+fn has_word(line: &str, word: &str) -> bool {
+    let part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back().is_some_and(part);
+        let after = line[at + word.len()..].chars().next().is_some_and(part);
+        !before && !after
+    })
+}
+
+/// Places of non-test code, outside the given folders, for which `broken` holds.
+fn places(allowed: &[&str], broken: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut found = vec![];
+    for source in sources().iter().filter(|source| !source.is_test() && !source.is_below(allowed)) {
+        for (number, line) in source.code().filter(|(_, line)| broken(line)) {
+            found.push(format!("{}:{number}: {}", source.name, line.trim()));
+        }
+    }
+    found
+}
+
+#[track_caller]
+fn none(rule: &str, found: &[String]) {
+    assert!(found.is_empty(), "{rule}:\n  {}", found.join("\n  "));
+}
+
+#[test]
+fn every_file_begins_with_what_it_is_for() {
+    let sources = sources();
+    assert!(sources.len() > 50, "the walk finds no sources");
+    let silent = sources.iter().filter(|source| !source.text.starts_with("//!"));
+    let names: Vec<String> = silent.map(|source| source.name.clone()).collect();
+    none("a file begins with //! and says what it is for", &names);
+}
+
+#[test]
+fn unsafe_code_stays_in_two_folders() {
+    let found = places(&["src/sys/", "src/ffi/"], |line| has_word(line, "unsafe"));
+    none("unsafe only under src/sys and src/ffi", &found);
+}
+
+#[test]
+fn the_library_neither_panics_carelessly_nor_prints() {
+    let allowed = ["src/main.rs", "src/cmd/", "src/ui/", "build.rs", "benches/"];
+    let words = [".unwrap()", "todo!(", "unimplemented!(", "dbg!(", "println!(", "eprintln!("];
+    let found = places(&allowed, |line| words.iter().any(|word| line.contains(word)));
+    none("no unwrap, todo!, dbg! or println! outside tests, main, cmd and ui", &found);
+}
+
+#[test]
+fn the_environment_is_read_in_one_place_per_program() {
+    let reads = ["env::var(", "env::var_os(", "env::vars(", "env::vars_os(", "env::{var"];
+    let mut allowed = ENVIRONMENT.to_vec();
+    allowed.extend(["build.rs", "benches/"]);
+    let found = places(&allowed, |line| reads.iter().any(|read| line.contains(read)));
+    none("variables are read in src/config/env.rs (the wrapper's in src/compiler/env.rs)", &found);
+}
+
+#[test]
+fn decisions_depend_on_neither_files_nor_clock() {
+    let allowed: Vec<String> = GROUPS
+        .concat()
+        .iter()
+        .filter(|module| !PURE.contains(module))
+        .map(|module| format!("src/{module}/"))
+        .chain(["src/main.rs".into(), "build.rs".into(), "benches/".into()])
+        .collect();
+    let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
+    let words = ["std::fs", "std::io", "File::", "Instant::now", "SystemTime", "std::process"];
+    let found = places(&allowed, |line| words.iter().any(|word| line.contains(word)));
+    none(&format!("{PURE:?} do no I/O and read no clock"), &found);
+}
+
+fn group(module: &str) -> Option<usize> {
+    GROUPS.iter().position(|group| group.contains(&module))
+}
+
+/// Modules that a line names by `crate::NAME` or `crate::{NAME…, NAME…}`.
+fn imports(line: &str) -> Vec<String> {
+    let mut found = vec![];
+    for (at, start) in line.match_indices("crate::") {
+        let rest = &line[at + start.len()..];
+        let names = match rest.strip_prefix('{') {
+            Some(list) => list.split(',').map(str::trim).collect(),
+            None => vec![rest],
+        };
+        let name =
+            |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        found.extend(names.into_iter().map(name));
+    }
+    found
+}
+
+#[test]
+fn modules_import_only_from_groups_before_their_own() {
+    let mut found = vec![];
+    for source in sources().iter().filter(|source| !source.is_test()) {
+        let Some(module) = source.module() else { continue };
+        let own = group(module).unwrap_or_else(|| panic!("{module} is in no group: add it here"));
+        for (number, line) in source.code() {
+            for import in imports(&line) {
+                let Some(other) = group(&import) else { continue };
+                let excepted = IMPORT_EXCEPTIONS.contains(&(module, import.as_str()));
+                if import != module && other >= own && !excepted {
+                    found.push(format!("{}:{number}: {module} imports {import}", source.name));
+                }
+            }
+        }
+    }
+    none("import rule of docs/architecture.md", &found);
+}
+
+#[test]
+fn the_architecture_text_names_the_groups() {
+    let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    for group in GROUPS {
+        let words = format!("`{}`", group.join(" "));
+        assert!(text.contains(&words), "docs/architecture.md does not name the group {words}");
+    }
+}
+
+#[test]
+fn files_are_small_and_name_no_machine() {
+    // In pieces, or this file would break its own rule.
+    let homes =
+        [["/ho", "me/"], ["/ro", "ot/"], ["/Us", "ers/"], ["/wo", "rk/"]].map(|p| p.concat());
+    let mut found = vec![];
+    for path in files("") {
+        let size = path.symlink_metadata().unwrap().len();
+        if size > MAX_FILE {
+            found.push(format!("{}: {size} bytes", relative(&path)));
+        }
+        // Binary files name nothing.
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        for (number, line) in text.lines().enumerate() {
+            if homes.iter().any(|home| line.contains(home.as_str())) {
+                found.push(format!("{}:{}: {}", relative(&path), number + 1, line.trim()));
+            }
+        }
+    }
+    none("no file over 1 MiB, no path of somebody's machine", &found);
+}
+
+fn pages() -> Vec<(PathBuf, String)> {
+    let found =
+        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs"].into_iter().flat_map(files);
+    let pages = found.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    pages.map(|path| (path.clone(), fs::read_to_string(&path).unwrap())).collect()
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut found = vec![];
+    for (page, text) in pages() {
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        for (target, _) in targets.filter(|(target, _)| !target.contains("://")) {
+            let file = target.split('#').next().unwrap();
+            if !file.is_empty() && !page.parent().unwrap().join(file).exists() {
+                found.push(format!("{}: {target}", relative(&page)));
+            }
+        }
+    }
+    none("links lead to files of the repository", &found);
+}
+
+/// `AFL_…`, `FFUZZ_…` in a text; the bare prefixes stand for all of them.
+fn variables(text: &str) -> Vec<&str> {
+    let part =
+        |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+    let words = text.split(|letter| !part(letter));
+    let ours = |word: &&str| ["AFL_", "FFUZZ_"].iter().any(|p| word.starts_with(p) && word != p);
+    words.filter(ours).collect()
+}
+
+#[test]
+fn pages_name_only_variables_that_exist() {
+    let known = ["src/config/env/table.rs", "docs/env-compile.md", "src/cmd/fuzz/words.rs"]
+        .map(|file| fs::read_to_string(root().join(file)).unwrap())
+        .concat();
+    let known = variables(&known);
+    let mut found = vec![];
+    for (page, text) in pages() {
+        for name in variables(&text).into_iter().filter(|name| !known.contains(name)) {
+            found.push(format!("{}: {name}", relative(&page)));
+        }
+    }
+    none("variables of the pages are in the tables", &found);
+}
+
+#[test]
+fn the_wrapper_reads_only_variables_that_are_documented() {
+    let code = fs::read_to_string(root().join("src/compiler/env.rs")).unwrap();
+    let page = fs::read_to_string(root().join("docs/env-compile.md")).unwrap();
+    let documented = variables(&page);
+    let read = variables(&code).into_iter().filter(|name| !name.ends_with('_'));
+    let missing = read.filter(|name| !documented.contains(name)).map(str::to_owned);
+    none("src/compiler/env.rs and docs/env-compile.md", &missing.collect::<Vec<_>>());
+}
+
+#[test]
+fn stripping_leaves_code() {
+    assert_eq!(stripped(r#"let a = "unsafe // \" x"; // unsafe"#), r#"let a = ""; "#);
+    assert_eq!(imports("use crate::{sys, event::Event};"), ["sys", "event"]);
+    assert!(has_word("unsafe {", "unsafe") && !has_word("unsafe_code", "unsafe"));
+}
