@@ -25,7 +25,7 @@ use nix::unistd::Pid;
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Marks all processes that come from one run: their environment shows it in `/proc`.
-const MARK: &str = "FFUZZ_TEST_RUN";
+const MARK: &str = "RUN_OF_A_TEST";
 
 /// Waits until `done`, or fails and says what was waited for.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
@@ -488,23 +488,23 @@ pub fn need(program: &str) {
     assert!(there, "{program} is not installed: `make test` installs Debian's afl++");
 }
 
-fn build(
-    compiler: &[&str],
-    variables: &[(&str, &str)],
-    source: &str,
-    flags: &str,
-) -> PathBuf {
+fn build(compiler: &[&str], variables: &[(&str, &str)], source: &str, flags: &str) -> PathBuf {
     static BUILT: OnceLock<Mutex<HashMap<String, PathBuf>>> = OnceLock::new();
     let mut built = BUILT.get_or_init(Mutex::default).lock().unwrap();
     let key = format!("{} {variables:?} {source} {flags}", compiler.join(" "));
     if let Some(path) = built.get(&key) {
         return path.clone();
     }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("targets").join(env!("CARGO_CRATE_NAME"));
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("targets").join(env!("CARGO_CRATE_NAME"));
     fs::create_dir_all(&folder).unwrap();
     let stem = Path::new(source).file_stem().unwrap().to_str().unwrap();
     let path = folder.join(format!("{stem}-{}-{}", built.len(), std::process::id()));
-    let file = if source.contains('/') { repository(source) } else { repository("tests/targets").join(source) };
+    let file = if source.contains('/') {
+        repository(source)
+    } else {
+        repository("tests/targets").join(source)
+    };
     let output = Command::new(compiler[0])
         .args(&compiler[1..])
         .args(["-O1", "-g", "-o"])

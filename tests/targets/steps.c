@@ -8,11 +8,16 @@
 __AFL_FUZZ_INIT();
 #endif
 
+static volatile int depth; /* keeps the compiler from making one branch of four */
+
 __attribute__((noinline)) static void look(const unsigned char *data, long length) {
-  if (length > 0 && data[0] == 'Q')
-    if (length > 1 && data[1] == 'U')
-      if (length > 2 && data[2] == 'I')
-        if (length > 3 && data[3] == 'Z') abort();
+  if (length < 4 || data[0] != 'Q') return;
+  depth = 1;
+  if (data[1] != 'U') return;
+  depth = 2;
+  if (data[2] != 'I') return;
+  depth = 3;
+  if (data[3] == 'Z') abort();
 }
 
 int main(void) {
