@@ -7,6 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifdef BALLAST /* a program that is too large for a small memory limit */
+volatile char ballast[BALLAST];
+#endif
+
 static int is(const char *how, const char *name) { return !strcmp(how, name); }
 
 static void two_sites(const char *data) {
