@@ -65,7 +65,7 @@ impl Campaign {
         });
         let reason = match &result {
             Ok(reason) => *reason,
-            Err(_) => StopReason::User,
+            Err(_) => StopReason::Failed,
         };
         if let Err(error) = self.log.flush() {
             self.warn(error.to_string());

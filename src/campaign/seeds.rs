@@ -63,8 +63,7 @@ impl Campaign {
         let queue = dir.join("queue");
         let dir = if queue.is_dir() { &queue } else { dir };
         let mut files = Vec::new();
-        collect_files(dir, &mut files)
-            .map_err(|source| CampaignError::Seed { path: dir.clone(), source })?;
+        collect_files(dir, &mut files)?;
         if files.is_empty() {
             return Err(CampaignError::NoSeeds { path: dir.clone() });
         }
@@ -245,18 +244,25 @@ fn derive_timeout(spec: TimeoutSpec, mean: Duration, slowest: Duration) -> Durat
 }
 
 /// Files in order of their names, folders recursed into; hidden ones, README.txt and empty files
-/// are left out.
-fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    let mut entries = fs::read_dir(dir)?.collect::<Result<Vec<_>, _>>()?;
+/// are left out, and so are links to folders, which may lead in a circle.
+fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), CampaignError> {
+    let unreadable = |path: &Path| {
+        let path = path.to_owned();
+        move |source| CampaignError::Seed { path, source }
+    };
+    let entries = fs::read_dir(dir).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut entries = entries.map_err(unreadable(dir))?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
         if name.as_encoded_bytes().starts_with(b".") || name == "README.txt" {
             continue;
         }
-        let data = fs::metadata(&path)?;
+        let data = fs::metadata(&path).map_err(unreadable(&path))?;
         if data.is_dir() {
-            collect_files(&path, files)?;
+            if !path.is_symlink() {
+                collect_files(&path, files)?;
+            }
         } else if data.is_file() && data.len() > 0 {
             files.push(path);
         }

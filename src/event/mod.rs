@@ -61,6 +61,8 @@ pub enum StopReason {
     ExecLimit,
     /// `AFL_EXIT_WHEN_DONE`, `AFL_EXIT_ON_TIME`, `AFL_BENCH_UNTIL_CRASH`, `AFL_BENCH_JUST_ONE`.
     Done,
+    /// The campaign cannot go on; the cause is told by whoever started it.
+    Failed,
 }
 
 /// The campaign's numbers at one moment: everything that the status screen, `fuzzer_stats` and

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::time::TimeSpec;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 
 /// What to start and with which descriptors and limits.
@@ -28,7 +28,7 @@ pub struct Launch<'a> {
     pub memory_limit: Option<u64>,
 }
 
-/// A started process; killed and reaped when dropped.
+/// A started process; killed and reaped when dropped, together with its process group.
 #[derive(Debug)]
 pub struct Process {
     pid: Pid,
@@ -128,11 +128,20 @@ impl Process {
         }
     }
 
+    /// Reaps it, if it has ended, and ends what it left behind: children of a target that nobody
+    /// waits for would pile up. The group is killed first, as long as its number cannot be that of
+    /// another one.
     fn wait_with(&mut self, flags: WaitPidFlag) -> Option<i32> {
         if self.reaped {
             return None;
         }
-        match waitpid(self.pid, Some(flags)) {
+        let look = flags | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        match waitid(Id::Pid(self.pid), look) {
+            Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {}
+            _ => return None,
+        }
+        let _ = killpg(self.pid, Signal::SIGKILL);
+        match waitpid(self.pid, None) {
             Ok(WaitStatus::Exited(_, code)) => {
                 self.reaped = true;
                 Some(code << 8)
@@ -234,6 +243,22 @@ mod tests {
         assert_eq!(slow.wait_for(Duration::from_millis(5)), None);
         send(slow.pid(), libc::SIGTERM);
         assert_eq!(slow.wait_for(Duration::from_secs(10)), Some(libc::SIGTERM));
+    }
+
+    #[test]
+    fn what_a_process_leaves_behind_ends_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let script = format!("sleep 1000 & echo $! > {}", file.display());
+        let mut parent = start(&["/bin/sh", "-c", &script]).unwrap();
+        assert_eq!(parent.wait_for(Duration::from_secs(10)), Some(0));
+        let pid = std::fs::read_to_string(file).unwrap();
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while state().is_ok_and(|state| !state.contains(") Z")) {
+            assert!(Instant::now() < deadline, "the child lives");
+            std::thread::yield_now();
+        }
     }
 
     #[test]

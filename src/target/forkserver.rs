@@ -13,6 +13,9 @@ use crate::sys::wire::NoWord;
 /// load, so that only a dead or hostile one gets there.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long a child may take to obey a signal that it can catch.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// Exit codes of MemorySanitizer and LeakSanitizer that AFL sets (see `config::env`).
 const SANITIZER_CODES: [u8; 2] = [86, 23];
 
@@ -74,9 +77,8 @@ impl ForkServer {
         let status = match self.session.status.read(self.timeout) {
             Ok(status) => status,
             Err(NoWord::Timeout) => {
-                self.kill_child();
                 self.killed = true;
-                self.read_word(PATIENCE)?
+                self.end_child()?
             }
             Err(_) => return Err(self.lost()),
         }
@@ -89,6 +91,17 @@ impl ForkServer {
         let exit = exit_kind(status, self.killed, |code| self.is_crash_code(code));
         self.session.maps.collect(exit == ExitKind::Ok);
         Ok(Outcome { exit, duration })
+    }
+
+    /// Kills the child, by SIGKILL if the signal of the user's choice is ignored; returns its wait
+    /// status.
+    fn end_child(&mut self) -> Result<u32, NoRun> {
+        self.kill_child(self.setup.options.kill_signal);
+        match self.session.status.read(GRACE) {
+            Err(NoWord::Timeout) => self.kill_child(libc::SIGKILL),
+            result => return result.map_err(|_| self.lost()),
+        }
+        self.read_word(PATIENCE)
     }
 
     fn read_word(&mut self, timeout: Duration) -> Result<u32, NoRun> {
@@ -106,7 +119,7 @@ impl ForkServer {
 
     /// Starts the target anew after its fork server died. Its maps must be the same as before.
     fn start_again(&mut self, how: String) -> Result<(), TargetError> {
-        self.kill_child();
+        self.kill_child(libc::SIGKILL);
         self.child = None;
         self.killed = false;
         let session = Session::start(&self.setup, self.timeout)?;
@@ -117,10 +130,10 @@ impl ForkServer {
     }
 
     /// Kills the last child if it is one of this fork server: its number came from the target.
-    fn kill_child(&mut self) {
+    fn kill_child(&mut self, signal: i32) {
         let server = self.session.process.pid();
         if let Some(pid) = self.child.filter(|pid| process::descends_from(*pid, server)) {
-            process::send(pid, self.setup.options.kill_signal);
+            process::send(pid, signal);
         }
     }
 }
@@ -187,7 +200,7 @@ impl Executor for ForkServer {
 impl Drop for ForkServer {
     fn drop(&mut self) {
         // A stopped persistent child outlives its fork server for ever: kill it first.
-        self.kill_child();
+        self.kill_child(libc::SIGKILL);
         self.session.process.stop(self.setup.options.fork_server_kill_signal);
     }
 }

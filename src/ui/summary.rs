@@ -12,9 +12,13 @@ pub fn summary(reason: StopReason, s: &Snapshot) -> String {
     match reason {
         StopReason::TimeLimit => text.push_str("[!] Time limit was reached\n"),
         StopReason::ExecLimit => text.push_str("[!] Execution limit was reached\n"),
-        StopReason::User | StopReason::Done => {}
+        StopReason::User | StopReason::Done | StopReason::Failed => {}
     }
-    let who = if reason == StopReason::User { "by user" } else { "programmatically" };
+    let who = match reason {
+        StopReason::User => "by user",
+        StopReason::Failed => "by an error",
+        _ => "programmatically",
+    };
     let _ = writeln!(text, "\n+++ Testing aborted {who} +++");
     let _ = writeln!(text, "  run time   : {}", long_time(s.run_time_ms / 1000));
     let _ = writeln!(text, "  executions : {} ({:.2}/sec)", s.execs, s.execs_per_sec);
@@ -36,7 +40,9 @@ pub fn summary(reason: StopReason, s: &Snapshot) -> String {
     for (index, domain) in s.domains.iter().enumerate() {
         let _ = writeln!(text, "  domain     : {}", domain_line(index, domain));
     }
-    text.push_str("\nWe're done here. Have a nice day!\n\n");
+    if reason != StopReason::Failed {
+        text.push_str("\nWe're done here. Have a nice day!\n\n");
+    }
     text
 }
 

@@ -1,0 +1,265 @@
+//! What cannot be fuzzed: one line with the cause, one with the remedy, exit 1 (2 for wrong usage),
+//! and nothing overwritten.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+use common::{TestDir, plain, target};
+
+fn good() -> PathBuf {
+    target("outcomes.c", "")
+}
+
+/// A copy of the good target with something wrong in it.
+fn spoiled(dir: &TestDir, spoil: impl FnOnce(&mut Vec<u8>)) -> PathBuf {
+    let mut bytes = fs::read(good()).unwrap();
+    spoil(&mut bytes);
+    let path = dir.write("spoiled", bytes);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+// --- the target
+
+#[test]
+fn a_target_that_does_not_exist() {
+    let dir = TestDir::with_seed("A");
+    let missing = dir.path("missing");
+    dir.fuzz("", &missing, "").run().refused(1, "cannot find the target", "path");
+    let name = PathBuf::from("no-such-program-anywhere");
+    dir.fuzz("", &name, "").run().refused(1, "cannot find the target", "./target");
+}
+
+#[test]
+fn a_target_that_is_not_executable() {
+    let dir = TestDir::with_seed("A");
+    let path = spoiled(&dir, |_| ());
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    dir.fuzz("", &path, "").run().refused(1, "not an executable file", "chmod +x");
+}
+
+#[test]
+fn a_target_that_is_a_script() {
+    let dir = TestDir::with_seed("A");
+    let path = dir.write("script", "#!/bin/sh\nexit 0\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    dir.fuzz("", &path, "").run().refused(1, "is a script", "AFL_SKIP_BIN_CHECK");
+}
+
+#[test]
+fn a_target_that_is_no_program() {
+    let dir = TestDir::with_seed("A");
+    let path = dir.write("text", "hello\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    dir.fuzz("", &path, "").run().refused(1, "not an ELF program", "Linux program");
+}
+
+#[test]
+fn a_target_for_another_machine() {
+    let dir = TestDir::with_seed("A");
+    // Byte 18 of an ELF file is its machine; 243 is RISC-V.
+    let path = spoiled(&dir, |bytes| bytes[18] = 243);
+    dir.fuzz("", &path, "").run().refused(1, "is built for", "for this machine");
+}
+
+#[test]
+fn a_target_without_instrumentation() {
+    let dir = TestDir::with_seed("A");
+    let path = plain("outcomes.c", "");
+    dir.fuzz("", &path, "abort").run().refused(1, "is not instrumented", "ffuzz-cc");
+    let path = plain("outcomes.c", "");
+    let job = dir.fuzz("", &path, "abort").env("AFL_SKIP_BIN_CHECK", "1");
+    let job = job.env("AFL_FORKSRV_INIT_TMOUT", "500");
+    job.run().refused(1, "ended before its fork server was up", "by hand");
+}
+
+#[test]
+fn a_target_that_ends_before_its_fork_server_is_up() {
+    let dir = TestDir::with_seed("A");
+    let legacy = plain("legacy.c", "");
+    for (how, cause) in [("exit", "exit code 3"), ("die", "killed by signal 11")] {
+        dir.fuzz("", &legacy, how).run().refused(1, cause, "AFL_DEBUG_CHILD=1");
+    }
+    let done = dir.fuzz("-m 20", &target("outcomes.c", "-DBALLAST=99999999"), "none").run();
+    done.refused(1, "ended before its fork server was up", "-m none");
+}
+
+#[test]
+fn a_target_that_never_says_hello() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("", &plain("legacy.c", ""), "silent");
+    let job = job.env("AFL_FORKSRV_INIT_TMOUT", "300");
+    job.run().refused(1, "did not answer within 300 ms", "AFL_FORKSRV_INIT_TMOUT");
+}
+
+#[test]
+fn a_target_whose_library_or_loader_is_missing() {
+    let dir = TestDir::with_seed("A");
+    let source = dir.write("lib.c", "int of_the_library(void) { return 1; }\n");
+    let library = dir.path("libgone.so");
+    dir.program("cc").words("-shared -fPIC -o").arg(&library).arg(source).run().expect(0);
+    let main = "extern int of_the_library(void);\nint main(void) { return of_the_library(); }\n";
+    let main = dir.write("main.c", main);
+    let job = dir.ffuzz("cc -o").arg(dir.path("needs-it")).arg(main).arg(&library);
+    job.env("AFL_QUIET", "1").run().expect(0);
+    fs::remove_file(&library).unwrap();
+    let needs_it = dir.path("needs-it");
+    dir.fuzz("", &needs_it, "").run().refused(1, "a shared library is missing", "by hand");
+
+    let loader = target("outcomes.c", "-Wl,--dynamic-linker=/lib64/ld-missing.so.9");
+    dir.fuzz("", &loader, "none").run().refused(1, "/lib64/ld-missing.so.9", "install");
+}
+
+// --- seeds
+
+#[test]
+fn seed_folders_that_hold_nothing() {
+    let dir = TestDir::new();
+    dir.fuzz("", &good(), "none").run().refused(1, "holds no seed", "small valid input");
+    dir.write("in/empty", "");
+    dir.write("in/README.txt", "words");
+    dir.write("in/.hidden", "A");
+    dir.fuzz("", &good(), "none").run().refused(1, "holds no seed", "small valid input");
+    fs::remove_dir_all(dir.path("in")).unwrap();
+    dir.fuzz("", &good(), "none").run().refused(1, "cannot read seed folder", "-i");
+    dir.write("in", "a file");
+    dir.fuzz("", &good(), "none").run().refused(1, "cannot read seed folder", "-i");
+    assert!(!dir.path("out").exists());
+}
+
+#[test]
+fn a_seed_that_cannot_be_read_is_named() {
+    let dir = TestDir::with_seed("A");
+    symlink("nowhere", dir.path("in/dangling")).unwrap();
+    dir.fuzz("", &good(), "none").run().refused(1, "in/dangling", "take it out");
+    fs::remove_file(dir.path("in/dangling")).unwrap();
+    symlink("round", dir.path("in/round")).unwrap();
+    dir.fuzz("", &good(), "none").run().refused(1, "in/round", "take it out");
+}
+
+#[test]
+fn folders_that_lead_in_a_circle_end() {
+    let dir = TestDir::with_seed("A");
+    symlink(".", dir.path("in/again")).unwrap();
+    dir.fuzz("-s 1 -E 100", &good(), "none").run().expect(0);
+    assert_eq!(dir.queue().iter().filter(|name| name.contains("orig:")).count(), 1);
+}
+
+#[test]
+fn seeds_that_crash_or_hang() {
+    let dir = TestDir::with_seed("Q");
+    dir.fuzz("", &good(), "abort").run().refused(1, "no seed is usable", "by hand");
+    let dir = TestDir::with_seed("Q");
+    dir.fuzz("-t 100", &good(), "hang").run().refused(1, "no seed is usable", "-t");
+    let dir = TestDir::with_seed("A");
+    dir.write("in/bad", "Q");
+    let done = dir.fuzz("-s 1 -E 200", &good(), "abort").run();
+    done.expect(0).says("crashes the target; it is used for splicing only");
+    let dir = TestDir::with_seed("A");
+    dir.write("in/bad", "Q");
+    let job = dir.fuzz("", &good(), "abort").env("AFL_EXIT_ON_SEED_ISSUES", "1");
+    job.run().refused(1, "crashes the target", "take it out");
+}
+
+// --- the output folder
+
+#[test]
+fn a_folder_with_work_is_refused_and_left_as_it_is() {
+    let dir = TestDir::with_seed("A");
+    dir.fuzz("-s 1 -E 300", &good(), "abort").run().expect(0);
+    assert!(!dir.crashes().is_empty());
+    let before = dir.snapshot("out");
+    dir.fuzz("-s 1 -E 300", &good(), "abort").run().refused(1, "already holds work", "-i -");
+    assert!(dir.snapshot("out") == before, "something changed");
+    // Also when only crashes are left of it.
+    for name in dir.queue() {
+        fs::remove_file(dir.path(&format!("out/default/queue/{name}"))).unwrap();
+    }
+    dir.fuzz("-s 1 -E 300", &good(), "abort").run().refused(1, "already holds work", "-i -");
+}
+
+#[test]
+fn a_folder_in_use_is_refused() {
+    let dir = TestDir::with_seed("A");
+    let mut first = dir.fuzz("-s 1", &good(), "none").start();
+    first.wait_for_campaign(&dir);
+    let cause = "belongs to a fuzzer that is running";
+    dir.fuzz("-s 1 -E 300", &good(), "none").run().refused(1, cause, "another -o");
+    let resume = dir.ffuzz("-i - -o out -E 300 --").arg(good()).words("none");
+    resume.run().refused(1, cause, "another -o");
+    // The first goes on, its files are there.
+    first.signal(nix::sys::signal::Signal::SIGINT);
+    first.finish().expect(0);
+    assert_eq!(dir.queue().len() as u64, dir.stat("corpus_count"));
+}
+
+#[test]
+fn nothing_to_resume() {
+    let dir = TestDir::with_seed("A");
+    let resume = || dir.ffuzz("-i - -o out --").arg(good()).words("none").run();
+    resume().refused(1, "nothing to resume", "-i SEEDS");
+    assert!(!dir.path("out").exists());
+    dir.write("out/default/queue/README", "");
+    resume().refused(1, "nothing to resume", "-i SEEDS");
+}
+
+#[test]
+fn a_file_in_the_place_of_a_folder_or_link() {
+    let dir = TestDir::with_seed("A");
+    dir.write("out/queue", "mine");
+    dir.fuzz("-E 100", &good(), "none").run().refused(1, "out/queue", "move");
+    assert_eq!(dir.text("out/queue"), "mine");
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    dir.write("out", "mine");
+    dir.fuzz("-E 100", &good(), "none").run().refused(1, "out", "-o");
+    assert_eq!(dir.text("out"), "mine");
+}
+
+// --- usage
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let dir = TestDir::with_seed("A");
+    let good = good();
+    let refused = |words: &str, cause: &str, remedy: &str| {
+        dir.ffuzz(words).arg(&good).run().refused(2, cause, remedy);
+    };
+    dir.ffuzz("-i in -o out").run().refused(2, "no target given", "./target");
+    refused("-o out", "no seed folder given", "-i SEEDS");
+    refused("-i in", "no output folder given", "-o OUT");
+    refused("-i in -o in", "same folder", "another -o");
+    refused("-i in -o out -M a -S b", "exclude each other", "leave");
+    refused("-i in -o out -E x", "-E", "");
+    refused("-i in -o out -V 0", "-V", "");
+    refused("-i in -o out -m 1x", "-m", "");
+    refused("-i in -o out -t x", "-t", "");
+    refused("-i in -o out -N 100", "-N takes no number", "-G 100");
+    refused("-i in -o out -n 100", "-n takes no number", "-E 100");
+    refused("-i in -o out -S ../x", "-S", "");
+    refused("-i in -o out -g 10 -G 5", "larger than the largest", "-G");
+    assert!(!dir.path("out").exists());
+    let unknown = dir.ffuzz("-i in -o out --no-such-option").arg(&good).run().expect(2);
+    assert!(unknown.err.contains("--no-such-option"), "{}", unknown.err);
+}
+
+#[test]
+fn values_of_variables_are_checked() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("", &good(), "none").env("AFL_HANG_TMOUT", "soon");
+    job.run().refused(1, "AFL_HANG_TMOUT=soon", "unset");
+    let job = dir.fuzz("", &good(), "none").env("AFL_CRASH_EXITCODE", "0");
+    job.run().refused(1, "AFL_CRASH_EXITCODE=0", "exit code");
+    let job = dir.fuzz("-E 100", &good(), "none").env("AFL_NO_IU", "1");
+    job.run().expect(0).says("did you mean AFL_NO_UI?");
+}
+
+#[test]
+fn dictionaries_are_checked() {
+    let dir = TestDir::with_seed("A");
+    dir.fuzz("-x words", &good(), "none").run().refused(1, "words does not exist", "-x");
+    dir.write("words", "good=\"a\"\nbad=a\n");
+    dir.fuzz("-x words", &good(), "none").run().refused(1, "line 2", "name=");
+}

@@ -1,0 +1,410 @@
+//! `ffuzz` on real processes: every way in which a run, a target or a campaign can end.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use common::{TestDir, id_of, segments, target, wait_until};
+use nix::sys::signal::Signal;
+
+fn outcomes() -> PathBuf {
+    target("outcomes.c", "")
+}
+
+fn hostile() -> PathBuf {
+    target("hostile.c", "")
+}
+
+/// A campaign that ends with the first crash, or fails by its number of executions.
+const TO_THE_CRASH: (&str, &str) = ("AFL_BENCH_UNTIL_CRASH", "1");
+
+// --- how a run ends
+
+#[test]
+fn a_target_without_faults_ends_with_a_queue_and_no_finds() {
+    let dir = TestDir::with_seed("A");
+    dir.fuzz("-s 1 -E 500", &outcomes(), "none").run().expect(0);
+    assert!(dir.queue()[0].ends_with("orig:seed"), "{:?}", dir.queue());
+    assert_eq!(dir.crashes(), Vec::<String>::new());
+    assert_eq!(dir.hangs(), Vec::<String>::new());
+    assert!(dir.stat("execs_done") >= 500);
+    assert!(!dir.path("out/default/.cur_input").exists());
+}
+
+#[test]
+fn a_crash_is_saved_with_its_signal() {
+    for (how, signal) in [("segv", "sig:11"), ("abort", "sig:06"), ("kill", "sig:09")] {
+        let dir = TestDir::with_seed("A");
+        let (name, value) = TO_THE_CRASH;
+        let job = dir.fuzz("-s 1 -E 20000", &outcomes(), how);
+        job.env(name, value).run().expect(0);
+        let crashes = dir.crashes();
+        assert_eq!(crashes.len(), 1, "{how}");
+        assert!(crashes[0].starts_with(&format!("id:000000,{signal},src:000000")), "{crashes:?}");
+        let input = dir.read(&format!("out/default/crashes/{}", crashes[0]));
+        assert_eq!(input[0], b'Q');
+        assert!(dir.path("out/default/crashes/README.txt").exists());
+        assert!(fs::read_link(dir.path("out/crashes")).is_ok());
+    }
+}
+
+#[test]
+fn crashes_are_unique_by_their_edges() {
+    let dir = TestDir::with_seed("AA");
+    dir.fuzz("-s 1 -E 4000", &outcomes(), "sites").run().expect(0);
+    let second: Vec<bool> = dir
+        .crashes()
+        .iter()
+        .map(|name| dir.read(&format!("out/default/crashes/{name}")).get(1) == Some(&b'Q'))
+        .collect();
+    assert_eq!(second.len(), 2, "{:?}", dir.crashes());
+    assert_ne!(second[0], second[1]);
+}
+
+#[test]
+fn an_input_that_never_ends_is_a_hang() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("-s 1 -E 40 -t 100", &outcomes(), "hang");
+    job.env("AFL_HANG_TMOUT", "300").run().expect(0);
+    let hangs = dir.hangs();
+    assert_eq!(hangs.len(), 1, "{hangs:?}");
+    assert_eq!(dir.read(&format!("out/default/hangs/{}", hangs[0]))[0], b'Q');
+    assert_eq!(dir.crashes(), Vec::<String>::new());
+    assert_eq!(dir.stat("saved_hangs"), 1);
+}
+
+#[test]
+fn an_input_that_crashes_only_when_it_gets_more_time_is_a_crash() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("-s 1 -E 30 -t 100", &outcomes(), "late");
+    job.env("AFL_HANG_TMOUT", "5000").run().expect(0);
+    assert_eq!(dir.hangs(), Vec::<String>::new());
+    assert!(dir.crashes()[0].contains("sig:06"), "{:?}", dir.crashes());
+}
+
+#[test]
+fn an_exit_code_is_a_crash_only_if_the_user_says_so() {
+    let dir = TestDir::with_seed("A");
+    dir.fuzz("-s 1 -E 1000", &outcomes(), "exit").run().expect(0);
+    assert_eq!(dir.crashes(), Vec::<String>::new());
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("-s 1 -E 20000", &outcomes(), "exit").env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.env("AFL_CRASH_EXITCODE", "77").run().expect(0);
+    assert!(dir.crashes()[0].contains("sig:00"), "{:?}", dir.crashes());
+}
+
+#[test]
+fn a_memory_limit_makes_the_allocation_fail() {
+    let dir = TestDir::with_seed("A");
+    dir.fuzz("-s 1 -E 500", &outcomes(), "memory").run().expect(0);
+    assert_eq!(dir.crashes(), Vec::<String>::new());
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("-s 1 -E 20000 -m 200", &outcomes(), "memory");
+    job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+    assert!(dir.crashes()[0].contains("sig:06"), "{:?}", dir.crashes());
+}
+
+#[test]
+fn inputs_arrive_through_a_file_as_well() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("-s 1 -E 20000", &outcomes(), "abort @@");
+    job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+    assert_eq!(dir.crashes().len(), 1);
+    let dir = TestDir::with_seed("A");
+    let file = dir.path("named");
+    let job = dir.fuzz("-s 1 -E 20000 -f named", &outcomes(), "abort");
+    let job = job.arg(file).env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.run().expect(0);
+    assert_eq!(dir.crashes().len(), 1);
+}
+
+#[test]
+fn a_target_without_instrumentation_is_fuzzed_blindly_by_n() {
+    let dir = TestDir::with_seed("A");
+    let plain = common::plain("outcomes.c", "");
+    let job = dir.fuzz("-n -s 1 -E 5000", &plain, "segv").env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.run().expect(0);
+    assert!(dir.crashes()[0].contains("sig:11"), "{:?}", dir.crashes());
+    assert_eq!(dir.stats()["target_mode"], "non_instrumented");
+}
+
+#[test]
+fn edges_lead_to_a_crash_behind_four_letters() {
+    for (flags, mode) in
+        [("", "default"), ("-DPERSISTENT", "persistent"), ("-DSHARED", "shmem_testcase")]
+    {
+        let dir = TestDir::with_seed("ABCDE");
+        let steps = target("steps.c", flags);
+        let job = dir.fuzz("-s 7 -E 300000", &steps, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+        job.run().expect(0);
+        let crashes = dir.crashes();
+        assert!(crashes[0].contains("sig:06"), "{mode}");
+        assert!(dir.read(&format!("out/default/crashes/{}", crashes[0])).starts_with(b"QUIZ"));
+        let found = dir.stats()["target_mode"].clone();
+        assert!(found.split(' ').any(|word| word == mode), "{found}");
+        assert!(dir.queue().iter().any(|name| name.contains(",+cov")));
+    }
+}
+
+// --- targets that do harm
+
+#[test]
+fn a_fork_server_that_dies_is_started_anew() {
+    for (how, end) in [("kill-once", "killed by signal 9")] {
+        let dir = TestDir::with_seed("A");
+        let done = dir.fuzz("-s 1 -E 3000", &hostile(), how).arg(dir.path("mark")).run();
+        done.expect(0).says("target restarted").says(end);
+        assert!(dir.path("mark").exists());
+        assert!(dir.stat("execs_done") >= 3000);
+        assert_eq!(dir.crashes(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn an_input_that_always_kills_the_fork_server_ends_the_campaign_with_its_cause() {
+    let dir = TestDir::with_seed("A");
+    let done = dir.fuzz("-s 1 -E 3000", &hostile(), "kill-always").run();
+    let done = done.refused(1, "died twice on the same input", "AFL_DEBUG_CHILD=1");
+    done.does_not_say("aborted by user").does_not_say("nice day");
+    // What was found until then is complete.
+    assert_eq!(dir.queue().len() as u64, dir.stat("corpus_count"));
+}
+
+#[test]
+fn a_target_may_write_anything_into_the_shared_memory() {
+    for how in ["scribble", "scribble-maps"] {
+        for domains in ["", "-p"] {
+            let dir = TestDir::with_seed("A");
+            let hostile = common::target_with("cmp,mem", "hostile.c", "");
+            let done = dir.fuzz(&format!("-s 1 -E 1500 {domains}"), &hostile, how).run();
+            done.expect(0);
+            assert!(dir.stat("execs_done") >= 1500);
+        }
+    }
+}
+
+#[test]
+fn a_target_may_close_all_its_descriptors() {
+    let dir = TestDir::with_seed("A");
+    dir.fuzz("-s 1 -E 1500", &hostile(), "close").run().expect(0).does_not_say("restarted");
+}
+
+#[test]
+fn a_target_may_fork_children_of_its_own() {
+    let dir = TestDir::with_seed("A");
+    dir.fuzz("-s 1 -E 400", &hostile(), "fork").run().expect(0).does_not_say("restarted");
+    assert_eq!(dir.crashes(), Vec::<String>::new());
+}
+
+#[test]
+fn children_that_a_target_leaves_behind_end_with_the_campaign() {
+    let dir = TestDir::with_seed("A");
+    // `run` fails if a process is left.
+    dir.fuzz("-s 1 -E 60", &hostile(), "leave").run().expect(0);
+}
+
+#[test]
+fn a_target_that_ignores_sigterm_is_killed_all_the_same() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("-s 1 -E 20 -t 100", &hostile(), "stubborn");
+    let job = job.env("AFL_HANG_TMOUT", "100").env("AFL_KILL_SIGNAL", "15");
+    job.run().expect(0).does_not_say("restarted");
+    assert_eq!(dir.hangs().len(), 1);
+}
+
+// --- how a campaign ends
+
+#[test]
+fn signals_end_a_campaign_cleanly() {
+    for (flags, signal) in [
+        ("", Signal::SIGINT),
+        ("", Signal::SIGTERM),
+        ("-DPERSISTENT", Signal::SIGINT),
+        ("-DSHARED", Signal::SIGTERM),
+    ] {
+        let dir = TestDir::with_seed("A");
+        let mut running = dir.fuzz("-s 1", &target("steps.c", flags), "").start();
+        running.wait_for_campaign(&dir);
+        running.signal(signal);
+        running.finish().expect(0);
+        assert!(dir.stat("execs_done") > 0);
+        assert_eq!(dir.queue().len() as u64, dir.stat("corpus_count"));
+        assert!(!dir.path("out/default/.cur_input").exists());
+    }
+}
+
+#[test]
+fn a_killed_fuzzer_leaves_neither_segment_nor_process() {
+    for flags in ["", "-DPERSISTENT", "-DSHARED"] {
+        let dir = TestDir::with_seed("A");
+        let mut running = dir.fuzz("-s 1", &target("steps.c", flags), "").start();
+        running.wait_for_campaign(&dir);
+        let pid = running.pid();
+        // The check below is worth something only if there is something to be left behind.
+        assert!(running.processes().len() >= 2, "fuzzer and fork server");
+        assert_eq!(segments(pid).is_empty(), flags != "-DSHARED");
+        running.signal(Signal::SIGKILL);
+        running.finish().expect(128 + 9);
+    }
+}
+
+#[test]
+fn a_limit_of_time_ends_a_campaign() {
+    let dir = TestDir::with_seed("A");
+    dir.fuzz("-s 1 -V 1", &outcomes(), "none").run().expect(0);
+    assert!(dir.stat("run_time") >= 1 && dir.stat("run_time") < 30);
+}
+
+#[test]
+fn the_same_seed_of_the_generator_finds_the_same() {
+    let found = || {
+        let dir = TestDir::with_seed("ABCDE");
+        dir.fuzz("-s 3 -E 20000", &target("steps.c", ""), "").run().expect(0);
+        let inputs = dir.queue().into_iter().map(|name| dir.read(&format!("out/queue/{name}")));
+        inputs.collect::<Vec<_>>()
+    };
+    assert_eq!(found(), found());
+}
+
+#[test]
+fn a_resumed_campaign_keeps_names_and_continues_numbers() {
+    let dir = TestDir::with_seed("ABCDE");
+    let steps = target("steps.c", "");
+    let job = dir.fuzz("-s 7 -E 300000", &steps, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.run().expect(0);
+    let (queue, crashes) = (dir.queue(), dir.crashes());
+    let (execs, found) = (dir.stat("execs_done"), dir.stat("corpus_found"));
+    assert!(queue.len() > 3 && crashes.len() == 1);
+    let before = dir.snapshot("out/default/crashes");
+
+    let resume = |limit: u64| {
+        let job = dir.ffuzz(&format!("-i - -o out -t 3000 -s 8 -E {limit} --"));
+        job.arg(&steps).run().expect(0)
+    };
+    resume(execs + 3000);
+    assert_eq!(dir.queue()[..queue.len()], queue);
+    assert!(dir.stat("execs_done") >= execs + 3000);
+    assert!(dir.stat("execs_done") < execs + 30_000);
+    assert!(dir.stat("corpus_found") >= found);
+    assert_eq!(dir.stat("corpus_count") as usize, dir.queue().len());
+    let ids: Vec<u32> = dir.queue().iter().map(|name| id_of(name)).collect();
+    assert!(ids.iter().enumerate().all(|(at, id)| at as u32 == *id), "{ids:?}");
+    // The crash is known: it is neither lost, renamed nor found again.
+    assert_eq!(dir.crashes(), crashes);
+    assert_eq!(dir.snapshot("out/default/crashes"), before);
+}
+
+#[test]
+fn a_queue_with_a_gap_keeps_its_numbers() {
+    let dir = TestDir::with_seed("ABCDE");
+    let steps = target("steps.c", "");
+    let job = dir.fuzz("-s 7 -E 300000", &steps, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.run().expect(0);
+    let mut queue = dir.queue();
+    fs::remove_file(dir.path(&format!("out/default/queue/{}", queue[1]))).unwrap();
+    queue.remove(1);
+    let limit = dir.stat("execs_done") + 2000;
+    let job = dir.ffuzz(&format!("-i - -o out -t 3000 -s 8 -E {limit} --"));
+    job.arg(&steps).run().expect(0).says("is missing");
+    assert_eq!(dir.queue()[..queue.len()], queue);
+}
+
+#[test]
+fn autoresume_starts_and_then_goes_on() {
+    let dir = TestDir::with_seed("A");
+    for limit in [1000, 2000] {
+        let job = dir.fuzz(&format!("-s 1 -E {limit}"), &outcomes(), "none");
+        job.env("AFL_AUTORESUME", "1").run().expect(0);
+    }
+    assert!(dir.stat("execs_done") >= 2000);
+    assert!(dir.queue()[0].contains("orig:seed") && !dir.queue()[0].contains("orig:id"));
+}
+
+#[test]
+fn instances_have_folders_of_their_own() {
+    let dir = TestDir::with_seed("A");
+    for name in ["-M one", "-S two"] {
+        dir.fuzz(&format!("-s 1 -E 300 {name}"), &outcomes(), "none").run().expect(0);
+    }
+    assert_eq!(dir.entries("out/one/queue").len(), dir.entries("out/two/queue").len());
+    assert!(!dir.path("out/queue").exists());
+    assert!(!dir.path("out/one/is_main_node").exists());
+}
+
+// --- a full disk
+
+/// A file system of its own, unmounted when dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: PathBuf, size: &str) -> Option<Self> {
+        fs::create_dir(&at).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(&at);
+        mount.output().is_ok_and(|output| output.status.success()).then_some(Self(at))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_pauses_the_campaign_until_there_is_room() {
+    for words in ["many", "many @@"] {
+        let dir = TestDir::with_seed("A");
+        let Some(disk) = SmallDisk::mount(dir.path("disk"), "4m") else {
+            eprintln!("skipped: mounting a small file system needs root");
+            return;
+        };
+        // Room for the start and for a few finds.
+        dir.write("disk/filler", vec![1; (4 << 20) - (120 << 10)]);
+        let counting = target("counting.c", "");
+        let job = dir.ffuzz("-i in -o disk/out -t 3000 -s 1 -E 40000 --").arg(counting);
+        let mut running = job.words(words).start();
+        running.wait_for("paused until there is room");
+        let before = dir.entries("disk/out/default/queue");
+        fs::remove_file(dir.path("disk/filler")).unwrap();
+        running.finish().expect(0);
+        let after = dir.entries("disk/out/default/queue");
+        assert!(after.len() > before.len() + 10, "{} then {}", before.len(), after.len());
+        let dense = after.iter().enumerate().all(|(at, name)| at as u32 == id_of(name));
+        assert!(dense, "{after:?}");
+        let whole = |name: &String| {
+            fs::metadata(disk.0.join("out/default/queue").join(name)).unwrap().len() > 0
+        };
+        assert!(after.iter().all(whole));
+        let stats = common::stats_of(&dir.text("disk/out/default/fuzzer_stats"));
+        assert_eq!(stats["corpus_count"], after.len().to_string());
+    }
+}
+
+#[test]
+fn a_paused_campaign_can_be_stopped() {
+    let dir = TestDir::with_seed("A");
+    let Some(_disk) = SmallDisk::mount(dir.path("disk"), "4m") else {
+        eprintln!("skipped: mounting a small file system needs root");
+        return;
+    };
+    dir.write("disk/filler", vec![1; (4 << 20) - (120 << 10)]);
+    let job = dir.ffuzz("-i in -o disk/out -t 3000 -s 1 --").arg(target("counting.c", ""));
+    let mut running = job.words("many").start();
+    running.wait_for("paused until there is room");
+    running.signal(Signal::SIGINT);
+    // The find that could not be written is told.
+    running.finish().expect(1).says("no room left");
+}
+
+#[test]
+fn a_command_of_the_user_hears_of_each_crash() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.ffuzz("-i in -o out -t 3000 -s 1 -E 20000 -I").arg("cp \"$1\" heard");
+    let job = job.arg("--").arg(outcomes()).words("abort").env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.run().expect(0);
+    wait_until("the copy", || dir.path("heard").exists());
+    assert_eq!(dir.read("heard")[0], b'Q');
+}
