@@ -1,6 +1,8 @@
 //! What cannot be fuzzed: one line with the cause, one with the remedy, exit 1 (2 for wrong usage),
 //! and nothing overwritten.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::fs;

@@ -4,6 +4,7 @@
 //! process and no shared memory segment behind. Only processes started here are ever killed.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary includes this and uses a part")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
