@@ -251,6 +251,23 @@ fn a_killed_fuzzer_leaves_neither_segment_nor_process() {
 }
 
 #[test]
+fn a_fuzzer_killed_in_the_middle_of_a_run_leaves_nothing() {
+    for options in ["-t 600000", "-n -t 600000"] {
+        let dir = TestDir::with_seed("A");
+        let mut running = dir.fuzz(options, &outcomes(), "hang").start();
+        running.wait_for_campaign(&dir);
+        let processes = if options.contains("-n") { 2 } else { 3 };
+        let input = dir.path("out/default/.cur_input");
+        wait_until("the endless run", || {
+            fs::read(&input).is_ok_and(|input| input.first() == Some(&b'Q'))
+                && running.processes().len() == processes
+        });
+        running.signal(Signal::SIGKILL);
+        running.finish().expect(128 + 9);
+    }
+}
+
+#[test]
 fn a_limit_of_time_ends_a_campaign() {
     let dir = TestDir::with_seed("A");
     dir.fuzz("-s 1 -V 1", &outcomes(), "none").run().expect(0);

@@ -10,18 +10,18 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::exit::{CANNOT, Failure};
 use super::fuzz::{resolve, values};
 use crate::config::env::Environment;
 use crate::config::options::TargetOptions;
 use crate::domain::{Aggregates, Domain};
-use crate::target::{Executor, ExitKind, ForkServer, Setup, TargetError};
+use crate::target::{Executor, ExitKind, ForkServer, Setup, TargetError, binary};
 
 /// Without `-t` a run may take as long as it wants; a day stands for that.
 const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
@@ -50,7 +50,7 @@ struct Args {
     /// Memory limit in MB, or none (the default)
     #[arg(short, value_name = "MB")]
     memory: Option<String>,
-    /// File that takes the place of @@
+    /// File that takes the place of @@; with -i every input is written to it
     #[arg(short = 'A', value_name = "FILE")]
     at_file: Option<PathBuf>,
     /// Say nothing but the dsf lines
@@ -74,7 +74,7 @@ struct Args {
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let words = std::iter::once(OsString::from(program)).chain(args);
-    let args = match Args::try_parse_from(words) {
+    let mut args = match Args::try_parse_from(words) {
         Ok(args) => args,
         Err(error) => {
             let _ = error.print();
@@ -83,8 +83,16 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         }
     };
     let inputs = args.input.as_deref().map(list_inputs).transpose()?;
+    if let (None, Some(file)) = (&inputs, &args.at_file) {
+        // The user's file is only read: it takes its place in the command as any other word.
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        binary::substitute(&mut args.command[1..], &file);
+    }
     let scratch = Scratch::new();
-    let mut target = start(&args, inputs.is_some(), &scratch)?;
+    leave_on_signals(&scratch);
+    // Usage errors are 1 here, as in the original.
+    let mut target = start(&args, inputs.is_some(), &scratch)
+        .map_err(|failure| Failure { code: CANNOT, ..failure })?;
     let aggregates = if let Some(inputs) = inputs {
         run_folder(&mut target, &inputs, args.quiet)?
     } else {
@@ -108,6 +116,19 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
+}
+
+/// A run may take as long as it wants, so a signal does not wait for its end. The target dies with
+/// this process.
+fn leave_on_signals(scratch: &Scratch) {
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+    let file = scratch.0.clone();
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            let _ = fs::remove_file(file);
+            std::process::exit(CANNOT.into());
+        }
+    });
 }
 
 fn list_inputs(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
@@ -209,11 +230,7 @@ fn run_once(target: &mut ForkServer, args: &Args) -> Result<Aggregates, Failure>
         .iter()
         .any(|word| word.as_encoded_bytes().windows(2).any(|pair| pair == b"@@"));
     if uses_file {
-        let content = match &args.at_file {
-            Some(path) => fs::read(path).map(|bytes| input = bytes),
-            None => io::stdin().lock().read_to_end(&mut input).map(|_| ()),
-        };
-        content.map_err(|error| {
+        io::stdin().lock().read_to_end(&mut input).map_err(|error| {
             Failure::new(format!("cannot read the input: {error}"), "give it by stdin or -A FILE")
         })?;
     }
@@ -228,15 +245,8 @@ fn run_folder(
     inputs: &[PathBuf],
     quiet: bool,
 ) -> Result<Aggregates, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
-    }
     let mut aggregates = Aggregates::new(target.domains());
     for path in inputs {
-        if stop.load(Ordering::Relaxed) {
-            return Err(Failure::new("interrupted", ""));
-        }
         let input = fs::read(path).map_err(|error| {
             let remedy = "check its permissions, or take it out of the folder";
             Failure::new(format!("cannot read {path:?}: {error}"), remedy)

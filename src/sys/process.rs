@@ -58,13 +58,16 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     Ok(Process { pid: Pid::from_raw(pid), reaped: false })
 }
 
-/// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, setrlimit, dup2,
-/// signal.
+/// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, prctl, setrlimit,
+/// dup2, signal.
 fn prepare(fds: &[(RawFd, RawFd)], memory: Option<u64>) -> io::Result<()> {
     // SAFETY: plain system calls on integers and a local struct; the descriptors are open, the
     // caller owns them. `setsid` fails only for a group leader, which a fresh child is not.
     unsafe {
         libc::setsid();
+        // A fork server that waits for a child without end does not notice that its fuzzer was
+        // killed. SIGTERM, because AFL's runtimes kill their child when they get it.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         raise_open_files();
         for (ours, theirs) in fds {
