@@ -1,5 +1,7 @@
 //! `ffuzz -p`: domains guide, and everything that says so.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::path::PathBuf;

@@ -1,5 +1,7 @@
 //! Fork servers of others under ffuzz, and our targets under the tools of others.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! `ffuzz showdsf`: values, formats and good manners.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use std::fs;
@@ -280,7 +282,7 @@ fn an_interrupted_run_leaves_nothing() {
         dir.write("in/q", "Q");
         let mut running = dir.showdsf("-i in", &target("outcomes.c", ""), "hang").start();
         running.wait_for("No domain-specific front-ends");
-        wait_until("the child", || running.processes().len() == 3);
+        wait_until("fork server, guard and run", || running.processes().len() == 4);
         running.signal(signal);
         assert_ne!(running.finish().code(), 0);
         let left: Vec<String> =

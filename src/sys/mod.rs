@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "this is the fence: raw kernel interfaces end here")]
 
 pub mod affinity;
+mod guard;
 pub mod memory;
 pub mod process;
 pub mod wire;

@@ -13,6 +13,8 @@ use nix::sys::time::TimeSpec;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 
+use super::guard::Guard;
+
 /// What to start and with which descriptors and limits.
 #[derive(Debug)]
 pub struct Launch<'a> {
@@ -26,6 +28,8 @@ pub struct Launch<'a> {
     pub fds: &'a [(BorrowedFd<'a>, RawFd)],
     /// Largest address space in bytes.
     pub memory_limit: Option<u64>,
+    /// Its children end with us too, however we end; for programs that have some.
+    pub guarded: bool,
 }
 
 /// A started process; killed and reaped when dropped, together with its process group.
@@ -33,6 +37,8 @@ pub struct Launch<'a> {
 pub struct Process {
     pid: Pid,
     reaped: bool,
+    /// None also on a system without a shell.
+    guard: Option<Guard>,
 }
 
 /// Starts a program in a session of its own, without core dumps.
@@ -55,7 +61,11 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     unsafe { command.pre_exec(move || prepare(&fds, memory)) };
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
-    Ok(Process { pid: Pid::from_raw(pid), reaped: false })
+    let mut process = Process { pid: Pid::from_raw(pid), reaped: false, guard: None };
+    if launch.guarded {
+        process.guard = Guard::over(process.pid).ok();
+    }
+    Ok(process)
 }
 
 /// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, prctl, setrlimit,
@@ -65,9 +75,7 @@ fn prepare(fds: &[(RawFd, RawFd)], memory: Option<u64>) -> io::Result<()> {
     // caller owns them. `setsid` fails only for a group leader, which a fresh child is not.
     unsafe {
         libc::setsid();
-        // A fork server that waits for a child without end does not notice that its fuzzer was
-        // killed. SIGTERM, because AFL's runtimes kill their child when they get it.
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         raise_open_files();
         for (ours, theirs) in fds {
@@ -144,17 +152,16 @@ impl Process {
             _ => return None,
         }
         let _ = killpg(self.pid, Signal::SIGKILL);
-        match waitpid(self.pid, None) {
-            Ok(WaitStatus::Exited(_, code)) => {
-                self.reaped = true;
-                Some(code << 8)
-            }
+        let status = match waitpid(self.pid, None) {
+            Ok(WaitStatus::Exited(_, code)) => code << 8,
             Ok(WaitStatus::Signaled(_, signal, core)) => {
-                self.reaped = true;
-                Some(signal as i32 | if core { 0x80 } else { 0 })
+                signal as i32 | if core { 0x80 } else { 0 }
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        self.reaped = true;
+        self.guard = None;
+        Some(status)
     }
 
     /// Asks with `signal`, waits a moment, then kills.
@@ -235,6 +242,7 @@ mod tests {
             show_output: false,
             fds: &[],
             memory_limit: None,
+            guarded: false,
         })
     }
 

@@ -53,6 +53,7 @@ impl Direct {
             show_output: self.setup.options.show_output,
             fds: &[],
             memory_limit: self.setup.options.memory_limit,
+            guarded: false,
         })
         .map_err(|source| self.setup.start_error(source))?;
         let status = process.wait_for(self.timeout);

@@ -298,6 +298,7 @@ fn launch(
             (offers.channel.fd(), channel::TARGET_FD),
         ],
         memory_limit: setup.options.memory_limit,
+        guarded: true,
     })
     .map_err(start_error)?;
     Ok((process, control.into(), status.into()))
