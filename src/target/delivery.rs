@@ -2,8 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use super::{MAX_INPUT, TargetError};
 use crate::sys::memory::SharedMap;
@@ -11,7 +14,8 @@ use crate::sys::memory::SharedMap;
 /// One way to hand over inputs.
 #[derive(Debug)]
 pub enum Delivery {
-    /// A file that is the target's descriptor 0, in place.
+    /// An anonymous file that is the target's descriptor 0, rewritten in place. A file on a disk
+    /// would cost a journal entry for every run, twice: a new size, and a new time of access.
     Stdin { file: File, path: PathBuf },
     /// A file that the target opens; made anew for every run unless `keep`.
     Named { path: PathBuf, keep: bool },
@@ -22,20 +26,19 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// Opens the file behind the target's stdin.
+    /// Makes the file behind the target's stdin; `path` becomes a link to it for whoever wants to
+    /// look at the present input.
     pub fn stdin(path: &Path) -> Result<Self, TargetError> {
         let error = |source| TargetError::Deliver { path: path.into(), source };
         match std::fs::remove_file(path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),
             _ => {}
         }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(error)?;
+        // Without leave to seal it, a target cannot lock us out.
+        let file = memfd_create(c"ffuzz-input", MFdFlags::MFD_CLOEXEC);
+        let file = File::from(file.map_err(|errno| error(errno.into()))?);
+        let name = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        std::os::unix::fs::symlink(name, path).map_err(error)?;
         Ok(Self::Stdin { file, path: path.into() })
     }
 
@@ -94,6 +97,7 @@ mod tests {
             let mut seen = Vec::new();
             file.read_to_end(&mut seen).unwrap();
             assert_eq!(seen, input);
+            assert_eq!(std::fs::read(&path).unwrap(), input);
         }
     }
 

@@ -41,7 +41,7 @@ pub struct Setup {
     /// Program and arguments, `@@` replaced.
     pub(super) argv: Vec<OsString>,
     pub(super) input: InputFrom,
-    /// File behind the target's stdin.
+    /// Link to the file behind the target's stdin.
     stdin_file: PathBuf,
     pub(super) traits: Traits,
     instance_dir: Option<PathBuf>,
