@@ -304,6 +304,18 @@ fn libfuzzer_targets_get_our_driver() {
         assert!(run(&["in/a", "in/z"]).status.success());
         assert!(!run(&["in"]).status.success());
     }
+    bench.write(
+        "fz.cc",
+        "#include <cstddef>\n#include <cstdint>\n#include <string>\n\
+         extern \"C\" int LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) {\n\
+         std::string s(reinterpret_cast<const char *>(d), n); return s == std::to_string(n); }\n",
+    );
+    bench.build(&[], "-fsanitize=fuzzer-no-link -c fz.cc -o fz.o");
+    for line in ["-fsanitize=fuzzer fz.o", "-fsanitize=fuzzer -static fz.o"] {
+        bench.build(&[], &format!("{line} -o fz"));
+        let seen = bench.client("-p -s", "fz", &["in/a"]);
+        assert_lines(&seen, "status=137f new a");
+    }
 }
 
 /// The value of the only site whose value is at least `least`.

@@ -62,6 +62,10 @@ const COVERAGE: &[&str] = &[
     "-fsanitize-coverage-pc-table",
 ];
 
+/// The C++ library, if something wants it.
+const CXX_LIBRARY: &[&str] =
+    &["-Wl,--push-state,--as-needed", "-lstdc++", "-lm", "-Wl,--pop-state"];
+
 /// Builtins that AFL_NO_BUILTIN keeps from being inlined.
 const COMPARERS: &[&str] = &["strcmp", "strncmp", "strcasecmp", "strncasecmp", "memcmp"];
 
@@ -190,6 +194,11 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, additions: &Addition
         words.push(file("libffuzz-driver.a"));
     }
     words.push(file("libffuzz-rt.a"));
+    if invocation.fuzzer_driver && !invocation.arguments.iter().any(|word| word == "-stdlib=libc++")
+    {
+        // As clang does it for libFuzzer: a harness in C++ may be linked by the C compiler.
+        words.extend(CXX_LIBRARY.iter().map(OsString::from));
+    }
 }
 
 fn joined(option: &str, value: &OsStr) -> OsString {

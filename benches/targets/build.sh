@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Builds the benchmark targets cJSON, zlib and libpng from Debian's source packages.
+#
+#   benches/targets/build.sh FOLDER [cjson|zlib|libpng …]
+#
+# Leaves FOLDER/NAME (the program) and FOLDER/NAME-seeds. CC, CFLAGS and ENGINE (what links the
+# harness to a fuzzer; -fsanitize=fuzzer) come from the environment. The sources are kept in
+# target/bench-sources; apt's own configuration is neither used nor changed.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+sources=${CARGO_TARGET_DIR:-$root/target}/bench-sources
+CC=${CC:-$root/target/release/ffuzz-cc}
+CFLAGS=${CFLAGS:--O2 -g}
+ENGINE=${ENGINE--fsanitize=fuzzer}
+
+(($# >= 1)) || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+mkdir -p "$1" "$sources"
+out=$(cd "$1" && pwd)
+shift
+(($#)) || set -- cjson zlib libpng
+
+# Unpacks the source package $1 unless a folder that matches $2 is there; prints the folder.
+unpack() {
+  local apt=$sources/apt found
+  found=$(compgen -G "$sources/$2" | head -n 1 || true)
+  if [[ -z $found ]]; then
+    mkdir -p "$apt/lists/partial"
+    echo 'deb-src http://deb.debian.org/debian bookworm main' >"$apt/sources"
+    local options=(-q -o "Dir::Etc::SourceList=$apt/sources" -o Dir::Etc::SourceParts=/dev/null
+      -o "Dir::State::Lists=$apt/lists" -o APT::Sandbox::User=root)
+    [[ -n $(ls "$apt/lists"/*Sources* 2>/dev/null) ]] || apt-get "${options[@]}" update >&2
+    (cd "$sources" && apt-get "${options[@]}" source "$1") >&2
+    found=$(compgen -G "$sources/$2" | head -n 1)
+  fi
+  echo "$found"
+}
+
+# compile NAME FOLDER LIBRARIES FLAGS… -- FILES…: one compiler call a file, then the link.
+compile() {
+  local name=$1 folder=$2 libraries=$3 flags=() objects=() work
+  shift 3
+  while [[ $1 != -- ]]; do flags+=("$1"); shift; done
+  shift
+  work=$(mktemp -d)
+  # shellcheck disable=SC2086 # several words each
+  for file in "$@"; do
+    $CC $CFLAGS ${ENGINE:+-fsanitize=fuzzer-no-link} -I "$folder" "${flags[@]}" -c "$folder/$file" -o "$work/$file.o"
+    objects+=("$work/$file.o")
+  done
+  # shellcheck disable=SC2086
+  $CC $CFLAGS -I "$folder" "${flags[@]}" "$here/$name.c" "${objects[@]}" $ENGINE $libraries -o "$out/$name"
+  rm -rf "$work"
+}
+
+cjson() {
+  local folder seed
+  folder=$(unpack cjson 'cjson-[0-9.]*')
+  compile cjson "$folder" -lm -DNDEBUG -- cJSON.c
+  mkdir -p "$out/cjson-seeds"
+  printf '\x00{"a":[1,2.5e3,true,null,"x\\u00e9"],"b":{}}' >"$out/cjson-seeds/unformatted"
+  printf '\x07[1,{"k":"v"}]' >"$out/cjson-seeds/minified"
+}
+
+zlib() {
+  local folder
+  folder=$(unpack zlib 'zlib-[0-9.]*dfsg')
+  compile zlib "$folder" '' -DNDEBUG -- adler32.c crc32.c inflate.c inffast.c inftrees.c zutil.c
+  mkdir -p "$out/zlib-seeds"
+  python3 - "$out/zlib-seeds" <<'PY'
+import gzip, pathlib, sys, zlib
+folder, text = pathlib.Path(sys.argv[1]), b"hello hello hello world " * 20
+raw = zlib.compressobj(9, zlib.DEFLATED, -15)
+(folder / "zlib").write_bytes(b"\x05" + zlib.compress(text, 9))
+(folder / "gzip").write_bytes(b"\x06" + gzip.compress(text, mtime=0))
+(folder / "raw").write_bytes(b"\x04" + raw.compress(text) + raw.flush())
+PY
+}
+
+libpng() {
+  local folder
+  folder=$(unpack libpng1.6 'libpng1.6-[0-9.]*')
+  cp "$folder/scripts/pnglibconf.h.prebuilt" "$folder/pnglibconf.h"
+  compile libpng "$folder" '-lz -lm' -DPNG_INTEL_SSE_OPT=0 -- png.c pngerror.c pngget.c pngmem.c \
+    pngpread.c pngread.c pngrio.c pngrtran.c pngrutil.c pngset.c pngtrans.c pngwio.c pngwrite.c \
+    pngwtran.c pngwutil.c
+  mkdir -p "$out/libpng-seeds"
+  for name in basn0g01 basn2c08 basn3p02 basn4a08 basn6a16; do
+    cp "$folder/contrib/pngsuite/$name.png" "$out/libpng-seeds"
+  done
+}
+
+for name in "$@"; do
+  case $name in
+    cjson | zlib | libpng) "$name" ;;
+    *) echo "no target $name: cjson, zlib or libpng" >&2; exit 2 ;;
+  esac
+done
