@@ -351,6 +351,13 @@ fn instances_have_folders_of_their_own() {
     assert!(!dir.path("out/one/is_main_node").exists());
 }
 
+#[test]
+fn a_fuzzer_bound_to_a_core_says_so() {
+    let dir = TestDir::with_seed("A");
+    dir.fuzz("-s 1 -E 300 -b 0", &outcomes(), "none").run().expect(0);
+    assert_eq!(dir.stats()["cpu_affinity"], "0");
+}
+
 // --- a full disk
 
 /// A file system of its own, unmounted when dropped.

@@ -40,7 +40,7 @@ pub(super) fn open(
     let output = OutputDir::open(&options.output, options.input == Input::Resume)?;
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
-    bind_core(target.cpu);
+    let core = bind_core(target.cpu);
     let mut executor = start_target(setup, target)?;
     for token in executor.take_dictionary() {
         dictionary.add_auto(&token);
@@ -51,6 +51,7 @@ pub(super) fn open(
     }
     let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);
+    campaign.statistics.core = core;
     campaign.tell_domains();
     Ok(campaign)
 }
@@ -129,15 +130,14 @@ fn check_core_pattern(options: &TargetOptions) -> Result<(), CampaignError> {
 }
 
 /// A core of its own makes hand-overs four times cheaper; without a free one fuzzing goes on.
-fn bind_core(choice: CpuChoice) {
+/// Returns the core to which this process is bound now.
+fn bind_core(choice: CpuChoice) -> Option<usize> {
     let core = match choice {
         CpuChoice::Free => affinity::free_core(),
         CpuChoice::Fixed(core) => Some(core),
         CpuChoice::None => None,
     };
-    if let Some(core) = core {
-        let _ = affinity::bind(core);
-    }
+    core.filter(|core| affinity::bind(*core).is_ok())
 }
 
 /// A dictionary file, or a folder with one token a file.

@@ -18,6 +18,8 @@ const TICK: Duration = Duration::from_millis(200);
 pub(super) struct Statistics {
     pub(super) started: Instant,
     started_at: u64,
+    /// The core to which this process is bound.
+    pub(super) core: Option<usize>,
     pub(super) run_time_before: Duration,
     pub(super) execs_before: u64,
     pub(super) cycles_before: u64,
@@ -85,6 +87,7 @@ impl Statistics {
         Self {
             started: now,
             started_at: unix_now(),
+            core: None,
             run_time_before: Duration::ZERO,
             execs_before: 0,
             cycles_before: 0,
@@ -234,6 +237,7 @@ impl Campaign {
             now: unix_now(),
             run_time_ms: self.statistics.campaign_ms(),
             pid: std::process::id(),
+            cpu: self.statistics.core,
             guided_by_domains: self.guided(),
             banner: self.options.banner.clone(),
             instance: self.options.output.instance.clone(),
