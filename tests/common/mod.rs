@@ -206,6 +206,11 @@ impl Job {
         self
     }
 
+    pub fn without_env(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
     /// Bytes for its standard input.
     pub fn input(mut self, bytes: impl AsRef<[u8]>) -> Self {
         self.input = Some(bytes.as_ref().to_vec());
