@@ -390,7 +390,7 @@ fn a_full_disk_pauses_the_campaign_until_there_is_room() {
         // Room for the start and for a few finds.
         dir.write("disk/filler", vec![1; (4 << 20) - (120 << 10)]);
         let counting = target("counting.c", "");
-        let job = dir.ffuzz("-i in -o disk/out -t 3000 -s 1 -E 40000 --").arg(counting);
+        let job = dir.ffuzz("-i in -o disk/out -t 3000 -s 1 -E 2500 --").arg(counting);
         let mut running = job.words(words).start();
         running.wait_for("paused until there is room");
         let before = dir.entries("disk/out/default/queue");
