@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
-use crate::config::options::DomainMode;
+use crate::config::options::{DomainMode, TimeoutSpec};
 use crate::corpus::{Seed, SeedId, names};
 use crate::coverage::Novelty;
 use crate::domain::KeyGain;
@@ -38,7 +38,7 @@ impl Campaign {
                 self.keep_crash(candidate, signal, unique)?;
                 Ok(None)
             }
-            Some(Finding::Hang { unique }) => self.keep_hang(candidate, unique),
+            Some(Finding::Hang { unique }) => self.keep_hang(candidate, unique, &verdict.gains),
             None if verdict.is_interesting() => self.keep_interesting(candidate, verdict),
             None => Ok(None),
         }
@@ -47,8 +47,12 @@ impl Campaign {
     fn keep_interesting(
         &mut self,
         candidate: &Candidate,
-        verdict: Verdict,
+        mut verdict: Verdict,
     ) -> Result<Option<SeedId>, CampaignError> {
+        self.confirm(&candidate.bytes, &mut verdict)?;
+        if !verdict.is_interesting() {
+            return Ok(None);
+        }
         if self.options.domains == DomainMode::Record && !verdict.gains.is_empty() {
             self.record(candidate, &verdict.gains)?;
             if verdict.novelty == Novelty::None {
@@ -56,6 +60,20 @@ impl Campaign {
             }
         }
         self.keep_seed(candidate, verdict).map(Some)
+    }
+
+    /// Leaves those of the verdict's gains that a second run shows as well.
+    pub(super) fn confirm(
+        &mut self,
+        input: &[u8],
+        verdict: &mut Verdict,
+    ) -> Result<(), CampaignError> {
+        if !verdict.gains.is_empty() {
+            let run = self.executor.observe(input)?;
+            verdict.gains = self.judge.confirm(&verdict.gains, &run);
+            verdict.novelty = verdict.novelty.max(self.judge.judge(&run).novelty);
+        }
+        Ok(())
     }
 
     fn keep_seed(
@@ -76,9 +94,7 @@ impl Campaign {
             self.options.output.extension.as_deref(),
         );
         let path = self.write(|output| output.save_seed(&name, &candidate.bytes))?;
-        let mut calibration = self.calibrate(&candidate.bytes)?;
-        let mut gains = verdict.gains;
-        gains.append(&mut calibration.gains);
+        let calibration = self.calibrate(&candidate.bytes, waypoint && !new_edge)?;
         let parent = candidate.origin.parent;
         let seed = Seed {
             id,
@@ -91,16 +107,20 @@ impl Campaign {
             handicap: u32::try_from(self.scheduler.cycles().saturating_sub(1)).unwrap_or(u32::MAX),
             ..Seed::default()
         };
-        self.add_seed(seed, &path, calibration, &gains, Some(candidate))?;
+        self.add_seed(seed, &path, calibration, &verdict.gains, Some(candidate))?;
         self.statistics.seed_found(candidate.origin.step.op(), self.executor.execs());
         self.bus.send(&Event::SeedSaved { id, path, new_edge, waypoint });
         Ok(id)
     }
 
-    /// Runs an input several times. The clock and the counters notice.
-    pub(super) fn calibrate(&mut self, input: &[u8]) -> Result<Calibration, CampaignError> {
+    /// Runs an input several times, or few times. The clock and the counters notice.
+    pub(super) fn calibrate(
+        &mut self,
+        input: &[u8],
+        quick: bool,
+    ) -> Result<Calibration, CampaignError> {
         let start = Instant::now();
-        let fast = self.options.calibration.fast;
+        let fast = quick || self.options.calibration.fast;
         let runs = if fast { calibrate::RUNS_FAST } else { calibrate::RUNS };
         let result = calibrate(&mut *self.executor, &mut self.judge, input, runs)?;
         self.statistics.calibration += start.elapsed();
@@ -128,6 +148,9 @@ impl Campaign {
         self.corpus.add(seed);
         if usable {
             self.scheduler.added(&mut self.corpus, id);
+            for (key, bits) in calibration.reached {
+                self.scheduler.reaches(&self.corpus, id, key, bits);
+            }
         }
         if self.judge.watches_domains() {
             self.note_gains(id, path, gains, usable);
@@ -197,26 +220,29 @@ impl Campaign {
     }
 
     /// A new kind of timeout is run once more with the hang timeout: it may only be slow, or crash
-    /// later.
+    /// later. So is one that was about to improve a domain, because some domains look for slow
+    /// inputs.
     fn keep_hang(
         &mut self,
         candidate: &Candidate,
         unique: bool,
+        gains: &[KeyGain],
     ) -> Result<Option<SeedId>, CampaignError> {
         self.statistics.total_timeouts += 1;
-        if !unique || self.statistics.saved_hangs >= MAX_HANGS {
+        let unique = unique && self.statistics.saved_hangs < MAX_HANGS;
+        let promising = self.guided() && !gains.is_empty() && self.may_wait();
+        if !unique && !promising {
             return Ok(None);
         }
-        let usual = self.executor.timeout();
-        let patient = self.options.target.hang_timeout.unwrap_or(HANG_TIMEOUT.max(usual));
-        if patient > usual {
-            self.executor.set_timeout(patient);
-            let run = self.executor.observe(&candidate.bytes)?;
-            let (exit, verdict) = (run.exit, self.judge.judge(&run));
-            self.executor.set_timeout(usual);
+        let patient = self.options.target.hang_timeout.unwrap_or(HANG_TIMEOUT);
+        if patient > self.executor.timeout() {
+            let (exit, verdict, duration) = self.run_patiently(candidate, patient)?;
             if exit != ExitKind::Hang {
-                return self.keep_late(candidate, verdict);
+                return self.keep_late(candidate, verdict, duration);
             }
+        }
+        if !unique {
+            return Ok(None);
         }
         let name = names::hang_name(
             self.statistics.saved_hangs,
@@ -231,20 +257,48 @@ impl Campaign {
         Ok(None)
     }
 
+    /// Endless loops look promising, too: no more than a tenth of the time is spent on waiting.
+    fn may_wait(&self) -> bool {
+        self.statistics.waited * 10 <= self.statistics.started.elapsed()
+    }
+
+    fn run_patiently(
+        &mut self,
+        candidate: &Candidate,
+        patient: Duration,
+    ) -> Result<(ExitKind, Verdict, Duration), CampaignError> {
+        let usual = self.executor.timeout();
+        self.executor.set_timeout(patient);
+        let run = self.executor.observe(&candidate.bytes)?;
+        let (exit, verdict, duration) = (run.exit, self.judge.judge(&run), run.duration);
+        self.executor.set_timeout(usual);
+        self.statistics.waited += duration;
+        Ok((exit, verdict, duration))
+    }
+
     /// An input that ended well or crashed only when it got more time.
     fn keep_late(
         &mut self,
         candidate: &Candidate,
         verdict: Verdict,
+        duration: Duration,
     ) -> Result<Option<SeedId>, CampaignError> {
-        match verdict.finding {
-            Some(Finding::Crash { signal, unique }) => {
-                self.keep_crash(candidate, signal, unique)?;
-                Ok(None)
-            }
-            // Slower than the timeout: as a seed it would time out in every turn.
-            _ => Ok(None),
+        if let Some(Finding::Crash { signal, unique }) = verdict.finding {
+            self.keep_crash(candidate, signal, unique)?;
+            return Ok(None);
         }
+        // As a seed it would time out in every turn, unless the limit makes room for it.
+        let limit = match self.options.target.timeout {
+            _ if verdict.gains.is_empty() || !self.guided() => return Ok(None),
+            TimeoutSpec::Fixed(_) => return Ok(None),
+            TimeoutSpec::Upto(limit) => limit,
+            TimeoutSpec::Auto => HANG_TIMEOUT,
+        };
+        if duration > limit {
+            return Ok(None);
+        }
+        self.executor.set_timeout((duration * 2).min(limit));
+        self.keep_interesting(candidate, verdict)
     }
 
     /// Writes a find. A full disk pauses the campaign until there is room, or the user says stop.

@@ -21,6 +21,7 @@ use crate::mutate::dictionary::Dictionary;
 use crate::output::OutputDir;
 use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::Scheduler;
+use crate::schedule::bandit::Bandit;
 use crate::target::Executor;
 
 use statistics::Statistics;
@@ -44,6 +45,7 @@ struct Campaign {
     judge: Judge,
     corpus: Corpus,
     scheduler: Scheduler,
+    tactics: Bandit,
     dictionary: Dictionary,
     output: OutputDir,
     log: FuzzFactoryLog,

@@ -30,30 +30,45 @@ enum StageEnd {
     TurnOver,
 }
 
+/// How a waypoint is fuzzed: the arms of [`Campaign::tactics`].
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Tactic {
+    /// Deterministic steps, one after the other.
+    Walk,
+    /// Small random changes.
+    Climb,
+}
+
+impl Tactic {
+    pub(super) const COUNT: usize = 2;
+}
+
 /// The run of the seed itself, to which deterministic steps are compared.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Behaviour(u64, u64);
 
 impl Campaign {
     pub(super) fn round(&mut self, id: SeedId) -> Result<(), CampaignError> {
+        let execs = self.executor.execs();
         self.statistics.current = Some(id);
         if self.judge.watches_domains() {
             self.log.fuzzing(id.0, self.corpus[id].favored);
         }
-        if !self.corpus[id].trimmed && !self.options.mutation.skip_trim {
+        if self.wants_trim(id) {
             self.trim_seed(id)?;
         }
         let mut end = StageEnd::Finished;
         if self.wants_deterministic(id) {
-            end = self.deterministic(id)?;
+            end = self.measured(Tactic::Walk, |campaign| campaign.deterministic(id))?;
         }
         if end == StageEnd::Finished {
-            end = self.havoc(id)?;
+            end = self.measured(Tactic::Climb, |campaign| campaign.havoc(id))?;
         }
         if end == StageEnd::Finished && self.statistics.cycles_without_finds > 0 {
             self.splice(id)?;
         }
-        self.scheduler.picked(&mut self.corpus, id);
+        let runs = self.executor.execs() - execs;
+        self.scheduler.picked(&mut self.corpus, id, runs);
         self.tick_if_due();
         Ok(())
     }
@@ -89,10 +104,34 @@ impl Campaign {
         Ok(())
     }
 
-    /// The deterministic stage is for favoured seeds, once.
-    fn wants_deterministic(&self, id: SeedId) -> bool {
+    /// A waypoint is mostly a step to the next one: it is not worth the runs before it has stayed.
+    fn wants_trim(&self, id: SeedId) -> bool {
         let seed = &self.corpus[id];
-        !self.options.mutation.skip_deterministic && seed.favored && !seed.det_done
+        let passing = seed.waypoint && !seed.new_edge && seed.fuzzed == 0 && self.guided();
+        !seed.trimmed && !passing && !self.options.mutation.skip_trim
+    }
+
+    /// The deterministic stage is for favoured seeds, once. Under guidance it has to compete with
+    /// random small changes: bits of a comparison are found by walking, an order is not.
+    fn wants_deterministic(&mut self, id: SeedId) -> bool {
+        let seed = &self.corpus[id];
+        if self.options.mutation.skip_deterministic || !seed.favored || seed.det_done {
+            return false;
+        }
+        !self.guided() || self.tactics.draw(&mut self.rng, |_| true) == Some(Tactic::Walk as usize)
+    }
+
+    /// Runs a stage and notes what it brought.
+    fn measured(
+        &mut self,
+        tactic: Tactic,
+        stage: impl FnOnce(&mut Self) -> Result<StageEnd, CampaignError>,
+    ) -> Result<StageEnd, CampaignError> {
+        let (execs, found) = (self.executor.execs(), self.statistics.found);
+        let end = stage(self)?;
+        let (runs, finds) = (self.executor.execs() - execs, self.statistics.found - found);
+        self.tactics.note(tactic as usize, runs, finds);
+        Ok(end)
     }
 
     fn deterministic(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
@@ -191,6 +230,7 @@ impl Campaign {
             max_len: self.options.mutation.max_len,
             long_blocks: 1 + escalation,
             stack_power: 4 + escalation,
+            climbing: self.guided() && self.scheduler.is_owner(id),
         };
         let mut made = 0;
         while made < room && stage.next(&from, &mut self.rng, &mut batch[made]) {

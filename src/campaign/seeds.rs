@@ -107,7 +107,7 @@ impl Campaign {
             self.write(|output| output.save_seed(&name, &data))?
         };
         let run = self.executor.observe(&data)?;
-        let (exit, verdict) = (run.exit, self.judge.judge(&run));
+        let (exit, mut verdict) = (run.exit, self.judge.judge(&run));
         let mut seed = self.starting_seed(id, name, &data);
         if exit != ExitKind::Ok {
             self.bad_seed(start, exit, &data, verdict.finding)?;
@@ -115,9 +115,9 @@ impl Campaign {
             self.corpus.add(seed);
             return Ok(());
         }
-        let calibration = self.calibrate(&data)?;
-        let mut gains = verdict.gains;
-        gains.extend_from_slice(&calibration.gains);
+        self.confirm(&data, &mut verdict)?;
+        let gains = verdict.gains;
+        let calibration = self.calibrate(&data, false)?;
         if gains.is_empty() && self.supersede_twin(calibration.path_hash, data.len()) {
             seed.disabled = true;
         }

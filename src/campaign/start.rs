@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rand_core::SeedableRng;
 
+use super::round::Tactic;
 use super::statistics::Statistics;
 use super::stop::Stop;
 use super::{Campaign, CampaignError};
@@ -19,6 +20,7 @@ use crate::mutate::dictionary::{Dictionary, Token};
 use crate::output::OutputDir;
 use crate::output::earlier::Earlier;
 use crate::output::fflog::FuzzFactoryLog;
+use crate::schedule::bandit::Bandit;
 use crate::schedule::{ScheduleOptions, Scheduler};
 use crate::sys::affinity;
 use crate::target::{Direct, Executor, ForkServer, Setup};
@@ -75,6 +77,7 @@ pub(super) fn assemble(
             guided: options.domains == DomainMode::Guide && judge.watches_domains(),
         },
         executor.map_size(),
+        executor.domains(),
     );
     let log = FuzzFactoryLog::new(output.instance_dir(), output.resumed());
     let mut statistics = Statistics::new(executor.domains().len());
@@ -93,6 +96,7 @@ pub(super) fn assemble(
         judge,
         corpus,
         scheduler,
+        tactics: Bandit::new(Tactic::COUNT),
         dictionary,
         output,
         log,

@@ -46,6 +46,8 @@ pub(super) struct Statistics {
     last_hang_at: u64,
     execs_at_crash: u64,
     pub(super) slowest: Duration,
+    /// Spent on timeouts that were run again with more time.
+    pub(super) waited: Duration,
     pub(super) current: Option<SeedId>,
     pub(super) stage: (&'static str, u64, u64),
     yields: Vec<StageYield>,
@@ -112,6 +114,7 @@ impl Statistics {
             last_hang_at: 0,
             execs_at_crash: 0,
             slowest: Duration::ZERO,
+            waited: Duration::ZERO,
             current: None,
             stage: ("init", 0, 0),
             yields: Vec::new(),

@@ -1,5 +1,7 @@
 //! The best value of every key so far, and what a run adds to it.
 
+use std::collections::BTreeSet;
+
 use super::{Domain, DsfView, Reducer};
 
 /// One key that an input moved.
@@ -21,6 +23,7 @@ pub struct KeyGain {
 pub struct Aggregates {
     domains: Vec<Domain>,
     values: Vec<u32>,
+    noisy: BTreeSet<u32>,
 }
 
 impl Aggregates {
@@ -31,7 +34,7 @@ impl Aggregates {
         for domain in domains {
             values[domain.range()].fill(domain.initial);
         }
-        Self { domains: domains.to_vec(), values }
+        Self { domains: domains.to_vec(), values, noisy: BTreeSet::new() }
     }
 
     /// True if a run would move any aggregate. Reads only.
@@ -39,26 +42,87 @@ impl Aggregates {
     pub fn would_gain(&self, run: &DsfView<'_>) -> bool {
         let mut gains = false;
         run.for_each_changed(|domain, key, value| {
-            let aggregate = self.values[key as usize];
-            gains |= domain.reducer.apply(aggregate, value) != aggregate;
+            gains |= self.gain(domain, key, value).is_some();
         });
+        gains
+    }
+
+    /// What a run would move, by ascending key. Reads only.
+    #[must_use]
+    pub fn gains(&self, run: &DsfView<'_>) -> Vec<KeyGain> {
+        let mut gains = Vec::new();
+        run.for_each_changed(|domain, key, value| gains.extend(self.gain(domain, key, value)));
+        gains.sort_unstable_by_key(|gain| gain.key);
+        gains.dedup_by_key(|gain| gain.key);
         gains
     }
 
     /// Moves the aggregates by one run; returns what changed, by ascending key.
     pub fn merge(&mut self, run: &DsfView<'_>) -> Vec<KeyGain> {
-        let mut gains = Vec::new();
+        let gains = self.gains(run);
+        for gain in &gains {
+            self.values[gain.key as usize] = gain.after;
+        }
+        gains
+    }
+
+    /// Moves the aggregates by what a second run of the same input bears out of the `gains` of the
+    /// first, and returns that. A key that differed is noisy: from then on only clear steps count,
+    /// or a value that depends on an address or on memory nobody wrote would gain for ever.
+    pub fn confirm(&mut self, gains: &[KeyGain], second: &DsfView<'_>) -> Vec<KeyGain> {
+        let mut confirmed = Vec::new();
+        for gain in gains {
+            let Some(domain) = second.domain_of(gain.key) else { continue };
+            let value = second.values[gain.key as usize];
+            if value != gain.value {
+                self.noisy.insert(gain.key);
+            }
+            let value = domain.reducer.weaker(gain.value, value);
+            if let Some(gain) = self.gain(domain, gain.key, value) {
+                self.values[gain.key as usize] = gain.after;
+                confirmed.push(gain);
+            }
+        }
+        confirmed
+    }
+
+    /// Keys at which a run reaches the aggregate, with the bits it has there (0: the whole key).
+    #[must_use]
+    pub fn reached(&self, run: &DsfView<'_>) -> Vec<(u32, u32)> {
+        let mut keys = Vec::new();
         run.for_each_changed(|domain, key, value| {
-            let aggregate = &mut self.values[key as usize];
-            let (before, after) = (*aggregate, domain.reducer.apply(*aggregate, value));
-            if before != after {
-                *aggregate = after;
-                let bits = if domain.reducer.is_bitwise() { before ^ after } else { 0 };
-                gains.push(KeyGain { key, value, before, after, bits });
+            let aggregate = self.values[key as usize];
+            let alone = domain.reducer.apply(domain.initial, value);
+            let bits = alone ^ domain.initial;
+            if !domain.reducer.is_bitwise() && alone == aggregate {
+                keys.push((key, 0));
+            } else if domain.reducer.is_bitwise() && bits != 0 {
+                keys.push((key, bits));
             }
         });
-        gains.sort_unstable_by_key(|gain| gain.key);
-        gains
+        keys
+    }
+
+    pub fn note_noise(&mut self, keys: impl Iterator<Item = u32>) {
+        self.noisy.extend(keys);
+    }
+
+    /// Keys whose value differed between two runs of one input.
+    #[must_use]
+    pub fn noisy(&self) -> &BTreeSet<u32> {
+        &self.noisy
+    }
+
+    fn gain(&self, domain: &Domain, key: u32, value: u32) -> Option<KeyGain> {
+        let before = self.values[key as usize];
+        let after = domain.reducer.apply(before, value);
+        if before == after
+            || (self.noisy.contains(&key) && !domain.reducer.clearly_better(before, value))
+        {
+            return None;
+        }
+        let bits = if domain.reducer.is_bitwise() { before ^ after } else { 0 };
+        Some(KeyGain { key, value, before, after, bits })
     }
 
     /// Aggregates of all keys, by global index.
@@ -137,6 +201,29 @@ mod tests {
         let mut aggregates = Aggregates::new(&domains);
         let run = DsfView { domains: &domains, values: &[3, 0, 0], touched: Some(&[0, 0]) };
         assert_eq!(aggregates.merge(&run).len(), 1);
+    }
+
+    #[test]
+    fn a_value_counts_as_far_as_a_second_run_bears_it_out() {
+        let domains = two_domains();
+        let mut aggregates = Aggregates::new(&domains);
+        let first = aggregates.gains(&view(&domains, &[100, 9, 0b11]));
+        let confirmed = aggregates.confirm(&first, &view(&domains, &[60, 9, 0b01]));
+        assert_eq!(confirmed.iter().map(|gain| gain.after).collect::<Vec<_>>(), [60, 9, 0b01]);
+        assert_eq!(aggregates.noisy().iter().copied().collect::<Vec<_>>(), [0, 2]);
+        // A noisy key needs a clear step, a steady one any.
+        assert!(!aggregates.would_gain(&view(&domains, &[67, 9, 0b01])));
+        assert!(aggregates.would_gain(&view(&domains, &[68, 9, 0b01])));
+        assert!(aggregates.would_gain(&view(&domains, &[60, 10, 0b01])));
+    }
+
+    #[test]
+    fn a_run_reaches_keys_whose_aggregate_it_equals() {
+        let domains = two_domains();
+        let mut aggregates = Aggregates::new(&domains);
+        aggregates.merge(&view(&domains, &[5, 7, 0b110]));
+        let reached = aggregates.reached(&view(&domains, &[5, 6, 0b010]));
+        assert_eq!(reached, [(0, 0), (2, 0b010)]);
     }
 
     #[test]

@@ -82,7 +82,9 @@ impl DsfView<'_> {
         hash
     }
 
-    fn domain_of(&self, key: u32) -> Option<&Domain> {
+    /// The domain that a key belongs to.
+    #[must_use]
+    pub fn domain_of(&self, key: u32) -> Option<&Domain> {
         // A handful of domains: a walk is quicker than a search.
         self.domains.iter().find(|domain| key < domain.end())
     }

@@ -47,6 +47,27 @@ impl Reducer {
         }
     }
 
+    /// Of two values of one input the one that claims less.
+    #[must_use]
+    pub fn weaker(self, one: u32, other: u32) -> u32 {
+        match self {
+            Self::Max | Self::LogBucket => one.min(other),
+            Self::Min => one.max(other),
+            Self::BitUnion => one & other,
+            Self::BitIntersect => one | other,
+        }
+    }
+
+    /// True if `value` is better than `aggregate` by an eighth; always for bits.
+    #[must_use]
+    pub fn clearly_better(self, aggregate: u32, value: u32) -> bool {
+        match self {
+            Self::Max => value > aggregate.saturating_add(aggregate / 8),
+            Self::Min => value < aggregate - aggregate / 8,
+            Self::LogBucket | Self::BitUnion | Self::BitIntersect => true,
+        }
+    }
+
     /// True if several inputs can own one key, each a part of its bits.
     #[must_use]
     pub fn is_bitwise(self) -> bool {

@@ -11,7 +11,8 @@ use crate::target::{ExitKind, Observation};
 pub struct Verdict {
     /// New edges or hit counts of an ordinary run.
     pub novelty: Novelty,
-    /// Domain keys that an ordinary run improved; empty unless domains are watched.
+    /// Domain keys that an ordinary run, or one that took too long, would improve; empty unless
+    /// domains are watched. They count once [`Judge::confirm`] has seen a second run.
     pub gains: Vec<KeyGain>,
     pub finding: Option<Finding>,
 }
@@ -61,7 +62,10 @@ impl Judge {
     pub fn judge(&mut self, run: &Observation<'_>) -> Verdict {
         match run.exit {
             ExitKind::Ok => self.judge_ordinary(run),
-            ExitKind::Hang => Verdict { finding: Some(self.judge_hang(run)), ..Verdict::default() },
+            ExitKind::Hang => {
+                let (finding, gains) = (Some(self.judge_hang(run)), self.gains(run));
+                Verdict { finding, gains, ..Verdict::default() }
+            }
             ExitKind::Crash { signal } => self.judge_crash(run, signal),
             ExitKind::Oom => self.judge_crash(run, libc::SIGKILL),
         }
@@ -72,10 +76,24 @@ impl Judge {
         if coverage::is_new(run.edges, &self.virgin, Classes::Counts) {
             verdict.novelty = coverage::merge(run.edges, &mut self.virgin, Classes::Counts);
         }
-        if self.watch_domains && self.aggregates.would_gain(&run.dsf) {
-            verdict.gains = self.aggregates.merge(&run.dsf);
-        }
+        verdict.gains = self.gains(run);
         verdict
+    }
+
+    fn gains(&self, run: &Observation<'_>) -> Vec<KeyGain> {
+        if self.watch_domains && self.aggregates.would_gain(&run.dsf) {
+            return self.aggregates.gains(&run.dsf);
+        }
+        Vec::new()
+    }
+
+    /// Remembers those of the `gains` of an input's first run that this second one shows as well,
+    /// and returns them.
+    pub fn confirm(&mut self, gains: &[KeyGain], second: &Observation<'_>) -> Vec<KeyGain> {
+        if gains.is_empty() || second.exit != ExitKind::Ok {
+            return Vec::new();
+        }
+        self.aggregates.confirm(gains, &second.dsf)
     }
 
     fn judge_crash(&mut self, run: &Observation<'_>, signal: i32) -> Verdict {
@@ -95,6 +113,18 @@ impl Judge {
         let unique = run.edges.is_empty()
             || coverage::merge(run.edges, &mut self.virgin_hang, Classes::Binary) != Novelty::None;
         Finding::Hang { unique }
+    }
+
+    /// Keys that a further run of a seed would still gain at: its value varies.
+    pub fn note_noise(&mut self, gains: &[KeyGain]) {
+        self.aggregates.note_noise(gains.iter().map(|gain| gain.key));
+    }
+
+    /// Keys at which a run reaches the aggregate, see [`Aggregates::reached`]; none unless domains
+    /// are watched.
+    #[must_use]
+    pub fn reached(&self, run: &Observation<'_>) -> Vec<(u32, u32)> {
+        if self.watch_domains { self.aggregates.reached(&run.dsf) } else { Vec::new() }
     }
 
     /// Edges that differ between runs of one input teach nothing: they are taken out of the
@@ -144,9 +174,13 @@ mod tests {
         let view = |values| DsfView { domains: &domains, values, touched: None };
         let first = judge.judge(&run(ExitKind::Ok, &edges, view(&[0, 3])));
         assert_eq!((first.novelty, first.gains.len()), (Novelty::Edge, 1));
+        assert_eq!(judge.confirm(&first.gains, &run(ExitKind::Ok, &edges, view(&[0, 3]))).len(), 1);
         let second = judge.judge(&run(ExitKind::Ok, &edges, view(&[0, 4])));
         assert_eq!((second.novelty, second.gains[0].before), (Novelty::None, 3));
         assert!(second.is_interesting());
+        // Not borne out by a run that ends otherwise.
+        assert_eq!(judge.confirm(&second.gains, &run(ExitKind::Hang, &edges, view(&[0, 4]))), []);
+        judge.confirm(&second.gains, &run(ExitKind::Ok, &edges, view(&[0, 4])));
         assert!(!judge.judge(&run(ExitKind::Ok, &edges, view(&[0, 4]))).is_interesting());
     }
 

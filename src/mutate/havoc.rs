@@ -19,6 +19,9 @@ const MAX_DRAWS: u32 = 16;
 /// Limit of [`HavocContext::stack_power`]: beyond 1024 changes nothing is left of the seed.
 const MAX_STACK_POWER: u32 = 10;
 
+/// Most changes of a gentle candidate, less one.
+const GENTLE_MOST: u32 = 7;
+
 /// What havoc may use and has to respect.
 #[derive(Clone, Copy, Debug)]
 pub struct HavocContext<'a> {
@@ -37,6 +40,9 @@ pub struct HavocContext<'a> {
     pub text: bool,
     /// Dig where finds were made (small changes) in place of exploring (block operations).
     pub exploit: bool,
+    /// One change, seldom a few: for a seed whose value is to be raised step by step. Many changes
+    /// at once would spoil more than they gain.
+    pub gentle: bool,
 }
 
 impl HavocContext<'_> {
@@ -53,8 +59,13 @@ impl HavocContext<'_> {
 /// result keeps to the limits of `context` even if the seed did not.
 pub fn havoc(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> u32 {
     fit(rng, bytes, context);
-    let power = 1 + below(rng, context.stack_power.clamp(1, MAX_STACK_POWER));
-    let count = 1 + below(rng, 1 << power);
+    let count = if context.gentle {
+        // 1, 2, 3 … with odds of 1/2, 1/4, 1/8 …
+        1 + (rng.next_u32() | 1 << GENTLE_MOST).trailing_zeros()
+    } else {
+        let power = 1 + below(rng, context.stack_power.clamp(1, MAX_STACK_POWER));
+        1 + below(rng, 1 << power)
+    };
     let table = match (context.text, context.exploit) {
         (true, _) => &TEXT,
         (false, false) => &EXPLORE,

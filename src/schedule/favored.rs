@@ -106,26 +106,54 @@ enum Slot {
     Bit(u8),
 }
 
+/// The whole key (`bits` 0), or one slot for each of these bits.
+fn slots_of(key: u32, bits: u32) -> impl Iterator<Item = (u32, Slot)> {
+    let whole = (bits == 0).then_some((key, Slot::Whole));
+    let bits = (0..32).filter(move |bit| bits >> bit & 1 == 1);
+    whole.into_iter().chain(bits.map(move |bit| (key, Slot::Bit(bit))))
+}
+
 impl KeyOwners {
     pub(super) fn is_owner(&self, id: SeedId) -> bool {
         self.owned.get(id.index()).is_some_and(|&owned| owned > 0)
     }
 
     /// Gives the seed the whole key (`bits` 0) or these bits of it.
-    pub(super) fn insert(&mut self, id: SeedId, key: u32, mut bits: u32) {
-        if self.owned.len() <= id.index() {
-            self.owned.resize(id.index() + 1, 0);
-        }
-        if bits == 0 {
-            self.take(id, (key, Slot::Whole));
-        }
-        while bits != 0 {
-            self.take(id, (key, Slot::Bit(bits.trailing_zeros() as u8)));
-            bits &= bits - 1;
+    pub(super) fn insert(&mut self, id: SeedId, key: u32, bits: u32) {
+        for slot in slots_of(key, bits) {
+            self.take(id, slot);
         }
     }
 
+    /// Gives the seed those of these slots whose owner is dearer. True if one changed hands.
+    pub(super) fn challenge(
+        &mut self,
+        id: SeedId,
+        key: u32,
+        bits: u32,
+        cheaper_than: impl Fn(SeedId) -> bool,
+    ) -> bool {
+        let mut changed = false;
+        for slot in slots_of(key, bits) {
+            let dearer =
+                self.slots.get(&slot).is_some_and(|&owner| owner != id && cheaper_than(owner));
+            if dearer {
+                self.take(id, slot);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Every slot's key and owner, by ascending key.
+    pub(super) fn slots(&self) -> impl Iterator<Item = (u32, SeedId)> + '_ {
+        self.slots.iter().map(|(&(key, _), &id)| (key, id))
+    }
+
     fn take(&mut self, id: SeedId, slot: (u32, Slot)) {
+        if self.owned.len() <= id.index() {
+            self.owned.resize(id.index() + 1, 0);
+        }
         if let Some(old) = self.slots.insert(slot, id) {
             self.owned[old.index()] -= 1;
         }

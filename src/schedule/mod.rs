@@ -2,17 +2,21 @@
 //!
 //! Pure: no I/O and no clock; the random generator is a parameter.
 
+pub mod bandit;
 mod energy;
 mod favored;
+mod guide;
 mod pending;
 mod weights;
 
 use self::energy::Means;
 use self::favored::{EdgeWinners, KeyOwners};
+use self::guide::Guide;
 use self::pending::Pending;
 use self::weights::AliasTable;
 use crate::config::options::Schedule;
 use crate::corpus::{Corpus, Seed, SeedId};
+use crate::domain::Domain;
 use crate::mutate::{Rng, below};
 
 /// While favourites are pending, one pick in so many looks at the other seeds (AFL skips those
@@ -42,13 +46,15 @@ pub struct ScheduleOptions {
     pub guided: bool,
 }
 
-/// Chooses seeds. Fed with every seed ([`Scheduler::added`]) and every improved key
-/// ([`Scheduler::owns`]); a turn is `cull`, `pick`, `energy`, `picked`.
+/// Chooses seeds. Fed with every seed ([`Scheduler::added`]), every improved key
+/// ([`Scheduler::owns`]) and every key that a seed reaches as well ([`Scheduler::reaches`]); a turn
+/// is `cull`, `pick`, `energy`, `picked`.
 #[derive(Debug)]
 pub struct Scheduler {
     options: ScheduleOptions,
     winners: EdgeWinners,
     owners: KeyOwners,
+    guide: Guide,
     means: Means,
     /// Per seed: has it been counted by `added`?
     known: Vec<bool>,
@@ -72,12 +78,13 @@ pub struct Scheduler {
 impl Scheduler {
     /// Scheduler for an edge map of `map_size` edges; a larger index in a trace is no error.
     #[must_use]
-    pub fn new(options: ScheduleOptions, map_size: usize) -> Self {
+    pub fn new(options: ScheduleOptions, map_size: usize, domains: &[Domain]) -> Self {
         let paths = if needs_path_counts(options.schedule) { PATH_TABLE } else { 0 };
         Self {
             options,
             winners: EdgeWinners::new(map_size),
             owners: KeyOwners::default(),
+            guide: Guide::new(domains),
             means: Means::default(),
             known: Vec::new(),
             enabled: 0,
@@ -102,6 +109,9 @@ impl Scheduler {
         if self.first_time(id) {
             self.enabled += 1;
             self.means.count(&corpus[id]);
+            if corpus[id].new_edge {
+                self.guide.found(id, None);
+            }
         }
         let by_length = self.length_only();
         if self.winners.challenge(corpus, id, |seed| cost(seed, by_length)) {
@@ -113,7 +123,19 @@ impl Scheduler {
     /// the old (MAX, MIN). Otherwise each bit that was gained has an owner of its own.
     pub fn owns(&mut self, id: SeedId, key: u32, bits: u32) {
         self.owners.insert(id, key, bits);
+        self.guide.found(id, Some(self.guide.domain_of(key)));
         self.stale_favored |= self.options.guided;
+    }
+
+    /// The seed reaches what others have reached at a key (`bits` as in [`Scheduler::owns`]): it
+    /// becomes the owner if it is cheaper.
+    pub fn reaches(&mut self, corpus: &Corpus, id: SeedId, key: u32, bits: u32) {
+        let by_length = self.length_only();
+        let price = cost(&corpus[id], by_length);
+        let cheaper = |owner: SeedId| price < cost(&corpus[owner], by_length);
+        if self.owners.challenge(id, key, bits, cheaper) {
+            self.stale_favored |= self.options.guided;
+        }
     }
 
     /// True if the seed holds a domain key.
@@ -139,24 +161,35 @@ impl Scheduler {
         for &id in &favored {
             corpus[id].favored = true;
         }
-        let owners = self.options.guided.then_some(&self.owners);
-        self.pending
-            .rebuild(corpus, favored, |id| owners.is_some_and(|owners| owners.is_owner(id)));
+        if self.options.guided {
+            let slots = self.owners.slots().filter(|(_, id)| corpus[*id].favored);
+            let guide = &self.guide;
+            let owners: Vec<_> = slots.map(|(key, id)| (guide.domain_of(key), id)).collect();
+            self.guide.set_owners(owners.into_iter());
+            favored.retain(|id| !self.owners.is_owner(*id));
+        }
+        self.pending.rebuild(corpus, favored);
         self.stale_weights = true;
     }
 
     /// The seed for the next turn; None only if every seed is disabled.
     ///
-    /// Favourites that were never fuzzed come first: owners of domain keys (newest first, because
-    /// values climb step by step) in turn with the others (oldest first). Then one is drawn by
-    /// weight, and seeds that are not favoured are mostly skipped.
+    /// Under guidance it is decided first whether edges or one of the domains are served. For edges,
+    /// favourites that were never fuzzed come first, oldest first. Then one is drawn by weight, and
+    /// seeds that are not favoured are mostly skipped.
     pub fn pick(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
         if self.options.sequential {
             return self.pick_in_order(corpus, rng);
         }
-        let lottery = below(rng, PENDING_LOTTERY) == 0;
-        let pending = if lottery { None } else { self.pending.next(corpus) };
-        let id = pending.or_else(|| self.pick_weighted(corpus, rng))?;
+        let guided = if self.options.guided { self.guide.pick(corpus, rng) } else { None };
+        let id = match guided {
+            Some(id) => id,
+            None => {
+                let lottery = below(rng, PENDING_LOTTERY) == 0;
+                let pending = if lottery { None } else { self.pending.next(corpus) };
+                pending.or_else(|| self.pick_weighted(corpus, rng))?
+            }
+        };
         self.picks += 1;
         if self.picks >= self.enabled {
             self.picks = 0;
@@ -166,9 +199,10 @@ impl Scheduler {
         Some(id)
     }
 
-    /// Bookkeeping at the end of a turn: counts it and pays back the late seed's handicap. To be
-    /// called once per turn, after [`Scheduler::energy`].
-    pub fn picked(&mut self, corpus: &mut Corpus, id: SeedId) {
+    /// Bookkeeping at the end of a turn of so many runs: counts it and pays back the late seed's
+    /// handicap. To be called once per turn, after [`Scheduler::energy`].
+    pub fn picked(&mut self, corpus: &mut Corpus, id: SeedId, runs: u64) {
+        self.guide.turn_over(runs);
         let seed = &mut corpus[id];
         seed.fuzzed = seed.fuzzed.saturating_add(1);
         seed.handicap -= energy::handicap_step(seed.handicap);
@@ -212,6 +246,13 @@ impl Scheduler {
     #[must_use]
     pub fn pending_total(&self, corpus: &Corpus) -> usize {
         corpus.iter().filter(|seed| !seed.disabled && seed.fuzzed == 0).count()
+    }
+
+    /// A waypoint that owns nothing any more has done its work: it stays in the queue and as a donor,
+    /// but gets no turn.
+    fn is_retired(&self, seed: &Seed) -> bool {
+        let idle = !self.owners.is_owner(seed.id) && self.winners.won(seed.id) == 0;
+        self.options.guided && seed.waypoint && !seed.new_edge && idle
     }
 
     /// True at the first call for this seed.
@@ -314,7 +355,8 @@ impl Scheduler {
     fn rebuild_weights(&mut self, corpus: &Corpus) {
         self.refresh_path_mean(corpus);
         let newest = corpus.len().saturating_sub(weights::NEWEST);
-        let weights = corpus.iter().filter(|seed| !seed.disabled).map(|seed| {
+        let in_use = |seed: &&Seed| !seed.disabled && !self.is_retired(seed);
+        let weights = corpus.iter().filter(in_use).map(|seed| {
             let weight = match self.options.schedule {
                 Schedule::Rare | Schedule::Seek => f64::from(self.energy_of(seed)),
                 schedule => weights::weight(

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use rand_core::SeedableRng as _;
 
 use super::*;
+use crate::domain::Reducer;
 use crate::mutate::Rng;
 
 /// A corpus and its scheduler, and what was fed to them.
@@ -16,9 +17,20 @@ struct Bench {
     traces: Vec<Vec<u32>>,
 }
 
+/// Keys 0 to 15 and 16 to 31.
+fn domains() -> [Domain; 2] {
+    [0, 16].map(|start| Domain {
+        name: String::new(),
+        start,
+        size: 16,
+        reducer: Reducer::Max,
+        initial: 0,
+    })
+}
+
 impl Bench {
     fn new(options: ScheduleOptions) -> Self {
-        let scheduler = Scheduler::new(options, 64);
+        let scheduler = Scheduler::new(options, 64, &domains());
         Self { corpus: Corpus::default(), scheduler, rng: Rng::seed_from_u64(1), traces: vec![] }
     }
 
@@ -52,7 +64,7 @@ impl Bench {
     fn turn(&mut self) -> Option<SeedId> {
         self.scheduler.cull(&mut self.corpus);
         let id = self.scheduler.pick(&self.corpus, &mut self.rng)?;
-        self.scheduler.picked(&mut self.corpus, id);
+        self.scheduler.picked(&mut self.corpus, id, 100);
         Some(id)
     }
 
@@ -119,34 +131,82 @@ fn of_several_owners_of_a_key_the_one_with_most_keys_is_enough() {
     assert!(bench.scheduler.is_owner(a) && bench.scheduler.is_owner(c));
 }
 
-#[test]
-fn pending_owners_and_edge_favourites_take_turns() {
-    let mut bench = Bench::guided();
-    for edge in 0..4 {
-        bench.add(10, &[edge]);
+/// Shares of 1000 turns that these seeds get; the third is all others.
+fn shares(bench: &mut Bench, seeds: [SeedId; 2]) -> [u32; 3] {
+    let mut shares = [0; 3];
+    for _ in 0..1000 {
+        let id = bench.turn().unwrap();
+        shares[seeds.iter().position(|seed| *seed == id).unwrap_or(2)] += 1;
     }
-    for key in 0..4 {
+    shares
+}
+
+#[test]
+fn edges_and_domains_without_finds_get_equal_shares() {
+    let mut bench = Bench::guided();
+    bench.add_many(4);
+    let owners = [0, 16].map(|key| {
         let owner = bench.add(10, &[]);
         bench.scheduler.owns(owner, key, 0);
-    }
+        owner
+    });
+    assert_eq!(bench.scheduler.pending_favored(&bench.corpus), 0);
     bench.scheduler.cull(&mut bench.corpus);
-    assert_eq!(bench.scheduler.pending_favored(&bench.corpus), 8);
-    let order: Vec<_> = (0..8).filter_map(|_| bench.turn()).map(|id| id.0).collect();
-    assert_eq!(order, [7, 0, 6, 1, 5, 2, 4, 3]);
+    assert_eq!(bench.scheduler.pending_favored(&bench.corpus), 6);
+    for share in shares(&mut bench, owners) {
+        assert!((200..500).contains(&share), "{share}");
+    }
     assert_eq!(bench.scheduler.pending_total(&bench.corpus), 0);
 }
 
 #[test]
-fn a_newer_owner_goes_first_as_soon_as_it_is_there() {
+fn the_domain_that_moves_gets_most_turns_and_its_newest_owner_them() {
     let mut bench = Bench::guided();
-    let old = bench.add(10, &[1]);
-    bench.scheduler.owns(old, 0, 0);
-    assert_eq!(bench.turn(), Some(old));
-    for _ in 0..20 {
-        let new = bench.add(10, &[]);
-        bench.scheduler.owns(new, 0, 0);
-        assert_eq!(bench.turn(), Some(new));
+    bench.add_many(4);
+    let still = bench.add(10, &[]);
+    bench.scheduler.owns(still, 16, 0);
+    let mut newest = bench.add(10, &[]);
+    bench.scheduler.owns(newest, 0, 0);
+    let (mut turns, mut on_newest) = (0, 0);
+    for _ in 0..1000 {
+        bench.scheduler.cull(&mut bench.corpus);
+        let picked = bench.scheduler.pick(&bench.corpus, &mut bench.rng).unwrap();
+        on_newest += u32::from(picked == newest);
+        turns += u32::from(picked == still);
+        if picked == newest {
+            newest = bench.add(10, &[]);
+            bench.scheduler.owns(newest, 0, 0);
+        }
+        bench.scheduler.picked(&mut bench.corpus, picked, 100);
     }
+    assert!(on_newest > 700 && turns > 30, "{on_newest} {turns}");
+}
+
+#[test]
+fn of_two_seeds_that_reach_a_value_the_cheaper_one_owns_it() {
+    let mut bench = Bench::guided();
+    let [long, short, longest] = [bench.add(9, &[]), bench.add(3, &[]), bench.add(20, &[])];
+    bench.scheduler.owns(long, 1, 0);
+    bench.scheduler.reaches(&bench.corpus, longest, 1, 0);
+    assert!(bench.scheduler.is_owner(long));
+    bench.scheduler.reaches(&bench.corpus, short, 1, 0);
+    assert!(bench.scheduler.is_owner(short) && !bench.scheduler.is_owner(long));
+    // Nobody owns key 2 because nobody improved it.
+    bench.scheduler.reaches(&bench.corpus, long, 2, 0);
+    assert!(!bench.scheduler.is_owner(long));
+}
+
+#[test]
+fn a_waypoint_that_owns_nothing_any_more_is_retired() {
+    let mut bench = Bench::guided();
+    bench.add_many(2);
+    let old = bench.add(10, &[]);
+    bench.corpus[old].waypoint = true;
+    bench.scheduler.owns(old, 0, 0);
+    assert!(shares(&mut bench, [old, old])[0] > 200);
+    let new = bench.add(10, &[]);
+    bench.scheduler.owns(new, 0, 0);
+    assert_eq!(shares(&mut bench, [old, old])[0], 0);
 }
 
 #[test]
@@ -183,7 +243,7 @@ fn seeds_that_are_not_favoured_are_mostly_skipped_but_not_for_ever() {
 
 #[test]
 fn path_counts_are_kept_only_where_they_are_used() {
-    let mut explore = Scheduler::new(ScheduleOptions::default(), 8);
+    let mut explore = Scheduler::new(ScheduleOptions::default(), 8, &[]);
     assert!(!explore.needs_path_counts());
     explore.count_path(7);
     let schedule = Schedule::Fast;

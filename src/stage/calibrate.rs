@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::coverage::{self, Novelty};
-use crate::domain::KeyGain;
 use crate::feedback::{Finding, Judge};
 use crate::target::{Executor, ExitKind, TargetError};
 
@@ -30,7 +29,8 @@ pub struct Calibration {
     pub unstable: Vec<u32>,
     /// What the runs brought beyond the one that was judged before.
     pub novelty: Novelty,
-    pub gains: Vec<KeyGain>,
+    /// Domain keys whose aggregate the seed reaches, and which of their bits (0: all).
+    pub reached: Vec<(u32, u32)>,
 }
 
 /// Runs `input` `runs` times, more if it varies. The timeout is a quarter (at least 50 ms) longer
@@ -71,11 +71,12 @@ fn measure(
         total += run.duration;
         result.slowest = result.slowest.max(run.duration);
         result.novelty = result.novelty.max(verdict.novelty);
-        result.gains.extend(verdict.gains);
+        judge.note_noise(&verdict.gains);
         if done == 1 {
             first = run.edges.to_vec();
             result.trace = coverage::trace(run.edges);
             result.path_hash = coverage::path_hash(run.edges);
+            result.reached = judge.reached(&run);
         } else if first != run.edges {
             note_differences(&first, run.edges, &mut varies);
             planned = planned.max(RUNS_VARIABLE);

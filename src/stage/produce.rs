@@ -28,6 +28,8 @@ pub struct Materials<'a> {
     /// Block classes and stack depth that havoc may use; they grow while nothing is found.
     pub long_blocks: u32,
     pub stack_power: u32,
+    /// The seed is a step on the way to a higher value, see [`HavocContext::gentle`].
+    pub climbing: bool,
 }
 
 impl<'a> Materials<'a> {
@@ -49,6 +51,7 @@ impl<'a> Materials<'a> {
             stack_power: self.stack_power,
             text: is_text(self.input),
             exploit: false,
+            gentle: self.climbing,
         }
     }
 }
@@ -68,6 +71,10 @@ pub enum Producer {
         other: Option<SeedId>,
     },
 }
+
+/// Runs up to which a stage that finds something is doubled, AFL's number: one that finds for ever
+/// would starve all other seeds.
+const LONGEST_EXTENSION: u64 = 6400;
 
 /// Havoc runs between two splices, AFL++'s number.
 const SPLICE_HAVOC: u64 = 32;
@@ -116,8 +123,7 @@ impl Producer {
     /// Lengthens the stage: it just found something, and more may be near.
     pub fn extend(&mut self) {
         if let Self::Havoc { planned, .. } | Self::Splice { planned, .. } = self {
-            // A stage that finds for ever would starve all other seeds.
-            *planned = (*planned * 2).min(64 * 1024);
+            *planned = (*planned * 2).min((*planned).max(LONGEST_EXTENSION));
         }
     }
 

@@ -17,6 +17,7 @@ fn context(dictionary: &Dictionary) -> HavocContext<'_> {
         stack_power: 4,
         text: false,
         exploit: false,
+        gentle: false,
     }
 }
 
@@ -99,6 +100,17 @@ fn an_empty_seed_gives_candidates_too() {
 }
 
 #[test]
+fn gentle_candidates_have_one_or_two_changes_mostly() {
+    let dictionary = Dictionary::default();
+    let mut rng = Rng::seed_from_u64(6);
+    let context = HavocContext { gentle: true, ..context(&dictionary) };
+    let counts: Vec<u32> = (0..1000).map(|_| havoc(&mut rng, &mut vec![0; 8], &context)).collect();
+    let at_most = |most| counts.iter().filter(|count| **count <= most).count();
+    assert!((450..550).contains(&at_most(1)) && (700..800).contains(&at_most(2)));
+    assert_eq!(at_most(1 + GENTLE_MOST), 1000);
+}
+
+#[test]
 fn the_stack_grows_with_its_power() {
     let dictionary = Dictionary::default();
     let mut rng = Rng::seed_from_u64(6);
@@ -143,7 +155,7 @@ proptest! {
         tokens in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..40), 0..4),
         (min_len, max_len) in (0usize..20, 0usize..250),
         (long_blocks, stack_power) in (0u32..5, 0u32..7),
-        (text, exploit) in any::<(bool, bool)>(),
+        (text, exploit, gentle) in any::<(bool, bool, bool)>(),
         state in any::<u64>(),
     ) {
         let mut dictionary = Dictionary::default();
@@ -160,6 +172,7 @@ proptest! {
             stack_power,
             text,
             exploit,
+            gentle,
         };
         let mut rng = Rng::seed_from_u64(state);
         let mut bytes = seed;
