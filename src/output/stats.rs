@@ -108,6 +108,9 @@ fn domains(out: &mut Lines, s: &Snapshot) {
         out.add(&format!("dsf{index}_keys"), domain.keys);
         out.add(&format!("dsf{index}_best_key"), key);
         out.add(&format!("dsf{index}_best"), value);
+        if !domain.best_place.is_empty() {
+            out.add(&format!("dsf{index}_best_place"), shell_safe(&domain.best_place));
+        }
         out.add(&format!("dsf{index}_waypoints"), domain.waypoints);
     }
 }
