@@ -38,7 +38,13 @@ impl FuzzFactoryLog {
         if !resumed {
             let _ = std::fs::remove_file(&path);
         }
-        Self { path, file: None, lines: String::new(), flushed: Instant::now(), met: HashSet::new() }
+        Self {
+            path,
+            file: None,
+            lines: String::new(),
+            flushed: Instant::now(),
+            met: HashSet::new(),
+        }
     }
 
     /// True the first time that a key is asked about.

@@ -200,6 +200,7 @@ mod tests {
                 reducer: "MAX",
                 keys: 2,
                 best: Some((3, 99)),
+                best_place: "demo.c:16".into(),
                 waypoints: 5,
                 ..DomainStatus::default()
             }],
@@ -262,6 +263,7 @@ mod tests {
         dsf0_keys         : 2
         dsf0_best_key     : 3
         dsf0_best         : 99
+        dsf0_best_place   : demo.c:16
         dsf0_waypoints    : 5
         afl_banner        : ./t_(x)
         afl_version       : ffuzz-0.1.0

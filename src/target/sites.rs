@@ -97,8 +97,10 @@ mod tests {
         let names = b"\0.ffuzz_keys\0.shstrtab\0";
         let mut file = vec![0; 64];
         file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-        let mut put = |at: usize, value: u16| file[at..at + 2].copy_from_slice(&value.to_le_bytes());
-        for (at, value) in [(16, 2), (18, 62), (20, 1), (40, 64), (52, 64), (58, 64), (60, 3), (62, 2)]
+        let mut put =
+            |at: usize, value: u16| file[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        for (at, value) in
+            [(16, 2), (18, 62), (20, 1), (40, 64), (52, 64), (58, 64), (60, 3), (62, 2)]
         {
             put(at, value);
         }
