@@ -7,6 +7,7 @@
 #ifndef FFUZZ_DOMAIN_HPP
 #define FFUZZ_DOMAIN_HPP
 
+#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
@@ -38,13 +39,67 @@ inline bool startsWith(llvm::StringRef Text, llvm::StringRef Head) { return Text
 inline bool startsWith(llvm::StringRef Text, llvm::StringRef Head) { return Text.startswith(Head); }
 #endif
 
+// Where a site is in the source, and in which function of the source (after inlining that may be
+// another one than the function that holds the instruction).
+struct Place {
+  std::string File, Function;
+  unsigned Line = 0, Column = 0;
+};
+
+// The names of keys: one line of text per key in a section of the object file that is not loaded.
+// Linkers join such sections as they are, so the program has the lines of all its objects. A field
+// that is empty is that of the line before, the first line of a module has all of them:
+//   domain TAB key[+count] TAB file TAB line TAB column TAB function TAB what is measured
+class KeyTable {
+public:
+  explicit KeyTable(llvm::StringRef MapName) : Domain(MapName) {
+    if (MapName == "__wrapcmp_dsf_map") Domain = "cmp";
+    if (Domain.consume_front("__afl_")) Domain.consume_back("_dsf");
+  }
+
+  void add(uint32_t Key, unsigned Count, const Place &P, const std::string &What) {
+    std::string Number = std::to_string(Key) + (Count > 1 ? "+" + std::to_string(Count) : "");
+    std::string Fields[] = {Domain.str(), Number, P.File, std::to_string(P.Line), std::to_string(P.Column),
+                            P.Function, What};
+    Text += ".ascii \"";
+    for (unsigned I = 0; I < Width; I++) {
+      if (Fields[I] != Before[I]) appendEscaped(Fields[I]);
+      Before[I] = Fields[I];
+      Text += I + 1 < Width ? "\\t" : "\\n\"\n";
+    }
+  }
+
+  void writeTo(llvm::Module &M) {
+    if (Text.empty()) return;
+    M.appendModuleInlineAsm(".pushsection .ffuzz_keys,\"\",%progbits\n" + Text + ".popsection\n");
+    Text.clear();
+  }
+
+private:
+  static constexpr unsigned Width = 7;
+  llvm::StringRef Domain;
+  std::string Before[Width], Text;
+
+  void appendEscaped(llvm::StringRef Field) {
+    for (unsigned char Byte : Field) {
+      if (Byte < ' ') Byte = '?'; // no name may look like two
+      if (Byte < 0x7f && Byte != '"' && Byte != '\\')
+        Text += (char)Byte;
+      else
+        for (int Shift : {9, 6, 3, 0}) Text += Shift == 9 ? '\\' : (char)('0' + (Byte >> Shift & 7));
+    }
+  }
+};
+
 template <class Self> class DomainFeedback : public llvm::InstVisitor<Self> {
+  using Visitor = llvm::InstVisitor<Self>;
+
 public:
   static constexpr unsigned Phases = Late;
 
   // `MapName` is the variable of the runtime file that holds the domain's index.
   DomainFeedback(llvm::Module &M, const char *MapName)
-      : M(M), C(M.getContext()), Path(absolutePath(M)), MapName(MapName) {
+      : M(M), C(M.getContext()), Path(absolutePath(M)), MapName(MapName), Keys(MapName) {
     DsfMapVariable = M.getOrInsertGlobal(MapName, getIntTy(32));
     DsfIncrementFunction = resolveFunction("__fuzzfactory_dsfp_increment", getVoidTy(),
                                            {getPtrTy(), getIntTy(32), getIntTy(32)});
@@ -57,9 +112,25 @@ public:
       if (!isProgramCode(F)) continue;
       CurrentFunction = &F;
       Ordinal = 0;
-      this->visit(F);
+      Site = nullptr;
+      SiteIsBlock = false;
+      Visitor::visit(F);
     }
+    Keys.writeTo(M);
     return Sites;
+  }
+
+  // The visitor passes here on its way, so a key that is asked for without more knows its site.
+  using Visitor::visit;
+  void visit(llvm::BasicBlock &B) {
+    Site = &B.front();
+    SiteIsBlock = true;
+    Visitor::visit(B);
+  }
+  void visit(llvm::Instruction &I) {
+    Site = &I;
+    SiteIsBlock = false;
+    Visitor::visit(I);
   }
 
 protected:
@@ -69,9 +140,50 @@ protected:
   llvm::FunctionCallee DsfIncrementFunction;
   Phase CurrentPhase = Late;
 
-  // The key of a site: 31 bits over domain, absolute path, function, and the number of the site in
-  // the function. A rebuild keeps it, and files of the same name in two folders differ.
+  // The key of the site that is being visited, named after it.
   llvm::ConstantInt *createProgramLocation() {
+    std::string What = !Site ? "function" : SiteIsBlock ? "block" : describe(*Site);
+    return createProgramLocation(Site, What);
+  }
+
+  // The same for any instruction or block; `What` says what is measured. With a count the key stands
+  // for as many keys, with a list it and those behind it have the names of the list.
+  llvm::ConstantInt *createProgramLocation(const llvm::Instruction *Where, const std::string &What, unsigned Count = 1) {
+    llvm::ConstantInt *Key = newKey();
+    Keys.add(Key->getZExtValue(), Count, placeOf(Where), What);
+    return Key;
+  }
+  llvm::ConstantInt *createProgramLocation(const llvm::BasicBlock &Where, const std::string &What, unsigned Count = 1) {
+    return createProgramLocation(&Where.front(), What, Count);
+  }
+  llvm::ConstantInt *createProgramLocation(const llvm::Instruction *Where, llvm::ArrayRef<std::string> What) {
+    llvm::ConstantInt *Key = newKey();
+    Place P = placeOf(Where);
+    for (size_t I = 0; I < What.size(); I++) Keys.add(Key->getZExtValue() + I, 1, P, What[I]);
+    return Key;
+  }
+
+  // "i32 ==", "switch i8", "malloc", "store".
+  static std::string describe(const llvm::Instruction &I) {
+    if (auto *Call = llvm::dyn_cast<llvm::CallBase>(&I)) {
+      llvm::StringRef Name = calleeName(*Call);
+      return Name.empty() ? "call by pointer" : llvm::demangle(Name.str());
+    }
+    std::string Text;
+    llvm::raw_string_ostream Out(Text);
+    if (auto *Switch = llvm::dyn_cast<llvm::SwitchInst>(&I))
+      Out << "switch " << *Switch->getCondition()->getType();
+    else if (auto *Cmp = llvm::dyn_cast<llvm::CmpInst>(&I))
+      Out << *Cmp->getOperand(0)->getType() << ' ' << symbolOf(Cmp->getPredicate());
+    else
+      Out << I.getOpcodeName();
+    return Out.str();
+  }
+
+private:
+  // 31 bits over domain, absolute path, function, and the number of the site in the function. A
+  // rebuild keeps it, and files of the same name in two folders differ.
+  llvm::ConstantInt *newKey() {
     std::string Place = std::string(MapName) + '\0' + Path + '\0' + CurrentFunction->getName().str() + '\0' +
                         std::to_string(CurrentPhase) + '/' + std::to_string(Ordinal++);
     uint64_t Hash = 0xcbf29ce484222325u; // FNV-1a, then folded: its high bits mix best
@@ -81,6 +193,7 @@ protected:
     return getConst((uint32_t)(Hash >> 33));
   }
 
+protected:
   llvm::IRBuilder<> insert_before(llvm::Instruction &I) {
     Sites++;
     return llvm::IRBuilder<>(&I);
@@ -141,14 +254,60 @@ protected:
 private:
   std::string Path;
   std::string MapName;
+  KeyTable Keys;
+  const llvm::Instruction *Site = nullptr; // null: the function itself
+  bool SiteIsBlock = false;
   llvm::Function *CurrentFunction = nullptr;
   unsigned Ordinal = 0, Sites = 0;
 
-  static std::string absolutePath(const llvm::Module &M) {
-    llvm::SmallString<256> Name(M.getSourceFileName());
+  static std::string absolutePath(const llvm::Module &M) { return absolutePath(M.getSourceFileName(), ""); }
+
+  static std::string absolutePath(llvm::StringRef File, llvm::StringRef Folder) {
+    llvm::SmallString<256> Name(File);
+    if (!Folder.empty() && !llvm::sys::path::is_absolute(File)) {
+      Name = Folder;
+      llvm::sys::path::append(Name, File);
+    }
     llvm::sys::fs::make_absolute(Name);
     llvm::sys::path::remove_dots(Name, true);
     return std::string(Name.str());
+  }
+
+  // Without debug information there is still the function.
+  Place placeOf(const llvm::Instruction *Where) const {
+    const llvm::DILocation *Location = locationOf(Where);
+    const llvm::DISubprogram *Scope =
+        Location ? Location->getScope()->getSubprogram() : CurrentFunction->getSubprogram();
+    Place P;
+    P.File = Path;
+    P.Function = llvm::demangle(CurrentFunction->getName().str());
+    if (!Scope) return P;
+    const llvm::DIFile *File = Location ? Location->getFile() : Scope->getFile();
+    if (File) P.File = absolutePath(File->getFilename(), File->getDirectory());
+    llvm::StringRef Mangled = Scope->getLinkageName();
+    P.Function = Mangled.empty() ? Scope->getName().str() : llvm::demangle(Mangled.str());
+    P.Line = Location ? Location->getLine() : Scope->getLine();
+    P.Column = Location ? Location->getColumn() : 0;
+    return P;
+  }
+
+  // Code that the compiler made up has no line: then the next one in the block counts.
+  static const llvm::DILocation *locationOf(const llvm::Instruction *I) {
+    for (; I; I = I->getNextNode())
+      if (const llvm::DILocation *Location = I->getDebugLoc(); Location && Location->getLine()) return Location;
+    return nullptr;
+  }
+
+  static llvm::StringRef symbolOf(llvm::CmpInst::Predicate P) {
+    switch (P) {
+    case llvm::CmpInst::ICMP_EQ: return "==";
+    case llvm::CmpInst::ICMP_NE: return "!=";
+    case llvm::CmpInst::ICMP_SLT: case llvm::CmpInst::ICMP_ULT: return "<";
+    case llvm::CmpInst::ICMP_SLE: case llvm::CmpInst::ICMP_ULE: return "<=";
+    case llvm::CmpInst::ICMP_SGT: case llvm::CmpInst::ICMP_UGT: return ">";
+    case llvm::CmpInst::ICMP_SGE: case llvm::CmpInst::ICMP_UGE: return ">=";
+    default: return llvm::CmpInst::getPredicateName(P);
+    }
   }
 
   static bool isProgramCode(const llvm::Function &F) {

@@ -46,13 +46,17 @@ public:
     Value *Operand = Switch.getCondition();
     if (CurrentPhase != fuzzfactory::Late || !isUsefulWidth(Operand->getType()) || !Switch.getNumCases()) return;
     SmallVector<uint64_t, 16> Cases;
-    for (auto &Case : Switch.cases()) Cases.push_back(Case.getCaseValue()->getZExtValue());
+    std::vector<std::string> Names;
+    for (auto &Case : Switch.cases()) {
+      Cases.push_back(Case.getCaseValue()->getZExtValue());
+      Names.push_back(describe(Switch) + ", case " + std::to_string(Case.getCaseValue()->getSExtValue()));
+    }
     auto *Data = ConstantDataArray::get(C, Cases);
     auto *Table = new GlobalVariable(M, Data->getType(), true, GlobalValue::PrivateLinkage, Data, "ffuzz.cases");
     auto Builder = insert_before(Switch);
     auto Helper = resolveFunction("__ffuzz_cmp_switch", getVoidTy(),
                                   {getIntTy(32), getIntTy(64), getPtrTy(), getIntTy(32), getIntTy(32)});
-    Builder.CreateCall(Helper, {createProgramLocation(), Builder.CreateZExt(Operand, getIntTy(64)),
+    Builder.CreateCall(Helper, {createProgramLocation(&Switch, Names), Builder.CreateZExt(Operand, getIntTy(64)),
                                 asPtr(Builder, Table), getConst(Cases.size()),
                                 getConst(Operand->getType()->getIntegerBitWidth())});
   }

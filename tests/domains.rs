@@ -96,13 +96,15 @@ fn the_log_has_the_lines_of_fuzzfactory() {
     let is_key = |text: &str| {
         text.len() == 8 && text.starts_with("0x") && u32::from_str_radix(&text[2..], 16).is_ok()
     };
-    let mut kinds = [0; 7];
+    let mut kinds = [0; 8];
+    let mut named = std::collections::BTreeSet::new();
     for line in log.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let kind = match words.as_slice() {
             ["DSF", "update", "at", key, ..] => {
                 let key = key.strip_prefix("key=").and_then(|key| key.strip_suffix(','));
                 assert!(key.is_some_and(is_key), "{line}");
+                assert!(key.is_some_and(|key| named.contains(key)), "no name before {line}");
                 assert!(line.contains("; new aggregate: ") && line.contains("; earlier was: "));
                 0
             }
@@ -110,6 +112,12 @@ fn the_log_has_the_lines_of_fuzzfactory() {
             ["#", "DSF", "map", number] => {
                 assert!(["0", "1"].contains(number), "{line}");
                 2
+            }
+            ["#", "key", key, "is", domain, place, "cascade()", ..] => {
+                assert!(is_key(key) && ["cmp", "mem"].contains(domain), "{line}");
+                assert!(place.starts_with("demo.c:"), "{line}");
+                assert!(named.insert(key.to_string()), "named twice: {line}");
+                7
             }
             ["At", "key", key, "val", "is", _, hex] => {
                 assert!(is_key(key.trim_end_matches(',')) && hex.starts_with("(hex=0x"), "{line}");

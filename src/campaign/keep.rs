@@ -164,9 +164,7 @@ impl Campaign {
     }
 
     fn note_gains(&mut self, id: SeedId, path: &std::path::Path, gains: &[KeyGain], usable: bool) {
-        for gain in gains {
-            self.log.update(gain.key, gain.value, gain.after, gain.before);
-        }
+        self.log_gains(gains);
         self.log.adding(path);
         let domains = self.judge.aggregates().domains();
         let mut moved = vec![false; domains.len()];
@@ -184,11 +182,20 @@ impl Campaign {
         }
     }
 
-    /// `--dsf-record`: the input is written aside and guides nothing.
-    fn record(&mut self, candidate: &Candidate, gains: &[KeyGain]) -> Result<(), CampaignError> {
+    /// A key's name stands in front of its first update.
+    fn log_gains(&mut self, gains: &[KeyGain]) {
         for gain in gains {
+            if self.log.meets(gain.key) {
+                let name = self.names().line(gain.key);
+                self.log.name(gain.key, &name);
+            }
             self.log.update(gain.key, gain.value, gain.after, gain.before);
         }
+    }
+
+    /// `--dsf-record`: the input is written aside and guides nothing.
+    fn record(&mut self, candidate: &Candidate, gains: &[KeyGain]) -> Result<(), CampaignError> {
+        self.log_gains(gains);
         let name = format!("id_{:06}", self.execs());
         self.write(|output| output.save_recorded(&name, &candidate.bytes))?;
         Ok(())

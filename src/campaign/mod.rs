@@ -10,10 +10,12 @@ mod stop;
 
 pub use error::CampaignError;
 
+use std::cell::OnceCell;
 use std::time::Instant;
 
 use crate::config::options::{DomainMode, Options};
 use crate::corpus::Corpus;
+use crate::domain::KeyNames;
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::feedback::Judge;
 use crate::mutate::Rng;
@@ -49,6 +51,8 @@ struct Campaign {
     dictionary: Dictionary,
     output: OutputDir,
     log: FuzzFactoryLog,
+    /// Read from the target's files when the first name is asked for.
+    names: OnceCell<KeyNames>,
     bus: EventBus,
     statistics: Statistics,
     stop: Stop,
@@ -103,6 +107,11 @@ impl Campaign {
     /// Guided by domains (`-p`)?
     fn guided(&self) -> bool {
         self.options.domains == DomainMode::Guide && self.judge.watches_domains()
+    }
+
+    fn names(&self) -> &KeyNames {
+        let read = || KeyNames::new(self.executor.domains(), self.executor.sites());
+        self.names.get_or_init(read)
     }
 
     fn warn(&mut self, message: String) {

@@ -1,5 +1,6 @@
 //! Opening a campaign: output folder, target, dictionary, host checks.
 
+use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -100,6 +101,7 @@ pub(super) fn assemble(
         dictionary,
         output,
         log,
+        names: OnceCell::new(),
         bus,
         statistics,
         stop,

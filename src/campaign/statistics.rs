@@ -324,14 +324,17 @@ impl Campaign {
             .zip(activity)
             .enumerate()
             .map(|(index, (domain, activity))| {
-                let named = !domain.name.is_empty();
+                let best = aggregates.best_in(domain);
+                let place = |key| self.names().place(key).unwrap_or_default();
                 DomainStatus {
-                    name: if named { domain.name.clone() } else { format!("map {index}") },
+                    name: domain.label(index),
                     reducer: domain.reducer.name(),
                     size: domain.size,
                     keys: u32::try_from(aggregates.changed_in(domain).count()).unwrap_or(u32::MAX),
-                    best: aggregates.best_in(domain),
+                    best,
+                    best_place: best.map_or_else(String::new, |(key, _)| place(key)),
                     last: activity.last,
+                    last_place: activity.last.map_or_else(String::new, |(key, _, _)| place(key)),
                     waypoints: activity.waypoints,
                 }
             })

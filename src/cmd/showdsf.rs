@@ -5,6 +5,10 @@
 //! Unlike the original it reports crashes and timeouts, takes `@@`, and leaves neither a process nor
 //! a file behind.
 
+mod args;
+mod owners;
+mod view;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -16,61 +20,20 @@ use clap::Parser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use args::Args;
+use owners::Owners;
+
 use super::exit::{CANNOT, Failure};
 use super::fuzz::{resolve, values};
 use crate::config::env::Environment;
 use crate::config::options::TargetOptions;
-use crate::domain::{Aggregates, Domain};
-use crate::target::{Executor, ExitKind, ForkServer, Setup, TargetError, binary};
+use crate::domain::{Aggregates, Domain, KeyNames};
+use crate::target::{Executor, ExitKind, ForkServer, Observation, Setup, TargetError, binary};
 
 /// Without `-t` a run may take as long as it wants; a day stands for that.
 const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// Below this a timeout is refused, as the original does.
 const MIN_TIMEOUT_MS: u64 = 20;
-
-#[derive(Debug, Parser)]
-#[command(
-    name = "ffuzz-showdsf",
-    about = "Run inputs and print the domain values they reach",
-    after_help = "Without -i the target runs once and inherits stdin and stdout. @@ stands for \
-                  the name of a file with the input.\n\nExamples:\n  \
-                  ffuzz-showdsf -- ./target < input\n  \
-                  ffuzz-showdsf -i out/queue -- ./target @@"
-)]
-struct Args {
-    /// Run every file of this folder
-    #[arg(short, value_name = "DIR")]
-    input: Option<PathBuf>,
-    /// Write the dsf lines to this file in place of stdout
-    #[arg(short, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Timeout of a run in ms, at least 20 (default: none)
-    #[arg(short, value_name = "MSEC")]
-    timeout: Option<String>,
-    /// Memory limit in MB, or none (the default)
-    #[arg(short, value_name = "MB")]
-    memory: Option<String>,
-    /// File that takes the place of @@; with -i every input is written to it
-    #[arg(short = 'A', value_name = "FILE")]
-    at_file: Option<PathBuf>,
-    /// Say nothing but the dsf lines
-    #[arg(short)]
-    quiet: bool,
-    /// Accepted as the original accepts it: without effect
-    #[arg(short = 'e', hide = true)]
-    _edges: bool,
-    /// Accepted as the original accepts it: without effect
-    #[arg(short = 'c', hide = true)]
-    _cores: bool,
-    /// The target and its arguments
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        required = true,
-        value_name = "TARGET"
-    )]
-    command: Vec<OsString>,
-}
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let words = std::iter::once(OsString::from(program)).chain(args);
@@ -82,8 +45,10 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
             return Ok(ExitCode::from(if error.use_stderr() { CANNOT } else { 0 }));
         }
     };
-    let inputs = args.input.as_deref().map(list_inputs).transpose()?;
-    if let (None, Some(file)) = (&inputs, &args.at_file) {
+    args.check()?;
+    let folders = [args.input.as_slice(), args.diff.as_deref().unwrap_or_default()].concat();
+    let folders = folders.iter().map(|dir| list_inputs(dir)).collect::<Result<Vec<_>, _>>()?;
+    if let (false, Some(file)) = (args.runs_folders(), &args.at_file) {
         // The user's file is only read: it takes its place in the command as any other word.
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         binary::substitute(&mut args.command[1..], &file);
@@ -91,16 +56,47 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     let scratch = Scratch::new();
     leave_on_signals(&scratch);
     // Usage errors are 1 here, as in the original.
-    let mut target = start(&args, inputs.is_some(), &scratch)
-        .map_err(|failure| Failure { code: CANNOT, ..failure })?;
-    let aggregates = if let Some(inputs) = inputs {
-        run_folder(&mut target, &inputs, args.quiet)?
+    let mut target =
+        start(&args, &scratch).map_err(|failure| Failure { code: CANNOT, ..failure })?;
+    let names = names(&target, &args);
+    let mut owners = Owners::default();
+    let rows = match &folders[..] {
+        [] => view::rows(&run_once(&mut target, &args)?, args.top, &owners),
+        [a, b] => {
+            let a = run_folder(&mut target, a, args.quiet, |_, _, _| {})?;
+            let b = run_folder(&mut target, b, args.quiet, |_, _, _| {})?;
+            view::differences(&a, &b)
+        }
+        [inputs, ..] => {
+            let note = |path: &Path, input: &[u8], run: &Observation<'_>| {
+                if args.best {
+                    owners.add(path.into(), input.len(), &run.dsf);
+                }
+            };
+            let aggregates = run_folder(&mut target, inputs, args.quiet, note)?;
+            view::rows(&aggregates, args.top, &owners)
+        }
+    };
+    let text = if args.json {
+        view::json(&args.command, target.domains(), &rows, &names, args.best)
     } else {
-        run_once(&mut target, &args)?
+        view::lines(&rows, args.names.then_some(&names), args.best)
     };
     drop(target);
-    print_values(&aggregates, args.output.as_deref())?;
+    print(&text, args.output.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Read from the target's files if somebody wants to see them.
+fn names(target: &ForkServer, args: &Args) -> KeyNames {
+    if !args.names && !args.json {
+        return KeyNames::default();
+    }
+    let names = KeyNames::new(target.domains(), target.sites());
+    if names.is_empty() && !target.domains().is_empty() {
+        say(args.quiet, "[!] The target has no table of names: keys are shown by number");
+    }
+    names
 }
 
 /// Name of the input file, removed in any case.
@@ -146,14 +142,14 @@ fn list_inputs(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-fn start(args: &Args, folder: bool, scratch: &Scratch) -> Result<ForkServer, Failure> {
+fn start(args: &Args, scratch: &Scratch) -> Result<ForkServer, Failure> {
     let timeout = timeout(args.timeout.as_deref())?;
     let environment = Environment::read();
     let options = TargetOptions {
         search_path: environment.get("PATH").map(Into::into),
         file: None,
         memory_limit: args.memory.as_deref().map_or(Ok(None), values::memory)?,
-        show_output: !folder,
+        show_output: !args.runs_folders(),
         extra_env: resolve::extra_environment(&environment)?,
         skip_binary_check: environment.flag(&["AFL_SKIP_BIN_CHECK"]),
         init_timeout: Some(Duration::from_secs(10)),
@@ -161,7 +157,7 @@ fn start(args: &Args, folder: bool, scratch: &Scratch) -> Result<ForkServer, Fai
     };
     let input = args.at_file.as_deref().unwrap_or(&scratch.0);
     let mut setup = Setup::new(&options, input, None).map_err(failure)?;
-    if !folder {
+    if !args.runs_folders() {
         setup.inherit_stdin();
     }
     say(args.quiet, "[*] Spinning up the fork server...");
@@ -244,6 +240,7 @@ fn run_folder(
     target: &mut ForkServer,
     inputs: &[PathBuf],
     quiet: bool,
+    mut note: impl FnMut(&Path, &[u8], &Observation<'_>),
 ) -> Result<Aggregates, Failure> {
     let mut aggregates = Aggregates::new(target.domains());
     for path in inputs {
@@ -253,6 +250,7 @@ fn run_folder(
         })?;
         let run = target.observe(&input).map_err(failure)?;
         report(run.exit, Some(path), quiet);
+        note(path, &input, &run);
         aggregates.merge(&run.dsf);
     }
     Ok(aggregates)
@@ -270,11 +268,7 @@ fn report(exit: ExitKind, input: Option<&Path>, quiet: bool) {
     say(quiet, &format!("[!] The target {what}{input}"));
 }
 
-fn print_values(aggregates: &Aggregates, file: Option<&Path>) -> Result<(), Failure> {
-    let mut text = String::new();
-    for (key, value) in aggregates.changed() {
-        text += &format!("dsf[{key}] = {value}\n");
-    }
+fn print(text: &str, file: Option<&Path>) -> Result<(), Failure> {
     let written = match file {
         Some(path) => fs::write(path, text),
         None => match io::stdout().lock().write_all(text.as_bytes()) {

@@ -5,9 +5,11 @@
 //! aggregate of a key is a waypoint. No I/O, no clock.
 
 mod aggregate;
+mod names;
 mod reducer;
 
 pub use aggregate::{Aggregates, KeyGain};
+pub use names::{KeyName, KeyNames, Site};
 pub use reducer::Reducer;
 
 /// One domain: keys `start..start + size` of the DSF array.
@@ -26,6 +28,12 @@ impl Domain {
     #[must_use]
     pub fn end(&self) -> u32 {
         self.start + self.size
+    }
+
+    /// The name for people, of domain number `index`.
+    #[must_use]
+    pub fn label(&self, index: usize) -> String {
+        if self.name.is_empty() { format!("map {index}") } else { self.name.clone() }
     }
 
     /// Keys as indices of the DSF array.

@@ -172,8 +172,11 @@ pub struct DomainStatus {
     pub keys: u32,
     /// Key (global index) and aggregate with the largest value (smallest for MIN).
     pub best: Option<(u32, u32)>,
+    /// File and line of the best key; empty if it has none, like `last_place`.
+    pub best_place: String,
     /// Last key that improved, its new aggregate, and the unix second.
     pub last: Option<(u32, u32, u64)>,
+    pub last_place: String,
     pub waypoints: u64,
 }
 

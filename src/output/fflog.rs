@@ -1,9 +1,10 @@
 //! `fuzzfactory.log`: what happens to the domains, in the lines of the original FuzzFactory.
 //!
-//! Keys are global indices. Lines are collected and written by [`FuzzFactoryLog::flush`], which
+//! Keys are global indices; in front of its first update a key gets a line with its name. Lines are collected and written by [`FuzzFactoryLog::flush`], which
 //! the campaign calls at every waypoint, and by [`FuzzFactoryLog::tick`] each second; the file is
 //! not made before there is something to write.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -25,6 +26,8 @@ pub struct FuzzFactoryLog {
     file: Option<File>,
     lines: String,
     flushed: Instant,
+    /// Keys that were named.
+    met: HashSet<u32>,
 }
 
 impl FuzzFactoryLog {
@@ -35,7 +38,23 @@ impl FuzzFactoryLog {
         if !resumed {
             let _ = std::fs::remove_file(&path);
         }
-        Self { path, file: None, lines: String::new(), flushed: Instant::now() }
+        Self {
+            path,
+            file: None,
+            lines: String::new(),
+            flushed: Instant::now(),
+            met: HashSet::new(),
+        }
+    }
+
+    /// True the first time that a key is asked about.
+    pub fn meets(&mut self, key: u32) -> bool {
+        self.met.insert(key)
+    }
+
+    /// What a key stands for. A line of our own, which begins like the original's `# DSF map`.
+    pub fn name(&mut self, key: u32, name: &str) {
+        let _ = writeln!(self.lines, "# key 0x{key:06x} is {name}");
     }
 
     /// An input moved the aggregate of a key.
@@ -154,6 +173,7 @@ mod tests {
         let text = log(|log| {
             log.starting_keys(&[domain(0, 2, 0), domain(2, 1, u32::MAX)], &[0, 7, 0xffff_fffe]);
             log.fuzzing(3, false);
+            log.name(0x103c5, "mem demo.c:23 cascade() malloc");
             log.update(0x103c5, 2_147_483_645, 2_147_483_645, 12);
             log.adding(Path::new("out/queue/id:000004"));
             log.top_rated(0x103c5);
@@ -167,6 +187,7 @@ mod tests {
              At key 0x000002, val is -2 (hex=0xfffffffe)\n\
              ===============Fuzzing test case #3===============\n\
              (Test case is not favored)\n\
+             # key 0x0103c5 is mem demo.c:23 cascade() malloc\n\
              DSF update at key=0x0103c5, val=2147483645 (0x7ffffffd); new aggregate: 2147483645 \
              (0x7ffffffd); earlier was: 12 (0x0000000c)\n\
              adding out/queue/id:000004 to queue\n\

@@ -108,6 +108,9 @@ fn domains(out: &mut Lines, s: &Snapshot) {
         out.add(&format!("dsf{index}_keys"), domain.keys);
         out.add(&format!("dsf{index}_best_key"), key);
         out.add(&format!("dsf{index}_best"), value);
+        if !domain.best_place.is_empty() {
+            out.add(&format!("dsf{index}_best_place"), shell_safe(&domain.best_place));
+        }
         out.add(&format!("dsf{index}_waypoints"), domain.waypoints);
     }
 }
@@ -197,6 +200,7 @@ mod tests {
                 reducer: "MAX",
                 keys: 2,
                 best: Some((3, 99)),
+                best_place: "demo.c:16".into(),
                 waypoints: 5,
                 ..DomainStatus::default()
             }],
@@ -259,6 +263,7 @@ mod tests {
         dsf0_keys         : 2
         dsf0_best_key     : 3
         dsf0_best         : 99
+        dsf0_best_place   : demo.c:16
         dsf0_waypoints    : 5
         afl_banner        : ./t_(x)
         afl_version       : ffuzz-0.1.0

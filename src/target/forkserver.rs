@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::delivery::Delivery;
 use super::launcher::{Session, Setup, describe_end};
-use super::{Executor, ExitKind, Observation, Outcome, TargetError, exit_kind};
-use crate::domain::Domain;
+use super::{Executor, ExitKind, Observation, Outcome, TargetError, exit_kind, sites};
+use crate::domain::{Domain, Site};
 use crate::sys::process;
 use crate::sys::wire::NoWord;
 
@@ -158,6 +158,10 @@ impl Executor for ForkServer {
 
     fn map_size(&self) -> usize {
         self.session.maps.edges().len()
+    }
+
+    fn sites(&self) -> Vec<Site> {
+        sites::read(self.setup.program(), self.session.process.pid())
     }
 
     fn domains(&self) -> &[Domain] {

@@ -233,14 +233,14 @@ mod tests {
     fn classic_hello_has_no_answer() {
         let (hello, answers) = play(&[0]);
         assert_eq!(hello.unwrap(), Hello::default());
-        assert_eq!(answers, []);
+        assert_eq!(answers, [0; 0]);
     }
 
     #[test]
     fn old_hello_with_map_size_only_has_no_answer() {
         let (hello, answers) = play(&[OLD_OPTIONS | OLD_MAP_SIZE | (100 - 1) << 1]);
         assert_eq!(hello.unwrap().map_size, Some(100));
-        assert_eq!(answers, []);
+        assert_eq!(answers, [0; 0]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod forkserver;
 mod handshake;
 mod launcher;
 mod maps;
+mod sites;
 
 pub use direct::Direct;
 pub use error::TargetError;
@@ -23,7 +24,7 @@ pub use launcher::{InputFrom, Setup};
 
 use std::time::Duration;
 
-use crate::domain::{Domain, DsfView};
+use crate::domain::{Domain, DsfView, Site};
 use crate::mutate::Candidate;
 
 /// Largest input, bytes: AFL's limit and the size of its shared-memory test case.
@@ -85,6 +86,11 @@ pub trait Executor {
     fn map_size(&self) -> usize;
 
     fn domains(&self) -> &[Domain];
+
+    /// The names of static keys, as far as the target's files have them. Reads those files.
+    fn sites(&self) -> Vec<Site> {
+        Vec::new()
+    }
 
     /// Runs so far.
     fn execs(&self) -> u64;

@@ -71,6 +71,18 @@ pub(super) fn fit(text: &str, width: usize) -> String {
     out
 }
 
+/// The same, but of a long text the end stays: in a path that is the file.
+pub(super) fn fit_end(text: &str, width: usize) -> String {
+    let letters: Vec<char> = text.chars().filter(|c| !c.is_control()).collect();
+    match letters.len().checked_sub(width) {
+        Some(excess @ 1..) => {
+            let end = letters.into_iter().skip(excess + 1);
+            std::iter::once('~').chain(end).take(width).collect()
+        }
+        _ => letters.into_iter().collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,5 +111,7 @@ mod tests {
         assert_eq!(short_time(18_360), "5h06m");
         assert_eq!(clock(3_723), "1:02:03");
         assert_eq!(fit("a\u{1b}[31mbcdef", 6), "a[31m~");
+        assert_eq!(fit_end("folder/demo.c:23", 10), "~demo.c:23");
+        assert_eq!(fit_end("demo.c:23", 9), "demo.c:23");
     }
 }

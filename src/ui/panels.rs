@@ -10,7 +10,7 @@ use ratatui::symbols::merge::MergeStrategy;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Paragraph};
 
-use super::format::{count, fit, long_time, percent, rate, short_time};
+use super::format::{count, fit, fit_end, long_time, percent, rate, short_time};
 use super::summary::domain_name;
 use crate::event::{DomainStatus, Snapshot};
 
@@ -258,11 +258,11 @@ fn trim(s: &Snapshot) -> String {
     }
 }
 
-/// One row a domain: name, keys, best value with its key, last moved. The last row tells how many
+/// One row a domain: name, keys, best value with its place, last moved. The last row tells how many
 /// do not fit.
 fn domain_panel(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     let rows = usize::from(area.height.saturating_sub(2));
-    let wide = area.width >= 78;
+    let wide = area.width >= WIDE;
     let header = usize::from(wide && rows > 1);
     let room = rows - header;
     let hidden = s.domains.len().saturating_sub(room);
@@ -284,39 +284,52 @@ fn domain_panel(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     panel(frame, area, "domains: keys, best value, last moved", lines);
 }
 
-const WIDE_HEADER: &str =
-    " domain       reducer              keys  waypoints        best     key    last moved";
+/// From this width on a row has all columns.
+const WIDE: u16 = 112;
+const WIDE_HEADER: &str = " domain       reducer              keys  waypoints        best  at                        \
+                           last moved";
 
 fn wide_row(index: usize, d: &DomainStatus, now: u64) -> String {
-    let (best_value, key) = match d.best {
-        Some((key, value)) => (value.to_string(), format!("{key:06x}")),
-        None => ("-".to_owned(), "-".to_owned()),
-    };
+    let best = d.best.map_or_else(|| "-".to_owned(), |(_, value)| value.to_string());
     let last = match d.last {
         Some((key, value, at)) => {
-            format!("{key:06x} to {value} {} ago", short_time(now.saturating_sub(at)))
+            let ago = short_time(now.saturating_sub(at));
+            format!("{ago} ago to {value} at {}", place(key, &d.last_place))
         }
         None => "never".to_owned(),
     };
     format!(
-        " {:<12} {:<20} {:>4} {:>10} {best_value:>11}  {key:>6}    {last}",
+        " {:<12} {:<20} {:>4} {:>10} {best:>11}  {:<24}  {last}",
         fit(&domain_name(index, d), 12),
         d.reducer,
         count(d.keys.into()),
         count(d.waypoints),
+        fit_end(&best_place(d), 24),
     )
 }
 
 fn narrow_row(index: usize, d: &DomainStatus, now: u64) -> String {
-    let last = match d.last {
-        Some((_, _, at)) => format!("{} ago", short_time(now.saturating_sub(at))),
-        None => "never".to_owned(),
-    };
-    let name = fit(&domain_name(index, d), 9);
-    format!(" {name:<9} {:>5} {:>19} {last:>10}", count(d.keys.into()), best(d))
+    let last =
+        d.last.map_or_else(|| "never".to_owned(), |(_, _, at)| short_time(now.saturating_sub(at)));
+    let best = d.best.map_or_else(|| "-".to_owned(), |(_, value)| value.to_string());
+    format!(
+        " {:<9} {:>5} {best:>10} {:<15} {last:>6}",
+        fit(&domain_name(index, d), 9),
+        count(d.keys.into()),
+        fit_end(&best_place(d), 15),
+    )
 }
 
-/// `2147483645 @0103c5`.
+/// `2147483645 @demo.c:23`.
 fn best(d: &DomainStatus) -> String {
-    d.best.map_or_else(|| "-".to_owned(), |(key, value)| format!("{value} @{key:06x}"))
+    d.best.map_or_else(|| "-".to_owned(), |(_, value)| format!("{value} @{}", best_place(d)))
+}
+
+fn best_place(d: &DomainStatus) -> String {
+    d.best.map_or_else(String::new, |(key, _)| place(key, &d.best_place))
+}
+
+/// File and line, or the number of a key that has none.
+fn place(key: u32, place: &str) -> String {
+    if place.is_empty() { format!("key {key:06x}") } else { place.to_owned() }
 }

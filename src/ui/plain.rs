@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::format::{clock, count, fit, rate};
+use super::format::{clock, count, fit, fit_end, rate};
 use super::summary::{domain_name, summary};
 use crate::corpus::names::NAME_MAX;
 use crate::event::{Event, EventSink, Snapshot};
@@ -17,6 +17,8 @@ const FINDS_MS: u64 = 3_000;
 const SEED_LINES: usize = 10;
 /// Domains in a progress line.
 const DOMAINS_SHOWN: usize = 4;
+/// Width of the place of a domain's best value.
+const PLACE_WIDTH: usize = 24;
 
 /// Writes lines. Errors of the output are ignored: the campaign does not depend on a reader.
 #[derive(Debug)]
@@ -93,6 +95,9 @@ fn progress(s: &Snapshot) -> String {
     for (index, domain) in s.domains.iter().enumerate().take(DOMAINS_SHOWN) {
         let best = domain.best.map_or_else(|| "-".to_owned(), |(_, value)| value.to_string());
         text.push_str(&format!(", {} {best}", domain_name(index, domain)));
+        if !domain.best_place.is_empty() {
+            text.push_str(&format!(" @{}", fit_end(&domain.best_place, PLACE_WIDTH)));
+        }
     }
     text
 }

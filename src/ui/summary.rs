@@ -54,10 +54,16 @@ pub(super) fn domain_name(index: usize, domain: &DomainStatus) -> String {
 fn domain_line(index: usize, d: &DomainStatus) -> String {
     let name = domain_name(index, d);
     match d.best {
-        Some((key, value)) => format!(
-            "{name}: best {value} at key 0x{key:06x}; {} keys, {} waypoints",
-            d.keys, d.waypoints
-        ),
+        Some((key, value)) => {
+            let place = match d.best_place.as_str() {
+                "" => String::new(),
+                place => format!(" ({place})"),
+            };
+            format!(
+                "{name}: best {value} at key 0x{key:06x}{place}; {} keys, {} waypoints",
+                d.keys, d.waypoints
+            )
+        }
         None => format!("{name}: no key has moved"),
     }
 }

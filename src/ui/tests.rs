@@ -9,6 +9,7 @@ use ratatui::backend::TestBackend;
 
 fn sample(domains: usize) -> Snapshot {
     let names = ["cmp", "mem", "slow", "a-rather-long-name"];
+    let places = ["demo.c:16", "", "", "some/folder/with-a-long-name.c:1234"];
     let stage = |name, finds, execs| StageYield { name, finds, execs };
     Snapshot {
         started_at: 1_700_000_000,
@@ -57,6 +58,8 @@ fn sample(domains: usize) -> Snapshot {
                 reducer: "MAX",
                 keys: 40 + u32::try_from(i).expect("small"),
                 best: (i != 2).then_some((0x103c5, 2_147_483_645)),
+                best_place: places.get(i).copied().unwrap_or_default().into(),
+                last_place: places.get(i).copied().unwrap_or_default().into(),
                 last: (i != 2).then_some((0x103c5, 2_147_483_645, 1_700_003_720)),
                 waypoints: 77,
                 ..DomainStatus::default()

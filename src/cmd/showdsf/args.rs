@@ -1,0 +1,106 @@
+//! The command line of `showdsf`, and which options make no sense together.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::cmd::exit::Failure;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "ffuzz-showdsf",
+    about = "Run inputs and print the domain values they reach",
+    after_help = "Without -i the target runs once and inherits stdin and stdout. @@ stands for \
+                  the name of a file with the input.\n\nExamples:\n  \
+                  ffuzz-showdsf -- ./target < input\n  \
+                  ffuzz-showdsf -i out/queue --names --top 5 -- ./target @@\n  \
+                  ffuzz-showdsf --diff monday/queue tuesday/queue -- ./target"
+)]
+pub(super) struct Args {
+    /// Run every file of this folder
+    #[arg(short, value_name = "DIR")]
+    pub(super) input: Option<PathBuf>,
+    /// Write the dsf lines to this file in place of stdout
+    #[arg(short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Name the place in the program that each key stands for
+    #[arg(long)]
+    pub(super) names: bool,
+    /// Only the N best keys of each domain, the best one first
+    #[arg(long, value_name = "N")]
+    pub(super) top: Option<usize>,
+    /// Name the file that reaches the value of each key, the smallest if there are several
+    #[arg(long)]
+    pub(super) best: bool,
+    /// Run two folders and show the keys in which they differ
+    #[arg(long, num_args = 2, value_names = ["DIR_A", "DIR_B"])]
+    pub(super) diff: Option<Vec<PathBuf>>,
+    /// Everything as JSON, names included
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Timeout of a run in ms, at least 20 (default: none)
+    #[arg(short, value_name = "MSEC")]
+    pub(super) timeout: Option<String>,
+    /// Memory limit in MB, or none (the default)
+    #[arg(short, value_name = "MB")]
+    pub(super) memory: Option<String>,
+    /// File that takes the place of @@; with -i every input is written to it
+    #[arg(short = 'A', value_name = "FILE")]
+    pub(super) at_file: Option<PathBuf>,
+    /// Say nothing but the dsf lines
+    #[arg(short)]
+    pub(super) quiet: bool,
+    /// Accepted as the original accepts it: without effect
+    #[arg(short = 'e', hide = true)]
+    _edges: bool,
+    /// Accepted as the original accepts it: without effect
+    #[arg(short = 'c', hide = true)]
+    _cores: bool,
+    /// The target and its arguments
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true,
+        value_name = "TARGET"
+    )]
+    pub(super) command: Vec<OsString>,
+}
+
+impl Args {
+    /// Refuses combinations that have no meaning.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let refuse = |cause: &str, remedy: &str| Err(Failure::new(cause, remedy));
+        if self.top == Some(0) {
+            return refuse("--top 0 would show nothing", "give a number from 1 on");
+        }
+        if self.diff.is_some() {
+            if self.input.is_some() {
+                return refuse(
+                    "--diff and -i both name folders",
+                    "leave -i out: --diff DIR_A DIR_B",
+                );
+            }
+            if self.top.is_some() || self.best {
+                return refuse(
+                    "--diff compares all keys of two folders: --top and --best are about one",
+                    "leave them out, or run showdsf -i for each folder",
+                );
+            }
+        } else if self.best && self.input.is_none() {
+            return refuse("--best has no files to choose from", "name their folder with -i");
+        }
+        if self.json && !self.runs_folders() && self.output.is_none() {
+            return refuse(
+                "--json would be mixed with what the target prints",
+                "add -o FILE, or put the input into a folder and name it with -i",
+            );
+        }
+        Ok(())
+    }
+
+    /// Inputs come from folders, not from our stdin.
+    pub(super) fn runs_folders(&self) -> bool {
+        self.input.is_some() || self.diff.is_some()
+    }
+}

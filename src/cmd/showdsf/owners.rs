@@ -1,0 +1,120 @@
+//! Which of many inputs reaches the aggregate of each key.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::domain::{Domain, DsfView, Reducer};
+
+/// The inputs of a folder, and what each reaches best.
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    inputs: Vec<Input>,
+    keys: BTreeMap<u32, Vec<Share>>,
+}
+
+#[derive(Debug)]
+struct Input {
+    path: PathBuf,
+    len: usize,
+}
+
+/// The part of a key's aggregate that one input gives: all of it, or a bit.
+#[derive(Debug)]
+struct Share {
+    value: u32,
+    input: usize,
+}
+
+impl Owners {
+    /// Notes what a run of `path` (`len` bytes) reached.
+    pub(super) fn add(&mut self, path: PathBuf, len: usize, run: &DsfView<'_>) {
+        let input = self.inputs.len();
+        self.inputs.push(Input { path, len });
+        run.for_each_changed(|domain, key, value| {
+            let shares = self.keys.entry(key).or_default();
+            if domain.reducer.is_bitwise() {
+                for bit in bits(domain, value) {
+                    offer(shares, &self.inputs, bit, input, |share| share.value == bit);
+                }
+            } else {
+                if shares.first().is_some_and(|old| is_better(domain.reducer, old.value, value)) {
+                    shares.clear();
+                }
+                let beaten = |share: &Share| is_better(domain.reducer, value, share.value);
+                if !shares.first().is_some_and(beaten) {
+                    offer(shares, &self.inputs, value, input, |_| true);
+                }
+            }
+        });
+    }
+
+    /// The files that together reach the aggregate; one unless the reducer works on bits.
+    pub(super) fn files(&self, key: u32) -> Vec<String> {
+        let mut files = Vec::new();
+        for share in self.keys.get(&key).into_iter().flatten() {
+            let path = self.inputs[share.input].path.display().to_string();
+            if !files.contains(&path) {
+                files.push(path);
+            }
+        }
+        files
+    }
+}
+
+fn is_better(reducer: Reducer, old: u32, new: u32) -> bool {
+    reducer.apply(old, new) != old
+}
+
+/// Bits by which a value moves the initial one.
+fn bits(domain: &Domain, value: u32) -> impl Iterator<Item = u32> {
+    let moved = domain.reducer.apply(domain.initial, value) ^ domain.initial;
+    (0..32).rev().map(|shift| 1 << shift).filter(move |bit| moved & bit != 0)
+}
+
+/// The smallest input gets a share; of two equal ones the first.
+fn offer(
+    shares: &mut Vec<Share>,
+    inputs: &[Input],
+    value: u32,
+    input: usize,
+    same: impl Fn(&Share) -> bool,
+) {
+    match shares.iter_mut().find(|share| same(share)) {
+        Some(share) if inputs[input].len < inputs[share.input].len => share.input = input,
+        Some(_) => {}
+        None => shares.push(Share { value, input }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owners(reducer: Reducer, initial: u32, runs: &[(&str, usize, u32)]) -> Vec<String> {
+        let domains = [Domain { name: "d".into(), start: 0, size: 1, reducer, initial }];
+        let mut owners = Owners::default();
+        for (path, len, value) in runs {
+            let view = DsfView { domains: &domains, values: &[*value], touched: None };
+            owners.add(path.into(), *len, &view);
+        }
+        owners.files(0)
+    }
+
+    #[test]
+    fn the_best_value_wins_then_the_smallest_file() {
+        let runs = [("a", 9, 5), ("b", 9, 7), ("c", 4, 7), ("d", 4, 7), ("e", 1, 6)];
+        assert_eq!(owners(Reducer::Max, 0, &runs), ["c"]);
+        let runs = [("a", 9, 5), ("b", 9, 3), ("c", 1, 4), ("d", 2, 3)];
+        assert_eq!(owners(Reducer::Min, u32::MAX, &runs), ["d"]);
+        assert_eq!(owners(Reducer::Max, 0, &[("a", 1, 0)]), [""; 0]);
+    }
+
+    #[test]
+    fn bits_have_owners_of_their_own() {
+        let runs = [("a", 9, 0b011), ("b", 5, 0b001), ("c", 9, 0b100)];
+        assert_eq!(owners(Reducer::BitUnion, 0, &runs), ["a", "b", "c"]);
+        assert_eq!(owners(Reducer::LogBucket, 0, &runs), ["a", "b", "c"]);
+        let runs = [("a", 9, u32::MAX ^ 1), ("b", 5, u32::MAX ^ 3)];
+        assert_eq!(owners(Reducer::BitIntersect, u32::MAX, &runs), ["b"]);
+    }
+}
