@@ -55,13 +55,23 @@ private:
   llvm::DebugInfoFinder Types;
   std::map<const llvm::Value *, std::string> Locals;
 
+  // A local is declared, or (newer versions, optimising) each assignment to it is noted.
   void readDeclarations(llvm::Instruction &I) {
     if (auto *Declare = llvm::dyn_cast<llvm::DbgDeclareInst>(&I))
-      Locals[Declare->getAddress()] = Declare->getVariable()->getName().str();
+      declare(Declare->getAddress(), *Declare->getVariable());
+#if LLVM_VERSION_MAJOR >= 17
+    if (auto *Assign = llvm::dyn_cast<llvm::DbgAssignIntrinsic>(&I))
+      declare(Assign->getAddress(), *Assign->getVariable());
+#endif
 #if LLVM_VERSION_MAJOR >= 19
     for (llvm::DbgVariableRecord &R : llvm::filterDbgVars(I.getDbgRecordRange()))
-      if (R.isDbgDeclare()) Locals[R.getAddress()] = R.getVariable()->getName().str();
+      if (R.isDbgDeclare() || R.isDbgAssign()) declare(R.getAddress(), *R.getVariable());
 #endif
+  }
+
+  // The place of a parameter that came by reference is the caller's.
+  void declare(const llvm::Value *Place, const llvm::DILocalVariable &Variable) {
+    if (llvm::isa_and_nonnull<llvm::AllocaInst>(Place)) Locals[Place] = Variable.getName().str();
   }
 
   // The debug information has the name of the source, also for statics in functions.

@@ -124,7 +124,8 @@ public:
     Returns = D.Watch == "returns" && matchesFunction(D.Names, F);
     if (D.Watch != "loops") return;
     DominatorTree Tree(F);
-    for (Loop *L : LoopInfo(Tree).getLoopsInPreorder()) Headers.insert(L->getHeader());
+    LoopInfo Loops(Tree);
+    for (Loop *L : Loops.getLoopsInPreorder()) Headers.insert(L->getHeader());
   }
 
   void visitBasicBlock(BasicBlock &B) {
