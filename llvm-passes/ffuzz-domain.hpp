@@ -65,6 +65,8 @@ public:
 protected:
   llvm::Module &M;
   llvm::LLVMContext &C;
+  llvm::IntegerType *Int32Ty = getIntTy(32), *Int64Ty = getIntTy(64);
+  llvm::Type *VoidTy = getVoidTy();
   llvm::Constant *DsfMapVariable;
   llvm::FunctionCallee DsfIncrementFunction;
   Phase CurrentPhase = Late;
