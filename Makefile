@@ -3,13 +3,21 @@
 CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
-TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+# Where this file is, so that `make -f` works from any folder.
+ROOT := $(patsubst %/,%,$(dir $(realpath $(lastword $(MAKEFILE_LIST)))))
+TARGET_DIR := $(if $(filter /%,$(CARGO_TARGET_DIR)),,$(ROOT)/)$(or $(CARGO_TARGET_DIR),target)
 BIN := $(TARGET_DIR)/release
+
+# The folder where make was called, also with -C, and what it has: see docs/new-domain.md.
+DOMAINS_DIR ?= $(or $(PWD),$(CURDIR))
+DOMAINS ?=
+# An ffuzz that is there already; without it `make domains` builds one.
+FFUZZ ?=
 
 # With nextest, if it is there, the tests of all files run side by side.
 RUN_TESTS = $(if $(shell $(CARGO) nextest --version 2>/dev/null),nextest run,test)
 
-.PHONY: all help setup setup-test build links demo test check bench install uninstall clean
+.PHONY: all help setup setup-test build links domains llvm-domains demo test check bench install uninstall clean
 
 all: build links
 
@@ -20,6 +28,7 @@ help:
 	@echo 'make check       form, lints and documentation only'
 	@echo 'make bench       measure'
 	@echo 'make install     PREFIX=/usr/local DESTDIR='
+	@echo 'make domains     DOMAINS+=foo: build waypoints-foo-{pass.cc,rt.c} of this folder, for WAYPOINTS=foo'
 	@echo 'make setup       install the Debian packages needed to build'
 
 # What a build needs; `setup-test` adds the other compilers and linkers that tests use.
@@ -35,6 +44,13 @@ build:
 # One link per command: `ffuzz-NAME` is `ffuzz NAME`. The program itself lists the names.
 links: build
 	@for name in $$($(BIN)/ffuzz --commands); do ln -sf ffuzz "$(BIN)/ffuzz-$$name"; done
+
+# Domains by name: files of the user's folder if they are there, else what is known already. FuzzFactory
+# calls this llvm-domains.
+domains llvm-domains:
+	$(if $(FFUZZ),,@$(MAKE) --no-print-directory -C '$(ROOT)' setup all)
+	@'$(or $(FFUZZ),$(BIN)/ffuzz)' domains $(foreach name,$(DOMAINS),$\
+	  $(if $(wildcard $(DOMAINS_DIR)/waypoints-$(name)-*),'$(DOMAINS_DIR)/$(name)',$(name)))
 
 demo: setup
 	@$(MAKE) --no-print-directory all

@@ -24,9 +24,10 @@ const RUNTIME: &[&str] = &[
 ];
 const DRIVER: &[&str] = &["driver", "driver-main"];
 const DOMAINS: &[&str] = &["cmp", "mem"];
+/// Serves all declared domains; their runtime files are generated.
+const DECLARED: &str = "declared";
 
 struct Llvm {
-    major: u32,
     bindir: PathBuf,
     cxxflags: Vec<String>,
 }
@@ -39,17 +40,13 @@ fn main() {
     let llvm = find_llvm();
     let mut assets = runtime(&out, llvm.as_ref());
     assets.extend(sources());
-    let major = match &llvm {
-        Some(llvm) => passes(&out, llvm).map(|plugins| {
-            assets.extend(plugins);
-            llvm.major
-        }),
-        None => None,
-    };
-    if major.is_none() {
-        println!("cargo::warning=no LLVM development files: passes are compiled on first use");
+    match llvm.as_ref().and_then(|llvm| passes(&out, llvm)) {
+        Some(passes) => assets.extend(passes),
+        None => {
+            println!("cargo::warning=no LLVM development files: passes are compiled on first use");
+        }
     }
-    fs::write(out.join("assets.rs"), table(&assets, major)).expect("OUT_DIR is writable");
+    fs::write(out.join("assets.rs"), table(&assets)).expect("OUT_DIR is writable");
 }
 
 fn find_llvm() -> Option<Llvm> {
@@ -57,10 +54,9 @@ fn find_llvm() -> Option<Llvm> {
     let known = LLVM_CONFIGS.iter().map(|version| format!("llvm-config-{version}"));
     named.chain(known).find_map(|program| {
         let ask = |what| stdout(Command::new(&program).arg(what));
-        let major = ask("--version")?.split('.').next()?.parse().ok()?;
         let bindir = PathBuf::from(ask("--bindir")?.trim());
         let cxxflags = ask("--cxxflags")?.split_whitespace().map(str::to_owned).collect();
-        bindir.join("clang++").exists().then_some(Llvm { major, bindir, cxxflags })
+        bindir.join("clang++").exists().then_some(Llvm { bindir, cxxflags })
     })
 }
 
@@ -96,9 +92,14 @@ fn object(out: &Path, llvm: Option<&Llvm>, unit: &str) -> PathBuf {
     path
 }
 
+/// Names of all passes.
+fn pass_names() -> impl Iterator<Item = &'static str> {
+    DOMAINS.iter().copied().chain([DECLARED])
+}
+
 /// Every pass on its own thread: each takes seconds. None if one does not compile.
 fn passes(out: &Path, llvm: &Llvm) -> Option<Vec<(String, PathBuf)>> {
-    let compile = |domain: &&str| {
+    let compile = |domain: &str| {
         let name = format!("waypoints-{domain}-pass.so");
         let path = out.join(&name);
         let source = format!("llvm-passes/waypoints-{domain}-pass.cc");
@@ -111,7 +112,7 @@ fn passes(out: &Path, llvm: &Llvm) -> Option<Vec<(String, PathBuf)>> {
     };
     thread::scope(|scope| {
         let running: Vec<_> =
-            DOMAINS.iter().map(|domain| scope.spawn(move || compile(domain))).collect();
+            pass_names().map(|domain| scope.spawn(move || compile(domain))).collect();
         running.into_iter().map(|thread| thread.join().ok().flatten()).collect()
     })
 }
@@ -124,9 +125,12 @@ fn sources() -> Vec<(String, PathBuf)> {
         ("exported.list".into(), "runtime/exported.list".into()),
         ("include/waypoints.h".into(), "runtime/include/waypoints.h".into()),
         ("include/afl_valid.h".into(), "runtime/include/afl_valid.h".into()),
-        ("src/ffuzz-domain.hpp".into(), "llvm-passes/ffuzz-domain.hpp".into()),
     ];
-    for domain in DOMAINS {
+    for header in ["ffuzz-domain", "ffuzz-variables", "fuzzfactory"] {
+        let file = format!("{header}.hpp");
+        names.push((format!("src/{file}"), format!("llvm-passes/{file}")));
+    }
+    for domain in pass_names() {
         let file = format!("waypoints-{domain}-pass.cc");
         names.push((format!("src/{file}"), format!("llvm-passes/{file}")));
     }
@@ -134,7 +138,7 @@ fn sources() -> Vec<(String, PathBuf)> {
 }
 
 /// The table, with a hash over all contents (FNV-1a) that names the cache folder.
-fn table(assets: &[(String, PathBuf)], major: Option<u32>) -> String {
+fn table(assets: &[(String, PathBuf)]) -> String {
     let mut text = String::from("pub(super) static FILES: &[(&str, &[u8])] = &[\n");
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for (name, path) in assets {
@@ -145,7 +149,6 @@ fn table(assets: &[(String, PathBuf)], major: Option<u32>) -> String {
         let _ = writeln!(text, "    ({name:?}, include_bytes!({path:?})),");
     }
     let _ = writeln!(text, "];\npub(super) const HASH: &str = \"{hash:016x}\";");
-    let _ = writeln!(text, "pub(super) const PLUGIN_LLVM: Option<u32> = {major:?};");
     text
 }
 

@@ -136,6 +136,8 @@ public:
 protected:
   llvm::Module &M;
   llvm::LLVMContext &C;
+  llvm::IntegerType *Int32Ty = getIntTy(32), *Int64Ty = getIntTy(64);
+  llvm::Type *VoidTy = getVoidTy();
   llvm::Constant *DsfMapVariable;
   llvm::FunctionCallee DsfIncrementFunction;
   Phase CurrentPhase = Late;
@@ -218,8 +220,12 @@ protected:
     return llvm::IRBuilder<>(&*B.getFirstInsertionPt());
   }
 
+  // At the end of what the block does, before it goes elsewhere.
+  llvm::IRBuilder<> insert_after(llvm::BasicBlock &B) { return insert_before(*B.getTerminator()); }
+
   llvm::ConstantInt *getConst(uint32_t N) { return llvm::ConstantInt::get(llvm::Type::getInt32Ty(C), N); }
   llvm::IntegerType *getIntTy(unsigned Bits) { return llvm::IntegerType::get(C, Bits); }
+  llvm::PointerType *getIntPtrTy(unsigned Bits) { return llvm::PointerType::getUnqual(getIntTy(Bits)); }
   llvm::Type *getVoidTy() { return llvm::Type::getVoidTy(C); }
 #if LLVM_VERSION_MAJOR >= 17
   llvm::PointerType *getPtrTy() { return llvm::PointerType::getUnqual(C); }
@@ -230,6 +236,9 @@ protected:
   llvm::FunctionCallee resolveFunction(llvm::StringRef Name, llvm::Type *Result, llvm::ArrayRef<llvm::Type *> Args) {
     return M.getOrInsertFunction(Name, llvm::FunctionType::get(Result, Args, false));
   }
+
+  // Null if the program does not know the function.
+  llvm::Function *getFunctionIfExists(llvm::StringRef Name) { return M.getFunction(Name); }
 
   // Any pointer as the type that getPtrTy() names (clang 14 still has typed ones).
   llvm::Value *asPtr(llvm::IRBuilder<> &B, llvm::Value *V) {
@@ -368,6 +377,12 @@ template <class Domain> llvm::PassPluginLibraryInfo pluginInfo(const char *Class
 }
 
 } // namespace fuzzfactory
+
+// A pass fits one version of LLVM: the compiler wrapper looks for this text before it loads one.
+#define FFUZZ_TEXT_OF(Number) #Number
+#define FFUZZ_BUILT_FOR(Number) "ffuzz pass for LLVM " FFUZZ_TEXT_OF(Number)
+extern "C" __attribute__((used, visibility("default"))) inline const char ffuzz_pass_built_for[] =
+    FFUZZ_BUILT_FOR(LLVM_VERSION_MAJOR);
 
 #define FUZZFACTORY_REGISTER_DOMAIN(Class)                                                              \
   extern "C" __attribute__((visibility("default"))) llvm::PassPluginLibraryInfo llvmGetPassPluginInfo() { \

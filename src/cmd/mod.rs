@@ -1,6 +1,7 @@
 //! Commands. `ffuzz NAME …` and a link `ffuzz-NAME` are the same; without a name `ffuzz` fuzzes.
 
 pub mod cc;
+pub mod domains;
 pub mod exit;
 pub mod fuzz;
 pub mod showdsf;
@@ -19,6 +20,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("fuzz", fuzz::run, "fuzz a target (the default)"),
     ("cc", cc::run_c, "C compiler that instruments the target"),
     ("c++", cc::run_cxx, "C++ compiler that instruments the target"),
+    ("domains", domains::run, "list the domains of the compilers, or build some"),
     ("showdsf", showdsf::run, "run inputs and print their domain values"),
 ];
 

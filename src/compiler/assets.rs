@@ -19,48 +19,47 @@ pub const SCRIPT: &str = "counters.ld";
 pub const EXPORTED: &str = "exported.list";
 const RUNTIME: &str = "libffuzz-rt.a";
 
-/// LLVM version of the embedded passes.
-pub const PLUGIN_LLVM: Option<u32> = embedded::PLUGIN_LLVM;
-
-/// A folder with all files.
+/// Where the files are.
 #[derive(Clone, Debug)]
 pub struct Assets {
+    /// A folder with all of them.
     pub directory: PathBuf,
+    /// A private folder for what is compiled or generated on first use.
+    pub made: PathBuf,
+    /// The private folder that outlives a new version of ffuzz.
+    root: PathBuf,
 }
 
 impl Assets {
     /// `FFUZZ_LIB_DIR`, else `AFL_PATH` if it is one of ours, else the cache.
     pub fn open(env: &Env) -> Result<Self, CompilerError> {
         let is_ours = |folder: &&PathBuf| folder.join(RUNTIME).is_file();
-        if let Some(folder) = &env.lib_dir {
-            let folder = Some(folder).filter(is_ours);
-            let folder = folder
-                .ok_or_else(|| CompilerError::EmptyLibDir(env.lib_dir.clone().unwrap_or_default()));
-            return Ok(Self { directory: folder?.clone() });
+        if let Some(folder) = env.lib_dir.as_ref().filter(|folder| !is_ours(folder)) {
+            return Err(CompilerError::EmptyLibDir(folder.clone()));
         }
-        if let Some(folder) = env.afl_path.as_ref().filter(is_ours) {
-            return Ok(Self { directory: folder.clone() });
-        }
+        let given = env.lib_dir.as_ref().or(env.afl_path.as_ref().filter(is_ours));
         let (private, fallback) = cache_folders(env);
-        let directory = match private.map(|folder| unpack(&folder)) {
-            Some(Ok(directory)) => directory,
-            None | Some(Err(_)) => unpack(&fallback)?,
-        };
-        Ok(Self { directory })
+        match private.map(|root| Self::below(root, given)) {
+            Some(Ok(assets)) => Ok(assets),
+            None | Some(Err(_)) => Self::below(fallback, given),
+        }
     }
 
-    /// Names of the domains that can be asked for.
+    fn below(root: PathBuf, given: Option<&PathBuf>) -> Result<Self, CompilerError> {
+        if let Some(directory) = given {
+            let made = root.join("made");
+            private_folder(&root)?;
+            private_folder(&made)?;
+            return Ok(Self { directory: directory.clone(), made, root });
+        }
+        let directory = unpack(&root)?;
+        Ok(Self { made: directory.clone(), directory, root })
+    }
+
+    /// Links to domains that `ffuzz domains` was told to keep.
     #[must_use]
-    pub fn domains(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                Some(name.strip_prefix("waypoints-")?.strip_suffix("-rt.o")?.to_owned())
-            })
-            .collect();
-        names.sort_unstable();
-        names
+    pub fn kept_domains(&self) -> PathBuf {
+        self.root.join("domains")
     }
 }
 
@@ -95,7 +94,7 @@ fn unpack(root: &Path) -> Result<PathBuf, CompilerError> {
 }
 
 /// A real folder of ours that nobody else can write to; made if it is not there.
-fn private_folder(path: &Path) -> Result<(), CompilerError> {
+pub(super) fn private_folder(path: &Path) -> Result<(), CompilerError> {
     let failed = |source| CompilerError::Unpack { path: path.to_owned(), source };
     match fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
@@ -136,7 +135,6 @@ mod tests {
         fs::write(&script, b"damaged").unwrap();
         Assets::open(&env).unwrap();
         assert_eq!(fs::read(&script).unwrap(), good);
-        assert!(assets.domains().contains(&"cmp".to_owned()));
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct Env {
     pub afl_cxx: Option<PathBuf>,
     /// `FFUZZ_LIB_DIR`.
     pub lib_dir: Option<PathBuf>,
+    /// `FFUZZ_DOMAIN_PATH`: folders with domains of the user's.
+    pub domain_path: Vec<PathBuf>,
     /// `AFL_PATH`; used only if our files are there.
     pub afl_path: Option<PathBuf>,
     /// `XDG_CACHE_HOME`, `HOME`, `TMPDIR`: where the runtime is unpacked.
@@ -54,6 +56,11 @@ impl Env {
     #[must_use]
     pub fn read() -> Self {
         let path = |name: &str| var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let paths = |name: &str| -> Vec<PathBuf> {
+            let list = var_os(name).map(|list| std::env::split_paths(&list).collect());
+            let list: Vec<PathBuf> = list.unwrap_or_default();
+            list.into_iter().filter(|path| !path.as_os_str().is_empty()).collect()
+        };
         let set = |name: &str| var_os(name).is_some();
         let first = |names: &[&str]| names.iter().find_map(|name| path(name));
         let asked = |(name, sanitizer)| set(name).then_some(sanitizer);
@@ -66,7 +73,8 @@ impl Env {
             cache_home: path("XDG_CACHE_HOME"),
             home: path("HOME"),
             tmpdir: path("TMPDIR"),
-            path: var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
+            domain_path: paths("FFUZZ_DOMAIN_PATH"),
+            path: paths("PATH"),
             sanitizers: SANITIZERS.iter().copied().filter_map(asked).collect(),
             harden: set("AFL_HARDEN"),
             dont_optimize: set("AFL_DONT_OPTIMIZE"),
@@ -101,6 +109,9 @@ impl Env {
         Ok(())
     }
 }
+
+/// How the declared domains reach their pass: the file with their normalized text.
+pub const DECLARED: &str = "FFUZZ_DECLARED_DOMAINS";
 
 const SANITIZERS: &[(&str, Sanitizer)] = &[
     ("AFL_USE_ASAN", Sanitizer::Address),

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::declared::Mistake;
+
 #[derive(Debug, thiserror::Error)]
 pub enum CompilerError {
     #[error("cannot run {}: {source}", program.display())]
@@ -19,10 +21,24 @@ pub enum CompilerError {
     EmptyLibDir(PathBuf),
     #[error("unknown domain '{name}' (known: {known})")]
     UnknownDomain { name: String, known: String },
+    #[error("no domain '{name}' in {}", folder.display())]
+    NoDomainThere { name: String, folder: PathBuf },
+    #[error("domain '{name}' is incomplete: {} is missing", missing.display())]
+    HalfADomain { name: String, missing: PathBuf },
+    #[error("two domains are called '{name}': {} and {}", first.display(), second.display())]
+    Namesakes { name: String, first: PathBuf, second: PathBuf },
+    #[error("cannot read the declared domains in {}: {source}", path.display())]
+    Declarations { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Declared(Mistake),
     #[error("domain '{domain}' needs a pass for clang {major}, and {program} is not installed")]
     NoLlvm { domain: String, major: u32, program: String },
-    #[error("the pass of domain '{domain}' does not compile for clang {major}:\n{output}")]
-    PassBuild { domain: String, major: u32, output: String },
+    #[error("{} is built for {}, clang is {major}", pass.display(), version_of(*version))]
+    OtherLlvm { pass: PathBuf, version: Option<u32>, major: u32 },
+    #[error("cannot read {}: {source}", path.display())]
+    Source { path: PathBuf, source: io::Error },
+    #[error("{} does not compile for clang {major}:\n{output}", source_file.display())]
+    DoesNotCompile { source_file: PathBuf, ours: bool, major: u32, output: String },
     #[error("cannot read {}: {source}", path.display())]
     List { path: PathBuf, source: io::Error },
     #[error("{0} and {1} exclude each other")]
@@ -46,19 +62,46 @@ impl CompilerError {
                 "set XDG_CACHE_HOME to a folder of your own with room for 1 MB".into()
             }
             Self::EmptyLibDir(_) => "unset FFUZZ_LIB_DIR to use what is built in".into(),
-            Self::UnknownDomain { .. } => {
-                "set WAYPOINTS to a comma list of known names, or put waypoints-NAME-rt.o and \
-                 waypoints-NAME-pass.so into FFUZZ_LIB_DIR"
+            Self::UnknownDomain { name, .. } => format!(
+                "set WAYPOINTS to a comma list of known names, or say where it is: \
+                 FFUZZ_DOMAIN_PATH=FOLDER, or /path/to/{name}"
+            ),
+            Self::NoDomainThere { name, .. } => {
+                format!("put waypoints-{name}-pass.cc and waypoints-{name}-rt.c there")
+            }
+            Self::HalfADomain { .. } => {
+                "a domain is a pair of files (docs/new-domain.md): add the other one".into()
+            }
+            Self::Namesakes { .. } => {
+                "rename one, or leave one out; a path (/path/to/NAME) chooses between folders"
                     .into()
             }
+            Self::Declarations { .. } => {
+                "name it with its full path when a build changes folders, \
+                                          or put it into a folder of FFUZZ_DOMAIN_PATH"
+                    .into()
+            }
+            Self::Declared(mistake) => mistake.remedy.clone(),
+            Self::OtherLlvm { pass, .. } => format!(
+                "put its source beside it ({}), or choose another clang with FFUZZ_CC",
+                pass.with_extension("cc").display()
+            ),
+            Self::Source { .. } => "check its permissions".into(),
             Self::NoLlvm { major, .. } => {
                 format!("apt-get install llvm-{major}-dev, or choose another clang with FFUZZ_CC")
             }
-            Self::PassBuild { major, .. } => {
+            Self::DoesNotCompile { ours: true, major, .. } => {
                 format!("check that clang-{major} and llvm-{major}-dev are of the same version")
+            }
+            Self::DoesNotCompile { .. } => {
+                "correct it; docs/new-domain.md lists what a pass can use".into()
             }
             Self::List { .. } => "correct AFL_LLVM_ALLOWLIST or AFL_LLVM_DENYLIST".into(),
             Self::Exclusive(first, _) => format!("unset one of them, for instance {first}"),
         }
     }
+}
+
+fn version_of(version: Option<u32>) -> String {
+    version.map_or_else(|| "an unknown LLVM".into(), |version| format!("LLVM {version}"))
 }

@@ -72,7 +72,8 @@ impl Lists {
 
     /// The decision for one call of the compiler.
     pub fn choose(&self, sources: &[&OsStr], assets: &Assets) -> Result<Coverage, CompilerError> {
-        let keep = |text: Option<String>| text.map(|text| keep_text(assets, &text)).transpose();
+        let keep =
+            |text: Option<String>| text.map(|text| keep_text(assets, &text, "txt")).transpose();
         if let Some(deny) = &self.deny
             && !sources.is_empty()
             && sources.iter().all(|source| deny.has_file(source))

@@ -2,11 +2,14 @@
 //!
 //! [`args`] reads the user's command line, [`rewrite`] is the pure function from command line,
 //! environment and [`toolchain`] to clang's arguments, [`assets`] unpacks what travels inside the
-//! executable, [`plugin`] finds or builds the passes, [`lists`] decides which sources and functions
-//! get coverage. Nothing here knows the fuzzer.
+//! executable, [`domains`] finds what `WAYPOINTS` asks for, [`declared`] reads domains without C++,
+//! [`plugin`] has passes and runtime files ready for the clang at hand, [`lists`] decides which
+//! sources and functions get coverage. Nothing here knows the fuzzer.
 
 pub mod args;
 pub mod assets;
+pub mod declared;
+pub mod domains;
 pub mod env;
 pub mod error;
 pub mod lists;
@@ -40,7 +43,9 @@ pub fn run(
     let clang = toolchain::find(language, env)?;
     let invocation = Invocation::parse(arguments, |path| std::fs::read(path).ok());
     if !invocation.wants_instrumentation() {
-        return Err(replace_process(&clang.path, &invocation.arguments));
+        let mut clang_alone = Command::new(&clang.path);
+        clang_alone.args(&invocation.arguments);
+        return Err(replace_process(clang_alone));
     }
     let mut additions = additions(&invocation, env, &clang)?;
     if additions.link == Link::Unknown {
@@ -50,7 +55,7 @@ pub fn run(
         note(COPIED_COUNTERS);
     }
     additions.opt_level = invocation.level.is_none();
-    Err(replace_process(&clang.path, &rewrite::rewrite(&invocation, env, &additions)))
+    Err(replace_process(command(&clang.path, &invocation, env, &additions)))
 }
 
 fn additions(
@@ -60,12 +65,16 @@ fn additions(
 ) -> Result<Additions, CompilerError> {
     env.check()?;
     let assets = assets::Assets::open(env)?;
-    let domains = plugin::check_domains(&env.domains, &assets)?;
-    let plugins = if invocation.compiles() && !domains.is_empty() {
-        plugin::plugins(&domains, &assets, clang)?
-    } else {
-        vec![]
-    };
+    let domains = domains::resolve(env, &assets)?;
+    let workshop = plugin::Workshop { assets: &assets, clang };
+    let (mut passes, mut runtimes, mut declared) = (vec![], vec![], None);
+    if invocation.compiles() {
+        passes = workshop.passes(&domains)?;
+        declared = workshop.declarations(&domains)?;
+    }
+    if invocation.links() {
+        runtimes = workshop.runtimes(&domains)?;
+    }
     let coverage = if invocation.compiles() {
         lists::Lists::read(env)?.choose(&invocation.source_names(), &assets)?
     } else {
@@ -77,13 +86,24 @@ fn additions(
         Linker::Unknown => Link::Unknown,
     };
     let opt_level = invocation.level.is_none();
-    Ok(Additions { assets: assets.directory, domains, plugins, coverage, link, opt_level })
+    let assets = assets.directory;
+    Ok(Additions { assets, runtimes, passes, declared, coverage, link, opt_level })
+}
+
+/// clang with everything that was found out.
+fn command(clang: &Path, invocation: &Invocation, env: &Env, additions: &Additions) -> Command {
+    let mut command = Command::new(clang);
+    command.args(rewrite::rewrite(invocation, env, additions)).env_remove(env::DECLARED);
+    if let Some(path) = &additions.declared {
+        command.env(env::DECLARED, path);
+    }
+    command
 }
 
 /// `exec`: clang's exit code, signals and output are the caller's without any help.
-fn replace_process(program: &Path, arguments: &[OsString]) -> CompilerError {
-    let error = Command::new(program).args(arguments).exec();
-    CompilerError::Run { program: program.to_owned(), source: error }
+fn replace_process(mut command: Command) -> CompilerError {
+    let source = command.exec();
+    CompilerError::Run { program: command.get_program().into(), source }
 }
 
 /// A linker that nobody knows: try the script, and go without if it is what the linker complains
@@ -96,9 +116,7 @@ fn watched_link(
     note: impl Fn(&str),
 ) -> Result<ExitCode, CompilerError> {
     additions.link = Link::Shared;
-    let arguments = rewrite::rewrite(invocation, env, &additions);
-    let output = Command::new(clang)
-        .args(&arguments)
+    let output = command(clang, invocation, env, &additions)
         .stdin(std::process::Stdio::inherit())
         .stdout(std::process::Stdio::inherit())
         .output()
@@ -109,7 +127,7 @@ fn watched_link(
             note(COPIED_COUNTERS);
         }
         additions.link = Link::Copied;
-        return Err(replace_process(clang, &rewrite::rewrite(invocation, env, &additions)));
+        return Err(replace_process(command(clang, invocation, env, &additions)));
     }
     if !text.is_empty() {
         note(text.trim_end_matches('\n'));

@@ -1,102 +1,277 @@
-//! The passes: embedded for one version of LLVM, compiled on first use for any other.
+//! Passes and runtime files of domains, ready for the clang at hand: taken as they are if they were
+//! built for its LLVM, else compiled on first use and kept under a name made from all that went in.
 
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::fcntl::{Flock, FlockArg};
 
 use super::CompilerError;
-use super::assets::{self, Assets, PLUGIN_LLVM};
+use super::assets::{self, Assets};
+use super::declared::{self, Declaration};
+use super::domains::{Domain, Pair};
 use super::toolchain::Clang;
 
-/// The names, if all are known.
-pub fn check_domains(names: &[String], assets: &Assets) -> Result<Vec<String>, CompilerError> {
-    if names.is_empty() {
-        return Ok(vec![]);
-    }
-    let known = assets.domains();
-    match names.iter().find(|name| !known.contains(name)) {
-        Some(name) => {
-            Err(CompilerError::UnknownDomain { name: name.clone(), known: known.join(", ") })
+/// What `ffuzz-domain.hpp` writes into every pass, and the version behind it.
+const BUILT_FOR: &[u8] = b"ffuzz pass for LLVM ";
+
+const PASS_FLAGS: &str =
+    "-std=c++17 -O2 -fPIC -shared -fno-rtti -fno-exceptions -fvisibility=hidden -Wl,-s";
+/// Plain code that every linker takes; the header is there without being asked for.
+const RUNTIME_FLAGS: &str =
+    "-O2 -fPIC -std=gnu11 -ffunction-sections -fno-lto -D__AFL_COMPILER=1 -include waypoints.h";
+
+/// Finds or builds files of domains.
+#[derive(Debug)]
+pub struct Workshop<'a> {
+    pub assets: &'a Assets,
+    pub clang: &'a Clang,
+}
+
+impl Workshop<'_> {
+    /// The pass of each domain; declared ones share one.
+    pub fn passes(&self, domains: &[Domain]) -> Result<Vec<PathBuf>, CompilerError> {
+        let folder = self.assets.directory.clone();
+        let declared = Pair { name: "declared".into(), folder };
+        let mut passes: Vec<PathBuf> = vec![];
+        for domain in domains {
+            let pass = match domain {
+                Domain::Pair(pair) => self.pass(pair)?,
+                Domain::Declared(_) => self.pass(&declared)?,
+            };
+            if !passes.contains(&pass) {
+                passes.push(pass);
+            }
         }
-        None => Ok(names.to_vec()),
+        Ok(passes)
+    }
+
+    /// The object of each domain's runtime file, in their order.
+    pub fn runtimes(&self, domains: &[Domain]) -> Result<Vec<PathBuf>, CompilerError> {
+        let object = |domain: &Domain| match domain {
+            Domain::Pair(pair) => self.runtime(pair),
+            Domain::Declared(declared) => self.declared_runtime(declared),
+        };
+        domains.iter().map(object).collect()
+    }
+
+    /// The file that tells the pass of declared domains what to do, if there are any.
+    pub fn declarations(&self, domains: &[Domain]) -> Result<Option<PathBuf>, CompilerError> {
+        let declared = domains.iter().filter_map(|domain| match domain {
+            Domain::Declared(declared) => Some(declared),
+            Domain::Pair(_) => None,
+        });
+        let text = declared::text(declared);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        keep_text(self.assets, &text, "txt").map(Some)
+    }
+
+    /// A source beside the runtime file is compiled. What is built for another LLVM is compiled from
+    /// the source that travels along, if there is one.
+    fn pass(&self, pair: &Pair) -> Result<PathBuf, CompilerError> {
+        if let Some(source) = pair.file("pass.cc") {
+            return self.build_pass(&pair.name, &source);
+        }
+        let built = pair.file("pass.so");
+        let version = built.as_ref().and_then(|path| llvm_of(&fs::read(path).ok()?));
+        if version == Some(self.clang.major)
+            && let Some(built) = built
+        {
+            return Ok(built);
+        }
+        let embedded = Pair { folder: pair.folder.join("src"), name: pair.name.clone() };
+        match (embedded.file("pass.cc"), built) {
+            (Some(source), _) => self.build_pass(&pair.name, &source),
+            (None, Some(pass)) => {
+                Err(CompilerError::OtherLlvm { pass, version, major: self.clang.major })
+            }
+            (None, None) => {
+                let missing = pair.folder.join(format!("src/waypoints-{}-pass.cc", pair.name));
+                Err(CompilerError::HalfADomain { name: pair.name.clone(), missing })
+            }
+        }
+    }
+
+    fn build_pass(&self, name: &str, source: &Path) -> Result<PathBuf, CompilerError> {
+        let headers = self.assets.directory.join("src");
+        let made =
+            self.made(&format!("waypoints-{name}-pass"), "so", source, &headers, PASS_FLAGS)?;
+        self.once(&made, |output| {
+            let major = self.clang.major;
+            let (config, bindir) =
+                llvm_config(self.clang).ok_or_else(|| CompilerError::NoLlvm {
+                    domain: name.to_owned(),
+                    major,
+                    program: format!("llvm-config-{major}"),
+                })?;
+            let mut command = Command::new(Path::new(&bindir).join("clang++"));
+            command
+                .args(config.split_whitespace())
+                .args(PASS_FLAGS.split(' '))
+                .arg("-I")
+                .arg(&headers);
+            self.compile(command, source, output)
+        })
+    }
+
+    fn runtime(&self, pair: &Pair) -> Result<PathBuf, CompilerError> {
+        match (pair.file("rt.c"), pair.file("rt.o")) {
+            (Some(source), _) => self.build_runtime(&pair.name, &source),
+            (None, Some(object)) => Ok(object),
+            (None, None) => {
+                let missing = pair.folder.join(format!("waypoints-{}-rt.c", pair.name));
+                Err(CompilerError::HalfADomain { name: pair.name.clone(), missing })
+            }
+        }
+    }
+
+    fn declared_runtime(&self, declared: &Declaration) -> Result<PathBuf, CompilerError> {
+        let source = keep_text(self.assets, &declared::runtime_source(declared), "c")?;
+        self.build_runtime(&declared.name, &source)
+    }
+
+    fn build_runtime(&self, name: &str, source: &Path) -> Result<PathBuf, CompilerError> {
+        let headers = self.assets.directory.join("include");
+        let stem = format!("waypoints-{name}-rt");
+        let made = self.made(&stem, "o", source, &headers, RUNTIME_FLAGS)?;
+        self.once(&made, |output| {
+            let mut command = Command::new(&self.clang.path);
+            command.args(["-x", "c", "-c", "-I"]).arg(&headers).args(RUNTIME_FLAGS.split(' '));
+            self.compile(command, source, output)
+        })
+    }
+
+    /// Where a result is kept: the name changes with the source, with headers of either side, with the
+    /// flags and with the version of LLVM.
+    fn made(
+        &self,
+        stem: &str,
+        extension: &str,
+        source: &Path,
+        headers: &Path,
+        flags: &str,
+    ) -> Result<PathBuf, CompilerError> {
+        let mut hasher = DefaultHasher::new();
+        let beside = source.parent().unwrap_or(Path::new(""));
+        let mut inputs = vec![source.to_owned()];
+        inputs.extend(headers_in(headers).into_iter().chain(headers_in(beside)));
+        for path in inputs {
+            let content =
+                fs::read(&path).map_err(|source| CompilerError::Source { path, source })?;
+            content.hash(&mut hasher);
+        }
+        flags.hash(&mut hasher);
+        let folder = self.assets.made.join(format!("llvm-{}", self.clang.major));
+        Ok(folder.join(format!("{stem}-{:016x}.{extension}", hasher.finish())))
+    }
+
+    /// Makes the file unless it is there. A parallel build waits, and then finds it.
+    fn once(
+        &self,
+        made: &Path,
+        make: impl FnOnce(&Path) -> Result<(), CompilerError>,
+    ) -> Result<PathBuf, CompilerError> {
+        if made.exists() {
+            return Ok(made.to_owned());
+        }
+        let failed = |source| CompilerError::Unpack { path: made.to_owned(), source };
+        assets::private_folder(made.parent().unwrap_or(made))?;
+        let lock = File::create(made.with_extension("lock")).map_err(failed)?;
+        // Held until the end of this function.
+        let _lock = Flock::lock(lock, FlockArg::LockExclusive)
+            .map_err(|(_, error)| failed(std::io::Error::from(error)))?;
+        if !made.exists() {
+            let temporary = made.with_extension(format!("{}.tmp", std::process::id()));
+            make(&temporary)?;
+            fs::rename(&temporary, made).map_err(failed)?;
+        }
+        Ok(made.to_owned())
+    }
+
+    fn compile(
+        &self,
+        mut command: Command,
+        source: &Path,
+        output: &Path,
+    ) -> Result<(), CompilerError> {
+        let program = PathBuf::from(command.get_program());
+        let done = command.arg(source).arg("-o").arg(output).output();
+        let done = done.map_err(|source| CompilerError::Run { program, source })?;
+        if done.status.success() {
+            return Ok(());
+        }
+        Err(CompilerError::DoesNotCompile {
+            source_file: source.to_owned(),
+            ours: source.starts_with(&self.assets.directory),
+            major: self.clang.major,
+            output: String::from_utf8_lossy(&done.stderr).trim_end().to_owned(),
+        })
     }
 }
 
-/// The pass of each domain, for this clang.
-pub fn plugins(
-    domains: &[String],
-    assets: &Assets,
-    clang: &Clang,
-) -> Result<Vec<PathBuf>, CompilerError> {
-    domains.iter().map(|domain| plugin(domain, assets, clang)).collect()
+/// Compiler flags and folder of programs, from the `llvm-config` beside clang or the one in PATH.
+fn llvm_config(clang: &Clang) -> Option<(String, String)> {
+    let beside = clang.path.canonicalize().ok()?.with_file_name("llvm-config");
+    let in_path = PathBuf::from(format!("llvm-config-{}", clang.major));
+    [beside, in_path].iter().find_map(|program| {
+        let ask = |what| {
+            let output = Command::new(program).arg(what).output().ok()?;
+            let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            output.status.success().then_some(text)
+        };
+        Some((ask("--cxxflags")?, ask("--bindir")?))
+    })
 }
 
-fn plugin(domain: &str, assets: &Assets, clang: &Clang) -> Result<PathBuf, CompilerError> {
-    let name = format!("waypoints-{domain}-pass.so");
-    let ready = assets.directory.join(&name);
-    let source = assets.directory.join(format!("src/waypoints-{domain}-pass.cc"));
-    if (PLUGIN_LLVM == Some(clang.major) || !source.exists()) && ready.exists() {
-        return Ok(ready);
-    }
-    let folder = assets.directory.join(format!("llvm-{}", clang.major));
-    let built = folder.join(&name);
-    if built.exists() {
-        return Ok(built);
-    }
-    let failed = |source| CompilerError::Unpack { path: folder.clone(), source };
-    fs::create_dir_all(&folder).map_err(failed)?;
-    let lock = File::create(folder.join(format!("{name}.lock"))).map_err(failed)?;
-    // A parallel build waits here and then finds the file. Held until the end of this function.
-    let _lock = Flock::lock(lock, FlockArg::LockExclusive)
-        .map_err(|(_, error)| failed(std::io::Error::from(error)))?;
-    if !built.exists() {
-        build(domain, &source, &built, clang)?;
-    }
-    Ok(built)
-}
-
-fn build(domain: &str, source: &Path, built: &Path, clang: &Clang) -> Result<(), CompilerError> {
-    let major = clang.major;
-    let config = format!("llvm-config-{major}");
-    let missing =
-        || CompilerError::NoLlvm { domain: domain.to_owned(), major, program: config.clone() };
-    let ask = |what| {
-        let output = Command::new(&config).arg(what).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+/// Headers in a folder, sorted: a change in one of them is a change of the domain.
+fn headers_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_header = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|end| ["h", "hh", "hpp", "inc"].iter().any(|known| end == *known))
     };
-    let bindir = ask("--bindir").ok_or_else(missing)?;
-    let cxxflags = ask("--cxxflags").ok_or_else(missing)?;
-    let temporary = built.with_extension(format!("{}.tmp", std::process::id()));
-    let flags = "-std=c++17 -O2 -fPIC -shared -fno-rtti -fno-exceptions -fvisibility=hidden -Wl,-s";
-    let output = Command::new(Path::new(&bindir).join("clang++"))
-        .args(cxxflags.split_whitespace())
-        .args(flags.split(' '))
-        .arg(source)
-        .arg("-o")
-        .arg(&temporary)
-        .output()
-        .map_err(|_| missing())?;
-    if !output.status.success() {
-        let output = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(CompilerError::PassBuild { domain: domain.to_owned(), major, output });
-    }
-    fs::rename(&temporary, built)
-        .map_err(|source| CompilerError::Unpack { path: built.to_owned(), source })
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_header).collect();
+    found.sort();
+    found
 }
 
-/// For [`super::lists`]: a generated file in the private folder, named by its content.
-pub(super) fn keep_text(assets: &Assets, text: &str) -> Result<PathBuf, CompilerError> {
-    use std::hash::{DefaultHasher, Hash, Hasher};
+/// The LLVM that a pass says it was built for.
+fn llvm_of(pass: &[u8]) -> Option<u32> {
+    let at = pass.windows(BUILT_FOR.len()).position(|window| window == BUILT_FOR)?;
+    let digits = pass[at + BUILT_FOR.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+    String::from_utf8(digits.copied().collect()).ok()?.parse().ok()
+}
+
+/// A generated file in the private folder, named by its content.
+pub(super) fn keep_text(
+    assets: &Assets,
+    text: &str,
+    extension: &str,
+) -> Result<PathBuf, CompilerError> {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
-    let path = assets.directory.join(format!("list-{:016x}.txt", hasher.finish()));
+    assets::private_folder(&assets.made)?;
+    let path = assets.made.join(format!("text-{:016x}.{extension}", hasher.finish()));
     if fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
         return Ok(path);
     }
     match assets::write(&path, text.as_bytes()) {
         Ok(()) => Ok(path),
         Err(source) => Err(CompilerError::Unpack { path, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_says_for_which_llvm_it_is() {
+        assert_eq!(llvm_of(b"\x7fELF..ffuzz pass for LLVM 19\0.."), Some(19));
+        assert_eq!(llvm_of(b"\x7fELF....."), None);
     }
 }

@@ -27,10 +27,12 @@ pub enum Link {
 pub struct Additions {
     /// Folder of runtime, headers and scripts.
     pub assets: PathBuf,
-    /// Names in the order of WAYPOINTS, all known.
-    pub domains: Vec<String>,
+    /// Runtime objects of the domains, in the order of WAYPOINTS; empty when nothing is linked.
+    pub runtimes: Vec<PathBuf>,
     /// Their passes for this clang; empty when nothing is compiled.
-    pub plugins: Vec<PathBuf>,
+    pub passes: Vec<PathBuf>,
+    /// What the pass of declared domains reads.
+    pub declared: Option<PathBuf>,
     pub coverage: Coverage,
     pub link: Link,
     /// Choose the optimisation level, because the user did not.
@@ -74,8 +76,7 @@ const COMPARERS: &[&str] = &["strcmp", "strncmp", "strcasecmp", "strncasecmp", "
 pub fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![];
     if invocation.links() {
-        let object = |name| additions.assets.join(format!("waypoints-{name}-rt.o"));
-        words.extend(additions.domains.iter().map(|name| object(name).into_os_string()));
+        words.extend(additions.runtimes.iter().map(OsString::from));
     }
     if !invocation.sources.is_empty() {
         preprocessor(&mut words, additions);
@@ -127,7 +128,7 @@ fn compilation(
     if !env.no_coverage {
         coverage(words, &additions.coverage);
     }
-    words.extend(additions.plugins.iter().map(|path| joined("-fpass-plugin=", path.as_os_str())));
+    words.extend(additions.passes.iter().map(|path| joined("-fpass-plugin=", path.as_os_str())));
 }
 
 fn coverage(words: &mut Vec<OsString>, coverage: &Coverage) {

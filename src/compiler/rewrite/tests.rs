@@ -6,8 +6,9 @@ use proptest::prelude::*;
 fn additions(domains: &[&str]) -> Additions {
     Additions {
         assets: "/lib".into(),
-        domains: domains.iter().map(ToString::to_string).collect(),
-        plugins: domains.iter().map(|name| format!("/lib/{name}.so").into()).collect(),
+        runtimes: domains.iter().map(|name| format!("/lib/{name}-rt.o").into()).collect(),
+        passes: domains.iter().map(|name| format!("/lib/{name}.so").into()).collect(),
+        declared: None,
         coverage: Coverage::Full,
         link: Link::Shared,
         opt_level: true,
@@ -72,10 +73,10 @@ fn without_the_script_exit_is_watched() {
 #[test]
 fn domains_come_first_and_in_order() {
     let words = text("a.c", &Env::default(), &additions(&["mem", "cmp"]));
-    assert!(words.starts_with("/lib/waypoints-mem-rt.o /lib/waypoints-cmp-rt.o "));
+    assert!(words.starts_with("/lib/mem-rt.o /lib/cmp-rt.o "));
     assert!(words.contains("-fpass-plugin=/lib/mem.so -fpass-plugin=/lib/cmp.so"));
     let compile = text("-c a.c", &Env::default(), &additions(&["cmp"]));
-    assert!(!compile.contains("waypoints-cmp-rt.o"));
+    assert!(!compile.contains("cmp-rt.o"));
 }
 
 #[test]

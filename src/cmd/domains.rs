@@ -1,0 +1,72 @@
+//! `ffuzz domains`: which domains `WAYPOINTS` can name, and building some before they are needed.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use super::exit::Failure;
+use crate::compiler::CompilerError;
+use crate::compiler::assets::Assets;
+use crate::compiler::domains::{self, Domain};
+use crate::compiler::env::Env;
+use crate::compiler::plugin::Workshop;
+use crate::compiler::toolchain::{self, Language};
+
+const USAGE: &str = "\
+usage: ffuzz domains                 list the names that WAYPOINTS can have, and where they come from
+       ffuzz domains NAME…           build these for the clang that ffuzz-cc would call
+       ffuzz domains /path/to/NAME…  the same for waypoints-NAME-pass.cc and waypoints-NAME-rt.c of a
+                                     folder, and know them by NAME from now on
+       ffuzz domains @FILE…          check a file of declared domains
+";
+
+pub(super) fn run(_program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let words: Vec<String> = args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if words.iter().any(|word| word == "-h" || word == "--help") {
+        return print(USAGE);
+    }
+    if let Some(option) = words.iter().find(|word| word.starts_with('-')) {
+        return Err(Failure::usage(format!("unknown option {option}"), "ffuzz domains --help"));
+    }
+    let text = if words.is_empty() { list() } else { build(words) };
+    print(&text.map_err(|error| Failure::new(&error, error.remedy()))?)
+}
+
+fn list() -> Result<String, CompilerError> {
+    let env = Env::read();
+    let assets = Assets::open(&env)?;
+    let line = |pair: &domains::Pair| {
+        let origin = if pair.folder == assets.directory { None } else { pair.runtime() };
+        let origin = origin.map_or("built in".into(), |file| file.display().to_string());
+        format!("{:<12} {origin}\n", pair.name)
+    };
+    Ok(domains::known(&env, &assets).iter().map(line).collect())
+}
+
+fn build(words: Vec<String>) -> Result<String, CompilerError> {
+    let env = Env { domains: words, ..Env::read() };
+    let assets = Assets::open(&env)?;
+    let clang = toolchain::find(Language::C, &env)?;
+    let workshop = Workshop { assets: &assets, clang: &clang };
+    let mut text = String::new();
+    for domain in domains::resolve(&env, &assets)? {
+        workshop.passes(std::slice::from_ref(&domain))?;
+        workshop.runtimes(std::slice::from_ref(&domain))?;
+        if let Domain::Pair(pair) = &domain
+            && env.domains.iter().any(|word| word.ends_with(&format!("/{}", pair.name)))
+        {
+            domains::keep(pair, &assets)?;
+        }
+        text += &format!("{}: ready for clang {}\n", domain.name(), clang.major);
+    }
+    Ok(text)
+}
+
+fn print(text: &str) -> Result<ExitCode, Failure> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write: {error}"), "check the standard output"))
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}

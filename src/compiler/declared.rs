@@ -1,0 +1,166 @@
+//! Domains declared in a file (`WAYPOINTS=@FILE`): what the file says, checked completely.
+//!
+//! Nothing unchecked leaves this module: the pass reads the normalized [`text`], the runtime gets
+//! the record of [`runtime_source`], and both believe what they are given. `docs/declared-domains.md`
+//! explains every key to users.
+
+mod file;
+mod terms;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+pub use terms::{Factor, Key};
+
+/// What is watched.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Watch {
+    Calls,
+    Returns,
+    Loops,
+    Blocks,
+    Stores,
+    Comparisons,
+}
+
+impl Watch {
+    /// As in the file.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::Returns => "returns",
+            Self::Loops => "loops",
+            Self::Blocks => "blocks",
+            Self::Stores => "stores",
+            Self::Comparisons => "comparisons",
+        }
+    }
+
+    /// Calls, returns and stores are of something that has a name.
+    fn has_names(self) -> bool {
+        matches!(self, Self::Calls | Self::Returns | Self::Stores)
+    }
+}
+
+/// How a value enters the map of a run.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    Max,
+    Or,
+    Set,
+    Add,
+}
+
+impl Operation {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Max => "max",
+            Self::Or => "or",
+            Self::Set => "set",
+            Self::Add => "add",
+        }
+    }
+}
+
+/// How runs are joined.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reduction {
+    #[default]
+    Max,
+    Min,
+    LogBucket,
+    Union,
+    Intersect,
+}
+
+impl Reduction {
+    fn enumerator(self) -> &'static str {
+        match self {
+            Self::Max => "FUZZFACTORY_REDUCER_MAX",
+            Self::Min => "FUZZFACTORY_REDUCER_MIN",
+            Self::LogBucket => "FUZZFACTORY_REDUCER_LOG_BUCKET",
+            Self::Union => "FUZZFACTORY_REDUCER_BIT_UNION",
+            Self::Intersect => "FUZZFACTORY_REDUCER_BIT_INTERSECT",
+        }
+    }
+
+    /// Better is less, so a run has to start from the top.
+    fn is_downward(self) -> bool {
+        matches!(self, Self::Min | Self::Intersect)
+    }
+}
+
+/// One domain, checked.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Declaration {
+    pub name: String,
+    /// Where it was declared.
+    pub file: PathBuf,
+    pub watch: Watch,
+    /// Of functions or variables; wildcards. Empty if the watched things have no names.
+    pub names: Vec<String>,
+    /// Where to look; wildcards. Both empty: everywhere.
+    pub functions: Vec<String>,
+    pub files: Vec<String>,
+    /// Their product is the value.
+    pub value: Vec<Factor>,
+    pub key: Key,
+    pub operation: Operation,
+    pub reducer: Reduction,
+    pub size: u32,
+    pub initial: u32,
+}
+
+/// What is wrong with a file, and where.
+#[derive(Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{}:{line}: {}{problem}", file.display(), key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default())]
+pub struct Mistake {
+    pub file: PathBuf,
+    /// From 1.
+    pub line: usize,
+    pub key: Option<String>,
+    pub problem: String,
+    pub remedy: String,
+}
+
+/// The domains of a file, in its order.
+pub fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, Mistake> {
+    file::parse(path, text)
+}
+
+/// For the pass: a line per fact, the word before the blank says which.
+#[must_use]
+pub fn text<'a>(declarations: impl IntoIterator<Item = &'a Declaration>) -> String {
+    let mut text = String::new();
+    for declared in declarations {
+        let mut line = |word: &str, rest: &str| {
+            let _ = writeln!(text, "{word} {rest}");
+        };
+        line("domain", &declared.name);
+        line("watch", declared.watch.word());
+        line("operation", declared.operation.word());
+        line("key", &declared.key.to_string());
+        declared.value.iter().for_each(|factor| line("value", &factor.to_string()));
+        declared.names.iter().for_each(|name| line("name", name));
+        declared.functions.iter().for_each(|name| line("function", name));
+        declared.files.iter().for_each(|name| line("file", name));
+    }
+    text
+}
+
+/// The runtime file of a domain, as a user would write it by hand.
+#[must_use]
+pub fn runtime_source(declared: &Declaration) -> String {
+    let Declaration { name, size, initial, .. } = declared;
+    let reducer = declared.reducer.enumerator();
+    format!("FFUZZ_NEW_DOMAIN(__afl_{name}_dsf, \"{name}\", {size}u, {reducer}, {initial}u)\n")
+}
+
+#[cfg(test)]
+mod tests;

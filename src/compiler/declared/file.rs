@@ -1,0 +1,257 @@
+//! From TOML to [`Declaration`]s. Whatever is wrong is told with line, key and remedy.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::{SeqAccess, Visitor};
+use toml::Spanned;
+
+use super::terms::{self, Key, Refusal};
+use super::{Declaration, Mistake, Operation, Reduction, Watch};
+
+const MANUAL: &str = "docs/declared-domains.md explains every key";
+/// Room for a name in the runtime's record, without the closing NUL.
+const LONGEST_NAME: usize = 47;
+const DEFAULT_SIZE: u32 = 65536;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tables {
+    domain: Vec<Table>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    name: Spanned<String>,
+    watch: Spanned<Watch>,
+    names: Option<Spanned<Words>>,
+    r#in: Option<Spanned<Words>>,
+    value: Option<Spanned<Text>>,
+    key: Option<Spanned<Text>>,
+    operation: Spanned<Operation>,
+    #[serde(default)]
+    reducer: Reduction,
+    size: Option<Spanned<i64>>,
+    initial: Option<Spanned<i64>>,
+}
+
+/// A string, or a number in its place.
+struct Text(String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl Visitor<'_> for Either {
+            type Value = Text;
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a string or a number")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+                Ok(Text(text.trim().to_owned()))
+            }
+            fn visit_i64<E>(self, number: i64) -> Result<Text, E> {
+                Ok(Text(number.to_string()))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// A list of strings, or a single one.
+struct Words(Vec<String>);
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Words;
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a string or a list of strings")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Words, E> {
+                Ok(Words(vec![text.to_owned()]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Words, A::Error> {
+                let mut words = vec![];
+                while let Some(word) = list.next_element()? {
+                    words.push(word);
+                }
+                Ok(Words(words))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// Finds the place of a mistake in the file.
+struct Place<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Place<'_> {
+    fn mistake(&self, key: Option<String>, at: usize, (problem, remedy): Refusal) -> Mistake {
+        let line = 1 + self.text[..at.min(self.text.len())].matches('\n').count();
+        Mistake { file: self.path.to_owned(), line, key, problem, remedy }
+    }
+
+    fn refuse(&self, key: &str, span: Range<usize>, refusal: Refusal) -> Mistake {
+        self.mistake(Some(key.to_owned()), span.start, refusal)
+    }
+
+    /// What the TOML reader says: the expectation is the remedy.
+    fn syntax(&self, error: &toml::de::Error) -> Mistake {
+        let said = error.message().replace('\n', " ");
+        let (problem, remedy) = match said.split_once(", expected ") {
+            Some((problem, expected)) => (problem.to_owned(), format!("expected {expected}")),
+            None => (said, MANUAL.to_owned()),
+        };
+        let at = error.span().map_or(0, |span| span.start);
+        let names_its_key = problem.contains(" field `");
+        let key = if names_its_key { None } else { self.key_before(at) };
+        self.mistake(key, at, (problem, remedy))
+    }
+
+    /// The `key =` that the offset belongs to: on its line, or on one above within a list.
+    fn key_before(&self, at: usize) -> Option<String> {
+        let end = self.text[at..].find('\n').map_or(self.text.len(), |length| at + length);
+        let key = self.text[..end].lines().rev().find_map(|line| Some(line.split_once('=')?.0))?;
+        Some(key.trim().to_owned()).filter(|key| !key.is_empty() && !key.starts_with('['))
+    }
+}
+
+pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, Mistake> {
+    let place = Place { path, text };
+    let tables: Tables = toml::from_str(text).map_err(|error| place.syntax(&error))?;
+    if tables.domain.is_empty() {
+        let refusal = ("holds no domain".to_owned(), format!("begin with [[domain]]: {MANUAL}"));
+        return Err(place.mistake(None, 0, refusal));
+    }
+    tables.domain.into_iter().map(|table| declaration(&place, table)).collect()
+}
+
+fn declaration(place: &Place, table: Table) -> Result<Declaration, Mistake> {
+    let watch = *table.watch.get_ref();
+    let name = checked(place, "name", &table.name, |name| domain_name(name))?;
+    let size = match &table.size {
+        Some(size) => checked(place, "size", size, |size| in_range(*size, 1))?,
+        None => DEFAULT_SIZE,
+    };
+    let down = table.reducer.is_downward();
+    let initial = match &table.initial {
+        // As a bit pattern, -1 is what users write for "all ones".
+        Some(initial) if *initial.get_ref() == -1 => u32::MAX,
+        Some(initial) => checked(place, "initial", initial, |initial| in_range(*initial, 0))?,
+        None if down => u32::MAX,
+        None => 0,
+    };
+    let operation = checked(place, "operation", &table.operation, |op| can_improve(*op, down))?;
+    let value = match &table.value {
+        Some(text) => checked(place, "value", text, |text| terms::value(&text.0, watch))?,
+        None => vec![terms::Factor::Number(1)],
+    };
+    let key = match &table.key {
+        Some(text) => checked(place, "key", text, |text| terms::key(&text.0, watch, size))?,
+        None => Key::Site,
+    };
+    let names = match &table.names {
+        Some(list) => checked(place, "names", list, |words| names_for(watch, words))?,
+        None if watch.has_names() => {
+            let refusal = refusal("missing", "names = [\"malloc\", \"png_*\"] says which");
+            return Err(place.refuse("names", table.watch.span(), refusal));
+        }
+        None => vec![],
+    };
+    let places = match &table.r#in {
+        Some(list) => checked(place, "in", list, patterns)?,
+        None => vec![],
+    };
+    let (files, functions) = places.into_iter().partition(|name| name.contains(['.', '/']));
+    let file = place.path.to_owned();
+    let reducer = table.reducer;
+    Ok(Declaration {
+        name,
+        file,
+        watch,
+        names,
+        functions,
+        files,
+        value,
+        key,
+        operation,
+        reducer,
+        size,
+        initial,
+    })
+}
+
+fn refusal(problem: &str, remedy: &str) -> Refusal {
+    (problem.to_owned(), remedy.to_owned())
+}
+
+fn checked<T, R>(
+    place: &Place,
+    key: &str,
+    found: &Spanned<T>,
+    check: impl Fn(&T) -> Result<R, Refusal>,
+) -> Result<R, Mistake> {
+    check(found.get_ref()).map_err(|refusal| place.refuse(key, found.span(), refusal))
+}
+
+fn domain_name(name: &str) -> Result<String, Refusal> {
+    let part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let good = name.chars().all(part) && !name.starts_with(|letter: char| letter.is_ascii_digit());
+    if name.is_empty() || !good || name.len() > LONGEST_NAME {
+        let problem = format!("'{name}' is no name for a domain");
+        return Err((
+            problem,
+            format!("use letters, digits and _, not a digit first, at most {LONGEST_NAME}"),
+        ));
+    }
+    Ok(name.to_owned())
+}
+
+fn in_range(number: i64, least: u32) -> Result<u32, Refusal> {
+    let fits = u32::try_from(number).ok().filter(|number| *number >= least);
+    let remedy = || format!("write a number from {least} to {}", u32::MAX);
+    fits.ok_or_else(|| (format!("{number} is out of range"), remedy()))
+}
+
+/// A map that starts at the top is never lowered by sums, unions or largest values.
+fn can_improve(operation: Operation, downward: bool) -> Result<Operation, Refusal> {
+    if downward && operation != Operation::Set {
+        return Err(refusal(
+            "only \"set\" can lower a value, which the reducers min and intersect look for",
+            "write operation = \"set\", or another reducer",
+        ));
+    }
+    Ok(operation)
+}
+
+fn names_for(watch: Watch, words: &Words) -> Result<Vec<String>, Refusal> {
+    if !watch.has_names() {
+        let problem = format!("{} have no names", watch.word());
+        return Err((problem, "remove the line; in = [\"parse_*\", \"png*.c\"] says where".into()));
+    }
+    patterns(words)
+}
+
+fn patterns(words: &Words) -> Result<Vec<String>, Refusal> {
+    if words.0.is_empty() {
+        return Err(refusal("is empty", "write at least one name; * stands for all"));
+    }
+    let wrong = words.0.iter().find(|word| {
+        let open = word.rfind('[').is_some_and(|at| !word[at..].contains(']'));
+        word.is_empty() || open || word.contains(char::is_control)
+    });
+    match wrong {
+        Some(word) => Err((
+            format!("'{}' is no pattern", word.escape_default()),
+            "write a name; * ? [a-z] are wildcards".into(),
+        )),
+        None => Ok(words.0.clone()),
+    }
+}

@@ -1,0 +1,128 @@
+//! The words of `value` and `key`: `"arg0 * arg1"`, `"result"`, `"site"`.
+
+use std::fmt;
+
+use super::Watch;
+
+/// One factor of a value.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Factor {
+    /// Of the call, or of the function that returns; from 0.
+    Argument(u32),
+    Result,
+    Stored,
+    /// |a − b| of the two sides of a comparison.
+    Difference,
+    EqualBits,
+    Number(u32),
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Argument(index) => write!(out, "arg {index}"),
+            Self::Result => out.write_str("result"),
+            Self::Stored => out.write_str("stored"),
+            Self::Difference => out.write_str("difference"),
+            Self::EqualBits => out.write_str("equal_bits"),
+            Self::Number(number) => write!(out, "number {number}"),
+        }
+    }
+}
+
+impl Factor {
+    /// None: no such word.
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "result" => Some(Self::Result),
+            "stored" => Some(Self::Stored),
+            "difference" => Some(Self::Difference),
+            "equal_bits" => Some(Self::EqualBits),
+            _ => match argument(word) {
+                Some(index) => Some(Self::Argument(index)),
+                None => word.parse().ok().map(Self::Number),
+            },
+        }
+    }
+
+    fn is_known_to(&self, watch: Watch) -> bool {
+        match self {
+            Self::Argument(_) | Self::Result => matches!(watch, Watch::Calls | Watch::Returns),
+            Self::Stored => watch == Watch::Stores,
+            Self::Difference | Self::EqualBits => watch == Watch::Comparisons,
+            Self::Number(_) => true,
+        }
+    }
+}
+
+/// Where a value goes in the map.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Key {
+    Site,
+    Argument(u32),
+    Number(u32),
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Site => out.write_str("site"),
+            Self::Argument(index) => write!(out, "arg {index}"),
+            Self::Number(number) => write!(out, "number {number}"),
+        }
+    }
+}
+
+/// `arg3` is the fourth. More than 255 arguments are a typing error.
+fn argument(word: &str) -> Option<u32> {
+    word.strip_prefix("arg")?.parse::<u8>().ok().map(u32::from)
+}
+
+/// Problem and remedy.
+pub(super) type Refusal = (String, String);
+
+fn values_of(watch: Watch) -> &'static str {
+    match watch {
+        Watch::Calls | Watch::Returns => "arg0, arg1 …, result, a number, or a product of them",
+        Watch::Stores => "stored, a number, or a product of them",
+        Watch::Comparisons => "difference, equal_bits, a number, or a product of them",
+        Watch::Loops | Watch::Blocks => "a number",
+    }
+}
+
+/// `"arg0 * arg1"`.
+pub(super) fn value(text: &str, watch: Watch) -> Result<Vec<Factor>, Refusal> {
+    let remedy = || format!("with watch = \"{}\" write {}", watch.word(), values_of(watch));
+    let factor = |word: &str| match Factor::parse(word) {
+        Some(factor) if factor.is_known_to(watch) => Ok(factor),
+        Some(_) => {
+            Err((format!("'{word}' means nothing when {} are watched", watch.word()), remedy()))
+        }
+        None => Err((format!("'{word}' is no value"), remedy())),
+    };
+    text.split('*').map(|word| factor(word.trim())).collect()
+}
+
+/// `"site"`, `"arg0"` or a number below `size`.
+pub(super) fn key(text: &str, watch: Watch, size: u32) -> Result<Key, Refusal> {
+    let has_arguments = matches!(watch, Watch::Calls | Watch::Returns);
+    if text == "site" {
+        return Ok(Key::Site);
+    }
+    if let Some(index) = argument(text) {
+        let key = has_arguments.then_some(Key::Argument(index));
+        let problem = || format!("'{text}' means nothing when {} are watched", watch.word());
+        return key.ok_or_else(|| (problem(), "write \"site\" or a number".into()));
+    }
+    match text.parse() {
+        Ok(number) if number < size => Ok(Key::Number(number)),
+        Ok(number) => Err((
+            format!("{number} is not below the size of the map, {size}"),
+            "write a smaller key or a larger size".into(),
+        )),
+        Err(_) => {
+            let arguments = if has_arguments { ", \"arg0\", \"arg1\" …" } else { "" };
+            Err((format!("'{text}' is no key"), format!("write \"site\"{arguments} or a number")))
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What the words of `WAYPOINTS` stand for: a pair of files (a pass and a runtime file), found by
+//! name or by path, or the domains declared in a file.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::CompilerError;
+use super::assets::Assets;
+use super::declared::{self, Declaration};
+use super::env::Env;
+
+/// One domain of a target.
+#[derive(Clone, Debug)]
+pub enum Domain {
+    Pair(Pair),
+    Declared(Declaration),
+}
+
+impl Domain {
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Pair(pair) => &pair.name,
+            Self::Declared(declared) => &declared.name,
+        }
+    }
+
+    /// Where it comes from, for messages.
+    #[must_use]
+    pub fn origin(&self) -> &Path {
+        match self {
+            Self::Pair(pair) => &pair.folder,
+            Self::Declared(declared) => &declared.file,
+        }
+    }
+}
+
+/// `waypoints-NAME-pass` and `waypoints-NAME-rt`, as sources or as built files.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    pub name: String,
+    pub folder: PathBuf,
+}
+
+impl Pair {
+    /// One of the four files, if it is there; a link is followed, so that what stands beside the
+    /// file is found.
+    #[must_use]
+    pub fn file(&self, end: &str) -> Option<PathBuf> {
+        let path = self.folder.join(format!("waypoints-{}-{end}", self.name));
+        path.canonicalize().ok().filter(|path| path.is_file())
+    }
+
+    /// Source files before built ones; built ones are all that some folders have.
+    #[must_use]
+    pub fn runtime(&self) -> Option<PathBuf> {
+        self.file("rt.c").or_else(|| self.file("rt.o"))
+    }
+
+    fn has_pass(&self) -> bool {
+        let embedded = || Self { folder: self.folder.join("src"), ..self.clone() }.file("pass.cc");
+        self.file("pass.cc").or_else(|| self.file("pass.so")).or_else(embedded).is_some()
+    }
+
+    /// Some if both are there, None if neither is.
+    fn complete(self) -> Result<Option<Self>, CompilerError> {
+        match (self.has_pass(), self.runtime().is_some()) {
+            (true, true) => Ok(Some(self)),
+            (false, false) => Ok(None),
+            (has_pass, _) => {
+                let end = if has_pass { "rt.c" } else { "pass.cc" };
+                let missing = self.folder.join(format!("waypoints-{}-{end}", self.name));
+                Err(CompilerError::HalfADomain { name: self.name, missing })
+            }
+        }
+    }
+
+    fn is_same_as(&self, other: &Self) -> bool {
+        self.runtime() == other.runtime()
+    }
+}
+
+/// The domains that `WAYPOINTS` asks for, in its order; no two have one name.
+pub fn resolve(env: &Env, assets: &Assets) -> Result<Vec<Domain>, CompilerError> {
+    let mut domains: Vec<Domain> = vec![];
+    for word in &env.domains {
+        for domain in find(word, env, assets)? {
+            match domains.iter().find(|other| other.name() == domain.name()) {
+                None => domains.push(domain),
+                Some(Domain::Pair(other)) if matches!(&domain, Domain::Pair(pair) if pair.is_same_as(other)) =>
+                    {}
+                Some(other) => return Err(namesakes(other, &domain)),
+            }
+        }
+    }
+    Ok(domains)
+}
+
+fn namesakes(first: &Domain, second: &Domain) -> CompilerError {
+    CompilerError::Namesakes {
+        name: second.name().to_owned(),
+        first: first.origin().to_owned(),
+        second: second.origin().to_owned(),
+    }
+}
+
+/// What one word stands for: `@FILE`, a path with a slash, or a name.
+fn find(word: &str, env: &Env, assets: &Assets) -> Result<Vec<Domain>, CompilerError> {
+    if let Some(file) = word.strip_prefix('@') {
+        let declared = read_declarations(Path::new(file), env)?;
+        return Ok(declared.into_iter().map(Domain::Declared).collect());
+    }
+    let pair = if word.contains('/') { by_path(word)? } else { by_name(word, env, assets)? };
+    Ok(vec![Domain::Pair(pair)])
+}
+
+fn read_declarations(file: &Path, env: &Env) -> Result<Vec<Declaration>, CompilerError> {
+    let folders = [PathBuf::new()].into_iter().chain(env.domain_path.clone());
+    let path = folders.map(|folder| folder.join(file)).find(|path| path.is_file());
+    let path = path.unwrap_or_else(|| file.to_owned());
+    let text = fs::read_to_string(&path)
+        .map_err(|source| CompilerError::Declarations { path: path.clone(), source })?;
+    declared::parse(&path, &text).map_err(CompilerError::Declared)
+}
+
+fn by_path(word: &str) -> Result<Pair, CompilerError> {
+    let path = Path::new(word);
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let pair = Pair { name: name.clone(), folder: folder.clone() };
+    pair.complete()?.ok_or(CompilerError::NoDomainThere { name, folder })
+}
+
+fn by_name(name: &str, env: &Env, assets: &Assets) -> Result<Pair, CompilerError> {
+    let mut found: Option<Pair> = None;
+    for folder in folders(env, assets) {
+        let Some(pair) = Pair { name: name.to_owned(), folder }.complete()? else { continue };
+        match &found {
+            None => found = Some(pair),
+            Some(other) if other.is_same_as(&pair) => {}
+            Some(other) => {
+                return Err(namesakes(&Domain::Pair(other.clone()), &Domain::Pair(pair)));
+            }
+        }
+    }
+    found.ok_or_else(|| {
+        let known: Vec<String> = known(env, assets).into_iter().map(|pair| pair.name).collect();
+        CompilerError::UnknownDomain { name: name.to_owned(), known: known.join(", ") }
+    })
+}
+
+/// `FFUZZ_DOMAIN_PATH`, what `ffuzz domains` was told to keep, what came with ffuzz.
+fn folders(env: &Env, assets: &Assets) -> Vec<PathBuf> {
+    let own = [assets.kept_domains(), assets.directory.clone()];
+    env.domain_path.iter().cloned().chain(own).collect()
+}
+
+/// Every domain that has a name here, sorted.
+#[must_use]
+pub fn known(env: &Env, assets: &Assets) -> Vec<Pair> {
+    let mut seen = BTreeSet::new();
+    let mut pairs: Vec<Pair> = vec![];
+    for folder in folders(env, assets) {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            let middle = file.strip_prefix("waypoints-");
+            let name =
+                middle.and_then(|end| end.strip_suffix("-rt.c").or(end.strip_suffix("-rt.o")));
+            let Some(name) = name else { continue };
+            let pair = Pair { name: name.to_owned(), folder: folder.clone() };
+            if matches!(pair.clone().complete(), Ok(Some(_))) && seen.insert(pair.name.clone()) {
+                pairs.push(pair);
+            }
+        }
+    }
+    pairs.sort_by(|a, b| a.name.cmp(&b.name));
+    pairs
+}
+
+/// From now on the pair is known by its name: links to its files, so that a change in them is seen.
+pub fn keep(pair: &Pair, assets: &Assets) -> Result<(), CompilerError> {
+    let folder = assets.kept_domains();
+    let failed = |source| CompilerError::Unpack { path: folder.clone(), source };
+    super::assets::private_folder(&folder)?;
+    for end in ["pass.cc", "pass.so", "rt.c", "rt.o"] {
+        let link = folder.join(format!("waypoints-{}-{end}", pair.name));
+        match fs::remove_file(&link) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+        if let Some(file) = pair.file(end) {
+            std::os::unix::fs::symlink(file, &link).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
