@@ -209,3 +209,25 @@ fn bad_records_end_with_one_line() {
         }
     }
 }
+
+// --- slow inputs, and values that mean nothing
+
+#[test]
+fn the_time_limit_follows_a_domain_that_looks_for_slow_inputs() {
+    let slow = target("slow.c", "");
+    for (limit, follows) in [("", true), ("-t 20", false)] {
+        let dir = TestDir::new();
+        dir.write("in/seed", [1]);
+        let job = dir.ffuzz(&format!("-p -i in -o out -s 1 -E 400 {limit} --")).arg(&slow);
+        job.run().expect(0);
+        assert_eq!(best(&dir, 0) >= 120, follows, "{limit:?}: {}", best(&dir, 0));
+        assert_eq!(dir.stat("exec_timeout") >= 40, follows, "{limit:?}");
+    }
+}
+
+#[test]
+fn a_value_that_every_run_changes_makes_no_endless_waypoints() {
+    let dir = TestDir::with_seed("AAAA");
+    dir.fuzz("-p -s 1 -E 3000", &target("slow.c", ""), "noise").run().expect(0);
+    assert!(dir.queue().len() < 20, "{:?}", dir.queue());
+}
