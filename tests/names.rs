@@ -1,6 +1,6 @@
 //! Keys have names: what the passes write into a target, whatever it is built with, `showdsf` shows.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
 
 #[allow(dead_code, reason = "a part of it is used")]
 #[path = "common/cc.rs"]
