@@ -54,7 +54,10 @@ class KeyTable {
 public:
   explicit KeyTable(llvm::StringRef MapName) : Domain(MapName) {
     if (MapName == "__wrapcmp_dsf_map") Domain = "cmp";
-    if (Domain.consume_front("__afl_")) Domain.consume_back("_dsf");
+    llvm::StringRef Head = "__afl_", Tail = "_dsf"; // as the runtime does it
+    if (MapName.size() > Head.size() + Tail.size() && MapName.take_front(Head.size()) == Head &&
+        MapName.take_back(Tail.size()) == Tail)
+      Domain = MapName.drop_front(Head.size()).drop_back(Tail.size());
   }
 
   void add(uint32_t Key, unsigned Count, const Place &P, const std::string &What) {

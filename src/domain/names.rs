@@ -1,7 +1,8 @@
 //! The names of keys: the table that the passes leave in a program, and what each key stands for.
 //!
 //! A line of the table is `domain TAB key[+count] TAB file TAB line TAB column TAB function TAB what`;
-//! an empty field is that of the line before. The text comes from the target, so nothing in it is
+//! an empty field is that of the line before, and `-` for file and function means the whole program. The
+//! text comes from the target, so nothing in it is
 //! trusted: what cannot be read is left out, and no name holds a control character.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,6 +24,7 @@ pub struct Site {
     /// As the program has it, before it is taken modulo the domain's size.
     pub key: u32,
     pub count: u32,
+    /// Empty, like the function: the key is about the whole program.
     pub file: Arc<str>,
     /// 0: the program has no debug information.
     pub line: u32,
@@ -58,6 +60,7 @@ impl Site {
         let mut next = || fields.next();
         let text = |field: &str, same: Option<&Arc<str>>| match field {
             "" => same.cloned(),
+            "-" => Some(Arc::from("")),
             new => Some(Arc::from(clean(new))),
         };
         let number = |field: &str, same: Option<u32>| match field {
@@ -107,9 +110,10 @@ fn clean(text: &str) -> String {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KeyName {
     pub domain: String,
-    /// `demo.c:16`, with as many folders as tell the files apart; `key 2` for a map made by hand.
+    /// `demo.c:16`, with as many folders as tell the files apart; what a key of the whole program
+    /// measures; `key 2` for a map made by hand.
     pub place: String,
-    /// `Test()`; empty for a map made by hand, like `what`.
+    /// `Test()`; empty without a file, like `what`.
     pub function: String,
     pub what: String,
 }
@@ -164,15 +168,7 @@ impl KeyNames {
     /// All names of a key, at least one.
     #[must_use]
     pub fn names(&self, key: u32) -> Vec<KeyName> {
-        let named: Vec<KeyName> = self
-            .sites(key)
-            .map(|site| KeyName {
-                domain: site.domain.to_string(),
-                place: self.place_of(site),
-                function: site.short_function(),
-                what: site.what.to_string(),
-            })
-            .collect();
+        let named: Vec<KeyName> = self.sites(key).map(|site| self.name_of(site)).collect();
         if named.is_empty() { vec![self.by_number(key)] } else { named }
     }
 
@@ -205,7 +201,18 @@ impl KeyNames {
         KeyName { domain, place, function: String::new(), what: String::new() }
     }
 
+    fn name_of(&self, site: &Site) -> KeyName {
+        let (domain, place) = (site.domain.to_string(), self.place_of(site));
+        if site.file.is_empty() {
+            return KeyName { domain, place, function: String::new(), what: String::new() };
+        }
+        KeyName { domain, place, function: site.short_function(), what: site.what.to_string() }
+    }
+
     fn place_of(&self, site: &Site) -> String {
+        if site.file.is_empty() {
+            return site.what.to_string();
+        }
         let file = &self.files[&site.file];
         if site.line == 0 { file.clone() } else { format!("{file}:{}", site.line) }
     }
@@ -248,7 +255,8 @@ mod tests {
     const TABLE: &[u8] = b"mem\t1030\t/a/demo.c\t23\t10\tcascade\tmalloc\n\
         cmp\t7\t/a/demo.c\t12\t13\tcascade\ti32 ==\n\
         \t8\t\t16\t9\t\t\n\
-        \t20+3\t/b/util.cc\t0\t0\tns::V<int>::f(void (*)(int)) const\tswitch i8\n";
+        \t20+3\t/b/util.cc\t0\t0\tns::V<int>::f(void (*)(int)) const\tswitch i8\n\
+        mem\t0\t-\t0\t0\t-\tall bytes\n";
 
     fn domains() -> Vec<Domain> {
         let domain = |name: &str, start, size| {
@@ -274,6 +282,8 @@ mod tests {
         }
         assert_eq!((names.line(23).as_str(), names.place(23)), ("cmp key 23", None));
         assert_eq!(names.line(66562), "mine key 2");
+        assert_eq!(names.line(65536), "mem all bytes");
+        assert_eq!(names.place(65536).as_deref(), Some("all bytes"));
     }
 
     #[test]
