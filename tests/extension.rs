@@ -176,3 +176,11 @@ fn sources_that_do_not_compile_are_shown() {
     let said = cc(&dir, "19", &[("WAYPOINTS", "own/ret")]).expect(1).err;
     assert!(said.contains("waypoints-ret-pass.cc does not compile for clang 19"), "{said}");
 }
+
+#[test]
+fn the_command_refuses_what_it_does_not_know() {
+    let dir = TestDir::new();
+    dir.ffuzz("domains --all").run().refused(2, "unknown option --all", "ffuzz domains --help");
+    dir.ffuzz("domains nonsense").run().refused(1, "unknown domain 'nonsense'", "WAYPOINTS");
+    dir.ffuzz("domains --help").run().expect(0).says("ffuzz domains /path/to/NAME");
+}
