@@ -13,6 +13,7 @@ const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
 const RUNTIME: &[&str] = &[
     "memory",
     "domains",
+    "maps",
     "modules",
     "connect",
     "copies",
