@@ -24,7 +24,8 @@ const RUNTIME: &[&str] = &[
     "testcase",
 ];
 const DRIVER: &[&str] = &["driver", "driver-main"];
-const DOMAINS: &[&str] = &["cmp", "mem"];
+const DOMAINS: &[&str] =
+    &["cmp", "diff", "heap", "mem", "out", "perf", "slack", "slow", "stack", "valid"];
 
 struct Llvm {
     major: u32,
@@ -125,8 +126,10 @@ fn sources() -> Vec<(String, PathBuf)> {
         ("exported.list".into(), "runtime/exported.list".into()),
         ("include/waypoints.h".into(), "runtime/include/waypoints.h".into()),
         ("include/afl_valid.h".into(), "runtime/include/afl_valid.h".into()),
-        ("src/ffuzz-domain.hpp".into(), "llvm-passes/ffuzz-domain.hpp".into()),
     ];
+    for header in ["ffuzz-domain.hpp", "ffuzz-update.hpp", "ffuzz-allocations.hpp"] {
+        names.push((format!("src/{header}"), format!("llvm-passes/{header}")));
+    }
     for domain in DOMAINS {
         let file = format!("waypoints-{domain}-pass.cc");
         names.push((format!("src/{file}"), format!("llvm-passes/{file}")));

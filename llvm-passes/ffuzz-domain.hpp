@@ -7,6 +7,9 @@
 #ifndef FFUZZ_DOMAIN_HPP
 #define FFUZZ_DOMAIN_HPP
 
+#include "ffuzz-update.hpp"
+
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
@@ -42,9 +45,11 @@ template <class Self> class DomainFeedback : public llvm::InstVisitor<Self> {
 public:
   static constexpr unsigned Phases = Late;
 
-  // `MapName` is the variable of the runtime file that holds the domain's index.
-  DomainFeedback(llvm::Module &M, const char *MapName)
-      : M(M), C(M.getContext()), Path(absolutePath(M)), MapName(MapName) {
+  // `MapName` is the variable of the runtime file that holds the domain's index. With the shape of
+  // the domain (the same as in the runtime file, which has to use FFUZZ_NEW_DOMAIN) updates are
+  // inlined; without it they are calls.
+  DomainFeedback(llvm::Module &M, const char *MapName, Shape S = {})
+      : M(M), C(M.getContext()), Path(absolutePath(M)), MapName(MapName), Inlined(M, MapName, S) {
     DsfMapVariable = M.getOrInsertGlobal(MapName, getIntTy(32));
     DsfIncrementFunction = resolveFunction("__fuzzfactory_dsfp_increment", getVoidTy(),
                                            {getPtrTy(), getIntTy(32), getIntTy(32)});
@@ -57,7 +62,12 @@ public:
       if (!isProgramCode(F)) continue;
       CurrentFunction = &F;
       Ordinal = 0;
+      llvm::SmallPtrSet<const llvm::BasicBlock *, 32> Program;
+      for (const llvm::BasicBlock &Block : F)
+        if (isProgramBlock(Block)) Program.insert(&Block);
       this->visit(F);
+      Inlined.emit(F);
+      if (Now == Late) markOurs(F, Program);
     }
     return Sites;
   }
@@ -69,16 +79,29 @@ protected:
   llvm::FunctionCallee DsfIncrementFunction;
   Phase CurrentPhase = Late;
 
-  // The key of a site: 31 bits over domain, absolute path, function, and the number of the site in
-  // the function. A rebuild keeps it, and files of the same name in two folders differ.
-  llvm::ConstantInt *createProgramLocation() {
+  // The key of a site: 31 bits over domain, absolute path and function, plus the number of the
+  // site in the function. A rebuild keeps it, files of the same name in two folders differ, and
+  // what runs together lies together. A site with several keys takes `Count` of them.
+  llvm::ConstantInt *createProgramLocation(unsigned Count = 1) {
     std::string Place = std::string(MapName) + '\0' + Path + '\0' + CurrentFunction->getName().str() + '\0' +
-                        std::to_string(CurrentPhase) + '/' + std::to_string(Ordinal++);
+                        std::to_string(CurrentPhase);
     uint64_t Hash = 0xcbf29ce484222325u; // FNV-1a, then folded: its high bits mix best
     for (unsigned char Byte : Place) Hash = (Hash ^ Byte) * 0x100000001b3u;
     Hash ^= Hash >> 32;
     Hash *= 0x9e3779b97f4a7c15u;
-    return getConst((uint32_t)(Hash >> 33));
+    uint32_t Key = ((uint32_t)(Hash >> 33) + Ordinal) & 0x7fffffff;
+    Ordinal += Count;
+    return getConst(Key);
+  }
+
+  // At the place of the builder: m[Key] = m[Key] + V, or the larger, or the smaller of the two.
+  void update(llvm::IRBuilder<> &B, Operation Op, llvm::Value *Key, llvm::Value *V) {
+    if (Inlined.isPossible(Op)) return Inlined.add(*B.GetInsertPoint(), Op, Key, V);
+    const char *Name = Op == Operation::Add   ? "__fuzzfactory_dsfp_add_saturating"
+                       : Op == Operation::Max ? "__fuzzfactory_dsfp_max"
+                                              : "__fuzzfactory_dsfp_min";
+    B.CreateCall(resolveFunction(Name, getVoidTy(), {DsfMapVariable->getType(), getIntTy(32), getIntTy(32)}),
+                 {DsfMapVariable, Key, V});
   }
 
   llvm::IRBuilder<> insert_before(llvm::Instruction &I) {
@@ -102,7 +125,7 @@ protected:
 
   llvm::IRBuilder<> insert_before(llvm::BasicBlock &B) {
     Sites++;
-    return llvm::IRBuilder<>(&*B.getFirstInsertionPt());
+    return llvm::IRBuilder<>(headOf(B));
   }
 
   llvm::ConstantInt *getConst(uint32_t N) { return llvm::ConstantInt::get(llvm::Type::getInt32Ty(C), N); }
@@ -123,6 +146,17 @@ protected:
     return B.CreatePointerBitCastOrAddrSpaceCast(V, getPtrTy());
   }
 
+  // False for what other domains have added, and for what only coverage has put on an edge between
+  // two blocks of the program.
+  static bool isProgramBlock(const llvm::BasicBlock &B) {
+    if (!B.getTerminator() || B.getTerminator()->hasMetadata("ffuzz")) return false;
+    const llvm::BasicBlock *From = B.getSinglePredecessor(), *To = B.getSingleSuccessor();
+    if (!From || !To || From->getSingleSuccessor() || To->getSinglePredecessor()) return true;
+    return llvm::any_of(B, [](const llvm::Instruction &I) { return !I.isTerminator() && !isOurs(I); });
+  }
+
+  static bool isOurs(const llvm::Instruction &I) { return I.hasMetadata("nosanitize"); }
+
   // Name of the function if it is called directly, else "".
   static llvm::StringRef calleeName(const llvm::CallBase &Call) {
     auto *Callee = llvm::dyn_cast<llvm::Function>(Call.getCalledOperand()->stripPointerCasts());
@@ -141,6 +175,7 @@ protected:
 private:
   std::string Path;
   std::string MapName;
+  Updates Inlined;
   llvm::Function *CurrentFunction = nullptr;
   unsigned Ordinal = 0, Sites = 0;
 
@@ -149,6 +184,12 @@ private:
     llvm::sys::fs::make_absolute(Name);
     llvm::sys::path::remove_dots(Name, true);
     return std::string(Name.str());
+  }
+
+  // For the domains that follow: the rest of a block that was split is no block of its own.
+  void markOurs(llvm::Function &F, const llvm::SmallPtrSetImpl<const llvm::BasicBlock *> &Program) {
+    for (llvm::BasicBlock &Block : F)
+      if (!Program.count(&Block)) Block.getTerminator()->setMetadata("ffuzz", llvm::MDNode::get(C, {}));
   }
 
   static bool isProgramCode(const llvm::Function &F) {
