@@ -126,6 +126,7 @@ fn sources() -> Vec<(String, PathBuf)> {
         ("exported.list".into(), "runtime/exported.list".into()),
         ("include/waypoints.h".into(), "runtime/include/waypoints.h".into()),
         ("include/afl_valid.h".into(), "runtime/include/afl_valid.h".into()),
+        ("include/ijon.h".into(), "runtime/include/ijon.h".into()),
     ];
     for header in ["ffuzz-domain.hpp", "ffuzz-update.hpp", "ffuzz-allocations.hpp"] {
         names.push((format!("src/{header}"), format!("llvm-passes/{header}")));

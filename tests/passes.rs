@@ -444,6 +444,34 @@ fn a_variable_of_the_usual_form_names_its_domain() {
 }
 
 #[test]
+fn ijons_annotations_fill_three_maps() {
+    let bench = bench("", "ijon.c", "-Wall -Werror", &["abc"]);
+    let seen = bench.client("", "t", &["abc"]);
+    assert!(seen.contains("domain ijon start 0 size 65536 reducer 2"), "{seen}");
+    assert!(seen.contains("domain ijon-max start 65536 size 4096 reducer 0"), "{seen}");
+    assert!(seen.contains("domain ijon-min start 69632 size 4096 reducer 1"), "{seen}");
+    let found = values(&seen);
+    assert!(
+        found.contains(&"dsf[65541] = 27") && found.contains(&"dsf[65543] = 4294967295"),
+        "{seen}"
+    );
+    assert!(found.contains(&"dsf[69638] = 203"), "{seen}");
+    for value in ["= 21", "= 103", "= 997", "= 3"] {
+        assert!(found.iter().any(|line| line.ends_with(value)), "{value}: {seen}");
+    }
+    let mut command = bench.compiler("c++", "-x c++ -Wall -Werror");
+    let source = repository("tests/targets/ijon.c");
+    assert!(command.arg(&source).arg("-o").arg(bench.path("cxx")).status().unwrap().success());
+    let include = repository("runtime/include");
+    for words in [["cc", "-xc"], ["c++", "-xc++"]] {
+        let mut command = Command::new(words[0]);
+        command.args(["-Wall", "-Wextra", "-Werror", words[1], "-I"]).arg(&include).arg(&source);
+        assert!(command.arg("-o").arg(bench.path("plain")).status().unwrap().success());
+        assert_eq!(bench.status("plain", b"abc"), 0);
+    }
+}
+
+#[test]
 fn fuzzfactorys_own_fuzzer_gets_its_layout() {
     let bench = Bench::new();
     bench.write("i3", b"\xfd\xff\xff\x7f\xfe\xca\x01\x10");
