@@ -13,6 +13,7 @@ const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
 const RUNTIME: &[&str] = &[
     "memory",
     "domains",
+    "maps",
     "modules",
     "connect",
     "copies",
@@ -23,9 +24,19 @@ const RUNTIME: &[&str] = &[
     "testcase",
 ];
 const DRIVER: &[&str] = &["driver", "driver-main"];
-const DOMAINS: &[&str] = &["cmp", "mem"];
+const DOMAINS: &[&str] =
+    &["cmp", "diff", "heap", "mem", "out", "perf", "slack", "slow", "stack", "valid"];
 /// Serves all declared domains; their runtime files are generated.
 const DECLARED: &str = "declared";
+
+/// What passes include.
+const HEADERS: &[&str] = &[
+    "ffuzz-domain.hpp",
+    "ffuzz-update.hpp",
+    "ffuzz-allocations.hpp",
+    "ffuzz-variables.hpp",
+    "fuzzfactory.hpp",
+];
 
 struct Llvm {
     bindir: PathBuf,
@@ -125,10 +136,10 @@ fn sources() -> Vec<(String, PathBuf)> {
         ("exported.list".into(), "runtime/exported.list".into()),
         ("include/waypoints.h".into(), "runtime/include/waypoints.h".into()),
         ("include/afl_valid.h".into(), "runtime/include/afl_valid.h".into()),
+        ("include/ijon.h".into(), "runtime/include/ijon.h".into()),
     ];
-    for header in ["ffuzz-domain", "ffuzz-variables", "fuzzfactory"] {
-        let file = format!("{header}.hpp");
-        names.push((format!("src/{file}"), format!("llvm-passes/{file}")));
+    for header in HEADERS {
+        names.push((format!("src/{header}"), format!("llvm-passes/{header}")));
     }
     for domain in pass_names() {
         let file = format!("waypoints-{domain}-pass.cc");

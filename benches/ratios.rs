@@ -1,10 +1,13 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains demo` only what is named. Seconds a
+//! `cargo bench` runs everything, `cargo bench -- fork domains events demo` only what is named. Seconds a
 //! campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5), `FFUZZ_BENCH_PAIRS` (7). Needs Debian's
 //! afl++ for `fork`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
+#[path = "parts/events.rs"]
+mod events;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,6 +21,9 @@ fn main() {
     }
     if wanted("domains") {
         bench.cost_of_domains();
+    }
+    if wanted("events") {
+        bench.events();
     }
     if wanted("demo") {
         bench.time_to_allocation("demo");
@@ -52,11 +58,12 @@ impl Bench {
         }
     }
 
+    /// `source` is a path in the repository.
     fn build(&self, compiler: &[&str], waypoints: &str, source: &str, name: &str) -> PathBuf {
         let target = self.dir.join(name);
         let status = Command::new(compiler[0])
             .args(&compiler[1..])
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("demo").join(source))
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(source))
             .arg("-o")
             .arg(&target)
             .env("WAYPOINTS", waypoints)
@@ -82,7 +89,7 @@ impl Bench {
             command
                 .args(options)
                 .args(["-s", &seed.to_string(), "-V", &self.seconds.to_string(), "-i"])
-                .arg(self.dir.join("in"))
+                .arg(self.seeds(target))
                 .arg("-o")
                 .arg(out)
                 .arg("--")
@@ -92,6 +99,13 @@ impl Bench {
                 .env("AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES", "1");
             command
         })
+    }
+
+    /// Those beside the target, if it has some.
+    fn seeds(&self, target: &Path) -> PathBuf {
+        let mut own = target.as_os_str().to_owned();
+        own.push("-seeds");
+        Some(PathBuf::from(own)).filter(|own| own.is_dir()).unwrap_or_else(|| self.dir.join("in"))
     }
 
     /// Executions a second of one campaign.
@@ -134,26 +148,38 @@ impl Bench {
     }
 
     fn against_afl(&self) {
-        let target = self.build(&["afl-clang-fast", "-O2"], "", "demo.c", "demo-afl");
+        let target = self.build(&["afl-clang-fast", "-O2"], "", "demo/demo.c", "demo-afl");
         let ours = self.ffuzz(&[], &target);
         let theirs = self.fuzzer("afl-fuzz", &[], &target);
         self.compare("fork server, AFL-built demo, ffuzz / afl-fuzz", &*ours, &*theirs);
     }
 
+    /// In fork mode: the harness gets an ordinary main.
     fn cost_of_domains(&self) {
         let cc = [env!("CARGO_BIN_EXE_ffuzz"), "cc"];
-        let plain = self.build(&cc, "", "demo.c", "demo-plain");
-        let domains = self.build(&cc, "cmp,mem", "demo.c", "demo-domains");
-        let with = self.ffuzz(&["-p"], &domains);
-        let without = self.ffuzz(&[], &plain);
-        self.compare("fork server, demo, cmp,mem with -p / no domains", &*with, &*without);
+        let demo = |waypoints: &str| {
+            self.build(&cc, waypoints, "demo/demo.c", &format!("demo-{waypoints}"))
+        };
+        let main = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/targets/once.c");
+        let libpng = |waypoints: &str| {
+            self.harness_with("libpng", waypoints, &self.dir.join("once").join(waypoints), main)
+        };
+        for (name, build) in [("demo", &demo as &dyn Fn(&str) -> PathBuf), ("libpng", &libpng)] {
+            let plain = build("");
+            for waypoints in ["cmp,mem", "perf"] {
+                let domains = build(waypoints);
+                let (with, without) = (self.ffuzz(&["-p"], &domains), self.ffuzz(&[], &plain));
+                let title = format!("fork server, {name}, {waypoints} with -p / no domains");
+                self.compare(&title, &*with, &*without);
+            }
+        }
     }
 
     /// Ten campaigns with different seeds: CPU time until the allocation is found.
     fn time_to_allocation(&self, name: &str) {
         let cc = [env!("CARGO_BIN_EXE_ffuzz"), "cc"];
         let waypoints = if name == "demo" { "cmp,mem" } else { "" };
-        let target = self.build(&cc, waypoints, &format!("{name}.c"), name);
+        let target = self.build(&cc, waypoints, &format!("demo/{name}.c"), name);
         let mut times: Vec<f64> = (1..=10).filter_map(|seed| self.hunt(&target, seed)).collect();
         let found = times.len();
         println!(

@@ -7,6 +7,9 @@
 #ifndef FFUZZ_DOMAIN_HPP
 #define FFUZZ_DOMAIN_HPP
 
+#include "ffuzz-update.hpp"
+
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -100,9 +103,11 @@ template <class Self> class DomainFeedback : public llvm::InstVisitor<Self> {
 public:
   static constexpr unsigned Phases = Late;
 
-  // `MapName` is the variable of the runtime file that holds the domain's index.
-  DomainFeedback(llvm::Module &M, const char *MapName)
-      : M(M), C(M.getContext()), Path(absolutePath(M)), MapName(MapName), Keys(MapName) {
+  // `MapName` is the variable of the runtime file that holds the domain's index. With the shape of
+  // the domain (the same as in the runtime file, which has to use FFUZZ_NEW_DOMAIN) updates are
+  // inlined; without it they are calls.
+  DomainFeedback(llvm::Module &M, const char *MapName, Shape S = {})
+      : M(M), C(M.getContext()), Path(absolutePath(M)), MapName(MapName), Inlined(M, MapName, S), Keys(MapName) {
     DsfMapVariable = M.getOrInsertGlobal(MapName, getIntTy(32));
     DsfIncrementFunction = resolveFunction("__fuzzfactory_dsfp_increment", getVoidTy(),
                                            {getPtrTy(), getIntTy(32), getIntTy(32)});
@@ -117,7 +122,12 @@ public:
       Ordinal = 0;
       Site = nullptr;
       SiteIsBlock = false;
+      llvm::SmallPtrSet<const llvm::BasicBlock *, 32> Program;
+      for (const llvm::BasicBlock &Block : F)
+        if (isProgramBlock(Block)) Program.insert(&Block);
       Visitor::visit(F);
+      Inlined.emit(F);
+      if (Now == Late) markOurs(F, Program);
     }
     Keys.writeTo(M);
     return Sites;
@@ -154,7 +164,7 @@ protected:
   // The same for any instruction or block; `What` says what is measured. With a count the key stands
   // for as many keys, with a list it and those behind it have the names of the list.
   llvm::ConstantInt *createProgramLocation(const llvm::Instruction *Where, const std::string &What, unsigned Count = 1) {
-    llvm::ConstantInt *Key = newKey();
+    llvm::ConstantInt *Key = newKey(Count);
     Keys.add(Key->getZExtValue(), Count, placeOf(Where), What);
     return Key;
   }
@@ -162,7 +172,7 @@ protected:
     return createProgramLocation(&Where.front(), What, Count);
   }
   llvm::ConstantInt *createProgramLocation(const llvm::Instruction *Where, llvm::ArrayRef<std::string> What) {
-    llvm::ConstantInt *Key = newKey();
+    llvm::ConstantInt *Key = newKey(What.size());
     Place P = placeOf(Where);
     for (size_t I = 0; I < What.size(); I++) Keys.add(Key->getZExtValue() + I, 1, P, What[I]);
     return Key;
@@ -186,19 +196,32 @@ protected:
   }
 
 private:
-  // 31 bits over domain, absolute path, function, and the number of the site in the function. A
-  // rebuild keeps it, and files of the same name in two folders differ.
-  llvm::ConstantInt *newKey() {
+  // 31 bits over domain, absolute path and function, plus the number of the site in the function. A
+  // rebuild keeps it, files of the same name in two folders differ, and what runs together lies
+  // together. A site with several keys takes `Count` of them.
+  llvm::ConstantInt *newKey(unsigned Count) {
     std::string Place = std::string(MapName) + '\0' + Path + '\0' + CurrentFunction->getName().str() + '\0' +
-                        std::to_string(CurrentPhase) + '/' + std::to_string(Ordinal++);
+                        std::to_string(CurrentPhase);
     uint64_t Hash = 0xcbf29ce484222325u; // FNV-1a, then folded: its high bits mix best
     for (unsigned char Byte : Place) Hash = (Hash ^ Byte) * 0x100000001b3u;
     Hash ^= Hash >> 32;
     Hash *= 0x9e3779b97f4a7c15u;
-    return getConst((uint32_t)(Hash >> 33));
+    uint32_t Key = ((uint32_t)(Hash >> 33) + Ordinal) & 0x7fffffff;
+    Ordinal += Count;
+    return getConst(Key);
   }
 
 protected:
+  // At the place of the builder: m[Key] = m[Key] + V, or the larger, or the smaller of the two.
+  void update(llvm::IRBuilder<> &B, Operation Op, llvm::Value *Key, llvm::Value *V) {
+    if (Inlined.isPossible(Op)) return Inlined.add(*B.GetInsertPoint(), Op, Key, V);
+    const char *Name = Op == Operation::Add   ? "__fuzzfactory_dsfp_add_saturating"
+                       : Op == Operation::Max ? "__fuzzfactory_dsfp_max"
+                                              : "__fuzzfactory_dsfp_min";
+    B.CreateCall(resolveFunction(Name, getVoidTy(), {DsfMapVariable->getType(), getIntTy(32), getIntTy(32)}),
+                 {DsfMapVariable, Key, V});
+  }
+
   llvm::IRBuilder<> insert_before(llvm::Instruction &I) {
     Sites++;
     return llvm::IRBuilder<>(&I);
@@ -220,7 +243,7 @@ protected:
 
   llvm::IRBuilder<> insert_before(llvm::BasicBlock &B) {
     Sites++;
-    return llvm::IRBuilder<>(&*B.getFirstInsertionPt());
+    return llvm::IRBuilder<>(headOf(B));
   }
 
   // At the end of what the block does, before it goes elsewhere.
@@ -248,6 +271,17 @@ protected:
     return B.CreatePointerBitCastOrAddrSpaceCast(V, getPtrTy());
   }
 
+  // False for what other domains have added, and for what only coverage has put on an edge between
+  // two blocks of the program.
+  static bool isProgramBlock(const llvm::BasicBlock &B) {
+    if (!B.getTerminator() || B.getTerminator()->hasMetadata("ffuzz")) return false;
+    const llvm::BasicBlock *From = B.getSinglePredecessor(), *To = B.getSingleSuccessor();
+    if (!From || !To || From->getSingleSuccessor() || To->getSinglePredecessor()) return true;
+    return llvm::any_of(B, [](const llvm::Instruction &I) { return !I.isTerminator() && !isOurs(I); });
+  }
+
+  static bool isOurs(const llvm::Instruction &I) { return I.hasMetadata("nosanitize"); }
+
   // Name of the function if it is called directly, else "".
   static llvm::StringRef calleeName(const llvm::CallBase &Call) {
     auto *Callee = llvm::dyn_cast<llvm::Function>(Call.getCalledOperand()->stripPointerCasts());
@@ -266,6 +300,7 @@ protected:
 private:
   std::string Path;
   std::string MapName;
+  Updates Inlined;
   KeyTable Keys;
   const llvm::Instruction *Site = nullptr; // null: the function itself
   bool SiteIsBlock = false;
@@ -320,6 +355,12 @@ private:
     case llvm::CmpInst::ICMP_SGE: case llvm::CmpInst::ICMP_UGE: return ">=";
     default: return llvm::CmpInst::getPredicateName(P);
     }
+  }
+
+  // For the domains that follow: the rest of a block that was split is no block of its own.
+  void markOurs(llvm::Function &F, const llvm::SmallPtrSetImpl<const llvm::BasicBlock *> &Program) {
+    for (llvm::BasicBlock &Block : F)
+      if (!Program.count(&Block)) Block.getTerminator()->setMetadata("ffuzz", llvm::MDNode::get(C, {}));
   }
 
   static bool isProgramCode(const llvm::Function &F) {

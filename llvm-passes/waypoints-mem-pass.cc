@@ -1,5 +1,6 @@
-// Domain `mem`: tells the runtime about every direct call of malloc and calloc.
-#include "ffuzz-domain.hpp"
+// Domain `mem`: tells the runtime how much every direct call of an allocating function asks for.
+#include "ffuzz-allocations.hpp"
+#include "llvm/IR/InlineAsm.h"
 
 using namespace llvm;
 
@@ -8,23 +9,37 @@ public:
   static constexpr unsigned Phases = fuzzfactory::Early;
 
   MemAllocFeedback(Module &M) : DomainFeedback(M, "__afl_mem_dsf") {
-    Allocated = resolveFunction("__ffuzz_mem_allocated", getVoidTy(),
-                                {getIntTy(32), getIntTy(64), getIntTy(64), getPtrTy()});
+    Requested = resolveFunction("__ffuzz_mem_requested", getVoidTy(), {getIntTy(32), getIntTy(64), getIntTy(64)});
+    Copied = resolveFunction("__ffuzz_mem_copied", getVoidTy(), {getIntTy(32), getPtrTy()});
   }
 
+  // The request is told before the call, because operator new throws when it cannot be met.
   void visitCallBase(CallBase &Call) {
-    StringRef Name = calleeName(Call);
-    unsigned Args = Name == "malloc" ? 1 : Name == "calloc" ? 2 : 0;
-    if (!Args || Call.arg_size() != Args || !Call.getType()->isPointerTy()) return;
-    auto Builder = insert_after(Call);
-    auto Number = [&](unsigned I) { return Builder.CreateZExtOrTrunc(Call.getArgOperand(I), getIntTy(64)); };
-    Value *Count = Args == 2 ? Number(0) : Builder.getInt64(1);
-    Value *Size = Number(Args - 1);
-    Builder.CreateCall(Allocated, {createProgramLocation(), Count, Size, asPtr(Builder, &Call)});
+    auto Allocation = fuzzfactory::allocationBy(Call, calleeName(Call));
+    if (!Allocation || Call.isMustTailCall()) return;
+    auto *Key = createProgramLocation();
+    auto After = insert_after(Call);
+    if (Allocation.IsString) {
+      After.CreateCall(Copied, {Key, asPtr(After, &Call)});
+      return;
+    }
+    IRBuilder<> Before(&Call);
+    auto Number = [&](int I) -> Value * {
+      return I < 0 ? Before.getInt64(1) : Before.CreateZExtOrTrunc(Call.getArgOperand(I), getIntTy(64));
+    };
+    Before.CreateCall(Requested, {Key, Number(Allocation.Count), Number(Allocation.Size)});
+    if (Allocation.Result < 0) keepAlive(After, Call);
   }
 
 private:
-  FunctionCallee Allocated;
+  FunctionCallee Requested, Copied;
+
+  // An allocation whose result nobody sees is dropped by the optimiser.
+  void keepAlive(IRBuilder<> &B, CallBase &Call) {
+    Value *Block = asPtr(B, &Call);
+    auto *Type = FunctionType::get(getVoidTy(), {Block->getType()}, false);
+    B.CreateCall(InlineAsm::get(Type, "", "r,~{memory}", true), {Block});
+  }
 };
 
 FUZZFACTORY_REGISTER_DOMAIN(MemAllocFeedback);

@@ -1,4 +1,5 @@
-/* Shared memory: the channel of ffuzz first, AFL's segment second, nothing third. */
+/* Shared memory: the channel of ffuzz first, AFL's segment second (FuzzFactory's if it has that
+ * size), nothing third. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +18,16 @@
 #define ERROR_MMAP 16
 /* Longer lists cost more to walk than the vector pass over a whole map that replaces them. */
 #define TOUCHED_MAX 65536u
+/* FuzzFactory's segment: a classic edge map, and behind it the values of at most four domains. */
+#define LEGACY_EDGES 65536u
+#define LEGACY_DOMAINS 4u
+#define LEGACY_KEYS (4u * 65536u)
+#define LEGACY_SEGMENT (LEGACY_EDGES + LEGACY_KEYS * 4u)
 
 static uint8_t *edges; /* the whole edge map, beside the modules' own pages */
 static uint64_t edges_size;
 static int foreign_fuzzer;
+static int legacy_fuzzer;
 
 static int whole_pages(const struct module *m) {
   return (((uintptr_t)m->start | (uintptr_t)m->stop) & (FFUZZ_PAGE - 1)) == 0;
@@ -111,6 +118,13 @@ static int map_modules(int fd, uint64_t map_offset) {
   return 1;
 }
 
+/* Puts the channel's pages where the domain maps are. */
+static int map_domains(int fd, uint64_t dsf_offset) {
+  if (!ffuzz_dsf_total) return 1;
+  return mmap(__fuzzfactory_dsf_map, ffuzz_domains_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+              (off_t)dsf_offset) != MAP_FAILED;
+}
+
 /* 1 when the channel is in use. A descriptor that is not a channel (it is stale in a program that
  * the target started) is left alone. */
 static int use_channel(void) {
@@ -122,7 +136,7 @@ static int use_channel(void) {
   if (ftruncate((int)fd, (off_t)head.size)) return 0;
   uint8_t *base = mmap(NULL, head.size, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
   if (base == MAP_FAILED) return 0;
-  if (!map_modules((int)fd, head.map_offset)) {
+  if (!map_modules((int)fd, head.map_offset) || !map_domains((int)fd, head.dsf_offset)) {
     ffuzz_die_with_code(ERROR_MMAP);
     return 0;
   }
@@ -132,16 +146,40 @@ static int use_channel(void) {
   edges_size = head.map_size;
   memset(edges, 0, head.map_size);
   write_tables(base, &head);
-  ffuzz_domains_attach((void *)(base + head.dsf_offset), &c->touched_count,
-                       (void *)(base + head.touched_offset), head.touched_capacity);
+  ffuzz_domains_attach(&c->touched_count, (void *)(base + head.touched_offset), head.touched_capacity);
   head.accepted = 0;
   *c = head;
   __atomic_store_n(&c->accepted, FFUZZ_CHANNEL_VERSION, __ATOMIC_RELEASE);
   return 1;
 }
 
+/* A second mapping of `bytes` shared pages, in place of what is at `to`. An old size of 0 asks for
+ * it. */
+static void map_again(void *from, uint64_t bytes, void *to) {
+  if (mremap(from, 0, ffuzz_page_up(bytes), MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+    ffuzz_die_with_code(ERROR_MMAP);
+}
+
+HIDDEN uint32_t ffuzz_legacy_domains(void) {
+  return ffuzz_domain_count <= LEGACY_DOMAINS && ffuzz_dsf_total <= LEGACY_KEYS ? ffuzz_domain_count : 0;
+}
+
+HIDDEN int ffuzz_speaks_legacy(void) { return legacy_fuzzer; }
+
+static void use_legacy_domains(uint8_t *segment) {
+  static uint32_t nobody_looks;
+  if (ffuzz_legacy_domains()) {
+    map_again(segment + LEGACY_EDGES, ffuzz_domains_bytes(), __fuzzfactory_dsf_map);
+    ffuzz_domains_attach(&nobody_looks, NULL, 0);
+  } else if (ffuzz_domain_count) {
+    ffuzz_say("[!] WARNING: This fuzzer has room for 4 domains and 262144 keys: it is shown none.\n"
+              "[!] Build the target with fewer WAYPOINTS, or use ffuzz, which knows no such limit.\n");
+  }
+}
+
 /* A segment that is too small for us is left alone when the fuzzer can learn the true size from
- * the hello (it then starts us again); without AFL_MAP_SIZE it would not look. */
+ * the hello (it then starts us again); without AFL_MAP_SIZE it would not look. FuzzFactory's own
+ * fuzzer learns nothing: counters beyond its map are copied into it, modulo its size. */
 static void use_segment(void) {
   const char *id = getenv("__AFL_SHM_ID");
   if (!id || !*id) return;
@@ -151,7 +189,8 @@ static void use_segment(void) {
     ffuzz_die_with_code(ERROR_SHMAT);
     return;
   }
-  uint64_t size = ffuzz_map_size();
+  legacy_fuzzer = info.shm_segsz == LEGACY_SEGMENT && number("AFL_MAP_SIZE") != LEGACY_SEGMENT;
+  uint64_t size = legacy_fuzzer ? LEGACY_EDGES : ffuzz_map_size();
   if (info.shm_segsz < size) {
     if (number("AFL_MAP_SIZE") < 0) ffuzz_die_with_code(ERROR_MAP_SIZE);
     return;
@@ -167,19 +206,19 @@ static void use_segment(void) {
   memset(edges, 0, size);
   for (uint32_t i = 0; i < ffuzz_module_count; i++) {
     struct module *m = &ffuzz_modules[i];
-    if (!whole_pages(m)) continue;
-    /* An old size of 0 asks for a second mapping of the same shared pages. */
-    void *at = mremap(edges + m->at, 0, ffuzz_page_up(m->count), MREMAP_MAYMOVE | MREMAP_FIXED, m->start);
-    if (at == MAP_FAILED) ffuzz_die_with_code(ERROR_MMAP);
+    if (!whole_pages(m) || m->at + m->count > size) continue;
+    map_again(edges + m->at, m->count, m->start);
     m->mapped = 1;
   }
+  if (legacy_fuzzer) use_legacy_domains(segment);
 }
 
 HIDDEN void ffuzz_connect(void) {
   if (ffuzz_frozen) return;
   ffuzz_frozen = 1;
   if (!use_channel()) use_segment();
-  if (edges) ffuzz_copies_start(edges);
+  if (edges) ffuzz_copies_start(edges, edges_size);
+  ffuzz_hooks_call();
 }
 
 /* AFL takes an empty map for a program that is not instrumented. One that has no counter at all
@@ -195,6 +234,13 @@ HIDDEN void ffuzz_run_begins(void) {
     ffuzz_show_life();
   }
   ffuzz_domains_reset();
+  ffuzz_hooks_call();
+}
+
+HIDDEN void ffuzz_run_goes_on(void) {
+  ffuzz_copies_clear();
+  ffuzz_show_life();
+  ffuzz_hooks_call();
 }
 
 HIDDEN void ffuzz_run_ends(void) { ffuzz_copies_flush(); }

@@ -1,5 +1,5 @@
 /* Modules whose counters are not on pages of their own (linked by gold or mold, or by somebody
- * else's linker call): their counters are copied into the map when a run ends, however it ends. */
+ * else's linker call), or do not fit into the map of an old fuzzer: their counters are copied into the map when a run ends, however it ends. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #define STACK_BYTES 65536
 
 static uint8_t *target_map;
+static uint64_t target_size;
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
 
 /* Maximum and not assignment: a child of the target may have flushed before. */
@@ -21,8 +22,11 @@ HIDDEN void ffuzz_copies_flush(void) {
   for (uint32_t i = 0; i < ffuzz_module_count; i++) {
     const struct module *m = &ffuzz_modules[i];
     if (m->mapped) continue;
-    for (uint64_t k = 0; k < m->count; k++)
-      if (m->start[k] > map[m->at + k]) map[m->at + k] = m->start[k];
+    for (uint64_t k = 0; k < m->count; k++) {
+      if (!m->start[k]) continue;
+      uint8_t *place = &map[(m->at + k) % target_size];
+      if (m->start[k] > *place) *place = m->start[k];
+    }
   }
 }
 
@@ -57,11 +61,12 @@ static void watch_fatal_signals(void) {
   }
 }
 
-HIDDEN void ffuzz_copies_start(uint8_t *map) {
+HIDDEN void ffuzz_copies_start(uint8_t *map, uint64_t size) {
   int some = 0;
   for (uint32_t i = 0; i < ffuzz_module_count; i++) some |= !ffuzz_modules[i].mapped;
   if (!some) return;
   target_map = map;
+  target_size = size;
   ffuzz_copies_clear();
   atexit(ffuzz_copies_flush);
   watch_fatal_signals();

@@ -1,15 +1,18 @@
-/* Domain maps: registration by name and the four update functions.
+/* Domain maps: registration by name, the update functions, and the memory behind them.
  *
- * Until a fuzzer is met the values live in private pages which grow with each registration, so
- * updates are legal at any time. Cost follows what a run touches: the first change of a key in a
- * run is noted in a list, and whoever clears or compares walks only that list. */
+ * All maps are one array, whose address stays: to meet a fuzzer, and to leave it, is to put other
+ * pages at the same place, so code that holds a pointer into a map may keep it. Cost follows what a
+ * run touches: the first change of a key in a run is noted in a list, and whoever clears or
+ * compares walks only that list. */
 #define _GNU_SOURCE
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "ffuzz-rt.h"
 
-typedef int dsf_t;
+/* Room at the start: what FuzzFactory's own layout holds. More than that moves the array. */
+#define FIRST_KEYS 262144u
 
 uint32_t *__fuzzfactory_dsf_map;
 
@@ -17,10 +20,11 @@ HIDDEN struct domain *ffuzz_domains;
 HIDDEN uint32_t ffuzz_domain_count;
 HIDDEN uint32_t ffuzz_dsf_total;
 
+static uint64_t room; /* keys */
 static uint32_t unseen_count; /* stands in for the channel's counter */
-HIDDEN uint32_t *ffuzz_touched_count = &unseen_count;
-HIDDEN uint32_t *ffuzz_touched_list;
-HIDDEN uint32_t ffuzz_touched_capacity;
+static uint32_t *touched_count = &unseen_count;
+static uint32_t *touched_list;
+static uint32_t touched_capacity;
 
 static void append(char *line, size_t room, const char *text) {
   size_t used = strlen(line);
@@ -52,52 +56,83 @@ static void refuse_conflict(const char *name) {
   _exit(1);
 }
 
-static dsf_t find(const char *name, uint32_t size, uint32_t reducer, uint32_t initial) {
+static dsf_t find(const struct domain *wanted) {
   for (uint32_t i = 0; i < ffuzz_domain_count; i++) {
     const struct domain *d = &ffuzz_domains[i];
-    if (strncmp(d->name, name, sizeof d->name - 1)) continue;
-    if (d->size != size || d->reducer != reducer || d->initial != initial) refuse_conflict(name);
+    if (strcmp(d->name, wanted->name)) continue;
+    if (d->size != wanted->size || d->reducer != wanted->reducer || d->initial != wanted->initial)
+      refuse_conflict(d->name);
     return (dsf_t)i;
   }
   return -1;
 }
 
-static void fill(uint32_t *map, const struct domain *d) {
-  for (uint32_t i = 0; i < d->size; i++) map[d->start + i] = d->initial;
+static void fill(const struct domain *d) {
+  for (uint32_t i = 0; i < d->size; i++) __fuzzfactory_dsf_map[d->start + i] = d->initial;
+}
+
+/* The array that was is left where it is: a function that runs now may hold its address. */
+static void make_room(uint64_t keys) {
+  if (keys <= room) return;
+  room = keys < FIRST_KEYS ? FIRST_KEYS : keys * 2;
+  uint32_t *array = ffuzz_pages(room * sizeof *array);
+  if (ffuzz_dsf_total) memcpy(array, __fuzzfactory_dsf_map, (size_t)ffuzz_dsf_total * sizeof *array);
+  __fuzzfactory_dsf_map = array;
+}
+
+/* A variable `__afl_foo_dsf` stands for the domain "foo". */
+static void set_name(char *to, size_t size, const char *name) {
+  size_t length = strlen(name);
+  if (length > 10 && !strncmp(name, "__afl_", 6) && !strcmp(name + length - 4, "_dsf")) {
+    name += 6;
+    length -= 10;
+  }
+  memcpy(to, name, length < size ? length : size - 1);
 }
 
 /* Name, size, reducer and initial value are the domain's record. A second registration of the same
  * record (the same domain in a shared library) is the same domain. Once the fuzzer has been told
  * the layout a new domain has no place any more: it gets an id that every update ignores. */
 dsf_t __ffuzz_new_domain(const char *name, uint32_t size, uint32_t reducer, uint32_t initial) {
+  struct domain new = {.start = ffuzz_dsf_total, .size = size, .reducer = reducer, .initial = initial};
   if (size == 0 || size > UINT32_MAX - ffuzz_dsf_total) refuse_size(size);
-  dsf_t known = name ? find(name, size, reducer, initial) : -1;
+  if (name) {
+    set_name(new.name, sizeof new.name, name);
+  } else {
+    append(new.name, sizeof new.name, "map");
+    append_number(new.name, sizeof new.name, ffuzz_domain_count);
+  }
+  dsf_t known = name ? find(&new) : -1;
   if (known >= 0 || ffuzz_frozen) return known;
   size_t used = ffuzz_domain_count * sizeof *ffuzz_domains;
   ffuzz_domains = ffuzz_grow(ffuzz_domains, used, used + sizeof *ffuzz_domains);
-  struct domain *d = &ffuzz_domains[ffuzz_domain_count];
-  *d = (struct domain){.start = ffuzz_dsf_total, .size = size, .reducer = reducer, .initial = initial};
-  if (name) {
-    strncpy(d->name, name, sizeof d->name - 1);
-  } else {
-    append(d->name, sizeof d->name, "map");
-    append_number(d->name, sizeof d->name, ffuzz_domain_count);
-  }
-  __fuzzfactory_dsf_map = ffuzz_grow(__fuzzfactory_dsf_map, (size_t)d->start * 4, ((size_t)d->start + size) * 4);
+  make_room((uint64_t)ffuzz_dsf_total + size);
+  ffuzz_domains[ffuzz_domain_count] = new;
   ffuzz_dsf_total += size;
-  if (initial) fill(__fuzzfactory_dsf_map, d);
+  if (initial) fill(&new);
+  ffuzz_maps_place();
   return (dsf_t)ffuzz_domain_count++;
 }
 
+/* The reference's registration: its domains have no names. */
 dsf_t __fuzzfactory_new_domain(uint32_t size, uint32_t reducer, uint32_t initial) {
   return __ffuzz_new_domain(NULL, size, reducer, initial);
 }
 
-/* Atomic because two threads which got the same place would lose a key, and a key that is not in
- * the list is never cleared. The values themselves are plain, as in the reference. */
-__attribute__((noinline)) static void touch(uint32_t index) {
-  uint32_t n = __atomic_fetch_add(ffuzz_touched_count, 1, __ATOMIC_RELAXED);
-  if (n < ffuzz_touched_capacity) ffuzz_touched_list[n] = index;
+/* Before the value is stored: a run that is killed in between leaves a key in the list that has
+ * not changed, and not a changed key that nobody clears. Atomic because two threads which got the
+ * same place would lose a key. The values themselves are plain, as in the reference. */
+void __ffuzz_touch(uint32_t *place) {
+  size_t index = (size_t)(place - __fuzzfactory_dsf_map);
+  if (index >= ffuzz_dsf_total) return;
+  uint32_t n = __atomic_fetch_add(touched_count, 1, __ATOMIC_RELAXED);
+  if (n < touched_capacity) touched_list[n] = (uint32_t)index;
+}
+
+/* The rare cases of an inlined sum: its first change of a key, and one that does not fit. */
+uint32_t __ffuzz_first_or_full(uint32_t *place, uint32_t old, uint32_t value) {
+  if (old == 0 && value != 0) __ffuzz_touch(place);
+  return value > UINT32_MAX - old ? UINT32_MAX : old + value;
 }
 
 #define UPDATE(NAME, RESULT)                                                      \
@@ -108,51 +143,63 @@ __attribute__((noinline)) static void touch(uint32_t index) {
     uint32_t *place = &__fuzzfactory_dsf_map[index];                              \
     uint32_t old = *place;                                                        \
     uint32_t now = RESULT;                                                        \
-    if (now == old) return;                                                       \
+    if (now == old || d->discarded) return;                                       \
+    if (old == d->initial) __ffuzz_touch(place);                                  \
     *place = now;                                                                 \
-    if (old == d->initial) touch(index);                                          \
   }                                                                               \
   void __fuzzfactory_dsfp_##NAME(dsf_t *id, uint32_t key, uint32_t value) {       \
     __fuzzfactory_dsf_##NAME(*id, key, value);                                    \
   }
 
 UPDATE(max, old > value ? old : value)
+UPDATE(min, old < value ? old : value)
 UPDATE(bitwise_or, old | value)
 UPDATE(set, value)
 UPDATE(increment, old + value)
 /* For domains that count bytes: a sum that does not fit is "very much", not a small rest. */
 UPDATE(add_saturating, value > UINT32_MAX - old ? UINT32_MAX : old + value)
 
-HIDDEN void ffuzz_domains_preset(uint32_t *map) {
-  for (uint32_t i = 0; i < ffuzz_domain_count; i++) fill(map, &ffuzz_domains[i]);
+static void preset(void) {
+  for (uint32_t i = 0; i < ffuzz_domain_count; i++) fill(&ffuzz_domains[i]);
 }
 
-HIDDEN void ffuzz_domains_attach(uint32_t *map, uint32_t *count, uint32_t *list, uint32_t capacity) {
-  ffuzz_domains_preset(map);
-  __fuzzfactory_dsf_map = map;
-  ffuzz_touched_count = count;
-  ffuzz_touched_list = list;
-  ffuzz_touched_capacity = capacity;
+HIDDEN size_t ffuzz_domains_bytes(void) { return ffuzz_page_up((uint64_t)ffuzz_dsf_total * 4); }
+
+/* The caller has put shared pages at the place of the array. */
+HIDDEN void ffuzz_domains_attach(uint32_t *count, uint32_t *list, uint32_t capacity) {
+  preset();
+  touched_count = count;
+  touched_list = list;
+  touched_capacity = capacity;
+}
+
+/* Calls `visit` for the keys of one domain that may have changed; 0 if all of them may. */
+static int for_touched(const struct domain *d, void (*visit)(const struct domain *, uint32_t)) {
+  uint32_t count = *touched_count;
+  if (count > touched_capacity) return 0;
+  for (uint32_t t = 0; t < count; t++)
+    if (touched_list[t] - d->start < d->size) visit(d, touched_list[t]);
+  return 1;
+}
+
+static void put_back(const struct domain *d, uint32_t index) { __fuzzfactory_dsf_map[index] = d->initial; }
+
+HIDDEN void ffuzz_domain_clear(dsf_t id) {
+  const struct domain *d = &ffuzz_domains[id];
+  if (!for_touched(d, put_back)) fill(d);
 }
 
 /* Puts back the keys that were touched so far. */
 HIDDEN void ffuzz_domains_reset(void) {
-  uint32_t count = *ffuzz_touched_count;
-  *ffuzz_touched_count = 0;
-  if (count > ffuzz_touched_capacity) {
-    ffuzz_domains_preset(__fuzzfactory_dsf_map);
-    return;
-  }
-  for (uint32_t i = 0; i < ffuzz_domain_count; i++) {
-    const struct domain *d = &ffuzz_domains[i];
-    for (uint32_t t = 0; t < count; t++)
-      if (ffuzz_touched_list[t] - d->start < d->size) __fuzzfactory_dsf_map[ffuzz_touched_list[t]] = d->initial;
-  }
+  for (uint32_t i = 0; i < ffuzz_domain_count; i++) ffuzz_domain_clear((dsf_t)i);
+  *touched_count = 0;
 }
 
-/* From here on updates go to private pages. */
+/* From here on updates go to private pages. Should this fail they stay shared: values too many. */
 HIDDEN void ffuzz_domains_detach(void) {
-  ffuzz_touched_capacity = 0;
-  ffuzz_touched_count = &unseen_count;
-  if (ffuzz_dsf_total) __fuzzfactory_dsf_map = ffuzz_pages((size_t)ffuzz_dsf_total * 4);
+  touched_capacity = 0;
+  touched_count = &unseen_count;
+  if (!ffuzz_dsf_total) return;
+  mmap(__fuzzfactory_dsf_map, ffuzz_domains_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+       -1, 0);
 }

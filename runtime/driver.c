@@ -1,7 +1,7 @@
 /* The driver behind -fsanitize=fuzzer: main() for programs that define LLVMFuzzerTestOneInput.
  *
  * Under a fuzzer it takes inputs one after the other in the same process; started by hand it runs
- * each file it is given (all files of a folder), or standard input. */
+ * each file it is given (all files of a folder), or standard input; -runs=N each file N times. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <stdint.h>
@@ -54,6 +54,8 @@ static int read_file(const char *path, uint8_t **data, size_t *size) {
   return *data != NULL;
 }
 
+static unsigned long runs = 1;
+
 static int run_file(harness test, const char *path) {
   uint8_t *data;
   size_t size;
@@ -61,7 +63,7 @@ static int run_file(harness test, const char *path) {
     perror(path);
     return 1;
   }
-  run_one(test, data, size);
+  for (unsigned long i = 0; i < runs; i++) run_one(test, data, size);
   free(data);
   return 0;
 }
@@ -105,6 +107,8 @@ int LLVMFuzzerRunDriver(int *argc, char ***argv, harness test) {
     return 0;
   }
   int failed = 0;
+  for (int i = 1; i < *argc; i++)
+    if (!strncmp((*argv)[i], "-runs=", 6)) runs = strtoul((*argv)[i] + 6, NULL, 10);
   for (int i = 1; i < *argc; i++) {
     struct stat info;
     const char *path = (*argv)[i];

@@ -25,9 +25,12 @@ struct module {
   int mapped;                   /* its pages are the shared map; otherwise counters are copied */
 };
 
+typedef int dsf_t;
+
 /* One registered domain. */
 struct domain {
   uint32_t start, size, reducer, initial;
+  uint32_t discarded; /* nothing counts until the next run */
   char name[48];
 };
 
@@ -37,10 +40,8 @@ HIDDEN extern struct domain *ffuzz_domains;
 HIDDEN extern uint32_t ffuzz_domain_count;
 HIDDEN extern uint32_t ffuzz_dsf_total;
 
-/* The list of first touches. Points at a private word with capacity 0 while nobody looks. */
-HIDDEN extern uint32_t *ffuzz_touched_count;
-HIDDEN extern uint32_t *ffuzz_touched_list;
-HIDDEN extern uint32_t ffuzz_touched_capacity;
+/* All maps of all domains; its address stays once the layout is fixed. */
+extern uint32_t *__fuzzfactory_dsf_map;
 
 /* Set once the layout is fixed: later modules and domains are not seen any more. */
 HIDDEN extern int ffuzz_frozen;
@@ -60,20 +61,28 @@ HIDDEN void ffuzz_connect(void);
 HIDDEN uint64_t ffuzz_map_size(void);
 HIDDEN void ffuzz_die_with_code(uint32_t code);
 HIDDEN int ffuzz_speaks_v1(void);
+/* FuzzFactory's fuzzer: its segment is in use, and so many domains fit into it (all or none). */
+HIDDEN int ffuzz_speaks_legacy(void);
+HIDDEN uint32_t ffuzz_legacy_domains(void);
 
-HIDDEN void ffuzz_domains_preset(uint32_t *map);
-HIDDEN void ffuzz_domains_attach(uint32_t *map, uint32_t *count, uint32_t *list, uint32_t capacity);
+HIDDEN size_t ffuzz_domains_bytes(void); /* whole pages */
+HIDDEN void ffuzz_domains_attach(uint32_t *count, uint32_t *list, uint32_t capacity);
 HIDDEN void ffuzz_domains_reset(void);
 HIDDEN void ffuzz_domains_detach(void);
+HIDDEN void ffuzz_domain_clear(dsf_t id);
+
+HIDDEN void ffuzz_maps_place(void); /* variables of inlined updates name the array as it lies now */
+HIDDEN void ffuzz_hooks_call(void); /* a run begins */
 
 /* Edges of modules whose pages could not be shared. `map` is the first byte of the edge map. */
-HIDDEN void ffuzz_copies_start(uint8_t *map);
+HIDDEN void ffuzz_copies_start(uint8_t *map, uint64_t size);
 HIDDEN void ffuzz_copies_flush(void);
 HIDDEN void ffuzz_copies_clear(void);
 HIDDEN void ffuzz_copies_stop(void);
 
 HIDDEN void ffuzz_show_life(void);
 HIDDEN void ffuzz_run_begins(void);   /* forget what was counted before the loop */
+HIDDEN void ffuzz_run_goes_on(void);  /* the next input of the same process */
 HIDDEN void ffuzz_run_ends(void);     /* everything counted is in shared memory */
 HIDDEN void ffuzz_run_is_over(void);  /* nothing counted from here on is seen */
 

@@ -103,6 +103,19 @@ static int hello_old(uint32_t size, int shared_input) {
   return 1;
 }
 
+/* FuzzFactory's: the number of domains, then their records; no reply. */
+static int hello_legacy(void) {
+  uint32_t domains = ffuzz_legacy_domains();
+  if (!answer(domains)) return 0;
+  for (uint32_t i = 0; i < domains; i++) {
+    const struct domain *d = &ffuzz_domains[i];
+    const uint32_t record[] = {d->start, d->start + d->size, d->reducer, d->initial};
+    for (int k = 0; k < 4; k++)
+      if (!answer(record[k])) return 0;
+  }
+  return 1;
+}
+
 /* Reaped too: where no init process does that, it would stay behind as a zombie. */
 static void end_child(void) {
   int status;
@@ -190,6 +203,12 @@ static void print_map_size_and_leave(uint64_t size) {
   _exit(255);
 }
 
+static int say_hello(uint32_t size) {
+  if (ffuzz_speaks_legacy()) return hello_legacy();
+  int shared_input = offers_shared_input();
+  return ffuzz_speaks_v1() ? hello_v1(size, shared_input) : hello_old(size, shared_input);
+}
+
 HIDDEN void ffuzz_start_server(void) {
   static int started;
   if (started || getenv("AFL_DISABLE_LLVM_INSTRUMENTATION")) return;
@@ -198,9 +217,7 @@ HIDDEN void ffuzz_start_server(void) {
   if (getenv("AFL_DUMP_MAP_SIZE")) print_map_size_and_leave(size);
   ffuzz_connect();
   if (size < 2) size = 2; /* the smallest that the hello can say */
-  int shared_input = offers_shared_input();
-  int met = ffuzz_speaks_v1() ? hello_v1((uint32_t)size, shared_input) : hello_old((uint32_t)size, shared_input);
-  if (!met) return;
+  if (!say_hello((uint32_t)size)) return;
   ffuzz_under_fuzzer = 1;
   ffuzz_persistent = getenv("__AFL_PERSISTENT") != NULL;
   serve();

@@ -27,7 +27,6 @@ int __afl_persistent_loop(unsigned int most) {
   ffuzz_run_ends();
   raise(SIGSTOP);
   ffuzz_iteration++;
-  ffuzz_copies_clear();
-  ffuzz_show_life();
+  ffuzz_run_goes_on();
   return 1;
 }

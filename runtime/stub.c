@@ -33,12 +33,20 @@ FORWARD(void, , __sanitizer_cov_8bit_counters_init, (uint8_t *a, uint8_t *b), (a
 FORWARD(void, , __sanitizer_cov_pcs_init, (const uintptr_t *a, const uintptr_t *b), (a, b))
 FORWARD(dsf_t, -1, __ffuzz_new_domain, (const char *n, uint32_t s, uint32_t r, uint32_t i), (n, s, r, i))
 FORWARD(dsf_t, -1, __fuzzfactory_new_domain, (uint32_t s, uint32_t r, uint32_t i), (s, r, i))
+FORWARD(void, , __ffuzz_keep_map, (dsf_t d, uint32_t **m), (d, m))
+FORWARD(void, , __ffuzz_drop_map, (uint32_t **m), (m))
+FORWARD(void, , __ffuzz_discard_map, (dsf_t d), (d))
+FORWARD(void, , __ffuzz_each_run, (void (*h)(void)), (h))
+FORWARD(void, , __ffuzz_not_each_run, (void (*h)(void)), (h))
+FORWARD(void, , __ffuzz_touch, (uint32_t *p), (p))
+FORWARD(uint32_t, o + v < o ? UINT32_MAX : o + v, __ffuzz_first_or_full, (uint32_t *p, uint32_t o, uint32_t v), (p, o, v))
 
 #define UPDATE(NAME)                                                                        \
   FORWARD(void, , __fuzzfactory_dsf_##NAME, (dsf_t d, uint32_t k, uint32_t v), (d, k, v))   \
   FORWARD(void, , __fuzzfactory_dsfp_##NAME, (dsf_t *d, uint32_t k, uint32_t v), (d, k, v))
 
 UPDATE(max)
+UPDATE(min)
 UPDATE(bitwise_or)
 UPDATE(set)
 UPDATE(increment)

@@ -23,12 +23,8 @@ static inline void report(uint32_t key, uint64_t equal_bits) {
   __fuzzfactory_dsf_max(__wrapcmp_dsf_map, key, equal_bits > UINT32_MAX ? UINT32_MAX : (uint32_t)equal_bits);
 }
 
-/* Operands arrive zero-extended, so bits above the width are equal and not to be counted. */
-void __ffuzz_cmp(uint32_t key, uint64_t a, uint64_t b, uint32_t width) {
-  report(key, width - bits_set(a ^ b));
-}
-
-/* One key for each case, in the order of the compiler's list. */
+/* One key for each case, in the order of the compiler's list. The value arrives zero-extended, so
+ * bits above the width are equal and not to be counted. */
 void __ffuzz_cmp_switch(uint32_t key, uint64_t value, const uint64_t *cases, uint32_t count, uint32_t width) {
   for (uint32_t i = 0; i < count; i++) report(key + i, width - bits_set(value ^ cases[i]));
 }

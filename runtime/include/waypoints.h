@@ -32,12 +32,19 @@ extern uint32_t *__fuzzfactory_dsf_map;
 
 dsf_t __ffuzz_new_domain(const char *name, uint32_t size, enum fuzzfactory_reducer reducer, uint32_t initial);
 dsf_t __fuzzfactory_new_domain(uint32_t size, enum fuzzfactory_reducer reducer, uint32_t initial);
+void __ffuzz_keep_map(dsf_t id, uint32_t **map);
+void __ffuzz_drop_map(uint32_t **map);
+void __ffuzz_discard_map(dsf_t id);
+void __ffuzz_each_run(void (*hook)(void));
+void __ffuzz_not_each_run(void (*hook)(void));
 void __fuzzfactory_dsf_max(dsf_t id, uint32_t key, uint32_t value);
+void __fuzzfactory_dsf_min(dsf_t id, uint32_t key, uint32_t value);
 void __fuzzfactory_dsf_bitwise_or(dsf_t id, uint32_t key, uint32_t value);
 void __fuzzfactory_dsf_set(dsf_t id, uint32_t key, uint32_t value);
 void __fuzzfactory_dsf_increment(dsf_t id, uint32_t key, uint32_t value);
 void __fuzzfactory_dsf_add_saturating(dsf_t id, uint32_t key, uint32_t value);
 void __fuzzfactory_dsfp_max(dsf_t *id, uint32_t key, uint32_t value);
+void __fuzzfactory_dsfp_min(dsf_t *id, uint32_t key, uint32_t value);
 void __fuzzfactory_dsfp_bitwise_or(dsf_t *id, uint32_t key, uint32_t value);
 void __fuzzfactory_dsfp_set(dsf_t *id, uint32_t key, uint32_t value);
 void __fuzzfactory_dsfp_increment(dsf_t *id, uint32_t key, uint32_t value);
@@ -47,14 +54,35 @@ void __fuzzfactory_dsfp_add_saturating(dsf_t *id, uint32_t key, uint32_t value);
 }
 #endif
 
-#define FFUZZ_NEW_DOMAIN(variable, name, size, reducer, initial)                  \
-  dsf_t variable;                                                                 \
-  __attribute__((constructor(0))) static void __ffuzz_register_##variable(void) { \
-    variable = __ffuzz_new_domain(name, (size), (reducer), (initial));            \
+/* A domain that a compiler pass fills: `variable_map` is the address of its map, for updates
+ * without a call. Until the runtime knows the domain it is memory of this module's own. */
+#define FFUZZ_NEW_DOMAIN(variable, name, size, reducer, initial)                          \
+  dsf_t variable;                                                                         \
+  static uint32_t variable##_unseen[size];                                                \
+  uint32_t *variable##_map = variable##_unseen;                                           \
+  __attribute__((constructor(0))) static void __ffuzz_register_##variable(void) {         \
+    variable = __ffuzz_new_domain(name, (size), (reducer), (initial));                    \
+    __ffuzz_keep_map(variable, &variable##_map);                                          \
+  }                                                                                       \
+  __attribute__((destructor)) static void __ffuzz_unregister_##variable(void) {           \
+    __ffuzz_drop_map(&variable##_map);                                                    \
   }
 
-#define FUZZFACTORY_DSF_NEW(variable, size, reducer, initial) \
-  FFUZZ_NEW_DOMAIN(variable, #variable, size, reducer, initial)
+/* A domain called `variable` (`foo` if that is `__afl_foo_dsf`). */
+#define FUZZFACTORY_DSF_NEW(variable, size, reducer, initial)                             \
+  dsf_t variable;                                                                         \
+  __attribute__((constructor(0))) static void __ffuzz_register_##variable(void) {         \
+    variable = __ffuzz_new_domain(#variable, (size), (reducer), (initial));               \
+  }
+
+/* `function` is called when a run begins: what a domain remembers of the last one ends there. */
+#define FFUZZ_EACH_RUN(function)                                                          \
+  __attribute__((constructor(0))) static void __ffuzz_hook_##function(void) {             \
+    __ffuzz_each_run(function);                                                           \
+  }                                                                                       \
+  __attribute__((destructor)) static void __ffuzz_unhook_##function(void) {               \
+    __ffuzz_not_each_run(function);                                                       \
+  }
 
 #define FUZZFACTORY_DSF_MAX(d, k, v) __fuzzfactory_dsf_max((d), (uint32_t)(k), (uint32_t)(v))
 #define FUZZFACTORY_DSF_BIT(d, k, v) __fuzzfactory_dsf_bitwise_or((d), (uint32_t)(k), (uint32_t)(v))

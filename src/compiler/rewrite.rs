@@ -87,7 +87,7 @@ pub fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions) -> Vec
     if invocation.stage != Stage::Preprocess {
         sanitizers(&mut words, env);
     }
-    words.extend(user_words(&invocation.arguments));
+    words.extend(user_words(&invocation.arguments, additions));
     if invocation.links() {
         if invocation.language_forced {
             words.extend(["-x", "none"].map(OsString::from));
@@ -156,9 +156,10 @@ fn sanitizers(words: &mut Vec<OsString>, env: &Env) {
     }
 }
 
-/// The user's words in their order: without libFuzzer's parts, which the driver replaces, and with
-/// `-mllvm` before the option of the `diff` domain.
-fn user_words(arguments: &[OsString]) -> Vec<OsString> {
+/// The user's words in their order: without libFuzzer's parts, which the driver replaces. The option
+/// of the `diff` domain is its pass's, which has to be loaded before LLVM's options are read.
+fn user_words(arguments: &[OsString], additions: &Additions) -> Vec<OsString> {
+    let diff = additions.passes.iter().find(|pass| pass.ends_with("waypoints-diff-pass.so"));
     let mut words = vec![];
     for word in arguments {
         let text = word.to_string_lossy();
@@ -168,8 +169,10 @@ fn user_words(arguments: &[OsString]) -> Vec<OsString> {
                 words.push(format!("-fsanitize={}", kept.join(",")).into());
             }
         } else if text.starts_with("-target_locations") {
-            words.push("-mllvm".into());
-            words.push(word.clone());
+            if let Some(pass) = diff {
+                words.push(joined("-fplugin=", pass.as_os_str()));
+                words.extend(["-mllvm".into(), word.clone()]);
+            }
         } else if !is_engine(&text) {
             words.push(word.clone());
         }

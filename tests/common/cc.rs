@@ -1,5 +1,7 @@
 //! Builds small targets with `ffuzz cc` and runs them under `targets/client.c`.
 
+#![allow(dead_code, reason = "no file of tests needs all of it")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -66,6 +68,26 @@ impl Bench {
         target: &str,
         inputs: &[&str],
     ) -> String {
+        self.client_command(options, target, inputs, variables).0
+    }
+
+    /// Standard output of the client, and what the target has written to standard error.
+    pub(crate) fn client_says(
+        &self,
+        options: &str,
+        target: &str,
+        inputs: &[&str],
+    ) -> (String, String) {
+        self.client_command(options, target, inputs, &[])
+    }
+
+    fn client_command(
+        &self,
+        options: &str,
+        target: &str,
+        inputs: &[&str],
+        variables: &[(&str, &str)],
+    ) -> (String, String) {
         let output = Command::new(client())
             .args(options.split_whitespace())
             .arg(self.path(target))
@@ -73,7 +95,8 @@ impl Bench {
             .envs(variables.iter().copied())
             .output()
             .unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr))
     }
 
     /// Signal or exit code of a run with this standard input, as a shell counts them.

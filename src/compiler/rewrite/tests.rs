@@ -112,7 +112,13 @@ fn the_users_optimisation_level_stays() {
 
 #[test]
 fn the_option_of_the_diff_domain_reaches_llvm() {
-    assert!(plain("-target_locations=l.txt -c a.c").contains("-mllvm -target_locations=l.txt"));
+    let words = "-target_locations=l.txt -c a.c";
+    let rewritten = text(words, &Env::default(), &additions(&["cmp", "diff"]));
+    assert!(
+        rewritten.contains("-fplugin=/lib/diff.so -mllvm -target_locations=l.txt"),
+        "{rewritten}"
+    );
+    assert!(!plain(words).contains("target_locations"));
 }
 
 proptest! {

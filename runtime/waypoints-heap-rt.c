@@ -1,0 +1,124 @@
+/* Domain `heap`: the most bytes that were allocated at the same time in a run. Key 0 is the whole
+ * program (what a memory limit is about), every other key one place that allocates (where the bytes
+ * come from). Blocks from before the run, and those of code that was not compiled by ffuzz-cc, do
+ * not count, neither when they come nor when they go. */
+#include <sched.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#define __AFL_COMPILER 1
+#include "waypoints.h"
+
+#define KEYS 65536u
+#define FIRST_ROOM 4096u
+
+FFUZZ_NEW_DOMAIN(__afl_heap_dsf, "heap", KEYS, FUZZFACTORY_REDUCER_MAX, 0)
+
+/* A living block. `run` tells entries of this run from what is left of earlier ones. */
+struct block {
+  uintptr_t address; /* 1: it was given back */
+  uint64_t bytes;
+  uint32_t key, run;
+};
+
+static struct block *table; /* open addressing; at most half of it is in use */
+static size_t room, used;
+static uint32_t run = 1;
+static uint64_t live_total;
+static struct { uint64_t live; uint32_t run; } live[KEYS];
+static char lock;
+
+static void acquire(void) {
+  while (__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE))
+    while (__atomic_load_n(&lock, __ATOMIC_RELAXED)) sched_yield();
+}
+
+static void release(void) { __atomic_clear(&lock, __ATOMIC_RELEASE); }
+
+/* The entry of a block, or the free one where it belongs. */
+static struct block *find(uintptr_t address) {
+  size_t at = (size_t)((address >> 4) * 0x9e3779b97f4a7c15u >> 20);
+  for (;; at++) {
+    struct block *b = &table[at & (room - 1)];
+    if (b->run != run || b->address == address) return b;
+  }
+}
+
+/* Twice the room, without what was given back. Not malloc: the program may replace that. */
+static int grow(void) {
+  struct block *old = table;
+  size_t old_room = room, wanted = room ? room * 2 : FIRST_ROOM;
+  void *at = mmap(NULL, wanted * sizeof *table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return 0;
+  table = at;
+  room = wanted;
+  used = 0;
+  for (size_t i = 0; i < old_room; i++)
+    if (old[i].run == run && old[i].address != 1) *find(old[i].address) = old[i], used++;
+  if (old) munmap(old, old_room * sizeof *old);
+  return 1;
+}
+
+static uint32_t shown(uint64_t bytes) { return bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes; }
+
+static void drop(uintptr_t address) {
+  if (!used) return;
+  struct block *b = find(address);
+  if (b->run != run || b->address != address) return;
+  live_total -= b->bytes;
+  live[b->key].live -= b->bytes;
+  b->address = 1;
+}
+
+static void add(uint32_t key, uintptr_t address, uint64_t bytes) {
+  key %= KEYS;
+  drop(address); /* given back by code that we do not see */
+  if (used * 2 >= room && !grow()) return;
+  struct block *b = find(address);
+  used += b->run != run;
+  *b = (struct block){address, bytes, key, run};
+  if (live[key].run != run) live[key].live = 0, live[key].run = run;
+  live[key].live += bytes;
+  live_total += bytes;
+  __fuzzfactory_dsf_max(__afl_heap_dsf, 0, shown(live_total));
+  __fuzzfactory_dsf_max(__afl_heap_dsf, key, shown(live[key].live));
+}
+
+void __ffuzz_heap_got(uint32_t key, const void *block, uint64_t count, uint64_t size) {
+  uint64_t bytes;
+  if (!block || __builtin_mul_overflow(count, size, &bytes)) return;
+  acquire();
+  add(key, (uintptr_t)block, bytes);
+  release();
+}
+
+/* posix_memalign stores its result, unless it fails. */
+void __ffuzz_heap_placed(uint32_t key, void *const *place, uint32_t status, uint64_t size) {
+  if (status == 0) __ffuzz_heap_got(key, *place, 1, size);
+}
+
+void __ffuzz_heap_copied(uint32_t key, const char *copy) {
+  if (copy) __ffuzz_heap_got(key, copy, 1, strlen(copy) + 1);
+}
+
+void __ffuzz_heap_gives(const void *block) {
+  if (!block) return;
+  acquire();
+  drop((uintptr_t)block);
+  release();
+}
+
+/* realloc: the old block lives on if there is no new one, unless it was to be freed. */
+void __ffuzz_heap_moved(uint32_t key, const void *old, const void *block, uint64_t count, uint64_t size) {
+  if (block || count == 0 || size == 0) __ffuzz_heap_gives(old);
+  __ffuzz_heap_got(key, block, count, size);
+}
+
+/* A process that forked with the lock held has one thread, which does not hold it. */
+static void __ffuzz_heap_begin(void) {
+  run++;
+  used = 0;
+  live_total = 0;
+  release();
+}
+FFUZZ_EACH_RUN(__ffuzz_heap_begin)
