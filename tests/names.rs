@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
 
-#[allow(dead_code, reason = "a part of it is used")]
 #[path = "common/cc.rs"]
 mod cc;
 mod common;

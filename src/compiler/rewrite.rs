@@ -64,6 +64,9 @@ const COVERAGE: &[&str] = &[
     "-fsanitize-coverage-pc-table",
 ];
 
+/// How the file of the pass with the option `-target_locations` begins.
+const DIFF_PASS: &str = "waypoints-diff-pass";
+
 /// The C++ library, if something wants it.
 const CXX_LIBRARY: &[&str] =
     &["-Wl,--push-state,--as-needed", "-lstdc++", "-lm", "-Wl,--pop-state"];
@@ -159,7 +162,11 @@ fn sanitizers(words: &mut Vec<OsString>, env: &Env) {
 /// The user's words in their order: without libFuzzer's parts, which the driver replaces. The option
 /// of the `diff` domain is its pass's, which has to be loaded before LLVM's options are read.
 fn user_words(arguments: &[OsString], additions: &Additions) -> Vec<OsString> {
-    let diff = additions.passes.iter().find(|pass| pass.ends_with("waypoints-diff-pass.so"));
+    let is_diff = |pass: &&PathBuf| {
+        let name = pass.file_name().unwrap_or_default();
+        name.as_encoded_bytes().starts_with(DIFF_PASS.as_bytes())
+    };
+    let diff = additions.passes.iter().find(is_diff);
     let mut words = vec![];
     for word in arguments {
         let text = word.to_string_lossy();
