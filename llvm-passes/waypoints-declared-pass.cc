@@ -252,6 +252,7 @@ private:
   StringRef updateFunction() const {
     return StringSwitch<StringRef>(D.Operation)
         .Case("add", "__fuzzfactory_dsfp_add_saturating")
+        .Case("min", "__fuzzfactory_dsfp_min")
         .Case("or", "__fuzzfactory_dsfp_bitwise_or")
         .Case("set", "__fuzzfactory_dsfp_set")
         .Default("__fuzzfactory_dsfp_max");

@@ -108,6 +108,12 @@ fn stores_to_variables() {
 }
 
 #[test]
+fn the_smallest_of_a_run() {
+    let total = "watch = \"stores\"\nnames = \"total\"\nvalue = \"stored\"\n";
+    values(&format!("{total}operation = \"min\"\nreducer = \"min\""), &[65]);
+}
+
+#[test]
 fn comparisons_by_distance() {
     let within = "watch = \"comparisons\"\nin = \"main\"\n";
     let smallest =

@@ -51,6 +51,7 @@ impl Watch {
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
     Max,
+    Min,
     Or,
     Set,
     Add,
@@ -60,6 +61,7 @@ impl Operation {
     fn word(self) -> &'static str {
         match self {
             Self::Max => "max",
+            Self::Min => "min",
             Self::Or => "or",
             Self::Set => "set",
             Self::Add => "add",

@@ -222,10 +222,10 @@ fn in_range(number: i64, least: u32) -> Result<u32, Refusal> {
 
 /// A map that starts at the top is never lowered by sums, unions or largest values.
 fn can_improve(operation: Operation, downward: bool) -> Result<Operation, Refusal> {
-    if downward && operation != Operation::Set {
+    if downward && !matches!(operation, Operation::Min | Operation::Set) {
         return Err(refusal(
-            "only \"set\" can lower a value, which the reducers min and intersect look for",
-            "write operation = \"set\", or another reducer",
+            "only \"min\" and \"set\" can lower a value, which the reducers min and intersect look for",
+            "write operation = \"min\", or another reducer",
         ));
     }
     Ok(operation)
