@@ -1,7 +1,7 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains events demo` only what is named. Seconds a
-//! campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5), `FFUZZ_BENCH_PAIRS` (7). Needs Debian's
+//! `cargo bench` runs everything, `cargo bench -- fork domains events demo perf` only what is
+//! named. Seconds a campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5), `FFUZZ_BENCH_PAIRS` (7). Needs Debian's
 //! afl++ for `fork`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -28,6 +28,10 @@ fn main() {
     if wanted("demo") {
         bench.time_to_allocation("demo");
         bench.time_to_allocation("demo-manual");
+    }
+    if wanted("perf") {
+        bench.hottest_block("sort", 30);
+        bench.hottest_block("words", 60);
     }
 }
 
@@ -189,23 +193,54 @@ impl Bench {
         );
     }
 
-    /// CPU seconds of fuzzer and target until a value of [`DEMO_BYTES`] is logged.
-    fn hunt(&self, target: &Path, seed: u32) -> Option<f64> {
-        let out = self.dir.join("hunt");
-        let _ = std::fs::remove_dir_all(&out);
-        let limit = DEMO_LIMIT.to_string();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_ffuzz"))
-            .args(["-p", "-s", &seed.to_string(), "-V", &limit, "-i"])
+    /// Campaigns on a program of `demo/` with `perf`: how much of what a hand-made input reaches does
+    /// the hottest block get to? Fuzzer and target share a core, so CPU time is at most wall time.
+    fn hottest_block(&self, name: &str, seconds: u32) {
+        let cc = [env!("CARGO_BIN_EXE_ffuzz"), "cc"];
+        let target = self.build(&cc, "perf", &format!("{name}.c"), name);
+        let worst = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("demo/{name}-worst"));
+        let inputs = self.dir.join("worst");
+        let _ = std::fs::remove_dir_all(&inputs);
+        std::fs::create_dir_all(&inputs).expect("folder for the worst input");
+        std::fs::copy(worst, inputs.join("worst")).expect("the worst input");
+        let possible = largest_value(&inputs, &target);
+        let out = self.dir.join("out");
+        let share = |seed| {
+            let status = self.guided(&target, &out, seed, seconds).status();
+            assert!(status.expect("ffuzz starts").success());
+            largest_value(&out.join("queue"), &target) / possible
+        };
+        let mut shares: Vec<f64> = (1..=5).map(share).collect();
+        let middle = median(&mut shares);
+        println!(
+            "{name}: hottest block after {seconds} s at {:.1} % of {possible} (5 runs, {:.1} to {:.1} %)",
+            middle * 100.0,
+            shares[0] * 100.0,
+            shares[shares.len() - 1] * 100.0
+        );
+    }
+
+    /// A silent campaign under `-p` of so many seconds, in a new folder.
+    fn guided(&self, target: &Path, out: &Path, seed: u32, seconds: u32) -> Command {
+        let _ = std::fs::remove_dir_all(out);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ffuzz"));
+        command
+            .args(["-p", "-s", &seed.to_string(), "-V", &seconds.to_string(), "-i"])
             .arg(self.dir.join("in"))
             .arg("-o")
-            .arg(&out)
+            .arg(out)
             .arg(target)
             .env("AFL_NO_UI", "1")
             .env("AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES", "1")
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("ffuzz starts");
+            .stderr(Stdio::null());
+        command
+    }
+
+    /// CPU seconds of fuzzer and target until a value of [`DEMO_BYTES`] is logged.
+    fn hunt(&self, target: &Path, seed: u32) -> Option<f64> {
+        let out = self.dir.join("hunt");
+        let mut child = self.guided(target, &out, seed, DEMO_LIMIT).spawn().expect("ffuzz starts");
         let before = children_cpu();
         let mut found = false;
         while !found && child.try_wait().expect("child").is_none() {
@@ -218,6 +253,19 @@ impl Bench {
         child.wait().expect("child");
         found.then(|| children_cpu() - before)
     }
+}
+
+/// The largest value that any of the inputs in `folder` reaches at any key.
+fn largest_value(folder: &Path, target: &Path) -> f64 {
+    let output = Command::new(env!("CARGO_BIN_EXE_ffuzz"))
+        .args(["showdsf", "-q", "-i"])
+        .arg(folder)
+        .arg(target)
+        .output()
+        .expect("showdsf starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let values = text.lines().filter_map(|line| line.rsplit(' ').next()?.parse().ok());
+    values.fold(0.0, f64::max)
 }
 
 /// The new aggregate in a line of `fuzzfactory.log`.
