@@ -197,7 +197,7 @@ impl Bench {
     /// the hottest block get to? Fuzzer and target share a core, so CPU time is at most wall time.
     fn hottest_block(&self, name: &str, seconds: u32) {
         let cc = [env!("CARGO_BIN_EXE_ffuzz"), "cc"];
-        let target = self.build(&cc, "perf", &format!("{name}.c"), name);
+        let target = self.build(&cc, "perf", &format!("demo/{name}.c"), name);
         let worst = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("demo/{name}-worst"));
         let inputs = self.dir.join("worst");
         let _ = std::fs::remove_dir_all(&inputs);
@@ -210,11 +210,12 @@ impl Bench {
             assert!(status.expect("ffuzz starts").success());
             largest_value(&out.join("queue"), &target) / possible
         };
-        let mut shares: Vec<f64> = (1..=5).map(share).collect();
+        let mut shares: Vec<f64> = (1..=self.pairs as u32).map(share).collect();
         let middle = median(&mut shares);
         println!(
-            "{name}: hottest block after {seconds} s at {:.1} % of {possible} (5 runs, {:.1} to {:.1} %)",
+            "{name}: hottest block after {seconds} s at {:.1} % of {possible} ({} runs, {:.1} to {:.1} %)",
             middle * 100.0,
+            shares.len(),
             shares[0] * 100.0,
             shares[shares.len() - 1] * 100.0
         );
