@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-bin=${1:-target/release}
+bin=$(realpath "${1:-target/release}")
 limit=60              # seconds
 wanted=2000000000     # bytes
 work=demo/build
@@ -84,5 +84,5 @@ Needed:      $(stat_of run_time) s, $(stat_of execs_done) executions; without do
 Try next:
   $bin/ffuzz-showdsf -q -i $out/queue -- $work/demo   # the best value of every key
   $work/demo < '$input'
-  export WAYPOINTS=cmp,mem; CC=$PWD/$bin/ffuzz-cc ./configure && make   # a program of yours: docs/quickstart.md
+  export WAYPOINTS=cmp,mem; CC=$bin/ffuzz-cc ./configure && make   # a program of yours: docs/quickstart.md
 END
