@@ -26,7 +26,7 @@ help:
 	@echo 'make demo        install what is missing, build, and find the 2 GB allocation of demo/demo.c'
 	@echo 'make test        install what is missing, check form and lints, run all tests'
 	@echo 'make check       form, lints and documentation only'
-	@echo 'make bench       measure'
+	@echo 'make bench       measure, also against AFL++, which it fetches and builds, and libFuzzer'
 	@echo 'make install     PREFIX=/usr/local DESTDIR='
 	@echo 'make domains     DOMAINS+=foo: build waypoints-foo-{pass.cc,rt.c} of this folder, for WAYPOINTS=foo'
 	@echo 'make setup       install the Debian packages needed to build'
@@ -68,6 +68,7 @@ check:
 
 bench: setup-test
 	@$(MAKE) --no-print-directory all
+	CARGO_TARGET_DIR='$(TARGET_DIR)' benches/peers.sh
 	$(CARGO) bench --locked
 
 install: all

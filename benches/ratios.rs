@@ -1,13 +1,18 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains events demo perf` only what is
-//! named. Seconds a campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5), `FFUZZ_BENCH_PAIRS` (7). Needs Debian's
-//! afl++ for `fork`.
+//! `cargo bench` runs everything, `cargo bench -- fork domains events demo perf speed` only what is
+//! named. Seconds a campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5; `speed` 20),
+//! `FFUZZ_BENCH_PAIRS` (7; `speed` 5); the core of `speed`: `FFUZZ_BENCH_CORE` (the last). `fork` needs
+//! Debian's afl++, `speed` also what `benches/peers.sh` builds.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 #[path = "parts/events.rs"]
 mod events;
+#[path = "parts/peers.rs"]
+mod peers;
+#[path = "parts/speed.rs"]
+mod speed;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -35,6 +40,15 @@ fn main() {
         bench.hottest_block("sort", 30);
         bench.hottest_block("words", 60);
     }
+    // Last, because it ends the benchmark if a peer is missing, and binds it to a core.
+    if wanted("speed") {
+        speed::Speed::new(&bench).run();
+    }
+}
+
+/// A number from the environment.
+fn setting<T: std::str::FromStr>(name: &str) -> Option<T> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
 /// Seconds within which the demo's allocation has to be found; a large one, and the largest there is.
@@ -53,15 +67,14 @@ type Campaign<'a> = dyn Fn(&Path, u32) -> Command + 'a;
 
 impl Bench {
     fn new() -> Self {
-        let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench");
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(dir.join("in")).expect("folder for the benchmark");
         std::fs::write(dir.join("in/seed"), "0\n0\n").expect("seed");
         Self {
             dir,
-            seconds: number("FFUZZ_BENCH_SECONDS").unwrap_or(5),
-            pairs: number("FFUZZ_BENCH_PAIRS").map_or(7, |pairs| pairs as usize),
+            seconds: setting("FFUZZ_BENCH_SECONDS").unwrap_or(5),
+            pairs: setting("FFUZZ_BENCH_PAIRS").unwrap_or(7),
         }
     }
 

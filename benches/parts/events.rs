@@ -60,14 +60,25 @@ impl Bench {
         folder: &Path,
         engine: &str,
     ) -> PathBuf {
+        let compiler = concat!(env!("CARGO_BIN_EXE_ffuzz"), " cc");
+        self.harness_by(compiler, &[("ENGINE", engine), ("WAYPOINTS", waypoints)], name, folder)
+    }
+
+    /// With any compiler; the variables are those of `build.sh`, and the compiler's.
+    pub(super) fn harness_by(
+        &self,
+        compiler: &str,
+        variables: &[(&str, &str)],
+        name: &str,
+        folder: &Path,
+    ) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let output = Command::new(root.join("benches/targets/build.sh"))
             .arg(folder)
             .arg(name)
-            .env("CC", concat!(env!("CARGO_BIN_EXE_ffuzz"), " cc"))
-            .env("ENGINE", engine)
-            .env("WAYPOINTS", waypoints)
+            .env("CC", compiler)
             .env("AFL_QUIET", "1")
+            .envs(variables.iter().copied())
             .output()
             .expect("bash");
         let said = String::from_utf8_lossy(&output.stderr);

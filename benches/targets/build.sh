@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Builds the benchmark targets cJSON, zlib and libpng from Debian's source packages.
+# Builds the benchmark targets cJSON, zlib and libpng from Debian's source packages, and tiny.
 #
-#   benches/targets/build.sh FOLDER [cjson|zlib|libpng …]
+#   benches/targets/build.sh FOLDER [cjson|zlib|libpng|tiny …]
 #
 # Leaves FOLDER/NAME (the program) and FOLDER/NAME-seeds. CC, CFLAGS and ENGINE (what links the
-# harness to a fuzzer; -fsanitize=fuzzer) come from the environment. The sources are kept in
-# target/bench-sources; apt's own configuration is neither used nor changed.
+# harness to a fuzzer; -fsanitize=fuzzer) come from the environment; clang's own libFuzzer wants
+# -fsanitize=fuzzer-no-link in CFLAGS. The sources are kept in target/bench-sources; apt's own
+# configuration is neither used nor changed.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,7 +20,7 @@ ENGINE=${ENGINE--fsanitize=fuzzer}
 mkdir -p "$1" "$sources"
 out=$(cd "$1" && pwd)
 shift
-(($#)) || set -- cjson zlib libpng
+(($#)) || set -- cjson zlib libpng tiny
 
 # Unpacks the source package $1 unless a folder that matches $2 is there; prints the folder.
 unpack() {
@@ -46,7 +47,7 @@ compile() {
   work=$(mktemp -d)
   # shellcheck disable=SC2086 # several words each
   for file in "$@"; do
-    $CC $CFLAGS ${ENGINE:+-fsanitize=fuzzer-no-link} -I "$folder" "${flags[@]}" -c "$folder/$file" -o "$work/$file.o"
+    $CC $CFLAGS -I "$folder" "${flags[@]}" -c "$folder/$file" -o "$work/$file.o"
     objects+=("$work/$file.o")
   done
   # shellcheck disable=SC2086
@@ -91,9 +92,15 @@ libpng() {
   done
 }
 
+tiny() {
+  compile tiny "$root/runtime/include" '' --
+  mkdir -p "$out/tiny-seeds"
+  echo 'Some words 12' >"$out/tiny-seeds/words"
+}
+
 for name in "$@"; do
   case $name in
-    cjson | zlib | libpng) "$name" ;;
-    *) echo "no target $name: cjson, zlib or libpng" >&2; exit 2 ;;
+    cjson | zlib | libpng | tiny) "$name" ;;
+    *) echo "no target $name: cjson, zlib, libpng or tiny" >&2; exit 2 ;;
   esac
 done
