@@ -27,9 +27,9 @@ fn all_keys_reach_the_pass_and_the_runtime() {
     let both = read(file).unwrap();
     assert_eq!(
         text(&both),
-        "domain bytes\nwatch calls\noperation add\nkey arg 1\nvalue arg 0\nvalue number 3\nvalue result\n\
+        "domain bytes\nwatch calls\noperation add\nsize 16\ninitial 2\nkey arg 1\nvalue arg 0\nvalue number 3\nvalue result\n\
          name malloc\nname x*\nfunction parse_*\nfile png*.c\n\
-         domain turns\nwatch loops\noperation add\nkey site\nvalue number 1\n"
+         domain turns\nwatch loops\noperation add\nsize 65536\ninitial 0\nkey site\nvalue number 1\n"
     );
     assert_eq!(
         runtime_source(&both[0]),
