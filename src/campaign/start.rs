@@ -14,6 +14,7 @@ use super::stop::Stop;
 use super::{Campaign, CampaignError};
 use crate::config::options::{CpuChoice, DomainMode, Input, Options, TargetOptions, TimeoutSpec};
 use crate::corpus::Corpus;
+use crate::domain;
 use crate::event::{Event, EventBus, EventSink};
 use crate::feedback::Judge;
 use crate::mutate::Rng;
@@ -170,7 +171,12 @@ fn load_dictionary(path: &Path, level: u32) -> Result<Vec<Token>, CampaignError>
 impl Campaign {
     /// What the user should know about domains before the long silence.
     fn tell_domains(&mut self) {
-        if self.options.domains != DomainMode::Off && self.executor.domains().is_empty() {
+        if self.options.domains == DomainMode::Off {
+            return;
+        }
+        let lines = domain::describe(self.executor.domains());
+        self.bus.send(&Event::DomainsFound { lines });
+        if self.executor.domains().is_empty() {
             let message = "the target registers no domain: -p has no effect (build it with \
                            WAYPOINTS=cmp,mem ffuzz-cc …)";
             self.bus.send(&Event::Warning { message: message.into() });

@@ -39,6 +39,10 @@ pub enum Event {
     TargetRestarted {
         reason: String,
     },
+    /// The lines that introduce the target's domains; not without `-p`.
+    DomainsFound {
+        lines: String,
+    },
     /// Something the user should know; the campaign goes on.
     Warning {
         message: String,

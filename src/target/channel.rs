@@ -131,7 +131,11 @@ impl Channel {
         let map_size = (at(field::MAP_SIZE), 1, MAX_MAP);
         let map = region(&memory, "edge map", at(field::MAP_OFFSET), map_size)?;
         let domains = Self::read_domains(&memory)?;
-        let keys = (word(field::DSF_TOTAL), 4, MAX_KEYS);
+        let keys = word(field::DSF_TOTAL);
+        if keys > MAX_KEYS {
+            return Err(TargetError::TooManyKeys { keys, most: MAX_KEYS });
+        }
+        let keys = (keys, 4, MAX_KEYS);
         let listed = (word(field::TOUCHED_CAPACITY), 4, MAX_KEYS);
         let (dsf, touched) = if domains.is_empty() {
             let nothing = Region { offset: HEADER, count: 0 };

@@ -77,6 +77,7 @@ fn mistakes_of_meaning_name_line_and_key() {
         ("key = \"result\"", "key: 'result' is no key"),
         ("size = 4\nkey = 4", "key: 4 is not below the size of the map, 4"),
         ("size = 0", "size: 0 is out of range"),
+        ("size = 300000000", "size: 300000000 is out of range"),
         ("initial = 4294967296", "initial: 4294967296 is out of range"),
         ("in = []", "in: is empty"),
         ("in = [\"[a\"]", "in: '[a' is no pattern"),
