@@ -1,7 +1,7 @@
 // Declared domains: a text that the compiler wrapper has checked says what to watch. Places are
 // chosen at the start of the pipeline, so that what is watched is what the source says, whatever the
-// optimiser and its version make of it. What is put there is a call: coverage and other domains would
-// take the blocks of an inlined update for the program's. Calls are inlined at the end.
+// optimiser and its version make of it. What is put there is a call: other domains would take the blocks
+// of an inlined update for the program's. Calls are inlined at the end.
 #ifndef FFUZZ_DECLARED_HPP
 #define FFUZZ_DECLARED_HPP
 
