@@ -102,6 +102,7 @@ impl Campaign {
             data: candidate.bytes.as_slice().into(),
             parent: Some(parent),
             depth: self.corpus[parent].depth + 1,
+            changed_at: candidate.origin.step.position(),
             new_edge,
             waypoint,
             handicap: u32::try_from(self.scheduler.cycles().saturating_sub(1)).unwrap_or(u32::MAX),
@@ -173,7 +174,7 @@ impl Campaign {
             moved[index] = true;
             self.statistics.domain_moved(index, gain);
             if usable {
-                self.scheduler.owns(id, gain.key, gain.bits);
+                self.scheduler.owns(&self.corpus, id, gain.key, gain.bits);
                 self.log.top_rated(gain.key);
             }
         }

@@ -11,14 +11,16 @@ mod stop;
 pub use error::CampaignError;
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crate::config::options::{DomainMode, Options};
-use crate::corpus::Corpus;
+use crate::corpus::{Corpus, SeedId};
 use crate::domain::KeyNames;
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::feedback::Judge;
 use crate::mutate::Rng;
+use crate::mutate::deterministic::Deterministic;
 use crate::mutate::dictionary::Dictionary;
 use crate::output::OutputDir;
 use crate::output::fflog::FuzzFactoryLog;
@@ -48,6 +50,8 @@ struct Campaign {
     corpus: Corpus,
     scheduler: Scheduler,
     tactics: Bandit,
+    /// Walks of owners that will go on in a later turn.
+    walks: BTreeMap<SeedId, Deterministic>,
     dictionary: Dictionary,
     output: OutputDir,
     log: FuzzFactoryLog,

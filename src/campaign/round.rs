@@ -7,6 +7,7 @@ use crate::corpus::{Origin, SeedId, Step};
 use crate::coverage;
 use crate::feedback::Verdict;
 use crate::mutate::Candidate;
+use crate::mutate::deterministic::Deterministic;
 use crate::stage::produce::{Materials, Producer};
 use crate::stage::trim::trim;
 use crate::target::ExitKind;
@@ -21,6 +22,11 @@ const SPLICE_SHARE: u64 = 8;
 /// Runs without a find after which larger blocks and deeper stacks are allowed. Runs, not cycles:
 /// a cycle of a small corpus is over in a moment (fuzzbench 848).
 const ESCALATION: [u64; 2] = [1 << 17, 1 << 19];
+
+/// Under guidance a walk is taken in slices of so many runs: random changes have their chance in between.
+const WALK_SLICE: u64 = 512;
+/// Walks that may be under way; the seed of one more begins anew.
+const MOST_WALKS: usize = 1024;
 
 /// How a stage ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -94,6 +100,7 @@ impl Campaign {
         self.statistics.trim_bytes.1 += input.len() as u64;
         self.corpus[id].data = input.into();
         self.corpus[id].trimmed = true;
+        self.walks.remove(&id);
         for (mut candidate, verdict) in finds {
             let step = Step::Stacked { op: "trim", count: 1 };
             candidate.origin = Origin { parent: id, other: None, step };
@@ -138,9 +145,18 @@ impl Campaign {
         let mutation = &self.options.mutation;
         let seed = &self.corpus[id];
         let (skip_arith, max) = (mutation.skip_arith, mutation.max_len);
-        let stage = Producer::deterministic(&seed.data, &self.dictionary, skip_arith, max);
-        let end = self.run_stage(id, stage)?;
-        if end == StageEnd::Finished {
+        let begin = || {
+            Deterministic::new(seed.data.len(), &self.dictionary, skip_arith)
+                .limit(max)
+                .from_byte(seed.changed_at as usize)
+        };
+        let steps = self.walks.remove(&id).unwrap_or_else(begin);
+        let slice = if self.guided() { WALK_SLICE } else { u64::MAX };
+        let mut stage = Producer::deterministic(steps, slice);
+        let end = self.run_stage(id, &mut stage)?;
+        if let Some(steps) = stage.suspended() {
+            self.suspend(id, steps);
+        } else if end == StageEnd::Finished {
             self.corpus[id].det_done = true;
             let name = self.corpus[id].name.clone();
             if let Err(error) = self.output.mark_det_done(&name) {
@@ -148,6 +164,16 @@ impl Campaign {
             }
         }
         Ok(end)
+    }
+
+    fn suspend(&mut self, id: SeedId, steps: Deterministic) {
+        if self.walks.len() >= MOST_WALKS {
+            let scheduler = &self.scheduler;
+            self.walks.retain(|id, _| scheduler.is_owner(*id));
+        }
+        if self.walks.len() < MOST_WALKS {
+            self.walks.insert(id, steps);
+        }
     }
 
     fn havoc(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
@@ -162,16 +188,16 @@ impl Campaign {
             _ => 10,
         };
         let runs = (HAVOC_BASE * energy / 100 / slow).max(HAVOC_MIN);
-        self.run_stage(id, Producer::havoc(runs))
+        self.run_stage(id, &mut Producer::havoc(runs))
     }
 
     fn splice(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
         let energy = u64::from(self.scheduler.energy(&self.corpus, id));
         let runs = (HAVOC_BASE * energy / 100 / SPLICE_SHARE).max(HAVOC_MIN);
-        self.run_stage(id, Producer::splice(runs))
+        self.run_stage(id, &mut Producer::splice(runs))
     }
 
-    fn run_stage(&mut self, id: SeedId, mut stage: Producer) -> Result<StageEnd, CampaignError> {
+    fn run_stage(&mut self, id: SeedId, stage: &mut Producer) -> Result<StageEnd, CampaignError> {
         let input = self.corpus[id].data.clone();
         let owner_at_start = self.guided() && self.scheduler.is_owner(id);
         let mut reference = None;
@@ -179,7 +205,7 @@ impl Campaign {
         let mut timeouts = 0;
         loop {
             let name = stage.name();
-            let made = self.fill(id, &input, &mut stage, &mut batch);
+            let made = self.fill(id, &input, stage, &mut batch);
             if made == 0 {
                 return Ok(StageEnd::Finished);
             }
@@ -188,7 +214,7 @@ impl Campaign {
             }
             let wanted = reference.filter(|_| stage.wants_report());
             let outcome = self.run_batch(&batch[..made], wanted)?;
-            self.note_stage(name, &stage, &batch[..made]);
+            self.note_stage(name, stage, &batch[..made]);
             if stage.wants_report() {
                 stage.report(outcome.changed);
             }

@@ -99,6 +99,7 @@ pub(super) fn assemble(
         corpus,
         scheduler,
         tactics: Bandit::new(Tactic::COUNT),
+        walks: std::collections::BTreeMap::new(),
         dictionary,
         output,
         log,

@@ -47,6 +47,15 @@ impl Step {
             Self::At { op, .. } | Self::Stacked { op, .. } => op,
         }
     }
+
+    /// Byte at which it changed the input, 0 if that was not one place.
+    #[must_use]
+    pub fn position(&self) -> u32 {
+        match self {
+            Self::At { pos, .. } => *pos,
+            Self::Stacked { .. } => 0,
+        }
+    }
 }
 
 impl Default for Step {
@@ -65,6 +74,8 @@ pub struct Seed {
     pub parent: Option<SeedId>,
     /// Length of the chain of parents; 0 for an imported seed.
     pub depth: u32,
+    /// Byte at which the change that made it began, 0 if unknown: deterministic steps go on there.
+    pub changed_at: u32,
     /// Mean time of one run, microseconds.
     pub exec_us: u64,
     /// Number of edges hit.

@@ -37,6 +37,8 @@ pub struct Deterministic {
     /// Longest candidate in bytes.
     max_len: usize,
     skip_arith: bool,
+    /// Byte at which every family begins; those before it come last.
+    first: usize,
     user_tokens: usize,
     auto_tokens: usize,
     /// Per byte: worth changing in the steps that come.
@@ -61,6 +63,7 @@ impl Deterministic {
             len,
             max_len: MAX_INPUT,
             skip_arith,
+            first: 0,
             user_tokens: dictionary.user.len(),
             auto_tokens: dictionary.auto.len(),
             effective_count: effective.iter().filter(|&&effective| effective).count(),
@@ -77,6 +80,14 @@ impl Deterministic {
     #[must_use]
     pub fn limit(mut self, max_len: usize) -> Self {
         self.max_len = max_len;
+        self
+    }
+
+    /// Begins at this byte. Where the last step paid the next one may: a walk that began at the front
+    /// after every find would repeat all that failed before.
+    #[must_use]
+    pub fn from_byte(mut self, first: usize) -> Self {
+        self.first = first;
         self
     }
 
@@ -103,7 +114,8 @@ impl Deterministic {
                 self.variant += 1;
                 if let Some(step) = self.write(family, self.variant - 1, seed, dictionary, out) {
                     self.done += 1;
-                    self.probed = (family.kind == Kind::Bytes(1)).then_some(self.pos);
+                    self.probed =
+                        (family.kind == Kind::Bytes(1)).then_some(self.place(family.kind));
                     return Some(step);
                 }
             }
@@ -217,6 +229,16 @@ impl Deterministic {
         }
     }
 
+    /// The present position in the seed: bits or bytes from its start.
+    fn place(&self, kind: Kind) -> usize {
+        let first = match kind {
+            Kind::Append => return self.pos,
+            Kind::Bits(_) => 8 * self.first,
+            _ => self.first,
+        };
+        (first + self.pos) % self.positions(kind)
+    }
+
     fn variants(&self, kind: Kind) -> usize {
         match kind {
             Kind::Bits(_) | Kind::Bytes(_) | Kind::Append => 1,
@@ -230,12 +252,13 @@ impl Deterministic {
 
     /// True if the present position touches an effective byte.
     fn walks(&self, kind: Kind) -> bool {
+        let place = self.place(kind);
         let (pos, width) = match kind {
             Kind::Append => return true,
-            Kind::Bits(_) => (self.pos / 8, 1),
-            Kind::Bytes(width) | Kind::Arith(width) | Kind::Interesting(width) => (self.pos, width),
-            Kind::UserOverwrite | Kind::AutoOverwrite => (self.pos, 1),
-            Kind::UserInsert => (self.pos.min(self.len.saturating_sub(1)), 1),
+            Kind::Bits(_) => (place / 8, 1),
+            Kind::Bytes(width) | Kind::Arith(width) | Kind::Interesting(width) => (place, width),
+            Kind::UserOverwrite | Kind::AutoOverwrite => (place, 1),
+            Kind::UserInsert => (place.min(self.len.saturating_sub(1)), 1),
         };
         let window = self.effective.iter().skip(pos).take(width);
         self.len == 0 || window.into_iter().any(|&effective| effective)
@@ -250,7 +273,7 @@ impl Deterministic {
         dictionary: &Dictionary,
         out: &mut Vec<u8>,
     ) -> Option<Step> {
-        let pos = self.pos;
+        let pos = self.place(family.kind);
         match family.kind {
             Kind::Bits(count) => {
                 copy(seed, out);

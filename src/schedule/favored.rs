@@ -91,13 +91,32 @@ impl EdgeWinners {
     }
 }
 
-/// Who set each slot of the domain keys. A key has one slot, or one for each of its 32 bits.
+/// How much dearer than the cheapest input that reaches a value its owner may be.
+const DEAREST: u64 = 2;
+
+/// Who owns each slot of the domain keys. A key has one slot, or one for each of its 32 bits.
 #[derive(Debug, Default)]
 pub(super) struct KeyOwners {
     /// Ordered, so that equal campaigns make equal choices.
-    slots: BTreeMap<(u32, Slot), SeedId>,
+    slots: BTreeMap<(u32, Slot), Claim>,
     /// Per seed: number of slots it owns.
     owned: Vec<u32>,
+}
+
+/// `cheapest`: the lowest price at which the slot's present value was reached.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    owner: SeedId,
+    cheapest: u64,
+}
+
+/// A seed that wants slots.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claimant {
+    pub(super) id: SeedId,
+    pub(super) price: u64,
+    /// It improved some key, so it is ahead of seeds that are its equals elsewhere.
+    pub(super) ahead: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -118,27 +137,31 @@ impl KeyOwners {
         self.owned.get(id.index()).is_some_and(|&owned| owned > 0)
     }
 
-    /// Gives the seed the whole key (`bits` 0) or these bits of it.
-    pub(super) fn insert(&mut self, id: SeedId, key: u32, bits: u32) {
+    /// Gives the seed the whole key (`bits` 0) or these bits of it: it improved them.
+    pub(super) fn insert(&mut self, seed: Claimant, key: u32, bits: u32) {
         for slot in slots_of(key, bits) {
-            self.take(id, slot);
+            self.take(slot, Claim { owner: seed.id, cheapest: seed.price });
         }
     }
 
-    /// Gives the seed those of these slots whose owner is dearer. True if one changed hands.
+    /// The seed reaches what the owners of these slots reach. It gets those for which it is cheaper,
+    /// and, if it is ahead, those of whole keys for which it is not much dearer: a seed that is behind
+    /// in one key and equal in all others is no good base any more. True if a slot changed hands.
     pub(super) fn challenge(
         &mut self,
-        id: SeedId,
+        seed: Claimant,
         key: u32,
         bits: u32,
-        cheaper_than: impl Fn(SeedId) -> bool,
+        price_of: impl Fn(SeedId) -> u64,
     ) -> bool {
         let mut changed = false;
         for slot in slots_of(key, bits) {
-            let dearer =
-                self.slots.get(&slot).is_some_and(|&owner| owner != id && cheaper_than(owner));
-            if dearer {
-                self.take(id, slot);
+            let Some(claim) = self.slots.get_mut(&slot) else { continue };
+            claim.cheapest = claim.cheapest.min(seed.price);
+            let Claim { owner, cheapest } = *claim;
+            let steps_in = seed.ahead && bits == 0 && seed.price / DEAREST <= cheapest;
+            if owner != seed.id && (steps_in || seed.price < price_of(owner)) {
+                self.take(slot, Claim { owner: seed.id, cheapest });
                 changed = true;
             }
         }
@@ -147,15 +170,16 @@ impl KeyOwners {
 
     /// Every slot's key and owner, by ascending key.
     pub(super) fn slots(&self) -> impl Iterator<Item = (u32, SeedId)> + '_ {
-        self.slots.iter().map(|(&(key, _), &id)| (key, id))
+        self.slots.iter().map(|(&(key, _), claim)| (key, claim.owner))
     }
 
-    fn take(&mut self, id: SeedId, slot: (u32, Slot)) {
+    fn take(&mut self, slot: (u32, Slot), claim: Claim) {
+        let id = claim.owner;
         if self.owned.len() <= id.index() {
             self.owned.resize(id.index() + 1, 0);
         }
-        if let Some(old) = self.slots.insert(slot, id) {
-            self.owned[old.index()] -= 1;
+        if let Some(old) = self.slots.insert(slot, claim) {
+            self.owned[old.owner.index()] -= 1;
         }
         self.owned[id.index()] += 1;
     }
@@ -189,7 +213,7 @@ impl KeyOwners {
         let mut keys_of: BTreeMap<SeedId, Vec<u32>> = BTreeMap::new();
         let mut number = 0;
         let mut last = None;
-        for (&(key, _), &id) in &self.slots {
+        for (key, id) in self.slots() {
             number += u32::from(last.is_some_and(|last| last != key));
             last = Some(key);
             if !corpus[id].disabled {

@@ -10,7 +10,7 @@ mod pending;
 mod weights;
 
 use self::energy::Means;
-use self::favored::{EdgeWinners, KeyOwners};
+use self::favored::{Claimant, EdgeWinners, KeyOwners};
 use self::guide::Guide;
 use self::pending::Pending;
 use self::weights::AliasTable;
@@ -121,21 +121,25 @@ impl Scheduler {
 
     /// The seed improved a domain key. `bits` 0: the key has one slot, and a new owner replaces
     /// the old (MAX, MIN). Otherwise each bit that was gained has an owner of its own.
-    pub fn owns(&mut self, id: SeedId, key: u32, bits: u32) {
-        self.owners.insert(id, key, bits);
+    pub fn owns(&mut self, corpus: &Corpus, id: SeedId, key: u32, bits: u32) {
+        self.owners.insert(self.claimant(corpus, id), key, bits);
         self.guide.found(id, Some(self.guide.domain_of(key)));
         self.stale_favored |= self.options.guided;
     }
 
     /// The seed reaches what others have reached at a key (`bits` as in [`Scheduler::owns`]): it
-    /// becomes the owner if it is cheaper.
+    /// becomes the owner if it is cheaper, or is a waypoint that takes the other's place.
     pub fn reaches(&mut self, corpus: &Corpus, id: SeedId, key: u32, bits: u32) {
         let by_length = self.length_only();
-        let price = cost(&corpus[id], by_length);
-        let cheaper = |owner: SeedId| price < cost(&corpus[owner], by_length);
-        if self.owners.challenge(id, key, bits, cheaper) {
+        let seed = self.claimant(corpus, id);
+        if self.owners.challenge(seed, key, bits, |owner| cost(&corpus[owner], by_length)) {
             self.stale_favored |= self.options.guided;
         }
+    }
+
+    fn claimant(&self, corpus: &Corpus, id: SeedId) -> Claimant {
+        let seed = &corpus[id];
+        Claimant { id, price: cost(seed, self.length_only()), ahead: seed.waypoint }
     }
 
     /// True if the seed holds a domain key.

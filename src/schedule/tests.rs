@@ -97,13 +97,13 @@ fn a_trace_beyond_the_map_makes_the_map_grow() {
 fn a_key_has_one_owner_and_a_bit_has_one_of_its_own() {
     let mut bench = Bench::guided();
     let [a, b, c] = [bench.add(1, &[]), bench.add(1, &[]), bench.add(1, &[])];
-    bench.scheduler.owns(a, 7, 0);
-    bench.scheduler.owns(b, 7, 0);
+    bench.scheduler.owns(&bench.corpus, a, 7, 0);
+    bench.scheduler.owns(&bench.corpus, b, 7, 0);
     assert!(!bench.scheduler.is_owner(a) && bench.scheduler.is_owner(b));
-    bench.scheduler.owns(a, 8, 0b0110);
-    bench.scheduler.owns(c, 8, 0b0100);
+    bench.scheduler.owns(&bench.corpus, a, 8, 0b0110);
+    bench.scheduler.owns(&bench.corpus, c, 8, 0b0100);
     assert!(bench.scheduler.is_owner(a) && bench.scheduler.is_owner(c));
-    bench.scheduler.owns(c, 8, 0b0010);
+    bench.scheduler.owns(&bench.corpus, c, 8, 0b0010);
     assert!(!bench.scheduler.is_owner(a));
 }
 
@@ -114,7 +114,7 @@ fn owners_are_favoured_beside_the_edge_cover_and_only_when_guided() {
         bench.add(10, &[1, 2]);
         let owner = bench.add(100, &[1]);
         bench.add(5, &[3]);
-        bench.scheduler.owns(owner, 0, 0);
+        bench.scheduler.owns(&bench.corpus, owner, 0, 0);
         assert_eq!(bench.favored(), if guided { vec![0, 1, 2] } else { vec![0, 2] });
     }
 }
@@ -123,10 +123,10 @@ fn owners_are_favoured_beside_the_edge_cover_and_only_when_guided() {
 fn of_several_owners_of_a_key_the_one_with_most_keys_is_enough() {
     let mut bench = Bench::guided();
     let [a, b, c] = [bench.add(9, &[]), bench.add(9, &[]), bench.add(1, &[])];
-    bench.scheduler.owns(a, 1, 0b1);
-    bench.scheduler.owns(b, 1, 0b10);
-    bench.scheduler.owns(b, 2, 0b1);
-    bench.scheduler.owns(c, 2, 0b10);
+    bench.scheduler.owns(&bench.corpus, a, 1, 0b1);
+    bench.scheduler.owns(&bench.corpus, b, 1, 0b10);
+    bench.scheduler.owns(&bench.corpus, b, 2, 0b1);
+    bench.scheduler.owns(&bench.corpus, c, 2, 0b10);
     assert_eq!(bench.favored(), [1]);
     assert!(bench.scheduler.is_owner(a) && bench.scheduler.is_owner(c));
 }
@@ -147,7 +147,7 @@ fn edges_and_domains_without_finds_get_equal_shares() {
     bench.add_many(4);
     let owners = [0, 16].map(|key| {
         let owner = bench.add(10, &[]);
-        bench.scheduler.owns(owner, key, 0);
+        bench.scheduler.owns(&bench.corpus, owner, key, 0);
         owner
     });
     assert_eq!(bench.scheduler.pending_favored(&bench.corpus), 0);
@@ -164,9 +164,9 @@ fn the_domain_that_moves_gets_most_turns_and_its_newest_owner_them() {
     let mut bench = Bench::guided();
     bench.add_many(4);
     let still = bench.add(10, &[]);
-    bench.scheduler.owns(still, 16, 0);
+    bench.scheduler.owns(&bench.corpus, still, 16, 0);
     let mut newest = bench.add(10, &[]);
-    bench.scheduler.owns(newest, 0, 0);
+    bench.scheduler.owns(&bench.corpus, newest, 0, 0);
     let (mut turns, mut on_newest) = (0, 0);
     for _ in 0..1000 {
         bench.scheduler.cull(&mut bench.corpus);
@@ -175,7 +175,7 @@ fn the_domain_that_moves_gets_most_turns_and_its_newest_owner_them() {
         turns += u32::from(picked == still);
         if picked == newest {
             newest = bench.add(10, &[]);
-            bench.scheduler.owns(newest, 0, 0);
+            bench.scheduler.owns(&bench.corpus, newest, 0, 0);
         }
         bench.scheduler.picked(&mut bench.corpus, picked, 100);
     }
@@ -186,7 +186,7 @@ fn the_domain_that_moves_gets_most_turns_and_its_newest_owner_them() {
 fn of_two_seeds_that_reach_a_value_the_cheaper_one_owns_it() {
     let mut bench = Bench::guided();
     let [long, short, longest] = [bench.add(9, &[]), bench.add(3, &[]), bench.add(20, &[])];
-    bench.scheduler.owns(long, 1, 0);
+    bench.scheduler.owns(&bench.corpus, long, 1, 0);
     bench.scheduler.reaches(&bench.corpus, longest, 1, 0);
     assert!(bench.scheduler.is_owner(long));
     bench.scheduler.reaches(&bench.corpus, short, 1, 0);
@@ -197,15 +197,33 @@ fn of_two_seeds_that_reach_a_value_the_cheaper_one_owns_it() {
 }
 
 #[test]
+fn a_waypoint_takes_the_place_of_its_equals_unless_it_is_much_dearer() {
+    let mut bench = Bench::guided();
+    let [old, new, twice, dear] = [10, 15, 20, 21].map(|len| bench.add(len, &[]));
+    bench.scheduler.owns(&bench.corpus, old, 1, 0);
+    bench.scheduler.reaches(&bench.corpus, new, 1, 0);
+    assert!(bench.scheduler.is_owner(old), "an equal that is not ahead anywhere");
+    for id in [new, twice, dear] {
+        bench.corpus[id].waypoint = true;
+    }
+    bench.scheduler.reaches(&bench.corpus, new, 1, 0);
+    assert!(bench.scheduler.is_owner(new) && !bench.scheduler.is_owner(old));
+    // What counts is the cheapest that reached the value, not the present owner.
+    bench.scheduler.reaches(&bench.corpus, twice, 1, 0);
+    bench.scheduler.reaches(&bench.corpus, dear, 1, 0);
+    assert!(bench.scheduler.is_owner(twice));
+}
+
+#[test]
 fn a_waypoint_that_owns_nothing_any_more_is_retired() {
     let mut bench = Bench::guided();
     bench.add_many(2);
     let old = bench.add(10, &[]);
     bench.corpus[old].waypoint = true;
-    bench.scheduler.owns(old, 0, 0);
+    bench.scheduler.owns(&bench.corpus, old, 0, 0);
     assert!(shares(&mut bench, [old, old])[0] > 200);
     let new = bench.add(10, &[]);
-    bench.scheduler.owns(new, 0, 0);
+    bench.scheduler.owns(&bench.corpus, new, 0, 0);
     assert_eq!(shares(&mut bench, [old, old])[0], 0);
 }
 
@@ -311,7 +329,7 @@ proptest! {
         for seed in &seeds {
             let id = bench.add(seed.len, &seed.trace);
             if let Some((key, bits)) = seed.key {
-                bench.scheduler.owns(id, key, bits);
+                bench.scheduler.owns(&bench.corpus, id, key, bits);
                 owners.entry(key).or_insert_with(Vec::new).push(id.0);
             }
             if seed.disabled {
@@ -344,7 +362,7 @@ proptest! {
             bench.corpus.add(Seed { id, data, trace, disabled, ..Seed::default() });
             bench.scheduler.added(&mut bench.corpus, id);
             if let Some((key, bits)) = seed.key {
-                bench.scheduler.owns(id, key, bits);
+                bench.scheduler.owns(&bench.corpus, id, key, bits);
             }
         }
         bench.scheduler.cull(&mut bench.corpus);

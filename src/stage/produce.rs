@@ -58,7 +58,11 @@ impl<'a> Materials<'a> {
 
 /// A stage that makes candidates.
 pub enum Producer {
-    Deterministic(Box<Deterministic>),
+    /// `until`: number of steps after which the walk pauses.
+    Deterministic {
+        steps: Box<Deterministic>,
+        until: u64,
+    },
     Havoc {
         done: u64,
         planned: u64,
@@ -81,14 +85,9 @@ const SPLICE_HAVOC: u64 = 32;
 
 impl Producer {
     #[must_use]
-    pub fn deterministic(
-        input: &[u8],
-        dictionary: &Dictionary,
-        skip_arith: bool,
-        max: usize,
-    ) -> Self {
-        let steps = Deterministic::new(input.len(), dictionary, skip_arith).limit(max);
-        Self::Deterministic(Box::new(steps))
+    pub fn deterministic(steps: Deterministic, slice: u64) -> Self {
+        let until = steps.done().saturating_add(slice).min(DETERMINISTIC_RUNS);
+        Self::Deterministic { steps: Box::new(steps), until }
     }
 
     #[must_use]
@@ -105,7 +104,7 @@ impl Producer {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Deterministic(steps) => steps.stage_name(),
+            Self::Deterministic { steps, .. } => steps.stage_name(),
             Self::Havoc { .. } => "havoc",
             Self::Splice { .. } => "splice",
         }
@@ -115,7 +114,9 @@ impl Producer {
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         match self {
-            Self::Deterministic(steps) => (steps.done(), steps.planned().min(DETERMINISTIC_RUNS)),
+            Self::Deterministic { steps, .. } => {
+                (steps.done(), steps.planned().min(DETERMINISTIC_RUNS))
+            }
             Self::Havoc { done, planned } | Self::Splice { done, planned, .. } => (*done, *planned),
         }
     }
@@ -130,21 +131,32 @@ impl Producer {
     /// True if the outcome of the last candidate has to be told by [`Producer::report`].
     #[must_use]
     pub fn wants_report(&self) -> bool {
-        matches!(self, Self::Deterministic(steps) if steps.wants_report())
+        matches!(self, Self::Deterministic { steps, .. } if steps.wants_report())
     }
 
     /// Whether the last candidate's run differed from the seed's.
     pub fn report(&mut self, changed: bool) {
-        if let Self::Deterministic(steps) = self {
+        if let Self::Deterministic { steps, .. } = self {
             steps.report(changed);
+        }
+    }
+
+    /// The walk, if it only paused.
+    #[must_use]
+    pub fn suspended(self) -> Option<Deterministic> {
+        match self {
+            Self::Deterministic { steps, until } if steps.done() >= until => {
+                Some(*steps).filter(|steps| steps.done() < DETERMINISTIC_RUNS)
+            }
+            _ => None,
         }
     }
 
     /// Writes the next candidate in `out`; false when the stage is over.
     pub fn next(&mut self, from: &Materials<'_>, rng: &mut Rng, out: &mut Candidate) -> bool {
         let step = match self {
-            Self::Deterministic(steps) => {
-                if steps.done() >= DETERMINISTIC_RUNS {
+            Self::Deterministic { steps, until } => {
+                if steps.done() >= *until {
                     return false;
                 }
                 steps.next(from.input, from.dictionary, &mut out.bytes).map(|step| (step, None))
@@ -191,4 +203,44 @@ fn join(from: &Materials<'_>, rng: &mut Rng, joined: &mut Vec<u8>) -> Option<See
         let fits = splice(rng, from.input, bytes, joined) && joined.len() <= from.max_len;
         fits.then_some(id)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_core::SeedableRng;
+
+    #[test]
+    fn a_walk_in_slices_makes_every_candidate_once() {
+        let dictionary = Dictionary::default();
+        let from = Materials {
+            seed: SeedId(0),
+            input: b"seed",
+            dictionary: &dictionary,
+            seeds: 1,
+            bytes_of: &|_| b"seed",
+            min_len: 1,
+            max_len: 1024,
+            long_blocks: 1,
+            stack_power: 4,
+            climbing: false,
+        };
+        let mut rng = Rng::seed_from_u64(1);
+        let mut made = |slice| {
+            let (mut all, mut out) = (Vec::new(), Candidate::default());
+            let mut steps = Some(Deterministic::new(4, &dictionary, false));
+            while let Some(walk) = steps.take() {
+                let (mut stage, before) = (Producer::deterministic(walk, slice), all.len() as u64);
+                while stage.next(&from, &mut rng, &mut out) {
+                    all.push(out.bytes.clone());
+                }
+                assert!(all.len() as u64 - before <= slice);
+                steps = stage.suspended();
+            }
+            all
+        };
+        let whole = made(u64::MAX);
+        assert!(whole.len() > 100);
+        assert_eq!(made(100), whole);
+    }
 }

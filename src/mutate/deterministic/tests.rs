@@ -192,3 +192,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_walk_from_the_middle_makes_the_same_candidates() {
+    let dictionary =
+        Dictionary { user: Dictionary::parse(b"\"XY\"", 0).unwrap(), ..Dictionary::default() };
+    let seed = [250, 1, 255, 3, 9];
+    let whole = walk(&seed, &dictionary, Deterministic::new(5, &dictionary, false));
+    let turned = walk(&seed, &dictionary, Deterministic::new(5, &dictionary, false).from_byte(3));
+    assert_eq!((op(turned[0].0), turned[0].0.position()), ("flip1", 3));
+    let set = |found: &Found| found.iter().map(|(_, bytes)| bytes.clone()).collect::<HashSet<_>>();
+    assert_eq!((turned.len(), set(&turned)), (whole.len(), set(&whole)));
+}
