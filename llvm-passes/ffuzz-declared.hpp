@@ -367,7 +367,7 @@ static void addDeclaredDomains(PassBuilder &PB) {
   using namespace fuzzfactory;
   if (!std::getenv("FFUZZ_DECLARED_DOMAINS")) return;
   PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, auto) { MPM.addPass(DeclaredPass(Early)); });
-  PB.registerOptimizerLastEPCallback([](ModulePassManager &MPM, auto...) { MPM.addPass(DeclaredPass(Late)); });
+  addLast(PB, DeclaredPass(Late));
 }
 
 #endif

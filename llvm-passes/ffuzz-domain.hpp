@@ -369,6 +369,16 @@ template <class Domain> struct DomainPass : llvm::PassInfoMixin<DomainPass<Domai
   }
 };
 
+// Runs a pass last of all, behind clang's coverage: what an update adds is no edge of the program.
+// Clang registers coverage after the plugins, so we join the queue when the pipeline is being made.
+template <class Pass> void addLast(llvm::PassBuilder &PB, Pass Last) {
+  PB.registerPipelineStartEPCallback([&PB, Last](llvm::ModulePassManager &, auto) {
+    PB.registerOptimizerLastEPCallback([Last](llvm::ModulePassManager &MPM, auto...) {
+      MPM.addPass(Pass(Last));
+    });
+  });
+}
+
 template <class Domain> void addDomain(llvm::PassBuilder &PB, const char *Class) {
   auto Total = std::make_shared<unsigned>(0);
   if (Domain::Phases & Early)
@@ -376,9 +386,7 @@ template <class Domain> void addDomain(llvm::PassBuilder &PB, const char *Class)
       MPM.addPass(DomainPass<Domain>(Early, Class, Total));
     });
   if (Domain::Phases & Late)
-    PB.registerOptimizerLastEPCallback([Class, Total](llvm::ModulePassManager &MPM, auto...) {
-      MPM.addPass(DomainPass<Domain>(Late, Class, Total));
-    });
+    addLast(PB, DomainPass<Domain>(Late, Class, Total));
 }
 
 } // namespace fuzzfactory
