@@ -20,6 +20,8 @@ const RUNTIME: &[&str] = &[
     "exit-hook",
     "forkserver",
     "persistent",
+    "runs",
+    "novelty",
     "manual",
     "testcase",
 ];

@@ -56,14 +56,14 @@ pub(super) fn open(
     let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);
     campaign.statistics.core = core;
-    campaign.tell_domains();
+    campaign.tell_target();
     Ok(campaign)
 }
 
 /// Puts the parts together.
 pub(super) fn assemble(
     options: Options,
-    executor: Box<dyn Executor>,
+    mut executor: Box<dyn Executor>,
     output: OutputDir,
     bus: EventBus,
     dictionary: Dictionary,
@@ -71,6 +71,9 @@ pub(super) fn assemble(
 ) -> Campaign {
     let watch = options.domains != DomainMode::Off;
     let judge = Judge::new(executor.map_size(), executor.domains(), watch);
+    if judge.watches_domains() {
+        executor.watch_domains();
+    }
     let scheduler = Scheduler::new(
         ScheduleOptions {
             schedule: options.schedule,
@@ -170,8 +173,11 @@ fn load_dictionary(path: &Path, level: u32) -> Result<Vec<Token>, CampaignError>
 }
 
 impl Campaign {
-    /// What the user should know about domains before the long silence.
-    fn tell_domains(&mut self) {
+    /// What the user should know about the target before the long silence.
+    fn tell_target(&mut self) {
+        for note in self.executor.notes() {
+            self.warn(note.into());
+        }
         if self.options.domains == DomainMode::Off {
             return;
         }

@@ -44,7 +44,7 @@ pub enum TargetError {
     Channel { what: String },
     #[error("the target registers other maps than at its first start ({before}, now {now})")]
     Changed { before: String, now: String },
-    #[error("the target's fork server died twice on the same input ({how})")]
+    #[error("the target's fork server dies with every input ({how})")]
     Lost { how: String },
     #[error("cannot deliver an input through {path:?}: {source}")]
     Deliver { path: PathBuf, source: io::Error },
