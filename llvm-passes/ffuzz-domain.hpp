@@ -187,7 +187,9 @@ protected:
     if (!B.getTerminator() || B.getTerminator()->hasMetadata("ffuzz")) return false;
     const llvm::BasicBlock *From = B.getSinglePredecessor(), *To = B.getSingleSuccessor();
     if (!From || !To || From->getSingleSuccessor() || To->getSinglePredecessor()) return true;
-    return llvm::any_of(B, [](const llvm::Instruction &I) { return !I.isTerminator() && !isOurs(I); });
+    return llvm::any_of(B, [](const llvm::Instruction &I) {
+      return !I.isTerminator() && !llvm::isa<llvm::DbgInfoIntrinsic>(I) && !isOurs(I) && !isCountOfCoverage(I);
+    });
   }
 
   static bool isProgramCode(const llvm::Function &F) {
@@ -197,6 +199,12 @@ protected:
     for (const char *Ours : {"__ffuzz_", "__fuzzfactory_", "__afl_", "__sanitizer_", "sancov.", "asan.", "msan.", "tsan."})
       if (startsWith(F.getName(), Ours)) return false;
     return true;
+  }
+
+  // The sum between coverage's load and its store, which are marked.
+  static bool isCountOfCoverage(const llvm::Instruction &I) {
+    auto *Load = I.getNumOperands() == 2 ? llvm::dyn_cast<llvm::LoadInst>(I.getOperand(0)) : nullptr;
+    return Load && isOurs(*Load);
   }
 
   static bool isOurs(const llvm::Instruction &I) { return I.hasMetadata("nosanitize"); }
@@ -277,10 +285,12 @@ private:
     return P;
   }
 
-  // Code that the compiler made up has no line: then the next one in the block counts.
+  // Code that the compiler or coverage made up has no line: then the next one in the block counts.
   static const llvm::DILocation *locationOf(const llvm::Instruction *I) {
-    for (; I; I = I->getNextNode())
+    for (; I; I = I->getNextNode()) {
+      if (isOurs(*I) || isCountOfCoverage(*I)) continue;
       if (const llvm::DILocation *Location = I->getDebugLoc(); Location && Location->getLine()) return Location;
+    }
     return nullptr;
   }
 
