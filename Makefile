@@ -72,11 +72,12 @@ bench: setup-test
 	$(CARGO) bench --locked
 
 install: all
-	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'
 	install -m 755 $(BIN)/ffuzz '$(DESTDIR)$(PREFIX)/bin/ffuzz'
 	@for name in $$($(BIN)/ffuzz --commands); do ln -sf ffuzz "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done
 	install -m 644 runtime/include/*.h '$(DESTDIR)$(PREFIX)/include'
 	install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
+	install -m 644 docs/domains/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'
 
 uninstall:
 	@for name in $$($(BIN)/ffuzz --commands); do rm -f "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done

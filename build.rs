@@ -1,11 +1,11 @@
-//! Compiles what `ffuzz-cc` puts into targets: the C runtime, and one pass per domain if LLVM is
+//! Compiles what `ffuzz-cc` puts into targets: the C runtime, and the pass of its domains if LLVM is
 //! there. Writes `assets.rs`, a table which `src/compiler/assets.rs` includes. Without LLVM the
 //! fuzzer still builds; the pass sources travel along in any case.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs, thread};
+use std::{env, fs};
 
 /// Newest first; `LLVM_CONFIG` comes before all of them.
 const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
@@ -20,21 +20,25 @@ const RUNTIME: &[&str] = &[
     "exit-hook",
     "forkserver",
     "persistent",
+    "runs",
+    "novelty",
     "manual",
     "testcase",
 ];
 const DRIVER: &[&str] = &["driver", "driver-main"];
 const DOMAINS: &[&str] =
     &["cmp", "diff", "heap", "mem", "out", "perf", "slack", "slow", "stack", "valid"];
-/// Serves all declared domains; their runtime files are generated.
-const DECLARED: &str = "declared";
+/// The pass that includes all of them, and serves declared ones.
+const BUILTIN: &str = "builtin";
 
 /// What passes include.
 const HEADERS: &[&str] = &[
     "ffuzz-domain.hpp",
+    "ffuzz-keys.hpp",
     "ffuzz-update.hpp",
     "ffuzz-allocations.hpp",
     "ffuzz-variables.hpp",
+    "ffuzz-declared.hpp",
     "fuzzfactory.hpp",
 ];
 
@@ -51,10 +55,10 @@ fn main() {
     let llvm = find_llvm();
     let mut assets = runtime(&out, llvm.as_ref());
     assets.extend(sources());
-    match llvm.as_ref().and_then(|llvm| passes(&out, llvm)) {
-        Some(passes) => assets.extend(passes),
+    match llvm.as_ref().and_then(|llvm| pass(&out, llvm)) {
+        Some(pass) => assets.push(pass),
         None => {
-            println!("cargo::warning=no LLVM development files: passes are compiled on first use");
+            println!("cargo::warning=no LLVM development files: the pass is compiled on first use");
         }
     }
     fs::write(out.join("assets.rs"), table(&assets)).expect("OUT_DIR is writable");
@@ -103,29 +107,16 @@ fn object(out: &Path, llvm: Option<&Llvm>, unit: &str) -> PathBuf {
     path
 }
 
-/// Names of all passes.
-fn pass_names() -> impl Iterator<Item = &'static str> {
-    DOMAINS.iter().copied().chain([DECLARED])
-}
-
-/// Every pass on its own thread: each takes seconds. None if one does not compile.
-fn passes(out: &Path, llvm: &Llvm) -> Option<Vec<(String, PathBuf)>> {
-    let compile = |domain: &str| {
-        let name = format!("waypoints-{domain}-pass.so");
-        let path = out.join(&name);
-        let source = format!("llvm-passes/waypoints-{domain}-pass.cc");
-        let flags =
-            "-std=c++17 -O2 -fPIC -shared -fno-rtti -fno-exceptions -fvisibility=hidden -Wl,-s";
-        let mut command = Command::new(llvm.bindir.join("clang++"));
-        command.args(&llvm.cxxflags).args(flags.split(' ')).arg(source).arg("-o").arg(&path);
-        let done = command.status().is_ok_and(|status| status.success());
-        done.then_some((name, path))
-    };
-    thread::scope(|scope| {
-        let running: Vec<_> =
-            pass_names().map(|domain| scope.spawn(move || compile(domain))).collect();
-        running.into_iter().map(|thread| thread.join().ok().flatten()).collect()
-    })
+/// The pass of all domains. None if it does not compile.
+fn pass(out: &Path, llvm: &Llvm) -> Option<(String, PathBuf)> {
+    let name = format!("waypoints-{BUILTIN}-pass.so");
+    let path = out.join(&name);
+    let source = format!("llvm-passes/waypoints-{BUILTIN}-pass.cc");
+    let flags = "-std=c++17 -O1 -fPIC -shared -fno-rtti -fno-exceptions -fvisibility=hidden -Wl,-s";
+    let mut command = Command::new(llvm.bindir.join("clang++"));
+    command.args(&llvm.cxxflags).args(flags.split(' ')).arg(source).arg("-o").arg(&path);
+    let done = command.status().is_ok_and(|status| status.success());
+    done.then_some((name, path))
 }
 
 /// What is embedded as it is: linker files, headers for targets, pass sources.
@@ -141,7 +132,7 @@ fn sources() -> Vec<(String, PathBuf)> {
     for header in HEADERS {
         names.push((format!("src/{header}"), format!("llvm-passes/{header}")));
     }
-    for domain in pass_names() {
+    for domain in DOMAINS.iter().chain([&BUILTIN]) {
         let file = format!("waypoints-{domain}-pass.cc");
         names.push((format!("src/{file}"), format!("llvm-passes/{file}")));
     }

@@ -1,6 +1,6 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains events demo perf speed` only what is
+//! `cargo bench` runs everything, `cargo bench -- fork domains events demo perf libpng speed` only what is
 //! named. Seconds a campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5; `speed` 20),
 //! `FFUZZ_BENCH_PAIRS` (7; `speed` 5); the core of `speed`: `FFUZZ_BENCH_CORE` (the last). `fork` needs
 //! Debian's afl++, `speed` also what `benches/peers.sh` builds.
@@ -39,6 +39,9 @@ fn main() {
     if wanted("perf") {
         bench.hottest_block("sort", 30);
         bench.hottest_block("words", 60);
+    }
+    if wanted("libpng") {
+        bench.largest_allocation();
     }
     // Last, because it ends the benchmark if a peer is missing, and binds it to a core.
     if wanted("speed") {
@@ -238,12 +241,40 @@ impl Bench {
         );
     }
 
-    /// A silent campaign under `-p` of so many seconds, in a new folder.
+    /// libpng from a seed of one byte: what it asks for at one place in a run, at most, after three
+    /// minutes with and without guidance. Fuzzer and target share a core.
+    fn largest_allocation(&self) {
+        let target = self.harness("libpng", "cmp,mem", &self.dir.join("libpng-cmp-mem"));
+        std::fs::write(self.dir.join("in/seed"), "0").expect("seed");
+        let out = self.dir.join("out");
+        for mode in ["-p", "--dsf-record"] {
+            let most = |seed| {
+                let status = self.silent(mode, &target, &out, seed, 180).status();
+                assert!(status.expect("ffuzz starts").success());
+                let log = std::fs::read_to_string(out.join("fuzzfactory.log")).expect("log");
+                let names = log.lines().filter_map(|line| line.strip_prefix("# key "));
+                let places = names.filter_map(|line| line.split_once(" is mem "));
+                let keys: Vec<&str> = places.map(|(key, _)| key).collect();
+                let is_mem = |line: &&str| keys.iter().any(|key| line.contains(*key));
+                let values = log.lines().filter(is_mem).filter_map(aggregate);
+                values.max().unwrap_or(0)
+            };
+            let mut bytes: Vec<u64> = (1..=5).map(most).collect();
+            bytes.sort_unstable();
+            println!("libpng, cmp,mem, {mode}: largest allocation after 180 s, 5 runs: {bytes:?}");
+        }
+    }
+
     fn guided(&self, target: &Path, out: &Path, seed: u32, seconds: u32) -> Command {
+        self.silent("-p", target, out, seed, seconds)
+    }
+
+    /// A silent campaign of so many seconds, in a new folder.
+    fn silent(&self, mode: &str, target: &Path, out: &Path, seed: u32, seconds: u32) -> Command {
         let _ = std::fs::remove_dir_all(out);
         let mut command = Command::new(env!("CARGO_BIN_EXE_ffuzz"));
         command
-            .args(["-p", "-s", &seed.to_string(), "-V", &seconds.to_string(), "-i"])
+            .args([mode, "-s", &seed.to_string(), "-V", &seconds.to_string(), "-i"])
             .arg(self.dir.join("in"))
             .arg("-o")
             .arg(out)

@@ -7,6 +7,7 @@
 #ifndef FFUZZ_DOMAIN_HPP
 #define FFUZZ_DOMAIN_HPP
 
+#include "ffuzz-keys.hpp"
 #include "ffuzz-update.hpp"
 
 #include "llvm/ADT/SmallPtrSet.h"
@@ -42,108 +43,17 @@ inline bool startsWith(llvm::StringRef Text, llvm::StringRef Head) { return Text
 inline bool startsWith(llvm::StringRef Text, llvm::StringRef Head) { return Text.startswith(Head); }
 #endif
 
-// Where a site is in the source, and in which function of the source (after inlining that may be
-// another one than the function that holds the instruction).
-struct Place {
-  std::string File, Function;
-  unsigned Line = 0, Column = 0;
-};
-
-// The names of keys: one line of text per key in a section of the object file that is not loaded.
-// Linkers join such sections as they are, so the program has the lines of all its objects. A field
-// that is empty is that of the line before, the first line of a module has all of them:
-//   domain TAB key[+count] TAB file TAB line TAB column TAB function TAB what is measured
-class KeyTable {
+// What a domain's pass can use. No template, so that a plugin of many domains holds it once.
+class DomainBase {
 public:
-  explicit KeyTable(llvm::StringRef MapName) : Domain(MapName) {
-    if (MapName == "__wrapcmp_dsf_map") Domain = "cmp";
-    llvm::StringRef Head = "__afl_", Tail = "_dsf"; // as the runtime does it
-    if (MapName.size() > Head.size() + Tail.size() && MapName.take_front(Head.size()) == Head &&
-        MapName.take_back(Tail.size()) == Tail)
-      Domain = MapName.drop_front(Head.size()).drop_back(Tail.size());
-  }
-
-  void add(uint32_t Key, unsigned Count, const Place &P, const std::string &What) {
-    std::string Number = std::to_string(Key) + (Count > 1 ? "+" + std::to_string(Count) : "");
-    std::string Fields[] = {Domain.str(), Number, P.File, std::to_string(P.Line), std::to_string(P.Column),
-                            P.Function, What};
-    Text += ".ascii \"";
-    for (unsigned I = 0; I < Width; I++) {
-      if (Fields[I] != Before[I]) appendEscaped(Fields[I]);
-      Before[I] = Fields[I];
-      Text += I + 1 < Width ? "\\t" : "\\n\"\n";
-    }
-  }
-
-  void writeTo(llvm::Module &M) {
-    if (Text.empty()) return;
-    M.appendModuleInlineAsm(".pushsection .ffuzz_keys,\"\",%progbits\n" + Text + ".popsection\n");
-    Text.clear();
-  }
-
-private:
-  static constexpr unsigned Width = 7;
-  llvm::StringRef Domain;
-  std::string Before[Width], Text;
-
-  void appendEscaped(llvm::StringRef Field) {
-    for (unsigned char Byte : Field) {
-      if (Byte < ' ') Byte = '?'; // no name may look like two
-      if (Byte < 0x7f && Byte != '"' && Byte != '\\')
-        Text += (char)Byte;
-      else
-        for (int Shift : {9, 6, 3, 0}) Text += Shift == 9 ? '\\' : (char)('0' + (Byte >> Shift & 7));
-    }
-  }
-};
-
-template <class Self> class DomainFeedback : public llvm::InstVisitor<Self> {
-  using Visitor = llvm::InstVisitor<Self>;
-
-public:
-  static constexpr unsigned Phases = Late;
-
   // `MapName` is the variable of the runtime file that holds the domain's index. With the shape of
   // the domain (the same as in the runtime file, which has to use FFUZZ_NEW_DOMAIN) updates are
   // inlined; without it they are calls.
-  DomainFeedback(llvm::Module &M, const char *MapName, Shape S = {})
+  DomainBase(llvm::Module &M, const char *MapName, Shape S = {})
       : M(M), C(M.getContext()), Path(absolutePath(M)), MapName(MapName), Inlined(M, MapName, S), Keys(MapName) {
     DsfMapVariable = M.getOrInsertGlobal(MapName, getIntTy(32));
     DsfIncrementFunction = resolveFunction("__fuzzfactory_dsfp_increment", getVoidTy(),
                                            {getPtrTy(), getIntTy(32), getIntTy(32)});
-  }
-
-  // Visits all functions of the program; returns the number of sites.
-  unsigned run(Phase Now) {
-    CurrentPhase = Now;
-    for (llvm::Function &F : M) {
-      if (!isProgramCode(F)) continue;
-      CurrentFunction = &F;
-      Ordinal = 0;
-      Site = nullptr;
-      SiteIsBlock = false;
-      llvm::SmallPtrSet<const llvm::BasicBlock *, 32> Program;
-      for (const llvm::BasicBlock &Block : F)
-        if (isProgramBlock(Block)) Program.insert(&Block);
-      Visitor::visit(F);
-      Inlined.emit(F);
-      if (Now == Late) markOurs(F, Program);
-    }
-    Keys.writeTo(M);
-    return Sites;
-  }
-
-  // The visitor passes here on its way, so a key that is asked for without more knows its site.
-  using Visitor::visit;
-  void visit(llvm::BasicBlock &B) {
-    Site = &B.front();
-    SiteIsBlock = true;
-    Visitor::visit(B);
-  }
-  void visit(llvm::Instruction &I) {
-    Site = &I;
-    SiteIsBlock = false;
-    Visitor::visit(I);
   }
 
 protected:
@@ -277,7 +187,24 @@ protected:
     if (!B.getTerminator() || B.getTerminator()->hasMetadata("ffuzz")) return false;
     const llvm::BasicBlock *From = B.getSinglePredecessor(), *To = B.getSingleSuccessor();
     if (!From || !To || From->getSingleSuccessor() || To->getSinglePredecessor()) return true;
-    return llvm::any_of(B, [](const llvm::Instruction &I) { return !I.isTerminator() && !isOurs(I); });
+    return llvm::any_of(B, [](const llvm::Instruction &I) {
+      return !I.isTerminator() && !llvm::isa<llvm::DbgInfoIntrinsic>(I) && !isOurs(I) && !isCountOfCoverage(I);
+    });
+  }
+
+  static bool isProgramCode(const llvm::Function &F) {
+    if (F.isDeclaration() || F.hasAvailableExternallyLinkage()) return false;
+    if (F.hasFnAttribute(llvm::Attribute::Naked) || F.hasFnAttribute(llvm::Attribute::NoSanitizeCoverage))
+      return false;
+    for (const char *Ours : {"__ffuzz_", "__fuzzfactory_", "__afl_", "__sanitizer_", "sancov.", "asan.", "msan.", "tsan."})
+      if (startsWith(F.getName(), Ours)) return false;
+    return true;
+  }
+
+  // The sum between coverage's load and its store, which are marked.
+  static bool isCountOfCoverage(const llvm::Instruction &I) {
+    auto *Load = I.getNumOperands() == 2 ? llvm::dyn_cast<llvm::LoadInst>(I.getOperand(0)) : nullptr;
+    return Load && isOurs(*Load);
   }
 
   static bool isOurs(const llvm::Instruction &I) { return I.hasMetadata("nosanitize"); }
@@ -297,15 +224,35 @@ protected:
                     llvm::isa<llvm::IntToPtrInst>(Load->getPointerOperand()));
   }
 
+  const llvm::Instruction *Site = nullptr; // null: the function itself
+  bool SiteIsBlock = false;
+  unsigned Sites = 0;
+
+  void enter(llvm::Function &F) {
+    CurrentFunction = &F;
+    Ordinal = 0;
+    Site = nullptr;
+    SiteIsBlock = false;
+    Program.clear();
+    for (const llvm::BasicBlock &Block : F)
+      if (isProgramBlock(Block)) Program.insert(&Block);
+  }
+
+  void leave(llvm::Function &F) {
+    Inlined.emit(F);
+    if (CurrentPhase == Late) markOurs(F);
+  }
+
+  void writeKeys() { Keys.writeTo(M); }
+
 private:
   std::string Path;
   std::string MapName;
   Updates Inlined;
   KeyTable Keys;
-  const llvm::Instruction *Site = nullptr; // null: the function itself
-  bool SiteIsBlock = false;
   llvm::Function *CurrentFunction = nullptr;
-  unsigned Ordinal = 0, Sites = 0;
+  llvm::SmallPtrSet<const llvm::BasicBlock *, 32> Program; // its blocks before anything was added
+  unsigned Ordinal = 0;
 
   static std::string absolutePath(const llvm::Module &M) { return absolutePath(M.getSourceFileName(), ""); }
 
@@ -338,10 +285,12 @@ private:
     return P;
   }
 
-  // Code that the compiler made up has no line: then the next one in the block counts.
+  // Code that the compiler or coverage made up has no line: then the next one in the block counts.
   static const llvm::DILocation *locationOf(const llvm::Instruction *I) {
-    for (; I; I = I->getNextNode())
+    for (; I; I = I->getNextNode()) {
+      if (isOurs(*I) || isCountOfCoverage(*I)) continue;
       if (const llvm::DILocation *Location = I->getDebugLoc(); Location && Location->getLine()) return Location;
+    }
     return nullptr;
   }
 
@@ -358,18 +307,44 @@ private:
   }
 
   // For the domains that follow: the rest of a block that was split is no block of its own.
-  void markOurs(llvm::Function &F, const llvm::SmallPtrSetImpl<const llvm::BasicBlock *> &Program) {
+  void markOurs(llvm::Function &F) {
     for (llvm::BasicBlock &Block : F)
       if (!Program.count(&Block)) Block.getTerminator()->setMetadata("ffuzz", llvm::MDNode::get(C, {}));
   }
+};
 
-  static bool isProgramCode(const llvm::Function &F) {
-    if (F.isDeclaration() || F.hasAvailableExternallyLinkage()) return false;
-    if (F.hasFnAttribute(llvm::Attribute::Naked) || F.hasFnAttribute(llvm::Attribute::NoSanitizeCoverage))
-      return false;
-    for (const char *Ours : {"__ffuzz_", "__fuzzfactory_", "__afl_", "__sanitizer_", "sancov.", "asan.", "msan.", "tsan."})
-      if (startsWith(F.getName(), Ours)) return false;
-    return true;
+template <class Self> class DomainFeedback : public DomainBase, public llvm::InstVisitor<Self> {
+  using Visitor = llvm::InstVisitor<Self>;
+
+public:
+  static constexpr unsigned Phases = Late;
+
+  using DomainBase::DomainBase;
+
+  // Visits all functions of the program; returns the number of sites.
+  unsigned run(Phase Now) {
+    CurrentPhase = Now;
+    for (llvm::Function &F : M) {
+      if (!isProgramCode(F)) continue;
+      enter(F);
+      Visitor::visit(F);
+      leave(F);
+    }
+    writeKeys();
+    return Sites;
+  }
+
+  // The visitor passes here on its way, so a key that is asked for without more knows its site.
+  using Visitor::visit;
+  void visit(llvm::BasicBlock &B) {
+    Site = &B.front();
+    SiteIsBlock = true;
+    Visitor::visit(B);
+  }
+  void visit(llvm::Instruction &I) {
+    Site = &I;
+    SiteIsBlock = false;
+    Visitor::visit(I);
   }
 };
 
@@ -404,20 +379,24 @@ template <class Domain> struct DomainPass : llvm::PassInfoMixin<DomainPass<Domai
   }
 };
 
-template <class Domain> llvm::PassPluginLibraryInfo pluginInfo(const char *Class) {
-  static const char *Name;
-  Name = Class;
-  return {LLVM_PLUGIN_API_VERSION, Class, "1", [](llvm::PassBuilder &PB) {
-            auto Total = std::make_shared<unsigned>(0);
-            if (Domain::Phases & Early)
-              PB.registerPipelineStartEPCallback([Total](llvm::ModulePassManager &MPM, auto) {
-                MPM.addPass(DomainPass<Domain>(Early, Name, Total));
-              });
-            if (Domain::Phases & Late)
-              PB.registerOptimizerLastEPCallback([Total](llvm::ModulePassManager &MPM, auto...) {
-                MPM.addPass(DomainPass<Domain>(Late, Name, Total));
-              });
-          }};
+// Runs a pass last of all, behind clang's coverage: what an update adds is no edge of the program.
+// Clang registers coverage after the plugins, so we join the queue when the pipeline is being made.
+template <class Pass> void addLast(llvm::PassBuilder &PB, Pass Last) {
+  PB.registerPipelineStartEPCallback([&PB, Last](llvm::ModulePassManager &, auto) {
+    PB.registerOptimizerLastEPCallback([Last](llvm::ModulePassManager &MPM, auto...) {
+      MPM.addPass(Pass(Last));
+    });
+  });
+}
+
+template <class Domain> void addDomain(llvm::PassBuilder &PB, const char *Class) {
+  auto Total = std::make_shared<unsigned>(0);
+  if (Domain::Phases & Early)
+    PB.registerPipelineStartEPCallback([Class, Total](llvm::ModulePassManager &MPM, auto) {
+      MPM.addPass(DomainPass<Domain>(Early, Class, Total));
+    });
+  if (Domain::Phases & Late)
+    addLast(PB, DomainPass<Domain>(Late, Class, Total));
 }
 
 } // namespace fuzzfactory
@@ -428,9 +407,12 @@ template <class Domain> llvm::PassPluginLibraryInfo pluginInfo(const char *Class
 extern "C" __attribute__((used, visibility("default"))) inline const char ffuzz_pass_built_for[] =
     FFUZZ_BUILT_FOR(LLVM_VERSION_MAJOR);
 
-#define FUZZFACTORY_REGISTER_DOMAIN(Class)                                                              \
+#define FFUZZ_PLUGIN(Name, Add)                                                                         \
   extern "C" __attribute__((visibility("default"))) llvm::PassPluginLibraryInfo llvmGetPassPluginInfo() { \
-    return fuzzfactory::pluginInfo<Class>(#Class);                                                      \
+    return {LLVM_PLUGIN_API_VERSION, Name, "1", Add};                                                   \
   }
+
+#define FUZZFACTORY_REGISTER_DOMAIN(Class) \
+  FFUZZ_PLUGIN(#Class, [](llvm::PassBuilder &PB) { fuzzfactory::addDomain<Class>(PB, #Class); })
 
 #endif

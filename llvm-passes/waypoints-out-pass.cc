@@ -7,7 +7,7 @@ using namespace llvm;
 namespace {
 // How a call says what it has written.
 enum Kind {
-  None,
+  Nothing,
   Result,    // the result, if it is positive
   Items,     // the result times argument 1
   Text,      // the string in argument 0, if the result is not negative
@@ -30,7 +30,7 @@ public:
 
   void visitCallBase(CallBase &Call) {
     Kind How = kindOf(calleeName(Call));
-    if (How == None || Call.isMustTailCall() || !fits(How, Call)) return;
+    if (How == Nothing || Call.isMustTailCall() || !fits(How, Call)) return;
     auto *Key = createProgramLocation();
     auto After = insert_after(Call);
     auto Signed = [&](Value *V) { return After.CreateSExtOrTrunc(V, getIntTy(64)); };
@@ -59,7 +59,7 @@ private:
         .Cases("putc", "fputc", "putchar", "_IO_putc", "putc_unlocked", "putchar_unlocked", "fputc_unlocked", Character)
         .Case("_ZNSo5writeEPKcl", Stream)
         .Case("_ZSt16__ostream_insertIcSt11char_traitsIcEERSt13basic_ostreamIT_T0_ES6_PKS3_l", Stream)
-        .Default(None);
+        .Default(Nothing);
   }
 
   // A function of the program may have the same name.

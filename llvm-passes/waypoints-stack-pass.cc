@@ -23,7 +23,8 @@ public:
       if (Call && Call->hasFnAttr(Attribute::ReturnsTwice)) Landings.push_back(I.getNextNode());
     }
     auto Builder = insert_before(F.getEntryBlock());
-    Value *Outside = Builder.CreateCall(Enter, {createProgramLocation()});
+    const Instruction *Itself = nullptr;
+    Value *Outside = Builder.CreateCall(Enter, {createProgramLocation(Itself, "frames")});
     Value *Inside = Builder.CreateAdd(Outside, getConst(1));
     for (Instruction *At : Landings) IRBuilder<>(At).CreateCall(Back, {Inside});
     for (Instruction *Return : Returns) {

@@ -21,8 +21,15 @@
 #define FFUZZ_CHANNEL_HEADER 4096u /* the tables and maps begin behind it */
 #define FFUZZ_PAGE 4096u           /* every region begins on a page border */
 
-/* Bits of ffuzz_channel.features. */
+/* Bits of ffuzz_channel.features; FFUZZ_FEATURE_RUNS also of .offered. */
 #define FFUZZ_FEATURE_COPIED_COUNTERS 1u /* some module's counters are copied after a run (gold) */
+#define FFUZZ_FEATURE_RUNS 2u            /* runs are ordered through struct ffuzz_runs, not by pipes */
+
+#define FFUZZ_RUNS_OFFSET 1024u  /* of struct ffuzz_runs */
+#define FFUZZ_CASES_OFFSET 2048u /* of struct ffuzz_case[FFUZZ_MOST_CASES] */
+#define FFUZZ_MOST_CASES 64u
+/* Bytes for the test cases of one batch; the largest single one, 1 MiB, fits. */
+#define FFUZZ_ARENA 0x200000u
 
 struct ffuzz_channel {
   /* written by the fuzzer before the target starts */
@@ -45,7 +52,45 @@ struct ffuzz_channel {
   /* state of a run: the target counts up, the fuzzer sets it to 0 between runs. A count above the
    * capacity means that the list is incomplete and the whole map has to be looked at. */
   uint32_t touched_count;
-  uint32_t reserved;
+  uint32_t offered; /* written by the fuzzer before the target starts */
+  /* Written by the fuzzer, read by a target that judges its runs by itself. */
+  uint64_t arena_offset;  /* uint8_t[FFUZZ_ARENA] */
+  uint64_t virgin_offset; /* uint8_t[map_size]: hit-count classes not yet seen, per edge */
+  uint64_t bars_offset;   /* uint32_t[dsf_total]: what a key's value has to beat */
+};
+
+/* Orders and reports of runs. Each side writes cache lines of its own. The fuzzer waits on `report`,
+ * the fork server on `want`, its child, once it is in the persistent loop, on `go`.
+ *
+ * A batch: the fuzzer sets started, finished and report to 0, fills in the cases, counts `go` up; if
+ * no child is alive it counts `want` up as well. The child runs the cases in order and stops, with its
+ * maps left in place, at the first that shows something new, or behind the last. A child that ends
+ * is reported by the fork server: the case that was under way is number `finished`. */
+struct ffuzz_runs {
+  /* written by the fuzzer */
+  uint32_t want; /* number of the child that is wanted */
+  uint32_t pad_want[15];
+  uint32_t go;    /* number of the batch */
+  uint32_t count; /* its cases, at least 1 */
+  uint32_t each;  /* stop behind every case */
+  uint32_t watch; /* look at domains as well */
+  uint32_t pad_go[12];
+  /* written by the child, set to 0 by the fuzzer */
+  uint32_t report; /* 1: stopped (child), 2: ended (fork server) */
+  uint32_t started;
+  uint32_t finished;
+  uint32_t shown; /* the last finished case is to be judged */
+  uint32_t pad_report[12];
+  /* written by the fork server */
+  uint32_t child; /* process id */
+  uint32_t ended; /* number of the last child that has ended */
+  uint32_t status; /* its wait status */
+  uint32_t pad_ended[13];
+};
+
+struct ffuzz_case {
+  uint32_t offset; /* in the arena */
+  uint32_t length;
 };
 
 /* One object with counters of its own: the program or a shared library. */

@@ -97,12 +97,16 @@ static void lay_out(struct ffuzz_channel *c) {
   c->features = 0;
   for (uint32_t i = 0; i < ffuzz_module_count; i++)
     if (!whole_pages(&ffuzz_modules[i])) c->features |= FFUZZ_FEATURE_COPIED_COUNTERS;
+  c->features |= c->offered & FFUZZ_FEATURE_RUNS;
   c->modules_offset = FFUZZ_CHANNEL_HEADER;
   c->domains_offset = c->modules_offset + ffuzz_page_up(c->module_count * sizeof(struct ffuzz_module));
   c->map_offset = c->domains_offset + ffuzz_page_up(c->domain_count * sizeof(struct ffuzz_domain));
   c->dsf_offset = c->map_offset + ffuzz_page_up(c->map_size);
   c->touched_offset = c->dsf_offset + ffuzz_page_up((uint64_t)c->dsf_total * 4);
-  c->size = c->touched_offset + ffuzz_page_up((uint64_t)c->touched_capacity * 4);
+  c->arena_offset = c->touched_offset + ffuzz_page_up((uint64_t)c->touched_capacity * 4);
+  c->virgin_offset = c->arena_offset + FFUZZ_ARENA;
+  c->bars_offset = c->virgin_offset + ffuzz_page_up(c->map_size);
+  c->size = c->bars_offset + ffuzz_page_up((uint64_t)c->dsf_total * 4);
 }
 
 /* Makes the pages of each aligned module the pages of the channel. */
@@ -147,6 +151,7 @@ static int use_channel(void) {
   memset(edges, 0, head.map_size);
   write_tables(base, &head);
   ffuzz_domains_attach(&c->touched_count, (void *)(base + head.touched_offset), head.touched_capacity);
+  if (head.features & FFUZZ_FEATURE_RUNS) ffuzz_runs_attach(base, &head);
   head.accepted = 0;
   *c = head;
   __atomic_store_n(&c->accepted, FFUZZ_CHANNEL_VERSION, __ATOMIC_RELEASE);

@@ -195,6 +195,35 @@ HIDDEN void ffuzz_domains_reset(void) {
   *touched_count = 0;
 }
 
+static int beats(const struct domain *d, uint32_t value, uint32_t bar) {
+  switch (d->reducer) {
+    case 0: return value > bar;
+    case 1: return value < bar;
+    case 2: return value && (UINT32_C(1) << (31 - __builtin_clz(value)) & ~bar) != 0;
+    case 3: return (value & ~bar) != 0;
+    default: return (~value & bar) != 0;
+  }
+}
+
+/* Does a key of this run beat its bar? */
+HIDDEN int ffuzz_keys_are_new(const uint32_t *bars) {
+  uint32_t count = *touched_count;
+  if (count <= touched_capacity) {
+    for (uint32_t t = 0; t < count; t++) {
+      uint32_t key = touched_list[t], i = 0;
+      while (key - ffuzz_domains[i].start >= ffuzz_domains[i].size) i++;
+      if (beats(&ffuzz_domains[i], __fuzzfactory_dsf_map[key], bars[key])) return 1;
+    }
+    return 0;
+  }
+  for (uint32_t i = 0; i < ffuzz_domain_count; i++) {
+    const struct domain *d = &ffuzz_domains[i];
+    for (uint32_t key = d->start; key < d->start + d->size; key++)
+      if (beats(d, __fuzzfactory_dsf_map[key], bars[key])) return 1;
+  }
+  return 0;
+}
+
 /* From here on updates go to private pages. Should this fail they stay shared: values too many. */
 HIDDEN void ffuzz_domains_detach(void) {
   touched_capacity = 0;

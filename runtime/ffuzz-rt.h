@@ -67,9 +67,22 @@ HIDDEN uint32_t ffuzz_legacy_domains(void);
 
 HIDDEN size_t ffuzz_domains_bytes(void); /* whole pages */
 HIDDEN void ffuzz_domains_attach(uint32_t *count, uint32_t *list, uint32_t capacity);
-HIDDEN void ffuzz_domains_reset(void);
 HIDDEN void ffuzz_domains_detach(void);
 HIDDEN void ffuzz_domain_clear(dsf_t id);
+
+/* Orders of the fuzzer through the channel; NULL when runs are ordered by AFL's pipes. */
+HIDDEN extern struct ffuzz_runs *ffuzz_runs;
+HIDDEN void ffuzz_runs_attach(uint8_t *base, const struct ffuzz_channel *c);
+HIDDEN void ffuzz_wait_word(uint32_t *word, uint32_t old);
+HIDDEN void ffuzz_report_end(uint32_t number, int status);
+HIDDEN int ffuzz_next_case(unsigned int most);
+
+/* Does this run show anything that the fuzzer does not know? Forgetting it puts all maps back. */
+HIDDEN void ffuzz_novelty_start(uint8_t *map, const uint8_t *virgin, uint64_t size);
+HIDDEN int ffuzz_edges_are_new(void);
+HIDDEN void ffuzz_edges_forget(void);
+HIDDEN int ffuzz_keys_are_new(const uint32_t *bars);
+HIDDEN void ffuzz_domains_reset(void);
 
 HIDDEN void ffuzz_maps_place(void); /* variables of inlined updates name the array as it lies now */
 HIDDEN void ffuzz_hooks_call(void); /* a run begins */

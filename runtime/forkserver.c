@@ -151,9 +151,9 @@ static void become_child(const struct signals *old, pid_t server) {
   close(STATUS_FD);
 }
 
-static int wait_for(pid_t pid, int *status) {
+static int wait_for(pid_t pid, int options, int *status) {
   pid_t ended;
-  do ended = waitpid(pid, status, ffuzz_persistent ? WUNTRACED : 0);
+  do ended = waitpid(pid, status, options);
   while (ended < 0 && errno == EINTR);
   return ended == pid;
 }
@@ -189,10 +189,34 @@ static void serve(void) {
       if (pid < 0) leave();
       child = pid;
     }
-    if (!answer((uint32_t)child) || !wait_for(child, &status)) leave();
+    if (!answer((uint32_t)child) || !wait_for(child, ffuzz_persistent ? WUNTRACED : 0, &status)) leave();
     child_is_stopped = WIFSTOPPED(status);
     if (!child_is_stopped) child = 0;
     if (!answer((uint32_t)status)) leave();
+  }
+}
+
+/* The same through the channel: no word goes through a pipe. A child in the persistent loop deals with
+ * the fuzzer by itself until it ends. */
+static void serve_channel(void) {
+  struct signals old;
+  pid_t server = getpid();
+  take_signals(&old);
+  for (uint32_t number = 0;;) {
+    int status;
+    ffuzz_wait_word(&ffuzz_runs->want, number);
+    number++;
+    pid_t pid = fork();
+    if (pid == 0) {
+      become_child(&old, server);
+      return;
+    }
+    if (pid < 0) leave();
+    child = pid;
+    ffuzz_runs->child = (uint32_t)pid;
+    if (!wait_for(pid, 0, &status)) leave();
+    child = 0;
+    ffuzz_report_end(number, status);
   }
 }
 
@@ -220,7 +244,10 @@ HIDDEN void ffuzz_start_server(void) {
   if (!say_hello((uint32_t)size)) return;
   ffuzz_under_fuzzer = 1;
   ffuzz_persistent = getenv("__AFL_PERSISTENT") != NULL;
-  serve();
+  if (ffuzz_runs)
+    serve_channel();
+  else
+    serve();
   ffuzz_show_life();
 }
 

@@ -6,6 +6,9 @@
 
 #include "ffuzz-rt.h"
 
+/* Not one of AFL's codes: only ffuzz says in words what it means. */
+#define ERROR_NO_MEMORY 512
+
 void ffuzz_say(const char *text) {
   if (write(2, text, strlen(text)) < 0) return; /* nobody to tell */
 }
@@ -14,7 +17,9 @@ void *ffuzz_pages(size_t bytes) {
   void *at = mmap(NULL, ffuzz_page_up(bytes ? bytes : 1), PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at != MAP_FAILED) return at;
-  ffuzz_say("[-] ERROR: Out of memory in the fuzzing runtime.\n");
+  ffuzz_say("[-] ERROR: There is no memory for the maps of the domains.\n"
+            "[-] Make them smaller, or give the program more memory (ffuzz -m).\n");
+  ffuzz_die_with_code(ERROR_NO_MEMORY);
   _exit(1);
 }
 

@@ -12,6 +12,7 @@ int __afl_persistent_loop(unsigned int most) {
   static unsigned int left;
   static int begun;
   __asm__ volatile("" : : "r"(marker));
+  if (ffuzz_runs && ffuzz_persistent) return ffuzz_next_case(most);
   if (!begun) {
     begun = 1;
     ffuzz_iteration++;

@@ -13,6 +13,7 @@
 #define FIRST_ROOM 4096u
 
 FFUZZ_NEW_DOMAIN(__afl_heap_dsf, "heap", KEYS, FUZZFACTORY_REDUCER_MAX, 0)
+FFUZZ_NAME_KEY("heap", 0, "peak of all blocks in bytes")
 
 /* A living block. `run` tells entries of this run from what is left of earlier ones. */
 struct block {

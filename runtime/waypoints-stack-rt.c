@@ -10,6 +10,7 @@
 #define MOST_FRAMES (1u << 20) /* 8 bytes a frame at the least would be an 8 MB stack */
 
 FFUZZ_NEW_DOMAIN(__afl_stack_dsf, "stack", KEYS, FUZZFACTORY_REDUCER_MAX, 0)
+FFUZZ_NAME_KEY("stack", 0, "deepest stack in bytes")
 
 /* One for each thread; pages that are never touched cost nothing. */
 struct stack {
@@ -35,7 +36,8 @@ uint32_t __ffuzz_stack_enter(uint32_t key) {
   if (!stack && !(stack = new_stack())) return 0;
   uint32_t outside = stack->depth;
   if (outside >= MOST_FRAMES) return outside;
-  key = key % (KEYS - 1) + 1;
+  key %= KEYS;
+  if (key == 0) key = 1;
   stack->function[stack->depth++] = (uint16_t)key;
   __fuzzfactory_dsf_max(__afl_stack_dsf, key, ++stack->on_stack[key]);
   return outside;

@@ -8,11 +8,11 @@ mod common;
 mod page;
 
 use common::{Finished, TestDir};
-use page::{blocks, clangs, follow};
+use page::{blocks_before, clangs, follow};
 
 #[test]
 fn the_examples_of_the_page_are_right() {
-    follow(&TestDir::new(), &blocks("declared-domains.md", "## Every key"), "19");
+    follow(&TestDir::new(), &blocks_before("declared-domains.md", "## Every key"), "19");
 }
 
 const PROGRAM: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
@@ -177,4 +177,56 @@ fn declared_domains_stand_among_others_in_order() {
         .filter_map(|line| line.split("Size=").nth(1)?.split(',').next())
         .collect();
     assert_eq!(sizes, ["1024", "16", "32", "65536"]);
+}
+
+#[test]
+fn sums_stay_at_the_largest_value() {
+    let dir = TestDir::new();
+    let source = "__attribute__((noinline)) int got(unsigned n) { return n > 7; }\n\
+        int main(int c, char **v) { return got(0xfffffff0u) + got(c * 0x20u); }\n";
+    dir.write("s.c", source);
+    let calls = "[[domain]]\nname = \"d\"\nwatch = \"calls\"\nnames = \"got\"\nvalue = \"arg0\"\n";
+    dir.write("d.toml", format!("{calls}key = 0\noperation = \"add\"\n"));
+    for clang in clangs() {
+        let job = dir.ffuzz("cc s.c -o s").env("WAYPOINTS", "@d.toml").env("FFUZZ_CC", clang);
+        job.env("AFL_QUIET", "1").run().expect(0);
+        let shown = dir.showdsf("", &dir.path("s"), "").run().expect(0);
+        assert_eq!(shown.values(), ["dsf[0] = 4294967295"], "clang {clang}");
+    }
+}
+
+#[test]
+fn updates_are_inlined_where_there_is_an_instruction_for_them() {
+    let dir = TestDir::new();
+    dir.write("p.c", PROGRAM);
+    for (operation, called) in
+        [("add", None), ("max", None), ("set", Some("__fuzzfactory_dsfp_set"))]
+    {
+        let blocks = format!("name = \"d\"\nwatch = \"blocks\"\noperation = \"{operation}\"\n");
+        dir.write("d.toml", format!("[[domain]]\n{blocks}"));
+        let job = dir.ffuzz("cc -c p.c -o p.o").env("WAYPOINTS", "@d.toml");
+        job.env("AFL_QUIET", "1").run().expect(0);
+        let undefined = dir.program("nm").words("-u p.o").run().expect(0).out;
+        let calls = undefined.split_whitespace().find(|name| name.contains("_dsfp_"));
+        assert_eq!(calls, called, "{undefined}");
+    }
+}
+
+#[test]
+fn other_domains_do_not_see_the_updates() {
+    let dir = TestDir::new();
+    dir.write("p.c", PROGRAM);
+    let all = "[[domain]]\nname = \"d\"\nwatch = \"comparisons\"\nvalue = \"equal_bits\"\noperation = \"max\"\n";
+    dir.write("d.toml", all);
+    let seen = |waypoints: &str| {
+        // Optimised, a program differs by the calls that were there until the end.
+        let job = dir.ffuzz("cc -O0 p.c -o p").env("WAYPOINTS", waypoints);
+        job.env("AFL_QUIET", "1").run().expect(0);
+        let shown = dir.showdsf("", &dir.path("p"), "").input("AB123").run().expect(0);
+        let of_perf = shown.keys().into_iter().zip(shown.values()).filter(|(key, _)| *key < 65536);
+        of_perf.map(|(_, line)| line.to_owned()).collect::<Vec<_>>()
+    };
+    let alone = seen("perf");
+    assert!(alone.len() > 9, "{alone:?}");
+    assert_eq!(seen("perf,@d.toml"), alone);
 }

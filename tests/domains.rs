@@ -1,4 +1,19 @@
 //! `ffuzz -p`: domains guide, and everything that says so.
+//!
+//! Where each promise of FuzzFactory's is tested, here or in another file:
+//!
+//! | promise | tests |
+//! |---|---|
+//! | its targets run with and without `-p` | `every_number_of_legacy_domains…`, `hello_0…` |
+//! | lines at the start, names, log | `the_start_introduces…`, `waypoints_lead…`, `the_log_has…` |
+//! | `showdsf`: lines, `@@`, pipes, nothing left | `showdsf.rs` |
+//! | reducers, initial values, widths, wrapping | `showdsf.rs`: `the_five…`, `four_maps…`, `wide_maps…` |
+//! | each pass of a loop begins anew | `showdsf.rs`: `persistent…`; `cc.rs`: `every_pass…` |
+//! | its sources compile, elsewhere as nothing | `cc.rs`: `the_headers…`; `passes.rs`: `assumptions…` |
+//! | its passes compile | `extension.rs`: `domains_of_fuzzfactory…` |
+//! | no wrong sign, 62 bits, shared keys, elided calls | `cc.rs`, from `memcmp_that…` on |
+//! | `valid` and `diff` know where to stop and begin | `passes.rs`: `blocks_after…`, `diff_counts…` |
+//! | its fuzzer runs our targets | `passes.rs`: `fuzzfactorys_own…`, `what_does_not_fit…` |
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -88,6 +103,20 @@ fn recorded_inputs_lie_aside_and_guide_nothing() {
     assert!(recorded > 0);
 }
 
+/// The line as it has to be, made from the three decimal numbers in it.
+fn update_line(line: &str, key: &str) -> String {
+    let words = line.split(['=', ' ']);
+    let [val, new, earlier] =
+        words.filter_map(|word| word.parse::<u32>().ok()).collect::<Vec<_>>()[..]
+    else {
+        panic!("not three numbers: {line}");
+    };
+    format!(
+        "DSF update at {key} val={val} (0x{val:08x}); new aggregate: {new} (0x{new:08x}); \
+         earlier was: {earlier} (0x{earlier:08x})"
+    )
+}
+
 #[test]
 fn the_log_has_the_lines_of_fuzzfactory() {
     let dir = TestDir::with_seed(SEED);
@@ -105,7 +134,7 @@ fn the_log_has_the_lines_of_fuzzfactory() {
                 let key = key.strip_prefix("key=").and_then(|key| key.strip_suffix(','));
                 assert!(key.is_some_and(is_key), "{line}");
                 assert!(key.is_some_and(|key| named.contains(key)), "no name before {line}");
-                assert!(line.contains("; new aggregate: ") && line.contains("; earlier was: "));
+                assert_eq!(line, update_line(line, words[3]));
                 0
             }
             ["========", "Starting", "Keys", "========"] => 1,
@@ -120,7 +149,9 @@ fn the_log_has_the_lines_of_fuzzfactory() {
                 7
             }
             ["At", "key", key, "val", "is", _, hex] => {
-                assert!(is_key(key.trim_end_matches(',')) && hex.starts_with("(hex=0x"), "{line}");
+                assert!(is_key(key.trim_end_matches(',')), "{line}");
+                let value: i32 = words[5].parse().unwrap();
+                assert_eq!(*hex, format!("(hex=0x{value:08x})"), "{line}");
                 3
             }
             ["===============Fuzzing", "test", "case", number] => {
@@ -197,6 +228,54 @@ fn every_number_of_legacy_domains_runs_with_and_without_p() {
             assert!(dir.queue().iter().enumerate().all(|(at, n)| at as u32 == id_of(n)));
         }
     }
+}
+
+#[test]
+fn hello_0_means_that_there_is_no_domain() {
+    let legacy = plain("legacy.c", "");
+    let dir = TestDir::with_seed("A");
+    let done = dir.fuzz("-p -s 1 -E 300", &legacy, "classic").run().expect(0);
+    done.says("No domain-specific front-ends to receive.\n").says("registers no domain");
+    let dir = TestDir::with_seed("A");
+    let done = dir.fuzz("-s 1 -E 300", &legacy, "classic").run().expect(0);
+    done.does_not_say("domain-specific");
+}
+
+#[test]
+fn the_start_introduces_the_domains_as_fuzzfactory_does() {
+    let dir = TestDir::with_seed("A");
+    let done = dir.fuzz("-p -s 1 -E 300", &target("maps.c", ""), "").run().expect(0);
+    done.says(
+        "Receiving 4 domain-specific front-ends..\n\
+         [+] 4 domain-specific front-end configs received\n\
+         DSF 0: Start=0x000000, End=0x000001, Size=1, Reducer[0]=MAX, Initial=0\n\
+         DSF 1: Start=0x000001, End=0x000003, Size=2, Reducer[1]=MIN, Initial=-1\n\
+         DSF 2: Start=0x000003, End=0x000006, Size=3, Reducer[3]=BITWISE_UNION, Initial=0\n\
+         DSF 3: Start=0x000006, End=0x00000a, Size=4, Reducer[4]=BITWISE_INTERSECTION, \
+         Initial=-1\n\
+         Total DSF map length = 10\n",
+    );
+}
+
+#[test]
+fn maps_without_room_are_refused() {
+    let dir = TestDir::with_seed("A");
+    let large = target("wide.c", "-DHUGE=100000000u");
+    let (cause, remedy) = ("there is no memory for the maps of its domains", "maps smaller");
+    dir.fuzz("-p -m 200", &large, "").run().refused(1, cause, remedy);
+    dir.showdsf("-m 200", &large, "").run().expect(1).says(cause).says(remedy);
+    let larger = target("wide.c", "-DHUGE=300000000u");
+    let cause = "domain maps have 300131073 keys, more than the 268435456 that ffuzz takes";
+    dir.fuzz("-p", &larger, "").run().refused(1, cause, "make the maps smaller");
+}
+
+#[test]
+fn maps_that_change_between_starts_are_refused() {
+    let dir = TestDir::with_seed("A");
+    let starts = dir.path("starts").display().to_string();
+    let done = dir.fuzz("-p", &target("changing.c", ""), "").env("STARTS", &starts).run();
+    let cause = "registers other maps than at its first start";
+    done.refused(1, cause, "the same in every start");
 }
 
 #[test]

@@ -10,11 +10,11 @@ use std::fs;
 use std::path::Path;
 
 use common::{Finished, TestDir};
-use page::{blocks, clangs, follow, shell};
+use page::{blocks_before, clangs, follow, shell};
 
 #[test]
 fn the_page_about_new_domains_is_right() {
-    let page = blocks("new-domain.md", "## What a pass can use");
+    let page = blocks_before("new-domain.md", "## What a pass can use");
     let lines =
         |end: &str| page.iter().find(|b| b.name.ends_with(end)).unwrap().text.lines().count();
     assert!(lines("-pass.cc") <= 15 && lines("-rt.c") == 1, "{page:?}");

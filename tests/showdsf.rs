@@ -162,6 +162,26 @@ fn four_maps_with_their_reducers_and_initial_values() {
 }
 
 #[test]
+fn the_five_reducers_start_from_any_value() {
+    let dir = TestDir::new();
+    dir.write("in/five", "\x05");
+    dir.write("in/more", "\x38");
+    let initial = target("initial.c", "");
+    let one = dir.showdsf("", &initial, "").input("\x05").run().expect(0);
+    // 5 is below 7; 2 + 5 has the highest bit 4; 5 | 1; 0x35 & 0xf0.
+    assert_eq!(one.out, "dsf[1] = 5\ndsf[2] = 6\ndsf[3] = 5\ndsf[4] = 48\n");
+    let both = dir.showdsf("-i in", &initial, "").run().expect(0);
+    assert_eq!(both.out, "dsf[0] = 56\ndsf[1] = 5\ndsf[2] = 38\ndsf[3] = 61\ndsf[4] = 48\n");
+    both.says("Reducer[0]=MAX, Initial=7\n")
+        .says("Reducer[1]=MIN, Initial=100\n")
+        .says("Reducer[2]=LOG_BUCKETING, Initial=2\n")
+        .says("Reducer[3]=BITWISE_UNION, Initial=1\n")
+        .says("Reducer[4]=BITWISE_INTERSECTION, Initial=240\n");
+    let nothing = dir.showdsf("", &initial, "").input("").run().expect(0);
+    assert_eq!(nothing.out, "");
+}
+
+#[test]
 fn wide_maps_wrap_keys_and_sums() {
     let dir = TestDir::new();
     let done = dir.showdsf("", &target("wide.c", ""), "").input("x").run().expect(0);
@@ -323,6 +343,6 @@ fn bad_records_are_refused() {
 #[test]
 fn too_many_or_too_large_maps_are_told_by_the_target() {
     let dir = TestDir::new();
-    let job = dir.showdsf("", &target("wide.c", "-DTOO_LARGE"), "").env("AFL_DEBUG_CHILD", "1");
+    let job = dir.showdsf("", &target("wide.c", "-DLAST=0"), "").env("AFL_DEBUG_CHILD", "1");
     job.run().expect(1).says("[-] ERROR: Invalid domain-specific map size: 0");
 }

@@ -68,6 +68,12 @@ void __fuzzfactory_dsfp_add_saturating(dsf_t *id, uint32_t key, uint32_t value);
     __ffuzz_drop_map(&variable##_map);                                                    \
   }
 
+/* What a key of the whole program measures; passes name the keys of places in the same table. */
+#define FFUZZ_NAME_KEY(name, key, what)                                                   \
+  __asm__(".pushsection .ffuzz_keys,\"\",%progbits\n"                                    \
+          ".ascii \"" name "\\t" #key "\\t-\\t0\\t0\\t-\\t" what "\\n\"\n"           \
+          ".popsection\n");
+
 /* A domain called `variable` (`foo` if that is `__afl_foo_dsf`). */
 #define FUZZFACTORY_DSF_NEW(variable, size, reducer, initial)                             \
   dsf_t variable;                                                                         \

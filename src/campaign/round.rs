@@ -291,7 +291,12 @@ impl Campaign {
     ) -> Result<BatchOutcome, CampaignError> {
         let mut outcome = BatchOutcome::default();
         let mut next = 0;
-        while let Some(run) = self.executor.run(batch, &mut next)? {
+        let every = reference.is_some() || self.scheduler.needs_path_counts();
+        self.executor.show_every_run(every);
+        while next < batch.len() {
+            self.judge.teach(&mut *self.executor);
+            outcome.hang = false;
+            let Some(run) = self.executor.run(batch, &mut next)? else { break };
             let index = run.index;
             outcome.hang = run.exit == ExitKind::Hang;
             if let Some(reference) = reference {

@@ -14,6 +14,7 @@ use super::stop::Stop;
 use super::{Campaign, CampaignError};
 use crate::config::options::{CpuChoice, DomainMode, Input, Options, TargetOptions, TimeoutSpec};
 use crate::corpus::Corpus;
+use crate::domain;
 use crate::event::{Event, EventBus, EventSink};
 use crate::feedback::Judge;
 use crate::mutate::Rng;
@@ -55,14 +56,14 @@ pub(super) fn open(
     let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);
     campaign.statistics.core = core;
-    campaign.tell_domains();
+    campaign.tell_target();
     Ok(campaign)
 }
 
 /// Puts the parts together.
 pub(super) fn assemble(
     options: Options,
-    executor: Box<dyn Executor>,
+    mut executor: Box<dyn Executor>,
     output: OutputDir,
     bus: EventBus,
     dictionary: Dictionary,
@@ -70,6 +71,9 @@ pub(super) fn assemble(
 ) -> Campaign {
     let watch = options.domains != DomainMode::Off;
     let judge = Judge::new(executor.map_size(), executor.domains(), watch);
+    if judge.watches_domains() {
+        executor.watch_domains();
+    }
     let scheduler = Scheduler::new(
         ScheduleOptions {
             schedule: options.schedule,
@@ -169,9 +173,17 @@ fn load_dictionary(path: &Path, level: u32) -> Result<Vec<Token>, CampaignError>
 }
 
 impl Campaign {
-    /// What the user should know about domains before the long silence.
-    fn tell_domains(&mut self) {
-        if self.options.domains != DomainMode::Off && self.executor.domains().is_empty() {
+    /// What the user should know about the target before the long silence.
+    fn tell_target(&mut self) {
+        for note in self.executor.notes() {
+            self.warn(note.into());
+        }
+        if self.options.domains == DomainMode::Off {
+            return;
+        }
+        let lines = domain::describe(self.executor.domains());
+        self.bus.send(&Event::DomainsFound { lines });
+        if self.executor.domains().is_empty() {
             let message = "the target registers no domain: -p has no effect (build it with \
                            WAYPOINTS=cmp,mem ffuzz-cc …)";
             self.bus.send(&Event::Warning { message: message.into() });

@@ -246,6 +246,7 @@ impl Campaign {
             instance: self.options.output.instance.clone(),
             schedule: self.options.schedule.name().into(),
             target_mode: self.executor.mode(),
+            rung: self.executor.rung(),
             command_line: join_words(&self.options.output.command_line),
             exec_timeout_ms: milliseconds(self.executor.timeout()),
             peak_rss_mb: process::peak_child_rss_mb(),

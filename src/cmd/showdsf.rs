@@ -27,7 +27,7 @@ use super::exit::{CANNOT, Failure};
 use super::fuzz::{resolve, values};
 use crate::config::env::Environment;
 use crate::config::options::TargetOptions;
-use crate::domain::{Aggregates, Domain, KeyNames};
+use crate::domain::{self, Aggregates, KeyNames};
 use crate::target::{Executor, ExitKind, ForkServer, Observation, Setup, TargetError, binary};
 
 /// Without `-t` a run may take as long as it wants; a day stands for that.
@@ -164,7 +164,7 @@ fn start(args: &Args, scratch: &Scratch) -> Result<ForkServer, Failure> {
     let target = ForkServer::start(setup, timeout).map_err(failure)?;
     say(args.quiet, "[+] All right - fork server is up.");
     if !args.quiet {
-        let _ = io::stderr().lock().write_all(describe(target.domains()).as_bytes());
+        let _ = io::stderr().lock().write_all(domain::describe(target.domains()).as_bytes());
     }
     Ok(target)
 }
@@ -188,34 +188,6 @@ fn say(quiet: bool, line: &str) {
     if !quiet {
         let _ = writeln!(io::stderr().lock(), "{line}");
     }
-}
-
-/// The lines by which FuzzFactory's tools introduce a target's domains.
-fn describe(domains: &[Domain]) -> String {
-    use std::fmt::Write as _;
-    if domains.is_empty() {
-        return "No domain-specific front-ends to receive.\n".into();
-    }
-    let count = domains.len();
-    let mut text = format!(
-        "Receiving {count} domain-specific front-ends..\n\
-         [+] {count} domain-specific front-end configs received\n"
-    );
-    for (index, domain) in domains.iter().enumerate() {
-        let _ = writeln!(
-            text,
-            "DSF {index}: Start=0x{:06x}, End=0x{:06x}, Size={}, Reducer[{}]={}, Initial={}",
-            domain.start,
-            domain.end(),
-            domain.size,
-            domain.reducer as u32,
-            domain.reducer.name(),
-            domain.initial.cast_signed()
-        );
-    }
-    let total = domains.last().map_or(0, Domain::end);
-    let _ = writeln!(text, "Total DSF map length = {total}");
-    text
 }
 
 /// One run with our stdin; with `@@` its content becomes the file.
@@ -286,32 +258,6 @@ fn print(text: &str, file: Option<&Path>) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Reducer;
-
-    #[test]
-    fn start_up_lines_are_those_of_fuzzfactory() {
-        let domain = |start, size, reducer, initial| {
-            let name = String::new();
-            Domain { name, start, size, reducer, initial }
-        };
-        let domains = [
-            domain(0, 1, Reducer::Max, 0),
-            domain(1, 2, Reducer::Min, u32::MAX),
-            domain(3, 3, Reducer::BitUnion, 0),
-            domain(6, 4, Reducer::BitIntersect, u32::MAX),
-        ];
-        let expected = "\
-Receiving 4 domain-specific front-ends..
-[+] 4 domain-specific front-end configs received
-DSF 0: Start=0x000000, End=0x000001, Size=1, Reducer[0]=MAX, Initial=0
-DSF 1: Start=0x000001, End=0x000003, Size=2, Reducer[1]=MIN, Initial=-1
-DSF 2: Start=0x000003, End=0x000006, Size=3, Reducer[3]=BITWISE_UNION, Initial=0
-DSF 3: Start=0x000006, End=0x00000a, Size=4, Reducer[4]=BITWISE_INTERSECTION, Initial=-1
-Total DSF map length = 10
-";
-        assert_eq!(describe(&domains), expected);
-        assert_eq!(describe(&[]), "No domain-specific front-ends to receive.\n");
-    }
 
     #[test]
     fn timeouts_below_twenty_are_refused() {

@@ -147,6 +147,8 @@ pub fn text<'a>(declarations: impl IntoIterator<Item = &'a Declaration>) -> Stri
         line("domain", &declared.name);
         line("watch", declared.watch.word());
         line("operation", declared.operation.word());
+        line("size", &declared.size.to_string());
+        line("initial", &declared.initial.to_string());
         line("key", &declared.key.to_string());
         declared.value.iter().for_each(|factor| line("value", &factor.to_string()));
         declared.names.iter().for_each(|name| line("name", name));

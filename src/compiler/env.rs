@@ -110,7 +110,9 @@ impl Env {
     }
 }
 
-/// How the declared domains reach their pass: the file with their normalized text.
+/// How the shared pass learns which built-in domains to add: their names.
+pub const BUILTIN: &str = "FFUZZ_BUILTIN_DOMAINS";
+/// How the declared domains reach it: the file with their normalized text.
 pub const DECLARED: &str = "FFUZZ_DECLARED_DOMAINS";
 
 const SANITIZERS: &[(&str, Sanitizer)] = &[

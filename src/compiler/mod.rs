@@ -68,6 +68,7 @@ fn additions(
     let domains = domains::resolve(env, &assets)?;
     let workshop = plugin::Workshop { assets: &assets, clang };
     let (mut passes, mut runtimes, mut declared) = (vec![], vec![], None);
+    let builtin = workshop.builtin(&domains);
     if invocation.compiles() {
         passes = workshop.passes(&domains)?;
         declared = workshop.declarations(&domains)?;
@@ -87,13 +88,14 @@ fn additions(
     };
     let opt_level = invocation.level.is_none();
     let assets = assets.directory;
-    Ok(Additions { assets, runtimes, passes, declared, coverage, link, opt_level })
+    Ok(Additions { assets, runtimes, passes, builtin, declared, coverage, link, opt_level })
 }
 
 /// clang with everything that was found out.
 fn command(clang: &Path, invocation: &Invocation, env: &Env, additions: &Additions) -> Command {
     let mut command = Command::new(clang);
     command.args(rewrite::rewrite(invocation, env, additions)).env_remove(env::DECLARED);
+    command.env(env::BUILTIN, additions.builtin.join(","));
     if let Some(path) = &additions.declared {
         command.env(env::DECLARED, path);
     }

@@ -14,14 +14,20 @@ use super::declared::{self, Declaration};
 use super::domains::{Domain, Pair};
 use super::toolchain::Clang;
 
+const HEADERS: &[&str] = &["h", "hh", "hpp", "inc"];
+
 /// What `ffuzz-domain.hpp` writes into every pass, and the version behind it.
 const BUILT_FOR: &[u8] = b"ffuzz pass for LLVM ";
 
+/// Most of a pass's time is spent in LLVM's library: more than -O1 costs only the one who builds it.
 const PASS_FLAGS: &str =
-    "-std=c++17 -O2 -fPIC -shared -fno-rtti -fno-exceptions -fvisibility=hidden -Wl,-s";
+    "-std=c++17 -O1 -fPIC -shared -fno-rtti -fno-exceptions -fvisibility=hidden -Wl,-s";
 /// Plain code that every linker takes; the header is there without being asked for.
 const RUNTIME_FLAGS: &str =
     "-O2 -fPIC -std=gnu11 -ffunction-sections -fno-lto -D__AFL_COMPILER=1 -include waypoints.h";
+
+/// The pass of all domains that come with ffuzz.
+pub(super) const BUILTIN: &str = "builtin";
 
 /// Finds or builds files of domains.
 #[derive(Debug)]
@@ -31,21 +37,35 @@ pub struct Workshop<'a> {
 }
 
 impl Workshop<'_> {
-    /// The pass of each domain; declared ones share one.
+    /// The pass of each domain; built-in and declared ones share one.
     pub fn passes(&self, domains: &[Domain]) -> Result<Vec<PathBuf>, CompilerError> {
         let folder = self.assets.directory.clone();
-        let declared = Pair { name: "declared".into(), folder };
+        let builtin = Pair { name: BUILTIN.into(), folder };
         let mut passes: Vec<PathBuf> = vec![];
         for domain in domains {
             let pass = match domain {
-                Domain::Pair(pair) => self.pass(pair)?,
-                Domain::Declared(_) => self.pass(&declared)?,
+                Domain::Pair(pair) if !self.is_builtin(pair) => self.pass(pair)?,
+                Domain::Pair(_) | Domain::Declared(_) => self.pass(&builtin)?,
             };
             if !passes.contains(&pass) {
                 passes.push(pass);
             }
         }
         Ok(passes)
+    }
+
+    /// Names of those that the shared pass has to be told.
+    #[must_use]
+    pub fn builtin(&self, domains: &[Domain]) -> Vec<String> {
+        let name = |domain: &Domain| match domain {
+            Domain::Pair(pair) if self.is_builtin(pair) => Some(pair.name.clone()),
+            Domain::Pair(_) | Domain::Declared(_) => None,
+        };
+        domains.iter().filter_map(name).collect()
+    }
+
+    fn is_builtin(&self, pair: &Pair) -> bool {
+        pair.folder == self.assets.directory
     }
 
     /// The object of each domain's runtime file, in their order.
@@ -145,8 +165,8 @@ impl Workshop<'_> {
         })
     }
 
-    /// Where a result is kept: the name changes with the source, with headers of either side, with the
-    /// flags and with the version of LLVM.
+    /// Where a result is kept: the name changes with the source, with what it can include from our
+    /// folder or its own, with the flags and with the version of LLVM.
     fn made(
         &self,
         stem: &str,
@@ -158,7 +178,8 @@ impl Workshop<'_> {
         let mut hasher = DefaultHasher::new();
         let beside = source.parent().unwrap_or(Path::new(""));
         let mut inputs = vec![source.to_owned()];
-        inputs.extend(headers_in(headers).into_iter().chain(headers_in(beside)));
+        let own = sources_in(headers, &[HEADERS, &["cc"]].concat());
+        inputs.extend(own.into_iter().chain(sources_in(beside, HEADERS)));
         for path in inputs {
             let content =
                 fs::read(&path).map_err(|source| CompilerError::Source { path, source })?;
@@ -227,14 +248,12 @@ fn llvm_config(clang: &Clang) -> Option<(String, String)> {
     })
 }
 
-/// Headers in a folder, sorted: a change in one of them is a change of the domain.
-fn headers_in(folder: &Path) -> Vec<PathBuf> {
+/// Files of a folder with one of these ends, sorted: a change in one is a change of the domain.
+fn sources_in(folder: &Path, ends: &[&str]) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_header = |path: &PathBuf| {
-        path.extension()
-            .is_some_and(|end| ["h", "hh", "hpp", "inc"].iter().any(|known| end == *known))
-    };
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_header).collect();
+    let is_source =
+        |path: &PathBuf| path.extension().is_some_and(|end| ends.iter().any(|known| end == *known));
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_source).collect();
     found.sort();
     found
 }

@@ -10,6 +10,7 @@ use super::args::{Invocation, Product, Stage, is_engine, is_fuzzer_part};
 use super::assets::{EXPORTED, SCRIPT};
 use super::env::{Env, Sanitizer};
 use super::lists::Coverage;
+use super::plugin::BUILTIN;
 
 /// How counters become shared memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,7 +32,9 @@ pub struct Additions {
     pub runtimes: Vec<PathBuf>,
     /// Their passes for this clang; empty when nothing is compiled.
     pub passes: Vec<PathBuf>,
-    /// What the pass of declared domains reads.
+    /// Names of the built-in ones.
+    pub builtin: Vec<String>,
+    /// What the pass reads about declared ones.
     pub declared: Option<PathBuf>,
     pub coverage: Coverage,
     pub link: Link,
@@ -63,9 +66,6 @@ const COVERAGE: &[&str] = &[
     "-fsanitize-coverage-inline-8bit-counters",
     "-fsanitize-coverage-pc-table",
 ];
-
-/// How the file of the pass with the option `-target_locations` begins.
-const DIFF_PASS: &str = "waypoints-diff-pass";
 
 /// The C++ library, if something wants it.
 const CXX_LIBRARY: &[&str] =
@@ -162,11 +162,12 @@ fn sanitizers(words: &mut Vec<OsString>, env: &Env) {
 /// The user's words in their order: without libFuzzer's parts, which the driver replaces. The option
 /// of the `diff` domain is its pass's, which has to be loaded before LLVM's options are read.
 fn user_words(arguments: &[OsString], additions: &Additions) -> Vec<OsString> {
-    let is_diff = |pass: &&PathBuf| {
-        let name = pass.file_name().unwrap_or_default();
-        name.as_encoded_bytes().starts_with(DIFF_PASS.as_bytes())
+    let is_builtin = |pass: &&PathBuf| {
+        let name = pass.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(&format!("waypoints-{BUILTIN}-pass"))
     };
-    let diff = additions.passes.iter().find(is_diff);
+    let diff = additions.passes.iter().find(is_builtin);
+    let diff = diff.filter(|_| additions.builtin.iter().any(|name| name == "diff"));
     let mut words = vec![];
     for word in arguments {
         let text = word.to_string_lossy();

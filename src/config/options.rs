@@ -80,6 +80,10 @@ pub struct TargetOptions {
     /// `AFL_KILL_SIGNAL` (default SIGKILL) and `AFL_FORK_SERVER_KILL_SIGNAL` (default SIGTERM).
     pub kill_signal: i32,
     pub fork_server_kill_signal: i32,
+    /// `--run-mode`: the highest rung of the ladder that may be used.
+    pub run_mode: RunMode,
+    /// Batches must not depend on measured times (`-s`).
+    pub steady_batches: bool,
     /// `AFL_PERSISTENT`, `AFL_DEFER_FORKSRV`: force what the file does not show.
     pub force_persistent: bool,
     pub force_deferred: bool,
@@ -120,6 +124,8 @@ impl TargetOptions {
             crash_exit_code: None,
             kill_signal: libc::SIGKILL,
             fork_server_kill_signal: libc::SIGTERM,
+            run_mode: RunMode::Batch,
+            steady_batches: false,
             force_persistent: false,
             force_deferred: false,
             non_instrumented: false,
@@ -180,6 +186,20 @@ impl Schedule {
             Self::Quad => "quad",
         }
     }
+}
+
+/// How runs are ordered, from the slowest to the quickest (`--run-mode`).
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum RunMode {
+    /// AFL's pipes, also for targets that know better.
+    Pipe,
+    /// A process for each run, ordered through shared memory.
+    Fork,
+    /// A process for many runs; every run is handed over.
+    Persistent,
+    /// As many runs in a row as there is nothing to tell.
+    #[default]
+    Batch,
 }
 
 /// Power schedules of AFL++ (`--schedule`, `-p NAME`).

@@ -24,6 +24,8 @@ pub struct Aggregates {
     domains: Vec<Domain>,
     values: Vec<u32>,
     noisy: BTreeSet<u32>,
+    /// Keys whose bar has moved since [`Aggregates::take_moved`].
+    moved: Vec<u32>,
 }
 
 impl Aggregates {
@@ -34,7 +36,7 @@ impl Aggregates {
         for domain in domains {
             values[domain.range()].fill(domain.initial);
         }
-        Self { domains: domains.to_vec(), values, noisy: BTreeSet::new() }
+        Self { domains: domains.to_vec(), values, noisy: BTreeSet::new(), moved: Vec::new() }
     }
 
     /// True if a run would move any aggregate. Reads only.
@@ -62,6 +64,7 @@ impl Aggregates {
         let gains = self.gains(run);
         for gain in &gains {
             self.values[gain.key as usize] = gain.after;
+            self.moved.push(gain.key);
         }
         gains
     }
@@ -76,10 +79,12 @@ impl Aggregates {
             let value = second.values[gain.key as usize];
             if value != gain.value {
                 self.noisy.insert(gain.key);
+                self.moved.push(gain.key);
             }
             let value = domain.reducer.weaker(gain.value, value);
             if let Some(gain) = self.gain(domain, gain.key, value) {
                 self.values[gain.key as usize] = gain.after;
+                self.moved.push(gain.key);
                 confirmed.push(gain);
             }
         }
@@ -104,7 +109,26 @@ impl Aggregates {
     }
 
     pub fn note_noise(&mut self, keys: impl Iterator<Item = u32>) {
-        self.noisy.extend(keys);
+        for key in keys {
+            self.noisy.insert(key);
+            self.moved.push(key);
+        }
+    }
+
+    /// Keys whose bar has moved since the last call, possibly repeated.
+    pub fn take_moved(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// What a value has to beat to be a gain: the aggregate, or for a noisy key a clear step beyond it.
+    #[must_use]
+    pub fn bar(&self, key: u32) -> u32 {
+        let value = self.values[key as usize];
+        let domain = self.domains.iter().find(|domain| key < domain.end());
+        match domain {
+            Some(domain) if self.noisy.contains(&key) => domain.reducer.clear_bar(value),
+            _ => value,
+        }
     }
 
     /// Keys whose value differed between two runs of one input.

@@ -43,6 +43,35 @@ impl Domain {
     }
 }
 
+/// The lines by which FuzzFactory's tools introduce a target's domains.
+#[must_use]
+pub fn describe(domains: &[Domain]) -> String {
+    use std::fmt::Write as _;
+    if domains.is_empty() {
+        return "No domain-specific front-ends to receive.\n".into();
+    }
+    let count = domains.len();
+    let mut text = format!(
+        "Receiving {count} domain-specific front-ends..\n\
+         [+] {count} domain-specific front-end configs received\n"
+    );
+    for (index, domain) in domains.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "DSF {index}: Start=0x{:06x}, End=0x{:06x}, Size={}, Reducer[{}]={}, Initial={}",
+            domain.start,
+            domain.end(),
+            domain.size,
+            domain.reducer as u32,
+            domain.reducer.name(),
+            domain.initial.cast_signed()
+        );
+    }
+    let total = domains.last().map_or(0, Domain::end);
+    let _ = writeln!(text, "Total DSF map length = {total}");
+    text
+}
+
 /// All domain maps of one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DsfView<'a> {
@@ -181,5 +210,26 @@ mod tests {
         assert!(matches!(check_records(&gap, 99), Err(RecordError::Range { index: 1, .. })));
         let empty = [domain(0, 0, Reducer::Max, 0)];
         assert!(matches!(check_records(&empty, 99), Err(RecordError::Range { index: 0, .. })));
+    }
+
+    #[test]
+    fn start_up_lines_are_those_of_fuzzfactory() {
+        let domains = [
+            domain(0, 1, Reducer::Max, 0),
+            domain(1, 2, Reducer::Min, u32::MAX),
+            domain(3, 3, Reducer::BitUnion, 0),
+            domain(6, 4, Reducer::BitIntersect, u32::MAX),
+        ];
+        let expected = "\
+Receiving 4 domain-specific front-ends..
+[+] 4 domain-specific front-end configs received
+DSF 0: Start=0x000000, End=0x000001, Size=1, Reducer[0]=MAX, Initial=0
+DSF 1: Start=0x000001, End=0x000003, Size=2, Reducer[1]=MIN, Initial=-1
+DSF 2: Start=0x000003, End=0x000006, Size=3, Reducer[3]=BITWISE_UNION, Initial=0
+DSF 3: Start=0x000006, End=0x00000a, Size=4, Reducer[4]=BITWISE_INTERSECTION, Initial=-1
+Total DSF map length = 10
+";
+        assert_eq!(describe(&domains), expected);
+        assert_eq!(describe(&[]), "No domain-specific front-ends to receive.\n");
     }
 }

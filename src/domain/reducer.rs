@@ -58,13 +58,22 @@ impl Reducer {
         }
     }
 
+    /// What a value has to beat to be better than `aggregate` by an eighth; bits know no degrees.
+    #[must_use]
+    pub fn clear_bar(self, aggregate: u32) -> u32 {
+        match self {
+            Self::Max => aggregate.saturating_add(aggregate / 8),
+            Self::Min => aggregate - aggregate / 8,
+            Self::LogBucket | Self::BitUnion | Self::BitIntersect => aggregate,
+        }
+    }
+
     /// True if `value` is better than `aggregate` by an eighth; always for bits.
     #[must_use]
     pub fn clearly_better(self, aggregate: u32, value: u32) -> bool {
-        match self {
-            Self::Max => value > aggregate.saturating_add(aggregate / 8),
-            Self::Min => value < aggregate - aggregate / 8,
-            Self::LogBucket | Self::BitUnion | Self::BitIntersect => true,
+        self.is_bitwise() || {
+            let bar = self.clear_bar(aggregate);
+            self.apply(bar, value) != bar
         }
     }
 

@@ -39,6 +39,10 @@ pub enum Event {
     TargetRestarted {
         reason: String,
     },
+    /// The lines that introduce the target's domains; not without `-p`.
+    DomainsFound {
+        lines: String,
+    },
     /// Something the user should know; the campaign goes on.
     Warning {
         message: String,
@@ -138,6 +142,8 @@ pub struct Snapshot {
     pub schedule: String,
     /// AFL's words, for example `persistent shmem_testcase`, or `default`.
     pub target_mode: String,
+    /// See [`crate::target::Executor::rung`].
+    pub rung: &'static str,
     pub command_line: String,
     /// The target's map as a virgin map (0xff = never hit); only in the final snapshot and
     /// whenever `fuzzer_stats` is due, because it is large. File `fuzz_bitmap`.

@@ -4,7 +4,7 @@
 
 use crate::coverage::{self, Classes, Novelty};
 use crate::domain::{Aggregates, Domain, KeyGain};
-use crate::target::{ExitKind, Observation};
+use crate::target::{Executor, ExitKind, Observation};
 
 /// What a run was worth.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -42,6 +42,8 @@ pub struct Judge {
     blind_crashes: Vec<i32>,
     aggregates: Aggregates,
     watch_domains: bool,
+    /// The virgin map has changed since [`Judge::teach`].
+    edges_moved: bool,
 }
 
 impl Judge {
@@ -55,6 +57,7 @@ impl Judge {
             blind_crashes: Vec::new(),
             aggregates: Aggregates::new(domains),
             watch_domains: watch_domains && !domains.is_empty(),
+            edges_moved: false,
         }
     }
 
@@ -75,6 +78,7 @@ impl Judge {
         let mut verdict = Verdict::default();
         if coverage::is_new(run.edges, &self.virgin, Classes::Counts) {
             verdict.novelty = coverage::merge(run.edges, &mut self.virgin, Classes::Counts);
+            self.edges_moved = true;
         }
         verdict.gains = self.gains(run);
         verdict
@@ -132,6 +136,17 @@ impl Judge {
     pub fn ignore_edges(&mut self, edges: &[u32]) {
         for edge in edges {
             self.virgin[*edge as usize] = 0;
+        }
+        self.edges_moved |= !edges.is_empty();
+    }
+
+    /// Tells an executor what it need not show any more.
+    pub fn teach(&mut self, executor: &mut dyn Executor) {
+        if std::mem::take(&mut self.edges_moved) {
+            executor.learn_edges(&self.virgin);
+        }
+        for key in self.aggregates.take_moved() {
+            executor.learn_key(key, self.aggregates.bar(key));
         }
     }
 

@@ -26,6 +26,7 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     out.add("afl_banner", shell_safe(&s.banner));
     out.add("afl_version", VERSION);
     out.add("target_mode", if s.target_mode.is_empty() { "default" } else { &s.target_mode });
+    out.add("run_mode", s.rung);
     out.add("command_line", s.command_line.replace('\n', " "));
     out.0
 }
@@ -186,6 +187,7 @@ mod tests {
             pid: 42,
             execs: 123_456,
             execs_per_sec: 2023.868,
+            rung: "batch",
             corpus_count: 12,
             current: Some(SeedId(7)),
             stability: 100.0,
@@ -268,6 +270,7 @@ mod tests {
         afl_banner        : ./t_(x)
         afl_version       : ffuzz-0.1.0
         target_mode       : default
+        run_mode          : batch
         command_line      : ffuzz -i in -o out
         ");
     }

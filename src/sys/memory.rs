@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
 
 /// A mapping that another process may write at any time.
 ///
@@ -115,6 +116,16 @@ impl SharedMap {
         assert_eq!(offset % 4, 0, "words are aligned");
         // SAFETY: inside and aligned (checked); volatile because the other side may write it.
         unsafe { self.base.as_ptr().add(offset).cast::<u32>().read_volatile() }
+    }
+
+    /// One word that both sides use to tell each other something.
+    #[must_use]
+    pub fn atomic(&self, offset: usize) -> &AtomicU32 {
+        self.check(offset, 4);
+        assert_eq!(offset % 4, 0, "words are aligned");
+        // SAFETY: inside and aligned (checked), and alive as long as `self`. Whoever else writes the
+        // word writes it whole.
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
     fn check(&self, offset: usize, len: usize) {

@@ -5,6 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::TargetError;
+use super::runs::{self, Runs};
 use crate::domain::{self, Domain, Reducer};
 use crate::sys::memory::{self, SharedMap};
 
@@ -41,7 +42,15 @@ mod field {
     pub(super) const DSF_TOTAL: usize = 80;
     pub(super) const TOUCHED_CAPACITY: usize = 84;
     pub(super) const TOUCHED_COUNT: usize = 88;
+    pub(super) const OFFERED: usize = 92;
+    pub(super) const ARENA_OFFSET: usize = 96;
+    pub(super) const VIRGIN_OFFSET: usize = 104;
+    pub(super) const BARS_OFFSET: usize = 112;
 }
+
+/// Bits of the field `features`.
+const COPIED_COUNTERS: u32 = 1;
+const RUNS: u32 = 2;
 
 const DOMAIN_BYTES: usize = 64;
 const DOMAIN_NAME: usize = 48;
@@ -57,7 +66,9 @@ pub(super) struct Offer {
 #[derive(Debug)]
 pub(super) struct Channel {
     memory: SharedMap,
-    pub(super) features: u32,
+    pub(super) counters_are_copied: bool,
+    /// Orders and reports of runs, until the executor takes them; None if the target wants AFL's pipes.
+    pub(super) runs: Option<Runs>,
     map: Region,
     dsf: Region,
     touched: Region,
@@ -65,17 +76,19 @@ pub(super) struct Channel {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Region {
-    offset: usize,
-    count: usize,
+pub(super) struct Region {
+    pub(super) offset: usize,
+    pub(super) count: usize,
 }
 
 impl Offer {
-    pub(super) fn new() -> std::io::Result<Self> {
+    /// `runs`: offers to order runs through the channel.
+    pub(super) fn new(runs: bool) -> std::io::Result<Self> {
         let fd = memory::memfd(c"ffuzz-channel", HEADER)?;
         let mut header = SharedMap::file(&fd, HEADER)?;
         header.words_mut(field::MAGIC, 1)[0] = MAGIC;
         header.words_mut(field::VERSION, 1)[0] = VERSION;
+        header.words_mut(field::OFFERED, 1)[0] = if runs { RUNS } else { 0 };
         Ok(Self { fd, header })
     }
 
@@ -92,9 +105,16 @@ impl Offer {
         }
         memory::seal_size(&self.fd).map_err(|error| broken(error.to_string()))?;
         let size = memory::size(&self.fd).map_err(|error| broken(error.to_string()))?;
-        let memory = SharedMap::file(&self.fd, size)
-            .map_err(|source| TargetError::Memory { bytes: size, source })?;
-        Channel::check(memory).map(Some)
+        let map = || {
+            SharedMap::file(&self.fd, size)
+                .map_err(|source| TargetError::Memory { bytes: size, source })
+        };
+        let mut channel = Channel::check(map()?)?;
+        let features = channel.memory.load(field::FEATURES);
+        if features & self.header.load(field::OFFERED) & RUNS != 0 {
+            channel.runs = Some(channel.open_runs(map()?)?);
+        }
+        Ok(Some(channel))
     }
 }
 
@@ -131,7 +151,11 @@ impl Channel {
         let map_size = (at(field::MAP_SIZE), 1, MAX_MAP);
         let map = region(&memory, "edge map", at(field::MAP_OFFSET), map_size)?;
         let domains = Self::read_domains(&memory)?;
-        let keys = (word(field::DSF_TOTAL), 4, MAX_KEYS);
+        let keys = word(field::DSF_TOTAL);
+        if keys > MAX_KEYS {
+            return Err(TargetError::TooManyKeys { keys, most: MAX_KEYS });
+        }
+        let keys = (keys, 4, MAX_KEYS);
         let listed = (word(field::TOUCHED_CAPACITY), 4, MAX_KEYS);
         let (dsf, touched) = if domains.is_empty() {
             let nothing = Region { offset: HEADER, count: 0 };
@@ -143,8 +167,23 @@ impl Channel {
             )
         };
         domain::check_records(&domains, dsf.count as u64)?;
-        let features = memory.load(field::FEATURES);
-        Ok(Self { memory, features, map, dsf, touched, domains })
+        let counters_are_copied = memory.load(field::FEATURES) & COPIED_COUNTERS != 0;
+        Ok(Self { memory, counters_are_copied, runs: None, map, dsf, touched, domains })
+    }
+
+    /// `memory`: the channel again. Runs have a mapping of their own because they are read while maps
+    /// are borrowed.
+    fn open_runs(&self, memory: SharedMap) -> Result<Runs, TargetError> {
+        let at = |offset| long(&self.memory, offset);
+        let part = |what, offset, size| region(&self.memory, what, at(offset), size);
+        let arena =
+            part("test cases", field::ARENA_OFFSET, (runs::ARENA as u64, 1, runs::ARENA as u64))?;
+        let virgin = part("virgin map", field::VIRGIN_OFFSET, (self.map.count as u64, 1, MAX_MAP))?;
+        let bars = match self.dsf.count {
+            0 => self.dsf,
+            keys => part("bars", field::BARS_OFFSET, (keys as u64, 4, MAX_KEYS))?,
+        };
+        Ok(Runs::new(memory, arena, virgin, bars, &self.domains))
     }
 
     fn read_domains(memory: &SharedMap) -> Result<Vec<Domain>, TargetError> {
@@ -226,6 +265,12 @@ mod tests {
         assert_eq!(header_constant("FFUZZ_CHANNEL_VERSION"), VERSION);
         assert_eq!(header_constant("FFUZZ_CHANNEL_HEADER") as usize, HEADER);
         assert_eq!(u64::from(header_constant("FFUZZ_PAGE")), PAGE);
+        assert_eq!(header_constant("FFUZZ_FEATURE_COPIED_COUNTERS"), COPIED_COUNTERS);
+        assert_eq!(header_constant("FFUZZ_FEATURE_RUNS"), RUNS);
+        assert_eq!(header_constant("FFUZZ_RUNS_OFFSET") as usize, runs::RUNS);
+        assert_eq!(header_constant("FFUZZ_CASES_OFFSET") as usize, runs::CASES);
+        assert_eq!(header_constant("FFUZZ_MOST_CASES") as usize, runs::MOST_CASES);
+        assert_eq!(header_constant("FFUZZ_ARENA") as usize, runs::ARENA);
     }
 
     /// Asks the C compiler for the offsets of every field that is mirrored here.
@@ -246,6 +291,10 @@ mod tests {
             ("dsf_total", field::DSF_TOTAL),
             ("touched_capacity", field::TOUCHED_CAPACITY),
             ("touched_count", field::TOUCHED_COUNT),
+            ("offered", field::OFFERED),
+            ("arena_offset", field::ARENA_OFFSET),
+            ("virgin_offset", field::VIRGIN_OFFSET),
+            ("bars_offset", field::BARS_OFFSET),
         ];
         let mut source = String::from("#include <stddef.h>\n#include \"channel.h\"\n");
         for (name, offset) in fields {
@@ -258,6 +307,14 @@ mod tests {
              _Static_assert(offsetof(struct ffuzz_domain, name) == 16, \"name\");\n\
              _Static_assert(sizeof(((struct ffuzz_domain *)0)->name) == {DOMAIN_NAME}, \"name\");\n"
         );
+        for (name, offset) in runs::FIELDS {
+            source += &format!(
+                "_Static_assert(offsetof(struct ffuzz_runs, {name}) == {offset}, \"{name}\");\n"
+            );
+        }
+        source += "_Static_assert(sizeof(struct ffuzz_case) == 8, \"case\");\n\
+                   _Static_assert(FFUZZ_RUNS_OFFSET + sizeof(struct ffuzz_runs) <= FFUZZ_CASES_OFFSET, \"runs\");\n\
+                   _Static_assert(FFUZZ_CASES_OFFSET + 8 * FFUZZ_MOST_CASES <= FFUZZ_CHANNEL_HEADER, \"cases\");\n";
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("offsets.c");
         std::fs::write(&file, source).unwrap();
@@ -273,7 +330,7 @@ mod tests {
     fn offer_with(
         fill: impl FnOnce(&Offer, &mut SharedMap),
     ) -> Result<Option<Channel>, TargetError> {
-        let offer = Offer::new().unwrap();
+        let offer = Offer::new(false).unwrap();
         memory::resize(&offer.fd, 5 * HEADER).unwrap();
         let mut target = SharedMap::file(&offer.fd, 5 * HEADER).unwrap();
         fill(&offer, &mut target);
@@ -293,6 +350,27 @@ mod tests {
         put(field::DSF_TOTAL, 7);
         put(field::TOUCHED_OFFSET, 4 * 4096);
         put(field::TOUCHED_CAPACITY, 7);
+    }
+
+    #[test]
+    fn runs_need_both_sides() {
+        let runs = |offered, features| {
+            let offer = Offer::new(offered).unwrap();
+            let size = 5 * HEADER + runs::ARENA + 2 * HEADER;
+            memory::resize(&offer.fd, size).unwrap();
+            let mut target = SharedMap::file(&offer.fd, size).unwrap();
+            fill_well(&mut target);
+            let mut put = |offset: usize, value: u32| target.words_mut(offset, 1)[0] = value;
+            put(field::FEATURES, features);
+            put(field::SIZE, size as u32);
+            put(field::ARENA_OFFSET, 5 * 4096);
+            put(field::VIRGIN_OFFSET, 5 * 4096 + runs::ARENA as u32);
+            put(field::BARS_OFFSET, 6 * 4096 + runs::ARENA as u32);
+            offer.accept().unwrap().unwrap().runs.is_some()
+        };
+        assert!(runs(true, RUNS));
+        // An older runtime, and one that takes what nobody offered.
+        assert!(!runs(true, COPIED_COUNTERS) && !runs(false, RUNS));
     }
 
     #[test]

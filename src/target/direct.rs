@@ -94,6 +94,10 @@ impl Executor for Direct {
         self.timeout = timeout;
     }
 
+    fn rung(&self) -> &'static str {
+        "exec"
+    }
+
     fn mode(&self) -> String {
         if self.setup.options.non_instrumented { "non_instrumented" } else { "no_fsrv" }.into()
     }

@@ -31,18 +31,20 @@ pub enum TargetError {
     #[error("the target's fork server did not answer within {milliseconds} ms")]
     NoHello { milliseconds: u128 },
     #[error("the target's fork server reports an error: {meaning}")]
-    Reported { meaning: &'static str },
+    Reported { meaning: &'static str, remedy: &'static str },
     #[error("the target speaks the protocol of Killerbeez's own fork server")]
     Killerbeez,
     #[error("the target broke the fork server protocol: {what}")]
     Protocol { what: String },
     #[error("the target's domain records are unusable: {0}")]
     Records(#[from] RecordError),
+    #[error("the target's domain maps have {keys} keys, more than the {most} that ffuzz takes")]
+    TooManyKeys { keys: u64, most: u64 },
     #[error("the target's channel is unusable: {what}")]
     Channel { what: String },
     #[error("the target registers other maps than at its first start ({before}, now {now})")]
     Changed { before: String, now: String },
-    #[error("the target's fork server died twice on the same input ({how})")]
+    #[error("the target's fork server dies with every input ({how})")]
     Lost { how: String },
     #[error("cannot deliver an input through {path:?}: {source}")]
     Deliver { path: PathBuf, source: io::Error },
@@ -80,10 +82,13 @@ impl TargetError {
             Self::NoHello { .. } => "a slow start needs AFL_FORKSRV_INIT_TMOUT (in ms); a target \
                                      without fork server must be built with ffuzz-cc"
                 .into(),
-            Self::Reported { .. } => "a map that is too small is enlarged by AFL_MAP_SIZE".into(),
+            Self::Reported { remedy, .. } => (*remedy).into(),
             Self::Killerbeez => "build the target with ffuzz-cc".into(),
             Self::Protocol { .. } | Self::Records(_) | Self::Channel { .. } => {
                 "build the target anew with ffuzz-cc; AFL_DEBUG_CHILD=1 shows its output".into()
+            }
+            Self::TooManyKeys { .. } => {
+                "make the maps smaller: keys are taken modulo the size of a map".into()
             }
             Self::Changed { .. } => "make its registration of maps the same in every start".into(),
             Self::Lost { .. } => "AFL_DEBUG_CHILD=1 shows what the target says before".into(),

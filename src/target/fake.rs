@@ -72,6 +72,10 @@ impl Executor for FakeExecutor {
         self.timeout = timeout;
     }
 
+    fn rung(&self) -> &'static str {
+        "fake"
+    }
+
     fn mode(&self) -> String {
         "fake".into()
     }

@@ -1,13 +1,17 @@
-//! AFL's run loop, the fuzzer's side.
+//! A target that forks a process for a run, or for many: by AFL's pipes, or through our channel.
 
-use std::time::{Duration, Instant};
+mod batches;
+mod pipes;
+
+use std::time::Duration;
 
 use super::delivery::Delivery;
 use super::launcher::{Session, Setup, describe_end};
-use super::{Executor, ExitKind, Observation, Outcome, TargetError, exit_kind, sites};
+use super::{Executor, ExitKind, Observation, Outcome, TargetError, sites};
+use crate::config::options::RunMode;
 use crate::domain::{Domain, Site};
+use crate::mutate::Candidate;
 use crate::sys::process;
-use crate::sys::wire::NoWord;
 
 /// How long a fork server may take to fork, or to report a child that was killed: far beyond any
 /// load, so that only a dead or hostile one gets there.
@@ -15,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a child may take to obey a signal that it can catch.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// So many inputs in a row that end the fork server are not the inputs' fault.
+const MOST_LOST: u32 = 3;
 
 /// Exit codes of MemorySanitizer and LeakSanitizer that AFL sets (see `config::env`).
 const SANITIZER_CODES: [u8; 2] = [86, 23];
@@ -31,6 +38,24 @@ pub struct ForkServer {
     killed: bool,
     execs: u64,
     restart: Option<String>,
+    /// Test cases of the next batch: fewer on slow targets.
+    cases: usize,
+    /// Inputs in a row that cost us the fork server twice.
+    lost: u32,
+    every_run: bool,
+    watch: bool,
+}
+
+/// What a batch brought before it stopped: runs done, and the last one's outcome if it is to be judged.
+struct Pass {
+    done: usize,
+    shown: Option<Outcome>,
+}
+
+impl Pass {
+    fn one(outcome: Outcome) -> Self {
+        Self { done: 1, shown: Some(outcome) }
+    }
 }
 
 /// Why a run has no outcome.
@@ -50,62 +75,27 @@ impl ForkServer {
     /// Starts the target and waits for its hello.
     pub fn start(setup: Setup, timeout: Duration) -> Result<Self, TargetError> {
         let session = Session::start(&setup, timeout)?;
-        let child = None;
-        Ok(Self { setup, session, timeout, child, killed: false, execs: 0, restart: None })
-    }
-
-    /// True if the target's linker did not let us share its counters in place (gold).
-    #[must_use]
-    pub fn counters_are_copied(&self) -> bool {
-        self.session.maps.counters_are_copied()
+        Ok(Self {
+            setup,
+            session,
+            timeout,
+            child: None,
+            killed: false,
+            execs: 0,
+            restart: None,
+            cases: 1,
+            lost: 0,
+            every_run: false,
+            watch: false,
+        })
     }
 
     fn execute(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
-        self.session.maps.clear();
-        self.session.delivery.deliver(input)?;
-        let start = Instant::now();
-        let word = u32::from(std::mem::take(&mut self.killed));
-        if self.session.control.write(word).is_err() {
-            return Err(self.lost());
+        if self.session.runs.is_some() {
+            self.run_by_channel(input)
+        } else {
+            self.run_by_pipes(input)
         }
-        let pid = self.read_word(PATIENCE)?.cast_signed();
-        if pid <= 1 {
-            let what = format!("it reported the process id {pid}");
-            return Err(TargetError::Protocol { what }.into());
-        }
-        self.child = Some(pid);
-        let status = match self.session.status.read(self.timeout) {
-            Ok(status) => status,
-            Err(NoWord::Timeout) => {
-                self.killed = true;
-                self.end_child()?
-            }
-            Err(_) => return Err(self.lost()),
-        }
-        .cast_signed();
-        let duration = start.elapsed();
-        if !libc::WIFSTOPPED(status) {
-            self.child = None;
-        }
-        self.execs += 1;
-        let exit = exit_kind(status, self.killed, |code| self.is_crash_code(code));
-        self.session.maps.collect(exit == ExitKind::Ok);
-        Ok(Outcome { exit, duration })
-    }
-
-    /// Kills the child, by SIGKILL if the signal of the user's choice is ignored; returns its wait
-    /// status.
-    fn end_child(&mut self) -> Result<u32, NoRun> {
-        self.kill_child(self.setup.options.kill_signal);
-        match self.session.status.read(GRACE) {
-            Err(NoWord::Timeout) => self.kill_child(libc::SIGKILL),
-            result => return result.map_err(|_| self.lost()),
-        }
-        self.read_word(PATIENCE)
-    }
-
-    fn read_word(&mut self, timeout: Duration) -> Result<u32, NoRun> {
-        self.session.status.read(timeout).map_err(|_| self.lost())
     }
 
     fn is_crash_code(&self, code: u8) -> bool {
@@ -122,11 +112,56 @@ impl ForkServer {
         self.kill_child(libc::SIGKILL);
         self.child = None;
         self.killed = false;
-        let session = Session::start(&self.setup, self.timeout)?;
+        let mut session = Session::start(&self.setup, self.timeout)?;
+        if let (Some(runs), Some(earlier)) = (&mut session.runs, &self.session.runs) {
+            runs.inherit(earlier);
+        }
         let (before, now) = (self.session.maps.layout(), session.maps.layout());
         self.session = session;
         self.restart = Some(how);
         if before == now { Ok(()) } else { Err(TargetError::Changed { before, now }) }
+    }
+
+    /// An attempt that loses the fork server is followed by one with the first input alone, to a new
+    /// one. An input that does it twice is a find; several in a row mean that nothing works any more.
+    fn persistently(
+        &mut self,
+        first: &[u8],
+        attempt: impl FnOnce(&mut Self) -> Result<Pass, NoRun>,
+    ) -> Result<Pass, TargetError> {
+        let lost = match attempt(self) {
+            Err(NoRun::Lost(how)) => how,
+            other => return self.settle(other),
+        };
+        self.start_again(lost)?;
+        let how = match self.execute(first) {
+            Err(NoRun::Lost(how)) => how,
+            other => return self.settle(other.map(Pass::one)),
+        };
+        self.lost += 1;
+        if self.lost >= MOST_LOST {
+            return Err(TargetError::Lost { how });
+        }
+        self.start_again(how)?;
+        self.session.maps.clear();
+        self.session.maps.collect(false);
+        self.execs += 1;
+        let exit = ExitKind::Crash { signal: 0 };
+        Ok(Pass::one(Outcome { exit, duration: self.timeout }))
+    }
+
+    fn settle(&mut self, result: Result<Pass, NoRun>) -> Result<Pass, TargetError> {
+        self.lost = 0;
+        result.map_err(|failure| match failure {
+            NoRun::Error(error) => error,
+            NoRun::Lost(how) => TargetError::Lost { how },
+        })
+    }
+
+    fn observation(&self, index: usize, outcome: Outcome) -> Observation<'_> {
+        let Outcome { exit, duration } = outcome;
+        let maps = &self.session.maps;
+        Observation { index, exit, duration, edges: maps.edges(), dsf: maps.dsf() }
     }
 
     /// Kills the last child if it is one of this fork server: its number came from the target.
@@ -140,20 +175,55 @@ impl ForkServer {
 
 impl Executor for ForkServer {
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
-        let outcome = match self.execute(input) {
-            Ok(outcome) => outcome,
-            Err(NoRun::Error(error)) => return Err(error),
-            Err(NoRun::Lost(how)) => {
-                self.start_again(how)?;
-                self.execute(input).map_err(|failure| match failure {
-                    NoRun::Error(error) => error,
-                    NoRun::Lost(how) => TargetError::Lost { how },
-                })?
+        let pass = self.persistently(input, |server| server.execute(input).map(Pass::one))?;
+        let unseen = || TargetError::Lost { how: "a run was not shown".into() };
+        let outcome = pass.shown.ok_or_else(unseen)?;
+        Ok(self.observation(0, outcome))
+    }
+
+    fn run(
+        &mut self,
+        batch: &[Candidate],
+        next: &mut usize,
+    ) -> Result<Option<Observation<'_>>, TargetError> {
+        while *next < batch.len() {
+            let rest = &batch[*next..];
+            let first = &rest[0].bytes;
+            let pass = if self.takes_batches() {
+                self.persistently(first, |server| server.run_batch(rest))?
+            } else {
+                self.persistently(first, |server| server.execute(first).map(Pass::one))?
+            };
+            *next += pass.done;
+            if let Some(outcome) = pass.shown {
+                return Ok(Some(self.observation(*next - 1, outcome)));
             }
-        };
-        let Outcome { exit, duration } = outcome;
-        let maps = &self.session.maps;
-        Ok(Observation { index: 0, exit, duration, edges: maps.edges(), dsf: maps.dsf() })
+        }
+        Ok(None)
+    }
+
+    fn batch_size(&self) -> usize {
+        if self.takes_batches() { self.cases } else { 1 }
+    }
+
+    fn show_every_run(&mut self, every: bool) {
+        self.every_run = every;
+    }
+
+    fn watch_domains(&mut self) {
+        self.watch = true;
+    }
+
+    fn learn_edges(&mut self, virgin: &[u8]) {
+        if let Some(runs) = &mut self.session.runs {
+            runs.virgin_mut().copy_from_slice(virgin);
+        }
+    }
+
+    fn learn_key(&mut self, key: u32, bar: u32) {
+        if let Some(runs) = &mut self.session.runs {
+            runs.bars_mut()[key as usize] = bar;
+        }
     }
 
     fn map_size(&self) -> usize {
@@ -190,6 +260,32 @@ impl Executor for ForkServer {
         let words: Vec<_> =
             words.iter().filter(|(applies, _)| *applies).map(|(_, word)| *word).collect();
         if words.is_empty() { "default".into() } else { words.join(" ") }
+    }
+
+    fn rung(&self) -> &'static str {
+        match &self.session.runs {
+            None => "pipe",
+            Some(_) if self.takes_batches() => "batch",
+            Some(_) if self.setup.persistent() => "persistent",
+            Some(_) => "fork",
+        }
+    }
+
+    fn notes(&self) -> Vec<&'static str> {
+        let (maps, runs) = (&self.session.maps, &self.session.runs);
+        let refused = maps.are_in_channel() && runs.is_none();
+        let old = refused && self.setup.options.run_mode != RunMode::Pipe;
+        let notes = [
+            (
+                old,
+                "the target's runtime is older than this fuzzer: runs are ordered by AFL's pipes; build it again for more speed",
+            ),
+            (
+                maps.counters_are_copied(),
+                "the target's linker did not place its counters on pages of their own: they are copied after each run; use ld, lld or mold",
+            ),
+        ];
+        notes.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note).collect()
     }
 
     fn take_dictionary(&mut self) -> Vec<Vec<u8>> {

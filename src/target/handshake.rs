@@ -105,6 +105,8 @@ pub(super) fn greet(wires: &mut Wires<'_>) -> Result<Hello, NoHello> {
 }
 
 fn reported(code: u32) -> TargetError {
+    const LARGER: &str = "a map that is too small is enlarged by AFL_MAP_SIZE";
+    const LESS: &str = "make its domain maps smaller, or give it more memory (-m)";
     let meaning = match code {
         1 => "the map offered is too small",
         2 => "its fixed map address cannot be used",
@@ -112,9 +114,10 @@ fn reported(code: u32) -> TargetError {
         8 => "the shared memory segment cannot be attached",
         16 => "shared memory cannot be mapped",
         32 | 64 => "its comparison log has another layout",
+        512 => "there is no memory for the maps of its domains",
         _ => "unknown error",
     };
-    TargetError::Reported { meaning }
+    TargetError::Reported { meaning, remedy: if code == 512 { LESS } else { LARGER } }
 }
 
 fn greet_old(wires: &mut Wires<'_>, word: u32) -> Result<Hello, NoHello> {

@@ -11,8 +11,9 @@ use super::channel::{self, Offer};
 use super::delivery::Delivery;
 use super::handshake::{self, Hello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
+use super::runs::Runs;
 use super::{MAX_INPUT, TargetError};
-use crate::config::options::TargetOptions;
+use crate::config::options::{RunMode, TargetOptions};
 use crate::sys::memory::SharedMap;
 use crate::sys::process::{self, Launch, Process};
 use crate::sys::wire::{self, WordReader, WordWriter};
@@ -92,7 +93,8 @@ impl Setup {
     }
 
     pub(super) fn persistent(&self) -> bool {
-        self.traits.persistent || self.options.force_persistent
+        self.options.run_mode != RunMode::Fork
+            && (self.traits.persistent || self.options.force_persistent)
     }
 
     pub(super) fn deferred(&self) -> bool {
@@ -178,6 +180,8 @@ pub(super) struct Session {
     pub(super) control: WordWriter,
     pub(super) status: WordReader,
     pub(super) maps: Maps,
+    /// None: runs are ordered by AFL's pipes.
+    pub(super) runs: Option<Runs>,
     pub(super) delivery: Delivery,
     pub(super) dictionary: Vec<Vec<u8>>,
 }
@@ -206,7 +210,8 @@ impl Session {
     }
 
     fn start_with(setup: &Setup, timeout: Duration, map: usize) -> Result<Start, TargetError> {
-        let offers = Offers::new(map, setup.input != InputFrom::Inherit)?;
+        let runs = setup.options.run_mode != RunMode::Pipe;
+        let offers = Offers::new(map, setup.input != InputFrom::Inherit, runs)?;
         let delivery = setup.open_delivery()?;
         let (mut process, mut control, mut status) = launch(setup, &offers, map, &delivery)?;
         let timeout = setup.init_timeout(timeout);
@@ -229,7 +234,7 @@ impl Session {
         hello: Hello,
         (process, control, status, delivery): (Process, WordWriter, WordReader, Delivery),
     ) -> Result<Start, TargetError> {
-        let maps = match offers.channel.accept()? {
+        let mut maps = match offers.channel.accept()? {
             Some(channel) => Maps::in_channel(channel),
             None => {
                 let (segment, _) = offers.segment;
@@ -246,7 +251,9 @@ impl Session {
         };
         let dictionary =
             if setup.options.ignore_auto_dictionary { Vec::new() } else { hello.dictionary };
-        Ok(Start::Ready(Box::new(Self { process, control, status, maps, delivery, dictionary })))
+        let runs = maps.take_runs();
+        let session = Self { process, control, status, maps, runs, delivery, dictionary };
+        Ok(Start::Ready(Box::new(session)))
     }
 }
 
@@ -257,7 +264,7 @@ enum Start {
 }
 
 impl Offers {
-    fn new(map: usize, with_input: bool) -> Result<Self, TargetError> {
+    fn new(map: usize, with_input: bool, runs: bool) -> Result<Self, TargetError> {
         let memory = |bytes| move |source| TargetError::Memory { bytes, source };
         // A FuzzFactory target writes to its domain array whether or not anybody asked.
         let bytes = map.max(CLASSIC_MAP + 4 * LEGACY_KEYS).next_multiple_of(64);
@@ -265,7 +272,7 @@ impl Offers {
         let bytes = MAX_INPUT + 4;
         let input =
             with_input.then(|| SharedMap::sysv(bytes)).transpose().map_err(memory(bytes))?;
-        let channel = Offer::new().map_err(memory(4096))?;
+        let channel = Offer::new(runs).map_err(memory(4096))?;
         Ok(Self { segment, input, channel })
     }
 }

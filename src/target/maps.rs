@@ -1,6 +1,7 @@
 //! The maps of a running target, wherever they are: in our channel, or in AFL's SysV segment.
 
 use super::channel::Channel;
+use super::runs::Runs;
 use crate::domain::{Domain, DsfView};
 use crate::sys::memory::SharedMap;
 
@@ -25,19 +26,27 @@ pub(super) struct Maps {
     touched: Vec<u32>,
     /// The whole DSF array has to be looked at, or cleared.
     everything: bool,
+    /// Nothing has to be cleared: the target did it.
+    clean: bool,
 }
 
 impl Maps {
     pub(super) fn in_channel(mut channel: Channel) -> Self {
         let domains = std::mem::take(&mut channel.domains);
-        Self { place: Place::Channel(channel), domains, touched: Vec::new(), everything: true }
+        Self {
+            place: Place::Channel(channel),
+            domains,
+            touched: Vec::new(),
+            everything: true,
+            clean: false,
+        }
     }
 
     /// `domains` only for targets of the original FuzzFactory.
     pub(super) fn in_segment(segment: SharedMap, map_size: usize, domains: Vec<Domain>) -> Self {
         let keys = domains.last().map_or(0, Domain::end) as usize;
         let place = Place::Segment { segment, map_size, keys };
-        Self { place, domains, touched: Vec::new(), everything: true }
+        Self { place, domains, touched: Vec::new(), everything: true, clean: false }
     }
 
     pub(super) fn domains(&self) -> &[Domain] {
@@ -53,6 +62,9 @@ impl Maps {
 
     /// Brings all maps to their state before a run.
     pub(super) fn clear(&mut self) {
+        if std::mem::take(&mut self.clean) {
+            return;
+        }
         match &mut self.place {
             Place::Channel(channel) => {
                 channel.edges_mut().fill(0);
@@ -78,6 +90,18 @@ impl Maps {
         };
     }
 
+    /// The target has cleared the maps itself.
+    pub(super) fn note_clean(&mut self) {
+        self.clean = true;
+    }
+
+    pub(super) fn take_runs(&mut self) -> Option<Runs> {
+        match &mut self.place {
+            Place::Channel(channel) => channel.runs.take(),
+            Place::Segment { .. } => None,
+        }
+    }
+
     pub(super) fn dsf(&self) -> DsfView<'_> {
         let values = match &self.place {
             Place::Channel(channel) => channel.dsf(),
@@ -97,8 +121,12 @@ impl Maps {
         format!("{} edges, domains [{}]", self.edges().len(), keys.join(" "))
     }
 
+    pub(super) fn are_in_channel(&self) -> bool {
+        matches!(&self.place, Place::Channel(_))
+    }
+
     pub(super) fn counters_are_copied(&self) -> bool {
-        matches!(&self.place, Place::Channel(channel) if channel.features & 1 != 0)
+        matches!(&self.place, Place::Channel(channel) if channel.counters_are_copied)
     }
 }
 

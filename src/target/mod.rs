@@ -15,6 +15,7 @@ mod forkserver;
 mod handshake;
 mod launcher;
 mod maps;
+mod runs;
 mod sites;
 
 pub use direct::Direct;
@@ -82,6 +83,18 @@ pub trait Executor {
         1
     }
 
+    /// [`Executor::run`] shows every run, dull ones as well.
+    fn show_every_run(&mut self, _every: bool) {}
+
+    /// From now on domains are looked at, too.
+    fn watch_domains(&mut self) {}
+
+    /// What is not new any more: per edge the hit-count classes that no run has shown yet.
+    fn learn_edges(&mut self, _virgin: &[u8]) {}
+
+    /// What a value of this key has to beat to be of interest.
+    fn learn_key(&mut self, _key: u32, _bar: u32) {}
+
     /// Number of counters of the edge map.
     fn map_size(&self) -> usize;
 
@@ -102,6 +115,14 @@ pub trait Executor {
     /// AFL's words for `target_mode`, for example `persistent shmem_testcase`; `default` if none
     /// applies.
     fn mode(&self) -> String;
+
+    /// Rung of the ladder of speed: `exec`, `pipe`, `fork`, `persistent` or `batch`.
+    fn rung(&self) -> &'static str;
+
+    /// Why the target is slower than it could be, a line each.
+    fn notes(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
 
     /// Tokens that the target offered at its start (AFL's "autodictionary").
     fn take_dictionary(&mut self) -> Vec<Vec<u8>> {

@@ -198,7 +198,7 @@ fn speed(s: &Snapshot) -> String {
         v if v < 100.0 => " (slow!)",
         _ => "",
     };
-    format!("{}{word}", rate(s.execs_per_sec))
+    format!("{}{word} {}", rate(s.execs_per_sec), s.rung)
 }
 
 fn findings(s: &Snapshot) -> Vec<Line<'static>> {

@@ -119,6 +119,7 @@ impl<W: Write> EventSink for Plain<W> {
             Event::TargetRestarted { reason } => {
                 self.line(&format!("[!] target restarted: {reason}"));
             }
+            Event::DomainsFound { lines } => self.line(lines.trim_end_matches('\n')),
             Event::Warning { message } => self.line(&format!("[!] {message}")),
             Event::Tick(snapshot) => self.tick(snapshot),
             Event::Stopped { reason, snapshot } => {

@@ -18,6 +18,7 @@ fn sample(domains: usize) -> Snapshot {
         cycles_done: 3,
         execs: 12_345_678,
         execs_per_sec: 3315.6,
+        rung: "batch",
         corpus_count: 412,
         corpus_favored: 37,
         corpus_found: 409,

@@ -136,7 +136,7 @@ pub(crate) fn clangs() -> Vec<&'static str> {
         }
         found
     };
-    ["14", "16", "19"].into_iter().filter(there).collect()
+    ["14", "15", "16", "19"].into_iter().filter(there).collect()
 }
 
 pub(crate) fn has(program: &str) -> bool {

@@ -2,15 +2,16 @@
 #include <unistd.h>
 #include "waypoints.h"
 
-#ifdef TOO_LARGE
-#define LAST 0
-#else
+#ifndef LAST
 #define LAST 1
 #endif
 
 FUZZFACTORY_DSF_NEW(counts, 65536, FUZZFACTORY_REDUCER_LOG_BUCKET, 0);
 FUZZFACTORY_DSF_NEW(sums, 65536, FUZZFACTORY_REDUCER_MAX, 0);
 FUZZFACTORY_DSF_NEW(preset, LAST, FUZZFACTORY_REDUCER_MAX, 10);
+#ifdef HUGE
+FUZZFACTORY_DSF_NEW(huge, HUGE, FUZZFACTORY_REDUCER_MAX, 0);
+#endif
 
 int main(void) {
   char byte;

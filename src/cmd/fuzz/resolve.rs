@@ -12,7 +12,7 @@ use crate::cmd::exit::Failure;
 use crate::config::env::{EnvError, Environment};
 use crate::config::options::{
     CalibrationOptions, CpuChoice, DomainMode, Input, Limits, MutationOptions, Options,
-    OutputOptions, Schedule, SeedPolicy, TargetOptions, TimeoutSpec, UiMode,
+    OutputOptions, RunMode, Schedule, SeedPolicy, TargetOptions, TimeoutSpec, UiMode,
 };
 use crate::config::sanitizers;
 use crate::output;
@@ -256,6 +256,8 @@ fn target_options(args: &Args, env: &Environment) -> Result<TargetOptions, Failu
         crash_exit_code: crash_exit_code(env)?,
         kill_signal: kill.map_or(libc::SIGKILL, as_signal),
         fork_server_kill_signal: fork_server_kill.map_or(libc::SIGTERM, as_signal),
+        run_mode: args.run_mode.as_deref().map_or(Ok(RunMode::default()), values::run_mode)?,
+        steady_batches: args.seed.is_some(),
         force_persistent: env.flag(&["AFL_PERSISTENT"]),
         force_deferred: env.flag(&["AFL_DEFER_FORKSRV"]),
         non_instrumented: args.non_instrumented,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cmd::exit::Failure;
-use crate::config::options::{Schedule, TimeoutSpec};
+use crate::config::options::{RunMode, Schedule, TimeoutSpec};
 
 /// Shortest timeout that a process can meet at all, milliseconds (AFL's limit).
 const MIN_TIMEOUT_MS: u64 = 5;
@@ -61,6 +61,16 @@ pub(crate) fn memory(text: &str) -> Result<Option<u64>, Failure> {
         Some(bytes) if bytes >= MIN_MEMORY => Ok(Some(bytes)),
         _ => Err(bad("-m", text, expected)),
     }
+}
+
+pub(super) fn run_mode(name: &str) -> Result<RunMode, Failure> {
+    Ok(match name {
+        "pipe" => RunMode::Pipe,
+        "fork" => RunMode::Fork,
+        "persistent" => RunMode::Persistent,
+        "batch" => RunMode::Batch,
+        _ => return Err(bad("--run-mode", name, "pipe, fork, persistent or batch")),
+    })
 }
 
 pub(super) fn schedule(name: &str) -> Result<Schedule, Failure> {

@@ -15,6 +15,8 @@ const MANUAL: &str = "docs/declared-domains.md explains every key";
 /// Room for a name in the runtime's record, without the closing NUL.
 const LONGEST_NAME: usize = 47;
 const DEFAULT_SIZE: u32 = 65536;
+/// What the fuzzer takes from one target.
+const LARGEST_SIZE: u32 = 1 << 28;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -137,14 +139,16 @@ fn declaration(place: &Place, table: Table) -> Result<Declaration, Mistake> {
     let watch = *table.watch.get_ref();
     let name = checked(place, "name", &table.name, |name| domain_name(name))?;
     let size = match &table.size {
-        Some(size) => checked(place, "size", size, |size| in_range(*size, 1))?,
+        Some(size) => checked(place, "size", size, |size| in_range(*size, 1, LARGEST_SIZE))?,
         None => DEFAULT_SIZE,
     };
     let down = table.reducer.is_downward();
     let initial = match &table.initial {
         // As a bit pattern, -1 is what users write for "all ones".
         Some(initial) if *initial.get_ref() == -1 => u32::MAX,
-        Some(initial) => checked(place, "initial", initial, |initial| in_range(*initial, 0))?,
+        Some(initial) => {
+            checked(place, "initial", initial, |initial| in_range(*initial, 0, u32::MAX))?
+        }
         None if down => u32::MAX,
         None => 0,
     };
@@ -214,9 +218,9 @@ fn domain_name(name: &str) -> Result<String, Refusal> {
     Ok(name.to_owned())
 }
 
-fn in_range(number: i64, least: u32) -> Result<u32, Refusal> {
-    let fits = u32::try_from(number).ok().filter(|number| *number >= least);
-    let remedy = || format!("write a number from {least} to {}", u32::MAX);
+fn in_range(number: i64, least: u32, most: u32) -> Result<u32, Refusal> {
+    let fits = u32::try_from(number).ok().filter(|number| (least..=most).contains(number));
+    let remedy = || format!("write a number from {least} to {most}");
     fits.ok_or_else(|| (format!("{number} is out of range"), remedy()))
 }
 

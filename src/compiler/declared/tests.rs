@@ -27,9 +27,9 @@ fn all_keys_reach_the_pass_and_the_runtime() {
     let both = read(file).unwrap();
     assert_eq!(
         text(&both),
-        "domain bytes\nwatch calls\noperation add\nkey arg 1\nvalue arg 0\nvalue number 3\nvalue result\n\
+        "domain bytes\nwatch calls\noperation add\nsize 16\ninitial 2\nkey arg 1\nvalue arg 0\nvalue number 3\nvalue result\n\
          name malloc\nname x*\nfunction parse_*\nfile png*.c\n\
-         domain turns\nwatch loops\noperation add\nkey site\nvalue number 1\n"
+         domain turns\nwatch loops\noperation add\nsize 65536\ninitial 0\nkey site\nvalue number 1\n"
     );
     assert_eq!(
         runtime_source(&both[0]),
@@ -77,6 +77,7 @@ fn mistakes_of_meaning_name_line_and_key() {
         ("key = \"result\"", "key: 'result' is no key"),
         ("size = 4\nkey = 4", "key: 4 is not below the size of the map, 4"),
         ("size = 0", "size: 0 is out of range"),
+        ("size = 300000000", "size: 300000000 is out of range"),
         ("initial = 4294967296", "initial: 4294967296 is out of range"),
         ("in = []", "in: is empty"),
         ("in = [\"[a\"]", "in: '[a' is no pattern"),

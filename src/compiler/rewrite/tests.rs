@@ -7,10 +7,8 @@ fn additions(domains: &[&str]) -> Additions {
     Additions {
         assets: "/lib".into(),
         runtimes: domains.iter().map(|name| format!("/lib/{name}-rt.o").into()).collect(),
-        passes: domains
-            .iter()
-            .map(|name| format!("/lib/waypoints-{name}-pass.so").into())
-            .collect(),
+        passes: vec!["/lib/waypoints-builtin-pass.so".into(), "/own/waypoints-foo-pass.so".into()],
+        builtin: domains.iter().map(|name| (*name).to_owned()).collect(),
         declared: None,
         coverage: Coverage::Full,
         link: Link::Shared,
@@ -78,7 +76,7 @@ fn domains_come_first_and_in_order() {
     let words = text("a.c", &Env::default(), &additions(&["mem", "cmp"]));
     assert!(words.starts_with("/lib/mem-rt.o /lib/cmp-rt.o "));
     assert!(words.contains(
-        "-fpass-plugin=/lib/waypoints-mem-pass.so -fpass-plugin=/lib/waypoints-cmp-pass.so"
+        "-fpass-plugin=/lib/waypoints-builtin-pass.so -fpass-plugin=/own/waypoints-foo-pass.so"
     ));
     let compile = text("-c a.c", &Env::default(), &additions(&["cmp"]));
     assert!(!compile.contains("cmp-rt.o"));
@@ -120,7 +118,8 @@ fn the_option_of_the_diff_domain_reaches_llvm() {
     let words = "-target_locations=l.txt -c a.c";
     let rewritten = text(words, &Env::default(), &additions(&["cmp", "diff"]));
     assert!(
-        rewritten.contains("-fplugin=/lib/waypoints-diff-pass.so -mllvm -target_locations=l.txt"),
+        rewritten
+            .contains("-fplugin=/lib/waypoints-builtin-pass.so -mllvm -target_locations=l.txt"),
         "{rewritten}"
     );
     assert!(!plain(words).contains("target_locations"));

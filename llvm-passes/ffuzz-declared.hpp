@@ -1,6 +1,10 @@
-// Declared domains: a text that the compiler wrapper has checked says what to watch. All of it is
-// done at the start of the pipeline, so that what is watched is what the source says, whatever the
-// optimiser and its version make of it.
+// Declared domains: a text that the compiler wrapper has checked says what to watch. Places are
+// chosen at the start of the pipeline, so that what is watched is what the source says, whatever the
+// optimiser and its version make of it. What is put there is a call: other domains would take the blocks
+// of an inlined update for the program's. Calls are inlined at the end.
+#ifndef FFUZZ_DECLARED_HPP
+#define FFUZZ_DECLARED_HPP
+
 #include "ffuzz-domain.hpp"
 #include "ffuzz-variables.hpp"
 
@@ -8,6 +12,7 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/LineIterator.h"
@@ -40,6 +45,7 @@ struct Declaration {
   std::vector<GlobPattern> Names, Functions, Files;
   std::vector<Term> Values;
   Term Key;
+  fuzzfactory::Shape Shape;
 };
 
 void addPattern(std::vector<GlobPattern> &List, StringRef Text) {
@@ -69,6 +75,8 @@ std::deque<Declaration> readDeclarations() {
     if (Word == "watch") D.Watch = Rest;
     if (Word == "operation") D.Operation = Rest;
     if (Word == "key") D.Key = Term(Rest);
+    if (Word == "size") Rest.getAsInteger(10, D.Shape.Size);
+    if (Word == "initial") Rest.getAsInteger(10, D.Shape.Initial);
     if (Word == "value") D.Values.emplace_back(Rest);
     if (Word == "name") addPattern(D.Names, Rest);
     if (Word == "function") addPattern(D.Functions, Rest);
@@ -101,6 +109,15 @@ bool matchesFile(const std::vector<GlobPattern> &Patterns, StringRef Path) {
   for (StringRef End = Path; !End.empty(); End = End.split('/').second)
     if (matches(Patterns, End)) return true;
   return false;
+}
+
+StringRef functionOf(StringRef Operation) {
+  return StringSwitch<StringRef>(Operation)
+      .Case("add", "__fuzzfactory_dsfp_add_saturating")
+      .Case("min", "__fuzzfactory_dsfp_min")
+      .Case("or", "__fuzzfactory_dsfp_bitwise_or")
+      .Case("set", "__fuzzfactory_dsfp_set")
+      .Default("__fuzzfactory_dsfp_max");
 }
 
 // What a site has to offer as value and key.
@@ -243,19 +260,14 @@ private:
     record(Builder, S);
   }
 
+  // It always comes back, so it leaves loops to the domains that count in registers.
   void record(IRBuilder<> &B, const Seen &S) {
     Value *Key = D.Key.Word == "site" ? createProgramLocation() : termOf(B, D.Key, S);
-    FunctionCallee Update = resolveFunction(updateFunction(), getVoidTy(), {DsfMapVariable->getType(), getIntTy(32), getIntTy(32)});
-    B.CreateCall(Update, {DsfMapVariable, B.CreateZExtOrTrunc(Key, getIntTy(32)), valueOf(B, S)});
-  }
-
-  StringRef updateFunction() const {
-    return StringSwitch<StringRef>(D.Operation)
-        .Case("add", "__fuzzfactory_dsfp_add_saturating")
-        .Case("min", "__fuzzfactory_dsfp_min")
-        .Case("or", "__fuzzfactory_dsfp_bitwise_or")
-        .Case("set", "__fuzzfactory_dsfp_set")
-        .Default("__fuzzfactory_dsfp_max");
+    FunctionCallee Update = resolveFunction(functionOf(D.Operation), getVoidTy(),
+                                            {DsfMapVariable->getType(), getIntTy(32), getIntTy(32)});
+    CallInst *Call = B.CreateCall(Update, {DsfMapVariable, B.CreateZExtOrTrunc(Key, getIntTy(32)), valueOf(B, S)});
+    Call->setDoesNotThrow();
+    Call->addFnAttr(Attribute::WillReturn);
   }
 
   // The product of all terms; what does not fit 32 bits is the largest number of 32 bits.
@@ -301,24 +313,61 @@ private:
   }
 };
 
+// Makes inlined updates of the calls, where the operation has one.
+class DeclaredUpdates : public fuzzfactory::DomainFeedback<DeclaredUpdates> {
+public:
+  DeclaredUpdates(Module &M, const Declaration &D)
+      : DomainFeedback(M, D.Map.c_str(), D.Shape), Function(functionOf(D.Operation)),
+        Op(StringSwitch<Operation>(D.Operation).Case("add", Operation::Add).Case("min", Operation::Min).Default(Operation::Max)) {}
+
+  // From the last to the first: what stands behind a call is none of them then.
+  void visitFunction(llvm::Function &F) {
+    std::vector<CallInst *> Calls;
+    for (Instruction &I : instructions(F))
+      if (auto *Call = dyn_cast<CallInst>(&I); Call && calleeName(*Call) == Function && Call->getArgOperand(0) == DsfMapVariable)
+        Calls.push_back(Call);
+    for (CallInst *Call : reverse(Calls)) {
+      IRBuilder<> B(Call->getNextNode());
+      update(B, Op, Call->getArgOperand(1), Call->getArgOperand(2));
+      Call->eraseFromParent();
+    }
+  }
+
+private:
+  using Operation = fuzzfactory::Operation;
+  StringRef Function;
+  Operation Op;
+};
+
 struct DeclaredPass : PassInfoMixin<DeclaredPass> {
+  fuzzfactory::Phase Now;
+  explicit DeclaredPass(fuzzfactory::Phase Now) : Now(Now) {}
   static bool isRequired() { return true; }
 
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
     static const std::deque<Declaration> Declarations = readDeclarations();
-    for (const Declaration &D : Declarations) {
-      DeclaredFeedback Feedback(M, D);
-      fuzzfactory::tellSites(M, D.Name.str().c_str(), Feedback.run(fuzzfactory::Early));
-      Feedback.tellSkipped();
-    }
+    for (const Declaration &D : Declarations)
+      if (Now == fuzzfactory::Early)
+        choosePlaces(M, D);
+      else if (D.Operation != "or" && D.Operation != "set")
+        DeclaredUpdates(M, D).run(Now);
     return PreservedAnalyses::none();
+  }
+
+  static void choosePlaces(Module &M, const Declaration &D) {
+    DeclaredFeedback Feedback(M, D);
+    fuzzfactory::tellSites(M, D.Name.str().c_str(), Feedback.run(fuzzfactory::Early));
+    Feedback.tellSkipped();
   }
 };
 
 } // namespace
 
-extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetPassPluginInfo() {
-  return {LLVM_PLUGIN_API_VERSION, "DeclaredFeedback", "1", [](PassBuilder &PB) {
-            PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, auto) { MPM.addPass(DeclaredPass()); });
-          }};
+static void addDeclaredDomains(PassBuilder &PB) {
+  using namespace fuzzfactory;
+  if (!std::getenv("FFUZZ_DECLARED_DOMAINS")) return;
+  PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, auto) { MPM.addPass(DeclaredPass(Early)); });
+  addLast(PB, DeclaredPass(Late));
 }
+
+#endif

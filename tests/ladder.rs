@@ -1,0 +1,186 @@
+//! The ladder of speed: the same results on every rung, whatever a target does.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use common::*;
+use ffuzz::config::options::{RunMode, TargetOptions};
+use ffuzz::feedback::Judge;
+use ffuzz::mutate::Candidate;
+use ffuzz::target::{Executor, ExitKind, ForkServer, Observation, Setup};
+
+const MODES: [RunMode; 4] = [RunMode::Pipe, RunMode::Fork, RunMode::Persistent, RunMode::Batch];
+/// Long enough for a fork on a machine that is busy otherwise.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+fn ladder() -> PathBuf {
+    target("ladder.c", "-O1 -fsanitize=fuzzer")
+}
+
+fn start(target: &Path, mode: RunMode, dir: &TestDir) -> ForkServer {
+    let mut options = TargetOptions::for_command(vec![OsString::from(target)]);
+    options.run_mode = mode;
+    let setup = Setup::new(&options, &dir.path(".input"), None).unwrap();
+    let mut server = ForkServer::start(setup, TIMEOUT).unwrap();
+    server.watch_domains();
+    server
+}
+
+/// The child of this thread that runs the target.
+fn fork_server(target: &Path) -> nix::unistd::Pid {
+    let children = std::fs::read_to_string("/proc/thread-self/children").unwrap();
+    let runs = |pid: &i32| {
+        let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+        program.is_ok_and(|program| program == target.canonicalize().unwrap())
+    };
+    let pid = children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(runs);
+    nix::unistd::Pid::from_raw(pid.unwrap())
+}
+
+/// All that can be seen of a run.
+#[derive(Debug, Eq, PartialEq)]
+struct Seen {
+    exit: ExitKind,
+    edges: Vec<u8>,
+    keys: BTreeMap<u32, u32>,
+}
+
+fn seen(run: &Observation<'_>) -> Seen {
+    let mut keys = BTreeMap::new();
+    run.dsf.for_each_changed(|_, key, value| {
+        keys.insert(key, value);
+    });
+    Seen { exit: run.exit, edges: run.edges.to_vec(), keys }
+}
+
+fn candidates(inputs: &[Vec<u8>]) -> Vec<Candidate> {
+    let candidate = |bytes: &Vec<u8>| Candidate { bytes: bytes.clone(), ..Candidate::default() };
+    inputs.iter().map(candidate).collect()
+}
+
+/// Ordinary inputs between those that end badly; what takes long comes once, all else twice.
+fn corpus() -> Vec<Vec<u8>> {
+    let mut inputs = vec![];
+    for (round, kinds) in [(0u8, &b"aeqknhbldfg"[..]), (1, b"aeqknldfg")] {
+        for (place, how) in (0u8..).zip(kinds.iter().copied()) {
+            inputs.push(vec![b'.', place, 7 * round + 1, 200, 3]);
+            inputs.push(vec![b'-'; usize::from(place) * 40]);
+            inputs.push(vec![how, place, 9]);
+        }
+    }
+    inputs
+}
+
+#[test]
+fn every_rung_sees_the_same() {
+    let dir = TestDir::new();
+    let target = ladder();
+    let inputs = corpus();
+    let one_by_one = |mode| {
+        let mut server = start(&target, mode, &dir);
+        let all: Vec<Seen> =
+            inputs.iter().map(|input| seen(&server.observe(input).unwrap())).collect();
+        assert_eq!(server.execs(), inputs.len() as u64);
+        all
+    };
+    let wanted = one_by_one(RunMode::Pipe);
+    let count = |kind| wanted.iter().filter(|seen| seen.exit == kind).count();
+    assert_eq!(count(ExitKind::Crash { signal: 6 }), 2);
+    assert_eq!(count(ExitKind::Crash { signal: 11 }), 2);
+    assert_eq!(count(ExitKind::Oom), 2);
+    for mode in MODES {
+        for (index, (now, wanted)) in one_by_one(mode).iter().zip(&wanted).enumerate() {
+            assert_eq!(now, wanted, "{mode:?}, input {index}: {:?}", inputs[index]);
+        }
+    }
+    let mut server = start(&target, RunMode::Batch, &dir);
+    server.show_every_run(true);
+    let (batch, mut next) = (candidates(&inputs), 0);
+    for (index, wanted) in wanted.iter().enumerate() {
+        let run = server.run(&batch, &mut next).unwrap().unwrap();
+        assert_eq!(run.index, index);
+        assert_eq!(&seen(&run), wanted, "batch, input {index}: {:?}", inputs[index]);
+    }
+}
+
+#[test]
+fn a_batch_stops_at_just_those_runs_that_a_judge_wants() {
+    let dir = TestDir::new();
+    let target = ladder();
+    let inputs: Vec<Vec<u8>> =
+        (0..3000u32).map(|n| vec![b'.', (n * 7 % 251) as u8, (n / 50) as u8, n as u8]).collect();
+    let batch = candidates(&inputs);
+    let kept = |mode| {
+        let mut server = start(&target, mode, &dir);
+        let mut judge = Judge::new(server.map_size(), server.domains(), true);
+        let (mut kept, mut shown, mut next) = (vec![], 0, 0);
+        while next < batch.len() {
+            judge.teach(&mut server);
+            let Some(run) = server.run(&batch, &mut next).unwrap() else { break };
+            let (index, verdict) = (run.index, judge.judge(&run));
+            shown += 1;
+            if verdict.is_interesting() {
+                let second = server.observe(&inputs[index]).unwrap();
+                judge.confirm(&verdict.gains, &second);
+                kept.push((index, verdict));
+            }
+        }
+        (kept, shown)
+    };
+    let (wanted, all) = kept(RunMode::Pipe);
+    let (now, shown) = kept(RunMode::Batch);
+    assert!(wanted.len() > 20 && all == inputs.len(), "{} of {all}", wanted.len());
+    assert_eq!(now, wanted);
+    assert_eq!(shown, wanted.len(), "dull runs were shown");
+}
+
+/// For AFL's pipes it would be "between two runs".
+#[test]
+fn a_process_that_stops_itself_hangs() {
+    let dir = TestDir::new();
+    let target = ladder();
+    for mode in [RunMode::Fork, RunMode::Persistent, RunMode::Batch] {
+        let mut server = start(&target, mode, &dir);
+        let good = seen(&server.observe(b".abc").unwrap());
+        assert_eq!(server.observe(b"s").unwrap().exit, ExitKind::Hang, "{mode:?}");
+        assert_eq!(seen(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_target_that_overwrites_the_channel_is_a_find_and_started_anew() {
+    let dir = TestDir::new();
+    let target = ladder();
+    for mode in [RunMode::Fork, RunMode::Persistent, RunMode::Batch] {
+        let mut server = start(&target, mode, &dir);
+        let good = seen(&server.observe(b".abc").unwrap());
+        for _ in 0..3 {
+            let bad = server.observe(b"o").unwrap().exit;
+            assert!(
+                bad == ExitKind::Crash { signal: 0 } || bad == ExitKind::Ok,
+                "{mode:?} {bad:?}"
+            );
+            assert_eq!(seen(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn a_fork_server_that_is_stopped_or_killed_is_replaced() {
+    let dir = TestDir::new();
+    let target = ladder();
+    for mode in MODES {
+        let mut server = start(&target, mode, &dir);
+        let good = seen(&server.observe(b".abc").unwrap());
+        let pid = fork_server(&target);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+        assert_eq!(seen(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+        assert!(server.take_restart().is_some() || mode > RunMode::Fork);
+    }
+}

@@ -1,0 +1,94 @@
+//! The page of each built-in domain: its example is compiled and run, and its commands print what
+//! the page shows.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
+
+mod common;
+#[path = "common/page.rs"]
+mod page;
+
+use std::fs;
+
+use common::{TestDir, repository};
+use page::{blocks, follow};
+
+/// Numbers of blocks and frames are those of one version of clang.
+fn is_right(domain: &str) {
+    let page = blocks(&format!("domains/{domain}.md"));
+    let example = page.iter().find(|block| block.language == "c").unwrap();
+    assert!(example.text.lines().count() <= 12, "{}", example.text);
+    follow(&TestDir::new(), &page, "19");
+}
+
+#[test]
+fn cmp() {
+    is_right("cmp");
+}
+
+#[test]
+fn diff() {
+    is_right("diff");
+}
+
+#[test]
+fn heap() {
+    is_right("heap");
+}
+
+#[test]
+fn mem() {
+    is_right("mem");
+}
+
+#[test]
+fn out() {
+    is_right("out");
+}
+
+#[test]
+fn perf() {
+    is_right("perf");
+}
+
+#[test]
+fn slack() {
+    is_right("slack");
+}
+
+#[test]
+fn slow() {
+    is_right("slow");
+}
+
+#[test]
+fn stack() {
+    is_right("stack");
+}
+
+#[test]
+fn valid() {
+    is_right("valid");
+}
+
+#[test]
+fn every_built_in_domain_has_its_page_and_its_row() {
+    let listed = TestDir::new().ffuzz("domains").run().expect(0).out;
+    let table = fs::read_to_string(repository("docs/domains.md")).unwrap();
+    let mut known: Vec<String> = listed
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .map(|name| format!("{name}.md"))
+        .collect();
+    for page in &known {
+        assert!(
+            table.contains(&format!("| [{}](domains/{page}) |", page.trim_end_matches(".md"))),
+            "{page}"
+        );
+    }
+    let files = fs::read_dir(repository("docs/domains")).unwrap();
+    let mut pages: Vec<String> =
+        files.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    known.sort();
+    pages.sort();
+    assert_eq!(known, pages);
+}
