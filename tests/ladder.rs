@@ -184,3 +184,22 @@ fn a_fork_server_that_is_stopped_or_killed_is_replaced() {
         assert!(server.take_restart().is_some() || mode > RunMode::Fork);
     }
 }
+
+/// A lost wake-up would be a hang here.
+#[test]
+fn three_times_more_fuzzers_than_cores_lose_no_wake_up() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let target = target("quick.c", "-O1 -fsanitize=fuzzer");
+    for (mode, runs) in [("fork", 300), ("persistent", 20_000), ("batch", 100_000)] {
+        let dirs: Vec<TestDir> = (0..3 * cores).map(|_| TestDir::with_seed("x")).collect();
+        let start = |dir: &TestDir| {
+            let options = format!("--run-mode {mode} -t 20000 -E {runs}");
+            dir.fuzz(&options, &target, "").start()
+        };
+        let running: Vec<_> = dirs.iter().map(start).collect();
+        for (running, dir) in running.into_iter().zip(&dirs) {
+            running.finish().expect(0).does_not_say("restarted").does_not_say("hang ");
+            assert!(dir.stat("execs_done") >= runs, "{mode}");
+        }
+    }
+}

@@ -71,6 +71,11 @@ fn valid() {
 }
 
 #[test]
+fn speed() {
+    follow(&TestDir::new(), &blocks("speed.md"), "19");
+}
+
+#[test]
 fn every_built_in_domain_has_its_page_and_its_row() {
     let listed = TestDir::new().ffuzz("domains").run().expect(0).out;
     let table = fs::read_to_string(repository("docs/domains.md")).unwrap();

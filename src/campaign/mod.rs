@@ -19,9 +19,9 @@ use crate::corpus::{Corpus, SeedId};
 use crate::domain::KeyNames;
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::feedback::Judge;
-use crate::mutate::Rng;
 use crate::mutate::deterministic::Deterministic;
 use crate::mutate::dictionary::Dictionary;
+use crate::mutate::{Candidate, Rng};
 use crate::output::OutputDir;
 use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::Scheduler;
@@ -52,6 +52,8 @@ struct Campaign {
     tactics: Bandit,
     /// Walks of owners that will go on in a later turn.
     walks: BTreeMap<SeedId, Deterministic>,
+    /// The candidates under way; their buffers are used again and again.
+    batch: Vec<Candidate>,
     dictionary: Dictionary,
     output: OutputDir,
     log: FuzzFactoryLog,

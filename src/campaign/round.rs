@@ -6,8 +6,8 @@ use super::{Campaign, CampaignError};
 use crate::corpus::{Origin, SeedId, Step};
 use crate::coverage;
 use crate::feedback::Verdict;
-use crate::mutate::Candidate;
 use crate::mutate::deterministic::Deterministic;
+use crate::mutate::{Candidate, is_text};
 use crate::stage::produce::{Materials, Producer};
 use crate::stage::trim::trim;
 use crate::target::ExitKind;
@@ -201,20 +201,23 @@ impl Campaign {
         let input = self.corpus[id].data.clone();
         let owner_at_start = self.guided() && self.scheduler.is_owner(id);
         let mut reference = None;
-        let mut batch: Vec<Candidate> = Vec::new();
+        let text = is_text(&input);
         let mut timeouts = 0;
         loop {
             let name = stage.name();
-            let made = self.fill(id, &input, stage, &mut batch);
+            let made = self.fill(id, &input, text, stage);
             if made == 0 {
                 return Ok(StageEnd::Finished);
             }
+            let batch = std::mem::take(&mut self.batch);
             if stage.wants_report() && reference.is_none() {
                 reference = Some(self.behaviour_of(&input)?);
             }
             let wanted = reference.filter(|_| stage.wants_report());
-            let outcome = self.run_batch(&batch[..made], wanted)?;
+            let outcome = self.run_batch(&batch[..made], wanted);
             self.note_stage(name, stage, &batch[..made]);
+            self.batch = batch;
+            let outcome = outcome?;
             if stage.wants_report() {
                 stage.report(outcome.changed);
             }
@@ -234,14 +237,10 @@ impl Campaign {
     }
 
     /// Makes as many candidates as the executor takes at once; their buffers are reused.
-    fn fill(
-        &mut self,
-        id: SeedId,
-        input: &[u8],
-        stage: &mut Producer,
-        batch: &mut Vec<Candidate>,
-    ) -> usize {
+    fn fill(&mut self, id: SeedId, input: &[u8], text: bool, stage: &mut Producer) -> usize {
         let room = if stage.wants_report() { 1 } else { self.executor.batch_size() };
+        let climbing = self.guided() && self.scheduler.is_owner(id);
+        let batch = &mut self.batch;
         batch.resize_with(room.max(batch.len()), Candidate::default);
         let corpus = &self.corpus;
         let fruitless = self.executor.execs() - self.statistics.execs_at_find;
@@ -249,6 +248,7 @@ impl Campaign {
         let from = Materials {
             seed: id,
             input,
+            text,
             dictionary: &self.dictionary,
             seeds: corpus.next_id().0,
             bytes_of: &|id| &corpus[id].data,
@@ -256,7 +256,7 @@ impl Campaign {
             max_len: self.options.mutation.max_len,
             long_blocks: 1 + escalation,
             stack_power: 4 + escalation,
-            climbing: self.guided() && self.scheduler.is_owner(id),
+            climbing,
         };
         let mut made = 0;
         while made < room && stage.next(&from, &mut self.rng, &mut batch[made]) {
@@ -276,8 +276,8 @@ impl Campaign {
     fn note_stage(&mut self, name: &'static str, stage: &Producer, batch: &[Candidate]) {
         let (done, planned) = stage.progress();
         self.statistics.stage = (name, done, planned);
-        for candidate in batch {
-            self.statistics.yield_of(candidate.origin.step.op()).execs += 1;
+        for same in batch.chunk_by(|a, b| std::ptr::eq(a.origin.step.op(), b.origin.step.op())) {
+            self.statistics.yield_of(same[0].origin.step.op()).execs += same.len() as u64;
         }
         self.tick_if_due();
     }

@@ -103,6 +103,7 @@ pub(super) fn assemble(
         scheduler,
         tactics: Bandit::new(Tactic::COUNT),
         walks: std::collections::BTreeMap::new(),
+        batch: Vec::new(),
         dictionary,
         output,
         log,

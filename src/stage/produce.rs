@@ -5,7 +5,7 @@ use crate::mutate::deterministic::Deterministic;
 use crate::mutate::dictionary::Dictionary;
 use crate::mutate::havoc::{HavocContext, havoc};
 use crate::mutate::splice::splice;
-use crate::mutate::{Candidate, Rng, below, is_text};
+use crate::mutate::{Candidate, Rng, below};
 
 /// Most runs of the deterministic stage on one seed. The full classic stage is a net loss on
 /// larger inputs (fuzzbench 113); this keeps the quick early steps and all steps on small inputs.
@@ -19,6 +19,8 @@ const DONOR_ATTEMPTS: u32 = 8;
 pub struct Materials<'a> {
     pub seed: SeedId,
     pub input: &'a [u8],
+    /// The input is text, see [`crate::mutate::is_text`].
+    pub text: bool,
     pub dictionary: &'a Dictionary,
     /// Number of seeds, and their bytes.
     pub seeds: u32,
@@ -49,7 +51,7 @@ impl<'a> Materials<'a> {
             max_len: self.max_len,
             long_blocks: self.long_blocks,
             stack_power: self.stack_power,
-            text: is_text(self.input),
+            text: self.text,
             exploit: false,
             gentle: self.climbing,
         }
@@ -216,6 +218,7 @@ mod tests {
         let from = Materials {
             seed: SeedId(0),
             input: b"seed",
+            text: true,
             dictionary: &dictionary,
             seeds: 1,
             bytes_of: &|_| b"seed",
