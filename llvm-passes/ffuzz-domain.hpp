@@ -379,13 +379,36 @@ template <class Domain> struct DomainPass : llvm::PassInfoMixin<DomainPass<Domai
   }
 };
 
+// AddressSanitizer and its like mark the functions that they are to look at.
+inline bool isSanitized(const llvm::Module &M) {
+  return llvm::any_of(M, [](const llvm::Function &F) {
+    return F.hasFnAttribute(llvm::Attribute::SanitizeAddress) || F.hasFnAttribute(llvm::Attribute::SanitizeHWAddress) ||
+           F.hasFnAttribute(llvm::Attribute::SanitizeMemory) || F.hasFnAttribute(llvm::Attribute::SanitizeThread);
+  });
+}
+
+template <class Pass> struct OnlyIf : llvm::PassInfoMixin<OnlyIf<Pass>> {
+  Pass Inner;
+  bool Sanitized;
+
+  OnlyIf(Pass Inner, bool Sanitized) : Inner(Inner), Sanitized(Sanitized) {}
+  static bool isRequired() { return true; }
+
+  llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &MAM) {
+    return isSanitized(M) == Sanitized ? Inner.run(M, MAM) : llvm::PreservedAnalyses::all();
+  }
+};
+
 // Runs a pass last of all, behind clang's coverage: what an update adds is no edge of the program.
 // Clang registers coverage after the plugins, so we join the queue when the pipeline is being made.
+// Sanitizers come in one step with coverage, and their checks are no comparisons of the program: with
+// them the pass runs before both, and coverage does count what updates add.
 template <class Pass> void addLast(llvm::PassBuilder &PB, Pass Last) {
+  PB.registerOptimizerLastEPCallback(
+      [Last](llvm::ModulePassManager &MPM, auto...) { MPM.addPass(OnlyIf<Pass>(Last, true)); });
   PB.registerPipelineStartEPCallback([&PB, Last](llvm::ModulePassManager &, auto) {
-    PB.registerOptimizerLastEPCallback([Last](llvm::ModulePassManager &MPM, auto...) {
-      MPM.addPass(Pass(Last));
-    });
+    PB.registerOptimizerLastEPCallback(
+        [Last](llvm::ModulePassManager &MPM, auto...) { MPM.addPass(OnlyIf<Pass>(Last, false)); });
   });
 }
 
