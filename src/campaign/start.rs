@@ -45,6 +45,7 @@ pub(super) fn open(
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
     let core = bind_core(target.cpu);
+    affinity::wait_patiently();
     let mut executor = start_target(setup, target)?;
     for token in executor.take_dictionary() {
         dictionary.add_auto(&token);

@@ -1,4 +1,4 @@
-//! Binding the fuzzer, and with it everything it starts, to one core: a hand-over between two
+//! How the fuzzer shares cores with what it starts: bound to one, since a hand-over between two
 //! processes on one core costs a quarter of one that wakes another core.
 
 use std::io;
@@ -14,6 +14,18 @@ pub fn bind(core: usize) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Lets a child that wakes this process go on, in place of being interrupted at once: what the
+/// fuzzer waits for mostly comes with the next word. Children are not concerned.
+pub fn wait_patiently() {
+    let policy = libc::SCHED_BATCH | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the parameter is a local, all zero as the policy asks for. Where the kernel refuses,
+    // everything works as before.
+    unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, policy, &raw const parameter);
+    }
 }
 
 /// The cores this process may use.

@@ -2,11 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, ppoll};
 use nix::sys::time::TimeSpec;
+
+/// Bytes that are read at once.
+const BUFFER: usize = 64;
 
 /// Why no word came.
 #[derive(Debug)]
@@ -17,9 +21,14 @@ pub enum NoWord {
     Failed(io::Error),
 }
 
-/// Reading end of a pipe.
+/// Reading end of a pipe. Words that arrived together cost one system call.
 #[derive(Debug)]
-pub struct WordReader(File);
+pub struct WordReader {
+    pipe: File,
+    buffer: [u8; BUFFER],
+    /// What of the buffer was read, but not yet asked for.
+    unread: Range<usize>,
+}
 
 /// Writing end of a pipe.
 #[derive(Debug)]
@@ -32,7 +41,7 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 
 impl From<OwnedFd> for WordReader {
     fn from(fd: OwnedFd) -> Self {
-        Self(fd.into())
+        Self { pipe: fd.into(), buffer: [0; BUFFER], unread: 0..0 }
     }
 }
 
@@ -50,21 +59,22 @@ impl WordReader {
         Ok(u32::from_ne_bytes(word))
     }
 
-    /// Fills `buffer`; waits at most `timeout` in all.
-    pub fn fill(&mut self, buffer: &mut [u8], timeout: Duration) -> Result<(), NoWord> {
-        let mut done = 0;
+    /// Fills `wanted`; waits at most `timeout` in all.
+    pub fn fill(&mut self, wanted: &mut [u8], timeout: Duration) -> Result<(), NoWord> {
+        let mut done = self.take(wanted);
         let mut left = timeout;
         let mut deadline = None;
-        while done < buffer.len() {
+        while done < wanted.len() {
             self.wait(left)?;
-            match self.0.read(&mut buffer[done..]) {
+            match self.pipe.read(&mut self.buffer) {
                 Ok(0) => return Err(NoWord::Closed),
-                Ok(n) => done += n,
+                Ok(n) => self.unread = 0..n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(NoWord::Failed(error)),
             }
-            if done < buffer.len() {
-                // Messages of this protocol arrive whole; only a broken peer gets here.
+            done += self.take(&mut wanted[done..]);
+            if done < wanted.len() {
+                // Few messages of this protocol are longer than the buffer.
                 let end = *deadline.get_or_insert_with(|| Instant::now() + timeout);
                 left = end.saturating_duration_since(Instant::now());
             }
@@ -72,17 +82,26 @@ impl WordReader {
         Ok(())
     }
 
+    /// Moves what is in the buffer to `wanted`, as far as there is room, and returns how much.
+    fn take(&mut self, wanted: &mut [u8]) -> usize {
+        let n = self.unread.len().min(wanted.len());
+        wanted[..n].copy_from_slice(&self.buffer[self.unread.start..][..n]);
+        self.unread.start += n;
+        n
+    }
+
     fn wait(&self, timeout: Duration) -> Result<(), NoWord> {
-        let deadline = Instant::now().checked_add(timeout);
         let mut left = timeout;
+        let mut deadline = None;
         loop {
-            let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+            let mut fds = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
             match ppoll(&mut fds, Some(TimeSpec::from_duration(left)), None) {
                 Ok(0) => return Err(NoWord::Timeout),
                 Ok(_) => return Ok(()),
                 Err(nix::errno::Errno::EINTR) => {
-                    let now = Instant::now();
-                    left = deadline.map_or(timeout, |end| end.saturating_duration_since(now));
+                    // The clock is read for the rare interruption only.
+                    let end = *deadline.get_or_insert_with(|| Instant::now() + timeout);
+                    left = end.saturating_duration_since(Instant::now());
                 }
                 Err(errno) => return Err(NoWord::Failed(errno.into())),
             }
@@ -92,8 +111,9 @@ impl WordReader {
     /// True if a word is waiting or the other side is gone.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
-        matches!(nix::poll::poll(&mut fds, PollTimeout::ZERO), Ok(n) if n > 0)
+        let mut fds = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+        let poll = |fds: &mut _| matches!(nix::poll::poll(fds, PollTimeout::ZERO), Ok(n) if n > 0);
+        !self.unread.is_empty() || poll(&mut fds)
     }
 }
 
@@ -115,7 +135,28 @@ mod tests {
         writer.write(0x8000_0001).unwrap();
         assert_eq!(reader.read(Duration::from_secs(1)).unwrap(), 0x8000_0001);
         assert!(matches!(reader.read(Duration::from_millis(5)), Err(NoWord::Timeout)));
+        writer.write(1).unwrap();
+        writer.write(2).unwrap();
+        assert!(reader.is_ready());
+        assert_eq!(reader.read(Duration::from_secs(1)).unwrap(), 1);
+        assert!(reader.is_ready());
+        assert_eq!(reader.read(Duration::from_secs(1)).unwrap(), 2);
+        assert!(!reader.is_ready());
         drop(writer);
         assert!(matches!(reader.read(Duration::from_secs(1)), Err(NoWord::Closed)));
+    }
+
+    #[test]
+    fn a_long_message_is_put_together() {
+        let (reader, writer) = pipe().unwrap();
+        let (mut reader, mut writer) = (WordReader::from(reader), WordWriter::from(writer));
+        for word in 0..100 {
+            writer.write(word).unwrap();
+        }
+        let mut rest = [0; 4 * 99];
+        assert_eq!(reader.read(Duration::from_secs(1)).unwrap(), 0);
+        reader.fill(&mut rest, Duration::from_secs(1)).unwrap();
+        let words = rest.as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word));
+        assert!(words.eq(1..100));
     }
 }
