@@ -28,6 +28,7 @@
 #define FFUZZ_RUNS_OFFSET 1024u  /* of struct ffuzz_runs */
 #define FFUZZ_CASES_OFFSET 2048u /* of struct ffuzz_case[FFUZZ_MOST_CASES] */
 #define FFUZZ_MOST_CASES 64u
+#define FFUZZ_TICK 256u
 /* Bytes for the test cases of one batch; the largest single one, 1 MiB, fits. */
 #define FFUZZ_ARENA 0x200000u
 
@@ -80,7 +81,9 @@ struct ffuzz_runs {
   uint32_t started;
   uint32_t finished;
   uint32_t shown; /* the last finished case is to be judged */
-  uint32_t pad_report[12];
+  uint32_t began; /* the child's work on the batch, on its clock in ticks of FFUZZ_TICK ns, wrapping */
+  uint32_t stopped; /* and its end, which the fork server notes for a child that has ended */
+  uint32_t pad_report[10];
   /* written by the fork server */
   uint32_t child; /* process id */
   uint32_t ended; /* number of the last child that has ended */

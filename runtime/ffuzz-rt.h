@@ -74,6 +74,7 @@ HIDDEN void ffuzz_domain_clear(dsf_t id);
 HIDDEN extern struct ffuzz_runs *ffuzz_runs;
 HIDDEN void ffuzz_runs_attach(uint8_t *base, const struct ffuzz_channel *c);
 HIDDEN void ffuzz_wait_word(uint32_t *word, uint32_t old);
+HIDDEN void ffuzz_note_start(void); /* of a child's work */
 HIDDEN void ffuzz_report_end(uint32_t number, int status);
 HIDDEN int ffuzz_next_case(unsigned int most);
 

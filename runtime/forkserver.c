@@ -208,6 +208,7 @@ static void serve_channel(void) {
     number++;
     pid_t pid = fork();
     if (pid == 0) {
+      ffuzz_note_start();
       become_child(&old, server);
       return;
     }

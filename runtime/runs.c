@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ffuzz-rt.h"
@@ -36,11 +37,20 @@ HIDDEN void ffuzz_wait_word(uint32_t *word, uint32_t old) {
 
 static void wake_fuzzer(void) { syscall(SYS_futex, &ffuzz_runs->report, FUTEX_WAKE, 1, NULL, NULL, 0); }
 
+static uint32_t ticks(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint32_t)(((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) / FFUZZ_TICK);
+}
+
+HIDDEN void ffuzz_note_start(void) { ffuzz_runs->began = ticks(); }
+
 static void report(uint32_t what) { __atomic_store_n(&ffuzz_runs->report, what, __ATOMIC_RELEASE); }
 
 /* `ended` comes last: once the fuzzer has seen it the next batch may begin, and `report` is its own. */
 HIDDEN void ffuzz_report_end(uint32_t number, int status) {
   ffuzz_runs->status = (uint32_t)status;
+  ffuzz_runs->stopped = ticks();
   report(2);
   __atomic_store_n(&ffuzz_runs->ended, number, __ATOMIC_RELEASE);
   wake_fuzzer();
@@ -77,9 +87,11 @@ static int shows_news(void) {
 static void hand_over(int shown) {
   uint32_t now = __atomic_load_n(&ffuzz_runs->go, __ATOMIC_RELAXED);
   set(&ffuzz_runs->shown, (uint32_t)shown);
+  ffuzz_runs->stopped = ticks();
   report(1);
   wake_fuzzer();
   ffuzz_wait_word(&ffuzz_runs->go, now);
+  ffuzz_note_start();
 }
 
 /* True if there is one more test case. The last one of a process is left under way: what is seen of

@@ -6,9 +6,10 @@ use super::Campaign;
 use crate::corpus::SeedId;
 use crate::coverage;
 use crate::domain::KeyGain;
-use crate::event::{DomainStatus, Event, Snapshot, StageYield};
+use crate::event::{DomainStatus, Event, Shares, Snapshot, StageYield};
 use crate::output::earlier::Earlier;
 use crate::sys::process;
+use crate::target::Spent;
 
 /// At most five snapshots a second: a person reads no faster.
 const TICK: Duration = Duration::from_millis(200);
@@ -209,6 +210,12 @@ impl Statistics {
     }
 }
 
+fn shares(spent: Spent, elapsed: Duration) -> Shares {
+    let percent = |part: Duration| part.as_secs_f64() * 100.0 / elapsed.as_secs_f64().max(0.001);
+    let (target, hand_over) = (percent(spent.target), spent.hand_over.map(percent));
+    Shares { target, hand_over, fuzzer: (100.0 - target - hand_over.unwrap_or(0.0)).max(0.0) }
+}
+
 impl Campaign {
     /// Runs of the campaign, earlier processes included.
     pub(super) fn execs(&self) -> u64 {
@@ -247,6 +254,7 @@ impl Campaign {
             schedule: self.options.schedule.name().into(),
             target_mode: self.executor.mode(),
             rung: self.executor.rung(),
+            shares: shares(self.executor.spent(), self.statistics.started.elapsed()),
             command_line: join_words(&self.options.output.command_line),
             exec_timeout_ms: milliseconds(self.executor.timeout()),
             peak_rss_mb: process::peak_child_rss_mb(),

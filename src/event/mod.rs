@@ -144,6 +144,7 @@ pub struct Snapshot {
     pub target_mode: String,
     /// See [`crate::target::Executor::rung`].
     pub rung: &'static str,
+    pub shares: Shares,
     pub command_line: String,
     /// The target's map as a virgin map (0xff = never hit); only in the final snapshot and
     /// whenever `fuzzer_stats` is due, because it is large. File `fuzz_bitmap`.
@@ -157,6 +158,16 @@ impl Snapshot {
     pub fn map_percent(&self) -> f64 {
         self.edges_found as f64 * 100.0 / self.map_size.max(1) as f64
     }
+}
+
+/// Where the time of this process went, in percent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shares {
+    pub target: f64,
+    /// See [`crate::target::Spent`].
+    pub hand_over: Option<f64>,
+    /// All else: making inputs, judging, writing files.
+    pub fuzzer: f64,
 }
 
 /// What one stage brought.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::replace_file;
-use crate::event::{Event, EventSink, Snapshot};
+use crate::event::{Event, EventSink, Shares, Snapshot};
 
 /// What stands behind `afl_version`; AFL's own begins with `++`.
 const VERSION: &str = concat!("ffuzz-", env!("CARGO_PKG_VERSION"));
@@ -27,6 +27,7 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     out.add("afl_version", VERSION);
     out.add("target_mode", if s.target_mode.is_empty() { "default" } else { &s.target_mode });
     out.add("run_mode", s.rung);
+    shares(&mut out, &s.shares);
     out.add("command_line", s.command_line.replace('\n', " "));
     out.0
 }
@@ -38,6 +39,14 @@ impl Lines {
     fn add(&mut self, key: &str, value: impl Display) {
         let _ = writeln!(self.0, "{key:<18}: {value}");
     }
+}
+
+fn shares(out: &mut Lines, shares: &Shares) {
+    out.add("time_in_target", format_args!("{:.2}%", shares.target));
+    if let Some(hand_over) = shares.hand_over {
+        out.add("time_in_handover", format_args!("{hand_over:.2}%"));
+    }
+    out.add("time_in_fuzzer", format_args!("{:.2}%", shares.fuzzer));
 }
 
 fn times(out: &mut Lines, s: &Snapshot) {
@@ -188,6 +197,7 @@ mod tests {
             execs: 123_456,
             execs_per_sec: 2023.868,
             rung: "batch",
+            shares: Shares { target: 61.256, hand_over: Some(8.0), fuzzer: 30.744 },
             corpus_count: 12,
             current: Some(SeedId(7)),
             stability: 100.0,
@@ -271,6 +281,9 @@ mod tests {
         afl_version       : ffuzz-0.1.0
         target_mode       : default
         run_mode          : batch
+        time_in_target    : 61.26%
+        time_in_handover  : 8.00%
+        time_in_fuzzer    : 30.74%
         command_line      : ffuzz -i in -o out
         ");
     }

@@ -313,6 +313,7 @@ mod tests {
             );
         }
         source += "_Static_assert(sizeof(struct ffuzz_case) == 8, \"case\");\n\
+                   _Static_assert(FFUZZ_TICK == 256, \"tick\");\n\
                    _Static_assert(FFUZZ_RUNS_OFFSET + sizeof(struct ffuzz_runs) <= FFUZZ_CASES_OFFSET, \"runs\");\n\
                    _Static_assert(FFUZZ_CASES_OFFSET + 8 * FFUZZ_MOST_CASES <= FFUZZ_CHANNEL_HEADER, \"cases\");\n";
         let dir = tempfile::tempdir().unwrap();

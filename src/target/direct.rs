@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::delivery::Delivery;
 use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
-use super::{Executor, Observation, Outcome, TargetError, exit_kind};
+use super::{Executor, Observation, Outcome, Spent, TargetError, exit_kind};
 use crate::domain::Domain;
 use crate::sys::memory::SharedMap;
 use crate::sys::process::{self, Launch};
@@ -19,6 +19,7 @@ pub struct Direct {
     delivery: Delivery,
     timeout: Duration,
     execs: u64,
+    spent: Spent,
 }
 
 impl Direct {
@@ -34,7 +35,7 @@ impl Direct {
             SharedMap::sysv(bytes).map_err(|source| TargetError::Memory { bytes, source })?;
         let maps = Maps::in_segment(segment, edges, Vec::new());
         let delivery = setup.open_delivery()?;
-        Ok(Self { setup, maps, segment_id, delivery, timeout, execs: 0 })
+        Ok(Self { setup, maps, segment_id, delivery, timeout, execs: 0, spent: Spent::default() })
     }
 
     fn execute(&mut self, input: &[u8]) -> Result<Outcome, TargetError> {
@@ -63,7 +64,9 @@ impl Direct {
         let code = self.setup.options.crash_exit_code;
         let exit = exit_kind(status.unwrap_or_default(), killed, |seen| code == Some(seen));
         self.maps.collect(true);
-        Ok(Outcome { exit, duration: start.elapsed() })
+        let duration = start.elapsed();
+        self.spent.add(duration, None);
+        Ok(Outcome { exit, duration })
     }
 }
 
@@ -84,6 +87,10 @@ impl Executor for Direct {
 
     fn execs(&self) -> u64 {
         self.execs
+    }
+
+    fn spent(&self) -> Spent {
+        self.spent
     }
 
     fn timeout(&self) -> Duration {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::delivery::Delivery;
 use super::launcher::{Session, Setup, describe_end};
-use super::{Executor, ExitKind, Observation, Outcome, TargetError, sites};
+use super::{Executor, ExitKind, Observation, Outcome, Spent, TargetError, sites};
 use crate::config::options::RunMode;
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
@@ -37,6 +37,7 @@ pub struct ForkServer {
     /// The last child was killed by us, which the protocol wants to know.
     killed: bool,
     execs: u64,
+    spent: Spent,
     restart: Option<String>,
     /// Test cases of the next batch: fewer on slow targets.
     cases: usize,
@@ -82,6 +83,7 @@ impl ForkServer {
             child: None,
             killed: false,
             execs: 0,
+            spent: Spent::default(),
             restart: None,
             cases: 1,
             lost: 0,
@@ -240,6 +242,10 @@ impl Executor for ForkServer {
 
     fn execs(&self) -> u64 {
         self.execs
+    }
+
+    fn spent(&self) -> Spent {
+        self.spent
     }
 
     fn timeout(&self) -> Duration {

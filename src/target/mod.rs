@@ -59,6 +59,24 @@ pub struct Observation<'a> {
     pub dsf: DsfView<'a>,
 }
 
+/// Where the time of runs went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    pub target: Duration,
+    /// Waking each other, forking. Not known apart (and in `target`) where runs are ordered by pipes.
+    pub hand_over: Option<Duration>,
+}
+
+impl Spent {
+    fn add(&mut self, elapsed: Duration, work: Option<Duration>) {
+        let work = work.map(|work| work.min(elapsed));
+        self.target += work.unwrap_or(elapsed);
+        if let Some(work) = work {
+            *self.hand_over.get_or_insert_default() += elapsed - work;
+        }
+    }
+}
+
 /// Runs inputs. The unit is a batch; an executor that can only do one run at a time is one that
 /// stops after each.
 pub trait Executor {
@@ -107,6 +125,11 @@ pub trait Executor {
 
     /// Runs so far.
     fn execs(&self) -> u64;
+
+    /// Where the time of those runs went.
+    fn spent(&self) -> Spent {
+        Spent::default()
+    }
 
     fn timeout(&self) -> Duration;
 

@@ -24,6 +24,9 @@ const CASE: usize = 8;
 /// What is written into the arena begins at a multiple of this.
 const ALIGN: usize = 16;
 
+/// Unit of the target's clock, nanoseconds.
+pub(super) const TICK: u64 = 256;
+
 /// Byte offsets of `struct ffuzz_runs`.
 mod field {
     pub(super) const WANT: usize = 0;
@@ -35,13 +38,15 @@ mod field {
     pub(super) const STARTED: usize = 132;
     pub(super) const FINISHED: usize = 136;
     pub(super) const SHOWN: usize = 140;
+    pub(super) const BEGAN: usize = 144;
+    pub(super) const STOPPED: usize = 148;
     pub(super) const CHILD: usize = 192;
     pub(super) const ENDED: usize = 196;
     pub(super) const STATUS: usize = 200;
 }
 
 #[cfg(test)]
-pub(super) const FIELDS: [(&str, usize); 12] = [
+pub(super) const FIELDS: [(&str, usize); 14] = [
     ("want", field::WANT),
     ("go", field::GO),
     ("count", field::COUNT),
@@ -51,6 +56,8 @@ pub(super) const FIELDS: [(&str, usize); 12] = [
     ("started", field::STARTED),
     ("finished", field::FINISHED),
     ("shown", field::SHOWN),
+    ("began", field::BEGAN),
+    ("stopped", field::STOPPED),
     ("child", field::CHILD),
     ("ended", field::ENDED),
     ("status", field::STATUS),
@@ -192,6 +199,12 @@ impl Runs {
     /// Process id of the child, as the target says.
     pub(super) fn child(&self) -> i32 {
         self.get(field::CHILD).cast_signed()
+    }
+
+    /// Time that the child worked on the last batch, as the target says.
+    pub(super) fn work(&self) -> Duration {
+        let ticks = self.get(field::STOPPED).wrapping_sub(self.get(field::BEGAN));
+        Duration::from_nanos(u64::from(ticks) * TICK)
     }
 
     /// What is not new any more: per edge the hit-count classes that are still unseen.

@@ -12,7 +12,7 @@ use ratatui::widgets::{Block, Paragraph};
 
 use super::format::{count, fit, fit_end, long_time, percent, rate, short_time};
 use super::summary::domain_name;
-use crate::event::{DomainStatus, Snapshot};
+use crate::event::{DomainStatus, Shares, Snapshot};
 
 const MIN_WIDTH: u16 = 80;
 const MIN_HEIGHT: u16 = 24;
@@ -32,9 +32,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, message: &str) {
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
             .areas(area);
     frame.render_widget(Paragraph::new(heading(s)).centered(), title);
-    let style = Style::new().fg(Color::Yellow);
-    let text = fit(message, usize::from(bottom.width));
-    frame.render_widget(Paragraph::new(Line::styled(text, style)), bottom);
+    last_line(frame, bottom, s, message);
     let tall = area.height >= TALL && !s.domains.is_empty();
     let rows = u16::try_from(s.domains.len()).unwrap_or(u16::MAX).saturating_add(3);
     let below = if tall { Constraint::Max(rows) } else { Constraint::Length(0) };
@@ -69,6 +67,27 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, message: &str) {
             Layout::vertical([Constraint::Length(5), Constraint::Fill(1)]).spacing(-1).areas(left);
         strategies(frame, upper, s);
         domain_panel(frame, lower, s);
+    }
+}
+
+/// The message, and where the time goes.
+fn last_line(frame: &mut Frame<'_>, area: Rect, s: &Snapshot, message: &str) {
+    let shares = shares(&s.shares);
+    let width = u16::try_from(shares.len()).unwrap_or(u16::MAX);
+    let [left, right] =
+        Layout::horizontal([Constraint::Fill(1), Constraint::Length(width)]).spacing(1).areas(area);
+    let style = Style::new().fg(Color::Yellow);
+    let text = fit(message, usize::from(left.width));
+    frame.render_widget(Paragraph::new(Line::styled(text, style)), left);
+    let style = Style::new().fg(Color::Gray);
+    frame.render_widget(Paragraph::new(Line::styled(shares, style)), right);
+}
+
+fn shares(shares: &Shares) -> String {
+    let Shares { target, hand_over, fuzzer } = shares;
+    match hand_over {
+        Some(share) => format!("[target {target:.0}% hand-over {share:.0}% fuzzer {fuzzer:.0}%]"),
+        None => format!("[target and hand-over {target:.0}% fuzzer {fuzzer:.0}%]"),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::panels;
 use super::*;
 use crate::corpus::SeedId;
-use crate::event::{DomainStatus, Event, Snapshot, StageYield, StopReason};
+use crate::event::{DomainStatus, Event, Shares, Snapshot, StageYield, StopReason};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -19,6 +19,7 @@ fn sample(domains: usize) -> Snapshot {
         execs: 12_345_678,
         execs_per_sec: 3315.6,
         rung: "batch",
+        shares: Shares { target: 61.256, hand_over: Some(8.0), fuzzer: 30.744 },
         corpus_count: 412,
         corpus_favored: 37,
         corpus_found: 409,

@@ -6,7 +6,7 @@ use super::{ForkServer, GRACE, NoRun, PATIENCE, Pass};
 use crate::config::options::RunMode;
 use crate::mutate::Candidate;
 use crate::target::delivery::Delivery;
-use crate::target::runs::{MOST_CASES, Progress};
+use crate::target::runs::{MOST_CASES, Progress, Runs};
 use crate::target::{ExitKind, Outcome, exit_kind};
 
 /// What a batch may take: the hand-over is a thousandth of it, and the screen stays awake.
@@ -84,6 +84,7 @@ impl ForkServer {
             }
         };
         self.execs += done as u64;
+        self.spent.add(elapsed, self.session.runs.as_ref().map(Runs::work));
         let duration = elapsed / done.max(1) as u32;
         self.adapt(duration);
         match exit {

@@ -36,6 +36,7 @@ impl ForkServer {
             self.child = None;
         }
         self.execs += 1;
+        self.spent.add(duration, None);
         let exit = exit_kind(status, self.killed, |code| self.is_crash_code(code));
         self.session.maps.collect(exit == ExitKind::Ok);
         Ok(Outcome { exit, duration })
