@@ -58,6 +58,11 @@ struct ffuzz_channel {
   uint64_t arena_offset;  /* uint8_t[FFUZZ_ARENA] */
   uint64_t virgin_offset; /* uint8_t[map_size]: hit-count classes not yet seen, per edge */
   uint64_t bars_offset;   /* uint32_t[dsf_total]: what a key's value has to beat */
+  /* Written by the target: why it cannot use the channel (errno, 0 if it can), and instrumented objects
+   * that were loaded after the hello, whose counters nobody sees. */
+  uint32_t refused;
+  uint32_t late_count;
+  char late_name[112]; /* of the first; cut, always ends with NUL */
 };
 
 /* Orders and reports of runs. Each side writes cache lines of its own. The fuzzer waits on `report`,

@@ -26,6 +26,7 @@
 
 static uint8_t *edges; /* the whole edge map, beside the modules' own pages */
 static uint64_t edges_size;
+static struct ffuzz_channel *channel;
 static int foreign_fuzzer;
 static int legacy_fuzzer;
 
@@ -70,14 +71,24 @@ static int name_of_object(struct dl_phdr_info *info, size_t size, void *data) {
   return 0;
 }
 
+static void name_object_of(const void *address, char *name, size_t room) {
+  struct name_search search = {(uintptr_t)address, name, room};
+  dl_iterate_phdr(name_of_object, &search);
+}
+
+HIDDEN void ffuzz_note_late_module(const uint8_t *start) {
+  if (!channel) return;
+  if (!channel->late_name[0]) name_object_of(start, channel->late_name, sizeof channel->late_name);
+  channel->late_count++;
+}
+
 static void write_tables(uint8_t *base, const struct ffuzz_channel *c) {
   struct ffuzz_module *modules = (void *)(base + c->modules_offset);
   for (uint32_t i = 0; i < ffuzz_module_count; i++) {
     const struct module *m = &ffuzz_modules[i];
     modules[i].start = m->at;
     modules[i].counters = m->count;
-    struct name_search search = {(uintptr_t)m->start, modules[i].name, sizeof modules[i].name};
-    dl_iterate_phdr(name_of_object, &search);
+    name_object_of(m->start, modules[i].name, sizeof modules[i].name);
   }
   struct ffuzz_domain *domains = (void *)(base + c->domains_offset);
   for (uint32_t i = 0; i < ffuzz_domain_count; i++) {
@@ -129,6 +140,13 @@ static int map_domains(int fd, uint64_t dsf_offset) {
               (off_t)dsf_offset) != MAP_FAILED;
 }
 
+/* Tells the fuzzer, whose header it has to be, that it will not be. */
+static int refuse(int fd) {
+  uint32_t reason = (uint32_t)errno;
+  if (pwrite(fd, &reason, sizeof reason, offsetof(struct ffuzz_channel, refused)) < 0) return 0;
+  return 0;
+}
+
 /* 1 when the channel is in use. A descriptor that is not a channel (it is stale in a program that
  * the target started) is left alone. */
 static int use_channel(void) {
@@ -137,9 +155,9 @@ static int use_channel(void) {
   if (fd < 0 || pread((int)fd, &head, sizeof head, 0) != (ssize_t)sizeof head) return 0;
   if (head.magic != FFUZZ_CHANNEL_MAGIC || head.version != FFUZZ_CHANNEL_VERSION) return 0;
   lay_out(&head);
-  if (ftruncate((int)fd, (off_t)head.size)) return 0;
+  if (ftruncate((int)fd, (off_t)head.size)) return refuse((int)fd);
   uint8_t *base = mmap(NULL, head.size, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
-  if (base == MAP_FAILED) return 0;
+  if (base == MAP_FAILED) return refuse((int)fd);
   if (!map_modules((int)fd, head.map_offset) || !map_domains((int)fd, head.dsf_offset)) {
     ffuzz_die_with_code(ERROR_MMAP);
     return 0;
@@ -154,6 +172,7 @@ static int use_channel(void) {
   if (head.features & FFUZZ_FEATURE_RUNS) ffuzz_runs_attach(base, &head);
   head.accepted = 0;
   *c = head;
+  channel = c;
   __atomic_store_n(&c->accepted, FFUZZ_CHANNEL_VERSION, __ATOMIC_RELEASE);
   return 1;
 }

@@ -58,6 +58,7 @@ extern unsigned char *__afl_fuzz_ptr;
 
 HIDDEN void ffuzz_start_server(void);
 HIDDEN void ffuzz_connect(void);
+HIDDEN void ffuzz_note_late_module(const uint8_t *start);
 HIDDEN uint64_t ffuzz_map_size(void);
 HIDDEN void ffuzz_die_with_code(uint32_t code);
 HIDDEN int ffuzz_speaks_v1(void);

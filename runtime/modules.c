@@ -13,7 +13,11 @@ static struct module *latest;
 
 void __sanitizer_cov_8bit_counters_init(uint8_t *start, uint8_t *stop) {
   latest = NULL;
-  if (start >= stop || ffuzz_frozen) return;
+  if (start >= stop) return;
+  if (ffuzz_frozen) {
+    ffuzz_note_late_module(start);
+    return;
+  }
   for (uint32_t i = 0; i < ffuzz_module_count; i++)
     if (ffuzz_modules[i].start == start) latest = &ffuzz_modules[i];
   if (latest) return;

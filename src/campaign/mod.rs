@@ -120,6 +120,13 @@ impl Campaign {
         self.names.get_or_init(read)
     }
 
+    /// Tells the user what the executor has to say of the target.
+    fn pass_notes_on(&mut self) {
+        for note in self.executor.take_notes() {
+            self.warn(note);
+        }
+    }
+
     fn warn(&mut self, message: String) {
         self.bus.send(&Event::Warning { message });
     }

@@ -177,9 +177,7 @@ fn load_dictionary(path: &Path, level: u32) -> Result<Vec<Token>, CampaignError>
 impl Campaign {
     /// What the user should know about the target before the long silence.
     fn tell_target(&mut self) {
-        for note in self.executor.notes() {
-            self.warn(note.into());
-        }
+        self.pass_notes_on();
         if self.options.domains == DomainMode::Off {
             return;
         }

@@ -237,6 +237,7 @@ impl Campaign {
         if let Some(reason) = self.executor.take_restart() {
             self.bus.send(&Event::TargetRestarted { reason });
         }
+        self.pass_notes_on();
         let snapshot = self.snapshot();
         self.bus.send(&Event::Tick(Box::new(snapshot)));
     }

@@ -63,6 +63,7 @@ impl Judge {
 
     /// Judges a run and remembers what it showed. A run that shows nothing new allocates nothing.
     pub fn judge(&mut self, run: &Observation<'_>) -> Verdict {
+        self.make_room(run.edges.len());
         match run.exit {
             ExitKind::Ok => self.judge_ordinary(run),
             ExitKind::Hang => {
@@ -74,10 +75,20 @@ impl Judge {
         }
     }
 
+    /// A target may have another map after a new start. What is known of the edges beyond it stays.
+    fn make_room(&mut self, edges: usize) {
+        if edges > self.virgin.len() {
+            for map in [&mut self.virgin, &mut self.virgin_crash, &mut self.virgin_hang] {
+                map.resize(edges, 0xff);
+            }
+        }
+    }
+
     fn judge_ordinary(&mut self, run: &Observation<'_>) -> Verdict {
         let mut verdict = Verdict::default();
-        if coverage::is_new(run.edges, &self.virgin, Classes::Counts) {
-            verdict.novelty = coverage::merge(run.edges, &mut self.virgin, Classes::Counts);
+        let virgin = &mut self.virgin[..run.edges.len()];
+        if coverage::is_new(run.edges, virgin, Classes::Counts) {
+            verdict.novelty = coverage::merge(run.edges, virgin, Classes::Counts);
             self.edges_moved = true;
         }
         verdict.gains = self.gains(run);
@@ -108,14 +119,16 @@ impl Judge {
             }
             new
         } else {
-            coverage::merge(run.edges, &mut self.virgin_crash, Classes::Binary) != Novelty::None
+            let virgin = &mut self.virgin_crash[..run.edges.len()];
+            coverage::merge(run.edges, virgin, Classes::Binary) != Novelty::None
         };
         Verdict { finding: Some(Finding::Crash { signal, unique }), ..Verdict::default() }
     }
 
     fn judge_hang(&mut self, run: &Observation<'_>) -> Finding {
+        let virgin = &mut self.virgin_hang[..run.edges.len()];
         let unique = run.edges.is_empty()
-            || coverage::merge(run.edges, &mut self.virgin_hang, Classes::Binary) != Novelty::None;
+            || coverage::merge(run.edges, virgin, Classes::Binary) != Novelty::None;
         Finding::Hang { unique }
     }
 

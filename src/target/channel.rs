@@ -46,6 +46,9 @@ mod field {
     pub(super) const ARENA_OFFSET: usize = 96;
     pub(super) const VIRGIN_OFFSET: usize = 104;
     pub(super) const BARS_OFFSET: usize = 112;
+    pub(super) const REFUSED: usize = 120;
+    pub(super) const LATE_COUNT: usize = 124;
+    pub(super) const LATE_NAME: usize = 128;
 }
 
 /// Bits of the field `features`.
@@ -54,12 +57,22 @@ const RUNS: u32 = 2;
 
 const DOMAIN_BYTES: usize = 64;
 const DOMAIN_NAME: usize = 48;
+const LATE_NAME: usize = 112;
 
 /// Offer of a channel, before the target has answered.
 #[derive(Debug)]
 pub(super) struct Offer {
     fd: OwnedFd,
     header: SharedMap,
+}
+
+/// What a target says to the offer.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Accepted(Channel),
+    /// It knows the channel, but cannot use it.
+    Refused(std::io::Error),
+    Unknown,
 }
 
 /// A channel that the target accepted; every region lies inside of `memory`.
@@ -96,10 +109,10 @@ impl Offer {
         self.fd.as_fd()
     }
 
-    /// Looks at the answer; None if the target does not know the channel.
-    pub(super) fn accept(self) -> Result<Option<Channel>, TargetError> {
+    /// Looks at the answer.
+    pub(super) fn accept(self) -> Result<Answer, TargetError> {
         match self.header.load(field::ACCEPTED) {
-            0 => return Ok(None),
+            0 => return Ok(self.no_channel()),
             VERSION => {}
             other => return Err(broken(format!("it accepted version {other}"))),
         }
@@ -114,7 +127,14 @@ impl Offer {
         if features & self.header.load(field::OFFERED) & RUNS != 0 {
             channel.runs = Some(channel.open_runs(map()?)?);
         }
-        Ok(Some(channel))
+        Ok(Answer::Accepted(channel))
+    }
+
+    fn no_channel(&self) -> Answer {
+        match self.header.load(field::REFUSED).cast_signed() {
+            0 => Answer::Unknown,
+            code => Answer::Refused(std::io::Error::from_raw_os_error(code)),
+        }
     }
 }
 
@@ -124,6 +144,12 @@ fn broken(what: impl Into<String>) -> TargetError {
 
 fn long(memory: &SharedMap, offset: usize) -> u64 {
     u64::from(memory.load(offset)) | u64::from(memory.load(offset + 4)) << 32
+}
+
+/// Text up to the first NUL.
+fn text(bytes: &[u8]) -> String {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
 }
 
 /// Checks one region of `count` items of `bytes` each against the size of the channel.
@@ -199,10 +225,8 @@ impl Channel {
                 let number = memory.load(at + 8);
                 let reducer = Reducer::from_wire(number)
                     .ok_or(domain::RecordError::Reducer { index, reducer: number })?;
-                let name = memory.bytes(at + 16, DOMAIN_NAME);
-                let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
                 Ok(Domain {
-                    name: String::from_utf8_lossy(name).into_owned(),
+                    name: text(memory.bytes(at + 16, DOMAIN_NAME)),
                     start: memory.load(at),
                     size: memory.load(at + 4),
                     reducer,
@@ -210,6 +234,12 @@ impl Channel {
                 })
             })
             .collect()
+    }
+
+    /// The first instrumented object that was loaded too late to be seen, and how many there were.
+    pub(super) fn late(&self) -> Option<(String, u32)> {
+        let count = self.memory.load(field::LATE_COUNT);
+        (count > 0).then(|| (text(self.memory.bytes(field::LATE_NAME, LATE_NAME)), count))
     }
 
     pub(super) fn edges(&self) -> &[u8] {
@@ -295,6 +325,9 @@ mod tests {
             ("arena_offset", field::ARENA_OFFSET),
             ("virgin_offset", field::VIRGIN_OFFSET),
             ("bars_offset", field::BARS_OFFSET),
+            ("refused", field::REFUSED),
+            ("late_count", field::LATE_COUNT),
+            ("late_name", field::LATE_NAME),
         ];
         let mut source = String::from("#include <stddef.h>\n#include \"channel.h\"\n");
         for (name, offset) in fields {
@@ -305,7 +338,8 @@ mod tests {
         source += &format!(
             "_Static_assert(sizeof(struct ffuzz_domain) == {DOMAIN_BYTES}, \"domain\");\n\
              _Static_assert(offsetof(struct ffuzz_domain, name) == 16, \"name\");\n\
-             _Static_assert(sizeof(((struct ffuzz_domain *)0)->name) == {DOMAIN_NAME}, \"name\");\n"
+             _Static_assert(sizeof(((struct ffuzz_domain *)0)->name) == {DOMAIN_NAME}, \"name\");\n\
+             _Static_assert(sizeof(((struct ffuzz_channel *)0)->late_name) == {LATE_NAME}, \"late\");\n"
         );
         for (name, offset) in runs::FIELDS {
             source += &format!(
@@ -335,7 +369,14 @@ mod tests {
         memory::resize(&offer.fd, 5 * HEADER).unwrap();
         let mut target = SharedMap::file(&offer.fd, 5 * HEADER).unwrap();
         fill(&offer, &mut target);
-        offer.accept()
+        accepted(offer)
+    }
+
+    fn accepted(offer: Offer) -> Result<Option<Channel>, TargetError> {
+        Ok(match offer.accept()? {
+            Answer::Accepted(channel) => Some(channel),
+            Answer::Refused(_) | Answer::Unknown => None,
+        })
     }
 
     fn fill_well(target: &mut SharedMap) {
@@ -367,7 +408,7 @@ mod tests {
             put(field::ARENA_OFFSET, 5 * 4096);
             put(field::VIRGIN_OFFSET, 5 * 4096 + runs::ARENA as u32);
             put(field::BARS_OFFSET, 6 * 4096 + runs::ARENA as u32);
-            offer.accept().unwrap().unwrap().runs.is_some()
+            accepted(offer).unwrap().unwrap().runs.is_some()
         };
         assert!(runs(true, RUNS));
         // An older runtime, and one that takes what nobody offered.

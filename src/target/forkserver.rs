@@ -1,14 +1,17 @@
 //! A target that forks a process for a run, or for many: by AFL's pipes, or through our channel.
 
 mod batches;
+mod notes;
 mod pipes;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+use notes::Note;
 
 use super::delivery::Delivery;
 use super::launcher::{Session, Setup, describe_end};
 use super::{Executor, ExitKind, Observation, Outcome, Spent, TargetError, sites};
-use crate::config::options::RunMode;
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
 use crate::sys::process;
@@ -45,6 +48,9 @@ pub struct ForkServer {
     lost: u32,
     every_run: bool,
     watch: bool,
+    /// Kinds of notes that were given, and notes that were not asked for yet.
+    told: BTreeSet<Note>,
+    notes: Vec<String>,
 }
 
 /// What a batch brought before it stopped: runs done, and the last one's outcome if it is to be judged.
@@ -89,6 +95,8 @@ impl ForkServer {
             lost: 0,
             every_run: false,
             watch: false,
+            told: BTreeSet::new(),
+            notes: Vec::new(),
         })
     }
 
@@ -109,7 +117,7 @@ impl ForkServer {
         NoRun::Lost(describe_end(self.session.process.wait_for(Duration::from_millis(200))))
     }
 
-    /// Starts the target anew after its fork server died. Its maps must be the same as before.
+    /// Starts the target anew after its fork server died. Its domains must be the same as before.
     fn start_again(&mut self, how: String) -> Result<(), TargetError> {
         self.kill_child(libc::SIGKILL);
         self.child = None;
@@ -118,9 +126,11 @@ impl ForkServer {
         if let (Some(runs), Some(earlier)) = (&mut session.runs, &self.session.runs) {
             runs.inherit(earlier);
         }
-        let (before, now) = (self.session.maps.layout(), session.maps.layout());
+        let (before, now) = (self.session.maps.keys(), session.maps.keys());
+        let edges = (self.session.maps.edges().len(), session.maps.edges().len());
         self.session = session;
         self.restart = Some(how);
+        self.note_new_map(edges);
         if before == now { Ok(()) } else { Err(TargetError::Changed { before, now }) }
     }
 
@@ -218,7 +228,9 @@ impl Executor for ForkServer {
 
     fn learn_edges(&mut self, virgin: &[u8]) {
         if let Some(runs) = &mut self.session.runs {
-            runs.virgin_mut().copy_from_slice(virgin);
+            let known = runs.virgin_mut();
+            let edges = known.len().min(virgin.len());
+            known[..edges].copy_from_slice(&virgin[..edges]);
         }
     }
 
@@ -277,21 +289,10 @@ impl Executor for ForkServer {
         }
     }
 
-    fn notes(&self) -> Vec<&'static str> {
-        let (maps, runs) = (&self.session.maps, &self.session.runs);
-        let refused = maps.are_in_channel() && runs.is_none();
-        let old = refused && self.setup.options.run_mode != RunMode::Pipe;
-        let notes = [
-            (
-                old,
-                "the target's runtime is older than this fuzzer: runs are ordered by AFL's pipes; build it again for more speed",
-            ),
-            (
-                maps.counters_are_copied(),
-                "the target's linker did not place its counters on pages of their own: they are copied after each run; use ld, lld or mold",
-            ),
-        ];
-        notes.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note).collect()
+    fn take_notes(&mut self) -> Vec<String> {
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(self.notes_of_session());
+        notes
     }
 
     fn take_dictionary(&mut self) -> Vec<Vec<u8>> {

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::binary::{self, Traits};
-use super::channel::{self, Offer};
+use super::channel::{self, Answer, Offer};
 use super::delivery::Delivery;
 use super::handshake::{self, Hello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
@@ -182,6 +182,8 @@ pub(super) struct Session {
     pub(super) maps: Maps,
     /// None: runs are ordered by AFL's pipes.
     pub(super) runs: Option<Runs>,
+    /// Why the target could not use our channel.
+    pub(super) refused: Option<std::io::Error>,
     pub(super) delivery: Delivery,
     pub(super) dictionary: Vec<Vec<u8>>,
 }
@@ -234,9 +236,13 @@ impl Session {
         hello: Hello,
         (process, control, status, delivery): (Process, WordWriter, WordReader, Delivery),
     ) -> Result<Start, TargetError> {
+        let mut refused = None;
         let mut maps = match offers.channel.accept()? {
-            Some(channel) => Maps::in_channel(channel),
-            None => {
+            Answer::Accepted(channel) => Maps::in_channel(channel),
+            answer => {
+                if let Answer::Refused(error) = answer {
+                    refused = Some(error);
+                }
                 let (segment, _) = offers.segment;
                 let edges = hello.edges(setup.options.map_size);
                 if edges > segment.len() {
@@ -252,7 +258,7 @@ impl Session {
         let dictionary =
             if setup.options.ignore_auto_dictionary { Vec::new() } else { hello.dictionary };
         let runs = maps.take_runs();
-        let session = Self { process, control, status, maps, runs, delivery, dictionary };
+        let session = Self { process, control, status, maps, runs, refused, delivery, dictionary };
         Ok(Start::Ready(Box::new(session)))
     }
 }

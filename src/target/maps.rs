@@ -111,22 +111,18 @@ impl Maps {
         DsfView { domains: &self.domains, values, touched }
     }
 
-    /// One line that tells layouts apart.
-    pub(super) fn layout(&self) -> String {
-        let keys: Vec<_> = self
-            .domains
-            .iter()
-            .map(|domain| format!("{}:{}:{}", domain.size, domain.reducer.name(), domain.initial))
-            .collect();
-        format!("{} edges, domains [{}]", self.edges().len(), keys.join(" "))
+    /// The domains in one line.
+    pub(super) fn keys(&self) -> String {
+        let keys = self.domains.iter();
+        let keys = keys.map(|d| format!("{}:{}:{}", d.size, d.reducer.name(), d.initial));
+        keys.collect::<Vec<_>>().join(" ")
     }
 
-    pub(super) fn are_in_channel(&self) -> bool {
-        matches!(&self.place, Place::Channel(_))
-    }
-
-    pub(super) fn counters_are_copied(&self) -> bool {
-        matches!(&self.place, Place::Channel(channel) if channel.counters_are_copied)
+    pub(super) fn channel(&self) -> Option<&Channel> {
+        match &self.place {
+            Place::Channel(channel) => Some(channel),
+            Place::Segment { .. } => None,
+        }
     }
 }
 

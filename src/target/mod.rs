@@ -142,8 +142,8 @@ pub trait Executor {
     /// Rung of the ladder of speed: `exec`, `pipe`, `fork`, `persistent` or `batch`.
     fn rung(&self) -> &'static str;
 
-    /// Why the target is slower than it could be, a line each.
-    fn notes(&self) -> Vec<&'static str> {
+    /// What the user should know of the target and was not told yet, a line each.
+    fn take_notes(&mut self) -> Vec<String> {
         Vec::new()
     }
 

@@ -75,6 +75,9 @@ pub(super) struct Runs {
     batch: u32,
     cases: u32,
     alive: bool,
+    /// Children that ended between two runs, and the wait status of the last.
+    idle_ends: u32,
+    idle_status: i32,
 }
 
 /// What became of a batch so far.
@@ -98,8 +101,18 @@ impl Runs {
         bars: Region,
         domains: &[Domain],
     ) -> Self {
-        let mut runs =
-            Self { memory, arena, virgin, bars, child: 0, batch: 0, cases: 0, alive: false };
+        let mut runs = Self {
+            memory,
+            arena,
+            virgin,
+            bars,
+            child: 0,
+            batch: 0,
+            cases: 0,
+            alive: false,
+            idle_ends: 0,
+            idle_status: 0,
+        };
         runs.virgin_mut().fill(0xff);
         for domain in domains {
             runs.bars_mut()[domain.range()].fill(domain.initial);
@@ -143,8 +156,9 @@ impl Runs {
         for word in [field::STARTED, field::FINISHED, field::SHOWN, field::REPORT] {
             self.put(word, 0);
         }
-        // A child that ended by itself between two batches.
-        self.alive &= self.get(field::ENDED) != self.child;
+        if self.alive && self.get(field::ENDED) == self.child {
+            self.note_idle_end();
+        }
         self.batch = self.batch.wrapping_add(1);
         self.put(field::GO, self.batch);
         let word = if self.alive {
@@ -170,7 +184,6 @@ impl Runs {
 
     fn look(&mut self) -> Progress {
         let ended = self.get(field::ENDED) == self.child;
-        self.alive &= !ended;
         let [started, finished] = [field::STARTED, field::FINISHED].map(|field| self.get(field));
         let shown = self.get(field::SHOWN) == 1;
         if finished > self.cases || started > self.cases {
@@ -180,15 +193,30 @@ impl Runs {
         let idle = finished > 0 && (started == finished || finished == self.cases);
         match self.get(field::REPORT) {
             _ if ended && !idle => {
+                self.alive = false;
                 Progress::Ended { finished, status: self.get(field::STATUS).cast_signed() }
             }
-            _ if ended => Progress::Stopped { finished, shown },
+            _ if ended => {
+                self.note_idle_end();
+                Progress::Stopped { finished, shown }
+            }
             1 if finished == self.cases || (shown && finished > 0) => {
                 Progress::Stopped { finished, shown }
             }
             1 => Progress::Nonsense,
             _ => Progress::Underway { started },
         }
+    }
+
+    fn note_idle_end(&mut self) {
+        self.alive = false;
+        self.idle_ends = self.idle_ends.saturating_add(1);
+        self.idle_status = self.get(field::STATUS).cast_signed();
+    }
+
+    /// How often a child ended between two runs, and the last one's wait status.
+    pub(super) fn idle_ends(&self) -> (u32, i32) {
+        (self.idle_ends, self.idle_status)
     }
 
     /// True if the child that was wanted last is not known to have ended.
@@ -221,10 +249,12 @@ impl Runs {
     pub(super) fn inherit(&mut self, earlier: &Self) {
         let virgin = earlier.memory.bytes(earlier.virgin.offset, earlier.virgin.count);
         let bars = earlier.memory.words(earlier.bars.offset, earlier.bars.count);
-        if virgin.len() == self.virgin.count && bars.len() == self.bars.count {
-            self.virgin_mut().copy_from_slice(virgin);
+        let edges = virgin.len().min(self.virgin.count);
+        self.virgin_mut()[..edges].copy_from_slice(&virgin[..edges]);
+        if bars.len() == self.bars.count {
             self.bars_mut().copy_from_slice(bars);
         }
+        self.idle_ends = earlier.idle_ends;
     }
 
     fn get(&self, field: usize) -> u32 {
