@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, ppoll};
 use nix::sys::time::TimeSpec;
 
+use super::alarm::Alarm;
+
 /// Bytes that are read at once.
 const BUFFER: usize = 64;
 
@@ -59,6 +61,24 @@ impl WordReader {
         Ok(u32::from_ne_bytes(word))
     }
 
+    /// The same for whoever reads very often: the alarm is set already, and polls need not be paid.
+    pub fn read_until(&mut self, alarm: &Alarm) -> Result<u32, NoWord> {
+        let mut word = [0; 4];
+        let mut done = self.take(&mut word);
+        while done < word.len() {
+            match self.pipe.read(&mut self.buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    if alarm.is_due() {
+                        return Err(NoWord::Timeout);
+                    }
+                }
+                result => self.received(result)?,
+            }
+            done += self.take(&mut word[done..]);
+        }
+        Ok(u32::from_ne_bytes(word))
+    }
+
     /// Fills `wanted`; waits at most `timeout` in all.
     pub fn fill(&mut self, wanted: &mut [u8], timeout: Duration) -> Result<(), NoWord> {
         let mut done = self.take(wanted);
@@ -67,10 +87,8 @@ impl WordReader {
         while done < wanted.len() {
             self.wait(left)?;
             match self.pipe.read(&mut self.buffer) {
-                Ok(0) => return Err(NoWord::Closed),
-                Ok(n) => self.unread = 0..n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(NoWord::Failed(error)),
+                result => self.received(result)?,
             }
             done += self.take(&mut wanted[done..]);
             if done < wanted.len() {
@@ -80,6 +98,17 @@ impl WordReader {
             }
         }
         Ok(())
+    }
+
+    fn received(&mut self, result: io::Result<usize>) -> Result<(), NoWord> {
+        match result {
+            Ok(0) => Err(NoWord::Closed),
+            Ok(n) => {
+                self.unread = 0..n;
+                Ok(())
+            }
+            Err(error) => Err(NoWord::Failed(error)),
+        }
     }
 
     /// Moves what is in the buffer to `wanted`, as far as there is room, and returns how much.

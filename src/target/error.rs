@@ -48,6 +48,8 @@ pub enum TargetError {
     Lost { how: String },
     #[error("cannot deliver an input through {path:?}: {source}")]
     Deliver { path: PathBuf, source: io::Error },
+    #[error("cannot start a thread: {source}")]
+    Thread { source: io::Error },
     #[error("cannot get shared memory of {bytes} bytes: {source}")]
     Memory { bytes: usize, source: io::Error },
 }
@@ -95,6 +97,7 @@ impl TargetError {
             Self::Deliver { .. } => {
                 "check that the folder is writable and the disk has room".into()
             }
+            Self::Thread { .. } => "raise the limit on processes (ulimit -u)".into(),
             Self::Memory { .. } => "a smaller AFL_MAP_SIZE needs less".into(),
         }
     }

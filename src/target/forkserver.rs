@@ -14,6 +14,7 @@ use super::launcher::{Session, Setup, describe_end};
 use super::{Executor, ExitKind, Observation, Outcome, Spent, TargetError, sites};
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
+use crate::sys::alarm::Alarm;
 use crate::sys::process;
 
 /// How long a fork server may take to fork, or to report a child that was killed: far beyond any
@@ -41,6 +42,8 @@ pub struct ForkServer {
     killed: bool,
     execs: u64,
     spent: Spent,
+    /// For runs ordered by pipes.
+    alarm: Option<Alarm>,
     restart: Option<String>,
     /// Test cases of the next batch: fewer on slow targets.
     cases: usize,
@@ -90,6 +93,7 @@ impl ForkServer {
             killed: false,
             execs: 0,
             spent: Spent::default(),
+            alarm: None,
             restart: None,
             cases: 1,
             lost: 0,

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::{ForkServer, GRACE, NoRun, PATIENCE};
+use crate::sys::alarm::Alarm;
 use crate::sys::wire::NoWord;
 use crate::target::{ExitKind, Outcome, TargetError, exit_kind};
 use std::time::Duration;
@@ -11,20 +12,34 @@ impl ForkServer {
     pub(super) fn run_by_pipes(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
         self.session.maps.clear();
         self.session.delivery.deliver(input)?;
+        let alarm = match self.alarm.take() {
+            Some(alarm) => alarm,
+            None => Alarm::new().map_err(|source| TargetError::Thread { source })?,
+        };
+        let outcome = self.order_by_pipes(&alarm);
+        alarm.clear();
+        self.alarm = Some(alarm);
+        outcome
+    }
+
+    fn order_by_pipes(&mut self, alarm: &Alarm) -> Result<Outcome, NoRun> {
         let start = Instant::now();
         let word = u32::from(std::mem::take(&mut self.killed));
         if self.session.control.write(word).is_err() {
             return Err(self.lost());
         }
-        let pid = self.read_word(PATIENCE)?.cast_signed();
+        alarm.set(start, PATIENCE);
+        let pid = self.session.status.read_until(alarm).map_err(|_| self.lost())?.cast_signed();
         if pid <= 1 {
             let what = format!("it reported the process id {pid}");
             return Err(TargetError::Protocol { what }.into());
         }
         self.child = Some(pid);
-        let status = match self.session.status.read(self.timeout) {
+        alarm.set(start, self.timeout);
+        let status = match self.session.status.read_until(alarm) {
             Ok(status) => status,
             Err(NoWord::Timeout) => {
+                alarm.clear();
                 self.killed = true;
                 self.end_child()?
             }
