@@ -163,6 +163,19 @@ static void leave(void) {
   _exit(1);
 }
 
+/* 0 in the child. */
+static pid_t start_child(const struct signals *old, pid_t server) {
+  pid_t pid = fork();
+  if (pid < 0) leave();
+  if (pid) {
+    child = pid;
+    return pid;
+  }
+  if (ffuzz_runs) ffuzz_note_start();
+  become_child(old, server);
+  return 0;
+}
+
 /* Returns in each child; the server itself never comes back. */
 static void serve(void) {
   struct signals old;
@@ -181,13 +194,7 @@ static void serve(void) {
       kill(child, SIGCONT);
     } else {
       child = 0;
-      pid_t pid = fork();
-      if (pid == 0) {
-        become_child(&old, server);
-        return;
-      }
-      if (pid < 0) leave();
-      child = pid;
+      if (!start_child(&old, server)) return;
     }
     if (!answer((uint32_t)child) || !wait_for(child, ffuzz_persistent ? WUNTRACED : 0, &status)) leave();
     child_is_stopped = WIFSTOPPED(status);
@@ -206,16 +213,9 @@ static void serve_channel(void) {
     int status;
     ffuzz_wait_word(&ffuzz_runs->want, number);
     number++;
-    pid_t pid = fork();
-    if (pid == 0) {
-      ffuzz_note_start();
-      become_child(&old, server);
-      return;
-    }
-    if (pid < 0) leave();
-    child = pid;
-    ffuzz_runs->child = (uint32_t)pid;
-    if (!wait_for(pid, 0, &status)) leave();
+    if (!start_child(&old, server)) return;
+    ffuzz_runs->child = (uint32_t)child;
+    if (!wait_for(child, 0, &status)) leave();
     child = 0;
     ffuzz_report_end(number, status);
   }

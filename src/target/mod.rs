@@ -188,6 +188,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_the_target_did_not_work_was_hand_over() {
+        let us = Duration::from_micros;
+        let mut spent = Spent::default();
+        spent.add(us(10), None);
+        assert_eq!((spent.target, spent.hand_over), (us(10), None));
+        spent.add(us(10), Some(us(7)));
+        // More than there was: the target says what it likes.
+        spent.add(us(10), Some(us(99)));
+        assert_eq!((spent.target, spent.hand_over), (us(27), Some(us(3))));
+    }
+
+    #[test]
     fn wait_statuses_have_afls_meaning() {
         let kind = |status| exit_kind(status, false, |code| code == 86);
         assert_eq!(kind(0), ExitKind::Ok);
