@@ -7,6 +7,9 @@ use crate::mutate::dictionary::DictionaryError;
 use crate::output::OutputError;
 use crate::target::TargetError;
 
+/// Turns in a row without a run after which there will be none; beyond every pass over a large queue.
+pub(super) const TURNS_WITHOUT_RUNS: u64 = 100_000;
+
 /// Why a campaign cannot start or go on: Display is the cause, [`CampaignError::remedy`] the way
 /// out.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +24,8 @@ pub enum CampaignError {
     NoSeeds { path: PathBuf },
     #[error("no seed is usable: every one crashes or times out")]
     NoUsableSeed,
+    #[error("no input reached the target in {TURNS_WITHOUT_RUNS} turns: the mutators drop all")]
+    NothingRuns,
     #[error("the seed {path:?} {what}")]
     BadSeed { path: PathBuf, what: &'static str },
     #[error("cannot read the dictionary {path:?}: {source}")]
@@ -45,6 +50,9 @@ impl CampaignError {
             Self::NoUsableSeed => "run the target on a seed by hand; a larger -t or -m none may \
                                    help"
                 .into(),
+            Self::NothingRuns => {
+                "see what its queue_get, fuzz and post_process hooks return".into()
+            }
             Self::BadSeed { .. } => "take it out, or unset AFL_EXIT_ON_SEED_ISSUES".into(),
             Self::Dictionary { .. } => "-x takes a dictionary file or a folder of tokens".into(),
             Self::DictionaryLine { .. } => "a line is: name=\"text\", with \\xNN for bytes".into(),

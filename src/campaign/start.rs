@@ -14,6 +14,7 @@ use super::stop::Stop;
 use super::{Campaign, CampaignError};
 use crate::config::options::{CpuChoice, DomainMode, Input, Options, TargetOptions, TimeoutSpec};
 use crate::corpus::Corpus;
+use crate::custom::Mutators;
 use crate::domain;
 use crate::event::{Event, EventBus, EventSink};
 use crate::feedback::Judge;
@@ -25,7 +26,7 @@ use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::bandit::Bandit;
 use crate::schedule::{ScheduleOptions, Scheduler};
 use crate::sys::affinity;
-use crate::target::{Direct, Executor, ForkServer, Setup};
+use crate::target::{Direct, Executor, ForkServer, Hooked, Setup};
 
 /// Timeout of a run until the seeds are known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
@@ -45,7 +46,7 @@ pub(super) fn open(
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
     let core = bind_core(target.cpu);
-    let mut executor = start_target(setup, target)?;
+    let mut executor = Hooked::new(start_target(setup, target)?, Mutators::default());
     for token in executor.take_dictionary() {
         dictionary.add_auto(&token);
     }
@@ -63,7 +64,7 @@ pub(super) fn open(
 /// Puts the parts together.
 pub(super) fn assemble(
     options: Options,
-    mut executor: Box<dyn Executor>,
+    mut executor: Hooked,
     output: OutputDir,
     bus: EventBus,
     dictionary: Dictionary,

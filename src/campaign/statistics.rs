@@ -9,6 +9,7 @@ use crate::domain::KeyGain;
 use crate::event::{DomainStatus, Event, Snapshot, StageYield};
 use crate::output::earlier::Earlier;
 use crate::sys::process;
+use crate::target::Executor;
 
 /// At most five snapshots a second: a person reads no faster.
 const TICK: Duration = Duration::from_millis(200);
@@ -230,6 +231,7 @@ impl Campaign {
         if let Some(reason) = self.executor.take_restart() {
             self.bus.send(&Event::TargetRestarted { reason });
         }
+        self.tell_messages();
         let snapshot = self.snapshot();
         self.bus.send(&Event::Tick(Box::new(snapshot)));
     }

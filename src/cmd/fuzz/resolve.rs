@@ -11,8 +11,8 @@ use super::values;
 use crate::cmd::exit::Failure;
 use crate::config::env::{EnvError, Environment};
 use crate::config::options::{
-    CalibrationOptions, CpuChoice, DomainMode, Input, Limits, MutationOptions, Options,
-    OutputOptions, RunMode, Schedule, SeedPolicy, TargetOptions, TimeoutSpec, UiMode,
+    CalibrationOptions, CpuChoice, CustomOptions, DomainMode, Input, Limits, MutationOptions,
+    Options, OutputOptions, RunMode, Schedule, SeedPolicy, TargetOptions, TimeoutSpec, UiMode,
 };
 use crate::config::sanitizers;
 use crate::output;
@@ -62,6 +62,7 @@ pub fn resolve(
         schedule: schedule(&args)?,
         domains: domain_mode(&args),
         mutation: mutation(&args, env, main_node)?,
+        custom: CustomOptions::default(),
         limits: limits(&args, env)?,
         seeds: SeedPolicy {
             exit_on_issues: env.flag(&["AFL_EXIT_ON_SEED_ISSUES"]),

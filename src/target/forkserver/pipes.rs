@@ -4,13 +4,14 @@ use std::time::Instant;
 
 use super::{ForkServer, GRACE, NoRun, PATIENCE};
 use crate::sys::wire::NoWord;
+use crate::target::delivery::Feed;
 use crate::target::{ExitKind, Outcome, TargetError, exit_kind};
 use std::time::Duration;
 
 impl ForkServer {
-    pub(super) fn run_by_pipes(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
+    pub(super) fn run_by_pipes(&mut self, mut feed: Feed<'_>) -> Result<Outcome, NoRun> {
         self.session.maps.clear();
-        self.session.delivery.deliver(input)?;
+        feed.before(&mut self.session.delivery)?;
         let start = Instant::now();
         let word = u32::from(std::mem::take(&mut self.killed));
         if self.session.control.write(word).is_err() {
@@ -22,6 +23,7 @@ impl ForkServer {
             return Err(TargetError::Protocol { what }.into());
         }
         self.child = Some(pid);
+        feed.once_started();
         let status = match self.session.status.read(self.timeout) {
             Ok(status) => status,
             Err(NoWord::Timeout) => {
