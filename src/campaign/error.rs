@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::custom::CustomError;
 use crate::mutate::dictionary::DictionaryError;
 use crate::output::OutputError;
 use crate::target::TargetError;
@@ -16,6 +17,8 @@ pub(super) const TURNS_WITHOUT_RUNS: u64 = 100_000;
 pub enum CampaignError {
     #[error(transparent)]
     Target(#[from] TargetError),
+    #[error(transparent)]
+    Custom(#[from] CustomError),
     #[error(transparent)]
     Output(#[from] OutputError),
     #[error("cannot read the seed {path:?}: {source}")]
@@ -44,6 +47,7 @@ impl CampaignError {
     pub fn remedy(&self) -> String {
         match self {
             Self::Target(error) => error.remedy(),
+            Self::Custom(error) => error.remedy().into(),
             Self::Output(error) => error.remedy(),
             Self::Seed { .. } => "check its permissions, or take it out of the folder".into(),
             Self::NoSeeds { path } => format!("put one small valid input into {}", path.display()),

@@ -84,8 +84,12 @@ impl Campaign {
         if let Err(error) = self.log.flush() {
             self.warn(error.to_string());
         }
+        self.tell_messages();
         let mut snapshot = self.snapshot();
         snapshot.virgin_map = Some(self.judge.virgin().into());
+        for (index, mutator) in snapshot.mutators.iter_mut().enumerate() {
+            mutator.says = self.executor.mutators.introspection(index);
+        }
         self.bus.send(&Event::Stopped { reason, snapshot: Box::new(snapshot) });
         result
     }

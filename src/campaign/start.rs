@@ -14,7 +14,7 @@ use super::stop::Stop;
 use super::{Campaign, CampaignError};
 use crate::config::options::{CpuChoice, DomainMode, Input, Options, TargetOptions, TimeoutSpec};
 use crate::corpus::Corpus;
-use crate::custom::Mutators;
+use crate::custom;
 use crate::domain;
 use crate::event::{Event, EventBus, EventSink};
 use crate::feedback::Judge;
@@ -33,20 +33,23 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Opens everything, in the order in which a mistake of the user costs least.
 pub(super) fn open(
-    options: Options,
+    mut options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
 ) -> Result<Campaign, CampaignError> {
-    let target = &options.target;
-    check_core_pattern(target)?;
+    check_core_pattern(&options.target)?;
     let mut dictionary = Dictionary::default();
     for (path, level) in &options.mutation.dictionaries {
         dictionary.add_user(load_dictionary(path, *level)?);
     }
     let output = OutputDir::open(&options.output, options.input == Input::Resume)?;
+    let mutators = custom::load(&options.custom, options.rng_seed.unwrap_or_else(seed_of_the_day))?;
+    options.target.run_mode = options.target.run_mode.min(mutators.run_mode());
+    let target = &options.target;
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
     let core = bind_core(target.cpu);
-    let mut executor = Hooked::new(start_target(setup, target)?, Mutators::default());
+    let mut executor =
+        Hooked::new(start_target(setup, target)?, mutators).send_late(options.custom.late_send);
     for token in executor.take_dictionary() {
         dictionary.add_auto(&token);
     }

@@ -254,6 +254,7 @@ impl Campaign {
             peak_rss_mb: process::peak_child_rss_mb(),
             dictionary_entries: self.dictionary.len() as u64,
             domains: self.domain_status(),
+            mutators: self.executor.mutators.status(self.statistics.started.elapsed()),
             ..Snapshot::default()
         };
         self.add_counters(&mut snapshot);

@@ -252,6 +252,14 @@ pub struct CustomOptions {
     pub info: Vec<(String, OsString)>,
 }
 
+impl CustomOptions {
+    /// No mutator is named.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.libraries.is_empty()
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// `-V`.
@@ -299,4 +307,6 @@ pub enum UiMode {
     Lines,
     /// `AFL_QUIET`.
     Quiet,
+    /// `--json`: for programs.
+    Json,
 }

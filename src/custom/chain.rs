@@ -10,8 +10,11 @@ use std::time::{Duration, Instant};
 use rand_core::SeedableRng;
 
 use super::{DEFAULT_PROBABILITY, Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX};
+use crate::config::options::RunMode;
 use crate::corpus::SeedId;
+use crate::event::MutatorStatus;
 use crate::mutate::{MAX_INPUT, Rng, below};
+use crate::sys::underway::{Label, Underway};
 
 /// Failures in a row after which a hook is switched off.
 const MOST_FAILURES: u32 = 100;
@@ -50,6 +53,7 @@ struct Member {
     /// Kept for ever: names of finds and of stages are static.
     name: &'static str,
     hooks: Hooks,
+    labels: [&'static Label; Hook::COUNT],
     probability: u8,
     failures_in_a_row: [u32; Hook::COUNT],
     complaints: Vec<String>,
@@ -64,6 +68,7 @@ impl Member {
         Self {
             name: short_name(mutator.name()),
             hooks: mutator.hooks(),
+            labels: Hook::ALL.map(|hook| Label::new(mutator.name(), hook.name())),
             mutator,
             probability: DEFAULT_PROBABILITY,
             failures_in_a_row: [0; Hook::COUNT],
@@ -104,6 +109,12 @@ impl Mutators {
     #[must_use]
     pub fn touch_runs(&self) -> bool {
         self.hooks.has_any(&[Hook::PostProcess, Hook::FuzzSend, Hook::PostRun])
+    }
+
+    /// How runs can be ordered at most: only AFL's pipes tell when the process of a run is there.
+    #[must_use]
+    pub fn run_mode(&self) -> RunMode {
+        if self.has(Hook::FuzzSend) { RunMode::Pipe } else { RunMode::default() }
     }
 
     /// Whether inputs have to be made and run one by one, because a mutator is called before and
@@ -316,6 +327,26 @@ impl Mutators {
         }
     }
 
+    /// For the screen and the statistics. `elapsed`: the time of which shares are told.
+    #[must_use]
+    pub fn status(&self, elapsed: Duration) -> Vec<MutatorStatus> {
+        let status = |member: &Member| MutatorStatus {
+            name: member.name.to_owned(),
+            calls: member.calls,
+            finds: member.finds,
+            time_ms: u64::try_from(member.time.as_millis()).unwrap_or(u64::MAX),
+            time_percent: member.time.as_secs_f64() * 100.0 / elapsed.as_secs_f64().max(0.001),
+            failures: member.failures,
+            says: None,
+        };
+        self.members.iter().map(status).collect()
+    }
+
+    /// What a mutator has to say about itself.
+    pub fn introspection(&mut self, index: usize) -> Option<String> {
+        self.call(index, Hook::Introspection, |mutator| mutator.introspection())?
+    }
+
     /// Cuts what is too long; nothing is no input.
     fn checked(
         &mut self,
@@ -349,7 +380,9 @@ impl Mutators {
             return None;
         }
         let start = Instant::now();
+        let underway = Underway::begin(member.labels[hook as usize]);
         let result = act(&mut *member.mutator);
+        drop(underway);
         member.time += start.elapsed();
         member.calls += 1;
         match result {

@@ -7,8 +7,11 @@
 mod chain;
 #[cfg(test)]
 pub(crate) mod fake;
+mod library;
+mod load;
 
 pub use chain::{Mutators, Processed, bit};
+pub use load::{CustomError, load};
 
 use std::path::Path;
 
@@ -38,7 +41,23 @@ pub enum Hook {
 }
 
 impl Hook {
-    pub const COUNT: usize = Self::Introspection as usize + 1;
+    pub const COUNT: usize = Self::ALL.len();
+
+    pub const ALL: [Self; 13] = [
+        Self::Stage,
+        Self::FuzzCount,
+        Self::Fuzz,
+        Self::SpliceOptout,
+        Self::Describe,
+        Self::PostProcess,
+        Self::Trim,
+        Self::Havoc,
+        Self::QueueGet,
+        Self::QueueNewEntry,
+        Self::FuzzSend,
+        Self::PostRun,
+        Self::Introspection,
+    ];
 
     /// The name that the mutator's author knows.
     #[must_use]

@@ -6,6 +6,9 @@
 pub mod affinity;
 pub mod futex;
 mod guard;
+pub mod library;
 pub mod memory;
 pub mod process;
+pub mod stdio;
+pub mod underway;
 pub mod wire;
