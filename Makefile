@@ -75,14 +75,14 @@ install: all
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'
 	install -m 755 $(BIN)/ffuzz '$(DESTDIR)$(PREFIX)/bin/ffuzz'
 	@for name in $$($(BIN)/ffuzz --commands); do ln -sf ffuzz "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done
-	install -m 644 runtime/include/*.h '$(DESTDIR)$(PREFIX)/include'
+	install -m 644 runtime/include/*.h include/*.h '$(DESTDIR)$(PREFIX)/include'
 	install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
 	install -m 644 docs/domains/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'
 
 uninstall:
 	@for name in $$($(BIN)/ffuzz --commands); do rm -f "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done
 	rm -f '$(DESTDIR)$(PREFIX)/bin/ffuzz'
-	rm -f '$(DESTDIR)$(PREFIX)/include/waypoints.h' '$(DESTDIR)$(PREFIX)/include/afl_valid.h' '$(DESTDIR)$(PREFIX)/include/ijon.h'
+	rm -f '$(DESTDIR)$(PREFIX)/include/waypoints.h' '$(DESTDIR)$(PREFIX)/include/afl_valid.h' '$(DESTDIR)$(PREFIX)/include/ijon.h' '$(DESTDIR)$(PREFIX)/include/ffuzz-mutator.h'
 	rm -rf '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
 
 clean:

@@ -1,7 +1,7 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains events demo perf libpng speed` only what is
-//! named. Seconds a campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5; `speed` 20),
+//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators demo perf libpng speed` only
+//! what is named. Seconds a campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5; `speed` 20),
 //! `FFUZZ_BENCH_PAIRS` (7; `speed` 5); the core of `speed`: `FFUZZ_BENCH_CORE` (the last). `fork` needs
 //! Debian's afl++, `speed` also what `benches/peers.sh` builds.
 
@@ -9,6 +9,8 @@
 
 #[path = "parts/events.rs"]
 mod events;
+#[path = "parts/mutators.rs"]
+mod mutators;
 #[path = "parts/peers.rs"]
 mod peers;
 #[path = "parts/speed.rs"]
@@ -29,6 +31,9 @@ fn main() {
     }
     if wanted("events") {
         bench.events();
+    }
+    if wanted("mutators") {
+        bench.mutators();
     }
     if wanted("demo") {
         for bytes in [DEMO_BYTES, DEMO_MOST] {

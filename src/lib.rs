@@ -11,6 +11,7 @@ pub mod corpus;
 pub mod coverage; // edge map: hit-count classes, virgin map, novelty
 pub mod domain; // domain maps: registry, reducers, aggregates, waypoint decision // Seed, SeedId, Corpus, AFL file names
 
+pub mod custom; // foreign mutators: AFL++'s hooks, and the chain of all that are loaded
 pub mod feedback; // Judge: observation → verdict
 pub mod schedule;
 pub mod target; // what is run: delivery, fork server, channel, Executor, Observation // favoured set, energy, choice of the next seed

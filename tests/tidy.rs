@@ -11,6 +11,7 @@ const GROUPS: &[&[&str]] = &[
     &["sys", "event", "config"],
     &["coverage", "domain", "corpus"],
     &["mutate"],
+    &["custom"],
     &["feedback", "target"],
     &["schedule", "minimize", "output"],
     &["stage"],

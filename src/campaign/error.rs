@@ -3,9 +3,13 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::custom::CustomError;
 use crate::mutate::dictionary::DictionaryError;
 use crate::output::OutputError;
 use crate::target::TargetError;
+
+/// Turns in a row without a run after which there will be none; beyond every pass over a large queue.
+pub(super) const TURNS_WITHOUT_RUNS: u64 = 100_000;
 
 /// Why a campaign cannot start or go on: Display is the cause, [`CampaignError::remedy`] the way
 /// out.
@@ -14,6 +18,8 @@ pub enum CampaignError {
     #[error(transparent)]
     Target(#[from] TargetError),
     #[error(transparent)]
+    Custom(#[from] CustomError),
+    #[error(transparent)]
     Output(#[from] OutputError),
     #[error("cannot read the seed {path:?}: {source}")]
     Seed { path: PathBuf, source: io::Error },
@@ -21,6 +27,8 @@ pub enum CampaignError {
     NoSeeds { path: PathBuf },
     #[error("no seed is usable: every one crashes or times out")]
     NoUsableSeed,
+    #[error("no input reached the target in {TURNS_WITHOUT_RUNS} turns: the mutators drop all")]
+    NothingRuns,
     #[error("the seed {path:?} {what}")]
     BadSeed { path: PathBuf, what: &'static str },
     #[error("cannot read the dictionary {path:?}: {source}")]
@@ -39,12 +47,16 @@ impl CampaignError {
     pub fn remedy(&self) -> String {
         match self {
             Self::Target(error) => error.remedy(),
+            Self::Custom(error) => error.remedy().into(),
             Self::Output(error) => error.remedy(),
             Self::Seed { .. } => "check its permissions, or take it out of the folder".into(),
             Self::NoSeeds { path } => format!("put one small valid input into {}", path.display()),
             Self::NoUsableSeed => "run the target on a seed by hand; a larger -t or -m none may \
                                    help"
                 .into(),
+            Self::NothingRuns => {
+                "see what its queue_get, fuzz and post_process hooks return".into()
+            }
             Self::BadSeed { .. } => "take it out, or unset AFL_EXIT_ON_SEED_ISSUES".into(),
             Self::Dictionary { .. } => "-x takes a dictionary file or a folder of tokens".into(),
             Self::DictionaryLine { .. } => "a line is: name=\"text\", with \\xNN for bytes".into(),

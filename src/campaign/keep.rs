@@ -13,7 +13,7 @@ use crate::feedback::{Finding, Verdict};
 use crate::mutate::Candidate;
 use crate::output::{OutputDir, OutputError};
 use crate::stage::calibrate::{self, Calibration, calibrate};
-use crate::target::ExitKind;
+use crate::target::{Executor, ExitKind};
 
 /// Most crashes and hangs that are stored; AFL++'s numbers. A campaign beyond them has a target
 /// that crashes on nearly everything.
@@ -84,22 +84,16 @@ impl Campaign {
         let id = self.corpus.next_id();
         let waypoint = !verdict.gains.is_empty() && self.guided();
         let new_edge = verdict.novelty == Novelty::Edge;
-        let name = names::queue_name(
-            id,
-            &candidate.origin,
-            self.statistics.campaign_ms(),
-            self.execs(),
-            new_edge,
-            waypoint,
-            self.options.output.extension.as_deref(),
-        );
+        let description = self.description(candidate);
+        let name = names::queue_name(id, &self.found(candidate, description), new_edge, waypoint);
         let path = self.write(|output| output.save_seed(&name, &candidate.bytes))?;
-        let calibration = self.calibrate(&candidate.bytes, waypoint && !new_edge)?;
         let parent = candidate.origin.parent;
+        let data = self.tell_mutators(&path, Some(parent), candidate.bytes.clone());
+        let calibration = self.calibrate(&data, waypoint && !new_edge)?;
         let seed = Seed {
             id,
             name,
-            data: candidate.bytes.as_slice().into(),
+            data: data.into(),
             parent: Some(parent),
             depth: self.corpus[parent].depth + 1,
             changed_at: candidate.origin.step.position(),
@@ -110,8 +104,24 @@ impl Campaign {
         };
         self.add_seed(seed, &path, calibration, &verdict.gains, Some(candidate))?;
         self.statistics.seed_found(candidate.origin.step.op(), self.executor.execs());
+        self.executor.mutators.found(candidate.origin.by);
         self.bus.send(&Event::SeedSaved { id, path, new_edge, waypoint });
         Ok(id)
+    }
+
+    /// What a file name says of a find.
+    fn found<'a>(
+        &'a self,
+        candidate: &'a Candidate,
+        description: Option<String>,
+    ) -> names::Found<'a> {
+        names::Found {
+            origin: &candidate.origin,
+            description,
+            run_time_ms: self.statistics.campaign_ms(),
+            execs: self.execs(),
+            extension: self.options.output.extension.as_deref(),
+        }
     }
 
     /// Runs an input several times, or few times. The clock and the counters notice.
@@ -123,7 +133,7 @@ impl Campaign {
         let start = Instant::now();
         let fast = quick || self.options.calibration.fast;
         let runs = if fast { calibrate::RUNS_FAST } else { calibrate::RUNS };
-        let result = calibrate(&mut *self.executor, &mut self.judge, input, runs)?;
+        let result = calibrate(&mut self.executor, &mut self.judge, input, runs)?;
         self.statistics.calibration += start.elapsed();
         self.statistics.slowest = self.statistics.slowest.max(result.slowest);
         Ok(result)
@@ -213,16 +223,11 @@ impl Campaign {
         if !unique || number >= MAX_CRASHES {
             return Ok(());
         }
-        let name = names::crash_name(
-            number,
-            signal,
-            &candidate.origin,
-            self.statistics.campaign_ms(),
-            self.execs(),
-            self.options.output.extension.as_deref(),
-        );
+        let description = self.description(candidate);
+        let name = names::crash_name(number, signal, &self.found(candidate, description));
         let path = self.write(|output| output.save_crash(&name, &candidate.bytes))?;
         self.statistics.crash_saved(self.execs());
+        self.executor.mutators.found(candidate.origin.by);
         self.bus.send(&Event::CrashSaved { path, signal });
         Ok(())
     }
@@ -252,13 +257,9 @@ impl Campaign {
         if !unique {
             return Ok(None);
         }
-        let name = names::hang_name(
-            self.statistics.saved_hangs,
-            &candidate.origin,
-            self.statistics.campaign_ms(),
-            self.execs(),
-            self.options.output.extension.as_deref(),
-        );
+        let description = self.description(candidate);
+        let found = self.found(candidate, description);
+        let name = names::hang_name(self.statistics.saved_hangs, &found);
         let path = self.write(|output| output.save_hang(&name, &candidate.bytes))?;
         self.statistics.hang_saved();
         self.bus.send(&Event::HangSaved { path });

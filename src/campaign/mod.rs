@@ -1,6 +1,7 @@
 //! A campaign: owns corpus, scheduler, executor and judge, and is the only place where they meet.
 
 mod error;
+mod foreign;
 mod keep;
 mod round;
 mod seeds;
@@ -9,6 +10,7 @@ mod statistics;
 mod stop;
 
 pub use error::CampaignError;
+use error::TURNS_WITHOUT_RUNS;
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -26,7 +28,7 @@ use crate::output::OutputDir;
 use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::Scheduler;
 use crate::schedule::bandit::Bandit;
-use crate::target::Executor;
+use crate::target::{Executor, Hooked};
 
 use statistics::Statistics;
 use stop::Stop;
@@ -45,7 +47,7 @@ pub fn run(
 /// One running instance.
 struct Campaign {
     options: Options,
-    executor: Box<dyn Executor>,
+    executor: Hooked,
     judge: Judge,
     corpus: Corpus,
     scheduler: Scheduler,
@@ -82,14 +84,19 @@ impl Campaign {
         if let Err(error) = self.log.flush() {
             self.warn(error.to_string());
         }
+        self.pass_notes_on();
         let mut snapshot = self.snapshot();
         snapshot.virgin_map = Some(self.judge.virgin().into());
+        for (index, mutator) in snapshot.mutators.iter_mut().enumerate() {
+            mutator.says = self.executor.mutators.introspection(index);
+        }
         self.bus.send(&Event::Stopped { reason, snapshot: Box::new(snapshot) });
         result
     }
 
     fn rounds(&mut self) -> Result<StopReason, CampaignError> {
         let mut cycles = self.scheduler.cycles();
+        let (mut idle_turns, mut execs) = (0, self.executor.execs());
         loop {
             if let Some(reason) = self.stop_reason() {
                 return Ok(reason);
@@ -99,6 +106,11 @@ impl Campaign {
                 return Err(CampaignError::NoUsableSeed);
             };
             self.round(id)?;
+            idle_turns = if self.executor.execs() == execs { idle_turns + 1 } else { 0 };
+            execs = self.executor.execs();
+            if idle_turns == TURNS_WITHOUT_RUNS {
+                return Err(CampaignError::NothingRuns);
+            }
             if self.scheduler.cycles() != cycles {
                 cycles = self.scheduler.cycles();
                 self.statistics.cycle_finished();
@@ -120,7 +132,7 @@ impl Campaign {
         self.names.get_or_init(read)
     }
 
-    /// Tells the user what the executor has to say of the target.
+    /// Tells the user what is to be said of the target and the mutators.
     fn pass_notes_on(&mut self) {
         for note in self.executor.take_notes() {
             self.warn(note);

@@ -5,12 +5,13 @@ use std::time::Instant;
 use super::{Campaign, CampaignError};
 use crate::corpus::{Origin, SeedId, Step};
 use crate::coverage;
+use crate::custom::{Hook, Made};
 use crate::feedback::Verdict;
 use crate::mutate::deterministic::Deterministic;
 use crate::mutate::{Candidate, is_text};
 use crate::stage::produce::{Materials, Producer};
-use crate::stage::trim::trim;
-use crate::target::ExitKind;
+use crate::stage::trim::Trimmer;
+use crate::target::{Executor, ExitKind};
 
 /// Timeouts in a row after which a seed's turn ends; AFL's number.
 const MAX_TIMEOUTS: u32 = 250;
@@ -60,6 +61,11 @@ impl Campaign {
         if self.judge.watches_domains() {
             self.log.fuzzing(id.0, self.corpus[id].favored);
         }
+        if !self.mutators_want(id) {
+            self.scheduler.picked(&mut self.corpus, id, 0);
+            self.tick_if_due();
+            return Ok(());
+        }
         if self.wants_trim(id) {
             self.trim_seed(id)?;
         }
@@ -67,10 +73,14 @@ impl Campaign {
         if self.wants_deterministic(id) {
             end = self.measured(Tactic::Walk, |campaign| campaign.deterministic(id))?;
         }
-        if end == StageEnd::Finished {
+        if end == StageEnd::Finished && self.executor.mutators.has(Hook::Fuzz) {
+            end = self.custom(id)?;
+        }
+        let built_in = !self.options.custom.only;
+        if end == StageEnd::Finished && built_in {
             end = self.measured(Tactic::Climb, |campaign| campaign.havoc(id))?;
         }
-        if end == StageEnd::Finished && self.statistics.cycles_without_finds > 0 {
+        if end == StageEnd::Finished && built_in && self.statistics.cycles_without_finds > 0 {
             self.splice(id)?;
         }
         let runs = self.executor.execs() - execs;
@@ -85,25 +95,37 @@ impl Campaign {
         let before = self.corpus[id].data.len();
         let mut input = self.corpus[id].data.to_vec();
         let mut finds: Vec<(Candidate, Verdict)> = Vec::new();
-        let stop = &self.stop;
         self.statistics.stage = ("trim", 0, 0);
-        let min_len = self.options.mutation.min_len;
-        trim(&mut *self.executor, &mut self.judge, &mut input, min_len, |candidate, verdict| {
-            finds.push((candidate.clone(), verdict));
-            !stop.asked()
-        })?;
-        if input.len() < before {
+        let stop = &self.stop;
+        let trimmers = self.executor.mutators.with_hook(Hook::Trim);
+        let mut trimmer = Trimmer {
+            executor: &mut self.executor,
+            judge: &mut self.judge,
+            path_hash: self.corpus[id].path_hash,
+            min_len: self.options.mutation.min_len,
+            found: |candidate: &Candidate, verdict| {
+                finds.push((candidate.clone(), verdict));
+                !stop.asked()
+            },
+        };
+        if trimmers.is_empty() {
+            trimmer.trim(&mut input)?;
+        }
+        for mutator in trimmers {
+            trimmer.trim_by(mutator, &mut input)?;
+        }
+        if *input != *self.corpus[id].data {
             let name = self.corpus[id].name.clone();
             self.write(|output| output.replace_seed(&name, &input))?;
         }
         self.statistics.trim_bytes.0 += before as u64;
-        self.statistics.trim_bytes.1 += input.len() as u64;
+        self.statistics.trim_bytes.1 += input.len().min(before) as u64;
         self.corpus[id].data = input.into();
         self.corpus[id].trimmed = true;
         self.walks.remove(&id);
         for (mut candidate, verdict) in finds {
             let step = Step::Stacked { op: "trim", count: 1 };
-            candidate.origin = Origin { parent: id, other: None, step };
+            candidate.origin = Origin { parent: id, other: None, step, by: 0 };
             self.keep(&candidate, verdict)?;
         }
         self.statistics.trim += start.elapsed();
@@ -122,7 +144,8 @@ impl Campaign {
     /// random small changes: bits of a comparison are found by walking, an order is not.
     fn wants_deterministic(&mut self, id: SeedId) -> bool {
         let seed = &self.corpus[id];
-        if self.options.mutation.skip_deterministic || !seed.favored || seed.det_done {
+        let skip = self.options.mutation.skip_deterministic || self.options.custom.only;
+        if skip || !seed.favored || seed.det_done {
             return false;
         }
         !self.guided() || self.tactics.draw(&mut self.rng, |_| true) == Some(Tactic::Walk as usize)
@@ -177,9 +200,25 @@ impl Campaign {
     }
 
     fn havoc(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
+        match self.havoc_runs(id) {
+            0 => Ok(StageEnd::TurnOver),
+            runs => self.run_stage(id, &mut Producer::havoc(runs)),
+        }
+    }
+
+    /// Foreign mutators get as many runs as havoc, each; twice as many if there is no havoc.
+    fn custom(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
+        match self.havoc_runs(id) << u32::from(self.options.custom.only) {
+            0 => Ok(StageEnd::TurnOver),
+            runs => self.run_stage(id, &mut Producer::custom(runs)),
+        }
+    }
+
+    /// Runs of a havoc stage; 0 if the schedule leaves the seed out.
+    fn havoc_runs(&self, id: SeedId) -> u64 {
         let energy = u64::from(self.scheduler.energy(&self.corpus, id));
         if energy == 0 {
-            return Ok(StageEnd::TurnOver);
+            return 0;
         }
         let slow = match self.corpus[id].exec_us {
             0..=10_000 => 1,
@@ -187,17 +226,27 @@ impl Campaign {
             20_001..=50_000 => 5,
             _ => 10,
         };
-        let runs = (HAVOC_BASE * energy / 100 / slow).max(HAVOC_MIN);
-        self.run_stage(id, &mut Producer::havoc(runs))
+        (HAVOC_BASE * energy / 100 / slow).max(HAVOC_MIN)
     }
 
     fn splice(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
         let energy = u64::from(self.scheduler.energy(&self.corpus, id));
         let runs = (HAVOC_BASE * energy / 100 / SPLICE_SHARE).max(HAVOC_MIN);
-        self.run_stage(id, &mut Producer::splice(runs))
+        let foreign = self.havoc_runs(id);
+        self.run_stage(id, &mut Producer::splice(runs, foreign))
     }
 
     fn run_stage(&mut self, id: SeedId, stage: &mut Producer) -> Result<StageEnd, CampaignError> {
+        let result = self.run_candidates(id, stage);
+        stage.end(&mut self.executor.mutators);
+        result
+    }
+
+    fn run_candidates(
+        &mut self,
+        id: SeedId,
+        stage: &mut Producer,
+    ) -> Result<StageEnd, CampaignError> {
         let input = self.corpus[id].data.clone();
         let owner_at_start = self.guided() && self.scheduler.is_owner(id);
         let mut reference = None;
@@ -238,7 +287,8 @@ impl Campaign {
 
     /// Makes as many candidates as the executor takes at once; their buffers are reused.
     fn fill(&mut self, id: SeedId, input: &[u8], text: bool, stage: &mut Producer) -> usize {
-        let room = if stage.wants_report() { 1 } else { self.executor.batch_size() };
+        let single = stage.wants_report() || stage.is_described(&self.executor.mutators);
+        let room = if single { 1 } else { self.executor.batch_size() };
         let climbing = self.guided() && self.scheduler.is_owner(id);
         let batch = &mut self.batch;
         batch.resize_with(room.max(batch.len()), Candidate::default);
@@ -259,8 +309,15 @@ impl Campaign {
             climbing,
         };
         let mut made = 0;
-        while made < room && stage.next(&from, &mut self.rng, &mut batch[made]) {
-            made += 1;
+        while made < room {
+            let with = (&mut self.executor.mutators, &mut self.rng);
+            match stage.next(&from, with, &mut batch[made]) {
+                Made::Input => made += 1,
+                // A foreign mutator may be slow.
+                Made::Nothing if self.stop.asked() => break,
+                Made::Nothing => {}
+                Made::Over => break,
+            }
             if stage.wants_report() {
                 break;
             }
@@ -294,7 +351,7 @@ impl Campaign {
         let every = reference.is_some() || self.scheduler.needs_path_counts();
         self.executor.show_every_run(every);
         while next < batch.len() {
-            self.judge.teach(&mut *self.executor);
+            self.judge.teach(&mut self.executor);
             outcome.hang = false;
             let Some(run) = self.executor.run(batch, &mut next)? else { break };
             let index = run.index;
@@ -308,7 +365,9 @@ impl Campaign {
             }
             let verdict = self.judge.judge(&run);
             if verdict.finding.is_some() || verdict.is_interesting() {
-                outcome.found |= self.keep(&batch[index], verdict)?.is_some();
+                let delivered = self.as_delivered(&batch[index]);
+                let candidate = delivered.as_ref().unwrap_or(&batch[index]);
+                outcome.found |= self.keep(candidate, verdict)?.is_some();
             }
         }
         Ok(outcome)

@@ -11,7 +11,7 @@ use crate::corpus::{Origin, Seed, SeedId, names};
 use crate::event::Event;
 use crate::feedback::Finding;
 use crate::mutate::{Candidate, below};
-use crate::target::{ExitKind, MAX_INPUT};
+use crate::target::{Executor, ExitKind, MAX_INPUT};
 
 /// Rules by which AFL derives the timeout from the seeds' mean time: a multiple that falls with the
 /// time, rounded up to 20 ms, at most one second.
@@ -106,6 +106,7 @@ impl Campaign {
         } else {
             self.write(|output| output.save_seed(&name, &data))?
         };
+        let data = self.tell_mutators(&path, None, data);
         let run = self.executor.observe(&data)?;
         let (exit, mut verdict) = (run.exit, self.judge.judge(&run));
         let mut seed = self.starting_seed(id, name, &data);

@@ -14,6 +14,7 @@ use super::stop::Stop;
 use super::{Campaign, CampaignError};
 use crate::config::options::{CpuChoice, DomainMode, Input, Options, TargetOptions, TimeoutSpec};
 use crate::corpus::Corpus;
+use crate::custom;
 use crate::domain;
 use crate::event::{Event, EventBus, EventSink};
 use crate::feedback::Judge;
@@ -25,28 +26,31 @@ use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::bandit::Bandit;
 use crate::schedule::{ScheduleOptions, Scheduler};
 use crate::sys::affinity;
-use crate::target::{Direct, Executor, ForkServer, Setup};
+use crate::target::{Direct, Executor, ForkServer, Hooked, Setup};
 
 /// Timeout of a run until the seeds are known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Opens everything, in the order in which a mistake of the user costs least.
 pub(super) fn open(
-    options: Options,
+    mut options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
 ) -> Result<Campaign, CampaignError> {
-    let target = &options.target;
-    check_core_pattern(target)?;
+    check_core_pattern(&options.target)?;
     let mut dictionary = Dictionary::default();
     for (path, level) in &options.mutation.dictionaries {
         dictionary.add_user(load_dictionary(path, *level)?);
     }
     let output = OutputDir::open(&options.output, options.input == Input::Resume)?;
+    let mutators = custom::load(&options.custom, options.rng_seed.unwrap_or_else(seed_of_the_day))?;
+    options.target.run_mode = options.target.run_mode.min(mutators.run_mode());
+    let target = &options.target;
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
     let core = bind_core(target.cpu);
     affinity::wait_patiently();
-    let mut executor = start_target(setup, target)?;
+    let mut executor =
+        Hooked::new(start_target(setup, target)?, mutators).send_late(options.custom.late_send);
     for token in executor.take_dictionary() {
         dictionary.add_auto(&token);
     }
@@ -64,7 +68,7 @@ pub(super) fn open(
 /// Puts the parts together.
 pub(super) fn assemble(
     options: Options,
-    mut executor: Box<dyn Executor>,
+    mut executor: Hooked,
     output: OutputDir,
     bus: EventBus,
     dictionary: Dictionary,

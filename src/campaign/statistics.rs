@@ -9,7 +9,7 @@ use crate::domain::KeyGain;
 use crate::event::{DomainStatus, Event, Shares, Snapshot, StageYield};
 use crate::output::earlier::Earlier;
 use crate::sys::process;
-use crate::target::Spent;
+use crate::target::{Executor, Spent};
 
 /// At most five snapshots a second: a person reads no faster.
 const TICK: Duration = Duration::from_millis(200);
@@ -261,6 +261,7 @@ impl Campaign {
             peak_rss_mb: process::peak_child_rss_mb(),
             dictionary_entries: self.dictionary.len() as u64,
             domains: self.domain_status(),
+            mutators: self.executor.mutators.status(self.statistics.started.elapsed()),
             ..Snapshot::default()
         };
         self.add_counters(&mut snapshot);

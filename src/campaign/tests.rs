@@ -1,5 +1,7 @@
 //! The whole loop on a fake target, with a fixed seed: no process, exact results.
 
+mod foreign;
+
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -9,12 +11,13 @@ use super::start::assemble;
 use super::stop::Stop;
 use super::{Campaign, CampaignError};
 use crate::config::options::*;
+use crate::custom::Mutators;
 use crate::domain::{Domain, Reducer};
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::mutate::dictionary::Dictionary;
 use crate::output::OutputDir;
-use crate::target::ExitKind;
 use crate::target::fake::FakeExecutor;
+use crate::target::{ExitKind, Hooked};
 
 fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
     Options {
@@ -44,6 +47,7 @@ fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
             skip_arith: false,
             sequential: false,
         },
+        custom: CustomOptions::default(),
         limits: Limits { execs: Some(execs), ..Limits::default() },
         seeds: SeedPolicy::default(),
         calibration: CalibrationOptions::default(),
@@ -66,12 +70,20 @@ impl EventSink for Recorder {
 }
 
 fn campaign(options: Options, executor: FakeExecutor) -> (Campaign, Recorder) {
+    campaign_with(options, executor, Mutators::default())
+}
+
+fn campaign_with(
+    options: Options,
+    executor: FakeExecutor,
+    mutators: Mutators,
+) -> (Campaign, Recorder) {
     let resume = options.input == Input::Resume;
     let output = OutputDir::open(&options.output, resume).unwrap();
     let recorder = Recorder::default();
     let mut bus = EventBus::default();
     bus.add(Box::new(recorder.clone()));
-    let executor = Box::new(executor);
+    let executor = Hooked::new(Box::new(executor), mutators);
     let campaign = assemble(options, executor, output, bus, Dictionary::default(), Stop::default());
     (campaign, recorder)
 }

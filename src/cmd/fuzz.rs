@@ -4,22 +4,25 @@
 //! [`args`] only records, [`resolve`] checks everything and explains what is wrong.
 
 pub mod args;
+pub(super) mod custom;
 pub mod resolve;
 pub(super) mod values;
 mod words;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use super::exit::Failure;
 use crate::config::env::{self, Environment};
-use crate::config::options::Options;
+use crate::config::options::{Options, UiMode};
 use crate::event::EventSink;
 use crate::output::OutputDir;
 use crate::output::hook::CrashCommand;
 use crate::output::plot::PlotFile;
 use crate::output::stats::StatsFile;
+use crate::sys::stdio::Redirected;
 use args::Args;
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -35,6 +38,10 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     let (options, warnings) = resolve::resolve(args, &environment, command_line)?;
     print_warnings(program, &options, &warnings);
     let wanted = sinks_for(&options);
+    // What mutators print must not be mixed with what programs read.
+    let json = options.ui == UiMode::Json && !options.custom.is_empty();
+    let stderr = std::io::stderr();
+    let _redirected = json.then(|| Redirected::to(stderr.as_fd(), stderr.as_fd()));
     let result = crate::campaign::run(options, wanted);
     result.map(|_| ExitCode::SUCCESS).map_err(|error| Failure::new(&error, error.remedy()))
 }
@@ -44,12 +51,13 @@ fn sinks_for(options: &Options) -> impl FnOnce(&OutputDir) -> Vec<Box<dyn EventS
     let interval = options.output.stats_interval;
     let command = options.crash_command.clone();
     let ui = options.ui;
+    let foreign = !options.custom.is_empty();
     move |output| {
         let instance = output.instance_dir();
         let mut sinks: Vec<Box<dyn EventSink>> =
             vec![Box::new(StatsFile::new(instance, interval)), Box::new(PlotFile::new(instance))];
         sinks.extend(command.map(|command| Box::new(CrashCommand::new(command)) as Box<_>));
-        sinks.extend(crate::ui::sink(ui));
+        sinks.extend(crate::ui::sink(ui, foreign.then(|| instance.join("mutators.log"))));
         sinks
     }
 }
@@ -67,7 +75,7 @@ fn information(args: &Args) -> Option<String> {
 }
 
 fn print_warnings(program: &str, options: &Options, warnings: &[String]) {
-    if options.ui == crate::config::options::UiMode::Quiet {
+    if options.ui == UiMode::Quiet {
         return;
     }
     let mut out = std::io::stderr().lock();

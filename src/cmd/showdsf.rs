@@ -24,11 +24,15 @@ use args::Args;
 use owners::Owners;
 
 use super::exit::{CANNOT, Failure};
-use super::fuzz::{resolve, values};
+use super::fuzz::custom::About;
+use super::fuzz::{self, resolve, values};
 use crate::config::env::Environment;
-use crate::config::options::TargetOptions;
+use crate::config::options::{CustomOptions, TargetOptions};
+use crate::custom::{self, Mutators};
 use crate::domain::{self, Aggregates, KeyNames};
-use crate::target::{Executor, ExitKind, ForkServer, Observation, Setup, TargetError, binary};
+use crate::target::{
+    Executor, ExitKind, ForkServer, Hooked, Observation, Setup, TargetError, binary,
+};
 
 /// Without `-t` a run may take as long as it wants; a day stands for that.
 const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
@@ -88,7 +92,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
 }
 
 /// Read from the target's files if somebody wants to see them.
-fn names(target: &ForkServer, args: &Args) -> KeyNames {
+fn names(target: &Hooked, args: &Args) -> KeyNames {
     if !args.names && !args.json {
         return KeyNames::default();
     }
@@ -142,10 +146,12 @@ fn list_inputs(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-fn start(args: &Args, scratch: &Scratch) -> Result<ForkServer, Failure> {
+fn start(args: &Args, scratch: &Scratch) -> Result<Hooked, Failure> {
     let timeout = timeout(args.timeout.as_deref())?;
     let environment = Environment::read();
+    let mutators = mutators(&environment, &args.command)?;
     let options = TargetOptions {
+        run_mode: mutators.run_mode(),
         search_path: environment.get("PATH").map(Into::into),
         file: None,
         memory_limit: args.memory.as_deref().map_or(Ok(None), values::memory)?,
@@ -157,16 +163,26 @@ fn start(args: &Args, scratch: &Scratch) -> Result<ForkServer, Failure> {
     };
     let input = args.at_file.as_deref().unwrap_or(&scratch.0);
     let mut setup = Setup::new(&options, input, None).map_err(failure)?;
-    if !args.runs_folders() {
+    if !args.runs_folders() && !mutators.touch_runs() {
         setup.inherit_stdin();
     }
     say(args.quiet, "[*] Spinning up the fork server...");
     let target = ForkServer::start(setup, timeout).map_err(failure)?;
+    let late = environment.flag(&["AFL_CUSTOM_MUTATOR_LATE_SEND"]);
+    let mut target = Hooked::new(Box::new(target), mutators).send_late(late);
+    tell(&mut target, args.quiet);
     say(args.quiet, "[+] All right - fork server is up.");
     if !args.quiet {
         let _ = io::stderr().lock().write_all(domain::describe(target.domains()).as_bytes());
     }
     Ok(target)
+}
+
+/// Those whose hooks change what the target gets; the others are not called here.
+fn mutators(environment: &Environment, command: &[OsString]) -> Result<Mutators, Failure> {
+    let about = About { command, file: None, out: None };
+    let options = CustomOptions { only: false, ..fuzz::custom::options(environment, &about) };
+    custom::load(&options, 0).map_err(|error| Failure::new(&error, error.remedy()))
 }
 
 fn failure(error: TargetError) -> Failure {
@@ -191,13 +207,13 @@ fn say(quiet: bool, line: &str) {
 }
 
 /// One run with our stdin; with `@@` its content becomes the file.
-fn run_once(target: &mut ForkServer, args: &Args) -> Result<Aggregates, Failure> {
+fn run_once(target: &mut Hooked, args: &Args) -> Result<Aggregates, Failure> {
     let mut aggregates = Aggregates::new(target.domains());
     let mut input = Vec::new();
     let uses_file = args.command[1..]
         .iter()
         .any(|word| word.as_encoded_bytes().windows(2).any(|pair| pair == b"@@"));
-    if uses_file {
+    if uses_file || target.mutators.touch_runs() {
         io::stdin().lock().read_to_end(&mut input).map_err(|error| {
             Failure::new(format!("cannot read the input: {error}"), "give it by stdin or -A FILE")
         })?;
@@ -205,11 +221,12 @@ fn run_once(target: &mut ForkServer, args: &Args) -> Result<Aggregates, Failure>
     let run = target.observe(&input).map_err(failure)?;
     report(run.exit, None, args.quiet);
     aggregates.merge(&run.dsf);
+    tell(target, args.quiet);
     Ok(aggregates)
 }
 
 fn run_folder(
-    target: &mut ForkServer,
+    target: &mut Hooked,
     inputs: &[PathBuf],
     quiet: bool,
     mut note: impl FnMut(&Path, &[u8], &Observation<'_>),
@@ -225,7 +242,15 @@ fn run_folder(
         note(path, &input, &run);
         aggregates.merge(&run.dsf);
     }
+    tell(target, quiet);
     Ok(aggregates)
+}
+
+/// What mutators did wrong.
+fn tell(target: &mut Hooked, quiet: bool) {
+    for message in target.mutators.take_messages() {
+        say(quiet, &format!("[!] {message}"));
+    }
 }
 
 fn report(exit: ExitKind, input: Option<&Path>, quiet: bool) {

@@ -14,6 +14,7 @@ pub struct Options {
     pub schedule: Schedule,
     pub domains: DomainMode,
     pub mutation: MutationOptions,
+    pub custom: CustomOptions,
     pub limits: Limits,
     pub seeds: SeedPolicy,
     pub calibration: CalibrationOptions,
@@ -234,6 +235,31 @@ pub struct MutationOptions {
     pub sequential: bool,
 }
 
+/// Part of [`crate::custom`]: foreign mutators.
+#[derive(Clone, Debug, Default)]
+pub struct CustomOptions {
+    /// `AFL_CUSTOM_MUTATOR_LIBRARY`.
+    pub libraries: Vec<PathBuf>,
+    /// `AFL_CUSTOM_MUTATOR_ONLY`: no inputs but theirs.
+    pub only: bool,
+    /// `AFL_CUSTOM_MUTATOR_LATE_SEND`.
+    pub late_send: bool,
+    /// `AFL_POST_PROCESS_KEEP_ORIGINAL`.
+    pub keep_original: bool,
+    /// `AFL_DEBUG`: each step of a foreign trimming is told.
+    pub debug: bool,
+    /// `AFL_CUSTOM_INFO_*`, unless the user set them.
+    pub info: Vec<(String, OsString)>,
+}
+
+impl CustomOptions {
+    /// No mutator is named.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.libraries.is_empty()
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// `-V`.
@@ -281,4 +307,6 @@ pub enum UiMode {
     Lines,
     /// `AFL_QUIET`.
     Quiet,
+    /// `--json`: for programs.
+    Json,
 }

@@ -8,7 +8,7 @@ pub mod names;
 use std::ops::{Index, IndexMut};
 
 /// Number of a seed; equal to the number in its file name, dense from 0 and never reused.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
 pub struct SeedId(pub u32);
 
 impl SeedId {
@@ -28,6 +28,8 @@ pub struct Origin {
     pub other: Option<SeedId>,
     /// How it was mutated.
     pub step: Step,
+    /// Foreign mutators that had a hand in it, a bit each (`custom::bit`).
+    pub by: u64,
 }
 
 /// One mutation, as AFL names it in a file name.
@@ -37,6 +39,8 @@ pub enum Step {
     At { op: &'static str, pos: u32, value: Option<i32>, big_endian: bool },
     /// A stack of random changes: `op:havoc,rep:8`.
     Stacked { op: &'static str, count: u32 },
+    /// Made by a foreign mutator of this number: `op:NAME`, or its own description.
+    Custom { op: &'static str, mutator: u8 },
 }
 
 impl Step {
@@ -44,7 +48,7 @@ impl Step {
     #[must_use]
     pub fn op(&self) -> &'static str {
         match self {
-            Self::At { op, .. } | Self::Stacked { op, .. } => op,
+            Self::At { op, .. } | Self::Stacked { op, .. } | Self::Custom { op, .. } => op,
         }
     }
 
@@ -53,7 +57,7 @@ impl Step {
     pub fn position(&self) -> u32 {
         match self {
             Self::At { pos, .. } => *pos,
-            Self::Stacked { .. } => 0,
+            Self::Stacked { .. } | Self::Custom { .. } => 0,
         }
     }
 }

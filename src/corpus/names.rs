@@ -11,46 +11,40 @@ use super::{Origin, SeedId, Step};
 /// Longest file name of Linux file systems, bytes.
 pub const NAME_MAX: usize = 255;
 
+/// What the name of a find tells, beside its number.
+#[derive(Clone, Debug)]
+pub struct Found<'a> {
+    pub origin: &'a Origin,
+    /// A foreign mutator's words, which stand in place of `op:…`.
+    pub description: Option<String>,
+    pub run_time_ms: u64,
+    pub execs: u64,
+    pub extension: Option<&'a str>,
+}
+
 /// Name of an input found by mutation.
 #[must_use]
-pub fn queue_name(
-    id: SeedId,
-    origin: &Origin,
-    run_time_ms: u64,
-    execs: u64,
-    new_edge: bool,
-    waypoint: bool,
-    extension: Option<&str>,
-) -> String {
-    let head = format!("id:{:06},{}", id.0, describe(origin, run_time_ms, execs));
-    finish(head, marks(new_edge, waypoint), extension)
+pub fn queue_name(id: SeedId, found: &Found<'_>, new_edge: bool, waypoint: bool) -> String {
+    let head = format!("id:{:06},{}", id.0, describe(found));
+    finish(head, marks(new_edge, waypoint), found.extension)
 }
 
 /// Name of an input that crashed; `signal` is 0 if an exit code was the crash.
 #[must_use]
-pub fn crash_name(
-    number: u64,
-    signal: i32,
-    origin: &Origin,
-    run_time_ms: u64,
-    execs: u64,
-    extension: Option<&str>,
-) -> String {
-    let about = describe(origin, run_time_ms, execs);
-    finish(format!("id:{number:06},sig:{signal:02},{about}"), "", extension)
+pub fn crash_name(number: u64, signal: i32, found: &Found<'_>) -> String {
+    let head = format!("id:{number:06},sig:{signal:02},{}", describe(found));
+    finish(head, "", found.extension)
 }
 
 /// Name of an input that ran too long.
 #[must_use]
-pub fn hang_name(
-    number: u64,
-    origin: &Origin,
-    run_time_ms: u64,
-    execs: u64,
-    extension: Option<&str>,
-) -> String {
-    finish(format!("id:{number:06},{}", describe(origin, run_time_ms, execs)), "", extension)
+pub fn hang_name(number: u64, found: &Found<'_>) -> String {
+    finish(format!("id:{number:06},{}", describe(found)), "", found.extension)
 }
+
+/// Room for a foreign mutator's description; what fits behind the longest numbers and marks, and
+/// what AFL++ gives.
+pub const DESCRIPTION_MAX: usize = 204;
 
 /// Name of an input taken over from a peer, whose number there was `src`.
 #[must_use]
@@ -147,10 +141,11 @@ impl ParsedName {
         }
         let Some((key, value)) = field.split_once(':') else { return };
         match key {
-            "sig" => self.signal = number(value),
-            "time" => self.time = number(value),
-            "execs" => self.execs = number(value),
-            "src" => {
+            "sig" => self.signal = self.signal.or(number(value)),
+            "time" => self.time = self.time.or(number(value)),
+            "execs" => self.execs = self.execs.or(number(value)),
+            // A foreign mutator's words may hold the same key once more.
+            "src" if self.src.is_none() => {
                 self.src = number(value);
                 self.other = value.split_once('+').and_then(|(_, other)| number(other));
             }
@@ -184,12 +179,18 @@ fn signed(text: &str) -> Option<(i32, bool)> {
 }
 
 /// The `src:…,op:…` part.
-fn describe(origin: &Origin, run_time_ms: u64, execs: u64) -> String {
+fn describe(found: &Found<'_>) -> String {
+    let Found { origin, run_time_ms, execs, .. } = found;
     let mut text = format!("src:{:06}", origin.parent.0);
     if let Some(other) = origin.other {
         let _ = write!(text, "+{:06}", other.0);
     }
     let _ = write!(text, ",time:{run_time_ms},execs:{execs}");
+    if let Some(description) = &found.description {
+        text.push(',');
+        text.push_str(&harmless(description));
+        return text;
+    }
     match origin.step {
         Step::At { op, pos, value, big_endian } => {
             let _ = write!(text, ",op:{op},pos:{pos}");
@@ -200,8 +201,21 @@ fn describe(origin: &Origin, run_time_ms: u64, execs: u64) -> String {
         Step::Stacked { op, count } => {
             let _ = write!(text, ",op:{op},rep:{count}");
         }
+        Step::Custom { op, .. } => {
+            let _ = write!(text, ",op:{}", clean(op));
+        }
     }
     text
+}
+
+/// Foreign words must not look like marks or like the name of a seed.
+fn harmless(description: &str) -> String {
+    let text = clean(shorten(description, DESCRIPTION_MAX));
+    let fields = text.split(',').map(|field| match field.strip_prefix('+') {
+        Some(rest) => format!("_{rest}"),
+        None => field.replace("orig:", "orig_"),
+    });
+    fields.collect::<Vec<_>>().join(",")
 }
 
 fn marks(new_edge: bool, waypoint: bool) -> &'static str {
@@ -250,7 +264,17 @@ mod tests {
             parent: SeedId(parent),
             other: other.map(SeedId),
             step: Step::Stacked { op: "havoc", count },
+            by: 0,
         }
+    }
+
+    fn found<'a>(
+        origin: &'a Origin,
+        time: u64,
+        execs: u64,
+        extension: Option<&'a str>,
+    ) -> Found<'a> {
+        Found { origin, description: None, run_time_ms: time, execs, extension }
     }
 
     #[test]
@@ -259,9 +283,10 @@ mod tests {
             parent: SeedId(12),
             other: None,
             step: Step::At { op: "flip1", pos: 7, value: None, big_endian: false },
+            by: 0,
         };
         assert_eq!(
-            queue_name(SeedId(14), &flip, 1200, 4321, true, true, None),
+            queue_name(SeedId(14), &found(&flip, 1200, 4321, None), true, true),
             "id:000014,src:000012,time:1200,execs:4321,op:flip1,pos:7,+cov,+dsf"
         );
         let arith = Origin {
@@ -269,17 +294,29 @@ mod tests {
             ..flip
         };
         assert_eq!(
-            hang_name(2, &arith, 1, 2, Some("txt")),
+            hang_name(2, &found(&arith, 1, 2, Some("txt"))),
             "id:000002,src:000012,time:1,execs:2,op:arith16,pos:3,val:be:-4.txt"
         );
         assert_eq!(
-            crash_name(0, 6, &havoc(1, Some(6), 8), 9, 10, None),
+            crash_name(0, 6, &found(&havoc(1, Some(6), 8), 9, 10, None)),
             "id:000000,sig:06,src:000001+000006,time:9,execs:10,op:havoc,rep:8"
         );
         assert_eq!(
             sync_name(SeedId(3), "main", 17, true, false, Some("png")),
             "id:000003,sync:main,src:000017,+cov.png"
         );
+    }
+
+    #[test]
+    fn foreign_words_are_made_safe() {
+        let origin =
+            Origin { step: Step::Custom { op: "gram mar", mutator: 1 }, ..Origin::default() };
+        let plain = found(&origin, 1, 20, None);
+        let name = queue_name(SeedId(1), &plain, false, false);
+        assert_eq!(name, "id:000001,src:000000,time:1,execs:20,op:gram_mar");
+        let description = Some("desc,a/b,+dsf,orig:x,src:9\n".to_owned());
+        let name = queue_name(SeedId(1), &Found { description, ..plain }, true, false);
+        assert_eq!(name, "id:000001,src:000000,time:1,execs:20,desc,a_b,_dsf,orig_x,src:9_,+cov");
     }
 
     #[test]
@@ -347,8 +384,10 @@ mod tests {
             step in step(), time in any::<u64>(), execs in any::<u64>(),
             cov in any::<bool>(), dsf in any::<bool>(), ext in extension(),
         ) {
-            let origin = Origin { parent: SeedId(parent), other: other.map(SeedId), step };
-            let name = queue_name(SeedId(id), &origin, time, execs, cov, dsf, ext.as_deref());
+            let (parent_id, other_id) = (SeedId(parent), other.map(SeedId));
+            let origin = Origin { parent: parent_id, other: other_id, step, by: 0 };
+            let about = found(&origin, time, execs, ext.as_deref());
+            let name = queue_name(SeedId(id), &about, cov, dsf);
             prop_assert!(name.len() <= NAME_MAX);
             let parsed = parse(&name).expect("own name");
             prop_assert_eq!(parsed.id, id);
@@ -365,12 +404,27 @@ mod tests {
                     prop_assert_eq!(parsed.op.as_deref(), Some(op));
                     prop_assert_eq!(parsed.rep, Some(count));
                 }
+                Step::Custom { op, .. } => prop_assert_eq!(parsed.op.as_deref(), Some(op)),
             }
         }
 
         #[test]
+        fn foreign_words_change_nothing_that_is_read(text in ".{0,300}") {
+            let origin = Origin { step: Step::Custom { op: "m", mutator: 0 }, ..havoc(7, None, 0) };
+            let description = Some(text);
+            let about = Found { description, ..found(&origin, 3, 4, Some("xml")) };
+            let name = queue_name(SeedId(1), &about, true, false);
+            prop_assert!(name.len() <= NAME_MAX && name.ends_with(",+cov.xml"));
+            prop_assert!(!name.contains(['/', '\0', '\n']));
+            let parsed = parse(&name).expect("own name");
+            prop_assert_eq!((parsed.src, parsed.time, parsed.execs), (Some(7), Some(3), Some(4)));
+            prop_assert!(parsed.new_edge && !parsed.waypoint && parsed.orig.is_none());
+        }
+
+        #[test]
         fn crash_names_round_trip(number in 0..u32::MAX, signal in 0..65, ext in extension()) {
-            let name = crash_name(number.into(), signal, &havoc(1, None, 2), 3, 4, ext.as_deref());
+            let origin = havoc(1, None, 2);
+            let name = crash_name(number.into(), signal, &found(&origin, 3, 4, ext.as_deref()));
             let parsed = parse(&name).expect("own name");
             prop_assert_eq!((parsed.id, parsed.signal), (number, Some(signal)));
             prop_assert_eq!(parsed.rep, Some(2));

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use crate::corpus::SeedId;
 
 /// Something that happened. Not one per execution: those are counters in [`Snapshot`].
@@ -69,9 +71,10 @@ pub enum StopReason {
     Failed,
 }
 
-/// The campaign's numbers at one moment: everything that the status screen, `fuzzer_stats` and
-/// `plot_data` show. Times are in the unit of their name; `*_at` are unix seconds, 0 = never.
-#[derive(Clone, Debug, Default)]
+/// The campaign's numbers at one moment: everything that the status screen, `fuzzer_stats`,
+/// `plot_data` and `--json` show. Times are in the unit of their name; `*_at` are unix seconds, 0 =
+/// never.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Snapshot {
     pub started_at: u64,
     pub now: u64,
@@ -134,6 +137,8 @@ pub struct Snapshot {
     pub trim_execs: u64,
     /// Empty if the target registers no domain. Shown whenever there is one.
     pub domains: Vec<DomainStatus>,
+    /// Foreign mutators, in the user's order.
+    pub mutators: Vec<MutatorStatus>,
     /// Whether domains guide the campaign (`-p`).
     pub guided_by_domains: bool,
     /// Unchanging text.
@@ -148,6 +153,7 @@ pub struct Snapshot {
     pub command_line: String,
     /// The target's map as a virgin map (0xff = never hit); only in the final snapshot and
     /// whenever `fuzzer_stats` is due, because it is large. File `fuzz_bitmap`.
+    #[serde(skip)]
     pub virgin_map: Option<Box<[u8]>>,
 }
 
@@ -161,7 +167,7 @@ impl Snapshot {
 }
 
 /// Where the time of this process went, in percent.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Shares {
     pub target: f64,
     /// See [`crate::target::Spent`].
@@ -171,15 +177,30 @@ pub struct Shares {
 }
 
 /// What one stage brought.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct StageYield {
     pub name: &'static str,
     pub finds: u64,
     pub execs: u64,
 }
 
+/// What one foreign mutator did and brought.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct MutatorStatus {
+    pub name: String,
+    pub calls: u64,
+    /// Seeds, crashes and hangs that it had a hand in.
+    pub finds: u64,
+    pub time_ms: u64,
+    /// Its part of this process's run time, percent.
+    pub time_percent: f64,
+    pub failures: u64,
+    /// What its introspection says; only in the final snapshot.
+    pub says: Option<String>,
+}
+
 /// One domain, as the status screen shows it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct DomainStatus {
     pub name: String,
     /// Printed name of the reducer (`MAX`, …).

@@ -56,8 +56,14 @@ impl HavocContext<'_> {
 }
 
 /// Changes `bytes`, a copy of the seed, and returns the number of stacked changes (`rep:`). The
-/// result keeps to the limits of `context` even if the seed did not.
-pub fn havoc(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> u32 {
+/// result keeps to the limits of `context` even if the seed did not. `foreign` may change the input
+/// before each step; it keeps to the limits, too.
+pub fn havoc(
+    rng: &mut Rng,
+    bytes: &mut Vec<u8>,
+    context: &HavocContext<'_>,
+    mut foreign: impl FnMut(&mut Vec<u8>),
+) -> u32 {
     fit(rng, bytes, context);
     let count = if context.gentle {
         // 1, 2, 3 … with odds of 1/2, 1/4, 1/8 …
@@ -72,6 +78,7 @@ pub fn havoc(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> 
         (false, true) => &EXPLOIT,
     };
     for _ in 0..count {
+        foreign(bytes);
         change(rng, bytes, context, table);
     }
     count

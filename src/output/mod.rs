@@ -139,9 +139,15 @@ impl OutputDir {
         self.save("queue", name, data)
     }
 
+    /// Where a queue entry of this name lies.
+    #[must_use]
+    pub fn seed_path(&self, name: &str) -> PathBuf {
+        self.instance.join("queue").join(name)
+    }
+
     /// Puts the trimmed content in the place of a queue file.
     pub fn replace_seed(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
-        let path = self.instance.join("queue").join(name);
+        let path = self.seed_path(name);
         replace_file(&self.instance, &path, data)?;
         Ok(path)
     }

@@ -23,6 +23,7 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     corpus(&mut out, s);
     findings(&mut out, s);
     domains(&mut out, s);
+    mutators(&mut out, s);
     out.add("afl_banner", shell_safe(&s.banner));
     out.add("afl_version", VERSION);
     out.add("target_mode", if s.target_mode.is_empty() { "default" } else { &s.target_mode });
@@ -122,6 +123,24 @@ fn domains(out: &mut Lines, s: &Snapshot) {
             out.add(&format!("dsf{index}_best_place"), shell_safe(&domain.best_place));
         }
         out.add(&format!("dsf{index}_waypoints"), domain.waypoints);
+    }
+}
+
+/// The same for foreign mutators.
+fn mutators(out: &mut Lines, s: &Snapshot) {
+    if s.mutators.is_empty() {
+        return;
+    }
+    out.add("mutators", s.mutators.len());
+    for (index, mutator) in s.mutators.iter().enumerate() {
+        out.add(&format!("mutator{index}_name"), shell_safe(&mutator.name));
+        out.add(&format!("mutator{index}_calls"), mutator.calls);
+        out.add(&format!("mutator{index}_finds"), mutator.finds);
+        out.add(&format!("mutator{index}_time"), format_args!("{:.2}%", mutator.time_percent));
+        out.add(&format!("mutator{index}_failures"), mutator.failures);
+        if let Some(text) = &mutator.says {
+            out.add(&format!("mutator{index}_says"), shell_safe(text));
+        }
     }
 }
 

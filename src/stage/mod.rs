@@ -2,5 +2,6 @@
 //! other stage; keeping what it finds is the campaign's work.
 
 pub mod calibrate;
+pub mod foreign;
 pub mod produce;
 pub mod trim;

@@ -1,6 +1,8 @@
 //! Producers: stages that make candidates from a seed, one after the other.
 
+use super::foreign::{Base, Foreign};
 use crate::corpus::{Origin, SeedId, Step};
+use crate::custom::{Hook, Made, Mutators};
 use crate::mutate::deterministic::Deterministic;
 use crate::mutate::dictionary::Dictionary;
 use crate::mutate::havoc::{HavocContext, havoc};
@@ -36,7 +38,7 @@ pub struct Materials<'a> {
 
 impl<'a> Materials<'a> {
     /// Another seed, drawn at random.
-    fn donor(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
+    pub(super) fn donor(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
         (0..DONOR_ATTEMPTS)
             .map(|_| SeedId(below(rng, self.seeds.max(1))))
             .map(|id| (id, (self.bytes_of)(id)))
@@ -69,18 +71,24 @@ pub enum Producer {
         done: u64,
         planned: u64,
     },
-    /// Rounds of: join with another seed, then havoc on the result.
+    /// Rounds of: join with another seed, then foreign mutators and havoc on the result.
     Splice {
         done: u64,
         planned: u64,
         joined: Vec<u8>,
         other: Option<SeedId>,
+        foreign: Foreign,
+        foreign_runs: u64,
+    },
+    /// Foreign mutators.
+    Custom {
+        foreign: Foreign,
     },
 }
 
 /// Runs up to which a stage that finds something is doubled, AFL's number: one that finds for ever
 /// would starve all other seeds.
-const LONGEST_EXTENSION: u64 = 6400;
+pub(super) const LONGEST_EXTENSION: u64 = 6400;
 
 /// Havoc runs between two splices, AFL++'s number.
 const SPLICE_HAVOC: u64 = 32;
@@ -97,9 +105,16 @@ impl Producer {
         Self::Havoc { done: 0, planned }
     }
 
+    /// `foreign_runs`: inputs of each foreign mutator after each join.
     #[must_use]
-    pub fn splice(planned: u64) -> Self {
-        Self::Splice { done: 0, planned, joined: Vec::new(), other: None }
+    pub fn splice(planned: u64, foreign_runs: u64) -> Self {
+        let foreign = Foreign::ended();
+        Self::Splice { done: 0, planned, joined: Vec::new(), other: None, foreign, foreign_runs }
+    }
+
+    #[must_use]
+    pub fn custom(runs: u64) -> Self {
+        Self::Custom { foreign: Foreign::new(runs) }
     }
 
     /// Name for the status screen and for the table of yields.
@@ -109,6 +124,7 @@ impl Producer {
             Self::Deterministic { steps, .. } => steps.stage_name(),
             Self::Havoc { .. } => "havoc",
             Self::Splice { .. } => "splice",
+            Self::Custom { .. } => "custom",
         }
     }
 
@@ -120,6 +136,7 @@ impl Producer {
                 (steps.done(), steps.planned().min(DETERMINISTIC_RUNS))
             }
             Self::Havoc { done, planned } | Self::Splice { done, planned, .. } => (*done, *planned),
+            Self::Custom { foreign } => foreign.progress(),
         }
     }
 
@@ -127,6 +144,23 @@ impl Producer {
     pub fn extend(&mut self) {
         if let Self::Havoc { planned, .. } | Self::Splice { planned, .. } = self {
             *planned = (*planned * 2).min((*planned).max(LONGEST_EXTENSION));
+        }
+        if let Self::Custom { foreign } = self {
+            foreign.extend();
+        }
+    }
+
+    /// True if a foreign mutator is to describe a find, which it can do only for its last input.
+    #[must_use]
+    pub fn is_described(&self, mutators: &Mutators) -> bool {
+        let foreign = matches!(self, Self::Custom { .. } | Self::Splice { .. });
+        foreign && mutators.has(Hook::Fuzz) && mutators.has(Hook::Describe)
+    }
+
+    /// The stage is over, maybe before its time.
+    pub fn end(&mut self, mutators: &mut Mutators) {
+        if let Self::Custom { foreign } | Self::Splice { foreign, .. } = self {
+            foreign.end(mutators);
         }
     }
 
@@ -154,48 +188,84 @@ impl Producer {
         }
     }
 
-    /// Writes the next candidate in `out`; false when the stage is over.
-    pub fn next(&mut self, from: &Materials<'_>, rng: &mut Rng, out: &mut Candidate) -> bool {
-        let step = match self {
+    /// Writes the next candidate in `out`, unless a foreign mutator has none this time.
+    pub fn next(
+        &mut self,
+        from: &Materials<'_>,
+        (mutators, rng): (&mut Mutators, &mut Rng),
+        out: &mut Candidate,
+    ) -> Made {
+        match self {
             Self::Deterministic { steps, until } => {
                 if steps.done() >= *until {
-                    return false;
+                    return Made::Over;
                 }
-                steps.next(from.input, from.dictionary, &mut out.bytes).map(|step| (step, None))
+                let step = steps.next(from.input, from.dictionary, &mut out.bytes);
+                let Some(step) = step else { return Made::Over };
+                out.origin = Origin { parent: from.seed, other: None, step, by: 0 };
+                Made::Input
             }
             Self::Havoc { done, planned } => {
-                *done += 1;
-                (*done <= *planned).then(|| next_havoc(from, rng, from.input, "havoc", out))
-            }
-            Self::Splice { done, planned, joined, other } => {
-                if *done % SPLICE_HAVOC == 0 {
-                    *other = join(from, rng, joined);
+                if *done >= *planned {
+                    return Made::Over;
+                }
+                if *done == 0 {
+                    mutators.havoc_begins();
                 }
                 *done += 1;
-                other.filter(|_| *done <= *planned).map(|other| {
-                    let (step, _) = next_havoc(from, rng, joined, "splice", out);
-                    (step, Some(other))
-                })
+                let base = Base { input: from.input, other: None };
+                next_havoc(from, (mutators, rng), base, "havoc", out);
+                Made::Input
             }
-        };
-        let Some((step, other)) = step else { return false };
-        out.origin = Origin { parent: from.seed, other, step };
-        true
+            Self::Splice { done, planned, joined, other, foreign, foreign_runs } => {
+                if *done >= *planned {
+                    return Made::Over;
+                }
+                if *done % SPLICE_HAVOC == 0 && foreign.is_over(mutators) {
+                    *other = join(from, rng, joined);
+                    *foreign = Foreign::new(*foreign_runs);
+                }
+                let Some(id) = *other else { return Made::Over };
+                let base = Base { input: joined, other: Some(id) };
+                match foreign.next(base, from, (mutators, rng), out) {
+                    Made::Over => {}
+                    made => return made,
+                }
+                if *done % SPLICE_HAVOC == 0 {
+                    mutators.havoc_begins();
+                }
+                *done += 1;
+                next_havoc(from, (mutators, rng), base, "splice", out);
+                Made::Input
+            }
+            Self::Custom { foreign } => {
+                let base = Base { input: from.input, other: None };
+                foreign.next(base, from, (mutators, rng), out)
+            }
+        }
     }
 }
 
 fn next_havoc(
     from: &Materials<'_>,
-    rng: &mut Rng,
-    base: &[u8],
+    (mutators, rng): (&mut Mutators, &mut Rng),
+    base: Base<'_>,
     op: &'static str,
     out: &mut Candidate,
-) -> (Step, Option<SeedId>) {
+) {
     let donor = from.donor(rng).map(|(_, bytes)| bytes);
     out.bytes.clear();
-    out.bytes.extend_from_slice(base);
-    let count = havoc(rng, &mut out.bytes, &from.havoc_context(donor));
-    (Step::Stacked { op, count }, None)
+    out.bytes.extend_from_slice(base.input);
+    let context = from.havoc_context(donor);
+    let mut by = 0;
+    let count = if mutators.has(Hook::Havoc) {
+        let foreign = |bytes: &mut Vec<u8>| by |= mutators.havoc(bytes, from.max_len);
+        havoc(rng, &mut out.bytes, &context, foreign)
+    } else {
+        havoc(rng, &mut out.bytes, &context, |_| {})
+    };
+    let step = Step::Stacked { op, count };
+    out.origin = Origin { parent: from.seed, other: base.other, step, by };
 }
 
 /// Joins the seed with another one.
@@ -234,7 +304,8 @@ mod tests {
             let mut steps = Some(Deterministic::new(4, &dictionary, false));
             while let Some(walk) = steps.take() {
                 let (mut stage, before) = (Producer::deterministic(walk, slice), all.len() as u64);
-                while stage.next(&from, &mut rng, &mut out) {
+                let mut mutators = Mutators::default();
+                while stage.next(&from, (&mut mutators, &mut rng), &mut out) == Made::Input {
                     all.push(out.bytes.clone());
                 }
                 assert!(all.len() as u64 - before <= slice);

@@ -1,10 +1,14 @@
 //! Trimming: a seed's first turn begins with the removal of what changes nothing.
 
 use crate::coverage;
+use crate::custom::Made;
 use crate::feedback::{Judge, Verdict};
 use crate::minimize::trim::Trim;
 use crate::mutate::Candidate;
-use crate::target::{Executor, ExitKind, Observation, TargetError};
+use crate::target::{Executor, ExitKind, Hooked, Observation, TargetError};
+
+/// Steps of a foreign mutator's trimming: one that never comes to its end would starve all seeds.
+const MOST_FOREIGN_STEPS: u32 = 1 << 16;
 
 /// What must stay the same: the classified edge map and, under `-p`, all domain values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -17,40 +21,96 @@ impl Fingerprint {
     }
 }
 
-/// Shortens `input` in place. Every run is judged too, and what deserves to be kept goes to
-/// `found`; it says whether to go on.
-pub fn trim(
-    executor: &mut dyn Executor,
-    judge: &mut Judge,
-    input: &mut Vec<u8>,
-    min_len: usize,
-    mut found: impl FnMut(&Candidate, Verdict) -> bool,
-) -> Result<(), TargetError> {
-    let domains = judge.watches_domains();
-    let Some(wanted) = Fingerprint::of(&executor.observe(input)?, domains) else { return Ok(()) };
-    let mut trim = Trim::new(input.len()).keep(min_len);
-    let mut candidate = Candidate::default();
-    while trim.next(input, &mut candidate.bytes).is_some() {
-        let run = executor.observe(&candidate.bytes)?;
-        let same = Fingerprint::of(&run, domains) == Some(wanted);
-        let verdict = judge.judge(&run);
-        if same {
-            std::mem::swap(input, &mut candidate.bytes);
-            trim.accepted();
-        } else {
-            trim.rejected();
+/// Judges proposals. Every run is looked at for finds, too: they go to `found`, which says whether to
+/// go on.
+pub struct Trimmer<'a, F> {
+    pub executor: &'a mut Hooked,
+    pub judge: &'a mut Judge,
+    /// Path of the seed, as its calibration saw it.
+    pub path_hash: u64,
+    pub min_len: usize,
+    pub found: F,
+}
+
+impl<F: FnMut(&Candidate, Verdict) -> bool> Trimmer<'_, F> {
+    /// Shortens `input` in place, block by block.
+    pub fn trim(&mut self, input: &mut Vec<u8>) -> Result<(), TargetError> {
+        let Some(wanted) = self.wanted(input)? else { return Ok(()) };
+        let mut trim = Trim::new(input.len()).keep(self.min_len);
+        let mut candidate = Candidate::default();
+        while trim.next(input, &mut candidate.bytes).is_some() {
+            let (same, go_on) = self.try_out(&candidate, wanted)?;
+            if same {
+                std::mem::swap(input, &mut candidate.bytes);
+                trim.accepted();
+            } else {
+                trim.rejected();
+            }
+            if !go_on {
+                break;
+            }
         }
-        let worth = verdict.is_interesting() || verdict.finding.is_some();
-        if worth && !found(&candidate, verdict) {
-            break;
-        }
+        Ok(())
     }
-    Ok(())
+
+    /// Lets a foreign mutator propose what `input` is replaced by.
+    pub fn trim_by(&mut self, mutator: usize, input: &mut Vec<u8>) -> Result<(), TargetError> {
+        let Some(wanted) = self.wanted(input)? else { return Ok(()) };
+        let Some(mut planned) = self.executor.mutators.init_trim(mutator, input) else {
+            return Ok(());
+        };
+        let mut candidate = Candidate::default();
+        let (mut step, mut go_on) = (0, true);
+        for _ in 0..MOST_FOREIGN_STEPS {
+            if step >= planned || !go_on {
+                return Ok(());
+            }
+            let made = self.executor.mutators.trim(mutator, &mut candidate.bytes);
+            let mut same = false;
+            if made == Made::Input && candidate.bytes.len() >= self.min_len {
+                (same, go_on) = self.try_out(&candidate, wanted)?;
+            }
+            let lengths = (input.len(), candidate.bytes.len());
+            if same {
+                std::mem::swap(input, &mut candidate.bytes);
+            }
+            let next = self.executor.mutators.post_trim(mutator, same);
+            self.executor.mutators.tell_trim(mutator, (step, planned), lengths, same);
+            step = next.filter(|_| made != Made::Over).unwrap_or(planned);
+            planned = planned.max(1);
+        }
+        let text = format!("trimming did not end after {MOST_FOREIGN_STEPS} steps: stopped");
+        self.executor.mutators.complain(mutator, text);
+        Ok(())
+    }
+
+    /// What a proposal has to show. Without domains calibration has seen it.
+    fn wanted(&mut self, input: &[u8]) -> Result<Option<Fingerprint>, TargetError> {
+        if !self.judge.watches_domains() {
+            return Ok(Some(Fingerprint(self.path_hash, 0)));
+        }
+        Ok(Fingerprint::of(&self.executor.observe(input)?, true))
+    }
+
+    /// Whether the run is as wanted, and whether to go on.
+    fn try_out(
+        &mut self,
+        candidate: &Candidate,
+        wanted: Fingerprint,
+    ) -> Result<(bool, bool), TargetError> {
+        let run = self.executor.observe(&candidate.bytes)?;
+        let same = Fingerprint::of(&run, self.judge.watches_domains()) == Some(wanted);
+        let verdict = self.judge.judge(&run);
+        let worth = verdict.is_interesting() || verdict.finding.is_some();
+        Ok((same, !worth || (self.found)(candidate, verdict)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::custom::fake::{Calls, FakeMutator};
+    use crate::custom::{Hook, Mutators};
     use crate::target::fake::FakeExecutor;
 
     /// Counts the letter `x`, crashes without any `!`.
@@ -69,14 +129,50 @@ mod tests {
     fn what_changes_nothing_is_removed_and_finds_are_reported() {
         let mut input = b"aaaaaaaaaaaaaaaaaaaaaaaa!xxaaaaaaaaaaaaaaaaaaaaaa".to_vec();
         let mut judge = Judge::new(64, &[], false);
+        let mut hooked = Hooked::new(Box::new(executor()), Mutators::default());
+        let path_hash = coverage::path_hash(hooked.observe(&input).unwrap().edges);
         let mut crashes = 0;
-        trim(&mut executor(), &mut judge, &mut input, 1, |_, verdict| {
+        let found = |_: &Candidate, verdict: Verdict| {
             crashes += usize::from(verdict.finding.is_some());
             true
-        })
-        .unwrap();
+        };
+        let (executor, judge) = (&mut hooked, &mut judge);
+        Trimmer { executor, judge, path_hash, min_len: 1, found }.trim(&mut input).unwrap();
         assert!(input.len() < 20, "{}", input.len());
         assert!(input.contains(&b'!') && input.iter().filter(|b| **b == b'x').count() == 2);
         assert!(crashes > 0);
+    }
+
+    /// Trims "abc!xx" by proposals of a mutator with three steps; returns what is left and the calls.
+    fn trimmed_by(proposals: [&'static str; 3], end: Made) -> (Vec<u8>, Vec<String>) {
+        let calls = Calls::default();
+        let mut next = proposals.into_iter();
+        let mut mutator = FakeMutator::new(&[Hook::Trim], &calls, move |_, out| {
+            let Some(proposal) = next.next() else { return Ok(end) };
+            out.extend_from_slice(proposal.as_bytes());
+            Ok(Made::Input)
+        });
+        mutator.trim = (0, 4);
+        let mutators = Mutators::new(vec![Box::new(mutator)], 1);
+        let mut hooked = Hooked::new(Box::new(executor()), mutators);
+        let mut input = b"abc!xx".to_vec();
+        let path_hash = coverage::path_hash(hooked.observe(&input).unwrap().edges);
+        let (executor, judge) = (&mut hooked, &mut Judge::new(64, &[], false));
+        let found = |_: &Candidate, _: Verdict| true;
+        Trimmer { executor, judge, path_hash, min_len: 2, found }.trim_by(0, &mut input).unwrap();
+        (input, calls.take())
+    }
+
+    #[test]
+    fn a_foreign_mutator_trims_in_its_own_steps() {
+        // Less of x is another behaviour; the last proposal is below the smallest length.
+        let (left, calls) = trimmed_by(["ab!xx", "!x", ""], Made::Nothing);
+        assert_eq!(left, b"ab!xx");
+        let step = |taken: bool| ["trim".to_owned(), format!("post_trim {taken}")];
+        let steps = [step(true), step(false), step(false), step(false)].concat();
+        assert_eq!(calls, [vec!["init_trim abc!xx".to_owned()], steps].concat());
+        // Longer than before is allowed, and the end may come early.
+        let (left, calls) = trimmed_by(["abcdefgh!xx", "!xx", "x"], Made::Over);
+        assert_eq!((left, calls.len()), (b"!xx".to_vec(), 1 + 4 * 2));
     }
 }

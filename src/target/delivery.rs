@@ -60,6 +60,35 @@ impl Delivery {
     }
 }
 
+/// Where the input of a run comes from.
+pub(super) enum Feed<'a> {
+    Input(&'a [u8]),
+    /// Somebody else hands it over: before the run, or `late`, when the process is there.
+    Sent {
+        late: bool,
+        send: &'a mut dyn FnMut(),
+    },
+}
+
+impl Feed<'_> {
+    /// What has to be done before the run is ordered.
+    pub(super) fn before(&mut self, delivery: &mut Delivery) -> Result<(), TargetError> {
+        match self {
+            Self::Input(input) => return delivery.deliver(input),
+            Self::Sent { late: false, send } => send(),
+            Self::Sent { late: true, .. } => {}
+        }
+        Ok(())
+    }
+
+    /// What has to be done once the process of the run is there.
+    pub(super) fn once_started(&mut self) {
+        if let Self::Sent { late: true, send } = self {
+            send();
+        }
+    }
+}
+
 /// Rewrites an open file and rewinds it: the offset is shared with the target.
 fn write_in_place(file: &mut File, input: &[u8]) -> io::Result<()> {
     file.write_all_at(input, 0)?;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::delivery::Delivery;
+use super::delivery::{Delivery, Feed};
 use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::{Executor, Observation, Outcome, Spent, TargetError, exit_kind};
@@ -38,9 +38,9 @@ impl Direct {
         Ok(Self { setup, maps, segment_id, delivery, timeout, execs: 0, spent: Spent::default() })
     }
 
-    fn execute(&mut self, input: &[u8]) -> Result<Outcome, TargetError> {
+    fn execute(&mut self, mut feed: Feed<'_>) -> Result<Outcome, TargetError> {
         self.maps.clear();
-        self.delivery.deliver(input)?;
+        feed.before(&mut self.delivery)?;
         let mut env = self.setup.base_env();
         if !self.setup.options.non_instrumented {
             env.push(("__AFL_SHM_ID".into(), Some(self.segment_id.to_string().into())));
@@ -57,6 +57,7 @@ impl Direct {
             guarded: false,
         })
         .map_err(|source| self.setup.start_error(source))?;
+        feed.once_started();
         let status = process.wait_for(self.timeout);
         let killed = status.is_none();
         drop(process);
@@ -68,13 +69,27 @@ impl Direct {
         self.spent.add(duration, None);
         Ok(Outcome { exit, duration })
     }
+
+    fn observation(&self, outcome: Outcome) -> Observation<'_> {
+        let Outcome { exit, duration } = outcome;
+        let (edges, dsf) = (self.maps.edges(), self.maps.dsf());
+        Observation { index: 0, exit, duration, edges, dsf }
+    }
 }
 
 impl Executor for Direct {
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
-        let Outcome { exit, duration } = self.execute(input)?;
-        let (edges, dsf) = (self.maps.edges(), self.maps.dsf());
-        Ok(Observation { index: 0, exit, duration, edges, dsf })
+        let outcome = self.execute(Feed::Input(input))?;
+        Ok(self.observation(outcome))
+    }
+
+    fn observe_sent(
+        &mut self,
+        late: bool,
+        send: &mut dyn FnMut(),
+    ) -> Result<Observation<'_>, TargetError> {
+        let outcome = self.execute(Feed::Sent { late, send })?;
+        Ok(self.observation(outcome))
     }
 
     fn map_size(&self) -> usize {

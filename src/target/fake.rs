@@ -52,6 +52,15 @@ impl Executor for FakeExecutor {
         })
     }
 
+    fn observe_sent(
+        &mut self,
+        _late: bool,
+        send: &mut dyn FnMut(),
+    ) -> Result<Observation<'_>, TargetError> {
+        send();
+        self.observe(b"")
+    }
+
     fn map_size(&self) -> usize {
         self.edges.len()
     }

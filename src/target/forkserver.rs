@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use notes::Note;
 
-use super::delivery::Delivery;
+use super::delivery::{Delivery, Feed};
 use super::launcher::{Session, Setup, describe_end};
 use super::{Executor, ExitKind, Observation, Outcome, Spent, TargetError, sites};
 use crate::domain::{Domain, Site};
@@ -108,7 +108,7 @@ impl ForkServer {
         if self.session.runs.is_some() {
             self.run_by_channel(input)
         } else {
-            self.run_by_pipes(input)
+            self.run_by_pipes(Feed::Input(input))
         }
     }
 
@@ -138,21 +138,21 @@ impl ForkServer {
         if before == now { Ok(()) } else { Err(TargetError::Changed { before, now }) }
     }
 
-    /// An attempt that loses the fork server is followed by one with the first input alone, to a new
-    /// one. An input that does it twice is a find; several in a row mean that nothing works any more.
+    /// An attempt that loses the fork server is followed by another one, to a new fork server
+    /// (`again`: with the first input alone). An input that does it twice is a find; several in a row
+    /// mean that nothing works any more.
     fn persistently(
         &mut self,
-        first: &[u8],
-        attempt: impl FnOnce(&mut Self) -> Result<Pass, NoRun>,
+        mut attempt: impl FnMut(&mut Self, bool) -> Result<Pass, NoRun>,
     ) -> Result<Pass, TargetError> {
-        let lost = match attempt(self) {
+        let lost = match attempt(self, false) {
             Err(NoRun::Lost(how)) => how,
             other => return self.settle(other),
         };
         self.start_again(lost)?;
-        let how = match self.execute(first) {
+        let how = match attempt(self, true) {
             Err(NoRun::Lost(how)) => how,
-            other => return self.settle(other.map(Pass::one)),
+            other => return self.settle(other),
         };
         self.lost += 1;
         if self.lost >= MOST_LOST {
@@ -174,6 +174,11 @@ impl ForkServer {
         })
     }
 
+    fn shown(&self, pass: Pass) -> Result<Observation<'_>, TargetError> {
+        let unseen = || TargetError::Lost { how: "a run was not shown".into() };
+        Ok(self.observation(0, pass.shown.ok_or_else(unseen)?))
+    }
+
     fn observation(&self, index: usize, outcome: Outcome) -> Observation<'_> {
         let Outcome { exit, duration } = outcome;
         let maps = &self.session.maps;
@@ -191,10 +196,20 @@ impl ForkServer {
 
 impl Executor for ForkServer {
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
-        let pass = self.persistently(input, |server| server.execute(input).map(Pass::one))?;
-        let unseen = || TargetError::Lost { how: "a run was not shown".into() };
-        let outcome = pass.shown.ok_or_else(unseen)?;
-        Ok(self.observation(0, outcome))
+        let pass = self.persistently(|server, _| server.execute(input).map(Pass::one))?;
+        self.shown(pass)
+    }
+
+    fn observe_sent(
+        &mut self,
+        late: bool,
+        send: &mut dyn FnMut(),
+    ) -> Result<Observation<'_>, TargetError> {
+        assert!(self.session.runs.is_none(), "a sender needs the pipe rung");
+        let pass = self.persistently(|server, _| {
+            server.run_by_pipes(Feed::Sent { late, send: &mut *send }).map(Pass::one)
+        })?;
+        self.shown(pass)
     }
 
     fn run(
@@ -205,11 +220,11 @@ impl Executor for ForkServer {
         while *next < batch.len() {
             let rest = &batch[*next..];
             let first = &rest[0].bytes;
-            let pass = if self.takes_batches() {
-                self.persistently(first, |server| server.run_batch(rest))?
-            } else {
-                self.persistently(first, |server| server.execute(first).map(Pass::one))?
-            };
+            let batches = self.takes_batches();
+            let pass = self.persistently(|server, again| match batches && !again {
+                true => server.run_batch(rest),
+                false => server.execute(first).map(Pass::one),
+            })?;
             *next += pass.done;
             if let Some(outcome) = pass.shown {
                 return Ok(Some(self.observation(*next - 1, outcome)));

@@ -13,6 +13,7 @@ mod error;
 pub(crate) mod fake;
 mod forkserver;
 mod handshake;
+mod hooked;
 mod launcher;
 mod maps;
 mod runs;
@@ -21,6 +22,7 @@ mod sites;
 pub use direct::Direct;
 pub use error::TargetError;
 pub use forkserver::ForkServer;
+pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
 
 use std::time::Duration;
@@ -83,8 +85,21 @@ pub trait Executor {
     /// Runs one input, however dull, and shows what was seen.
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError>;
 
+    /// Runs an input that `send` hands to the target in our place: before the run, or `late`, once
+    /// the process that has to take it is there.
+    fn observe_sent(
+        &mut self,
+        late: bool,
+        send: &mut dyn FnMut(),
+    ) -> Result<Observation<'_>, TargetError>;
+
+    /// What the target got in the run shown last, if that is not what was given.
+    fn delivered(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Runs `batch[*next..]` in order until a run may deserve to be judged, moves `next` behind it
-    /// and shows what was seen; None when the batch is finished.
+    /// and shows what was seen; None when the batch is finished. `next` is 0 for a new batch.
     fn run(
         &mut self,
         batch: &[Candidate],

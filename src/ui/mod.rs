@@ -4,6 +4,7 @@
 //! that nobody reads any more (a closed pipe) is dropped without a word.
 
 mod format;
+mod json;
 mod panels;
 mod plain;
 mod screen;
@@ -11,25 +12,30 @@ mod summary;
 mod terminal;
 
 use std::io::{IsTerminal, stdout};
+use std::path::PathBuf;
 
+pub use json::Json;
 pub use plain::Plain;
 pub use screen::Screen;
 pub use summary::summary;
 
 use crate::config::options::UiMode;
 use crate::event::EventSink;
+use crate::sys::stdio;
 
-/// The sink for a mode; None if nothing is to be shown.
+/// The sink for a mode; None if nothing is to be shown. `log` takes what foreign code prints while
+/// the screen is shown.
 #[must_use]
-pub fn sink(mode: UiMode) -> Option<Box<dyn EventSink>> {
+pub fn sink(mode: UiMode, log: Option<PathBuf>) -> Option<Box<dyn EventSink>> {
     let screen = match mode {
+        UiMode::Json => return stdio::output().ok().map(|out| Box::new(Json::new(out)) as Box<_>),
         UiMode::Auto => stdout().is_terminal(),
         UiMode::Screen => true,
         UiMode::Lines => false,
         UiMode::Quiet => return None,
     };
     Some(if screen {
-        Box::new(Screen::new(Plain::new(stdout())))
+        Box::new(Screen::new(Plain::new(stdout()), log))
     } else {
         Box::new(Plain::new(stdout()))
     })

@@ -18,6 +18,8 @@ const MIN_WIDTH: u16 = 80;
 const MIN_HEIGHT: u16 = 24;
 /// From this height on the domains have a panel across the whole width.
 const TALL: u16 = 30;
+/// Foreign mutators that are shown.
+const MOST_MUTATORS: u16 = 3;
 /// Width of one cell of the strategy yields.
 const YIELD_CELL: u16 = 25;
 
@@ -57,16 +59,21 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, message: &str) {
     panel(frame, right, "findings in depth", findings(s));
     let [left, right] = columns(fourth, 66);
     panel(frame, right, "item geometry", geometry(s));
+    let inside = !tall && !s.domains.is_empty();
+    let foreign = u16::try_from(s.mutators.len()).unwrap_or(u16::MAX).min(MOST_MUTATORS);
+    let mut rows =
+        vec![if inside { Constraint::Length(5 - foreign.min(2)) } else { Constraint::Fill(1) }];
+    rows.extend((foreign > 0).then_some(Constraint::Length(foreign + 2)));
+    rows.extend(inside.then_some(Constraint::Fill(1)));
+    let rows = Layout::vertical(&rows).spacing(-1).split(left);
+    strategies(frame, rows[0], s);
+    if foreign > 0 {
+        mutator_panel(frame, rows[1], s);
+    }
     if tall {
-        strategies(frame, left, s);
         domain_panel(frame, domains, s);
-    } else if s.domains.is_empty() {
-        strategies(frame, left, s);
-    } else {
-        let [upper, lower] =
-            Layout::vertical([Constraint::Length(5), Constraint::Fill(1)]).spacing(-1).areas(left);
-        strategies(frame, upper, s);
-        domain_panel(frame, lower, s);
+    } else if inside {
+        domain_panel(frame, rows[rows.len() - 1], s);
     }
 }
 
@@ -275,6 +282,23 @@ fn trim(s: &Snapshot) -> String {
         0 => "n/a".to_owned(),
         execs => format!("{:.1}%/{}", s.trimmed_percent, count(execs)),
     }
+}
+
+/// One row a foreign mutator.
+fn mutator_panel(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+    let lines = s.mutators.iter().map(|m| {
+        let text = format!(
+            " {:<12} {:>6} {:>5} {:>5.1}% {:>5}",
+            fit(&m.name, 12),
+            count(m.calls),
+            count(m.finds),
+            m.time_percent,
+            count(m.failures)
+        );
+        let color = if m.failures > 0 { Color::LightRed } else { Color::Reset };
+        Line::styled(text, Style::new().fg(color))
+    });
+    panel(frame, area, "mutators: calls, finds, time, failures", lines.collect());
 }
 
 /// One row a domain: name, keys, best value with its place, last moved. The last row tells how many

@@ -1,6 +1,8 @@
 //! The full-screen sink: plain lines until fuzzing begins, then panels, then plain lines again.
 
-use std::io::{Stdout, Write, stdout};
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
 
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
@@ -10,6 +12,7 @@ use super::panels;
 use super::plain::Plain;
 use super::terminal::Guard;
 use crate::event::{Event, EventSink, Snapshot};
+use crate::sys::stdio;
 
 /// Warnings kept to be printed again when the screen is gone.
 const WARNINGS_KEPT: usize = 20;
@@ -22,30 +25,33 @@ pub struct Screen<W: Write> {
     // Dropped before `lines` could be used by anybody: the guard restores the terminal.
     shown: Option<Shown>,
     lines: Plain<W>,
+    /// Takes what foreign code prints meanwhile.
+    log: Option<PathBuf>,
     warnings: Vec<String>,
     message: String,
 }
 
 #[derive(Debug)]
 struct Shown {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    terminal: Terminal<CrosstermBackend<File>>,
     _guard: Guard,
 }
 
 impl<W: Write> Screen<W> {
-    pub fn new(lines: Plain<W>) -> Self {
-        Self { shown: None, lines, warnings: Vec::new(), message: String::new() }
+    pub fn new(lines: Plain<W>, log: Option<PathBuf>) -> Self {
+        Self { shown: None, lines, log, warnings: Vec::new(), message: String::new() }
     }
 
     fn show(&mut self) {
         if self.shown.is_some() {
             return;
         }
-        let guard = Guard::enter();
-        let backend = || CrosstermBackend::new(stdout());
+        let guard = Guard::enter(self.log.as_deref());
+        let backend = || stdio::output().map(CrosstermBackend::new);
         let fixed = TerminalOptions { viewport: Viewport::Fixed(DEFAULT_SIZE) };
-        let terminal =
-            Terminal::new(backend()).or_else(|_| Terminal::with_options(backend(), fixed));
+        let terminal = backend()
+            .and_then(Terminal::new)
+            .or_else(|_| Terminal::with_options(backend()?, fixed));
         // Without a screen the lines go on; the guard is dropped here then.
         self.shown = terminal.ok().map(|terminal| Shown { terminal, _guard: guard });
     }

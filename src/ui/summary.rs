@@ -40,6 +40,17 @@ pub fn summary(reason: StopReason, s: &Snapshot) -> String {
     for (index, domain) in s.domains.iter().enumerate() {
         let _ = writeln!(text, "  domain     : {}", domain_line(index, domain));
     }
+    for mutator in &s.mutators {
+        let _ = writeln!(
+            text,
+            "  mutator    : {}: {} calls, {} finds, {:.1}% of the time, {} failures",
+            mutator.name,
+            count(mutator.calls),
+            mutator.finds,
+            mutator.time_percent,
+            mutator.failures
+        );
+    }
     if reason != StopReason::Failed {
         text.push_str("\nWe're done here. Have a nice day!\n\n");
     }

@@ -2,37 +2,51 @@
 //!
 //! Raw mode stays off: Ctrl-C has to stop the campaign as a signal, and no key is read.
 
-use std::io::stdout;
+use std::fs::OpenOptions;
+use std::os::fd::AsFd;
 use std::panic;
+use std::path::Path;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::cursor::{Hide, Show};
 use crossterm::execute;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 
-/// Whether the alternate screen is shown; the panic hook has to know.
-static SHOWN: AtomicBool = AtomicBool::new(false);
+use crate::sys::stdio::{self, Redirected};
+
 static HOOK: Once = Once::new();
 
 /// Shows the alternate screen for as long as it lives.
 #[derive(Debug)]
-pub(super) struct Guard(());
+pub(super) struct Guard {
+    _redirected: Option<Redirected>,
+}
 
 impl Guard {
-    pub(super) fn enter() -> Self {
+    /// What this process prints by other ways goes to `log`.
+    pub(super) fn enter(log: Option<&Path>) -> Self {
         HOOK.call_once(|| {
             let previous = panic::take_hook();
             panic::set_hook(Box::new(move |info| {
                 // The message must not vanish with the alternate screen.
                 restore();
+                stdio::undo();
                 previous(info);
             }));
         });
-        SHOWN.store(true, Ordering::SeqCst);
-        let _ = execute!(stdout(), EnterAlternateScreen, Hide);
-        Self(())
+        let redirected = log.and_then(redirect);
+        stdio::set_screen(true);
+        if let Ok(mut out) = stdio::output() {
+            let _ = execute!(out, EnterAlternateScreen, Hide);
+        }
+        Self { _redirected: redirected }
     }
+}
+
+/// Without a log the prints stay on the screen: ugly, but no reason to stop.
+fn redirect(log: &Path) -> Option<Redirected> {
+    let file = OpenOptions::new().create(true).append(true).open(log).ok()?;
+    Redirected::to(file.as_fd(), file.as_fd()).ok()
 }
 
 impl Drop for Guard {
@@ -42,7 +56,9 @@ impl Drop for Guard {
 }
 
 fn restore() {
-    if SHOWN.swap(false, Ordering::SeqCst) {
-        let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+    if stdio::set_screen(false)
+        && let Ok(mut out) = stdio::output()
+    {
+        let _ = execute!(out, Show, LeaveAlternateScreen);
     }
 }

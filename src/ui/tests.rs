@@ -3,7 +3,7 @@
 use super::panels;
 use super::*;
 use crate::corpus::SeedId;
-use crate::event::{DomainStatus, Event, Shares, Snapshot, StageYield, StopReason};
+use crate::event::{DomainStatus, Event, MutatorStatus, Shares, Snapshot, StageYield, StopReason};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -84,6 +84,30 @@ fn screen(width: u16, height: u16, s: &Snapshot, message: &str) -> String {
 fn screen_of_80x24() {
     insta::assert_snapshot!("80x24", screen(80, 24, &sample(2), "target restarted: out of memory"));
     insta::assert_snapshot!("80x24_no_domains", screen(80, 24, &sample(0), ""));
+}
+
+fn with_mutators(domains: usize, count: usize) -> Snapshot {
+    let mutator = |number: usize| MutatorStatus {
+        name: format!("libnumber{number}.so"),
+        calls: 1_234_567,
+        finds: 12,
+        time_ms: 100,
+        time_percent: 3.1149,
+        failures: number as u64,
+        says: None,
+    };
+    Snapshot { mutators: (0..count).map(mutator).collect(), ..sample(domains) }
+}
+
+#[test]
+fn foreign_mutators_have_a_panel() {
+    insta::assert_snapshot!("80x24_mutators", screen(80, 24, &with_mutators(2, 2), ""));
+    for (domains, width, height) in [(0, 80, 24), (4, 120, 40), (9, 80, 24)] {
+        let text = screen(width, height, &with_mutators(domains, 3), "");
+        for row in ["mutators: calls, finds, time, failures", "libnumber2", "3.1%"] {
+            assert!(text.contains(row), "{row}: {text}");
+        }
+    }
 }
 
 #[test]
@@ -182,6 +206,6 @@ fn a_closed_pipe_is_no_failure() {
 
 #[test]
 fn quiet_shows_nothing() {
-    assert!(sink(UiMode::Quiet).is_none());
-    assert!(sink(UiMode::Lines).is_some());
+    assert!(sink(UiMode::Quiet, None).is_none());
+    assert!(sink(UiMode::Lines, None).is_some());
 }

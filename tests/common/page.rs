@@ -62,10 +62,11 @@ pub(crate) fn follow(dir: &TestDir, blocks: &[Block], clang: &str) {
     install(dir);
     for block in blocks {
         match block.language.as_str() {
-            "c" | "cpp" | "toml" => {
+            "c" | "cpp" | "python" | "rust" | "toml" => {
                 dir.write(&block.name, &block.text);
             }
             "console" => commands(dir, &block.text, clang),
+            "text" => {}
             other => panic!("what is a block of {other:?}?"),
         }
     }

@@ -130,6 +130,9 @@ pub struct Args {
         help_heading = "Stop and report"
     )]
     pub crash_command: Option<OsString>,
+    /// The state and every event as JSON, an object a line
+    #[arg(long, help_heading = "Stop and report")]
+    pub json: bool,
     /// This text; twice (-hh) the environment variables as well
     #[arg(short, long, action = ArgAction::Count, help_heading = "Stop and report")]
     pub help: u8,
@@ -219,8 +222,6 @@ pub struct Unsupported {
     pub load_state: Option<OsString>,
     #[arg(long, hide = true)]
     pub metrics: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub json: bool,
 }
 
 impl Args {

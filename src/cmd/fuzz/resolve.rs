@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::args::{Args, Unsupported};
+use super::custom::{self, About};
 use super::values;
 use crate::cmd::exit::Failure;
 use crate::config::env::{EnvError, Environment};
@@ -55,13 +56,21 @@ pub fn resolve(
     };
     let output = output_options(&args, env, command_line)?;
     let main_node = output.main_node;
+    let input = input(&args, env, &output)?;
+    let target = target_options(&args, env)?;
+    let instance = output.root.join(&output.instance);
+    let custom = custom::options(
+        env,
+        &About { command: &target.command, file: target.file.as_deref(), out: Some(&instance) },
+    );
     let options = Options {
-        input: input(&args, env, &output)?,
+        input,
         output,
-        target: target_options(&args, env)?,
+        target,
         schedule: schedule(&args)?,
         domains: domain_mode(&args),
         mutation: mutation(&args, env, main_node)?,
+        custom,
         limits: limits(&args, env)?,
         seeds: SeedPolicy {
             exit_on_issues: env.flag(&["AFL_EXIT_ON_SEED_ISSUES"]),
@@ -73,7 +82,7 @@ pub fn resolve(
             fast: env.flag(&["AFL_CAL_FAST", "AFL_FAST_CAL"]),
             silent_instability: env.flag(&["AFL_NO_WARN_INSTABILITY"]),
         },
-        ui: ui(env)?,
+        ui: if args.json { UiMode::Json } else { ui(env)? },
         banner,
         crash_command: args.crash_command.clone(),
         rng_seed: match &args.seed {
@@ -113,7 +122,6 @@ fn refuse(u: &Unsupported) -> Result<(), Failure> {
         (u.save_state.is_some(), "--save-state"),
         (u.load_state.is_some(), "--load-state"),
         (u.metrics.is_some(), "--metrics"),
-        (u.json, "--json"),
     ];
     let never: &[(bool, &str)] = &[
         (u.frida, "-O (FRIDA)"),

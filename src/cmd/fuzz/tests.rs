@@ -165,7 +165,6 @@ fn what_is_not_built_is_refused_in_one_line() {
         "--mutator m",
         "--net x",
         "--metrics a",
-        "--json",
         "--save-state f",
         "--load-state f",
         "--mutator-options o",
@@ -285,7 +284,7 @@ fn variables_that_cannot_be_used_are_named() {
     let place = Place::new();
     let table: &[&[(&str, &str)]] = &[
         &[("AFL_LD_PRELOAD", "x")],
-        &[("AFL_CUSTOM_MUTATOR_LIBRARY", "x")],
+        &[("AFL_POST_LIBRARY", "x")],
         &[("AFL_HANG_TMOUT", "soon")],
         &[("AFL_CRASH_EXITCODE", "0")],
         &[("AFL_TMPDIR", "/nowhere/at/all")],

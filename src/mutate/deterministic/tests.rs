@@ -23,7 +23,7 @@ fn walk(seed: &[u8], dictionary: &Dictionary, mut steps: Deterministic) -> Found
 
 fn op(step: Step) -> &'static str {
     match step {
-        Step::At { op, .. } | Step::Stacked { op, .. } => op,
+        Step::At { op, .. } | Step::Stacked { op, .. } | Step::Custom { op, .. } => op,
     }
 }
 

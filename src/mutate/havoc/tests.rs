@@ -94,7 +94,9 @@ fn an_empty_seed_gives_candidates_too() {
     let mut rng = Rng::seed_from_u64(5);
     for text in [false, true] {
         let mut bytes = Vec::new();
-        assert!(havoc(&mut rng, &mut bytes, &HavocContext { text, ..context(&dictionary) }) > 0);
+        assert!(
+            havoc(&mut rng, &mut bytes, &HavocContext { text, ..context(&dictionary) }, |_| {}) > 0
+        );
         assert!(!bytes.is_empty());
     }
 }
@@ -104,7 +106,8 @@ fn gentle_candidates_have_one_or_two_changes_mostly() {
     let dictionary = Dictionary::default();
     let mut rng = Rng::seed_from_u64(6);
     let context = HavocContext { gentle: true, ..context(&dictionary) };
-    let counts: Vec<u32> = (0..1000).map(|_| havoc(&mut rng, &mut vec![0; 8], &context)).collect();
+    let counts: Vec<u32> =
+        (0..1000).map(|_| havoc(&mut rng, &mut vec![0; 8], &context, |_| {})).collect();
     let at_most = |most| counts.iter().filter(|count| **count <= most).count();
     assert!((450..550).contains(&at_most(1)) && (700..800).contains(&at_most(2)));
     assert_eq!(at_most(1 + GENTLE_MOST), 1000);
@@ -116,7 +119,7 @@ fn the_stack_grows_with_its_power() {
     let mut rng = Rng::seed_from_u64(6);
     let mut highest = |stack_power| {
         let context = HavocContext { stack_power, ..context(&dictionary) };
-        (0..500).map(|_| havoc(&mut rng, &mut vec![0; 8], &context)).max().unwrap()
+        (0..500).map(|_| havoc(&mut rng, &mut vec![0; 8], &context, |_| {})).max().unwrap()
     };
     assert_eq!(highest(1), 2);
     assert_eq!(highest(4), 16);
@@ -129,7 +132,7 @@ fn equal_random_states_give_equal_candidates() {
     let run = || {
         let (mut rng, mut bytes) = (Rng::seed_from_u64(7), b"GET / HTTP/1.1".to_vec());
         for _ in 0..50 {
-            havoc(&mut rng, &mut bytes, &context(&dictionary));
+            havoc(&mut rng, &mut bytes, &context(&dictionary), |_| {});
         }
         bytes
     };
@@ -177,7 +180,7 @@ proptest! {
         let mut rng = Rng::seed_from_u64(state);
         let mut bytes = seed;
         for _ in 0..20 {
-            havoc(&mut rng, &mut bytes, &context);
+            havoc(&mut rng, &mut bytes, &context, |_| {});
             let floor = min_len.max(1);
             prop_assert!((floor..=max_len.max(floor)).contains(&bytes.len()));
         }

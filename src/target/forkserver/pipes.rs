@@ -5,24 +5,25 @@ use std::time::Instant;
 use super::{ForkServer, GRACE, NoRun, PATIENCE};
 use crate::sys::alarm::Alarm;
 use crate::sys::wire::NoWord;
+use crate::target::delivery::Feed;
 use crate::target::{ExitKind, Outcome, TargetError, exit_kind};
 use std::time::Duration;
 
 impl ForkServer {
-    pub(super) fn run_by_pipes(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
+    pub(super) fn run_by_pipes(&mut self, feed: Feed<'_>) -> Result<Outcome, NoRun> {
         self.session.maps.clear();
-        self.session.delivery.deliver(input)?;
         let alarm = match self.alarm.take() {
             Some(alarm) => alarm,
             None => Alarm::new().map_err(|source| TargetError::Thread { source })?,
         };
-        let outcome = self.order_by_pipes(&alarm);
+        let outcome = self.order_by_pipes(feed, &alarm);
         alarm.clear();
         self.alarm = Some(alarm);
         outcome
     }
 
-    fn order_by_pipes(&mut self, alarm: &Alarm) -> Result<Outcome, NoRun> {
+    fn order_by_pipes(&mut self, mut feed: Feed<'_>, alarm: &Alarm) -> Result<Outcome, NoRun> {
+        feed.before(&mut self.session.delivery)?;
         let start = Instant::now();
         let word = u32::from(std::mem::take(&mut self.killed));
         if self.session.control.write(word).is_err() {
@@ -35,7 +36,9 @@ impl ForkServer {
             return Err(TargetError::Protocol { what }.into());
         }
         self.child = Some(pid);
-        alarm.set(start, self.timeout);
+        alarm.clear();
+        feed.once_started();
+        alarm.set(Instant::now(), self.timeout);
         let status = match self.session.status.read_until(alarm) {
             Ok(status) => status,
             Err(NoWord::Timeout) => {

@@ -1,0 +1,62 @@
+//! Where the campaign meets foreign mutators: what they are told of files, and what they say.
+
+use std::fs;
+use std::path::Path;
+
+use super::Campaign;
+use crate::corpus::names::DESCRIPTION_MAX;
+use crate::corpus::{SeedId, Step};
+use crate::custom::Hook;
+use crate::mutate::Candidate;
+use crate::target::Executor;
+
+impl Campaign {
+    /// The words of the mutator that made a candidate, for its file name.
+    pub(super) fn description(&mut self, candidate: &Candidate) -> Option<String> {
+        let Step::Custom { mutator, .. } = candidate.origin.step else { return None };
+        self.executor.mutators.describe(mutator.into(), DESCRIPTION_MAX)
+    }
+
+    /// Tells of a new file in the queue, and returns its content: a mutator may have changed it.
+    pub(super) fn tell_mutators(
+        &mut self,
+        path: &Path,
+        parent: Option<SeedId>,
+        data: Vec<u8>,
+    ) -> Vec<u8> {
+        if !self.executor.mutators.has(Hook::QueueNewEntry) {
+            return data;
+        }
+        let parent = parent.map(|id| self.output.seed_path(&self.corpus[id].name));
+        if !self.executor.mutators.queue_new_entry(path, parent.as_deref()) {
+            return data;
+        }
+        match fs::read(path) {
+            Ok(mut changed) if !changed.is_empty() => {
+                changed.truncate(self.options.mutation.max_len);
+                changed
+            }
+            _ => {
+                let path = path.display();
+                self.warn(format!("a mutator's queue_new_entry left {path} empty or unreadable"));
+                data
+            }
+        }
+    }
+
+    /// Whether the mutators want the seed to be fuzzed now.
+    pub(super) fn mutators_want(&mut self, id: SeedId) -> bool {
+        if !self.executor.mutators.has(Hook::QueueGet) {
+            return true;
+        }
+        let path = self.output.seed_path(&self.corpus[id].name);
+        self.executor.mutators.queue_get(&path)
+    }
+
+    /// The candidate as it is kept: what the target got, unless the user wants what was mutated.
+    pub(super) fn as_delivered(&self, candidate: &Candidate) -> Option<Candidate> {
+        let delivered = self.executor.delivered()?;
+        let keep = !self.options.custom.keep_original;
+        keep.then(|| Candidate { bytes: delivered.to_vec(), origin: candidate.origin })
+    }
+}

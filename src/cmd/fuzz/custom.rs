@@ -1,0 +1,88 @@
+//! Foreign mutators: from variables to [`CustomOptions`], for every command that runs a target.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crate::config::env::Environment;
+use crate::config::options::CustomOptions;
+
+/// What a command knows of the target, for `AFL_CUSTOM_INFO_*`.
+pub(crate) struct About<'a> {
+    pub(crate) command: &'a [OsString],
+    /// `-f`.
+    pub(crate) file: Option<&'a Path>,
+    /// The instance folder.
+    pub(crate) out: Option<&'a Path>,
+}
+
+pub(crate) fn options(env: &Environment, about: &About<'_>) -> CustomOptions {
+    CustomOptions {
+        libraries: env.get("AFL_CUSTOM_MUTATOR_LIBRARY").map(libraries).unwrap_or_default(),
+        only: env.flag(&["AFL_CUSTOM_MUTATOR_ONLY"]),
+        late_send: env.flag(&["AFL_CUSTOM_MUTATOR_LATE_SEND"]),
+        keep_original: env.flag(&["AFL_POST_PROCESS_KEEP_ORIGINAL"]),
+        debug: env.flag(&["AFL_DEBUG"]),
+        info: info(env, about),
+    }
+}
+
+/// Names are split at each of three signs; empty parts are ignored.
+fn libraries(list: &OsStr) -> Vec<PathBuf> {
+    let parts = list.as_bytes().split(|byte| b";:,".contains(byte));
+    parts.filter(|part| !part.is_empty()).map(|part| OsStr::from_bytes(part).into()).collect()
+}
+
+/// What mutators can read of the campaign, unless the user says otherwise.
+fn info(env: &Environment, about: &About<'_>) -> Vec<(String, OsString)> {
+    let (program, arguments) = about.command.split_first().unzip();
+    let arguments = arguments.map(|words| {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        OsString::from_vec(words.join(&b' '))
+    });
+    let values = [
+        ("PROGRAM", program.cloned()),
+        ("PROGRAM_ARGV", arguments),
+        ("PROGRAM_INPUT", about.file.map(Into::into)),
+        ("OUT", about.out.map(Into::into)),
+    ];
+    let named = values.into_iter().filter_map(|(name, value)| {
+        let name = format!("AFL_CUSTOM_INFO_{name}");
+        value.filter(|_| env.get(&name).is_none()).map(|value| (name, value))
+    });
+    named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(pairs: &[(&str, &str)]) -> CustomOptions {
+        let command = ["./t", "-a", "@@"].map(OsString::from);
+        let about =
+            About { command: &command, file: Some(Path::new("/f")), out: Some(Path::new("/o/x")) };
+        options(&Environment::from_pairs(pairs), &about)
+    }
+
+    #[test]
+    fn names_are_split_at_three_signs() {
+        let list = [("AFL_CUSTOM_MUTATOR_LIBRARY", ";a.so;;b.so:/c/d.so,e.so:")];
+        let names: Vec<_> = ["a.so", "b.so", "/c/d.so", "e.so"].map(PathBuf::from).into();
+        assert_eq!(resolved(&list).libraries, names);
+        assert!(resolved(&[]).is_empty());
+    }
+
+    #[test]
+    fn mutators_learn_about_the_target_unless_the_user_says_otherwise() {
+        let info = resolved(&[("AFL_CUSTOM_INFO_OUT", "/mine")]).info;
+        let pair = |name: &str, value: &str| (name.to_owned(), OsString::from(value));
+        assert_eq!(
+            info,
+            [
+                pair("AFL_CUSTOM_INFO_PROGRAM", "./t"),
+                pair("AFL_CUSTOM_INFO_PROGRAM_ARGV", "-a @@"),
+                pair("AFL_CUSTOM_INFO_PROGRAM_INPUT", "/f"),
+            ]
+        );
+    }
+}

@@ -1,0 +1,443 @@
+//! All foreign mutators of a campaign, in the order in which the user named them.
+//!
+//! Calls go through here: they are counted and timed, a failure costs one input and is told once,
+//! and a hook that only fails is switched off. The random numbers are of its own, so that a mutator
+//! which changes nothing leaves the campaign as it was.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rand_core::SeedableRng;
+
+use super::{DEFAULT_PROBABILITY, Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX};
+use crate::config::options::RunMode;
+use crate::corpus::SeedId;
+use crate::event::MutatorStatus;
+use crate::mutate::{MAX_INPUT, Rng, below};
+use crate::sys::underway::{Label, Underway};
+
+/// Failures in a row after which a hook is switched off.
+const MOST_FAILURES: u32 = 100;
+/// Different complaints about one mutator that are told.
+const MOST_COMPLAINTS: usize = 10;
+/// Inputs in a row that post-processing may drop before the user is told.
+const MANY_SKIPPED: u64 = 10_000;
+
+/// What [`Mutators::post_process`] made of an input.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Processed {
+    /// Nobody touched it.
+    AsGiven,
+    /// The result lies in the buffer.
+    Changed,
+    /// A mutator wants it not to be run.
+    Skipped,
+}
+
+/// Loaded mutators, and what is known about them.
+#[derive(Default)]
+pub struct Mutators {
+    members: Vec<Member>,
+    /// What at least one member has.
+    hooks: Hooks,
+    rng: Option<Rng>,
+    messages: Vec<String>,
+    scratch: Vec<u8>,
+    skipped_in_a_row: u64,
+    /// `AFL_DEBUG`.
+    pub debug: bool,
+}
+
+struct Member {
+    mutator: Box<dyn Mutator>,
+    /// Kept for ever: names of finds and of stages are static.
+    name: &'static str,
+    hooks: Hooks,
+    labels: [&'static Label; Hook::COUNT],
+    probability: u8,
+    failures_in_a_row: [u32; Hook::COUNT],
+    complaints: Vec<String>,
+    calls: u64,
+    failures: u64,
+    finds: u64,
+    time: Duration,
+}
+
+impl Member {
+    fn new(mutator: Box<dyn Mutator>) -> Self {
+        Self {
+            name: short_name(mutator.name()),
+            hooks: mutator.hooks(),
+            labels: Hook::ALL.map(|hook| Label::new(mutator.name(), hook.name())),
+            mutator,
+            probability: DEFAULT_PROBABILITY,
+            failures_in_a_row: [0; Hook::COUNT],
+            complaints: Vec::new(),
+            calls: 0,
+            failures: 0,
+            finds: 0,
+            time: Duration::ZERO,
+        }
+    }
+}
+
+impl Mutators {
+    #[must_use]
+    pub fn new(mutators: Vec<Box<dyn Mutator>>, seed: u64) -> Self {
+        let members = mutators.into_iter().map(Member::new).collect();
+        let mut all = Self { members, rng: Some(Rng::seed_from_u64(seed)), ..Self::default() };
+        all.note_hooks();
+        all
+    }
+
+    fn note_hooks(&mut self) {
+        self.hooks = self.members.iter().fold(Hooks::default(), |all, m| all.union(m.hooks));
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether a mutator has the hook.
+    #[must_use]
+    pub fn has(&self, hook: Hook) -> bool {
+        self.hooks.has(hook)
+    }
+
+    /// Whether runs are not simply handed on.
+    #[must_use]
+    pub fn touch_runs(&self) -> bool {
+        self.hooks.has_any(&[Hook::PostProcess, Hook::FuzzSend, Hook::PostRun])
+    }
+
+    /// How runs can be ordered at most: only AFL's pipes tell when the process of a run is there.
+    #[must_use]
+    pub fn run_mode(&self) -> RunMode {
+        if self.has(Hook::FuzzSend) { RunMode::Pipe } else { RunMode::default() }
+    }
+
+    /// Whether inputs have to be made and run one by one, because a mutator is called before and
+    /// behind the making or the run: with a batch it would see its calls in another order.
+    #[must_use]
+    pub fn need_single_runs(&self) -> bool {
+        self.members.iter().any(|member| {
+            let makes = member.hooks.has_any(&[Hook::Fuzz, Hook::Havoc]);
+            member.hooks.has_any(&[Hook::FuzzSend, Hook::PostRun])
+                || makes && member.hooks.has(Hook::PostProcess)
+        })
+    }
+
+    /// Told with the next messages, as the mutator's.
+    pub fn tell(&mut self, index: usize, text: &str) {
+        self.messages.push(format!("mutator {}: {text}", self.members[index].name));
+    }
+
+    /// Numbers of the mutators that have the hook.
+    #[must_use]
+    pub fn with_hook(&self, hook: Hook) -> Vec<usize> {
+        let numbered = self.members.iter().enumerate();
+        numbered.filter(|(_, member)| member.hooks.has(hook)).map(|(index, _)| index).collect()
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    #[must_use]
+    pub fn name(&self, index: usize) -> &'static str {
+        self.members[index].name
+    }
+
+    #[must_use]
+    pub fn member_has(&self, index: usize, hook: Hook) -> bool {
+        self.members[index].hooks.has(hook)
+    }
+
+    /// What the user should know, once.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages)
+    }
+
+    /// Work of one mutator on a seed begins. False if it cannot.
+    pub fn stage_begins(&mut self, index: usize, seed: SeedId, input: &[u8]) -> bool {
+        !self.member_has(index, Hook::Stage)
+            || self.call(index, Hook::Stage, |mutator| mutator.stage_begins(seed, input)).is_some()
+    }
+
+    pub fn stage_ends(&mut self, index: usize) {
+        self.call(index, Hook::Stage, |mutator| mutator.stage_ends());
+    }
+
+    /// None if the mutator does not care.
+    pub fn fuzz_count(&mut self, index: usize, input: &[u8]) -> Option<u32> {
+        self.call(index, Hook::FuzzCount, |mutator| mutator.fuzz_count(input))
+    }
+
+    pub fn fuzz(&mut self, index: usize, job: &Job<'_>, out: &mut Vec<u8>) -> Made {
+        out.clear();
+        let made = self.call(index, Hook::Fuzz, |mutator| mutator.fuzz(job, out));
+        let switched_off = !self.members[index].hooks.has(Hook::Fuzz);
+        let made = made.unwrap_or(if switched_off { Made::Over } else { Made::Nothing });
+        self.checked(index, Hook::Fuzz, made, out, job.max_len)
+    }
+
+    pub fn describe(&mut self, index: usize, max_len: usize) -> Option<String> {
+        let text = self.call(index, Hook::Describe, |mutator| mutator.describe(max_len))?;
+        text.filter(|text| !text.is_empty())
+    }
+
+    /// Hands an input through all post-processors; the result is in `out` if it says so.
+    pub fn post_process(&mut self, input: &[u8], out: &mut Vec<u8>) -> Processed {
+        let mut processed = Processed::AsGiven;
+        for index in 0..self.members.len() {
+            if !self.members[index].hooks.has(Hook::PostProcess) {
+                continue;
+            }
+            let mut scratch = std::mem::take(&mut self.scratch);
+            scratch.clear();
+            let from = if processed == Processed::Changed { out.as_slice() } else { input };
+            let act = |mutator: &mut dyn Mutator| mutator.post_process(from, &mut scratch);
+            let made = self.call(index, Hook::PostProcess, act).unwrap_or(Made::Nothing);
+            let made = self.checked(index, Hook::PostProcess, made, &mut scratch, MAX_INPUT);
+            std::mem::swap(out, &mut scratch);
+            self.scratch = scratch;
+            if made != Made::Input {
+                self.note_skipped(index);
+                return Processed::Skipped;
+            }
+            processed = Processed::Changed;
+        }
+        self.skipped_in_a_row = 0;
+        processed
+    }
+
+    fn note_skipped(&mut self, index: usize) {
+        self.skipped_in_a_row += 1;
+        if self.skipped_in_a_row == MANY_SKIPPED {
+            let text = format!("post_process dropped the last {MANY_SKIPPED} inputs");
+            self.complain(index, text);
+        }
+    }
+
+    /// Asks for the probabilities of the coming havoc stage.
+    pub fn havoc_begins(&mut self) {
+        for index in 0..self.members.len() {
+            let asked = self.call(index, Hook::Havoc, |mutator| mutator.havoc_probability());
+            if let Some(percent) = asked {
+                if percent > 100 {
+                    let text =
+                        format!("havoc_mutation_probability returned {percent}: 100 is used");
+                    self.complain(index, text);
+                }
+                self.members[index].probability = percent.min(100);
+            }
+        }
+    }
+
+    /// One step of havoc's stack: each mutator is tried with its probability. Returns a bit for each
+    /// that changed the input.
+    pub fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> u64 {
+        let mut by = 0;
+        for index in 0..self.members.len() {
+            let member = &self.members[index];
+            let Some(rng) = self.rng.as_mut().filter(|_| member.hooks.has(Hook::Havoc)) else {
+                continue;
+            };
+            if below(rng, 100) >= u32::from(member.probability) {
+                continue;
+            }
+            let act = |mutator: &mut dyn Mutator| mutator.havoc_mutation(bytes, max_len);
+            let made = self.call(index, Hook::Havoc, act).unwrap_or(Made::Nothing);
+            if self.checked(index, Hook::Havoc, made, bytes, max_len) == Made::Input {
+                by |= bit(index);
+            }
+        }
+        by
+    }
+
+    /// Whether the seed in this file may be fuzzed now: all are asked and have to agree.
+    pub fn queue_get(&mut self, path: &Path) -> bool {
+        let mut wanted = true;
+        for index in 0..self.members.len() {
+            let answer = self.call(index, Hook::QueueGet, |mutator| mutator.queue_get(path));
+            wanted &= answer != Some(false);
+        }
+        wanted
+    }
+
+    /// Tells of a new file in the queue. True if somebody says that he changed it.
+    pub fn queue_new_entry(&mut self, path: &Path, parent: Option<&Path>) -> bool {
+        let mut changed = false;
+        for index in 0..self.members.len() {
+            let act = |mutator: &mut dyn Mutator| mutator.queue_new_entry(path, parent);
+            changed |= self.call(index, Hook::QueueNewEntry, act) == Some(true);
+        }
+        changed
+    }
+
+    pub fn init_trim(&mut self, index: usize, input: &[u8]) -> Option<u32> {
+        self.call(index, Hook::Trim, |mutator| mutator.init_trim(input))
+    }
+
+    pub fn trim(&mut self, index: usize, out: &mut Vec<u8>) -> Made {
+        out.clear();
+        let made = self.call(index, Hook::Trim, |mutator| mutator.trim(out)).unwrap_or(Made::Over);
+        self.checked(index, Hook::Trim, made, out, MAX_INPUT)
+    }
+
+    pub fn post_trim(&mut self, index: usize, success: bool) -> Option<u32> {
+        self.call(index, Hook::Trim, |mutator| mutator.post_trim(success))
+    }
+
+    /// A step of trimming, for those who debug a mutator (`AFL_DEBUG`).
+    pub fn tell_trim(
+        &mut self,
+        index: usize,
+        (step, planned): (u32, u32),
+        (before, proposed): (usize, usize),
+        success: bool,
+    ) {
+        if self.debug {
+            let result = if success { "taken" } else { "not taken" };
+            let text =
+                format!("trim step {step} of {planned}: {before} to {proposed} bytes, {result}");
+            self.tell(index, &text);
+        }
+    }
+
+    /// Hands the input to the target in place of the executor.
+    pub fn fuzz_send(&mut self, input: &[u8]) {
+        for index in 0..self.members.len() {
+            self.call(index, Hook::FuzzSend, |mutator| mutator.fuzz_send(input));
+        }
+    }
+
+    pub fn post_run(&mut self) {
+        for index in 0..self.members.len() {
+            self.call(index, Hook::PostRun, |mutator| mutator.post_run());
+        }
+    }
+
+    /// A find to whose making these mutators contributed (see [`bit`]).
+    pub fn found(&mut self, by: u64) {
+        for (index, member) in self.members.iter_mut().enumerate() {
+            member.finds += u64::from(by & bit(index) != 0);
+        }
+    }
+
+    /// For the screen and the statistics. `elapsed`: the time of which shares are told.
+    #[must_use]
+    pub fn status(&self, elapsed: Duration) -> Vec<MutatorStatus> {
+        let status = |member: &Member| MutatorStatus {
+            name: member.name.to_owned(),
+            calls: member.calls,
+            finds: member.finds,
+            time_ms: u64::try_from(member.time.as_millis()).unwrap_or(u64::MAX),
+            time_percent: member.time.as_secs_f64() * 100.0 / elapsed.as_secs_f64().max(0.001),
+            failures: member.failures,
+            says: None,
+        };
+        self.members.iter().map(status).collect()
+    }
+
+    /// What a mutator has to say about itself.
+    pub fn introspection(&mut self, index: usize) -> Option<String> {
+        self.call(index, Hook::Introspection, |mutator| mutator.introspection())?
+    }
+
+    /// Cuts what is too long; nothing is no input.
+    fn checked(
+        &mut self,
+        index: usize,
+        hook: Hook,
+        made: Made,
+        out: &mut Vec<u8>,
+        max_len: usize,
+    ) -> Made {
+        if made != Made::Input {
+            return made;
+        }
+        if out.len() > max_len {
+            let text = format!("{} returned more than {max_len} bytes: cut", hook.name());
+            self.members[index].failures += 1;
+            self.complain(index, text);
+            out.truncate(max_len);
+        }
+        if out.is_empty() { Made::Nothing } else { Made::Input }
+    }
+
+    /// The one place where foreign code is called. None if the hook is off or the call failed.
+    fn call<T>(
+        &mut self,
+        index: usize,
+        hook: Hook,
+        act: impl FnOnce(&mut dyn Mutator) -> Result<T, Failure>,
+    ) -> Option<T> {
+        let member = &mut self.members[index];
+        if !member.hooks.has(hook) {
+            return None;
+        }
+        let start = Instant::now();
+        let underway = Underway::begin(member.labels[hook as usize]);
+        let result = act(&mut *member.mutator);
+        drop(underway);
+        member.time += start.elapsed();
+        member.calls += 1;
+        match result {
+            Ok(value) => {
+                member.failures_in_a_row[hook as usize] = 0;
+                Some(value)
+            }
+            Err(failure) => {
+                self.failed(index, hook, &failure);
+                None
+            }
+        }
+    }
+
+    fn failed(&mut self, index: usize, hook: Hook, failure: &Failure) {
+        let member = &mut self.members[index];
+        member.failures += 1;
+        let in_a_row = &mut member.failures_in_a_row[hook as usize];
+        *in_a_row += 1;
+        let off = *in_a_row >= MOST_FAILURES;
+        self.complain(index, format!("{}: {failure}", hook.name()));
+        if off {
+            let text = format!(
+                "{} failed {MOST_FAILURES} times in a row and is switched off",
+                hook.name()
+            );
+            self.members[index].hooks = self.members[index].hooks.without(hook);
+            self.note_hooks();
+            self.tell(index, &text);
+        }
+    }
+
+    /// Tells each complaint once.
+    pub fn complain(&mut self, index: usize, text: String) {
+        let member = &mut self.members[index];
+        if member.complaints.len() < MOST_COMPLAINTS && !member.complaints.contains(&text) {
+            member.complaints.push(text.clone());
+            self.tell(index, &text);
+        }
+    }
+}
+
+fn short_name(name: &str) -> &'static str {
+    let cut = name.char_indices().map(|(at, _)| at).find(|at| *at > NAME_MAX);
+    Box::leak(name[..cut.unwrap_or(name.len())].into())
+}
+
+/// The bit that stands for a mutator; those behind the first 63 share one.
+#[must_use]
+pub fn bit(index: usize) -> u64 {
+    1 << index.min(63)
+}
+
+impl std::fmt::Debug for Mutators {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.members.iter().map(|member| member.name)).finish()
+    }
+}

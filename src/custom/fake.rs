@@ -1,0 +1,141 @@
+//! A mutator without a library: tests write its hooks as closures and see its calls.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+use super::{Failure, Hook, Hooks, Job, Made, Mutator};
+
+type Act = Box<dyn FnMut(&[u8], &mut Vec<u8>) -> Result<Made, Failure>>;
+
+/// The calls of one or several mutators, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Calls(Rc<RefCell<Vec<String>>>);
+
+impl Calls {
+    pub(crate) fn add(&self, call: impl Into<String>) {
+        self.0.borrow_mut().push(call.into());
+    }
+
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.borrow_mut())
+    }
+}
+
+/// Notes every call; what makes an input is done by `act`, the rest by fixed answers.
+pub(crate) struct FakeMutator {
+    pub(crate) hooks: Hooks,
+    pub(crate) calls: Calls,
+    pub(crate) act: Act,
+    pub(crate) count: u32,
+    /// Answer of `queue_get`.
+    pub(crate) wanted: bool,
+    pub(crate) probability: u8,
+    /// Steps of trimming done and planned.
+    pub(crate) trim: (u32, u32),
+}
+
+impl FakeMutator {
+    pub(crate) fn new(
+        hooks: &[Hook],
+        calls: &Calls,
+        act: impl FnMut(&[u8], &mut Vec<u8>) -> Result<Made, Failure> + 'static,
+    ) -> Self {
+        Self {
+            hooks: hooks.iter().copied().collect(),
+            calls: calls.clone(),
+            act: Box::new(act),
+            count: 3,
+            wanted: true,
+            probability: 100,
+            trim: (0, 0),
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+impl Mutator for FakeMutator {
+    fn name(&self) -> &str {
+        "fake"
+    }
+
+    fn hooks(&self) -> Hooks {
+        self.hooks
+    }
+
+    fn fuzz_count(&mut self, input: &[u8]) -> Result<u32, Failure> {
+        self.calls.add(format!("fuzz_count {}", text(input)));
+        Ok(self.count)
+    }
+
+    fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, Failure> {
+        self.calls.add(format!("fuzz {}", text(job.input)));
+        (self.act)(job.input, out)
+    }
+
+    fn describe(&mut self, max_len: usize) -> Result<Option<String>, Failure> {
+        self.calls.add("describe");
+        assert!(max_len > 0, "there is room for a description");
+        Ok(Some("its/own text".into()))
+    }
+
+    fn post_process(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Made, Failure> {
+        self.calls.add(format!("post_process {}", text(input)));
+        (self.act)(input, out)
+    }
+
+    fn init_trim(&mut self, input: &[u8]) -> Result<u32, Failure> {
+        self.calls.add(format!("init_trim {}", text(input)));
+        self.trim.0 = 0;
+        Ok(self.trim.1)
+    }
+
+    fn trim(&mut self, out: &mut Vec<u8>) -> Result<Made, Failure> {
+        self.calls.add("trim");
+        (self.act)(b"", out)
+    }
+
+    fn post_trim(&mut self, success: bool) -> Result<u32, Failure> {
+        self.calls.add(format!("post_trim {success}"));
+        self.trim.0 += 1;
+        Ok(self.trim.0)
+    }
+
+    fn havoc_mutation(&mut self, bytes: &mut Vec<u8>, _max_len: usize) -> Result<Made, Failure> {
+        self.calls.add("havoc_mutation");
+        let mut out = Vec::new();
+        let made = (self.act)(bytes, &mut out)?;
+        if made == Made::Input {
+            *bytes = out;
+        }
+        Ok(made)
+    }
+
+    fn havoc_probability(&mut self) -> Result<u8, Failure> {
+        self.calls.add("havoc_mutation_probability");
+        Ok(self.probability)
+    }
+
+    fn queue_get(&mut self, path: &Path) -> Result<bool, Failure> {
+        self.calls.add(format!("queue_get {}", text(path.as_os_str().as_encoded_bytes())));
+        Ok(self.wanted)
+    }
+
+    fn queue_new_entry(&mut self, path: &Path, parent: Option<&Path>) -> Result<bool, Failure> {
+        self.calls.add(format!("queue_new_entry {} {}", path.display(), parent.is_some()));
+        Ok(false)
+    }
+
+    fn fuzz_send(&mut self, input: &[u8]) -> Result<(), Failure> {
+        self.calls.add(format!("fuzz_send {}", text(input)));
+        Ok(())
+    }
+
+    fn post_run(&mut self) -> Result<(), Failure> {
+        self.calls.add("post_run");
+        Ok(())
+    }
+}

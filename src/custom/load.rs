@@ -1,0 +1,96 @@
+//! Loading what the user named, and why that can fail.
+
+use std::path::PathBuf;
+
+use super::library::LibraryMutator;
+use super::{Hook, Mutator, Mutators};
+use crate::config::options::CustomOptions;
+use crate::coverage::mix;
+use crate::sys::{library, underway};
+
+/// Why a mutator cannot be used: Display is the cause, [`CustomError::remedy`] the way out.
+#[derive(Debug, thiserror::Error)]
+pub enum CustomError {
+    #[error("mutator library {} does not exist", .path.display())]
+    Missing { path: PathBuf },
+    #[error("cannot load the mutator library {}: {reason}", .path.display())]
+    Load { path: PathBuf, reason: String },
+    #[error("mutator library {} needs the symbol {symbol}, which nobody has", .path.display())]
+    Undefined { path: PathBuf, symbol: String },
+    #[error("mutator library {} has no function afl_custom_init", .path.display())]
+    NoInit { path: PathBuf },
+    #[error("mutator library {} has no function that could be called", .path.display())]
+    NoHook { path: PathBuf },
+    #[error("afl_custom_init of mutator library {} returned NULL", .path.display())]
+    Refused { path: PathBuf },
+    #[error("AFL_CUSTOM_MUTATOR_ONLY is set, but no mutator makes inputs")]
+    OnlyNone,
+    #[error("AFL_CUSTOM_MUTATOR_LATE_SEND is set, but {senders} mutators have fuzz_send")]
+    LateSenders { senders: usize },
+}
+
+impl CustomError {
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => {
+                "check AFL_CUSTOM_MUTATOR_LIBRARY; names are split at ; : and ,"
+            }
+            Self::Load { .. } => "build it for this machine: cc -shared -fPIC -o NAME.so NAME.c",
+            Self::Undefined { .. } => {
+                "a function of afl-fuzz itself exists only there: such a library works with afl-fuzz \
+                 alone; any other has to be linked"
+            }
+            Self::NoInit { .. } | Self::NoHook { .. } => {
+                "export the functions of include/ffuzz-mutator.h; from C++ they need extern \"C\""
+            }
+            Self::Refused { .. } => "what it has printed may say why; a variable may be missing",
+            Self::OnlyNone => {
+                "name a mutator with a fuzz function, or unset AFL_CUSTOM_MUTATOR_ONLY"
+            }
+            Self::LateSenders { .. } => "name exactly one of them, or unset the variable",
+        }
+    }
+}
+
+/// Loads all mutators, in the user's order.
+pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError> {
+    if options.is_empty() {
+        return if options.only { Err(CustomError::OnlyNone) } else { Ok(Mutators::default()) };
+    }
+    // Before the watch starts its thread.
+    for (name, value) in &options.info {
+        library::set_variable(name, value);
+    }
+    underway::watch();
+    let mut mutators: Vec<Box<dyn Mutator>> = Vec::new();
+    let mut notes = Vec::new();
+    for path in &options.libraries {
+        let (mutator, note) = LibraryMutator::open(path, random(seed, mutators.len()))?;
+        notes.extend(note.map(|note| (mutators.len(), note)));
+        mutators.push(Box::new(mutator));
+    }
+    let mut mutators = Mutators::new(mutators, seed);
+    mutators.debug = options.debug;
+    for (index, note) in notes {
+        mutators.tell(index, &note);
+    }
+    check(&mutators, options)?;
+    Ok(mutators)
+}
+
+/// What a mutator gets for its own random numbers: below 2^32 - 1, as from AFL++.
+fn random(seed: u64, index: usize) -> u32 {
+    (mix(seed ^ index as u64) % u64::from(u32::MAX)) as u32
+}
+
+fn check(mutators: &Mutators, options: &CustomOptions) -> Result<(), CustomError> {
+    if options.only && !mutators.has(Hook::Fuzz) {
+        return Err(CustomError::OnlyNone);
+    }
+    let senders = mutators.with_hook(Hook::FuzzSend).len();
+    if options.late_send && senders != 1 {
+        return Err(CustomError::LateSenders { senders });
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! The standard descriptors while foreign code shares the process: it prints where it wants to, and
+//! the screen has to survive.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// Where words for people go: 1 and 2, unless they are redirected.
+static OUT: AtomicI32 = AtomicI32::new(1);
+static ERR: AtomicI32 = AtomicI32::new(2);
+/// The alternate screen is shown.
+static SCREEN: AtomicBool = AtomicBool::new(false);
+
+/// Shows the cursor and leaves the alternate screen.
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+/// Standard output and error lead elsewhere as long as this lives.
+#[derive(Debug)]
+pub struct Redirected {
+    /// Open as long as they are to be put back.
+    _out: OwnedFd,
+    _err: OwnedFd,
+}
+
+impl Redirected {
+    /// Sends what is printed from now on to `out` and `err`.
+    pub fn to(out: BorrowedFd<'_>, err: BorrowedFd<'_>) -> io::Result<Self> {
+        let (saved_out, saved_err) = (copy_of(1)?, copy_of(2)?);
+        // What was printed before stays where it belongs.
+        flush_c();
+        OUT.store(saved_out.as_raw_fd(), Ordering::SeqCst);
+        ERR.store(saved_err.as_raw_fd(), Ordering::SeqCst);
+        // The copies are there: an error here would be that of a bad number.
+        replace(1, out.as_raw_fd());
+        replace(2, err.as_raw_fd());
+        Ok(Self { _out: saved_out, _err: saved_err })
+    }
+}
+
+impl Drop for Redirected {
+    fn drop(&mut self) {
+        undo();
+    }
+}
+
+/// Everything as it was before a redirection.
+pub fn undo() {
+    let (out, err) = (OUT.swap(1, Ordering::SeqCst), ERR.swap(2, Ordering::SeqCst));
+    if out != 1 {
+        flush_c();
+        replace(1, out);
+        replace(2, err);
+    }
+}
+
+/// The user's standard output, whatever descriptor 1 is.
+pub fn output() -> io::Result<File> {
+    copy_of(OUT.load(Ordering::SeqCst)).map(File::from)
+}
+
+fn copy_of(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the descriptors asked for here are open: the standard ones, or copies that are kept.
+    unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
+}
+
+fn replace(fd: RawFd, by: RawFd) {
+    // SAFETY: both are open; what `fd` was before has a copy.
+    unsafe { libc::dup2(by, fd) };
+}
+
+/// Foreign code prints through the C library's buffers.
+fn flush_c() {
+    // SAFETY: NULL means all streams.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+}
+
+/// Notes whether the alternate screen is shown; returns what held before.
+pub fn set_screen(shown: bool) -> bool {
+    SCREEN.swap(shown, Ordering::SeqCst)
+}
+
+/// For a signal handler: the terminal as it was before.
+pub(super) fn leave_screen() {
+    if set_screen(false) {
+        write(OUT.load(Ordering::SeqCst), LEAVE);
+    }
+}
+
+/// For a signal handler: writes to the user's standard error without any buffer.
+pub(super) fn last_words(parts: &[&str]) {
+    for part in parts {
+        write(ERR.load(Ordering::SeqCst), part);
+    }
+}
+
+fn write(fd: RawFd, text: &str) {
+    // SAFETY: the bytes are there for the length of the call. Nobody is left to be told of a failure.
+    unsafe { libc::write(fd, text.as_ptr().cast(), text.len()) };
+}

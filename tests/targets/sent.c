@@ -1,0 +1,13 @@
+// Reads the file that it is told, which somebody else has written.
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv) {
+  // Whoever sends late needs a moment; the end of patience is the fuzzer's timeout.
+  FILE *file = argc > 1 ? fopen(argv[1], "r") : NULL;
+  int first = file ? getc(file) : EOF;
+  if (first == 'A') puts("a");
+  if (first == 'B') puts("b");
+  if (first == 'C') abort();
+  return 0;
+}
