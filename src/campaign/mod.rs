@@ -3,6 +3,7 @@
 mod error;
 mod foreign;
 mod keep;
+mod modules;
 mod round;
 mod seeds;
 mod start;
@@ -66,6 +67,7 @@ struct Campaign {
     stop: Stop,
     rng: Rng,
     last_tick: Instant,
+    last_saved: Instant,
 }
 
 impl Campaign {
@@ -75,12 +77,14 @@ impl Campaign {
         let result = self.import_seeds().and_then(|()| {
             self.bus.send(&Event::Started);
             self.tick();
-            self.rounds()
+            if self.options.custom.killerbeez.only { self.sequence() } else { self.rounds() }
         });
         let reason = match &result {
             Ok(reason) => *reason,
             Err(_) => StopReason::Failed,
         };
+        self.save_state();
+        self.tell_messages();
         if let Err(error) = self.log.flush() {
             self.warn(error.to_string());
         }

@@ -26,10 +26,20 @@ struct Start {
     id: Option<SeedId>,
 }
 
+impl Start {
+    fn read(&self) -> Result<Vec<u8>, CampaignError> {
+        let path = &self.path;
+        read_limited(path).map_err(|source| CampaignError::Seed { path: path.clone(), source })
+    }
+}
+
 impl Campaign {
     /// Dry run: every seed is run, judged, calibrated and stored.
     pub(super) fn import_seeds(&mut self) -> Result<(), CampaignError> {
         let mut starts = self.list_starts()?;
+        if let Some(first) = starts.first() {
+            self.prepare_modules(&first.read()?, starts.len())?;
+        }
         if self.options.seeds.shuffle {
             for last in (1..starts.len()).rev() {
                 let other = below(&mut self.rng, u32::try_from(last + 1).unwrap_or(u32::MAX));
@@ -90,8 +100,7 @@ impl Campaign {
     }
 
     fn import(&mut self, start: &Start, index: usize, total: usize) -> Result<(), CampaignError> {
-        let mut data = read_limited(&start.path)
-            .map_err(|source| CampaignError::Seed { path: start.path.clone(), source })?;
+        let mut data = start.read()?;
         data.truncate(self.options.mutation.max_len);
         let id = self.corpus.next_id();
         let resumed = start.id == Some(id);

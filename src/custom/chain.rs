@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rand_core::SeedableRng;
 
+use super::states::{States, Stored};
 use super::{DEFAULT_PROBABILITY, Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX};
 use crate::config::options::RunMode;
 use crate::corpus::SeedId;
@@ -153,6 +154,44 @@ impl Mutators {
     #[must_use]
     pub fn member_has(&self, index: usize, hook: Hook) -> bool {
         self.members[index].hooks.has(hook)
+    }
+
+    /// Whether the mutator's stage is behind all others.
+    #[must_use]
+    pub fn is_late(&self, index: usize) -> bool {
+        self.members[index].mutator.is_late()
+    }
+
+    #[must_use]
+    pub fn has_late(&self) -> bool {
+        (0..self.len()).any(|index| self.is_late(index))
+    }
+
+    /// Whether all can work on a starting seed; the complaint of the first that cannot.
+    pub fn check(&mut self, input: &[u8]) -> Result<(), String> {
+        for member in &mut self.members {
+            let _underway = Underway::begin(member.labels[Hook::Stage as usize]);
+            let failed = |failure| format!("the mutator {} {failure}", member.name);
+            member.mutator.check(input).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The states of those that have some.
+    pub fn states_mut(&mut self) -> impl Iterator<Item = &mut States> {
+        self.members.iter_mut().filter_map(|member| member.mutator.states_mut())
+    }
+
+    /// All states, as they are stored.
+    #[must_use]
+    pub fn stored(&self) -> Vec<Stored> {
+        let states = self.members.iter().filter_map(|member| member.mutator.states());
+        states.map(States::stored).collect()
+    }
+
+    /// Takes over what was stored.
+    pub fn restore(&mut self, stored: &[Stored]) {
+        self.states_mut().for_each(|states| states.restore(stored));
     }
 
     /// What the user should know, once.

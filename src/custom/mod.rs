@@ -7,8 +7,16 @@
 mod chain;
 #[cfg(test)]
 pub(crate) mod fake;
+pub mod find;
+pub mod killerbeez;
 mod library;
 mod load;
+#[cfg(feature = "python")]
+pub mod python;
+#[cfg(not(feature = "python"))]
+#[path = "python/missing.rs"]
+pub mod python;
+pub mod states;
 
 pub use chain::{Mutators, Processed, bit};
 pub use load::{CustomError, load};
@@ -219,6 +227,25 @@ pub trait Mutator {
 
     fn post_run(&mut self) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// Fails if the mutator cannot work on this starting seed: its options are wrong then.
+    fn check(&mut self, _input: &[u8]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Whether its stage comes behind havoc and splicing, not before.
+    fn is_late(&self) -> bool {
+        false
+    }
+
+    /// What it has reached on each seed, if it can go on there.
+    fn states(&self) -> Option<&states::States> {
+        None
+    }
+
+    fn states_mut(&mut self) -> Option<&mut states::States> {
+        None
     }
 
     /// A line for the statistics.

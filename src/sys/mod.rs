@@ -6,6 +6,7 @@
 pub mod affinity;
 pub mod futex;
 mod guard;
+pub mod killerbeez;
 pub mod library;
 pub mod memory;
 pub mod process;
