@@ -61,6 +61,22 @@ fn a_sequence_that_was_interrupted_goes_on_with_the_next_input() {
 }
 
 #[test]
+fn a_sequence_that_was_killed_leaves_nothing_out() {
+    let dir = TestDir::with_seed(SEED);
+    module(&dir, "numbers", "");
+    let wanted = "--mutator numbers --mutator-state state";
+    let job = alone(&dir, "first", wanted, "log").env("AFL_FUZZER_STATS_UPDATE_INTERVAL", "1");
+    let run = job.start();
+    common::wait_until("a state", || dir.path("state").exists());
+    run.signal(Signal::SIGKILL);
+    run.finish().expect(128 + libc::SIGKILL);
+    let (kept, first) = (dir.text("state").parse::<usize>().unwrap(), made(&dir, "log").len());
+    assert!(kept > 10 && kept <= first, "{kept} of {first}");
+    alone(&dir, "second", &format!("{wanted} -E 30"), "log").run().expect(0);
+    assert_eq!(made(&dir, "log")[first], format!("module-{kept}"));
+}
+
+#[test]
 fn a_sequence_goes_on_with_its_campaign_too() {
     let dir = TestDir::with_seed(SEED);
     module(&dir, "numbers", "");

@@ -88,15 +88,14 @@ impl Campaign {
         self.executor.mutators.states_mut().next()
     }
 
-    /// Called now and then.
+    /// Called now and then, between two batches: what was made was run by then.
     pub(super) fn save_state_if_due(&mut self) {
         if self.last_saved.elapsed() >= self.options.output.stats_interval {
             self.save_state();
         }
     }
 
-    /// The file for the next process, and the one that the user has named. A module is asked at
-    /// the end of its stage, so both are of the same moment as the runs.
+    /// The file for the next process, and the one that the user has named.
     pub(super) fn save_state(&mut self) {
         self.last_saved = Instant::now();
         let mutators = self.executor.mutators.stored();

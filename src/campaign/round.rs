@@ -89,7 +89,6 @@ impl Campaign {
         let runs = self.executor.execs() - execs;
         self.scheduler.picked(&mut self.corpus, id, runs);
         self.tick_if_due();
-        self.save_state_if_due();
         Ok(())
     }
 

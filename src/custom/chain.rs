@@ -182,11 +182,14 @@ impl Mutators {
         self.members.iter_mut().filter_map(|member| member.mutator.states_mut())
     }
 
-    /// All states, as they are stored.
-    #[must_use]
-    pub fn stored(&self) -> Vec<Stored> {
-        let states = self.members.iter().filter_map(|member| member.mutator.states());
-        states.map(States::stored).collect()
+    /// All states of this moment, as they are stored.
+    pub fn stored(&mut self) -> Vec<Stored> {
+        let stored = self.members.iter_mut().filter_map(|member| {
+            let _underway = Underway::begin(member.labels[Hook::Stage as usize]);
+            member.mutator.note_state();
+            member.mutator.states().map(States::stored)
+        });
+        stored.collect()
     }
 
     /// Takes over what was stored.

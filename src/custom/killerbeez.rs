@@ -127,6 +127,14 @@ impl Mutator for Killerbeez {
         Ok(())
     }
 
+    fn note_state(&mut self) {
+        if let Some((seed, session)) = &self.stage
+            && let Some(state) = session.object.state()
+        {
+            self.states.set(*seed, Some(Reached::State(state)));
+        }
+    }
+
     fn states(&self) -> Option<&States> {
         Some(&self.states)
     }

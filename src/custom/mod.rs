@@ -244,6 +244,9 @@ pub trait Mutator {
         None
     }
 
+    /// Brings [`Mutator::states`] up to date while a stage is under way.
+    fn note_state(&mut self) {}
+
     fn states_mut(&mut self) -> Option<&mut states::States> {
         None
     }
