@@ -112,7 +112,7 @@ impl Campaign {
             self.round(id)?;
             idle_turns = if self.executor.execs() == execs { idle_turns + 1 } else { 0 };
             execs = self.executor.execs();
-            if idle_turns == TURNS_WITHOUT_RUNS {
+            if idle_turns == TURNS_WITHOUT_RUNS && !self.executor.mutators.is_empty() {
                 return Err(CampaignError::NothingRuns);
             }
             if self.scheduler.cycles() != cycles {

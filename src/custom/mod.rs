@@ -201,7 +201,8 @@ pub trait Mutator {
         Ok(u32::MAX)
     }
 
-    /// Changes the input in place; on anything but [`Made::Input`] it must be as before.
+    /// Changes the input in place. On anything but [`Made::Input`] it still is an input, as long as
+    /// before.
     fn havoc_mutation(&mut self, _bytes: &mut Vec<u8>, _max_len: usize) -> Result<Made, Failure> {
         Ok(Made::Nothing)
     }

@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "this is the fence: raw kernel interfaces end here")]
 
 pub mod affinity;
+pub mod clock;
 pub mod futex;
 mod guard;
 pub mod killerbeez;
