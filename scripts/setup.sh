@@ -45,7 +45,7 @@ else
   # Not Debian: what counts is whether the programs are there, under whatever package name.
   for program in clang++-19 clang++; do command -v $program >/dev/null && clang=$program && break; done
   for program in llvm-config-19 llvm-config; do command -v $program >/dev/null && llvm=$program && break; done
-  [[ -n ${clang-} && -n ${llvm-} ]] && command -v ar cc make >/dev/null && exit 0
+  [[ -n ${clang-} && -n ${llvm-} ]] && command -v ar cc make >/dev/null && command -v python3-config >/dev/null && exit 0
   {
     echo 'setup: this system has no apt-get. Install what these Debian packages hold, then try again:'
     printf '  %s\n' "${wanted[@]}"

@@ -1,18 +1,82 @@
-//! What foreign mutators cost: executions a second with and without one that changes nothing, on the
-//! same random numbers, so that both campaigns do the same runs.
+//! What foreign mutators cost: executions per second of CPU time with and without one that changes
+//! nothing. The random numbers are the same, so both campaigns make the same runs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Bench, Campaign};
+use super::{Bench, Campaign, children_cpu, median};
+
+/// Runs of one campaign: about five seconds.
+const RUNS: u32 = 3_000_000;
+
+/// Changes one byte, or adds one: little work, so that most of it is the way there and back.
+const MODULE: &str = "\
+import random
+
+def init(seed):
+    random.seed(seed)
+
+def deinit():
+    pass
+
+def fuzz(buf, add_buf, max_size):
+    if buf:
+        buf[random.randrange(len(buf))] = random.randrange(256)
+    if len(buf) < 64:
+        buf.append(random.randrange(256))
+    return buf
+";
 
 impl Bench {
     pub(super) fn mutators(&self) {
         let library = self.c_mutator("echo");
         let tiny = self.harness("tiny", "", &self.dir.join("tiny"));
-        let plain = self.ffuzz(&[], &tiny);
+        let runs = RUNS.to_string();
+        let options = ["-E", &runs];
+        let plain = self.ffuzz(&options, &tiny);
         let with = with_library(&*plain, &library);
-        self.compare("batch, havoc_mutation in C at 6 % / no library", &*with, &*plain);
+        self.same_runs("batch, havoc_mutation in C at 6 % / no library", &*with, &*plain);
+        self.python();
+    }
+
+    /// Pairs of campaigns with one seed, the order changing: runs per CPU second, and their ratio.
+    fn same_runs(&self, title: &str, ours: &Campaign<'_>, theirs: &Campaign<'_>) {
+        let (mut rates, mut others, mut ratios) = (vec![], vec![], vec![]);
+        for pair in 0..self.pairs {
+            let seed = u32::try_from(pair).expect("few pairs") + 1;
+            let (a, b) = if pair % 2 == 0 {
+                let a = self.runs_per_cpu_second(ours, seed);
+                (a, self.runs_per_cpu_second(theirs, seed))
+            } else {
+                let b = self.runs_per_cpu_second(theirs, seed);
+                (self.runs_per_cpu_second(ours, seed), b)
+            };
+            rates.push(a);
+            others.push(b);
+            ratios.push(a / b);
+        }
+        let ratio = median(&mut ratios);
+        println!(
+            "{title}: ratio {ratio:.3} ({:.3} to {:.3}, {} pairs of {RUNS} runs); {:.0} against {:.0} runs per CPU second",
+            ratios[0],
+            ratios[ratios.len() - 1],
+            self.pairs,
+            median(&mut rates),
+            median(&mut others)
+        );
+    }
+
+    fn runs_per_cpu_second(&self, campaign: &Campaign<'_>, seed: u32) -> f64 {
+        let out = self.dir.join("out");
+        let _ = std::fs::remove_dir_all(&out);
+        let before = children_cpu();
+        let output = campaign(&out, seed).output().expect("the fuzzer starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let stats = std::fs::read_to_string(out.join("default/fuzzer_stats")).expect("statistics");
+        let line = stats.lines().find(|line| line.starts_with("execs_done"));
+        let runs: f64 =
+            line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).expect("execs_done");
+        runs / (children_cpu() - before)
     }
 
     /// A library of `benches/targets`.
@@ -28,6 +92,41 @@ impl Bench {
             .status();
         assert!(status.is_ok_and(|status| status.success()), "{name}.c does not compile");
         library
+    }
+
+    /// Every input comes from the same Python module, on both sides.
+    fn python(&self) {
+        std::fs::write(self.dir.join("bench_mutator.py"), MODULE).expect("the module");
+        let cc = [env!("CARGO_BIN_EXE_ffuzz"), "cc"];
+        let loops = self.harness("cjson", "", &self.dir.join("cjson-python"));
+        for (name, target) in [
+            (
+                "a process a run, built by ffuzz-cc",
+                self.build(&cc, "", "demo/demo.c", "demo-python"),
+            ),
+            (
+                "a process a run, built by afl-clang-fast",
+                self.build(&["afl-clang-fast", "-O2"], "", "demo/demo.c", "demo-python-afl"),
+            ),
+            ("a loop (cJSON), built by ffuzz-cc", loops),
+        ] {
+            let ours = self.with_module(env!("CARGO_BIN_EXE_ffuzz"), &target);
+            let theirs = self.with_module("afl-fuzz", &target);
+            let title = format!("Python mutator only, {name}, ffuzz / afl-fuzz");
+            self.compare(&title, &*ours, &*theirs);
+        }
+    }
+
+    fn with_module<'a>(&'a self, program: &'a str, target: &'a Path) -> Box<Campaign<'a>> {
+        let plain = self.fuzzer(program, &[], target);
+        Box::new(move |out, seed| {
+            let mut command = plain(out, seed);
+            command
+                .env("AFL_PYTHON_MODULE", "bench_mutator")
+                .env("AFL_CUSTOM_MUTATOR_ONLY", "1")
+                .env("PYTHONPATH", &self.dir);
+            command
+        })
     }
 }
 

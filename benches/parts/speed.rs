@@ -231,7 +231,7 @@ impl<'a> Speed<'a> {
             .arg(format!("-max_total_time={}", self.seconds))
             .arg(format!("-seed={seed}"))
             .arg(format!("-max_len={LONGEST_INPUT}"))
-            .args(["-print_final_stats=1", "-detect_leaks=0"])
+            .args(["-print_final_stats=1", "-detect_leaks=0", "-rss_limit_mb=0"])
             .arg(format!("-artifact_prefix={}/findings/", out.display()))
             .arg(out.join("corpus"));
         command

@@ -29,6 +29,14 @@ pub enum CampaignError {
     NoUsableSeed,
     #[error("no input reached the target in {TURNS_WITHOUT_RUNS} turns: the mutators drop all")]
     NothingRuns,
+    #[error("{0}")]
+    Mutator(String),
+    #[error("the mutator {name} failed after {made} inputs")]
+    MutatorFailed { name: String, made: u64 },
+    #[error("--mutator-only with {count} seeds")]
+    OneSeed { count: usize },
+    #[error("cannot read the mutator's state {path:?}: {source}")]
+    MutatorState { path: PathBuf, source: io::Error },
     #[error("the seed {path:?} {what}")]
     BadSeed { path: PathBuf, what: &'static str },
     #[error("cannot read the dictionary {path:?}: {source}")]
@@ -47,7 +55,7 @@ impl CampaignError {
     pub fn remedy(&self) -> String {
         match self {
             Self::Target(error) => error.remedy(),
-            Self::Custom(error) => error.remedy().into(),
+            Self::Custom(error) => error.remedy(),
             Self::Output(error) => error.remedy(),
             Self::Seed { .. } => "check its permissions, or take it out of the folder".into(),
             Self::NoSeeds { path } => format!("put one small valid input into {}", path.display()),
@@ -57,6 +65,10 @@ impl CampaignError {
             Self::NothingRuns => {
                 "see what its queue_get, fuzz and post_process hooks return".into()
             }
+            Self::Mutator(_) => "--mutator-list shows its options; its own words are above".into(),
+            Self::MutatorFailed { .. } => "its message is above, if it wrote one".into(),
+            Self::OneSeed { .. } => "leave one file in the folder of seeds".into(),
+            Self::MutatorState { .. } => "--mutator-state takes a file that a module wrote".into(),
             Self::BadSeed { .. } => "take it out, or unset AFL_EXIT_ON_SEED_ISSUES".into(),
             Self::Dictionary { .. } => "-x takes a dictionary file or a folder of tokens".into(),
             Self::DictionaryLine { .. } => "a line is: name=\"text\", with \\xNN for bytes".into(),

@@ -3,6 +3,7 @@
 mod error;
 mod foreign;
 mod keep;
+mod modules;
 mod round;
 mod seeds;
 mod start;
@@ -66,6 +67,7 @@ struct Campaign {
     stop: Stop,
     rng: Rng,
     last_tick: Instant,
+    last_saved: Instant,
 }
 
 impl Campaign {
@@ -75,12 +77,14 @@ impl Campaign {
         let result = self.import_seeds().and_then(|()| {
             self.bus.send(&Event::Started);
             self.tick();
-            self.rounds()
+            if self.options.custom.killerbeez.only { self.sequence() } else { self.rounds() }
         });
         let reason = match &result {
             Ok(reason) => *reason,
             Err(_) => StopReason::Failed,
         };
+        self.save_state();
+        self.pass_notes_on();
         if let Err(error) = self.log.flush() {
             self.warn(error.to_string());
         }
@@ -108,7 +112,7 @@ impl Campaign {
             self.round(id)?;
             idle_turns = if self.executor.execs() == execs { idle_turns + 1 } else { 0 };
             execs = self.executor.execs();
-            if idle_turns == TURNS_WITHOUT_RUNS {
+            if idle_turns == TURNS_WITHOUT_RUNS && !self.executor.mutators.is_empty() {
                 return Err(CampaignError::NothingRuns);
             }
             if self.scheduler.cycles() != cycles {

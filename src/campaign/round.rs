@@ -31,7 +31,7 @@ const MOST_WALKS: usize = 1024;
 
 /// How a stage ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum StageEnd {
+pub(super) enum StageEnd {
     Finished,
     /// The turn is over: another seed is now worth more, or the user said so.
     TurnOver,
@@ -81,7 +81,10 @@ impl Campaign {
             end = self.measured(Tactic::Climb, |campaign| campaign.havoc(id))?;
         }
         if end == StageEnd::Finished && built_in && self.statistics.cycles_without_finds > 0 {
-            self.splice(id)?;
+            end = self.splice(id)?;
+        }
+        if end == StageEnd::Finished && self.executor.mutators.has_late() {
+            self.late_stage(id)?;
         }
         let runs = self.executor.execs() - execs;
         self.scheduler.picked(&mut self.corpus, id, runs);
@@ -215,7 +218,7 @@ impl Campaign {
     }
 
     /// Runs of a havoc stage; 0 if the schedule leaves the seed out.
-    fn havoc_runs(&self, id: SeedId) -> u64 {
+    pub(super) fn havoc_runs(&self, id: SeedId) -> u64 {
         let energy = u64::from(self.scheduler.energy(&self.corpus, id));
         if energy == 0 {
             return 0;
@@ -236,7 +239,11 @@ impl Campaign {
         self.run_stage(id, &mut Producer::splice(runs, foreign))
     }
 
-    fn run_stage(&mut self, id: SeedId, stage: &mut Producer) -> Result<StageEnd, CampaignError> {
+    pub(super) fn run_stage(
+        &mut self,
+        id: SeedId,
+        stage: &mut Producer,
+    ) -> Result<StageEnd, CampaignError> {
         let result = self.run_candidates(id, stage);
         stage.end(&mut self.executor.mutators);
         result
@@ -288,7 +295,7 @@ impl Campaign {
     /// Makes as many candidates as the executor takes at once; their buffers are reused.
     fn fill(&mut self, id: SeedId, input: &[u8], text: bool, stage: &mut Producer) -> usize {
         let single = stage.wants_report() || stage.is_described(&self.executor.mutators);
-        let room = if single { 1 } else { self.executor.batch_size() };
+        let room = if single { 1 } else { self.executor.batch_size().min(self.execs_left()) };
         let climbing = self.guided() && self.scheduler.is_owner(id);
         let batch = &mut self.batch;
         batch.resize_with(room.max(batch.len()), Candidate::default);

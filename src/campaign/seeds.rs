@@ -26,10 +26,31 @@ struct Start {
     id: Option<SeedId>,
 }
 
+impl Start {
+    fn read(&self) -> Result<Vec<u8>, CampaignError> {
+        let path = &self.path;
+        read_limited(path).map_err(|source| CampaignError::Seed { path: path.clone(), source })
+    }
+}
+
+/// A starting input in the queue.
+struct Stored {
+    id: SeedId,
+    name: String,
+    path: PathBuf,
+    data: Vec<u8>,
+    /// The user's file.
+    from: PathBuf,
+}
+
 impl Campaign {
-    /// Dry run: every seed is run, judged, calibrated and stored.
+    /// Every seed is stored, then run, judged and calibrated (the dry run). Mutators know all files
+    /// before the first run, as in AFL++.
     pub(super) fn import_seeds(&mut self) -> Result<(), CampaignError> {
         let mut starts = self.list_starts()?;
+        if let Some(first) = starts.first() {
+            self.prepare_modules(&first.read()?, starts.len())?;
+        }
         if self.options.seeds.shuffle {
             for last in (1..starts.len()).rev() {
                 let other = below(&mut self.rng, u32::try_from(last + 1).unwrap_or(u32::MAX));
@@ -37,12 +58,17 @@ impl Campaign {
             }
         }
         let total = starts.len();
-        for (index, start) in starts.iter().enumerate() {
+        let mut stored = Vec::new();
+        for start in starts {
+            let next = stored.last().map_or(SeedId(0), |last: &Stored| SeedId(last.id.0 + 1));
+            stored.push(self.store(start, next)?);
+        }
+        for (index, seed) in stored.into_iter().enumerate() {
             if self.stop.asked() {
                 break;
             }
-            self.fill_gap(start)?;
-            self.import(start, index, total)?;
+            self.fill_gap(seed.id);
+            self.import(seed, index, total)?;
             self.tick_if_due();
         }
         self.replay_crashes()?;
@@ -77,8 +103,7 @@ impl Campaign {
     }
 
     /// A number missing in a resumed queue keeps its place: ids never change.
-    fn fill_gap(&mut self, start: &Start) -> Result<(), CampaignError> {
-        let Some(id) = start.id else { return Ok(()) };
+    fn fill_gap(&mut self, id: SeedId) {
         if self.corpus.next_id() < id {
             self.warn(format!("seed {} is missing in the queue", self.corpus.next_id().0));
         }
@@ -86,14 +111,13 @@ impl Campaign {
             let id = self.corpus.next_id();
             self.corpus.add(Seed { id, disabled: true, ..Seed::default() });
         }
-        Ok(())
     }
 
-    fn import(&mut self, start: &Start, index: usize, total: usize) -> Result<(), CampaignError> {
-        let mut data = read_limited(&start.path)
-            .map_err(|source| CampaignError::Seed { path: start.path.clone(), source })?;
+    /// Puts a file into the queue, under the number `next` unless it is there already.
+    fn store(&mut self, start: Start, next: SeedId) -> Result<Stored, CampaignError> {
+        let mut data = start.read()?;
         data.truncate(self.options.mutation.max_len);
-        let id = self.corpus.next_id();
+        let id = start.id.map_or(next, |id| id.max(next));
         let resumed = start.id == Some(id);
         let extension = self.options.output.extension.as_deref();
         let name = if resumed {
@@ -107,11 +131,16 @@ impl Campaign {
             self.write(|output| output.save_seed(&name, &data))?
         };
         let data = self.tell_mutators(&path, None, data);
+        Ok(Stored { id, name, path, data, from: start.path })
+    }
+
+    fn import(&mut self, stored: Stored, index: usize, total: usize) -> Result<(), CampaignError> {
+        let Stored { id, name, path, data, from } = stored;
         let run = self.executor.observe(&data)?;
         let (exit, mut verdict) = (run.exit, self.judge.judge(&run));
         let mut seed = self.starting_seed(id, name, &data);
         if exit != ExitKind::Ok {
-            self.bad_seed(start, exit, &data, verdict.finding)?;
+            self.bad_seed(from, exit, &data, verdict.finding)?;
             seed.disabled = true;
             self.corpus.add(seed);
             return Ok(());
@@ -161,7 +190,7 @@ impl Campaign {
 
     fn bad_seed(
         &mut self,
-        start: &Start,
+        path: PathBuf,
         exit: ExitKind,
         data: &[u8],
         finding: Option<Finding>,
@@ -172,9 +201,9 @@ impl Campaign {
             _ => "crashes the target",
         };
         if self.options.seeds.exit_on_issues {
-            return Err(CampaignError::BadSeed { path: start.path.clone(), what });
+            return Err(CampaignError::BadSeed { path, what });
         }
-        self.warn(format!("the seed {:?} {what}; it is used for splicing only", start.path));
+        self.warn(format!("the seed {path:?} {what}; it is used for splicing only"));
         if let (true, Some(Finding::Crash { signal, unique })) =
             (self.options.seeds.crashes_as_finds, finding)
         {

@@ -118,6 +118,7 @@ pub(super) fn assemble(
         stop,
         rng,
         last_tick,
+        last_saved: last_tick,
     }
 }
 

@@ -226,6 +226,7 @@ impl Campaign {
     pub(super) fn tick_if_due(&mut self) {
         if self.last_tick.elapsed() >= TICK {
             self.tick();
+            self.save_state_if_due();
         }
     }
 

@@ -45,6 +45,12 @@ impl Stop {
 }
 
 impl Campaign {
+    /// Runs until `-E`, at least one.
+    pub(super) fn execs_left(&self) -> usize {
+        let left = self.options.limits.execs.map(|limit| limit.saturating_sub(self.execs()));
+        left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX).max(1))
+    }
+
     /// Why to stop now, if there is a reason.
     pub(super) fn stop_reason(&self) -> Option<StopReason> {
         let limits = &self.options.limits;

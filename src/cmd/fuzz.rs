@@ -5,6 +5,7 @@
 
 pub mod args;
 pub(super) mod custom;
+mod mutators;
 pub mod resolve;
 pub(super) mod values;
 mod words;
@@ -35,6 +36,10 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         return Ok(ExitCode::SUCCESS);
     }
     let environment = Environment::read();
+    if args.mutator_list {
+        mutators::list(&args, &environment)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let (options, warnings) = resolve::resolve(args, &environment, command_line)?;
     print_warnings(program, &options, &warnings);
     let wanted = sinks_for(&options);

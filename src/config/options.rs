@@ -1,7 +1,7 @@
 //! Checked, resolved options of the fuzzer. Made by `cmd::fuzz` from the command line and the
 //! environment; nothing later reads either again.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -240,6 +240,9 @@ pub struct MutationOptions {
 pub struct CustomOptions {
     /// `AFL_CUSTOM_MUTATOR_LIBRARY`.
     pub libraries: Vec<PathBuf>,
+    /// `AFL_PYTHON_MODULE`.
+    pub python: Option<PythonOptions>,
+    pub killerbeez: KillerbeezOptions,
     /// `AFL_CUSTOM_MUTATOR_ONLY`: no inputs but theirs.
     pub only: bool,
     /// `AFL_CUSTOM_MUTATOR_LATE_SEND`.
@@ -256,8 +259,40 @@ impl CustomOptions {
     /// No mutator is named.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.libraries.is_empty()
+        self.libraries.is_empty() && self.python.is_none() && self.killerbeez.modules.is_empty()
     }
+}
+
+/// Part of [`crate::custom`]: `--mutator` with Killerbeez modules.
+#[derive(Clone, Debug, Default)]
+pub struct KillerbeezOptions {
+    pub modules: Vec<KillerbeezModule>,
+    /// `--mutator-ratio`: size of a module's buffer, relative to the input.
+    pub ratio: f64,
+    /// `--mutator-only`: everything that the one module makes of the one seed, and nothing else.
+    pub only: bool,
+    /// `--mutator-state`, with `only`.
+    pub state: Option<PathBuf>,
+    /// `-G`, and `-s` if given.
+    pub max_len: usize,
+    pub fixed_seed: Option<u64>,
+}
+
+/// `AFL_PYTHON_MODULE`.
+#[derive(Clone, Debug)]
+pub struct PythonOptions {
+    pub module: String,
+    /// `VIRTUAL_ENV`, as `activate` sets it.
+    pub virtual_env: Option<PathBuf>,
+}
+
+/// One module.
+#[derive(Clone, Debug)]
+pub struct KillerbeezModule {
+    pub path: PathBuf,
+    pub name: String,
+    /// `--mutator-options`, handed on as they are.
+    pub options: Option<CString>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,15 +5,17 @@
 //! which changes nothing leaves the campaign as it was.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rand_core::SeedableRng;
+use rand_core::{Rng as _, SeedableRng};
 
+use super::states::{States, Stored};
 use super::{DEFAULT_PROBABILITY, Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX};
 use crate::config::options::RunMode;
 use crate::corpus::SeedId;
 use crate::event::MutatorStatus;
-use crate::mutate::{MAX_INPUT, Rng, below};
+use crate::mutate::{MAX_INPUT, Rng};
+use crate::sys::clock::{TickLength, ticks};
 use crate::sys::underway::{Label, Underway};
 
 /// Failures in a row after which a hook is switched off.
@@ -44,6 +46,10 @@ pub struct Mutators {
     messages: Vec<String>,
     scratch: Vec<u8>,
     skipped_in_a_row: u64,
+    /// Havoc's steps so far, and the one in which somebody is called next.
+    step: u64,
+    next_call: u64,
+    clock: Option<TickLength>,
     /// `AFL_DEBUG`.
     pub debug: bool,
 }
@@ -55,12 +61,15 @@ struct Member {
     hooks: Hooks,
     labels: [&'static Label; Hook::COUNT],
     probability: u8,
+    /// The havoc step of its next call.
+    next_call: u64,
     failures_in_a_row: [u32; Hook::COUNT],
     complaints: Vec<String>,
     calls: u64,
     failures: u64,
     finds: u64,
-    time: Duration,
+    /// Of [`ticks`].
+    ticks: u64,
 }
 
 impl Member {
@@ -71,12 +80,13 @@ impl Member {
             labels: Hook::ALL.map(|hook| Label::new(mutator.name(), hook.name())),
             mutator,
             probability: DEFAULT_PROBABILITY,
+            next_call: u64::MAX,
             failures_in_a_row: [0; Hook::COUNT],
             complaints: Vec::new(),
             calls: 0,
             failures: 0,
             finds: 0,
-            time: Duration::ZERO,
+            ticks: 0,
         }
     }
 }
@@ -85,7 +95,9 @@ impl Mutators {
     #[must_use]
     pub fn new(mutators: Vec<Box<dyn Mutator>>, seed: u64) -> Self {
         let members = mutators.into_iter().map(Member::new).collect();
-        let mut all = Self { members, rng: Some(Rng::seed_from_u64(seed)), ..Self::default() };
+        let rng = Some(Rng::seed_from_u64(seed));
+        let clock = Some(TickLength::from_now());
+        let mut all = Self { members, rng, clock, ..Self::default() };
         all.note_hooks();
         all
     }
@@ -153,6 +165,47 @@ impl Mutators {
     #[must_use]
     pub fn member_has(&self, index: usize, hook: Hook) -> bool {
         self.members[index].hooks.has(hook)
+    }
+
+    /// Whether the mutator's stage is behind all others.
+    #[must_use]
+    pub fn is_late(&self, index: usize) -> bool {
+        self.members[index].mutator.is_late()
+    }
+
+    #[must_use]
+    pub fn has_late(&self) -> bool {
+        (0..self.len()).any(|index| self.is_late(index))
+    }
+
+    /// Whether all can work on a starting seed; the complaint of the first that cannot.
+    pub fn check(&mut self, input: &[u8]) -> Result<(), String> {
+        for member in &mut self.members {
+            let _underway = Underway::begin(member.labels[Hook::Stage as usize]);
+            let failed = |failure| format!("the mutator {} {failure}", member.name);
+            member.mutator.check(input).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The states of those that have some.
+    pub fn states_mut(&mut self) -> impl Iterator<Item = &mut States> {
+        self.members.iter_mut().filter_map(|member| member.mutator.states_mut())
+    }
+
+    /// All states of this moment, as they are stored.
+    pub fn stored(&mut self) -> Vec<Stored> {
+        let stored = self.members.iter_mut().filter_map(|member| {
+            let _underway = Underway::begin(member.labels[Hook::Stage as usize]);
+            member.mutator.note_state();
+            member.mutator.states().map(States::stored)
+        });
+        stored.collect()
+    }
+
+    /// Takes over what was stored.
+    pub fn restore(&mut self, stored: &[Stored]) {
+        self.states_mut().for_each(|states| states.restore(stored));
     }
 
     /// What the user should know, once.
@@ -223,7 +276,7 @@ impl Mutators {
 
     /// Asks for the probabilities of the coming havoc stage.
     pub fn havoc_begins(&mut self) {
-        for index in 0..self.members.len() {
+        for index in self.with_hook(Hook::Havoc) {
             let asked = self.call(index, Hook::Havoc, |mutator| mutator.havoc_probability());
             if let Some(percent) = asked {
                 if percent > 100 {
@@ -233,28 +286,51 @@ impl Mutators {
                 }
                 self.members[index].probability = percent.min(100);
             }
+            self.draw_next_call(index);
         }
+        self.note_next_call();
     }
 
     /// One step of havoc's stack: each mutator is tried with its probability. Returns a bit for each
     /// that changed the input.
+    #[inline]
     pub fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> u64 {
+        self.step += 1;
+        if self.step < self.next_call { 0 } else { self.havoc_now(bytes, max_len) }
+    }
+
+    /// The step of at least one mutator.
+    fn havoc_now(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> u64 {
         let mut by = 0;
         for index in 0..self.members.len() {
-            let member = &self.members[index];
-            let Some(rng) = self.rng.as_mut().filter(|_| member.hooks.has(Hook::Havoc)) else {
-                continue;
-            };
-            if below(rng, 100) >= u32::from(member.probability) {
+            if self.members[index].next_call > self.step {
                 continue;
             }
+            self.draw_next_call(index);
             let act = |mutator: &mut dyn Mutator| mutator.havoc_mutation(bytes, max_len);
             let made = self.call(index, Hook::Havoc, act).unwrap_or(Made::Nothing);
             if self.checked(index, Hook::Havoc, made, bytes, max_len) == Made::Input {
                 by |= bit(index);
             }
         }
+        self.note_next_call();
         by
+    }
+
+    /// Draws how many steps pass before the next call: one number a call, in place of one a step.
+    fn draw_next_call(&mut self, index: usize) {
+        let member = &mut self.members[index];
+        let draw = self.rng.as_mut().map_or(0, Rng::next_u32);
+        let even = (f64::from(draw) + 1.0) / (f64::from(u32::MAX) + 1.0);
+        // The number of misses before a hit; all of them for 0 percent, none for 100.
+        let miss = 1.0 - f64::from(member.probability) / 100.0;
+        let misses = if miss < 1.0 { (even.ln() / miss.ln()) as u32 } else { u32::MAX };
+        member.next_call = self.step + 1 + u64::from(misses);
+    }
+
+    fn note_next_call(&mut self) {
+        let havoc = self.members.iter().filter(|member| member.hooks.has(Hook::Havoc));
+        self.next_call = havoc.map(|member| member.next_call).min().unwrap_or(u64::MAX);
     }
 
     /// Whether the seed in this file may be fuzzed now: all are asked and have to agree.
@@ -330,14 +406,18 @@ impl Mutators {
     /// For the screen and the statistics. `elapsed`: the time of which shares are told.
     #[must_use]
     pub fn status(&self, elapsed: Duration) -> Vec<MutatorStatus> {
-        let status = |member: &Member| MutatorStatus {
-            name: member.name.to_owned(),
-            calls: member.calls,
-            finds: member.finds,
-            time_ms: u64::try_from(member.time.as_millis()).unwrap_or(u64::MAX),
-            time_percent: member.time.as_secs_f64() * 100.0 / elapsed.as_secs_f64().max(0.001),
-            failures: member.failures,
-            says: None,
+        let Some(clock) = self.clock else { return Vec::new() };
+        let status = |member: &Member| {
+            let time = clock.time_of(member.ticks);
+            MutatorStatus {
+                name: member.name.to_owned(),
+                calls: member.calls,
+                finds: member.finds,
+                time_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+                time_percent: time.as_secs_f64() * 100.0 / elapsed.as_secs_f64().max(0.001),
+                failures: member.failures,
+                says: None,
+            }
         };
         self.members.iter().map(status).collect()
     }
@@ -379,11 +459,11 @@ impl Mutators {
         if !member.hooks.has(hook) {
             return None;
         }
-        let start = Instant::now();
+        let start = ticks();
         let underway = Underway::begin(member.labels[hook as usize]);
         let result = act(&mut *member.mutator);
         drop(underway);
-        member.time += start.elapsed();
+        member.ticks += ticks().saturating_sub(start);
         member.calls += 1;
         match result {
             Ok(value) => {
@@ -426,8 +506,11 @@ impl Mutators {
 }
 
 fn short_name(name: &str) -> &'static str {
-    let cut = name.char_indices().map(|(at, _)| at).find(|at| *at > NAME_MAX);
-    Box::leak(name[..cut.unwrap_or(name.len())].into())
+    let mut end = name.len().min(NAME_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    Box::leak(name[..end].into())
 }
 
 /// The bit that stands for a mutator; those behind the first 63 share one.
@@ -439,5 +522,52 @@ pub fn bit(index: usize) -> u64 {
 impl std::fmt::Debug for Mutators {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.members.iter().map(|member| member.name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::custom::fake::{Calls, FakeMutator};
+
+    #[test]
+    fn havoc_is_called_with_its_probability() {
+        for percent in [0u8, 6, 50, 100, 200] {
+            let calls = Calls::default();
+            let mut mutator = FakeMutator::new(&[Hook::Havoc], &calls, |_, _| Ok(Made::Nothing));
+            mutator.probability = percent;
+            let mut mutators = Mutators::new(vec![Box::new(mutator)], 1);
+            let steps = 20_000;
+            for step in 0..steps {
+                // Stages are short: asking anew must not change the odds.
+                if step % 50 == 0 {
+                    mutators.havoc_begins();
+                }
+                assert_eq!(mutators.havoc(&mut b"x".to_vec(), 10), 0);
+            }
+            let made = calls.take().iter().filter(|call| *call == "havoc_mutation").count() as u32;
+            let wanted = steps * u32::from(percent.min(100)) / 100;
+            assert!(made.abs_diff(wanted) <= wanted / 10, "{made} calls at {percent} %");
+            assert_eq!(mutators.take_messages().len(), usize::from(percent > 100));
+        }
+    }
+
+    #[test]
+    fn a_result_that_is_too_long_is_cut_and_told_once() {
+        let calls = Calls::default();
+        let mutator = FakeMutator::new(&[Hook::Fuzz], &calls, |_, out| {
+            out.extend_from_slice(b"longer");
+            Ok(Made::Input)
+        });
+        let mut mutators = Mutators::new(vec![Box::new(mutator)], 1);
+        let mut out = Vec::new();
+        for _ in 0..2 {
+            let job = Job { input: b"x", other: None, max_len: 4 };
+            assert_eq!(mutators.fuzz(0, &job, &mut out), Made::Input);
+            assert_eq!(out, b"long");
+        }
+        let told = mutators.take_messages();
+        assert_eq!(told, ["mutator fake: fuzz returned more than 4 bytes: cut"]);
+        assert_eq!(mutators.status(Duration::from_secs(1))[0].failures, 2);
     }
 }

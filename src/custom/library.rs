@@ -84,6 +84,7 @@ fn hooks_of(functions: &Functions) -> Hooks {
 fn made(returned: Returned, null: Result<Made, Failure>) -> Result<Made, Failure> {
     match returned {
         Returned::Bytes => Ok(Made::Input),
+        Returned::Empty => Ok(Made::Nothing),
         Returned::Null => null,
         Returned::Wild(text) => Err(Failure(text.to_owned())),
     }

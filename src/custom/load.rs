@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
+use super::killerbeez::Killerbeez;
 use super::library::LibraryMutator;
+use super::python::{PythonError, PythonMutator};
 use super::{Hook, Mutator, Mutators};
 use crate::config::options::CustomOptions;
 use crate::coverage::mix;
+use crate::sys::killerbeez::ModuleError;
+use crate::sys::underway::{Label, Underway};
 use crate::sys::{library, underway};
 
 /// Why a mutator cannot be used: Display is the cause, [`CustomError::remedy`] the way out.
@@ -23,6 +27,10 @@ pub enum CustomError {
     NoHook { path: PathBuf },
     #[error("afl_custom_init of mutator library {} returned NULL", .path.display())]
     Refused { path: PathBuf },
+    #[error(transparent)]
+    Python(#[from] PythonError),
+    #[error(transparent)]
+    Module(#[from] ModuleError),
     #[error("AFL_CUSTOM_MUTATOR_ONLY is set, but no mutator makes inputs")]
     OnlyNone,
     #[error("AFL_CUSTOM_MUTATOR_LATE_SEND is set, but {senders} mutators have fuzz_send")]
@@ -31,8 +39,10 @@ pub enum CustomError {
 
 impl CustomError {
     #[must_use]
-    pub fn remedy(&self) -> &'static str {
+    pub fn remedy(&self) -> String {
         match self {
+            Self::Python(error) => return error.remedy(),
+            Self::Module(error) => error.remedy(),
             Self::Missing { .. } => {
                 "check AFL_CUSTOM_MUTATOR_LIBRARY; names are split at ; : and ,"
             }
@@ -50,6 +60,7 @@ impl CustomError {
             }
             Self::LateSenders { .. } => "name exactly one of them, or unset the variable",
         }
+        .to_owned()
     }
 }
 
@@ -69,6 +80,17 @@ pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError>
         let (mutator, note) = LibraryMutator::open(path, random(seed, mutators.len()))?;
         notes.extend(note.map(|note| (mutators.len(), note)));
         mutators.push(Box::new(mutator));
+    }
+    if let Some(module) = &options.python {
+        let _underway = Underway::begin(Label::new(&module.module, "init"));
+        let (mutator, told) = PythonMutator::open(module, random(seed, mutators.len()))?;
+        notes.extend(told.into_iter().map(|note| (mutators.len(), note)));
+        mutators.push(Box::new(mutator));
+    }
+    for module in &options.killerbeez.modules {
+        let _underway = Underway::begin(Label::new(&module.name, "init"));
+        let seed = mix(seed ^ mutators.len() as u64);
+        mutators.push(Box::new(Killerbeez::open(module, &options.killerbeez, seed)?));
     }
     let mut mutators = Mutators::new(mutators, seed);
     mutators.debug = options.debug;

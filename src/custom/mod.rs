@@ -7,8 +7,16 @@
 mod chain;
 #[cfg(test)]
 pub(crate) mod fake;
+pub mod find;
+pub mod killerbeez;
 mod library;
 mod load;
+#[cfg(feature = "python")]
+pub mod python;
+#[cfg(not(feature = "python"))]
+#[path = "python/missing.rs"]
+pub mod python;
+pub mod states;
 
 pub use chain::{Mutators, Processed, bit};
 pub use load::{CustomError, load};
@@ -193,7 +201,8 @@ pub trait Mutator {
         Ok(u32::MAX)
     }
 
-    /// Changes the input in place; on anything but [`Made::Input`] it must be as before.
+    /// Changes the input in place. On anything but [`Made::Input`] it still is an input, as long as
+    /// before.
     fn havoc_mutation(&mut self, _bytes: &mut Vec<u8>, _max_len: usize) -> Result<Made, Failure> {
         Ok(Made::Nothing)
     }
@@ -219,6 +228,28 @@ pub trait Mutator {
 
     fn post_run(&mut self) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// Fails if the mutator cannot work on this starting seed: its options are wrong then.
+    fn check(&mut self, _input: &[u8]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Whether its stage comes behind havoc and splicing, not before.
+    fn is_late(&self) -> bool {
+        false
+    }
+
+    /// What it has reached on each seed, if it can go on there.
+    fn states(&self) -> Option<&states::States> {
+        None
+    }
+
+    /// Brings [`Mutator::states`] up to date while a stage is under way.
+    fn note_state(&mut self) {}
+
+    fn states_mut(&mut self) -> Option<&mut states::States> {
+        None
     }
 
     /// A line for the statistics.

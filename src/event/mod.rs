@@ -49,6 +49,10 @@ pub enum Event {
     Warning {
         message: String,
     },
+    /// Something the user has waited for.
+    Notice {
+        message: String,
+    },
     /// State of the campaign, at most five times a second.
     Tick(Box<Snapshot>),
     /// The end, with the final state.

@@ -11,6 +11,7 @@ mod files;
 pub mod hook;
 pub mod plot;
 pub mod setup;
+pub mod state;
 pub mod stats;
 
 use std::ffi::OsString;
@@ -23,6 +24,7 @@ use nix::fcntl::{Flock, FlockArg};
 pub use error::OutputError;
 pub use files::replace_file;
 
+use self::state::State;
 use crate::config::options::OutputOptions;
 use crate::corpus::names;
 
@@ -90,6 +92,7 @@ impl OutputDir {
         if !self.resumed {
             files::remove(&self.instance.join("plot_data"));
             files::remove(&self.instance.join("fuzzer_stats"));
+            files::remove(&self.state_path());
         }
         if options.links {
             for name in LINKS {
@@ -118,15 +121,23 @@ impl OutputDir {
         &self.input
     }
 
-    /// File of the state for a restart (see [`OutputDir::replace`]).
-    #[must_use]
-    pub fn state_path(&self) -> PathBuf {
-        self.instance.join("state.json")
-    }
-
     /// Writes a file of the instance folder, whole or not at all, over an older one if there is.
     pub fn replace(&self, name: &str, data: &[u8]) -> Result<(), OutputError> {
         replace_file(&self.instance, &self.instance.join(name), data)
+    }
+
+    /// What an earlier process of the campaign has left for this one.
+    pub fn load_state(&self) -> Result<State, OutputError> {
+        State::load(&self.state_path())
+    }
+
+    /// Leaves it for the next one.
+    pub fn save_state(&self, state: &State) -> Result<(), OutputError> {
+        self.replace(state::NAME, &state.text())
+    }
+
+    fn state_path(&self) -> PathBuf {
+        self.instance.join(state::NAME)
     }
 
     /// `cmdline`: the target's words, one a line, `@@` kept.

@@ -17,6 +17,8 @@ pub struct Base<'a> {
 /// One pass through the mutators that make inputs.
 #[derive(Debug)]
 pub struct Foreign {
+    /// For mutators whose turn is behind all others', or for the others.
+    late: bool,
     /// Inputs of a mutator that does not say how many it wants to make.
     runs: u64,
     /// The mutator at work, once asked what it has planned.
@@ -36,7 +38,13 @@ struct Turn {
 impl Foreign {
     #[must_use]
     pub fn new(runs: u64) -> Self {
-        Self { runs, at: 0, turn: None, done: 0 }
+        Self { late: false, runs, at: 0, turn: None, done: 0 }
+    }
+
+    /// Of those whose turn is behind all others'.
+    #[must_use]
+    pub fn late(runs: u64) -> Self {
+        Self { late: true, ..Self::new(runs) }
     }
 
     /// Nothing to do.
@@ -50,7 +58,7 @@ impl Foreign {
         self.at >= mutators.len()
     }
 
-    /// Calls done and planned, as far as they are known.
+    /// Inputs made and planned, as far as they are known.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         let left = self.turn.map_or(0, |turn| turn.planned - turn.done.min(turn.planned));
@@ -74,7 +82,6 @@ impl Foreign {
     ) -> Made {
         let Some(turn) = self.turn(base, from.seed, mutators) else { return Made::Over };
         turn.done += 1;
-        self.done += 1;
         let optout = mutators.member_has(self.at, Hook::SpliceOptout);
         let donor = if optout { None } else { from.donor(rng) };
         let other = donor.map(|(_, bytes)| bytes);
@@ -82,6 +89,7 @@ impl Foreign {
         let made = mutators.fuzz(self.at, &job, &mut out.bytes);
         match made {
             Made::Input => {
+                self.done += 1;
                 let op = mutators.name(self.at);
                 let step = Step::Custom { op, mutator: u8::try_from(self.at).unwrap_or(u8::MAX) };
                 let other = base.other.or(donor.map(|(id, _)| id));
@@ -103,7 +111,8 @@ impl Foreign {
                 self.turn_over(mutators);
                 continue;
             }
-            let fuzzes = mutators.member_has(self.at, Hook::Fuzz);
+            let fuzzes =
+                mutators.member_has(self.at, Hook::Fuzz) && mutators.is_late(self.at) == self.late;
             if self.turn.is_none() && fuzzes && mutators.stage_begins(self.at, seed, base.input) {
                 let count = mutators.fuzz_count(self.at, base.input).map(u64::from);
                 let (planned, fixed) = (count.unwrap_or(self.runs), count.is_some());

@@ -117,6 +117,12 @@ impl Producer {
         Self::Custom { foreign: Foreign::new(runs) }
     }
 
+    /// Of mutators whose turn is behind all others'.
+    #[must_use]
+    pub fn modules(runs: u64) -> Self {
+        Self::Custom { foreign: Foreign::late(runs) }
+    }
+
     /// Name for the status screen and for the table of yields.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -4,6 +4,7 @@
 //! is copied at once; a length that cannot be is an error, not a read.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_uint, c_void};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -79,6 +80,8 @@ pub enum OpenError {
 pub enum Returned {
     /// The bytes are in the caller's buffer, at most one more than allowed.
     Bytes,
+    /// A buffer without a byte in it.
+    Empty,
     /// No buffer.
     Null,
     /// No sense; the text says what.
@@ -141,7 +144,7 @@ impl Library {
         let mut result = std::ptr::null_mut();
         // SAFETY: the interface's prototype; both buffers are ours and outlive the call.
         let made = unsafe { fuzz(self.data, buf, len, &raw mut result, add, other.len(), max_len) };
-        self.take(result, made, max_len, out)
+        take(self.buffer.as_ptr_range(), (result, made), max_len, out)
     }
 
     pub fn post_process(&mut self, input: &[u8], max_len: usize, out: &mut Vec<u8>) -> Returned {
@@ -150,16 +153,25 @@ impl Library {
         let mut result = std::ptr::null_mut();
         // SAFETY: the interface's prototype; the buffer is ours and outlives the call.
         let made = unsafe { post_process(self.data, buf, len, &raw mut result) };
-        self.take(result, made, max_len, out)
+        take(self.buffer.as_ptr_range(), (result, made), max_len, out)
     }
 
     pub fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> Returned {
         let Some(havoc) = self.functions.havoc else { return Returned::Null };
-        let (buf, len) = self.lend(bytes);
+        // The input itself: what a failing call leaves in it is one more random change.
+        let (buf, len) = (bytes.as_mut_ptr(), bytes.len());
         let mut result = std::ptr::null_mut();
         // SAFETY: the interface's prototype; the buffer is ours and outlives the call.
         let made = unsafe { havoc(self.data, buf, len, &raw mut result, max_len) };
-        self.take(result, made, max_len, bytes)
+        if result == buf && (1..=len).contains(&made) {
+            bytes.truncate(made);
+            return Returned::Bytes;
+        }
+        let returned = take(bytes.as_ptr_range(), (result, made), max_len, &mut self.buffer);
+        if returned == Returned::Bytes {
+            std::mem::swap(bytes, &mut self.buffer);
+        }
+        returned
     }
 
     /// None: the library does not say.
@@ -195,7 +207,7 @@ impl Library {
         let mut result = std::ptr::null_mut();
         // SAFETY: the interface's prototype.
         let made = unsafe { trim(self.data, &raw mut result) };
-        self.take(result, made, max_len, out)
+        take(self.buffer.as_ptr_range(), (result, made), max_len, out)
     }
 
     pub fn post_trim(&mut self, success: bool) -> i32 {
@@ -232,30 +244,37 @@ impl Library {
             unsafe { post_run(self.data) }
         }
     }
+}
 
-    /// Copies what a hook returned; one byte more than `max_len`, if there are more, tells the
-    /// caller.
-    fn take(&self, result: *mut u8, len: usize, max_len: usize, out: &mut Vec<u8>) -> Returned {
-        if result.is_null() {
-            return Returned::Null;
-        }
-        let lent = self.buffer.as_ptr_range();
-        let start = result.cast_const();
-        if lent.contains(&start) && len > lent.end.addr() - start.addr() {
-            return Returned::Wild("returned more bytes of its input than there are");
-        }
-        let wanted = len.min(max_len.saturating_add(1));
-        out.clear();
-        if len <= max_len {
-            // SAFETY: the library says that so many bytes are there, within what it was allowed;
-            // they are read before its next call, and nothing else writes them meanwhile.
-            out.extend_from_slice(unsafe { std::slice::from_raw_parts(start, wanted) });
-        } else if isize::try_from(len).is_err() || !read_own_memory(start, wanted, out) {
-            // No object is as large as the first; the second cannot be read to its end.
-            return Returned::Wild("returned a length that cannot be");
-        }
-        Returned::Bytes
+/// Copies what a hook returned; one byte more than `max_len`, if there are more, tells the caller.
+/// `lent` is the buffer that the hook got.
+fn take(
+    lent: Range<*const u8>,
+    (result, len): (*mut u8, usize),
+    max_len: usize,
+    out: &mut Vec<u8>,
+) -> Returned {
+    let start = result.cast_const();
+    if start.is_null() {
+        return Returned::Null;
     }
+    if len == 0 {
+        return Returned::Empty;
+    }
+    if lent.contains(&start) && len > lent.end.addr() - start.addr() {
+        return Returned::Wild("returned more bytes of its input than there are");
+    }
+    let wanted = len.min(max_len.saturating_add(1));
+    out.clear();
+    if len <= max_len {
+        // SAFETY: the library says that so many bytes are there, within what it was allowed; they
+        // are read before its next call, and nothing else writes them meanwhile.
+        out.extend_from_slice(unsafe { std::slice::from_raw_parts(start, wanted) });
+    } else if isize::try_from(len).is_err() || !read_own_memory(start, wanted, out) {
+        // No object is as large as the first; the second cannot be read to its end.
+        return Returned::Wild("returned a length that cannot be");
+    }
+    Returned::Bytes
 }
 
 impl Drop for Library {

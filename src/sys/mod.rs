@@ -5,8 +5,10 @@
 
 pub mod affinity;
 pub mod alarm;
+pub mod clock;
 pub mod futex;
 mod guard;
+pub mod killerbeez;
 pub mod library;
 pub mod memory;
 pub mod process;

@@ -45,6 +45,7 @@ fn object(event: &Event) -> Value {
         }
         Event::DomainsFound { lines } => json!({"event": "domains_found", "lines": lines}),
         Event::Warning { message } => json!({"event": "warning", "message": message}),
+        Event::Notice { message } => json!({"event": "notice", "message": message}),
         Event::Tick(snapshot) => with_state("tick", snapshot),
         Event::Stopped { reason, snapshot } => {
             let mut value = with_state("stopped", snapshot);

@@ -121,6 +121,7 @@ impl<W: Write> EventSink for Plain<W> {
             }
             Event::DomainsFound { lines } => self.line(lines.trim_end_matches('\n')),
             Event::Warning { message } => self.line(&format!("[!] {message}")),
+            Event::Notice { message } => self.line(&format!("[+] {message}")),
             Event::Tick(snapshot) => self.tick(snapshot),
             Event::Stopped { reason, snapshot } => {
                 self.line(&progress(snapshot));

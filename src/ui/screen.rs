@@ -88,7 +88,9 @@ impl<W: Write> EventSink for Screen<W> {
                 self.lines.handle(event);
             }
             Event::Tick(snapshot) if self.draw(snapshot) => {}
-            Event::Warning { message } if self.shown.is_some() => self.warn(message.clone()),
+            Event::Warning { message } | Event::Notice { message } if self.shown.is_some() => {
+                self.warn(message.clone());
+            }
             Event::TargetRestarted { reason } if self.shown.is_some() => {
                 self.warn(format!("target restarted: {reason}"));
             }

@@ -143,6 +143,16 @@ fn a_crash_names_the_mutator_and_the_work_goes_on() {
 }
 
 #[test]
+fn a_crash_leaves_the_terminal_as_it_was() {
+    let dir = TestDir::new();
+    library(&dir, "bad.c", "-DWHAT=CRASHES", "bad.so");
+    let job = with_libraries(&dir, "./bad.so", "-s 1 -z -E 3000").env("AFL_FORCE_UI", "1");
+    let done = job.run().expect(128 + 11);
+    assert!(done.out.contains("\u{1b}[?1049h") && done.out.ends_with("\u{1b}[?1049l"));
+    assert!(done.err.contains("mutator bad.so crashed in fuzz"), "{}", done.err);
+}
+
+#[test]
 fn a_library_that_ends_the_process_is_named() {
     let dir = TestDir::new();
     library(&dir, "bad.c", "-DWHAT=ENDS", "bad.so");

@@ -70,8 +70,9 @@ fn a_library_with_every_hook_sees_afls_order() {
 fn afl_fuzz_makes_the_same_calls() {
     need("afl-fuzz");
     let dir = TestDir::new();
-    // Version 4.04 does not know post_run.
+    // Version 4.04 does not know post_run. All files are told before the first run.
     library(&dir, "all.c", "", "all.so");
+    dir.write("in/tail", "xxxx");
     one_seed(with_libraries(&dir, "./all.so", "-s 1 -z")).run().expect(0);
     let ours = kinds(&dir.text("calls"));
     std::fs::remove_file(dir.path("calls")).unwrap();

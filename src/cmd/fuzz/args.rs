@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{ArgAction, CommandFactory, Parser};
+use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser};
 
 use super::words::{self, Valued};
 use crate::cmd::exit::Failure;
@@ -101,6 +101,28 @@ pub struct Args {
     #[arg(short, value_name = "NUMBER", help_heading = "Search")]
     pub seed: Option<String>,
 
+    /// Mutator, by file or by name: a Killerbeez module or a library for AFL++; can be repeated
+    #[arg(long, value_name = "NAME|FILE.so", help_heading = "Mutators")]
+    pub mutator: Vec<OsString>,
+    /// Options of the module before it: its text, or @ and a file
+    #[arg(long, value_name = "JSON|@FILE", help_heading = "Mutators")]
+    pub mutator_options: Vec<OsString>,
+    /// Folder of modules that are named without a slash
+    #[arg(long, value_name = "FOLDER", help_heading = "Mutators")]
+    pub mutator_dir: Option<OsString>,
+    /// Size of a module's buffer, relative to the input [default: 2.0]
+    #[arg(long, value_name = "NUMBER", help_heading = "Mutators")]
+    pub mutator_ratio: Option<String>,
+    /// Only what the one module makes of the one seed, in order, to its end
+    #[arg(long, help_heading = "Mutators")]
+    pub mutator_only: bool,
+    /// With --mutator-only: go on where this file says, and write into it how far that went
+    #[arg(long, value_name = "FILE", help_heading = "Mutators")]
+    pub mutator_state: Option<OsString>,
+    /// Show the modules of the folder and their options
+    #[arg(long, help_heading = "Mutators")]
+    pub mutator_list: bool,
+
     /// Main instance of several in OUT
     #[arg(short = 'M', value_name = "NAME", help_heading = "Several instances")]
     pub main: Option<String>,
@@ -149,6 +171,9 @@ pub struct Args {
     /// Target and its arguments
     #[arg(skip)]
     pub command: Vec<OsString>,
+    /// Each `--mutator` with the `--mutator-options` behind it
+    #[arg(skip)]
+    pub mutators: Vec<(OsString, Option<OsString>)>,
 }
 
 /// Options that are known and refused; parsed so that their values are not taken for the target.
@@ -195,20 +220,6 @@ pub struct Unsupported {
     #[arg(long, num_args = 0..=1, require_equals = true, hide = true)]
     pub collector: Option<Option<OsString>>,
     #[arg(long, hide = true)]
-    pub mutator: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub mutator_options: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub mutator_dir: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub mutator_state: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub mutator_only: bool,
-    #[arg(long, hide = true)]
-    pub mutator_list: bool,
-    #[arg(long, hide = true)]
-    pub mutator_ratio: Option<OsString>,
-    #[arg(long, hide = true)]
     pub modules: Option<OsString>,
     #[arg(long, hide = true)]
     pub fork_at: Option<OsString>,
@@ -229,8 +240,11 @@ impl Args {
     pub fn from_words(words: Vec<OsString>) -> Result<Self, Failure> {
         let split = words::split(&words, &valued())?;
         let program = std::iter::once(OsString::from("ffuzz"));
-        let mut args = Self::try_parse_from(program.chain(split.options)).map_err(usage)?;
+        let matches = Self::command().try_get_matches_from(program.chain(split.options));
+        let matches = matches.map_err(usage)?;
+        let mut args = Self::from_arg_matches(&matches).map_err(usage)?;
         args.command = split.command;
+        args.mutators = mutators(&matches)?;
         Ok(args)
     }
 }
@@ -257,6 +271,25 @@ fn valued() -> Valued {
             .filter_map(|arg| arg.get_long().map(str::to_owned))
             .collect(),
     }
+}
+
+/// Options belong to the mutator before them: clap knows where each word stood.
+fn mutators(matches: &ArgMatches) -> Result<Vec<(OsString, Option<OsString>)>, Failure> {
+    let placed = |name| {
+        let places = matches.indices_of(name).into_iter().flatten();
+        places.zip(matches.get_many::<OsString>(name).into_iter().flatten().cloned())
+    };
+    let (places, words): (Vec<usize>, Vec<_>) = placed("mutator").unzip();
+    let mut found: Vec<_> = words.into_iter().map(|word| (word, None)).collect();
+    for (place, options) in placed("mutator_options") {
+        let before = places.partition_point(|mutator| *mutator < place);
+        let Some((_, given)) = before.checked_sub(1).and_then(|index| found.get_mut(index)) else {
+            let remedy = "write it behind the --mutator that it is for";
+            return Err(Failure::usage("--mutator-options stands before any mutator", remedy));
+        };
+        *given = Some(options);
+    }
+    Ok(found)
 }
 
 /// The first line of clap's message, which names the option.

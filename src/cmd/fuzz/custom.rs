@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use crate::config::env::Environment;
-use crate::config::options::CustomOptions;
+use crate::config::options::{CustomOptions, KillerbeezOptions, PythonOptions};
 
 /// What a command knows of the target, for `AFL_CUSTOM_INFO_*`.
 pub(crate) struct About<'a> {
@@ -18,6 +18,11 @@ pub(crate) struct About<'a> {
 
 pub(crate) fn options(env: &Environment, about: &About<'_>) -> CustomOptions {
     CustomOptions {
+        python: env.get("AFL_PYTHON_MODULE").map(|module| PythonOptions {
+            module: module.to_string_lossy().into_owned(),
+            virtual_env: env.get("VIRTUAL_ENV").map(Into::into),
+        }),
+        killerbeez: KillerbeezOptions::default(),
         libraries: env.get("AFL_CUSTOM_MUTATOR_LIBRARY").map(libraries).unwrap_or_default(),
         only: env.flag(&["AFL_CUSTOM_MUTATOR_ONLY"]),
         late_send: env.flag(&["AFL_CUSTOM_MUTATOR_LATE_SEND"]),

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use super::args::{Args, Unsupported};
 use super::custom::{self, About};
-use super::values;
+use super::{mutators, values};
 use crate::cmd::exit::Failure;
 use crate::config::env::{EnvError, Environment};
 use crate::config::options::{
-    CalibrationOptions, CpuChoice, DomainMode, Input, Limits, MutationOptions, Options,
-    OutputOptions, RunMode, Schedule, SeedPolicy, TargetOptions, TimeoutSpec, UiMode,
+    CalibrationOptions, CpuChoice, DomainMode, Input, KillerbeezOptions, Limits, MutationOptions,
+    Options, OutputOptions, RunMode, Schedule, SeedPolicy, TargetOptions, TimeoutSpec, UiMode,
 };
 use crate::config::sanitizers;
 use crate::output;
@@ -59,17 +59,26 @@ pub fn resolve(
     let input = input(&args, env, &output)?;
     let target = target_options(&args, env)?;
     let instance = output.root.join(&output.instance);
-    let custom = custom::options(
+    let mut custom = custom::options(
         env,
         &About { command: &target.command, file: target.file.as_deref(), out: Some(&instance) },
     );
+    let rng_seed = match &args.seed {
+        Some(text) => Some(values::number("-s", text, 0, u64::MAX)?),
+        None => None,
+    };
+    let mutation = mutation(&args, env, main_node)?;
+    let (libraries, killerbeez) = mutators::mutators(&args, env)?;
+    custom.libraries.extend(libraries);
+    custom.killerbeez =
+        KillerbeezOptions { max_len: mutation.max_len, fixed_seed: rng_seed, ..killerbeez };
     let options = Options {
         input,
         output,
         target,
         schedule: schedule(&args)?,
         domains: domain_mode(&args),
-        mutation: mutation(&args, env, main_node)?,
+        mutation,
         custom,
         limits: limits(&args, env)?,
         seeds: SeedPolicy {
@@ -85,10 +94,7 @@ pub fn resolve(
         ui: if args.json { UiMode::Json } else { ui(env)? },
         banner,
         crash_command: args.crash_command.clone(),
-        rng_seed: match &args.seed {
-            Some(text) => Some(values::number("-s", text, 0, u64::MAX)?),
-            None => None,
-        },
+        rng_seed,
     };
     Ok((options, warnings))
 }
@@ -108,13 +114,6 @@ fn refuse(u: &Unsupported) -> Result<(), Failure> {
         (u.control.is_some(), "--control"),
         (u.pastis.is_some(), "--pastis"),
         (u.collector.is_some(), "--collector"),
-        (u.mutator.is_some(), "--mutator"),
-        (u.mutator_options.is_some(), "--mutator-options"),
-        (u.mutator_dir.is_some(), "--mutator-dir"),
-        (u.mutator_state.is_some(), "--mutator-state"),
-        (u.mutator_only, "--mutator-only"),
-        (u.mutator_list, "--mutator-list"),
-        (u.mutator_ratio.is_some(), "--mutator-ratio"),
         (u.modules.is_some(), "--modules"),
         (u.fork_at.is_some(), "--fork-at"),
         (u.net.is_some(), "--net"),

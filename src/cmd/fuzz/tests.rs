@@ -162,12 +162,10 @@ fn what_is_not_built_is_refused_in_one_line() {
         "--collector",
         "--collector=u",
         "--control s",
-        "--mutator m",
         "--net x",
         "--metrics a",
         "--save-state f",
         "--load-state f",
-        "--mutator-options o",
         "--modules a:b",
         "--fork-at f",
     ];

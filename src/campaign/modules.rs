@@ -1,0 +1,132 @@
+//! Modules whose work on a seed goes on after a restart: their stage, their states on disk, and the
+//! sequential mode, in which one of them does everything.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+use super::round::StageEnd;
+use super::{Campaign, CampaignError};
+use crate::config::options::Input;
+use crate::corpus::SeedId;
+use crate::custom::states::{Reached, States};
+use crate::event::{Event, StopReason};
+use crate::output::replace_file;
+use crate::output::state::State;
+use crate::stage::produce::Producer;
+
+/// The one seed of the sequential mode.
+const ONLY: SeedId = SeedId(0);
+
+impl Campaign {
+    /// Before anything is stored: what a module refuses is found out here, with the first of
+    /// `count` seeds, and work of an earlier process is taken up.
+    pub(super) fn prepare_modules(
+        &mut self,
+        first: &[u8],
+        count: usize,
+    ) -> Result<(), CampaignError> {
+        let only = self.options.custom.killerbeez.only;
+        if only && count != 1 && self.options.input != Input::Resume {
+            return Err(CampaignError::OneSeed { count });
+        }
+        self.executor.mutators.check(first).map_err(CampaignError::Mutator)?;
+        let state = match self.output.load_state() {
+            Ok(state) => state,
+            Err(error) => {
+                self.warn(format!("{error}; mutators begin anew"));
+                State::default()
+            }
+        };
+        self.executor.mutators.restore(&state.mutators);
+        if let Some(path) = self.options.custom.killerbeez.state.clone()
+            && let Some(text) = read_state(&path)?
+            && let Some(states) = self.only_states()
+        {
+            states.set(ONLY, Some(Reached::State(text)));
+        }
+        Ok(())
+    }
+
+    /// The seed's stage of modules that are to work behind all others.
+    pub(super) fn late_stage(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
+        match self.havoc_runs(id) {
+            0 => Ok(StageEnd::TurnOver),
+            runs => self.run_stage(id, &mut Producer::modules(runs)),
+        }
+    }
+
+    /// `--mutator-only`: everything that the module makes of the seed, in order.
+    pub(super) fn sequence(&mut self) -> Result<StopReason, CampaignError> {
+        let mut made = 0;
+        loop {
+            if let Some(reason) = self.stop_reason() {
+                return Ok(reason);
+            }
+            let mut stage = Producer::modules(u64::MAX >> 2);
+            let end = self.run_stage(ONLY, &mut stage)?;
+            made += stage.progress().0;
+            self.tick_if_due();
+            let name = self.options.custom.killerbeez.modules[0].name.clone();
+            match self.only_states().and_then(|states| states.get(ONLY).cloned()) {
+                Some(Reached::Exhausted(_)) => {
+                    let message = format!("mutator {name} exhausted after {made} inputs");
+                    self.bus.send(&Event::Notice { message });
+                    return Ok(StopReason::Done);
+                }
+                Some(Reached::State(_)) => {}
+                // Without a state it would begin anew for ever.
+                None if end == StageEnd::TurnOver => return Ok(StopReason::Done),
+                _ => return Err(CampaignError::MutatorFailed { name, made }),
+            }
+        }
+    }
+
+    fn only_states(&mut self) -> Option<&mut States> {
+        self.executor.mutators.states_mut().next()
+    }
+
+    /// Called now and then, between two batches: what was made was run by then.
+    pub(super) fn save_state_if_due(&mut self) {
+        if self.last_saved.elapsed() >= self.options.output.stats_interval {
+            self.save_state();
+        }
+    }
+
+    /// The file for the next process, and the one that the user has named.
+    pub(super) fn save_state(&mut self) {
+        self.last_saved = Instant::now();
+        let mutators = self.executor.mutators.stored();
+        if mutators.is_empty() {
+            return;
+        }
+        if let Err(error) = self.output.save_state(&State { mutators }) {
+            self.warn(error.to_string());
+        }
+        let Some(path) = self.options.custom.killerbeez.state.clone() else { return };
+        let text = match self.only_states().and_then(|states| states.get(ONLY)) {
+            Some(Reached::State(text) | Reached::Exhausted(Some(text))) => text.clone(),
+            _ => return,
+        };
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        if let Err(error) = replace_file(folder, &path, text.as_bytes()) {
+            self.warn(error.to_string());
+        }
+    }
+}
+
+/// A module's state; None if there is no file yet.
+fn read_state(path: &Path) -> Result<Option<CString>, CampaignError> {
+    let failed = |source| CampaignError::MutatorState { path: path.into(), source };
+    match fs::read(path) {
+        Ok(text) => {
+            // Files that were written by hand end with a line feed, C strings with a zero.
+            let text = text.strip_suffix(b"\0").unwrap_or(&text).to_vec();
+            CString::new(text).map(Some).map_err(|error| failed(error.into()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}

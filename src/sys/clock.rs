@@ -1,0 +1,58 @@
+//! A clock that can be read around every call of foreign code: some nanoseconds, where the kernel's
+//! takes tens, in virtual machines sometimes hundreds.
+
+use std::time::{Duration, Instant};
+
+/// Ticks since the machine started. Their length shows over time, see [`TickLength`].
+#[inline]
+#[must_use]
+pub fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has the instruction; it reads a counter.
+    unsafe {
+        std::arch::x86_64::_rdtsc()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        use std::sync::OnceLock;
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    }
+}
+
+/// Both clocks at one moment: what passed on one tells what a tick of the other is worth.
+#[derive(Clone, Copy, Debug)]
+pub struct TickLength {
+    time: Instant,
+    ticks: u64,
+}
+
+impl TickLength {
+    #[must_use]
+    pub fn from_now() -> Self {
+        Self { time: Instant::now(), ticks: ticks() }
+    }
+
+    /// So many ticks as a time.
+    #[must_use]
+    pub fn time_of(&self, count: u64) -> Duration {
+        let passed = ticks().saturating_sub(self.ticks).max(1);
+        self.time.elapsed().mul_f64((count as f64 / passed as f64).min(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_become_times() {
+        let clock = TickLength::from_now();
+        let (start, begin) = (Instant::now(), ticks());
+        while start.elapsed() < Duration::from_millis(20) {
+            std::hint::spin_loop();
+        }
+        let time = clock.time_of(ticks() - begin);
+        assert!(time > Duration::from_millis(10) && time <= start.elapsed() * 2, "{time:?}");
+    }
+}
