@@ -95,6 +95,11 @@ fn a_map_that_changes_between_starts_is_followed() {
     let mut server = start(&target("obstacles.c", "-DMOVING"), &[("STARTS", &starts)], &dir);
     let (before, _) = runs(&mut server);
     server.observe(b"k").unwrap();
+    // The child may finish a run before it notices that its fork server is gone.
+    wait_until("new start", || {
+        server.observe(b"c").unwrap();
+        server.take_restart().is_some()
+    });
     let (after, notes) = runs(&mut server);
     let sizes = [before[0].len(), after[0].len()];
     one_note(&notes, &format!("had {} edges and has {}", sizes[0], sizes[1]), "the same libraries");

@@ -144,6 +144,10 @@ fn a_library_can_deliver_inputs_itself() {
         library(&dir, "all.c", "-DWITH_SEND", "all.so");
         let file = dir.path("sent").display().to_string();
         dir.write("in/seed", "xxxxxxxx");
+        if !late.is_empty() {
+            // The target waits at its end of it for whoever sends.
+            nix::unistd::mkfifo(&dir.path("sent"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        }
         let reader = crate::common::target("sent.c", "");
         let log = dir.path("calls").display().to_string();
         let job = one_seed(dir.fuzz("-s 1 -z", &reader, &file));

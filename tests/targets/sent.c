@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 int main(int argc, char **argv) {
-  // Whoever sends late needs a moment; the end of patience is the fuzzer's timeout.
   FILE *file = argc > 1 ? fopen(argv[1], "r") : NULL;
   int first = file ? getc(file) : EOF;
   if (first == 'A') puts("a");
