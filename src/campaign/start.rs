@@ -48,9 +48,12 @@ pub(super) fn open(
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
     let core = bind_core(target.cpu);
-    affinity::wait_patiently();
     let mut executor =
         Hooked::new(start_target(setup, target)?, mutators).send_late(options.custom.late_send);
+    // A process that goes on from run to run is better interrupted at once.
+    if ["pipe", "fork"].contains(&executor.rung()) {
+        affinity::wait_patiently();
+    }
     for token in executor.take_dictionary() {
         dictionary.add_auto(&token);
     }
