@@ -1,7 +1,7 @@
 //! Which hooks are called, when, and with what.
 
 use super::{letters, library, with_libraries};
-use crate::common::{Job, TestDir, need};
+use crate::common::{Job, TestDir, need, repository};
 
 /// Calls without their arguments; equal neighbours once.
 fn kinds(log: &str) -> Vec<String> {
@@ -64,6 +64,26 @@ fn a_library_with_every_hook_sees_afls_order() {
     ] {
         assert!(log.lines().any(|seen| seen == line), "no {line:?} in {log}");
     }
+}
+
+#[test]
+fn a_library_in_rust_sees_the_same_as_one_in_c() {
+    let calls = |library: &dyn Fn(&TestDir)| {
+        let dir = TestDir::new();
+        library(&dir);
+        one_seed(with_libraries(&dir, "./all.so", "-s 1 -z")).run().expect(0);
+        dir.text("calls")
+    };
+    let rust = calls(&|dir| {
+        let source = repository("tests/mutators/all.rs");
+        let words = "--edition 2024 --crate-type cdylib -C panic=abort -o all.so";
+        dir.program("rustc").words(words).arg(source).run().expect(0);
+    });
+    let c = calls(&|dir| {
+        library(dir, "all.c", "-DWITH_POST_RUN -DWITH_INTROSPECTION", "all.so");
+    });
+    assert!(rust.lines().count() > 100, "{rust}");
+    assert_eq!(rust, c);
 }
 
 #[test]
