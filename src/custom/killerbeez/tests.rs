@@ -96,13 +96,9 @@ fn a_stage_goes_on_where_the_last_one_ended_and_stops_for_good() {
 
 #[test]
 fn all_modules_export_the_same_names_and_so_may_this_program() {
-    use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
-
     let modules = Modules::new();
     let path = modules.compile("global.c", "GLOBAL");
-    #[expect(unsafe_code, reason = "there is no other way to give this program a symbol")]
-    // SAFETY: the library has no constructors.
-    let global = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }.unwrap();
+    let global = crate::sys::killerbeez::export_to_all(&path).unwrap();
     let mut grower = modules.open("GROWER");
     let mut twin = modules.open("TWIN");
     assert_eq!(stage(&mut twin, 1), ["0nput"]);
