@@ -13,9 +13,10 @@ const GROUPS: &[&[&str]] = &[
     &["mutate"],
     &["custom"],
     &["feedback", "target"],
-    &["schedule", "minimize", "output"],
+    &["schedule", "minimize", "output", "sync"],
     &["stage"],
     &["campaign", "ui", "compiler"],
+    &["fleet"],
     &["cmd"],
 ];
 /// Importer, imported: what the rule allows all the same.
