@@ -85,7 +85,7 @@ impl Campaign {
     /// False if nothing waits.
     fn import_next(&mut self) -> Result<bool, CampaignError> {
         let Some(Import { peer, number, data }) =
-            self.sync.as_mut().and_then(|sync| sync.peers.next())
+            self.sync.as_mut().and_then(|sync| sync.peers.take())
         else {
             return Ok(false);
         };

@@ -115,9 +115,9 @@ impl Peers {
     }
 
     /// The next input, the instances in turn.
-    pub fn next(&mut self) -> Option<Import> {
+    pub fn take(&mut self) -> Option<Import> {
         for _ in 0..self.queues.len() {
-            let found = self.queues[0].next();
+            let found = self.queues[0].take();
             self.queues.rotate_left(1);
             if found.is_some() {
                 return found;

@@ -100,7 +100,7 @@ impl Queue {
 
     /// The next input that can be read. Empty ones, those that are too large, and what is not a
     /// file are passed over.
-    pub(super) fn next(&mut self) -> Option<Import> {
+    pub(super) fn take(&mut self) -> Option<Import> {
         while let Some((key, name)) = self.waiting.pop_first() {
             self.moved = true;
             let number = if self.numbered {

@@ -24,7 +24,7 @@ fn put(root: &Path, peer: &str, name: &str, data: &[u8]) {
 
 fn all(peers: &mut Peers, known: impl Fn(&str) -> Position) -> Vec<(&'static str, u32, Vec<u8>)> {
     peers.look(known);
-    let next = || peers.next().map(|import| (import.peer, import.number, import.data));
+    let next = || peers.take().map(|import| (import.peer, import.number, import.data));
     std::iter::from_fn(next).collect()
 }
 
