@@ -10,7 +10,6 @@ use rand_core::SeedableRng;
 
 use super::round::Tactic;
 use super::statistics::Statistics;
-use super::stop::Stop;
 use super::{Campaign, CampaignError};
 use crate::config::options::{CpuChoice, DomainMode, Input, Options, TargetOptions, TimeoutSpec};
 use crate::corpus::Corpus;
@@ -26,6 +25,7 @@ use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::bandit::Bandit;
 use crate::schedule::{ScheduleOptions, Scheduler};
 use crate::sys::affinity;
+use crate::sys::stop::Stop;
 use crate::target::{Direct, Executor, ForkServer, Hooked, Setup};
 
 /// Timeout of a run until the seeds are known.
