@@ -263,7 +263,7 @@ fn strategies(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     cells.splice(
         0..0,
         ran.map(|stage| {
-            (stage.name.to_owned(), format!("{}/{}", count(stage.finds), count(stage.execs)))
+            (stage.name.to_string(), format!("{}/{}", count(stage.finds), count(stage.execs)))
         }),
     );
     let lines = cells.chunks(per_row).map(|row| {

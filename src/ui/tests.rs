@@ -10,7 +10,7 @@ use ratatui::backend::TestBackend;
 fn sample(domains: usize) -> Snapshot {
     let names = ["cmp", "mem", "slow", "a-rather-long-name"];
     let places = ["demo.c:16", "", "", "some/folder/with-a-long-name.c:1234"];
-    let stage = |name, finds, execs| StageYield { name, finds, execs };
+    let stage = |name: &'static str, finds, execs| StageYield { name: name.into(), finds, execs };
     Snapshot {
         started_at: 1_700_000_000,
         now: 1_700_003_723,
@@ -18,7 +18,7 @@ fn sample(domains: usize) -> Snapshot {
         cycles_done: 3,
         execs: 12_345_678,
         execs_per_sec: 3315.6,
-        rung: "batch",
+        rung: "batch".into(),
         shares: Shares { target: 61.256, hand_over: Some(8.0), fuzzer: 30.744 },
         corpus_count: 412,
         corpus_favored: 37,
@@ -57,7 +57,7 @@ fn sample(domains: usize) -> Snapshot {
         domains: (0..domains)
             .map(|i| DomainStatus {
                 name: names.get(i).copied().unwrap_or_default().into(),
-                reducer: "MAX",
+                reducer: "MAX".into(),
                 keys: 40 + u32::try_from(i).expect("small"),
                 best: (i != 2).then_some((0x103c5, 2_147_483_645)),
                 best_place: places.get(i).copied().unwrap_or_default().into(),
