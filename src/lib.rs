@@ -25,4 +25,6 @@ pub mod compiler;
 pub mod stage; // calibrate, trim, fuzz
 pub mod ui; // event sinks for people: full screen, plain lines // the compiler wrapper: arguments, toolchain, embedded runtime and passes
 
+pub mod fleet; // several workers: one process each, shown as one
+
 pub mod cmd; // one file per command

@@ -148,6 +148,9 @@ pub struct Snapshot {
     pub domains: Vec<DomainStatus>,
     /// Foreign mutators, in the user's order.
     pub mutators: Vec<MutatorStatus>,
+    /// The workers of a fleet (`-j`), whose state this is together; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerStatus>,
     /// Whether domains guide the campaign (`-p`).
     pub guided_by_domains: bool,
     /// Unchanging text.
@@ -208,6 +211,26 @@ pub struct MutatorStatus {
     pub says: Option<String>,
 }
 
+/// One worker of a fleet.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct WorkerStatus {
+    pub name: String,
+    /// `waiting`, `starting`, `fuzzing` or `ended`.
+    pub state: Cow<'static, str>,
+    pub schedule: String,
+    pub execs: u64,
+    /// See [`Snapshot`].
+    pub execs_per_sec: f64,
+    pub corpus_count: u64,
+    pub corpus_imported: u64,
+    pub edges_found: u64,
+    pub saved_crashes: u64,
+    pub saved_hangs: u64,
+    pub last_find_at: u64,
+    /// How often it was started again.
+    pub restarts: u32,
+}
+
 /// One domain, as the status screen shows it.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct DomainStatus {
@@ -230,6 +253,10 @@ pub struct DomainStatus {
 /// A consumer of events. A sink that fails says so by itself; it never ends the campaign.
 pub trait EventSink {
     fn handle(&mut self, event: &Event);
+
+    /// What one worker of a fleet says; [`EventSink::handle`] hears of the whole then. For sinks
+    /// that know the difference.
+    fn handle_of(&mut self, _worker: &str, _event: &Event) {}
 }
 
 /// Hands every event to the sinks in a fixed order.
@@ -246,6 +273,12 @@ impl EventBus {
     pub fn send(&mut self, event: &Event) {
         for sink in &mut self.sinks {
             sink.handle(event);
+        }
+    }
+
+    pub fn send_of(&mut self, worker: &str, event: &Event) {
+        for sink in &mut self.sinks {
+            sink.handle_of(worker, event);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use serde::Serialize;
+
 use crate::event::{Event, EventSink};
 
 /// Writes lines. Errors of the output are ignored: the campaign does not depend on a reader.
@@ -16,12 +18,30 @@ impl<W: Write> Json<W> {
     }
 }
 
-impl<W: Write> EventSink for Json<W> {
-    fn handle(&mut self, event: &Event) {
-        let Ok(line) = serde_json::to_string(event) else { return };
+impl<W: Write> Json<W> {
+    fn line(&mut self, object: &impl Serialize) {
+        let Ok(line) = serde_json::to_string(object) else { return };
         let line = line + "\n";
         let _ = self.out.write_all(line.as_bytes()).and_then(|()| self.out.flush());
     }
+}
+
+impl<W: Write> EventSink for Json<W> {
+    fn handle(&mut self, event: &Event) {
+        self.line(event);
+    }
+
+    fn handle_of(&mut self, worker: &str, event: &Event) {
+        self.line(&Of { worker, event });
+    }
+}
+
+/// An event with the name of the worker that it is from.
+#[derive(Serialize)]
+struct Of<'a> {
+    worker: &'a str,
+    #[serde(flatten)]
+    event: &'a Event,
 }
 
 #[cfg(test)]
@@ -52,6 +72,14 @@ mod tests {
         assert_eq!(lines[1]["mutators"][0]["calls"], 7);
         assert_eq!(lines[2]["reason"], "execlimit");
         assert_eq!(lines.len(), 3);
+    }
+
+    #[test]
+    fn a_worker_is_named_beside_its_event() {
+        let mut out = Vec::new();
+        Json::new(&mut out).handle_of("main", &Event::CycleFinished { cycles: 3 });
+        let expected = "{\"worker\":\"main\",\"event\":\"cycle_finished\",\"cycles\":3}\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

@@ -154,7 +154,6 @@ fn what_is_not_built_is_refused_in_one_line() {
         "-l 2",
         "-F dir",
         "-B file",
-        "-j 4",
         "-w ./asan",
         "-r",
         "-Q",
