@@ -192,24 +192,64 @@ fn a_folder_for_inputs_is_divided() {
 }
 
 #[test]
-fn on_a_terminal_there_is_one_screen_and_ctrl_c_is_a_key() {
+fn one_that_cannot_start_any_more_ends_all() {
     let dir = TestDir::with_seed("QUAAAA");
+    let program = dir.path("steps");
+    fs::copy(steps(), &program).unwrap();
+    let running = dir.fuzz("-j 2", &program, "").start();
+    let pid = process_of(&dir, "worker01");
+    fs::remove_file(&program).unwrap();
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    let done = running.finish();
+    let done = done.refused(1, "worker01 cannot start any more: cannot find the target", "path");
+    done.says("starts again in 4 s").says("+++ Testing aborted by an error +++");
+}
+
+#[test]
+fn a_worker_that_does_not_end_is_killed() {
+    let dir = TestDir::with_seed("QUAAAA");
+    let running = start(&dir, "-j 2");
+    let pid = Pid::from_raw(process_of(&dir, "worker01"));
+    kill(pid, Signal::SIGSTOP).unwrap();
+    running.signal(Signal::SIGINT);
+    running.finish().expect(0).says("[worker01] did not end within 15 s and was killed");
+}
+
+/// `ffuzz -j 2` on a terminal, and the file that takes its keys.
+fn on_terminal(dir: &TestDir) -> (Running, fs::File) {
     mkfifo(&dir.path("keys"), Mode::S_IRWXU).unwrap();
-    let ffuzz = env!("CARGO_BIN_EXE_ffuzz");
-    let line = format!(
-        "stty rows 24 cols 80; exec {ffuzz} -j 2 -i in -o out -t 3000 {}",
-        steps().display()
-    );
+    let (ffuzz, target) = (env!("CARGO_BIN_EXE_ffuzz"), steps());
+    let line = format!("stty rows 24 cols 80; exec {ffuzz} -j 2 -i in -o out -t 3000");
+    let line = format!("{line} {}", target.display());
     let script = "exec script -qec \"$0\" /dev/null < keys";
     let mut running = dir.program("sh").words("-c").arg(script).arg(line).start();
-    let mut keys = fs::OpenOptions::new().write(true).open(dir.path("keys")).unwrap();
+    let keys = fs::OpenOptions::new().write(true).open(dir.path("keys")).unwrap();
     for worker in ["main", "worker01"] {
-        process_of(&dir, worker);
+        process_of(dir, worker);
     }
     for text in ["\u{1b}[?1049h", "all workers", "worker01"] {
         running.wait_for(text);
     }
+    (running, keys)
+}
+
+#[test]
+fn on_a_terminal_there_is_one_screen_and_ctrl_c_is_a_key() {
+    let dir = TestDir::with_seed("QUAAAA");
+    let (running, mut keys) = on_terminal(&dir);
     keys.write_all(b"\x03").unwrap();
-    running.wait_for("+++ Testing aborted by user +++");
-    running.finish().expect(0).says("\u{1b}[?1049l");
+    let done = running.finish().expect(0);
+    done.says("+++ Testing aborted by user +++").says("\u{1b}[?1049l");
+}
+
+#[test]
+fn a_second_ctrl_c_waits_for_nobody_and_leaves_the_screen() {
+    let dir = TestDir::with_seed("QUAAAA");
+    let (running, mut keys) = on_terminal(&dir);
+    let (main, second) = (process_of(&dir, "main"), process_of(&dir, "worker01"));
+    kill(Pid::from_raw(second), Signal::SIGSTOP).unwrap();
+    keys.write_all(b"\x03").unwrap();
+    wait_until("an end of main", || !running.processes().contains(&main));
+    keys.write_all(b"\x03").unwrap();
+    running.finish().expect(1).says("\u{1b}[?1049l").does_not_say("Testing aborted");
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
-use signal_hook::flag;
+use signal_hook::{flag, low_level};
+
+use super::stdio;
 
 /// What the user has asked for, set by signal handlers.
 #[derive(Debug, Default)]
@@ -20,8 +22,16 @@ impl Stop {
     pub fn on_signals() -> io::Result<Self> {
         let stop = Self::default();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop.asked))?;
-            flag::register(signal, Arc::clone(&stop.asked))?;
+            let asked = Arc::clone(&stop.asked);
+            let ask = move || {
+                if asked.swap(true, Ordering::Relaxed) {
+                    stdio::leave_screen();
+                    low_level::exit(1);
+                }
+            };
+            // SAFETY: the handler only swaps a flag, writes to the terminal and leaves by `_exit`,
+            // all of which are async-signal-safe.
+            unsafe { low_level::register(signal, ask) }?;
         }
         flag::register(SIGUSR1, Arc::clone(&stop.skip))?;
         Ok(stop)
