@@ -126,6 +126,21 @@ fn lines_of_json_name_the_worker_and_tell_the_whole() {
 }
 
 #[test]
+fn what_targets_print_does_not_mix_with_json() {
+    let prints = target("output.c", "");
+    for (options, error) in [("--json -E 200", true), ("-j 2 --json -E 200", false)] {
+        let dir = TestDir::with_seed("3");
+        let job = dir.fuzz(options, &prints, "").env("AFL_DEBUG_CHILD", "1");
+        let done = job.run().expect(0);
+        for line in done.out.lines() {
+            assert!(serde_json::from_str::<Value>(line).is_ok(), "{options}: {line}");
+        }
+        let all = if error { done.err } else { done.out };
+        assert!(all.contains("0123456789"), "{options}: {all}");
+    }
+}
+
+#[test]
 fn the_first_crash_can_end_all() {
     let dir = TestDir::with_seed("QUIAAA");
     let job = dir.fuzz("-j 2", &steps(), "").env("AFL_BENCH_UNTIL_CRASH", "1");
@@ -154,6 +169,8 @@ fn a_fleet_goes_on_and_may_grow() {
         let after = dir.entries(&format!("out/{name}/queue"));
         assert_eq!(after[..before.len()], before, "{name}");
     }
+    let again = "-i in -o out -j 2 -t 3000 -V 1 --";
+    dir.ffuzz(again).arg(steps()).env("AFL_AUTORESUME", "1").run().expect(0);
     // The new one has begun with what the main had found.
     assert!(dir.entries("out/worker02/queue").len() > 1);
     fleet("-i - -j 1 -V 1").expect(0).says("worker01 and later ones are not continued: -j 3");

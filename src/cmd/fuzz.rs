@@ -47,8 +47,9 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     let (options, warnings) = resolve::resolve(args, &environment, command_line)?;
     print_warnings(program, options.ui, &warnings);
     let wanted = sinks_for(&options);
-    // What mutators print must not be mixed with what programs read.
-    let json = options.ui == UiMode::Json && !options.custom.is_empty();
+    // What mutators and targets print must not be mixed with what programs read.
+    let prints = !options.custom.is_empty() || options.target.show_output;
+    let json = options.ui == UiMode::Json && prints;
     let stderr = std::io::stderr();
     let _redirected = json.then(|| Redirected::to(stderr.as_fd(), stderr.as_fd()));
     let result = crate::campaign::run(options, wanted);

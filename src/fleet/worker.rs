@@ -222,8 +222,8 @@ impl Worker {
         let fuzzed = running.fuzzing_since.map(|since| since.elapsed());
         let stopped = running.stopped;
         self.phase = Phase::Ended;
-        if let (0, Some(reason)) = (status, stopped) {
-            return Some(End::Stopped(reason));
+        if status == 0 {
+            return Some(End::Stopped(stopped.unwrap_or(StopReason::Done)));
         }
         self.false_starts = if fuzzed.is_some() { 0 } else { self.false_starts + 1 };
         self.early_ends = if fuzzed >= Some(A_WHILE) { 0 } else { self.early_ends + 1 };
@@ -324,8 +324,11 @@ fn listen(pipe: OwnedFd, is_json: bool, tell: impl Fn(Heard) -> bool) {
     tell(Heard::Closed);
 }
 
+/// Without what a terminal would obey.
 fn words_of(line: &[u8]) -> String {
-    String::from_utf8_lossy(&line[..line.len().min(LONGEST_WORDS)]).trim().to_owned()
+    let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_WORDS)]);
+    let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    text.trim().to_owned()
 }
 
 #[cfg(test)]
