@@ -29,4 +29,6 @@ pub mod campaign;
 pub mod compiler;
 pub mod ui;
 
+pub mod fleet;
+
 pub mod cmd;

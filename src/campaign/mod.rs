@@ -30,10 +30,10 @@ use crate::output::OutputDir;
 use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::Scheduler;
 use crate::schedule::bandit::Bandit;
+use crate::sys::stop::Stop;
 use crate::target::{Executor, Hooked};
 
 use statistics::Statistics;
-use stop::Stop;
 
 /// Runs a campaign to its end.
 ///

@@ -11,7 +11,6 @@ use rand_core::SeedableRng;
 use super::peers::Sync;
 use super::round::Tactic;
 use super::statistics::Statistics;
-use super::stop::Stop;
 use super::{Campaign, CampaignError};
 use crate::config::options::{
     CpuChoice, DomainMode, Input, Options, SyncOptions, TargetOptions, TimeoutSpec,
@@ -30,6 +29,7 @@ use crate::schedule::bandit::Bandit;
 use crate::schedule::{ScheduleOptions, Scheduler};
 use crate::sync::{Peers, Places};
 use crate::sys::affinity;
+use crate::sys::stop::Stop;
 use crate::target::{Direct, Executor, ForkServer, Hooked, Setup};
 
 /// Timeout of a run until the seeds are known.

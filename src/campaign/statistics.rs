@@ -194,7 +194,7 @@ impl Statistics {
     pub(super) fn yield_of(&mut self, name: &'static str) -> &mut StageYield {
         let position = self.yields.iter().position(|stage| stage.name == name);
         let position = position.unwrap_or_else(|| {
-            self.yields.push(StageYield { name, ..StageYield::default() });
+            self.yields.push(StageYield { name: name.into(), ..StageYield::default() });
             self.yields.len() - 1
         });
         &mut self.yields[position]
@@ -267,7 +267,7 @@ impl Campaign {
             instance: self.options.output.instance.clone(),
             schedule: self.options.schedule.name().into(),
             target_mode: self.executor.mode(),
-            rung: self.executor.rung(),
+            rung: self.executor.rung().into(),
             shares: shares(self.executor.spent(), self.statistics.started.elapsed()),
             command_line: join_words(&self.options.output.command_line),
             exec_timeout_ms: milliseconds(self.executor.timeout()),
@@ -353,7 +353,7 @@ impl Campaign {
                 let place = |key| self.names().place(key).unwrap_or_default();
                 DomainStatus {
                     name: domain.label(index),
-                    reducer: domain.reducer.name(),
+                    reducer: domain.reducer.name().into(),
                     size: domain.size,
                     keys: u32::try_from(aggregates.changed_in(domain).count()).unwrap_or(u32::MAX),
                     best,

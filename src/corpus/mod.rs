@@ -8,7 +8,19 @@ pub mod names;
 use std::ops::{Index, IndexMut};
 
 /// Number of a seed; equal to the number in its file name, dense from 0 and never reused.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd,
+    serde::Deserialize,
+    serde::Serialize,
+)]
 pub struct SeedId(pub u32);
 
 impl SeedId {

@@ -110,7 +110,6 @@ fn refuse(u: &Unsupported) -> Result<(), Failure> {
         (u.cmplog.as_deref().is_some_and(|c| c != "-"), "-c (comparison logging)"),
         (u.cmplog_level.is_some(), "-l (comparison logging)"),
         (u.bitmap.is_some(), "-B (start from a bitmap)"),
-        (u.workers.is_some(), "-j (several workers)"),
         (!u.sanitizer_binary.is_empty(), "-w (sanitizer binary)"),
         (u.value_profile, "-r (value profile)"),
         (u.qemu, "-Q (QEMU)"),

@@ -153,7 +153,6 @@ fn what_is_not_built_is_refused_in_one_line() {
         "-c ./cmplog",
         "-l 2",
         "-B file",
-        "-j 4",
         "-w ./asan",
         "-r",
         "-Q",
