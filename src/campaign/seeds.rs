@@ -195,6 +195,8 @@ impl Campaign {
         data: &[u8],
         finding: Option<Finding>,
     ) -> Result<(), CampaignError> {
+        let (crash, slow) = &mut self.statistics.bad_seeds;
+        *if exit == ExitKind::Hang { slow } else { crash } += 1;
         let what = match exit {
             ExitKind::Hang => "takes longer than the timeout",
             ExitKind::Oom => "is killed for its use of memory",
@@ -211,6 +213,27 @@ impl Campaign {
             self.keep_crash(&candidate, signal, unique)?;
         }
         Ok(())
+    }
+
+    pub(super) fn no_usable_seed(&self) -> CampaignError {
+        let (crash, slow) = self.statistics.bad_seeds;
+        CampaignError::NoUsableSeed { crash, slow }
+    }
+
+    /// Seeds that all do the same mostly do not reach the target.
+    fn compare_paths(&mut self) {
+        let paths = self.corpus.iter().filter(|seed| seed.edges > 0).map(|seed| seed.path_hash);
+        let paths: Vec<u64> = paths.collect();
+        if paths.len() > 1 && paths.iter().all(|path| *path == paths[0]) {
+            let words = self.options.target.command.iter();
+            let named = self.options.target.file.is_some()
+                || words.skip(1).any(|word| word.to_string_lossy().contains("@@"));
+            let reason = if named { "does it read its file?" } else { "is @@ missing?" };
+            self.warn(format!(
+                "all {} seeds take the same path through the target: {reason} (ffuzz … ./target @@)",
+                paths.len()
+            ));
+        }
     }
 
     /// A resumed campaign learns from its crashes and hangs which ones are not new.
@@ -235,8 +258,9 @@ impl Campaign {
 
     fn finish_import(&mut self) -> Result<(), CampaignError> {
         if self.corpus.iter().all(|seed| seed.disabled) && !self.stop.asked() {
-            return Err(CampaignError::NoUsableSeed);
+            return Err(self.no_usable_seed());
         }
+        self.compare_paths();
         let usable = || self.corpus.iter().filter(|seed| !seed.disabled);
         let total: u64 = usable().map(|seed| seed.exec_us).sum();
         let mean = Duration::from_micros(total / usable().count().max(1) as u64);

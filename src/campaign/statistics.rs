@@ -32,6 +32,8 @@ pub(super) struct Statistics {
     pub(super) trim_bytes: (u64, u64),
     pub(super) found: u64,
     pub(super) imported: u64,
+    /// Starting seeds that crash the target, and that take too long.
+    pub(super) bad_seeds: (u64, u64),
     pub(super) saved_crashes: u64,
     pub(super) total_crashes: u64,
     pub(super) saved_hangs: u64,
@@ -101,6 +103,7 @@ impl Statistics {
             trim_bytes: (0, 0),
             found: 0,
             imported: 0,
+            bad_seeds: (0, 0),
             saved_crashes: 0,
             total_crashes: 0,
             saved_hangs: 0,

@@ -223,7 +223,7 @@ fn crashing_seeds_are_donors_only_and_none_else_is_an_error() {
 
     let dir = seed_folder(&[b"FUZ!"]);
     let (mut bad, _) = campaign(options(dir.path(), DomainMode::Off, 100), ladder());
-    assert!(matches!(bad.fuzz(), Err(CampaignError::NoUsableSeed)));
+    assert!(matches!(bad.fuzz(), Err(CampaignError::NoUsableSeed { .. })));
 }
 
 #[test]

@@ -111,6 +111,30 @@ impl Process {
         self.pid.as_raw()
     }
 
+    /// Whether it sleeps in a call that waits for input, from whatever it may come.
+    #[must_use]
+    pub fn waits_for_input(&self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        const OLD_CALLS: &[i64] = &[libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait];
+        #[cfg(not(target_arch = "x86_64"))]
+        const OLD_CALLS: &[i64] = &[];
+        let calls = [
+            libc::SYS_read,
+            libc::SYS_readv,
+            libc::SYS_recvfrom,
+            libc::SYS_recvmsg,
+            libc::SYS_accept,
+            libc::SYS_accept4,
+            libc::SYS_ppoll,
+            libc::SYS_pselect6,
+            libc::SYS_epoll_pwait,
+        ];
+        let text = std::fs::read_to_string(format!("/proc/{}/syscall", self.pid));
+        let text = text.unwrap_or_default();
+        let call = text.split(' ').next().and_then(|number| number.parse().ok());
+        call.is_some_and(|call| calls.contains(&call) || OLD_CALLS.contains(&call))
+    }
+
     /// Raw wait status if the process has ended.
     pub fn try_wait(&mut self) -> Option<i32> {
         self.wait_with(WaitPidFlag::WNOHANG)

@@ -61,6 +61,12 @@ impl Direct {
         let status = process.wait_for(self.timeout);
         let killed = status.is_none();
         drop(process);
+        if self.execs == 0 {
+            let names = self.setup.missing_libraries(status);
+            if !names.is_empty() {
+                return Err(TargetError::NoLibrary { names });
+            }
+        }
         self.execs += 1;
         let code = self.setup.options.crash_exit_code;
         let exit = exit_kind(status.unwrap_or_default(), killed, |seen| code == Some(seen));
