@@ -27,6 +27,8 @@ pub enum CampaignError {
     NoSeeds { path: PathBuf },
     #[error("no seed is usable: {crash} crash the target, {slow} take longer than the timeout")]
     NoUsableSeed { crash: u64, slow: u64 },
+    #[error("no seed crashes the target, and -C starts from crashes")]
+    NoCrashingSeed,
     #[error("no input reached the target in {TURNS_WITHOUT_RUNS} turns: the mutators drop all")]
     NothingRuns,
     #[error("{0}")]
@@ -65,6 +67,7 @@ impl CampaignError {
             Self::NoUsableSeed { .. } => "run the target on one by hand; a larger -m or -t may \
                                           help, -C starts from crashes"
                 .into(),
+            Self::NoCrashingSeed => "give inputs of crashes/ as seeds, or leave -C out".into(),
             Self::NothingRuns => {
                 "see what its queue_get, fuzz and post_process hooks return".into()
             }

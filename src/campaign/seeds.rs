@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Campaign, CampaignError};
-use crate::config::options::{Input, TimeoutSpec};
+use crate::config::options::{Input, TimeoutSpec, Wanted};
 use crate::corpus::{Origin, Seed, SeedId, names};
 use crate::event::Event;
 use crate::feedback::Finding;
@@ -139,7 +139,7 @@ impl Campaign {
         let run = self.executor.observe(&data)?;
         let (exit, mut verdict) = (run.exit, self.judge.judge(&run));
         let mut seed = self.starting_seed(id, name, &data);
-        if exit != ExitKind::Ok {
+        if !self.judge.accepts(exit) {
             self.bad_seed(from, exit, &data, verdict.finding)?;
             seed.disabled = true;
             self.corpus.add(seed);
@@ -147,7 +147,7 @@ impl Campaign {
         }
         self.confirm(&data, &mut verdict)?;
         let gains = verdict.gains;
-        let calibration = self.calibrate(&data, false)?;
+        let calibration = self.calibrate_start(&data)?;
         if gains.is_empty() && self.supersede_twin(calibration.path_hash, data.len()) {
             seed.disabled = true;
         }
@@ -196,8 +196,13 @@ impl Campaign {
         finding: Option<Finding>,
     ) -> Result<(), CampaignError> {
         let (crash, slow) = &mut self.statistics.bad_seeds;
-        *if exit == ExitKind::Hang { slow } else { crash } += 1;
+        match exit {
+            ExitKind::Ok => {}
+            ExitKind::Hang => *slow += 1,
+            _ => *crash += 1,
+        }
         let what = match exit {
+            ExitKind::Ok => "does not crash, as -C wants it",
             ExitKind::Hang => "takes longer than the timeout",
             ExitKind::Oom => "is killed for its use of memory",
             _ => "crashes the target",
@@ -216,6 +221,9 @@ impl Campaign {
     }
 
     pub(super) fn no_usable_seed(&self) -> CampaignError {
+        if self.options.seeds.wanted == Wanted::Crashing {
+            return CampaignError::NoCrashingSeed;
+        }
         let (crash, slow) = self.statistics.bad_seeds;
         CampaignError::NoUsableSeed { crash, slow }
     }

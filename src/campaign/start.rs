@@ -50,6 +50,7 @@ pub(super) fn open(
     let core = bind_core(target.cpu)?;
     let mut executor =
         Hooked::new(start_target(setup, target)?, mutators).send_late(options.custom.late_send);
+    executor.record(options.findings.record);
     // A process that goes on from run to run is better interrupted at once.
     if ["pipe", "fork"].contains(&executor.rung()) {
         affinity::wait_patiently();
@@ -78,7 +79,8 @@ pub(super) fn assemble(
     stop: Stop,
 ) -> Campaign {
     let watch = options.domains != DomainMode::Off;
-    let judge = Judge::new(executor.map_size(), executor.domains(), watch);
+    let judge =
+        Judge::new(executor.map_size(), executor.domains(), watch).wants(options.seeds.wanted);
     if judge.watches_domains() {
         executor.watch_domains();
     }
@@ -136,7 +138,8 @@ fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executo
         TimeoutSpec::Fixed(timeout) | TimeoutSpec::Upto(timeout) => timeout,
         TimeoutSpec::Auto => FIRST_TIMEOUT,
     };
-    if options.non_instrumented || options.no_fork_server {
+    let blind = options.non_instrumented && !options.blind_fork_server;
+    if blind || options.no_fork_server {
         return Ok(Box::new(Direct::new(setup, timeout)?));
     }
     Ok(Box::new(ForkServer::start(setup, timeout)?))

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Campaign;
+use crate::config::options::Wanted;
 use crate::corpus::SeedId;
 use crate::coverage;
 use crate::domain::KeyGain;
@@ -152,13 +153,13 @@ impl Statistics {
         milliseconds(self.run_time_before + self.started.elapsed())
     }
 
-    pub(super) fn seconds_without_finds(&self) -> u64 {
-        self.last_find.map_or(0, |last| last.elapsed().as_secs())
+    pub(super) fn without_finds(&self) -> Duration {
+        self.last_find.map_or(Duration::ZERO, |last| last.elapsed())
     }
 
     pub(super) fn seed_found(&mut self, stage: &'static str, execs: u64) {
         self.execs_at_find = execs;
-        self.longest_without_finds = self.longest_without_finds.max(self.seconds_without_finds());
+        self.longest_without_finds = self.longest_without_finds.max(self.without_finds().as_secs());
         self.found += 1;
         self.found_this_cycle = true;
         self.last_find = Some(Instant::now());
@@ -246,6 +247,16 @@ impl Campaign {
         self.bus.send(&Event::Tick(Box::new(snapshot)));
     }
 
+    /// The executor's words, and AFL's for `-C`.
+    fn target_mode(&self) -> String {
+        let mode = self.executor.mode();
+        match (self.options.seeds.wanted, mode.as_str()) {
+            (Wanted::Crashing, "default") => "crash".into(),
+            (Wanted::Crashing, mode) => format!("crash {mode}"),
+            _ => mode,
+        }
+    }
+
     pub(super) fn snapshot(&mut self) -> Snapshot {
         let mut snapshot = Snapshot {
             started_at: self.statistics.started_at,
@@ -257,7 +268,7 @@ impl Campaign {
             banner: self.options.banner.clone(),
             instance: self.options.output.instance.clone(),
             schedule: self.options.schedule.name().into(),
-            target_mode: self.executor.mode(),
+            target_mode: self.target_mode(),
             rung: self.executor.rung(),
             shares: shares(self.executor.spent(), self.statistics.started.elapsed()),
             command_line: join_words(&self.options.output.command_line),
@@ -287,7 +298,7 @@ impl Campaign {
         snapshot.trimmed_percent = percent(before - after, before);
         snapshot.cycles_done = statistics.cycles_before + self.scheduler.cycles();
         snapshot.cycles_without_finds = statistics.cycles_without_finds;
-        let fruitless = statistics.seconds_without_finds();
+        let fruitless = statistics.without_finds().as_secs();
         snapshot.longest_without_finds_s = statistics.longest_without_finds.max(fruitless);
         snapshot.saved_crashes = statistics.saved_crashes;
         snapshot.total_crashes = statistics.total_crashes;

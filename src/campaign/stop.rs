@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
@@ -67,7 +66,7 @@ impl Campaign {
         if limits.until_crash && self.statistics.saved_crashes > 0 {
             return Some(StopReason::Done);
         }
-        let fruitless = Duration::from_secs(self.statistics.seconds_without_finds());
+        let fruitless = self.statistics.without_finds();
         if limits.without_finds.is_some_and(|limit| fruitless >= limit) {
             return Some(StopReason::Done);
         }

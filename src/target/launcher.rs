@@ -15,7 +15,7 @@ use super::runs::Runs;
 use super::{MAX_INPUT, TargetError};
 use crate::config::options::{RunMode, TargetOptions};
 use crate::sys::memory::SharedMap;
-use crate::sys::process::{self, Launch, Process};
+use crate::sys::process::{self, Launch, Output, Process};
 use crate::sys::wire::{self, WordReader, WordWriter};
 
 /// Descriptors of AFL's protocol in the target.
@@ -280,7 +280,8 @@ impl Session {
                     refused = Some(error);
                 }
                 let (segment, _) = offers.segment;
-                let edges = hello.edges(setup.options.map_size);
+                let blind = setup.options.non_instrumented;
+                let edges = if blind { 0 } else { hello.edges(setup.options.map_size) };
                 if edges > segment.len() {
                     return Ok(Start::Larger(edges.next_multiple_of(64)));
                 }
@@ -335,12 +336,15 @@ fn launch(
     if let Some((_, id)) = &offers.input {
         set("__AFL_SHM_FUZZ_ID", id.to_string());
     }
-    set(channel::ENV, channel::TARGET_FD.to_string());
+    // Without it the target writes its coverage where nobody looks.
+    if !setup.options.non_instrumented {
+        set(channel::ENV, channel::TARGET_FD.to_string());
+    }
     let process = process::launch(Launch {
         argv: &setup.argv,
         env: &env,
         stdin: setup.stdin_for(delivery)?,
-        show_output: setup.options.show_output,
+        output: Output::shown(setup.options.show_output),
         fds: &[
             (control_theirs.as_fd(), CONTROL_FD),
             (status_theirs.as_fd(), STATUS_FD),
