@@ -251,6 +251,13 @@ fn on_terminal(dir: &TestDir) -> (Running, fs::File) {
 }
 
 #[test]
+fn a_folder_for_inputs_that_cannot_be_divided_is_named() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("-j 2", &steps(), "").env("AFL_TMPDIR", "/proc");
+    job.run().refused(1, "cannot make the folder \"/proc/ffuzz-", "AFL_TMPDIR");
+}
+
+#[test]
 fn on_a_terminal_there_is_one_screen_and_ctrl_c_is_a_key() {
     let dir = TestDir::with_seed("QUAAAA");
     let (running, mut keys) = on_terminal(&dir);
