@@ -28,6 +28,8 @@ pub(super) struct Statistics {
     fuzzing_since: Option<Instant>,
     pub(super) calibration: Duration,
     pub(super) trim: Duration,
+    /// Spent on other fuzzers' finds.
+    pub(super) sync: Duration,
     pub(super) trim_execs: u64,
     pub(super) trim_bytes: (u64, u64),
     pub(super) found: u64,
@@ -97,6 +99,7 @@ impl Statistics {
             fuzzing_since: None,
             calibration: Duration::ZERO,
             trim: Duration::ZERO,
+            sync: Duration::ZERO,
             trim_execs: 0,
             trim_bytes: (0, 0),
             found: 0,
@@ -154,13 +157,22 @@ impl Statistics {
     }
 
     pub(super) fn seed_found(&mut self, stage: &'static str, execs: u64) {
+        self.corpus_grew(execs);
+        self.found += 1;
+        self.yield_of(stage).finds += 1;
+    }
+
+    pub(super) fn seed_imported(&mut self, execs: u64) {
+        self.corpus_grew(execs);
+        self.imported += 1;
+    }
+
+    fn corpus_grew(&mut self, execs: u64) {
         self.execs_at_find = execs;
         self.longest_without_finds = self.longest_without_finds.max(self.seconds_without_finds());
-        self.found += 1;
         self.found_this_cycle = true;
         self.last_find = Some(Instant::now());
         self.last_find_at = unix_now();
-        self.yield_of(stage).finds += 1;
     }
 
     pub(super) fn crash_saved(&mut self, execs: u64) {
@@ -279,6 +291,7 @@ impl Campaign {
         snapshot.execs_per_sec_last_min = statistics.last_minute_rate(own);
         snapshot.calibration_ms = milliseconds(statistics.calibration);
         snapshot.trim_ms = milliseconds(statistics.trim);
+        snapshot.sync_ms = milliseconds(statistics.sync);
         snapshot.trim_execs = statistics.trim_execs;
         let (before, after) = statistics.trim_bytes;
         snapshot.trimmed_percent = percent(before - after, before);

@@ -48,6 +48,7 @@ fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
             sequential: false,
         },
         custom: CustomOptions::default(),
+        sync: crate::config::options::SyncOptions::default(),
         limits: Limits { execs: Some(execs), ..Limits::default() },
         seeds: SeedPolicy::default(),
         calibration: CalibrationOptions::default(),

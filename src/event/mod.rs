@@ -92,6 +92,7 @@ pub struct Snapshot {
     /// Part of it spent in calibration, trimming.
     pub calibration_ms: u64,
     pub trim_ms: u64,
+    pub sync_ms: u64,
     pub pid: u32,
     pub cycles_done: u64,
     pub cycles_without_finds: u64,

@@ -51,7 +51,7 @@ fn shares(out: &mut Lines, shares: &Shares) {
 }
 
 fn times(out: &mut Lines, s: &Snapshot) {
-    let fuzz_ms = s.run_time_ms.saturating_sub(s.calibration_ms + s.trim_ms);
+    let fuzz_ms = s.run_time_ms.saturating_sub(s.calibration_ms + s.trim_ms + s.sync_ms);
     out.add("start_time", s.started_at);
     out.add("last_update", s.now);
     out.add("run_time", s.run_time_ms / 1000);
@@ -62,7 +62,7 @@ fn times(out: &mut Lines, s: &Snapshot) {
     out.add("fuzz_time", fuzz_ms / 1000);
     out.add("calibration_time", s.calibration_ms / 1000);
     out.add("cmplog_time", 0);
-    out.add("sync_time", 0);
+    out.add("sync_time", s.sync_ms / 1000);
     out.add("trim_time", s.trim_ms / 1000);
     out.add("execs_done", s.execs);
     out.add("execs_per_sec", format_args!("{:.2}", s.execs_per_sec));

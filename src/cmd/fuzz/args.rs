@@ -133,6 +133,9 @@ pub struct Args {
     /// Secondary instance of several in OUT
     #[arg(short = 'S', value_name = "NAME", help_heading = "Several instances")]
     pub secondary: Option<String>,
+    /// Folder of another tool, whose new files are imported; can be repeated
+    #[arg(short = 'F', value_name = "FOLDER", help_heading = "Several instances")]
+    pub foreign: Vec<OsString>,
 
     /// Stop after so many seconds
     #[arg(short = 'V', value_name = "SECONDS", help_heading = "Stop and report")]
@@ -190,8 +193,6 @@ pub struct Unsupported {
     pub cmplog: Option<OsString>,
     #[arg(short = 'l', value_name = "LEVEL", hide = true)]
     pub cmplog_level: Option<OsString>,
-    #[arg(short = 'F', value_name = "FOLDER", hide = true)]
-    pub foreign: Vec<OsString>,
     #[arg(short = 'B', value_name = "FILE", hide = true)]
     pub bitmap: Option<OsString>,
     #[arg(short = 'w', value_name = "PROGRAM", hide = true)]
