@@ -234,6 +234,8 @@ impl Fleet<'_> {
             "-j" | "-s" | "-E" | "-V" | "-b" | "--json" => false,
             "-i" => input.is_none(),
             "-p" | "--domains" => strategy.domains,
+            // The others have it from the main.
+            "-F" => strategy.main,
             "--schedule" => !strategy.main || main_takes(self.args),
             _ => true,
         }
@@ -339,6 +341,13 @@ mod tests {
         );
         let in_order = lines(dir.path(), "-i IN -o OUT -j 6 ./t", &[("AFL_NO_AFFINITY", "1")], &[]);
         assert!(in_order[5].ends_with("--schedule exploit -z -Z -- ./t"), "{}", in_order[5]);
+    }
+
+    #[test]
+    fn only_the_main_reads_foreign_folders() {
+        let dir = seeds();
+        let all = lines(dir.path(), "-i IN -F IN -o OUT -j 3 ./t", &[], &[]);
+        assert_eq!(all.iter().filter(|line| line.contains("-F IN")).count(), 1, "{all:?}");
     }
 
     #[test]
