@@ -120,7 +120,7 @@ impl Campaign {
             self.import_if_due()?;
             self.scheduler.cull(&mut self.corpus);
             let Some(id) = self.scheduler.pick(&self.corpus, &mut self.rng) else {
-                return Err(CampaignError::NoUsableSeed);
+                return Err(self.no_usable_seed());
             };
             self.round(id)?;
             idle_turns = if self.executor.execs() == execs { idle_turns + 1 } else { 0 };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Campaign, CampaignError};
-use crate::config::options::{Input, TimeoutSpec};
+use crate::config::options::{Input, TimeoutSpec, Wanted};
 use crate::corpus::{Origin, Seed, SeedId, names};
 use crate::event::Event;
 use crate::feedback::Finding;
@@ -139,7 +139,7 @@ impl Campaign {
         let run = self.executor.observe(&data)?;
         let (exit, mut verdict) = (run.exit, self.judge.judge(&run));
         let mut seed = self.starting_seed(id, name, &data);
-        if exit != ExitKind::Ok {
+        if !self.judge.accepts(exit) {
             self.bad_seed(from, exit, &data, verdict.finding)?;
             seed.disabled = true;
             self.corpus.add(seed);
@@ -147,7 +147,7 @@ impl Campaign {
         }
         self.confirm(&data, &mut verdict)?;
         let gains = verdict.gains;
-        let calibration = self.calibrate(&data, false)?;
+        let calibration = self.calibrate_start(&data)?;
         if gains.is_empty() && self.supersede_twin(calibration.path_hash, data.len()) {
             seed.disabled = true;
         }
@@ -195,7 +195,14 @@ impl Campaign {
         data: &[u8],
         finding: Option<Finding>,
     ) -> Result<(), CampaignError> {
+        let (crash, slow) = &mut self.statistics.bad_seeds;
+        match exit {
+            ExitKind::Ok => {}
+            ExitKind::Hang => *slow += 1,
+            _ => *crash += 1,
+        }
         let what = match exit {
+            ExitKind::Ok => "does not crash, as -C wants it",
             ExitKind::Hang => "takes longer than the timeout",
             ExitKind::Oom => "is killed for its use of memory",
             _ => "crashes the target",
@@ -211,6 +218,30 @@ impl Campaign {
             self.keep_crash(&candidate, signal, unique)?;
         }
         Ok(())
+    }
+
+    pub(super) fn no_usable_seed(&self) -> CampaignError {
+        if self.options.seeds.wanted == Wanted::Crashing {
+            return CampaignError::NoCrashingSeed;
+        }
+        let (crash, slow) = self.statistics.bad_seeds;
+        CampaignError::NoUsableSeed { crash, slow }
+    }
+
+    /// Seeds that all do the same mostly do not reach the target.
+    fn compare_paths(&mut self) {
+        let paths = self.corpus.iter().filter(|seed| seed.edges > 0).map(|seed| seed.path_hash);
+        let paths: Vec<u64> = paths.collect();
+        if paths.len() > 1 && paths.iter().all(|path| *path == paths[0]) {
+            let words = self.options.target.command.iter();
+            let named = self.options.target.file.is_some()
+                || words.skip(1).any(|word| word.to_string_lossy().contains("@@"));
+            let reason = if named { "does it read its file?" } else { "is @@ missing?" };
+            self.warn(format!(
+                "all {} seeds take the same path through the target: {reason} (ffuzz … ./target @@)",
+                paths.len()
+            ));
+        }
     }
 
     /// A resumed campaign learns from its crashes and hangs which ones are not new.
@@ -235,8 +266,9 @@ impl Campaign {
 
     fn finish_import(&mut self) -> Result<(), CampaignError> {
         if self.corpus.iter().all(|seed| seed.disabled) && !self.stop.asked() {
-            return Err(CampaignError::NoUsableSeed);
+            return Err(self.no_usable_seed());
         }
+        self.compare_paths();
         let usable = || self.corpus.iter().filter(|seed| !seed.disabled);
         let total: u64 = usable().map(|seed| seed.exec_us).sum();
         let mean = Duration::from_micros(total / usable().count().max(1) as u64);

@@ -51,9 +51,10 @@ pub(super) fn open(
     let target = &options.target;
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
-    let core = bind_core(target.cpu);
+    let core = bind_core(target.cpu)?;
     let mut executor =
         Hooked::new(start_target(setup, target)?, mutators).send_late(options.custom.late_send);
+    executor.record(options.findings.record);
     // A process that goes on from run to run is better interrupted at once.
     if ["pipe", "fork"].contains(&executor.rung()) {
         affinity::wait_patiently();
@@ -84,7 +85,8 @@ pub(super) fn assemble(
     stop: Stop,
 ) -> Campaign {
     let watch = options.domains != DomainMode::Off;
-    let judge = Judge::new(executor.map_size(), executor.domains(), watch);
+    let judge =
+        Judge::new(executor.map_size(), executor.domains(), watch).wants(options.seeds.wanted);
     if judge.watches_domains() {
         executor.watch_domains();
     }
@@ -155,7 +157,8 @@ fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executo
         TimeoutSpec::Fixed(timeout) | TimeoutSpec::Upto(timeout) => timeout,
         TimeoutSpec::Auto => FIRST_TIMEOUT,
     };
-    if options.non_instrumented || options.no_fork_server {
+    let blind = options.non_instrumented && !options.blind_fork_server;
+    if blind || options.no_fork_server {
         return Ok(Box::new(Direct::new(setup, timeout)?));
     }
     Ok(Box::new(ForkServer::start(setup, timeout)?))
@@ -171,13 +174,15 @@ fn check_core_pattern(options: &TargetOptions) -> Result<(), CampaignError> {
 
 /// A core of its own makes hand-overs four times cheaper; without a free one fuzzing goes on.
 /// Returns the core to which this process is bound now.
-fn bind_core(choice: CpuChoice) -> Option<usize> {
-    let core = match choice {
-        CpuChoice::Free => affinity::free_core(),
-        CpuChoice::Fixed(core) => Some(core),
-        CpuChoice::None => None,
-    };
-    core.filter(|core| affinity::bind(*core).is_ok())
+fn bind_core(choice: CpuChoice) -> Result<Option<usize>, CampaignError> {
+    match choice {
+        CpuChoice::Free => Ok(affinity::free_core().filter(|core| affinity::bind(*core).is_ok())),
+        CpuChoice::Fixed(core) => match affinity::bind(core) {
+            Ok(()) => Ok(Some(core)),
+            Err(_) => Err(CampaignError::Core { core, allowed: affinity::allowed() }),
+        },
+        CpuChoice::None => Ok(None),
+    }
 }
 
 /// A dictionary file, or a folder with one token a file.

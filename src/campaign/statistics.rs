@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Campaign;
+use crate::config::options::Wanted;
 use crate::corpus::SeedId;
 use crate::coverage;
 use crate::domain::KeyGain;
@@ -34,6 +35,8 @@ pub(super) struct Statistics {
     pub(super) trim_bytes: (u64, u64),
     pub(super) found: u64,
     pub(super) imported: u64,
+    /// Starting seeds that crash the target, and that take too long.
+    pub(super) bad_seeds: (u64, u64),
     pub(super) saved_crashes: u64,
     pub(super) total_crashes: u64,
     pub(super) saved_hangs: u64,
@@ -104,6 +107,7 @@ impl Statistics {
             trim_bytes: (0, 0),
             found: 0,
             imported: 0,
+            bad_seeds: (0, 0),
             saved_crashes: 0,
             total_crashes: 0,
             saved_hangs: 0,
@@ -152,8 +156,8 @@ impl Statistics {
         milliseconds(self.run_time_before + self.started.elapsed())
     }
 
-    pub(super) fn seconds_without_finds(&self) -> u64 {
-        self.last_find.map_or(0, |last| last.elapsed().as_secs())
+    pub(super) fn without_finds(&self) -> Duration {
+        self.last_find.map_or(Duration::ZERO, |last| last.elapsed())
     }
 
     pub(super) fn seed_found(&mut self, stage: &'static str, execs: u64) {
@@ -169,7 +173,7 @@ impl Statistics {
 
     fn corpus_grew(&mut self, execs: u64) {
         self.execs_at_find = execs;
-        self.longest_without_finds = self.longest_without_finds.max(self.seconds_without_finds());
+        self.longest_without_finds = self.longest_without_finds.max(self.without_finds().as_secs());
         self.found_this_cycle = true;
         self.last_find = Some(Instant::now());
         self.last_find_at = unix_now();
@@ -255,6 +259,16 @@ impl Campaign {
         self.bus.send(&Event::Tick(Box::new(snapshot)));
     }
 
+    /// The executor's words, and AFL's for `-C`.
+    fn target_mode(&self) -> String {
+        let mode = self.executor.mode();
+        match (self.options.seeds.wanted, mode.as_str()) {
+            (Wanted::Crashing, "default") => "crash".into(),
+            (Wanted::Crashing, mode) => format!("crash {mode}"),
+            _ => mode,
+        }
+    }
+
     pub(super) fn snapshot(&mut self) -> Snapshot {
         let mut snapshot = Snapshot {
             started_at: self.statistics.started_at,
@@ -266,7 +280,7 @@ impl Campaign {
             banner: self.options.banner.clone(),
             instance: self.options.output.instance.clone(),
             schedule: self.options.schedule.name().into(),
-            target_mode: self.executor.mode(),
+            target_mode: self.target_mode(),
             rung: self.executor.rung().into(),
             shares: shares(self.executor.spent(), self.statistics.started.elapsed()),
             command_line: join_words(&self.options.output.command_line),
@@ -297,7 +311,7 @@ impl Campaign {
         snapshot.trimmed_percent = percent(before - after, before);
         snapshot.cycles_done = statistics.cycles_before + self.scheduler.cycles();
         snapshot.cycles_without_finds = statistics.cycles_without_finds;
-        let fruitless = statistics.seconds_without_finds();
+        let fruitless = statistics.without_finds().as_secs();
         snapshot.longest_without_finds_s = statistics.longest_without_finds.max(fruitless);
         snapshot.saved_crashes = statistics.saved_crashes;
         snapshot.total_crashes = statistics.total_crashes;

@@ -1,7 +1,5 @@
 //! What ends a campaign: signals and limits.
 
-use std::time::Duration;
-
 use super::Campaign;
 use crate::event::StopReason;
 
@@ -31,7 +29,7 @@ impl Campaign {
         if limits.until_crash && self.statistics.saved_crashes > 0 {
             return Some(StopReason::Done);
         }
-        let fruitless = Duration::from_secs(self.statistics.seconds_without_finds());
+        let fruitless = self.statistics.without_finds();
         if limits.without_finds.is_some_and(|limit| fruitless >= limit) {
             return Some(StopReason::Done);
         }

@@ -1,6 +1,9 @@
 //! Commands. `ffuzz NAME …` and a link `ffuzz-NAME` are the same; without a name `ffuzz` fuzzes.
 
 pub mod cc;
+#[cfg(test)]
+#[path = "tests/compatibility.rs"]
+mod compatibility;
 pub mod domains;
 pub mod exit;
 pub mod fuzz;

@@ -19,13 +19,16 @@ pub struct Found<'a> {
     pub description: Option<String>,
     pub run_time_ms: u64,
     pub execs: u64,
+    /// It takes longer than the timeout.
+    pub slow: bool,
     pub extension: Option<&'a str>,
 }
 
 /// Name of an input found by mutation.
 #[must_use]
 pub fn queue_name(id: SeedId, found: &Found<'_>, new_edge: bool, waypoint: bool) -> String {
-    let head = format!("id:{:06},{}", id.0, describe(found));
+    let slow = if found.slow { ",+tout" } else { "" };
+    let head = format!("id:{:06},{}{slow}", id.0, describe(found));
     finish(head, marks(new_edge, waypoint), found.extension)
 }
 
@@ -40,6 +43,12 @@ pub fn crash_name(number: u64, signal: i32, found: &Found<'_>) -> String {
 #[must_use]
 pub fn hang_name(number: u64, found: &Found<'_>) -> String {
     finish(format!("id:{number:06},{}", describe(found)), "", found.extension)
+}
+
+/// Name of one of the inputs that ran before a crash, the first is 0.
+#[must_use]
+pub fn record_name(crash: u64, number: usize) -> String {
+    format!("RECORD:{crash:06},cnt:{number:06}")
 }
 
 /// Room for the name of a peer.
@@ -265,7 +274,7 @@ mod tests {
         execs: u64,
         extension: Option<&'a str>,
     ) -> Found<'a> {
-        Found { origin, description: None, run_time_ms: time, execs, extension }
+        Found { origin, description: None, run_time_ms: time, execs, slow: false, extension }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! The only writer of virgin maps and domain aggregates. No I/O, no clock.
 
+use crate::config::options::Wanted;
 use crate::coverage::{self, Classes, Novelty};
 use crate::domain::{Aggregates, Domain, KeyGain};
 use crate::target::{Executor, ExitKind, Observation};
@@ -9,9 +10,9 @@ use crate::target::{Executor, ExitKind, Observation};
 /// What a run was worth.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Verdict {
-    /// New edges or hit counts of an ordinary run.
+    /// New edges or hit counts of a run that can become a seed.
     pub novelty: Novelty,
-    /// Domain keys that an ordinary run, or one that took too long, would improve; empty unless
+    /// Domain keys that such a run, or one that took too long, would improve; empty unless
     /// domains are watched. They count once [`Judge::confirm`] has seen a second run.
     pub gains: Vec<KeyGain>,
     pub finding: Option<Finding>,
@@ -42,6 +43,7 @@ pub struct Judge {
     blind_crashes: Vec<i32>,
     aggregates: Aggregates,
     watch_domains: bool,
+    wanted: Wanted,
     /// The virgin map has changed since [`Judge::teach`].
     edges_moved: bool,
 }
@@ -57,22 +59,43 @@ impl Judge {
             blind_crashes: Vec::new(),
             aggregates: Aggregates::new(domains),
             watch_domains: watch_domains && !domains.is_empty(),
+            wanted: Wanted::Good,
             edges_moved: false,
+        }
+    }
+
+    /// Which runs can become seeds.
+    #[must_use]
+    pub fn wants(mut self, wanted: Wanted) -> Self {
+        self.wanted = wanted;
+        self
+    }
+
+    /// Whether a run that ends so can become a seed.
+    #[must_use]
+    pub fn accepts(&self, exit: ExitKind) -> bool {
+        match exit {
+            ExitKind::Ok => self.wanted != Wanted::Crashing,
+            ExitKind::Hang => self.wanted == Wanted::GoodOrSlow,
+            ExitKind::Crash { .. } | ExitKind::Oom => self.wanted == Wanted::Crashing,
         }
     }
 
     /// Judges a run and remembers what it showed. A run that shows nothing new allocates nothing.
     pub fn judge(&mut self, run: &Observation<'_>) -> Verdict {
         self.make_room(run.edges.len());
-        match run.exit {
-            ExitKind::Ok => self.judge_ordinary(run),
-            ExitKind::Hang => {
-                let (finding, gains) = (Some(self.judge_hang(run)), self.gains(run));
-                Verdict { finding, gains, ..Verdict::default() }
-            }
-            ExitKind::Crash { signal } => self.judge_crash(run, signal),
-            ExitKind::Oom => self.judge_crash(run, libc::SIGKILL),
-        }
+        let finding = match run.exit {
+            ExitKind::Ok => None,
+            ExitKind::Hang => Some(self.judge_hang(run)),
+            ExitKind::Crash { signal } => Some(self.judge_crash(run, signal)),
+            ExitKind::Oom => Some(self.judge_crash(run, libc::SIGKILL)),
+        };
+        let accepted = self.accepts(run.exit);
+        let novelty = if accepted { self.novelty(run) } else { Novelty::None };
+        // A slow run may be worth another one with more time.
+        let may_gain = accepted || run.exit == ExitKind::Hang;
+        let gains = if may_gain { self.gains(run) } else { Vec::new() };
+        Verdict { novelty, gains, finding }
     }
 
     /// A target may have another map after a new start. What is known of the edges beyond it stays.
@@ -84,15 +107,13 @@ impl Judge {
         }
     }
 
-    fn judge_ordinary(&mut self, run: &Observation<'_>) -> Verdict {
-        let mut verdict = Verdict::default();
+    fn novelty(&mut self, run: &Observation<'_>) -> Novelty {
         let virgin = &mut self.virgin[..run.edges.len()];
-        if coverage::is_new(run.edges, virgin, Classes::Counts) {
-            verdict.novelty = coverage::merge(run.edges, virgin, Classes::Counts);
-            self.edges_moved = true;
+        if !coverage::is_new(run.edges, virgin, Classes::Counts) {
+            return Novelty::None;
         }
-        verdict.gains = self.gains(run);
-        verdict
+        self.edges_moved = true;
+        coverage::merge(run.edges, virgin, Classes::Counts)
     }
 
     fn gains(&self, run: &Observation<'_>) -> Vec<KeyGain> {
@@ -105,13 +126,13 @@ impl Judge {
     /// Remembers those of the `gains` of an input's first run that this second one shows as well,
     /// and returns them.
     pub fn confirm(&mut self, gains: &[KeyGain], second: &Observation<'_>) -> Vec<KeyGain> {
-        if gains.is_empty() || second.exit != ExitKind::Ok {
+        if gains.is_empty() || !self.accepts(second.exit) {
             return Vec::new();
         }
         self.aggregates.confirm(gains, &second.dsf)
     }
 
-    fn judge_crash(&mut self, run: &Observation<'_>, signal: i32) -> Verdict {
+    fn judge_crash(&mut self, run: &Observation<'_>, signal: i32) -> Finding {
         let unique = if coverage::count(run.edges) == 0 {
             let new = !self.blind_crashes.contains(&signal);
             if new {
@@ -122,7 +143,7 @@ impl Judge {
             let virgin = &mut self.virgin_crash[..run.edges.len()];
             coverage::merge(run.edges, virgin, Classes::Binary) != Novelty::None
         };
-        Verdict { finding: Some(Finding::Crash { signal, unique }), ..Verdict::default() }
+        Finding::Crash { signal, unique }
     }
 
     fn judge_hang(&mut self, run: &Observation<'_>) -> Finding {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::error::FleetError;
 use crate::event::{Event, Snapshot, StopReason, WorkerStatus};
-use crate::sys::process::{self, Launch, Process};
+use crate::sys::process::{self, Launch, Output, Process};
 use crate::sys::wire;
 
 /// A state with thousands of domains is some hundred kilobytes; anything longer is no event.
@@ -159,7 +159,7 @@ impl Worker {
             argv: &self.plan.argv,
             env: &env,
             stdin: Stdio::null(),
-            show_output: true,
+            output: Output::Shown,
             fds: &[(out_theirs.as_fd(), 1), (err_theirs.as_fd(), 2)],
             memory_limit: None,
             guarded: false,

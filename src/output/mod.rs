@@ -13,6 +13,7 @@ pub mod plot;
 pub mod setup;
 pub mod state;
 pub mod stats;
+pub mod trace;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -192,6 +193,13 @@ impl OutputDir {
         let folder = self.instance.join("perf_inputs");
         files::create_dir(&folder)?;
         let path = folder.join(name);
+        replace_file(&self.instance, &path, data)?;
+        Ok(path)
+    }
+
+    /// Stores one of the inputs before a crash, as AFL++ does, beside it.
+    pub fn save_record(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let path = self.instance.join("crashes").join(name);
         replace_file(&self.instance, &path, data)?;
         Ok(path)
     }

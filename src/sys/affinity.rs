@@ -5,7 +5,10 @@ use std::io;
 
 /// Binds this process to `core`.
 pub fn bind(core: usize) -> io::Result<()> {
-    // SAFETY: a zeroed cpu_set_t is a valid empty set; CPU_SET checks the index against its size.
+    if core >= libc::CPU_SETSIZE as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: a zeroed cpu_set_t is a valid empty set, and the index is below its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);
@@ -87,5 +90,6 @@ mod tests {
     #[test]
     fn some_core_is_allowed() {
         assert!(!allowed().is_empty());
+        assert!(bind(1 << 16).is_err() && bind(1023).is_err());
     }
 }

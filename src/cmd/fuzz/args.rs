@@ -92,10 +92,10 @@ pub struct Args {
     /// Seeds crash: look for other ways to crash
     #[arg(short = 'C', help_heading = "Search")]
     pub crash_mode: bool,
-    /// Kind of input: text, binary or default (accepted, no effect)
+    /// Kind of input: text, binary or default [default: what each looks like]
     #[arg(short = 'a', value_name = "KIND", help_heading = "Search")]
     pub input_type: Option<String>,
-    /// Strategy: explore, exploit or seconds (accepted, no effect)
+    /// Changes to prefer: explore, exploit, or seconds without a find until exploit [default: explore]
     #[arg(short = 'P', value_name = "NAME", help_heading = "Search")]
     pub strategy: Option<String>,
     /// Seed of the random generator: the same campaign again
@@ -169,9 +169,15 @@ pub struct Args {
     #[arg(long, help_heading = "Stop and report")]
     pub version: bool,
 
-    /// MOpt: accepted, no effect
+    /// MOpt: no effect
     #[arg(short = 'L', value_name = "MINUTES", hide = true)]
     pub mopt: Option<String>,
+    /// Comparison logging: no effect, WAYPOINTS=cmp and -p solve comparisons
+    #[arg(short = 'c', value_name = "PROGRAM", hide = true)]
+    pub cmplog: Option<OsString>,
+    /// Level of comparison logging: no effect
+    #[arg(short = 'l', value_name = "LEVEL", hide = true)]
+    pub cmplog_level: Option<OsString>,
     #[command(flatten)]
     pub unsupported: Unsupported,
 
@@ -189,10 +195,6 @@ pub struct Args {
 /// Options that are known and refused; parsed so that their values are not taken for the target.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Unsupported {
-    #[arg(short = 'c', value_name = "PROGRAM", hide = true)]
-    pub cmplog: Option<OsString>,
-    #[arg(short = 'l', value_name = "LEVEL", hide = true)]
-    pub cmplog_level: Option<OsString>,
     #[arg(short = 'B', value_name = "FILE", hide = true)]
     pub bitmap: Option<OsString>,
     #[arg(short = 'w', value_name = "PROGRAM", hide = true)]
@@ -239,6 +241,58 @@ pub struct Unsupported {
     pub load_state: Option<OsString>,
     #[arg(long, hide = true)]
     pub metrics: Option<OsString>,
+}
+
+/// An option that is known and refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Refused {
+    pub given: bool,
+    pub option: &'static str,
+    pub meaning: &'static str,
+    /// It belongs to a part that is to come.
+    pub planned: bool,
+}
+
+impl Refused {
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        if self.planned { "not supported yet" } else { "not supported" }
+    }
+}
+
+impl Unsupported {
+    /// All of them.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Refused> {
+        let row =
+            |planned| move |given, option, meaning| Refused { given, option, meaning, planned };
+        let (later, never) = (row(true), row(false));
+        vec![
+            later(self.bitmap.is_some(), "-B", "start from a bitmap"),
+            later(!self.sanitizer_binary.is_empty(), "-w", "sanitizer binary"),
+            later(self.value_profile, "-r", "value profile"),
+            later(self.qemu, "-Q", "QEMU"),
+            later(self.control.is_some(), "--control", "control socket"),
+            later(self.pastis.is_some(), "--pastis", "PASTIS engine"),
+            later(self.collector.is_some(), "--collector", "crashes for FuzzManager"),
+            later(self.modules.is_some(), "--modules", "modules to cover"),
+            later(self.fork_at.is_some(), "--fork-at", "place of the fork server"),
+            later(self.net.is_some(), "--net", "inputs through the network"),
+            later(self.net_delays.is_some(), "--net-delays", "its delays"),
+            later(self.save_state.is_some(), "--save-state", "states of modules"),
+            later(self.load_state.is_some(), "--load-state", "states of modules"),
+            later(self.metrics.is_some(), "--metrics", "numbers for Prometheus"),
+            never(self.frida, "-O", "FRIDA"),
+            never(self.unicorn, "-U", "unicorn"),
+            never(self.wine, "-W", "wine"),
+            never(self.nyx, "-X", "Nyx"),
+            never(self.nyx_distributed, "-Y", "Nyx, distributed"),
+            never(self.coresight, "-A", "CoreSight"),
+            never(self.radamsa, "-R", "radamsa"),
+            never(self.k, "-k", "unknown to AFL++"),
+            never(self.u, "-u", "unknown to AFL++"),
+        ]
+    }
 }
 
 impl Args {
