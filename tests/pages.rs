@@ -81,6 +81,11 @@ fn watching() {
 }
 
 #[test]
+fn many_cores() {
+    follow(&TestDir::new(), &blocks("many-cores.md"), "19");
+}
+
+#[test]
 fn mutators() {
     follow(&TestDir::new(), &blocks("mutators.md"), "19");
 }

@@ -122,7 +122,7 @@ fn values_of_domains_are_shown() {
 }
 
 #[test]
-fn added_seeds_are_imported_by_afl_fuzz() {
+fn added_seeds_are_imported() {
     let dir = TestDir::with_seed("AAAA");
     dir.write("more/a", "QUIA");
     dir.write("more/deeper/b", "QAAA");
@@ -139,6 +139,11 @@ fn added_seeds_are_imported_by_afl_fuzz() {
     job.env("AFL_IMPORT_FIRST", "1").run().expect(0);
     let stats = common::stats_of(&dir.text("out/main/fuzzer_stats"));
     assert!(stats["corpus_imported"].parse::<u32>().unwrap() >= 1, "{stats:?}");
+    // And by ffuzz, whose secondary ones read from everybody.
+    let job = dir.fuzz("-s 1 -E 3000 -S second", &target("steps.c", ""), "");
+    job.env("AFL_IMPORT_FIRST", "1").run().expect(0);
+    let queue = dir.entries("out/second/queue");
+    assert!(queue.iter().any(|name| name.contains(",sync:addseeds,src:")), "{queue:?}");
 }
 
 #[test]

@@ -101,15 +101,15 @@ impl Campaign {
         let found = names::Found { slow, ..self.found(candidate, description) };
         let name = names::queue_name(id, &found, new_edge, waypoint);
         let path = self.write(|output| output.save_seed(&name, &candidate.bytes))?;
-        let parent = candidate.origin.parent;
-        let data = self.tell_mutators(&path, Some(parent), candidate.bytes.clone());
+        let parent = candidate.origin.parent();
+        let data = self.tell_mutators(&path, parent, candidate.bytes.clone());
         let calibration = self.calibrate(&data, waypoint && !new_edge)?;
         let seed = Seed {
             id,
             name,
             data: data.into(),
-            parent: Some(parent),
-            depth: self.corpus[parent].depth + 1,
+            parent,
+            depth: parent.map_or(0, |parent| self.corpus[parent].depth + 1),
             changed_at: candidate.origin.step.position(),
             new_edge,
             waypoint,
@@ -117,8 +117,13 @@ impl Campaign {
             ..Seed::default()
         };
         self.add_seed(seed, &path, calibration, &verdict.gains, Some(candidate))?;
-        self.statistics.seed_found(candidate.origin.step.op(), self.executor.execs());
-        self.executor.mutators.found(candidate.origin.by);
+        match parent {
+            Some(_) => {
+                self.statistics.seed_found(candidate.origin.step.op(), self.executor.execs());
+                self.executor.mutators.found(candidate.origin.by);
+            }
+            None => self.statistics.seed_imported(self.executor.execs()),
+        }
         self.bus.send(&Event::SeedSaved { id, path, new_edge, waypoint });
         Ok(id)
     }

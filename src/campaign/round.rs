@@ -278,6 +278,7 @@ impl Campaign {
             if stage.wants_report() {
                 stage.report(outcome.changed);
             }
+            self.import_if_due()?;
             timeouts = if outcome.hang { timeouts + 1 } else { 0 };
             if outcome.found {
                 stage.extend();

@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use rand_core::SeedableRng;
 
+use super::peers::Sync;
 use super::round::Tactic;
 use super::statistics::Statistics;
-use super::stop::Stop;
 use super::{Campaign, CampaignError};
-use crate::config::options::{CpuChoice, DomainMode, Input, Options, TargetOptions, TimeoutSpec};
+use crate::config::options::{
+    CpuChoice, DomainMode, Input, Options, SyncOptions, TargetOptions, TimeoutSpec,
+};
 use crate::corpus::Corpus;
 use crate::custom;
 use crate::domain;
@@ -25,7 +27,9 @@ use crate::output::earlier::Earlier;
 use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::bandit::Bandit;
 use crate::schedule::{ScheduleOptions, Scheduler};
+use crate::sync::{Peers, Places};
 use crate::sys::affinity;
+use crate::sys::stop::Stop;
 use crate::target::{Direct, Executor, ForkServer, Hooked, Setup};
 
 /// Timeout of a run until the seeds are known.
@@ -63,8 +67,10 @@ pub(super) fn open(
         bus.add(sink);
     }
     let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
+    let sync = peers(&options);
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);
     campaign.statistics.core = core;
+    campaign.sync = sync;
     campaign.tell_target();
     Ok(campaign)
 }
@@ -121,10 +127,23 @@ pub(super) fn assemble(
         bus,
         statistics,
         stop,
+        sync: None,
         rng,
         last_tick,
         last_saved: last_tick,
     }
+}
+
+/// None if nobody else is to be looked for.
+fn peers(options: &Options) -> Option<Sync> {
+    let SyncOptions { instances, folders, relist, .. } = &options.sync;
+    if !instances && folders.is_empty() {
+        return None;
+    }
+    let output = &options.output;
+    let instances = instances.then(|| (output.root.clone(), output.instance.clone()));
+    let places = Places { instances, folders: folders.clone(), relist: *relist };
+    Some(Sync::new(Peers::new(places)))
 }
 
 fn seed_of_the_day() -> u64 {

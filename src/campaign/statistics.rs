@@ -29,6 +29,8 @@ pub(super) struct Statistics {
     fuzzing_since: Option<Instant>,
     pub(super) calibration: Duration,
     pub(super) trim: Duration,
+    /// Spent on other fuzzers' finds.
+    pub(super) sync: Duration,
     pub(super) trim_execs: u64,
     pub(super) trim_bytes: (u64, u64),
     pub(super) found: u64,
@@ -100,6 +102,7 @@ impl Statistics {
             fuzzing_since: None,
             calibration: Duration::ZERO,
             trim: Duration::ZERO,
+            sync: Duration::ZERO,
             trim_execs: 0,
             trim_bytes: (0, 0),
             found: 0,
@@ -158,13 +161,22 @@ impl Statistics {
     }
 
     pub(super) fn seed_found(&mut self, stage: &'static str, execs: u64) {
+        self.corpus_grew(execs);
+        self.found += 1;
+        self.yield_of(stage).finds += 1;
+    }
+
+    pub(super) fn seed_imported(&mut self, execs: u64) {
+        self.corpus_grew(execs);
+        self.imported += 1;
+    }
+
+    fn corpus_grew(&mut self, execs: u64) {
         self.execs_at_find = execs;
         self.longest_without_finds = self.longest_without_finds.max(self.without_finds().as_secs());
-        self.found += 1;
         self.found_this_cycle = true;
         self.last_find = Some(Instant::now());
         self.last_find_at = unix_now();
-        self.yield_of(stage).finds += 1;
     }
 
     pub(super) fn crash_saved(&mut self, execs: u64) {
@@ -186,7 +198,7 @@ impl Statistics {
     pub(super) fn yield_of(&mut self, name: &'static str) -> &mut StageYield {
         let position = self.yields.iter().position(|stage| stage.name == name);
         let position = position.unwrap_or_else(|| {
-            self.yields.push(StageYield { name, ..StageYield::default() });
+            self.yields.push(StageYield { name: name.into(), ..StageYield::default() });
             self.yields.len() - 1
         });
         &mut self.yields[position]
@@ -269,7 +281,7 @@ impl Campaign {
             instance: self.options.output.instance.clone(),
             schedule: self.options.schedule.name().into(),
             target_mode: self.target_mode(),
-            rung: self.executor.rung(),
+            rung: self.executor.rung().into(),
             shares: shares(self.executor.spent(), self.statistics.started.elapsed()),
             command_line: join_words(&self.options.output.command_line),
             exec_timeout_ms: milliseconds(self.executor.timeout()),
@@ -293,6 +305,7 @@ impl Campaign {
         snapshot.execs_per_sec_last_min = statistics.last_minute_rate(own);
         snapshot.calibration_ms = milliseconds(statistics.calibration);
         snapshot.trim_ms = milliseconds(statistics.trim);
+        snapshot.sync_ms = milliseconds(statistics.sync);
         snapshot.trim_execs = statistics.trim_execs;
         let (before, after) = statistics.trim_bytes;
         snapshot.trimmed_percent = percent(before - after, before);
@@ -354,7 +367,7 @@ impl Campaign {
                 let place = |key| self.names().place(key).unwrap_or_default();
                 DomainStatus {
                     name: domain.label(index),
-                    reducer: domain.reducer.name(),
+                    reducer: domain.reducer.name().into(),
                     size: domain.size,
                     keys: u32::try_from(aggregates.changed_in(domain).count()).unwrap_or(u32::MAX),
                     best,

@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::start::assemble;
-use super::stop::Stop;
 use super::{Campaign, CampaignError};
 use crate::config::options::*;
 use crate::custom::Mutators;
@@ -16,6 +15,7 @@ use crate::domain::{Domain, Reducer};
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::mutate::dictionary::Dictionary;
 use crate::output::OutputDir;
+use crate::sys::stop::Stop;
 use crate::target::fake::FakeExecutor;
 use crate::target::{ExitKind, Hooked};
 
@@ -51,6 +51,7 @@ fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
             expand_havoc: false,
         },
         custom: CustomOptions::default(),
+        sync: crate::config::options::SyncOptions::default(),
         limits: Limits { execs: Some(execs), ..Limits::default() },
         seeds: SeedPolicy::default(),
         calibration: CalibrationOptions::default(),

@@ -5,6 +5,7 @@
 
 pub mod args;
 pub(super) mod custom;
+mod fleet;
 mod mutators;
 mod reports;
 pub mod resolve;
@@ -43,12 +44,16 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         mutators::list(&args, &environment)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.workers.is_some() {
+        return fleet::run(program, &args, &environment, command_line);
+    }
     let (options, warnings) = resolve::resolve(args, &environment, command_line)?;
-    print_warnings(program, &options, &warnings);
+    print_warnings(program, options.ui, &warnings);
     let statsd = options.statsd.as_ref().map(reports::connect).transpose()?;
     let wanted = sinks_for(&options, statsd);
-    // What mutators print must not be mixed with what programs read.
-    let json = options.ui == UiMode::Json && !options.custom.is_empty();
+    // What mutators and targets print must not be mixed with what programs read.
+    let prints = !options.custom.is_empty() || options.target.show_output;
+    let json = options.ui == UiMode::Json && prints;
     let stderr = std::io::stderr();
     let _redirected = json.then(|| Redirected::to(stderr.as_fd(), stderr.as_fd()));
     let result = crate::campaign::run(options, wanted);
@@ -90,8 +95,8 @@ fn information(args: &Args) -> Option<String> {
     }
 }
 
-fn print_warnings(program: &str, options: &Options, warnings: &[String]) {
-    if options.ui == UiMode::Quiet {
+fn print_warnings(program: &str, ui: UiMode, warnings: &[String]) {
+    if ui == UiMode::Quiet {
         return;
     }
     let mut out = std::io::stderr().lock();

@@ -17,6 +17,7 @@ pub struct Options {
     pub custom: CustomOptions,
     pub limits: Limits,
     pub seeds: SeedPolicy,
+    pub sync: SyncOptions,
     pub calibration: CalibrationOptions,
     pub findings: FindingOptions,
     pub statsd: Option<StatsdOptions>,
@@ -374,6 +375,22 @@ pub enum StatsdTags {
     Influxdb,
     Librato,
     Signalfx,
+}
+
+/// What is taken over from other fuzzers.
+#[derive(Clone, Debug, Default)]
+pub struct SyncOptions {
+    /// Other instances in the output folder are read (`-M`, `-S`).
+    pub instances: bool,
+    /// `-F`: folders of other tools, absolute.
+    pub folders: Vec<PathBuf>,
+    /// `AFL_SYNC_TIME`: the longest time between two listings of all folders, in case the file
+    /// system does not tell what others write.
+    pub relist: Duration,
+    /// `AFL_IMPORT_FIRST`: everything is read before fuzzing begins.
+    pub first: bool,
+    /// `AFL_FINAL_SYNC`: and at the end.
+    pub last: bool,
 }
 
 /// What to do with seeds that crash or time out.

@@ -95,6 +95,7 @@ impl OutputDir {
             files::remove(&self.instance.join("plot_data"));
             files::remove(&self.instance.join("fuzzer_stats"));
             files::remove(&self.state_path());
+            let _ = fs::remove_dir_all(self.instance.join(".synced"));
         }
         if options.links {
             for name in LINKS {
@@ -156,6 +157,19 @@ impl OutputDir {
     #[must_use]
     pub fn seed_path(&self, name: &str) -> PathBuf {
         self.instance.join("queue").join(name)
+    }
+
+    /// How far the queue of this peer was read: the content of its file, empty if there is none.
+    #[must_use]
+    pub fn synced(&self, peer: &str) -> Vec<u8> {
+        fs::read(self.instance.join(".synced").join(peer)).unwrap_or_default()
+    }
+
+    /// Remembers it.
+    pub fn note_synced(&self, peer: &str, position: &[u8]) -> Result<(), OutputError> {
+        let folder = self.instance.join(".synced");
+        files::create_dir(&folder)?;
+        replace_file(&self.instance, &folder.join(peer), position)
     }
 
     /// Puts the trimmed content in the place of a queue file.

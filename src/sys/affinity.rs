@@ -47,12 +47,19 @@ pub fn allowed() -> Vec<usize> {
 /// A core that this process may use and no other process is bound to.
 #[must_use]
 pub fn free_core() -> Option<usize> {
-    let allowed = allowed();
-    if allowed.len() < 2 {
-        return None;
+    free_cores().first().copied()
+}
+
+/// All of them; none where there is no choice.
+#[must_use]
+pub fn free_cores() -> Vec<usize> {
+    let mut free = allowed();
+    if free.len() < 2 {
+        return Vec::new();
     }
     let taken = bound_cores();
-    allowed.into_iter().find(|core| !taken.contains(core))
+    free.retain(|core| !taken.contains(core));
+    free
 }
 
 /// Cores to which some other process is bound alone (kernel threads, which use no memory, do not

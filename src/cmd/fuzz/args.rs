@@ -12,6 +12,7 @@ Examples:
   ffuzz -i seeds -o out ./target @@          the target reads the file named in place of @@
   ffuzz -p -i seeds -o out ./target          the target reads stdin; domains guide the search
   ffuzz -i - -o out -V 3600 -- ./target @@   go on where out was left, for one hour
+  ffuzz -j auto -i seeds -o out ./target @@  on all cores, with one screen
 ";
 
 /// All options: AFL's letters, FuzzFactory's `-p`, and long names for what is our own.
@@ -123,12 +124,18 @@ pub struct Args {
     #[arg(long, help_heading = "Mutators")]
     pub mutator_list: bool,
 
+    /// So many processes, one a core: a main and secondaries; auto: as many as there are cores
+    #[arg(short = 'j', value_name = "NUMBER", help_heading = "Several instances")]
+    pub workers: Option<String>,
     /// Main instance of several in OUT
     #[arg(short = 'M', value_name = "NAME", help_heading = "Several instances")]
     pub main: Option<String>,
     /// Secondary instance of several in OUT
     #[arg(short = 'S', value_name = "NAME", help_heading = "Several instances")]
     pub secondary: Option<String>,
+    /// Folder of another tool, whose new files are imported; can be repeated
+    #[arg(short = 'F', value_name = "FOLDER", help_heading = "Several instances")]
+    pub foreign: Vec<OsString>,
 
     /// Stop after so many seconds
     #[arg(short = 'V', value_name = "SECONDS", help_heading = "Stop and report")]
@@ -177,6 +184,9 @@ pub struct Args {
     /// Target and its arguments
     #[arg(skip)]
     pub command: Vec<OsString>,
+    /// The options as they were written, one each with its value
+    #[arg(skip)]
+    pub given: Vec<Vec<OsString>>,
     /// Each `--mutator` with the `--mutator-options` behind it
     #[arg(skip)]
     pub mutators: Vec<(OsString, Option<OsString>)>,
@@ -185,12 +195,8 @@ pub struct Args {
 /// Options that are known and refused; parsed so that their values are not taken for the target.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Unsupported {
-    #[arg(short = 'F', value_name = "FOLDER", hide = true)]
-    pub foreign: Vec<OsString>,
     #[arg(short = 'B', value_name = "FILE", hide = true)]
     pub bitmap: Option<OsString>,
-    #[arg(short = 'j', value_name = "NUMBER", hide = true)]
-    pub workers: Option<OsString>,
     #[arg(short = 'w', value_name = "PROGRAM", hide = true)]
     pub sanitizer_binary: Vec<OsString>,
     #[arg(short = 'Q', hide = true)]
@@ -262,9 +268,7 @@ impl Unsupported {
             |planned| move |given, option, meaning| Refused { given, option, meaning, planned };
         let (later, never) = (row(true), row(false));
         vec![
-            later(!self.foreign.is_empty(), "-F", "import from a foreign folder"),
             later(self.bitmap.is_some(), "-B", "start from a bitmap"),
-            later(self.workers.is_some(), "-j", "several workers"),
             later(!self.sanitizer_binary.is_empty(), "-w", "sanitizer binary"),
             later(self.value_profile, "-r", "value profile"),
             later(self.qemu, "-Q", "QEMU"),
@@ -296,10 +300,12 @@ impl Args {
     pub fn from_words(words: Vec<OsString>) -> Result<Self, Failure> {
         let split = words::split(&words, &valued())?;
         let program = std::iter::once(OsString::from("ffuzz"));
-        let matches = Self::command().try_get_matches_from(program.chain(split.options));
+        let words = split.options.iter().flatten().cloned();
+        let matches = Self::command().try_get_matches_from(program.chain(words));
         let matches = matches.map_err(usage)?;
         let mut args = Self::from_arg_matches(&matches).map_err(usage)?;
         args.command = split.command;
+        args.given = split.options;
         args.mutators = mutators(&matches)?;
         Ok(args)
     }

@@ -13,8 +13,8 @@ use crate::cmd::exit::Failure;
 use crate::config::env::{self, EnvError, Environment};
 use crate::config::options::{
     CalibrationOptions, CpuChoice, DomainMode, Input, KillerbeezOptions, Limits, MutationOptions,
-    Options, OutputOptions, RunMode, Schedule, SeedPolicy, Strategy, TargetOptions, TimeoutSpec,
-    UiMode, Wanted,
+    Options, OutputOptions, RunMode, Schedule, SeedPolicy, Strategy, SyncOptions, TargetOptions,
+    TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
 use crate::output;
@@ -24,6 +24,8 @@ const MAX_INPUT: u64 = 1 << 20;
 /// Largest map that is offered: far beyond any program, small enough to be allocated.
 const MAX_MAP: i64 = 1 << 29;
 const MAX_DICTIONARIES: usize = 4;
+/// Folders of other tools; AFL's number.
+const MAX_FOREIGN: usize = 32;
 
 impl From<EnvError> for Failure {
     fn from(error: EnvError) -> Self {
@@ -95,6 +97,7 @@ pub fn resolve(
                 (false, false) => Wanted::Good,
             },
         },
+        sync: sync(&args, env)?,
         calibration: CalibrationOptions {
             fast: env.flag(&["AFL_CAL_FAST", "AFL_FAST_CAL"]),
             skip_at_start: env.flag(&["AFL_NO_STARTUP_CALIBRATION"]),
@@ -144,7 +147,7 @@ fn output_options(
         main_node,
         extension: args.extension.as_deref().map(values::extension).transpose()?,
         tmpdir: match env.get("AFL_TMPDIR") {
-            Some(path) => Some(existing_folder(path)?),
+            Some(path) => Some(existing_folder("AFL_TMPDIR", path)?),
             None => None,
         },
         stats_interval: Duration::from_secs(stats.map_or(60, i64::unsigned_abs)),
@@ -155,13 +158,13 @@ fn output_options(
     })
 }
 
-fn existing_folder(path: &OsStr) -> Result<PathBuf, Failure> {
+fn existing_folder(given: &str, path: &OsStr) -> Result<PathBuf, Failure> {
     let path = values::absolute(path)?;
     if path.is_dir() {
         return Ok(path);
     }
-    let cause = format!("AFL_TMPDIR: {} is not a folder", path.display());
-    Err(Failure::new(cause, "create it, or unset AFL_TMPDIR"))
+    let cause = format!("{given}: {} is not a folder", path.display());
+    Err(Failure::new(cause, format!("create it, or leave {given} out")))
 }
 
 /// `-i`. AFL_AUTORESUME turns it into a resume if there is something to resume.
@@ -374,6 +377,25 @@ fn limits(args: &Args, env: &Environment) -> Result<Limits, Failure> {
         until_crash: env.flag(&["AFL_BENCH_UNTIL_CRASH"]),
         when_done: env.flag(&["AFL_EXIT_WHEN_DONE"]),
         without_finds: idle.map(|s| Duration::from_secs(s.unsigned_abs())),
+    })
+}
+
+/// `-M`, `-S`, `-F` and the variables about them.
+fn sync(args: &Args, env: &Environment) -> Result<SyncOptions, Failure> {
+    if args.foreign.len() > MAX_FOREIGN {
+        let cause = format!("-F is given {} times", args.foreign.len());
+        return Err(Failure::usage(cause, format!("name at most {MAX_FOREIGN} folders")));
+    }
+    let off = env.flag(&["AFL_NO_SYNC"]);
+    let folders = args.foreign.iter().map(|folder| existing_folder("-F", folder));
+    let folders: Vec<_> = folders.collect::<Result<_, _>>()?;
+    let minutes = env.number("AFL_SYNC_TIME", 1, i64::from(u32::MAX))?;
+    Ok(SyncOptions {
+        instances: !off && (args.main.is_some() || args.secondary.is_some()),
+        folders: if off { Vec::new() } else { folders },
+        relist: Duration::from_secs(60) * minutes.map_or(20, |minutes| minutes as u32),
+        first: env.flag(&["AFL_IMPORT_FIRST"]),
+        last: env.flag(&["AFL_FINAL_SYNC"]),
     })
 }
 

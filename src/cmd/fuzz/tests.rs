@@ -217,9 +217,7 @@ fn letters_of_the_ancestors_get_a_hint() {
 fn what_is_not_built_is_refused_in_one_line() {
     let place = Place::new();
     let not_yet = [
-        "-F dir",
         "-B file",
-        "-j 4",
         "-w ./asan",
         "-r",
         "-Q",
@@ -327,6 +325,8 @@ fn variables_reach_the_options() {
         ("AFL_INPUT_LEN_MAX", "77"),
         ("AFL_HANG_TMOUT", "300"),
         ("AFL_SYNC_TIME", "3"),
+        ("AFL_FINAL_SYNC", "1"),
+        ("AFL_DISABLE_REDUNDANT", "1"),
     ];
     let (o, warnings) = match place.with_env("-i IN -o OUT ./t", &env) {
         Ok(resolved) => resolved,
@@ -339,7 +339,8 @@ fn variables_reach_the_options() {
     assert_eq!((o.target.cpu, o.ui, o.mutation.max_len), (CpuChoice::None, UiMode::Lines, 77));
     assert_eq!(o.target.hang_timeout, Some(Duration::from_millis(300)));
     assert!(o.output.environment.contains(&("AFL_NO_UI".into(), "1".into())));
-    assert!(warnings[0].starts_with("AFL_SYNC_TIME is ignored"), "{warnings:?}");
+    assert_eq!((o.sync.relist, o.sync.last), (Duration::from_secs(180), true));
+    assert!(warnings[0].starts_with("AFL_DISABLE_REDUNDANT is ignored"), "{warnings:?}");
 }
 
 #[test]
