@@ -76,6 +76,11 @@ fn speed() {
 }
 
 #[test]
+fn watching() {
+    follow(&TestDir::new(), &blocks("watching.md"), "19");
+}
+
+#[test]
 fn many_cores() {
     follow(&TestDir::new(), &blocks("many-cores.md"), "19");
 }

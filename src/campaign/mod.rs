@@ -14,6 +14,7 @@ mod stop;
 
 pub use error::CampaignError;
 use error::TURNS_WITHOUT_RUNS;
+pub use seeds::{collect_files, read_limited};
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;

@@ -346,7 +346,7 @@ fn derive_timeout(spec: TimeoutSpec, mean: Duration, slowest: Duration) -> Durat
 
 /// Files in order of their names, folders recursed into; hidden ones, README.txt and empty files
 /// are left out, and so are links to folders, which may lead in a circle.
-fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), CampaignError> {
+pub fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), CampaignError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();
         move |source| CampaignError::Seed { path, source }
@@ -371,7 +371,8 @@ fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), CampaignErr
     Ok(())
 }
 
-fn read_limited(path: &Path) -> std::io::Result<Vec<u8>> {
+/// The first MiB of a file, however long it is.
+pub fn read_limited(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut data = Vec::new();
     fs::File::open(path)?.take(MAX_INPUT as u64).read_to_end(&mut data)?;
     Ok(data)

@@ -9,6 +9,7 @@ mod error;
 pub mod fflog;
 mod files;
 pub mod hook;
+pub mod instances;
 pub mod plot;
 pub mod setup;
 pub mod state;

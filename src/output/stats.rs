@@ -3,6 +3,7 @@
 //! [`fuzzer_stats`] is pure; [`StatsFile`] decides when it is written. Readers source the file as
 //! shell text and depend on the padding to 18 columns, so both are kept even in our own keys.
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,6 +32,13 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     shares(&mut out, &s.shares);
     out.add("command_line", s.command_line.replace('\n', " "));
     out.0
+}
+
+/// The values of a `fuzzer_stats`, of whichever fuzzer, by name.
+#[must_use]
+pub fn parse(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
 }
 
 #[derive(Default)]

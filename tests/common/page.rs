@@ -75,7 +75,9 @@ pub(crate) fn follow(dir: &TestDir, blocks: &[Block], clang: &str) {
 fn install(dir: &TestDir) {
     let ffuzz = Path::new(env!("CARGO_BIN_EXE_ffuzz"));
     std::fs::create_dir(dir.path("bin")).unwrap();
-    for name in ["ffuzz", "ffuzz-cc", "ffuzz-showdsf"] {
+    for name in
+        ["ffuzz", "ffuzz-cc", "ffuzz-showdsf", "ffuzz-whatsup", "ffuzz-plot", "ffuzz-addseeds"]
+    {
         std::os::unix::fs::symlink(ffuzz, dir.path("bin").join(name)).unwrap();
     }
 }
