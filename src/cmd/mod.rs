@@ -1,10 +1,13 @@
 //! Commands. `ffuzz NAME …` and a link `ffuzz-NAME` are the same; without a name `ffuzz` fuzzes.
 
 pub mod cc;
+pub mod cmin;
 pub mod domains;
 pub mod exit;
 pub mod fuzz;
 pub mod showdsf;
+pub mod showmap;
+mod tool;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -22,6 +25,8 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("c++", cc::run_cxx, "C++ compiler that instruments the target"),
     ("domains", domains::run, "list the domains of the compilers, or build some"),
     ("showdsf", showdsf::run, "run inputs and print their domain values"),
+    ("cmin", cmin::run, "keep the smallest inputs that reach everything"),
+    ("showmap", showmap::run, "run inputs and print the edges they reach"),
 ];
 
 /// Prints the names that `make` links to the program, one per line.

@@ -1,3 +1,4 @@
 //! Algorithms that shrink inputs. Pure: they propose, the caller runs and judges.
 
+pub mod cover;
 pub mod trim;
