@@ -7,6 +7,7 @@ pub mod exit;
 pub mod fuzz;
 pub mod showdsf;
 pub mod showmap;
+pub mod tmin;
 mod tool;
 
 use std::ffi::OsString;
@@ -26,6 +27,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("domains", domains::run, "list the domains of the compilers, or build some"),
     ("showdsf", showdsf::run, "run inputs and print their domain values"),
     ("cmin", cmin::run, "keep the smallest inputs that reach everything"),
+    ("tmin", tmin::run, "make one input smaller, and keep what it does"),
     ("showmap", showmap::run, "run inputs and print the edges they reach"),
 ];
 

@@ -18,7 +18,7 @@ use super::fuzz::args::Args as FuzzArgs;
 use super::fuzz::custom::About;
 use super::fuzz::{self, resolve};
 use crate::config::env::Environment;
-use crate::config::options::{CustomOptions, TargetOptions};
+use crate::config::options::{CustomOptions, RunMode, TargetOptions};
 use crate::custom::{self, Mutators};
 use crate::target::{
     Direct, Executor, ExitKind, ForkServer, Hooked, MAX_INPUT, Setup, TargetError,
@@ -172,6 +172,8 @@ pub(super) struct Wanted<'a> {
     pub(super) inherit_stdin: bool,
     /// Every exit code but 0 is a crash.
     pub(super) exit_is_crash: bool,
+    /// Every run is a process of its own, also with a target that has a loop.
+    pub(super) fresh_runs: bool,
 }
 
 impl<'a> Wanted<'a> {
@@ -184,6 +186,7 @@ impl<'a> Wanted<'a> {
             show_output: false,
             inherit_stdin: false,
             exit_is_crash: false,
+            fresh_runs: false,
         }
     }
 
@@ -216,8 +219,9 @@ impl<'a> Wanted<'a> {
             ..FuzzArgs::default()
         };
         let options = resolve::target_options(&fuzz, environment)?;
+        let highest = if self.fresh_runs { RunMode::Fork } else { RunMode::default() };
         Ok(TargetOptions {
-            run_mode: mutators.run_mode(),
+            run_mode: mutators.run_mode().min(highest),
             show_output: self.show_output || options.show_output,
             init_timeout: options.init_timeout.or(Some(INIT_TIMEOUT)),
             exit_is_crash: self.exit_is_crash,
@@ -374,6 +378,21 @@ pub(super) fn print(text: &[u8], file: Option<&Path>) -> Result<(), Failure> {
     written.map_err(|error| {
         let to = file.unwrap_or(Path::new("stdout"));
         Failure::new(format!("cannot write to {to:?}: {error}"), "check the disk and the path")
+    })
+}
+
+/// Writes a file whole or not at all; what is no file (`/dev/stdout`) is written to.
+pub(super) fn replace(path: &Path, data: &[u8]) -> Result<(), Failure> {
+    if path.exists() && !path.is_file() {
+        return print(data, Some(path));
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let temporary = path.with_file_name(name);
+    print(data, Some(&temporary))?;
+    fs::rename(&temporary, path).map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        Failure::new(format!("cannot write to {path:?}: {error}"), "check the disk and the path")
     })
 }
 
