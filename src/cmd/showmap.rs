@@ -82,8 +82,8 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
         }
         ExitKind::Oom => say(quiet, "\n+++ Program killed by signal 9 +++"),
     }
-    let text = rendered(view, &run);
     let exit = run.exit;
+    let text = if is_wanted(view, exit, environment) { rendered(view, &run) } else { Vec::new() };
     let hash = coverage::path_hash(run.edges);
     let summary = view.summary(run.edges, &args.output.to_string_lossy());
     tell(&mut target, quiet);
@@ -107,7 +107,7 @@ fn rendered(view: View, run: &Observation<'_>) -> Vec<u8> {
     view.render(&Shown { exit: Some(run.exit), edges: run.edges, keys: &keys })
 }
 
-/// Whether edges of a run in a folder that ended so are written: `-Z` looks at the end.
+/// Whether edges of a run that ended so are written: `-Z` looks at the end.
 fn is_wanted(view: View, exit: ExitKind, environment: &Environment) -> bool {
     if !view.is_for_cmin() {
         return true;

@@ -381,9 +381,9 @@ pub(super) fn print(text: &[u8], file: Option<&Path>) -> Result<(), Failure> {
     })
 }
 
-/// Writes a file whole or not at all; what is no file (`/dev/stdout`) is written to.
+/// Writes a file whole or not at all; a link or a device (`/dev/stdout`) is written to, never replaced.
 pub(super) fn replace(path: &Path, data: &[u8]) -> Result<(), Failure> {
-    if path.exists() && !path.is_file() {
+    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
         return print(data, Some(path));
     }
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -423,6 +423,20 @@ mod tests {
     fn names_without_folders_are_all_different() {
         let files = ["r/a", "r/x/a", "r/x_a", "r/y/a"].map(PathBuf::from);
         assert_eq!(flat_names(Path::new("r"), &files), ["a", "x_a", "x_a_", "y_a"]);
+    }
+
+    #[test]
+    fn only_files_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        for path in [&file, &link] {
+            fs::write(&file, "longer than what follows").unwrap();
+            replace(path, b"new").unwrap();
+            assert_eq!(fs::read(&file).unwrap(), b"new");
+        }
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 
     #[test]

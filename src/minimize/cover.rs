@@ -3,7 +3,7 @@
 //! AFL's greedy way: of what is not covered yet the rarest comes first, and the best input that shows
 //! it is kept with everything else that this input shows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::coverage;
 use crate::domain::{Aggregates, Domain, DsfView};
@@ -58,7 +58,14 @@ pub fn cover(traces: &[&Trace], domains: &[Domain], edges_only: bool) -> Cover {
     let mut found: HashMap<u64, Item> = HashMap::new();
     for (owner, items) in items.iter().enumerate() {
         for item in items {
-            found.entry(*item).or_insert(Item { owner, count: 0, covered: false }).count += 1;
+            found.entry(*item).or_insert(Item { owner, count: 0, covered: false });
+        }
+    }
+    // What is first in nothing has no say: whether it was noted at all is up to chance.
+    let owners: BTreeSet<usize> = found.values().map(|item| item.owner).collect();
+    for item in owners.iter().flat_map(|owner| &items[*owner]) {
+        if let Some(item) = found.get_mut(item) {
+            item.count += 1;
         }
     }
     let mut rarest: Vec<(u32, u64)> =
@@ -177,6 +184,11 @@ mod tests {
         ) {
             let all: Vec<&Trace> = traces.iter().collect();
             let result = cover(&all, &domains(), edges_only);
+            // Who brings nothing first changes nothing.
+            let twice: Vec<&Trace> = all.iter().flat_map(|trace| [*trace, *trace]).collect();
+            let kept: Vec<usize> =
+                cover(&twice, &domains(), edges_only).kept.iter().map(|at| at / 2).collect();
+            prop_assert_eq!(&kept, &result.kept);
             let some: Vec<&Trace> = result.kept.iter().map(|at| all[*at]).collect();
             let again = cover(&some, &domains(), edges_only);
             prop_assert_eq!((again.tuples, again.keys), (result.tuples, result.keys));
