@@ -18,7 +18,7 @@ pub use seeds::{collect_files, read_limited};
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::config::options::{DomainMode, Options};
 use crate::corpus::{Corpus, SeedId};
@@ -76,6 +76,7 @@ struct Campaign {
     sync: Option<peers::Sync>,
     rng: Rng,
     last_tick: Instant,
+    tick_pause: Duration,
     last_saved: Instant,
 }
 

@@ -10,7 +10,7 @@ use rand_core::SeedableRng;
 
 use super::peers::Sync;
 use super::round::Tactic;
-use super::statistics::Statistics;
+use super::statistics::{Statistics, TICK};
 use super::{Campaign, CampaignError, resume};
 use crate::config::options::{
     CpuChoice, DomainMode, Input, Options, SyncOptions, TargetOptions, TimeoutSpec,
@@ -133,6 +133,7 @@ pub(super) fn assemble(
         sync: None,
         rng,
         last_tick,
+        tick_pause: TICK,
         last_saved: last_tick,
     }
 }

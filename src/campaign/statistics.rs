@@ -14,7 +14,9 @@ use crate::sys::process;
 use crate::target::{Executor, Spent};
 
 /// At most five snapshots a second: a person reads no faster.
-const TICK: Duration = Duration::from_millis(200);
+pub(super) const TICK: Duration = Duration::from_millis(200);
+/// Of a large corpus they come less often: they are to take one part in so many of the time.
+const TICK_SHARE: u32 = 100;
 
 /// Counters. Times of an earlier process of the same campaign are in the `*_before` fields.
 #[derive(Debug)]
@@ -272,14 +274,14 @@ impl Campaign {
 
     /// Tells the sinks the state if a moment has passed since the last time.
     pub(super) fn tick_if_due(&mut self) {
-        if self.last_tick.elapsed() >= TICK {
+        if self.last_tick.elapsed() >= self.tick_pause {
             self.tick();
             self.save_state_if_due();
         }
     }
 
     pub(super) fn tick(&mut self) {
-        self.last_tick = Instant::now();
+        let start = Instant::now();
         if let Err(error) = self.log.tick() {
             self.warn(error.to_string());
         }
@@ -289,6 +291,8 @@ impl Campaign {
         self.pass_notes_on();
         let snapshot = self.snapshot();
         self.bus.send(&Event::Tick(Box::new(snapshot)));
+        self.last_tick = Instant::now();
+        self.tick_pause = TICK.max((self.last_tick - start) * TICK_SHARE);
     }
 
     /// The executor's words, and AFL's for `-C`.

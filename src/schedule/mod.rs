@@ -28,6 +28,9 @@ const PENDING_LOTTERY: u32 = 100;
 /// new in a later cycle (AFL).
 const SKIP_OLD: u32 = 95;
 const SKIP_NEW: u32 = 75;
+/// Weights are computed again after so many runs per seed at the earliest: what a run costs must not
+/// grow with the corpus. What is new waits for its weight, not for its turn: it is pending.
+const RUNS_PER_WEIGHT: u64 = 8;
 /// Up to this number of seeds, none is skipped (AFL).
 const SKIP_NONE_UP_TO: u32 = 10;
 /// After so many skips in a row the next seed is taken: with 99 % of skips, one lottery in
@@ -66,6 +69,8 @@ pub struct Scheduler {
     stale_favored: bool,
     /// The weights have to be computed again.
     stale_weights: bool,
+    /// Runs since then.
+    runs: u64,
     pending: Pending,
     table: AliasTable,
     /// Runs per path hash; empty unless the schedule needs them.
@@ -92,6 +97,7 @@ impl Scheduler {
             enabled: 0,
             stale_favored: false,
             stale_weights: true,
+            runs: 0,
             pending: Pending::default(),
             table: AliasTable::default(),
             path_counts: vec![0; paths],
@@ -227,6 +233,7 @@ impl Scheduler {
     /// handicap. To be called once per turn, after [`Scheduler::energy`].
     pub fn picked(&mut self, corpus: &mut Corpus, id: SeedId, runs: u64) {
         self.guide.turn_over(runs);
+        self.runs += runs;
         let seed = &mut corpus[id];
         seed.fuzzed = seed.fuzzed.saturating_add(1);
         seed.handicap -= energy::handicap_step(seed.handicap);
@@ -309,7 +316,9 @@ impl Scheduler {
     }
 
     fn pick_weighted(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
-        if std::mem::take(&mut self.stale_weights) {
+        let worth_it = self.runs >= RUNS_PER_WEIGHT * corpus.len() as u64;
+        if self.stale_weights && (worth_it || self.table.is_empty()) {
+            (self.stale_weights, self.runs) = (false, 0);
             self.rebuild_weights(corpus);
         }
         let mut last = None;

@@ -94,6 +94,10 @@ impl AliasTable {
         Self { columns }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
     /// One id, as often as its weight says; None if the table is empty.
     pub(super) fn draw(&self, rng: &mut Rng) -> Option<SeedId> {
         let column = self.columns.get(below(rng, self.columns.len() as u32) as usize)?;
