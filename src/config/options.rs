@@ -335,6 +335,22 @@ pub struct Limits {
     pub without_finds: Option<Duration>,
 }
 
+/// What is taken over from other fuzzers.
+#[derive(Clone, Debug, Default)]
+pub struct SyncOptions {
+    /// Other instances in the output folder are read (`-M`, `-S`).
+    pub instances: bool,
+    /// `-F`: folders of other tools, absolute.
+    pub folders: Vec<PathBuf>,
+    /// `AFL_SYNC_TIME`: the longest time between two listings of all folders, in case the file
+    /// system does not tell what others write.
+    pub relist: Duration,
+    /// `AFL_IMPORT_FIRST`: everything is read before fuzzing begins.
+    pub first: bool,
+    /// `AFL_FINAL_SYNC`: and at the end.
+    pub last: bool,
+}
+
 /// Which runs can become seeds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Wanted {
@@ -375,22 +391,6 @@ pub enum StatsdTags {
     Influxdb,
     Librato,
     Signalfx,
-}
-
-/// What is taken over from other fuzzers.
-#[derive(Clone, Debug, Default)]
-pub struct SyncOptions {
-    /// Other instances in the output folder are read (`-M`, `-S`).
-    pub instances: bool,
-    /// `-F`: folders of other tools, absolute.
-    pub folders: Vec<PathBuf>,
-    /// `AFL_SYNC_TIME`: the longest time between two listings of all folders, in case the file
-    /// system does not tell what others write.
-    pub relist: Duration,
-    /// `AFL_IMPORT_FIRST`: everything is read before fuzzing begins.
-    pub first: bool,
-    /// `AFL_FINAL_SYNC`: and at the end.
-    pub last: bool,
 }
 
 /// What to do with seeds that crash or time out.
