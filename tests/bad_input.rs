@@ -44,6 +44,14 @@ fn a_target_that_is_not_executable() {
 }
 
 #[test]
+fn a_target_that_is_still_being_written() {
+    let dir = TestDir::with_seed("A");
+    let path = spoiled(&dir, |_| ());
+    let _writer = fs::File::options().write(true).open(&path).unwrap();
+    dir.fuzz("", &path, "none").run().refused(1, "Text file busy", "until its build is done");
+}
+
+#[test]
 fn a_target_that_is_a_script() {
     let dir = TestDir::with_seed("A");
     let path = dir.write("script", "#!/bin/sh\nexit 0\n");
