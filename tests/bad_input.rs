@@ -341,6 +341,8 @@ fn values_of_variables_are_checked() {
     job.run().refused(1, "AFL_HANG_TMOUT=soon", "unset");
     let job = dir.fuzz("", &good(), "none").env("AFL_CRASH_EXITCODE", "0");
     job.run().refused(1, "AFL_CRASH_EXITCODE=0", "exit code");
+    let job = dir.fuzz("", &good(), "none").env("AFL_TMPDIR", "missing");
+    job.run().refused(1, "AFL_TMPDIR", "create it");
     for name in ["ASAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS"] {
         let job = dir.fuzz("", &good(), "none").env(name, "verbosity=1");
         job.run().refused(1, &format!("{name} does not contain"), "or unset it");
