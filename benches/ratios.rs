@@ -1,12 +1,14 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators demo perf libpng speed` only
+//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators cmin demo perf libpng speed` only
 //! what is named. Seconds a campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5; `speed` 20),
-//! `FFUZZ_BENCH_PAIRS` (7; `speed` 5); the core of `speed`: `FFUZZ_BENCH_CORE` (the last). `fork` needs
-//! Debian's afl++, `speed` also what `benches/peers.sh` builds.
+//! `FFUZZ_BENCH_PAIRS` (7; `speed` 5); the core of `speed`: `FFUZZ_BENCH_CORE` (the last). `fork` and `cmin`
+//! need Debian's afl++, `speed` also what `benches/peers.sh` builds.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+#[path = "parts/cmin.rs"]
+mod cmin;
 #[path = "parts/events.rs"]
 mod events;
 #[path = "parts/mutators.rs"]
@@ -34,6 +36,9 @@ fn main() {
     }
     if wanted("mutators") {
         bench.mutators();
+    }
+    if wanted("cmin") {
+        bench.cmin();
     }
     if wanted("demo") {
         for bytes in [DEMO_BYTES, DEMO_MOST] {

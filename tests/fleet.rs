@@ -65,6 +65,23 @@ fn two_workers_are_instances_that_afl_whatsup_sees_and_one_ctrl_c_ends() {
 }
 
 #[test]
+fn what_the_main_takes_over_reaches_all() {
+    let dir = TestDir::with_seed("gamma");
+    // Nobody finds this by chance.
+    dir.write("others/1", "alpha");
+    let running = dir.fuzz("-j 3 -F others", &target("islands.c", ""), "").start();
+    for worker in ["worker01", "worker02"] {
+        wait_until(&format!("an import of {worker}"), || {
+            let queue = format!("out/{worker}/queue");
+            let there = dir.path(&queue).exists();
+            there && dir.entries(&queue).iter().any(|name| name.contains(",sync:main,src:"))
+        });
+    }
+    running.signal(Signal::SIGINT);
+    running.finish().expect(0);
+}
+
+#[test]
 fn a_worker_that_is_killed_starts_again_with_its_finds() {
     let dir = TestDir::with_seed("QUAAAA");
     let mut running = start(&dir, "-j 2");
@@ -248,6 +265,13 @@ fn on_terminal(dir: &TestDir) -> (Running, fs::File) {
         running.wait_for(text);
     }
     (running, keys)
+}
+
+#[test]
+fn a_folder_for_inputs_that_cannot_be_divided_is_named() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("-j 2", &steps(), "").env("AFL_TMPDIR", "/proc");
+    job.run().refused(1, "cannot make the folder \"/proc/ffuzz-", "AFL_TMPDIR");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod foreign;
 mod keep;
 mod modules;
 mod peers;
+mod resume;
 mod round;
 mod seeds;
 mod start;
@@ -67,6 +68,10 @@ struct Campaign {
     bus: EventBus,
     statistics: Statistics,
     stop: Stop,
+    /// What results of runs depend on, see [`resume::fingerprint`].
+    fingerprint: u64,
+    /// All starting seeds are in the corpus.
+    complete: bool,
     /// None unless there may be others.
     sync: Option<peers::Sync>,
     rng: Rng,

@@ -11,7 +11,7 @@ use rand_core::SeedableRng;
 use super::peers::Sync;
 use super::round::Tactic;
 use super::statistics::Statistics;
-use super::{Campaign, CampaignError};
+use super::{Campaign, CampaignError, resume};
 use crate::config::options::{
     CpuChoice, DomainMode, Input, Options, SyncOptions, TargetOptions, TimeoutSpec,
 };
@@ -109,6 +109,7 @@ pub(super) fn assemble(
         Some(seed) => Rng::seed_from_u64(seed),
         None => Rng::seed_from_u64(seed_of_the_day()),
     };
+    let fingerprint = resume::fingerprint(&options.target, &executor, judge.watches_domains());
     let corpus = Corpus::default();
     let last_tick = Instant::now();
     Campaign {
@@ -127,6 +128,8 @@ pub(super) fn assemble(
         bus,
         statistics,
         stop,
+        fingerprint,
+        complete: false,
         sync: None,
         rng,
         last_tick,

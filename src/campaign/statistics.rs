@@ -9,6 +9,7 @@ use crate::coverage;
 use crate::domain::KeyGain;
 use crate::event::{DomainStatus, Event, Shares, Snapshot, StageYield};
 use crate::output::earlier::Earlier;
+use crate::output::state::Counters;
 use crate::sys::process;
 use crate::target::{Executor, Spent};
 
@@ -138,6 +139,37 @@ impl Statistics {
         self.cycles_before = earlier.cycles;
         self.found = earlier.found;
         self.imported = earlier.imported;
+    }
+
+    /// What `fuzzer_stats` does not tell the next process.
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
+            total_crashes: self.total_crashes,
+            total_timeouts: self.total_timeouts,
+            saved_crashes: self.saved_crashes,
+            saved_hangs: self.saved_hangs,
+            cycles_without_finds: self.cycles_without_finds,
+            longest_without_finds_s: self.longest_without_finds,
+            last_find_at: self.last_find_at,
+            last_crash_at: self.last_crash_at,
+            last_hang_at: self.last_hang_at,
+            execs_at_crash: self.execs_at_crash,
+            slowest_us: u64::try_from(self.slowest.as_micros()).unwrap_or(u64::MAX),
+            stages: self.yields.clone(),
+        }
+    }
+
+    pub(super) fn recall(&mut self, counters: &Counters) {
+        self.total_crashes = counters.total_crashes;
+        self.total_timeouts = counters.total_timeouts;
+        self.cycles_without_finds = counters.cycles_without_finds;
+        self.longest_without_finds = counters.longest_without_finds_s;
+        self.last_find_at = counters.last_find_at;
+        self.last_crash_at = counters.last_crash_at;
+        self.last_hang_at = counters.last_hang_at;
+        self.execs_at_crash = counters.execs_at_crash;
+        self.slowest = Duration::from_micros(counters.slowest_us);
+        self.yields.clone_from(&counters.stages);
     }
 
     pub(super) fn dry_run_over(&mut self) {

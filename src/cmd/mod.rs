@@ -2,6 +2,7 @@
 
 pub mod addseeds;
 pub mod cc;
+pub mod cmin;
 #[cfg(test)]
 #[path = "tests/compatibility.rs"]
 mod compatibility;
@@ -10,6 +11,9 @@ pub mod exit;
 pub mod fuzz;
 pub mod plot;
 pub mod showdsf;
+pub mod showmap;
+pub mod tmin;
+mod tool;
 pub mod whatsup;
 
 use std::ffi::OsString;
@@ -31,6 +35,9 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("whatsup", whatsup::run, "show how the instances of an output folder are doing"),
     ("plot", plot::run, "draw the course of a campaign"),
     ("addseeds", addseeds::run, "give more seeds to a campaign that runs"),
+    ("cmin", cmin::run, "keep the smallest inputs that reach everything"),
+    ("tmin", tmin::run, "make one input smaller, and keep what it does"),
+    ("showmap", showmap::run, "run inputs and print the edges they reach"),
 ];
 
 /// Prints the names that `make` links to the program, one per line.

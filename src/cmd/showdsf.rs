@@ -10,44 +10,26 @@ mod owners;
 mod view;
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
-
-use clap::Parser;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use args::Args;
 use owners::Owners;
 
-use super::exit::{CANNOT, Failure};
-use super::fuzz::custom::About;
-use super::fuzz::{self, resolve, values};
+use super::exit::Failure;
+use super::tool::{self, Scratch, Wanted, list_inputs, print, report, say, tell};
 use crate::config::env::Environment;
-use crate::config::options::{CustomOptions, TargetOptions};
-use crate::custom::{self, Mutators};
 use crate::domain::{self, Aggregates, KeyNames};
-use crate::target::{
-    Executor, ExitKind, ForkServer, Hooked, Observation, Setup, TargetError, binary,
-};
+use crate::target::{Executor, Hooked, Observation, binary};
 
-/// Without `-t` a run may take as long as it wants; a day stands for that.
-const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// Below this a timeout is refused, as the original does.
 const MIN_TIMEOUT_MS: u64 = 20;
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
-    let words = std::iter::once(OsString::from(program)).chain(args);
-    let mut args = match Args::try_parse_from(words) {
+    let mut args = match tool::parse::<Args>(program, args) {
         Ok(args) => args,
-        Err(error) => {
-            let _ = error.print();
-            // Usage errors are 1 here, as in the original.
-            return Ok(ExitCode::from(if error.use_stderr() { CANNOT } else { 0 }));
-        }
+        Err(code) => return Ok(code),
     };
     args.check()?;
     let folders = [args.input.as_slice(), args.diff.as_deref().unwrap_or_default()].concat();
@@ -55,13 +37,11 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     if let (false, Some(file)) = (args.runs_folders(), &args.at_file) {
         // The user's file is only read: it takes its place in the command as any other word.
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-        binary::substitute(&mut args.command[1..], &file);
+        binary::substitute(&mut args.target.command[1..], &file);
     }
-    let scratch = Scratch::new();
-    leave_on_signals(&scratch);
-    // Usage errors are 1 here, as in the original.
-    let mut target =
-        start(&args, &scratch).map_err(|failure| Failure { code: CANNOT, ..failure })?;
+    let scratch = Scratch::new("showdsf", 0);
+    tool::leave_on_signals(&[&scratch], None);
+    let mut target = start(&args, &scratch).map_err(tool::cannot)?;
     let names = names(&target, &args);
     let mut owners = Owners::default();
     let rows = match &folders[..] {
@@ -82,12 +62,12 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         }
     };
     let text = if args.json {
-        view::json(&args.command, target.domains(), &rows, &names, args.best)
+        view::json(&args.target.command, target.domains(), &rows, &names, args.best)
     } else {
         view::lines(&rows, args.names.then_some(&names), args.best)
     };
     drop(target);
-    print(&text, args.output.as_deref())?;
+    print(text.as_bytes(), args.output.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -103,122 +83,31 @@ fn names(target: &Hooked, args: &Args) -> KeyNames {
     names
 }
 
-/// Name of the input file, removed in any case.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Self {
-        Self(std::env::temp_dir().join(format!(".ffuzz-showdsf-{}", std::process::id())))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// A run may take as long as it wants, so a signal does not wait for its end. The target dies with
-/// this process.
-fn leave_on_signals(scratch: &Scratch) {
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
-    let file = scratch.0.clone();
-    std::thread::spawn(move || {
-        if signals.forever().next().is_some() {
-            let _ = fs::remove_file(file);
-            std::process::exit(CANNOT.into());
-        }
-    });
-}
-
-fn list_inputs(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failure = |error: io::Error| {
-        let remedy = "give a folder of inputs, for example out/queue";
-        Failure::new(format!("cannot read the folder {dir:?}: {error}"), remedy)
-    };
-    let mut files: Vec<PathBuf> = fs::read_dir(dir)
-        .map_err(failure)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_file())
-        .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes()[0] != b'.'))
-        .collect();
-    files.sort();
-    Ok(files)
-}
-
 fn start(args: &Args, scratch: &Scratch) -> Result<Hooked, Failure> {
-    let timeout = timeout(args.timeout.as_deref())?;
-    let environment = Environment::read();
-    let mutators = mutators(&environment, &args.command)?;
-    let options = TargetOptions {
-        run_mode: mutators.run_mode(),
-        search_path: environment.get("PATH").map(Into::into),
-        file: None,
-        memory_limit: args.memory.as_deref().map_or(Ok(None), values::memory)?,
-        show_output: !args.runs_folders(),
-        extra_env: resolve::extra_environment(&environment)?,
-        skip_binary_check: environment.flag(&["AFL_SKIP_BIN_CHECK"]),
-        init_timeout: Some(Duration::from_secs(10)),
-        ..TargetOptions::for_command(args.command.clone())
-    };
-    let input = args.at_file.as_deref().unwrap_or(&scratch.0);
-    let mut setup = Setup::new(&options, input, None).map_err(failure)?;
-    if !args.runs_folders() && !mutators.touch_runs() {
-        setup.inherit_stdin();
+    let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
+    let mut wanted = Wanted::new(&args.target, scratch, timeout);
+    if let (Some(file), true) = (&args.at_file, args.runs_folders()) {
+        wanted.scratch = file;
     }
-    say(args.quiet, "[*] Spinning up the fork server...");
-    let target = ForkServer::start(setup, timeout).map_err(failure)?;
-    let late = environment.flag(&["AFL_CUSTOM_MUTATOR_LATE_SEND"]);
-    let mut target = Hooked::new(Box::new(target), mutators).send_late(late);
-    tell(&mut target, args.quiet);
-    say(args.quiet, "[+] All right - fork server is up.");
+    wanted.show_output = !args.runs_folders();
+    wanted.inherit_stdin = !args.runs_folders();
+    let target = wanted.prepare(&Environment::read())?.start_aloud(args.quiet)?;
     if !args.quiet {
         let _ = io::stderr().lock().write_all(domain::describe(target.domains()).as_bytes());
     }
     Ok(target)
 }
 
-/// Those whose hooks change what the target gets; the others are not called here.
-fn mutators(environment: &Environment, command: &[OsString]) -> Result<Mutators, Failure> {
-    let about = About { command, file: None, out: None };
-    let options = CustomOptions { only: false, ..fuzz::custom::options(environment, &about) };
-    custom::load(&options, 0).map_err(|error| Failure::new(&error, error.remedy()))
-}
-
-fn failure(error: TargetError) -> Failure {
-    Failure::new(&error, error.remedy())
-}
-
-fn timeout(text: Option<&str>) -> Result<Duration, Failure> {
-    let Some(text) = text else { return Ok(NO_TIMEOUT) };
-    match text.parse() {
-        Ok(ms) if ms >= MIN_TIMEOUT_MS => Ok(Duration::from_millis(ms)),
-        _ => Err(Failure::new(
-            format!("-t {text} is no timeout"),
-            format!("give milliseconds, at least {MIN_TIMEOUT_MS}"),
-        )),
-    }
-}
-
-fn say(quiet: bool, line: &str) {
-    if !quiet {
-        let _ = writeln!(io::stderr().lock(), "{line}");
-    }
-}
-
 /// One run with our stdin; with `@@` its content becomes the file.
 fn run_once(target: &mut Hooked, args: &Args) -> Result<Aggregates, Failure> {
     let mut aggregates = Aggregates::new(target.domains());
     let mut input = Vec::new();
-    let uses_file = args.command[1..]
-        .iter()
-        .any(|word| word.as_encoded_bytes().windows(2).any(|pair| pair == b"@@"));
-    if uses_file || target.mutators.touch_runs() {
+    if args.target.names_file() || target.mutators.touch_runs() {
         io::stdin().lock().read_to_end(&mut input).map_err(|error| {
             Failure::new(format!("cannot read the input: {error}"), "give it by stdin or -A FILE")
         })?;
     }
-    let run = target.observe(&input).map_err(failure)?;
+    let run = target.observe(&input).map_err(tool::failure)?;
     report(run.exit, None, args.quiet);
     aggregates.merge(&run.dsf);
     tell(target, args.quiet);
@@ -232,61 +121,14 @@ fn run_folder(
     mut note: impl FnMut(&Path, &[u8], &Observation<'_>),
 ) -> Result<Aggregates, Failure> {
     let mut aggregates = Aggregates::new(target.domains());
+    let mut input = Vec::new();
     for path in inputs {
-        let input = fs::read(path).map_err(|error| {
-            let remedy = "check its permissions, or take it out of the folder";
-            Failure::new(format!("cannot read {path:?}: {error}"), remedy)
-        })?;
-        let run = target.observe(&input).map_err(failure)?;
+        tool::read_input(path, &mut input)?;
+        let run = target.observe(&input).map_err(tool::failure)?;
         report(run.exit, Some(path), quiet);
         note(path, &input, &run);
         aggregates.merge(&run.dsf);
     }
     tell(target, quiet);
     Ok(aggregates)
-}
-
-/// What mutators did wrong.
-fn tell(target: &mut Hooked, quiet: bool) {
-    for message in target.mutators.take_messages() {
-        say(quiet, &format!("[!] {message}"));
-    }
-}
-
-fn report(exit: ExitKind, input: Option<&Path>, quiet: bool) {
-    let what = match exit {
-        ExitKind::Ok => return,
-        ExitKind::Crash { signal: 0 } => "crashed by exit code".to_owned(),
-        ExitKind::Crash { signal } => format!("crashed by signal {signal}"),
-        ExitKind::Hang => "was stopped: its time was up".to_owned(),
-        ExitKind::Oom => "was killed (signal 9): out of memory?".to_owned(),
-    };
-    let input = input.map_or_else(String::new, |path| format!(" on {}", path.display()));
-    say(quiet, &format!("[!] The target {what}{input}"));
-}
-
-fn print(text: &str, file: Option<&Path>) -> Result<(), Failure> {
-    let written = match file {
-        Some(path) => fs::write(path, text),
-        None => match io::stdout().lock().write_all(text.as_bytes()) {
-            // A reader that has seen enough is no failure.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            result => result,
-        },
-    };
-    written.map_err(|error| {
-        let to = file.unwrap_or(Path::new("stdout"));
-        Failure::new(format!("cannot write to {to:?}: {error}"), "check the disk and the path")
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timeouts_below_twenty_are_refused() {
-        assert!(timeout(Some("19")).is_err() && timeout(Some("x")).is_err());
-        assert_eq!(timeout(Some("20")).unwrap().as_millis(), 20);
-    }
 }

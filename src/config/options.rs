@@ -81,6 +81,8 @@ pub struct TargetOptions {
     pub map_size: Option<usize>,
     /// `AFL_CRASH_EXITCODE`, 0..=255.
     pub crash_exit_code: Option<u8>,
+    /// Every exit code but 0 counts as a crash (`tmin -x`).
+    pub exit_is_crash: bool,
     /// `AFL_KILL_SIGNAL` (default SIGKILL) and `AFL_FORK_SERVER_KILL_SIGNAL` (default SIGTERM).
     pub kill_signal: i32,
     pub fork_server_kill_signal: i32,
@@ -128,6 +130,7 @@ impl TargetOptions {
             hang_timeout: None,
             map_size: None,
             crash_exit_code: None,
+            exit_is_crash: false,
             kill_signal: libc::SIGKILL,
             fork_server_kill_signal: libc::SIGTERM,
             run_mode: RunMode::Batch,
@@ -145,6 +148,12 @@ impl TargetOptions {
             skip_core_pattern_check: false,
             cpu: CpuChoice::None,
         }
+    }
+
+    /// Whether the user takes an exit code for a crash.
+    #[must_use]
+    pub fn is_crash_code(&self, code: u8) -> bool {
+        self.crash_exit_code == Some(code) || (self.exit_is_crash && code != 0)
     }
 }
 

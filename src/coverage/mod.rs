@@ -49,6 +49,15 @@ pub enum Classes {
     Binary,
 }
 
+/// Number of a counter's class, 1 to 8, as AFL's tools print it; 0 for an edge that was not hit.
+#[must_use]
+pub fn class_number(count: u8) -> u8 {
+    match CLASSES[usize::from(count)] {
+        0 => 0,
+        class => class.ilog2() as u8 + 1,
+    }
+}
+
 /// Classifies eight counters at once.
 #[must_use]
 pub fn classify(word: u64) -> u64 {
@@ -125,10 +134,16 @@ fn nonzero_bytes(word: u64) -> usize {
 /// Hash of the classified map: equal for runs that AFL calls the same path.
 #[must_use]
 pub fn path_hash(edges: &[u8]) -> u64 {
+    map_hash(edges, Classes::Counts)
+}
+
+/// The same, also for maps of which only the edges matter, not how often they were hit.
+#[must_use]
+pub fn map_hash(edges: &[u8], classes: Classes) -> u64 {
     let mut hash = 0;
     for (index, word) in words(edges).enumerate() {
         if word != 0 {
-            hash = mix(hash ^ classify(word) ^ (index as u64).rotate_left(40));
+            hash = mix(hash ^ reduce(word, classes) ^ (index as u64).rotate_left(40));
         }
     }
     hash
@@ -185,6 +200,8 @@ mod tests {
         {
             assert_eq!(classify(count), class);
         }
+        let numbers = [0, 1, 2, 3, 4, 7, 8, 16, 32, 128, 255].map(class_number);
+        assert_eq!(numbers, [0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 8]);
     }
 
     proptest! {

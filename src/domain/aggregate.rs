@@ -69,6 +69,35 @@ impl Aggregates {
         gains
     }
 
+    /// Moves one aggregate by a value that some run showed.
+    pub fn merge_value(&mut self, key: u32, value: u32) {
+        if let Some(domain) = self.domain_of(key) {
+            let before = self.values[key as usize];
+            let after = domain.reducer.apply(before, value);
+            if after != before {
+                self.values[key as usize] = after;
+                self.moved.push(key);
+            }
+        }
+    }
+
+    fn domain_of(&self, key: u32) -> Option<&Domain> {
+        self.domains.iter().find(|domain| key < domain.end())
+    }
+
+    /// What a value has a part in of its key's aggregate: the whole, as 0, or each of its bits.
+    pub fn parts(&self, key: u32, value: u32) -> Vec<u32> {
+        let Some(domain) = self.domain_of(key) else {
+            return Vec::new();
+        };
+        if domain.reducer.is_bitwise() {
+            return domain.moved_bits(value).collect();
+        }
+        let alone = domain.reducer.apply(domain.initial, value);
+        let counts = alone != domain.initial && alone == self.values[key as usize];
+        if counts { vec![0] } else { Vec::new() }
+    }
+
     /// Moves the aggregates by what a second run of the same input bears out of the `gains` of the
     /// first, and returns that. A key that differed is noisy: from then on only clear steps count,
     /// or a value that depends on an address or on memory nobody wrote would gain for ever.
@@ -115,6 +144,18 @@ impl Aggregates {
         }
     }
 
+    /// Takes up what was known before a restart; keys that do not exist are left out.
+    pub fn recall(&mut self, values: &[(u32, u32)], noisy: &[u32]) {
+        for (key, value) in values {
+            if let Some(known) = self.values.get_mut(*key as usize) {
+                *known = *value;
+                self.moved.push(*key);
+            }
+        }
+        let keys = self.values.len();
+        self.note_noise(noisy.iter().copied().filter(|key| (*key as usize) < keys));
+    }
+
     /// Keys whose bar has moved since the last call, possibly repeated.
     pub fn take_moved(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.moved)
@@ -124,8 +165,7 @@ impl Aggregates {
     #[must_use]
     pub fn bar(&self, key: u32) -> u32 {
         let value = self.values[key as usize];
-        let domain = self.domains.iter().find(|domain| key < domain.end());
-        match domain {
+        match self.domain_of(key) {
             Some(domain) if self.noisy.contains(&key) => domain.reducer.clear_bar(value),
             _ => value,
         }

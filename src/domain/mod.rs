@@ -36,6 +36,12 @@ impl Domain {
         if self.name.is_empty() { format!("map {index}") } else { self.name.clone() }
     }
 
+    /// Bits by which a value moves the initial one, the highest first.
+    pub fn moved_bits(&self, value: u32) -> impl Iterator<Item = u32> + use<> {
+        let moved = self.reducer.apply(self.initial, value) ^ self.initial;
+        (0..32).rev().map(|shift| 1 << shift).filter(move |bit| moved & bit != 0)
+    }
+
     /// Keys as indices of the DSF array.
     #[must_use]
     pub fn range(&self) -> std::ops::Range<usize> {

@@ -190,7 +190,7 @@ pub struct Shares {
 }
 
 /// What one stage brought.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StageYield {
     pub name: Cow<'static, str>,
     pub finds: u64,

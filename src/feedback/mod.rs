@@ -6,6 +6,7 @@ use crate::config::options::Wanted;
 use crate::coverage::{self, Classes, Novelty};
 use crate::domain::{Aggregates, Domain, KeyGain};
 use crate::target::{Executor, ExitKind, Observation};
+use serde::{Deserialize, Serialize};
 
 /// What a run was worth.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -23,6 +24,33 @@ pub struct Verdict {
 pub enum Finding {
     Crash { signal: i32, unique: bool },
     Hang { unique: bool },
+}
+
+/// What a judge has learned, for the next process of the same campaign.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Lessons {
+    map_size: usize,
+    /// Bytes of the virgin maps that are not untouched, with their places.
+    edges: Vec<(u32, u8)>,
+    crash_edges: Vec<(u32, u8)>,
+    hang_edges: Vec<(u32, u8)>,
+    blind_crashes: Vec<i32>,
+    /// Aggregates that have moved.
+    values: Vec<(u32, u32)>,
+    noisy: Vec<u32>,
+}
+
+fn sparse(virgin: &[u8]) -> Vec<(u32, u8)> {
+    (0..).zip(virgin.iter().copied()).filter(|(_, byte)| *byte != 0xff).collect()
+}
+
+/// Places beyond the map are left out: the file may have been changed by hand.
+fn fill(virgin: &mut [u8], known: &[(u32, u8)]) {
+    for (place, byte) in known {
+        if let Some(at) = virgin.get_mut(*place as usize) {
+            *at = *byte;
+        }
+    }
 }
 
 impl Verdict {
@@ -187,6 +215,31 @@ impl Judge {
         }
     }
 
+    /// What is to be known after a restart.
+    #[must_use]
+    pub fn lessons(&self) -> Lessons {
+        Lessons {
+            map_size: self.virgin.len(),
+            edges: sparse(&self.virgin),
+            crash_edges: sparse(&self.virgin_crash),
+            hang_edges: sparse(&self.virgin_hang),
+            blind_crashes: self.blind_crashes.clone(),
+            values: self.aggregates.changed().collect(),
+            noisy: self.aggregates.noisy().iter().copied().collect(),
+        }
+    }
+
+    /// Takes up what an earlier judge of the same target knew.
+    pub fn recall(&mut self, lessons: &Lessons) {
+        self.make_room(lessons.map_size);
+        fill(&mut self.virgin, &lessons.edges);
+        fill(&mut self.virgin_crash, &lessons.crash_edges);
+        fill(&mut self.virgin_hang, &lessons.hang_edges);
+        self.blind_crashes.clone_from(&lessons.blind_crashes);
+        self.aggregates.recall(&lessons.values, &lessons.noisy);
+        self.edges_moved = true;
+    }
+
     #[must_use]
     pub fn virgin(&self) -> &[u8] {
         &self.virgin
@@ -284,6 +337,32 @@ mod tests {
         assert_eq!(seen(Wanted::Good), [true, false, false]);
         assert_eq!(seen(Wanted::GoodOrSlow), [true, true, false]);
         assert_eq!(seen(Wanted::Crashing), [false, false, true]);
+    }
+
+    #[test]
+    fn what_one_judge_learned_another_one_knows() {
+        let domains = max_domain();
+        let mut judge = Judge::new(8, &domains, true);
+        let view = |values| DsfView { domains: &domains, values, touched: None };
+        let edges = [1, 0, 9, 0, 0, 0, 0, 0];
+        let good = run(ExitKind::Ok, &edges, view(&[0, 3]));
+        let gains = judge.judge(&good).gains;
+        judge.confirm(&gains, &good);
+        let crash = ExitKind::Crash { signal: 6 };
+        judge.judge(&run(crash, &edges, view(&[0, 0])));
+        judge.judge(&run(ExitKind::Hang, &edges, view(&[0, 0])));
+        let lessons = judge.lessons();
+        let text = serde_json::to_string(&lessons).unwrap();
+        let mut later = Judge::new(8, &domains, true);
+        later.recall(&serde_json::from_str(&text).unwrap());
+        assert_eq!(later.lessons(), lessons);
+        assert!(!later.judge(&good).is_interesting());
+        let again = later.judge(&run(crash, &edges, view(&[0, 0]))).finding;
+        assert_eq!(again, Some(Finding::Crash { signal: 6, unique: false }));
+        // From a larger map, and with places that cannot be.
+        let strange = r#"{"map_size":4,"edges":[[900,1]],"crash_edges":[],"hang_edges":[],
+            "blind_crashes":[],"values":[[77,1]],"noisy":[78]}"#;
+        Judge::new(2, &domains, true).recall(&serde_json::from_str(strange).unwrap());
     }
 
     #[test]

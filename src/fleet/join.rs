@@ -1,7 +1,7 @@
 //! One state for all workers, made from the state of each.
 //!
 //! What workers do adds up. What they know does not: they have most edges and seeds in common, and
-//! how many is not known here, so the worker that knows most speaks for all.
+//! how many is not known here, so the worker that knows most edges speaks for all.
 
 use crate::event::{DomainStatus, MutatorStatus, Shares, Snapshot, StageYield};
 
@@ -16,7 +16,7 @@ pub(super) fn join(all: &[&Snapshot]) -> Snapshot {
     let last = |field: fn(&Snapshot) -> u64| all.iter().map(|s| field(s)).max().unwrap_or(0);
     let first = |field: fn(&Snapshot) -> u64| all.iter().map(|s| field(s)).min().unwrap_or(0);
     // Of equals the first: the main.
-    let leader = all.iter().rev().max_by_key(|s| s.edges_found);
+    let leader = all.iter().rev().max_by_key(|s| (s.edges_found, s.corpus_count));
     Snapshot {
         started_at: first(|s| s.started_at),
         now: last(|s| s.now),

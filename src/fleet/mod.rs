@@ -15,6 +15,7 @@ pub use error::FleetError;
 pub use worker::Plan;
 
 use crate::event::{Event, EventBus, EventSink, Snapshot, StopReason};
+use crate::sys::process::raise_open_files;
 use crate::sys::stop::Stop;
 use worker::{End, Heard, Message, Worker};
 
@@ -28,6 +29,9 @@ const INBOX: usize = 4096;
 const IN_A_ROW: usize = 1000;
 /// Warnings remembered.
 const MOST_TOLD: usize = 1000;
+/// Open files of the fleet itself, its start-up included, and of each worker's two pipes.
+const FILES: u64 = 64;
+const FILES_A_WORKER: u64 = 2;
 /// For a worker's last run and its files. What has not ended then is killed.
 const FAREWELL: Duration = Duration::from_secs(15);
 
@@ -53,6 +57,7 @@ pub fn run(orders: Orders, sinks: Vec<Box<dyn EventSink>>) -> Result<StopReason,
     for sink in sinks {
         bus.add(sink);
     }
+    raise_open_files(FILES + FILES_A_WORKER * orders.workers.len() as u64);
     let (sender, inbox) = sync_channel(INBOX);
     let mut fleet = Fleet {
         workers: orders.workers.into_iter().map(Worker::new).collect(),
@@ -124,9 +129,7 @@ impl Fleet {
         let count = if self.target_works { self.workers.len() } else { 1 };
         for (number, worker) in self.workers.iter_mut().enumerate().take(count) {
             if worker.is_due() {
-                let started = worker.start(number, &self.sender);
-                let name = || worker.plan.name.clone();
-                started.map_err(|source| FleetError::Start { name: name(), source })?;
+                worker.start(number, &self.sender)?;
             }
         }
         Ok(())
@@ -261,5 +264,21 @@ impl Fleet {
         all.instance = format!("{} workers", self.workers.len());
         all.command_line.clone_from(&self.command_line);
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let argv = vec!["/nonexistent".into()];
+        let plan = Plan { name: "main".into(), argv, env: Vec::new(), tmpdir: None };
+        let (time, command_line) = (None, String::new());
+        let orders = Orders { workers: vec![plan], time, until_crash: false, command_line };
+        let error = run(orders, Vec::new()).unwrap_err();
+        assert!(error.to_string().starts_with("cannot start the worker main: "), "{error}");
+        assert!(error.remedy().contains("-j"));
     }
 }

@@ -15,9 +15,11 @@ const SCHEDULES: &[Schedule] = &[
     Schedule::Mmopt,
 ];
 /// One secondary in so many: trims (the main's queue is untrimmed as well: long inputs keep what
-/// nobody thought of), takes seeds in order, looks for new code only.
+/// nobody thought of), takes seeds in order, prefers changes that lead to crashes, looks for new code
+/// only.
 const TRIMS: usize = 3;
 const IN_ORDER: usize = 5;
+const EXPLOITS: usize = 5;
 const EDGES_ONLY: usize = 4;
 
 /// How one worker works.
@@ -30,6 +32,8 @@ pub struct Strategy {
     pub trim: bool,
     /// Seeds in the order of the queue; a main does so by itself.
     pub sequential: bool,
+    /// `-P exploit`.
+    pub exploits: bool,
     /// Guided by domains, if any worker is (`-p`).
     pub domains: bool,
 }
@@ -45,6 +49,7 @@ impl Strategy {
                 deterministic: true,
                 trim: false,
                 sequential: true,
+                exploits: false,
                 domains: true,
             };
         };
@@ -54,6 +59,7 @@ impl Strategy {
             deterministic: false,
             trim: index.is_multiple_of(TRIMS),
             sequential: number.is_multiple_of(IN_ORDER),
+            exploits: number % EXPLOITS == EXPLOITS - 1,
             domains: number % EDGES_ONLY != EDGES_ONLY - 1,
         }
     }

@@ -11,6 +11,7 @@ use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::error::FleetError;
 use crate::event::{Event, Snapshot, StopReason, WorkerStatus};
 use crate::sys::process::{self, Launch, Output, Process};
 use crate::sys::wire;
@@ -133,10 +134,19 @@ impl Worker {
     }
 
     /// Starts its process. From its second on it continues what is there.
-    pub(super) fn start(&mut self, number: usize, inbox: &SyncSender<Message>) -> io::Result<()> {
+    pub(super) fn start(
+        &mut self,
+        number: usize,
+        inbox: &SyncSender<Message>,
+    ) -> Result<(), FleetError> {
+        self.fresh_tmpdir()?;
+        let started = self.launch(number, inbox);
+        started.map_err(|source| FleetError::Start { name: self.plan.name.clone(), source })
+    }
+
+    fn launch(&mut self, number: usize, inbox: &SyncSender<Message>) -> io::Result<()> {
         self.started += 1;
         self.words.clear();
-        self.fresh_tmpdir()?;
         let (out, out_theirs) = wire::pipe()?;
         let (err, err_theirs) = wire::pipe()?;
         let mut env: Vec<(OsString, Option<OsString>)> =
@@ -170,10 +180,10 @@ impl Worker {
     }
 
     /// What an earlier process left there would keep this one from starting.
-    fn fresh_tmpdir(&self) -> io::Result<()> {
+    fn fresh_tmpdir(&self) -> Result<(), FleetError> {
         let Some(folder) = &self.plan.tmpdir else { return Ok(()) };
         let _ = fs::remove_dir_all(folder);
-        fs::create_dir(folder)
+        fs::create_dir(folder).map_err(|source| FleetError::Folder { path: folder.clone(), source })
     }
 
     /// Notes what it said. False if it comes from a process of the past.

@@ -83,8 +83,9 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     let fds: Vec<(RawFd, RawFd)> =
         launch.fds.iter().map(|(ours, theirs)| (ours.as_raw_fd(), *theirs)).collect();
     let memory = launch.memory_limit;
+    let parent = nix::unistd::getpid();
     // SAFETY: `prepare` makes only async-signal-safe calls and allocates nothing.
-    unsafe { command.pre_exec(move || prepare(&fds, memory, largest_file)) };
+    unsafe { command.pre_exec(move || prepare(&fds, memory, largest_file, parent)) };
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
     let mut process = Process { pid: Pid::from_raw(pid), reaped: false, guard: None };
@@ -94,20 +95,25 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     Ok(process)
 }
 
-/// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, prctl, setrlimit,
-/// dup2, signal.
+/// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, prctl, getppid,
+/// setrlimit, dup2, signal.
 fn prepare(
     fds: &[(RawFd, RawFd)],
     memory: Option<u64>,
     largest_file: Option<u64>,
+    parent: Pid,
 ) -> io::Result<()> {
     // SAFETY: plain system calls on integers and a local struct; the descriptors are open, the
     // caller owns them. `setsid` fails only for a group leader, which a fresh child is not.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // It may have been killed before the line above.
+        if libc::getppid() != parent.as_raw() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        raise_open_files();
+        raise_open_files(HIGHEST_FD);
         for (ours, theirs) in fds {
             if libc::dup2(*ours, *theirs) < 0 {
                 return Err(io::Error::last_os_error());
@@ -126,12 +132,15 @@ fn prepare(
 }
 
 /// Descriptor 199 must be legal: AFL's protocol uses it.
-fn raise_open_files() {
+const HIGHEST_FD: u64 = 200;
+
+/// Allows so many open files, if the system lets us.
+pub fn raise_open_files(count: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls get a valid local struct.
     unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < 200 {
-            limit.rlim_cur = limit.rlim_max.min(200);
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < count {
+            limit.rlim_cur = limit.rlim_max.min(count);
             libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
         }
     }

@@ -68,8 +68,8 @@ impl Direct {
             }
         }
         self.execs += 1;
-        let code = self.setup.options.crash_exit_code;
-        let exit = exit_kind(status.unwrap_or_default(), killed, |seen| code == Some(seen));
+        let is_crash = |code| self.setup.options.is_crash_code(code);
+        let exit = exit_kind(status.unwrap_or_default(), killed, is_crash);
         self.maps.collect(true);
         let duration = start.elapsed();
         self.spent.add(duration, None);

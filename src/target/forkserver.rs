@@ -114,7 +114,7 @@ impl ForkServer {
 
     fn is_crash_code(&self, code: u8) -> bool {
         let sanitizer = self.setup.traits.sanitizer && SANITIZER_CODES.contains(&code);
-        sanitizer || self.setup.options.crash_exit_code == Some(code)
+        sanitizer || self.setup.options.is_crash_code(code)
     }
 
     fn lost(&mut self) -> NoRun {

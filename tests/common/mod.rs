@@ -90,7 +90,12 @@ impl TestDir {
 
     /// `ffuzz showdsf OPTIONS -- TARGET WORDS`
     pub fn showdsf(&self, options: &str, target: &Path, words: &str) -> Job {
-        self.ffuzz("showdsf").words(options).arg("--").arg(target).words(words)
+        self.tool(&format!("showdsf {options}"), target, words)
+    }
+
+    /// `ffuzz COMMAND -- TARGET WORDS`, for commands that run a target.
+    pub fn tool(&self, command: &str, target: &Path, words: &str) -> Job {
+        self.ffuzz(command).arg("--").arg(target).words(words)
     }
 
     /// `ffuzz WORDS` in this folder.
@@ -129,14 +134,19 @@ impl TestDir {
         self.entries("out/default/hangs")
     }
 
+    /// All names in a folder, in order.
+    pub fn names(&self, folder: &str) -> Vec<String> {
+        let listing = fs::read_dir(self.path(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
+        let mut names: Vec<String> =
+            listing.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
     /// Names in a folder that begin with `id:`, in order.
     pub fn entries(&self, folder: &str) -> Vec<String> {
-        let listing = fs::read_dir(self.path(folder)).unwrap_or_else(|e| panic!("{folder}: {e}"));
-        let mut names: Vec<String> = listing
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| name.starts_with("id:"))
-            .collect();
-        names.sort();
+        let mut names = self.names(folder);
+        names.retain(|name| name.starts_with("id:"));
         names
     }
 

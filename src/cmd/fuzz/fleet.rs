@@ -216,6 +216,9 @@ impl Fleet<'_> {
         if self.args.schedule.is_none() {
             add("--schedule", Path::new(strategy.schedule.name()));
         }
+        if self.args.strategy.is_none() && strategy.exploits {
+            add("-P", Path::new("exploit"));
+        }
         words.extend(self.flags(strategy).map(OsString::from));
         words.push("--".into());
         words.extend(self.args.command.iter().cloned());
@@ -234,6 +237,8 @@ impl Fleet<'_> {
             "-j" | "-s" | "-E" | "-V" | "-b" | "--json" => false,
             "-i" => input.is_none(),
             "-p" | "--domains" => strategy.domains,
+            // The others have it from the main.
+            "-F" => strategy.main,
             "--schedule" => !strategy.main || main_takes(self.args),
             _ => true,
         }
@@ -338,7 +343,15 @@ mod tests {
             "AFL_DISABLE_TRIM=1 ffuzz -S worker05 --json -i IN -o OUT --schedule rare -Z -z -- ./t"
         );
         let in_order = lines(dir.path(), "-i IN -o OUT -j 6 ./t", &[("AFL_NO_AFFINITY", "1")], &[]);
+        assert!(in_order[4].ends_with("--schedule quad -P exploit -z -- ./t"), "{}", in_order[4]);
         assert!(in_order[5].ends_with("--schedule exploit -z -Z -- ./t"), "{}", in_order[5]);
+    }
+
+    #[test]
+    fn only_the_main_reads_foreign_folders() {
+        let dir = seeds();
+        let all = lines(dir.path(), "-i IN -F IN -o OUT -j 3 ./t", &[], &[]);
+        assert_eq!(all.iter().filter(|line| line.contains("-F IN")).count(), 1, "{all:?}");
     }
 
     #[test]

@@ -223,7 +223,7 @@ fn has_seed(folder: &Path) -> std::io::Result<bool> {
     Ok(false)
 }
 
-fn target_options(args: &Args, env: &Environment) -> Result<TargetOptions, Failure> {
+pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOptions, Failure> {
     let ms = |name| env.number(name, 1, i64::from(u32::MAX));
     let time = |value: Option<i64>| value.map(|ms| Duration::from_millis(ms.unsigned_abs()));
     let signal = |name| env.number(name, 1, 64);
@@ -242,6 +242,7 @@ fn target_options(args: &Args, env: &Environment) -> Result<TargetOptions, Failu
         hang_timeout: time(ms("AFL_HANG_TMOUT")?),
         map_size: map_size.and_then(|size| usize::try_from(size).ok()),
         crash_exit_code: crash_exit_code(env)?,
+        exit_is_crash: false,
         kill_signal: kill.map_or(libc::SIGKILL, as_signal),
         fork_server_kill_signal: fork_server_kill.map_or(libc::SIGTERM, as_signal),
         run_mode: run_mode(args)?,
@@ -281,7 +282,7 @@ fn crash_exit_code(env: &Environment) -> Result<Option<u8>, Failure> {
     Ok(code.and_then(|code| u8::try_from(code.rem_euclid(256)).ok()))
 }
 
-pub(crate) fn extra_environment(env: &Environment) -> Result<Vec<(OsString, OsString)>, Failure> {
+fn extra_environment(env: &Environment) -> Result<Vec<(OsString, OsString)>, Failure> {
     let mut extra: Vec<(OsString, OsString)> = Vec::new();
     if let Some(libraries) = env.get("AFL_PRELOAD") {
         extra.push(("LD_PRELOAD".into(), libraries.to_owned()));

@@ -1,11 +1,11 @@
 //! The command line of `showdsf`, and which options make no sense together.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Parser;
 
 use crate::cmd::exit::Failure;
+use crate::cmd::tool::TargetArgs;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -39,12 +39,6 @@ pub(super) struct Args {
     /// Everything as JSON, names included
     #[arg(long)]
     pub(super) json: bool,
-    /// Timeout of a run in ms, at least 20 (default: none)
-    #[arg(short, value_name = "MSEC")]
-    pub(super) timeout: Option<String>,
-    /// Memory limit in MB, or none (the default)
-    #[arg(short, value_name = "MB")]
-    pub(super) memory: Option<String>,
     /// File that takes the place of @@; with -i every input is written to it
     #[arg(short = 'A', value_name = "FILE")]
     pub(super) at_file: Option<PathBuf>,
@@ -57,19 +51,14 @@ pub(super) struct Args {
     /// Accepted as the original accepts it: without effect
     #[arg(short = 'c', hide = true)]
     _cores: bool,
-    /// The target and its arguments
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        required = true,
-        value_name = "TARGET"
-    )]
-    pub(super) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
 }
 
 impl Args {
     /// Refuses combinations that have no meaning.
     pub(super) fn check(&self) -> Result<(), Failure> {
+        self.target.check()?;
         let refuse = |cause: &str, remedy: &str| Err(Failure::new(cause, remedy));
         if self.top == Some(0) {
             return refuse("--top 0 would show nothing", "give a number from 1 on");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::domain::{Domain, DsfView, Reducer};
+use crate::domain::{DsfView, Reducer};
 
 /// The inputs of a folder, and what each reaches best.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Owners {
         run.for_each_changed(|domain, key, value| {
             let shares = self.keys.entry(key).or_default();
             if domain.reducer.is_bitwise() {
-                for bit in bits(domain, value) {
+                for bit in domain.moved_bits(value) {
                     offer(shares, &self.inputs, bit, input, |share| share.value == bit);
                 }
             } else {
@@ -65,12 +65,6 @@ fn is_better(reducer: Reducer, old: u32, new: u32) -> bool {
     reducer.apply(old, new) != old
 }
 
-/// Bits by which a value moves the initial one.
-fn bits(domain: &Domain, value: u32) -> impl Iterator<Item = u32> {
-    let moved = domain.reducer.apply(domain.initial, value) ^ domain.initial;
-    (0..32).rev().map(|shift| 1 << shift).filter(move |bit| moved & bit != 0)
-}
-
 /// The smallest input gets a share; of two equal ones the first.
 fn offer(
     shares: &mut Vec<Share>,
@@ -89,6 +83,7 @@ fn offer(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::Domain;
 
     fn owners(reducer: Reducer, initial: u32, runs: &[(&str, usize, u32)]) -> Vec<String> {
         let domains = [Domain { name: "d".into(), start: 0, size: 1, reducer, initial }];

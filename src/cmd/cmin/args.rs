@@ -1,0 +1,66 @@
+//! The command line of `cmin`.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::cmd::exit::Failure;
+use crate::cmd::tool::TargetArgs;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "ffuzz-cmin",
+    about = "Keep the smallest inputs that reach every edge and every best domain value",
+    after_help = "Interrupted, the same command goes on where it was. Inputs that crash or take \
+                  too long end it unless\n-A or -C says what to do with them (exit code 2 and 1).\n\n\
+                  Examples:\n  \
+                  ffuzz-cmin -i out/queue -o seeds -- ./target @@\n  \
+                  ffuzz-cmin -C -i out/crashes -o crashes -- ./target"
+)]
+pub(super) struct Args {
+    /// Folder with inputs, or with a queue of inputs
+    #[arg(short, value_name = "DIR")]
+    pub(super) input: PathBuf,
+    /// Folder for those that are kept, new or empty
+    #[arg(short, value_name = "DIR")]
+    pub(super) output: PathBuf,
+    /// Edges only, whatever their hit counts
+    #[arg(short)]
+    pub(super) edges_only: bool,
+    /// Inputs that crash or take too long are inputs as others
+    #[arg(short = 'A')]
+    pub(super) allow_any: bool,
+    /// Only inputs that crash
+    #[arg(short = 'C', conflicts_with = "allow_any")]
+    pub(super) crashes_only: bool,
+    /// Targets at work at the same time, or all: as many as there are cores [default: all]
+    #[arg(short = 'T', value_name = "N")]
+    pub(super) workers: Option<String>,
+    /// File that the target reads, if it is not named by @@; one target at work then
+    #[arg(short, value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
+}
+
+impl Args {
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.target.check()?;
+        self.workers(1).map(|_| ())
+    }
+
+    /// How many targets to start on so many cores.
+    pub(super) fn workers(&self, cores: usize) -> Result<usize, Failure> {
+        match self.workers.as_deref() {
+            _ if self.file.is_some() => Ok(1),
+            None | Some("all") => Ok(cores.max(1)),
+            Some(text) => match text.parse() {
+                Ok(number @ 1..=1024) => Ok(number),
+                _ => Err(Failure::new(
+                    format!("-T {text} is no number of workers"),
+                    "give a number from 1 to 1024, or all",
+                )),
+            },
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Puts the kept inputs into the output folder: linked where that works, else copied.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::work::unwritable;
+use crate::cmd::exit::Failure;
+
+/// Name of a copy that is not complete.
+const TEMPORARY: &str = ".cmin.new";
+
+/// `input` under `name`; what an interrupted run left there is taken over.
+pub(super) fn save(input: &Path, folder: &Path, name: &std::ffi::OsStr) -> Result<(), Failure> {
+    let goal = folder.join(name);
+    let linked = match input.is_symlink() {
+        true => Err(io::ErrorKind::Unsupported.into()),
+        false => fs::hard_link(input, &goal),
+    };
+    match linked {
+        Ok(()) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_same(input, &goal) => {
+            return Ok(());
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(unwritable(&goal, error));
+        }
+        Err(_) => {}
+    }
+    let temporary = folder.join(TEMPORARY);
+    let copied = fs::copy(input, &temporary).and_then(|_| fs::rename(&temporary, &goal));
+    copied.map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        unwritable(&goal, error)
+    })
+}
+
+fn is_same(input: &Path, goal: &Path) -> bool {
+    let (Ok(one), Ok(other)) = (fs::metadata(input), fs::metadata(goal)) else { return false };
+    let linked = (one.dev(), one.ino()) == (other.dev(), other.ino());
+    linked || (one.len() == other.len() && fs::read(input).ok() == fs::read(goal).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_copies_and_takes_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("a"), "content").unwrap();
+        std::os::unix::fs::symlink("a", path("link")).unwrap();
+        fs::create_dir(path("out")).unwrap();
+        for _ in 0..2 {
+            save(&path("a"), &path("out"), "one".as_ref()).unwrap();
+            save(&path("link"), &path("out"), "two".as_ref()).unwrap();
+        }
+        assert_eq!(fs::metadata(path("a")).unwrap().nlink(), 2);
+        assert!(!path("out/two").is_symlink());
+        assert_eq!(fs::read(path("out/two")).unwrap(), b"content");
+        fs::write(path("out/three"), "another").unwrap();
+        save(&path("a"), &path("out"), "three".as_ref()).unwrap_err();
+        assert_eq!(fs::read_dir(path("out")).unwrap().count(), 3);
+    }
+}

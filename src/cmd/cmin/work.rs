@@ -1,0 +1,248 @@
+//! The file `.cmin` of an output folder: what was traced so far. As long as it is there, the folder is
+//! not finished.
+//!
+//! A line with a fingerprint of inputs, target and options, then a record a chunk, each behind its
+//! length and checksum: what a kill left half written is not believed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::cmd::exit::Failure;
+use crate::coverage;
+use crate::minimize::cover::Trace;
+use crate::target::ExitKind;
+
+const NAME: &str = ".cmin";
+/// Words in front of a record: its length in words, and two of checksum.
+const HEAD: usize = 3;
+
+/// An input that showed something, or did not end well.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Run {
+    /// Position in the list of inputs.
+    pub(super) input: usize,
+    pub(super) exit: ExitKind,
+    /// Empty if those before it showed all of it.
+    pub(super) trace: Trace,
+}
+
+/// A part of the list of inputs that was run.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Chunk {
+    pub(super) number: usize,
+    pub(super) runs: Vec<Run>,
+}
+
+pub(super) struct Work {
+    file: Flock<File>,
+    path: PathBuf,
+}
+
+impl Work {
+    /// Creates the folder and its file, or goes on with those of an earlier run; then the chunks that
+    /// it has are returned.
+    pub(super) fn open(folder: &Path, fingerprint: u64) -> Result<(Self, Vec<Chunk>), Failure> {
+        let path = folder.join(NAME);
+        let failed = |error| unwritable(folder, error);
+        fs::create_dir_all(folder).map_err(failed)?;
+        if !path.exists() && fs::read_dir(folder).map_err(failed)?.next().is_some() {
+            let cause = format!("the output folder {folder:?} is not empty");
+            return Err(Failure::new(cause, "choose another -o, or empty it"));
+        }
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(failed)?;
+        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
+            let cause = format!("another cmin is at work in {folder:?}");
+            Failure::new(cause, "wait for its end, or choose another -o")
+        })?;
+        let mut work = Self { file, path };
+        let chunks = work.read(fingerprint, folder)?;
+        Ok((work, chunks))
+    }
+
+    fn read(&mut self, fingerprint: u64, folder: &Path) -> Result<Vec<Chunk>, Failure> {
+        let failed = |error| unwritable(folder, error);
+        let header = format!("ffuzz-cmin 1 {fingerprint:016x}\n");
+        let mut bytes = Vec::new();
+        self.file.read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() < header.len() {
+            self.file.set_len(0).map_err(failed)?;
+            self.file.rewind().map_err(failed)?;
+            self.file.write_all(header.as_bytes()).map_err(failed)?;
+            return Ok(Vec::new());
+        }
+        let Some(records) = bytes.strip_prefix(header.as_bytes()) else {
+            let cause = format!("{folder:?} holds the unfinished work of another cmin command");
+            let remedy = "give the same inputs, target and options again, or remove the folder";
+            return Err(Failure::new(cause, remedy));
+        };
+        let (chunks, used) = parse(records);
+        let end = (header.len() + used) as u64;
+        self.file.set_len(end).map_err(failed)?;
+        self.file.seek(SeekFrom::Start(end)).map_err(failed)?;
+        Ok(chunks)
+    }
+
+    pub(super) fn append(&mut self, chunk: &Chunk) -> Result<(), Failure> {
+        let folder = self.path.parent().unwrap_or(Path::new(".")).to_owned();
+        self.file.write_all(&record(chunk)).map_err(|error| unwritable(&folder, error))
+    }
+
+    /// The folder is complete.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        fs::remove_file(&self.path).map_err(|error| unwritable(&self.path, error))
+    }
+}
+
+pub(super) fn unwritable(path: &Path, error: std::io::Error) -> Failure {
+    let remedy = "check that the folder is writable and the disk has room";
+    Failure::new(format!("cannot write {path:?}: {error}"), remedy)
+}
+
+fn record(chunk: &Chunk) -> Vec<u8> {
+    let mut words = vec![chunk.number as u32, chunk.runs.len() as u32];
+    for run in &chunk.runs {
+        let (edges, keys) = (&run.trace.edges, &run.trace.keys);
+        words.extend([run.input as u32, code(run.exit), edges.len() as u32, keys.len() as u32]);
+        words.extend(edges);
+        words.extend(keys.iter().flat_map(|(key, value)| [*key, *value]));
+    }
+    let sum = checksum(&words);
+    let head = [words.len() as u32, sum as u32, (sum >> 32) as u32];
+    head.iter().chain(&words).flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// All whole records, and how many bytes they have.
+fn parse(bytes: &[u8]) -> (Vec<Chunk>, usize) {
+    let (quads, _) = bytes.as_chunks::<4>();
+    let words: Vec<u32> = quads.iter().map(|quad| u32::from_le_bytes(*quad)).collect();
+    let (mut chunks, mut at) = (Vec::new(), 0);
+    while let Some(head) = words.get(at..at + HEAD) {
+        let body = at + HEAD..at + HEAD + head[0] as usize;
+        let Some(body) = words
+            .get(body.clone())
+            .filter(|body| checksum(body) == u64::from(head[1]) | u64::from(head[2]) << 32)
+        else {
+            break;
+        };
+        let Some(chunk) = Words(body).chunk() else { break };
+        chunks.push(chunk);
+        at += HEAD + body.len();
+    }
+    (chunks, at * 4)
+}
+
+fn checksum(words: &[u32]) -> u64 {
+    words.iter().fold(words.len() as u64, |sum, word| coverage::mix(sum ^ u64::from(*word)))
+}
+
+/// Words that are taken from the front.
+struct Words<'a>(&'a [u32]);
+
+impl<'a> Words<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u32]> {
+        let (front, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(front)
+    }
+
+    fn chunk(&mut self) -> Option<Chunk> {
+        let [number, count] = *self.take(2)? else { return None };
+        let runs = (0..count).map(|_| self.run()).collect::<Option<_>>()?;
+        Some(Chunk { number: number as usize, runs })
+    }
+
+    fn run(&mut self) -> Option<Run> {
+        let [input, exit, edges, keys] = *self.take(4)? else { return None };
+        let edges = self.take(edges as usize)?.to_vec();
+        let (pairs, _) = self.take(2 * keys as usize)?.as_chunks::<2>();
+        let keys = pairs.iter().map(|[key, value]| (*key, *value)).collect();
+        Some(Run { input: input as usize, exit: exit_of(exit), trace: Trace { edges, keys } })
+    }
+}
+
+/// An end as a number.
+fn code(exit: ExitKind) -> u32 {
+    match exit {
+        ExitKind::Ok => 0,
+        ExitKind::Hang => 1,
+        ExitKind::Oom => 2,
+        ExitKind::Crash { signal } => 3 + signal.unsigned_abs(),
+    }
+}
+
+fn exit_of(code: u32) -> ExitKind {
+    match code {
+        0 => ExitKind::Ok,
+        1 => ExitKind::Hang,
+        2 => ExitKind::Oom,
+        crash => ExitKind::Crash { signal: (crash - 3).cast_signed() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(number: usize) -> Chunk {
+        let run = |input, exit, edges: &[u32], keys: &[(u32, u32)]| Run {
+            input,
+            exit,
+            trace: Trace { edges: edges.to_vec(), keys: keys.to_vec() },
+        };
+        let runs = vec![
+            run(number, ExitKind::Ok, &[8, 17], &[(3, 4)]),
+            run(number + 1, ExitKind::Crash { signal: 6 }, &[], &[]),
+            run(number + 2, ExitKind::Hang, &[9], &[]),
+        ];
+        Chunk { number, runs }
+    }
+
+    fn opened(folder: &Path, fingerprint: u64) -> (Work, Vec<Chunk>) {
+        Work::open(folder, fingerprint).unwrap_or_else(|failure| panic!("{failure:?}"))
+    }
+
+    #[test]
+    fn what_was_written_is_read_again_up_to_a_half_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut work, chunks) = opened(folder.path(), 7);
+        assert_eq!(chunks, []);
+        for number in [1, 0] {
+            work.append(&chunk(number)).unwrap();
+        }
+        drop(work);
+        let whole = fs::read(folder.path().join(NAME)).unwrap();
+        for lost in [0, 1, 40] {
+            fs::write(folder.path().join(NAME), &whole[..whole.len() - lost]).unwrap();
+            let (mut work, chunks) = opened(folder.path(), 7);
+            let expected = if lost == 0 { vec![chunk(1), chunk(0)] } else { vec![chunk(1)] };
+            assert_eq!(chunks, expected);
+            work.append(&chunk(5)).unwrap();
+            drop(work);
+            assert_eq!(opened(folder.path(), 7).1.last(), Some(&chunk(5)));
+        }
+        // A changed byte is noticed.
+        let mut spoiled = whole.clone();
+        spoiled[60] ^= 1;
+        fs::write(folder.path().join(NAME), spoiled).unwrap();
+        assert_eq!(opened(folder.path(), 7).1, []);
+    }
+
+    #[test]
+    fn only_the_same_work_is_gone_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, _) = opened(folder.path(), 7);
+        let refusal = |number| Work::open(folder.path(), number).err().unwrap().cause;
+        assert!(refusal(7).contains("another cmin is at work"));
+        drop(work);
+        assert!(refusal(8).contains("unfinished work of another"));
+        opened(folder.path(), 7).0.finish().unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        fs::write(folder.path().join("mine"), "").unwrap();
+        assert!(refusal(7).contains("is not empty"));
+    }
+}

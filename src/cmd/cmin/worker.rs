@@ -1,0 +1,230 @@
+//! One of several targets at work: takes chunks of the list of inputs and notes what is new in them.
+//!
+//! Inputs come in the order of preference, and a worker takes chunks in that order, too. So the first
+//! of all inputs that shows something shows it to whoever runs it as something new, and is noted; what
+//! others note besides is sorted out at the end, and the result is the same for any number of workers.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::progress::Progress;
+use super::work::{Chunk, Run, Work, unwritable};
+use crate::cmd::exit::Failure;
+use crate::cmd::showmap::view::{Values, cmin_lines};
+use crate::cmd::tool::{self, Wanted};
+use crate::config::env::Environment;
+use crate::coverage::{self, Classes};
+use crate::domain::{Aggregates, Domain};
+use crate::minimize::cover::Trace;
+use crate::mutate::Candidate;
+use crate::sys::affinity;
+use crate::target::{Executor, ExitKind, Hooked, Observation};
+
+/// Inputs of a chunk: as many as a batch can have.
+pub(super) const CHUNK: usize = 64;
+
+/// What workers share.
+pub(super) struct Shared<'a> {
+    pub(super) inputs: &'a [PathBuf],
+    /// Chunks that an earlier run has finished.
+    pub(super) finished: Vec<bool>,
+    /// Runs before the first chunk that is not finished.
+    pub(super) known: Vec<Run>,
+    pub(super) next: AtomicUsize,
+    pub(super) failed: AtomicBool,
+    pub(super) ledger: Mutex<Ledger>,
+    /// `AFL_KEEP_TRACES`: folder for them, and their names.
+    pub(super) traces: Option<(PathBuf, Vec<OsString>)>,
+    /// `AFL_PRINT_FILENAMES`.
+    pub(super) print_names: bool,
+}
+
+/// What they write.
+pub(super) struct Ledger {
+    pub(super) work: Work,
+    pub(super) runs: Vec<Run>,
+    pub(super) domains: Vec<Domain>,
+    pub(super) progress: Progress,
+}
+
+impl Shared<'_> {
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works until no chunk is left or somebody failed.
+    pub(super) fn work(
+        &self,
+        target: &Wanted<'_>,
+        environment: &Environment,
+        core: Option<usize>,
+    ) -> Result<(), Failure> {
+        let done = self.try_work(target, environment, core);
+        if done.is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        done
+    }
+
+    fn try_work(
+        &self,
+        target: &Wanted<'_>,
+        environment: &Environment,
+        core: Option<usize>,
+    ) -> Result<(), Failure> {
+        if let Some(core) = core {
+            // Without it everything works, only slower.
+            let _ = affinity::bind(core);
+        }
+        let mut worker = Worker::new(target.prepare(environment)?.start()?);
+        worker.executor.show_every_run(self.traces.is_some());
+        self.ledger().domains = worker.executor.domains().to_vec();
+        for run in &self.known {
+            worker.known.of(run.exit).learn(&run.trace);
+        }
+        worker.teach();
+        while !self.failed.load(Ordering::Relaxed) {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            match self.finished.get(number) {
+                None => break,
+                Some(true) => {}
+                Some(false) => {
+                    let runs = worker.run(self, number * CHUNK)?;
+                    self.note(Chunk { number, runs })?;
+                }
+            }
+        }
+        let messages = worker.executor.mutators.take_messages();
+        messages.iter().for_each(|message| tool::say(false, &format!("[!] {message}")));
+        Ok(())
+    }
+
+    fn note(&self, chunk: Chunk) -> Result<(), Failure> {
+        let mut ledger = self.ledger();
+        ledger.work.append(&chunk)?;
+        let inputs = CHUNK.min(self.inputs.len() - chunk.number * CHUNK);
+        ledger.runs.extend(chunk.runs);
+        ledger.progress.add(inputs);
+        Ok(())
+    }
+
+    fn keep_trace(&self, input: usize, edges: &[u8]) -> Result<(), Failure> {
+        let Some((folder, names)) = &self.traces else { return Ok(()) };
+        let path = folder.join(&names[input]);
+        fs::write(&path, cmin_lines(edges, Values::Classes)).map_err(|e| unwritable(&path, e))
+    }
+}
+
+/// What the runs of one kind have shown so far.
+#[derive(Default)]
+struct Known {
+    virgin: Vec<u8>,
+    aggregates: Aggregates,
+    moved: bool,
+}
+
+impl Known {
+    fn new(executor: &dyn Executor) -> Self {
+        let virgin = vec![0xff; executor.map_size()];
+        Self { virgin, aggregates: Aggregates::new(executor.domains()), moved: true }
+    }
+
+    fn has_all_of(&mut self, run: &Observation<'_>) -> bool {
+        // A target may have a larger map after it was started anew.
+        self.virgin.resize(self.virgin.len().max(run.edges.len()), 0xff);
+        let virgin = &self.virgin[..run.edges.len()];
+        !coverage::is_new(run.edges, virgin, Classes::Counts)
+            && !self.aggregates.would_gain(&run.dsf)
+    }
+
+    fn learn(&mut self, trace: &Trace) {
+        for tuple in &trace.edges {
+            if let Some(virgin) = self.virgin.get_mut((tuple >> 3) as usize) {
+                *virgin &= !(1 << (tuple & 7));
+            }
+        }
+        for (key, value) in &trace.keys {
+            self.aggregates.merge_value(*key, *value);
+        }
+        self.moved |= !trace.edges.is_empty();
+    }
+}
+
+struct Worker {
+    executor: Hooked,
+    batch: Vec<Candidate>,
+    known: Kinds,
+}
+
+/// Who wants only some of them must not miss what others show, too.
+struct Kinds {
+    ordinary: Known,
+    crashes: Known,
+    hangs: Known,
+}
+
+impl Kinds {
+    fn of(&mut self, exit: ExitKind) -> &mut Known {
+        match exit {
+            ExitKind::Ok => &mut self.ordinary,
+            ExitKind::Hang => &mut self.hangs,
+            ExitKind::Crash { .. } | ExitKind::Oom => &mut self.crashes,
+        }
+    }
+}
+
+impl Worker {
+    fn new(mut executor: Hooked) -> Self {
+        executor.watch_domains();
+        let [ordinary, crashes, hangs] = [(); 3].map(|()| Known::new(&executor));
+        Self { batch: Vec::new(), known: Kinds { ordinary, crashes, hangs }, executor }
+    }
+
+    /// Runs the inputs from `first` on, as many as a chunk has.
+    fn run(&mut self, shared: &Shared<'_>, first: usize) -> Result<Vec<Run>, Failure> {
+        let inputs = &shared.inputs[first..shared.inputs.len().min(first + CHUNK)];
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.resize_with(inputs.len(), Candidate::default);
+        for (candidate, path) in batch.iter_mut().zip(inputs) {
+            tool::read_input(path, &mut candidate.bytes)?;
+            if shared.print_names {
+                print_name(path)?;
+            }
+        }
+        let (mut runs, mut next) = (Vec::new(), 0);
+        while let Some(run) = self.executor.run(&batch, &mut next).map_err(tool::failure)? {
+            let (input, exit) = (first + run.index, run.exit);
+            let known = self.known.of(exit);
+            let trace = match known.has_all_of(&run) {
+                true => Trace::default(),
+                false => Trace::of(run.edges, &run.dsf),
+            };
+            shared.keep_trace(input, run.edges)?;
+            known.learn(&trace);
+            if exit != ExitKind::Ok || trace != Trace::default() {
+                runs.push(Run { input, exit, trace });
+            }
+            self.teach();
+        }
+        self.batch = batch;
+        Ok(runs)
+    }
+
+    /// Tells the target what it need not stop for any more.
+    fn teach(&mut self) {
+        let ordinary = &mut self.known.ordinary;
+        if std::mem::take(&mut ordinary.moved) {
+            self.executor.learn_edges(&ordinary.virgin);
+        }
+        for key in ordinary.aggregates.take_moved() {
+            self.executor.learn_key(key, ordinary.aggregates.bar(key));
+        }
+    }
+}
+
+fn print_name(path: &Path) -> Result<(), Failure> {
+    tool::print(format!("Processing {}\n", path.display()).as_bytes(), None)
+}

@@ -1,0 +1,229 @@
+//! `ffuzz showmap`: runs inputs and prints the edges they reach, as `afl-showmap` does.
+//!
+//! Classes are those of AFL's technical details. Debian's afl-showmap 4.04c leaves edges out whose
+//! count is not the first of its class; here all are shown.
+
+mod args;
+pub(super) mod view;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use args::Args;
+use view::{Shown, View};
+
+use super::exit::{CANNOT, Failure};
+use super::tool::{self, Scratch, Wanted, print, report, say, tell};
+use crate::config::env::Environment;
+use crate::coverage;
+use crate::domain::Aggregates;
+use crate::target::{Executor, ExitKind, Hooked, Observation, binary};
+
+/// Below this a timeout is refused, as AFL does.
+const MIN_TIMEOUT_MS: u64 = 10;
+/// A run crashed.
+const CRASHED: u8 = 2;
+
+pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let mut args = match tool::parse::<Args>(program, words) {
+        Ok(args) => args,
+        Err(code) => return Ok(code),
+    };
+    args.check()?;
+    let environment = Environment::read();
+    args.quiet |= environment.flag(&["AFL_QUIET"]);
+    let code = match args.input.clone() {
+        None => run_once(&mut args, &environment),
+        Some(folder) => run_folder(&args, &folder, &environment),
+    };
+    code.map(ExitCode::from).map_err(tool::cannot)
+}
+
+fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Hooked, Failure> {
+    tool::leave_on_signals(&[scratch], None);
+    let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
+    let mut wanted = Wanted::new(&args.target, scratch, timeout);
+    wanted.file = args.file.as_deref();
+    if let (Some(file), Some(_)) = (&args.at_file, &args.input) {
+        wanted.scratch = file;
+    }
+    wanted.show_output = args.input.is_none() && !args.quiet;
+    wanted.prepare(environment)?.start_aloud(args.quiet || args.input.is_none())
+}
+
+/// stdin, or the file of `-H`, which is only read.
+fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
+    let mut input = Vec::new();
+    if let Some(file) = &args.at_file {
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        binary::substitute(&mut args.target.command[1..], &file);
+    } else if !io::stdin().is_terminal() {
+        io::stdin().lock().read_to_end(&mut input).map_err(|error| {
+            Failure::new(format!("cannot read the input: {error}"), "give it by stdin or -H FILE")
+        })?;
+    }
+    let quiet = args.quiet;
+    say(quiet, &format!("[*] Executing '{}'...", args.target.command[0].display()));
+    let scratch = Scratch::new("showmap", 0);
+    let mut target = start(args, environment, &scratch)?;
+    let view = View::of(args);
+    say(quiet, "-- Program output begins --");
+    let run = target.observe(&input).map_err(tool::failure)?;
+    say(quiet, "-- Program output ends --");
+    match run.exit {
+        ExitKind::Ok => {}
+        ExitKind::Hang => say(quiet, "\n+++ Program timed off +++"),
+        ExitKind::Crash { signal: 0 } => say(quiet, "\n+++ Program crashed by its exit code +++"),
+        ExitKind::Crash { signal } => {
+            say(quiet, &format!("\n+++ Program killed by signal {signal} +++"));
+        }
+        ExitKind::Oom => say(quiet, "\n+++ Program killed by signal 9 +++"),
+    }
+    let exit = run.exit;
+    let text = if is_wanted(view, exit, environment) { rendered(view, &run) } else { Vec::new() };
+    let hash = coverage::path_hash(run.edges);
+    let summary = view.summary(run.edges, &args.output.to_string_lossy());
+    tell(&mut target, quiet);
+    drop(target);
+    print(&text, to_file(&args.output))?;
+    say(quiet, &format!("[+] Hash of coverage map: {hash:016x}\n{summary}"));
+    Ok(if exit == ExitKind::Ok { 0 } else { CRASHED })
+}
+
+fn to_file(path: &Path) -> Option<&Path> {
+    Some(path).filter(|path| *path != Path::new("-"))
+}
+
+fn rendered(view: View, run: &Observation<'_>) -> Vec<u8> {
+    let mut aggregates = Aggregates::default();
+    if view.shows_domains() {
+        aggregates = Aggregates::new(run.dsf.domains);
+        aggregates.merge(&run.dsf);
+    }
+    let keys: Vec<(u32, u32)> = aggregates.changed().collect();
+    view.render(&Shown { exit: Some(run.exit), edges: run.edges, keys: &keys })
+}
+
+/// Whether edges of a run that ended so are written: `-Z` looks at the end.
+fn is_wanted(view: View, exit: ExitKind, environment: &Environment) -> bool {
+    if !view.is_for_cmin() {
+        return true;
+    }
+    let only_crashes = environment.flag(&["AFL_CMIN_CRASHES_ONLY"]);
+    match exit {
+        ExitKind::Ok => !only_crashes,
+        ExitKind::Crash { .. } | ExitKind::Oom if only_crashes => true,
+        _ => environment.flag(&["AFL_CMIN_ALLOW_ANY"]),
+    }
+}
+
+/// What the runs of a folder came to.
+struct Total {
+    edges: Vec<u8>,
+    aggregates: Aggregates,
+    runs: usize,
+    crashed: bool,
+    timed_out: bool,
+}
+
+impl Total {
+    fn add(&mut self, run: &Observation<'_>) {
+        // A target may have a larger map after it was started anew.
+        self.edges.resize(self.edges.len().max(run.edges.len()), 0);
+        for (all, count) in self.edges.iter_mut().zip(run.edges) {
+            *all |= u8::from(*count != 0);
+        }
+        self.aggregates.merge(&run.dsf);
+        self.runs += 1;
+        self.timed_out |= run.exit == ExitKind::Hang;
+        self.crashed |= matches!(run.exit, ExitKind::Crash { .. } | ExitKind::Oom);
+    }
+}
+
+fn run_folder(args: &Args, folder: &Path, environment: &Environment) -> Result<u8, Failure> {
+    let inputs = tool::list_inputs_below(folder)?;
+    if inputs.is_empty() {
+        let remedy = "give a folder with at least one file, for example out/queue";
+        return Err(Failure::new(format!("no inputs in {folder:?}"), remedy));
+    }
+    let into = (!args.collect).then_some(args.output.as_path());
+    if let Some(into) = into {
+        fs::create_dir_all(into).map_err(|error| {
+            let remedy = "with -i, -o names a folder; -C writes one file";
+            Failure::new(format!("cannot create the folder {into:?}: {error}"), remedy)
+        })?;
+    }
+    say(args.quiet, &format!("[*] Reading from directory '{}'...", folder.display()));
+    let scratch = Scratch::new("showmap", 0);
+    let mut target = start(args, environment, &scratch)?;
+    say(args.quiet, &format!("[*] Target map size: {}", target.map_size()));
+    let total = run_files(args, &mut target, folder, &inputs, environment)?;
+    drop(target);
+    let view = View::of(args);
+    if args.collect {
+        let keys: Vec<(u32, u32)> = total.aggregates.changed().collect();
+        let shown = Shown { exit: None, edges: &total.edges, keys: &keys };
+        print(&view.render(&shown), to_file(&args.output))?;
+    }
+    say_total(args, &total, view);
+    let quiet_crash = view.is_for_cmin() && environment.flag(&["AFL_CMIN_CRASHES_ONLY"]);
+    Ok(match (total.crashed && !quiet_crash, total.timed_out) {
+        (true, _) => CRASHED,
+        (false, true) => CANNOT,
+        (false, false) => 0,
+    })
+}
+
+fn run_files(
+    args: &Args,
+    target: &mut Hooked,
+    folder: &Path,
+    inputs: &[PathBuf],
+    environment: &Environment,
+) -> Result<Total, Failure> {
+    let view = View::of(args);
+    let mut total = Total {
+        edges: vec![0; target.map_size()],
+        aggregates: Aggregates::new(target.domains()),
+        runs: 0,
+        crashed: false,
+        timed_out: false,
+    };
+    let names = tool::flat_names(folder, inputs);
+    let mut input = Vec::new();
+    for (path, name) in inputs.iter().zip(names) {
+        tool::read_input(path, &mut input)?;
+        if environment.flag(&["AFL_PRINT_FILENAMES"]) {
+            print(format!("Processing {}\n", path.display()).as_bytes(), None)?;
+        }
+        let run = target.observe(&input).map_err(tool::failure)?;
+        report(run.exit, Some(path), args.quiet);
+        total.add(&run);
+        if !args.collect {
+            let wanted = is_wanted(view, run.exit, environment);
+            let text = if wanted { rendered(view, &run) } else { Vec::new() };
+            print(&text, Some(&args.output.join(name)))?;
+        }
+    }
+    tell(target, args.quiet);
+    Ok(total)
+}
+
+fn say_total(args: &Args, total: &Total, view: View) {
+    let summary = view.summary(&total.edges, &args.output.to_string_lossy());
+    if !args.collect {
+        return say(args.quiet, &format!("[+] Processed {} input files.\n{summary}", total.runs));
+    }
+    let (hit, all) = (coverage::count(&total.edges), total.edges.len());
+    let share = hit as f64 * 100.0 / all.max(1) as f64;
+    say(args.quiet, &summary);
+    let inputs = total.runs;
+    let text = format!(
+        "[+] A coverage of {hit} edges were achieved out of {all} existing ({share:.2}%) with \
+         {inputs} input files."
+    );
+    say(args.quiet, &text);
+}

@@ -1,0 +1,90 @@
+//! The command line of `showmap`, and which options make no sense together.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::cmd::exit::Failure;
+use crate::cmd::tool::TargetArgs;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "ffuzz-showmap",
+    about = "Run inputs and print the edges they reach",
+    after_help = "Without -i the target gets stdin. @@ stands for the name of a file with the \
+                  input.\nExit code: 2 if a run crashes, 1 if one of a folder takes too long or \
+                  nothing can be run.\n\nExamples:\n  \
+                  ffuzz-showmap -o - -- ./target < input\n  \
+                  ffuzz-showmap -i out/queue -o maps -- ./target @@\n  \
+                  ffuzz-showmap -C -i out/queue -o edges -- ./target"
+)]
+pub(super) struct Args {
+    /// File for the edges, a line `index:class` each, or - for stdout; with -i a folder
+    #[arg(short, value_name = "FILE")]
+    pub(super) output: PathBuf,
+    /// Run all files of this folder and those below
+    #[arg(short, value_name = "DIR")]
+    pub(super) input: Option<PathBuf>,
+    /// With -i: all edges of all files into one
+    #[arg(short = 'C')]
+    pub(super) collect: bool,
+    /// Edges only, whatever their hit counts
+    #[arg(short)]
+    pub(super) edges_only: bool,
+    /// Hit counts as they are, in place of their classes
+    #[arg(short)]
+    pub(super) raw: bool,
+    /// The same as -r
+    #[arg(short = 's')]
+    pub(super) unclassified: bool,
+    /// The map as it is in memory
+    #[arg(short)]
+    pub(super) binary: bool,
+    /// Lines of class and index without a colon, none for runs that do not end well
+    #[arg(short = 'Z')]
+    pub(super) cmin: bool,
+    /// With the domain values, as showdsf prints them
+    #[arg(long)]
+    pub(super) dsf: bool,
+    /// Edges, hit counts and domain values as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// File that takes the place of @@; without -i it is the input
+    #[arg(short = 'H', value_name = "FILE")]
+    pub(super) at_file: Option<PathBuf>,
+    /// File that the target reads, if it is not named by @@
+    #[arg(short, value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
+    /// Neither messages nor what the target prints
+    #[arg(short)]
+    pub(super) quiet: bool,
+    /// Accepted as AFL's accepts it: without effect
+    #[arg(short = 'c', hide = true)]
+    _cores: bool,
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
+}
+
+impl Args {
+    /// Refuses combinations that have no meaning.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.target.check()?;
+        if self.edges_only && (self.raw || self.unclassified) {
+            let cause = "-e leaves hit counts out, -r shows them: they exclude each other";
+            return Err(Failure::new(cause, "leave one of them out"));
+        }
+        if self.collect && self.input.is_none() {
+            let remedy = "name the folder with -i, or leave -C out";
+            return Err(Failure::new(
+                "-C collects the edges of a folder, and none is given",
+                remedy,
+            ));
+        }
+        let forms = [self.binary, self.cmin, self.json].into_iter().filter(|form| *form);
+        if forms.count() > 1 || (self.dsf && (self.binary || self.cmin)) {
+            let cause = "-b, -Z and --json are different forms of output";
+            return Err(Failure::new(cause, "choose one; --json has the domain values in it"));
+        }
+        Ok(())
+    }
+}

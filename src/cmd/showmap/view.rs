@@ -1,0 +1,214 @@
+//! A map as text, as bytes or as JSON.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::args::Args;
+use crate::coverage;
+use crate::target::ExitKind;
+
+/// AFL's maps are of a size that this divides.
+const MAP_UNIT: usize = 64;
+
+/// What is shown of a counter.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Values {
+    /// 1 to 8.
+    Classes,
+    Counts,
+    /// 1 if it was hit at all.
+    Hit,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Lines,
+    Cmin,
+    Binary,
+    Json,
+}
+
+/// How maps are shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View {
+    pub(super) values: Values,
+    form: Form,
+    domains: bool,
+}
+
+/// What is shown: counters, and the keys that left their initial value.
+pub(super) struct Shown<'a> {
+    pub(super) exit: Option<ExitKind>,
+    pub(super) edges: &'a [u8],
+    pub(super) keys: &'a [(u32, u32)],
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    version: u32,
+    /// `ok`, `crash`, `hang`, `oom`; null for several runs together.
+    exit: Option<&'static str>,
+    signal: Option<i32>,
+    map_size: usize,
+    edges: Vec<Edge>,
+    dsf: &'a [(u32, u32)],
+}
+
+#[derive(Serialize)]
+struct Edge {
+    index: usize,
+    count: u8,
+    class: u8,
+}
+
+impl Values {
+    fn of(self, count: u8) -> u8 {
+        match self {
+            Self::Classes => coverage::class_number(count),
+            Self::Counts => count,
+            Self::Hit => u8::from(count != 0),
+        }
+    }
+}
+
+impl View {
+    pub(super) fn of(args: &Args) -> Self {
+        // What many runs together did has no hit counts.
+        let values = match () {
+            () if args.edges_only || args.collect => Values::Hit,
+            () if args.raw || args.unclassified => Values::Counts,
+            () => Values::Classes,
+        };
+        let form = match () {
+            () if args.json => Form::Json,
+            () if args.cmin => Form::Cmin,
+            () if args.binary => Form::Binary,
+            () => Form::Lines,
+        };
+        Self { values, form, domains: args.dsf || args.json }
+    }
+
+    pub(super) fn shows_domains(self) -> bool {
+        self.domains
+    }
+
+    /// Nothing of a run that did not end well, unless it is asked for.
+    pub(super) fn is_for_cmin(self) -> bool {
+        matches!(self.form, Form::Cmin)
+    }
+
+    pub(super) fn render(self, shown: &Shown<'_>) -> Vec<u8> {
+        match self.form {
+            Form::Lines => self.lines(shown).into_bytes(),
+            Form::Cmin => cmin_lines(shown.edges, self.values).into_bytes(),
+            Form::Binary => self.binary(shown.edges),
+            Form::Json => json(shown).into_bytes(),
+        }
+    }
+
+    fn lines(self, shown: &Shown<'_>) -> String {
+        let mut text = String::new();
+        for (index, count) in hit(shown.edges) {
+            let _ = writeln!(text, "{index:06}:{}", self.values.of(count));
+        }
+        for (key, value) in shown.keys.iter().filter(|_| self.domains) {
+            let _ = writeln!(text, "dsf[{key}] = {value}");
+        }
+        text
+    }
+
+    /// Classes are one bit each, as in AFL's memory.
+    fn binary(self, edges: &[u8]) -> Vec<u8> {
+        let byte = |count: &u8| match self.values.of(*count) {
+            0 => 0,
+            class if self.values == Values::Classes => 1 << (class - 1),
+            value => value,
+        };
+        let mut map: Vec<u8> = edges.iter().map(byte).collect();
+        map.resize(edges.len().next_multiple_of(MAP_UNIT), 0);
+        map
+    }
+
+    /// The line that sums it up.
+    pub(super) fn summary(self, edges: &[u8], to: &str) -> String {
+        let values = || hit(edges).map(|(_, count)| u64::from(self.values.of(count)));
+        format!(
+            "[+] Captured {} tuples (map size {}, highest value {}, total values {}) in '{to}'.",
+            values().count(),
+            edges.len(),
+            values().max().unwrap_or(0),
+            values().sum::<u64>()
+        )
+    }
+}
+
+fn hit(edges: &[u8]) -> impl Iterator<Item = (usize, u8)> + '_ {
+    edges.iter().copied().enumerate().filter(|(_, count)| *count != 0)
+}
+
+/// As `afl-cmin` reads them from its showmap.
+pub(crate) fn cmin_lines(edges: &[u8], values: Values) -> String {
+    hit(edges).map(|(index, count)| format!("{}{index}\n", values.of(count))).collect()
+}
+
+fn json(shown: &Shown<'_>) -> String {
+    let (exit, signal) = match shown.exit {
+        None => (None, None),
+        Some(ExitKind::Ok) => (Some("ok"), None),
+        Some(ExitKind::Crash { signal }) => (Some("crash"), Some(signal)),
+        Some(ExitKind::Hang) => (Some("hang"), None),
+        Some(ExitKind::Oom) => (Some("oom"), Some(libc::SIGKILL)),
+    };
+    let edge = |(index, count)| Edge { index, count, class: coverage::class_number(count) };
+    let edges = hit(shown.edges).map(edge).collect();
+    let document =
+        Document { version: 1, exit, signal, map_size: shown.edges.len(), edges, dsf: shown.keys };
+    serde_json::to_string(&document).map_or_else(|_| String::new(), |text| text + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAP: [u8; 5] = [0, 1, 9, 0, 200];
+
+    fn rendered(values: Values, form: Form) -> Vec<u8> {
+        let view = View { values, form, domains: true };
+        view.render(&Shown { exit: Some(ExitKind::Ok), edges: &MAP, keys: &[(3, 7)] })
+    }
+
+    fn text(values: Values, form: Form) -> String {
+        String::from_utf8(rendered(values, form)).unwrap()
+    }
+
+    #[test]
+    fn lines_have_classes_counts_or_ones() {
+        assert_eq!(
+            text(Values::Classes, Form::Lines),
+            "000001:1\n000002:5\n000004:8\ndsf[3] = 7\n"
+        );
+        assert_eq!(
+            text(Values::Counts, Form::Lines),
+            "000001:1\n000002:9\n000004:200\ndsf[3] = 7\n"
+        );
+        assert_eq!(text(Values::Hit, Form::Cmin), "11\n12\n14\n");
+        assert_eq!(text(Values::Classes, Form::Cmin), "11\n52\n84\n");
+    }
+
+    #[test]
+    fn bytes_are_those_of_afls_memory() {
+        let map = rendered(Values::Classes, Form::Binary);
+        assert_eq!((map.len(), &map[..5]), (64, &[0, 1, 16, 0, 128][..]));
+        assert_eq!(&rendered(Values::Counts, Form::Binary)[..5], &MAP);
+    }
+
+    #[test]
+    fn json_has_it_all() {
+        let value: serde_json::Value =
+            serde_json::from_str(&text(Values::Hit, Form::Json)).unwrap();
+        assert_eq!(value["edges"][1]["count"], 9);
+        assert_eq!(value["edges"][1]["class"], 5);
+        assert_eq!((&value["exit"], &value["dsf"][0][1]), (&"ok".into(), &7.into()));
+    }
+}

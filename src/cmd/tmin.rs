@@ -1,0 +1,253 @@
+//! `ffuzz tmin`: makes one input smaller and simpler as `afl-tmin` does, or as long as a domain's
+//! value is kept.
+
+mod args;
+mod goal;
+
+use std::ffi::OsString;
+use std::fs;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use args::Args;
+use goal::Judge;
+
+use super::exit::Failure;
+use super::tool::{self, Scratch, Wanted, say, tell};
+use crate::config::env::Environment;
+use crate::minimize::tmin::{FILLER, Note, Stage, Tmin};
+use crate::mutate::Candidate;
+use crate::target::{Executor, ExitKind, Hooked, MAX_INPUT};
+
+/// Below this a timeout is refused, as AFL does.
+const MIN_TIMEOUT_MS: u64 = 10;
+/// Without `-t`.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let args = match tool::parse::<Args>(program, words) {
+        Ok(args) => args,
+        Err(code) => return Ok(code),
+    };
+    minimize(&args, &Environment::read()).map_err(tool::cannot)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
+    args.check()?;
+    let quiet = environment.flag(&["AFL_QUIET"]);
+    let timeout = args.target.timeout(MIN_TIMEOUT_MS, TIMEOUT)?;
+    let input = read(args, quiet)?;
+    let scratch = Scratch::new("tmin", 0);
+    tool::leave_on_signals(&[&scratch], None);
+    let mut wanted = Wanted::new(&args.target, &scratch, timeout);
+    wanted.file = args.file.as_deref();
+    wanted.exit_is_crash = args.exit_is_crash;
+    // A crash ends its process: it is compared with others that began as it did.
+    wanted.fresh_runs = environment.flag(&["AFL_TMIN_EXACT"]);
+    let mut target = wanted.prepare(environment)?.start_aloud(quiet)?;
+    say(quiet, &format!("[*] Target map size: {}", target.map_size()));
+    let judge = dry_run(args, environment, &mut target, &input, timeout)?;
+    say(quiet, &format!("[+] {}", judge.describe()));
+    let mut work = Work::new(target, judge, input, quiet);
+    work.run()?;
+    tell(&mut work.target, quiet);
+    work.conclude();
+    say(quiet, &format!("[*] Writing output to '{}'...", args.output.display()));
+    tool::replace(&args.output, &work.input)?;
+    say(quiet, "[+] We're done here. Have a nice day!");
+    Ok(())
+}
+
+fn read(args: &Args, quiet: bool) -> Result<Vec<u8>, Failure> {
+    let mut input = Vec::new();
+    tool::read_input(&args.input, &mut input)?;
+    let path = args.input.display();
+    if input.is_empty() {
+        return Err(Failure::new(format!("{path} is empty"), "give an input with at least a byte"));
+    }
+    if fs::metadata(&args.input).is_ok_and(|data| data.len() > MAX_INPUT as u64) {
+        say(quiet, &format!("[!] {path} is larger than 1 MiB: only the first MiB is looked at"));
+    }
+    say(quiet, &format!("[+] Read {} from '{path}'.", bytes(input.len())));
+    Ok(input)
+}
+
+/// What the input does, seen in the second run: in a loop the first one shows how the loop begins. What
+/// differs in a third one cannot be kept.
+fn dry_run(
+    args: &Args,
+    environment: &Environment,
+    target: &mut Hooked,
+    input: &[u8],
+    timeout: Duration,
+) -> Result<Judge, Failure> {
+    let quiet = environment.flag(&["AFL_QUIET"]);
+    let memory = args.target.memory.as_deref().unwrap_or("0");
+    let ms = timeout.as_millis();
+    let line = format!("[*] Performing dry run (mem limit = {memory} MB, timeout = {ms} ms)...");
+    say(quiet, &line);
+    let exact = environment.flag(&["AFL_TMIN_EXACT"]);
+    target.observe(input).map_err(tool::failure)?;
+    let judge = Judge::of(&target.observe(input).map_err(tool::failure)?, args, exact)?;
+    if !judge.accepts(&target.observe(input).map_err(tool::failure)?) {
+        let text = "[!] Another run of the input differs: some of what is tried will be refused \
+                    by mistake (-e looks at edges only)";
+        say(quiet, text);
+    }
+    Ok(judge)
+}
+
+/// An input under work.
+struct Work {
+    target: Hooked,
+    judge: Judge,
+    tmin: Tmin,
+    input: Vec<u8>,
+    given: Vec<u8>,
+    batch: Vec<Candidate>,
+    /// Proposals that were refused: ended well, crashed, took too long.
+    fruitless: [u64; 3],
+    quiet: bool,
+}
+
+impl Work {
+    fn new(mut target: Hooked, judge: Judge, input: Vec<u8>, quiet: bool) -> Self {
+        if judge.wants_bad_ends() {
+            // With nothing left to learn a batch goes on until a run ends badly.
+            target.learn_edges(&vec![0; target.map_size()]);
+        } else {
+            target.show_every_run(true);
+        }
+        let (tmin, given) = (Tmin::new(&input), input.clone());
+        Self { target, judge, tmin, input, given, batch: Vec::new(), fruitless: [0; 3], quiet }
+    }
+
+    fn run(&mut self) -> Result<(), Failure> {
+        loop {
+            let proposals = self.foresee();
+            if proposals == 0 {
+                self.tell_notes();
+                return Ok(());
+            }
+            let accepted = self.try_out(proposals)?;
+            for _ in 0..accepted.unwrap_or(proposals) {
+                self.step(false);
+            }
+            if accepted.is_some() {
+                self.step(true);
+            }
+        }
+    }
+
+    /// Fills the batch with what comes next as long as everything is refused.
+    fn foresee(&mut self) -> usize {
+        let most = self.target.batch_size();
+        self.batch.resize_with(self.batch.len().max(most), Candidate::default);
+        let mut ahead = self.tmin.clone();
+        let mut count = 0;
+        while count < most && ahead.next(&self.input, &mut self.batch[count].bytes) {
+            ahead.rejected();
+            count += 1;
+        }
+        if count == 0 {
+            self.tmin = ahead;
+        }
+        count
+    }
+
+    /// The first of the proposals that does what it should.
+    fn try_out(&mut self, proposals: usize) -> Result<Option<usize>, Failure> {
+        let (mut next, mut shown) = (0, 0);
+        let batch = &self.batch[..proposals];
+        while let Some(run) = self.target.run(batch, &mut next).map_err(tool::failure)? {
+            // Those before were not shown: they ended well.
+            self.fruitless[0] += (run.index - shown) as u64;
+            shown = run.index + 1;
+            if self.judge.accepts(&run) {
+                return Ok(Some(run.index));
+            }
+            let kind = match run.exit {
+                ExitKind::Ok => 0,
+                ExitKind::Crash { .. } | ExitKind::Oom => 1,
+                ExitKind::Hang => 2,
+            };
+            self.fruitless[kind] += 1;
+        }
+        self.fruitless[0] += (proposals - shown) as u64;
+        Ok(None)
+    }
+
+    fn step(&mut self, accepted: bool) {
+        let mut proposal = Vec::new();
+        if self.tmin.next(&self.input, &mut proposal) {
+            self.tell_notes();
+            if accepted {
+                self.input = proposal;
+                self.tmin.accepted();
+            } else {
+                self.tmin.rejected();
+            }
+        }
+    }
+
+    fn tell_notes(&mut self) {
+        for note in self.tmin.take_notes() {
+            say(self.quiet, &line(&note));
+        }
+    }
+
+    fn conclude(&self) {
+        let others = |input: &[u8]| input.iter().filter(|byte| **byte != FILLER).count();
+        let (before, after) = (self.given.len(), self.input.len());
+        let share = |part: usize| part as f64 * 100.0 / before as f64;
+        let simplified = others(&self.given).saturating_sub(others(&self.input));
+        let [path, crash, hang] = self.fruitless;
+        let text = format!(
+            "\n     File size reduced by : {:.2}% (to {})\n    Characters simplified : {:.2}%\n     \
+             Number of execs done : {}\n          Fruitless execs : path={path} crash={crash} \
+             hang={hang}\n",
+            share(before - after),
+            bytes(after),
+            share(simplified),
+            self.target.execs(),
+        );
+        say(self.quiet, &text);
+    }
+}
+
+fn bytes(count: usize) -> String {
+    if count == 1 { "1 byte".into() } else { format!("{count} bytes") }
+}
+
+fn line(note: &Note) -> String {
+    let points = |count: usize| {
+        if count == 1 { "1 code point".into() } else { format!("{count} code points") }
+    };
+    match note {
+        Note::Pass(pass) => format!("[*] --- Pass #{pass} ---"),
+        Note::Begins { stage, symbols } => match stage {
+            Stage::Fill => "[*] Stage #0: One-time block normalization...".into(),
+            Stage::Remove => "[*] Stage #1: Removing blocks of data...".into(),
+            Stage::Symbols => format!("[*] Stage #2: Minimizing symbols ({})...", points(*symbols)),
+            Stage::Characters | Stage::Done => "[*] Stage #3: Character minimization...".into(),
+        },
+        Note::Block { size, left } => {
+            format!("    Block length = {size}, remaining size = {left}")
+        }
+        Note::Ends { stage, times, bytes: count } => match stage {
+            Stage::Fill => {
+                format!("[+] Block normalization complete, {} replaced.", bytes(*count))
+            }
+            Stage::Remove => format!("[+] Block removal complete, {} deleted.", bytes(*count)),
+            Stage::Symbols => {
+                let symbols = if *times == 1 { "symbol" } else { "symbols" };
+                let count = bytes(*count);
+                format!("[+] Symbol minimization finished, {times} {symbols} ({count}) replaced.")
+            }
+            Stage::Characters | Stage::Done => {
+                format!("[+] Character minimization done, {} replaced.", bytes(*count))
+            }
+        },
+    }
+}

@@ -1,0 +1,449 @@
+//! What the tools share that run a target on given inputs: their options for it, its start, the inputs
+//! of a folder, and what is said on the way.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::exit::{CANNOT, Failure};
+use super::fuzz::args::Args as FuzzArgs;
+use super::fuzz::custom::About;
+use super::fuzz::{self, resolve};
+use crate::config::env::Environment;
+use crate::config::options::{CustomOptions, RunMode, TargetOptions};
+use crate::custom::{self, Mutators};
+use crate::target::{
+    Direct, Executor, ExitKind, ForkServer, Hooked, MAX_INPUT, Setup, TargetError,
+};
+
+/// Without `-t` a run may take as long as it wants; a day stands for that.
+pub(super) const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// What a program may take to start unless the user says otherwise.
+const INIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Signals by which a user ends a tool.
+pub(super) const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// Options about the target, the same for every tool.
+#[derive(Debug, clap::Args)]
+pub(super) struct TargetArgs {
+    /// Timeout of a run in ms
+    #[arg(short, value_name = "MSEC")]
+    pub(super) timeout: Option<String>,
+    /// Memory limit in MB, or none (the default)
+    #[arg(short, value_name = "MB")]
+    pub(super) memory: Option<String>,
+    #[command(flatten)]
+    modes: Modes,
+    /// The target and its arguments
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true,
+        value_name = "TARGET"
+    )]
+    pub(super) command: Vec<OsString>,
+}
+
+/// Ways of AFL++ to run programs that are not instrumented.
+#[derive(Debug, clap::Args)]
+struct Modes {
+    #[arg(short = 'O', hide = true)]
+    frida: bool,
+    #[arg(short = 'Q', hide = true)]
+    qemu: bool,
+    #[arg(short = 'U', hide = true)]
+    unicorn: bool,
+    #[arg(short = 'W', hide = true)]
+    wine: bool,
+    #[arg(short = 'X', hide = true)]
+    nyx: bool,
+}
+
+impl TargetArgs {
+    /// Refuses what cannot be run here.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let Modes { frida, qemu, unicorn, wine, nyx } = self.modes;
+        let refused = [
+            (qemu, "-Q (QEMU) is not supported yet"),
+            (frida, "-O (FRIDA) is not supported"),
+            (unicorn, "-U (unicorn) is not supported"),
+            (wine, "-W (wine) is not supported"),
+            (nyx, "-X (Nyx) is not supported"),
+        ];
+        match refused.iter().find(|(given, _)| *given) {
+            Some((_, cause)) => {
+                Err(Failure::new(cause, "build the target with ffuzz-cc, and leave it out"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// `-t`, in ms from `least` on, or what holds without it.
+    pub(super) fn timeout(&self, least: u64, default: Duration) -> Result<Duration, Failure> {
+        match self.timeout.as_deref() {
+            None | Some("none") => Ok(default),
+            Some(text) => match text.parse() {
+                Ok(ms) if ms >= least => Ok(Duration::from_millis(ms)),
+                _ => Err(Failure::new(
+                    format!("-t {text} is no timeout"),
+                    format!("give milliseconds, at least {least}"),
+                )),
+            },
+        }
+    }
+
+    /// The target reads a file whose name is given by `@@`.
+    pub(super) fn names_file(&self) -> bool {
+        let marked = |word: &OsString| word.as_encoded_bytes().windows(2).any(|pair| pair == b"@@");
+        self.command[1..].iter().any(marked)
+    }
+}
+
+/// Reads the words of a tool; None: they were answered, with this code. Usage errors are 1, as with
+/// AFL's and FuzzFactory's tools.
+pub(super) fn parse<A: Parser>(program: &str, words: Vec<OsString>) -> Result<A, ExitCode> {
+    let words = std::iter::once(OsString::from(program)).chain(words);
+    A::try_parse_from(words).map_err(|error| {
+        let _ = error.print();
+        ExitCode::from(if error.use_stderr() { CANNOT } else { 0 })
+    })
+}
+
+/// Failures of a tool end with 1, as those of AFL's and FuzzFactory's.
+pub(super) fn cannot(failure: Failure) -> Failure {
+    Failure { code: CANNOT, ..failure }
+}
+
+/// Name of the file for inputs, removed in any case.
+pub(super) struct Scratch(pub(super) PathBuf);
+
+impl Scratch {
+    /// `tool` and, if there are several in one process, a number make the name.
+    pub(super) fn new(tool: &str, number: usize) -> Self {
+        let name = format!(".ffuzz-{tool}-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A run may take as long as it wants, so a signal does not wait for its end. The target dies with
+/// this process.
+pub(super) fn leave_on_signals(scratch: &[&Scratch], last_words: Option<String>) {
+    let Ok(mut signals) = Signals::new(ENDING) else { return };
+    let files: Vec<PathBuf> = scratch.iter().map(|scratch| scratch.0.clone()).collect();
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            for file in files {
+                let _ = fs::remove_file(file);
+            }
+            if let Some(words) = last_words {
+                say(false, &words);
+            }
+            std::process::exit(CANNOT.into());
+        }
+    });
+}
+
+/// How a tool wants its target.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) args: &'a TargetArgs,
+    /// Where inputs are put that the target does not take otherwise.
+    pub(super) scratch: &'a Path,
+    /// `-f`: the file that the target reads without `@@`.
+    pub(super) file: Option<&'a Path>,
+    pub(super) timeout: Duration,
+    /// What it prints is for the user.
+    pub(super) show_output: bool,
+    /// It inherits our stdin unless a mutator is to change what it reads there.
+    pub(super) inherit_stdin: bool,
+    /// Every exit code but 0 is a crash.
+    pub(super) exit_is_crash: bool,
+    /// Every run is a process of its own, also with a target that has a loop.
+    pub(super) fresh_runs: bool,
+}
+
+impl<'a> Wanted<'a> {
+    pub(super) fn new(args: &'a TargetArgs, scratch: &'a Scratch, timeout: Duration) -> Self {
+        Self {
+            args,
+            scratch: &scratch.0,
+            file: None,
+            timeout,
+            show_output: false,
+            inherit_stdin: false,
+            exit_is_crash: false,
+            fresh_runs: false,
+        }
+    }
+
+    /// Finds and checks the target, and loads the mutators that change what it gets.
+    pub(super) fn prepare(&self, environment: &Environment) -> Result<Ready, Failure> {
+        let mutators = mutators(environment, &self.args.command, self.file)?;
+        let options = self.options(environment, &mutators)?;
+        let mut setup = Setup::new(&options, self.scratch, None).map_err(failure)?;
+        if self.inherit_stdin && !mutators.touch_runs() {
+            setup.inherit_stdin();
+        }
+        Ok(Ready {
+            setup,
+            mutators,
+            timeout: self.timeout,
+            direct: options.no_fork_server,
+            late: environment.flag(&["AFL_CUSTOM_MUTATOR_LATE_SEND"]),
+        })
+    }
+
+    fn options(
+        &self,
+        environment: &Environment,
+        mutators: &Mutators,
+    ) -> Result<TargetOptions, Failure> {
+        let fuzz = FuzzArgs {
+            command: self.args.command.clone(),
+            file: self.file.map(Into::into),
+            memory: self.args.memory.clone(),
+            ..FuzzArgs::default()
+        };
+        let options = resolve::target_options(&fuzz, environment)?;
+        let highest = if self.fresh_runs { RunMode::Fork } else { RunMode::default() };
+        Ok(TargetOptions {
+            run_mode: mutators.run_mode().min(highest),
+            show_output: self.show_output || options.show_output,
+            init_timeout: options.init_timeout.or(Some(INIT_TIMEOUT)),
+            exit_is_crash: self.exit_is_crash,
+            ..options
+        })
+    }
+}
+
+/// A target that can be started.
+pub(super) struct Ready {
+    setup: Setup,
+    pub(super) mutators: Mutators,
+    timeout: Duration,
+    direct: bool,
+    late: bool,
+}
+
+impl Ready {
+    /// Starts the target, behind the mutators.
+    pub(super) fn start(self) -> Result<Hooked, Failure> {
+        let target: Box<dyn Executor> = if self.direct {
+            Box::new(Direct::new(self.setup, self.timeout).map_err(failure)?)
+        } else {
+            Box::new(ForkServer::start(self.setup, self.timeout).map_err(failure)?)
+        };
+        Ok(Hooked::new(target, self.mutators).send_late(self.late))
+    }
+
+    /// The same with the words of AFL's tools.
+    pub(super) fn start_aloud(self, quiet: bool) -> Result<Hooked, Failure> {
+        say(quiet, "[*] Spinning up the fork server...");
+        let mut target = self.start()?;
+        tell(&mut target, quiet);
+        say(quiet, "[+] All right - fork server is up.");
+        Ok(target)
+    }
+}
+
+/// Those whose hooks change what the target gets; the others are not called here.
+fn mutators(
+    environment: &Environment,
+    command: &[OsString],
+    file: Option<&Path>,
+) -> Result<Mutators, Failure> {
+    let about = About { command, file, out: None };
+    let options = CustomOptions { only: false, ..fuzz::custom::options(environment, &about) };
+    custom::load(&options, 0).map_err(|error| Failure::new(&error, error.remedy()))
+}
+
+pub(super) fn failure(error: TargetError) -> Failure {
+    Failure::new(&error, error.remedy())
+}
+
+/// The files of a folder, by name; hidden ones are left out, links are followed.
+pub(super) fn list_inputs(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut files: Vec<PathBuf> = visible(dir)?.into_iter().filter(|path| path.is_file()).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The same with all folders below. Links to folders are not followed: they may lead in a circle.
+pub(super) fn list_inputs_below(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let (mut files, mut folders) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for path in visible(&folder)? {
+            if path.is_file() {
+                files.push(path);
+            } else if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// A name for each file, without folders; one that is taken gets those below `root` in front.
+pub(super) fn flat_names(root: &Path, files: &[PathBuf]) -> Vec<OsString> {
+    let mut taken = HashSet::new();
+    let mut names = Vec::with_capacity(files.len());
+    for file in files {
+        let mut name = file.file_name().unwrap_or_default().to_owned();
+        if taken.contains(&name) {
+            let path = file.strip_prefix(root).unwrap_or(file);
+            let parts: Vec<&OsStr> = path.components().map(|part| part.as_os_str()).collect();
+            name = parts.join(OsStr::new("_"));
+        }
+        while !taken.insert(name.clone()) {
+            name.push("_");
+        }
+        names.push(name);
+    }
+    names
+}
+
+fn visible(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failure = |error: io::Error| {
+        let remedy = "give a folder of inputs, for example out/queue";
+        Failure::new(format!("cannot read the folder {dir:?}: {error}"), remedy)
+    };
+    let entries = fs::read_dir(dir).map_err(failure)?.flatten().map(|entry| entry.path());
+    let is_hidden = |path: &PathBuf| {
+        path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    Ok(entries.filter(|path| !is_hidden(path)).collect())
+}
+
+/// What the target would get of a file: no more than the largest input there is.
+pub(super) fn read_input(path: &Path, bytes: &mut Vec<u8>) -> Result<(), Failure> {
+    bytes.clear();
+    let read = fs::File::open(path).and_then(|file| file.take(MAX_INPUT as u64).read_to_end(bytes));
+    read.map(|_| ()).map_err(|error| {
+        let remedy = "check its permissions, or take it out of the folder";
+        Failure::new(format!("cannot read {path:?}: {error}"), remedy)
+    })
+}
+
+pub(super) fn say(quiet: bool, line: &str) {
+    if !quiet {
+        let _ = writeln!(io::stderr().lock(), "{line}");
+    }
+}
+
+/// What mutators did wrong.
+pub(super) fn tell(target: &mut Hooked, quiet: bool) {
+    for message in target.mutators.take_messages() {
+        say(quiet, &format!("[!] {message}"));
+    }
+}
+
+/// Says how a run ended, unless it was well.
+pub(super) fn report(exit: ExitKind, input: Option<&Path>, quiet: bool) {
+    let what = match exit {
+        ExitKind::Ok => return,
+        ExitKind::Crash { signal: 0 } => "crashed by exit code".to_owned(),
+        ExitKind::Crash { signal } => format!("crashed by signal {signal}"),
+        ExitKind::Hang => "was stopped: its time was up".to_owned(),
+        ExitKind::Oom => "was killed (signal 9): out of memory?".to_owned(),
+    };
+    let input = input.map_or_else(String::new, |path| format!(" on {}", path.display()));
+    say(quiet, &format!("[!] The target {what}{input}"));
+}
+
+/// Writes a result to a file, or to stdout.
+pub(super) fn print(text: &[u8], file: Option<&Path>) -> Result<(), Failure> {
+    let written = match file {
+        Some(path) => fs::write(path, text),
+        None => match io::stdout().lock().write_all(text) {
+            // A reader that has seen enough is no failure.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        },
+    };
+    written.map_err(|error| {
+        let to = file.unwrap_or(Path::new("stdout"));
+        Failure::new(format!("cannot write to {to:?}: {error}"), "check the disk and the path")
+    })
+}
+
+/// Writes a file whole or not at all; a link or a device (`/dev/stdout`) is written to, never replaced.
+pub(super) fn replace(path: &Path, data: &[u8]) -> Result<(), Failure> {
+    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+        return print(data, Some(path));
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let temporary = path.with_file_name(name);
+    print(data, Some(&temporary))?;
+    fs::rename(&temporary, path).map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        Failure::new(format!("cannot write to {path:?}: {error}"), "check the disk and the path")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Words {
+        #[command(flatten)]
+        target: TargetArgs,
+    }
+
+    fn args(words: &[&str]) -> TargetArgs {
+        let words = ["tool"].iter().chain(words).chain(&["./target"]);
+        Words::try_parse_from(words).unwrap().target
+    }
+
+    #[test]
+    fn timeouts_below_the_least_are_refused() {
+        let timeout = |text| args(&["-t", text]).timeout(20, NO_TIMEOUT);
+        assert!(timeout("19").is_err() && timeout("x").is_err());
+        assert_eq!(timeout("20").unwrap().as_millis(), 20);
+        assert_eq!(timeout("none").unwrap(), NO_TIMEOUT);
+    }
+
+    #[test]
+    fn names_without_folders_are_all_different() {
+        let files = ["r/a", "r/x/a", "r/x_a", "r/y/a"].map(PathBuf::from);
+        assert_eq!(flat_names(Path::new("r"), &files), ["a", "x_a", "x_a_", "y_a"]);
+    }
+
+    #[test]
+    fn only_files_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        for path in [&file, &link] {
+            fs::write(&file, "longer than what follows").unwrap();
+            replace(path, b"new").unwrap();
+            assert_eq!(fs::read(&file).unwrap(), b"new");
+        }
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn modes_for_foreign_programs_are_refused_by_name() {
+        for letter in ["-O", "-Q", "-U", "-W", "-X"] {
+            assert!(args(&[letter]).check().unwrap_err().cause.starts_with(letter));
+        }
+        args(&["-m", "50"]).check().unwrap();
+    }
+}
