@@ -44,6 +44,14 @@ fn a_target_that_is_not_executable() {
 }
 
 #[test]
+fn a_target_that_is_still_being_written() {
+    let dir = TestDir::with_seed("A");
+    let path = spoiled(&dir, |_| ());
+    let _writer = fs::File::options().write(true).open(&path).unwrap();
+    dir.fuzz("", &path, "none").run().refused(1, "Text file busy", "until its build is done");
+}
+
+#[test]
 fn a_target_that_is_a_script() {
     let dir = TestDir::with_seed("A");
     let path = dir.write("script", "#!/bin/sh\nexit 0\n");
@@ -333,6 +341,8 @@ fn values_of_variables_are_checked() {
     job.run().refused(1, "AFL_HANG_TMOUT=soon", "unset");
     let job = dir.fuzz("", &good(), "none").env("AFL_CRASH_EXITCODE", "0");
     job.run().refused(1, "AFL_CRASH_EXITCODE=0", "exit code");
+    let job = dir.fuzz("", &good(), "none").env("AFL_TMPDIR", "missing");
+    job.run().refused(1, "AFL_TMPDIR", "create it");
     for name in ["ASAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS"] {
         let job = dir.fuzz("", &good(), "none").env(name, "verbosity=1");
         job.run().refused(1, &format!("{name} does not contain"), "or unset it");

@@ -129,6 +129,11 @@ fn a_target_without_instrumentation_is_fuzzed_blindly_by_n() {
     job.run().expect(0);
     assert!(dir.crashes()[0].contains("sig:11"), "{:?}", dir.crashes());
     assert_eq!(dir.stats()["target_mode"], "non_instrumented");
+    // Which crashes are the same nobody knows: all are kept, as afl-fuzz does.
+    let dir = TestDir::with_seed("AAAA");
+    let plain = common::plain("crashing.c", "");
+    dir.fuzz("-n -s 1 -E 3000", &plain, "").run().expect(0);
+    assert!(dir.crashes().len() > 1, "{:?}", dir.crashes());
 }
 
 #[test]

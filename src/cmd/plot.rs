@@ -35,11 +35,11 @@ struct Args {
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, args)? else { return Ok(ExitCode::SUCCESS) };
     let source = args.instance.join("plot_data");
-    let text = fs::read_to_string(&source).map_err(|error| {
+    let text = fs::read(&source).map_err(|error| {
         let cause = format!("cannot read {}: {error}", source.display());
         Failure::new(cause, "name the folder of an instance, such as out/default")
     })?;
-    let rows = plot::parse(&text);
+    let rows = plot::parse(&String::from_utf8_lossy(&text));
     if rows.len() < 2 {
         let cause = format!("{} has too few lines for a chart", source.display());
         return Err(Failure::new(cause, "let the fuzzer run longer"));
@@ -81,8 +81,7 @@ const CHARTS: &[Chart] = &[
 ];
 
 fn page(instance: &Path, rows: &[plot::Row]) -> String {
-    let stats = fs::read_to_string(instance.join("fuzzer_stats")).unwrap_or_default();
-    let stats = stats::parse(&stats);
+    let stats = stats::read(instance);
     let fact =
         |name: &str, value: &str| format!("<tr><th>{name}</th><td>{}</td></tr>\n", escape(value));
     let stat = |name: &str| stats.get(name).map_or("", String::as_str);

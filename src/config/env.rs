@@ -296,6 +296,8 @@ mod tests {
             env.warnings(),
             ["unknown environment variable AFL_NO_IU; did you mean AFL_NO_UI?"]
         );
+        let ours = Environment::from_pairs(&[("FFUZZ_MUTATORS_DIR", "1")]).warnings();
+        assert!(ours[0].ends_with("did you mean FFUZZ_MUTATOR_DIR?"), "{ours:?}");
         let quiet = [("AFL_NO_IU", "1"), ("AFL_IGNORE_UNKNOWN_ENVS", "1")];
         assert!(Environment::from_pairs(&quiet).warnings().is_empty());
         assert!(Environment::from_pairs(&[("AFL_LLVM_CMPLOG", "1")]).warnings().is_empty());

@@ -161,7 +161,10 @@ impl Judge {
     }
 
     fn judge_crash(&mut self, run: &Observation<'_>, signal: i32) -> Finding {
-        let unique = if coverage::count(run.edges) == 0 {
+        let unique = if run.edges.is_empty() {
+            // Nothing tells them apart (`-n`): better one twice than one lost.
+            true
+        } else if coverage::count(run.edges) == 0 {
             let new = !self.blind_crashes.contains(&signal);
             if new {
                 self.blind_crashes.push(signal);
@@ -311,6 +314,29 @@ mod tests {
         assert_eq!(crash(11), Some(Finding::Crash { signal: 11, unique: true }));
         assert_eq!(crash(11), Some(Finding::Crash { signal: 11, unique: false }));
         assert_eq!(crash(6), Some(Finding::Crash { signal: 6, unique: true }));
+    }
+
+    #[test]
+    fn without_coverage_every_crash_is_kept() {
+        let mut judge = Judge::new(0, &[], false);
+        for _ in 0..2 {
+            let exit = ExitKind::Crash { signal: 6 };
+            let finding = judge.judge(&run(exit, &[], DsfView::default())).finding;
+            assert_eq!(finding, Some(Finding::Crash { signal: 6, unique: true }));
+        }
+    }
+
+    #[test]
+    fn other_ends_of_runs_can_be_wanted() {
+        let (crash, edges) = (ExitKind::Crash { signal: 6 }, [1, 0, 0, 0, 0, 0, 0, 0]);
+        let judged = |wanted, exit| {
+            let mut judge = Judge::new(8, &[], false).wants(wanted);
+            judge.judge(&run(exit, &edges, DsfView::default())).is_interesting()
+        };
+        let seen = |wanted| [ExitKind::Ok, ExitKind::Hang, crash].map(|exit| judged(wanted, exit));
+        assert_eq!(seen(Wanted::Good), [true, false, false]);
+        assert_eq!(seen(Wanted::GoodOrSlow), [true, true, false]);
+        assert_eq!(seen(Wanted::Crashing), [false, false, true]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What an earlier process of the same campaign left in `fuzzer_stats`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,12 +20,10 @@ impl Earlier {
     /// Reads the file of an instance folder; what is missing or damaged counts as zero.
     #[must_use]
     pub fn read(instance: &Path) -> Self {
-        let text = std::fs::read_to_string(instance.join("fuzzer_stats")).unwrap_or_default();
-        Self::parse(&text)
+        Self::from(&stats::read(instance))
     }
 
-    fn parse(text: &str) -> Self {
-        let values = stats::parse(text);
+    fn from(values: &BTreeMap<String, String>) -> Self {
         let number = |name: &str| values.get(name).and_then(|v| v.parse().ok()).unwrap_or(0);
         Self {
             run_time: Duration::from_secs(number("run_time")),
@@ -43,8 +42,8 @@ mod tests {
     #[test]
     fn counters_are_read_and_damage_counts_as_zero() {
         let text = "run_time          : 12\nexecs_done        : 4000\ncycles_done       : x\n";
-        let earlier = Earlier::parse(text);
+        let earlier = Earlier::from(&stats::parse(text));
         assert_eq!((earlier.run_time.as_secs(), earlier.execs, earlier.cycles), (12, 4000, 0));
-        assert_eq!(Earlier::parse(""), Earlier::default());
+        assert_eq!(Earlier::from(&stats::parse("")), Earlier::default());
     }
 }

@@ -89,8 +89,7 @@ fn read(folder: &Path, held: &[u64]) -> Option<Instance> {
     if is_link {
         return None;
     }
-    let text = fs::read_to_string(folder.join("fuzzer_stats")).unwrap_or_default();
-    let stats = stats::parse(&text);
+    let stats = stats::read(folder);
     let name = fs::canonicalize(folder).ok()?;
     let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let instance = Instance { name, folder: folder.to_owned(), state: State::Dead, stats };

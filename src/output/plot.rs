@@ -47,7 +47,8 @@ pub fn parse(text: &str) -> Vec<Row> {
         let mut row = Row::default();
         let mut columns = 0;
         for (column, field) in row.iter_mut().zip(line.split(',')) {
-            *column = field.trim().trim_end_matches('%').parse().ok()?;
+            let number = field.trim().trim_end_matches('%').parse::<f64>().ok()?;
+            *column = Some(number).filter(|number| number.is_finite())?;
             columns += 1;
         }
         (columns >= 11).then_some(row)
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_again_and_damage_passed_over() {
         let s = Snapshot { run_time_ms: 7_000, execs: 9, edges_found: 3, ..Snapshot::default() };
-        let text = format!("{HEADER}{}1, 2, x\n\n", row(&s));
+        let text = format!("{HEADER}{}1, 2, x\n{}\n", row(&s), "nan, ".repeat(13));
         let rows = parse(&text);
         assert_eq!(rows.len(), 1);
         assert_eq!((rows[0][0], rows[0][11], rows[0][12]), (7.0, 9.0, 3.0));

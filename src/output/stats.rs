@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,11 +35,19 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     out.0
 }
 
-/// The values of a `fuzzer_stats`, of whichever fuzzer, by name.
+/// The values of an instance's `fuzzer_stats`, of whichever fuzzer, by name; none without a file.
+#[must_use]
+pub fn read(instance: &Path) -> BTreeMap<String, String> {
+    let bytes = fs::read(instance.join("fuzzer_stats")).unwrap_or_default();
+    parse(&String::from_utf8_lossy(&bytes))
+}
+
+/// Values go to terminals: letters that would steer one are replaced.
 #[must_use]
 pub fn parse(text: &str) -> BTreeMap<String, String> {
+    let clean = |text: &str| text.trim().replace(char::is_control, "_");
     let lines = text.lines().filter_map(|line| line.split_once(':'));
-    lines.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
+    lines.map(|(name, value)| (clean(name), clean(value))).collect()
 }
 
 #[derive(Default)]
@@ -313,6 +322,17 @@ mod tests {
         time_in_fuzzer    : 30.74%
         command_line      : ffuzz -i in -o out
         ");
+    }
+
+    #[test]
+    fn foreign_files_are_read_whatever_they_hold() {
+        let dir = tempfile::tempdir().expect("folder");
+        assert!(read(dir.path()).is_empty());
+        let bytes = b"execs_done        : 7\nno colon\nafl_banner : a:b\xff\x1b[2J\n:\n";
+        std::fs::write(dir.path().join("fuzzer_stats"), bytes).expect("file");
+        let values = read(dir.path());
+        assert_eq!(values["execs_done"], "7");
+        assert_eq!(values["afl_banner"], "a:b\u{fffd}_[2J");
     }
 
     #[test]

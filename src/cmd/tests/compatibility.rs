@@ -32,8 +32,21 @@ Made from the definitions in `src/cmd` and `src/config/env/table.rs`; a test com
 
 ";
 
+const DIFFERENCES: &str = "\
+## Differences worth knowing
+
+- An output folder that holds work is never overwritten, however young it is: `-i -` goes on with it.
+- Without `-M` and `-S` there are shortcuts in `OUT` to what is in `OUT/default`. `afl-whatsup` refuses a folder with such shortcuts (`ffuzz-whatsup`
+  does not), `afl-plot OUT/default` works.
+- `-C` passes over seeds that do not crash, in place of ending.
+- Without a free core a campaign starts unbound, and the frequency governor is not looked at.
+- A misspelt variable costs no pause, only a warning with the nearest name.
+- Texts of `AFL_CRASH_TRACES` lie in `traces/`, beside `crashes/`.
+- Wrong usage ends with 2, and with 1 as AFL++ has it in the tools that it has, too.
+";
+
 fn page() -> String {
-    format!("{HEAD}{}\n{}\n{}", programs(), options(), variables())
+    format!("{HEAD}{}\n{DIFFERENCES}\n{}\n{}", programs(), options(), variables())
 }
 
 fn programs() -> String {
