@@ -75,7 +75,8 @@ pub(crate) fn follow(dir: &TestDir, blocks: &[Block], clang: &str) {
 fn install(dir: &TestDir) {
     let ffuzz = Path::new(env!("CARGO_BIN_EXE_ffuzz"));
     std::fs::create_dir(dir.path("bin")).unwrap();
-    for name in ["ffuzz", "ffuzz-cc", "ffuzz-showdsf"] {
+    for name in ["", "-cc", "-showdsf", "-showmap", "-cmin", "-tmin"] {
+        let name = format!("ffuzz{name}");
         std::os::unix::fs::symlink(ffuzz, dir.path("bin").join(name)).unwrap();
     }
 }
