@@ -86,8 +86,8 @@ struct ffuzz_runs {
   uint32_t started;
   uint32_t finished;
   uint32_t shown; /* the last finished case is to be judged */
-  uint32_t began; /* the child's work on the batch, on its clock in ticks of FFUZZ_TICK ns, wrapping */
-  uint32_t stopped; /* and its end, which the fork server notes for a child that has ended */
+  uint32_t began; /* the child's work on the batch, in ticks of FFUZZ_TICK ns of its clock, wrapping */
+  uint32_t stopped; /* its end; both are noted by the fork server for a process without a loop */
   uint32_t pad_report[10];
   /* written by the fork server */
   uint32_t child; /* process id */

@@ -56,7 +56,14 @@ fn a_target_that_is_no_program() {
     let dir = TestDir::with_seed("A");
     let path = dir.write("text", "hello\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    dir.fuzz("", &path, "").run().refused(1, "not an ELF program", "Linux program");
+    dir.fuzz("", &path, "").run().refused(1, "not an ELF file, not a program", "Linux program");
+    let folder = dir.path("in");
+    dir.fuzz("", &folder, "").run().refused(1, "is a folder, not a program", "Linux program");
+    let object = dir.path("outcomes.o");
+    let source = common::repository("tests/targets/outcomes.c");
+    dir.ffuzz("cc -c -o").arg(&object).arg(source).env("AFL_QUIET", "1").run().expect(0);
+    fs::set_permissions(&object, fs::Permissions::from_mode(0o755)).unwrap();
+    dir.fuzz("", &object, "").run().refused(1, "is an object file", "Linux program");
 }
 
 #[test]
@@ -64,7 +71,11 @@ fn a_target_for_another_machine() {
     let dir = TestDir::with_seed("A");
     // Byte 18 of an ELF file is its machine; 243 is RISC-V.
     let path = spoiled(&dir, |bytes| bytes[18] = 243);
-    dir.fuzz("", &path, "").run().refused(1, "is built for", "for this machine");
+    let cause = "is built for ELF machine 243 (64 bits)";
+    dir.fuzz("", &path, "").run().refused(1, cause, "for this machine");
+    // Byte 4 is the class: 1 for 32 bits, which nobody builds for the 64-bit machines.
+    let path = spoiled(&dir, |bytes| bytes[4] = 1);
+    dir.fuzz("", &path, "").run().refused(1, "(32 bits)", "for this machine");
 }
 
 #[test]
@@ -98,6 +109,26 @@ fn a_target_that_never_says_hello() {
 }
 
 #[test]
+fn a_target_that_wants_input_before_its_fork_server_is_up() {
+    let dir = TestDir::with_seed("A");
+    nix::unistd::mkfifo(&dir.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let pipe = dir.path("pipe").display().to_string();
+    let job = dir.fuzz("", &plain("legacy.c", ""), &format!("reads {pipe}"));
+    let job = job.env("AFL_FORKSRV_INIT_TMOUT", "500");
+    job.run().refused(1, "waits for input before its fork server is up", "__AFL_INIT()");
+    // One that does not wait finds nothing there, and mostly ends.
+    let early = dir.write(
+        "early.c",
+        "#include <unistd.h>\nint main(void) { char c; if (read(0, &c, 1) < 1) return 5; \
+         __AFL_INIT(); return 0; }\n",
+    );
+    let job = dir.ffuzz("cc -o").arg(dir.path("early")).arg(early).env("AFL_QUIET", "1");
+    job.run().expect(0);
+    let early = dir.path("early");
+    dir.fuzz("", &early, "").run().refused(1, "(exit code 5)", "reach __AFL_INIT() without any");
+}
+
+#[test]
 fn a_target_whose_library_or_loader_is_missing() {
     let dir = TestDir::with_seed("A");
     let source = dir.write("lib.c", "int of_the_library(void) { return 1; }\n");
@@ -105,11 +136,15 @@ fn a_target_whose_library_or_loader_is_missing() {
     dir.program("cc").words("-shared -fPIC -o").arg(&library).arg(source).run().expect(0);
     let main = "extern int of_the_library(void);\nint main(void) { return of_the_library(); }\n";
     let main = dir.write("main.c", main);
-    let job = dir.ffuzz("cc -o").arg(dir.path("needs-it")).arg(main).arg(&library);
+    let job = dir.ffuzz("cc -o").arg(dir.path("needs-it")).arg(main).words("-L. -lgone");
     job.env("AFL_QUIET", "1").run().expect(0);
     fs::remove_file(&library).unwrap();
     let needs_it = dir.path("needs-it");
-    dir.fuzz("", &needs_it, "").run().refused(1, "a shared library is missing", "by hand");
+    let cause = "shared libraries that are not found: libgone.so";
+    for options in ["", "-n"] {
+        dir.fuzz(options, &needs_it, "").run().refused(1, cause, "LD_LIBRARY_PATH");
+        fs::remove_dir_all(dir.path("out")).unwrap();
+    }
 
     let loader = target("outcomes.c", "-Wl,--dynamic-linker=/lib64/ld-missing.so.9");
     dir.fuzz("", &loader, "none").run().refused(1, "/lib64/ld-missing.so.9", "install");
@@ -153,9 +188,10 @@ fn folders_that_lead_in_a_circle_end() {
 #[test]
 fn seeds_that_crash_or_hang() {
     let dir = TestDir::with_seed("Q");
-    dir.fuzz("", &good(), "abort").run().refused(1, "no seed is usable", "by hand");
+    dir.fuzz("", &good(), "abort").run().refused(1, "1 crash the target", "by hand");
     let dir = TestDir::with_seed("Q");
-    dir.fuzz("-t 100", &good(), "hang").run().refused(1, "no seed is usable", "-t");
+    let done = dir.fuzz("-t 100", &good(), "hang").run();
+    done.refused(1, "1 take longer than the timeout", "a larger -t");
     let dir = TestDir::with_seed("A");
     dir.write("in/bad", "Q");
     let done = dir.fuzz("-s 1 -E 200", &good(), "abort").run();
@@ -164,6 +200,49 @@ fn seeds_that_crash_or_hang() {
     dir.write("in/bad", "Q");
     let job = dir.fuzz("", &good(), "abort").env("AFL_EXIT_ON_SEED_ISSUES", "1");
     job.run().refused(1, "crashes the target", "take it out");
+}
+
+#[test]
+fn seeds_that_all_do_the_same_are_noticed() {
+    // The word "file" is not the name of the input: the target waits for nothing and reads nothing.
+    let dir = TestDir::with_seed("QUIZ");
+    dir.write("in/other", "A");
+    dir.write("file", "A");
+    let done = dir.fuzz("-s 1 -E 100", &good(), "abort file").run().expect(0);
+    done.says("all 2 seeds take the same path").says("is @@ missing?");
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    let done = dir.fuzz("-s 1 -E 100", &good(), "none @@").run().expect(0);
+    done.does_not_say("the same path");
+}
+
+#[test]
+fn what_is_no_seed_is_passed_over() {
+    let dir = TestDir::with_seed("A");
+    dir.write("elsewhere", "linked");
+    symlink(dir.path("elsewhere"), dir.path("in/link")).unwrap();
+    nix::unistd::mkfifo(&dir.path("in/fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(dir.path("in/socket")).unwrap();
+    dir.write("in/deeper/and/deeper", "nested");
+    dir.fuzz("-s 1 -E 100", &good(), "none").run().expect(0);
+    let mut imported: Vec<_> = dir.queue().into_iter().filter(|n| n.contains("orig:")).collect();
+    imported.retain(|name| name.contains("time:0,"));
+    let names: Vec<&str> =
+        imported.iter().map(|name| name.split_once("orig:").unwrap().1).collect();
+    assert_eq!(names, ["deeper", "link", "seed"]);
+    assert_eq!(dir.read(&format!("out/default/queue/{}", imported[1])), b"linked");
+}
+
+#[test]
+fn of_a_huge_seed_only_what_can_be_used_is_read() {
+    let dir = TestDir::with_seed("A");
+    fs::File::create(dir.path("in/huge")).unwrap().set_len(1 << 30).unwrap();
+    // Less memory than the file is long.
+    let job = dir.program("prlimit").words("--as=900000000").arg(env!("CARGO_BIN_EXE_ffuzz"));
+    let job = job.words("-i in -o out -t 3000 -s 1 -E 50 -d --").arg(good()).words("none");
+    job.run().expect(0);
+    let queue = dir.queue();
+    let huge = queue.iter().find(|name| name.contains("orig:huge")).unwrap();
+    assert_eq!(dir.read(&format!("out/default/queue/{huge}")).len(), 1 << 20);
 }
 
 // --- the output folder
@@ -254,6 +333,10 @@ fn values_of_variables_are_checked() {
     job.run().refused(1, "AFL_HANG_TMOUT=soon", "unset");
     let job = dir.fuzz("", &good(), "none").env("AFL_CRASH_EXITCODE", "0");
     job.run().refused(1, "AFL_CRASH_EXITCODE=0", "exit code");
+    for name in ["ASAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS"] {
+        let job = dir.fuzz("", &good(), "none").env(name, "verbosity=1");
+        job.run().refused(1, &format!("{name} does not contain"), "or unset it");
+    }
     let job = dir.fuzz("-E 100", &good(), "none").env("AFL_NO_IU", "1");
     job.run().expect(0).says("did you mean AFL_NO_UI?");
 }

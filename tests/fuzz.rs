@@ -6,9 +6,8 @@ mod common;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
-use common::{TestDir, id_of, segments, target, wait_until};
+use common::{SmallDisk, TestDir, id_of, segments, target, wait_until};
 use nix::sys::signal::Signal;
 
 fn outcomes() -> PathBuf {
@@ -371,32 +370,11 @@ fn a_fuzzer_bound_to_a_core_says_so() {
 
 // --- a full disk
 
-/// A file system of its own, unmounted when dropped.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(at: PathBuf, size: &str) -> Option<Self> {
-        fs::create_dir(&at).unwrap();
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(&at);
-        mount.output().is_ok_and(|output| output.status.success()).then_some(Self(at))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 #[test]
 fn a_full_disk_pauses_the_campaign_until_there_is_room() {
     for words in ["many", "many @@"] {
         let dir = TestDir::with_seed("A");
-        let Some(disk) = SmallDisk::mount(dir.path("disk"), "4m") else {
-            eprintln!("skipped: mounting a small file system needs root");
-            return;
-        };
+        let Some(disk) = SmallDisk::mount(dir.path("disk"), "size=4m") else { return };
         // Room for the start and for a few finds.
         dir.write("disk/filler", vec![1; (4 << 20) - (120 << 10)]);
         let counting = target("counting.c", "");
@@ -422,10 +400,7 @@ fn a_full_disk_pauses_the_campaign_until_there_is_room() {
 #[test]
 fn a_paused_campaign_can_be_stopped() {
     let dir = TestDir::with_seed("A");
-    let Some(_disk) = SmallDisk::mount(dir.path("disk"), "4m") else {
-        eprintln!("skipped: mounting a small file system needs root");
-        return;
-    };
+    let Some(_disk) = SmallDisk::mount(dir.path("disk"), "size=4m") else { return };
     dir.write("disk/filler", vec![1; (4 << 20) - (120 << 10)]);
     let job = dir.ffuzz("-i in -o disk/out -t 3000 -s 1 --").arg(target("counting.c", ""));
     let mut running = job.words("many").start();

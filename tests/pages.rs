@@ -76,6 +76,16 @@ fn speed() {
 }
 
 #[test]
+fn watching() {
+    follow(&TestDir::new(), &blocks("watching.md"), "19");
+}
+
+#[test]
+fn many_cores() {
+    follow(&TestDir::new(), &blocks("many-cores.md"), "19");
+}
+
+#[test]
 fn mutators() {
     follow(&TestDir::new(), &blocks("mutators.md"), "19");
 }

@@ -85,8 +85,18 @@ fn what_is_no_fork_server_of_afl_is_refused() {
         dir.fuzz("", &legacy(), kind).run().refused(1, cause, remedy);
     };
     refused("killerbeez", "Killerbeez", "ffuzz-cc");
-    refused("old-error", "the shared memory segment cannot be attached", "AFL_MAP_SIZE");
-    refused("v1-error", "the shared memory segment cannot be attached", "AFL_MAP_SIZE");
+    for kind in ["old-error", "v1-error"] {
+        let refused = |code: u32, cause, remedy| refused(&format!("{kind} {code}"), cause, remedy);
+        refused(1, "the map offered is too small", "AFL_MAP_SIZE");
+        refused(2, "the fixed address of its map is taken", "AFL_LLVM_MAP_DYNAMIC");
+        refused(4, "cannot open a shared memory object", "ffuzz-cc");
+        refused(8, "cannot attach the shared memory segment", "-m none");
+        refused(16, "cannot map shared memory", "-m none");
+        refused(32, "its comparison log has another layout", "ffuzz-cc");
+        refused(64, "comparison log for QEMU has another layout", "ffuzz-cc");
+        refused(512, "no memory for the maps of its domains", "-m");
+        refused(3, "code 3, which is unknown", "ffuzz-cc");
+    }
     refused("v1-version", "unknown version 2", "ffuzz-cc");
     refused("v1-end", "handshake ended with", "ffuzz-cc");
     refused("dict-length", "a dictionary of 16777216 bytes", "ffuzz-cc");

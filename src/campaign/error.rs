@@ -25,8 +25,10 @@ pub enum CampaignError {
     Seed { path: PathBuf, source: io::Error },
     #[error("the seed folder {path:?} holds no file with content")]
     NoSeeds { path: PathBuf },
-    #[error("no seed is usable: every one crashes or times out")]
-    NoUsableSeed,
+    #[error("no seed is usable: {crash} crash the target, {slow} take longer than the timeout")]
+    NoUsableSeed { crash: u64, slow: u64 },
+    #[error("no seed crashes the target, and -C starts from crashes")]
+    NoCrashingSeed,
     #[error("no input reached the target in {TURNS_WITHOUT_RUNS} turns: the mutators drop all")]
     NothingRuns,
     #[error("{0}")]
@@ -45,6 +47,8 @@ pub enum CampaignError {
     DictionaryLine { path: PathBuf, source: DictionaryError },
     #[error("crashes go to a helper program (/proc/sys/kernel/core_pattern begins with '|')")]
     CorePattern,
+    #[error("cannot bind to core {core}: this process may use {allowed:?}")]
+    Core { core: usize, allowed: Vec<usize> },
     #[error("cannot handle signals: {0}")]
     Signals(io::Error),
 }
@@ -59,9 +63,11 @@ impl CampaignError {
             Self::Output(error) => error.remedy(),
             Self::Seed { .. } => "check its permissions, or take it out of the folder".into(),
             Self::NoSeeds { path } => format!("put one small valid input into {}", path.display()),
-            Self::NoUsableSeed => "run the target on a seed by hand; a larger -t or -m none may \
-                                   help"
+            Self::NoUsableSeed { crash: 0, .. } => "give runs more time with a larger -t".into(),
+            Self::NoUsableSeed { .. } => "run the target on one by hand; a larger -m or -t may \
+                                          help, -C starts from crashes"
                 .into(),
+            Self::NoCrashingSeed => "give inputs of crashes/ as seeds, or leave -C out".into(),
             Self::NothingRuns => {
                 "see what its queue_get, fuzz and post_process hooks return".into()
             }
@@ -75,6 +81,7 @@ impl CampaignError {
             Self::CorePattern => "echo core | sudo tee /proc/sys/kernel/core_pattern, or set \
                                   AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1"
                 .into(),
+            Self::Core { .. } => "name one of these with -b, or leave -b out".into(),
             Self::Signals(_) => "this is a fault of ffuzz; please report it".into(),
         }
     }

@@ -36,9 +36,21 @@ impl Campaign {
         match verdict.finding {
             Some(Finding::Crash { signal, unique }) => {
                 self.keep_crash(candidate, signal, unique)?;
-                Ok(None)
+                if verdict.is_interesting() {
+                    self.keep_interesting(candidate, verdict)
+                } else {
+                    Ok(None)
+                }
             }
-            Some(Finding::Hang { unique }) => self.keep_hang(candidate, unique, &verdict.gains),
+            Some(Finding::Hang { unique }) => {
+                let late = self.keep_hang(candidate, unique, &verdict.gains)?;
+                match late {
+                    None if verdict.novelty != Novelty::None => {
+                        self.keep_seed(candidate, verdict).map(Some)
+                    }
+                    late => Ok(late),
+                }
+            }
             None if verdict.is_interesting() => self.keep_interesting(candidate, verdict),
             None => Ok(None),
         }
@@ -85,17 +97,19 @@ impl Campaign {
         let waypoint = !verdict.gains.is_empty() && self.guided();
         let new_edge = verdict.novelty == Novelty::Edge;
         let description = self.description(candidate);
-        let name = names::queue_name(id, &self.found(candidate, description), new_edge, waypoint);
+        let slow = matches!(verdict.finding, Some(Finding::Hang { .. }));
+        let found = names::Found { slow, ..self.found(candidate, description) };
+        let name = names::queue_name(id, &found, new_edge, waypoint);
         let path = self.write(|output| output.save_seed(&name, &candidate.bytes))?;
-        let parent = candidate.origin.parent;
-        let data = self.tell_mutators(&path, Some(parent), candidate.bytes.clone());
+        let parent = candidate.origin.parent();
+        let data = self.tell_mutators(&path, parent, candidate.bytes.clone());
         let calibration = self.calibrate(&data, waypoint && !new_edge)?;
         let seed = Seed {
             id,
             name,
             data: data.into(),
-            parent: Some(parent),
-            depth: self.corpus[parent].depth + 1,
+            parent,
+            depth: parent.map_or(0, |parent| self.corpus[parent].depth + 1),
             changed_at: candidate.origin.step.position(),
             new_edge,
             waypoint,
@@ -103,8 +117,13 @@ impl Campaign {
             ..Seed::default()
         };
         self.add_seed(seed, &path, calibration, &verdict.gains, Some(candidate))?;
-        self.statistics.seed_found(candidate.origin.step.op(), self.executor.execs());
-        self.executor.mutators.found(candidate.origin.by);
+        match parent {
+            Some(_) => {
+                self.statistics.seed_found(candidate.origin.step.op(), self.executor.execs());
+                self.executor.mutators.found(candidate.origin.by);
+            }
+            None => self.statistics.seed_imported(self.executor.execs()),
+        }
         self.bus.send(&Event::SeedSaved { id, path, new_edge, waypoint });
         Ok(id)
     }
@@ -120,6 +139,7 @@ impl Campaign {
             description,
             run_time_ms: self.statistics.campaign_ms(),
             execs: self.execs(),
+            slow: false,
             extension: self.options.output.extension.as_deref(),
         }
     }
@@ -130,9 +150,21 @@ impl Campaign {
         input: &[u8],
         quick: bool,
     ) -> Result<Calibration, CampaignError> {
-        let start = Instant::now();
         let fast = quick || self.options.calibration.fast;
         let runs = if fast { calibrate::RUNS_FAST } else { calibrate::RUNS };
+        self.calibrate_by(input, runs)
+    }
+
+    /// The same for a starting seed.
+    pub(super) fn calibrate_start(&mut self, input: &[u8]) -> Result<Calibration, CampaignError> {
+        if self.options.calibration.skip_at_start {
+            return self.calibrate_by(input, 1);
+        }
+        self.calibrate(input, false)
+    }
+
+    fn calibrate_by(&mut self, input: &[u8], runs: u32) -> Result<Calibration, CampaignError> {
+        let start = Instant::now();
         let result = calibrate(&mut self.executor, &mut self.judge, input, runs)?;
         self.statistics.calibration += start.elapsed();
         self.statistics.slowest = self.statistics.slowest.max(result.slowest);
@@ -226,9 +258,20 @@ impl Campaign {
         let description = self.description(candidate);
         let name = names::crash_name(number, signal, &self.found(candidate, description));
         let path = self.write(|output| output.save_crash(&name, &candidate.bytes))?;
+        self.save_record(number)?;
         self.statistics.crash_saved(self.execs());
         self.executor.mutators.found(candidate.origin.by);
         self.bus.send(&Event::CrashSaved { path, signal });
+        Ok(())
+    }
+
+    /// `AFL_PERSISTENT_RECORD`: the runs that led to a crash, the last is the crash itself.
+    fn save_record(&mut self, crash: u64) -> Result<(), CampaignError> {
+        let inputs = self.executor.take_record();
+        for (number, input) in inputs.iter().enumerate() {
+            let name = names::record_name(crash, number);
+            self.write(|output| output.save_record(&name, input))?;
+        }
         Ok(())
     }
 
@@ -242,7 +285,8 @@ impl Campaign {
         gains: &[KeyGain],
     ) -> Result<Option<SeedId>, CampaignError> {
         self.statistics.total_timeouts += 1;
-        let unique = unique && self.statistics.saved_hangs < MAX_HANGS;
+        let stored = !self.options.findings.ignore_timeouts;
+        let unique = unique && stored && self.statistics.saved_hangs < MAX_HANGS;
         let promising = self.guided() && !gains.is_empty() && self.may_wait();
         if !unique && !promising {
             return Ok(None);

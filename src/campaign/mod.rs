@@ -4,6 +4,8 @@ mod error;
 mod foreign;
 mod keep;
 mod modules;
+mod peers;
+mod resume;
 mod round;
 mod seeds;
 mod start;
@@ -12,6 +14,7 @@ mod stop;
 
 pub use error::CampaignError;
 use error::TURNS_WITHOUT_RUNS;
+pub use seeds::{collect_files, read_limited};
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -29,10 +32,10 @@ use crate::output::OutputDir;
 use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::Scheduler;
 use crate::schedule::bandit::Bandit;
+use crate::sys::stop::Stop;
 use crate::target::{Executor, Hooked};
 
 use statistics::Statistics;
-use stop::Stop;
 
 /// Runs a campaign to its end.
 ///
@@ -65,6 +68,12 @@ struct Campaign {
     bus: EventBus,
     statistics: Statistics,
     stop: Stop,
+    /// What results of runs depend on, see [`resume::fingerprint`].
+    fingerprint: u64,
+    /// All starting seeds are in the corpus.
+    complete: bool,
+    /// None unless there may be others.
+    sync: Option<peers::Sync>,
     rng: Rng,
     last_tick: Instant,
     last_saved: Instant,
@@ -75,14 +84,23 @@ impl Campaign {
     /// whichever way it ends.
     fn fuzz(&mut self) -> Result<StopReason, CampaignError> {
         let result = self.import_seeds().and_then(|()| {
+            if self.options.sync.first {
+                self.import_all()?;
+            }
             self.bus.send(&Event::Started);
             self.tick();
-            if self.options.custom.killerbeez.only { self.sequence() } else { self.rounds() }
+            let reason =
+                if self.options.custom.killerbeez.only { self.sequence() } else { self.rounds() }?;
+            if self.options.sync.last {
+                self.import_all()?;
+            }
+            Ok(reason)
         });
         let reason = match &result {
             Ok(reason) => *reason,
             Err(_) => StopReason::Failed,
         };
+        self.note_positions();
         self.save_state();
         self.pass_notes_on();
         if let Err(error) = self.log.flush() {
@@ -105,9 +123,10 @@ impl Campaign {
             if let Some(reason) = self.stop_reason() {
                 return Ok(reason);
             }
+            self.import_if_due()?;
             self.scheduler.cull(&mut self.corpus);
             let Some(id) = self.scheduler.pick(&self.corpus, &mut self.rng) else {
-                return Err(CampaignError::NoUsableSeed);
+                return Err(self.no_usable_seed());
             };
             self.round(id)?;
             idle_turns = if self.executor.execs() == execs { idle_turns + 1 } else { 0 };

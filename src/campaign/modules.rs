@@ -27,19 +27,13 @@ impl Campaign {
         &mut self,
         first: &[u8],
         count: usize,
+        state: &State,
     ) -> Result<(), CampaignError> {
         let only = self.options.custom.killerbeez.only;
         if only && count != 1 && self.options.input != Input::Resume {
             return Err(CampaignError::OneSeed { count });
         }
         self.executor.mutators.check(first).map_err(CampaignError::Mutator)?;
-        let state = match self.output.load_state() {
-            Ok(state) => state,
-            Err(error) => {
-                self.warn(format!("{error}; mutators begin anew"));
-                State::default()
-            }
-        };
         self.executor.mutators.restore(&state.mutators);
         if let Some(path) = self.options.custom.killerbeez.state.clone()
             && let Some(text) = read_state(&path)?
@@ -88,6 +82,17 @@ impl Campaign {
         self.executor.mutators.states_mut().next()
     }
 
+    /// What an earlier process left. A damaged file costs time, not finds: the queue has them all.
+    pub(super) fn load_state(&mut self) -> State {
+        match self.output.load_state() {
+            Ok(state) => state,
+            Err(error) => {
+                self.warn(format!("{error}; every queue entry is run again, mutators begin anew"));
+                State::default()
+            }
+        }
+    }
+
     /// Called now and then, between two batches: what was made was run by then.
     pub(super) fn save_state_if_due(&mut self) {
         if self.last_saved.elapsed() >= self.options.output.stats_interval {
@@ -98,12 +103,12 @@ impl Campaign {
     /// The file for the next process, and the one that the user has named.
     pub(super) fn save_state(&mut self) {
         self.last_saved = Instant::now();
-        let mutators = self.executor.mutators.stored();
-        if mutators.is_empty() {
-            return;
-        }
-        if let Err(error) = self.output.save_state(&State { mutators }) {
-            self.warn(error.to_string());
+        // As long as seeds are missing, the file of the earlier process is the better one.
+        if self.complete {
+            let state = self.state();
+            if let Err(error) = self.output.save_state(&state) {
+                self.warn(error.to_string());
+            }
         }
         let Some(path) = self.options.custom.killerbeez.state.clone() else { return };
         let text = match self.only_states().and_then(|states| states.get(ONLY)) {

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::{Campaign, CampaignError};
+use crate::config::options::Strategy;
 use crate::corpus::{Origin, SeedId, Step};
 use crate::coverage;
 use crate::custom::{Hook, Made};
@@ -257,7 +258,7 @@ impl Campaign {
         let input = self.corpus[id].data.clone();
         let owner_at_start = self.guided() && self.scheduler.is_owner(id);
         let mut reference = None;
-        let text = is_text(&input);
+        let text = self.options.mutation.text.unwrap_or_else(|| is_text(&input));
         let mut timeouts = 0;
         loop {
             let name = stage.name();
@@ -277,6 +278,7 @@ impl Campaign {
             if stage.wants_report() {
                 stage.report(outcome.changed);
             }
+            self.import_if_due()?;
             timeouts = if outcome.hang { timeouts + 1 } else { 0 };
             if outcome.found {
                 stage.extend();
@@ -297,11 +299,18 @@ impl Campaign {
         let single = stage.wants_report() || stage.is_described(&self.executor.mutators);
         let room = if single { 1 } else { self.executor.batch_size().min(self.execs_left()) };
         let climbing = self.guided() && self.scheduler.is_owner(id);
+        let exploit = match self.options.mutation.strategy {
+            Strategy::Explore => false,
+            Strategy::Exploit => true,
+            Strategy::Alternate(time) => self.statistics.without_finds() >= time,
+        };
         let batch = &mut self.batch;
         batch.resize_with(room.max(batch.len()), Candidate::default);
         let corpus = &self.corpus;
         let fruitless = self.executor.execs() - self.statistics.execs_at_find;
-        let escalation = ESCALATION.iter().filter(|runs| fruitless >= **runs).count() as u32;
+        let expand = self.options.mutation.expand_havoc;
+        let due = |runs: &&u64| expand || fruitless >= **runs;
+        let escalation = ESCALATION.iter().filter(due).count() as u32;
         let from = Materials {
             seed: id,
             input,
@@ -314,6 +323,7 @@ impl Campaign {
             long_blocks: 1 + escalation,
             stack_power: 4 + escalation,
             climbing,
+            exploit,
         };
         let mut made = 0;
         while made < room {

@@ -1,12 +1,14 @@
 //! The starting seeds: read, run, stored under their ids; and the timeout that follows from them.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::resume::Known;
 use super::{Campaign, CampaignError};
-use crate::config::options::{Input, TimeoutSpec};
+use crate::config::options::{Input, TimeoutSpec, Wanted};
 use crate::corpus::{Origin, Seed, SeedId, names};
 use crate::event::Event;
 use crate::feedback::Finding;
@@ -33,6 +35,17 @@ impl Start {
     }
 }
 
+/// What is known while the starting inputs are taken in.
+struct DryRun {
+    /// Entries that an earlier process has run.
+    known: Known,
+    /// The seed that stands for all with this path.
+    paths: HashMap<u64, SeedId>,
+    total: usize,
+    /// How many had to be run.
+    run: usize,
+}
+
 /// A starting input in the queue.
 struct Stored {
     id: SeedId,
@@ -48,16 +61,18 @@ impl Campaign {
     /// before the first run, as in AFL++.
     pub(super) fn import_seeds(&mut self) -> Result<(), CampaignError> {
         let mut starts = self.list_starts()?;
+        let state = self.load_state();
         if let Some(first) = starts.first() {
-            self.prepare_modules(&first.read()?, starts.len())?;
+            self.prepare_modules(&first.read()?, starts.len(), &state)?;
         }
+        let known = self.take_up(state);
+        let mut dry_run = DryRun { known, paths: HashMap::new(), total: starts.len(), run: 0 };
         if self.options.seeds.shuffle {
             for last in (1..starts.len()).rev() {
                 let other = below(&mut self.rng, u32::try_from(last + 1).unwrap_or(u32::MAX));
                 starts.swap(last, other as usize);
             }
         }
-        let total = starts.len();
         let mut stored = Vec::new();
         for start in starts {
             let next = stored.last().map_or(SeedId(0), |last: &Stored| SeedId(last.id.0 + 1));
@@ -68,8 +83,14 @@ impl Campaign {
                 break;
             }
             self.fill_gap(seed.id);
-            self.import(seed, index, total)?;
+            self.import(seed, index, &mut dry_run)?;
             self.tick_if_due();
+        }
+        self.complete = !self.stop.asked();
+        if self.output.resumed() {
+            let DryRun { total, run, .. } = dry_run;
+            let message = format!("resumed: {total} queue entries, {run} of them run again");
+            self.bus.send(&Event::Notice { message });
         }
         self.replay_crashes()?;
         self.finish_import()
@@ -134,12 +155,23 @@ impl Campaign {
         Ok(Stored { id, name, path, data, from: start.path })
     }
 
-    fn import(&mut self, stored: Stored, index: usize, total: usize) -> Result<(), CampaignError> {
+    fn import(
+        &mut self,
+        stored: Stored,
+        index: usize,
+        dry_run: &mut DryRun,
+    ) -> Result<(), CampaignError> {
         let Stored { id, name, path, data, from } = stored;
+        let mut seed = self.starting_seed(id, name, &data);
+        if let Some(known) = dry_run.known.remove(&seed.name)
+            && self.adopt(&seed, &known)
+        {
+            return Ok(());
+        }
+        dry_run.run += 1;
         let run = self.executor.observe(&data)?;
         let (exit, mut verdict) = (run.exit, self.judge.judge(&run));
-        let mut seed = self.starting_seed(id, name, &data);
-        if exit != ExitKind::Ok {
+        if !self.judge.accepts(exit) {
             self.bad_seed(from, exit, &data, verdict.finding)?;
             seed.disabled = true;
             self.corpus.add(seed);
@@ -147,12 +179,17 @@ impl Campaign {
         }
         self.confirm(&data, &mut verdict)?;
         let gains = verdict.gains;
-        let calibration = self.calibrate(&data, false)?;
-        if gains.is_empty() && self.supersede_twin(calibration.path_hash, data.len()) {
+        let calibration = self.calibrate_start(&data)?;
+        let path_hash = calibration.path_hash;
+        if gains.is_empty() && self.supersede_twin(dry_run, path_hash, data.len()) {
             seed.disabled = true;
         }
         self.add_seed(seed, &path, calibration, &gains, None)?;
-        self.bus.send(&Event::SeedImported { id, path, index: index + 1, total });
+        if !self.corpus[id].disabled {
+            dry_run.paths.insert(path_hash, id);
+        }
+        let (index, total) = (index + 1, dry_run.total);
+        self.bus.send(&Event::SeedImported { id, path, index, total });
         Ok(())
     }
 
@@ -174,13 +211,9 @@ impl Campaign {
     }
 
     /// Of two starting seeds with one path the longer is disabled. True if the new one is it.
-    fn supersede_twin(&mut self, path_hash: u64, len: usize) -> bool {
-        let Some(twin) =
-            self.corpus.iter().find(|seed| !seed.disabled && seed.path_hash == path_hash)
-        else {
-            return false;
-        };
-        let (id, longer) = (twin.id, twin.data.len() > len);
+    fn supersede_twin(&mut self, dry_run: &DryRun, path_hash: u64, len: usize) -> bool {
+        let Some(&id) = dry_run.paths.get(&path_hash) else { return false };
+        let longer = self.corpus[id].data.len() > len;
         if longer && !self.scheduler.is_owner(id) {
             self.corpus[id].disabled = true;
             return false;
@@ -195,7 +228,14 @@ impl Campaign {
         data: &[u8],
         finding: Option<Finding>,
     ) -> Result<(), CampaignError> {
+        let (crash, slow) = &mut self.statistics.bad_seeds;
+        match exit {
+            ExitKind::Ok => {}
+            ExitKind::Hang => *slow += 1,
+            _ => *crash += 1,
+        }
         let what = match exit {
+            ExitKind::Ok => "does not crash, as -C wants it",
             ExitKind::Hang => "takes longer than the timeout",
             ExitKind::Oom => "is killed for its use of memory",
             _ => "crashes the target",
@@ -213,15 +253,42 @@ impl Campaign {
         Ok(())
     }
 
+    pub(super) fn no_usable_seed(&self) -> CampaignError {
+        if self.options.seeds.wanted == Wanted::Crashing {
+            return CampaignError::NoCrashingSeed;
+        }
+        let (crash, slow) = self.statistics.bad_seeds;
+        CampaignError::NoUsableSeed { crash, slow }
+    }
+
+    /// Seeds that all do the same mostly do not reach the target.
+    fn compare_paths(&mut self) {
+        let paths = self.corpus.iter().filter(|seed| seed.edges > 0).map(|seed| seed.path_hash);
+        let paths: Vec<u64> = paths.collect();
+        if paths.len() > 1 && paths.iter().all(|path| *path == paths[0]) {
+            let words = self.options.target.command.iter();
+            let named = self.options.target.file.is_some()
+                || words.skip(1).any(|word| word.to_string_lossy().contains("@@"));
+            let reason = if named { "does it read its file?" } else { "is @@ missing?" };
+            self.warn(format!(
+                "all {} seeds take the same path through the target: {reason} (ffuzz … ./target @@)",
+                paths.len()
+            ));
+        }
+    }
+
     /// A resumed campaign learns from its crashes and hangs which ones are not new.
     fn replay_crashes(&mut self) -> Result<(), CampaignError> {
         if self.options.input != Input::Resume {
             return Ok(());
         }
         let (crashes, hangs) = (self.output.crash_files()?, self.output.hang_files()?);
-        self.statistics.saved_crashes = next_number(&crashes);
-        self.statistics.saved_hangs = next_number(&hangs);
-        for (_, path) in crashes.iter().chain(&hangs) {
+        let crashes_known =
+            std::mem::replace(&mut self.statistics.saved_crashes, next_number(&crashes));
+        let hangs_known = std::mem::replace(&mut self.statistics.saved_hangs, next_number(&hangs));
+        let unknown = |from| move |file: &&(String, PathBuf)| number(file) >= from;
+        let crashes = crashes.iter().filter(unknown(crashes_known));
+        for (_, path) in crashes.chain(hangs.iter().filter(unknown(hangs_known))) {
             if self.stop.asked() {
                 break;
             }
@@ -235,8 +302,9 @@ impl Campaign {
 
     fn finish_import(&mut self) -> Result<(), CampaignError> {
         if self.corpus.iter().all(|seed| seed.disabled) && !self.stop.asked() {
-            return Err(CampaignError::NoUsableSeed);
+            return Err(self.no_usable_seed());
         }
+        self.compare_paths();
         let usable = || self.corpus.iter().filter(|seed| !seed.disabled);
         let total: u64 = usable().map(|seed| seed.exec_us).sum();
         let mean = Duration::from_micros(total / usable().count().max(1) as u64);
@@ -253,8 +321,11 @@ impl Campaign {
 
 /// The number that follows the largest one in use.
 fn next_number(files: &[(String, PathBuf)]) -> u64 {
-    let ids = files.iter().filter_map(|(name, _)| names::parse(name));
-    ids.map(|parsed| u64::from(parsed.id) + 1).max().unwrap_or(0)
+    files.iter().map(|file| number(file) + 1).max().unwrap_or(0)
+}
+
+fn number((name, _): &(String, PathBuf)) -> u64 {
+    names::parse(name).map_or(0, |parsed| parsed.id.into())
 }
 
 fn derive_timeout(spec: TimeoutSpec, mean: Duration, slowest: Duration) -> Duration {
@@ -275,7 +346,7 @@ fn derive_timeout(spec: TimeoutSpec, mean: Duration, slowest: Duration) -> Durat
 
 /// Files in order of their names, folders recursed into; hidden ones, README.txt and empty files
 /// are left out, and so are links to folders, which may lead in a circle.
-fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), CampaignError> {
+pub fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), CampaignError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();
         move |source| CampaignError::Seed { path, source }
@@ -300,7 +371,8 @@ fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), CampaignErr
     Ok(())
 }
 
-fn read_limited(path: &Path) -> std::io::Result<Vec<u8>> {
+/// The first MiB of a file, however long it is.
+pub fn read_limited(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut data = Vec::new();
     fs::File::open(path)?.take(MAX_INPUT as u64).read_to_end(&mut data)?;
     Ok(data)

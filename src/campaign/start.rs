@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use rand_core::SeedableRng;
 
+use super::peers::Sync;
 use super::round::Tactic;
 use super::statistics::Statistics;
-use super::stop::Stop;
-use super::{Campaign, CampaignError};
-use crate::config::options::{CpuChoice, DomainMode, Input, Options, TargetOptions, TimeoutSpec};
+use super::{Campaign, CampaignError, resume};
+use crate::config::options::{
+    CpuChoice, DomainMode, Input, Options, SyncOptions, TargetOptions, TimeoutSpec,
+};
 use crate::corpus::Corpus;
 use crate::custom;
 use crate::domain;
@@ -25,7 +27,9 @@ use crate::output::earlier::Earlier;
 use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::bandit::Bandit;
 use crate::schedule::{ScheduleOptions, Scheduler};
+use crate::sync::{Peers, Places};
 use crate::sys::affinity;
+use crate::sys::stop::Stop;
 use crate::target::{Direct, Executor, ForkServer, Hooked, Setup};
 
 /// Timeout of a run until the seeds are known.
@@ -47,9 +51,10 @@ pub(super) fn open(
     let target = &options.target;
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
-    let core = bind_core(target.cpu);
+    let core = bind_core(target.cpu)?;
     let mut executor =
         Hooked::new(start_target(setup, target)?, mutators).send_late(options.custom.late_send);
+    executor.record(options.findings.record);
     // A process that goes on from run to run is better interrupted at once.
     if ["pipe", "fork"].contains(&executor.rung()) {
         affinity::wait_patiently();
@@ -62,8 +67,10 @@ pub(super) fn open(
         bus.add(sink);
     }
     let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
+    let sync = peers(&options);
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);
     campaign.statistics.core = core;
+    campaign.sync = sync;
     campaign.tell_target();
     Ok(campaign)
 }
@@ -78,7 +85,8 @@ pub(super) fn assemble(
     stop: Stop,
 ) -> Campaign {
     let watch = options.domains != DomainMode::Off;
-    let judge = Judge::new(executor.map_size(), executor.domains(), watch);
+    let judge =
+        Judge::new(executor.map_size(), executor.domains(), watch).wants(options.seeds.wanted);
     if judge.watches_domains() {
         executor.watch_domains();
     }
@@ -101,6 +109,7 @@ pub(super) fn assemble(
         Some(seed) => Rng::seed_from_u64(seed),
         None => Rng::seed_from_u64(seed_of_the_day()),
     };
+    let fingerprint = resume::fingerprint(&options.target, &executor, judge.watches_domains());
     let corpus = Corpus::default();
     let last_tick = Instant::now();
     Campaign {
@@ -119,10 +128,25 @@ pub(super) fn assemble(
         bus,
         statistics,
         stop,
+        fingerprint,
+        complete: false,
+        sync: None,
         rng,
         last_tick,
         last_saved: last_tick,
     }
+}
+
+/// None if nobody else is to be looked for.
+fn peers(options: &Options) -> Option<Sync> {
+    let SyncOptions { instances, folders, relist, .. } = &options.sync;
+    if !instances && folders.is_empty() {
+        return None;
+    }
+    let output = &options.output;
+    let instances = instances.then(|| (output.root.clone(), output.instance.clone()));
+    let places = Places { instances, folders: folders.clone(), relist: *relist };
+    Some(Sync::new(Peers::new(places)))
 }
 
 fn seed_of_the_day() -> u64 {
@@ -136,7 +160,8 @@ fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executo
         TimeoutSpec::Fixed(timeout) | TimeoutSpec::Upto(timeout) => timeout,
         TimeoutSpec::Auto => FIRST_TIMEOUT,
     };
-    if options.non_instrumented || options.no_fork_server {
+    let blind = options.non_instrumented && !options.blind_fork_server;
+    if blind || options.no_fork_server {
         return Ok(Box::new(Direct::new(setup, timeout)?));
     }
     Ok(Box::new(ForkServer::start(setup, timeout)?))
@@ -152,13 +177,15 @@ fn check_core_pattern(options: &TargetOptions) -> Result<(), CampaignError> {
 
 /// A core of its own makes hand-overs four times cheaper; without a free one fuzzing goes on.
 /// Returns the core to which this process is bound now.
-fn bind_core(choice: CpuChoice) -> Option<usize> {
-    let core = match choice {
-        CpuChoice::Free => affinity::free_core(),
-        CpuChoice::Fixed(core) => Some(core),
-        CpuChoice::None => None,
-    };
-    core.filter(|core| affinity::bind(*core).is_ok())
+fn bind_core(choice: CpuChoice) -> Result<Option<usize>, CampaignError> {
+    match choice {
+        CpuChoice::Free => Ok(affinity::free_core().filter(|core| affinity::bind(*core).is_ok())),
+        CpuChoice::Fixed(core) => match affinity::bind(core) {
+            Ok(()) => Ok(Some(core)),
+            Err(_) => Err(CampaignError::Core { core, allowed: affinity::allowed() }),
+        },
+        CpuChoice::None => Ok(None),
+    }
 }
 
 /// A dictionary file, or a folder with one token a file.

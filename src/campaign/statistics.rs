@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Campaign;
+use crate::config::options::Wanted;
 use crate::corpus::SeedId;
 use crate::coverage;
 use crate::domain::KeyGain;
 use crate::event::{DomainStatus, Event, Shares, Snapshot, StageYield};
 use crate::output::earlier::Earlier;
+use crate::output::state::Counters;
 use crate::sys::process;
 use crate::target::{Executor, Spent};
 
@@ -28,10 +30,14 @@ pub(super) struct Statistics {
     fuzzing_since: Option<Instant>,
     pub(super) calibration: Duration,
     pub(super) trim: Duration,
+    /// Spent on other fuzzers' finds.
+    pub(super) sync: Duration,
     pub(super) trim_execs: u64,
     pub(super) trim_bytes: (u64, u64),
     pub(super) found: u64,
     pub(super) imported: u64,
+    /// Starting seeds that crash the target, and that take too long.
+    pub(super) bad_seeds: (u64, u64),
     pub(super) saved_crashes: u64,
     pub(super) total_crashes: u64,
     pub(super) saved_hangs: u64,
@@ -97,10 +103,12 @@ impl Statistics {
             fuzzing_since: None,
             calibration: Duration::ZERO,
             trim: Duration::ZERO,
+            sync: Duration::ZERO,
             trim_execs: 0,
             trim_bytes: (0, 0),
             found: 0,
             imported: 0,
+            bad_seeds: (0, 0),
             saved_crashes: 0,
             total_crashes: 0,
             saved_hangs: 0,
@@ -133,6 +141,37 @@ impl Statistics {
         self.imported = earlier.imported;
     }
 
+    /// What `fuzzer_stats` does not tell the next process.
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
+            total_crashes: self.total_crashes,
+            total_timeouts: self.total_timeouts,
+            saved_crashes: self.saved_crashes,
+            saved_hangs: self.saved_hangs,
+            cycles_without_finds: self.cycles_without_finds,
+            longest_without_finds_s: self.longest_without_finds,
+            last_find_at: self.last_find_at,
+            last_crash_at: self.last_crash_at,
+            last_hang_at: self.last_hang_at,
+            execs_at_crash: self.execs_at_crash,
+            slowest_us: u64::try_from(self.slowest.as_micros()).unwrap_or(u64::MAX),
+            stages: self.yields.clone(),
+        }
+    }
+
+    pub(super) fn recall(&mut self, counters: &Counters) {
+        self.total_crashes = counters.total_crashes;
+        self.total_timeouts = counters.total_timeouts;
+        self.cycles_without_finds = counters.cycles_without_finds;
+        self.longest_without_finds = counters.longest_without_finds_s;
+        self.last_find_at = counters.last_find_at;
+        self.last_crash_at = counters.last_crash_at;
+        self.last_hang_at = counters.last_hang_at;
+        self.execs_at_crash = counters.execs_at_crash;
+        self.slowest = Duration::from_micros(counters.slowest_us);
+        self.yields.clone_from(&counters.stages);
+    }
+
     pub(super) fn dry_run_over(&mut self) {
         let now = Instant::now();
         self.fuzzing_since = Some(now);
@@ -149,18 +188,27 @@ impl Statistics {
         milliseconds(self.run_time_before + self.started.elapsed())
     }
 
-    pub(super) fn seconds_without_finds(&self) -> u64 {
-        self.last_find.map_or(0, |last| last.elapsed().as_secs())
+    pub(super) fn without_finds(&self) -> Duration {
+        self.last_find.map_or(Duration::ZERO, |last| last.elapsed())
     }
 
     pub(super) fn seed_found(&mut self, stage: &'static str, execs: u64) {
-        self.execs_at_find = execs;
-        self.longest_without_finds = self.longest_without_finds.max(self.seconds_without_finds());
+        self.corpus_grew(execs);
         self.found += 1;
+        self.yield_of(stage).finds += 1;
+    }
+
+    pub(super) fn seed_imported(&mut self, execs: u64) {
+        self.corpus_grew(execs);
+        self.imported += 1;
+    }
+
+    fn corpus_grew(&mut self, execs: u64) {
+        self.execs_at_find = execs;
+        self.longest_without_finds = self.longest_without_finds.max(self.without_finds().as_secs());
         self.found_this_cycle = true;
         self.last_find = Some(Instant::now());
         self.last_find_at = unix_now();
-        self.yield_of(stage).finds += 1;
     }
 
     pub(super) fn crash_saved(&mut self, execs: u64) {
@@ -182,7 +230,7 @@ impl Statistics {
     pub(super) fn yield_of(&mut self, name: &'static str) -> &mut StageYield {
         let position = self.yields.iter().position(|stage| stage.name == name);
         let position = position.unwrap_or_else(|| {
-            self.yields.push(StageYield { name, ..StageYield::default() });
+            self.yields.push(StageYield { name: name.into(), ..StageYield::default() });
             self.yields.len() - 1
         });
         &mut self.yields[position]
@@ -243,6 +291,16 @@ impl Campaign {
         self.bus.send(&Event::Tick(Box::new(snapshot)));
     }
 
+    /// The executor's words, and AFL's for `-C`.
+    fn target_mode(&self) -> String {
+        let mode = self.executor.mode();
+        match (self.options.seeds.wanted, mode.as_str()) {
+            (Wanted::Crashing, "default") => "crash".into(),
+            (Wanted::Crashing, mode) => format!("crash {mode}"),
+            _ => mode,
+        }
+    }
+
     pub(super) fn snapshot(&mut self) -> Snapshot {
         let mut snapshot = Snapshot {
             started_at: self.statistics.started_at,
@@ -254,8 +312,8 @@ impl Campaign {
             banner: self.options.banner.clone(),
             instance: self.options.output.instance.clone(),
             schedule: self.options.schedule.name().into(),
-            target_mode: self.executor.mode(),
-            rung: self.executor.rung(),
+            target_mode: self.target_mode(),
+            rung: self.executor.rung().into(),
             shares: shares(self.executor.spent(), self.statistics.started.elapsed()),
             command_line: join_words(&self.options.output.command_line),
             exec_timeout_ms: milliseconds(self.executor.timeout()),
@@ -279,12 +337,13 @@ impl Campaign {
         snapshot.execs_per_sec_last_min = statistics.last_minute_rate(own);
         snapshot.calibration_ms = milliseconds(statistics.calibration);
         snapshot.trim_ms = milliseconds(statistics.trim);
+        snapshot.sync_ms = milliseconds(statistics.sync);
         snapshot.trim_execs = statistics.trim_execs;
         let (before, after) = statistics.trim_bytes;
         snapshot.trimmed_percent = percent(before - after, before);
         snapshot.cycles_done = statistics.cycles_before + self.scheduler.cycles();
         snapshot.cycles_without_finds = statistics.cycles_without_finds;
-        let fruitless = statistics.seconds_without_finds();
+        let fruitless = statistics.without_finds().as_secs();
         snapshot.longest_without_finds_s = statistics.longest_without_finds.max(fruitless);
         snapshot.saved_crashes = statistics.saved_crashes;
         snapshot.total_crashes = statistics.total_crashes;
@@ -340,7 +399,7 @@ impl Campaign {
                 let place = |key| self.names().place(key).unwrap_or_default();
                 DomainStatus {
                     name: domain.label(index),
-                    reducer: domain.reducer.name(),
+                    reducer: domain.reducer.name().into(),
                     size: domain.size,
                     keys: u32::try_from(aggregates.changed_in(domain).count()).unwrap_or(u32::MAX),
                     best,

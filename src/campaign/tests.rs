@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::start::assemble;
-use super::stop::Stop;
 use super::{Campaign, CampaignError};
 use crate::config::options::*;
 use crate::custom::Mutators;
@@ -16,6 +15,7 @@ use crate::domain::{Domain, Reducer};
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::mutate::dictionary::Dictionary;
 use crate::output::OutputDir;
+use crate::sys::stop::Stop;
 use crate::target::fake::FakeExecutor;
 use crate::target::{ExitKind, Hooked};
 
@@ -46,11 +46,17 @@ fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
             skip_trim: false,
             skip_arith: false,
             sequential: false,
+            text: None,
+            strategy: Strategy::Explore,
+            expand_havoc: false,
         },
         custom: CustomOptions::default(),
+        sync: crate::config::options::SyncOptions::default(),
         limits: Limits { execs: Some(execs), ..Limits::default() },
         seeds: SeedPolicy::default(),
         calibration: CalibrationOptions::default(),
+        findings: FindingOptions::default(),
+        statsd: None,
         ui: UiMode::Quiet,
         banner: String::new(),
         crash_command: None,
@@ -223,7 +229,7 @@ fn crashing_seeds_are_donors_only_and_none_else_is_an_error() {
 
     let dir = seed_folder(&[b"FUZ!"]);
     let (mut bad, _) = campaign(options(dir.path(), DomainMode::Off, 100), ladder());
-    assert!(matches!(bad.fuzz(), Err(CampaignError::NoUsableSeed)));
+    assert!(matches!(bad.fuzz(), Err(CampaignError::NoUsableSeed { .. })));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! `ffuzz domains`: which domains `WAYPOINTS` can name, and building some before they are needed.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 use super::exit::Failure;
+use super::print;
 use crate::compiler::CompilerError;
 use crate::compiler::assets::Assets;
 use crate::compiler::domains::{self, Domain};
@@ -60,13 +60,4 @@ fn build(words: Vec<String>) -> Result<String, CompilerError> {
         text += &format!("{}: ready for clang {}\n", domain.name(), clang.major);
     }
     Ok(text)
-}
-
-fn print(text: &str) -> Result<ExitCode, Failure> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("cannot write: {error}"), "check the standard output"))
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
 }

@@ -5,7 +5,9 @@
 
 pub mod args;
 pub(super) mod custom;
+mod fleet;
 mod mutators;
+mod reports;
 pub mod resolve;
 pub(super) mod values;
 mod words;
@@ -23,7 +25,9 @@ use crate::output::OutputDir;
 use crate::output::hook::CrashCommand;
 use crate::output::plot::PlotFile;
 use crate::output::stats::StatsFile;
+use crate::output::trace::CrashTrace;
 use crate::sys::stdio::Redirected;
+use crate::ui::Statsd;
 use args::Args;
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -40,11 +44,16 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         mutators::list(&args, &environment)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.workers.is_some() {
+        return fleet::run(program, &args, &environment, command_line);
+    }
     let (options, warnings) = resolve::resolve(args, &environment, command_line)?;
-    print_warnings(program, &options, &warnings);
-    let wanted = sinks_for(&options);
-    // What mutators print must not be mixed with what programs read.
-    let json = options.ui == UiMode::Json && !options.custom.is_empty();
+    print_warnings(program, options.ui, &warnings);
+    let statsd = options.statsd.as_ref().map(reports::connect).transpose()?;
+    let wanted = sinks_for(&options, statsd);
+    // What mutators and targets print must not be mixed with what programs read.
+    let prints = !options.custom.is_empty() || options.target.show_output;
+    let json = options.ui == UiMode::Json && prints;
     let stderr = std::io::stderr();
     let _redirected = json.then(|| Redirected::to(stderr.as_fd(), stderr.as_fd()));
     let result = crate::campaign::run(options, wanted);
@@ -52,16 +61,23 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
 }
 
 /// Who hears of events, in this order: files first, people last.
-fn sinks_for(options: &Options) -> impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>> + use<> {
+fn sinks_for(
+    options: &Options,
+    statsd: Option<Statsd>,
+) -> impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>> + use<> {
     let interval = options.output.stats_interval;
     let command = options.crash_command.clone();
     let ui = options.ui;
     let foreign = !options.custom.is_empty();
+    let traced = options.findings.traces.then(|| options.target.clone());
     move |output| {
         let instance = output.instance_dir();
         let mut sinks: Vec<Box<dyn EventSink>> =
             vec![Box::new(StatsFile::new(instance, interval)), Box::new(PlotFile::new(instance))];
+        // First the text of a crash, so that the user's command finds it.
+        sinks.extend(traced.map(|target| Box::new(CrashTrace::new(instance, &target)) as Box<_>));
         sinks.extend(command.map(|command| Box::new(CrashCommand::new(command)) as Box<_>));
+        sinks.extend(statsd.map(|statsd| Box::new(statsd) as Box<_>));
         sinks.extend(crate::ui::sink(ui, foreign.then(|| instance.join("mutators.log"))));
         sinks
     }
@@ -79,8 +95,8 @@ fn information(args: &Args) -> Option<String> {
     }
 }
 
-fn print_warnings(program: &str, options: &Options, warnings: &[String]) {
-    if options.ui == UiMode::Quiet {
+fn print_warnings(program: &str, ui: UiMode, warnings: &[String]) {
+    if ui == UiMode::Quiet {
         return;
     }
     let mut out = std::io::stderr().lock();

@@ -1,14 +1,20 @@
 //! Commands. `ffuzz NAME …` and a link `ffuzz-NAME` are the same; without a name `ffuzz` fuzzes.
 
+pub mod addseeds;
 pub mod cc;
 pub mod cmin;
+#[cfg(test)]
+#[path = "tests/compatibility.rs"]
+mod compatibility;
 pub mod domains;
 pub mod exit;
 pub mod fuzz;
+pub mod plot;
 pub mod showdsf;
 pub mod showmap;
 pub mod tmin;
 mod tool;
+pub mod whatsup;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -26,6 +32,9 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("c++", cc::run_cxx, "C++ compiler that instruments the target"),
     ("domains", domains::run, "list the domains of the compilers, or build some"),
     ("showdsf", showdsf::run, "run inputs and print their domain values"),
+    ("whatsup", whatsup::run, "show how the instances of an output folder are doing"),
+    ("plot", plot::run, "draw the course of a campaign"),
+    ("addseeds", addseeds::run, "give more seeds to a campaign that runs"),
     ("cmin", cmin::run, "keep the smallest inputs that reach everything"),
     ("tmin", tmin::run, "make one input smaller, and keep what it does"),
     ("showmap", showmap::run, "run inputs and print the edges they reach"),
@@ -66,6 +75,31 @@ fn list() -> ExitCode {
     match std::io::stdout().lock().write_all(lines.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(exit::CANNOT),
+    }
+}
+
+/// Reads the words of a command; None if only help was wanted, which is printed then. Wrong usage
+/// ends with 1, as with AFL's tools.
+fn parse<A: clap::Parser>(program: &str, words: Vec<OsString>) -> Result<Option<A>, Failure> {
+    let name = std::iter::once(OsString::from(program));
+    match A::try_parse_from(name.chain(words)) {
+        Ok(args) => Ok(Some(args)),
+        Err(error) if error.use_stderr() => {
+            let text = error.to_string();
+            let cause = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            Err(Failure::new(cause, format!("{program} --help lists the options")))
+        }
+        Err(error) => print(&error.to_string()).map(|_| None),
+    }
+}
+
+/// Prints a result; a reader that went away (`| head`) is no failure.
+fn print(text: &str) -> Result<ExitCode, Failure> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write: {error}"), "check the standard output"))
+        }
+        _ => Ok(ExitCode::SUCCESS),
     }
 }
 

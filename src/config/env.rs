@@ -11,6 +11,10 @@ use std::fmt::Write as _;
 
 pub use table::TABLE;
 
+/// There is no comparison logging.
+pub const INSTEAD_OF_CMPLOG: &str =
+    "comparisons are solved by building the target with WAYPOINTS=cmp and fuzzing with -p";
+
 /// One variable. A name that ends in `*` stands for all names that begin so.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
@@ -62,7 +66,9 @@ impl Kind {
 }
 
 impl Status {
-    fn word(self) -> &'static str {
+    /// One word for tables.
+    #[must_use]
+    pub fn word(self) -> &'static str {
         match self {
             Self::Honoured => "honoured",
             Self::Accepted => "accepted",

@@ -17,7 +17,10 @@ pub struct Options {
     pub custom: CustomOptions,
     pub limits: Limits,
     pub seeds: SeedPolicy,
+    pub sync: SyncOptions,
     pub calibration: CalibrationOptions,
+    pub findings: FindingOptions,
+    pub statsd: Option<StatsdOptions>,
     pub ui: UiMode,
     pub banner: String,
     /// `-I`: shell command run for each new crash.
@@ -94,6 +97,8 @@ pub struct TargetOptions {
     pub non_instrumented: bool,
     /// `AFL_NO_FORKSRV`.
     pub no_fork_server: bool,
+    /// `AFL_DUMB_FORKSRV`: `-n` with a fork server.
+    pub blind_fork_server: bool,
     /// `AFL_SKIP_BIN_CHECK`.
     pub skip_binary_check: bool,
     /// `AFL_NO_AUTODICT`.
@@ -134,6 +139,7 @@ impl TargetOptions {
             force_deferred: false,
             non_instrumented: false,
             no_fork_server: false,
+            blind_fork_server: false,
             skip_binary_check: false,
             ignore_auto_dictionary: false,
             show_output: false,
@@ -242,6 +248,24 @@ pub struct MutationOptions {
     pub skip_arith: bool,
     /// `-Z`: seeds in order of the queue.
     pub sequential: bool,
+    /// `-a`: the inputs are text, or are not; None: what each looks like.
+    pub text: Option<bool>,
+    /// `-P`.
+    pub strategy: Strategy,
+    /// `AFL_EXPAND_HAVOC_NOW`: large blocks and deep stacks of changes from the start.
+    pub expand_havoc: bool,
+}
+
+/// Which changes havoc prefers (`-P`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Strategy {
+    /// Those that lead to new code.
+    #[default]
+    Explore,
+    /// Those that break code: extreme numbers, small changes.
+    Exploit,
+    /// To explore; to exploit after so much time without a find.
+    Alternate(Duration),
 }
 
 /// Part of [`crate::custom`]: foreign mutators.
@@ -320,6 +344,64 @@ pub struct Limits {
     pub without_finds: Option<Duration>,
 }
 
+/// What is taken over from other fuzzers.
+#[derive(Clone, Debug, Default)]
+pub struct SyncOptions {
+    /// Other instances in the output folder are read (`-M`, `-S`).
+    pub instances: bool,
+    /// `-F`: folders of other tools, absolute.
+    pub folders: Vec<PathBuf>,
+    /// `AFL_SYNC_TIME`: the longest time between two listings of all folders, in case the file
+    /// system does not tell what others write.
+    pub relist: Duration,
+    /// `AFL_IMPORT_FIRST`: everything is read before fuzzing begins.
+    pub first: bool,
+    /// `AFL_FINAL_SYNC`: and at the end.
+    pub last: bool,
+}
+
+/// Which runs can become seeds.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Wanted {
+    /// Those that end well.
+    #[default]
+    Good,
+    /// `AFL_KEEP_TIMEOUTS`: also those that take too long.
+    GoodOrSlow,
+    /// `-C`: only those that crash.
+    Crashing,
+}
+
+/// What is kept of findings, beside the input.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FindingOptions {
+    /// `AFL_IGNORE_TIMEOUTS`: hangs are counted, not stored.
+    pub ignore_timeouts: bool,
+    /// `AFL_CRASH_TRACES`: what the target says when it crashes.
+    pub traces: bool,
+    /// `AFL_PERSISTENT_RECORD`: so many inputs up to a crash.
+    pub record: usize,
+}
+
+/// `AFL_STATSD`: numbers for a StatsD server, once a second.
+#[derive(Clone, Debug)]
+pub struct StatsdOptions {
+    pub host: String,
+    pub port: u16,
+    pub tags: StatsdTags,
+}
+
+/// How servers want tags written (`AFL_STATSD_TAGS_FLAVOR`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum StatsdTags {
+    #[default]
+    None,
+    Dogstatsd,
+    Influxdb,
+    Librato,
+    Signalfx,
+}
+
 /// What to do with seeds that crash or time out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SeedPolicy {
@@ -329,14 +411,15 @@ pub struct SeedPolicy {
     pub crashes_as_finds: bool,
     /// `AFL_SHUFFLE_QUEUE`.
     pub shuffle: bool,
-    /// `-C`: crash exploration.
-    pub crash_mode: bool,
+    pub wanted: Wanted,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CalibrationOptions {
     /// `AFL_CAL_FAST`: 3 runs in place of 7.
     pub fast: bool,
+    /// `AFL_NO_STARTUP_CALIBRATION`: one run of a starting seed is enough.
+    pub skip_at_start: bool,
     /// `AFL_NO_WARN_INSTABILITY`.
     pub silent_instability: bool,
 }

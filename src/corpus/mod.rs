@@ -8,7 +8,19 @@ pub mod names;
 use std::ops::{Index, IndexMut};
 
 /// Number of a seed; equal to the number in its file name, dense from 0 and never reused.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd,
+    serde::Deserialize,
+    serde::Serialize,
+)]
 pub struct SeedId(pub u32);
 
 impl SeedId {
@@ -41,6 +53,8 @@ pub enum Step {
     Stacked { op: &'static str, count: u32 },
     /// Made by a foreign mutator of this number: `op:NAME`, or its own description.
     Custom { op: &'static str, mutator: u8 },
+    /// Taken over from another fuzzer, where it has this number: `sync:PEER,src:000017`.
+    Synced { peer: &'static str, number: u32 },
 }
 
 impl Step {
@@ -49,6 +63,7 @@ impl Step {
     pub fn op(&self) -> &'static str {
         match self {
             Self::At { op, .. } | Self::Stacked { op, .. } | Self::Custom { op, .. } => op,
+            Self::Synced { .. } => "sync",
         }
     }
 
@@ -57,8 +72,22 @@ impl Step {
     pub fn position(&self) -> u32 {
         match self {
             Self::At { pos, .. } => *pos,
-            Self::Stacked { .. } | Self::Custom { .. } => 0,
+            Self::Stacked { .. } | Self::Custom { .. } | Self::Synced { .. } => 0,
         }
+    }
+}
+
+impl Origin {
+    /// An input of another fuzzer: it has no parent here.
+    #[must_use]
+    pub fn synced(peer: &'static str, number: u32) -> Self {
+        Self { step: Step::Synced { peer, number }, ..Self::default() }
+    }
+
+    /// The seed of this campaign that was mutated, if it was one.
+    #[must_use]
+    pub fn parent(&self) -> Option<SeedId> {
+        (!matches!(self.step, Step::Synced { .. })).then_some(self.parent)
     }
 }
 

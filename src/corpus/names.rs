@@ -19,13 +19,16 @@ pub struct Found<'a> {
     pub description: Option<String>,
     pub run_time_ms: u64,
     pub execs: u64,
+    /// It takes longer than the timeout.
+    pub slow: bool,
     pub extension: Option<&'a str>,
 }
 
 /// Name of an input found by mutation.
 #[must_use]
 pub fn queue_name(id: SeedId, found: &Found<'_>, new_edge: bool, waypoint: bool) -> String {
-    let head = format!("id:{:06},{}", id.0, describe(found));
+    let slow = if found.slow { ",+tout" } else { "" };
+    let head = format!("id:{:06},{}{slow}", id.0, describe(found));
     finish(head, marks(new_edge, waypoint), found.extension)
 }
 
@@ -42,25 +45,18 @@ pub fn hang_name(number: u64, found: &Found<'_>) -> String {
     finish(format!("id:{number:06},{}", describe(found)), "", found.extension)
 }
 
+/// Name of one of the inputs that ran before a crash, the first is 0.
+#[must_use]
+pub fn record_name(crash: u64, number: usize) -> String {
+    format!("RECORD:{crash:06},cnt:{number:06}")
+}
+
+/// Room for the name of a peer.
+const PEER_MAX: usize = 100;
+
 /// Room for a foreign mutator's description; what fits behind the longest numbers and marks, and
 /// what AFL++ gives.
 pub const DESCRIPTION_MAX: usize = 204;
-
-/// Name of an input taken over from a peer, whose number there was `src`.
-#[must_use]
-pub fn sync_name(
-    id: SeedId,
-    peer: &str,
-    src: u32,
-    new_edge: bool,
-    waypoint: bool,
-    extension: Option<&str>,
-) -> String {
-    let peer = clean(peer);
-    let peer = shorten(&peer, 100);
-    let head = format!("id:{:06},sync:{peer},src:{src:06}", id.0);
-    finish(head, marks(new_edge, waypoint), extension)
-}
 
 /// Name of a starting seed. A name that already carries the number it is about to get stays as it
 /// is (the queue is being resumed); of another instance's name only the `orig:` part is kept.
@@ -181,6 +177,9 @@ fn signed(text: &str) -> Option<(i32, bool)> {
 /// The `src:…,op:…` part.
 fn describe(found: &Found<'_>) -> String {
     let Found { origin, run_time_ms, execs, .. } = found;
+    if let Step::Synced { peer, number } = origin.step {
+        return format!("sync:{},src:{number:06}", shorten(&clean(peer), PEER_MAX));
+    }
     let mut text = format!("src:{:06}", origin.parent.0);
     if let Some(other) = origin.other {
         let _ = write!(text, "+{:06}", other.0);
@@ -204,6 +203,7 @@ fn describe(found: &Found<'_>) -> String {
         Step::Custom { op, .. } => {
             let _ = write!(text, ",op:{}", clean(op));
         }
+        Step::Synced { .. } => {}
     }
     text
 }
@@ -274,7 +274,7 @@ mod tests {
         execs: u64,
         extension: Option<&'a str>,
     ) -> Found<'a> {
-        Found { origin, description: None, run_time_ms: time, execs, extension }
+        Found { origin, description: None, run_time_ms: time, execs, slow: false, extension }
     }
 
     #[test]
@@ -302,7 +302,12 @@ mod tests {
             "id:000000,sig:06,src:000001+000006,time:9,execs:10,op:havoc,rep:8"
         );
         assert_eq!(
-            sync_name(SeedId(3), "main", 17, true, false, Some("png")),
+            queue_name(
+                SeedId(3),
+                &found(&Origin::synced("main", 17), 9, 9, Some("png")),
+                true,
+                false
+            ),
             "id:000003,sync:main,src:000017,+cov.png"
         );
     }
@@ -353,9 +358,9 @@ mod tests {
         let name = seed_name(SeedId(1), &"ä".repeat(300), 0, Some("xml"));
         assert!(name.len() <= NAME_MAX && name.len() >= NAME_MAX - 1);
         assert!(name.ends_with(".xml"));
-        assert!(
-            sync_name(SeedId(1), &"p".repeat(300), 2, true, true, None).contains(",src:000002")
-        );
+        let peer: &str = "p".repeat(300).leak();
+        let name = queue_name(SeedId(1), &found(&Origin::synced(peer, 2), 1, 1, None), true, true);
+        assert!(name.contains(",src:000002,+cov,+dsf"), "{name}");
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -405,6 +410,7 @@ mod tests {
                     prop_assert_eq!(parsed.rep, Some(count));
                 }
                 Step::Custom { op, .. } => prop_assert_eq!(parsed.op.as_deref(), Some(op)),
+                Step::Synced { .. } => unreachable!("not made here"),
             }
         }
 

@@ -144,6 +144,18 @@ impl Aggregates {
         }
     }
 
+    /// Takes up what was known before a restart; keys that do not exist are left out.
+    pub fn recall(&mut self, values: &[(u32, u32)], noisy: &[u32]) {
+        for (key, value) in values {
+            if let Some(known) = self.values.get_mut(*key as usize) {
+                *known = *value;
+                self.moved.push(*key);
+            }
+        }
+        let keys = self.values.len();
+        self.note_noise(noisy.iter().copied().filter(|key| (*key as usize) < keys));
+    }
+
     /// Keys whose bar has moved since the last call, possibly repeated.
     pub fn take_moved(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.moved)

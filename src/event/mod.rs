@@ -1,13 +1,17 @@
 //! What the campaign tells the world: plain data, and the bus that hands it to sinks.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::corpus::SeedId;
 
 /// Something that happened. Not one per execution: those are counters in [`Snapshot`].
-#[derive(Clone, Debug)]
+///
+/// In JSON (`--json`) an object whose `event` is the variant's name; a fleet reads it back.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// Fuzzing is about to begin; the dry run is over.
     Started,
@@ -15,6 +19,7 @@ pub enum Event {
     /// dry run).
     SeedImported {
         id: SeedId,
+        #[serde(serialize_with = "lossy")]
         path: PathBuf,
         index: usize,
         total: usize,
@@ -22,48 +27,48 @@ pub enum Event {
     /// An input was added to the queue.
     SeedSaved {
         id: SeedId,
+        #[serde(serialize_with = "lossy")]
         path: PathBuf,
         new_edge: bool,
         waypoint: bool,
     },
     CrashSaved {
+        #[serde(serialize_with = "lossy")]
         path: PathBuf,
         signal: i32,
     },
     HangSaved {
+        #[serde(serialize_with = "lossy")]
         path: PathBuf,
     },
     /// All seeds had their turn once more.
-    CycleFinished {
-        cycles: u64,
-    },
+    CycleFinished { cycles: u64 },
     /// The fork server died or was replaced; the reason in one line.
-    TargetRestarted {
-        reason: String,
-    },
+    TargetRestarted { reason: String },
     /// The lines that introduce the target's domains; not without `-p`.
-    DomainsFound {
-        lines: String,
-    },
+    DomainsFound { lines: String },
     /// Something the user should know; the campaign goes on.
-    Warning {
-        message: String,
-    },
+    Warning { message: String },
     /// Something the user has waited for.
-    Notice {
-        message: String,
-    },
+    Notice { message: String },
     /// State of the campaign, at most five times a second.
     Tick(Box<Snapshot>),
     /// The end, with the final state.
     Stopped {
         reason: StopReason,
+        #[serde(flatten)]
         snapshot: Box<Snapshot>,
     },
 }
 
+/// Paths are bytes, JSON is text.
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
 /// Why a campaign ended without an error.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum StopReason {
     /// SIGINT, SIGTERM or SIGHUP.
     User,
@@ -78,7 +83,7 @@ pub enum StopReason {
 /// The campaign's numbers at one moment: everything that the status screen, `fuzzer_stats`,
 /// `plot_data` and `--json` show. Times are in the unit of their name; `*_at` are unix seconds, 0 =
 /// never.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Snapshot {
     pub started_at: u64,
     pub now: u64,
@@ -87,6 +92,7 @@ pub struct Snapshot {
     /// Part of it spent in calibration, trimming.
     pub calibration_ms: u64,
     pub trim_ms: u64,
+    pub sync_ms: u64,
     pub pid: u32,
     pub cycles_done: u64,
     pub cycles_without_finds: u64,
@@ -143,6 +149,9 @@ pub struct Snapshot {
     pub domains: Vec<DomainStatus>,
     /// Foreign mutators, in the user's order.
     pub mutators: Vec<MutatorStatus>,
+    /// The workers of a fleet (`-j`), whose state this is together; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerStatus>,
     /// Whether domains guide the campaign (`-p`).
     pub guided_by_domains: bool,
     /// Unchanging text.
@@ -152,7 +161,7 @@ pub struct Snapshot {
     /// AFL's words, for example `persistent shmem_testcase`, or `default`.
     pub target_mode: String,
     /// See [`crate::target::Executor::rung`].
-    pub rung: &'static str,
+    pub rung: Cow<'static, str>,
     pub shares: Shares,
     pub command_line: String,
     /// The target's map as a virgin map (0xff = never hit); only in the final snapshot and
@@ -171,7 +180,7 @@ impl Snapshot {
 }
 
 /// Where the time of this process went, in percent.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Shares {
     pub target: f64,
     /// See [`crate::target::Spent`].
@@ -181,15 +190,15 @@ pub struct Shares {
 }
 
 /// What one stage brought.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct StageYield {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub finds: u64,
     pub execs: u64,
 }
 
 /// What one foreign mutator did and brought.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct MutatorStatus {
     pub name: String,
     pub calls: u64,
@@ -203,12 +212,32 @@ pub struct MutatorStatus {
     pub says: Option<String>,
 }
 
+/// One worker of a fleet.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct WorkerStatus {
+    pub name: String,
+    /// `waiting`, `starting`, `fuzzing` or `ended`.
+    pub state: Cow<'static, str>,
+    pub schedule: String,
+    pub execs: u64,
+    /// See [`Snapshot`].
+    pub execs_per_sec: f64,
+    pub corpus_count: u64,
+    pub corpus_imported: u64,
+    pub edges_found: u64,
+    pub saved_crashes: u64,
+    pub saved_hangs: u64,
+    pub last_find_at: u64,
+    /// How often it was started again.
+    pub restarts: u32,
+}
+
 /// One domain, as the status screen shows it.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct DomainStatus {
     pub name: String,
     /// Printed name of the reducer (`MAX`, …).
-    pub reducer: &'static str,
+    pub reducer: Cow<'static, str>,
     pub size: u32,
     /// Keys whose aggregate has left the initial value.
     pub keys: u32,
@@ -225,6 +254,10 @@ pub struct DomainStatus {
 /// A consumer of events. A sink that fails says so by itself; it never ends the campaign.
 pub trait EventSink {
     fn handle(&mut self, event: &Event);
+
+    /// What one worker of a fleet says; [`EventSink::handle`] hears of the whole then. For sinks
+    /// that know the difference.
+    fn handle_of(&mut self, _worker: &str, _event: &Event) {}
 }
 
 /// Hands every event to the sinks in a fixed order.
@@ -241,6 +274,12 @@ impl EventBus {
     pub fn send(&mut self, event: &Event) {
         for sink in &mut self.sinks {
             sink.handle(event);
+        }
+    }
+
+    pub fn send_of(&mut self, worker: &str, event: &Event) {
+        for sink in &mut self.sinks {
+            sink.handle_of(worker, event);
         }
     }
 }

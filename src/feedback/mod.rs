@@ -2,16 +2,18 @@
 //!
 //! The only writer of virgin maps and domain aggregates. No I/O, no clock.
 
+use crate::config::options::Wanted;
 use crate::coverage::{self, Classes, Novelty};
 use crate::domain::{Aggregates, Domain, KeyGain};
 use crate::target::{Executor, ExitKind, Observation};
+use serde::{Deserialize, Serialize};
 
 /// What a run was worth.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Verdict {
-    /// New edges or hit counts of an ordinary run.
+    /// New edges or hit counts of a run that can become a seed.
     pub novelty: Novelty,
-    /// Domain keys that an ordinary run, or one that took too long, would improve; empty unless
+    /// Domain keys that such a run, or one that took too long, would improve; empty unless
     /// domains are watched. They count once [`Judge::confirm`] has seen a second run.
     pub gains: Vec<KeyGain>,
     pub finding: Option<Finding>,
@@ -22,6 +24,33 @@ pub struct Verdict {
 pub enum Finding {
     Crash { signal: i32, unique: bool },
     Hang { unique: bool },
+}
+
+/// What a judge has learned, for the next process of the same campaign.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Lessons {
+    map_size: usize,
+    /// Bytes of the virgin maps that are not untouched, with their places.
+    edges: Vec<(u32, u8)>,
+    crash_edges: Vec<(u32, u8)>,
+    hang_edges: Vec<(u32, u8)>,
+    blind_crashes: Vec<i32>,
+    /// Aggregates that have moved.
+    values: Vec<(u32, u32)>,
+    noisy: Vec<u32>,
+}
+
+fn sparse(virgin: &[u8]) -> Vec<(u32, u8)> {
+    (0..).zip(virgin.iter().copied()).filter(|(_, byte)| *byte != 0xff).collect()
+}
+
+/// Places beyond the map are left out: the file may have been changed by hand.
+fn fill(virgin: &mut [u8], known: &[(u32, u8)]) {
+    for (place, byte) in known {
+        if let Some(at) = virgin.get_mut(*place as usize) {
+            *at = *byte;
+        }
+    }
 }
 
 impl Verdict {
@@ -42,6 +71,7 @@ pub struct Judge {
     blind_crashes: Vec<i32>,
     aggregates: Aggregates,
     watch_domains: bool,
+    wanted: Wanted,
     /// The virgin map has changed since [`Judge::teach`].
     edges_moved: bool,
 }
@@ -57,22 +87,43 @@ impl Judge {
             blind_crashes: Vec::new(),
             aggregates: Aggregates::new(domains),
             watch_domains: watch_domains && !domains.is_empty(),
+            wanted: Wanted::Good,
             edges_moved: false,
+        }
+    }
+
+    /// Which runs can become seeds.
+    #[must_use]
+    pub fn wants(mut self, wanted: Wanted) -> Self {
+        self.wanted = wanted;
+        self
+    }
+
+    /// Whether a run that ends so can become a seed.
+    #[must_use]
+    pub fn accepts(&self, exit: ExitKind) -> bool {
+        match exit {
+            ExitKind::Ok => self.wanted != Wanted::Crashing,
+            ExitKind::Hang => self.wanted == Wanted::GoodOrSlow,
+            ExitKind::Crash { .. } | ExitKind::Oom => self.wanted == Wanted::Crashing,
         }
     }
 
     /// Judges a run and remembers what it showed. A run that shows nothing new allocates nothing.
     pub fn judge(&mut self, run: &Observation<'_>) -> Verdict {
         self.make_room(run.edges.len());
-        match run.exit {
-            ExitKind::Ok => self.judge_ordinary(run),
-            ExitKind::Hang => {
-                let (finding, gains) = (Some(self.judge_hang(run)), self.gains(run));
-                Verdict { finding, gains, ..Verdict::default() }
-            }
-            ExitKind::Crash { signal } => self.judge_crash(run, signal),
-            ExitKind::Oom => self.judge_crash(run, libc::SIGKILL),
-        }
+        let finding = match run.exit {
+            ExitKind::Ok => None,
+            ExitKind::Hang => Some(self.judge_hang(run)),
+            ExitKind::Crash { signal } => Some(self.judge_crash(run, signal)),
+            ExitKind::Oom => Some(self.judge_crash(run, libc::SIGKILL)),
+        };
+        let accepted = self.accepts(run.exit);
+        let novelty = if accepted { self.novelty(run) } else { Novelty::None };
+        // A slow run may be worth another one with more time.
+        let may_gain = accepted || run.exit == ExitKind::Hang;
+        let gains = if may_gain { self.gains(run) } else { Vec::new() };
+        Verdict { novelty, gains, finding }
     }
 
     /// A target may have another map after a new start. What is known of the edges beyond it stays.
@@ -84,15 +135,13 @@ impl Judge {
         }
     }
 
-    fn judge_ordinary(&mut self, run: &Observation<'_>) -> Verdict {
-        let mut verdict = Verdict::default();
+    fn novelty(&mut self, run: &Observation<'_>) -> Novelty {
         let virgin = &mut self.virgin[..run.edges.len()];
-        if coverage::is_new(run.edges, virgin, Classes::Counts) {
-            verdict.novelty = coverage::merge(run.edges, virgin, Classes::Counts);
-            self.edges_moved = true;
+        if !coverage::is_new(run.edges, virgin, Classes::Counts) {
+            return Novelty::None;
         }
-        verdict.gains = self.gains(run);
-        verdict
+        self.edges_moved = true;
+        coverage::merge(run.edges, virgin, Classes::Counts)
     }
 
     fn gains(&self, run: &Observation<'_>) -> Vec<KeyGain> {
@@ -105,13 +154,13 @@ impl Judge {
     /// Remembers those of the `gains` of an input's first run that this second one shows as well,
     /// and returns them.
     pub fn confirm(&mut self, gains: &[KeyGain], second: &Observation<'_>) -> Vec<KeyGain> {
-        if gains.is_empty() || second.exit != ExitKind::Ok {
+        if gains.is_empty() || !self.accepts(second.exit) {
             return Vec::new();
         }
         self.aggregates.confirm(gains, &second.dsf)
     }
 
-    fn judge_crash(&mut self, run: &Observation<'_>, signal: i32) -> Verdict {
+    fn judge_crash(&mut self, run: &Observation<'_>, signal: i32) -> Finding {
         let unique = if coverage::count(run.edges) == 0 {
             let new = !self.blind_crashes.contains(&signal);
             if new {
@@ -122,7 +171,7 @@ impl Judge {
             let virgin = &mut self.virgin_crash[..run.edges.len()];
             coverage::merge(run.edges, virgin, Classes::Binary) != Novelty::None
         };
-        Verdict { finding: Some(Finding::Crash { signal, unique }), ..Verdict::default() }
+        Finding::Crash { signal, unique }
     }
 
     fn judge_hang(&mut self, run: &Observation<'_>) -> Finding {
@@ -161,6 +210,31 @@ impl Judge {
         for key in self.aggregates.take_moved() {
             executor.learn_key(key, self.aggregates.bar(key));
         }
+    }
+
+    /// What is to be known after a restart.
+    #[must_use]
+    pub fn lessons(&self) -> Lessons {
+        Lessons {
+            map_size: self.virgin.len(),
+            edges: sparse(&self.virgin),
+            crash_edges: sparse(&self.virgin_crash),
+            hang_edges: sparse(&self.virgin_hang),
+            blind_crashes: self.blind_crashes.clone(),
+            values: self.aggregates.changed().collect(),
+            noisy: self.aggregates.noisy().iter().copied().collect(),
+        }
+    }
+
+    /// Takes up what an earlier judge of the same target knew.
+    pub fn recall(&mut self, lessons: &Lessons) {
+        self.make_room(lessons.map_size);
+        fill(&mut self.virgin, &lessons.edges);
+        fill(&mut self.virgin_crash, &lessons.crash_edges);
+        fill(&mut self.virgin_hang, &lessons.hang_edges);
+        self.blind_crashes.clone_from(&lessons.blind_crashes);
+        self.aggregates.recall(&lessons.values, &lessons.noisy);
+        self.edges_moved = true;
     }
 
     #[must_use]
@@ -237,6 +311,32 @@ mod tests {
         assert_eq!(crash(11), Some(Finding::Crash { signal: 11, unique: true }));
         assert_eq!(crash(11), Some(Finding::Crash { signal: 11, unique: false }));
         assert_eq!(crash(6), Some(Finding::Crash { signal: 6, unique: true }));
+    }
+
+    #[test]
+    fn what_one_judge_learned_another_one_knows() {
+        let domains = max_domain();
+        let mut judge = Judge::new(8, &domains, true);
+        let view = |values| DsfView { domains: &domains, values, touched: None };
+        let edges = [1, 0, 9, 0, 0, 0, 0, 0];
+        let good = run(ExitKind::Ok, &edges, view(&[0, 3]));
+        let gains = judge.judge(&good).gains;
+        judge.confirm(&gains, &good);
+        let crash = ExitKind::Crash { signal: 6 };
+        judge.judge(&run(crash, &edges, view(&[0, 0])));
+        judge.judge(&run(ExitKind::Hang, &edges, view(&[0, 0])));
+        let lessons = judge.lessons();
+        let text = serde_json::to_string(&lessons).unwrap();
+        let mut later = Judge::new(8, &domains, true);
+        later.recall(&serde_json::from_str(&text).unwrap());
+        assert_eq!(later.lessons(), lessons);
+        assert!(!later.judge(&good).is_interesting());
+        let again = later.judge(&run(crash, &edges, view(&[0, 0]))).finding;
+        assert_eq!(again, Some(Finding::Crash { signal: 6, unique: false }));
+        // From a larger map, and with places that cannot be.
+        let strange = r#"{"map_size":4,"edges":[[900,1]],"crash_edges":[],"hang_edges":[],
+            "blind_crashes":[],"values":[[77,1]],"noisy":[78]}"#;
+        Judge::new(2, &domains, true).recall(&serde_json::from_str(strange).unwrap());
     }
 
     #[test]

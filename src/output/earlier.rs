@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::stats;
+
 /// Counters that a resumed campaign continues.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Earlier {
@@ -22,13 +24,8 @@ impl Earlier {
     }
 
     fn parse(text: &str) -> Self {
-        let number = |wanted: &str| {
-            text.lines()
-                .filter_map(|line| line.split_once(':'))
-                .find(|(name, _)| name.trim() == wanted)
-                .and_then(|(_, value)| value.trim().parse().ok())
-                .unwrap_or(0)
-        };
+        let values = stats::parse(text);
+        let number = |name: &str| values.get(name).and_then(|v| v.parse().ok()).unwrap_or(0);
         Self {
             run_time: Duration::from_secs(number("run_time")),
             execs: number("execs_done"),

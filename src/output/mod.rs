@@ -9,10 +9,12 @@ mod error;
 pub mod fflog;
 mod files;
 pub mod hook;
+pub mod instances;
 pub mod plot;
 pub mod setup;
 pub mod state;
 pub mod stats;
+pub mod trace;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -93,6 +95,7 @@ impl OutputDir {
             files::remove(&self.instance.join("plot_data"));
             files::remove(&self.instance.join("fuzzer_stats"));
             files::remove(&self.state_path());
+            let _ = fs::remove_dir_all(self.instance.join(".synced"));
         }
         if options.links {
             for name in LINKS {
@@ -156,6 +159,19 @@ impl OutputDir {
         self.instance.join("queue").join(name)
     }
 
+    /// How far the queue of this peer was read: the content of its file, empty if there is none.
+    #[must_use]
+    pub fn synced(&self, peer: &str) -> Vec<u8> {
+        fs::read(self.instance.join(".synced").join(peer)).unwrap_or_default()
+    }
+
+    /// Remembers it.
+    pub fn note_synced(&self, peer: &str, position: &[u8]) -> Result<(), OutputError> {
+        let folder = self.instance.join(".synced");
+        files::create_dir(&folder)?;
+        replace_file(&self.instance, &folder.join(peer), position)
+    }
+
     /// Puts the trimmed content in the place of a queue file.
     pub fn replace_seed(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         let path = self.seed_path(name);
@@ -178,6 +194,13 @@ impl OutputDir {
         let folder = self.instance.join("perf_inputs");
         files::create_dir(&folder)?;
         let path = folder.join(name);
+        replace_file(&self.instance, &path, data)?;
+        Ok(path)
+    }
+
+    /// Stores one of the inputs before a crash, as AFL++ does, beside it.
+    pub fn save_record(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let path = self.instance.join("crashes").join(name);
         replace_file(&self.instance, &path, data)?;
         Ok(path)
     }

@@ -36,6 +36,25 @@ pub fn row(s: &Snapshot) -> String {
     )
 }
 
+/// A row as a reader sees it: the thirteen columns of [`HEADER`]. AFL before 4.0 wrote eleven: the
+/// others are 0 then.
+pub type Row = [f64; 13];
+
+/// All rows that can be read, of whichever fuzzer.
+#[must_use]
+pub fn parse(text: &str) -> Vec<Row> {
+    let row = |line: &str| {
+        let mut row = Row::default();
+        let mut columns = 0;
+        for (column, field) in row.iter_mut().zip(line.split(',')) {
+            *column = field.trim().trim_end_matches('%').parse().ok()?;
+            columns += 1;
+        }
+        (columns >= 11).then_some(row)
+    };
+    text.lines().filter(|line| !line.starts_with('#')).filter_map(row).collect()
+}
+
 /// What has to differ for a new row: everything but clocks and counters of runs.
 type State = [u64; 9];
 
@@ -101,6 +120,17 @@ impl EventSink for PlotFile {
 mod tests {
     use super::*;
     use crate::event::StopReason;
+
+    #[test]
+    fn what_was_written_is_read_again_and_damage_passed_over() {
+        let s = Snapshot { run_time_ms: 7_000, execs: 9, edges_found: 3, ..Snapshot::default() };
+        let text = format!("{HEADER}{}1, 2, x\n\n", row(&s));
+        let rows = parse(&text);
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0][0], rows[0][11], rows[0][12]), (7.0, 9.0, 3.0));
+        let classic = "1500000000, 1, 2, 3, 4, 5, 6.78%, 0, 0, 2, 99.5\n";
+        assert_eq!(parse(classic)[0][10..], [99.5, 0.0, 0.0]);
+    }
 
     #[test]
     fn rows_come_every_five_seconds_if_something_changed() {

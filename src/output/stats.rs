@@ -3,6 +3,7 @@
 //! [`fuzzer_stats`] is pure; [`StatsFile`] decides when it is written. Readers source the file as
 //! shell text and depend on the padding to 18 columns, so both are kept even in our own keys.
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,10 +28,17 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     out.add("afl_banner", shell_safe(&s.banner));
     out.add("afl_version", VERSION);
     out.add("target_mode", if s.target_mode.is_empty() { "default" } else { &s.target_mode });
-    out.add("run_mode", s.rung);
+    out.add("run_mode", &s.rung);
     shares(&mut out, &s.shares);
     out.add("command_line", s.command_line.replace('\n', " "));
     out.0
+}
+
+/// The values of a `fuzzer_stats`, of whichever fuzzer, by name.
+#[must_use]
+pub fn parse(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect()
 }
 
 #[derive(Default)]
@@ -51,7 +59,7 @@ fn shares(out: &mut Lines, shares: &Shares) {
 }
 
 fn times(out: &mut Lines, s: &Snapshot) {
-    let fuzz_ms = s.run_time_ms.saturating_sub(s.calibration_ms + s.trim_ms);
+    let fuzz_ms = s.run_time_ms.saturating_sub(s.calibration_ms + s.trim_ms + s.sync_ms);
     out.add("start_time", s.started_at);
     out.add("last_update", s.now);
     out.add("run_time", s.run_time_ms / 1000);
@@ -62,7 +70,7 @@ fn times(out: &mut Lines, s: &Snapshot) {
     out.add("fuzz_time", fuzz_ms / 1000);
     out.add("calibration_time", s.calibration_ms / 1000);
     out.add("cmplog_time", 0);
-    out.add("sync_time", 0);
+    out.add("sync_time", s.sync_ms / 1000);
     out.add("trim_time", s.trim_ms / 1000);
     out.add("execs_done", s.execs);
     out.add("execs_per_sec", format_args!("{:.2}", s.execs_per_sec));
@@ -115,7 +123,7 @@ fn domains(out: &mut Lines, s: &Snapshot) {
     for (index, domain) in s.domains.iter().enumerate() {
         let (key, value) = domain.best.unwrap_or_default();
         out.add(&format!("dsf{index}_name"), shell_safe(&domain.name));
-        out.add(&format!("dsf{index}_reducer"), domain.reducer);
+        out.add(&format!("dsf{index}_reducer"), &domain.reducer);
         out.add(&format!("dsf{index}_keys"), domain.keys);
         out.add(&format!("dsf{index}_best_key"), key);
         out.add(&format!("dsf{index}_best"), value);
@@ -215,7 +223,7 @@ mod tests {
             pid: 42,
             execs: 123_456,
             execs_per_sec: 2023.868,
-            rung: "batch",
+            rung: "batch".into(),
             shares: Shares { target: 61.256, hand_over: Some(8.0), fuzzer: 30.744 },
             corpus_count: 12,
             current: Some(SeedId(7)),
@@ -228,7 +236,7 @@ mod tests {
             command_line: "ffuzz -i in\n-o out".into(),
             domains: vec![DomainStatus {
                 name: "mem".into(),
-                reducer: "MAX",
+                reducer: "MAX".into(),
                 keys: 2,
                 best: Some((3, 99)),
                 best_place: "demo.c:16".into(),

@@ -168,6 +168,15 @@ impl KeyOwners {
         changed
     }
 
+    /// Every slot's owner, key and bit (0: the whole key).
+    pub(super) fn claims(&self) -> impl Iterator<Item = (SeedId, (u32, u32))> + '_ {
+        let bits = |slot: &Slot| match slot {
+            Slot::Whole => 0,
+            Slot::Bit(bit) => 1 << bit,
+        };
+        self.slots.iter().map(move |((key, slot), claim)| (claim.owner, (*key, bits(slot))))
+    }
+
     /// Every slot's key and owner, by ascending key.
     pub(super) fn slots(&self) -> impl Iterator<Item = (u32, SeedId)> + '_ {
         self.slots.iter().map(|(&(key, _), claim)| (key, claim.owner))

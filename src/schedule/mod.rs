@@ -9,6 +9,8 @@ mod guide;
 mod pending;
 mod weights;
 
+use std::collections::BTreeMap;
+
 use self::energy::Means;
 use self::favored::{Claimant, EdgeWinners, KeyOwners};
 use self::guide::Guide;
@@ -135,6 +137,24 @@ impl Scheduler {
         if self.owners.challenge(seed, key, bits, |owner| cost(&corpus[owner], by_length)) {
             self.stale_favored |= self.options.guided;
         }
+    }
+
+    /// What a seed owned before a restart is its own again; nobody has found anything.
+    pub fn gives_back(&mut self, corpus: &Corpus, id: SeedId, keys: &[(u32, u32)]) {
+        for (key, bits) in keys {
+            self.owners.insert(self.claimant(corpus, id), *key, *bits);
+        }
+        self.stale_favored |= self.options.guided;
+    }
+
+    /// Who owns which keys, or (second number not 0) bits of keys.
+    #[must_use]
+    pub fn claims(&self) -> BTreeMap<SeedId, Vec<(u32, u32)>> {
+        let mut claims: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (owner, slot) in self.owners.claims() {
+            claims.entry(owner).or_default().push(slot);
+        }
+        claims
     }
 
     fn claimant(&self, corpus: &Corpus, id: SeedId) -> Claimant {

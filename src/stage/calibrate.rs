@@ -62,7 +62,7 @@ fn measure(
     while done < planned {
         let run = executor.observe(input)?;
         let verdict = judge.judge(&run);
-        if run.exit != ExitKind::Ok {
+        if !judge.accepts(run.exit) {
             result.failed = Some(run.exit);
             result.finding = verdict.finding;
             return Ok(result);

@@ -34,6 +34,8 @@ pub struct Materials<'a> {
     pub stack_power: u32,
     /// The seed is a step on the way to a higher value, see [`HavocContext::gentle`].
     pub climbing: bool,
+    /// See [`HavocContext::exploit`].
+    pub exploit: bool,
 }
 
 impl<'a> Materials<'a> {
@@ -54,7 +56,7 @@ impl<'a> Materials<'a> {
             long_blocks: self.long_blocks,
             stack_power: self.stack_power,
             text: self.text,
-            exploit: false,
+            exploit: self.exploit,
             gentle: self.climbing,
         }
     }
@@ -303,6 +305,7 @@ mod tests {
             long_blocks: 1,
             stack_power: 4,
             climbing: false,
+            exploit: false,
         };
         let mut rng = Rng::seed_from_u64(1);
         let mut made = |slice| {

@@ -5,7 +5,7 @@ use crate::custom::Made;
 use crate::feedback::{Judge, Verdict};
 use crate::minimize::trim::Trim;
 use crate::mutate::Candidate;
-use crate::target::{Executor, ExitKind, Hooked, Observation, TargetError};
+use crate::target::{Executor, Hooked, Observation, TargetError};
 
 /// Steps of a foreign mutator's trimming: one that never comes to its end would starve all seeds.
 const MOST_FOREIGN_STEPS: u32 = 1 << 16;
@@ -15,9 +15,9 @@ const MOST_FOREIGN_STEPS: u32 = 1 << 16;
 struct Fingerprint(u64, u64);
 
 impl Fingerprint {
-    fn of(run: &Observation<'_>, domains: bool) -> Option<Self> {
-        let dsf = if domains { run.dsf.hash() } else { 0 };
-        (run.exit == ExitKind::Ok).then(|| Self(coverage::path_hash(run.edges), dsf))
+    fn of(run: &Observation<'_>, judge: &Judge) -> Option<Self> {
+        let dsf = if judge.watches_domains() { run.dsf.hash() } else { 0 };
+        judge.accepts(run.exit).then(|| Self(coverage::path_hash(run.edges), dsf))
     }
 }
 
@@ -89,7 +89,7 @@ impl<F: FnMut(&Candidate, Verdict) -> bool> Trimmer<'_, F> {
         if !self.judge.watches_domains() {
             return Ok(Some(Fingerprint(self.path_hash, 0)));
         }
-        Ok(Fingerprint::of(&self.executor.observe(input)?, true))
+        Ok(Fingerprint::of(&self.executor.observe(input)?, self.judge))
     }
 
     /// Whether the run is as wanted, and whether to go on.
@@ -99,7 +99,7 @@ impl<F: FnMut(&Candidate, Verdict) -> bool> Trimmer<'_, F> {
         wanted: Fingerprint,
     ) -> Result<(bool, bool), TargetError> {
         let run = self.executor.observe(&candidate.bytes)?;
-        let same = Fingerprint::of(&run, self.judge.watches_domains()) == Some(wanted);
+        let same = Fingerprint::of(&run, self.judge) == Some(wanted);
         let verdict = self.judge.judge(&run);
         let worth = verdict.is_interesting() || verdict.finding.is_some();
         Ok((same, !worth || (self.found)(candidate, verdict)))
@@ -111,6 +111,7 @@ mod tests {
     use super::*;
     use crate::custom::fake::{Calls, FakeMutator};
     use crate::custom::{Hook, Mutators};
+    use crate::target::ExitKind;
     use crate::target::fake::FakeExecutor;
 
     /// Counts the letter `x`, crashes without any `!`.

@@ -5,7 +5,10 @@ use std::io;
 
 /// Binds this process to `core`.
 pub fn bind(core: usize) -> io::Result<()> {
-    // SAFETY: a zeroed cpu_set_t is a valid empty set; CPU_SET checks the index against its size.
+    if core >= libc::CPU_SETSIZE as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: a zeroed cpu_set_t is a valid empty set, and the index is below its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);
@@ -44,12 +47,19 @@ pub fn allowed() -> Vec<usize> {
 /// A core that this process may use and no other process is bound to.
 #[must_use]
 pub fn free_core() -> Option<usize> {
-    let allowed = allowed();
-    if allowed.len() < 2 {
-        return None;
+    free_cores().first().copied()
+}
+
+/// All of them; none where there is no choice.
+#[must_use]
+pub fn free_cores() -> Vec<usize> {
+    let mut free = allowed();
+    if free.len() < 2 {
+        return Vec::new();
     }
     let taken = bound_cores();
-    allowed.into_iter().find(|core| !taken.contains(core))
+    free.retain(|core| !taken.contains(core));
+    free
 }
 
 /// Cores to which some other process is bound alone (kernel threads, which use no memory, do not
@@ -80,5 +90,6 @@ mod tests {
     #[test]
     fn some_core_is_allowed() {
         assert!(!allowed().is_empty());
+        assert!(bind(1 << 16).is_err() && bind(1023).is_err());
     }
 }

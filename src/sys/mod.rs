@@ -13,5 +13,6 @@ pub mod library;
 pub mod memory;
 pub mod process;
 pub mod stdio;
+pub mod stop;
 pub mod underway;
 pub mod wire;

@@ -1,6 +1,7 @@
 //! Starting and ending target processes.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -22,14 +23,31 @@ pub struct Launch<'a> {
     /// Added to the environment of this process; None removes the variable.
     pub env: &'a [(OsString, Option<OsString>)],
     pub stdin: Stdio,
-    /// stdout and stderr stay open, otherwise both are /dev/null.
-    pub show_output: bool,
+    pub output: Output<'a>,
     /// Further descriptors: (ours, number in the target).
     pub fds: &'a [(BorrowedFd<'a>, RawFd)],
     /// Largest address space in bytes.
     pub memory_limit: Option<u64>,
     /// Its children end with us too, however we end; for programs that have some.
     pub guarded: bool,
+}
+
+/// Where stdout and stderr of a target go.
+#[derive(Clone, Copy, Debug)]
+pub enum Output<'a> {
+    /// To /dev/null.
+    Nowhere,
+    /// Where ours go.
+    Shown,
+    /// Into a file, at most so many bytes.
+    File(&'a File, u64),
+}
+
+impl Output<'_> {
+    #[must_use]
+    pub fn shown(yes: bool) -> Self {
+        if yes { Self::Shown } else { Self::Nowhere }
+    }
 }
 
 /// A started process; killed and reaped when dropped, together with its process group.
@@ -45,8 +63,16 @@ pub struct Process {
 pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     let mut command = Command::new(&launch.argv[0]);
     command.args(&launch.argv[1..]).stdin(launch.stdin);
-    if !launch.show_output {
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut largest_file = None;
+    match launch.output {
+        Output::Nowhere => {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+        }
+        Output::Shown => {}
+        Output::File(file, most) => {
+            command.stdout(file.try_clone()?).stderr(file.try_clone()?);
+            largest_file = Some(most);
+        }
     }
     for (name, value) in launch.env {
         match value {
@@ -57,8 +83,9 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     let fds: Vec<(RawFd, RawFd)> =
         launch.fds.iter().map(|(ours, theirs)| (ours.as_raw_fd(), *theirs)).collect();
     let memory = launch.memory_limit;
+    let parent = nix::unistd::getpid();
     // SAFETY: `prepare` makes only async-signal-safe calls and allocates nothing.
-    unsafe { command.pre_exec(move || prepare(&fds, memory)) };
+    unsafe { command.pre_exec(move || prepare(&fds, memory, largest_file, parent)) };
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
     let mut process = Process { pid: Pid::from_raw(pid), reaped: false, guard: None };
@@ -68,16 +95,25 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     Ok(process)
 }
 
-/// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, prctl, setrlimit,
-/// dup2, signal.
-fn prepare(fds: &[(RawFd, RawFd)], memory: Option<u64>) -> io::Result<()> {
+/// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, prctl, getppid,
+/// setrlimit, dup2, signal.
+fn prepare(
+    fds: &[(RawFd, RawFd)],
+    memory: Option<u64>,
+    largest_file: Option<u64>,
+    parent: Pid,
+) -> io::Result<()> {
     // SAFETY: plain system calls on integers and a local struct; the descriptors are open, the
     // caller owns them. `setsid` fails only for a group leader, which a fresh child is not.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // It may have been killed before the line above.
+        if libc::getppid() != parent.as_raw() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        raise_open_files();
+        raise_open_files(HIGHEST_FD);
         for (ours, theirs) in fds {
             if libc::dup2(*ours, *theirs) < 0 {
                 return Err(io::Error::last_os_error());
@@ -85,21 +121,26 @@ fn prepare(fds: &[(RawFd, RawFd)], memory: Option<u64>) -> io::Result<()> {
         }
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
-        if let Some(bytes) = memory {
-            let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
-            libc::setrlimit(libc::RLIMIT_AS, &raw const limit);
+        for (what, bytes) in [(libc::RLIMIT_AS, memory), (libc::RLIMIT_FSIZE, largest_file)] {
+            if let Some(bytes) = bytes {
+                let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+                libc::setrlimit(what, &raw const limit);
+            }
         }
     }
     Ok(())
 }
 
 /// Descriptor 199 must be legal: AFL's protocol uses it.
-fn raise_open_files() {
+const HIGHEST_FD: u64 = 200;
+
+/// Allows so many open files, if the system lets us.
+pub fn raise_open_files(count: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls get a valid local struct.
     unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < 200 {
-            limit.rlim_cur = limit.rlim_max.min(200);
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < count {
+            limit.rlim_cur = limit.rlim_max.min(count);
             libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
         }
     }
@@ -109,6 +150,30 @@ impl Process {
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.pid.as_raw()
+    }
+
+    /// Whether it sleeps in a call that waits for input, from whatever it may come.
+    #[must_use]
+    pub fn waits_for_input(&self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        const OLD_CALLS: &[i64] = &[libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait];
+        #[cfg(not(target_arch = "x86_64"))]
+        const OLD_CALLS: &[i64] = &[];
+        let calls = [
+            libc::SYS_read,
+            libc::SYS_readv,
+            libc::SYS_recvfrom,
+            libc::SYS_recvmsg,
+            libc::SYS_accept,
+            libc::SYS_accept4,
+            libc::SYS_ppoll,
+            libc::SYS_pselect6,
+            libc::SYS_epoll_pwait,
+        ];
+        let text = std::fs::read_to_string(format!("/proc/{}/syscall", self.pid));
+        let text = text.unwrap_or_default();
+        let call = text.split(' ').next().and_then(|number| number.parse().ok());
+        call.is_some_and(|call| calls.contains(&call) || OLD_CALLS.contains(&call))
     }
 
     /// Raw wait status if the process has ended.
@@ -239,7 +304,7 @@ mod tests {
             argv: &argv,
             env: &[],
             stdin: Stdio::null(),
-            show_output: false,
+            output: Output::Nowhere,
             fds: &[],
             memory_limit: None,
             guarded: false,

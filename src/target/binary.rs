@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -21,15 +22,14 @@ pub struct Traits {
 /// Finds the program as a shell would: a name without a slash is looked up in `search_path`.
 pub fn locate(program: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, TargetError> {
     let path = PathBuf::from(program);
-    let is_file = |path: &Path| path.is_file();
     let found = if program.as_bytes().contains(&b'/') {
-        is_file(&path).then_some(path)
+        path.exists().then_some(path)
     } else {
         search_path
             .into_iter()
             .flat_map(std::env::split_paths)
             .map(|dir| dir.join(&path))
-            .find(|path| is_file(path))
+            .find(|path| path.is_file())
     };
     found
         .and_then(|path| std::path::absolute(path).ok())
@@ -39,8 +39,12 @@ pub fn locate(program: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, T
 /// Looks into the file: is it a program of this machine, and which markers does it carry?
 pub fn inspect(path: &Path) -> Result<Traits, TargetError> {
     let unreadable = |source| TargetError::Unreadable { path: path.into(), source };
-    let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
-    if mode & 0o111 == 0 {
+    let data = fs::metadata(path).map_err(unreadable)?;
+    if !data.is_file() {
+        let what = if data.is_dir() { "a folder" } else { "no regular file" };
+        return Err(TargetError::NotProgram { path: path.into(), what });
+    }
+    if data.permissions().mode() & 0o111 == 0 {
         return Err(TargetError::NotExecutable { path: path.into() });
     }
     let content = fs::read(path).map_err(unreadable)?;
@@ -58,16 +62,15 @@ pub fn inspect(path: &Path) -> Result<Traits, TargetError> {
     })
 }
 
-/// Path of the dynamic loader that the program asks for, if that loader does not exist.
+/// Path of the dynamic loader that the program asks for.
 #[must_use]
-pub fn missing_loader(path: &Path) -> Option<PathBuf> {
-    let content = fs::read(path).ok()?;
-    // The loader's path stands near the start of every dynamic ELF program.
-    let head = &content[..content.len().min(1 << 16)];
+pub fn loader(path: &Path) -> Option<PathBuf> {
+    let mut head = Vec::new();
+    // It stands near the start of every dynamic ELF program.
+    fs::File::open(path).ok()?.take(1 << 16).read_to_end(&mut head).ok()?;
     let start = head.windows(4).position(|window| window == b"/lib")?;
     let name = head[start..].split(|byte| *byte == 0).next()?;
-    let loader = PathBuf::from(OsStr::from_bytes(name));
-    (name.windows(3).any(|window| window == b"ld-") && !loader.exists()).then_some(loader)
+    name.windows(3).any(|window| window == b"ld-").then(|| OsStr::from_bytes(name).into())
 }
 
 const ELF_MAGIC: &[u8] = b"\x7fELF";
@@ -78,17 +81,31 @@ const HOST: (u16, u8, &str) = (62, 2, "x86-64");
 const HOST: (u16, u8, &str) = (183, 2, "aarch64");
 
 fn check_machine(path: &Path, content: &[u8]) -> Result<(), TargetError> {
-    if !content.starts_with(ELF_MAGIC) || content.len() < 20 {
-        return Err(TargetError::NotElf { path: path.into() });
+    let not_program = |what| Err(TargetError::NotProgram { path: path.into(), what });
+    if !content.starts_with(ELF_MAGIC) || content.len() < 32 {
+        return not_program("not an ELF file");
     }
-    let machine = u16::from_le_bytes([content[18], content[19]]);
-    let class = content[4];
+    let (class, little_endian) = (content[4], content[5] == 1);
+    let number = |at: usize| {
+        let bytes = [content[at], content[at + 1]];
+        if little_endian { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) }
+    };
+    let (kind, machine) = (number(16), number(18));
     // 32-bit x86 programs run on 64-bit kernels, and their runtimes speak the same protocol.
-    let runs_here = (machine, class) == (HOST.0, HOST.1) || (HOST.0 == 62 && machine == 3);
-    if runs_here {
-        return Ok(());
+    let runs_here =
+        (machine, class) == (HOST.0, HOST.1) || (HOST.0 == 62 && (machine, class) == (3, 1));
+    if !runs_here || !little_endian {
+        let bits = if class == 1 { "32" } else { "64" };
+        let found = format!("{} ({bits} bits)", machine_name(machine));
+        return Err(TargetError::Architecture { path: path.into(), found, host: HOST.2 });
     }
-    Err(TargetError::Architecture { path: path.into(), found: machine_name(machine), host: HOST.2 })
+    let entry = if class == 1 { &content[24..28] } else { &content[24..32] };
+    match kind {
+        1 => not_program("an object file"),
+        3 if entry.iter().all(|byte| *byte == 0) => not_program("a shared library"),
+        4 => not_program("a core dump"),
+        _ => Ok(()),
+    }
 }
 
 fn machine_name(machine: u16) -> String {
@@ -154,11 +171,25 @@ mod tests {
         };
         assert!(matches!(file("a", b"", 0o644), TargetError::NotExecutable { .. }));
         assert!(matches!(file("b", b"#!/bin/sh\n", 0o755), TargetError::Script { .. }));
-        assert!(matches!(file("c", b"MZ", 0o755), TargetError::NotElf { .. }));
-        let mut mips = vec![0; 64];
-        mips[..5].copy_from_slice(b"\x7fELF\x02");
-        mips[18] = 8;
-        assert!(matches!(file("d", &mips, 0o755), TargetError::Architecture { .. }));
+        assert!(matches!(file("c", b"MZ", 0o755), TargetError::NotProgram { .. }));
+        let elf = |class: u8, order: u8, kind: u8, machine: [u8; 2]| {
+            let mut bytes = vec![0; 64];
+            bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', class, order]);
+            bytes[16] = kind;
+            bytes[18..20].copy_from_slice(&machine);
+            bytes
+        };
+        let told = |name: &str, content: Vec<u8>| file(name, &content, 0o755).to_string();
+        let (machine, class, host) = HOST;
+        let here = machine.to_le_bytes();
+        assert!(told("d", elf(2, 1, 2, [8, 0])).contains("is built for MIPS (64 bits)"));
+        assert!(told("e", elf(2, 2, 2, [0, 20])).contains("is built for PowerPC (64 bits)"));
+        assert!(told("f", elf(1, 1, 2, here)).contains(&format!("built for {host} (32 bits)")));
+        for (kind, what) in [(1, "an object file"), (3, "a shared library"), (4, "a core dump")] {
+            assert!(told("g", elf(class, 1, kind, here)).contains(what));
+        }
+        let folder = inspect(dir.path()).unwrap_err().to_string();
+        assert!(folder.contains("is a folder, not a program"), "{folder}");
         let missing = locate(OsStr::new("./no-such-program"), None);
         assert!(matches!(missing, Err(TargetError::NotFound { .. })));
     }

@@ -8,7 +8,7 @@ use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::{Executor, Observation, Outcome, Spent, TargetError, exit_kind};
 use crate::domain::Domain;
 use crate::sys::memory::SharedMap;
-use crate::sys::process::{self, Launch};
+use crate::sys::process::{self, Launch, Output};
 
 /// Starts the program anew for every run.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Direct {
             argv: &self.setup.argv,
             env: &env,
             stdin: self.setup.stdin_for(&self.delivery)?,
-            show_output: self.setup.options.show_output,
+            output: Output::shown(self.setup.options.show_output),
             fds: &[],
             memory_limit: self.setup.options.memory_limit,
             guarded: false,
@@ -61,6 +61,12 @@ impl Direct {
         let status = process.wait_for(self.timeout);
         let killed = status.is_none();
         drop(process);
+        if self.execs == 0 {
+            let names = self.setup.missing_libraries(status);
+            if !names.is_empty() {
+                return Err(TargetError::NoLibrary { names });
+            }
+        }
         self.execs += 1;
         let is_crash = |code| self.setup.options.is_crash_code(code);
         let exit = exit_kind(status.unwrap_or_default(), killed, is_crash);

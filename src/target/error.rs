@@ -16,8 +16,8 @@ pub enum TargetError {
     NotExecutable { path: PathBuf },
     #[error("the target {path:?} is a script, not a program")]
     Script { path: PathBuf },
-    #[error("the target {path:?} is not an ELF program")]
-    NotElf { path: PathBuf },
+    #[error("the target {path:?} is {what}, not a program")]
+    NotProgram { path: PathBuf, what: &'static str },
     #[error("the target {path:?} is built for {found}, this machine runs {host}")]
     Architecture { path: PathBuf, found: String, host: &'static str },
     #[error("the target {path:?} is not instrumented")]
@@ -27,11 +27,15 @@ pub enum TargetError {
     #[error("cannot start the target {path:?}: {source}")]
     Start { path: PathBuf, source: io::Error },
     #[error("the target ended before its fork server was up ({how})")]
-    DiedAtStart { how: String, memory_limit: Option<u64> },
+    DiedAtStart { how: String, memory_limit: Option<u64>, deferred: bool },
+    #[error("the target needs shared libraries that are not found: {}", names.join(", "))]
+    NoLibrary { names: Vec<String> },
     #[error("the target's fork server did not answer within {milliseconds} ms")]
     NoHello { milliseconds: u128 },
+    #[error("the target waits for input before its fork server is up")]
+    ReadsEarly,
     #[error("the target's fork server reports an error: {meaning}")]
-    Reported { meaning: &'static str, remedy: &'static str },
+    Reported { meaning: String, remedy: &'static str },
     #[error("the target speaks the protocol of Killerbeez's own fork server")]
     Killerbeez,
     #[error("the target broke the fork server protocol: {what}")]
@@ -48,6 +52,10 @@ pub enum TargetError {
     Lost { how: String },
     #[error("cannot deliver an input through {path:?}: {source}")]
     Deliver { path: PathBuf, source: io::Error },
+    #[error("the target needs the file descriptors up to {most}, more than the limit allows")]
+    OpenFiles { most: i32 },
+    #[error("the limit on file sizes is too small for the memory shared with the target")]
+    FileSize,
     #[error("cannot start a thread: {source}")]
     Thread { source: io::Error },
     #[error("cannot get shared memory of {bytes} bytes: {source}")]
@@ -65,7 +73,7 @@ impl TargetError {
             Self::Script { .. } => "name the program that the script starts; AFL_SKIP_BIN_CHECK=1 \
                                     runs the script anyway"
                 .into(),
-            Self::NotElf { .. } => {
+            Self::NotProgram { .. } => {
                 "name a Linux program; AFL_SKIP_BIN_CHECK=1 tries it anyway".into()
             }
             Self::Architecture { .. } => "build the target for this machine".into(),
@@ -73,14 +81,27 @@ impl TargetError {
                                              make); -n fuzzes without coverage"
                 .into(),
             Self::NoLoader { .. } => "install that loader, or link the target statically".into(),
-            Self::Start { .. } => "start the target by hand and see what it says".into(),
+            Self::Start { source, .. } => match source.kind() {
+                io::ErrorKind::WouldBlock => "raise the limit on processes (ulimit -u)".into(),
+                io::ErrorKind::ExecutableFileBusy => "wait until its build is done".into(),
+                _ => "start the target by hand and see what it says".into(),
+            },
             Self::DiedAtStart { memory_limit: Some(bytes), .. } => format!(
                 "its memory limit is {} MB: try -m none; AFL_DEBUG_CHILD=1 shows its output",
                 bytes >> 20
             ),
+            Self::DiedAtStart { deferred: true, .. } => "it must reach __AFL_INIT() without any \
+                                                         input; AFL_DEBUG_CHILD=1 shows its output"
+                .into(),
             Self::DiedAtStart { .. } => {
                 "start it by hand; AFL_DEBUG_CHILD=1 shows its output".into()
             }
+            Self::NoLibrary { .. } => "install them, or name their folder: \
+                                       AFL_TARGET_ENV=LD_LIBRARY_PATH=/folder"
+                .into(),
+            Self::ReadsEarly => "call __AFL_INIT() before anything is read, or start the target \
+                                 by hand and see what it waits for"
+                .into(),
             Self::NoHello { .. } => "a slow start needs AFL_FORKSRV_INIT_TMOUT (in ms); a target \
                                      without fork server must be built with ffuzz-cc"
                 .into(),
@@ -97,8 +118,18 @@ impl TargetError {
             Self::Deliver { .. } => {
                 "check that the folder is writable and the disk has room".into()
             }
+            Self::OpenFiles { most } => format!("raise it: ulimit -n {}", most + 1),
+            Self::FileSize => "raise it: ulimit -f unlimited".into(),
             Self::Thread { .. } => "raise the limit on processes (ulimit -u)".into(),
-            Self::Memory { .. } => "a smaller AFL_MAP_SIZE needs less".into(),
+            Self::Memory { source, .. } => match source.raw_os_error() {
+                // The codes with which shmget reports its limits.
+                Some(libc::EINVAL | libc::ENOSPC) => "the system's limits are too low: see \
+                                                      ipcs -lm, raise kernel.shmmax, kernel.shmall \
+                                                      or kernel.shmmni"
+                    .into(),
+                Some(libc::EMFILE | libc::ENFILE) => "raise the limit on files: ulimit -n".into(),
+                _ => "free memory or raise ulimit -v; a smaller AFL_MAP_SIZE needs less".into(),
+            },
         }
     }
 }

@@ -290,6 +290,7 @@ impl Executor for ForkServer {
     fn mode(&self) -> String {
         let shared = matches!(self.session.delivery, Delivery::Shared { .. });
         let words = [
+            (self.setup.options.non_instrumented, "non_instrumented"),
             (shared, "shmem_testcase"),
             (self.setup.persistent(), "persistent"),
             (self.setup.deferred(), "deferred"),

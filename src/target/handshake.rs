@@ -104,20 +104,45 @@ pub(super) fn greet(wires: &mut Wires<'_>) -> Result<Hello, NoHello> {
     }
 }
 
+/// The codes of AFL's runtimes, and 512 of ours: what they mean, what helps.
+const REPORTS: &[(u32, &str, &str)] = &[
+    (
+        1,
+        "the map offered is too small for its edges",
+        "set AFL_MAP_SIZE to the number that AFL_DUMP_MAP_SIZE=1 ./target prints",
+    ),
+    (
+        2,
+        "the fixed address of its map is taken",
+        "build it anew, without AFL_LLVM_MAP_ADDR, or with AFL_LLVM_MAP_DYNAMIC=1",
+    ),
+    (
+        4,
+        "it cannot open a shared memory object",
+        "build it anew with ffuzz-cc: its runtime wants another kind of shared memory",
+    ),
+    (
+        8,
+        "it cannot attach the shared memory segment",
+        "a larger -m, or -m none; a target in a container of its own cannot attach it",
+    ),
+    (16, "it cannot map shared memory", "a larger -m, or -m none"),
+    (32, "its comparison log has another layout", "build it anew with ffuzz-cc"),
+    (64, "its comparison log for QEMU has another layout", "build it anew with ffuzz-cc"),
+    (
+        512,
+        "there is no memory for the maps of its domains",
+        "make its domain maps smaller, or give it more memory (-m)",
+    ),
+];
+
 fn reported(code: u32) -> TargetError {
-    const LARGER: &str = "a map that is too small is enlarged by AFL_MAP_SIZE";
-    const LESS: &str = "make its domain maps smaller, or give it more memory (-m)";
-    let meaning = match code {
-        1 => "the map offered is too small",
-        2 => "its fixed map address cannot be used",
-        4 => "a shared memory object cannot be opened",
-        8 => "the shared memory segment cannot be attached",
-        16 => "shared memory cannot be mapped",
-        32 | 64 => "its comparison log has another layout",
-        512 => "there is no memory for the maps of its domains",
-        _ => "unknown error",
-    };
-    TargetError::Reported { meaning, remedy: if code == 512 { LESS } else { LARGER } }
+    let known = REPORTS.iter().find(|(known, _, _)| *known == code);
+    let (meaning, remedy) = known.map_or_else(
+        || (format!("code {code}, which is unknown"), "build it anew with ffuzz-cc"),
+        |(_, meaning, remedy)| ((*meaning).to_owned(), *remedy),
+    );
+    TargetError::Reported { meaning, remedy }
 }
 
 fn greet_old(wires: &mut Wires<'_>, word: u32) -> Result<Hello, NoHello> {
@@ -293,10 +318,16 @@ mod tests {
 
     #[test]
     fn errors_of_both_encodings_are_told() {
-        for word in [0xf800_088f, 0xeffe_0008] {
-            let (hello, _) = play(&[word]);
-            assert!(matches!(hello, Err(NoHello::Error(TargetError::Reported { .. }))));
+        let told = |word| match play(&[word]).0 {
+            Err(NoHello::Error(error @ TargetError::Reported { .. })) => error.to_string(),
+            other => panic!("{word:#x}: {other:?}"),
+        };
+        for (code, expected, _) in REPORTS {
+            for word in [0xf800_008f | code << 8, 0xeffe_0000 | code] {
+                assert!(told(word).ends_with(expected), "{word:#x}");
+            }
         }
+        assert!(told(0xeffe_0003).ends_with("code 3, which is unknown"));
         assert!(matches!(play(&[KILLERBEEZ]).0, Err(NoHello::Error(TargetError::Killerbeez))));
         assert!(matches!(play(&[]).0, Err(NoHello::Ended)));
     }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::record::Record;
 use super::{Executor, Observation, Spent, TargetError};
 use crate::custom::{Hook, Mutators, Processed};
 use crate::domain::{Domain, Site};
@@ -22,6 +23,7 @@ pub struct Hooked {
     places: Vec<usize>,
     next: usize,
     delivered: Delivered,
+    record: Record,
 }
 
 /// Where the bytes of the run shown last are.
@@ -44,7 +46,18 @@ impl Hooked {
             places: Vec::new(),
             next: 0,
             delivered: Delivered::AsGiven,
+            record: Record::default(),
         }
+    }
+
+    /// From now on the last `most` inputs are remembered.
+    pub fn record(&mut self, most: usize) {
+        self.record = Record::new(most);
+    }
+
+    /// Those inputs as the target got them, the last run is the last.
+    pub fn take_record(&mut self) -> Vec<Vec<u8>> {
+        self.record.take()
     }
 
     /// `AFL_CUSTOM_MUTATOR_LATE_SEND`.
@@ -70,6 +83,7 @@ impl Hooked {
             self.inner.observe(bytes)?
         };
         self.mutators.post_run();
+        self.record.add(bytes);
         Ok(run)
     }
 
@@ -98,7 +112,11 @@ impl Hooked {
         if *next == 0 {
             self.process(batch);
         }
-        let Some(run) = self.inner.run(&self.batch[..self.places.len()], &mut self.next)? else {
+        let from = self.next;
+        let run = self.inner.run(&self.batch[..self.places.len()], &mut self.next)?;
+        let done = run.as_ref().map_or(self.places.len(), |run| run.index + 1);
+        self.record.add_all(&self.batch[from..done]);
+        let Some(run) = run else {
             *next = batch.len();
             return Ok(None);
         };
@@ -140,7 +158,11 @@ impl Executor for Hooked {
     ) -> Result<Option<Observation<'_>>, TargetError> {
         if !self.mutators.touch_runs() {
             self.delivered = Delivered::AsGiven;
-            self.inner.run(batch, next)
+            let from = *next;
+            let run = self.inner.run(batch, next)?;
+            self.record
+                .add_all(&batch[from..run.as_ref().map_or(batch.len(), |run| run.index + 1)]);
+            Ok(run)
         } else if self.mutators.need_single_runs() {
             self.run_singly(batch, next)
         } else {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::binary::{self, Traits};
@@ -15,7 +15,7 @@ use super::runs::Runs;
 use super::{MAX_INPUT, TargetError};
 use crate::config::options::{RunMode, TargetOptions};
 use crate::sys::memory::SharedMap;
-use crate::sys::process::{self, Launch, Process};
+use crate::sys::process::{self, Launch, Output, Process};
 use crate::sys::wire::{self, WordReader, WordWriter};
 
 /// Descriptors of AFL's protocol in the target.
@@ -129,12 +129,47 @@ impl Setup {
 
     pub(super) fn start_error(&self, source: std::io::Error) -> TargetError {
         let path = self.program().to_owned();
-        if source.kind() == std::io::ErrorKind::NotFound
-            && let Some(loader) = binary::missing_loader(&path)
-        {
-            return TargetError::NoLoader { loader };
+        let no_descriptor = [Some(libc::EBADF), Some(libc::EMFILE)];
+        if no_descriptor.contains(&source.raw_os_error()) {
+            return TargetError::OpenFiles { most: STATUS_FD };
         }
-        TargetError::Start { path, source }
+        match binary::loader(&path).filter(|loader| !loader.exists()) {
+            Some(loader) if source.kind() == std::io::ErrorKind::NotFound => {
+                TargetError::NoLoader { loader }
+            }
+            _ => TargetError::Start { path, source },
+        }
+    }
+
+    /// Why a process that ended at once may have done so.
+    fn early_end(&self, status: Option<i32>) -> TargetError {
+        let names = self.missing_libraries(status);
+        if !names.is_empty() {
+            return TargetError::NoLibrary { names };
+        }
+        if status.is_some_and(|s| libc::WIFSIGNALED(s) && libc::WTERMSIG(s) == libc::SIGXFSZ) {
+            return TargetError::FileSize;
+        }
+        let (memory_limit, deferred) = (self.options.memory_limit, self.deferred());
+        TargetError::DiedAtStart { how: describe_end(status), memory_limit, deferred }
+    }
+
+    /// Shared libraries that the loader does not find: it ends with 127 then, and lists them in
+    /// place of starting the program if asked as `ldd` does.
+    pub(super) fn missing_libraries(&self, status: Option<i32>) -> Vec<String> {
+        let by_loader = status.is_some_and(|s| libc::WIFEXITED(s) && libc::WEXITSTATUS(s) == 127);
+        if !by_loader || binary::loader(self.program()).is_none() {
+            return Vec::new();
+        }
+        let mut command = Command::new(self.program());
+        command.stdin(Stdio::null()).env("LD_TRACE_LOADED_OBJECTS", "1");
+        let extra = self.options.extra_env.iter();
+        command.envs(extra.map(|(name, value)| (name, value)));
+        let listed = command.output().map(|output| output.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&listed)
+            .lines()
+            .filter_map(|line| Some(line.split_once(" => not found")?.0.trim().to_owned()))
+            .collect()
     }
 
     fn init_timeout(&self, run: Duration) -> Duration {
@@ -220,11 +255,12 @@ impl Session {
         let mut wires = Wires { status: &mut status, control: &mut control, timeout };
         let hello = match handshake::greet(&mut wires) {
             Ok(hello) => hello,
+            Err(NoHello::Error(TargetError::NoHello { .. })) if process.waits_for_input() => {
+                return Err(TargetError::ReadsEarly);
+            }
             Err(NoHello::Error(error)) => return Err(error),
             Err(NoHello::Ended) => {
-                let how = describe_end(process.wait_for(Duration::from_secs(1)));
-                let memory_limit = setup.options.memory_limit;
-                return Err(TargetError::DiedAtStart { how, memory_limit });
+                return Err(setup.early_end(process.wait_for(Duration::from_secs(1))));
             }
         };
         Self::finish(setup, offers, hello, (process, control, status, delivery))
@@ -244,7 +280,8 @@ impl Session {
                     refused = Some(error);
                 }
                 let (segment, _) = offers.segment;
-                let edges = hello.edges(setup.options.map_size);
+                let blind = setup.options.non_instrumented;
+                let edges = if blind { 0 } else { hello.edges(setup.options.map_size) };
                 if edges > segment.len() {
                     return Ok(Start::Larger(edges.next_multiple_of(64)));
                 }
@@ -299,12 +336,15 @@ fn launch(
     if let Some((_, id)) = &offers.input {
         set("__AFL_SHM_FUZZ_ID", id.to_string());
     }
-    set(channel::ENV, channel::TARGET_FD.to_string());
+    // Without it the target writes its coverage where nobody looks.
+    if !setup.options.non_instrumented {
+        set(channel::ENV, channel::TARGET_FD.to_string());
+    }
     let process = process::launch(Launch {
         argv: &setup.argv,
         env: &env,
         stdin: setup.stdin_for(delivery)?,
-        show_output: setup.options.show_output,
+        output: Output::shown(setup.options.show_output),
         fds: &[
             (control_theirs.as_fd(), CONTROL_FD),
             (status_theirs.as_fd(), STATUS_FD),
@@ -323,9 +363,6 @@ pub(super) fn describe_end(status: Option<i32>) -> String {
         None => "it closed the connection but still ran".into(),
         Some(status) if libc::WIFSIGNALED(status) => {
             format!("killed by signal {}", libc::WTERMSIG(status))
-        }
-        Some(status) if libc::WEXITSTATUS(status) == 127 => {
-            "exit code 127: a shared library is missing".into()
         }
         Some(status) => format!("exit code {}", libc::WEXITSTATUS(status)),
     }

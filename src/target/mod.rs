@@ -16,6 +16,7 @@ mod handshake;
 mod hooked;
 mod launcher;
 mod maps;
+mod record;
 mod runs;
 mod sites;
 

@@ -229,10 +229,11 @@ impl Runs {
         self.get(field::CHILD).cast_signed()
     }
 
-    /// Time that the child worked on the last batch, as the target says.
+    /// Time that the child worked on the last batch, as the target says. Below zero, if the fork
+    /// server noted the start of a child that had already stopped, counts as zero.
     pub(super) fn work(&self) -> Duration {
-        let ticks = self.get(field::STOPPED).wrapping_sub(self.get(field::BEGAN));
-        Duration::from_nanos(u64::from(ticks) * TICK)
+        let ticks = self.get(field::STOPPED).wrapping_sub(self.get(field::BEGAN)).cast_signed();
+        Duration::from_nanos(u64::from(ticks.max(0).cast_unsigned()) * TICK)
     }
 
     /// What is not new any more: per edge the hit-count classes that are still unseen.

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::event::{Event, EventSink, Snapshot};
+use crate::event::{Event, EventSink};
 
 /// Writes lines. Errors of the output are ignored: the campaign does not depend on a reader.
 #[derive(Debug)]
@@ -18,54 +18,42 @@ impl<W: Write> Json<W> {
     }
 }
 
-impl<W: Write> EventSink for Json<W> {
-    fn handle(&mut self, event: &Event) {
-        let line = object(event).to_string() + "\n";
+impl<W: Write> Json<W> {
+    fn line(&mut self, object: &impl Serialize) {
+        let Ok(line) = serde_json::to_string(object) else { return };
+        let line = line + "\n";
         let _ = self.out.write_all(line.as_bytes()).and_then(|()| self.out.flush());
     }
 }
 
-/// `event` says what it is.
-fn object(event: &Event) -> Value {
-    match event {
-        Event::Started => json!({"event": "started"}),
-        Event::SeedImported { id, path, index, total } => json!({
-            "event": "seed_imported", "id": id, "path": path.to_string_lossy(), "index": index, "total": total
-        }),
-        Event::SeedSaved { id, path, new_edge, waypoint } => json!({
-            "event": "seed_saved", "id": id, "path": path.to_string_lossy(), "new_edge": new_edge, "waypoint": waypoint
-        }),
-        Event::CrashSaved { path, signal } => {
-            json!({"event": "crash_saved", "path": path.to_string_lossy(), "signal": signal})
-        }
-        Event::HangSaved { path } => json!({"event": "hang_saved", "path": path.to_string_lossy()}),
-        Event::CycleFinished { cycles } => json!({"event": "cycle_finished", "cycles": cycles}),
-        Event::TargetRestarted { reason } => {
-            json!({"event": "target_restarted", "reason": reason})
-        }
-        Event::DomainsFound { lines } => json!({"event": "domains_found", "lines": lines}),
-        Event::Warning { message } => json!({"event": "warning", "message": message}),
-        Event::Notice { message } => json!({"event": "notice", "message": message}),
-        Event::Tick(snapshot) => with_state("tick", snapshot),
-        Event::Stopped { reason, snapshot } => {
-            let mut value = with_state("stopped", snapshot);
-            value["reason"] = format!("{reason:?}").to_lowercase().into();
-            value
-        }
+impl<W: Write> EventSink for Json<W> {
+    fn handle(&mut self, event: &Event) {
+        self.line(event);
+    }
+
+    fn handle_of(&mut self, worker: &str, event: &Event) {
+        self.line(&Of { worker, event });
     }
 }
 
-/// The snapshot's fields beside `event`.
-fn with_state(name: &str, snapshot: &Snapshot) -> Value {
-    let mut value = serde_json::to_value(snapshot).unwrap_or_default();
-    value["event"] = name.into();
-    value
+/// An event with the name of the worker that it is from.
+#[derive(Serialize)]
+struct Of<'a> {
+    worker: &'a str,
+    #[serde(flatten)]
+    event: &'a Event,
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use serde_json::{Value, json};
+
     use super::*;
-    use crate::event::{MutatorStatus, StopReason};
+    use crate::corpus::SeedId;
+    use crate::event::{MutatorStatus, Snapshot, StageYield, StopReason};
 
     #[test]
     fn every_event_is_one_line_with_its_name() {
@@ -84,5 +72,31 @@ mod tests {
         assert_eq!(lines[1]["mutators"][0]["calls"], 7);
         assert_eq!(lines[2]["reason"], "execlimit");
         assert_eq!(lines.len(), 3);
+    }
+
+    #[test]
+    fn a_worker_is_named_beside_its_event() {
+        let mut out = Vec::new();
+        Json::new(&mut out).handle_of("main", &Event::CycleFinished { cycles: 3 });
+        let expected = "{\"worker\":\"main\",\"event\":\"cycle_finished\",\"cycles\":3}\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_back() {
+        let stages = vec![StageYield { name: "havoc".into(), finds: 2, execs: u64::MAX }];
+        let snapshot = Box::new(Snapshot { stages, rung: "fork".into(), ..Snapshot::default() });
+        let path = std::path::PathBuf::from(OsStr::from_bytes(b"out/\xff"));
+        for event in [
+            Event::Started,
+            Event::SeedSaved { id: SeedId(7), path, new_edge: true, waypoint: false },
+            Event::Stopped { reason: StopReason::User, snapshot },
+        ] {
+            let mut out = Vec::new();
+            Json::new(&mut out).handle(&event);
+            let read: Event = serde_json::from_slice(&out).unwrap();
+            let shown = format!("{event:?}").replace("\\xFF", "\u{fffd}");
+            assert_eq!(format!("{read:?}"), shown);
+        }
     }
 }

@@ -8,6 +8,7 @@ mod json;
 mod panels;
 mod plain;
 mod screen;
+mod statsd;
 mod summary;
 mod terminal;
 
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 pub use json::Json;
 pub use plain::Plain;
 pub use screen::Screen;
+pub use statsd::Statsd;
 pub use summary::summary;
 
 use crate::config::options::UiMode;

@@ -3,6 +3,8 @@
 //! Names and places are those of AFL's status screen, which people know; the domain panel is ours.
 //! 80×24 is the smallest size that shows everything; a larger terminal shows more domains.
 
+mod fleet;
+
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -35,6 +37,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, message: &str) {
             .areas(area);
     frame.render_widget(Paragraph::new(heading(s)).centered(), title);
     last_line(frame, bottom, s, message);
+    if !s.workers.is_empty() {
+        fleet::draw(frame, main, s);
+        return;
+    }
     let tall = area.height >= TALL && !s.domains.is_empty();
     let rows = u16::try_from(s.domains.len()).unwrap_or(u16::MAX).saturating_add(3);
     let below = if tall { Constraint::Max(rows) } else { Constraint::Length(0) };
@@ -263,7 +269,7 @@ fn strategies(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     cells.splice(
         0..0,
         ran.map(|stage| {
-            (stage.name.to_owned(), format!("{}/{}", count(stage.finds), count(stage.execs)))
+            (stage.name.to_string(), format!("{}/{}", count(stage.finds), count(stage.execs)))
         }),
     );
     let lines = cells.chunks(per_row).map(|row| {

@@ -1,7 +1,7 @@
 //! Plain lines, for logs and pipes: the start, progress at growing intervals, finds, the end.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::format::{clock, count, fit, fit_end, rate};
 use super::summary::{domain_name, summary};
@@ -28,7 +28,10 @@ pub struct Plain<W> {
     next_progress_ms: u64,
     next_find_ms: u64,
     finds: u64,
-    last_find: PathBuf,
+    /// Who found it, and its name.
+    last_find: String,
+    /// The worker that was heard first: what all have to say is read from it alone.
+    speaker: Option<String>,
 }
 
 impl<W: Write> Plain<W> {
@@ -39,7 +42,8 @@ impl<W: Write> Plain<W> {
             next_progress_ms: 0,
             next_find_ms: 0,
             finds: 0,
-            last_find: PathBuf::new(),
+            last_find: String::new(),
+            speaker: None,
         }
     }
 
@@ -61,8 +65,7 @@ impl<W: Write> Plain<W> {
                 1 => String::new(),
                 n => format!(" and {} more", n - 1),
             };
-            let text = format!("[+] found {}{more}", file_name(&self.last_find));
-            self.line(&text);
+            self.line(&format!("{}{more}", self.last_find));
             self.finds = 0;
             self.next_find_ms = s.run_time_ms + FINDS_MS;
         }
@@ -102,31 +105,50 @@ fn progress(s: &Snapshot) -> String {
     text
 }
 
-impl<W: Write> EventSink for Plain<W> {
-    fn handle(&mut self, event: &Event) {
+impl<W: Write> Plain<W> {
+    /// An event behind a mark: `+` or `!`, or the name of a worker.
+    fn tell(&mut self, worker: Option<&str>, event: &Event) {
+        let mark = |sign: &'static str| worker.unwrap_or(sign);
         match event {
             Event::Started => self.line("[*] fuzzing; Ctrl-C stops"),
             Event::SeedImported { path, index, total, .. } => self.seed(path, *index, *total),
             Event::SeedSaved { path, .. } => {
                 self.finds += 1;
-                self.last_find.clone_from(path);
+                self.last_find = format!("[{}] found {}", mark("+"), file_name(path));
             }
             Event::CrashSaved { path, .. } => {
-                self.line(&format!("[!] crash {}", path.display()));
+                self.line(&format!("[{}] crash {}", mark("!"), path.display()));
             }
-            Event::HangSaved { path } => self.line(&format!("[!] hang {}", path.display())),
+            Event::HangSaved { path } => {
+                self.line(&format!("[{}] hang {}", mark("!"), path.display()));
+            }
             Event::CycleFinished { .. } => {}
             Event::TargetRestarted { reason } => {
-                self.line(&format!("[!] target restarted: {reason}"));
+                self.line(&format!("[{}] target restarted: {reason}", mark("!")));
             }
             Event::DomainsFound { lines } => self.line(lines.trim_end_matches('\n')),
-            Event::Warning { message } => self.line(&format!("[!] {message}")),
-            Event::Notice { message } => self.line(&format!("[+] {message}")),
+            Event::Warning { message } => self.line(&format!("[{}] {message}", mark("!"))),
+            Event::Notice { message } => self.line(&format!("[{}] {message}", mark("+"))),
             Event::Tick(snapshot) => self.tick(snapshot),
             Event::Stopped { reason, snapshot } => {
                 self.line(&progress(snapshot));
                 self.line(summary(*reason, snapshot).trim_end_matches('\n'));
             }
+        }
+    }
+}
+
+impl<W: Write> EventSink for Plain<W> {
+    fn handle(&mut self, event: &Event) {
+        self.tell(None, event);
+    }
+
+    fn handle_of(&mut self, worker: &str, event: &Event) {
+        let first = self.speaker.get_or_insert_with(|| worker.to_owned()) == worker;
+        match event {
+            Event::Started | Event::Tick(_) | Event::Stopped { .. } => {}
+            Event::SeedImported { .. } | Event::DomainsFound { .. } if !first => {}
+            _ => self.tell(Some(worker), event),
         }
     }
 }

@@ -98,6 +98,19 @@ impl<W: Write> EventSink for Screen<W> {
             _ => self.lines.handle(event),
         }
     }
+
+    fn handle_of(&mut self, worker: &str, event: &Event) {
+        match event {
+            _ if self.shown.is_none() => self.lines.handle_of(worker, event),
+            Event::Warning { message } | Event::Notice { message } => {
+                self.warn(format!("{worker}: {message}"));
+            }
+            Event::TargetRestarted { reason } => {
+                self.warn(format!("{worker}: target restarted: {reason}"));
+            }
+            _ => {}
+        }
+    }
 }
 
 impl<W: Write> Drop for Screen<W> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::format::{count, long_time};
-use crate::event::{DomainStatus, Snapshot, StopReason};
+use crate::event::{DomainStatus, Snapshot, StopReason, WorkerStatus};
 
 /// AFL's farewell lines, which scripts wait for, around what was reached.
 #[must_use]
@@ -37,6 +37,9 @@ pub fn summary(reason: StopReason, s: &Snapshot) -> String {
         s.cycles_done
     );
     let _ = writeln!(text, "  findings   : {} crashes, {} hangs", s.saved_crashes, s.saved_hangs);
+    for worker in &s.workers {
+        let _ = writeln!(text, "  worker     : {}", worker_line(worker));
+    }
     for (index, domain) in s.domains.iter().enumerate() {
         let _ = writeln!(text, "  domain     : {}", domain_line(index, domain));
     }
@@ -55,6 +58,23 @@ pub fn summary(reason: StopReason, s: &Snapshot) -> String {
         text.push_str("\nWe're done here. Have a nice day!\n\n");
     }
     text
+}
+
+fn worker_line(w: &WorkerStatus) -> String {
+    let restarts = match w.restarts {
+        0 => String::new(),
+        1 => ", started again once".to_owned(),
+        n => format!(", started again {n} times"),
+    };
+    format!(
+        "{}: {} executions ({:.2}/sec), {} seeds, {} edges, {} crashes{restarts}",
+        w.name,
+        w.execs,
+        w.execs_per_sec,
+        count(w.corpus_count),
+        w.edges_found,
+        w.saved_crashes
+    )
 }
 
 /// Name of a domain; targets of the original FuzzFactory send none.

@@ -3,14 +3,16 @@
 use super::panels;
 use super::*;
 use crate::corpus::SeedId;
-use crate::event::{DomainStatus, Event, MutatorStatus, Shares, Snapshot, StageYield, StopReason};
+use crate::event::{
+    DomainStatus, Event, MutatorStatus, Shares, Snapshot, StageYield, StopReason, WorkerStatus,
+};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 fn sample(domains: usize) -> Snapshot {
     let names = ["cmp", "mem", "slow", "a-rather-long-name"];
     let places = ["demo.c:16", "", "", "some/folder/with-a-long-name.c:1234"];
-    let stage = |name, finds, execs| StageYield { name, finds, execs };
+    let stage = |name: &'static str, finds, execs| StageYield { name: name.into(), finds, execs };
     Snapshot {
         started_at: 1_700_000_000,
         now: 1_700_003_723,
@@ -18,7 +20,7 @@ fn sample(domains: usize) -> Snapshot {
         cycles_done: 3,
         execs: 12_345_678,
         execs_per_sec: 3315.6,
-        rung: "batch",
+        rung: "batch".into(),
         shares: Shares { target: 61.256, hand_over: Some(8.0), fuzzer: 30.744 },
         corpus_count: 412,
         corpus_favored: 37,
@@ -57,7 +59,7 @@ fn sample(domains: usize) -> Snapshot {
         domains: (0..domains)
             .map(|i| DomainStatus {
                 name: names.get(i).copied().unwrap_or_default().into(),
-                reducer: "MAX",
+                reducer: "MAX".into(),
                 keys: 40 + u32::try_from(i).expect("small"),
                 best: (i != 2).then_some((0x103c5, 2_147_483_645)),
                 best_place: places.get(i).copied().unwrap_or_default().into(),
@@ -108,6 +110,34 @@ fn foreign_mutators_have_a_panel() {
             assert!(text.contains(row), "{row}: {text}");
         }
     }
+}
+
+/// The state of a fleet.
+fn with_workers(domains: usize, count: usize) -> Snapshot {
+    let worker = |number: usize| WorkerStatus {
+        name: if number == 0 { "main".into() } else { format!("worker{number:02}") },
+        state: if number == 1 { "waiting".into() } else { "fuzzing".into() },
+        schedule: "exploit".into(),
+        execs: 1_000_000,
+        execs_per_sec: 12_345.0,
+        corpus_count: 12_345,
+        edges_found: 731,
+        saved_crashes: 2,
+        last_find_at: if number == 1 { 0 } else { 1_700_003_700 },
+        restarts: u32::from(number == 1),
+        ..WorkerStatus::default()
+    };
+    let workers: Vec<WorkerStatus> = (0..count).map(worker).collect();
+    Snapshot { instance: format!("{count} workers"), workers, ..sample(domains) }
+}
+
+#[test]
+fn workers_have_a_screen() {
+    insta::assert_snapshot!("80x24_workers", screen(80, 24, &with_workers(2, 3), "worker01: was"));
+    let many = screen(80, 24, &with_workers(0, 64), "");
+    assert!(many.contains("main ") && many.contains("and 56 more"), "{many}");
+    let large = screen(120, 50, &with_workers(40, 16), "");
+    assert!(large.contains("worker15") && large.contains("and 3"), "{large}");
 }
 
 #[test]
@@ -163,6 +193,38 @@ fn lines_tell_start_finds_progress_and_end() {
         Event::Stopped { reason: StopReason::User, snapshot: Box::new(sample(1)) },
     ]);
     insta::assert_snapshot!("lines", text);
+}
+
+#[test]
+fn workers_are_named_in_lines() {
+    let mut out = Vec::new();
+    let mut sink = Plain::new(&mut out);
+    let seed = Event::SeedImported { id: SeedId(0), path: "in/a".into(), index: 1, total: 1 };
+    let saved = |name: &str| Event::SeedSaved {
+        id: SeedId(1),
+        path: format!("out/x/queue/{name}").into(),
+        new_edge: true,
+        waypoint: false,
+    };
+    let warning = Event::Warning { message: "was killed by signal 9".into() };
+    let crash = Event::CrashSaved { path: "out/worker01/crashes/id:000000".into(), signal: 6 };
+    let state = || Box::new(with_workers(0, 2));
+    for (worker, event) in [("main", &seed), ("worker01", &seed)] {
+        sink.handle_of(worker, event);
+    }
+    sink.handle(&Event::Started);
+    for (worker, event) in [
+        ("main", &saved("id:000001")),
+        ("worker01", &saved("id:000007")),
+        ("worker01", &Event::Tick(state())),
+        ("worker01", &crash),
+        ("main", &warning),
+    ] {
+        sink.handle_of(worker, event);
+    }
+    sink.handle(&Event::Tick(state()));
+    sink.handle(&Event::Stopped { reason: StopReason::User, snapshot: state() });
+    insta::assert_snapshot!("lines_of_workers", String::from_utf8(out).expect("text"));
 }
 
 #[test]

@@ -450,6 +450,36 @@ impl Finished {
     }
 }
 
+/// A file system of its own, unmounted when dropped.
+pub struct SmallDisk(pub PathBuf);
+
+impl SmallDisk {
+    /// A tmpfs; None, with a word about it, for somebody who may not mount.
+    pub fn mount(at: PathBuf, options: &str) -> Option<Self> {
+        fs::create_dir(&at).unwrap();
+        let mounted =
+            Self::call(Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]), &at);
+        if !mounted {
+            eprintln!("skipped: mounting a small file system needs root");
+        }
+        mounted.then_some(Self(at))
+    }
+
+    pub fn make_read_only(&self) {
+        assert!(Self::call(Command::new("mount").args(["-o", "remount,ro"]), &self.0));
+    }
+
+    fn call(command: &mut Command, at: &Path) -> bool {
+        command.arg(at).output().is_ok_and(|output| output.status.success())
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
 /// Living processes with this mark in their environment.
 fn processes(mark: &str) -> Vec<i32> {
     let wanted = format!("{MARK}={mark}");

@@ -11,13 +11,16 @@
  *     v1-large            … with a map of 12000001
  *     dsf1 … dsf4         FuzzFactory: a number of domains and their records
  *     range gap order reducer   FuzzFactory with a bad record
- *     killerbeez old-error v1-error v1-version v1-end dict-length
+ *     killerbeez v1-version v1-end dict-length
+ *     old-error v1-error CODE   the error words of both
  *     exit die silent     no hello at all
+ *     reads FILE          reads before it says hello
  *     deaf                as classic, but ignores SIGTERM
  *
  * A child marks one edge for each right letter of "QUIZ" and aborts behind the last; so does an
  * input with "needle!". Under dsf1 no edge is marked: only the domain knows about letters. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -38,6 +41,7 @@ static const char id_variable[] = "__AFL_SHM_ID"; /* fuzzers look for it in the 
 static uint8_t *map, *shared;
 static uint32_t *dsf;
 static const char *kind;
+static uint32_t code; /* of an error */
 static uint32_t letters_at = 1; /* index of the first letter's edge */
 
 static int is(const char *name) { return !strcmp(kind, name); }
@@ -107,8 +111,8 @@ static void hello(void) {
   if (is("silent")) for (;;) pause();
   if (is("classic") || is("deaf")) return say(0);
   if (is("killerbeez")) return say(0x41414141);
-  if (is("old-error")) say(0xf800008f | 8 << 8), _exit(1);
-  if (is("v1-error")) say(0xeffe0008), _exit(1);
+  if (is("old-error")) say(0xf800008f | code << 8), _exit(1);
+  if (is("v1-error")) say(0xeffe0000 | code), _exit(1);
   if (is("v1-version")) return say(0x41464c02);
   if (is("range")) return say(1), record(0, 300000, 0, 0);
   if (is("gap")) return say(2), record(0, 4, 0, 0), record(5, 6, 0, 0);
@@ -160,6 +164,11 @@ static void run(void) {
 
 int main(int argc, char **argv) {
   kind = argc > 1 ? argv[1] : "classic";
+  code = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
+  if (is("reads")) {
+    char letter;
+    return (int)read(open(argv[2], O_RDWR), &letter, 1);
+  }
   if (is("deaf")) signal(SIGTERM, SIG_IGN);
   map = attach(id_variable);
   if (begins("dsf")) dsf = (uint32_t *)(map + 65536);

@@ -12,6 +12,7 @@ Examples:
   ffuzz -i seeds -o out ./target @@          the target reads the file named in place of @@
   ffuzz -p -i seeds -o out ./target          the target reads stdin; domains guide the search
   ffuzz -i - -o out -V 3600 -- ./target @@   go on where out was left, for one hour
+  ffuzz -j auto -i seeds -o out ./target @@  on all cores, with one screen
 ";
 
 /// All options: AFL's letters, FuzzFactory's `-p`, and long names for what is our own.
@@ -91,10 +92,10 @@ pub struct Args {
     /// Seeds crash: look for other ways to crash
     #[arg(short = 'C', help_heading = "Search")]
     pub crash_mode: bool,
-    /// Kind of input: text, binary or default (accepted, no effect)
+    /// Kind of input: text, binary or default [default: what each looks like]
     #[arg(short = 'a', value_name = "KIND", help_heading = "Search")]
     pub input_type: Option<String>,
-    /// Strategy: explore, exploit or seconds (accepted, no effect)
+    /// Changes to prefer: explore, exploit, or seconds without a find until exploit [default: explore]
     #[arg(short = 'P', value_name = "NAME", help_heading = "Search")]
     pub strategy: Option<String>,
     /// Seed of the random generator: the same campaign again
@@ -123,12 +124,18 @@ pub struct Args {
     #[arg(long, help_heading = "Mutators")]
     pub mutator_list: bool,
 
+    /// So many processes, one a core: a main and secondaries; auto: as many as there are cores
+    #[arg(short = 'j', value_name = "NUMBER", help_heading = "Several instances")]
+    pub workers: Option<String>,
     /// Main instance of several in OUT
     #[arg(short = 'M', value_name = "NAME", help_heading = "Several instances")]
     pub main: Option<String>,
     /// Secondary instance of several in OUT
     #[arg(short = 'S', value_name = "NAME", help_heading = "Several instances")]
     pub secondary: Option<String>,
+    /// Folder of another tool, whose new files are imported; can be repeated
+    #[arg(short = 'F', value_name = "FOLDER", help_heading = "Several instances")]
+    pub foreign: Vec<OsString>,
 
     /// Stop after so many seconds
     #[arg(short = 'V', value_name = "SECONDS", help_heading = "Stop and report")]
@@ -162,15 +169,24 @@ pub struct Args {
     #[arg(long, help_heading = "Stop and report")]
     pub version: bool,
 
-    /// MOpt: accepted, no effect
+    /// MOpt: no effect
     #[arg(short = 'L', value_name = "MINUTES", hide = true)]
     pub mopt: Option<String>,
+    /// Comparison logging: no effect, WAYPOINTS=cmp and -p solve comparisons
+    #[arg(short = 'c', value_name = "PROGRAM", hide = true)]
+    pub cmplog: Option<OsString>,
+    /// Level of comparison logging: no effect
+    #[arg(short = 'l', value_name = "LEVEL", hide = true)]
+    pub cmplog_level: Option<OsString>,
     #[command(flatten)]
     pub unsupported: Unsupported,
 
     /// Target and its arguments
     #[arg(skip)]
     pub command: Vec<OsString>,
+    /// The options as they were written, one each with its value
+    #[arg(skip)]
+    pub given: Vec<Vec<OsString>>,
     /// Each `--mutator` with the `--mutator-options` behind it
     #[arg(skip)]
     pub mutators: Vec<(OsString, Option<OsString>)>,
@@ -179,16 +195,8 @@ pub struct Args {
 /// Options that are known and refused; parsed so that their values are not taken for the target.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Unsupported {
-    #[arg(short = 'c', value_name = "PROGRAM", hide = true)]
-    pub cmplog: Option<OsString>,
-    #[arg(short = 'l', value_name = "LEVEL", hide = true)]
-    pub cmplog_level: Option<OsString>,
-    #[arg(short = 'F', value_name = "FOLDER", hide = true)]
-    pub foreign: Vec<OsString>,
     #[arg(short = 'B', value_name = "FILE", hide = true)]
     pub bitmap: Option<OsString>,
-    #[arg(short = 'j', value_name = "NUMBER", hide = true)]
-    pub workers: Option<OsString>,
     #[arg(short = 'w', value_name = "PROGRAM", hide = true)]
     pub sanitizer_binary: Vec<OsString>,
     #[arg(short = 'Q', hide = true)]
@@ -235,15 +243,69 @@ pub struct Unsupported {
     pub metrics: Option<OsString>,
 }
 
+/// An option that is known and refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Refused {
+    pub given: bool,
+    pub option: &'static str,
+    pub meaning: &'static str,
+    /// It belongs to a part that is to come.
+    pub planned: bool,
+}
+
+impl Refused {
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        if self.planned { "not supported yet" } else { "not supported" }
+    }
+}
+
+impl Unsupported {
+    /// All of them.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Refused> {
+        let row =
+            |planned| move |given, option, meaning| Refused { given, option, meaning, planned };
+        let (later, never) = (row(true), row(false));
+        vec![
+            later(self.bitmap.is_some(), "-B", "start from a bitmap"),
+            later(!self.sanitizer_binary.is_empty(), "-w", "sanitizer binary"),
+            later(self.value_profile, "-r", "value profile"),
+            later(self.qemu, "-Q", "QEMU"),
+            later(self.control.is_some(), "--control", "control socket"),
+            later(self.pastis.is_some(), "--pastis", "PASTIS engine"),
+            later(self.collector.is_some(), "--collector", "crashes for FuzzManager"),
+            later(self.modules.is_some(), "--modules", "modules to cover"),
+            later(self.fork_at.is_some(), "--fork-at", "place of the fork server"),
+            later(self.net.is_some(), "--net", "inputs through the network"),
+            later(self.net_delays.is_some(), "--net-delays", "its delays"),
+            later(self.save_state.is_some(), "--save-state", "states of modules"),
+            later(self.load_state.is_some(), "--load-state", "states of modules"),
+            later(self.metrics.is_some(), "--metrics", "numbers for Prometheus"),
+            never(self.frida, "-O", "FRIDA"),
+            never(self.unicorn, "-U", "unicorn"),
+            never(self.wine, "-W", "wine"),
+            never(self.nyx, "-X", "Nyx"),
+            never(self.nyx_distributed, "-Y", "Nyx, distributed"),
+            never(self.coresight, "-A", "CoreSight"),
+            never(self.radamsa, "-R", "radamsa"),
+            never(self.k, "-k", "unknown to AFL++"),
+            never(self.u, "-u", "unknown to AFL++"),
+        ]
+    }
+}
+
 impl Args {
     /// Reads the words behind the program's name.
     pub fn from_words(words: Vec<OsString>) -> Result<Self, Failure> {
         let split = words::split(&words, &valued())?;
         let program = std::iter::once(OsString::from("ffuzz"));
-        let matches = Self::command().try_get_matches_from(program.chain(split.options));
+        let words = split.options.iter().flatten().cloned();
+        let matches = Self::command().try_get_matches_from(program.chain(words));
         let matches = matches.map_err(usage)?;
         let mut args = Self::from_arg_matches(&matches).map_err(usage)?;
         args.command = split.command;
+        args.given = split.options;
         args.mutators = mutators(&matches)?;
         Ok(args)
     }

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use super::args::{Args, Unsupported};
 use super::custom::{self, About};
-use super::{mutators, values};
+use super::{mutators, reports, values};
 use crate::cmd::exit::Failure;
-use crate::config::env::{EnvError, Environment};
+use crate::config::env::{self, EnvError, Environment};
 use crate::config::options::{
     CalibrationOptions, CpuChoice, DomainMode, Input, KillerbeezOptions, Limits, MutationOptions,
-    Options, OutputOptions, RunMode, Schedule, SeedPolicy, TargetOptions, TimeoutSpec, UiMode,
+    Options, OutputOptions, RunMode, Schedule, SeedPolicy, Strategy, SyncOptions, TargetOptions,
+    TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
 use crate::output;
@@ -23,6 +24,8 @@ const MAX_INPUT: u64 = 1 << 20;
 /// Largest map that is offered: far beyond any program, small enough to be allocated.
 const MAX_MAP: i64 = 1 << 29;
 const MAX_DICTIONARIES: usize = 4;
+/// Folders of other tools; AFL's number.
+const MAX_FOREIGN: usize = 32;
 
 impl From<EnvError> for Failure {
     fn from(error: EnvError) -> Self {
@@ -43,6 +46,9 @@ pub fn resolve(
     let mut warnings = env.warnings();
     if args.mopt.is_some() {
         warnings.push("-L (MOpt) has no effect".to_owned());
+    }
+    if args.cmplog.as_deref().is_some_and(|c| c != "-") || args.cmplog_level.is_some() {
+        warnings.push(format!("-c and -l have no effect: {}", env::INSTEAD_OF_CMPLOG));
     }
     let Some(target) = args.command.first() else {
         return Err(Failure::usage(
@@ -85,12 +91,20 @@ pub fn resolve(
             exit_on_issues: env.flag(&["AFL_EXIT_ON_SEED_ISSUES"]),
             crashes_as_finds: env.flag(&["AFL_CRASHING_SEEDS_AS_NEW_CRASH"]),
             shuffle: env.flag(&["AFL_SHUFFLE_QUEUE"]),
-            crash_mode: args.crash_mode,
+            wanted: match (args.crash_mode, env.flag(&["AFL_KEEP_TIMEOUTS"])) {
+                (true, _) => Wanted::Crashing,
+                (false, true) => Wanted::GoodOrSlow,
+                (false, false) => Wanted::Good,
+            },
         },
+        sync: sync(&args, env)?,
         calibration: CalibrationOptions {
             fast: env.flag(&["AFL_CAL_FAST", "AFL_FAST_CAL"]),
+            skip_at_start: env.flag(&["AFL_NO_STARTUP_CALIBRATION"]),
             silent_instability: env.flag(&["AFL_NO_WARN_INSTABILITY"]),
         },
+        findings: reports::findings(env)?,
+        statsd: reports::statsd(env)?,
         ui: if args.json { UiMode::Json } else { ui(env)? },
         banner,
         crash_command: args.crash_command.clone(),
@@ -101,45 +115,12 @@ pub fn resolve(
 
 /// Options of other fuzzers, or of parts that are not built yet: an error, because a campaign
 /// without them would not be what was asked for.
-fn refuse(u: &Unsupported) -> Result<(), Failure> {
-    let not_yet: &[(bool, &str)] = &[
-        (u.cmplog.as_deref().is_some_and(|c| c != "-"), "-c (comparison logging)"),
-        (u.cmplog_level.is_some(), "-l (comparison logging)"),
-        (!u.foreign.is_empty(), "-F (import from a foreign folder)"),
-        (u.bitmap.is_some(), "-B (start from a bitmap)"),
-        (u.workers.is_some(), "-j (several workers)"),
-        (!u.sanitizer_binary.is_empty(), "-w (sanitizer binary)"),
-        (u.value_profile, "-r (value profile)"),
-        (u.qemu, "-Q (QEMU)"),
-        (u.control.is_some(), "--control"),
-        (u.pastis.is_some(), "--pastis"),
-        (u.collector.is_some(), "--collector"),
-        (u.modules.is_some(), "--modules"),
-        (u.fork_at.is_some(), "--fork-at"),
-        (u.net.is_some(), "--net"),
-        (u.net_delays.is_some(), "--net-delays"),
-        (u.save_state.is_some(), "--save-state"),
-        (u.load_state.is_some(), "--load-state"),
-        (u.metrics.is_some(), "--metrics"),
-    ];
-    let never: &[(bool, &str)] = &[
-        (u.frida, "-O (FRIDA)"),
-        (u.unicorn, "-U (unicorn)"),
-        (u.wine, "-W (wine)"),
-        (u.nyx || u.nyx_distributed, "-X, -Y (Nyx)"),
-        (u.coresight, "-A (CoreSight)"),
-        (u.radamsa, "-R (radamsa)"),
-        (u.k, "-k"),
-        (u.u, "-u"),
-    ];
-    let found = |list: &[(bool, &'static str)]| list.iter().find(|o| o.0).map(|o| o.1);
-    if let Some(option) = found(not_yet) {
-        return Err(Failure::usage(format!("{option} is not supported yet"), "leave it out"));
-    }
-    match found(never) {
-        Some(option) => Err(Failure::usage(format!("{option} is not supported"), "leave it out")),
-        None => Ok(()),
-    }
+fn refuse(unsupported: &Unsupported) -> Result<(), Failure> {
+    let given = unsupported.rows().into_iter().find(|row| row.given);
+    given.map_or(Ok(()), |row| {
+        let cause = format!("{} ({}) is {}", row.option, row.meaning, row.state());
+        Err(Failure::usage(cause, "leave it out"))
+    })
 }
 
 fn output_options(
@@ -166,7 +147,7 @@ fn output_options(
         main_node,
         extension: args.extension.as_deref().map(values::extension).transpose()?,
         tmpdir: match env.get("AFL_TMPDIR") {
-            Some(path) => Some(existing_folder(path)?),
+            Some(path) => Some(existing_folder("AFL_TMPDIR", path)?),
             None => None,
         },
         stats_interval: Duration::from_secs(stats.map_or(60, i64::unsigned_abs)),
@@ -177,13 +158,13 @@ fn output_options(
     })
 }
 
-fn existing_folder(path: &OsStr) -> Result<PathBuf, Failure> {
+fn existing_folder(given: &str, path: &OsStr) -> Result<PathBuf, Failure> {
     let path = values::absolute(path)?;
     if path.is_dir() {
         return Ok(path);
     }
-    let cause = format!("AFL_TMPDIR: {} is not a folder", path.display());
-    Err(Failure::new(cause, "create it, or unset AFL_TMPDIR"))
+    let cause = format!("{given}: {} is not a folder", path.display());
+    Err(Failure::new(cause, format!("create it, or leave {given} out")))
 }
 
 /// `-i`. AFL_AUTORESUME turns it into a resume if there is something to resume.
@@ -264,11 +245,12 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
         exit_is_crash: false,
         kill_signal: kill.map_or(libc::SIGKILL, as_signal),
         fork_server_kill_signal: fork_server_kill.map_or(libc::SIGTERM, as_signal),
-        run_mode: args.run_mode.as_deref().map_or(Ok(RunMode::default()), values::run_mode)?,
+        run_mode: run_mode(args)?,
         steady_batches: args.seed.is_some(),
         force_persistent: env.flag(&["AFL_PERSISTENT"]),
         force_deferred: env.flag(&["AFL_DEFER_FORKSRV"]),
         non_instrumented: args.non_instrumented,
+        blind_fork_server: env.flag(&["AFL_DUMB_FORKSRV"]),
         no_fork_server: env.flag(&["AFL_NO_FORKSRV"]),
         skip_binary_check: env.flag(&["AFL_SKIP_BIN_CHECK"]),
         ignore_auto_dictionary: env.flag(&["AFL_NO_AUTODICT"]),
@@ -277,6 +259,16 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
         keep_input_file: args.keep_input_file,
         skip_core_pattern_check: env.flag(&["AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES"]),
         cpu: cpu(args, env)?,
+    })
+}
+
+/// A target that is not instrumented, or that crashes in every run, needs a process for each.
+fn run_mode(args: &Args) -> Result<RunMode, Failure> {
+    let asked = args.run_mode.as_deref().map_or(Ok(RunMode::default()), values::run_mode)?;
+    Ok(match (args.non_instrumented, args.crash_mode) {
+        (true, _) => RunMode::Pipe,
+        (false, true) => asked.min(RunMode::Fork),
+        (false, false) => asked,
     })
 }
 
@@ -367,6 +359,9 @@ fn mutation(args: &Args, env: &Environment, main: bool) -> Result<MutationOption
         skip_trim: main || env.flag(&["AFL_DISABLE_TRIM", "AFL_NO_TRIM"]),
         skip_arith: env.flag(&["AFL_NO_ARITH"]),
         sequential: main || args.sequential,
+        text: args.input_type.as_deref().map_or(Ok(None), values::input_type)?,
+        strategy: args.strategy.as_deref().map_or(Ok(Strategy::Explore), values::strategy)?,
+        expand_havoc: env.flag(&["AFL_EXPAND_HAVOC_NOW"]),
     })
 }
 
@@ -383,6 +378,25 @@ fn limits(args: &Args, env: &Environment) -> Result<Limits, Failure> {
         until_crash: env.flag(&["AFL_BENCH_UNTIL_CRASH"]),
         when_done: env.flag(&["AFL_EXIT_WHEN_DONE"]),
         without_finds: idle.map(|s| Duration::from_secs(s.unsigned_abs())),
+    })
+}
+
+/// `-M`, `-S`, `-F` and the variables about them.
+fn sync(args: &Args, env: &Environment) -> Result<SyncOptions, Failure> {
+    if args.foreign.len() > MAX_FOREIGN {
+        let cause = format!("-F is given {} times", args.foreign.len());
+        return Err(Failure::usage(cause, format!("name at most {MAX_FOREIGN} folders")));
+    }
+    let off = env.flag(&["AFL_NO_SYNC"]);
+    let folders = args.foreign.iter().map(|folder| existing_folder("-F", folder));
+    let folders: Vec<_> = folders.collect::<Result<_, _>>()?;
+    let minutes = env.number("AFL_SYNC_TIME", 1, i64::from(u32::MAX))?;
+    Ok(SyncOptions {
+        instances: !off && (args.main.is_some() || args.secondary.is_some()),
+        folders: if off { Vec::new() } else { folders },
+        relist: Duration::from_secs(60) * minutes.map_or(20, |minutes| minutes as u32),
+        first: env.flag(&["AFL_IMPORT_FIRST"]),
+        last: env.flag(&["AFL_FINAL_SYNC"]),
     })
 }
 

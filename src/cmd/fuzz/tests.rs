@@ -1,7 +1,10 @@
 //! The table of option letters, as tests.
 
 use super::*;
-use crate::config::options::{CpuChoice, DomainMode, Input, Schedule, TimeoutSpec, UiMode};
+use crate::config::options::{
+    CpuChoice, DomainMode, Input, RunMode, Schedule, StatsdTags, Strategy, TimeoutSpec, UiMode,
+    Wanted,
+};
 use std::path::Path;
 use std::time::Duration;
 
@@ -119,7 +122,8 @@ fn search_and_stop_letters() {
     assert_eq!((o.rng_seed, o.limits.execs), (Some(7), Some(2000)));
     assert_eq!(o.limits.time, Some(Duration::from_secs(10)));
     assert_eq!((o.banner.as_str(), o.crash_command), ("-", Some("-x".into())));
-    assert!(o.seeds.crash_mode && o.mutation.skip_deterministic);
+    assert!(o.seeds.wanted == Wanted::Crashing && o.mutation.skip_deterministic);
+    assert_eq!(o.target.run_mode, RunMode::Fork);
     assert!(place.good("-d ./t").mutation.skip_deterministic);
     assert!(!place.good("-D ./t").mutation.skip_deterministic);
     assert!(place.good("-S b ./t").output.instance == "b");
@@ -127,6 +131,70 @@ fn search_and_stop_letters() {
         panic!("{}", f.cause);
     });
     assert_eq!(warnings, ["-L (MOpt) has no effect"]);
+    for line in ["-c 0 ./t", "-l 2AT ./t", "-c ./cmplog -l 2 ./t"] {
+        let (_, warnings) = place.with_env(&format!("-i IN -o OUT {line}"), &[]).unwrap();
+        assert_eq!(warnings.len(), 1, "{line}");
+        assert!(warnings[0].contains("WAYPOINTS=cmp"), "{warnings:?}");
+    }
+    let (_, warnings) = place.with_env("-i IN -o OUT -c - ./t", &[]).unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[test]
+fn kinds_of_input_and_strategies() {
+    let place = Place::new();
+    for (line, text) in [
+        ("-a text ./t", Some(true)),
+        ("-a binary ./t", Some(false)),
+        ("-a default ./t", None),
+        ("./t", None),
+    ] {
+        assert_eq!(place.good(line).mutation.text, text, "{line}");
+    }
+    let after = |seconds| Strategy::Alternate(Duration::from_secs(seconds));
+    for (line, strategy) in [
+        ("-P explore ./t", Strategy::Explore),
+        ("-P exploit ./t", Strategy::Exploit),
+        ("-P 0 ./t", after(0)),
+        ("-P 900 ./t", after(900)),
+        ("./t", Strategy::Explore),
+    ] {
+        assert_eq!(place.good(line).mutation.strategy, strategy, "{line}");
+    }
+    assert!(place.bad("-i IN -o OUT -P often ./t").cause.contains("explore, exploit"));
+}
+
+#[test]
+fn variables_about_findings_and_servers() {
+    let place = Place::new();
+    let with = |env| place.with_env("-i IN -o OUT ./t", env).map(|(options, _)| options);
+    let good = |env| with(env).unwrap_or_else(|failure| panic!("{}", failure.cause));
+    assert!(good(&[]).statsd.is_none());
+    let o = good(&[("AFL_IGNORE_TIMEOUTS", "1"), ("AFL_PERSISTENT_RECORD", "20")]);
+    assert_eq!((o.findings.ignore_timeouts, o.findings.record), (true, 20));
+    assert_eq!(good(&[("AFL_KEEP_TIMEOUTS", "1")]).seeds.wanted, Wanted::GoodOrSlow);
+    let o = good(&[("AFL_CRASH_TRACES", "1"), ("AFL_NO_STARTUP_CALIBRATION", "1")]);
+    assert!(o.findings.traces && o.calibration.skip_at_start);
+    assert!(good(&[("AFL_EXPAND_HAVOC_NOW", "1")]).mutation.expand_havoc);
+    let statsd = good(&[("AFL_STATSD", "1")]).statsd.unwrap();
+    assert_eq!(
+        (statsd.host.as_str(), statsd.port, statsd.tags),
+        ("127.0.0.1", 8125, StatsdTags::None)
+    );
+    let env = [
+        ("AFL_STATSD", "1"),
+        ("AFL_STATSD_HOST", "stats"),
+        ("AFL_STATSD_PORT", "9"),
+        ("AFL_STATSD_TAGS_FLAVOR", "librato"),
+    ];
+    let statsd = good(&env).statsd.unwrap();
+    assert_eq!((statsd.host.as_str(), statsd.port, statsd.tags), ("stats", 9, StatsdTags::Librato));
+    for bad in
+        [("AFL_STATSD_PORT", "0"), ("AFL_STATSD_TAGS_FLAVOR", "x"), ("AFL_PERSISTENT_RECORD", "x")]
+    {
+        let env = [("AFL_STATSD", "1"), bad];
+        assert!(place.with_env("-i IN -o OUT ./t", &env).is_err(), "{bad:?}");
+    }
 }
 
 #[test]
@@ -149,12 +217,7 @@ fn letters_of_the_ancestors_get_a_hint() {
 fn what_is_not_built_is_refused_in_one_line() {
     let place = Place::new();
     let not_yet = [
-        "-c 0",
-        "-c ./cmplog",
-        "-l 2",
-        "-F dir",
         "-B file",
-        "-j 4",
         "-w ./asan",
         "-r",
         "-Q",
@@ -262,6 +325,8 @@ fn variables_reach_the_options() {
         ("AFL_INPUT_LEN_MAX", "77"),
         ("AFL_HANG_TMOUT", "300"),
         ("AFL_SYNC_TIME", "3"),
+        ("AFL_FINAL_SYNC", "1"),
+        ("AFL_DISABLE_REDUNDANT", "1"),
     ];
     let (o, warnings) = match place.with_env("-i IN -o OUT ./t", &env) {
         Ok(resolved) => resolved,
@@ -274,7 +339,8 @@ fn variables_reach_the_options() {
     assert_eq!((o.target.cpu, o.ui, o.mutation.max_len), (CpuChoice::None, UiMode::Lines, 77));
     assert_eq!(o.target.hang_timeout, Some(Duration::from_millis(300)));
     assert!(o.output.environment.contains(&("AFL_NO_UI".into(), "1".into())));
-    assert!(warnings[0].starts_with("AFL_SYNC_TIME is ignored"), "{warnings:?}");
+    assert_eq!((o.sync.relist, o.sync.last), (Duration::from_secs(180), true));
+    assert!(warnings[0].starts_with("AFL_DISABLE_REDUNDANT is ignored"), "{warnings:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cmd::exit::Failure;
-use crate::config::options::{RunMode, Schedule, TimeoutSpec};
+use crate::config::options::{RunMode, Schedule, Strategy, TimeoutSpec};
 
 /// Shortest timeout that a process can meet at all, milliseconds (AFL's limit).
 const MIN_TIMEOUT_MS: u64 = 5;
@@ -40,6 +40,26 @@ pub(super) fn timeout(text: &str) -> Result<TimeoutSpec, Failure> {
     let ms = number("-t", digits, MIN_TIMEOUT_MS, u64::from(u32::MAX))?;
     let time = Duration::from_millis(ms);
     Ok(if upto { TimeoutSpec::Upto(time) } else { TimeoutSpec::Fixed(time) })
+}
+
+/// `-a`: Some if the user knows better than a look at the input.
+pub(super) fn input_type(text: &str) -> Result<Option<bool>, Failure> {
+    match text {
+        "text" | "ascii" => Ok(Some(true)),
+        "binary" => Ok(Some(false)),
+        "default" => Ok(None),
+        _ => Err(bad("-a", text, "text, binary or default")),
+    }
+}
+
+/// `-P`.
+pub(super) fn strategy(text: &str) -> Result<Strategy, Failure> {
+    match (text, text.parse()) {
+        ("explore", _) => Ok(Strategy::Explore),
+        ("exploit", _) => Ok(Strategy::Exploit),
+        (_, Ok(seconds)) => Ok(Strategy::Alternate(Duration::from_secs(seconds))),
+        _ => Err(bad("-P", text, "explore, exploit or a number of seconds")),
+    }
 }
 
 /// `-m none`, `-m 50` (MB), `-m 200M`, `-m 1G`; 0 is no limit, as AFL has it.

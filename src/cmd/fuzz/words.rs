@@ -22,7 +22,8 @@ pub(super) struct Valued {
 /// Words of the fuzzer, and the target with its arguments.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub(super) struct Split {
-    pub(super) options: Vec<OsString>,
+    /// One option each: a letter or a name, and its value.
+    pub(super) options: Vec<Vec<OsString>>,
     pub(super) command: Vec<OsString>,
 }
 
@@ -44,13 +45,14 @@ pub(super) fn split(words: &[OsString], valued: &Valued) -> Result<Split, Failur
         at += 1;
         let takes_next = match bytes.strip_prefix(b"--") {
             Some(name) => {
-                result.options.push(word.clone());
+                result.options.push(vec![word.clone()]);
                 valued.names.iter().any(|known| known.as_bytes() == name)
             }
             None => cluster(bytes, &words[at..], valued, &mut result.options)?,
         };
-        if takes_next && let Some(value) = words.get(at) {
-            result.options.push(value.clone());
+        if takes_next && let (Some(value), Some(last)) = (words.get(at), result.options.last_mut())
+        {
+            last.push(value.clone());
             at += 1;
         }
     }
@@ -62,28 +64,27 @@ fn cluster(
     word: &[u8],
     next: &[OsString],
     valued: &Valued,
-    options: &mut Vec<OsString>,
+    options: &mut Vec<Vec<OsString>>,
 ) -> Result<bool, Failure> {
     for (index, &letter) in word.iter().enumerate().skip(1) {
         let rest = &word[index + 1..];
         let following = next.first().map(|w| w.as_bytes()).filter(|_| rest.is_empty());
         check_letter(letter, rest, following)?;
         if letter == b'p' && is_schedule(letter, rest, next, valued) {
-            if index > 1 {
-                options.push(OsString::from_vec(word[..index].to_vec()));
-            }
-            options.push("--schedule".into());
-            if !rest.is_empty() {
-                options.push(OsStr::from_bytes(rest).to_owned());
-            }
+            let name = (!rest.is_empty()).then(|| OsStr::from_bytes(rest).to_owned());
+            options.push([Some("--schedule".into()), name].into_iter().flatten().collect());
             return Ok(rest.is_empty());
         }
         if valued.letters.contains(&char::from(letter)) {
-            options.push(OsStr::from_bytes(word).to_owned());
+            options.push(vec![OsString::from_vec([b"-", &word[index..]].concat())]);
             return Ok(rest.is_empty());
         }
+        if !letter.is_ascii_alphanumeric() {
+            options.push(vec![OsStr::from_bytes(word).to_owned()]);
+            return Ok(false);
+        }
+        options.push(vec![OsString::from_vec(vec![b'-', letter])]);
     }
-    options.push(OsStr::from_bytes(word).to_owned());
     Ok(false)
 }
 

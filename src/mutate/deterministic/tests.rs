@@ -21,14 +21,8 @@ fn walk(seed: &[u8], dictionary: &Dictionary, mut steps: Deterministic) -> Found
     found
 }
 
-fn op(step: Step) -> &'static str {
-    match step {
-        Step::At { op, .. } | Step::Stacked { op, .. } | Step::Custom { op, .. } => op,
-    }
-}
-
 fn count(found: &Found, name: &str) -> usize {
-    found.iter().filter(|(step, _)| op(*step) == name).count()
+    found.iter().filter(|(step, _)| step.op() == name).count()
 }
 
 #[test]
@@ -42,7 +36,7 @@ fn the_families_come_in_order_under_their_names() {
         &dictionary,
         Deterministic::new(10, &dictionary, false),
     );
-    let mut names: Vec<_> = found.iter().map(|(step, _)| op(*step)).collect();
+    let mut names: Vec<_> = found.iter().map(|(step, _)| step.op()).collect();
     names.dedup();
     let wanted: Vec<_> = FAMILIES.iter().map(|family| family.op).collect();
     assert_eq!(names, wanted);
@@ -78,7 +72,7 @@ fn bytes_without_effect_are_left_alone() {
     let mut touched = HashSet::new();
     while let Some(step) = steps.next(&seed, &dictionary, &mut out) {
         steps.report(out[40] != b'.');
-        if matches!(op(step), "arith8" | "int8") {
+        if matches!(step.op(), "arith8" | "int8") {
             touched.extend((0..seed.len()).filter(|&pos| out[pos] != seed[pos]));
         }
     }
@@ -104,8 +98,8 @@ fn a_long_input_costs_no_more_than_its_bound() {
     let mut steps = Deterministic::new(seed.len(), &dictionary, false);
     let (mut counts, mut out) = (HashMap::new(), Vec::new());
     while let Some(step) = steps.next(&seed, &dictionary, &mut out) {
-        *counts.entry(op(step)).or_insert(0) += 1;
-        if op(step) == "arith16" {
+        *counts.entry(step.op()).or_insert(0) += 1;
+        if step.op() == "arith16" {
             break;
         }
     }
@@ -151,7 +145,7 @@ proptest! {
     ) {
         let dictionary = Dictionary::default();
         let found = walk(&seed, &dictionary, Deterministic::new(seed.len(), &dictionary, false));
-        let flips: Vec<_> = found.iter().filter(|(step, _)| op(*step) == "flip1").collect();
+        let flips: Vec<_> = found.iter().filter(|(step, _)| step.op() == "flip1").collect();
         let distinct: HashSet<_> = flips.iter().map(|(_, bytes)| bytes).collect();
         prop_assert_eq!(flips.len(), 8 * seed.len());
         prop_assert_eq!(distinct.len(), flips.len());
@@ -173,7 +167,7 @@ proptest! {
             prop_assert_ne!(bytes, &seed);
             let earlier = *written.entry(bytes).or_insert(*step);
             // Overlapping windows of one family may meet in a value, and flips are not compared.
-            let allowed = op(*step).starts_with("flip") || op(*step) == op(earlier);
+            let allowed = step.op().starts_with("flip") || step.op() == earlier.op();
             prop_assert!(earlier == *step || allowed, "{:?} repeats {:?}", step, earlier);
         }
         for width in [1, 2, 4] {
@@ -200,7 +194,7 @@ fn a_walk_from_the_middle_makes_the_same_candidates() {
     let seed = [250, 1, 255, 3, 9];
     let whole = walk(&seed, &dictionary, Deterministic::new(5, &dictionary, false));
     let turned = walk(&seed, &dictionary, Deterministic::new(5, &dictionary, false).from_byte(3));
-    assert_eq!((op(turned[0].0), turned[0].0.position()), ("flip1", 3));
+    assert_eq!((turned[0].0.op(), turned[0].0.position()), ("flip1", 3));
     let set = |found: &Found| found.iter().map(|(_, bytes)| bytes.clone()).collect::<HashSet<_>>();
     assert_eq!((turned.len(), set(&turned)), (whole.len(), set(&whole)));
 }

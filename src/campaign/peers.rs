@@ -1,0 +1,101 @@
+//! Other fuzzers' finds, run and judged like own ones.
+
+use std::time::{Duration, Instant};
+
+use super::{Campaign, CampaignError};
+use crate::corpus::Origin;
+use crate::mutate::Candidate;
+use crate::sync::{Import, Peers, Position};
+use crate::target::Executor;
+
+/// How often the others are looked at: a find arrives within two seconds.
+const LOOK: Duration = Duration::from_millis(500);
+/// Imports are a quarter of the time at most: then own work has its turn, for three times as long.
+const SLICE: Duration = Duration::from_millis(50);
+const REST: u32 = 3;
+
+/// The other fuzzers, and when it is their turn.
+#[derive(Debug)]
+pub(super) struct Sync {
+    peers: Peers,
+    next_look: Instant,
+    next_turn: Instant,
+}
+
+impl Sync {
+    pub(super) fn new(peers: Peers) -> Self {
+        let now = Instant::now();
+        Self { peers, next_look: now, next_turn: now }
+    }
+}
+
+impl Campaign {
+    /// Takes over what has come, for a share of the time.
+    pub(super) fn import_if_due(&mut self) -> Result<(), CampaignError> {
+        let Some(sync) = &self.sync else { return Ok(()) };
+        let start = Instant::now();
+        if start < sync.next_turn {
+            return Ok(());
+        }
+        if start >= sync.next_look {
+            self.look_at_peers();
+        }
+        while start.elapsed() < SLICE && self.import_next()? {}
+        let spent = start.elapsed();
+        if let Some(sync) = &mut self.sync {
+            let rest = if spent < SLICE { LOOK } else { spent * REST };
+            sync.next_turn = Instant::now() + rest;
+        }
+        self.statistics.sync += spent;
+        Ok(())
+    }
+
+    /// Takes over everything that is there now.
+    pub(super) fn import_all(&mut self) -> Result<(), CampaignError> {
+        let start = Instant::now();
+        self.look_at_peers();
+        while !self.stop.asked() && self.import_next()? {
+            self.tick_if_due();
+        }
+        self.note_positions();
+        self.statistics.sync += start.elapsed();
+        Ok(())
+    }
+
+    fn look_at_peers(&mut self) {
+        self.note_positions();
+        let Some(sync) = &mut self.sync else { return };
+        sync.next_look = Instant::now() + LOOK;
+        sync.peers.look(|peer| Position::from_bytes(&self.output.synced(peer)));
+        for note in sync.peers.take_notes() {
+            self.warn(note);
+        }
+    }
+
+    /// On disk once the inputs are judged: what was not is read again after a restart.
+    pub(super) fn note_positions(&mut self) {
+        let Some(sync) = &mut self.sync else { return };
+        for (peer, position) in sync.peers.moved() {
+            if let Err(error) = self.output.note_synced(peer, &position.to_bytes()) {
+                self.warn(error.to_string());
+            }
+        }
+    }
+
+    /// False if nothing waits.
+    fn import_next(&mut self) -> Result<bool, CampaignError> {
+        let Some(Import { peer, number, data }) =
+            self.sync.as_mut().and_then(|sync| sync.peers.take())
+        else {
+            return Ok(false);
+        };
+        let mutation = &self.options.mutation;
+        if (mutation.min_len..=mutation.max_len).contains(&data.len()) {
+            let run = self.executor.observe(&data)?;
+            let verdict = self.judge.judge(&run);
+            let origin = Origin::synced(peer, number);
+            self.keep(&Candidate { bytes: data, origin }, verdict)?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,105 @@
+//! Going on where an earlier process of the campaign stopped, without running the queue once more.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::Campaign;
+use crate::config::options::TargetOptions;
+use crate::corpus::Seed;
+use crate::domain::Domain;
+use crate::output::state::{KnownSeed, State};
+use crate::target::{Executor, Hooked, binary};
+
+/// Queue entries that need not be run, by name.
+pub(super) type Known = HashMap<String, KnownSeed>;
+
+/// What results of runs depend on: the program's bytes, its arguments and variables, its maps.
+/// `watched`: domains are looked at.
+pub(super) fn fingerprint(options: &TargetOptions, executor: &Hooked, watched: bool) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let program = options.command.first().map(OsString::as_os_str).unwrap_or_default();
+    let program = binary::locate(program, options.search_path.as_deref());
+    program.ok().and_then(|path| fs::read(path).ok()).hash(&mut hasher);
+    (&options.command, &options.extra_env, executor.map_size(), watched).hash(&mut hasher);
+    for Domain { name, start, size, reducer, initial } in executor.domains() {
+        (name, start, size, reducer.name(), initial).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+fn hash_of(data: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    data.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Campaign {
+    /// What the next process needs to know, beside the queue.
+    pub(super) fn state(&mut self) -> State {
+        let claims = self.scheduler.claims();
+        let seed = |seed: &Seed| KnownSeed {
+            name: seed.name.clone(),
+            hash: hash_of(&seed.data),
+            exec_us: seed.exec_us,
+            path_hash: seed.path_hash,
+            edges: seed.edges,
+            trace: seed.trace.clone(),
+            keys: claims.get(&seed.id).cloned().unwrap_or_default(),
+            changed_at: seed.changed_at,
+            handicap: seed.handicap,
+            fuzzed: seed.fuzzed,
+            variable: seed.variable,
+            trimmed: seed.trimmed,
+            disabled: seed.disabled,
+        };
+        State {
+            mutators: self.executor.mutators.stored(),
+            target: self.fingerprint,
+            judge: self.judge.lessons(),
+            counters: self.statistics.counters(),
+            seeds: self.corpus.iter().map(seed).collect(),
+        }
+    }
+
+    /// Takes up the state of an earlier process; what it knew of single seeds is returned.
+    pub(super) fn take_up(&mut self, state: State) -> Known {
+        if state.target != self.fingerprint {
+            if state.target != 0 {
+                self.warn("the target, or -p, has changed: every queue entry is run again".into());
+            }
+            return Known::new();
+        }
+        self.judge.recall(&state.judge);
+        self.statistics.recall(&state.counters);
+        // Numbers from here on are those of findings that the state has not seen.
+        self.statistics.saved_crashes = state.counters.saved_crashes;
+        self.statistics.saved_hangs = state.counters.saved_hangs;
+        state.seeds.into_iter().map(|seed| (seed.name.clone(), seed)).collect()
+    }
+
+    /// Puts a seed into the corpus as it was. False if it is not the one that was known.
+    pub(super) fn adopt(&mut self, seed: &Seed, known: &KnownSeed) -> bool {
+        if known.hash != hash_of(&seed.data) {
+            return false;
+        }
+        let id = seed.id;
+        self.corpus.add(Seed {
+            exec_us: known.exec_us,
+            path_hash: known.path_hash,
+            edges: known.edges,
+            trace: known.trace.clone(),
+            changed_at: known.changed_at,
+            handicap: known.handicap,
+            fuzzed: known.fuzzed,
+            variable: known.variable,
+            trimmed: known.trimmed,
+            disabled: known.disabled,
+            ..seed.clone()
+        });
+        self.scheduler.added(&mut self.corpus, id);
+        self.scheduler.gives_back(&self.corpus, id, &known.keys);
+        true
+    }
+}

@@ -1,0 +1,394 @@
+//! `-j N`: from one command line to those of all workers. Everything is checked here, before the
+//! first of them is started.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::args::Args;
+use super::{print_warnings, resolve, values};
+use crate::cmd::exit::Failure;
+use crate::config::env::Environment;
+use crate::config::options::{CpuChoice, Input, Options, Schedule};
+use crate::fleet::strategy::{self, Strategy};
+use crate::fleet::{self, Orders, Plan};
+use crate::output::{self, OutputError};
+use crate::sys::affinity;
+
+/// Far beyond the cores of any machine; a typing error should not start thousands of processes.
+const MOST_WORKERS: u64 = 1024;
+/// A single fuzzer's instance, whose seeds a fleet can go on with.
+const SINGLE: &str = "default";
+
+pub(super) fn run(
+    program: &str,
+    args: &Args,
+    environment: &Environment,
+    command_line: Vec<OsString>,
+) -> Result<ExitCode, Failure> {
+    let count = count(args.workers.as_deref().unwrap_or_default())?;
+    refuse(args, count)?;
+    let (options, mut warnings) = resolve::resolve(for_main(args), environment, command_line)?;
+    let inputs = inputs(&options, count)?;
+    let cores = cores(&options, count, &mut warnings);
+    warnings.extend(left_out(&options, count));
+    print_warnings(program, options.ui, &warnings);
+    let fleet = Fleet { program: this_program(), args, options: &options, inputs, cores };
+    let orders = Orders {
+        workers: fleet.plans(),
+        time: options.limits.time,
+        until_crash: options.limits.until_crash,
+        command_line: join(&options.output.command_line),
+    };
+    let sinks = crate::ui::sink(options.ui, None).into_iter().collect();
+    let result = fleet::run(orders, sinks);
+    result.map(|_| ExitCode::SUCCESS).map_err(|error| Failure::new(&error, error.remedy()))
+}
+
+/// `auto` and 0 are as many as there are cores for us: allowed ones, and what the cgroup gives.
+fn count(text: &str) -> Result<usize, Failure> {
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    if text == "auto" {
+        return Ok(cores());
+    }
+    match values::number("-j", text, 0, MOST_WORKERS) {
+        Ok(0) => Ok(cores()),
+        Ok(count) => Ok(usize::try_from(count).unwrap_or(1)),
+        Err(failure) => Err(Failure { remedy: "give a number, or auto".into(), ..failure }),
+    }
+}
+
+/// What several workers cannot share.
+fn refuse(args: &Args, count: usize) -> Result<(), Failure> {
+    if args.main.is_some() || args.secondary.is_some() {
+        return Err(Failure::usage(
+            "-j names its workers itself, so it excludes -M and -S",
+            "leave out -M and -S, or start each instance by hand without -j",
+        ));
+    }
+    if args.mutator_only {
+        let cause = "--mutator-only is one sequence of inputs, which -j cannot divide";
+        return Err(Failure::usage(cause, "leave out -j"));
+    }
+    if count > 1 && args.bind.is_some() {
+        let cause = "-b names one core, and -j gives each worker its own";
+        return Err(Failure::usage(cause, "leave out -b; taskset -c says which cores are used"));
+    }
+    if count > 1 && args.file.is_some() {
+        return Err(Failure::usage(
+            "-f names one file, which the workers of -j would all write",
+            "write @@ for the file in the target's arguments; -e sets its extension",
+        ));
+    }
+    Ok(())
+}
+
+/// The line as the main alone would have it: what is wrong with it is wrong for all.
+fn for_main(args: &Args) -> Args {
+    let mut args = args.clone();
+    args.workers = None;
+    args.main = Some(strategy::name(0));
+    if !main_takes(&args) {
+        args.schedule = None;
+    }
+    args
+}
+
+/// A main has one of two schedules; another one is for the secondaries.
+fn main_takes(args: &Args) -> bool {
+    let given = args.schedule.as_deref().map(values::schedule);
+    given.is_none_or(|given| {
+        given.is_err() || given.is_ok_and(|s| matches!(s, Schedule::Explore | Schedule::Fast))
+    })
+}
+
+/// The `-i` of each worker: one that has work goes on with it, a new one begins with the seeds that
+/// another has found.
+fn inputs(options: &Options, count: usize) -> Result<Vec<Option<PathBuf>>, Failure> {
+    let root = &options.output.root;
+    let names: Vec<String> = (0..count).map(strategy::name).collect();
+    let works = |name: &str| output::holds_work(root, name);
+    let failure = |error: OutputError| Failure::new(&error, error.remedy());
+    if options.input != Input::Resume {
+        let full = names.iter().find(|name| works(name)).filter(|_| !options.output.autoresume);
+        return match full {
+            Some(name) => {
+                Err(failure(OutputError::HoldsWork { path: root.join(name), autoresume: false }))
+            }
+            None => Ok(vec![None; count]),
+        };
+    }
+    let source = names.iter().map(String::as_str).chain([SINGLE]).find(|name| works(name));
+    let Some(source) = source else {
+        let path = root.join(&names[0]).join("queue");
+        return Err(failure(OutputError::NothingToResume { path }));
+    };
+    let input = |name: &String| Some(if works(name) { "-".into() } else { root.join(source) });
+    Ok(names.iter().map(input).collect())
+}
+
+/// Workers of an earlier, larger fleet.
+fn left_out(options: &Options, count: usize) -> Option<String> {
+    let known = (count..).map(strategy::name);
+    let there = known.take_while(|name| output::holds_work(&options.output.root, name)).count();
+    (there > 0).then(|| {
+        let (first, all) = (strategy::name(count), count + there);
+        format!("{first} and later ones are not continued: -j {all} goes on with all {all}")
+    })
+}
+
+/// A free core for each, as far as there are some.
+fn cores(options: &Options, count: usize, warnings: &mut Vec<String>) -> Vec<usize> {
+    match options.target.cpu {
+        CpuChoice::None => Vec::new(),
+        CpuChoice::Fixed(core) => vec![core],
+        CpuChoice::Free => {
+            let free = affinity::free_cores();
+            if free.len() < count {
+                let (free, rest) = (free.len(), count - free.len());
+                warnings.push(format!(
+                    "{count} workers, free cores: {free}; {rest} go without a core of their own"
+                ));
+            }
+            free
+        }
+    }
+}
+
+/// The file of this very program, also if a newer one lies at its path meanwhile.
+fn this_program() -> PathBuf {
+    let path = std::env::current_exe().ok().filter(|path| path.exists());
+    path.unwrap_or_else(|| "/proc/self/exe".into())
+}
+
+fn join(words: &[OsString]) -> String {
+    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// What the workers' command lines and variables are made from.
+struct Fleet<'a> {
+    program: PathBuf,
+    args: &'a Args,
+    options: &'a Options,
+    /// For each worker the folder in place of the user's `-i`.
+    inputs: Vec<Option<PathBuf>>,
+    /// For the first workers.
+    cores: Vec<usize>,
+}
+
+impl Fleet<'_> {
+    fn plans(&self) -> Vec<Plan> {
+        let plan = |number| Plan {
+            name: strategy::name(number),
+            argv: self.words(number),
+            env: self.variables(number),
+            tmpdir: self.tmpdir(number),
+        };
+        (0..self.inputs.len()).map(plan).collect()
+    }
+
+    /// The user's words with what is a worker's own in place of what is the fleet's.
+    fn words(&self, number: usize) -> Vec<OsString> {
+        let strategy = Strategy::of(number);
+        let input = self.inputs[number].as_deref();
+        let mut words = vec![self.program.clone().into_os_string()];
+        let role = if strategy.main { "-M" } else { "-S" };
+        words.extend([role.into(), strategy::name(number).into(), "--json".into()]);
+        for option in self.args.given.iter().filter(|option| self.keeps(option, strategy, input)) {
+            words.extend(option.iter().cloned());
+        }
+        let mut add = |option: &str, value: &Path| {
+            words.extend([option.into(), value.as_os_str().to_owned()]);
+        };
+        if let Some(input) = input {
+            add("-i", input);
+        }
+        let (index, count) = (number as u64, self.inputs.len() as u64);
+        if let Some(seed) = self.options.rng_seed {
+            add("-s", Path::new(&seed.wrapping_add(index).to_string()));
+        }
+        if let Some(execs) = self.options.limits.execs {
+            add("-E", Path::new(&part(execs, index, count).to_string()));
+        }
+        if let Some(core) = self.cores.get(number) {
+            add("-b", Path::new(&core.to_string()));
+        }
+        if self.args.schedule.is_none() {
+            add("--schedule", Path::new(strategy.schedule.name()));
+        }
+        if self.args.strategy.is_none() && strategy.exploits {
+            add("-P", Path::new("exploit"));
+        }
+        words.extend(self.flags(strategy).map(OsString::from));
+        words.push("--".into());
+        words.extend(self.args.command.iter().cloned());
+        words
+    }
+
+    /// Options that are handed on as they are.
+    fn keeps(&self, option: &[OsString], strategy: Strategy, input: Option<&Path>) -> bool {
+        let word = option.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+        let name = if word.starts_with("--") {
+            word.split('=').next().unwrap_or_default()
+        } else {
+            word.get(..2).unwrap_or_default()
+        };
+        match name {
+            "-j" | "-s" | "-E" | "-V" | "-b" | "--json" => false,
+            "-i" => input.is_none(),
+            "-p" | "--domains" => strategy.domains,
+            // The others have it from the main.
+            "-F" => strategy.main,
+            "--schedule" => !strategy.main || main_takes(self.args),
+            _ => true,
+        }
+    }
+
+    /// Those that the user has not given. Guided by domains, walks are no stage of their own but one
+    /// of two ways to a better value, so all workers have them.
+    fn flags(&self, strategy: Strategy) -> impl Iterator<Item = &'static str> + use<> {
+        let args = self.args;
+        let told = args.deterministic || args.skip_deterministic || args.quick || args.domains;
+        let walks = strategy.deterministic || told;
+        let in_order = strategy.sequential && !strategy.main && !args.sequential;
+        [(!walks, "-z"), (in_order, "-Z")].into_iter().filter(|flag| flag.0).map(|flag| flag.1)
+    }
+
+    fn variables(&self, number: usize) -> Vec<(OsString, OsString)> {
+        let mut found = Vec::new();
+        let mut set = |name: &str| found.push((OsString::from(name), OsString::from("1")));
+        if !Strategy::of(number).trim {
+            set("AFL_DISABLE_TRIM");
+        }
+        // The free ones are given away: it would take another worker's.
+        if number >= self.cores.len() && self.options.target.cpu == CpuChoice::Free {
+            set("AFL_NO_AFFINITY");
+        }
+        let folder = self.tmpdir(number);
+        found.extend(folder.map(|folder| ("AFL_TMPDIR".into(), folder.into_os_string())));
+        found
+    }
+
+    /// Workers would all call their input `.cur_input` in the folder that the user has named.
+    fn tmpdir(&self, number: usize) -> Option<PathBuf> {
+        let folder = self.options.output.tmpdir.as_ref()?;
+        Some(folder.join(format!("ffuzz-{}-{}", std::process::id(), strategy::name(number))))
+    }
+}
+
+/// The part of worker `number` of `count` in `whole`, at least one.
+fn part(whole: u64, number: u64, count: u64) -> u64 {
+    (whole / count + u64::from(number < whole % count)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words and variables of each worker, for a line in which IN and OUT stand for folders.
+    fn lines(dir: &Path, line: &str, env: &[(&str, &str)], cores: &[usize]) -> Vec<String> {
+        let path = |name: &str| dir.join(name).display().to_string();
+        let words =
+            line.split(' ').map(|w| w.replace("IN", &path("in")).replace("OUT", &path("out")));
+        let args = Args::from_words(words.map(OsString::from).collect()).unwrap();
+        let count = count(args.workers.as_deref().unwrap()).unwrap();
+        let environment = Environment::from_pairs(env);
+        let resolved = resolve::resolve(for_main(&args), &environment, Vec::new());
+        let (options, _) = resolved.unwrap_or_else(|failure| panic!("{}", failure.cause));
+        let inputs = inputs(&options, count).unwrap();
+        let program = "ffuzz".into();
+        let fleet = Fleet { program, args: &args, options: &options, inputs, cores: cores.into() };
+        let shown = |plan: Plan| {
+            let set = plan.env.iter().map(|(n, v)| format!("{}={}", n.display(), v.display()));
+            let words = plan.argv.iter().map(|word| word.display().to_string());
+            let line = set.chain(words).collect::<Vec<_>>().join(" ");
+            line.replace(&path("in"), "IN").replace(&path("out"), "OUT")
+        };
+        fleet.plans().into_iter().map(shown).collect()
+    }
+
+    fn seeds() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("in")).unwrap();
+        std::fs::write(dir.path().join("in/a"), "x").unwrap();
+        dir
+    }
+
+    #[test]
+    fn workers_differ_and_share_what_has_an_end() {
+        let dir = seeds();
+        let line = "-dj3 -pi IN -o OUT -E 1000 -V 9 -s 7 -- ./t -j 9";
+        let all = lines(dir.path(), line, &[], &[4, 6]);
+        assert_eq!(
+            all,
+            [
+                "AFL_DISABLE_TRIM=1 ffuzz -M main --json -d -p -i IN -o OUT -s 7 -E 334 -b 4 \
+                 --schedule explore -- ./t -j 9",
+                "ffuzz -S worker01 --json -d -p -i IN -o OUT -s 8 -E 333 -b 6 --schedule fast \
+                 -- ./t -j 9",
+                "AFL_DISABLE_TRIM=1 AFL_NO_AFFINITY=1 ffuzz -S worker02 --json -d -p -i IN -o OUT \
+                 -s 9 -E 333 --schedule explore -- ./t -j 9",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_the_user_has_chosen_stays() {
+        let dir = seeds();
+        let line = "-i IN -o OUT -p rare -Z --json -j 6 ./t";
+        let all = lines(dir.path(), line, &[("AFL_NO_AFFINITY", "1")], &[]);
+        assert_eq!(all[0], "AFL_DISABLE_TRIM=1 ffuzz -M main --json -i IN -o OUT -Z -- ./t");
+        assert_eq!(
+            all[5],
+            "AFL_DISABLE_TRIM=1 ffuzz -S worker05 --json -i IN -o OUT --schedule rare -Z -z -- ./t"
+        );
+        let in_order = lines(dir.path(), "-i IN -o OUT -j 6 ./t", &[("AFL_NO_AFFINITY", "1")], &[]);
+        assert!(in_order[4].ends_with("--schedule quad -P exploit -z -- ./t"), "{}", in_order[4]);
+        assert!(in_order[5].ends_with("--schedule exploit -z -Z -- ./t"), "{}", in_order[5]);
+    }
+
+    #[test]
+    fn only_the_main_reads_foreign_folders() {
+        let dir = seeds();
+        let all = lines(dir.path(), "-i IN -F IN -o OUT -j 3 ./t", &[], &[]);
+        assert_eq!(all.iter().filter(|line| line.contains("-F IN")).count(), 1, "{all:?}");
+    }
+
+    #[test]
+    fn one_of_four_is_not_guided_by_domains() {
+        let dir = seeds();
+        let all =
+            lines(dir.path(), "-i IN -o OUT --domains -j 8 ./t", &[("AFL_NO_AFFINITY", "1")], &[]);
+        let without = |line: &&String| !line.contains("--domains");
+        assert_eq!(all.iter().filter(without).count(), 2);
+        assert!(!all.iter().any(|line| line.contains(" -z")), "{all:?}");
+    }
+
+    #[test]
+    fn an_input_file_in_a_folder_of_the_user_is_each_workers_own() {
+        let dir = seeds();
+        let folder = dir.path().display().to_string();
+        let all = lines(dir.path(), "-i IN -o OUT -j 2 ./t", &[("AFL_TMPDIR", &folder)], &[]);
+        let own = |name: &str| format!("AFL_TMPDIR={folder}/ffuzz-{}-{name} ", std::process::id());
+        assert!(all[0].contains(&own("main")) && all[1].contains(&own("worker01")), "{all:?}");
+    }
+
+    #[test]
+    fn a_whole_is_divided_to_the_last() {
+        let parts = |whole, count| (0..count).map(|n| part(whole, n, count)).sum::<u64>();
+        assert_eq!((parts(1000, 3), parts(7, 7), parts(8, 3)), (1000, 7, 8));
+        assert_eq!(parts(1, 3), 3);
+    }
+
+    #[test]
+    fn auto_is_as_many_as_there_are_cores() {
+        let cores = std::thread::available_parallelism().unwrap().get();
+        assert_eq!(
+            (count("auto").ok(), count("0").ok(), count("3").ok()),
+            (Some(cores), Some(cores), Some(3))
+        );
+        for text in ["-1", "x", "", "1025"] {
+            assert_eq!(count(text).err().unwrap().code, 2, "{text}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `docs/afl-compatibility.md`: every option and variable of AFL++ with its state, made from the
+//! definition of the options, the table of variables and the list of commands.
+
+use std::fmt::Write as _;
+
+use clap::CommandFactory;
+
+use crate::cmd::command;
+use crate::cmd::fuzz::args::{Args, Unsupported};
+use crate::config::env::{Status, TABLE};
+
+/// Options of afl-fuzz 4.22, as its `getopt` has them.
+const LETTERS: &str = "aAbBcCdDeEfFgGhiIlLmMnNoOpPQRsStTUVWXxYzZ";
+/// AFL++'s programs and the commands that take their place.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("afl-fuzz", "fuzz"),
+    ("afl-cc", "cc"),
+    ("afl-c++", "c++"),
+    ("afl-showmap", "showmap"),
+    ("afl-cmin", "cmin"),
+    ("afl-tmin", "tmin"),
+    ("afl-whatsup", "whatsup"),
+    ("afl-plot", "plot"),
+    ("afl-addseeds", "addseeds"),
+];
+
+const HEAD: &str = "\
+# Coming from AFL++
+
+Made from the definitions in `src/cmd` and `src/config/env/table.rs`; a test compares. What is *not supported* is refused with one line; what is
+*ignored* gives one warning with what to use instead.
+
+";
+
+fn page() -> String {
+    format!("{HEAD}{}\n{}\n{}", programs(), options(), variables())
+}
+
+fn programs() -> String {
+    let mut text = String::from("## Programs\n\n| AFL++ | ffuzz |\n|---|---|\n");
+    for (theirs, ours) in PROGRAMS {
+        let name = if *ours == "fuzz" { "ffuzz".into() } else { format!("ffuzz-{ours}") };
+        let state = if command(ours).is_some() { format!("`{name}`") } else { "not yet".into() };
+        let _ = writeln!(text, "| `{theirs}` | {state} |");
+    }
+    text
+}
+
+fn options() -> String {
+    let mut rows: Vec<(String, String, &str)> = Vec::new();
+    for arg in Args::command().get_arguments() {
+        let (Some(letter), Some(help)) = (arg.get_short(), arg.get_help()) else { continue };
+        let help = help.to_string();
+        let state = if help.contains("no effect") { "ignored" } else { "there" };
+        let value = arg.get_action().takes_values().then(|| arg.get_value_names()).flatten();
+        let value = value.and_then(<[_]>::first).map_or(String::new(), |name| format!(" {name}"));
+        rows.push((format!("-{letter}{value}"), help, state));
+    }
+    let of_afl = |option: &str| option.len() == 2 && LETTERS.contains(&option[1..]);
+    for row in Unsupported::default().rows().iter().filter(|row| of_afl(row.option)) {
+        rows.push((row.option.to_owned(), row.meaning.to_owned(), row.state()));
+    }
+    rows.sort_by_key(|row| (row.0.to_lowercase(), row.0.clone()));
+    let mut text = String::from("## Options\n\n| option | state | meaning |\n|---|---|---|\n");
+    for (option, meaning, state) in rows {
+        let _ = writeln!(text, "| `{option}` | {state} | {} |", meaning.replace('|', "or"));
+    }
+    text
+}
+
+fn variables() -> String {
+    let mut text = String::from(
+        "## Variables\n\n[env.md](env.md) has their defaults and says what the states mean; \
+         variables of the compiler are in [env-compile.md](env-compile.md).\n\n\
+         | variable | state | meaning |\n|---|---|---|\n",
+    );
+    let theirs = TABLE.iter().filter(|v| !v.name.starts_with("FFUZZ_"));
+    for v in theirs.filter(|v| v.status != Status::Compiler) {
+        let _ = writeln!(text, "| `{}` | {} | {} |", v.name, v.status.word(), v.meaning);
+    }
+    text
+}
+
+#[test]
+fn the_page_is_that_of_the_tables() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/afl-compatibility.md");
+    if std::env::var_os("FFUZZ_TEST_WRITE_DOCS").is_some() {
+        std::fs::write(path, page()).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap();
+    assert!(written == page(), "run: FFUZZ_TEST_WRITE_DOCS=1 cargo test the_page_is");
+}
+
+#[test]
+fn every_letter_of_afl_has_its_row() {
+    let options = options();
+    for letter in LETTERS.chars() {
+        let row = options.lines().filter(|line| line.starts_with(&format!("| `-{letter}")));
+        assert_eq!(row.count(), 1, "-{letter}");
+    }
+}

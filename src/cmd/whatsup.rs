@@ -1,0 +1,71 @@
+//! `ffuzz-whatsup`: the state of all instances below an output folder, as `afl-whatsup` shows it, and
+//! as JSON.
+
+mod view;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::exit::Failure;
+use crate::output::instances::{self, Instance, State};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "ffuzz-whatsup",
+    about = "Show how the fuzzers of an output folder are doing",
+    after_help = "The folder may belong to ffuzz, to afl-fuzz, or to both.\n\nExamples:\n  \
+                  ffuzz-whatsup -s out\n  watch ffuzz-whatsup out\n  \
+                  ffuzz-whatsup --json out | jq .summary.execs_done"
+)]
+struct Args {
+    /// Only the summary
+    #[arg(short)]
+    summary: bool,
+    /// Count those that are dead, or run on another machine, as well
+    #[arg(short)]
+    dead: bool,
+    /// One line per instance
+    #[arg(short)]
+    minimal: bool,
+    /// No colours (there are none)
+    #[arg(short = 'n')]
+    _no_color: bool,
+    /// Everything as JSON, dead instances included
+    #[arg(long)]
+    json: bool,
+    /// The folder given to -o
+    #[arg(value_name = "OUT")]
+    folder: PathBuf,
+}
+
+pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let Some(args) = super::parse::<Args>(program, args)? else { return Ok(ExitCode::SUCCESS) };
+    let found = instances::find(&args.folder).map_err(|error| {
+        let cause = format!("cannot read {}: {error}", args.folder.display());
+        Failure::new(cause, "name the folder that was given to -o")
+    })?;
+    let text = if args.json { view::json(&found) } else { text(&args, &found) };
+    super::print(&text)
+}
+
+fn text(args: &Args, found: &[Instance]) -> String {
+    let counts = |instance: &&Instance| {
+        instance.state == State::Alive
+            || (args.dead && instance.state == State::Dead && !instance.stats.is_empty())
+    };
+    let counted: Vec<&Instance> = found.iter().filter(counts).collect();
+    let mut text = String::new();
+    if !args.summary {
+        let details = found.iter().map(|instance| match args.minimal {
+            true => view::line(instance),
+            false => view::details(instance, counts(&instance)),
+        });
+        text += "Individual fuzzers\n==================\n\n";
+        text.extend(details);
+        text += if args.minimal { "\n" } else { "" };
+    }
+    text + &view::summary(found, &counted, args.dead)
+}

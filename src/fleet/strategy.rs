@@ -1,0 +1,97 @@
+//! What each worker does differently. Fuzzers that do the same find the same; a mix of schedules,
+//! orders and trimming covers more than any one of them.
+
+use crate::config::options::Schedule;
+
+/// The secondaries' schedules, in turn. The first two are the best alone; those for special cases
+/// come when there are workers enough.
+const SCHEDULES: &[Schedule] = &[
+    Schedule::Fast,
+    Schedule::Explore,
+    Schedule::Coe,
+    Schedule::Quad,
+    Schedule::Exploit,
+    Schedule::Rare,
+    Schedule::Mmopt,
+];
+/// One secondary in so many: trims (the main's queue is untrimmed as well: long inputs keep what
+/// nobody thought of), takes seeds in order, prefers changes that lead to crashes, looks for new code
+/// only.
+const TRIMS: usize = 3;
+const IN_ORDER: usize = 5;
+const EXPLOITS: usize = 5;
+const EDGES_ONLY: usize = 4;
+
+/// How one worker works.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Strategy {
+    pub main: bool,
+    pub schedule: Schedule,
+    /// Walks over all bytes of a seed. Once is enough for all, so it is the main's work.
+    pub deterministic: bool,
+    pub trim: bool,
+    /// Seeds in the order of the queue; a main does so by itself.
+    pub sequential: bool,
+    /// `-P exploit`.
+    pub exploits: bool,
+    /// Guided by domains, if any worker is (`-p`).
+    pub domains: bool,
+}
+
+impl Strategy {
+    /// Number 0 is the main.
+    #[must_use]
+    pub fn of(number: usize) -> Self {
+        let Some(index) = number.checked_sub(1) else {
+            return Self {
+                main: true,
+                schedule: Schedule::Explore,
+                deterministic: true,
+                trim: false,
+                sequential: true,
+                exploits: false,
+                domains: true,
+            };
+        };
+        Self {
+            main: false,
+            schedule: SCHEDULES[index % SCHEDULES.len()],
+            deterministic: false,
+            trim: index.is_multiple_of(TRIMS),
+            sequential: number.is_multiple_of(IN_ORDER),
+            exploits: number % EXPLOITS == EXPLOITS - 1,
+            domains: number % EDGES_ONLY != EDGES_ONLY - 1,
+        }
+    }
+}
+
+/// `main`, `worker01`, `worker02` …: they sort in this order, and AFL's tools take any name.
+#[must_use]
+pub fn name(number: usize) -> String {
+    if number == 0 { "main".to_owned() } else { format!("worker{number:02}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_of_the_first_eight_do_the_same() {
+        let all: Vec<Strategy> = (0..8).map(Strategy::of).collect();
+        for (number, strategy) in all.iter().enumerate() {
+            assert!(!all[..number].contains(strategy), "{number}: {strategy:?}");
+            assert_eq!((strategy.main, strategy.deterministic), (number == 0, number == 0));
+        }
+    }
+
+    #[test]
+    fn two_workers_share_what_has_to_be_done() {
+        let (main, second) = (Strategy::of(0), Strategy::of(1));
+        assert!(main.deterministic && !main.trim && main.domains);
+        assert!(!second.deterministic && second.trim && second.domains && !second.sequential);
+        assert_eq!(
+            (name(0), name(1), name(100)),
+            ("main".into(), "worker01".into(), "worker100".into())
+        );
+    }
+}

@@ -1,0 +1,247 @@
+//! Other fuzzers' finds: who is there, what is new, how far it was read.
+//!
+//! Instances in the same output folder are found by looking for `*/queue`; each is read from the
+//! number that `.synced/NAME` remembers (AFL's file), and the kernel tells of later files. So an
+//! import costs work for what is new and nothing for what is not. Nothing is written here.
+
+mod queue;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use self::queue::Queue;
+use self::watch::{News, Watch};
+
+/// An input of another fuzzer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Import {
+    /// The instance's name, or one made from the folder's.
+    pub peer: &'static str,
+    /// Its number there.
+    pub number: u32,
+    pub data: Vec<u8>,
+}
+
+/// How far a folder was read.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Position {
+    /// Next number.
+    pub next: u32,
+    /// Of a folder without numbers: the time of the newest file, nanoseconds since 1970.
+    pub newest: u64,
+}
+
+impl Position {
+    /// From the content of a file of `.synced`: AFL's 4 bytes, and ours behind them.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let next = bytes.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+        let newest = bytes.get(4..).and_then(<[u8]>::first_chunk);
+        Self { next, newest: newest.map_or(0, |word| u64::from_le_bytes(*word)) }
+    }
+
+    /// The content of a file of `.synced`.
+    #[must_use]
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = self.next.to_le_bytes().to_vec();
+        if self.newest > 0 {
+            bytes.extend(self.newest.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// Where to look.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// Folder whose subfolders are instances, and the one that is not looked at: our own.
+    pub instances: Option<(PathBuf, String)>,
+    /// Folders of other tools (`-F`).
+    pub folders: Vec<PathBuf>,
+    /// Time between two listings of all folders: some file systems do not tell what others write.
+    pub relist: Duration,
+}
+
+/// All other fuzzers.
+#[derive(Debug)]
+pub struct Peers {
+    places: Places,
+    queues: Vec<Queue>,
+    /// Names live as long as the process: they are in seeds' origins.
+    names: BTreeMap<String, &'static str>,
+    watch: Option<Watch>,
+    listed: Instant,
+    notes: Vec<String>,
+}
+
+impl Peers {
+    /// Nobody is looked for yet.
+    #[must_use]
+    pub fn new(places: Places) -> Self {
+        Self {
+            places,
+            queues: Vec::new(),
+            names: BTreeMap::new(),
+            watch: Watch::new(),
+            listed: Instant::now(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Looks who is there and what has come. `known` is how far a folder of this name was read.
+    pub fn look(&mut self, known: impl Fn(&str) -> Position) {
+        self.find_instances(&known);
+        self.find_folders(&known);
+        self.hear();
+        let all = self.listed.elapsed() >= self.places.relist;
+        if all {
+            self.listed = Instant::now();
+        }
+        for queue in &mut self.queues {
+            let result = match (all, queue.watch) {
+                (true, _) => queue.list(),
+                (false, None) => queue.list_if_changed(),
+                (false, Some(_)) => Ok(()),
+            };
+            if result.is_err() {
+                queue.watch = None;
+            }
+        }
+        self.drop_missing();
+        self.note_strange();
+    }
+
+    /// The next input, the instances in turn.
+    pub fn take(&mut self) -> Option<Import> {
+        for _ in 0..self.queues.len() {
+            let found = self.queues[0].take();
+            self.queues.rotate_left(1);
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// Positions that have moved since the last call.
+    pub fn moved(&mut self) -> Vec<(&'static str, Position)> {
+        let moved = |queue: &mut Queue| std::mem::take(&mut queue.moved);
+        let queues = self.queues.iter_mut();
+        queues.filter_map(|queue| moved(queue).then_some((queue.name, queue.position))).collect()
+    }
+
+    /// What the user should know.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    fn find_instances(&mut self, known: &impl Fn(&str) -> Position) {
+        let Some((root, own)) = &self.places.instances else { return };
+        let Ok(entries) = fs::read_dir(root) else { return };
+        let mut found = Vec::new();
+        for entry in entries.flatten() {
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let there = self.queues.iter().any(|queue| queue.name == name);
+            let folder = entry.path().join("queue");
+            if name != *own && !name.starts_with('.') && !there && folder.is_dir() {
+                found.push((name, folder));
+            }
+        }
+        found.sort();
+        for (name, folder) in found {
+            self.add(&name, folder, true, known);
+        }
+    }
+
+    fn find_folders(&mut self, known: &impl Fn(&str) -> Position) {
+        for (index, folder) in self.places.folders.clone().into_iter().enumerate() {
+            if !self.queues.iter().any(|queue| queue.folder == folder) && folder.is_dir() {
+                self.add(&folder_name(&folder, index), folder, false, known);
+            }
+        }
+    }
+
+    /// Watched first, then listed: what comes in between is told twice and not missed.
+    fn add(
+        &mut self,
+        name: &str,
+        folder: PathBuf,
+        numbered: bool,
+        known: &impl Fn(&str) -> Position,
+    ) {
+        let name =
+            *self.names.entry(name.to_owned()).or_insert_with_key(|name| name.clone().leak());
+        let mut queue = Queue::new(name, folder, numbered, known(name));
+        queue.watch = self.watch.as_ref().and_then(|watch| watch.add(&queue.folder));
+        match queue.list() {
+            Ok(()) => self.queues.push(queue),
+            Err(error) => {
+                let folder = queue.folder.display();
+                self.notes.push(format!("cannot read {folder}: {error}; tried again later"));
+                if let (Some(watch), Some(folder)) = (&self.watch, queue.watch) {
+                    watch.forget(folder);
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self) {
+        let Some(watch) = &self.watch else { return };
+        for news in watch.news() {
+            let of = |folder| move |queue: &&mut Queue| queue.watch == Some(folder);
+            let mut queues = self.queues.iter_mut();
+            match news {
+                News::File { folder, name } => {
+                    queues.find(of(folder)).into_iter().for_each(|queue| queue.came(&name, true));
+                }
+                News::Name { folder, name } => {
+                    queues.find(of(folder)).into_iter().for_each(|queue| queue.came(&name, false));
+                }
+                News::Gone { folder } => {
+                    queues.find(of(folder)).into_iter().for_each(|queue| queue.watch = None);
+                }
+                News::Lost => queues.for_each(|queue| {
+                    let _ = queue.list();
+                }),
+            }
+        }
+    }
+
+    /// A folder that is gone is looked for like one that was never there.
+    fn drop_missing(&mut self) {
+        let watch = self.watch.as_ref();
+        self.queues.retain(|queue| {
+            let there = queue.folder.is_dir();
+            if let (false, Some(watch), Some(folder)) = (there, watch, queue.watch) {
+                watch.forget(folder);
+            }
+            there
+        });
+    }
+
+    fn note_strange(&mut self) {
+        for queue in &mut self.queues {
+            if let Some(name) = queue.take_strange() {
+                let folder = queue.folder.display();
+                self.notes.push(format!(
+                    "{name:?} in {folder} has no number: such files are not imported (-F takes any name)"
+                ));
+            }
+        }
+    }
+}
+
+/// AFL's names for folders that are no instances.
+fn folder_name(folder: &Path, index: usize) -> String {
+    let last = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    match last.as_deref() {
+        None | Some("queue" | "out" | "default") => format!("foreign_{index}"),
+        Some(name) => format!("{name}_{index}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

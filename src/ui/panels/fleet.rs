@@ -1,0 +1,85 @@
+//! The panels of several workers (`-j`): what they have reached together, and a row for each.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style};
+use ratatui::text::Line;
+
+use super::super::format::{count, fit, rate, short_time};
+use super::{alarm, columns, domain_panel, findings, pair, panel, results, speed, timing};
+use crate::event::{Snapshot, WorkerStatus};
+
+/// Rows that domains may take from the workers.
+const MOST_DOMAINS: u16 = 6;
+const HEADER: &str =
+    " worker     state    schedule      speed corpus  edges crashes  found restarts";
+
+/// In place of the panels that tell of one seed and one stage.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+    let domains = u16::try_from(s.domains.len()).unwrap_or(u16::MAX).min(MOST_DOMAINS);
+    let below = if domains == 0 { 0 } else { domains + 3 };
+    let [first, second, workers, last] = Layout::vertical([
+        Constraint::Length(6),
+        Constraint::Length(6),
+        Constraint::Fill(1),
+        Constraint::Length(below),
+    ])
+    .spacing(-1)
+    .areas(area);
+    let [left, right] = columns(first, 66);
+    panel(frame, left, "process timing", timing(s));
+    panel(frame, right, "overall results", results(s));
+    let [left, right] = columns(second, 50);
+    panel(frame, left, "all workers", together(s));
+    panel(frame, right, "findings in depth", findings(s));
+    worker_panel(frame, workers, s);
+    if below > 0 {
+        domain_panel(frame, last, s);
+    }
+}
+
+fn together(s: &Snapshot) -> Vec<Line<'static>> {
+    let busy = s.workers.iter().filter(|worker| worker.state == "fuzzing").count();
+    vec![
+        pair("fuzzing", format!("{busy} of {}", s.workers.len())),
+        pair("total execs", count(s.execs)),
+        alarm("exec speed", speed(s), s.execs_per_sec < 100.0 && s.execs > 0),
+        pair("own / imported", format!("{} / {}", count(s.corpus_found), count(s.corpus_imported))),
+    ]
+}
+
+/// The last row tells how many do not fit.
+fn worker_panel(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+    let room = usize::from(area.height.saturating_sub(3));
+    let shown = if s.workers.len() > room { room.saturating_sub(1) } else { s.workers.len() };
+    let mut lines = vec![Line::styled(HEADER, Style::new().fg(Color::Gray))];
+    lines.extend(s.workers.iter().take(shown).map(|worker| row(worker, s.now)));
+    if shown < s.workers.len() {
+        lines.push(Line::raw(format!(" and {} more", s.workers.len() - shown)));
+    }
+    panel(frame, area, "workers", lines);
+}
+
+fn row(w: &WorkerStatus, now: u64) -> Line<'static> {
+    let last = match w.last_find_at {
+        0 => "-".to_owned(),
+        at => short_time(now.saturating_sub(at)),
+    };
+    let text = format!(
+        " {:<10} {:<8} {:<8} {:>10} {:>6} {:>6} {:>7} {last:>6} {:>8}",
+        fit(&w.name, 10),
+        w.state,
+        fit(&w.schedule, 8),
+        rate(w.execs_per_sec),
+        count(w.corpus_count),
+        count(w.edges_found),
+        count(w.saved_crashes),
+        w.restarts,
+    );
+    let color = match w.state.as_ref() {
+        "fuzzing" if w.restarts == 0 => Color::Reset,
+        "fuzzing" | "starting" => Color::Yellow,
+        _ => Color::LightRed,
+    };
+    Line::styled(text, Style::new().fg(color))
+}
