@@ -91,6 +91,11 @@ fn mutators() {
 }
 
 #[test]
+fn minimize() {
+    follow(&TestDir::new(), &blocks("minimize.md"), "19");
+}
+
+#[test]
 fn every_built_in_domain_has_its_page_and_its_row() {
     let listed = TestDir::new().ffuzz("domains").run().expect(0).out;
     let table = fs::read_to_string(repository("docs/domains.md")).unwrap();

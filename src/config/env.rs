@@ -235,7 +235,8 @@ pub fn markdown() -> String {
          Made from the table in `src/config/env/table.rs`; a test compares. A flag is on when its\n\
          value is not empty. *honoured*: it does what it says. *accepted*: nothing needs to be done\n\
          for it. *ignored*: not supported, with a warning. *refused*: not supported, and starting\n\
-         without it would be wrong. *target*: for the target, which inherits it.\n\n\
+         without it would be wrong. *target*: for the target, which inherits it. The *tools* that run a\n\
+         target are `showdsf`, `showmap`, `cmin` and `tmin`.\n\n\
          An unknown `AFL_*` or `FFUZZ_*` name gives a warning with the nearest known one, unless\n\
          `AFL_IGNORE_UNKNOWN_ENVS` is set.\n\n\
          ## Run time\n\n\

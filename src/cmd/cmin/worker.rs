@@ -80,6 +80,10 @@ impl Shared<'_> {
             let _ = affinity::bind(core);
         }
         let mut worker = Worker::new(target.prepare(environment)?.start()?);
+        // A process that goes on from run to run is better interrupted at once.
+        if ["pipe", "fork"].contains(&worker.executor.rung()) {
+            affinity::wait_patiently();
+        }
         worker.executor.show_every_run(self.traces.is_some());
         self.ledger().domains = worker.executor.domains().to_vec();
         for run in &self.known {
