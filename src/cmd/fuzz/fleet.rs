@@ -324,10 +324,10 @@ mod tests {
             [
                 "AFL_DISABLE_TRIM=1 ffuzz -M main --json -d -p -i IN -o OUT -s 7 -E 334 -b 4 \
                  --schedule explore -- ./t -j 9",
-                "ffuzz -S worker01 --json -d -p -i IN -o OUT -s 8 -E 333 -b 6 --schedule fast \
+                "ffuzz -S worker01 --json -d -p -i IN -o OUT -s 8 -E 333 -b 6 --schedule explore \
                  -- ./t -j 9",
                 "AFL_DISABLE_TRIM=1 AFL_NO_AFFINITY=1 ffuzz -S worker02 --json -d -p -i IN -o OUT \
-                 -s 9 -E 333 --schedule explore -- ./t -j 9",
+                 -s 9 -E 333 --schedule exploit -- ./t -j 9",
             ]
         );
     }
@@ -343,8 +343,8 @@ mod tests {
             "AFL_DISABLE_TRIM=1 ffuzz -S worker05 --json -i IN -o OUT --schedule rare -Z -z -- ./t"
         );
         let in_order = lines(dir.path(), "-i IN -o OUT -j 6 ./t", &[("AFL_NO_AFFINITY", "1")], &[]);
-        assert!(in_order[4].ends_with("--schedule quad -P exploit -z -- ./t"), "{}", in_order[4]);
-        assert!(in_order[5].ends_with("--schedule exploit -z -Z -- ./t"), "{}", in_order[5]);
+        assert!(in_order[4].ends_with("--schedule seek -P exploit -z -- ./t"), "{}", in_order[4]);
+        assert!(in_order[5].ends_with("--schedule explore -z -Z -- ./t"), "{}", in_order[5]);
     }
 
     #[test]
