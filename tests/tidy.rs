@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 /// Modules in the order of `docs/architecture.md`: a module imports only from groups before its own.
 const GROUPS: &[&[&str]] = &[
     &["sys", "event", "config"],
-    &["coverage", "domain", "corpus"],
+    &["coverage", "domain", "corpus", "crash"],
     &["mutate"],
     &["custom"],
     &["feedback", "target"],
-    &["schedule", "minimize", "output", "sync"],
-    &["stage"],
+    &["schedule", "minimize", "output", "sync", "collector"],
+    &["stage", "triage"],
     &["campaign", "ui", "compiler"],
     &["fleet"],
     &["cmd"],
@@ -23,7 +23,8 @@ const GROUPS: &[&[&str]] = &[
 const IMPORT_EXCEPTIONS: &[(&str, &str)] =
     &[("event", "corpus"), ("domain", "coverage"), ("feedback", "target")];
 /// Modules without input, output and clock, so that a campaign can be replayed.
-const PURE: &[&str] = &["coverage", "domain", "feedback", "schedule", "mutate", "minimize"];
+const PURE: &[&str] =
+    &["coverage", "domain", "feedback", "schedule", "mutate", "minimize", "crash"];
 /// Readers of the environment: the fuzzer's table, and the compiler wrapper's, which has to be
 /// quick because it runs for every source file of a build.
 const ENVIRONMENT: &[&str] = &["src/config/env.rs", "src/compiler/env.rs"];
