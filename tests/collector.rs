@@ -8,9 +8,12 @@ mod common;
 mod fuzzmanager;
 
 use std::fs;
+use std::time::Duration;
 
-use common::{Job, SmallDisk, TestDir};
-use ffuzz::collector::{Report, Spool};
+use common::{DEADLINE, Job, SmallDisk, TestDir, wait_until};
+use ffuzz::collector::{Directory, Report, Server, Settings, Spool, Values, Verdict, Worker};
+use ffuzz::config::env::Environment;
+use ffuzz::crash::{self, Crash, Output, Program};
 use fuzzmanager::{Answer, FalseServer, configure, free_port};
 
 const STORED: &str = r#"{"id":7,"bucket":null}"#;
@@ -256,4 +259,109 @@ fn a_full_disk_is_said_and_loses_nothing() {
     .unwrap();
     collector(&dir, "--deliver disk/spool").run().expect(0);
     assert_eq!(spool.counts().unwrap().sent, added - 1);
+}
+
+fn server_of(dir: &TestDir) -> Server {
+    let path = dir.path("fm.conf");
+    let env = Environment::from_pairs(&[("FM_CONFIG_PATH", path.to_str().unwrap())]);
+    Settings::read(&env, Values::new()).unwrap().server().unwrap()
+}
+
+#[test]
+fn several_workers_send_each_report_once() {
+    let (dir, server) = folder(vec![STORES]);
+    let spool = spooled(&dir, &[]);
+    let start = || Worker::start(&dir.path("spool"), server_of(&dir)).unwrap();
+    let mut workers = vec![start(), start(), start()];
+    for number in 0..30 {
+        let report = Report { key: number.to_string(), ..Report::default() };
+        spool.add(&report).unwrap();
+        workers.iter().for_each(Worker::wake);
+        if number == 10 {
+            // Whoever delivers goes away; another takes over.
+            wait_until("a delivery", || spool.counts().unwrap().sent > 0);
+            workers.remove(0);
+        }
+    }
+    wait_until("all of them", || spool.counts().unwrap().sent == 30);
+    for worker in workers {
+        let status = worker.finish(DEADLINE);
+        assert_eq!((status.counts.waiting, status.counts.sent), (0, 30));
+        assert!(status.error.is_none(), "{status:?}");
+    }
+    assert_eq!(server.requests().len(), 30);
+}
+
+#[test]
+fn a_worker_says_what_keeps_reports_waiting() {
+    let (dir, server) = folder(vec![Answer::Say("403 Forbidden", "")]);
+    spooled(&dir, &["a", "b"]);
+    let worker = Worker::start(&dir.path("spool"), server_of(&dir)).unwrap();
+    wait_until("its word", || worker.status().error.is_some());
+    let status = worker.finish(Duration::ZERO);
+    let (cause, remedy) = status.error.unwrap();
+    assert!(cause.contains("answers 403") && remedy.contains("add_permission"), "{cause} {remedy}");
+    assert_eq!(status.counts.waiting, 2);
+    assert_eq!(server.requests().len(), 1, "a second report is not tried at once");
+}
+
+#[test]
+fn a_frequent_bug_is_not_reported_and_a_known_one_ten_times() {
+    let dir = TestDir::new();
+    let output = Output { stderr: REPORT.to_owned(), ..Output::default() };
+    let program = Program::default();
+    let info = crash::parse(&output, &program);
+    let crash = Crash { info: &info, output: &output, program: &program, testcase: None };
+    fs::create_dir(dir.path("sig")).unwrap();
+    let judge = |folder: &mut Directory| folder.judge(&crash);
+    let open = || Directory::open(&dir.path("sig")).unwrap();
+    assert_eq!(judge(&mut open()), Verdict::New);
+    let signature = r#"{"symptoms":[{"type":"stackFrames","functionNames":["poke"]}]}"#;
+    dir.write("sig/9.signature", signature);
+    dir.write("sig/9.metadata", r#"{"frequent": false}"#);
+    let mut folder = open();
+    for _ in 0..10 {
+        assert_eq!(judge(&mut folder), Verdict::Known("9".into()));
+    }
+    assert_eq!(judge(&mut folder), Verdict::Enough("9".into()));
+    assert_eq!(judge(&mut open()), Verdict::Known("9".into()));
+    // The server asks its newest bucket first.
+    dir.write("sig/10.signature", signature);
+    dir.write("sig/10.metadata", r#"{"frequent": true}"#);
+    assert_eq!(judge(&mut open()), Verdict::Enough("10".into()));
+}
+
+/// A server with a certificate of its own, ended when dropped.
+struct Secure(std::process::Child);
+
+impl Drop for Secure {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn certificates_are_checked() {
+    let dir = TestDir::new();
+    let words = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=test \
+                 -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE";
+    dir.program("openssl").words(words).run().expect(0);
+    let port = free_port();
+    let mut command = std::process::Command::new("openssl");
+    command.args(["s_server", "-quiet", "-www", "-key", "key.pem", "-cert", "cert.pem", "-accept"]);
+    command.arg(port.to_string()).current_dir(dir.path(""));
+    let _server = Secure(command.stdout(std::process::Stdio::null()).spawn().unwrap());
+    wait_until("openssl", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    configure(&dir, port, "very-secret", "https");
+    let refused = collector(&dir, "--refresh").run();
+    refused.refused(1, "no secure connection to https:", "servercafile").says("certificate");
+    // It is the test's own, and says nothing that FuzzManager would.
+    let trusted = collector(&dir, "--refresh --servercafile cert.pem").run();
+    trusted.refused(1, "not FuzzManager's", "not to a proxy's");
+    collector(&dir, "--refresh --servercafile key.pem").run().refused(
+        1,
+        "no certificate",
+        "remove",
+    );
 }
