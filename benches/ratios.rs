@@ -1,6 +1,6 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators cmin demo perf libpng speed` only
+//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators cmin signatures demo perf libpng speed` only
 //! what is named. Seconds a campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5; `speed` 20),
 //! `FFUZZ_BENCH_PAIRS` (7; `speed` 5); the core of `speed`: `FFUZZ_BENCH_CORE` (the last). `fork` and `cmin`
 //! need Debian's afl++, `speed` also what `benches/peers.sh` builds.
@@ -15,6 +15,8 @@ mod events;
 mod mutators;
 #[path = "parts/peers.rs"]
 mod peers;
+#[path = "parts/signatures.rs"]
+mod signatures;
 #[path = "parts/speed.rs"]
 mod speed;
 
@@ -39,6 +41,9 @@ fn main() {
     }
     if wanted("cmin") {
         bench.cmin();
+    }
+    if wanted("signatures") {
+        bench.signatures();
     }
     if wanted("demo") {
         for bytes in [DEMO_BYTES, DEMO_MOST] {

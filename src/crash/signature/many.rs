@@ -1,7 +1,12 @@
-//! Many signatures, of which the first that matches is wanted.
+//! Many signatures, of which the first that matches is wanted: all literals that their expressions
+//! need are looked for in one walk over each text, and only what can match is tried.
 
+use std::collections::HashMap;
+
+use aho_corasick::AhoCorasick;
 use serde_json::{Map, Value};
 
+use super::symptom::{Place, Seen, Symptom};
 use super::{Crash, Refused, Signature};
 
 /// A signature of a collection, with what its metadata file holds.
@@ -16,7 +21,20 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct Signatures {
     entries: Vec<Entry>,
+    /// Of each entry: all of its needs have to be met.
+    needs: Vec<Vec<Need>>,
+    literals: Option<AhoCorasick>,
 }
+
+/// One of the literals has to occur in one of the places.
+#[derive(Debug)]
+struct Need {
+    places: &'static [Place],
+    literals: Vec<usize>,
+}
+
+/// Shorter ones occur everywhere.
+const SHORTEST: usize = 3;
 
 impl Signatures {
     /// From name, JSON text and metadata; what is no signature is left out and named.
@@ -31,11 +49,70 @@ impl Signatures {
                 Err(reason) => refused.push((name, reason)),
             }
         }
-        (Self { entries }, refused)
+        let mut numbers = HashMap::new();
+        let needs = entries.iter().map(|entry| needs(&entry.signature, &mut numbers)).collect();
+        let mut literals = vec![""; numbers.len()];
+        for (literal, number) in &numbers {
+            literals[*number] = literal;
+        }
+        // Without it, as with texts beyond its bounds, every signature is tried.
+        let literals = AhoCorasick::new(&literals).ok();
+        (Self { needs, literals, entries }, refused)
     }
 
     #[must_use]
     pub fn find(&self, crash: &Crash<'_>) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.signature.matches(crash))
+        let seen = Seen::new(*crash);
+        let present = self.literals.as_ref().map(|literals| present(literals, &seen));
+        let met = |need: &Need| {
+            present.as_ref().is_none_or(|present| {
+                let has =
+                    |place: &Place| need.literals.iter().any(|l| present[*place as usize][*l]);
+                need.places.iter().any(has)
+            })
+        };
+        let mut candidates = self.entries.iter().zip(&self.needs);
+        let found =
+            candidates.find(|(entry, needs)| needs.iter().all(met) && entry.signature.holds(&seen));
+        found.map(|(entry, _)| entry)
     }
+}
+
+/// What has to occur for a signature to match; literals get numbers.
+fn needs(signature: &Signature, numbers: &mut HashMap<String, usize>) -> Vec<Need> {
+    let mut needs = vec![];
+    for symptom in &signature.symptoms {
+        let Symptom::Line { text, places } = symptom else { continue };
+        let texts = text.literals();
+        if texts.is_empty() || texts.iter().any(|text| text.len() < SHORTEST) {
+            continue;
+        }
+        let mut number = |text: &String| {
+            let next = numbers.len();
+            *numbers.entry(text.clone()).or_insert(next)
+        };
+        needs.push(Need { places, literals: texts.iter().map(&mut number).collect() });
+    }
+    needs
+}
+
+/// Which literals occur in each place.
+fn present(literals: &AhoCorasick, seen: &Seen<'_>) -> Vec<Vec<bool>> {
+    let mark = |text: &str, present: &mut Vec<bool>| {
+        for found in literals.find_overlapping_iter(text) {
+            present[found.pattern().as_usize()] = true;
+        }
+    };
+    Place::ALL
+        .iter()
+        .map(|place| {
+            let mut present = vec![false; literals.patterns_len()];
+            let text = seen.text(*place);
+            mark(text, &mut present);
+            if seen.tries_slashes() && text.contains('\\') {
+                mark(&text.replace('\\', "/"), &mut present);
+            }
+            present
+        })
+        .collect()
 }

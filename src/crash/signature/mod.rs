@@ -3,6 +3,7 @@
 mod create;
 mod dialect;
 mod frames;
+mod literals;
 mod many;
 mod numbers;
 mod strings;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::info::{CrashInfo, Output, Program};
 pub use many::{Entry, Signatures};
-use symptom::Symptom;
+use symptom::{Seen, Symptom};
 
 /// Everything a signature may look at.
 #[derive(Clone, Copy, Debug)]
@@ -91,14 +92,18 @@ impl Signature {
     /// Do all symptoms hold?
     #[must_use]
     pub fn matches(&self, crash: &Crash<'_>) -> bool {
-        let program = crash.program;
+        self.holds(&Seen::new(*crash))
+    }
+
+    fn holds(&self, seen: &Seen<'_>) -> bool {
+        let program = seen.crash.program;
         let listed = |names: &Option<Vec<String>>, name: &String| {
             names.as_ref().is_none_or(|names| names.contains(name))
         };
         listed(&self.platforms, &program.platform)
             && listed(&self.systems, &program.os)
             && listed(&self.products, &program.product)
-            && self.symptoms.iter().all(|symptom| symptom.matches(crash))
+            && self.symptoms.iter().all(|symptom| symptom.matches(seen))
     }
 
     /// None if the crash says too little to be recognised again.

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use fancy_regex::{Expr, Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::{Refused, dialect};
+use super::{Refused, dialect, literals};
 
 /// Enough for any honest expression; one that needs more on a line does not match it.
 const MOST_STEPS: usize = 100_000;
@@ -20,8 +20,8 @@ pub(super) enum Text {
 #[derive(Clone, Debug)]
 pub(super) struct Expression {
     translated: String,
-    /// Part of every text that matches.
-    literal: String,
+    /// One of them is part of every text that matches; empty if none is known.
+    literals: Vec<String>,
     compiled: OnceLock<Option<Regex>>,
 }
 
@@ -63,10 +63,10 @@ impl Text {
             let regex = compile(&translated.text).map_err(|error| refused(error.to_string()))?;
             compiled.get_or_init(|| Some(regex));
         }
-        let literal = required(&tree.expr);
+        let literals = literals::required(&tree.expr);
         Ok(Self::Expression(Box::new(Expression {
             translated: translated.text,
-            literal,
+            literals,
             compiled,
         })))
     }
@@ -74,17 +74,15 @@ impl Text {
     pub(super) fn matches(&self, text: &str) -> bool {
         match self {
             Self::Contains(part) => text.contains(part.as_str()),
-            Self::Expression(expression) => {
-                text.contains(expression.literal.as_str()) && expression.matches(text)
-            }
+            Self::Expression(expression) => expression.may_match(text) && expression.matches(text),
         }
     }
 
-    /// What every matching text contains; may be empty.
-    pub(super) fn literal(&self) -> &str {
+    /// Texts of which one occurs in every text that matches; empty if none is known.
+    pub(super) fn literals(&self) -> &[String] {
         match self {
-            Self::Contains(part) => part,
-            Self::Expression(expression) => &expression.literal,
+            Self::Contains(part) => std::slice::from_ref(part),
+            Self::Expression(expression) => &expression.literals,
         }
     }
 
@@ -98,6 +96,10 @@ impl Text {
 }
 
 impl Expression {
+    fn may_match(&self, text: &str) -> bool {
+        self.literals.is_empty() || self.literals.iter().any(|part| text.contains(part.as_str()))
+    }
+
     fn matches(&self, text: &str) -> bool {
         let regex = self.compiled.get_or_init(|| compile(&self.translated).ok());
         regex.as_ref().is_some_and(|regex| regex.is_match(text).unwrap_or(false))
@@ -106,35 +108,4 @@ impl Expression {
 
 fn compile(translated: &str) -> Result<Regex, fancy_regex::Error> {
     RegexBuilder::new(translated).backtrack_limit(MOST_STEPS).build()
-}
-
-/// The longest text that has to occur.
-fn required(tree: &Expr) -> String {
-    match tree {
-        Expr::Literal { val, casei: false } => val.clone(),
-        Expr::Group(inner) => required(inner),
-        Expr::Concat(parts) => longest(parts),
-        _ => String::new(),
-    }
-}
-
-fn longest(parts: &[Expr]) -> String {
-    let mut best = String::new();
-    let mut run = String::new();
-    for part in parts {
-        match part {
-            Expr::Literal { val, casei: false } => run.push_str(val),
-            _ => {
-                run.clear();
-                let inner = required(part);
-                if inner.len() > best.len() {
-                    best = inner;
-                }
-            }
-        }
-        if run.len() > best.len() {
-            best.clone_from(&run);
-        }
-    }
-    best
 }

@@ -1,5 +1,7 @@
 //! One condition of a signature.
 
+use std::cell::OnceCell;
+
 use serde_json::{Map, Value};
 
 use super::frames::{self, Wanted};
@@ -10,20 +12,85 @@ use crate::crash::lines::lines;
 
 #[derive(Clone, Debug)]
 pub(super) enum Symptom {
-    Output { text: Text, source: Option<Source> },
+    /// In some line of one of the places.
+    Line {
+        text: Text,
+        places: &'static [Place],
+    },
     StackFrames(Vec<Wanted>),
-    StackFrame { name: Text, number: Number },
+    StackFrame {
+        name: Text,
+        number: Number,
+    },
     StackSize(Number),
     CrashAddress(Number),
-    Instruction { name: Option<Text>, registers: Vec<String> },
-    Testcase(Text),
+    Instruction {
+        name: Option<Text>,
+        registers: Vec<String>,
+    },
 }
 
+/// A text in which symptoms look line by line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Source {
+pub(super) enum Place {
     Stdout,
     Stderr,
     CrashData,
+    Testcase,
+}
+
+impl Place {
+    pub(super) const ALL: [Self; 4] = [Self::Stdout, Self::Stderr, Self::CrashData, Self::Testcase];
+    const OUTPUTS: &[Self] = &[Self::Stdout, Self::Stderr, Self::CrashData];
+
+    /// As a list of one.
+    fn alone(self) -> &'static [Self] {
+        match self {
+            Self::Stdout => &[Self::Stdout],
+            Self::Stderr => &[Self::Stderr],
+            Self::CrashData => &[Self::CrashData],
+            Self::Testcase => &[Self::Testcase],
+        }
+    }
+}
+
+/// A crash with its texts cut into lines, once for all signatures.
+pub(super) struct Seen<'a> {
+    pub(super) crash: Crash<'a>,
+    lines: [OnceCell<Vec<&'a str>>; 4],
+}
+
+impl<'a> Seen<'a> {
+    pub(super) fn new(crash: Crash<'a>) -> Self {
+        Self { crash, lines: Default::default() }
+    }
+
+    /// Empty if there is no such text.
+    pub(super) fn text(&self, place: Place) -> &'a str {
+        let output = self.crash.output;
+        match place {
+            Place::Stdout => &output.stdout,
+            Place::Stderr => &output.stderr,
+            Place::CrashData => &output.crash_data,
+            Place::Testcase => self.crash.testcase.unwrap_or_default(),
+        }
+    }
+
+    fn lines(&self, place: Place) -> &[&'a str] {
+        self.lines[place as usize].get_or_init(|| lines(self.text(place)))
+    }
+
+    /// Paths of Windows are also tried with slashes.
+    pub(super) fn tries_slashes(&self) -> bool {
+        self.crash.program.os == "windows"
+    }
+
+    fn has_line(&self, text: &Text, place: Place) -> bool {
+        let also = |line: &str| {
+            self.tries_slashes() && line.contains('\\') && text.matches(&line.replace('\\', "/"))
+        };
+        self.lines(place).iter().any(|line| text.matches(line) || also(line))
+    }
 }
 
 impl Symptom {
@@ -31,10 +98,10 @@ impl Symptom {
         let object = value.as_object().ok_or_else(|| Refused::new("a symptom is no object"))?;
         let kind = text(object, "type")?.ok_or_else(|| missing("type"))?;
         match kind {
-            "output" => Ok(Self::Output {
-                text: Text::parse(key(object, "value")?)?,
-                source: source(object)?,
-            }),
+            "output" => {
+                let text = Text::parse(key(object, "value")?)?;
+                Ok(Self::Line { text, places: places(object)? })
+            }
             "stackFrames" => {
                 let names =
                     list(object, "functionNames")?.ok_or_else(|| missing("functionNames"))?;
@@ -49,7 +116,10 @@ impl Symptom {
             "stackSize" => Ok(Self::StackSize(Number::parse(key(object, "size")?)?)),
             "crashAddress" => Ok(Self::CrashAddress(Number::parse(key(object, "address")?)?)),
             "instruction" => Self::instruction(object),
-            "testcase" => Ok(Self::Testcase(Text::parse(key(object, "value")?)?)),
+            "testcase" => {
+                let text = Text::parse(key(object, "value")?)?;
+                Ok(Self::Line { text, places: Place::Testcase.alone() })
+            }
             _ => Err(Refused::new(format!("there is no symptom \"{kind}\""))),
         }
     }
@@ -75,25 +145,14 @@ impl Symptom {
         match self {
             Self::StackSize(_) | Self::CrashAddress(_) => 0,
             Self::StackFrame { .. } | Self::StackFrames(_) | Self::Instruction { .. } => 1,
-            Self::Output { .. } | Self::Testcase(_) => 2,
+            Self::Line { .. } => 2,
         }
     }
 
-    pub(super) fn matches(&self, crash: &Crash<'_>) -> bool {
-        let info = crash.info;
-        let has_slashes = crash.program.os == "windows";
+    pub(super) fn matches(&self, seen: &Seen<'_>) -> bool {
+        let info = seen.crash.info;
         match self {
-            Self::Output { text, source } => {
-                let output = crash.output;
-                let places = [
-                    (Source::Stdout, &output.stdout),
-                    (Source::Stderr, &output.stderr),
-                    (Source::CrashData, &output.crash_data),
-                ];
-                let mut places =
-                    places.iter().filter(|(place, _)| source.is_none_or(|wanted| wanted == *place));
-                places.any(|(_, all)| any_line(text, all, has_slashes))
-            }
+            Self::Line { text, places } => places.iter().any(|place| seen.has_line(text, *place)),
             Self::StackFrames(list) => frames::matches(list, &info.backtrace),
             Self::StackFrame { name, number } => {
                 let mut frames = (0_u64..).zip(&info.backtrace);
@@ -107,22 +166,8 @@ impl Symptom {
                         && name.as_ref().is_none_or(|name| name.matches(text))
                 })
             }
-            Self::Testcase(text) => {
-                crash.testcase.is_some_and(|testcase| any_line(text, testcase, has_slashes))
-            }
         }
     }
-}
-
-/// Windows' paths are also tried with slashes.
-fn any_line(text: &Text, all: &str, has_slashes: bool) -> bool {
-    if !has_slashes && !all.contains(text.literal()) {
-        return false;
-    }
-    lines(all).into_iter().any(|line| {
-        text.matches(line)
-            || (has_slashes && line.contains('\\') && text.matches(&line.replace('\\', "/")))
-    })
 }
 
 fn missing(key: &str) -> Refused {
@@ -146,12 +191,12 @@ pub(super) fn list<'a>(
     value.as_array().map(Some).ok_or_else(|| Refused::new(format!("\"{name}\" is no array")))
 }
 
-fn source(object: &Map<String, Value>) -> Result<Option<Source>, Refused> {
-    let Some(source) = text(object, "src")? else { return Ok(None) };
+fn places(object: &Map<String, Value>) -> Result<&'static [Place], Refused> {
+    let Some(source) = text(object, "src")? else { return Ok(Place::OUTPUTS) };
     match source.to_lowercase().as_str() {
-        "stdout" => Ok(Some(Source::Stdout)),
-        "stderr" => Ok(Some(Source::Stderr)),
-        "crashdata" => Ok(Some(Source::CrashData)),
+        "stdout" => Ok(Place::Stdout.alone()),
+        "stderr" => Ok(Place::Stderr.alone()),
+        "crashdata" => Ok(Place::CrashData.alone()),
         _ => Err(Refused::new(format!("\"src\" is \"{source}\""))),
     }
 }
