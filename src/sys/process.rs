@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, PipeWriter};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -30,6 +30,8 @@ pub struct Launch<'a> {
     pub memory_limit: Option<u64>,
     /// Its children end with us too, however we end; for programs that have some.
     pub guarded: bool,
+    /// It stops at each of its signals for the thread that started it: see [`super::traced`].
+    pub traced: bool,
 }
 
 /// Where stdout and stderr of a target go.
@@ -41,6 +43,8 @@ pub enum Output<'a> {
     Shown,
     /// Into a file, at most so many bytes.
     File(&'a File, u64),
+    /// To us: stdout and stderr apart.
+    Pipes(&'a PipeWriter, &'a PipeWriter),
 }
 
 impl Output<'_> {
@@ -73,6 +77,9 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
             command.stdout(file.try_clone()?).stderr(file.try_clone()?);
             largest_file = Some(most);
         }
+        Output::Pipes(stdout, stderr) => {
+            command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
+        }
     }
     for (name, value) in launch.env {
         match value {
@@ -82,10 +89,10 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     }
     let fds: Vec<(RawFd, RawFd)> =
         launch.fds.iter().map(|(ours, theirs)| (ours.as_raw_fd(), *theirs)).collect();
-    let memory = launch.memory_limit;
+    let (memory, traced) = (launch.memory_limit, launch.traced);
     let parent = nix::unistd::getpid();
     // SAFETY: `prepare` makes only async-signal-safe calls and allocates nothing.
-    unsafe { command.pre_exec(move || prepare(&fds, memory, largest_file, parent)) };
+    unsafe { command.pre_exec(move || prepare(&fds, memory, largest_file, parent, traced)) };
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
     let mut process = Process { pid: Pid::from_raw(pid), reaped: false, guard: None };
@@ -96,12 +103,13 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
 }
 
 /// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, prctl, getppid,
-/// setrlimit, dup2, signal.
+/// setrlimit, dup2, signal, ptrace.
 fn prepare(
     fds: &[(RawFd, RawFd)],
     memory: Option<u64>,
     largest_file: Option<u64>,
     parent: Pid,
+    traced: bool,
 ) -> io::Result<()> {
     // SAFETY: plain system calls on integers and a local struct; the descriptors are open, the
     // caller owns them. `setsid` fails only for a group leader, which a fresh child is not.
@@ -126,6 +134,9 @@ fn prepare(
                 let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
                 libc::setrlimit(what, &raw const limit);
             }
+        }
+        if traced && libc::ptrace(libc::PTRACE_TRACEME) < 0 {
+            return Err(io::Error::last_os_error());
         }
     }
     Ok(())
@@ -207,7 +218,7 @@ impl Process {
     /// Reaps it, if it has ended, and ends what it left behind: children of a target that nobody
     /// waits for would pile up. The group is killed first, as long as its number cannot be that of
     /// another one.
-    fn wait_with(&mut self, flags: WaitPidFlag) -> Option<i32> {
+    pub(super) fn wait_with(&mut self, flags: WaitPidFlag) -> Option<i32> {
         if self.reaped {
             return None;
         }
@@ -286,7 +297,7 @@ pub fn peak_child_rss_mb() -> u64 {
 }
 
 /// A descriptor that becomes readable when the process ends.
-fn pidfd(pid: i32) -> Option<OwnedFd> {
+pub(super) fn pidfd(pid: i32) -> Option<OwnedFd> {
     // SAFETY: the call takes integers; a descriptor it returns is fresh and ours (close-on-exec).
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
@@ -308,6 +319,7 @@ mod tests {
             fds: &[],
             memory_limit: None,
             guarded: false,
+            traced: false,
         })
     }
 
