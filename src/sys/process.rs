@@ -97,7 +97,8 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
     let mut process = Process { pid: Pid::from_raw(pid), reaped: false, guard: None };
     if launch.guarded {
-        process.guard = Guard::over(process.pid).ok();
+        process.guard = Guard::new().ok();
+        process.guard.iter_mut().for_each(|guard| guard.watch(pid));
     }
     Ok(process)
 }

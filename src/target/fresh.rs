@@ -4,12 +4,14 @@
 //! as when it is started by hand.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::delivery::{Delivery, Feed};
-use super::launcher::Setup;
+use super::launcher::{InputFrom, Setup};
 use super::{ExitKind, TargetError, exit_kind};
 use crate::custom::{Hook, Mutators, Processed};
+use crate::sys::guard::Guard;
 use crate::sys::listen::Listener;
 use crate::sys::process::{self, Launch};
 use crate::sys::traced::{self, Stop};
@@ -49,6 +51,8 @@ pub struct Fresh {
     /// Inputs pass `post_process` before the target gets them.
     process: bool,
     processed: Vec<u8>,
+    /// Ends what the target has started if we are killed; None on a system without a shell.
+    guard: Option<Guard>,
 }
 
 impl Fresh {
@@ -60,13 +64,23 @@ impl Fresh {
         process: bool,
     ) -> Result<Self, TargetError> {
         let delivery = setup.open_delivery()?;
-        Ok(Self { setup, delivery, mutators, late, process, processed: Vec::new() })
+        let guard = Guard::new().ok();
+        Ok(Self { setup, delivery, mutators, late, process, processed: Vec::new(), guard })
     }
 
     /// The program and its arguments, with the name of the input's file.
     #[must_use]
     pub fn command(&self) -> &[OsString] {
         &self.setup.argv
+    }
+
+    /// That name.
+    #[must_use]
+    pub fn input_file(&self) -> &Path {
+        match &self.setup.input {
+            InputFrom::File(path) => path,
+            InputFrom::Stdin | InputFrom::Inherit => Path::new(""),
+        }
     }
 
     /// Runs one input.
@@ -110,12 +124,14 @@ impl Fresh {
             traced: manner.look.is_some(),
         })
         .map_err(start_error)?;
+        self.guard.iter_mut().for_each(|guard| guard.watch(process.pid()));
         feed.once_started();
         let status = match manner.look {
             Some(look) => traced::wait(&mut process, &mut listener, manner.timeout, look),
             None => listener.wait(&mut process, manner.timeout),
         };
         drop(process);
+        self.guard.iter_mut().for_each(Guard::rest);
         let is_crash = |code| self.setup.options.is_crash_code(code);
         let exit = exit_kind(status.unwrap_or_default(), status.is_none(), is_crash);
         let code = status.filter(|status| libc::WIFEXITED(*status));

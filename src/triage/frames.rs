@@ -17,26 +17,26 @@ const MOST: usize = 128;
 
 /// What was seen in the moment of a signal.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Trace {
-    pub signal: i32,
-    pub address: Option<u64>,
-    pub registers: Vec<(&'static str, u64)>,
+pub(super) struct Trace {
+    pub(super) signal: i32,
+    pub(super) address: Option<u64>,
+    pub(super) registers: Vec<(&'static str, u64)>,
     /// The innermost first.
-    pub frames: Vec<Frame>,
+    pub(super) frames: Vec<Frame>,
 }
 
 /// One frame.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Frame {
-    pub address: u64,
+pub(super) struct Frame {
+    pub(super) address: u64,
     /// The file, and the address as the file has it, inside of the call's instruction; None for code
     /// that is in no file.
-    pub place: Option<(PathBuf, u64)>,
+    pub(super) place: Option<(PathBuf, u64)>,
 }
 
 /// Files of code, read once for all runs.
 #[derive(Debug, Default)]
-pub struct Modules {
+pub(super) struct Modules {
     files: HashMap<PathBuf, Option<Arc<File>>>,
 }
 
@@ -105,14 +105,13 @@ struct Mapped {
 
 impl Modules {
     /// What a stopped process shows.
-    pub fn trace(&mut self, stop: &Stop) -> Trace {
+    pub(super) fn trace(&mut self, stop: &Stop) -> Trace {
         let mapped = self.mapped(&stop.maps());
         let frames = unwind(stop, &mapped).into_iter().map(|address| {
             let lookup = address.address_for_lookup();
             let module = mapped.iter().find(|module| module.range.contains(&lookup));
-            let place = module.map(|module| {
-                (module.path.clone(), lookup.wrapping_sub(module.bias))
-            });
+            let place =
+                module.map(|module| (module.path.clone(), lookup.wrapping_sub(module.bias)));
             Frame { address: address.address(), place }
         });
         Trace {

@@ -13,9 +13,10 @@ const OLDEST_LLVM: u32 = 11;
 
 /// The first of these programs that `PATH` leads to.
 #[must_use]
-pub fn program(names: &[&str], search_path: Option<&OsStr>) -> Option<PathBuf> {
+pub fn program<S: AsRef<OsStr>>(names: &[S], search_path: Option<&OsStr>) -> Option<PathBuf> {
     let folders: Vec<PathBuf> = std::env::split_paths(search_path?).collect();
-    let mut candidates = names.iter().flat_map(|name| folders.iter().map(|f| f.join(name)));
+    let mut candidates =
+        names.iter().flat_map(|name| folders.iter().map(move |f| f.join(name.as_ref())));
     candidates.find(|path| {
         path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
     })
@@ -28,7 +29,7 @@ pub fn llvm_symbolizer(search_path: Option<&OsStr>) -> Option<PathBuf> {
     let versioned: Vec<String> =
         versions.map(|version| format!("llvm-symbolizer-{version}")).collect();
     let plain = program(&["llvm-symbolizer"], search_path);
-    plain.or_else(|| program(&versioned.iter().map(String::as_str).collect::<Vec<_>>(), search_path))
+    plain.or_else(|| program(&versioned, search_path))
 }
 
 /// A place in the source, as far as the program's file tells.
