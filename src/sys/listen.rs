@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, PipeWriter, Read, pipe};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -59,7 +59,8 @@ impl Bounded {
 /// Both streams of a process that is about to be started.
 #[derive(Debug)]
 pub struct Listener {
-    readers: [PipeReader; 2],
+    /// None once its end was read.
+    readers: [Option<PipeReader>; 2],
     /// Ours are closed once the process has its own.
     writers: Option<[PipeWriter; 2]>,
     heard: [Bounded; 2],
@@ -70,7 +71,7 @@ impl Listener {
     pub fn new(part: usize) -> io::Result<Self> {
         let ((out, out_writer), (err, err_writer)) = (pipe()?, pipe()?);
         Ok(Self {
-            readers: [out, err],
+            readers: [Some(out), Some(err)],
             writers: Some([out_writer, err_writer]),
             heard: [Bounded::new(part), Bounded::new(part)],
         })
@@ -141,58 +142,46 @@ impl Listener {
     }
 
     /// Reads what is there, or waits for it; true if `end` has become readable.
-    fn poll(&mut self, end: Option<std::os::fd::BorrowedFd<'_>>, pause: Duration) -> bool {
-        let [out, err] = &self.readers;
-        let mut fds = vec![
-            PollFd::new(out.as_fd(), PollFlags::POLLIN),
-            PollFd::new(err.as_fd(), PollFlags::POLLIN),
-        ];
-        fds.extend(end.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
-        // A closed pipe is always ready: it is not asked again.
+    fn poll(&mut self, end: Option<BorrowedFd<'_>>, pause: Duration) -> bool {
+        let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(3);
+        let open: Vec<usize> = (0..2).filter(|index| self.readers[*index].is_some()).collect();
+        let readers = self.readers.iter().flatten().map(AsFd::as_fd);
+        fds.extend(readers.chain(end).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
         if ppoll(&mut fds, Some(TimeSpec::from_duration(pause)), None).unwrap_or(0) <= 0 {
             return false;
         }
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
-        drop(fds);
-        let mut closed = 0;
-        for index in 0..2 {
-            if ready[index] && !self.read(index) {
-                closed += 1;
+        for (index, ready) in open.iter().zip(&ready) {
+            if *ready {
+                self.read(*index);
             }
         }
-        let gone = ready.get(2).copied().unwrap_or(false);
-        if closed > 0 && !gone {
-            // Nothing comes from there any more; without a pause this would be a busy loop.
-            let mut fds: Vec<PollFd<'_>> =
-                end.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).into_iter().collect();
-            let pause = TimeSpec::from_duration(pause.min(LOOK));
-            return ppoll(&mut fds, Some(pause), None).unwrap_or(0) > 0;
-        }
-        gone
+        ready.get(open.len()).copied().unwrap_or(false)
     }
 
-    /// Reads one chunk; false at the end of the stream.
-    fn read(&mut self, index: usize) -> bool {
+    /// Reads one chunk.
+    fn read(&mut self, index: usize) {
         let mut chunk = [0; CHUNK];
-        match self.readers[index].read(&mut chunk) {
-            Ok(0) => false,
-            Ok(count) => {
-                self.heard[index].add(&chunk[..count]);
-                true
-            }
-            Err(error) => error.kind() == io::ErrorKind::Interrupted,
+        let Some(reader) = &mut self.readers[index] else { return };
+        match reader.read(&mut chunk) {
+            Ok(0) => self.readers[index] = None,
+            Ok(count) => self.heard[index].add(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.readers[index] = None,
         }
     }
 
+    /// What the process has left.
     fn drain(&mut self) {
         for index in 0..2 {
             for _ in 0..MOST_LEFT {
-                let mut fds = [PollFd::new(self.readers[index].as_fd(), PollFlags::POLLIN)];
+                let Some(reader) = &self.readers[index] else { break };
+                let mut fds = [PollFd::new(reader.as_fd(), PollFlags::POLLIN)];
                 let none = Some(TimeSpec::from_duration(Duration::ZERO));
-                let ready = ppoll(&mut fds, none, None).unwrap_or(0) > 0;
-                if !ready || !self.read(index) {
+                if ppoll(&mut fds, none, None).unwrap_or(0) <= 0 {
                     break;
                 }
+                self.read(index);
             }
         }
     }

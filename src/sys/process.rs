@@ -143,6 +143,48 @@ fn prepare(
     Ok(())
 }
 
+/// Makes the process to be started one that takes only what is left of these cores, in a group of its
+/// own, which signals of the terminal do not reach.
+pub fn in_background(command: &mut Command, cores: &[usize]) {
+    let mut set = nix::sched::CpuSet::new();
+    for core in cores {
+        // Beyond the largest set there is no core.
+        let _ = set.set(*core);
+    }
+    let bound = !cores.is_empty();
+    command.process_group(0);
+    // SAFETY: system calls on integers and values that the closure owns; what the kernel refuses makes
+    // the process less modest, no more.
+    unsafe {
+        command.pre_exec(move || {
+            if bound {
+                let _ = nix::sched::sched_setaffinity(Pid::from_raw(0), &set);
+            }
+            libc::setpriority(libc::PRIO_PROCESS, 0, 19);
+            libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_CLASS_IDLE);
+            set_policy(libc::SCHED_IDLE);
+            Ok(())
+        })
+    };
+}
+
+/// Such a process becomes one that others do not starve; it stays nice.
+pub fn leave_background() {
+    set_policy(libc::SCHED_OTHER);
+}
+
+fn set_policy(policy: i32) {
+    // SAFETY: the parameter is a local, all zero as both policies ask for.
+    unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, policy, &raw const parameter);
+    }
+}
+
+/// Of ioprio_set(2), which has no names in any header.
+const IOPRIO_WHO_PROCESS: i32 = 1;
+const IOPRIO_CLASS_IDLE: i32 = 3 << 13;
+
 /// Descriptor 199 must be legal: AFL's protocol uses it.
 const HIGHEST_FD: u64 = 200;
 

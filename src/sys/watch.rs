@@ -45,6 +45,12 @@ impl Watch {
         let _ = self.kernel.rm_watch(folder);
     }
 
+    /// Becomes readable with the next news.
+    #[must_use]
+    pub fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.kernel)
+    }
+
     /// All that has happened since the last call.
     pub fn news(&self) -> Vec<News> {
         let mut news = Vec::new();

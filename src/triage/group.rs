@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::debugger::signal_name;
 use super::report::{Bug, hex};
-use super::rerun::{Build, Seen};
+use super::rerun::Seen;
 use crate::crash::{Crash, Program, Signature, Wanted};
 
 /// Functions that count, behind those of libraries that only say how the program ended.
@@ -75,15 +75,14 @@ impl Groups {
         same.or_else(matching).map(|(id, ..)| id.as_str())
     }
 
-    /// A crash that belongs to none.
-    pub(super) fn add(&mut self, seen: &Seen) -> Bug {
+    /// The bug of a crash that belongs to none.
+    pub(super) fn describe(&self, seen: &Seen) -> Bug {
         let (info, hash) = (&seen.info, stack_hash(seen));
         let wanted = Wanted { force_address: true, ..Wanted::default() };
         let signature = Signature::create(info, wanted);
         let json = signature.as_ref().map(Signature::to_json);
         let class = class(seen);
         let id = self.name(&class, seen, hash);
-        self.known.push((id.clone(), signature, hash));
         Bug {
             id,
             title: title(seen, &class),
@@ -98,9 +97,13 @@ impl Groups {
             signature: json.and_then(|text| serde_json::from_str(&text).ok()),
             frames: info.backtrace.clone(),
             address: info.address.map(|address| format!("{address:#x}")),
-            only_without_sanitizer: seen.build == Build::Target,
             ..Bug::default()
         }
+    }
+
+    /// From now on crashes may belong to it.
+    pub(super) fn add(&mut self, bug: &Bug) {
+        self.known.extend(Self::of(std::slice::from_ref(bug)).known);
     }
 
     fn name(&self, class: &str, seen: &Seen, hash: u64) -> String {

@@ -13,10 +13,11 @@ pub(super) fn minimize(
     input: &[u8],
     time: Duration,
     is_same: impl Fn(u64) -> bool,
+    goes_on: impl Fn() -> bool,
 ) -> Result<Option<Vec<u8>>, TargetError> {
     let deadline = Instant::now() + time;
     let (mut tmin, mut best, mut proposal) = (Tmin::new(input), input.to_vec(), Vec::new());
-    while Instant::now() < deadline && tmin.next(&best, &mut proposal) {
+    while Instant::now() < deadline && goes_on() && tmin.next(&best, &mut proposal) {
         let seen = rerun.quick(build, &proposal)?;
         if seen.crashed() && is_same(seen.key()) {
             std::mem::swap(&mut best, &mut proposal);

@@ -3,6 +3,7 @@
 
 mod debugger;
 pub mod find;
+mod follower;
 mod frames;
 mod group;
 mod minimize;
@@ -14,6 +15,7 @@ mod work;
 mod write;
 
 pub use debugger::signal_name;
+pub use follower::{FINISH, Follower};
 pub use rerun::{Build, Examined, Rerun, Seen, Tools};
 pub use sarif::sarif;
 pub use symbols::{Symbolizer, llvm_symbolizer, program};

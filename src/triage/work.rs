@@ -56,6 +56,8 @@ struct Inside {
     /// The build in which each bug crashes, and its stacks: from this run.
     builds: HashMap<String, Build>,
     stop: bool,
+    /// An end is near: nothing is made small any more.
+    hurry: bool,
     dirty: bool,
     saved: Instant,
     notes: Vec<String>,
@@ -92,6 +94,7 @@ impl Work {
             small: HashSet::new(),
             builds: HashMap::new(),
             stop: false,
+            hurry: false,
             dirty: true,
             saved: Instant::now(),
             notes: Vec::new(),
@@ -108,6 +111,11 @@ impl Work {
     pub fn add(&self, files: impl IntoIterator<Item = PathBuf>) -> usize {
         let mut inside = self.inside();
         let before = inside.waiting.len();
+        let files: Vec<PathBuf> =
+            files.into_iter().filter(|path| !inside.known.contains(path)).collect();
+        if files.is_empty() {
+            return 0;
+        }
         let known: HashMap<String, (String, State)> = inside
             .report
             .crashes
@@ -150,9 +158,27 @@ impl Work {
         self.changed.notify_all();
     }
 
+    /// There will be no more files, and little time.
+    pub fn hurry(&self) {
+        self.inside().hurry = true;
+        self.changed.notify_all();
+    }
+
+    /// There may be more to do.
     #[must_use]
-    pub fn stopped(&self) -> bool {
-        self.inside().stop
+    pub fn goes_on(&self) -> bool {
+        let inside = self.inside();
+        !inside.stop && !inside.hurry
+    }
+
+    /// Waits until there may be something to do; false at the end.
+    #[must_use]
+    pub fn wait(&self) -> bool {
+        let mut inside = self.inside();
+        while inside.waiting.is_empty() && !inside.stop && !inside.hurry {
+            inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
+        }
+        !inside.stop && !inside.waiting.is_empty()
     }
 
     /// What the user should know, since the last call.
@@ -163,9 +189,6 @@ impl Work {
     /// Does what is to be done until there is no more.
     pub fn run(&self, rerun: &mut Rerun) -> Result<(), TriageError> {
         let result = self.jobs(rerun);
-        if result.is_err() {
-            self.stop();
-        }
         self.inside().notes.extend(rerun.take_messages());
         result
     }
@@ -175,11 +198,23 @@ impl Work {
             match job {
                 Job::Examine(path) => {
                     let result = self.examine(rerun, &path);
-                    self.inside().under_way -= 1;
+                    let mut inside = self.inside();
+                    inside.under_way -= 1;
+                    if result.is_err() {
+                        inside.waiting.push_front(path);
+                    }
+                    drop(inside);
                     self.changed.notify_all();
                     result?;
                 }
-                Job::Finish(index) => self.finish(rerun, index)?,
+                Job::Finish(index) => {
+                    let result = self.finish(rerun, index);
+                    let mut inside = self.inside();
+                    let id = inside.report.bugs[index].id.clone();
+                    inside.small.remove(&id);
+                    drop(inside);
+                    result?;
+                }
             }
             self.save_if_due()?;
         }
@@ -251,27 +286,41 @@ impl Work {
         let found = inside.groups.find(&seen, &self.orders.program).map(str::to_owned);
         let id = match found {
             Some(id) => id,
-            None => {
-                let bug = inside.groups.add(&seen);
-                let folder = self.orders.folder.join(&bug.id);
-                write::seen(&folder, &seen)?;
-                write::input(&folder, write::INPUT, data)?;
-                self.write_script(rerun, &folder, seen.build)?;
-                let id = bug.id.clone();
-                inside.report.bugs.push(bug);
-                // Somebody waits for the number of bugs.
-                inside.saved = Instant::now().checked_sub(SAVE).unwrap_or(inside.saved);
-                id
-            }
+            None => match self.new_bug(&mut inside, rerun, data, &seen) {
+                Ok(id) => id,
+                Err(error) => {
+                    inside.report.stacks.remove(&key);
+                    return Err(error);
+                }
+            },
         };
         inside.builds.insert(id.clone(), seen.build);
         inside.report.stacks.insert(key, id);
         Ok(())
     }
 
-    fn write_script(&self, rerun: &Rerun, folder: &Path, build: Build) -> Result<(), TriageError> {
-        let command = rerun.command(build);
-        Ok(write::script(folder, command, rerun.input_file(), &self.orders.env)?)
+    /// Its folder first: what cannot be written is not known.
+    fn new_bug(
+        &self,
+        inside: &mut Inside,
+        rerun: &Rerun,
+        data: &[u8],
+        seen: &Seen,
+    ) -> Result<String, TriageError> {
+        let mut bug = inside.groups.describe(seen);
+        let folder = self.orders.folder.join(&bug.id);
+        write::seen(&folder, seen)?;
+        write::input(&folder, write::INPUT, data)?;
+        let command = rerun.command(seen.build);
+        write::script(&folder, command, rerun.input_file(), &self.orders.env)?;
+        let has_sanitizer = inside.report.sanitizer_build.is_some();
+        bug.only_without_sanitizer = has_sanitizer && seen.build == Build::Target;
+        inside.groups.add(&bug);
+        let id = bug.id.clone();
+        inside.report.bugs.push(bug);
+        // Somebody waits for the number of bugs.
+        inside.saved = Instant::now().checked_sub(SAVE).unwrap_or(inside.saved);
+        Ok(id)
     }
 
     fn note(&self, crash: Crash) {
@@ -291,7 +340,10 @@ impl Work {
             let stacks = &inside.report.stacks;
             let of_bug = stacks.iter().filter(|(_, id)| **id == bug.id).map(|(key, _)| key.clone());
             let stacks: HashSet<String> = of_bug.collect();
-            let other = if bug.only_without_sanitizer { Build::Target } else { Build::Sanitizer };
+            let other = match inside.report.sanitizer_build {
+                Some(_) if !bug.only_without_sanitizer => Build::Sanitizer,
+                _ => Build::Target,
+            };
             let build = inside.builds.get(&bug.id).copied().unwrap_or(other);
             (bug, stacks, build)
         };
@@ -304,7 +356,7 @@ impl Work {
                 let is_same = |key| stacks.contains(&hex(key));
                 let small = match self.orders.minimize {
                     Duration::ZERO => None,
-                    time => minimize(rerun, build, &data, time, is_same)?,
+                    time => minimize(rerun, build, &data, time, is_same, || self.goes_on())?,
                 };
                 Some(small.unwrap_or(data))
             }
@@ -318,7 +370,6 @@ impl Work {
         known.minimized_from = Some(bug.input_hash);
         known.minimized_size = small.map(|small| small.len() as u64);
         write::facts(&folder, known)?;
-        inside.small.remove(&bug.id);
         inside.dirty = true;
         Ok(())
     }

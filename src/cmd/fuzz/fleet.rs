@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::args::Args;
-use super::{print_warnings, resolve, values};
+use super::{print_warnings, resolve, this_program, values};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CpuChoice, Input, Options, Schedule};
@@ -39,6 +39,7 @@ pub(super) fn run(
         time: options.limits.time,
         until_crash: options.limits.until_crash,
         command_line: join(&options.output.command_line),
+        triage: options.triage.clone(),
     };
     let sinks = crate::ui::sink(options.ui, None).into_iter().collect();
     let result = fleet::run(orders, sinks);
@@ -155,12 +156,6 @@ fn cores(options: &Options, count: usize, warnings: &mut Vec<String>) -> Vec<usi
     }
 }
 
-/// The file of this very program, also if a newer one lies at its path meanwhile.
-fn this_program() -> PathBuf {
-    let path = std::env::current_exe().ok().filter(|path| path.exists());
-    path.unwrap_or_else(|| "/proc/self/exe".into())
-}
-
 fn join(words: &[OsString]) -> String {
     words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
@@ -260,6 +255,8 @@ impl Fleet<'_> {
         if !Strategy::of(number).trim {
             set("AFL_DISABLE_TRIM");
         }
+        // One for all of them is enough.
+        set("FFUZZ_NO_TRIAGE");
         // The free ones are given away: it would take another worker's.
         if number >= self.cores.len() && self.options.target.cpu == CpuChoice::Free {
             set("AFL_NO_AFFINITY");
