@@ -103,7 +103,11 @@ pub struct CrashInfo {
     pub auxiliary: Option<Message>,
     /// Why the reference's parser fails on this output, if it does: its server would answer 500.
     pub refused: Option<String>,
-    short: String,
+    /// The innermost functions of all stacks, where a report has several.
+    pub(super) tops: Vec<String>,
+    /// The reference makes no signature: it chokes on a sanitizer's words.
+    pub(super) odd_auxiliary: bool,
+    pub(super) short: String,
 }
 
 impl CrashInfo {

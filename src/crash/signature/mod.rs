@@ -1,8 +1,18 @@
 //! Signatures: conditions on a crash, written as JSON, that recognise a bug.
 
-use serde_json::{Map, Value};
+mod create;
+mod dialect;
+mod frames;
+mod many;
+mod numbers;
+mod strings;
+mod symptom;
 
-use super::{CrashInfo, Output, Program};
+use serde_json::{Value, json};
+
+use super::info::{CrashInfo, Output, Program};
+pub use many::{Entry, Signatures};
+use symptom::Symptom;
 
 /// Everything a signature may look at.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +29,12 @@ pub struct Crash<'a> {
 #[error("{reason}")]
 pub struct Refused {
     reason: String,
+}
+
+impl Refused {
+    fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
 }
 
 /// What to put into a new signature.
@@ -38,62 +54,63 @@ impl Default for Wanted {
 
 /// One signature.
 #[derive(Clone, Debug)]
-pub struct Signature {}
+pub struct Signature {
+    json: Value,
+    /// The cheap ones first.
+    symptoms: Vec<Symptom>,
+    platforms: Option<Vec<String>>,
+    systems: Option<Vec<String>>,
+    products: Option<Vec<String>>,
+}
 
 impl Signature {
-    pub fn parse(_json: &str) -> Result<Self, Refused> {
-        Err(Refused { reason: "no symptoms".into() })
+    pub fn parse(json: &str) -> Result<Self, Refused> {
+        let json = serde_json::from_str(json);
+        Self::from_value(json.map_err(|error| Refused::new(format!("no JSON: {error}")))?)
     }
 
+    fn from_value(json: Value) -> Result<Self, Refused> {
+        let object = json.as_object().ok_or_else(|| Refused::new("a signature is an object"))?;
+        let symptoms = symptom::list(object, "symptoms")?.filter(|symptoms| !symptoms.is_empty());
+        let symptoms = symptoms.ok_or_else(|| Refused::new("a signature needs \"symptoms\""))?;
+        let symptoms: Result<Vec<Symptom>, Refused> = symptoms.iter().map(Symptom::parse).collect();
+        let mut symptoms = symptoms?;
+        symptoms.sort_by_key(Symptom::cost);
+        let names = |key: &str| {
+            let names = symptom::list(object, key)?;
+            let texts = |names: &Vec<Value>| {
+                names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+            };
+            Ok::<_, Refused>(names.map(texts))
+        };
+        let (platforms, systems) = (names("platforms")?, names("operatingSystems")?);
+        let products = names("products")?;
+        Ok(Self { symptoms, platforms, systems, products, json })
+    }
+
+    /// Do all symptoms hold?
     #[must_use]
-    pub fn matches(&self, _crash: &Crash<'_>) -> bool {
-        false
+    pub fn matches(&self, crash: &Crash<'_>) -> bool {
+        let program = crash.program;
+        let listed = |names: &Option<Vec<String>>, name: &String| {
+            names.as_ref().is_none_or(|names| names.contains(name))
+        };
+        listed(&self.platforms, &program.platform)
+            && listed(&self.systems, &program.os)
+            && listed(&self.products, &program.product)
+            && self.symptoms.iter().all(|symptom| symptom.matches(crash))
     }
 
     /// None if the crash says too little to be recognised again.
     #[must_use]
-    pub fn create(_info: &CrashInfo, _wanted: Wanted) -> Option<Self> {
-        None
+    pub fn create(info: &CrashInfo, wanted: Wanted) -> Option<Self> {
+        let symptoms = create::symptoms(info, wanted)?;
+        Self::from_value(json!({"symptoms": symptoms})).ok()
     }
 
+    /// Indented by two, keys sorted.
     #[must_use]
     pub fn to_json(&self) -> String {
-        String::new()
-    }
-}
-
-/// A signature of a collection, with what its metadata file holds.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    pub name: String,
-    pub signature: Signature,
-    pub metadata: Map<String, Value>,
-}
-
-/// Many signatures, of which the first in the given order that matches is wanted, quickly.
-#[derive(Debug, Default)]
-pub struct Signatures {
-    entries: Vec<Entry>,
-}
-
-impl Signatures {
-    /// From name, JSON text and metadata; what is no signature is left out and named.
-    #[must_use]
-    pub fn new(
-        triples: impl IntoIterator<Item = (String, String, Map<String, Value>)>,
-    ) -> (Self, Vec<(String, Refused)>) {
-        let (mut entries, mut refused) = (vec![], vec![]);
-        for (name, text, metadata) in triples {
-            match Signature::parse(&text) {
-                Ok(signature) => entries.push(Entry { name, signature, metadata }),
-                Err(reason) => refused.push((name, reason)),
-            }
-        }
-        (Self { entries }, refused)
-    }
-
-    #[must_use]
-    pub fn find(&self, crash: &Crash<'_>) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.signature.matches(crash))
+        format!("{:#}", self.json)
     }
 }
