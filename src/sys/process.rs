@@ -316,6 +316,18 @@ pub fn send(pid: i32, signal: i32) {
     }
 }
 
+/// Kills what is left of the session of a process that has ended: a debugger puts its target into a
+/// process group of its own, and lets the target's children go.
+pub fn end_session(leader: i32) {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    for pid in pids {
+        if nix::unistd::getsid(Some(Pid::from_raw(pid))) == Ok(Pid::from_raw(leader)) {
+            send(pid, libc::SIGKILL);
+        }
+    }
+}
+
 /// True if `pid` belongs to the session that `ancestor` leads, or is its child.
 #[must_use]
 pub fn descends_from(pid: i32, ancestor: i32) -> bool {

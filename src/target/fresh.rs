@@ -130,7 +130,11 @@ impl Fresh {
             Some(look) => traced::wait(&mut process, &mut listener, manner.timeout, look),
             None => listener.wait(&mut process, manner.timeout),
         };
+        let session = process.pid();
         drop(process);
+        if !manner.under.is_empty() {
+            process::end_session(session);
+        }
         self.guard.iter_mut().for_each(Guard::rest);
         let is_crash = |code| self.setup.options.is_crash_code(code);
         let exit = exit_kind(status.unwrap_or_default(), status.is_none(), is_crash);

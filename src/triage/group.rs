@@ -127,7 +127,7 @@ impl Groups {
 }
 
 fn is_library(name: &str) -> bool {
-    LIBRARY.iter().any(|start| name.starts_with(start))
+    LIBRARY.iter().any(|start| name.starts_with(start)) || name.contains("+0x")
 }
 
 /// Of the functions that make the crash what it is; of its words if there are none.
@@ -136,7 +136,9 @@ fn stack_hash(seen: &Seen) -> u64 {
     let named = |name: &&String| name.as_str() != "??" && !name.contains("+0x");
     let skipped = frames.iter().take_while(|name| is_library(name)).count();
     if frames.iter().skip(skipped).any(|name| named(&name)) {
-        return seen.info.stack_hash(skipped + FRAMES);
+        let mut hasher = DefaultHasher::new();
+        frames.iter().take(skipped + FRAMES).for_each(|name| name.hash(&mut hasher));
+        return hasher.finish();
     }
     let mut hasher = DefaultHasher::new();
     (seen.signal(), seen.info.short_text(), seen.info.message.as_ref().map(|m| &m.lines))
@@ -159,21 +161,28 @@ fn class(seen: &Seen) -> String {
 
 fn title(seen: &Seen, class: &str) -> String {
     let short = seen.info.short_text();
-    let says_nothing = short.is_empty() || short == "No crash detected" || short == "[@ ??]";
-    if says_nothing { format!("{class} {short}").trim_end().to_owned() } else { short }
+    match short.as_str() {
+        "" | "No crash detected" => class.to_owned(),
+        frame if frame.starts_with("[@ ") => format!("{class} {frame}"),
+        _ => short,
+    }
 }
 
-/// `FILE:LINE` of the first frame that is in no system's folder.
+/// `FILE:LINE` of the first frame that is in no library.
 fn place(seen: &Seen) -> Option<String> {
     let output = &seen.output;
     let text = if output.crash_data.is_empty() { &output.stderr } else { &output.crash_data };
+    let number = |line: &str| {
+        let digits = line.strip_prefix('#')?.split_whitespace().next()?;
+        digits.parse::<usize>().ok()
+    };
     let frames = text.lines().map(str::trim).filter(|line| {
-        line.strip_prefix('#').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        let name = number(line).and_then(|number| seen.info.backtrace.get(number));
+        name.is_some_and(|name| !is_library(name))
     });
-    frames.filter_map(source).find(|place| {
-        let system = ["/usr/", "../", "./", "/build/", "/rustc/", "/lib"];
-        !system.iter().any(|start| place.starts_with(start)) && !place.contains("compiler-rt")
-    })
+    frames
+        .filter_map(source)
+        .find(|place| !["/usr/", "/build/", "/rustc/"].iter().any(|start| place.starts_with(start)))
 }
 
 /// The last word of a frame, if it is a place in a source: `FILE:LINE`, or `FILE:LINE:COLUMN`.

@@ -319,11 +319,11 @@ mod tests {
         assert_eq!(
             all,
             [
-                "AFL_DISABLE_TRIM=1 ffuzz -M main --json -d -p -i IN -o OUT -s 7 -E 334 -b 4 \
+                "AFL_DISABLE_TRIM=1 FFUZZ_NO_TRIAGE=1 ffuzz -M main --json -d -p -i IN -o OUT -s 7 -E 334 -b 4 \
                  --schedule explore -- ./t -j 9",
-                "ffuzz -S worker01 --json -d -p -i IN -o OUT -s 8 -E 333 -b 6 --schedule explore \
+                "FFUZZ_NO_TRIAGE=1 ffuzz -S worker01 --json -d -p -i IN -o OUT -s 8 -E 333 -b 6 --schedule explore \
                  -- ./t -j 9",
-                "AFL_DISABLE_TRIM=1 AFL_NO_AFFINITY=1 ffuzz -S worker02 --json -d -p -i IN -o OUT \
+                "AFL_DISABLE_TRIM=1 FFUZZ_NO_TRIAGE=1 AFL_NO_AFFINITY=1 ffuzz -S worker02 --json -d -p -i IN -o OUT \
                  -s 9 -E 333 --schedule exploit -- ./t -j 9",
             ]
         );
@@ -334,10 +334,11 @@ mod tests {
         let dir = seeds();
         let line = "-i IN -o OUT -p rare -Z --json -j 6 ./t";
         let all = lines(dir.path(), line, &[("AFL_NO_AFFINITY", "1")], &[]);
-        assert_eq!(all[0], "AFL_DISABLE_TRIM=1 ffuzz -M main --json -i IN -o OUT -Z -- ./t");
+        let quiet = "AFL_DISABLE_TRIM=1 FFUZZ_NO_TRIAGE=1";
+        assert_eq!(all[0], format!("{quiet} ffuzz -M main --json -i IN -o OUT -Z -- ./t"));
         assert_eq!(
             all[5],
-            "AFL_DISABLE_TRIM=1 ffuzz -S worker05 --json -i IN -o OUT --schedule rare -Z -z -- ./t"
+            format!("{quiet} ffuzz -S worker05 --json -i IN -o OUT --schedule rare -Z -z -- ./t")
         );
         let in_order = lines(dir.path(), "-i IN -o OUT -j 6 ./t", &[("AFL_NO_AFFINITY", "1")], &[]);
         assert!(in_order[4].ends_with("--schedule seek -P exploit -z -- ./t"), "{}", in_order[4]);

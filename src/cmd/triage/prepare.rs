@@ -39,6 +39,7 @@ impl Plan {
         folders: &[PathBuf],
         root: PathBuf,
     ) -> Result<Self, Failure> {
+        let (runs, timeout, minimize) = (args.runs()?, args.timeout()?, args.minimize()?);
         let command = command(args, folders)?;
         let target = target(args, environment, command)?;
         let sanitizer = args.sanitizer.as_ref().map(|binary| sanitizer_build(&target, binary));
@@ -50,14 +51,14 @@ impl Plan {
             readable: report_environment(&target.extra_env, Style::Readable(llvm.as_deref())),
             gdb: program(&["gdb"], search),
             symbolizer: Symbolizer::find(search),
-            timeout: args.timeout()?,
+            timeout,
             program: description(&target),
         };
         let orders = Orders {
             folder: root.join(FOLDER),
             root,
-            runs: args.runs()?,
-            minimize: args.minimize()?,
+            runs,
+            minimize,
             program: tools.program.clone(),
             env: tools.readable.clone(),
         };
@@ -95,8 +96,7 @@ impl Plan {
         let mut hasher = DefaultHasher::new();
         env!("CARGO_PKG_VERSION").hash(&mut hasher);
         for options in [Some(&self.target), self.sanitizer.as_ref()].into_iter().flatten() {
-            let program = fs::metadata(&options.command[0]);
-            program.and_then(|data| Ok((data.len(), data.modified()?))).ok().hash(&mut hasher);
+            fs::read(&options.command[0]).ok().hash(&mut hasher);
             (&options.command, &options.extra_env, options.memory_limit).hash(&mut hasher);
         }
         hasher.finish()
