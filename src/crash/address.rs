@@ -35,8 +35,8 @@ impl Machine<'_> {
         self.registers.contains_key("x0")
     }
 
-    fn counter(&self) -> Option<u64> {
-        self.first(&["rip", "eip", "pc"])
+    fn counter(&self) -> Result<Option<u64>, Unreadable> {
+        self.first(&["rip", "eip", "pc"]).map(Some).ok_or(Unreadable)
     }
 
     fn stack(&self) -> Option<u64> {
@@ -82,7 +82,7 @@ impl Machine<'_> {
 
     fn x86(&self, instruction: &str) -> Result<Option<u64>, Unreadable> {
         if instruction.is_empty() {
-            return Ok(self.counter());
+            return self.counter();
         }
         let (name, operands) = match instruction.split_once(char::is_whitespace) {
             Some((name, operands)) => (name, split_operands(operands)),
@@ -91,7 +91,7 @@ impl Machine<'_> {
         match operands[..] {
             [] => match name {
                 "ret" | "retq" => Ok(self.stack()),
-                "ud2" | "(bad)" => Ok(self.counter()),
+                "ud2" | "(bad)" => self.counter(),
                 _ => Err(Unreadable),
             },
             [only] => Ok(self.one(name, only)),
@@ -131,10 +131,10 @@ impl Machine<'_> {
 
     fn arm64(&self, instruction: &str) -> Result<Option<u64>, Unreadable> {
         if instruction.is_empty() || instruction.starts_with("brk") {
-            return Ok(self.counter());
+            return self.counter();
         }
         if instruction.starts_with(".inst") && instruction.ends_with("; undefined") {
-            return Ok(self.counter());
+            return self.counter();
         }
         if !instruction.starts_with("ldr") && !instruction.starts_with("str") {
             return Ok(None);

@@ -36,6 +36,18 @@ pub(super) fn without_hash(name: String) -> String {
     if found(&HASH, &name) { name[..name.len() - 19].to_owned() } else { name }
 }
 
+/// What stays the same from build to build: no parameters, no offset in a module, none of the
+/// endings that compilers give to clones of a function.
+pub(super) fn stable(name: &str) -> String {
+    static OFFSET: Lazy = Lazy::new(|| regex(r"\+0x[0-9a-f]+$"));
+    static CLONE: Lazy = Lazy::new(|| {
+        regex(r"(?:\.(?:part|isra|constprop|cold|lto_priv|llvm|resume|__uniq)(?:\.\d+)*)+$")
+    });
+    let name = clean(name);
+    let name = OFFSET.replace(&name, "");
+    CLONE.replace(&name, "").into_owned()
+}
+
 /// Number and words of a line `#N …`, the words of a name joined where brackets are open.
 fn numbered(line: &str) -> Option<(usize, Vec<String>)> {
     let mut parts = words(trim(line));
@@ -110,6 +122,7 @@ pub(super) fn address_sanitizer(line: &str) -> Option<(usize, String)> {
         },
         [null, .., last] if null == "<null>" && last.contains('+') => inner(last).to_owned(),
         [null, ..] if null == "<null>" => MISSING.to_owned(),
+        [] => MISSING.to_owned(),
         _ => all_but(&parts, 2),
     };
     Some((number, clean(&name)))

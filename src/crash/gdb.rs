@@ -12,7 +12,7 @@ static NUMBERED: Lazy = Lazy::new(|| regex(r"^\s*#(\d+)"));
 static REGISTER: Lazy = Lazy::new(|| {
     regex(concat!(
         r"((?:[re](?:[abcd]x|[sd]i|[bs]p|ip))|r(?:1[0-5]|[0-9])|x(?:[12]?[0-9]|30)",
-        r"|sp|lr|pc|cpsr|fpcr)\s+0x([0-9a-f]+)(?:\s|$)"
+        r"|sp|lr|pc|cpsr|fpcr)\s+0x([0-9a-f]+)"
     ))
 });
 static CRASH_ADDRESS: Lazy = Lazy::new(|| regex(r"Crash Address:\s*0x([0-9a-fA-F]+)"));
@@ -49,6 +49,9 @@ fn register(line: &str) -> Option<(String, u64)> {
     Some((groups.get(1)?.as_str().to_owned(), hex(groups.get(2)?.as_str())?))
 }
 
+/// An open frame is read again with each line that may end it.
+const LONGEST_FRAME: usize = 1 << 12;
+
 #[derive(Default)]
 struct Stack {
     /// Lines of a frame that has not ended yet.
@@ -61,12 +64,12 @@ struct Stack {
 impl Stack {
     fn next(&mut self, line: &str) -> Result<(), String> {
         let starts = found(&NUMBERED, line);
-        if starts && !self.open.is_empty() {
-            return Err(format!("the frame \"{}\" does not end", self.open));
+        if self.open.len() > LONGEST_FRAME || (starts && !self.open.is_empty()) {
+            return Err("a frame of a gdb stack does not end".to_owned());
         }
         if starts || !self.open.is_empty() {
             self.open.push_str(line);
-            // Only a parenthesis can end a frame; a long one is not read again at each line.
+            // Only a bracket can end a frame.
             if line.contains([')', '>']) {
                 return self.end_frame();
             }

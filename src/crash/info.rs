@@ -2,6 +2,9 @@
 //! that were found in them.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::frames;
 
 /// What a run wrote: valid text without NUL, see `text`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -108,6 +111,7 @@ pub struct CrashInfo {
     /// The reference makes no signature: it chokes on a sanitizer's words.
     pub(super) odd_auxiliary: bool,
     pub(super) short: String,
+    pub(super) class: String,
 }
 
 impl CrashInfo {
@@ -117,17 +121,24 @@ impl CrashInfo {
         self.short.clone()
     }
 
-    /// Equal for crashes with the same kind and functions: no addresses, no offsets, no numbers
-    /// of clones. The innermost `frames` count.
+    /// Equal for crashes of the same class with the same innermost functions: no addresses, no
+    /// offsets, no parameters, no numbers of clones and closures.
     #[must_use]
-    pub fn stack_hash(&self, _frames: usize) -> u64 {
-        0
+    pub fn stack_hash(&self, frames: usize) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.kind.name().hash(&mut hasher);
+        self.class.hash(&mut hasher);
+        for frame in self.backtrace.iter().take(frames) {
+            frames::stable(frame).hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
-    /// Two or three words for a table: `heap-buffer-overflow WRITE 4`, `SEGV near null`.
+    /// Two or three words for a table: `heap-buffer-overflow WRITE 4`, `SEGV near null READ`.
+    /// Empty if there was no crash.
     #[must_use]
-    pub fn class(&self) -> String {
-        String::new()
+    pub fn class(&self) -> &str {
+        &self.class
     }
 
     /// Was anything found that tells this crash from another?

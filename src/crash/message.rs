@@ -136,8 +136,8 @@ fn is_assertion(line: &str) -> bool {
 pub(super) struct Said {
     /// The headline and what it says on accesses.
     pub(super) lines: Vec<String>,
-    /// The reference fails on it: it has an access where none is expected.
-    pub(super) is_odd: bool,
+    /// An access where none is expected.
+    is_odd: bool,
     wants_access: bool,
     is_race: bool,
 }
@@ -148,10 +148,16 @@ pub(super) fn sanitizer(lines: &[&str]) -> Option<Said> {
     for line in lines {
         said.next(line);
     }
-    (!said.lines.is_empty() || said.is_odd).then_some(said)
+    (!said.lines.is_empty() || said.is_odd()).then_some(said)
 }
 
 impl Said {
+    /// The reference fails on it, if it is an ASan report for it: it has an access too many, or a
+    /// race without one.
+    pub(super) fn is_odd(&self) -> bool {
+        self.is_odd || (self.is_race && self.lines.len() == 1)
+    }
+
     fn next(&mut self, line: &str) {
         if line.contains("ERROR: AddressSanitizer") {
             if line.contains("failed to allocate") {

@@ -7,6 +7,7 @@
 
 mod address;
 pub mod beyond;
+mod class;
 mod frames;
 mod gdb;
 mod info;
@@ -20,7 +21,7 @@ mod short;
 pub mod signature;
 mod valgrind;
 
-pub use beyond::for_server;
+pub use beyond::{for_server, to_send};
 pub use info::{CrashInfo, Kind, Message, Output, Program, Source, text};
 pub use signature::{Crash, Entry, Refused, Signature, Signatures, Wanted};
 
@@ -37,11 +38,10 @@ pub fn parse(output: &Output, _program: &Program) -> CrashInfo {
     let message = message::first(message::program, &stderr, &crash_data);
     info.message = message.map(|(source, lines)| Message { source, lines });
     let said = message::first(message::sanitizer, &stderr, &crash_data);
-    if said.as_ref().is_some_and(|(_, said)| said.is_odd) && info.message.is_none() {
-        info.odd_auxiliary = true;
-    }
+    info.odd_auxiliary = said.as_ref().is_some_and(|(_, said)| said.is_odd());
     let said = said.filter(|(_, said)| !said.lines.is_empty());
     info.auxiliary = said.map(|(source, said)| Message { source, lines: said.lines });
+    info.class = class::of(report, &info);
     match short::text(&info, report) {
         Ok(text) => info.short = text,
         Err((text, reason)) => {

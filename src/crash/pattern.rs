@@ -7,8 +7,7 @@ use fancy_regex::{NoExpand, Regex};
 
 use super::lines::{Lazy, regex};
 
-/// What is replaced, in this order, and by what: mostly by the expression itself, in which only
-/// the server's way to write groups differs from ours.
+/// What is replaced, in this order, and by what: mostly by the expression itself.
 const STEPS: [(&str, &str); 10] = [
     ("(?:Previous )?[Aa]tomic [Rr]ead of size", "(Previous )?[Aa]tomic [Rr]ead of size"),
     ("(?:Previous )?[Aa]tomic [Ww]rite of size", "(Previous )?[Aa]tomic [Ww]rite of size"),
@@ -27,9 +26,13 @@ static NUMBER: Lazy = Lazy::new(|| regex("[0-9]{2,}"));
 /// Stands for a backslash of the message until it is known not to belong to a path.
 const MARK: char = '\0';
 
+/// The start of a line says enough. Without a bound, a long line of threads and colons would take
+/// quadratic time.
+const LONGEST: usize = 4096;
+
 /// Between slashes, as a signature wants it.
 pub(super) fn of(message: &str) -> String {
-    let mut text = escape(message);
+    let mut text = escape(message.chars().take(LONGEST));
     for (expression, (_, replacement)) in EXPRESSIONS.iter().zip(STEPS) {
         text = replace(expression, &text, replacement);
     }
@@ -42,9 +45,9 @@ fn replace(expression: &Regex, text: &str, with: &str) -> String {
     expression.replace_all(text, NoExpand(with)).into_owned()
 }
 
-fn escape(message: &str) -> String {
-    let mut text = String::with_capacity(message.len() + 16);
-    for letter in message.chars() {
+fn escape(message: impl Iterator<Item = char>) -> String {
+    let mut text = String::new();
+    for letter in message {
         if letter == '\\' {
             text.push(MARK);
             continue;

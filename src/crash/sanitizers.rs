@@ -36,7 +36,7 @@ pub(super) fn asan(lines: &[&str], info: &mut CrashInfo) -> Result<(), String> {
     let mut is_inside = false;
     let mut expected = 0;
     for line in lines {
-        if info.address.is_none() && found(&ASAN_HEADLINE, line) {
+        if info.address.is_none() && line.contains("Sanitizer") && found(&ASAN_HEADLINE, line) {
             is_inside = true;
             info.address = capture(&ASAN_HEADLINE, line).and_then(hex);
             registers(line, info);

@@ -23,28 +23,47 @@ const NOTHING: &str = "No crash detected";
 /// Err if the reference has no answer; the text is ours then.
 pub(super) fn text(info: &CrashInfo, lines: &[&str]) -> Result<String, (String, String)> {
     let message = info.message.as_ref().map(joined);
+    let uses_auxiliary = match info.kind {
+        Kind::Asan => message.is_none(),
+        Kind::Ubsan | Kind::Lsan => true,
+        _ => false,
+    };
     let text = match (info.kind, message) {
         (Kind::Asan, Some(message)) => message,
-        (Kind::Asan, None) if info.odd_auxiliary => {
-            let reason = "the server expects no second \"WRITE of size\"".to_owned();
-            return Err((printable(&asan(info)), reason));
-        }
         (Kind::Asan, None) => asan(info),
         (Kind::Ubsan, _) => plain_sanitizer("UndefinedBehaviorSanitizer", info),
         (Kind::Lsan, _) => plain_sanitizer("LeakSanitizer", info),
         (Kind::Tsan, _) => return tsan(info, lines).map(|text| printable(&text)),
-        (Kind::Valgrind, _) => {
-            let said = valgrind::message(lines).unwrap_or_default();
-            format!("Valgrind: {said} {}", at(&info.backtrace))
-        }
+        (Kind::Valgrind, _) => match (valgrind::message(lines), info.backtrace.is_empty()) {
+            (None, _) => NOTHING.to_owned(),
+            (Some(said), true) => format!("Valgrind: {said}"),
+            (Some(said), false) => format!("Valgrind: {said} {}", at(&info.backtrace)),
+        },
         (_, Some(message)) => message,
         (_, None) if info.backtrace.is_empty() => NOTHING.to_owned(),
         (_, None) => at(&info.backtrace),
     };
+    if uses_auxiliary && info.odd_auxiliary {
+        let reason = "the server misreads an access that is no sanitizer's".to_owned();
+        return Err((printable(&text), reason));
+    }
     Ok(printable(&text))
 }
 
-pub(super) fn joined(message: &Message) -> String {
+/// Of what the reference does not read: what was said, and the innermost function.
+pub(super) fn beyond(info: &CrashInfo) -> String {
+    let said = info.message.as_ref().or(info.auxiliary.as_ref()).map(joined).unwrap_or_default();
+    let said = said.trim_start_matches("ERROR: ").trim_start_matches("WARNING: ");
+    let text = match (said, info.backtrace.is_empty()) {
+        ("", true) => NOTHING.to_owned(),
+        ("", false) => at(&info.backtrace),
+        (said, true) => said.to_owned(),
+        (said, false) => format!("{said} {}", at(&info.backtrace)),
+    };
+    printable(&text)
+}
+
+fn joined(message: &Message) -> String {
     message.lines.join(" ")
 }
 

@@ -8,7 +8,7 @@ static MESSAGE: Lazy = Lazy::new(|| {
     regex(concat!(
         r"^==\d+==\s+(Invalid (?:read|write) of size \d+.*|(?:Invalid|Mismatched) free\(\).*",
         r"|Argument '.+' of function \S+ has a fishy.*",
-        r"|Conditional jump or move depends on uninitialised value.*",
+        r"|Conditional jump or.*",
         r"|Use of uninitialised value of size \d+.*",
         r"|Process terminating with default action of signal \d+.*",
         r"|Source and destination overlap|Syscall param .*",
