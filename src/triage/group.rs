@@ -136,9 +136,7 @@ fn stack_hash(seen: &Seen) -> u64 {
     let named = |name: &&String| name.as_str() != "??" && !name.contains("+0x");
     let skipped = frames.iter().take_while(|name| is_library(name)).count();
     if frames.iter().skip(skipped).any(|name| named(&name)) {
-        let mut hasher = DefaultHasher::new();
-        frames.iter().take(skipped + FRAMES).for_each(|name| name.hash(&mut hasher));
-        return hasher.finish();
+        return seen.info.stack_hash(skipped + FRAMES);
     }
     let mut hasher = DefaultHasher::new();
     (seen.signal(), seen.info.short_text(), seen.info.message.as_ref().map(|m| &m.lines))
@@ -153,7 +151,7 @@ fn stack_hash(seen: &Seen) -> u64 {
 
 fn class(seen: &Seen) -> String {
     match (seen.info.class(), seen.signal()) {
-        (class, _) if !class.is_empty() => class,
+        (class, _) if !class.is_empty() => class.to_owned(),
         (_, 0) => "exit code".to_owned(),
         (_, signal) => signal_name(signal),
     }
