@@ -230,3 +230,28 @@ fn coverage_is_stored() {
         (&json!("83038f74"), &json!("first run"))
     );
 }
+
+#[test]
+fn a_command_is_run_and_its_crash_is_sent() {
+    let Some(server) = Server::start() else { return };
+    let dir = TestDir::new();
+    server.configure(&dir);
+    let source = "#include <stdlib.h>\n#include <stdio.h>\n\
+        __attribute__((noinline)) void poke(int c) { volatile int *p = (int *)(long)c; *p = 1; }\n\
+        int main(int n, char **words) { FILE *f = fopen(words[n - 1], \"r\");\n\
+        if (f && fgetc(f) == '!') poke(1); return 0; }\n";
+    let path = dir.write("a.c", source);
+    let target = common::plain(path.to_str().unwrap(), "-fno-omit-frame-pointer");
+    dir.write("bad", b"!\xff");
+    dir.write("good", "?");
+    let submit = |input: &str| {
+        let job = collector(&dir, &format!("--autosubmit {PROGRAM} --testcase {input}"));
+        job.arg(&target).words(&format!("-v {input}")).run()
+    };
+    submit("good").refused(1, "does not crash", "--autosubmit");
+    submit("bad").expect(0).says("stored as crash 1");
+    let crash = server.get("crashes/1/");
+    assert_eq!(crash["shortSignature"], "[@ poke]", "{crash}");
+    assert_eq!(crash["crashAddress"], "0x1");
+    assert_eq!(crash["args"], r#"["-v"]"#);
+}

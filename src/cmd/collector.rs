@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Parser};
 
 use super::exit::{Failure, USAGE};
-use super::tool;
+use super::{tool, triage};
 use crate::collector::{CollectorError, Settings, Target, Testcase, Values};
 use crate::config::env::Environment;
 use crate::crash::{self, Output};
@@ -36,6 +36,7 @@ Examples:
   ffuzz-collector --refresh
   ffuzz-collector --search --stderr report.txt --binary ./target
   ffuzz-collector --submit --stderr report.txt --testcase crashes/id:000000 --binary ./target
+  ffuzz-collector --autosubmit --testcase input ./target -v input
   ffuzz-collector --coverage lcov.info --repository demo --revision 83038f74
 
 Exit codes: 0 good, 1 failed, 2 wrong usage, 3 no signature matches (--search)";
@@ -60,6 +61,9 @@ struct Args {
     /// Send the crash to the server
     #[arg(long, group = "action")]
     submit: bool,
+    /// Run the command line behind the options, and send its crash to the server
+    #[arg(long, group = "action", requires = "command")]
+    autosubmit: bool,
     /// Write the input of this crash here, as ID.EXT
     #[arg(long, value_name = "ID", group = "action")]
     download: Option<u64>,
@@ -83,6 +87,9 @@ struct Args {
     server: ServerArgs,
     #[command(flatten)]
     source: SourceArgs,
+    /// For --autosubmit: the program and its arguments, the input's file among them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
 }
 
 /// The crash.
@@ -214,9 +221,10 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     if let Some(file) = &args.coverage {
         return server::coverage(&settings, file, &args.source);
     }
-    let target = args.about.target()?;
+    let target = args.about.target(args.command.first())?;
     warn(program, &target.warnings);
-    let crash = actions::Given::read(&args, target)?;
+    let output = if args.autosubmit { rerun(program, &args)? } else { args.crash.output()? };
+    let crash = actions::Given::read(&args, target, output)?;
     if args.search {
         return crash.search(program, &settings);
     }
@@ -243,20 +251,51 @@ impl ServerArgs {
 }
 
 impl AboutArgs {
-    fn target(&self) -> Result<Target, Failure> {
+    /// Of `--binary`, else of the program that is run.
+    fn target(&self, run: Option<&OsString>) -> Result<Target, Failure> {
+        let binary = self.binary.as_deref().or(run.map(Path::new));
         let given = [
             ("product", &self.product),
             ("product_version", &self.productversion),
             ("platform", &self.platform),
             ("os", &self.os),
         ];
-        Ok(Target::read(self.binary.as_deref(), given_of(&given))?)
+        Ok(Target::read(binary, given_of(&given))?)
     }
+}
 
-    /// As the reference takes them: a backslash is for the shell of whoever calls it.
+impl Args {
+    /// Arguments of the program. A backslash is for the shell of whoever calls us, as the reference
+    /// has it.
     fn words(&self) -> Vec<String> {
-        self.args.iter().map(|word| word.replace('\\', "")).collect()
+        let given = &self.about.args;
+        if !given.is_empty() || self.command.is_empty() {
+            return given.iter().map(|word| word.replace('\\', "")).collect();
+        }
+        let is_input =
+            |word: &OsString| self.crash.testcase.as_ref().is_some_and(|path| path == word);
+        let mut words = &self.command[1..];
+        // The convention: the input is not named where it is the last word.
+        if words.last().is_some_and(is_input) {
+            words = &words[..words.len() - 1];
+        }
+        let shown = |word: &OsString| match is_input(word) {
+            true => "TESTFILE".to_owned(),
+            false => word.to_string_lossy().into_owned(),
+        };
+        words.iter().map(shown).collect()
     }
+}
+
+/// What the command says when it crashes.
+fn rerun(program: &str, args: &Args) -> Result<Output, Failure> {
+    triage::once(program, args.command.clone())?.ok_or_else(|| {
+        let name = args.command[0].to_string_lossy();
+        Failure::new(
+            format!("{name} does not crash"),
+            "give the command line with which it does, for example: --autosubmit ./target input",
+        )
+    })
 }
 
 impl CrashArgs {

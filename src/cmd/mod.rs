@@ -15,6 +15,7 @@ pub mod showdsf;
 pub mod showmap;
 pub mod tmin;
 mod tool;
+pub mod triage;
 pub mod whatsup;
 
 use std::ffi::OsString;
@@ -38,6 +39,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("addseeds", addseeds::run, "give more seeds to a campaign that runs"),
     ("cmin", cmin::run, "keep the smallest inputs that reach everything"),
     ("tmin", tmin::run, "make one input smaller, and keep what it does"),
+    ("triage", triage::run, "run crashes again, and group, minimize and report them"),
     ("collector", collector::run, "talk to a FuzzManager server: signatures, crashes, coverage"),
     ("showmap", showmap::run, "run inputs and print the edges they reach"),
 ];

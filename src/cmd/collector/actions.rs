@@ -7,7 +7,7 @@ use std::thread;
 use super::{Args, Failure, NO_MATCH, say};
 use crate::cmd::{print, tool};
 use crate::collector::{self, Client, Directory, Report, Settings, Target};
-use crate::crash::{self, Crash, CrashInfo, Signature, Wanted};
+use crate::crash::{self, Crash, CrashInfo, Output, Signature, Wanted};
 
 /// A crash, as the command line describes it.
 pub(super) struct Given {
@@ -17,8 +17,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    pub(super) fn read(args: &Args, target: Target) -> Result<Self, Failure> {
-        let output = args.crash.output()?;
+    pub(super) fn read(args: &Args, target: Target, output: Output) -> Result<Self, Failure> {
         let info = crash::beyond::parse(&output, &target.program);
         let mut metadata = target.metadata;
         metadata.extend(args.about.metadata.iter().cloned());
@@ -27,7 +26,7 @@ impl Given {
             program: target.program,
             output,
             testcase: args.crash.testcase()?,
-            args: args.about.words(),
+            args: args.words(),
             env: args.about.env.iter().cloned().collect(),
             metadata,
         };
