@@ -10,7 +10,7 @@ use crate::custom::{Hook, Made};
 use crate::feedback::Verdict;
 use crate::mutate::deterministic::Deterministic;
 use crate::mutate::{Candidate, is_text};
-use crate::stage::produce::{Materials, Producer};
+use crate::stage::produce::{Donors, Materials, Producer};
 use crate::stage::trim::Trimmer;
 use crate::target::{Executor, ExitKind};
 
@@ -306,7 +306,7 @@ impl Campaign {
         };
         let batch = &mut self.batch;
         batch.resize_with(room.max(batch.len()), Candidate::default);
-        let corpus = &self.corpus;
+        let donated = if stage.has_donors() { room } else { 0 };
         let fruitless = self.executor.execs() - self.statistics.execs_at_find;
         let expand = self.options.mutation.expand_havoc;
         let due = |runs: &&u64| expand || fruitless >= **runs;
@@ -316,8 +316,7 @@ impl Campaign {
             input,
             text,
             dictionary: &self.dictionary,
-            seeds: corpus.next_id().0,
-            bytes_of: &|id| &corpus[id].data,
+            donors: Donors::draw(&mut self.rng, &self.corpus, id, donated),
             min_len: self.options.mutation.min_len,
             max_len: self.options.mutation.max_len,
             long_blocks: 1 + escalation,

@@ -1,7 +1,7 @@
 //! Producers: stages that make candidates from a seed, one after the other.
 
 use super::foreign::{Base, Foreign};
-use crate::corpus::{Origin, SeedId, Step};
+use crate::corpus::{Corpus, Origin, SeedId, Step};
 use crate::custom::{Hook, Made, Mutators};
 use crate::mutate::deterministic::Deterministic;
 use crate::mutate::dictionary::Dictionary;
@@ -16,6 +16,47 @@ const DETERMINISTIC_RUNS: u64 = 16 * 1024;
 /// Attempts to find a second seed that can be spliced.
 const DONOR_ATTEMPTS: u32 = 8;
 
+/// Runs that share a donor: in a large corpus every access to another seed's bytes waits for memory,
+/// and takes longer than a short run.
+const RUNS_PER_DONOR: usize = 8;
+const MOST_DONORS: usize = 8;
+
+/// Shorter seeds give nothing.
+const SHORTEST_DONOR: usize = 4;
+
+/// Other seeds, drawn at random, that give pieces to the candidates of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Donors<'a> {
+    drawn: [(SeedId, &'a [u8]); MOST_DONORS],
+    count: u32,
+}
+
+impl<'a> Donors<'a> {
+    /// Donors for so many runs on `seed`.
+    #[must_use]
+    pub fn draw(rng: &mut Rng, corpus: &'a Corpus, seed: SeedId, runs: usize) -> Self {
+        let mut donors = Self::default();
+        let wanted = runs.div_ceil(RUNS_PER_DONOR).min(MOST_DONORS);
+        for place in &mut donors.drawn[..wanted] {
+            let mut attempts = (0..DONOR_ATTEMPTS)
+                .map(|_| SeedId(below(rng, corpus.next_id().0)))
+                .filter(|id| *id != seed)
+                .map(|id| (id, &*corpus[id].data));
+            let Some(donor) = attempts.find(|(_, bytes)| bytes.len() >= SHORTEST_DONOR) else {
+                break;
+            };
+            *place = donor;
+            donors.count += 1;
+        }
+        donors
+    }
+
+    fn one(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
+        let drawn = &self.drawn[..self.count as usize];
+        drawn.get(below(rng, self.count) as usize).copied()
+    }
+}
+
 /// What producers work from.
 #[derive(Clone, Copy)]
 pub struct Materials<'a> {
@@ -24,9 +65,7 @@ pub struct Materials<'a> {
     /// The input is text, see [`crate::mutate::is_text`].
     pub text: bool,
     pub dictionary: &'a Dictionary,
-    /// Number of seeds, and their bytes.
-    pub seeds: u32,
-    pub bytes_of: &'a dyn Fn(SeedId) -> &'a [u8],
+    pub donors: Donors<'a>,
     pub min_len: usize,
     pub max_len: usize,
     /// Block classes and stack depth that havoc may use; they grow while nothing is found.
@@ -39,12 +78,9 @@ pub struct Materials<'a> {
 }
 
 impl<'a> Materials<'a> {
-    /// Another seed, drawn at random.
+    /// Another seed.
     pub(super) fn donor(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
-        (0..DONOR_ATTEMPTS)
-            .map(|_| SeedId(below(rng, self.seeds.max(1))))
-            .map(|id| (id, (self.bytes_of)(id)))
-            .find(|(id, bytes)| *id != self.seed && bytes.len() >= 4)
+        self.donors.one(rng)
     }
 
     fn havoc_context<'b>(&'b self, donor: Option<&'b [u8]>) -> HavocContext<'b> {
@@ -156,6 +192,12 @@ impl Producer {
         if let Self::Custom { foreign } = self {
             foreign.extend();
         }
+    }
+
+    /// True if candidates take pieces of other seeds.
+    #[must_use]
+    pub fn has_donors(&self) -> bool {
+        !matches!(self, Self::Deterministic { .. })
     }
 
     /// True if a foreign mutator is to describe a find, which it can do only for its last input.
@@ -298,8 +340,7 @@ mod tests {
             input: b"seed",
             text: true,
             dictionary: &dictionary,
-            seeds: 1,
-            bytes_of: &|_| b"seed",
+            donors: Donors::default(),
             min_len: 1,
             max_len: 1024,
             long_blocks: 1,
