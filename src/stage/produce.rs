@@ -18,8 +18,8 @@ const DONOR_ATTEMPTS: u32 = 8;
 
 /// Runs that share a donor: in a large corpus every access to another seed's bytes waits for memory,
 /// and takes longer than a short run.
-const RUNS_PER_DONOR: usize = 8;
-const MOST_DONORS: usize = 8;
+const RUNS_PER_DONOR: usize = 16;
+const MOST_DONORS: usize = 4;
 
 /// Shorter seeds give nothing.
 const SHORTEST_DONOR: usize = 4;
