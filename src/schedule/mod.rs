@@ -267,18 +267,6 @@ impl Scheduler {
         }
     }
 
-    /// Favourites that were never fuzzed.
-    #[must_use]
-    pub fn pending_favored(&self, corpus: &Corpus) -> usize {
-        corpus.iter().filter(|seed| pending::is_pending(seed)).count()
-    }
-
-    /// Enabled seeds that were never fuzzed.
-    #[must_use]
-    pub fn pending_total(&self, corpus: &Corpus) -> usize {
-        corpus.iter().filter(|seed| !seed.disabled && seed.fuzzed == 0).count()
-    }
-
     /// A waypoint that owns nothing any more has done its work: it stays in the queue and as a donor,
     /// but gets no turn.
     fn is_retired(&self, seed: &Seed) -> bool {

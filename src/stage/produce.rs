@@ -16,45 +16,52 @@ const DETERMINISTIC_RUNS: u64 = 16 * 1024;
 /// Attempts to find a second seed that can be spliced.
 const DONOR_ATTEMPTS: u32 = 8;
 
-/// Runs that share a donor: in a large corpus every access to another seed's bytes waits for memory,
-/// and takes longer than a short run.
-const RUNS_PER_DONOR: usize = 16;
-const MOST_DONORS: usize = 4;
+/// Other seeds that give pieces at a time, and the runs after which others are drawn: in a large
+/// corpus the first access to a seed's bytes waits for memory, longer than a short run takes.
+const DONORS: usize = 4;
+const RUNS_PER_DRAW: usize = 128;
 
 /// Shorter seeds give nothing.
 const SHORTEST_DONOR: usize = 4;
 
-/// Other seeds, drawn at random, that give pieces to the candidates of a batch.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Donors<'a> {
-    drawn: [(SeedId, &'a [u8]); MOST_DONORS],
-    count: u32,
+/// Seeds drawn at random that give pieces to the candidates of a stage.
+#[derive(Debug, Default)]
+pub struct Donors {
+    drawn: Vec<SeedId>,
+    runs_left: usize,
 }
 
-impl<'a> Donors<'a> {
-    /// Donors for so many runs on `seed`.
-    #[must_use]
-    pub fn draw(rng: &mut Rng, corpus: &'a Corpus, seed: SeedId, runs: usize) -> Self {
-        let mut donors = Self::default();
-        let wanted = runs.div_ceil(RUNS_PER_DONOR).min(MOST_DONORS);
-        for place in &mut donors.drawn[..wanted] {
-            let mut attempts = (0..DONOR_ATTEMPTS)
+impl Donors {
+    /// Those for the next `runs` runs on `seed`.
+    pub fn lend<'a>(
+        &mut self,
+        rng: &mut Rng,
+        corpus: &'a Corpus,
+        seed: SeedId,
+        runs: usize,
+    ) -> Lent<'a> {
+        if self.runs_left == 0 {
+            self.runs_left = RUNS_PER_DRAW;
+            self.drawn.clear();
+            let random = (0..DONORS as u32 + DONOR_ATTEMPTS)
                 .map(|_| SeedId(below(rng, corpus.next_id().0)))
-                .filter(|id| *id != seed)
-                .map(|id| (id, &*corpus[id].data));
-            let Some(donor) = attempts.find(|(_, bytes)| bytes.len() >= SHORTEST_DONOR) else {
-                break;
-            };
-            *place = donor;
-            donors.count += 1;
+                .filter(|id| *id != seed && corpus[*id].data.len() >= SHORTEST_DONOR);
+            self.drawn.extend(random.take(DONORS));
         }
-        donors
+        self.runs_left = self.runs_left.saturating_sub(runs);
+        let mut lent = Lent { count: self.drawn.len() as u32, ..Lent::default() };
+        for (place, id) in lent.seeds.iter_mut().zip(&self.drawn) {
+            *place = (*id, &corpus[*id].data);
+        }
+        lent
     }
+}
 
-    fn one(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
-        let drawn = &self.drawn[..self.count as usize];
-        drawn.get(below(rng, self.count) as usize).copied()
-    }
+/// The donors' bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lent<'a> {
+    seeds: [(SeedId, &'a [u8]); DONORS],
+    count: u32,
 }
 
 /// What producers work from.
@@ -65,7 +72,7 @@ pub struct Materials<'a> {
     /// The input is text, see [`crate::mutate::is_text`].
     pub text: bool,
     pub dictionary: &'a Dictionary,
-    pub donors: Donors<'a>,
+    pub donors: Lent<'a>,
     pub min_len: usize,
     pub max_len: usize,
     /// Block classes and stack depth that havoc may use; they grow while nothing is found.
@@ -78,9 +85,10 @@ pub struct Materials<'a> {
 }
 
 impl<'a> Materials<'a> {
-    /// Another seed.
+    /// One of the donors.
     pub(super) fn donor(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
-        self.donors.one(rng)
+        let Lent { seeds, count } = &self.donors;
+        seeds[..*count as usize].get(below(rng, *count) as usize).copied()
     }
 
     fn havoc_context<'b>(&'b self, donor: Option<&'b [u8]>) -> HavocContext<'b> {
@@ -340,7 +348,7 @@ mod tests {
             input: b"seed",
             text: true,
             dictionary: &dictionary,
-            donors: Donors::default(),
+            donors: Lent::default(),
             min_len: 1,
             max_len: 1024,
             long_blocks: 1,
