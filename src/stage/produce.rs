@@ -317,8 +317,18 @@ fn next_havoc(
     let context = from.havoc_context(donor);
     let mut by = 0;
     let count = if mutators.has(Hook::Havoc) {
-        let foreign = |bytes: &mut Vec<u8>| by |= mutators.havoc(bytes, from.max_len);
-        havoc(rng, &mut out.bytes, &context, foreign)
+        let mut pause = mutators.havoc_pause();
+        let foreign = |bytes: &mut Vec<u8>| {
+            if pause > 0 {
+                pause -= 1;
+                return;
+            }
+            by |= mutators.havoc(bytes, from.max_len);
+            pause = mutators.havoc_pause();
+        };
+        let count = havoc(rng, &mut out.bytes, &context, foreign);
+        mutators.havoc_paused(pause);
+        count
     } else {
         havoc(rng, &mut out.bytes, &context, |_| {})
     };
