@@ -9,6 +9,7 @@ pub mod sys;
 
 pub mod corpus;
 pub mod coverage;
+pub mod crash;
 pub mod domain;
 
 pub mod mutate;

@@ -1,0 +1,63 @@
+//! What the reference parser misses: sanitizer reports with other headlines, several reports in one
+//! text, current Rust panics, glibc's aborts, Python; and a form of it that the server understands.
+
+mod readers;
+mod reports;
+mod server;
+
+use super::info::{CrashInfo, Kind, Output, Program};
+use super::lines::lines;
+use super::short;
+use readers::Found;
+pub use server::{for_server, to_send};
+
+/// As `super::parse`, and where that finds nothing or gives up what can be found all the same.
+#[must_use]
+pub fn parse(output: &Output, program: &Program) -> CrashInfo {
+    let mut info = super::parse(output, program);
+    let is_read = info.refused.is_none() && !info.backtrace.is_empty();
+    if is_read {
+        return info;
+    }
+    let refused = info.refused.take();
+    if refused.is_some()
+        && let Some(other) = single_report(output, program)
+    {
+        return CrashInfo { refused, ..other };
+    }
+    info.refused = refused;
+    if !info.backtrace.is_empty() {
+        return info;
+    }
+    let (stderr, crash_data) = (lines(&output.stderr), lines(&output.crash_data));
+    if let Some(found) = readers::find(&stderr, &crash_data) {
+        add(found, &mut info);
+    }
+    info
+}
+
+/// One report cut out of a text that the reference does not read as a whole.
+fn single_report(output: &Output, program: &Program) -> Option<CrashInfo> {
+    reports::cuts(output).into_iter().find_map(|crash_data| {
+        let info = super::parse(&Output { crash_data, ..output.clone() }, program);
+        (info.refused.is_none() && !info.backtrace.is_empty()).then_some(info)
+    })
+}
+
+fn add(found: Found, info: &mut CrashInfo) {
+    info.kind = found.kind;
+    info.backtrace = found.backtrace;
+    info.address = match found.kind {
+        // The reference says 0 of every panic.
+        Kind::Rust => None,
+        _ => info.address.or(found.address),
+    };
+    info.class = found.class;
+    if info.message.is_none() && info.auxiliary.is_none() {
+        match found.kind {
+            Kind::Msan | Kind::LibFuzzer | Kind::Asan => info.auxiliary = Some(found.said),
+            _ => info.message = Some(found.said),
+        }
+    }
+    info.short = short::beyond(info);
+}

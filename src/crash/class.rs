@@ -1,0 +1,99 @@
+//! Two or three words that say what kind of bug it is, for tables and reports.
+
+use super::info::{CrashInfo, Kind};
+use super::lines::{Lazy, capture, found, regex};
+
+/// Nothing is mapped in the first page.
+const FIRST_PAGE: u64 = 0x1000;
+
+/// Words of a headline, and the class they stand for. The first that occurs counts.
+const CLASSES: &[(&str, &str)] = &[
+    ("double-free", "double-free"),
+    ("which was not malloc()-ed", "bad-free"),
+    ("which is not owned", "bad-malloc_usable_size"),
+    ("requested allocation size", "allocation-size-too-big"),
+    ("out of memory", "out-of-memory"),
+    ("out-of-memory", "out-of-memory"),
+    ("failed to allocate", "out-of-memory"),
+    ("rss limit exhausted", "out-of-memory"),
+    ("calloc parameters overflow", "calloc-overflow"),
+    ("CHECK failed", "sanitizer CHECK failed"),
+    ("detected memory leaks", "memory leak"),
+    ("data race", "data race"),
+    ("lock-order-inversion", "deadlock"),
+    ("deadly signal", "deadly signal"),
+    ("stack smashing", "stack-buffer-overflow"),
+    ("buffer overflow detected", "buffer-overflow"),
+    ("double free", "double-free"),
+    ("overflowed its stack", "stack-overflow"),
+    ("stack overflow", "stack-overflow"),
+    ("memory allocation of", "out-of-memory"),
+    ("(): ", "heap corruption"),
+    ("corrupted ", "heap corruption"),
+];
+static HEADLINE: Lazy =
+    Lazy::new(|| regex(r"(?:ERROR|WARNING): (?:\w*Sanitizer|libFuzzer): ([a-zA-Z][\w-]*)"));
+static THREADS: Lazy = Lazy::new(|| regex(r"WARNING: ThreadSanitizer: (.+?)(?: \(|$)"));
+static RUNTIME_ERROR: Lazy = Lazy::new(|| regex(r":\d+:\d+: runtime error: ([^:0-9']*[a-z])"));
+static ACCESS: Lazy =
+    Lazy::new(|| regex(r"^\s*(?:READ|WRITE) of size \d+|caused by a (?:READ|WRITE) memory"));
+static ACCESS_WORDS: Lazy = Lazy::new(|| regex(r"(READ|WRITE)(?: of size (\d+))?"));
+static SIGNAL: Lazy = Lazy::new(|| regex(r"(?:received|with) signal (SIG[A-Z0-9]+)"));
+
+/// Of a report's lines and what was read from them.
+pub(super) fn of(lines: &[&str], info: &CrashInfo) -> String {
+    let class = lines.iter().find_map(|line| of_text(line)).unwrap_or_else(|| match info.kind {
+        Kind::None if info.message.is_none() => String::new(),
+        Kind::Valgrind => "memory error".to_owned(),
+        Kind::Rust => "panic".to_owned(),
+        _ => info
+            .message
+            .as_ref()
+            .map_or_else(|| "crash".to_owned(), |said| of_message(&said.lines[0])),
+    });
+    with_access(class, lines, info)
+}
+
+/// Of a headline or a line that names a signal.
+pub(super) fn of_text(line: &str) -> Option<String> {
+    if let Some(words) = capture(&RUNTIME_ERROR, line) {
+        return Some(words.to_owned());
+    }
+    if line.contains("Sanitizer") || line.contains("libFuzzer") || line.contains("glibc") {
+        let listed = CLASSES.iter().find(|(words, _)| line.contains(words));
+        let listed = listed.map(|(_, class)| (*class).to_owned());
+        let said = || capture(&THREADS, line).or_else(|| capture(&HEADLINE, line));
+        return listed.or_else(|| said().map(str::to_owned));
+    }
+    capture(&SIGNAL, line).map(str::to_owned)
+}
+
+/// Of what a program or its library said itself.
+pub(super) fn of_message(line: &str) -> String {
+    if line.contains("panicked at") {
+        return "panic".to_owned();
+    }
+    if line.contains("terminate called after throwing") {
+        return "uncaught exception".to_owned();
+    }
+    if line.starts_with("[Non-crash bug]") {
+        return "no crash".to_owned();
+    }
+    let listed = CLASSES.iter().find(|(words, _)| line.contains(words));
+    listed.map_or("assertion", |(_, class)| class).to_owned()
+}
+
+fn with_access(mut class: String, lines: &[&str], info: &CrashInfo) -> String {
+    let is_fault = ["SEGV", "SIGSEGV", "BUS", "SIGBUS"].contains(&class.as_str());
+    if is_fault && info.address.is_some_and(|address| address < FIRST_PAGE) {
+        class.push_str(" near null");
+    }
+    let access = lines.iter().find(|line| found(&ACCESS, line));
+    if let Some(Ok(Some(words))) = access.map(|line| ACCESS_WORDS.captures(line)) {
+        for word in words.iter().skip(1).flatten() {
+            class.push(' ');
+            class.push_str(word.as_str());
+        }
+    }
+    class
+}

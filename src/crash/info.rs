@@ -1,0 +1,149 @@
+//! The types that go in and come out: texts of a run, the program they belong to, and the facts
+//! that were found in them.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::frames;
+
+/// What a run wrote: valid text without NUL, see `text`.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Output {
+    pub stdout: String,
+    pub stderr: String,
+    /// A debugger's or sanitizer's text that was kept apart; if not empty, frames are read from it
+    /// and not from stderr.
+    pub crash_data: String,
+}
+
+/// What ran, in the words of a signature's `products`, `platforms`, `operatingSystems`.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Program {
+    pub product: String,
+    pub product_version: String,
+    pub platform: String,
+    pub os: String,
+}
+
+/// Bytes of a program as text: what is no UTF-8 and NUL, which no server takes, become U+FFFD.
+#[must_use]
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}")
+}
+
+/// Whose report it is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Kind {
+    #[default]
+    None,
+    Asan,
+    Ubsan,
+    Lsan,
+    Tsan,
+    Apple,
+    Cdb,
+    Gdb,
+    Rust,
+    Minidump,
+    Valgrind,
+    /// The kinds from here on are read by `beyond` only.
+    Msan,
+    LibFuzzer,
+    Glibc,
+    Python,
+}
+
+impl Kind {
+    /// The reference's name, or one in its manner.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::None => "no",
+            Kind::Asan => "asan",
+            Kind::Ubsan => "ubsan",
+            Kind::Lsan => "lsan",
+            Kind::Tsan => "tsan",
+            Kind::Apple => "apple",
+            Kind::Cdb => "cdb",
+            Kind::Gdb => "gdb",
+            Kind::Rust => "rust",
+            Kind::Minidump => "minidump",
+            Kind::Valgrind => "valgrind",
+            Kind::Msan => "msan",
+            Kind::LibFuzzer => "libfuzzer",
+            Kind::Glibc => "glibc",
+            Kind::Python => "python",
+        }
+    }
+}
+
+/// Where a message stood.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Source {
+    Stderr,
+    CrashData,
+}
+
+/// What the program or a sanitizer said, one entry per line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Message {
+    pub source: Source,
+    pub lines: Vec<String>,
+}
+
+/// The facts of one crash.
+#[derive(Clone, Debug, Default)]
+pub struct CrashInfo {
+    pub kind: Kind,
+    /// Names of functions, the innermost first.
+    pub backtrace: Vec<String>,
+    pub address: Option<u64>,
+    pub instruction: Option<String>,
+    pub registers: BTreeMap<String, u64>,
+    /// An assertion, panic or exception, in the program's words.
+    pub message: Option<Message>,
+    /// A sanitizer's headline.
+    pub auxiliary: Option<Message>,
+    /// Why the reference's parser fails on this output, if it does: its server would answer 500.
+    pub refused: Option<String>,
+    /// The innermost functions of all stacks, where a report has several.
+    pub(super) tops: Vec<String>,
+    /// The reference makes no signature: it chokes on a sanitizer's words.
+    pub(super) odd_auxiliary: bool,
+    pub(super) short: String,
+    pub(super) class: String,
+}
+
+impl CrashInfo {
+    /// One line for people: message and innermost function.
+    #[must_use]
+    pub fn short_text(&self) -> String {
+        self.short.clone()
+    }
+
+    /// Equal for crashes of the same class with the same innermost functions: no addresses, no
+    /// offsets, no parameters, no numbers of clones and closures.
+    #[must_use]
+    pub fn stack_hash(&self, frames: usize) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.kind.name().hash(&mut hasher);
+        self.class.hash(&mut hasher);
+        for frame in self.backtrace.iter().take(frames) {
+            frames::stable(frame).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// Two or three words for a table: `heap-buffer-overflow WRITE 4`, `SEGV near null READ`.
+    /// Empty if there was no crash.
+    #[must_use]
+    pub fn class(&self) -> &str {
+        &self.class
+    }
+
+    /// Was anything found that tells this crash from another?
+    #[must_use]
+    pub fn is_crash(&self) -> bool {
+        self.kind != Kind::None || self.message.is_some() || self.auxiliary.is_some()
+    }
+}

@@ -1,0 +1,68 @@
+//! What a program said when it died: kind of report, frames, address, short text, and the
+//! signatures that recognise the same bug again. Text in, facts out: no files, no clock.
+//!
+//! `parse` answers what FuzzManager's own parser answers; `beyond::parse` also reads what that one
+//! misses, and is what everybody wants who does not compare. `for_server` gives crash data from
+//! which the server's parser finds the same frames.
+
+mod address;
+pub mod beyond;
+mod class;
+mod frames;
+mod gdb;
+mod info;
+mod kind;
+mod lines;
+mod message;
+mod pattern;
+mod reports;
+mod sanitizers;
+mod short;
+pub mod signature;
+mod valgrind;
+
+pub use beyond::{for_server, to_send};
+pub use info::{CrashInfo, Kind, Message, Output, Program, Source, text};
+pub use signature::{Crash, Entry, Refused, Signature, Signatures, Wanted};
+
+/// What the reference parser makes of it. Where that gives up, `CrashInfo::refused` says why, and
+/// the frames are those that were found until then.
+#[must_use]
+pub fn parse(output: &Output, _program: &Program) -> CrashInfo {
+    let stderr = lines::lines(&output.stderr);
+    let crash_data = lines::lines(&output.crash_data);
+    let report = if crash_data.is_empty() { &stderr } else { &crash_data };
+    let mut info = CrashInfo { kind: kind::of(&crash_data, &stderr), ..CrashInfo::default() };
+    info.refused = read(report, &mut info).err();
+    info.backtrace = info.backtrace.drain(..).map(frames::without_hash).collect();
+    let message = message::first(message::program, &stderr, &crash_data);
+    info.message = message.map(|(source, lines)| Message { source, lines });
+    let said = message::first(message::sanitizer, &stderr, &crash_data);
+    info.odd_auxiliary = said.as_ref().is_some_and(|(_, said)| said.is_odd());
+    let said = said.filter(|(_, said)| !said.lines.is_empty());
+    info.auxiliary = said.map(|(source, said)| Message { source, lines: said.lines });
+    info.class = class::of(report, &info);
+    match short::text(&info, report) {
+        Ok(text) => info.short = text,
+        Err((text, reason)) => {
+            info.short = text;
+            info.refused.get_or_insert(reason);
+        }
+    }
+    info
+}
+
+fn read(report: &[&str], info: &mut CrashInfo) -> Result<(), String> {
+    match info.kind {
+        Kind::Asan => return sanitizers::asan(report, info),
+        Kind::Ubsan => return sanitizers::ubsan(report, info),
+        Kind::Lsan => return sanitizers::lsan(report, info),
+        Kind::Gdb => return gdb::read(report, info),
+        Kind::Minidump => return reports::minidump(report, info),
+        Kind::Tsan => sanitizers::tsan(report, info),
+        Kind::Rust => reports::rust(report, info),
+        Kind::Valgrind => valgrind::read(report, info),
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! The short text of a crash: message and innermost function in one line.
+
+use fancy_regex::Captures;
+
+use super::info::{CrashInfo, Kind, Message};
+use super::lines::{Lazy, regex};
+use super::{sanitizers, valgrind};
+
+static UNPRINTABLE: Lazy = Lazy::new(|| regex(r"[\p{Cc}\p{So}]"));
+static ASAN_PLACES: Lazy = Lazy::new(|| {
+    regex(concat!(
+        r"^ERROR: | in thread T\d+.*$|(malloc\(\)-ed): 0x[0-9a-f]+",
+        r"|(-param-overlap: memory ranges) \[.*\) and \[.*\)",
+        r"|(requested allocation size) 0x[0-9a-f]+ \(0x[0-9a-f]+ after adjustments.*\)",
+        r"|(exceeds maximum supported size) of 0x[0-9a-f]+.*",
+    ))
+});
+static ACCESS_PLACE: Lazy = Lazy::new(|| regex(r" at 0x[0-9a-f]+ thread .*$"));
+
+const NO_WARNING: &str = "No TSan warning detected";
+const NOTHING: &str = "No crash detected";
+
+/// Err if the reference has no answer; the text is ours then.
+pub(super) fn text(info: &CrashInfo, lines: &[&str]) -> Result<String, (String, String)> {
+    let message = info.message.as_ref().map(joined);
+    let uses_auxiliary = match info.kind {
+        Kind::Asan => message.is_none(),
+        Kind::Ubsan | Kind::Lsan => true,
+        _ => false,
+    };
+    let text = match (info.kind, message) {
+        (Kind::Asan, Some(message)) => message,
+        (Kind::Asan, None) => asan(info),
+        (Kind::Ubsan, _) => plain_sanitizer("UndefinedBehaviorSanitizer", info),
+        (Kind::Lsan, _) => plain_sanitizer("LeakSanitizer", info),
+        (Kind::Tsan, _) => return tsan(info, lines).map(|text| printable(&text)),
+        (Kind::Valgrind, _) => match (valgrind::message(lines), info.backtrace.is_empty()) {
+            (None, _) => NOTHING.to_owned(),
+            (Some(said), true) => format!("Valgrind: {said}"),
+            (Some(said), false) => format!("Valgrind: {said} {}", at(&info.backtrace)),
+        },
+        (_, Some(message)) => message,
+        (_, None) if info.backtrace.is_empty() => NOTHING.to_owned(),
+        (_, None) => at(&info.backtrace),
+    };
+    if uses_auxiliary && info.odd_auxiliary {
+        let reason = "the server misreads an access that is no sanitizer's".to_owned();
+        return Err((printable(&text), reason));
+    }
+    Ok(printable(&text))
+}
+
+/// Of what the reference does not read: what was said, and the innermost function.
+pub(super) fn beyond(info: &CrashInfo) -> String {
+    let said = info.message.as_ref().or(info.auxiliary.as_ref()).map(joined).unwrap_or_default();
+    let said = said.trim_start_matches("ERROR: ").trim_start_matches("WARNING: ");
+    let text = match (said, info.backtrace.is_empty()) {
+        ("", true) => NOTHING.to_owned(),
+        ("", false) => at(&info.backtrace),
+        (said, true) => said.to_owned(),
+        (said, false) => format!("{said} {}", at(&info.backtrace)),
+    };
+    printable(&text)
+}
+
+fn joined(message: &Message) -> String {
+    message.lines.join(" ")
+}
+
+fn printable(text: &str) -> String {
+    let escape = |letter: &Captures<'_, str>| {
+        let letter = letter.get(0).and_then(|found| found.as_str().chars().next());
+        format!("\\u{{{:x}}}", letter.map_or(0, u32::from))
+    };
+    UNPRINTABLE.replace_all(text, escape).into_owned()
+}
+
+fn at(backtrace: &[String]) -> String {
+    let frame = backtrace.first().map_or("??", String::as_str);
+    format!("[@ {frame}]")
+}
+
+fn asan(info: &CrashInfo) -> String {
+    let Some(auxiliary) = &info.auxiliary else {
+        return match (info.backtrace.is_empty(), info.address) {
+            (true, None) => NOTHING.to_owned(),
+            _ => at(&info.backtrace),
+        };
+    };
+    let mut text = ASAN_PLACES.replace_all(&auxiliary.lines[0], "$1$2$3$4").into_owned();
+    if !info.backtrace.is_empty() {
+        text = format!("{text} {}", at(&info.backtrace));
+    }
+    if let Some(access) = auxiliary.lines.get(1) {
+        text = format!("{text} with {}", ACCESS_PLACE.replace(access, ""));
+    }
+    text
+}
+
+fn plain_sanitizer(name: &str, info: &CrashInfo) -> String {
+    match &info.auxiliary {
+        Some(auxiliary) => format!("{name}: {}", joined(auxiliary)),
+        None if info.backtrace.is_empty() => NOTHING.to_owned(),
+        None => format!("{name}: {}", at(&info.backtrace)),
+    }
+}
+
+fn tsan(info: &CrashInfo, lines: &[&str]) -> Result<String, (String, String)> {
+    let Some(warning) = sanitizers::tsan_warning(lines) else { return Ok(NO_WARNING.to_owned()) };
+    let says = |words: &[&str]| words.iter().any(|word| warning.contains(word));
+    let frame = if says(&["data race"]) {
+        match &info.tops[..] {
+            [first, second, ..] => {
+                return Ok(format!("{warning} [@ {first}] vs. [@ {second}]"));
+            }
+            _ => info.backtrace.first(),
+        }
+    } else if says(&["mutex", "deadlock"]) {
+        info.backtrace.iter().find(|frame| !frame.contains("mutex"))
+    } else {
+        info.backtrace.first()
+    };
+    let text = frame.map_or(warning.clone(), |frame| format!("{warning} [@ {frame}]"));
+    let is_known =
+        says(&["data race", "mutex", "deadlock", "thread leak", "signal", "use-after-free"]);
+    if is_known { Ok(text) } else { Err((text, format!("the server knows no \"{warning}\""))) }
+}

@@ -1,0 +1,140 @@
+//! Conditions on texts: plain text is looked for, `/EXPRESSION/` is searched.
+
+use std::sync::OnceLock;
+
+use fancy_regex::{Expr, Regex, RegexBuilder};
+use serde_json::Value;
+
+use super::{Refused, dialect};
+
+/// Enough for any honest expression; one that needs more on a line does not match it.
+const MOST_STEPS: usize = 100_000;
+
+#[derive(Clone, Debug)]
+pub(super) enum Text {
+    Contains(String),
+    Expression(Box<Expression>),
+}
+
+/// An expression, compiled when a text first gets past its literal.
+#[derive(Clone, Debug)]
+pub(super) struct Expression {
+    translated: String,
+    /// Part of every text that matches.
+    literal: String,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Text {
+    /// A text, or an object with `value` and `matchType`.
+    pub(super) fn parse(value: &Value) -> Result<Self, Refused> {
+        match value {
+            Value::String(text) => Self::of(text),
+            Value::Object(object) => {
+                let text = object.get("value").and_then(Value::as_str);
+                let text =
+                    text.ok_or_else(|| Refused::new("an object without the text \"value\""))?;
+                match object.get("matchType").map(|kind| kind.as_str().map(str::to_lowercase)) {
+                    None => Ok(Self::Contains(text.to_owned())),
+                    Some(Some(kind)) if kind == "contains" => Ok(Self::Contains(text.to_owned())),
+                    Some(Some(kind)) if kind == "pcre" => Self::expression(text),
+                    _ => Err(Refused::new("\"matchType\" is neither contains nor pcre")),
+                }
+            }
+            other => Err(Refused::new(format!("{other} is neither a text nor an object"))),
+        }
+    }
+
+    pub(super) fn of(text: &str) -> Result<Self, Refused> {
+        if text.starts_with('/') && text.ends_with('/') {
+            Self::expression(text.get(1..text.len() - 1).unwrap_or_default())
+        } else {
+            Ok(Self::Contains(text.to_owned()))
+        }
+    }
+
+    fn expression(text: &str) -> Result<Self, Refused> {
+        let refused = |reason: String| Refused::new(format!("the expression {text}: {reason}"));
+        let translated = dialect::translate(text).map_err(&refused)?;
+        let tree =
+            Expr::parse_tree(&translated.text).map_err(|error| refused(error.to_string()))?;
+        let compiled = OnceLock::new();
+        if translated.is_special {
+            let regex = compile(&translated.text).map_err(|error| refused(error.to_string()))?;
+            compiled.get_or_init(|| Some(regex));
+        }
+        let literal = required(&tree.expr);
+        Ok(Self::Expression(Box::new(Expression {
+            translated: translated.text,
+            literal,
+            compiled,
+        })))
+    }
+
+    pub(super) fn matches(&self, text: &str) -> bool {
+        match self {
+            Self::Contains(part) => text.contains(part.as_str()),
+            Self::Expression(expression) => {
+                text.contains(expression.literal.as_str()) && expression.matches(text)
+            }
+        }
+    }
+
+    /// What every matching text contains; may be empty.
+    pub(super) fn literal(&self) -> &str {
+        match self {
+            Self::Contains(part) => part,
+            Self::Expression(expression) => &expression.literal,
+        }
+    }
+
+    /// The plain text, which the wildcards of frames are.
+    pub(super) fn plain(&self) -> Option<&str> {
+        match self {
+            Self::Contains(part) => Some(part),
+            Self::Expression(_) => None,
+        }
+    }
+}
+
+impl Expression {
+    fn matches(&self, text: &str) -> bool {
+        let regex = self.compiled.get_or_init(|| compile(&self.translated).ok());
+        regex.as_ref().is_some_and(|regex| regex.is_match(text).unwrap_or(false))
+    }
+}
+
+fn compile(translated: &str) -> Result<Regex, fancy_regex::Error> {
+    RegexBuilder::new(translated).backtrack_limit(MOST_STEPS).build()
+}
+
+/// The longest text that has to occur.
+fn required(tree: &Expr) -> String {
+    match tree {
+        Expr::Literal { val, casei: false } => val.clone(),
+        Expr::Group(inner) => required(inner),
+        Expr::Concat(parts) => longest(parts),
+        _ => String::new(),
+    }
+}
+
+fn longest(parts: &[Expr]) -> String {
+    let mut best = String::new();
+    let mut run = String::new();
+    for part in parts {
+        match part {
+            Expr::Literal { val, casei: false } => run.push_str(val),
+            _ => {
+                run.clear();
+                let inner = required(part);
+                if inner.len() > best.len() {
+                    best = inner;
+                }
+            }
+        }
+        if run.len() > best.len() {
+            best.clone_from(&run);
+        }
+    }
+    best
+}

@@ -1,0 +1,230 @@
+//! Crash information that the reference parser does not give (recorded outputs in
+//! `tests/data/crashes`), what is sent to the server, and texts that nobody has ever written.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ffuzz::crash::{self, Crash, Output, Program, Signature, Signatures, Wanted, beyond};
+use proptest::prelude::*;
+
+fn texts() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/crashes");
+    let entries = fs::read_dir(folder).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let name = |path: &PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
+    files.iter().map(|path| (name(path), crash::text(&fs::read(path).unwrap()))).collect()
+}
+
+fn stderr(text: &str) -> Output {
+    Output { stderr: text.to_owned(), ..Output::default() }
+}
+
+fn program() -> Program {
+    Program { product: "demo".into(), os: "linux".into(), ..Program::default() }
+}
+
+#[test]
+fn what_the_reference_misses_is_read() {
+    let mut table = String::new();
+    for (name, text) in texts() {
+        let info = beyond::parse(&stderr(&text), &program());
+        let frames = info.backtrace.iter().take(4).cloned().collect::<Vec<_>>().join(" < ");
+        let address = info.address.map_or_else(String::new, |address| format!(" at {address:#x}"));
+        table += &format!("{name}\n    {}: {}{address}\n", info.kind.name(), info.class());
+        table += &format!("    {}\n    {frames}\n", info.short_text());
+        assert!(info.is_crash(), "{name}");
+    }
+    insta::assert_snapshot!("beyond", table);
+}
+
+/// The reference's parser is the measure for `crash::parse`; so what that reads, the server reads.
+#[test]
+fn the_server_reads_what_is_sent() {
+    for (name, text) in texts() {
+        for output in [stderr(&text), Output { crash_data: text.clone(), ..Output::default() }] {
+            let info = beyond::parse(&output, &program());
+            let sent = crash::to_send(&output, &info);
+            let read = crash::parse(&sent, &program());
+            assert_eq!(read.refused, None, "{name}");
+            assert_eq!(read.backtrace, info.backtrace, "{name}");
+            assert!(sent.stderr.contains(&output.stderr), "{name}");
+            assert!(sent.stderr.contains(&text) || sent.crash_data == text, "{name}");
+        }
+    }
+}
+
+/// One of our own signatures recognises the crash on the server, which sees what was sent.
+#[test]
+fn signatures_recognise_what_was_sent() {
+    for (name, text) in texts() {
+        let output = stderr(&text);
+        let info = beyond::parse(&output, &program());
+        let signature =
+            Signature::create(&info, Wanted { force_address: false, ..Wanted::default() });
+        let Some(signature) = signature else {
+            assert!(info.backtrace.len() < 3, "{name} has no signature");
+            continue;
+        };
+        let sent = crash::to_send(&output, &info);
+        let read = crash::parse(&sent, &program());
+        let crash = Crash { info: &read, output: &sent, program: &program(), testcase: None };
+        assert!(signature.matches(&crash), "{name}: {}", signature.to_json());
+    }
+}
+
+#[test]
+fn stacks_are_grouped_by_functions_alone() {
+    let report = |pc: &str, first: &str, class: &str| {
+        let text = format!(
+            "==1==ERROR: AddressSanitizer: {class} on address 0x6020{pc} at pc 0x{pc} bp 0x2 sp 0x3\n\
+             WRITE of size 4 at 0x6020{pc} thread T0\n    #0 0x{pc} in {first} /src/a.c:1:1\n    \
+             #1 0x{pc}0 in main /src/a.c:9:1\n"
+        );
+        beyond::parse(&stderr(&text), &program()).stack_hash(8)
+    };
+    let hash = report("1234", "f(int)", "heap-buffer-overflow");
+    assert_eq!(hash, report("5678", "f(int)", "heap-buffer-overflow"));
+    assert_eq!(hash, report("1234", "f.part.0", "heap-buffer-overflow"));
+    assert_ne!(hash, report("1234", "g(int)", "heap-buffer-overflow"));
+    assert_ne!(hash, report("1234", "f(int)", "heap-use-after-free"));
+}
+
+#[test]
+fn a_segv_near_null_is_told_from_a_wild_one() {
+    let class = |address: &str, access: &str| {
+        let text = format!(
+            "==1==ERROR: AddressSanitizer: SEGV on unknown address 0x{address} (pc 0x1 bp 0x2 sp 0x3 T0)\n\
+             ==1==The signal is caused by a {access} memory access.\n    #0 0x1 in f /src/a.c:1:1\n"
+        );
+        beyond::parse(&stderr(&text), &program()).class().to_owned()
+    };
+    assert_eq!(class("000000000024", "READ"), "SEGV near null READ");
+    assert_eq!(class("414141414141", "WRITE"), "SEGV WRITE");
+}
+
+/// Reads a text in every place and way, and checks what has to hold for any text.
+fn survives(stderr: &str, crash_data: &str) -> Result<(), TestCaseError> {
+    let output = Output {
+        stdout: String::new(),
+        stderr: crash::text(stderr.as_bytes()),
+        crash_data: crash::text(crash_data.as_bytes()),
+    };
+    let info = beyond::parse(&output, &program());
+    let sent = crash::to_send(&output, &info);
+    prop_assert_eq!(crash::parse(&sent, &program()).refused, None);
+    let _ = (info.short_text(), info.class().len(), info.stack_hash(8));
+    if let Some(made) =
+        Signature::create(&info, Wanted { force_address: false, ..Wanted::default() })
+    {
+        prop_assert!(Signature::parse(&made.to_json()).is_ok(), "{}", made.to_json());
+    }
+    Ok(())
+}
+
+/// Pieces of all recorded texts, in any order, with letters of any kind between them.
+fn spliced() -> impl Strategy<Value = String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fuzzmanager/messages.json");
+    let messages: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(folder).unwrap()).unwrap();
+    let messages = messages["cases"].as_array().unwrap();
+    let messages = messages.iter().filter_map(|case| case["stderr"].as_str().map(str::to_owned));
+    let texts: Vec<String> = texts().into_iter().map(|(_, text)| text).chain(messages).collect();
+    let lines: Vec<String> =
+        texts.iter().flat_map(|text| text.lines().map(str::to_owned)).collect();
+    let piece = prop_oneof![
+        2 => prop::sample::select(texts),
+        6 => prop::sample::select(lines),
+        1 => "\\PC{0,12}",
+        1 => "[#()<>x0-9:=| ]{0,12}",
+    ];
+    let joint = prop::sample::select(vec!["\n", "\n", "\n", " ", "", "\r", "\u{2028}"]);
+    prop::collection::vec((piece, joint), 0..8).prop_map(|parts| {
+        parts.into_iter().flat_map(|(piece, joint)| [piece, joint.to_owned()]).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn spliced_reports_are_read_and_sent(stderr in spliced(), crash_data in spliced()) {
+        survives(&stderr, &crash_data)?;
+        survives(&stderr, "")?;
+    }
+
+    #[test]
+    fn any_signature_is_accepted_or_refused(text in "\\PC{0,40}") {
+        let json = serde_json::json!({"symptoms": [{"type": "output", "value": format!("/{text}/")}]});
+        let output = stderr(&text);
+        let info = crash::parse(&output, &program());
+        let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+        if let Ok(signature) = Signature::parse(&json.to_string()) {
+            let _ = signature.matches(&crash);
+        }
+    }
+}
+
+/// A quarter of a megabyte of what could make a careless parser slow: quadratic time would take hours.
+#[test]
+fn hostile_texts_take_linear_time() {
+    const SIZE: usize = 1 << 18;
+    let headline =
+        "==1==ERROR: AddressSanitizer: SEGV on unknown address 0x0 (pc 0x1 bp 0x2 sp 0x3)\n";
+    let gdb = "Program received signal SIGSEGV\n";
+    let lines = [
+        (headline, "    #0 0x1 in f(\n"),
+        (headline, "    #0 0x1 in f /a\n"),
+        (headline, " #0 0x1 in f<("),
+        (headline, headline),
+        (gdb, "#0  0x1 in f (\n"),
+        (gdb, "#0 f\n>)\n"),
+        (gdb, ">\n"),
+        ("Program received signal SIGSEGV\n#0 x", ">\n"),
+        (gdb, "#0  0x1 in f ()\n"),
+        ("", "Assertion failed thread T1: "),
+        ("", "x: Assertion `a' failed. /a/b:1:2:3 'c\\d' 0x12\n"),
+        ("", "thread 'a' panicked at 'x\n"),
+        ("", "thread 'a' panicked at x.rs:1:2:\n"),
+        ("OS|x\nCPU|y\nCrash|a|0x1|0\n", "0|0|m|f|||\n"),
+        ("", "==1== 1 bytes in 1 blocks are "),
+        ("", "a:1:1: runtime error: x\n"),
+        ("", "WARNING: ThreadSanitizer: data race (pid=1)\n #0 a /a (x+0x1)\n"),
+        ("", "  Read of size 4 at 0x1 by thread T1:\n"),
+        ("Traceback (most recent call last):\n", "  File \"x\", line 1, in f\n"),
+        ("", "free(): x"),
+    ];
+    let start = Instant::now();
+    for (first, rest) in lines {
+        let text = format!("{first}{}", rest.repeat(SIZE / rest.len()));
+        survives(&text, "").unwrap();
+        survives("", &text).unwrap();
+    }
+    assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
+}
+
+#[test]
+fn an_expression_that_explodes_is_given_up() {
+    let json = r#"{"symptoms": [{"type": "output", "value": "/^(?=(a+)+$)\\1b/"}]}"#;
+    let output = stderr(&"a".repeat(5000));
+    let info = crash::parse(&output, &program());
+    let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+    assert!(!Signature::parse(json).unwrap().matches(&crash));
+}
+
+#[test]
+fn what_is_no_signature_is_named_and_left_out() {
+    let good = r#"{"symptoms": [{"type": "output", "value": "boom"}]}"#;
+    let triples = [("a", "{"), ("b", good), ("c", good)];
+    let triples = triples.map(|(name, text)| (name.into(), text.into(), serde_json::Map::new()));
+    let (signatures, refused) = Signatures::new(triples);
+    assert_eq!(refused.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a"]);
+    assert!(refused[0].1.to_string().starts_with("no JSON: "), "{}", refused[0].1);
+    let output = stderr("boom\n");
+    let info = crash::parse(&output, &program());
+    let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+    assert_eq!(signatures.find(&crash).map(|entry| entry.name.as_str()), Some("b"));
+}
