@@ -19,6 +19,7 @@ pub mod custom;
 pub mod feedback;
 pub mod target;
 
+pub mod collector;
 pub mod minimize;
 pub mod output;
 pub mod schedule;

@@ -91,6 +91,11 @@ fn mutators() {
 }
 
 #[test]
+fn fuzzmanager() {
+    follow(&TestDir::new(), &blocks("fuzzmanager.md"), "19");
+}
+
+#[test]
 fn minimize() {
     follow(&TestDir::new(), &blocks("minimize.md"), "19");
 }

@@ -3,6 +3,7 @@
 pub mod addseeds;
 pub mod cc;
 pub mod cmin;
+pub mod collector;
 #[cfg(test)]
 #[path = "tests/compatibility.rs"]
 mod compatibility;
@@ -37,6 +38,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("addseeds", addseeds::run, "give more seeds to a campaign that runs"),
     ("cmin", cmin::run, "keep the smallest inputs that reach everything"),
     ("tmin", tmin::run, "make one input smaller, and keep what it does"),
+    ("collector", collector::run, "talk to a FuzzManager server: signatures, crashes, coverage"),
     ("showmap", showmap::run, "run inputs and print the edges they reach"),
 ];
 

@@ -6,8 +6,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::frames;
 
+use serde::{Deserialize, Serialize};
+
 /// What a run wrote: valid text without NUL, see `text`.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Output {
     pub stdout: String,
     pub stderr: String,
@@ -17,7 +19,7 @@ pub struct Output {
 }
 
 /// What ran, in the words of a signature's `products`, `platforms`, `operatingSystems`.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Program {
     pub product: String,
     pub product_version: String,

@@ -143,6 +143,7 @@ pub const TABLE: &[Variable] = &[
     row("UBSAN_OPTIONS", Text, "set for the target", "fuzz, tools", Honoured, "handed on"),
     row("LSAN_OPTIONS", Text, "set for the target", "fuzz, tools", Honoured, "must contain symbolize=0"),
     row("LD_BIND_LAZY", Flag, "off", "fuzz, tools", Honoured, "the target resolves library functions when they are first called"),
+    row("FM_CONFIG_PATH", Path, "~/.fuzzmanagerconf", "collector, fuzz, triage", Honoured, "FuzzManager's configuration file of this machine"),
     row("FFUZZ_CHANNEL", Number, "none", "fuzz", Target, "descriptor of the memory shared with the target; set by the fuzzer"),
     row("FFUZZ_DIFF", Path, "none", "cc", Compiler, "see docs/env-compile.md"),
     row("FFUZZ_MUTATOR_DIR", Path, "none", "fuzz", Honoured, "folder of mutators that are named without a slash (--mutator-dir)"),

@@ -1,0 +1,327 @@
+//! `ffuzz-collector`: FuzzManager's client for scripts, with the option names, outputs and exit codes
+//! of its `collector`, and what that lacks.
+
+mod actions;
+mod server;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{ArgGroup, Parser};
+
+use super::exit::{Failure, USAGE};
+use super::tool;
+use crate::collector::{CollectorError, Settings, Target, Testcase, Values};
+use crate::config::env::Environment;
+use crate::crash::{self, Output};
+
+/// No match for `--search`.
+const NO_MATCH: u8 = 3;
+/// So much of a file is read; the rest is no report any more.
+const MAX_FILE: u64 = 256 << 20;
+
+const EXAMPLES: &str = "\
+Server and token come from ~/.fuzzmanagerconf (or the file in FM_CONFIG_PATH):
+  [Main]
+  serverhost = crashes.example.org
+  serverport = 443
+  serverauthtokenfile = /etc/fuzzmanager.token
+  sigdir = /var/lib/signatures
+  tool = ffuzz
+
+Examples:
+  ffuzz-collector --refresh
+  ffuzz-collector --search --stderr report.txt --binary ./target
+  ffuzz-collector --submit --stderr report.txt --testcase crashes/id:000000 --binary ./target
+  ffuzz-collector --coverage lcov.info --repository demo --revision 83038f74
+
+Exit codes: 0 good, 1 failed, 2 wrong usage, 3 no signature matches (--search)";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "ffuzz-collector",
+    about = "Talk to a FuzzManager server: signatures, crashes, coverage",
+    after_help = EXAMPLES,
+    group = ArgGroup::new("action").required(true)
+)]
+struct Args {
+    /// Fetch the server's signatures into --sigdir
+    #[arg(long, group = "action")]
+    refresh: bool,
+    /// Print the signature that matches the crash
+    #[arg(long, group = "action")]
+    search: bool,
+    /// Make a signature of the crash, in --sigdir
+    #[arg(long, group = "action")]
+    generate: bool,
+    /// Send the crash to the server
+    #[arg(long, group = "action")]
+    submit: bool,
+    /// Write the input of this crash here, as ID.EXT
+    #[arg(long, value_name = "ID", group = "action")]
+    download: Option<u64>,
+    /// Write the inputs of all crashes of this bucket here
+    #[arg(long, value_name = "BUCKET", group = "action")]
+    download_all: Option<u64>,
+    /// Print the name under which this machine reports
+    #[arg(long, group = "action")]
+    get_clientid: bool,
+    /// Send what waits in the spool of a campaign, and what was refused before
+    #[arg(long, value_name = "SPOOL", group = "action")]
+    deliver: Option<PathBuf>,
+    /// Send source coverage: an lcov or a Coveralls file
+    #[arg(long, value_name = "FILE", group = "action")]
+    coverage: Option<PathBuf>,
+    #[command(flatten)]
+    crash: CrashArgs,
+    #[command(flatten)]
+    about: AboutArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// The crash.
+#[derive(Debug, clap::Args)]
+struct CrashArgs {
+    /// What the program wrote to stdout
+    #[arg(long, value_name = "FILE")]
+    stdout: Option<PathBuf>,
+    /// What it wrote to stderr
+    #[arg(long, value_name = "FILE")]
+    stderr: Option<PathBuf>,
+    /// A debugger's or sanitizer's text that was kept apart
+    #[arg(long, value_name = "FILE")]
+    crashdata: Option<PathBuf>,
+    /// The input
+    #[arg(long, value_name = "FILE")]
+    testcase: Option<PathBuf>,
+    /// Its quality, 0 is the best
+    #[arg(long, value_name = "N", default_value_t = 0, alias = "testcase-quality")]
+    testcasequality: i64,
+    /// Its size, if not the file's
+    #[arg(long, value_name = "N")]
+    testcasesize: Option<u64>,
+    /// A signature holds the crash address
+    #[arg(long)]
+    forcecrashaddr: bool,
+    /// A signature holds the crash instruction
+    #[arg(long)]
+    forcecrashinst: bool,
+    /// Frames of a signature
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    numframes: usize,
+}
+
+/// The program that crashed.
+#[derive(Debug, clap::Args)]
+struct AboutArgs {
+    /// Program whose BINARY.fuzzmanagerconf is read
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    #[arg(long)]
+    product: Option<String>,
+    #[arg(long, value_name = "VERSION")]
+    productversion: Option<String>,
+    /// x86, x86-64, arm, …
+    #[arg(long)]
+    platform: Option<String>,
+    /// linux, windows, macosx, …
+    #[arg(long)]
+    os: Option<String>,
+    /// Arguments of the program; a backslash before a letter is taken away
+    #[arg(long, value_name = "ARG", num_args = 1.., allow_hyphen_values = false)]
+    args: Vec<String>,
+    /// Its environment
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = pair)]
+    env: Vec<(String, String)>,
+    /// More about the crash
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = pair)]
+    metadata: Vec<(String, String)>,
+}
+
+/// What the configuration file may hold as well.
+#[derive(Debug, clap::Args)]
+struct ServerArgs {
+    /// Folder of signatures
+    #[arg(long, value_name = "DIR")]
+    sigdir: Option<String>,
+    #[arg(long, value_name = "HOST")]
+    serverhost: Option<String>,
+    #[arg(long, value_name = "PORT")]
+    serverport: Option<String>,
+    /// https (the default) or http
+    #[arg(long, value_name = "PROTO")]
+    serverproto: Option<String>,
+    /// File with the token of the account
+    #[arg(long, value_name = "FILE")]
+    serverauthtokenfile: Option<String>,
+    /// Certificate of your own authority (PEM)
+    #[arg(long, value_name = "FILE")]
+    servercafile: Option<String>,
+    /// Name under which this machine reports
+    #[arg(long, value_name = "ID")]
+    clientid: Option<String>,
+    /// Name of the fuzzer
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+}
+
+/// For --coverage.
+#[derive(Debug, clap::Args)]
+struct SourceArgs {
+    /// Its name at the server
+    #[arg(long, value_name = "NAME")]
+    repository: Option<String>,
+    /// What was measured, unless the file says so
+    #[arg(long)]
+    revision: Option<String>,
+    #[arg(long)]
+    branch: Option<String>,
+    /// A line for people
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    description: String,
+    /// Folder of the sources: paths below it become relative
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    root: PathBuf,
+}
+
+pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let parsed = super::parse::<Args>(program, words);
+    let parsed = parsed.map_err(|failure| Failure { code: USAGE, ..failure });
+    let Some(args) = parsed? else { return Ok(ExitCode::SUCCESS) };
+    let settings = args.server.settings()?;
+    warn(program, &settings.warnings);
+    if args.refresh {
+        return server::refresh(program, &settings);
+    }
+    if args.get_clientid {
+        return super::print(&format!("{}\n", settings.client()));
+    }
+    if let Some(number) = args.download {
+        return server::download(&settings, number);
+    }
+    if let Some(bucket) = args.download_all {
+        return server::download_all(&settings, bucket);
+    }
+    if let Some(spool) = &args.deliver {
+        return server::deliver(program, &settings, spool);
+    }
+    if let Some(file) = &args.coverage {
+        return server::coverage(&settings, file, &args.source);
+    }
+    let target = args.about.target()?;
+    warn(program, &target.warnings);
+    let crash = actions::Given::read(&args, target)?;
+    if args.search {
+        return crash.search(program, &settings);
+    }
+    if args.generate {
+        return crash.generate(&settings);
+    }
+    crash.submit(program, &settings)
+}
+
+impl ServerArgs {
+    fn settings(&self) -> Result<Settings, Failure> {
+        let given = [
+            ("sigdir", &self.sigdir),
+            ("serverhost", &self.serverhost),
+            ("serverport", &self.serverport),
+            ("serverproto", &self.serverproto),
+            ("serverauthtokenfile", &self.serverauthtokenfile),
+            ("servercafile", &self.servercafile),
+            ("clientid", &self.clientid),
+            ("tool", &self.tool),
+        ];
+        Ok(Settings::read(&Environment::read(), given_of(&given))?)
+    }
+}
+
+impl AboutArgs {
+    fn target(&self) -> Result<Target, Failure> {
+        let given = [
+            ("product", &self.product),
+            ("product_version", &self.productversion),
+            ("platform", &self.platform),
+            ("os", &self.os),
+        ];
+        Ok(Target::read(self.binary.as_deref(), given_of(&given))?)
+    }
+
+    /// As the reference takes them: a backslash is for the shell of whoever calls it.
+    fn words(&self) -> Vec<String> {
+        self.args.iter().map(|word| word.replace('\\', "")).collect()
+    }
+}
+
+impl CrashArgs {
+    fn output(&self) -> Result<Output, Failure> {
+        let text = |path: &Option<PathBuf>| match path {
+            Some(path) => read(path).map(|bytes| crash::text(&bytes)),
+            None => Ok(String::new()),
+        };
+        Ok(Output {
+            stdout: text(&self.stdout)?,
+            stderr: text(&self.stderr)?,
+            crash_data: text(&self.crashdata)?,
+        })
+    }
+
+    fn testcase(&self) -> Result<Option<Testcase>, Failure> {
+        let Some(path) = &self.testcase else { return Ok(None) };
+        Ok(Some(Testcase {
+            bytes: read(path)?,
+            extension: Testcase::extension_of(path),
+            quality: self.testcasequality,
+            size: self.testcasesize,
+        }))
+    }
+}
+
+impl From<CollectorError> for Failure {
+    /// What is missing on the command line or in a file is wrong usage, as with the reference.
+    fn from(error: CollectorError) -> Self {
+        let failure = Failure::new(&error, error.remedy());
+        match error {
+            CollectorError::Missing { .. } | CollectorError::Invalid { .. } => {
+                Failure { code: USAGE, ..failure }
+            }
+            _ => failure,
+        }
+    }
+}
+
+fn given_of(pairs: &[(&str, &Option<String>)]) -> Values {
+    let given = pairs.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    given.map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("not of the form KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = vec![];
+    let read = File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut bytes));
+    read.map_err(|error| {
+        let cause = format!("cannot read {}: {error}", path.display());
+        Failure::new(cause, "check the name and the permissions")
+    })?;
+    Ok(bytes)
+}
+
+fn say(program: &str, text: &str) {
+    tool::say(false, &format!("{program}: {text}"));
+}
+
+fn warn(program: &str, warnings: &[String]) {
+    for warning in warnings {
+        say(program, &format!("warning: {warning}"));
+    }
+}

@@ -1,0 +1,84 @@
+//! What is done with a crash that is given: search, generate, submit.
+
+use std::fs;
+use std::process::ExitCode;
+use std::thread;
+
+use super::{Args, Failure, NO_MATCH, say};
+use crate::cmd::{print, tool};
+use crate::collector::{self, Client, Directory, Report, Settings, Target};
+use crate::crash::{self, Crash, CrashInfo, Signature, Wanted};
+
+/// A crash, as the command line describes it.
+pub(super) struct Given {
+    report: Report,
+    info: CrashInfo,
+    wanted: Wanted,
+}
+
+impl Given {
+    pub(super) fn read(args: &Args, target: Target) -> Result<Self, Failure> {
+        let output = args.crash.output()?;
+        let info = crash::beyond::parse(&output, &target.program);
+        let mut metadata = target.metadata;
+        metadata.extend(args.about.metadata.iter().cloned());
+        let report = Report {
+            key: String::new(),
+            program: target.program,
+            output,
+            testcase: args.crash.testcase()?,
+            args: args.about.words(),
+            env: args.about.env.iter().cloned().collect(),
+            metadata,
+        };
+        let wanted = Wanted {
+            frames: args.crash.numframes,
+            force_address: args.crash.forcecrashaddr,
+            force_instruction: args.crash.forcecrashinst,
+        };
+        Ok(Self { report, info, wanted })
+    }
+
+    pub(super) fn search(&self, program: &str, settings: &Settings) -> Result<ExitCode, Failure> {
+        let folder = Directory::open(&settings.signatures()?)?;
+        for (name, reason) in &folder.refused {
+            say(program, &format!("warning: {name} is no signature: {reason}"));
+        }
+        let bytes = self.report.testcase.as_ref().map(|testcase| &testcase.bytes);
+        let crash = Crash {
+            info: &self.info,
+            output: &self.report.output,
+            program: &self.report.program,
+            testcase: bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()),
+        };
+        let Some(entry) = folder.find(&crash) else {
+            tool::say(false, "No match found");
+            return Ok(ExitCode::from(NO_MATCH));
+        };
+        let path = folder.path(&entry.name);
+        let metadata = fs::read_to_string(path.with_extension("metadata")).unwrap_or_default();
+        let lines = [path.display().to_string(), metadata.trim_end().to_owned()];
+        print(&format!("{}\n", lines.join("\n").trim_end()))
+    }
+
+    pub(super) fn generate(&self, settings: &Settings) -> Result<ExitCode, Failure> {
+        let folder = Directory::open(&settings.signatures()?)?;
+        let Some(signature) = Signature::create(&self.info, self.wanted) else {
+            return Err(Failure::new(
+                "the crash says too little for a signature",
+                "give a report with a stack: --stderr or --crashdata of a sanitizer build or of gdb",
+            ));
+        };
+        print(&format!("{}\n", folder.add(&signature)?.display()))
+    }
+
+    pub(super) fn submit(self, program: &str, settings: &Settings) -> Result<ExitCode, Failure> {
+        let client = Client::new(settings.server()?)?;
+        let number = collector::submit(&client, self.report, |wait, error| {
+            say(program, &format!("{error}; another try in {} s", wait.as_secs()));
+            thread::sleep(wait);
+        })?;
+        say(program, &format!("stored as crash {number} at {}", client.server().url));
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,172 @@
+//! Takes reports from the spool to the server, each once, however often one of the two goes away.
+//!
+//! A request whose answer was lost may have been stored. So every try but the first asks the server
+//! first, by the word that the report carries in its metadata.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::client::Client;
+use super::error::CollectorError;
+use super::report::Report;
+use super::spool::{Claim, Item, Tries};
+use crate::crash::{self, Output};
+
+/// Waits between tries double from here,
+const FIRST_WAIT: Duration = Duration::from_secs(2);
+/// to this if the server has trouble,
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// and to this if it has trouble with one report only.
+const LONGEST_FOR_ONE: Duration = Duration::from_secs(3600);
+/// A request whose sender was killed is stored after this time, or never.
+const SETTLED: Duration = Duration::from_secs(10);
+/// Tries of a report that is in no spool: 2, 4, 8, 16, 32 and 64 s apart, as the reference's.
+const TRIES_AT_ONCE: u32 = 7;
+
+/// Whoever holds the claim of a spool, and a server.
+#[derive(Debug)]
+pub struct Delivery {
+    claim: Claim,
+    client: Client,
+    not_before: SystemTime,
+    /// Requests in a row that the server did not answer as it should.
+    failures: u32,
+    last: Option<CollectorError>,
+}
+
+impl Delivery {
+    #[must_use]
+    pub fn new(claim: Claim, client: Client) -> Self {
+        Self { claim, client, not_before: UNIX_EPOCH, failures: 0, last: None }
+    }
+
+    /// Sends what is due, the oldest first, as long as `go_on` holds. An error is one of our own
+    /// disk; those of the server are in [`Self::last_error`] and wait for another try.
+    pub fn deliver_due(
+        &mut self,
+        now: impl Fn() -> SystemTime,
+        go_on: impl Fn() -> bool,
+    ) -> Result<(), CollectorError> {
+        for name in self.claim.waiting()? {
+            if !go_on() || now() < self.not_before {
+                break;
+            }
+            self.deliver(&name, now())?;
+        }
+        Ok(())
+    }
+
+    /// What the server said last, unless it took something since.
+    #[must_use]
+    pub fn last_error(&self) -> Option<&CollectorError> {
+        self.last.as_ref()
+    }
+
+    /// Nothing will arrive until somebody corrects something.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        self.last.as_ref().is_some_and(|error| !error.is_passing() && !is_final(error))
+    }
+
+    #[must_use]
+    pub fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
+    fn deliver(&mut self, name: &str, now: SystemTime) -> Result<(), CollectorError> {
+        let tries = self.claim.tries(name)?;
+        if unix(now) < tries.not_before {
+            return Ok(());
+        }
+        let Some(item) = self.claim.take(name)? else { return Ok(()) };
+        let not_before = unix(now + SETTLED);
+        let begun = Tries { count: tries.count + 1, not_before, ..tries.clone() };
+        self.claim.note(name, &begun)?;
+        match attempt(&self.client, &item, &tries) {
+            Ok(number) => {
+                (self.failures, self.last) = (0, None);
+                self.claim.done(name, &item, number)
+            }
+            Err(error) => self.failed(name, begun, error, now),
+        }
+    }
+
+    fn failed(
+        &mut self,
+        name: &str,
+        tries: Tries,
+        error: CollectorError,
+        now: SystemTime,
+    ) -> Result<(), CollectorError> {
+        let mut tries = Tries { not_before: 0.0, error: error.to_string(), ..tries };
+        if is_final(&error) {
+            self.claim.refuse(name, &tries.error)?;
+        } else {
+            if is_about_the_report(&error) {
+                tries.failed += 1;
+                tries.not_before = unix(now + wait(tries.failed, LONGEST_FOR_ONE, &error));
+            } else {
+                self.failures += 1;
+                self.not_before = now + wait(self.failures, LONGEST_WAIT, &error);
+            }
+            self.claim.note(name, &tries)?;
+        }
+        self.last = Some(error);
+        Ok(())
+    }
+}
+
+/// Sends a report that is in no spool, and waits between tries. Returns its number there.
+pub fn submit(
+    client: &Client,
+    report: Report,
+    mut pause: impl FnMut(Duration, &CollectorError),
+) -> Result<u64, CollectorError> {
+    let item = Item::new(report);
+    let mut tries = Tries::default();
+    loop {
+        let error = match attempt(client, &item, &tries) {
+            Err(error) if error.is_passing() && tries.count + 1 < TRIES_AT_ONCE => error,
+            answer => return answer,
+        };
+        tries.count += 1;
+        tries.failed += u32::from(is_about_the_report(&error));
+        pause(wait(tries.count, LONGEST_WAIT, &error), &error);
+    }
+}
+
+/// One try. What an earlier one has stored is found, and not stored again.
+fn attempt(client: &Client, item: &Item, earlier: &Tries) -> Result<u64, CollectorError> {
+    if earlier.count > 0
+        && let Some(number) = client.find(&item.id)?
+    {
+        return Ok(number);
+    }
+    let report = &item.report;
+    let info = crash::beyond::parse(&report.output, &report.program);
+    let mut sent = crash::beyond::to_send(&report.output, &info);
+    if earlier.failed > 0 {
+        // The server could not cope with the text: only what we have read out of it, in the form
+        // that every server understands.
+        sent.crash_data = crash::for_server(&Output::default(), &info);
+    }
+    client.submit(&report.fields(&item.id, client.server(), &sent))
+}
+
+/// The server's parser fails on some texts with this.
+fn is_about_the_report(error: &CollectorError) -> bool {
+    matches!(error, CollectorError::Failing { status: 500, .. })
+}
+
+/// No later try can succeed.
+fn is_final(error: &CollectorError) -> bool {
+    matches!(error, CollectorError::Refused { status: 400 | 413 | 414 | 415 | 422, .. })
+}
+
+fn wait(failures: u32, longest: Duration, error: &CollectorError) -> Duration {
+    let doubled = FIRST_WAIT * 2_u32.saturating_pow(failures.saturating_sub(1).min(20));
+    doubled.min(longest).max(error.retry_after().unwrap_or_default())
+}
+
+fn unix(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}

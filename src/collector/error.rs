@@ -1,0 +1,147 @@
+//! What can go wrong between us and the crash server, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::errno::Errno;
+
+use super::ini::IniError;
+
+/// Each names what was tried.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectorError {
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("no room left to write {}", path.display())]
+    Full { path: PathBuf },
+    #[error("{}: {source}", path.display())]
+    Config { path: PathBuf, source: IniError },
+    #[error("{}: {reason}", path.display())]
+    Damaged { path: PathBuf, reason: String },
+    #[error("{key} is not set")]
+    Missing { key: &'static str },
+    #[error("{key} = {value} is not {expected}")]
+    Invalid { key: &'static str, value: String, expected: &'static str },
+    #[error("cannot reach {url}: {reason}")]
+    Unreachable { url: String, reason: String },
+    #[error("no secure connection to {url}: {reason}")]
+    Tls { url: String, reason: String },
+    #[error("{url} gave no answer in time")]
+    Slow { url: String },
+    #[error("{url} answers 401: the token is missing or wrong")]
+    Unauthorized { url: String },
+    #[error("{url} answers 403: the account may not do this")]
+    Forbidden { url: String },
+    #[error("{url} answers 429: too many requests")]
+    TooMany { url: String, retry_after: Duration },
+    #[error("{url} answers {status}{}", said(text))]
+    Refused { url: String, status: u16, text: String },
+    #[error("{url} answers {status}{}", said(text))]
+    Failing { url: String, status: u16, text: String, retry_after: Option<Duration> },
+    #[error("{url} answers with something that is not FuzzManager's")]
+    NotTheServer { url: String },
+    #[error("{url} has no signatures yet")]
+    NoSignatures { url: String },
+    #[error("{url} is damaged: {reason}")]
+    Archive { url: String, reason: String },
+}
+
+fn said(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
+impl CollectorError {
+    pub(super) fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), source }
+    }
+
+    pub(super) fn write(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::ENOSPC | Errno::EDQUOT) => Self::Full { path },
+            _ => Self::Write { path, source },
+        }
+    }
+
+    /// One line: what the user can do.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Read { .. } => "check the name and the permissions".into(),
+            Self::Write { .. } => "check the permissions of the folder".into(),
+            Self::Full { .. } => "free some space; nothing is lost".into(),
+            Self::Config { .. } => "write [Main], then lines KEY = VALUE".into(),
+            Self::Damaged { path, .. } => format!("remove {}", path.display()),
+            Self::Missing { key } => missing(key),
+            Self::Invalid { key, expected, .. } => format!("set {key} to {expected}"),
+            Self::Unreachable { .. } | Self::Slow { .. } | Self::Failing { .. } => {
+                "check serverhost and serverport, and whether the server runs".into()
+            }
+            Self::Tls { .. } => {
+                "set servercafile to your own authority's certificate, or serverproto = http".into()
+            }
+            Self::Unauthorized { .. } => {
+                "set serverauthtoken to what `manage.py get_auth_token USER` prints there".into()
+            }
+            Self::Forbidden { .. } => {
+                "on the server: manage.py add_permission USER view_crashmanager crashmanager_all"
+                    .into()
+            }
+            Self::TooMany { retry_after, .. } => {
+                format!("try again in {} s", retry_after.as_secs())
+            }
+            Self::Refused { .. } => "correct the values that the answer names".into(),
+            Self::NoSignatures { .. } => {
+                "on the server: manage.py export_signatures signatures.zip, once an hour".into()
+            }
+            Self::Archive { .. } => {
+                "try again; if it stays so: manage.py export_signatures signatures.zip there".into()
+            }
+            Self::NotTheServer { .. } => {
+                "set serverhost, serverport and serverproto to FuzzManager's, not to a proxy's"
+                    .into()
+            }
+        }
+    }
+
+    /// The same request may succeed later.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::Slow { .. }
+                | Self::TooMany { .. }
+                | Self::Failing { .. }
+        )
+    }
+
+    /// How long the server wants to be left alone.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::TooMany { retry_after, .. } => Some(*retry_after),
+            Self::Failing { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}
+
+fn missing(key: &str) -> String {
+    match key {
+        "product" | "platform" | "os" => {
+            format!("put {key} = … under [Main] of BINARY.fuzzmanagerconf, or give --{key}")
+        }
+        "repository" => {
+            "give --repository: manage.py setup_repository made it at the server".into()
+        }
+        "revision" => "give --revision, the commit that was built".into(),
+        "serverauthtoken" => {
+            "put serverauthtoken or serverauthtokenfile under [Main] of ~/.fuzzmanagerconf".into()
+        }
+        _ => format!("put {key} = … under [Main] of ~/.fuzzmanagerconf, or give --{key}"),
+    }
+}

@@ -1,0 +1,114 @@
+//! Files that are complete or not there, also after a loss of power.
+//!
+//! A report may hold secrets of whoever is fuzzed: folders are 0700 and files 0600.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+use super::error::CollectorError;
+
+/// A temporary file this old belongs to nobody who still writes it.
+const FORGOTTEN: Duration = Duration::from_secs(3600);
+const TEMPORARY: &str = ".new-";
+
+pub(super) fn create_dir(path: &Path) -> Result<(), CollectorError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| CollectorError::write(path, error))
+}
+
+/// Writes a file, in place of one that may be there.
+pub(super) fn replace(path: &Path, data: &[u8]) -> Result<(), CollectorError> {
+    publish(path, data, |temporary| rename(temporary, path)).map(drop)
+}
+
+/// The same without waiting for the disk, for what can be had again.
+pub(super) fn replace_quickly(path: &Path, data: &[u8]) -> Result<(), CollectorError> {
+    let temporary = temporary(path);
+    let written = write(&temporary, data).and_then(|_| fs::rename(&temporary, path));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        CollectorError::write(path, error)
+    })
+}
+
+/// Writes a file unless there is one; tells whether it did. Of several who try at once one wins.
+pub(super) fn create(path: &Path, data: &[u8]) -> Result<bool, CollectorError> {
+    publish(path, data, |temporary| {
+        let linked = fs::hard_link(temporary, path);
+        fs::remove_file(temporary)?;
+        linked.and_then(|()| sync(path))
+    })
+}
+
+fn publish(
+    path: &Path,
+    data: &[u8],
+    name: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<bool, CollectorError> {
+    let temporary = temporary(path);
+    let written = write(&temporary, data).and_then(|file| file.sync_all());
+    let written = written.and_then(|()| name(&temporary));
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => {
+            let _ = fs::remove_file(&temporary);
+            Err(CollectorError::write(path, error))
+        }
+    }
+}
+
+/// A name in the same folder that nobody else uses.
+fn temporary(path: &Path) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    path.with_file_name(format!("{TEMPORARY}{}-{number}", std::process::id()))
+}
+
+fn write(path: &Path, data: &[u8]) -> io::Result<File> {
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(data)?;
+    Ok(file)
+}
+
+/// The name of a file is data of its folder.
+fn sync(path: &Path) -> io::Result<()> {
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Moves a file within or between folders of the spool.
+pub(super) fn relocate(from: &Path, to: &Path) -> Result<(), CollectorError> {
+    rename(from, to).map_err(|error| CollectorError::write(to, error))
+}
+
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to).and_then(|()| sync(to))
+}
+
+/// Removes a file if it is there.
+pub(super) fn remove(path: &Path) -> Result<(), CollectorError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(CollectorError::write(path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes what writers left that were killed.
+pub(super) fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let is_temporary = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
+        let modified = entry.metadata().and_then(|data| data.modified());
+        let age = modified.ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+        if is_temporary && age.is_some_and(|age| age > FORGOTTEN) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}

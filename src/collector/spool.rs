@@ -1,0 +1,349 @@
+//! Reports on disk: those that wait, marks of those that were sent, and those that were refused.
+//!
+//! Many processes may add reports, one at a time delivers them ([`Spool::claim`]). A report is in
+//! `waiting/` until its mark in `sent/` is on disk; the mark stays, so that the same bug is not
+//! reported again.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nix::fcntl::{Flock, FlockArg};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha1::{Digest, Sha1};
+
+use super::error::CollectorError;
+use super::files;
+use super::report::Report;
+
+/// A folder of reports.
+#[derive(Clone, Debug)]
+pub struct Spool {
+    folder: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Added {
+    New,
+    /// It waits, was sent, or was refused already.
+    Known,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Counts {
+    pub waiting: usize,
+    pub sent: usize,
+    pub refused: usize,
+}
+
+/// A report with a word of its own, by which the server knows it again.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Item {
+    pub(super) id: String,
+    pub(super) report: Report,
+}
+
+impl Item {
+    #[must_use]
+    pub(super) fn new(report: Report) -> Self {
+        let client = nix::unistd::gethostname().unwrap_or_default();
+        let parts = format!("{} {client:?} {} {}", report.key, std::process::id(), nanoseconds());
+        Self { id: hex_sha1(parts.as_bytes()), report }
+    }
+}
+
+/// What happened to a report that waits.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Tries {
+    /// Requests begun. Not all of them need to have reached the server.
+    pub(super) count: u32,
+    /// Answers of the server that it cannot cope with the report.
+    pub(super) failed: u32,
+    /// Unix time before which there is no other try.
+    pub(super) not_before: f64,
+    pub(super) error: String,
+}
+
+/// The mark of a report that was sent.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Sent {
+    pub(super) key: String,
+    pub(super) id: String,
+    /// Its number at the server.
+    pub(super) crash: u64,
+}
+
+impl Spool {
+    pub fn open(folder: &Path) -> Result<Self, CollectorError> {
+        let spool = Self { folder: folder.to_owned() };
+        for part in ["waiting", "sent", "refused"] {
+            files::create_dir(&folder.join(part))?;
+            files::sweep(&folder.join(part));
+        }
+        Ok(spool)
+    }
+
+    /// Keeps a report until it is delivered. The key decides whether it is a new one.
+    pub fn add(&self, report: &Report) -> Result<Added, CollectorError> {
+        let name = name_of(&report.key);
+        if self.is_done(&name) {
+            return Ok(Added::Known);
+        }
+        let item = Item::new(report.clone());
+        let created = files::create(&self.waiting(&name), &json(&item))?;
+        // Delivered meanwhile: the mark was written before the report was taken away.
+        if created && self.is_done(&name) {
+            files::remove(&self.waiting(&name))?;
+            return Ok(Added::Known);
+        }
+        Ok(if created { Added::New } else { Added::Known })
+    }
+
+    /// The right to deliver, until it is dropped. None while somebody else has it.
+    pub fn claim(&self) -> Result<Option<Claim>, CollectorError> {
+        let path = self.folder.join("lock");
+        let file = File::create(&path).map_err(|error| CollectorError::write(&path, error))?;
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => Ok(Some(Claim { spool: self.clone(), _lock: lock })),
+            Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
+            Err((_, error)) => Err(CollectorError::write(&path, error.into())),
+        }
+    }
+
+    pub fn counts(&self) -> Result<Counts, CollectorError> {
+        let count = |part, ending| Ok(names(&self.folder.join(part), ending)?.len());
+        Ok(Counts {
+            waiting: count("waiting", ".json")?,
+            sent: count("sent", ".json")?,
+            refused: count("refused", ".json")?,
+        })
+    }
+
+    fn is_done(&self, name: &str) -> bool {
+        self.sent(name).exists() || self.refused(name).exists()
+    }
+
+    fn waiting(&self, name: &str) -> PathBuf {
+        self.folder.join("waiting").join(format!("{name}.json"))
+    }
+
+    fn tries(&self, name: &str) -> PathBuf {
+        self.folder.join("waiting").join(format!("{name}.tries"))
+    }
+
+    fn sent(&self, name: &str) -> PathBuf {
+        self.folder.join("sent").join(format!("{name}.json"))
+    }
+
+    fn refused(&self, name: &str) -> PathBuf {
+        self.folder.join("refused").join(format!("{name}.json"))
+    }
+}
+
+/// The one that delivers.
+#[derive(Debug)]
+pub struct Claim {
+    spool: Spool,
+    _lock: Flock<File>,
+}
+
+impl Claim {
+    /// Names of the reports that wait, the oldest first.
+    pub(super) fn waiting(&self) -> Result<Vec<String>, CollectorError> {
+        let folder = self.spool.folder.join("waiting");
+        let mut found = names(&folder, ".json")?;
+        found.sort_by_cached_key(|name| {
+            let data = fs::metadata(self.spool.waiting(name));
+            data.and_then(|data| data.modified()).unwrap_or(UNIX_EPOCH)
+        });
+        Ok(found)
+    }
+
+    /// The report, unless it is delivered already; whoever was killed in between left it.
+    pub(super) fn take(&self, name: &str) -> Result<Option<Item>, CollectorError> {
+        if self.spool.sent(name).exists() {
+            self.forget(name)?;
+            return Ok(None);
+        }
+        match read(&self.spool.waiting(name)) {
+            Err(CollectorError::Damaged { reason, .. }) => {
+                self.refuse(name, &reason)?;
+                Ok(None)
+            }
+            item => item,
+        }
+    }
+
+    pub(super) fn tries(&self, name: &str) -> Result<Tries, CollectorError> {
+        match read(&self.spool.tries(name)) {
+            Ok(tries) => Ok(tries.unwrap_or_default()),
+            // It was there, so there was a try.
+            Err(CollectorError::Damaged { .. }) => Ok(Tries { count: 1, ..Tries::default() }),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn note(&self, name: &str, tries: &Tries) -> Result<(), CollectorError> {
+        files::replace(&self.spool.tries(name), &json(tries))
+    }
+
+    pub(super) fn done(&self, name: &str, item: &Item, crash: u64) -> Result<(), CollectorError> {
+        let sent = Sent { key: item.report.key.clone(), id: item.id.clone(), crash };
+        files::replace(&self.spool.sent(name), &json(&sent))?;
+        self.forget(name)
+    }
+
+    /// Out of the way of the others, and kept, with the reason beside it.
+    pub(super) fn refuse(&self, name: &str, reason: &str) -> Result<(), CollectorError> {
+        let refused = self.spool.refused(name);
+        files::replace(&refused.with_extension("txt"), format!("{reason}\n").as_bytes())?;
+        files::relocate(&self.spool.waiting(name), &refused)?;
+        files::remove(&self.spool.tries(name))
+    }
+
+    /// Gives the refused ones another chance. Returns how many there are.
+    pub fn retry_refused(&self) -> Result<usize, CollectorError> {
+        let found = names(&self.spool.folder.join("refused"), ".json")?;
+        for name in &found {
+            let refused = self.spool.refused(name);
+            files::replace(
+                &self.spool.tries(name),
+                &json(&Tries { count: 1, ..Tries::default() }),
+            )?;
+            files::relocate(&refused, &self.spool.waiting(name))?;
+            files::remove(&refused.with_extension("txt"))?;
+        }
+        Ok(found.len())
+    }
+
+    #[must_use]
+    pub fn spool(&self) -> &Spool {
+        &self.spool
+    }
+
+    fn forget(&self, name: &str) -> Result<(), CollectorError> {
+        files::remove(&self.spool.waiting(name))?;
+        files::remove(&self.spool.tries(name))
+    }
+}
+
+fn name_of(key: &str) -> String {
+    hex_sha1(key.as_bytes())
+}
+
+pub(super) fn hex_sha1(bytes: &[u8]) -> String {
+    Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn nanoseconds() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
+}
+
+/// Our own types: maps with text keys, and nothing that JSON has no word for.
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// None if there is no such file.
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CollectorError> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+            CollectorError::Damaged { path: path.to_owned(), reason: error.to_string() }
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(CollectorError::read(path, error)),
+    }
+}
+
+/// Names in a folder that end so, without the ending.
+fn names(folder: &Path, ending: &str) -> Result<Vec<String>, CollectorError> {
+    let entries = fs::read_dir(folder).map_err(|error| CollectorError::read(folder, error))?;
+    let name = |entry: io::Result<fs::DirEntry>| {
+        let name = entry.ok()?.file_name().into_string().ok()?;
+        name.strip_suffix(ending).map(str::to_owned)
+    };
+    Ok(entries.filter_map(name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(key: &str) -> Report {
+        Report { key: key.to_owned(), ..Report::default() }
+    }
+
+    fn counts(waiting: usize, sent: usize, refused: usize) -> Counts {
+        Counts { waiting, sent, refused }
+    }
+
+    #[test]
+    fn a_key_is_added_once_whatever_became_of_it() {
+        let folder = tempfile::tempdir().expect("folder");
+        let spool = Spool::open(folder.path()).expect("spool");
+        for key in ["a", "b"] {
+            assert_eq!(spool.add(&report(key)).expect("room"), Added::New);
+            assert_eq!(spool.add(&report(key)).expect("room"), Added::Known);
+        }
+        let claim = spool.claim().expect("lock").expect("free");
+        let item = claim.take(&name_of("a")).expect("file").expect("waits");
+        claim.done(&name_of("a"), &item, 7).expect("room");
+        claim.refuse(&name_of("b"), "no").expect("room");
+        assert_eq!(spool.counts().expect("folder"), counts(0, 1, 1));
+        for key in ["a", "b"] {
+            assert_eq!(spool.add(&report(key)).expect("room"), Added::Known);
+        }
+        assert_eq!(claim.retry_refused().expect("room"), 1);
+        assert_eq!(spool.counts().expect("folder"), counts(1, 1, 0));
+        // It may have arrived when it was refused, so the server is asked first.
+        assert_eq!(claim.tries(&name_of("b")).expect("file").count, 1);
+    }
+
+    #[test]
+    fn one_delivers_at_a_time() {
+        let folder = tempfile::tempdir().expect("folder");
+        let spool = Spool::open(folder.path()).expect("spool");
+        let claim = spool.claim().expect("lock").expect("free");
+        assert!(spool.claim().expect("lock").is_none());
+        drop(claim);
+        assert!(spool.claim().expect("lock").is_some());
+    }
+
+    #[test]
+    fn what_was_marked_before_a_kill_is_not_taken_again() {
+        let folder = tempfile::tempdir().expect("folder");
+        let spool = Spool::open(folder.path()).expect("spool");
+        spool.add(&report("a")).expect("room");
+        let name = name_of("a");
+        let waiting = fs::read(spool.waiting(&name)).expect("file");
+        let claim = spool.claim().expect("lock").expect("free");
+        let item = claim.take(&name).expect("file").expect("waits");
+        claim.done(&name, &item, 1).expect("room");
+        fs::write(spool.waiting(&name), waiting).expect("file");
+        assert!(claim.take(&name).expect("file").is_none());
+        assert_eq!(spool.counts().expect("folder"), counts(0, 1, 0));
+    }
+
+    #[test]
+    fn a_damaged_file_is_put_aside() {
+        let folder = tempfile::tempdir().expect("folder");
+        let spool = Spool::open(folder.path()).expect("spool");
+        fs::write(spool.waiting("x"), "{").expect("file");
+        let claim = spool.claim().expect("lock").expect("free");
+        assert!(claim.take("x").expect("file").is_none());
+        assert_eq!(spool.counts().expect("folder"), counts(0, 0, 1));
+    }
+
+    #[test]
+    fn reports_are_for_their_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("folder");
+        let spool = Spool::open(&folder.path().join("spool")).expect("spool");
+        spool.add(&report("a")).expect("room");
+        let mode = |path: &Path| fs::metadata(path).expect("file").permissions().mode() & 0o777;
+        assert_eq!(mode(&spool.waiting(&name_of("a"))), 0o600);
+        assert_eq!(mode(&spool.folder), 0o700);
+    }
+}

@@ -1,0 +1,136 @@
+//! Delivery in the background: a thread that never holds up who adds reports.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::Serialize;
+
+use super::client::Client;
+use super::delivery::Delivery;
+use super::error::CollectorError;
+use super::settings::Server;
+use super::spool::{Counts, Spool};
+
+/// How often it looks for reports of others, and whether a wait is over.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// How the delivery is doing.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Status {
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Cause and remedy of what keeps reports waiting.
+    pub error: Option<(String, String)>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    /// Something was added since the last look.
+    added: Mutex<bool>,
+    wake: Condvar,
+    status: Mutex<Status>,
+}
+
+/// The thread. Dropped, it ends after the request under way.
+#[derive(Debug)]
+pub struct Worker {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    /// Delivers the reports of a folder. While another process does, it waits for its turn.
+    pub fn start(folder: &Path, server: Server) -> Result<Self, CollectorError> {
+        let (spool, client) = (Spool::open(folder)?, Client::new(server)?);
+        let shared = Arc::new(Shared::default());
+        let its = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("collector".into());
+        let thread = thread.spawn(move || run(&spool, client, &its));
+        let thread = thread.map_err(|error| CollectorError::write(folder, error))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// There is something to deliver.
+    pub fn wake(&self) {
+        *lock(&self.shared.added) = true;
+        self.shared.wake.notify_all();
+    }
+
+    #[must_use]
+    pub fn status(&self) -> Status {
+        lock(&self.shared.status).clone()
+    }
+
+    /// Waits until nothing waits any more, at most so long, and ends the thread.
+    #[must_use]
+    pub fn finish(self, patience: Duration) -> Status {
+        let start = Instant::now();
+        self.wake();
+        let is_done =
+            || lock(&self.shared.status).counts.waiting == 0 && !*lock(&self.shared.added);
+        while start.elapsed() < patience && !is_done() {
+            thread::park_timeout(INTERVAL / 20);
+        }
+        let shared = Arc::clone(&self.shared);
+        drop(self);
+        lock(&shared.status).clone()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.wake.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(spool: &Spool, client: Client, shared: &Shared) {
+    let mut client = Some(client);
+    let mut delivery = None;
+    while !shared.stop.load(Ordering::Relaxed) {
+        let was_added = *lock(&shared.added);
+        let done = turn(spool, &mut client, &mut delivery, shared);
+        let error = match &done {
+            Err(error) => Some(error),
+            Ok(()) => delivery.as_ref().and_then(Delivery::last_error),
+        };
+        let error = error.map(|error| (error.to_string(), error.remedy()));
+        let counts = spool.counts().unwrap_or_default();
+        *lock(&shared.status) = Status { counts, error };
+        let mut added = lock(&shared.added);
+        if was_added {
+            *added = false;
+        }
+        if !*added && !shared.stop.load(Ordering::Relaxed) {
+            drop(shared.wake.wait_timeout(added, INTERVAL));
+        }
+    }
+}
+
+/// Becomes the one that delivers if nobody else is, and delivers.
+fn turn(
+    spool: &Spool,
+    client: &mut Option<Client>,
+    delivery: &mut Option<Delivery>,
+    shared: &Shared,
+) -> Result<(), CollectorError> {
+    if client.is_some()
+        && let Some(claim) = spool.claim()?
+    {
+        *delivery = client.take().map(|client| Delivery::new(claim, client));
+    }
+    let Some(delivery) = delivery else { return Ok(()) };
+    delivery.deliver_due(SystemTime::now, || !shared.stop.load(Ordering::Relaxed))
+}
+
+/// A thread that panicked has left nothing half done behind these locks.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,367 @@
+//! `ffuzz-collector` against bad answers: each has one line of cause and one of remedy, and what
+//! could not be delivered stays.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
+
+mod common;
+#[path = "common/fuzzmanager.rs"]
+mod fuzzmanager;
+
+use std::fs;
+use std::time::Duration;
+
+use common::{DEADLINE, Job, SmallDisk, TestDir, wait_until};
+use ffuzz::collector::{Directory, Report, Server, Settings, Spool, Values, Verdict, Worker};
+use ffuzz::config::env::Environment;
+use ffuzz::crash::{self, Crash, Output, Program};
+use fuzzmanager::{Answer, FalseServer, configure, free_port};
+
+const STORED: &str = r#"{"id":7,"bucket":null}"#;
+const CREATED: &str = "201 Created\r\nContent-Type: application/json";
+const NONE_FOUND: Answer =
+    Answer::Say("200 OK\r\nContent-Type: application/json", r#"{"count":0,"results":[]}"#);
+const STORES: Answer = Answer::Say(CREATED, STORED);
+const PROGRAM: &str = "--product demo --platform x86-64 --os linux";
+const REPORT: &str = "==1==ERROR: AddressSanitizer: SEGV on unknown address 0x000000000001 (pc 0x55 bp 0x7f \
+    sp 0x7f T0)\n    #0 0x55 in poke /src/a.c:1:2\n    #1 0x56 in stage /src/a.c:3:2\n    \
+    #2 0x57 in main /src/a.c:9:2\n";
+
+fn collector(dir: &TestDir, words: &str) -> Job {
+    let job = dir.ffuzz(&format!("collector {words}"));
+    job.env("FM_CONFIG_PATH", dir.path("fm.conf").to_str().unwrap())
+}
+
+/// A folder with a report, configured for a server that answers like this.
+fn folder(answers: Vec<Answer>) -> (TestDir, FalseServer) {
+    let (dir, server) = (TestDir::new(), FalseServer::start(answers));
+    server.configure(&dir);
+    dir.write("err.txt", REPORT);
+    (dir, server)
+}
+
+fn submit(dir: &TestDir) -> Job {
+    collector(dir, &format!("--submit --stderr err.txt {PROGRAM}"))
+}
+
+#[test]
+fn a_refusal_says_what_to_do() {
+    let html = "Content-Type: text/html";
+    let cases = [
+        ("401 Unauthorized", "", "answers 401: the token", "get_auth_token"),
+        ("403 Forbidden", "", "answers 403: the account", "add_permission"),
+        (
+            "400 Bad Request",
+            r#"{"os":["too long"]}"#,
+            r#"answers 400: {"os":["too long"]}"#,
+            "correct",
+        ),
+        ("302 Found\r\nLocation: https://x/", "", "not FuzzManager's", "not to a proxy's"),
+        ("200 OK", "<html>Log in</html>", "not FuzzManager's", "serverproto"),
+        ("404 Not Found", "", "answers 404", "correct the values"),
+    ];
+    for (head, body, cause, remedy) in cases {
+        let (dir, server) = folder(vec![Answer::Say(head, body)]);
+        submit(&dir).run().refused(1, cause, remedy).does_not_say("very-secret");
+        assert_eq!(server.requests().len(), 1, "{head}");
+        assert!(server.requests()[0].contains("uthorization: Token very-secret"));
+    }
+    let (dir, _server) = folder(vec![Answer::Say("200 OK\r\nContent-Type: text/html", html)]);
+    submit(&dir).run().refused(1, "not FuzzManager's", "not to a proxy's");
+}
+
+#[test]
+fn a_wait_that_the_server_asks_for_is_kept() {
+    let limit = Answer::Say("429 Too Many Requests\r\nRetry-After: 3", "{}");
+    let (dir, server) = folder(vec![limit, NONE_FOUND, STORES]);
+    let start = std::time::Instant::now();
+    submit(&dir).run().expect(0).says("another try in 3 s").says("stored as crash 7");
+    assert!(start.elapsed().as_secs() >= 3);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn a_text_that_the_server_fails_on_goes_in_another_form() {
+    let fails = Answer::Say("500 Internal Server Error", "");
+    let (dir, server) = folder(vec![fails, NONE_FOUND, STORES]);
+    submit(&dir).run().expect(0).says("answers 500");
+    let requests = server.requests();
+    assert!(requests[1].starts_with("GET "), "it asks first: {}", requests[1]);
+    let crash_data = |request: &str| {
+        let (_, rest) = request.split_once("rawCrashData=").unwrap();
+        rest.split('&').next().unwrap().to_owned()
+    };
+    assert_eq!(crash_data(&requests[0]), "");
+    let second = crash_data(&requests[2]);
+    assert!(second.contains("received+signal+SIG") && second.contains("poke"), "{second}");
+}
+
+#[test]
+fn an_answer_that_got_lost_is_looked_for() {
+    let found = Answer::Say(
+        "200 OK\r\nContent-Type: application/json",
+        r#"{"count":1,"results":[{"id":12}]}"#,
+    );
+    let failing = Answer::Say("503 Service Unavailable", "");
+    let (dir, server) = folder(vec![failing, found]);
+    submit(&dir).run().expect(0).says("stored as crash 12");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_server_that_is_away_slow_or_not_secure_is_told_apart() {
+    let (dir, server) = folder(vec![Answer::Silence]);
+    let refresh = |words: &str| collector(&dir, &format!("--refresh {words}")).run();
+    refresh(&format!("--serverport {}", free_port())).refused(
+        1,
+        "cannot reach http:",
+        "serverhost",
+    );
+    refresh("--serverproto https").refused(1, "no secure connection to https:", "servercafile");
+    let text = dir.text("fm.conf").replace("servertimeout = 20", "servertimeout = 1");
+    dir.write("fm.conf", text);
+    refresh("").refused(1, "gave no answer in time", "whether the server runs");
+    assert!(!server.requests().is_empty());
+}
+
+#[test]
+fn a_damaged_archive_leaves_the_signatures_as_they_are() {
+    let archive = Answer::Say("200 OK\r\nContent-Type: application/zip", "PK not really");
+    let (dir, _server) = folder(vec![archive, Answer::Say("404 Not Found", "")]);
+    dir.write("sig/1.signature", "{}");
+    collector(&dir, "--refresh").run().refused(1, "is damaged", "export_signatures");
+    collector(&dir, "--refresh").run().refused(1, "has no signatures yet", "export_signatures");
+    assert_eq!(dir.names("sig"), ["1.signature"]);
+}
+
+#[test]
+fn search_and_generate_answer_as_the_reference_does() {
+    let (dir, _server) = folder(vec![Answer::Silence]);
+    let crash = format!("--stderr err.txt {PROGRAM}");
+    collector(&dir, &format!("--search {crash}")).run().expect(3).says("No match found");
+    let made = collector(&dir, &format!("--generate {crash}")).run().expect(0);
+    let path = made.out.trim_end().to_owned();
+    // The name is the SHA-1 of the text.
+    let name = dir.names("sig").pop().unwrap();
+    assert!(
+        path.ends_with(&format!("/sig/{name}")) && name.len() == 40 + ".signature".len(),
+        "{path}"
+    );
+    let found = collector(&dir, &format!("--search {crash}")).run().expect(0);
+    assert_eq!(found.out, format!("{path}\n"));
+    fs::write(path.replace(".signature", ".metadata"), "{\n    \"size\": 2\n}").unwrap();
+    let found = collector(&dir, &format!("--search {crash}")).run().expect(0);
+    assert_eq!(found.out, format!("{path}\n{{\n    \"size\": 2\n}}\n"));
+    dir.write("none.txt", "hello\n");
+    let nothing = format!("--generate --stderr none.txt {PROGRAM}");
+    collector(&dir, &nothing).run().refused(1, "too little for a signature", "sanitizer build");
+    dir.write("sig/bad.signature", "{");
+    collector(&dir, &format!("--search {crash}"))
+        .run()
+        .expect(0)
+        .says("warning: bad is no signature");
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let (dir, _server) = folder(vec![Answer::Silence]);
+    for words in
+        ["", "--refresh --search", "--search", "--submit --stderr err.txt", "--env x --search"]
+    {
+        assert_eq!(collector(&dir, words).run().code(), 2, "{words}");
+    }
+    collector(&dir, "--search").run().refused(2, "product is not set", "BINARY.fuzzmanagerconf");
+    dir.write("fm.conf", "[Main]\n");
+    collector(&dir, "--refresh").run().refused(2, "sigdir is not set", "--sigdir");
+    dir.write("fm.conf", "x\n");
+    collector(&dir, "--refresh").run().refused(1, "line 1: a section has to come first", "[Main]");
+}
+
+#[test]
+fn the_client_id_and_ignored_sections_are_told() {
+    let (dir, _server) = folder(vec![Answer::Silence]);
+    let done = collector(&dir, "--get-clientid").run().expect(0);
+    assert_eq!(done.out, "host-7\n");
+    assert_eq!(collector(&dir, "--get-clientid --clientid a").run().out, "a\n");
+    dir.write("fm.conf", "[Other]\n[Main]\nclientid = b\n");
+    collector(&dir, "--get-clientid")
+        .run()
+        .says("Ignoring the following config file sections: Other");
+}
+
+fn spooled(dir: &TestDir, keys: &[&str]) -> Spool {
+    let spool = Spool::open(&dir.path("spool")).unwrap();
+    for key in keys {
+        spool.add(&Report { key: (*key).to_owned(), ..Report::default() }).unwrap();
+    }
+    spool
+}
+
+#[test]
+fn a_spool_keeps_what_the_server_does_not_take() {
+    let (dir, server) = folder(vec![Answer::Say("401 Unauthorized", ""), NONE_FOUND, STORES]);
+    let spool = spooled(&dir, &["a", "b"]);
+    collector(&dir, "--deliver spool").run().refused(1, "2 reports are left", "serverauthtoken");
+    assert_eq!(server.requests().len(), 1, "one refusal of the account is enough");
+    assert_eq!(spool.counts().unwrap().waiting, 2);
+    collector(&dir, "--deliver spool").run().expect(0).says("2 reports are at the server");
+    assert_eq!(spool.counts().unwrap().sent, 2);
+    assert!(spool.claim().unwrap().is_some());
+    let _claim = spool.claim().unwrap();
+    collector(&dir, "--deliver spool").run().refused(1, "another process delivers", "stop it");
+    collector(&dir, "--deliver nowhere").run().refused(
+        1,
+        "nowhere is no spool",
+        "OUT/triage/spool",
+    );
+}
+
+#[test]
+fn a_report_that_is_refused_for_good_is_kept_with_the_reason() {
+    let (dir, _server) = folder(vec![Answer::Say("400 Bad Request", "no"), STORES]);
+    let spool = spooled(&dir, &["a", "b"]);
+    collector(&dir, "--deliver spool").run().refused(
+        1,
+        "1 reports were refused",
+        "spool/refused/*.txt say why",
+    );
+    let counts = spool.counts().unwrap();
+    assert_eq!((counts.waiting, counts.sent, counts.refused), (0, 1, 1));
+    let refused = dir.names("spool/refused");
+    let reason = refused.iter().find(|name| name.ends_with(".txt")).unwrap();
+    assert!(dir.text(&format!("spool/refused/{reason}")).contains("answers 400: no"));
+}
+
+#[test]
+fn a_full_disk_is_said_and_loses_nothing() {
+    let dir = TestDir::new();
+    let Some(disk) = SmallDisk::mount(dir.path("disk"), "size=256k") else { return };
+    let spool = Spool::open(&disk.0.join("spool")).unwrap();
+    let mut added = 0;
+    let error = loop {
+        let stdout = "x".repeat(50_000);
+        let output = ffuzz::crash::Output { stdout, ..Default::default() };
+        let report = Report { key: added.to_string(), output, ..Report::default() };
+        match spool.add(&report) {
+            Ok(_) => added += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().starts_with("no room left to write"), "{error}");
+    assert_eq!(error.remedy(), "free some space; nothing is lost");
+    assert!(added > 1);
+    assert_eq!(spool.counts().unwrap().waiting, added);
+    // All of them are whole.
+    let server = FalseServer::start(vec![STORES]);
+    configure(&dir, server.port, "t", "http");
+    fs::remove_file(
+        fs::read_dir(disk.0.join("spool/waiting")).unwrap().next().unwrap().unwrap().path(),
+    )
+    .unwrap();
+    collector(&dir, "--deliver disk/spool").run().expect(0);
+    assert_eq!(spool.counts().unwrap().sent, added - 1);
+}
+
+fn server_of(dir: &TestDir) -> Server {
+    let path = dir.path("fm.conf");
+    let env = Environment::from_pairs(&[("FM_CONFIG_PATH", path.to_str().unwrap())]);
+    Settings::read(&env, Values::new()).unwrap().server().unwrap()
+}
+
+#[test]
+fn several_workers_send_each_report_once() {
+    let (dir, server) = folder(vec![STORES]);
+    let spool = spooled(&dir, &[]);
+    let start = || Worker::start(&dir.path("spool"), server_of(&dir)).unwrap();
+    let mut workers = vec![start(), start(), start()];
+    for number in 0..30 {
+        let report = Report { key: number.to_string(), ..Report::default() };
+        spool.add(&report).unwrap();
+        workers.iter().for_each(Worker::wake);
+        if number == 10 {
+            // Whoever delivers goes away; another takes over.
+            wait_until("a delivery", || spool.counts().unwrap().sent > 0);
+            workers.remove(0);
+        }
+    }
+    wait_until("all of them", || spool.counts().unwrap().sent == 30);
+    for worker in workers {
+        let status = worker.finish(DEADLINE);
+        assert_eq!((status.counts.waiting, status.counts.sent), (0, 30));
+        assert!(status.error.is_none(), "{status:?}");
+    }
+    assert_eq!(server.requests().len(), 30);
+}
+
+#[test]
+fn a_worker_says_what_keeps_reports_waiting() {
+    let (dir, server) = folder(vec![Answer::Say("403 Forbidden", "")]);
+    spooled(&dir, &["a", "b"]);
+    let worker = Worker::start(&dir.path("spool"), server_of(&dir)).unwrap();
+    wait_until("its word", || worker.status().error.is_some());
+    let status = worker.finish(Duration::ZERO);
+    let (cause, remedy) = status.error.unwrap();
+    assert!(cause.contains("answers 403") && remedy.contains("add_permission"), "{cause} {remedy}");
+    assert_eq!(status.counts.waiting, 2);
+    assert_eq!(server.requests().len(), 1, "a second report is not tried at once");
+}
+
+#[test]
+fn a_frequent_bug_is_not_reported_and_a_known_one_ten_times() {
+    let dir = TestDir::new();
+    let output = Output { stderr: REPORT.to_owned(), ..Output::default() };
+    let program = Program::default();
+    let info = crash::parse(&output, &program);
+    let crash = Crash { info: &info, output: &output, program: &program, testcase: None };
+    fs::create_dir(dir.path("sig")).unwrap();
+    let judge = |folder: &mut Directory| folder.judge(&crash);
+    let open = || Directory::open(&dir.path("sig")).unwrap();
+    assert_eq!(judge(&mut open()), Verdict::New);
+    let signature = r#"{"symptoms":[{"type":"stackFrames","functionNames":["poke"]}]}"#;
+    dir.write("sig/9.signature", signature);
+    dir.write("sig/9.metadata", r#"{"frequent": false}"#);
+    let mut folder = open();
+    for _ in 0..10 {
+        assert_eq!(judge(&mut folder), Verdict::Known("9".into()));
+    }
+    assert_eq!(judge(&mut folder), Verdict::Enough("9".into()));
+    assert_eq!(judge(&mut open()), Verdict::Known("9".into()));
+    // The server asks its newest bucket first.
+    dir.write("sig/10.signature", signature);
+    dir.write("sig/10.metadata", r#"{"frequent": true}"#);
+    assert_eq!(judge(&mut open()), Verdict::Enough("10".into()));
+}
+
+/// A server with a certificate of its own, ended when dropped.
+struct Secure(std::process::Child);
+
+impl Drop for Secure {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn certificates_are_checked() {
+    let dir = TestDir::new();
+    let words = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=test \
+                 -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE";
+    dir.program("openssl").words(words).run().expect(0);
+    let port = free_port();
+    let mut command = std::process::Command::new("openssl");
+    command.args(["s_server", "-quiet", "-www", "-key", "key.pem", "-cert", "cert.pem", "-accept"]);
+    command.arg(port.to_string()).current_dir(dir.path(""));
+    let _server = Secure(command.stdout(std::process::Stdio::null()).spawn().unwrap());
+    wait_until("openssl", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    configure(&dir, port, "very-secret", "https");
+    let refused = collector(&dir, "--refresh").run();
+    refused.refused(1, "no secure connection to https:", "servercafile").says("certificate");
+    // It is the test's own, and says nothing that FuzzManager would.
+    let trusted = collector(&dir, "--refresh --servercafile cert.pem").run();
+    trusted.refused(1, "not FuzzManager's", "not to a proxy's");
+    collector(&dir, "--refresh --servercafile key.pem").run().refused(
+        1,
+        "no certificate",
+        "remove",
+    );
+}
