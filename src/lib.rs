@@ -26,6 +26,7 @@ pub mod schedule;
 pub mod sync;
 
 pub mod stage;
+pub mod triage;
 
 pub mod campaign;
 pub mod compiler;

@@ -122,3 +122,16 @@ fn every_built_in_domain_has_its_page_and_its_row() {
     pages.sort();
     assert_eq!(known, pages);
 }
+
+/// The table of bugs is for people; what the commands leave is compared with what the page says.
+#[test]
+fn triage() {
+    let dir = TestDir::new();
+    follow(&dir, &blocks("triage.md"), "19");
+    let report: serde_json::Value =
+        serde_json::from_slice(&dir.read("out/triage/report.json")).unwrap();
+    let files = |bug: &serde_json::Value| bug["files"].as_u64().unwrap();
+    let mut counts: Vec<u64> = report["bugs"].as_array().unwrap().iter().map(files).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [1, 2], "{report:#}");
+}

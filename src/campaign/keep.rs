@@ -14,6 +14,7 @@ use crate::mutate::Candidate;
 use crate::output::{OutputDir, OutputError};
 use crate::stage::calibrate::{self, Calibration, calibrate};
 use crate::target::{Executor, ExitKind};
+use crate::triage::Follower;
 
 /// Most crashes and hangs that are stored; AFL++'s numbers. A campaign beyond them has a target
 /// that crashes on nearly everything.
@@ -262,6 +263,7 @@ impl Campaign {
         let path = self.write(|output| output.save_crash(&name, &candidate.bytes))?;
         self.save_record(number)?;
         self.statistics.crash_saved(self.execs());
+        self.triage.iter_mut().for_each(Follower::start);
         self.executor.mutators.found(candidate.origin.by);
         self.bus.send(&Event::CrashSaved { path, signal });
         Ok(())

@@ -34,6 +34,7 @@ use crate::schedule::Scheduler;
 use crate::schedule::bandit::Bandit;
 use crate::sys::stop::Stop;
 use crate::target::{Executor, Hooked};
+use crate::triage::Follower;
 
 use statistics::Statistics;
 
@@ -74,6 +75,8 @@ struct Campaign {
     complete: bool,
     /// None unless there may be others.
     sync: Option<peers::Sync>,
+    /// Looks at crashes; None if nobody does.
+    triage: Option<Follower>,
     rng: Rng,
     last_tick: Instant,
     tick_pause: Duration,
@@ -89,6 +92,9 @@ impl Campaign {
                 self.import_all()?;
             }
             self.bus.send(&Event::Started);
+            if self.statistics.saved_crashes > 0 {
+                self.triage.iter_mut().for_each(Follower::start);
+            }
             self.tick();
             let reason =
                 if self.options.custom.killerbeez.only { self.sequence() } else { self.rounds() }?;
@@ -107,6 +113,7 @@ impl Campaign {
         if let Err(error) = self.log.flush() {
             self.warn(error.to_string());
         }
+        self.triage.iter_mut().for_each(|triage| triage.finish(reason.patience()));
         self.pass_notes_on();
         let mut snapshot = self.snapshot();
         snapshot.virgin_map = Some(self.judge.virgin().into());
@@ -159,6 +166,9 @@ impl Campaign {
     /// Tells the user what is to be said of the target and the mutators.
     fn pass_notes_on(&mut self) {
         for note in self.executor.take_notes() {
+            self.warn(note);
+        }
+        if let Some(note) = self.triage.as_mut().and_then(Follower::take_note) {
             self.warn(note);
         }
     }

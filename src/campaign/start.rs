@@ -31,6 +31,7 @@ use crate::sync::{Peers, Places};
 use crate::sys::affinity;
 use crate::sys::stop::Stop;
 use crate::target::{Direct, Executor, ForkServer, Hooked, Setup};
+use crate::triage::Follower;
 
 /// Timeout of a run until the seeds are known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
@@ -51,6 +52,7 @@ pub(super) fn open(
     let target = &options.target;
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
+    let triage = options.triage.clone().map(Follower::new);
     let core = bind_core(target.cpu)?;
     let mut executor =
         Hooked::new(start_target(setup, target)?, mutators).send_late(options.custom.late_send);
@@ -71,6 +73,7 @@ pub(super) fn open(
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);
     campaign.statistics.core = core;
     campaign.sync = sync;
+    campaign.triage = triage;
     campaign.tell_target();
     Ok(campaign)
 }
@@ -131,6 +134,7 @@ pub(super) fn assemble(
         fingerprint,
         complete: false,
         sync: None,
+        triage: None,
         rng,
         last_tick,
         tick_pause: TICK,

@@ -12,6 +12,7 @@ use crate::output::earlier::Earlier;
 use crate::output::state::Counters;
 use crate::sys::process;
 use crate::target::{Executor, Spent};
+use crate::triage::Follower;
 
 /// At most five snapshots a second: a person reads no faster.
 pub(super) const TICK: Duration = Duration::from_millis(200);
@@ -350,6 +351,7 @@ impl Campaign {
         let fruitless = statistics.without_finds().as_secs();
         snapshot.longest_without_finds_s = statistics.longest_without_finds.max(fruitless);
         snapshot.saved_crashes = statistics.saved_crashes;
+        snapshot.bugs = self.triage.as_mut().and_then(Follower::bugs);
         snapshot.total_crashes = statistics.total_crashes;
         snapshot.saved_hangs = statistics.saved_hangs;
         snapshot.total_timeouts = statistics.total_timeouts;

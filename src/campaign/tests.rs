@@ -38,6 +38,7 @@ fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
         target: TargetOptions::for_command(vec!["target".into()]),
         schedule: Schedule::Explore,
         domains,
+        triage: None,
         mutation: MutationOptions {
             dictionaries: Vec::new(),
             min_len: 1,

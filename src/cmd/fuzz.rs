@@ -9,12 +9,14 @@ mod fleet;
 mod mutators;
 mod reports;
 pub mod resolve;
+mod triage;
 pub(super) mod values;
 mod words;
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::exit::Failure;
@@ -81,6 +83,12 @@ fn sinks_for(
         sinks.extend(crate::ui::sink(ui, foreign.then(|| instance.join("mutators.log"))));
         sinks
     }
+}
+
+/// The file of this very program, also if a newer one lies at its path meanwhile.
+fn this_program() -> PathBuf {
+    let path = std::env::current_exe().ok().filter(|path| path.exists());
+    path.unwrap_or_else(|| "/proc/self/exe".into())
 }
 
 /// The answer to `--help` or `--version`.

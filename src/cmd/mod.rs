@@ -15,6 +15,7 @@ pub mod showdsf;
 pub mod showmap;
 pub mod tmin;
 mod tool;
+pub mod triage;
 pub mod whatsup;
 
 use std::ffi::OsString;
@@ -39,6 +40,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("cmin", cmin::run, "keep the smallest inputs that reach everything"),
     ("tmin", tmin::run, "make one input smaller, and keep what it does"),
     ("collector", collector::run, "talk to a FuzzManager server: signatures, crashes, coverage"),
+    ("triage", triage::run, "run crashes again, and group, minimize and report them"),
     ("showmap", showmap::run, "run inputs and print the edges they reach"),
 ];
 

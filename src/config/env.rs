@@ -135,6 +135,22 @@ impl Environment {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
     }
 
+    /// Without the variables whose names end so.
+    #[must_use]
+    pub fn without(&self, ending: &str) -> Self {
+        let mut rest = self.clone();
+        rest.variables.retain(|name, _| !name.to_string_lossy().ends_with(ending));
+        rest
+    }
+
+    /// The variables whose names end so.
+    #[must_use]
+    pub fn ending_with(&self, ending: &str) -> Vec<(OsString, OsString)> {
+        let ends = |name: &OsString| name.to_string_lossy().ends_with(ending);
+        let found = self.variables.iter().filter(|(name, _)| ends(name));
+        found.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
     /// Whether one of the spellings of a flag is set.
     #[must_use]
     pub fn flag(&self, names: &[&str]) -> bool {

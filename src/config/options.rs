@@ -21,12 +21,24 @@ pub struct Options {
     pub calibration: CalibrationOptions,
     pub findings: FindingOptions,
     pub statsd: Option<StatsdOptions>,
+    /// None: crashes are kept, and nobody looks at them.
+    pub triage: Option<TriageOptions>,
     pub ui: UiMode,
     pub banner: String,
     /// `-I`: shell command run for each new crash.
     pub crash_command: Option<OsString>,
     /// `-s`: fixed seed of the random generator.
     pub rng_seed: Option<u64>,
+}
+
+/// Part of [`crate::triage`]: the process beside a campaign that looks at its crashes.
+#[derive(Clone, Debug)]
+pub struct TriageOptions {
+    pub argv: Vec<OsString>,
+    /// Added to our environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where it writes.
+    pub folder: PathBuf,
 }
 
 /// `-i DIR` or `-i -`.

@@ -1,6 +1,9 @@
 //! Sanitizer options for the target: a sanitizer has to end a faulty run by a signal or by a
 //! known exit code, else its report is no crash for the fuzzer.
 
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
 use super::env::Environment;
 
 /// For every sanitizer: abort at an error, leave signals to the kernel, no slow report.
@@ -55,6 +58,54 @@ pub fn target_environment(
     Ok(defaults.into_iter().filter(|(name, _)| given(name).is_none()).collect())
 }
 
+/// For runs whose report is read: the sanitizer speaks about signals as well, and ends by one.
+const REPORTING: &str = "abort_on_error=1:halt_on_error=1:handle_segv=1:handle_sigbus=1:\
+    handle_abort=1:handle_sigfpe=1:handle_sigill=1:print_stacktrace=1:";
+/// Without names a report takes a tenth of the time.
+const RAW: &str = "symbolize=0:malloc_context_size=0";
+const READABLE: &str = "symbolize=1:malloc_context_size=30";
+const NAMES: [&str; 5] =
+    ["ASAN_OPTIONS", "UBSAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"];
+
+/// How a report is to be written.
+#[derive(Clone, Copy, Debug)]
+pub enum Report<'a> {
+    /// Modules and offsets.
+    Raw,
+    /// Functions and lines, by this symbolizer or the one that the sanitizer finds.
+    Readable(Option<&'a Path>),
+}
+
+/// Variables for runs whose report is read, behind those of `given`: the last word counts.
+#[must_use]
+pub fn report_environment(
+    given: &[(OsString, OsString)],
+    report: Report<'_>,
+) -> Vec<(OsString, OsString)> {
+    let option = |name: &str| {
+        let before = given.iter().rev().find(|(known, _)| known == OsStr::new(name));
+        let mut value = before.map(|(_, value)| value.clone()).unwrap_or_default();
+        if !value.is_empty() && !value.as_encoded_bytes().ends_with(b":") {
+            value.push(":");
+        }
+        value.push(REPORTING);
+        match report {
+            Report::Raw => value.push(RAW),
+            Report::Readable(symbolizer) => {
+                value.push(READABLE);
+                if let Some(path) = symbolizer {
+                    value.push(":external_symbolizer_path='");
+                    value.push(path);
+                    value.push("'");
+                }
+            }
+        }
+        (OsString::from(name), value)
+    };
+    let backtrace = if matches!(report, Report::Raw) { "0" } else { "1" };
+    NAMES.into_iter().map(option).chain([("RUST_BACKTRACE".into(), backtrace.into())]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +135,18 @@ mod tests {
         let env = Environment::from_pairs(&[("ASAN_OPTIONS", "abort_on_error=1:symbolize=0")]);
         let set = target_environment(&env).expect("good options");
         assert!(set.iter().any(|(name, v)| *name == "LSAN_OPTIONS" && v.contains("exitcode=23")));
+    }
+
+    #[test]
+    fn a_report_that_is_read_has_the_last_word() {
+        let given =
+            [("ASAN_OPTIONS", "symbolize=0:detect_leaks=1")].map(|(n, v)| (n.into(), v.into()));
+        let value = |report| report_environment(&given, report)[0].1.clone().into_string().unwrap();
+        let raw = value(Report::Raw);
+        assert!(raw.starts_with("symbolize=0:detect_leaks=1:abort_on_error=1:"), "{raw}");
+        assert!(raw.ends_with(":symbolize=0:malloc_context_size=0"), "{raw}");
+        let readable = value(Report::Readable(Some(Path::new("/a b"))));
+        assert!(readable.contains(":symbolize=1:"), "{readable}");
+        assert!(readable.ends_with(":external_symbolizer_path='/a b'"), "{readable}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -80,6 +81,14 @@ pub enum StopReason {
     Failed,
 }
 
+impl StopReason {
+    /// How long the crashes that are not triaged yet are waited for at the end.
+    #[must_use]
+    pub fn patience(self) -> Duration {
+        Duration::from_secs(if self == Self::User { 3 } else { 10 })
+    }
+}
+
 /// The campaign's numbers at one moment: everything that the status screen, `fuzzer_stats`,
 /// `plot_data` and `--json` show. Times are in the unit of their name; `*_at` are unix seconds, 0 =
 /// never.
@@ -122,6 +131,9 @@ pub struct Snapshot {
     /// Density of the current seed's map in percent.
     pub current_density: f64,
     pub saved_crashes: u64,
+    /// Kinds of crashes, once they were triaged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bugs: Option<u64>,
     pub total_crashes: u64,
     pub saved_hangs: u64,
     pub total_timeouts: u64,

@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 pub use error::FleetError;
 pub use worker::Plan;
 
+use crate::config::options::TriageOptions;
 use crate::event::{Event, EventBus, EventSink, Snapshot, StopReason};
 use crate::sys::process::raise_open_files;
 use crate::sys::stop::Stop;
+use crate::triage::Follower;
 use worker::{End, Heard, Message, Worker};
 
 /// Between two looks at processes and signals when nothing is heard.
@@ -45,6 +47,7 @@ pub struct Orders {
     /// `AFL_BENCH_UNTIL_CRASH`: the first to end ends all.
     pub until_crash: bool,
     pub command_line: String,
+    pub triage: Option<TriageOptions>,
 }
 
 /// Runs all workers until the last has ended, or something says stop.
@@ -64,6 +67,7 @@ pub fn run(orders: Orders, sinks: Vec<Box<dyn EventSink>>) -> Result<StopReason,
         time: orders.time,
         until_crash: orders.until_crash,
         command_line: orders.command_line,
+        triage: orders.triage.map(Follower::new),
         stop,
         bus,
         sender,
@@ -91,6 +95,7 @@ struct Fleet {
     time: Option<Duration>,
     until_crash: bool,
     command_line: String,
+    triage: Option<Follower>,
     stop: Stop,
     bus: EventBus,
     sender: SyncSender<Message>,
@@ -162,6 +167,7 @@ impl Fleet {
                 if is_news {
                     self.bus.send_of(&worker.plan.name, &event);
                 }
+                self.look_at_crashes(&event);
                 if matches!(*event, Event::Started) && self.fuzzing_since.is_none() {
                     self.fuzzing_since = Some(Instant::now());
                     self.bus.send(&Event::Started);
@@ -172,6 +178,18 @@ impl Fleet {
                 self.bus.send_of(&worker.plan.name, &Event::Warning { message });
             }
             Heard::Closed => {}
+        }
+    }
+
+    /// The first crash, or one of an earlier campaign, starts the triage.
+    fn look_at_crashes(&mut self, event: &Event) {
+        let Some(triage) = &mut self.triage else { return };
+        let known = matches!(event, Event::Tick(state) if state.saved_crashes > 0);
+        if known || matches!(event, Event::CrashSaved { .. }) {
+            triage.start();
+        }
+        if let Some(message) = triage.take_note() {
+            self.bus.send(&Event::Warning { message });
         }
     }
 
@@ -239,6 +257,9 @@ impl Fleet {
             self.bus.send_of(&worker.plan.name, &Event::Warning { message });
         }
         let reason = *result.as_ref().unwrap_or(&StopReason::Failed);
+        if let Some(triage) = &mut self.triage {
+            triage.finish(reason.patience());
+        }
         // A fleet that never fuzzed has nothing to show but its error.
         if self.fuzzing_since.is_some() || result.is_ok() {
             let snapshot = Box::new(self.snapshot());
@@ -255,7 +276,7 @@ impl Fleet {
         }
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&mut self) -> Snapshot {
         let known: Vec<&Snapshot> = self.workers.iter().filter_map(Worker::snapshot).collect();
         let mut all = join::join(&known);
         all.workers = self.workers.iter().map(Worker::status).collect();
@@ -263,6 +284,7 @@ impl Fleet {
         all.pid = std::process::id();
         all.instance = format!("{} workers", self.workers.len());
         all.command_line.clone_from(&self.command_line);
+        all.bugs = self.triage.as_mut().and_then(Follower::bugs);
         all
     }
 }
@@ -276,7 +298,8 @@ mod tests {
         let argv = vec!["/nonexistent".into()];
         let plan = Plan { name: "main".into(), argv, env: Vec::new(), tmpdir: None };
         let (time, command_line) = (None, String::new());
-        let orders = Orders { workers: vec![plan], time, until_crash: false, command_line };
+        let (until_crash, triage) = (false, None);
+        let orders = Orders { workers: vec![plan], time, until_crash, command_line, triage };
         let error = run(orders, Vec::new()).unwrap_err();
         assert!(error.to_string().starts_with("cannot start the worker main: "), "{error}");
         assert!(error.remedy().contains("-j"));

@@ -163,6 +163,7 @@ impl Worker {
             fds: &[(out_theirs.as_fd(), 1), (err_theirs.as_fd(), 2)],
             memory_limit: None,
             guarded: false,
+            traced: false,
         })?;
         for (pipe, is_json) in [(out, true), (err, false)] {
             let (inbox, process) = (inbox.clone(), self.started);

@@ -28,7 +28,8 @@ pub enum OutputError {
 }
 
 impl OutputError {
-    pub(super) fn write(path: &Path, source: io::Error) -> Self {
+    #[must_use]
+    pub fn write(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.raw_os_error().map(Errno::from_raw) {
             Some(Errno::ENOSPC | Errno::EDQUOT) => Self::Full { path },

@@ -42,8 +42,9 @@ pub fn crash_readme(command_line: &[OsString]) -> Vec<u8> {
     text
 }
 
-/// All words in single quotes.
-fn quoted(words: &[OsString]) -> Vec<u8> {
+/// All words in single quotes, for a shell.
+#[must_use]
+pub fn quoted(words: &[OsString]) -> Vec<u8> {
     let mut text = Vec::new();
     for (index, word) in words.iter().enumerate() {
         text.extend_from_slice(if index == 0 { b"'" } else { b" '" });

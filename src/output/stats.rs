@@ -26,6 +26,9 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     findings(&mut out, s);
     domains(&mut out, s);
     mutators(&mut out, s);
+    if let Some(bugs) = s.bugs {
+        out.add("saved_bugs", bugs);
+    }
     out.add("afl_banner", shell_safe(&s.banner));
     out.add("afl_version", VERSION);
     out.add("target_mode", if s.target_mode.is_empty() { "default" } else { &s.target_mode });

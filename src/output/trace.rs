@@ -66,6 +66,7 @@ impl CrashTrace {
             fds: &[],
             memory_limit: self.memory_limit,
             guarded: false,
+            traced: false,
         })?;
         process.wait_for(PATIENCE);
         Ok(())

@@ -5,7 +5,6 @@
 //! import costs work for what is new and nothing for what is not. Nothing is written here.
 
 mod queue;
-mod watch;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use self::queue::Queue;
-use self::watch::{News, Watch};
+use crate::sys::watch::{News, Watch};
 
 /// An input of another fuzzer.
 #[derive(Clone, Debug, Eq, PartialEq)]

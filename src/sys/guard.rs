@@ -7,30 +7,44 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use nix::unistd::Pid;
+/// Each line names the process group to watch, `-` none; the end of its input means that the fuzzer is
+/// gone. A shell, and not a fork of ours, which would hold our shared memory.
+const WATCH: &str = "group=-; while read -r next; do group=$next; done; \
+                     [ \"$group\" = - ] || kill -s KILL -- \"-$group\"";
 
-/// A line means that all is well, the end of its input that the fuzzer is gone. A shell, and not a
-/// fork of ours, which would hold our shared memory.
-const WATCH: &str = "read -r line || kill -s KILL -- \"-$1\"";
-
-/// Watches over one process group. Dropped once the group's leader was reaped: the guard leaves and
-/// ends nobody.
+/// Watches over one process group after the other.
 #[derive(Debug)]
-pub(super) struct Guard(Child);
+pub struct Guard(Child);
 
 impl Guard {
-    /// Kills the process group `group` when this process ends without dropping the guard.
-    pub(super) fn over(group: Pid) -> io::Result<Self> {
+    /// Watches over nobody yet.
+    pub fn new() -> io::Result<Self> {
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", WATCH, "ffuzz-guard"]).arg(group.to_string()).process_group(0);
+        command.args(["-c", WATCH, "ffuzz-guard"]).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().map(Self)
+    }
+
+    /// From now on the process group `group` is killed when this process ends without a further word.
+    pub fn watch(&mut self, group: i32) {
+        self.tell(&group.to_string());
+    }
+
+    /// The group's leader was reaped: from now on nobody is killed.
+    pub fn rest(&mut self) {
+        self.tell("-");
+    }
+
+    fn tell(&mut self, word: &str) {
+        // A guard that was killed guards nobody.
+        let _ = self.0.stdin.as_mut().map(|line| line.write_all(format!("{word}\n").as_bytes()));
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let _ = self.0.stdin.take().map(|mut line| line.write_all(b"done\n"));
+        self.rest();
+        drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
 }
@@ -41,16 +55,17 @@ mod tests {
 
     use super::*;
 
-    fn group() -> (Child, Pid) {
+    fn group() -> (Child, i32) {
         let child = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
-        let pid = Pid::from_raw(child.id().cast_signed());
+        let pid = child.id().cast_signed();
         (child, pid)
     }
 
     #[test]
     fn a_fuzzer_that_vanishes_takes_the_group_along() {
         let (mut child, pid) = group();
-        let mut guard = Guard::over(pid).unwrap();
+        let mut guard = Guard::new().unwrap();
+        guard.watch(pid);
         // What the kernel does when the fuzzer is killed.
         drop(guard.0.stdin.take());
         assert_eq!(child.wait().unwrap().signal(), Some(9));
@@ -59,7 +74,9 @@ mod tests {
     #[test]
     fn a_guard_that_is_dismissed_ends_nobody() {
         let (mut child, pid) = group();
-        drop(Guard::over(pid).unwrap());
+        let mut guard = Guard::new().unwrap();
+        guard.watch(pid);
+        drop(guard);
         assert_eq!(child.try_wait().unwrap(), None);
         child.kill().unwrap();
         child.wait().unwrap();

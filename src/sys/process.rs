@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, PipeWriter};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -30,6 +30,8 @@ pub struct Launch<'a> {
     pub memory_limit: Option<u64>,
     /// Its children end with us too, however we end; for programs that have some.
     pub guarded: bool,
+    /// It stops at each of its signals for the thread that started it: see [`super::traced`].
+    pub traced: bool,
 }
 
 /// Where stdout and stderr of a target go.
@@ -41,6 +43,8 @@ pub enum Output<'a> {
     Shown,
     /// Into a file, at most so many bytes.
     File(&'a File, u64),
+    /// To us: stdout and stderr apart.
+    Pipes(&'a PipeWriter, &'a PipeWriter),
 }
 
 impl Output<'_> {
@@ -73,6 +77,9 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
             command.stdout(file.try_clone()?).stderr(file.try_clone()?);
             largest_file = Some(most);
         }
+        Output::Pipes(stdout, stderr) => {
+            command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
+        }
     }
     for (name, value) in launch.env {
         match value {
@@ -82,26 +89,28 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     }
     let fds: Vec<(RawFd, RawFd)> =
         launch.fds.iter().map(|(ours, theirs)| (ours.as_raw_fd(), *theirs)).collect();
-    let memory = launch.memory_limit;
+    let (memory, traced) = (launch.memory_limit, launch.traced);
     let parent = nix::unistd::getpid();
     // SAFETY: `prepare` makes only async-signal-safe calls and allocates nothing.
-    unsafe { command.pre_exec(move || prepare(&fds, memory, largest_file, parent)) };
+    unsafe { command.pre_exec(move || prepare(&fds, memory, largest_file, parent, traced)) };
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
     let mut process = Process { pid: Pid::from_raw(pid), reaped: false, guard: None };
     if launch.guarded {
-        process.guard = Guard::over(process.pid).ok();
+        process.guard = Guard::new().ok();
+        process.guard.iter_mut().for_each(|guard| guard.watch(pid));
     }
     Ok(process)
 }
 
 /// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, prctl, getppid,
-/// setrlimit, dup2, signal.
+/// setrlimit, dup2, signal, ptrace.
 fn prepare(
     fds: &[(RawFd, RawFd)],
     memory: Option<u64>,
     largest_file: Option<u64>,
     parent: Pid,
+    traced: bool,
 ) -> io::Result<()> {
     // SAFETY: plain system calls on integers and a local struct; the descriptors are open, the
     // caller owns them. `setsid` fails only for a group leader, which a fresh child is not.
@@ -127,9 +136,54 @@ fn prepare(
                 libc::setrlimit(what, &raw const limit);
             }
         }
+        if traced && libc::ptrace(libc::PTRACE_TRACEME) < 0 {
+            return Err(io::Error::last_os_error());
+        }
     }
     Ok(())
 }
+
+/// Makes the process to be started one that takes only what is left of these cores, in a group of its
+/// own, which signals of the terminal do not reach.
+pub fn in_background(command: &mut Command, cores: &[usize]) {
+    let mut set = nix::sched::CpuSet::new();
+    for core in cores {
+        // Beyond the largest set there is no core.
+        let _ = set.set(*core);
+    }
+    let bound = !cores.is_empty();
+    command.process_group(0);
+    // SAFETY: system calls on integers and values that the closure owns; what the kernel refuses makes
+    // the process less modest, no more.
+    unsafe {
+        command.pre_exec(move || {
+            if bound {
+                let _ = nix::sched::sched_setaffinity(Pid::from_raw(0), &set);
+            }
+            libc::setpriority(libc::PRIO_PROCESS, 0, 19);
+            libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_CLASS_IDLE);
+            set_policy(libc::SCHED_IDLE);
+            Ok(())
+        })
+    };
+}
+
+/// Such a process becomes one that others do not starve; it stays nice.
+pub fn leave_background() {
+    set_policy(libc::SCHED_OTHER);
+}
+
+fn set_policy(policy: i32) {
+    // SAFETY: the parameter is a local, all zero as both policies ask for.
+    unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, policy, &raw const parameter);
+    }
+}
+
+/// Of ioprio_set(2), which has no names in any header.
+const IOPRIO_WHO_PROCESS: i32 = 1;
+const IOPRIO_CLASS_IDLE: i32 = 3 << 13;
 
 /// Descriptor 199 must be legal: AFL's protocol uses it.
 const HIGHEST_FD: u64 = 200;
@@ -207,7 +261,7 @@ impl Process {
     /// Reaps it, if it has ended, and ends what it left behind: children of a target that nobody
     /// waits for would pile up. The group is killed first, as long as its number cannot be that of
     /// another one.
-    fn wait_with(&mut self, flags: WaitPidFlag) -> Option<i32> {
+    pub(super) fn wait_with(&mut self, flags: WaitPidFlag) -> Option<i32> {
         if self.reaped {
             return None;
         }
@@ -262,6 +316,18 @@ pub fn send(pid: i32, signal: i32) {
     }
 }
 
+/// Kills what is left of the session of a process that has ended: a debugger puts its target into a
+/// process group of its own, and lets the target's children go.
+pub fn end_session(leader: i32) {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    for pid in pids {
+        if nix::unistd::getsid(Some(Pid::from_raw(pid))) == Ok(Pid::from_raw(leader)) {
+            send(pid, libc::SIGKILL);
+        }
+    }
+}
+
 /// True if `pid` belongs to the session that `ancestor` leads, or is its child.
 #[must_use]
 pub fn descends_from(pid: i32, ancestor: i32) -> bool {
@@ -286,7 +352,7 @@ pub fn peak_child_rss_mb() -> u64 {
 }
 
 /// A descriptor that becomes readable when the process ends.
-fn pidfd(pid: i32) -> Option<OwnedFd> {
+pub(super) fn pidfd(pid: i32) -> Option<OwnedFd> {
     // SAFETY: the call takes integers; a descriptor it returns is fresh and ours (close-on-exec).
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
@@ -308,6 +374,7 @@ mod tests {
             fds: &[],
             memory_limit: None,
             guarded: false,
+            traced: false,
         })
     }
 

@@ -55,6 +55,7 @@ impl Direct {
             fds: &[],
             memory_limit: self.setup.options.memory_limit,
             guarded: false,
+            traced: false,
         })
         .map_err(|source| self.setup.start_error(source))?;
         feed.once_started();

@@ -352,6 +352,7 @@ fn launch(
         ],
         memory_limit: setup.options.memory_limit,
         guarded: true,
+        traced: false,
     })
     .map_err(start_error)?;
     Ok((process, control.into(), status.into()))

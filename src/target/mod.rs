@@ -12,6 +12,7 @@ mod error;
 #[cfg(test)]
 pub(crate) mod fake;
 mod forkserver;
+mod fresh;
 mod handshake;
 mod hooked;
 mod launcher;
@@ -23,6 +24,7 @@ mod sites;
 pub use direct::Direct;
 pub use error::TargetError;
 pub use forkserver::ForkServer;
+pub use fresh::{Ended, Fresh, Manner};
 pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
 

@@ -1,5 +1,7 @@
 //! Numbers and times as people read them.
 
+use crate::event::Snapshot;
+
 /// `1234`, `12.3k`, `4.56M`: at most five characters up to 999G.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub(super) fn count(n: u64) -> String {
@@ -81,6 +83,16 @@ pub(super) fn fit_end(text: &str, width: usize) -> String {
         }
         _ => letters.into_iter().collect(),
     }
+}
+
+/// Crashes, and how many bugs they are, as far as that is known: `12 crashes (3 bugs)`.
+pub(super) fn crashes(s: &Snapshot) -> String {
+    let bugs = match s.bugs {
+        None => String::new(),
+        Some(1) => " (1 bug)".to_owned(),
+        Some(bugs) => format!(" ({bugs} bugs)"),
+    };
+    format!("{} crashes{bugs}", s.saved_crashes)
 }
 
 #[cfg(test)]

@@ -182,7 +182,12 @@ fn results(s: &Snapshot) -> Vec<Line<'static>> {
     vec![
         pair("cycles done", count(s.cycles_done)),
         pair("corpus count", count(s.corpus_count)),
-        alarm("saved crashes", count(s.saved_crashes), s.saved_crashes > 0),
+        match s.bugs {
+            None => alarm("saved crashes", count(s.saved_crashes), s.saved_crashes > 0),
+            Some(bugs) => {
+                alarm("bugs (crashes)", format!("{bugs} ({})", count(s.saved_crashes)), true)
+            }
+        },
         pair("saved hangs", count(s.saved_hangs)),
     ]
 }

@@ -83,8 +83,9 @@ fn file_name(path: &Path) -> String {
 
 /// One progress line.
 fn progress(s: &Snapshot) -> String {
+    let bugs = s.bugs.map_or_else(String::new, |bugs| format!(" (bugs {bugs})"));
     let mut text = format!(
-        "[{}] {} execs, {}, corpus {}, edges {} ({:.2}%), crashes {}, hangs {}, cycles {}",
+        "[{}] {} execs, {}, corpus {}, edges {} ({:.2}%), crashes {}{bugs}, hangs {}, cycles {}",
         clock(s.run_time_ms / 1000),
         count(s.execs),
         rate(s.execs_per_sec),

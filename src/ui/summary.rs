@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::format::{count, long_time};
+use super::format::{count, crashes, long_time};
 use crate::event::{DomainStatus, Snapshot, StopReason, WorkerStatus};
 
 /// AFL's farewell lines, which scripts wait for, around what was reached.
@@ -36,7 +36,7 @@ pub fn summary(reason: StopReason, s: &Snapshot) -> String {
         count(s.corpus_found),
         s.cycles_done
     );
-    let _ = writeln!(text, "  findings   : {} crashes, {} hangs", s.saved_crashes, s.saved_hangs);
+    let _ = writeln!(text, "  findings   : {}, {} hangs", crashes(s), s.saved_hangs);
     for worker in &s.workers {
         let _ = writeln!(text, "  worker     : {}", worker_line(worker));
     }

@@ -75,8 +75,18 @@ pub(crate) fn follow(dir: &TestDir, blocks: &[Block], clang: &str) {
 fn install(dir: &TestDir) {
     let ffuzz = Path::new(env!("CARGO_BIN_EXE_ffuzz"));
     std::fs::create_dir(dir.path("bin")).unwrap();
-    let commands =
-        ["cc", "showdsf", "showmap", "cmin", "tmin", "whatsup", "plot", "addseeds", "collector"];
+    let commands = [
+        "cc",
+        "showdsf",
+        "showmap",
+        "cmin",
+        "tmin",
+        "whatsup",
+        "plot",
+        "addseeds",
+        "collector",
+        "triage",
+    ];
     let links = commands.map(|command| format!("ffuzz-{command}"));
     for name in std::iter::once("ffuzz".to_owned()).chain(links) {
         std::os::unix::fs::symlink(ffuzz, dir.path("bin").join(name)).unwrap();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::args::Args;
-use super::{print_warnings, resolve, values};
+use super::{print_warnings, resolve, this_program, values};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CpuChoice, Input, Options, Schedule};
@@ -39,6 +39,7 @@ pub(super) fn run(
         time: options.limits.time,
         until_crash: options.limits.until_crash,
         command_line: join(&options.output.command_line),
+        triage: options.triage.clone(),
     };
     let sinks = crate::ui::sink(options.ui, None).into_iter().collect();
     let result = fleet::run(orders, sinks);
@@ -155,12 +156,6 @@ fn cores(options: &Options, count: usize, warnings: &mut Vec<String>) -> Vec<usi
     }
 }
 
-/// The file of this very program, also if a newer one lies at its path meanwhile.
-fn this_program() -> PathBuf {
-    let path = std::env::current_exe().ok().filter(|path| path.exists());
-    path.unwrap_or_else(|| "/proc/self/exe".into())
-}
-
 fn join(words: &[OsString]) -> String {
     words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
@@ -260,6 +255,8 @@ impl Fleet<'_> {
         if !Strategy::of(number).trim {
             set("AFL_DISABLE_TRIM");
         }
+        // One for all of them is enough.
+        set("FFUZZ_NO_TRIAGE");
         // The free ones are given away: it would take another worker's.
         if number >= self.cores.len() && self.options.target.cpu == CpuChoice::Free {
             set("AFL_NO_AFFINITY");
@@ -322,11 +319,11 @@ mod tests {
         assert_eq!(
             all,
             [
-                "AFL_DISABLE_TRIM=1 ffuzz -M main --json -d -p -i IN -o OUT -s 7 -E 334 -b 4 \
+                "AFL_DISABLE_TRIM=1 FFUZZ_NO_TRIAGE=1 ffuzz -M main --json -d -p -i IN -o OUT -s 7 -E 334 -b 4 \
                  --schedule explore -- ./t -j 9",
-                "ffuzz -S worker01 --json -d -p -i IN -o OUT -s 8 -E 333 -b 6 --schedule explore \
+                "FFUZZ_NO_TRIAGE=1 ffuzz -S worker01 --json -d -p -i IN -o OUT -s 8 -E 333 -b 6 --schedule explore \
                  -- ./t -j 9",
-                "AFL_DISABLE_TRIM=1 AFL_NO_AFFINITY=1 ffuzz -S worker02 --json -d -p -i IN -o OUT \
+                "AFL_DISABLE_TRIM=1 FFUZZ_NO_TRIAGE=1 AFL_NO_AFFINITY=1 ffuzz -S worker02 --json -d -p -i IN -o OUT \
                  -s 9 -E 333 --schedule exploit -- ./t -j 9",
             ]
         );
@@ -337,10 +334,11 @@ mod tests {
         let dir = seeds();
         let line = "-i IN -o OUT -p rare -Z --json -j 6 ./t";
         let all = lines(dir.path(), line, &[("AFL_NO_AFFINITY", "1")], &[]);
-        assert_eq!(all[0], "AFL_DISABLE_TRIM=1 ffuzz -M main --json -i IN -o OUT -Z -- ./t");
+        let quiet = "AFL_DISABLE_TRIM=1 FFUZZ_NO_TRIAGE=1";
+        assert_eq!(all[0], format!("{quiet} ffuzz -M main --json -i IN -o OUT -Z -- ./t"));
         assert_eq!(
             all[5],
-            "AFL_DISABLE_TRIM=1 ffuzz -S worker05 --json -i IN -o OUT --schedule rare -Z -z -- ./t"
+            format!("{quiet} ffuzz -S worker05 --json -i IN -o OUT --schedule rare -Z -z -- ./t")
         );
         let in_order = lines(dir.path(), "-i IN -o OUT -j 6 ./t", &[("AFL_NO_AFFINITY", "1")], &[]);
         assert!(in_order[4].ends_with("--schedule seek -P exploit -z -- ./t"), "{}", in_order[4]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::args::{Args, Unsupported};
 use super::custom::{self, About};
-use super::{mutators, reports, values};
+use super::{mutators, reports, triage, values};
 use crate::cmd::exit::Failure;
 use crate::config::env::{self, EnvError, Environment};
 use crate::config::options::{
@@ -78,6 +78,7 @@ pub fn resolve(
     custom.libraries.extend(libraries);
     custom.killerbeez =
         KillerbeezOptions { max_len: mutation.max_len, fixed_seed: rng_seed, ..killerbeez };
+    let triage = triage::options(&args, env, &output, &target, &custom);
     let options = Options {
         input,
         output,
@@ -105,6 +106,7 @@ pub fn resolve(
         },
         findings: reports::findings(env)?,
         statsd: reports::statsd(env)?,
+        triage,
         ui: if args.json { UiMode::Json } else { ui(env)? },
         banner,
         crash_command: args.crash_command.clone(),

@@ -19,7 +19,7 @@ const MAX_EXTENSION: usize = 32;
 /// Names that OUT needs for itself, or AFL's tools do.
 const RESERVED: &[&str] = &["addseeds", "queue", "crashes", "hangs", "perf_inputs"];
 
-pub(super) fn number(option: &str, text: &str, min: u64, max: u64) -> Result<u64, Failure> {
+pub(crate) fn number(option: &str, text: &str, min: u64, max: u64) -> Result<u64, Failure> {
     match text.parse::<u64>() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
         _ if max == u64::MAX => Err(bad(option, text, &format!("a number of at least {min}"))),
@@ -124,7 +124,7 @@ pub(super) fn instance(option: &str, text: &str) -> Result<String, Failure> {
 }
 
 /// Extension without its dot.
-pub(super) fn extension(text: &str) -> Result<String, Failure> {
+pub(crate) fn extension(text: &str) -> Result<String, Failure> {
     let name = text.strip_prefix('.').unwrap_or(text);
     let bad_char = |c: char| c == '/' || c == ',' || c.is_whitespace() || c.is_control();
     if name.is_empty() || name.len() > MAX_EXTENSION || name.contains(bad_char) {

@@ -148,7 +148,7 @@ pub const TABLE: &[Variable] = &[
     row("FFUZZ_DIFF", Path, "none", "cc", Compiler, "see docs/env-compile.md"),
     row("FFUZZ_MUTATOR_DIR", Path, "none", "fuzz", Honoured, "folder of mutators that are named without a slash (--mutator-dir)"),
     row("FFUZZ_NO_SNAPSHOT", Flag, "off", "fuzz", Accepted, "runs are not put back by snapshots yet"),
-    row("FFUZZ_NO_TRIAGE", Flag, "off", "fuzz", Accepted, "crashes are not triaged yet"),
+    row("FFUZZ_NO_TRIAGE", Flag, "off", "fuzz", Honoured, "crashes are kept, and not triaged beside the campaign"),
     row("FFUZZ_QEMU_COLD", Flag, "off", "fuzz", Ignored, "QEMU is not supported yet"),
     row("FFUZZ_CC", Path, "none", "cc", Compiler, "see docs/env-compile.md"),
     row("FFUZZ_LIB_DIR", Path, "none", "cc", Compiler, "see docs/env-compile.md"),

@@ -7,7 +7,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 
 /// What happened in a watched folder.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) enum News {
+pub enum News {
     /// A file is complete: closed by its writer, or put there under this name.
     File { folder: WatchDescriptor, name: OsString },
     /// A name has appeared. It may be a link to a complete file, or a file that is being written.
@@ -20,18 +20,18 @@ pub(super) enum News {
 
 /// Watched folders.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub struct Watch {
     kernel: Inotify,
 }
 
 impl Watch {
     /// None if the kernel has no room for one more watcher.
-    pub(super) fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let flags = InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC;
         Some(Self { kernel: Inotify::init(flags).ok()? })
     }
 
-    pub(super) fn add(&self, folder: &Path) -> Option<WatchDescriptor> {
+    pub fn add(&self, folder: &Path) -> Option<WatchDescriptor> {
         let flags = AddWatchFlags::IN_CLOSE_WRITE
             | AddWatchFlags::IN_MOVED_TO
             | AddWatchFlags::IN_CREATE
@@ -41,12 +41,18 @@ impl Watch {
         self.kernel.add_watch(folder, flags).ok()
     }
 
-    pub(super) fn forget(&self, folder: WatchDescriptor) {
+    pub fn forget(&self, folder: WatchDescriptor) {
         let _ = self.kernel.rm_watch(folder);
     }
 
+    /// Becomes readable with the next news.
+    #[must_use]
+    pub fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.kernel)
+    }
+
     /// All that has happened since the last call.
-    pub(super) fn news(&self) -> Vec<News> {
+    pub fn news(&self) -> Vec<News> {
         let mut news = Vec::new();
         while let Ok(events) = self.kernel.read_events() {
             news.extend(events.into_iter().filter_map(|event| {

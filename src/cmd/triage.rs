@@ -1,0 +1,147 @@
+//! `ffuzz triage`: crash files become bugs, each with its stack, its report and a small input.
+
+mod args;
+mod follow;
+mod prepare;
+mod view;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use nix::fcntl::{Flock, FlockArg};
+
+use args::Args;
+use prepare::Plan;
+
+use super::exit::Failure;
+use super::tool::{self, Scratch, say};
+use crate::config::env::Environment;
+use crate::sys::affinity;
+use crate::triage::{self, TriageError, Work, find};
+
+/// Held as long as a triage is at work in a folder.
+const LOCK: &str = ".lock";
+
+pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let Some(args) = super::parse::<Args>(program, words)? else { return Ok(ExitCode::SUCCESS) };
+    let environment = Environment::read();
+    if args.follow {
+        return follow::run(&args, &environment);
+    }
+    triage(&args, &environment)
+}
+
+impl From<TriageError> for Failure {
+    fn from(error: TriageError) -> Self {
+        Self::new(&error, error.remedy())
+    }
+}
+
+fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
+    let quiet = environment.flag(&["AFL_QUIET"]);
+    let (sources, root) = args.places()?;
+    let folders = crash_folders(&sources)?;
+    let plan = Plan::new(args, environment, &folders, root)?;
+    let files = files(&folders)?;
+    let _lock = lock(&plan.orders.folder)?.ok_or_else(|| busy(&plan.orders.folder))?;
+    let work = plan.work();
+    let new = work.add(files.iter().cloned());
+    let jobs = jobs(args, environment, &plan, new)?;
+    let scratch: Vec<Scratch> = (0..jobs).map(|number| plan.scratch(number)).collect();
+    let words = "\n[!] Interrupted: the same command goes on where this one was".to_owned();
+    tool::leave_on_signals(&scratch.iter().collect::<Vec<_>>(), Some(words));
+    let known = files.len() - new;
+    let goes_on = if known > 0 { format!(", {known} of them known") } else { String::new() };
+    let (count, targets) = (files.len(), if jobs == 1 { "target" } else { "targets" });
+    say(quiet, &format!("[*] {count} crash files{goes_on}; {jobs} {targets} at a time"));
+    run_all(&work, &plan, environment, &scratch, quiet)?;
+    let report = work.save()?;
+    if let Some(path) = &args.sarif {
+        tool::replace(path, triage::sarif(&report, &plan.orders.root).as_bytes())?;
+    }
+    super::print(&view::table(&report, &plan.orders.folder))
+}
+
+/// All that belong to the given folders.
+fn crash_folders(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut folders = Vec::new();
+    for source in sources {
+        folders.extend(find::folders(source).map_err(|error| unreadable(source, &error))?);
+    }
+    Ok(folders)
+}
+
+fn files(folders: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for folder in folders {
+        files.extend(find::files(folder).map_err(|error| unreadable(folder, &error))?);
+    }
+    Ok(files)
+}
+
+fn unreadable(folder: &Path, error: &std::io::Error) -> Failure {
+    let cause = format!("cannot read the folder {}: {error}", folder.display());
+    Failure::new(
+        cause,
+        "name the folder that was given to the fuzzer's -o, or one with crash files",
+    )
+}
+
+/// Takes the folder for this process, as long as the value lives; None if another one has it.
+fn lock(folder: &Path) -> Result<Option<Flock<File>>, Failure> {
+    triage::create(folder).map_err(TriageError::from)?;
+    let file = File::create(folder.join(LOCK)).map_err(|error| {
+        let cause = format!("cannot write to {}: {error}", folder.display());
+        Failure::new(cause, "check the permissions of the folder")
+    })?;
+    Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
+}
+
+fn busy(folder: &Path) -> Failure {
+    let cause = format!("another triage is at work in {}", folder.display());
+    Failure::new(cause, "wait for its end (a campaign that runs has one), or choose another -o")
+}
+
+/// As many as there are cores and files; mutators and a file of the user's are for one alone.
+fn jobs(
+    args: &Args,
+    environment: &Environment,
+    plan: &Plan,
+    files: usize,
+) -> Result<usize, Failure> {
+    let wanted = args.jobs()?.unwrap_or_else(|| affinity::allowed().len());
+    let alone = args.file.is_some() || plan.mutators(environment)?.touch_runs();
+    Ok(if alone { 1 } else { wanted.min(files) }.max(1))
+}
+
+fn run_all(
+    work: &Work,
+    plan: &Plan,
+    environment: &Environment,
+    scratch: &[Scratch],
+    quiet: bool,
+) -> Result<(), Failure> {
+    let one = |scratch: &Scratch| {
+        let done = plan
+            .rerun(environment, scratch)
+            .and_then(|mut rerun| work.run(&mut rerun).map_err(Failure::from));
+        if done.is_err() {
+            work.stop();
+        }
+        done
+    };
+    let progress = view::Progress::new(work.progress(), quiet);
+    std::thread::scope(|scope| {
+        let one = &one;
+        let threads: Vec<_> =
+            scratch.iter().map(|scratch| scope.spawn(move || one(scratch))).collect();
+        progress.show(work, || threads.iter().all(std::thread::ScopedJoinHandle::is_finished));
+        let ends = threads.into_iter().map(|thread| match thread.join() {
+            Ok(end) => end,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ends.fold(Ok(()), Result::and)
+    })
+}

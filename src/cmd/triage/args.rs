@@ -1,0 +1,115 @@
+//! The command line of `triage`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::cmd::exit::Failure;
+use crate::cmd::fuzz::values;
+
+/// Below this a timeout is refused, as AFL does.
+const MIN_TIMEOUT_MS: u64 = 10;
+/// A target starts anew for each run, and sanitizers are slow.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const MOST_RUNS: u64 = 1000;
+const MOST_JOBS: u64 = 1024;
+
+#[derive(Clone, Debug, Default, Parser)]
+#[command(
+    name = "ffuzz-triage",
+    about = "From crash files to bugs: run each again, group, minimize, report",
+    override_usage = "ffuzz-triage [OPTIONS] [-o OUT | FOLDER...] [-- TARGET [ARGUMENTS]]",
+    after_help = "Results: triage/report.json, and a folder for each bug with its input, stack and \
+                  report.\nWhat the report knows is not run again.\n\nExamples:\n  \
+                  ffuzz-triage -o out                         a campaign of ffuzz or afl-fuzz\n  \
+                  ffuzz-triage -o out -w ./target-asan        reports of a sanitizer build\n  \
+                  ffuzz-triage crashes -- ./target @@         any folder of files\n  \
+                  ffuzz-triage -o out --sarif bugs.sarif      for code-scanning tools"
+)]
+pub(super) struct Args {
+    /// Output folder of a campaign; triage/ is written there
+    #[arg(short, value_name = "OUT")]
+    pub(super) output: Option<PathBuf>,
+    /// Folders with crashes: of campaigns, of instances, or of nothing but files
+    #[arg(value_name = "FOLDER")]
+    pub(super) folders: Vec<PathBuf>,
+    /// Build with sanitizers, with which crashes are run first
+    #[arg(short = 'w', value_name = "BINARY")]
+    pub(super) sanitizer: Option<OsString>,
+    /// Runs of each crash
+    #[arg(short = 'n', value_name = "NUMBER", default_value = "3")]
+    runs: String,
+    /// Targets at the same time [default: the cores we may use]
+    #[arg(short = 'j', value_name = "NUMBER")]
+    jobs: Option<String>,
+    /// Milliseconds a run may take [default: 10000]
+    #[arg(short, value_name = "MS")]
+    timeout: Option<String>,
+    /// Memory a run may take, in MB, or none (the default)
+    #[arg(short, value_name = "MB")]
+    pub(super) memory: Option<String>,
+    /// File that the target reads, if it is not named by @@
+    #[arg(short, value_name = "FILE")]
+    pub(super) file: Option<OsString>,
+    /// Extension of the input's file
+    #[arg(short, value_name = "EXT")]
+    extension: Option<String>,
+    /// Seconds for making the input of one bug small; 0: it stays as it is
+    #[arg(long, value_name = "SECONDS", default_value = "5")]
+    minimize: String,
+    /// Write the bugs to this file as SARIF 2.1.0
+    #[arg(long, value_name = "FILE")]
+    pub(super) sarif: Option<PathBuf>,
+    /// Stay, and triage what comes; ends when standard input does
+    #[arg(long)]
+    pub(super) follow: bool,
+    /// The target and its arguments [default: what the campaign noted in cmdline]
+    #[arg(last = true, value_name = "TARGET")]
+    pub(super) command: Vec<OsString>,
+}
+
+impl Args {
+    pub(super) fn runs(&self) -> Result<u32, Failure> {
+        let runs = values::number("-n", &self.runs, 1, MOST_RUNS)?;
+        Ok(u32::try_from(runs).unwrap_or(1))
+    }
+
+    pub(super) fn jobs(&self) -> Result<Option<usize>, Failure> {
+        let number = |text: &String| values::number("-j", text, 1, MOST_JOBS);
+        Ok(self.jobs.as_ref().map(number).transpose()?.and_then(|n| usize::try_from(n).ok()))
+    }
+
+    pub(super) fn timeout(&self) -> Result<Duration, Failure> {
+        let number =
+            |text: &String| values::number("-t", text, MIN_TIMEOUT_MS, u64::from(u32::MAX));
+        Ok(self.timeout.as_ref().map(number).transpose()?.map_or(TIMEOUT, Duration::from_millis))
+    }
+
+    pub(super) fn minimize(&self) -> Result<Duration, Failure> {
+        values::number("--minimize", &self.minimize, 0, 24 * 3600).map(Duration::from_secs)
+    }
+
+    pub(super) fn extension(&self) -> Result<Option<String>, Failure> {
+        self.extension.as_deref().map(values::extension).transpose()
+    }
+
+    /// Where to look, and the folder in which `triage` is written.
+    pub(super) fn places(&self) -> Result<(Vec<PathBuf>, PathBuf), Failure> {
+        let sources = match (&self.output, self.folders.is_empty()) {
+            (Some(output), true) => vec![output.clone()],
+            (_, false) => self.folders.clone(),
+            (None, true) => {
+                let cause = "no folder given";
+                return Err(Failure::usage(cause, "name the campaign's folder with -o OUT"));
+            }
+        };
+        let root = self.output.clone().unwrap_or_else(|| sources[0].clone());
+        let root = std::path::absolute(&root).unwrap_or(root);
+        // Other tools take what lies in crashes/ for crashes.
+        let is_crashes = root.file_name().is_some_and(|name| name == "crashes");
+        let root = if is_crashes { root.parent().map_or(root.clone(), Into::into) } else { root };
+        Ok((sources, root))
+    }
+}

@@ -1,0 +1,174 @@
+//! `--follow`: stays beside a campaign and triages each crash that comes. The campaign speaks through
+//! standard input; its end is ours.
+
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::args::Args;
+use super::prepare::Plan;
+use super::{crash_folders, files, lock};
+use crate::cmd::exit::Failure;
+use crate::cmd::tool::{self, Scratch, say};
+use crate::config::env::Environment;
+use crate::sys::process::leave_background;
+use crate::sys::watch::Watch;
+use crate::triage::{FINISH, FOLDER, Work};
+
+/// Between two listings of all folders: some file systems do not tell what is written.
+const RELIST: Duration = Duration::from_secs(5);
+/// A crash seldom comes alone.
+const BURST: Duration = Duration::from_millis(100);
+/// Between two attempts when something cannot be written, or another triage is at work.
+const RETRY: Duration = Duration::from_secs(2);
+/// Between two looks whether the work is done.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What the campaign says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Word {
+    Nothing,
+    Finish(Duration),
+    Gone,
+}
+
+pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
+    let (sources, root) = args.places()?;
+    let _lock = loop {
+        // An instance of the same campaign has one already: we go on when it ends.
+        match lock(&root.join(FOLDER))? {
+            Some(lock) => break lock,
+            None if hear(None, RETRY) == Word::Nothing => {}
+            None => return Ok(ExitCode::SUCCESS),
+        }
+    };
+    let plan = Plan::new(args, environment, &crash_folders(&sources)?, root)?;
+    let (work, scratch) = (plan.work(), plan.scratch(0));
+    tool::leave_on_signals(&[&scratch], None);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| follow(&plan, &work, environment, &scratch));
+        let word = listen(&sources, &work, || worker.is_finished());
+        let deadline = match word {
+            Word::Finish(patience) => Instant::now() + patience,
+            Word::Nothing | Word::Gone => Instant::now(),
+        };
+        leave_background();
+        work.hurry();
+        while !worker.is_finished() && Instant::now() < deadline && hear(None, LOOK) != Word::Gone {
+        }
+        if !worker.is_finished() {
+            leave(&work, &scratch);
+        }
+        worker.join().unwrap_or(Ok(()))
+    })?;
+    work.save()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Without waiting for the run under way, which ends with us.
+fn leave(work: &Work, scratch: &Scratch) -> ! {
+    let _ = work.save();
+    let _ = std::fs::remove_file(&scratch.0);
+    std::process::exit(0)
+}
+
+/// Works as long as there is something to do or to come.
+fn follow(
+    plan: &Plan,
+    work: &Work,
+    environment: &Environment,
+    scratch: &Scratch,
+) -> Result<(), Failure> {
+    let mut rerun = plan.rerun(environment, scratch)?;
+    let mut told = String::new();
+    loop {
+        let done = work.run(&mut rerun);
+        for note in work.take_notes() {
+            say(false, &format!("[!] {note}"));
+        }
+        if let Err(error) = done {
+            // A full disk may have room again.
+            let error = format!("{error}; tried again ({})", error.remedy());
+            if told != error {
+                say(false, &format!("[!] {error}"));
+                told = error;
+            }
+            std::thread::park_timeout(RETRY);
+            if !work.goes_on() {
+                return Ok(());
+            }
+        } else if !work.wait() {
+            return Ok(());
+        }
+    }
+}
+
+/// Hands on what comes, until the campaign says a word or the work has ended by itself.
+fn listen(sources: &[PathBuf], work: &Work, is_done: impl Fn() -> bool) -> Word {
+    let watch = Watch::new();
+    let mut watched: Vec<PathBuf> = Vec::new();
+    loop {
+        // Watched first, then listed: nothing is missed in between.
+        let folders = crash_folders(sources).unwrap_or_default();
+        for folder in sources.iter().chain(&folders) {
+            if !watched.contains(folder)
+                && let Some(watch) = &watch
+                && watch.add(folder).is_some()
+            {
+                watched.push(folder.clone());
+            }
+        }
+        work.add(files(&folders).unwrap_or_default());
+        let word = match hear(watch.as_ref().map(Watch::fd), RELIST) {
+            Word::Nothing => hear(None, BURST),
+            word => word,
+        };
+        if let Some(watch) = &watch {
+            watch.news();
+        }
+        if word != Word::Nothing {
+            work.add(files(&crash_folders(sources).unwrap_or_default()).unwrap_or_default());
+            return word;
+        }
+        if is_done() {
+            return Word::Nothing;
+        }
+    }
+}
+
+/// Waits for a word of the campaign, or for news, at most so long.
+fn hear(news: Option<BorrowedFd<'_>>, most: Duration) -> Word {
+    let stdin = std::io::stdin();
+    let mut fds = vec![PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    fds.extend(news.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+    let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
+    let ready = poll(&mut fds, timeout).unwrap_or(0) > 0;
+    if !ready || !fds[0].any().unwrap_or(false) {
+        return Word::Nothing;
+    }
+    let mut bytes = [0; 64];
+    match stdin.lock().read(&mut bytes) {
+        Ok(count @ 1..) => word(&String::from_utf8_lossy(&bytes[..count])),
+        _ => Word::Gone,
+    }
+}
+
+fn word(line: &str) -> Word {
+    let ms = line.trim_end().strip_prefix(FINISH).and_then(|ms| ms.parse().ok());
+    ms.map_or(Word::Nothing, |ms| Word::Finish(Duration::from_millis(ms)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_campaign_says_how_long_it_waits() {
+        assert_eq!(word("finish 250\n"), Word::Finish(Duration::from_millis(250)));
+        assert_eq!(word("hello\n"), Word::Nothing);
+    }
+}

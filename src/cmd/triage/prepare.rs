@@ -1,0 +1,194 @@
+//! From the command line to what a triage needs: the programs, how they are run, what is written where.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::args::Args;
+use crate::cmd::exit::Failure;
+use crate::cmd::fuzz::args::Args as FuzzArgs;
+use crate::cmd::fuzz::custom::{self as mutators, About};
+use crate::cmd::fuzz::resolve;
+use crate::cmd::tool::{self, Scratch};
+use crate::config::env::Environment;
+use crate::config::options::{CustomOptions, TargetOptions};
+use crate::config::sanitizers::{Report as Style, report_environment};
+use crate::crash::Program;
+use crate::custom::{self, Mutators};
+use crate::target::{Fresh, Setup, binary};
+use crate::triage::report::{self, Report};
+use crate::triage::{FOLDER, Orders, Rerun, Symbolizer, Tools, Work, llvm_symbolizer, program};
+
+/// Everything that is known before the first run.
+pub(super) struct Plan {
+    pub(super) orders: Orders,
+    target: TargetOptions,
+    sanitizer: Option<TargetOptions>,
+    tools: Arc<Tools>,
+    extension: Option<String>,
+    late: bool,
+    process: bool,
+}
+
+impl Plan {
+    pub(super) fn new(
+        args: &Args,
+        environment: &Environment,
+        folders: &[PathBuf],
+        root: PathBuf,
+    ) -> Result<Self, Failure> {
+        let (runs, timeout, minimize) = (args.runs()?, args.timeout()?, args.minimize()?);
+        let command = command(args, folders)?;
+        let target = target(args, environment, command)?;
+        let sanitizer = args.sanitizer.as_ref().map(|binary| sanitizer_build(&target, binary));
+        let sanitizer = sanitizer.transpose()?;
+        let search = target.search_path.as_deref();
+        let llvm = llvm_symbolizer(search);
+        let tools = Tools {
+            raw: report_environment(&target.extra_env, Style::Raw),
+            readable: report_environment(&target.extra_env, Style::Readable(llvm.as_deref())),
+            gdb: program(&["gdb"], search),
+            symbolizer: Symbolizer::find(search),
+            timeout,
+            program: description(&target),
+        };
+        let orders = Orders {
+            folder: root.join(FOLDER),
+            root,
+            runs,
+            minimize,
+            program: tools.program.clone(),
+            env: tools.readable.clone(),
+        };
+        Ok(Self {
+            orders,
+            target,
+            sanitizer,
+            tools: Arc::new(tools),
+            extension: args.extension()?,
+            late: environment.flag(&["AFL_CUSTOM_MUTATOR_LATE_SEND"]),
+            // Otherwise crashes are stored as the target got them.
+            process: environment.flag(&["AFL_POST_PROCESS_KEEP_ORIGINAL"]),
+        })
+    }
+
+    pub(super) fn work(&self) -> Work {
+        let words = |words: &[OsString]| {
+            words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        };
+        let sanitizer = self.sanitizer.as_ref().map(|options| &options.command[0]);
+        let report = Report {
+            version: report::VERSION,
+            tool: format!("ffuzz {}", env!("CARGO_PKG_VERSION")),
+            command: words(&self.target.command),
+            sanitizer_build: sanitizer.map(|path| path.to_string_lossy().into_owned()),
+            fingerprint: report::hex(self.fingerprint()),
+            runs: self.orders.runs,
+            ..Report::default()
+        };
+        Work::new(self.orders.clone(), report, Report::load(&self.orders.folder))
+    }
+
+    /// Everything that decides what a run shows.
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        env!("CARGO_PKG_VERSION").hash(&mut hasher);
+        for options in [Some(&self.target), self.sanitizer.as_ref()].into_iter().flatten() {
+            fs::read(&options.command[0]).ok().hash(&mut hasher);
+            (&options.command, &options.extra_env, options.memory_limit).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// The file for the inputs of one of several targets.
+    pub(super) fn scratch(&self, number: usize) -> Scratch {
+        let Scratch(path) = &mut Scratch::new("triage", number);
+        let mut path = std::mem::take(path).into_os_string();
+        if let Some(extension) = &self.extension {
+            path.push(".");
+            path.push(extension);
+        }
+        Scratch(path.into())
+    }
+
+    pub(super) fn mutators(&self, environment: &Environment) -> Result<Mutators, Failure> {
+        let about =
+            About { command: &self.target.command, file: self.target.file.as_deref(), out: None };
+        let options = CustomOptions { only: false, ..mutators::options(environment, &about) };
+        custom::load(&options, 0).map_err(|error| Failure::new(&error, error.remedy()))
+    }
+
+    pub(super) fn rerun(
+        &self,
+        environment: &Environment,
+        scratch: &Scratch,
+    ) -> Result<Rerun, Failure> {
+        let fresh = |options: &TargetOptions| {
+            let setup = Setup::new(options, &scratch.0, None).map_err(tool::failure)?;
+            let mutators = self.mutators(environment)?;
+            Fresh::new(setup, mutators, self.late, self.process).map_err(tool::failure)
+        };
+        let sanitizer = self.sanitizer.as_ref().map(fresh).transpose()?;
+        Ok(Rerun::new(fresh(&self.target)?, sanitizer, Arc::clone(&self.tools)))
+    }
+}
+
+/// What was given, or what the fuzzer has noted.
+fn command(args: &Args, folders: &[PathBuf]) -> Result<Vec<OsString>, Failure> {
+    if !args.command.is_empty() {
+        return Ok(args.command.clone());
+    }
+    crate::triage::find::command(folders).ok_or_else(|| {
+        let cause = "no command line: there is no file cmdline beside the crashes";
+        Failure::new(cause, "give the target behind --, for example: -- ./target @@")
+    })
+}
+
+fn target(
+    args: &Args,
+    environment: &Environment,
+    command: Vec<OsString>,
+) -> Result<TargetOptions, Failure> {
+    let fuzz = FuzzArgs {
+        command,
+        file: args.file.clone(),
+        memory: args.memory.clone(),
+        ..FuzzArgs::default()
+    };
+    // Reports are wanted here: what the user has said about them need not suit a fuzzer.
+    let mut options = resolve::target_options(&fuzz, &environment.without("SAN_OPTIONS"))?;
+    let users = environment.ending_with("SAN_OPTIONS");
+    options.extra_env.retain(|(name, _)| !users.iter().any(|(known, _)| known == name));
+    options.extra_env.splice(0..0, users);
+    let program = binary::locate(&options.command[0], options.search_path.as_deref());
+    options.command[0] = program.map_err(tool::failure)?.into_os_string();
+    // No fork server is asked for.
+    options.non_instrumented = true;
+    Ok(options)
+}
+
+/// The same command line for another program.
+fn sanitizer_build(target: &TargetOptions, binary: &OsStr) -> Result<TargetOptions, Failure> {
+    let program = binary::locate(binary, target.search_path.as_deref()).map_err(tool::failure)?;
+    let mut options = target.clone();
+    options.command[0] = program.into_os_string();
+    Ok(options)
+}
+
+/// What signatures may ask for.
+fn description(target: &TargetOptions) -> Program {
+    let name = Path::new(&target.command[0]).file_name().unwrap_or_default();
+    let platform = match std::env::consts::ARCH {
+        "x86_64" => "x86-64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    Program {
+        product: name.to_string_lossy().to_lowercase(),
+        product_version: String::new(),
+        platform: platform.to_owned(),
+        os: std::env::consts::OS.to_owned(),
+    }
+}

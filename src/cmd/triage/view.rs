@@ -1,0 +1,143 @@
+//! What people see of a triage: progress, and the table of bugs.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::cmd::tool::say;
+use crate::triage::Work;
+use crate::triage::report::{Bug, Report, State};
+
+const ON_TERMINAL: Duration = Duration::from_millis(200);
+const ELSEWHERE: Duration = Duration::from_secs(5);
+/// Between two looks whether the work is done.
+const LOOK: Duration = Duration::from_millis(20);
+/// Widths of columns.
+const TITLE: usize = 60;
+
+/// How far it is, on stderr.
+pub(super) struct Progress {
+    before: crate::triage::Progress,
+    start: Instant,
+    terminal: bool,
+    quiet: bool,
+}
+
+impl Progress {
+    pub(super) fn new(before: crate::triage::Progress, quiet: bool) -> Self {
+        let terminal = io::stderr().is_terminal();
+        Self { before, start: Instant::now(), terminal, quiet }
+    }
+
+    /// Until the work is done.
+    pub(super) fn show(&self, work: &Work, is_done: impl Fn() -> bool) {
+        let mut last = Instant::now();
+        let interval = if self.terminal { ON_TERMINAL } else { ELSEWHERE };
+        while !is_done() {
+            std::thread::park_timeout(LOOK);
+            for note in work.take_notes() {
+                say(self.quiet, &format!("[!] {note}"));
+            }
+            if !self.quiet && last.elapsed() >= interval {
+                last = Instant::now();
+                self.line(work, if self.terminal { "" } else { "\n" });
+            }
+        }
+        for note in work.take_notes() {
+            say(self.quiet, &format!("[!] {note}"));
+        }
+        if self.terminal && !self.quiet {
+            self.line(work, "\n");
+        }
+    }
+
+    fn line(&self, work: &Work, end: &str) {
+        let now = work.progress();
+        let done = now.done.saturating_sub(self.before.done);
+        let speed = done as f64 / self.start.elapsed().as_secs_f64().max(0.001);
+        let start = if self.terminal { "\r\x1b[K" } else { "" };
+        let what = match now.waiting {
+            0 => "making inputs small".to_owned(),
+            waiting => format!("{waiting} files left ({speed:.0}/s)"),
+        };
+        let mut out = io::stderr().lock();
+        let _ = write!(out, "{start}    {} files, {} bugs; {what}{end}", now.done, now.bugs);
+        let _ = out.flush();
+    }
+}
+
+/// All bugs, those with most files first.
+pub(super) fn table(report: &Report, folder: &Path) -> String {
+    let mut text = String::new();
+    let (bugs, files) = (report.bugs.len(), report.crashes.len());
+    let plural = |count: usize, one: &str| match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {one}s"),
+    };
+    let _ = writeln!(text, "{} in {}", plural(bugs, "bug"), plural(files, "crash file"));
+    let ends = [
+        (State::NoCrash, "did not crash again"),
+        (State::TimesOut, "took too long"),
+        (State::Unreadable, "could not be read"),
+    ];
+    for (state, words) in ends {
+        let count = report.number(state);
+        if count > 0 {
+            let _ = writeln!(text, "{} {words}", plural(count, "file"));
+        }
+    }
+    if bugs > 0 {
+        let _ = writeln!(text, "\n{:>6} {:>5} {:>13}  bug", "files", "rate", "input");
+    }
+    let mut sorted: Vec<&Bug> = report.bugs.iter().collect();
+    sorted.sort_by_key(|bug| (std::cmp::Reverse(bug.files), &bug.id));
+    for bug in sorted {
+        text.push_str(&row(bug));
+    }
+    let _ = writeln!(text, "\nreports and inputs: {}", folder.display());
+    text
+}
+
+fn row(bug: &Bug) -> String {
+    let rate = f64::from(bug.crashes) * 100.0 / f64::from(bug.runs.max(1));
+    let size = match bug.minimized_size {
+        Some(small) if small < bug.input_size => format!("{} > {small} B", bug.input_size),
+        _ => format!("{} B", bug.input_size),
+    };
+    // What a program prints goes to a terminal.
+    let clean = |text: &str| text.replace(char::is_control, "?");
+    let title: String = clean(&bug.title).chars().take(TITLE).collect();
+    let place = bug.place.as_deref().map(clean).unwrap_or_default();
+    let only = if bug.only_without_sanitizer { " (not with -w)" } else { "" };
+    let place = if place.is_empty() { place } else { format!("\n{:28}at {place}", "") };
+    format!("{:>6} {rate:>4.0}% {size:>13}  {title}{only}{place}\n{:28}{}\n", bug.files, "", bug.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::triage::report::Crash;
+
+    #[test]
+    fn the_table_begins_with_the_most_frequent_bug() {
+        let bug = |id: &str, files| Bug {
+            id: id.into(),
+            title: format!("[@ {id}\x1b]"),
+            files,
+            runs: 3 * files,
+            crashes: 2 * files,
+            input_size: 40,
+            minimized_size: Some(u64::from(files)),
+            place: Some("a.c:7".into()),
+            ..Bug::default()
+        };
+        let lost = Crash { state: State::NoCrash, ..Crash::default() };
+        let report = Report {
+            bugs: vec![bug("rare-1", 1), bug("often-2", 9)],
+            crashes: vec![lost; 2],
+            ..Report::default()
+        };
+        insta::assert_snapshot!(table(&report, Path::new("out/triage")));
+    }
+}

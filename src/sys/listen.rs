@@ -1,0 +1,245 @@
+//! What a process prints, as far as it is of use: the beginning and the end of each stream.
+
+use std::collections::VecDeque;
+use std::io::{self, PipeReader, PipeWriter, Read, pipe};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+
+use super::process::{Output, Process, pidfd, send};
+
+/// Read at once: what a pipe holds.
+const CHUNK: usize = 1 << 16;
+/// Chunks that are read of what a process has left in its pipes. Somebody else may still write.
+const MOST_LEFT: usize = 16;
+/// Between two looks at the process where the kernel does not tell of its end (before 5.3).
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A stream of any length in bounded room.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Bounded {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    lost: u64,
+    /// Each of both parts at most.
+    part: usize,
+}
+
+impl Bounded {
+    fn new(part: usize) -> Self {
+        Self { part, ..Self::default() }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let (head, rest) = bytes.split_at(bytes.len().min(self.part - self.head.len()));
+        self.head.extend_from_slice(head);
+        // Of a long piece only its end could stay.
+        let skipped = rest.len().saturating_sub(self.part);
+        self.tail.extend(&rest[skipped..]);
+        let over = self.tail.len().saturating_sub(self.part);
+        self.tail.drain(..over);
+        self.lost += (skipped + over) as u64;
+    }
+
+    /// With a line in place of what was lost.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        let mut bytes = self.head;
+        if self.lost > 0 {
+            let line = format!("\n[{} bytes left out]\n", self.lost);
+            bytes.extend_from_slice(line.as_bytes());
+        }
+        bytes.extend(self.tail);
+        bytes
+    }
+}
+
+/// Both streams of a process that is about to be started.
+#[derive(Debug)]
+pub struct Listener {
+    /// None once its end was read.
+    readers: [Option<PipeReader>; 2],
+    /// Ours are closed once the process has its own.
+    writers: Option<[PipeWriter; 2]>,
+    heard: [Bounded; 2],
+}
+
+impl Listener {
+    /// Keeps the first and the last `part` bytes of each stream.
+    pub fn new(part: usize) -> io::Result<Self> {
+        let ((out, out_writer), (err, err_writer)) = (pipe()?, pipe()?);
+        Ok(Self {
+            readers: [Some(out), Some(err)],
+            writers: Some([out_writer, err_writer]),
+            heard: [Bounded::new(part), Bounded::new(part)],
+        })
+    }
+
+    /// For [`super::process::launch`].
+    #[must_use]
+    pub fn output(&self) -> Output<'_> {
+        match &self.writers {
+            Some([out, err]) => Output::Pipes(out, err),
+            None => Output::Nowhere,
+        }
+    }
+
+    /// Listens until the process has ended; None if it had to be killed because its time was up.
+    pub fn wait(&mut self, process: &mut Process, timeout: Duration) -> Option<i32> {
+        self.writers = None;
+        let pid = process.pid();
+        let in_time = self.listen(pid, Instant::now() + timeout, || false);
+        if !in_time {
+            send(pid, libc::SIGKILL);
+        }
+        let status = process.wait_for(if in_time { timeout } else { LOOK * 200 });
+        self.drain();
+        status.filter(|_| in_time)
+    }
+
+    /// The same for a process whose end another thread waits for, and notes by `ended`. False if it was
+    /// killed.
+    pub(super) fn attend(
+        &mut self,
+        pid: i32,
+        timeout: Duration,
+        mut ended: impl FnMut() -> bool,
+    ) -> bool {
+        self.writers = None;
+        let in_time = self.listen(pid, Instant::now() + timeout, &mut ended);
+        if !in_time {
+            send(pid, libc::SIGKILL);
+        }
+        while !ended() {
+            self.poll(None, LOOK);
+        }
+        self.drain();
+        in_time
+    }
+
+    /// What was heard: stdout, stderr.
+    #[must_use]
+    pub fn into_heard(self) -> [Vec<u8>; 2] {
+        self.heard.map(Bounded::into_bytes)
+    }
+
+    /// True when the process has ended, false at the deadline.
+    fn listen(&mut self, pid: i32, deadline: Instant, mut ended: impl FnMut() -> bool) -> bool {
+        let handle = pidfd(pid);
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let pause = if handle.is_some() { left } else { left.min(LOOK) };
+            let gone = self.poll(handle.as_ref().map(AsFd::as_fd), pause);
+            if gone || ended() || (handle.is_none() && !is_running(pid)) {
+                return true;
+            }
+        }
+    }
+
+    /// Reads what is there, or waits for it; true if `end` has become readable.
+    fn poll(&mut self, end: Option<BorrowedFd<'_>>, pause: Duration) -> bool {
+        let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(3);
+        let open: Vec<usize> = (0..2).filter(|index| self.readers[*index].is_some()).collect();
+        let readers = self.readers.iter().flatten().map(AsFd::as_fd);
+        fds.extend(readers.chain(end).map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+        if ppoll(&mut fds, Some(TimeSpec::from_duration(pause)), None).unwrap_or(0) <= 0 {
+            return false;
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        for (index, ready) in open.iter().zip(&ready) {
+            if *ready {
+                self.read(*index);
+            }
+        }
+        ready.get(open.len()).copied().unwrap_or(false)
+    }
+
+    /// Reads one chunk.
+    fn read(&mut self, index: usize) {
+        let mut chunk = [0; CHUNK];
+        let Some(reader) = &mut self.readers[index] else { return };
+        match reader.read(&mut chunk) {
+            Ok(0) => self.readers[index] = None,
+            Ok(count) => self.heard[index].add(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.readers[index] = None,
+        }
+    }
+
+    /// What the process has left.
+    fn drain(&mut self) {
+        for index in 0..2 {
+            for _ in 0..MOST_LEFT {
+                let Some(reader) = &self.readers[index] else { break };
+                let mut fds = [PollFd::new(reader.as_fd(), PollFlags::POLLIN)];
+                let none = Some(TimeSpec::from_duration(Duration::ZERO));
+                if ppoll(&mut fds, none, None).unwrap_or(0) <= 0 {
+                    break;
+                }
+                self.read(index);
+            }
+        }
+    }
+}
+
+/// A process that waits to be reaped does not run.
+fn is_running(pid: i32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let behind_name = state.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    !behind_name.is_empty() && !behind_name.starts_with(['Z', 'X'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::process::{Launch, launch};
+    use std::ffi::OsString;
+    use std::process::Stdio;
+
+    fn run(script: &str, part: usize, timeout: Duration) -> (Option<i32>, [Vec<u8>; 2]) {
+        let argv: Vec<OsString> = ["/bin/sh", "-c", script].map(Into::into).into();
+        let mut listener = Listener::new(part).unwrap();
+        let mut process = launch(Launch {
+            argv: &argv,
+            env: &[],
+            stdin: Stdio::null(),
+            output: listener.output(),
+            fds: &[],
+            memory_limit: None,
+            guarded: false,
+            traced: false,
+        })
+        .unwrap();
+        let status = listener.wait(&mut process, timeout);
+        (status, listener.into_heard())
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn both_streams_are_heard_to_their_end() {
+        let (status, [out, err]) = run("echo one; echo two >&2; exit 3", 100, LONG);
+        assert_eq!((status, out, err), (Some(0x300), b"one\n".into(), b"two\n".into()));
+    }
+
+    #[test]
+    fn a_stream_without_end_takes_bounded_room() {
+        let script = "echo begin; head -c 50000000 /dev/zero; echo end; exec >&- 2>&-; sleep 0.01";
+        let (status, [out, _]) = run(script, 1000, LONG);
+        assert_eq!(status, Some(0));
+        assert!(out.starts_with(b"begin\n\0") && out.ends_with(b"\0end\n"));
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("\n[49998010 bytes left out]\n"), "{}", text.len());
+    }
+
+    #[test]
+    fn a_process_whose_time_is_up_is_killed_with_what_it_started() {
+        let (status, [out, _]) = run("echo up; sleep 1000 & wait", 10, Duration::from_millis(200));
+        assert_eq!((status, out), (None, b"up\n".into()));
+    }
+}

@@ -1,0 +1,237 @@
+//! Looking at a process in the moment of a fatal signal (ptrace(2)): registers, memory, address.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::sys::ptrace::{self, Options};
+use nix::sys::wait::WaitPidFlag;
+use nix::unistd::Pid;
+
+use super::listen::Listener;
+use super::process::Process;
+
+/// Signals of a program that goes wrong.
+const FATAL: [i32; 7] = [
+    libc::SIGSEGV,
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+];
+
+/// A process, or one of its threads, that stands still before a signal is delivered to it.
+#[derive(Debug)]
+pub struct Stop {
+    thread: i32,
+    pub signal: i32,
+    /// What could not be read, written or executed.
+    pub address: Option<u64>,
+    /// In the order in which debuggers show them.
+    pub registers: Vec<(&'static str, u64)>,
+    memory: File,
+}
+
+impl Stop {
+    fn new(thread: i32, signal: i32) -> io::Result<Self> {
+        let info = ptrace::getsiginfo(Pid::from_raw(thread))?;
+        // Codes above 0 are the kernel's; only its own signals carry an address.
+        let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
+        let has_address = faults.contains(&signal) && info.si_code > 0 && info.si_code != SI_KERNEL;
+        // SAFETY: the field is there for these signals, if the kernel sent them.
+        let address = has_address.then(|| unsafe { info.si_addr() } as u64);
+        let memory = File::open(format!("/proc/{thread}/mem"))?;
+        Ok(Self { thread, signal, address, registers: registers(thread)?, memory })
+    }
+
+    #[must_use]
+    pub fn register(&self, name: &str) -> u64 {
+        self.registers.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value)
+    }
+
+    /// A word of its memory.
+    #[must_use]
+    pub fn word(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.memory.read_exact_at(&mut bytes, address).ok()?;
+        Some(u64::from_ne_bytes(bytes))
+    }
+
+    /// The content of `/proc/PID/maps`.
+    #[must_use]
+    pub fn maps(&self) -> String {
+        let maps = std::fs::read(format!("/proc/{}/maps", self.thread)).unwrap_or_default();
+        String::from_utf8_lossy(&maps).into_owned()
+    }
+}
+
+/// A signal that the kernel sent without an address (a general protection fault).
+const SI_KERNEL: i32 = 0x80;
+
+/// Waits for the end of a process that was started with `traced`, and shows it at each signal that may
+/// be its last. To be called by the thread that has started it. None if its time was up.
+pub fn wait(
+    process: &mut Process,
+    listener: &mut Listener,
+    timeout: Duration,
+    mut look: impl FnMut(&Stop),
+) -> Option<i32> {
+    let (pid, ended) = (process.pid(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let listens =
+            scope.spawn(|| listener.attend(pid, timeout, || ended.load(Ordering::Relaxed)));
+        follow(pid, &mut look);
+        let status = process.wait_with(WaitPidFlag::empty());
+        ended.store(true, Ordering::Relaxed);
+        let in_time = listens.join().unwrap_or(true);
+        status.filter(|_| in_time)
+    })
+}
+
+/// Lets it go on after every stop until it has ended.
+fn follow(pid: i32, look: &mut impl FnMut(&Stop)) {
+    let mut known: Vec<i32> = Vec::new();
+    while let Some((thread, status)) = next_stop(pid) {
+        let mut deliver = 0;
+        if !known.contains(&thread) {
+            // The first stop is that of its start.
+            known.push(thread);
+            let options = Options::PTRACE_O_EXITKILL
+                | Options::PTRACE_O_TRACECLONE
+                | Options::PTRACE_O_TRACEEXEC;
+            let _ = ptrace::setoptions(Pid::from_raw(thread), options);
+        } else if status >> 16 == 0 {
+            deliver = libc::WSTOPSIG(status);
+            if FATAL.contains(&deliver)
+                && let Ok(stop) = Stop::new(thread, deliver)
+            {
+                look(&stop);
+            }
+        }
+        // SAFETY: the thread is stopped and ours to continue; both last arguments are integers.
+        unsafe {
+            libc::ptrace(libc::PTRACE_CONT, thread, 0usize, deliver as usize);
+        }
+    }
+}
+
+/// The next thread that has stopped; None when the process has ended and waits to be reaped.
+fn next_stop(pid: i32) -> Option<(i32, i32)> {
+    loop {
+        // SAFETY: the kernel fills local values; a child of another thread is not touched.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let what = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
+            let flags = what | libc::__WALL | libc::__WNOTHREAD;
+            if libc::waitid(libc::P_ALL, 0, &raw mut info, flags) < 0 {
+                if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
+                    continue;
+                }
+                return None;
+            }
+            let found = info.si_pid();
+            let ends = [libc::CLD_EXITED, libc::CLD_KILLED, libc::CLD_DUMPED];
+            let ended = ends.contains(&info.si_code);
+            if found == pid && ended {
+                return None;
+            }
+            let mut status = 0;
+            let reaped = libc::waitpid(found, &raw mut status, libc::__WALL | libc::__WNOTHREAD);
+            if reaped == found && libc::WIFSTOPPED(status) {
+                return Some((found, status));
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn registers(thread: i32) -> io::Result<Vec<(&'static str, u64)>> {
+    let r = ptrace::getregs(Pid::from_raw(thread))?;
+    Ok(vec![
+        ("rax", r.rax),
+        ("rbx", r.rbx),
+        ("rcx", r.rcx),
+        ("rdx", r.rdx),
+        ("rsi", r.rsi),
+        ("rdi", r.rdi),
+        ("rbp", r.rbp),
+        ("rsp", r.rsp),
+        ("r8", r.r8),
+        ("r9", r.r9),
+        ("r10", r.r10),
+        ("r11", r.r11),
+        ("r12", r.r12),
+        ("r13", r.r13),
+        ("r14", r.r14),
+        ("r15", r.r15),
+        ("rip", r.rip),
+    ])
+}
+
+#[cfg(target_arch = "aarch64")]
+fn registers(thread: i32) -> io::Result<Vec<(&'static str, u64)>> {
+    const NAMES: [&str; 31] = [
+        "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13",
+        "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26",
+        "x27", "x28", "x29", "x30",
+    ];
+    let thread = Pid::from_raw(thread);
+    let r = ptrace::getregset::<ptrace::regset::NT_PRSTATUS>(thread)?;
+    let general = NAMES.into_iter().zip(r.regs);
+    Ok(general.chain([("sp", r.sp), ("pc", r.pc)]).collect())
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn registers(_: i32) -> io::Result<Vec<(&'static str, u64)>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::process::{Launch, launch};
+    use std::ffi::OsString;
+    use std::process::Stdio;
+
+    fn signals(script: &str, timeout: Duration) -> (Option<i32>, Vec<i32>) {
+        let argv: Vec<OsString> = ["/bin/sh", "-c", script].map(Into::into).into();
+        let mut listener = Listener::new(100).unwrap();
+        let mut process = launch(Launch {
+            argv: &argv,
+            env: &[],
+            stdin: Stdio::null(),
+            output: listener.output(),
+            fds: &[],
+            memory_limit: None,
+            guarded: false,
+            traced: true,
+        })
+        .unwrap();
+        let mut seen = Vec::new();
+        let status = wait(&mut process, &mut listener, timeout, |stop| {
+            let sp = stop.registers.iter().find(|(name, _)| ["rsp", "sp"].contains(name));
+            assert!(stop.word(sp.unwrap().1).is_some() && stop.maps().contains("[stack]"));
+            seen.push(stop.signal);
+        });
+        (status, seen)
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_fatal_signal_is_seen_and_delivered() {
+        assert_eq!(signals("kill -SEGV $$", LONG), (Some(11), vec![11]));
+        assert_eq!(signals("trap 'exit 5' ABRT; kill -ABRT $$", LONG), (Some(0x500), vec![6]));
+        assert_eq!(signals("kill -TERM $$", LONG), (Some(15), vec![]));
+        assert_eq!(signals("/bin/true; exec /bin/sh -c 'exit 4'", LONG), (Some(0x400), vec![]));
+    }
+
+    #[test]
+    fn a_traced_process_has_no_more_time_than_another() {
+        assert_eq!(signals("sleep 1000", Duration::from_millis(100)).0, None);
+    }
+}

@@ -1,0 +1,129 @@
+//! Where crashes lie: in output folders of ffuzz and afl-fuzz, and in any folder of files.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Beside a crash: it was delivered to a server, or could not be.
+const MARKS: [&[u8]; 2] = [b".submitted", b".failed"];
+/// Files of AFL's that are none.
+const OTHERS: [&[u8]; 2] = [b"README.txt", b"RECORD:"];
+
+/// The folders of crashes that belong to `root`: its own `crashes`, those of the instances in it,
+/// those that afl-fuzz put aside when it went on (`crashes.DATE`), or itself if it has neither.
+pub fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = crashes_of(root)?;
+    for entry in fs::read_dir(root)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(crashes_of(&path).unwrap_or_default());
+        }
+    }
+    if found.is_empty() && !looks_like_output(root) {
+        found.push(root.to_owned());
+    }
+    // The shortcuts of ffuzz lead to folders that are found anyway.
+    let mut real: Vec<PathBuf> = found.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    real.sort();
+    real.dedup();
+    Ok(real)
+}
+
+fn crashes_of(instance: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(instance)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.as_bytes();
+        if (name == b"crashes" || name.starts_with(b"crashes.")) && entry.path().is_dir() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// A campaign without a crash, or one that is about to start.
+fn looks_like_output(root: &Path) -> bool {
+    let has = |folder: &Path| {
+        ["fuzzer_setup", "fuzzer_stats", "queue"].iter().any(|n| folder.join(n).exists())
+    };
+    let mut folders = fs::read_dir(root).into_iter().flatten().flatten().map(|e| e.path());
+    has(root) || folders.any(|folder| has(&folder))
+}
+
+/// The crashes of a folder, by name.
+pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if is_crash(path.file_name().unwrap_or_default()) && path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether a file of this name is a crash.
+#[must_use]
+pub fn is_crash(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    let marked = MARKS.iter().any(|mark| name.ends_with(mark));
+    !name.starts_with(b".") && !marked && !OTHERS.iter().any(|other| name.starts_with(other))
+}
+
+/// The target's command line, as the fuzzer of one of these folders noted it.
+#[must_use]
+pub fn command(folders: &[PathBuf]) -> Option<Vec<OsString>> {
+    folders.iter().find_map(|folder| {
+        let bytes = fs::read(folder.parent()?.join("cmdline")).ok()?;
+        let words = bytes.strip_suffix(b"\n").unwrap_or(&bytes).split(|byte| *byte == b'\n');
+        let words: Vec<_> = words.map(|word| OsString::from_vec(word.to_vec())).collect();
+        (!words[0].is_empty()).then_some(words)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(root: &Path, name: &str, text: &str) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn crashes_of_all_instances_are_found_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        put(&root, "out/a/crashes/id:000000", "x");
+        put(&root, "out/a/crashes/README.txt", "x");
+        put(&root, "out/a/crashes/id:000000.submitted", "");
+        put(&root, "out/a/crashes.2026-01-02/id:000001", "x");
+        put(&root, "out/b/crashes/.new_file", "x");
+        put(&root, "out/b/cmdline", "./target\n--in\n@@\n");
+        std::os::unix::fs::symlink("a/crashes", root.join("out/crashes")).unwrap();
+        let found = folders(&root.join("out")).unwrap();
+        let names = ["out/a/crashes", "out/a/crashes.2026-01-02", "out/b/crashes"];
+        assert_eq!(found, names.map(|name| root.join(name)));
+        assert_eq!(files(&found[0]).unwrap(), [root.join("out/a/crashes/id:000000")]);
+        assert!(files(&found[2]).unwrap().is_empty());
+        assert_eq!(command(&found), Some(["./target", "--in", "@@"].map(Into::into).to_vec()));
+        // An instance, its folder of crashes, any folder.
+        assert_eq!(folders(&root.join("out/b")).unwrap(), [root.join("out/b/crashes")]);
+        assert_eq!(folders(&root.join("out/a/crashes")).unwrap(), [root.join("out/a/crashes")]);
+        assert!(folders(&root.join("missing")).is_err());
+    }
+
+    #[test]
+    fn a_campaign_without_crashes_has_none() {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), "default/queue/id:000000", "x");
+        put(dir.path(), "default/fuzzer_setup", "x");
+        assert!(folders(dir.path()).unwrap().is_empty());
+        assert_eq!(command(&[]), None);
+    }
+}

@@ -1,0 +1,204 @@
+//! The process beside a campaign that looks at its crashes: started with the first of them, at the
+//! lowest priority, and ended with the campaign, however that ends.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::report::{self, number_of_bugs};
+use crate::config::options::TriageOptions;
+use crate::sys::{affinity, process};
+
+/// Between two looks at the report.
+const LOOK: Duration = Duration::from_secs(1);
+/// Between two looks at a process that is about to end.
+const WAIT: Duration = Duration::from_millis(5);
+/// For a process that was told to leave at once.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// What it says goes there, in the folder of the report.
+const LOG: &str = "log";
+/// The word on its standard input that it is to come to an end, in front of milliseconds; the end of the
+/// input means that its parent is gone.
+pub const FINISH: &str = "finish ";
+
+/// Owns the process.
+#[derive(Debug)]
+pub struct Follower {
+    options: TriageOptions,
+    /// Those of the campaign before it was bound to one.
+    cores: Vec<usize>,
+    child: Option<Child>,
+    started: bool,
+    looked: Option<Instant>,
+    /// When the report that was read last was written.
+    written: Option<SystemTime>,
+    bugs: Option<u64>,
+    note: Option<String>,
+}
+
+impl Follower {
+    /// Nothing is started yet. To be called before this process is bound to a core.
+    #[must_use]
+    pub fn new(options: TriageOptions) -> Self {
+        Self {
+            options,
+            cores: affinity::allowed(),
+            child: None,
+            started: false,
+            looked: None,
+            written: None,
+            bugs: None,
+            note: None,
+        }
+    }
+
+    /// There is a crash. The process is started once.
+    pub fn start(&mut self) {
+        if std::mem::replace(&mut self.started, true) {
+            return;
+        }
+        match self.spawn() {
+            Ok(child) => self.child = Some(child),
+            Err(error) => self.note = Some(format!("crashes are not triaged: {error}")),
+        }
+    }
+
+    fn spawn(&self) -> io::Result<Child> {
+        super::create(&self.options.folder).map_err(io::Error::other)?;
+        let log = File::create(self.options.folder.join(LOG))?;
+        let mut command = Command::new(&self.options.argv[0]);
+        command.args(&self.options.argv[1..]);
+        command.envs(self.options.env.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
+        process::in_background(&mut command, &self.cores);
+        command.spawn()
+    }
+
+    /// How many bugs are known; None before the first report.
+    pub fn bugs(&mut self) -> Option<u64> {
+        if self.started && self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
+            self.looked = Some(Instant::now());
+            self.look();
+        }
+        self.bugs
+    }
+
+    fn look(&mut self) {
+        let written = fs::metadata(self.options.folder.join(report::NAME));
+        let written = written.and_then(|data| data.modified()).ok();
+        if written.is_some() && written != self.written {
+            self.written = written;
+            self.bugs = number_of_bugs(&self.options.folder);
+        }
+        let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
+        if ended.is_some() {
+            self.child = None;
+            let log = self.options.folder.join(LOG);
+            self.note = Some(format!("triage has ended: see {}", log.display()));
+        }
+    }
+
+    /// What the user should know, once.
+    pub fn take_note(&mut self) -> Option<String> {
+        self.note.take()
+    }
+
+    /// Lets it finish what waits, within this time, and ends it.
+    pub fn finish(&mut self, patience: Duration) {
+        if let Some(mut child) = self.child.take() {
+            let told = child.stdin.as_mut().map(|line| {
+                line.write_all(format!("{FINISH}{}\n", patience.as_millis()).as_bytes())
+            });
+            if matches!(told, Some(Ok(()))) {
+                wait(&mut child, patience);
+            }
+            end(child);
+        }
+        if self.started {
+            self.look();
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        if let Some(child) = self.child.take() {
+            end(child);
+        }
+    }
+}
+
+fn wait(child: &mut Child, most: Duration) -> bool {
+    let deadline = Instant::now() + most;
+    while Instant::now() < deadline {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return true;
+        }
+        std::thread::sleep(WAIT);
+    }
+    false
+}
+
+/// The end of its input is the word to leave.
+fn end(mut child: Child) {
+    drop(child.stdin.take());
+    if !wait(&mut child, FAREWELL) {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn follower(folder: &Path, script: &str) -> Follower {
+        let argv = ["/bin/sh", "-c", script].map(Into::into).into();
+        Follower::new(TriageOptions { argv, env: Vec::new(), folder: folder.join("triage") })
+    }
+
+    const REPORT: &str = "echo '{\"bugs\": [{}, {}]}' > \"$0\"/triage/report.json";
+
+    #[test]
+    fn it_is_told_the_end_and_its_last_report_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let script =
+            format!("read -r a b; {}", REPORT.replace("$0", &dir.path().to_string_lossy()));
+        let mut follower = follower(dir.path(), &script);
+        follower.finish(Duration::ZERO);
+        assert_eq!(follower.bugs(), None);
+        follower.start();
+        follower.finish(Duration::from_secs(60));
+        assert_eq!(follower.bugs, Some(2));
+    }
+
+    #[test]
+    fn without_a_word_it_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut follower = follower(dir.path(), "exec cat");
+        follower.start();
+        let pid = follower.child.as_ref().unwrap().id();
+        drop(follower);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn an_early_end_is_told_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut follower = follower(dir.path(), "exit 1");
+        follower.start();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let note = loop {
+            follower.look();
+            if let Some(note) = follower.take_note() {
+                break note;
+            }
+            assert!(Instant::now() < deadline, "no note");
+            std::thread::yield_now();
+        };
+        assert!(note.starts_with("triage has ended: see "), "{note}");
+        assert_eq!(follower.take_note(), None);
+    }
+}

@@ -1,0 +1,208 @@
+//! From a process that stands still to its frames: unwinding by the tables that the compiler left in
+//! the program (`.eh_frame`), and the modules in which the addresses lie.
+
+use std::collections::HashMap;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
+use object::{Object, ObjectSection, ObjectSegment};
+
+use crate::sys::traced::Stop;
+
+/// Innermost frames that are looked at: an endless recursion has tens of thousands.
+const MOST: usize = 128;
+
+/// What was seen in the moment of a signal.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct Trace {
+    pub(super) signal: i32,
+    pub(super) address: Option<u64>,
+    pub(super) registers: Vec<(&'static str, u64)>,
+    /// The innermost first.
+    pub(super) frames: Vec<Frame>,
+}
+
+/// One frame.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Frame {
+    pub(super) address: u64,
+    /// The file, and the address as the file has it, inside of the call's instruction; None for code
+    /// that is in no file.
+    pub(super) place: Option<(PathBuf, u64)>,
+}
+
+/// Files of code, read once for all runs.
+#[derive(Debug, Default)]
+pub(super) struct Modules {
+    files: HashMap<PathBuf, Option<Arc<File>>>,
+}
+
+#[derive(Debug)]
+struct File {
+    sections: HashMap<&'static str, (Range<u64>, Arc<[u8]>)>,
+    /// Of each loaded segment: place in the file, address.
+    segments: Vec<(Range<u64>, u64)>,
+}
+
+/// Sections by which frames are found.
+const SECTIONS: [&str; 3] = [".text", ".eh_frame", ".eh_frame_hdr"];
+
+impl File {
+    fn read(path: &Path) -> Option<Self> {
+        let bytes = fs::read(path).ok()?;
+        let elf = object::File::parse(&*bytes).ok()?;
+        let mut sections = HashMap::new();
+        for name in SECTIONS {
+            if let Some(section) = elf.section_by_name(name)
+                && let Ok(data) = section.data()
+            {
+                let start = section.address();
+                sections.insert(name, (start..start + section.size(), data.into()));
+            }
+        }
+        let segment = |segment: object::Segment<'_, '_>| {
+            let (start, size) = segment.file_range();
+            (start..start + size, segment.address())
+        };
+        Some(Self { sections, segments: elf.segments().map(segment).collect() })
+    }
+
+    /// What is added to the file's addresses where its part from `offset` on is mapped at `start`.
+    fn bias(&self, start: u64, offset: u64) -> u64 {
+        let holds = |range: &Range<u64>| {
+            range.contains(&offset) || (range.start & !0xfff..range.end).contains(&offset)
+        };
+        let found = self.segments.iter().find(|(range, _)| holds(range));
+        let (range, address) = found.cloned().unwrap_or_default();
+        start.wrapping_sub(address.wrapping_add(offset).wrapping_sub(range.start))
+    }
+
+    fn info(&self) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
+        let range = |name| self.sections.get(name).map(|(range, _)| range.clone());
+        let data = |name| self.sections.get(name).map(|(_, data)| Arc::clone(data));
+        ExplicitModuleSectionInfo {
+            text_svma: range(".text"),
+            text: data(".text"),
+            eh_frame_svma: range(".eh_frame"),
+            eh_frame: data(".eh_frame"),
+            eh_frame_hdr_svma: range(".eh_frame_hdr"),
+            eh_frame_hdr: data(".eh_frame_hdr"),
+            ..ExplicitModuleSectionInfo::default()
+        }
+    }
+}
+
+/// A file's code in memory.
+struct Mapped {
+    range: Range<u64>,
+    path: PathBuf,
+    bias: u64,
+    file: Arc<File>,
+}
+
+impl Modules {
+    /// What a stopped process shows.
+    pub(super) fn trace(&mut self, stop: &Stop) -> Trace {
+        let mapped = self.mapped(&stop.maps());
+        let frames = unwind(stop, &mapped).into_iter().map(|address| {
+            let lookup = address.address_for_lookup();
+            let module = mapped.iter().find(|module| module.range.contains(&lookup));
+            let place =
+                module.map(|module| (module.path.clone(), lookup.wrapping_sub(module.bias)));
+            Frame { address: address.address(), place }
+        });
+        Trace {
+            signal: stop.signal,
+            address: stop.address,
+            frames: frames.collect(),
+            registers: stop.registers.clone(),
+        }
+    }
+
+    fn mapped(&mut self, maps: &str) -> Vec<Mapped> {
+        let mut mapped = Vec::new();
+        for (range, offset, path) in maps.lines().filter_map(code_mapping) {
+            let read = || File::read(Path::new(path)).map(Arc::new);
+            let file = self.files.entry(path.into()).or_insert_with(read);
+            if let Some(file) = file {
+                let bias = file.bias(range.start, offset);
+                mapped.push(Mapped { range, path: path.into(), bias, file: Arc::clone(file) });
+            }
+        }
+        mapped
+    }
+}
+
+/// `START-END r-xp OFFSET DEV INODE PATH` of executable code from a file.
+fn code_mapping(line: &str) -> Option<(Range<u64>, u64, &str)> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    words.next().filter(|rights| rights.contains('x'))?;
+    let offset = number(words.next()?)?;
+    let path = &line[line.find('/')?..];
+    Some((number(start)?..number(end)?, offset, path))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn unwind(stop: &Stop, mapped: &[Mapped]) -> Vec<FrameAddress> {
+    let [pc, sp, bp] = ["rip", "rsp", "rbp"].map(|name| stop.register(name));
+    let regs = framehop::x86_64::UnwindRegsX86_64::new(pc, sp, bp);
+    frames::<framehop::x86_64::UnwinderX86_64<Arc<[u8]>>>(stop, mapped, pc, regs)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn unwind(stop: &Stop, mapped: &[Mapped]) -> Vec<FrameAddress> {
+    let [pc, lr, sp, fp] = ["pc", "x30", "sp", "x29"].map(|name| stop.register(name));
+    let regs = framehop::aarch64::UnwindRegsAarch64::new(lr, sp, fp);
+    frames::<framehop::aarch64::UnwinderAarch64<Arc<[u8]>>>(stop, mapped, pc, regs)
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn unwind(_: &Stop, _: &[Mapped]) -> Vec<FrameAddress> {
+    Vec::new()
+}
+
+fn frames<U>(stop: &Stop, mapped: &[Mapped], pc: u64, regs: U::UnwindRegs) -> Vec<FrameAddress>
+where
+    U: Unwinder<Module = Module<Arc<[u8]>>> + Default,
+    U::Cache: Default,
+{
+    let mut unwinder = U::default();
+    for module in mapped {
+        let name = module.path.display().to_string();
+        unwinder.add_module(Module::new(
+            name,
+            module.range.clone(),
+            module.bias,
+            module.file.info(),
+        ));
+    }
+    let (mut cache, mut read) = (U::Cache::default(), |at| stop.word(at).ok_or(()));
+    let mut found = unwinder.iter_frames(pc, regs, &mut cache, &mut read);
+    let mut frames = Vec::new();
+    while frames.len() < MOST
+        && let Ok(Some(frame)) = found.next()
+    {
+        frames.push(frame);
+    }
+    frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_code_from_files_is_a_module() {
+        let line = "7f00-8f00 r-xp 00001000 08:01 12   /lib/a b.so";
+        assert_eq!(code_mapping(line), Some((0x7f00..0x8f00, 0x1000, "/lib/a b.so")));
+        for line in ["7f00-8f00 rw-p 00001000 08:01 12 /lib/a", "7f00-8f00 r-xp 0 0:0 0 [vdso]", ""]
+        {
+            assert_eq!(code_mapping(line), None);
+        }
+    }
+}

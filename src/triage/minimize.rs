@@ -1,0 +1,30 @@
+//! Making the input of a bug small: as `tmin` does, with the condition that the crash stays the same.
+
+use std::time::{Duration, Instant};
+
+use super::rerun::{Build, Rerun};
+use crate::minimize::tmin::Tmin;
+use crate::target::TargetError;
+
+/// The smallest input found until the time is up; None if that is the given one.
+pub(super) fn minimize(
+    rerun: &mut Rerun,
+    build: Build,
+    input: &[u8],
+    time: Duration,
+    is_same: impl Fn(u64) -> bool,
+    goes_on: impl Fn() -> bool,
+) -> Result<Option<Vec<u8>>, TargetError> {
+    let deadline = Instant::now() + time;
+    let (mut tmin, mut best, mut proposal) = (Tmin::new(input), input.to_vec(), Vec::new());
+    while Instant::now() < deadline && goes_on() && tmin.next(&best, &mut proposal) {
+        let seen = rerun.quick(build, &proposal)?;
+        if seen.crashed() && is_same(seen.key()) {
+            std::mem::swap(&mut best, &mut proposal);
+            tmin.accepted();
+        } else {
+            tmin.rejected();
+        }
+    }
+    Ok((best != input).then_some(best))
+}

@@ -1,0 +1,49 @@
+//! From crash files to bugs: each crash is run again, grouped with those that are the same, made small
+//! and written down. Nothing is written into `crashes/`.
+
+mod debugger;
+pub mod find;
+mod follower;
+mod frames;
+mod group;
+mod minimize;
+pub mod report;
+mod rerun;
+mod sarif;
+mod symbols;
+mod work;
+mod write;
+
+pub use debugger::signal_name;
+pub use follower::{FINISH, Follower};
+pub use rerun::{Build, Examined, Rerun, Seen, Tools};
+pub use sarif::sarif;
+pub use symbols::{Symbolizer, llvm_symbolizer, program};
+pub use work::{Orders, Progress, Work};
+pub use write::create;
+
+use crate::output::OutputError;
+use crate::target::TargetError;
+
+/// Name of the folder in an output folder.
+pub const FOLDER: &str = "triage";
+
+/// What ends a triage.
+#[derive(Debug, thiserror::Error)]
+pub enum TriageError {
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+impl TriageError {
+    /// One line: what the user can do.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Target(error) => error.remedy(),
+            Self::Output(error) => error.remedy(),
+        }
+    }
+}

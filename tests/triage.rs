@@ -1,0 +1,392 @@
+//! `ffuzz triage`: crash files of real targets become the bugs that are in them, in every way in which a
+//! target can end, with and without a debugger, beside a campaign and after it.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Finished, TestDir, afl_target, need, plain, repository, target, wait_until};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+/// Crash files, two for each letter.
+fn crashes(dir: &TestDir, letters: &str) {
+    for letter in letters.chars() {
+        dir.write(&format!("crashes/{letter}1"), format!("{letter}1"));
+        dir.write(&format!("crashes/{letter}2"), format!("{letter}2 and more"));
+    }
+}
+
+fn triage(dir: &TestDir, options: &str, target: &Path) -> Finished {
+    let before = dir.snapshot("crashes");
+    let job = dir.ffuzz(&format!("triage -o out {options} crashes")).arg("--").arg(target);
+    let done = job.run().expect(0);
+    assert_eq!(dir.snapshot("crashes"), before, "triage leaves crashes alone");
+    done
+}
+
+fn report(dir: &TestDir) -> Value {
+    serde_json::from_slice(&dir.read("out/triage/report.json")).unwrap()
+}
+
+/// For each bug the crash files that belong to it, by the function where it is.
+fn bugs(dir: &TestDir) -> BTreeMap<String, Vec<String>> {
+    let report = report(dir);
+    let of = |bug: &Value| {
+        let crashes = report["crashes"].as_array().unwrap().iter();
+        let own = crashes.filter(|crash| crash["bug"] == bug["id"]);
+        let name =
+            |crash: &Value| crash["path"].as_str().unwrap().rsplit('/').next().unwrap().into();
+        let mut files: Vec<String> = own.map(name).collect();
+        files.sort();
+        files
+    };
+    let function = |bug: &Value| {
+        let frames = bug["frames"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let ours = [
+            "read_behind",
+            "write_behind",
+            "use_freed",
+            "poke_null",
+            "check",
+            "give_up",
+            "talk_much",
+            "talk_bytes",
+            "sometimes",
+            "leave_child",
+            "quietly",
+            "last",
+            "on_stack",
+            "parse",
+        ];
+        let mut own = frames.filter_map(|frame| ours.iter().find(|name| frame.contains(**name)));
+        own.next().map_or_else(|| bug["title"].to_string(), |name| (*name).to_owned())
+    };
+    let bugs = report["bugs"].as_array().unwrap();
+    let found: BTreeMap<_, _> = bugs.iter().map(|bug| (function(bug), of(bug))).collect();
+    assert_eq!(found.len(), bugs.len(), "two bugs are one: {bugs:#?}");
+    found
+}
+
+/// The functions of all bugs, each of which has both of its files.
+fn both_of_each(dir: &TestDir) -> Vec<String> {
+    let found = bugs(dir);
+    assert!(found.values().all(|files| files.len() == 2), "{found:#?}");
+    found.into_keys().collect()
+}
+
+fn bug_folder(dir: &TestDir, function: &str) -> PathBuf {
+    let folders = fs::read_dir(dir.path("out/triage")).unwrap().map(|entry| entry.unwrap().path());
+    let has = |folder: &PathBuf| {
+        let stack = fs::read_to_string(folder.join("stack.txt")).unwrap_or_default();
+        stack.contains(function)
+    };
+    folders.filter(|path| path.is_dir()).find(has).unwrap_or_else(|| panic!("no {function}"))
+}
+
+fn asan() -> PathBuf {
+    target("bugs.c", "-fsanitize=address")
+}
+
+fn cxx(flags: &str) -> PathBuf {
+    plain("shapes.cc", &format!("-x c++ -lstdc++ {flags}"))
+}
+
+#[test]
+fn sanitizer_reports_are_grouped_into_the_bugs_that_there_are() {
+    let dir = TestDir::new();
+    crashes(&dir, "owfnag");
+    let done = triage(&dir, "", &asan()).says("6 bugs in 12 crash files");
+    let all = ["check", "give_up", "poke_null", "read_behind", "use_freed", "write_behind"];
+    assert_eq!(both_of_each(&dir), all);
+    assert!(done.out.contains("bugs.c:14"), "{}", done.out);
+    let folder = bug_folder(&dir, "read_behind");
+    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    assert_eq!((text("input"), text("minimized")), ("o1".into(), "o".into()));
+    assert!(text("stderr.txt").contains("ERROR: AddressSanitizer: heap-buffer-overflow"));
+    assert!(text("stack.txt").starts_with("#0 read_behind\n"), "{}", text("stack.txt"));
+    let bug: Value = serde_json::from_str(&text("bug.json")).unwrap();
+    assert_eq!((&bug["runs"], &bug["crashes"], &bug["files"]), (&6.into(), &6.into(), &2.into()));
+    assert!(text("bug.signature").contains("\"read_behind\""));
+    let run = Command::new(folder.join("reproduce.sh")).output().unwrap();
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(said.contains("heap-buffer-overflow") && said.contains("in read_behind"), "{said}");
+}
+
+#[test]
+fn a_second_target_has_its_own_bugs() {
+    let dir = TestDir::new();
+    crashes(&dir, "tse");
+    triage(&dir, "--sarif bugs.sarif", &cxx("-fsanitize=address"));
+    assert_eq!(both_of_each(&dir), ["last", "on_stack", "parse"]);
+    let sarif: Value = serde_json::from_slice(&dir.read("bugs.sarif")).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert_eq!((results.len(), &sarif["version"]), (3, &"2.1.0".into()));
+    let place = &results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
+    assert!(place.as_str().unwrap().ends_with("shapes.cc"), "{results:#?}");
+}
+
+#[test]
+fn a_silent_signal_is_looked_at_by_gdb() {
+    need("gdb");
+    let dir = TestDir::new();
+    crashes(&dir, "nagq");
+    triage(&dir, "", &plain("bugs.c", ""));
+    assert_eq!(both_of_each(&dir), ["check", "give_up", "poke_null", "quietly"]);
+    let text = fs::read_to_string(bug_folder(&dir, "poke_null").join("debugger.txt")).unwrap();
+    assert!(text.contains("received signal SIGSEGV") && text.contains("\nrip "), "{text}");
+    assert!(text.contains("=> 0x") && text.contains("#1 "), "{text}");
+}
+
+/// A folder with nothing but these programs in it.
+fn only(dir: &TestDir, programs: &[&str]) -> String {
+    fs::create_dir_all(dir.path("bin")).unwrap();
+    for name in programs {
+        let found =
+            Command::new("sh").args(["-c", &format!("command -v {name}")]).output().unwrap();
+        let path = String::from_utf8(found.stdout).unwrap();
+        std::os::unix::fs::symlink(path.trim(), dir.path(&format!("bin/{name}"))).unwrap();
+    }
+    dir.path("bin").display().to_string()
+}
+
+#[test]
+fn without_gdb_our_own_look_is_as_good() {
+    for programs in [&["addr2line"][..], &[]] {
+        let dir = TestDir::new();
+        crashes(&dir, "nag");
+        let job = dir.ffuzz("triage -o out crashes").env("PATH", &only(&dir, programs)).arg("--");
+        job.arg(plain("bugs.c", "")).run().expect(0).says("3 bugs in 6 crash files");
+        if programs.is_empty() {
+            // Without a symbolizer there are no names, and still all are told apart.
+            assert!(bugs(&dir).values().all(|files| files.len() == 2));
+            continue;
+        }
+        assert_eq!(both_of_each(&dir), ["check", "give_up", "poke_null"]);
+        let text = fs::read_to_string(bug_folder(&dir, "poke_null").join("debugger.txt")).unwrap();
+        assert!(text.starts_with("Program received signal SIGSEGV, Segmentation fault.\n#0  0x"));
+        assert!(text.contains(" in poke_null () at ") && text.contains("#2  0x"), "{text}");
+        assert!(text.contains("\nCrash Address: 0x1\n") && text.contains("\nrip\t0x"), "{text}");
+    }
+}
+
+#[test]
+fn what_a_target_prints_takes_bounded_room() {
+    let dir = TestDir::new();
+    crashes(&dir, "pu");
+    triage(&dir, "-n 1 --minimize 0", &asan());
+    assert_eq!(both_of_each(&dir), ["talk_bytes", "talk_much"]);
+    let folder = bug_folder(&dir, "talk_much");
+    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    assert!(text("stdout.txt").starts_with("first words\nxxx"));
+    assert!(text("stdout.txt").contains(" bytes left out]\n"));
+    assert!(text("stderr.txt").contains("last words\n"), "the end is kept");
+    assert!(text("stderr.txt").len() < 1 << 20);
+    let said = fs::read(bug_folder(&dir, "talk_bytes").join("stderr.txt")).unwrap();
+    assert!(String::from_utf8(said).unwrap().contains("caf\u{fffd} \u{fffd} end"));
+}
+
+#[test]
+fn hangs_children_and_bugs_that_come_and_go() {
+    let dir = TestDir::new();
+    crashes(&dir, "hc");
+    dir.write("crashes/fine", "x");
+    dir.write("crashes/r", "r");
+    // Nothing is left of the children: `run` looks.
+    triage(&dir, "-t 500 -n 30 --minimize 0", &plain("bugs.c", ""))
+        .says("2 bugs in 6 crash files")
+        .says("1 file did not crash again")
+        .says("2 files took too long");
+    let report = report(&dir);
+    let states = report["crashes"].as_array().unwrap().iter().map(|crash| {
+        (crash["path"].as_str().unwrap().to_owned(), crash["state"].as_str().unwrap().to_owned())
+    });
+    let states: BTreeMap<String, String> = states.collect();
+    let of = |name: &str| states.iter().find(|(path, _)| path.ends_with(name)).unwrap().1.as_str();
+    assert_eq!([of("/h1"), of("/fine"), of("/r")], ["times_out", "no_crash", "crashes"]);
+    let rare = report["bugs"].as_array().unwrap().iter().find(|bug| bug["files"] == 1).unwrap();
+    let crashes = rare["crashes"].as_u64().unwrap();
+    assert!(rare["runs"] == 30 && (1..30).contains(&crashes), "{rare:#}");
+}
+
+#[test]
+fn a_sanitizer_build_is_asked_first() {
+    let dir = TestDir::new();
+    // 'g' aborts in both; what is read behind a block is no crash without a sanitizer.
+    crashes(&dir, "og");
+    let options = format!("-w {}", asan().display());
+    triage(&dir, &options, &plain("bugs.c", "")).says("2 bugs in 4 crash files");
+    assert_eq!(both_of_each(&dir), ["give_up", "read_behind"]);
+    let dir = TestDir::new();
+    crashes(&dir, "g");
+    let options = format!("-w {}", cxx("-fsanitize=address").display());
+    triage(&dir, &options, &plain("bugs.c", "")).says("(not with -w)");
+    assert_eq!(report(&dir)["bugs"][0]["only_without_sanitizer"], true);
+}
+
+#[test]
+fn targets_with_loops_and_shared_memory_are_run_by_hand() {
+    for (flags, words) in [
+        ("-DSHARED", ""),
+        ("-DDRIVER -fsanitize=fuzzer", ""),
+        ("-DDRIVER -fsanitize=fuzzer", "@@"),
+        ("", "@@"),
+    ] {
+        let dir = TestDir::new();
+        crashes(&dir, "nw");
+        let target = target("bugs.c", &format!("{flags} -fsanitize=address"));
+        let job = dir.ffuzz("triage -o out crashes").arg("--").arg(target).words(words);
+        job.run().expect(0).says("2 bugs in 4 crash files");
+        assert_eq!(both_of_each(&dir), ["poke_null", "write_behind"], "{flags} {words}");
+    }
+}
+
+#[test]
+fn what_is_known_is_not_run_again_also_after_a_kill() {
+    let dir = TestDir::new();
+    // Each of them takes a second.
+    for number in 0..6 {
+        dir.write(&format!("crashes/{number}"), format!("h{number}"));
+    }
+    dir.write("crashes/n", "n1");
+    let start =
+        || dir.ffuzz("triage -j 1 -t 1000 -o out crashes").arg("--").arg(plain("bugs.c", ""));
+    let running = start().start();
+    wait_until("a report of some files", || {
+        fs::read(dir.path("out/triage/report.json")).is_ok_and(|text| {
+            let report: Value = serde_json::from_slice(&text).unwrap();
+            report["crashes"].as_array().unwrap().len() >= 2
+        })
+    });
+    running.signal(Signal::SIGKILL);
+    // Nothing of the target is left.
+    running.finish();
+    let known = report(&dir)["crashes"].as_array().unwrap().len();
+    let done = start().run().expect(0).says(&format!("7 crash files, {known} of them known"));
+    assert!(done.out.contains("1 bug in 7 crash files"), "{}", done.out);
+    start().run().expect(0).says("7 of them known");
+    // Another content is another crash, another program another report.
+    dir.write("crashes/0", "n3");
+    start().run().expect(0).says("6 of them known").says("1 bug in 7 crash files");
+    triage(&dir, "-t 300 -n 1", &asan()).does_not_say("known");
+}
+
+#[test]
+fn a_folder_of_afl_fuzz_is_triaged_by_its_own_command_line() {
+    need("afl-fuzz");
+    let dir = TestDir::with_seed("PAAA");
+    let job = dir.program("afl-fuzz").words("-i in -o out -V 3 -t 2000 --");
+    let job = job.arg(afl_target("crashing.c", "")).env("AFL_SKIP_CPUFREQ", "1");
+    job.env("AFL_NO_UI", "1").run().expect(0);
+    let before = dir.snapshot("out/default");
+    assert!(!dir.crashes().is_empty());
+    let words = format!("1 bug in {} crash file", dir.crashes().len());
+    dir.ffuzz("triage -o out").run().expect(0).says(&words);
+    assert_eq!(dir.snapshot("out/default"), before);
+}
+
+// --- beside a campaign
+
+fn campaign(dir: &TestDir, options: &str) -> common::Job {
+    dir.fuzz(options, &target("crashing.c", ""), "")
+}
+
+#[test]
+fn a_short_campaign_ends_with_its_report() {
+    let dir = TestDir::with_seed("PAAA");
+    let done = campaign(&dir, "-V 3").run().expect(0);
+    assert!(dir.crashes().len() > 1, "{:?}", dir.crashes());
+    let summary = done.out.split("+++ Testing aborted").nth(1).unwrap();
+    assert!(summary.contains(&format!("{} crashes (1 bug)", dir.crashes().len())), "{summary}");
+    assert_eq!(dir.stat("saved_bugs"), 1);
+    assert_eq!(report(&dir)["crashes"].as_array().unwrap().len(), dir.crashes().len());
+    let names = dir.names("out/triage");
+    assert!(names.contains(&"log".into()) && dir.text("out/triage/log").is_empty(), "{names:?}");
+}
+
+#[test]
+fn nobody_looks_at_crashes_if_that_is_not_wanted() {
+    let dir = TestDir::with_seed("PAAA");
+    let job = campaign(&dir, "-V 2").env("FFUZZ_NO_TRIAGE", "1");
+    job.run().expect(0).says("crashes, 0 hangs");
+    assert!(!dir.path("out/triage").exists());
+}
+
+#[test]
+fn a_killed_campaign_takes_its_triage_along() {
+    let dir = TestDir::with_seed("PAAA");
+    let running = campaign(&dir, "-V 600").start();
+    wait_until("a bug", || {
+        !fs::read(dir.path("out/triage/report.json")).unwrap_or_default().is_empty()
+    });
+    running.signal(Signal::SIGKILL);
+    // Waits until no process is left.
+    running.finish();
+    // The next one goes on with the report.
+    dir.ffuzz("triage -o out").run().expect(0).says("1 bug in ");
+}
+
+#[test]
+fn workers_share_one_triage() {
+    let dir = TestDir::with_seed("PAAA");
+    let running = campaign(&dir, "-j 2 -V 5").start();
+    wait_until("a report", || dir.path("out/triage/report.json").exists());
+    let commands = running
+        .processes()
+        .into_iter()
+        .map(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default());
+    assert_eq!(commands.filter(|words| words.contains("\0--follow\0")).count(), 1);
+    let done = running.finish().expect(0);
+    assert!(done.out.contains(" crashes (1 bug)"), "{}", done.out);
+}
+
+// --- what a user can do wrong
+
+#[test]
+fn failures_name_a_cause_and_a_remedy() {
+    let dir = TestDir::new();
+    dir.ffuzz("triage").run().refused(2, "no folder given", "-o OUT");
+    dir.ffuzz("triage -o missing").run().refused(
+        1,
+        "cannot read the folder missing",
+        "name the folder",
+    );
+    crashes(&dir, "n");
+    dir.ffuzz("triage -o out crashes").run().refused(1, "no command line", "behind --");
+    dir.ffuzz("triage -o out crashes -- ./missing").run().refused(1, "missing", "");
+    dir.ffuzz("triage -n 0 -o out crashes -- x").run().refused(2, "-n", "");
+    dir.write("file", "");
+    let target = plain("bugs.c", "");
+    let job = dir.ffuzz("triage -o file crashes").arg("--").arg(&target);
+    job.run().refused(1, "cannot write", "check the folder");
+    let words = format!("triage -o out crashes -- {}", target.display());
+    dir.ffuzz(&words).run().expect(0);
+    let lock = fs::File::open(dir.path("out/triage/.lock")).unwrap();
+    let lock = nix::fcntl::Flock::lock(lock, nix::fcntl::FlockArg::LockExclusive).unwrap();
+    dir.ffuzz(&words).run().refused(1, "another triage is at work", "wait for its end");
+    drop(lock);
+}
+
+#[test]
+fn the_page_names_what_is_written() {
+    let page = fs::read_to_string(repository("docs/triage.md")).unwrap();
+    let dir = TestDir::new();
+    crashes(&dir, "n");
+    triage(&dir, "", &plain("bugs.c", ""));
+    let folder = bug_folder(&dir, "poke_null");
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    for name in names.map(|name| name.into_string().unwrap()).chain(["report.json".into()]) {
+        assert!(page.contains(&format!("`{name}`")), "docs/triage.md does not name {name}");
+    }
+    let report = report(&dir);
+    for object in [&report, &report["bugs"][0], &report["crashes"][0]] {
+        for key in object.as_object().unwrap().keys() {
+            assert!(page.contains(&format!("`{key}`")), "docs/triage.md does not name {key}");
+        }
+    }
+}
