@@ -7,7 +7,7 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use common::{TestDir, plain, target};
 
@@ -349,6 +349,31 @@ fn values_of_variables_are_checked() {
     }
     let job = dir.fuzz("-E 100", &good(), "none").env("AFL_NO_IU", "1");
     job.run().expect(0).says("did you mean AFL_NO_UI?");
+}
+
+#[test]
+fn what_may_not_be_read_is_named() {
+    let dir = TestDir::with_seed("A");
+    let close = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let ffuzz = |words: &str, target: &Path| {
+        let ffuzz = env!("CARGO_BIN_EXE_ffuzz");
+        let job = if nix::unistd::geteuid().is_root() {
+            // Root may read everything unless it gives this right away.
+            let without = "--bounding-set=-dac_override,-dac_read_search";
+            dir.program("setpriv").words(without).arg(ffuzz)
+        } else {
+            dir.program(ffuzz)
+        };
+        job.words(words).arg("--").arg(target).run()
+    };
+    let target = spoiled(&dir, |_| ());
+    close(&dir.path("in/seed"), 0);
+    ffuzz("-i in -o out", &target).refused(1, "cannot read the seed", "check its permissions");
+    ffuzz("tmin -i in/seed -o small", &target).refused(1, "in/seed", "");
+    close(&target, 0o111);
+    ffuzz("-i in -o out2", &target).refused(1, "cannot read the target", "its permissions");
 }
 
 #[test]

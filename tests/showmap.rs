@@ -170,3 +170,13 @@ fn what_cannot_be_shown() {
     dir.ffuzz("showmap").run().expect(1);
     dir.ffuzz("showmap --help").run().expect(0).says("Examples:");
 }
+
+#[test]
+fn a_misspelt_variable_is_told_unless_the_user_wants_silence() {
+    let dir = counted();
+    let steps = target("steps.c", "");
+    for (options, wanted) in [("-o seen -i in", true), ("-q -o seen -i in", false)] {
+        let done = ours(&dir, options, &steps).env("AFL_DEBUGG", "1").run().expect(0);
+        assert_eq!(done.err.contains("did you mean AFL_DEBUG?"), wanted, "{}", done.err);
+    }
+}

@@ -156,12 +156,14 @@ impl Campaign {
         self.calibrate_by(input, runs)
     }
 
-    /// The same for a starting seed.
+    /// The same for a starting seed: the run that was judged is the first of them.
     pub(super) fn calibrate_start(&mut self, input: &[u8]) -> Result<Calibration, CampaignError> {
         if self.options.calibration.skip_at_start {
             return self.calibrate_by(input, 1);
         }
-        self.calibrate(input, false)
+        let fast = self.options.calibration.fast;
+        let runs = if fast { calibrate::RUNS_FAST } else { calibrate::RUNS };
+        self.calibrate_by(input, runs - 1)
     }
 
     fn calibrate_by(&mut self, input: &[u8], runs: u32) -> Result<Calibration, CampaignError> {

@@ -137,6 +137,7 @@ impl Campaign {
     /// Puts a file into the queue, under the number `next` unless it is there already.
     fn store(&mut self, start: Start, next: SeedId) -> Result<Stored, CampaignError> {
         let mut data = start.read()?;
+        let whole = data.len() < MAX_INPUT.min(self.options.mutation.max_len);
         data.truncate(self.options.mutation.max_len);
         let id = start.id.map_or(next, |id| id.max(next));
         let resumed = start.id == Some(id);
@@ -148,7 +149,10 @@ impl Campaign {
         };
         let path = if resumed {
             start.path.clone()
+        } else if whole && self.executor.mutators.is_empty() {
+            self.write(|output| output.link_seed(&name, &start.path, &data))?
         } else {
+            // Mutators may write to the queue's file, but not to the user's.
             self.write(|output| output.save_seed(&name, &data))?
         };
         let data = self.tell_mutators(&path, None, data);

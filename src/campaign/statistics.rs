@@ -369,15 +369,15 @@ impl Campaign {
     }
 
     fn add_corpus(&self, snapshot: &mut Snapshot) {
-        let count = |test: fn(&crate::corpus::Seed) -> bool| {
-            self.corpus.iter().filter(|seed| test(seed)).count() as u64
-        };
         snapshot.corpus_count = self.corpus.len() as u64;
-        snapshot.corpus_favored = count(|seed| seed.favored);
-        snapshot.corpus_variable = count(|seed| seed.variable);
-        snapshot.max_depth = self.corpus.iter().map(|seed| seed.depth + 1).max().unwrap_or(0);
-        snapshot.pending_favored = self.scheduler.pending_favored(&self.corpus) as u64;
-        snapshot.pending_total = self.scheduler.pending_total(&self.corpus) as u64;
+        // One pass: a large corpus is not in the cache.
+        for seed in self.corpus.iter() {
+            snapshot.corpus_favored += u64::from(seed.favored);
+            snapshot.corpus_variable += u64::from(seed.variable);
+            snapshot.max_depth = snapshot.max_depth.max(seed.depth + 1);
+            snapshot.pending_total += u64::from(seed.is_pending());
+            snapshot.pending_favored += u64::from(seed.is_pending() && seed.favored);
+        }
     }
 
     fn add_coverage(&self, snapshot: &mut Snapshot) {

@@ -1,6 +1,7 @@
 //! What ends a campaign: signals and limits.
 
 use super::Campaign;
+use crate::corpus::Seed;
 use crate::event::StopReason;
 
 /// Fruitless cycles after which `AFL_EXIT_WHEN_DONE` believes that nothing is left; AFL's number.
@@ -33,8 +34,9 @@ impl Campaign {
         if limits.without_finds.is_some_and(|limit| fruitless >= limit) {
             return Some(StopReason::Done);
         }
-        let exhausted = self.statistics.cycles_without_finds > DONE_CYCLES
-            && self.scheduler.pending_total(&self.corpus) == 0;
-        (limits.when_done && exhausted).then_some(StopReason::Done)
+        let exhausted = limits.when_done
+            && self.statistics.cycles_without_finds > DONE_CYCLES
+            && !self.corpus.iter().any(Seed::is_pending);
+        exhausted.then_some(StopReason::Done)
     }
 }

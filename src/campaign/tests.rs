@@ -104,6 +104,9 @@ fn seed_folder(seeds: &[&[u8]]) -> tempfile::TempDir {
     dir
 }
 
+/// Runs in which a campaign with the fixed seed climbs the ladder.
+const TO_THE_TOP: u64 = 400_000;
+
 /// A ladder: each letter of MAGIC that matches is one more edge; all of them crash.
 fn ladder() -> FakeExecutor {
     const MAGIC: &[u8] = b"FUZ!";
@@ -134,7 +137,7 @@ fn timeless(names: &[String]) -> Vec<String> {
 }
 
 fn climb(root: &Path) -> (StopReason, Vec<String>, Vec<String>) {
-    let (mut campaign, _) = campaign(options(root, DomainMode::Off, 30_000), ladder());
+    let (mut campaign, _) = campaign(options(root, DomainMode::Off, TO_THE_TOP), ladder());
     let reason = campaign.fuzz().unwrap();
     (reason, names(&root.join("out/queue")), names(&root.join("out/crashes")))
 }
@@ -256,7 +259,8 @@ fn a_slow_input_gets_a_second_chance_before_it_is_a_hang() {
 #[test]
 fn all_events_of_a_short_campaign_come_in_order() {
     let dir = seed_folder(&[b"xxxx"]);
-    let (mut campaign, recorder) = campaign(options(dir.path(), DomainMode::Off, 30_000), ladder());
+    let (mut campaign, recorder) =
+        campaign(options(dir.path(), DomainMode::Off, TO_THE_TOP), ladder());
     campaign.fuzz().unwrap();
     let events = recorder.0.borrow();
     assert!(matches!(events[0], Event::SeedImported { index: 1, total: 1, .. }));

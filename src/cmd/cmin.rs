@@ -38,7 +38,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         Ok(args) => args,
         Err(code) => return Ok(code),
     };
-    minimize(&args, &Environment::read()).map(|()| ExitCode::SUCCESS)
+    minimize(&args, &tool::environment(false)).map(|()| ExitCode::SUCCESS)
 }
 
 /// A file of the input folder.

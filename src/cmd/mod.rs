@@ -39,8 +39,8 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("addseeds", addseeds::run, "give more seeds to a campaign that runs"),
     ("cmin", cmin::run, "keep the smallest inputs that reach everything"),
     ("tmin", tmin::run, "make one input smaller, and keep what it does"),
-    ("triage", triage::run, "run crashes again, and group, minimize and report them"),
     ("collector", collector::run, "talk to a FuzzManager server: signatures, crashes, coverage"),
+    ("triage", triage::run, "run crashes again, and group, minimize and report them"),
     ("showmap", showmap::run, "run inputs and print the edges they reach"),
 ];
 

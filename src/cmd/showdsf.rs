@@ -19,7 +19,6 @@ use owners::Owners;
 
 use super::exit::Failure;
 use super::tool::{self, Scratch, Wanted, list_inputs, print, report, say, tell};
-use crate::config::env::Environment;
 use crate::domain::{self, Aggregates, KeyNames};
 use crate::target::{Executor, Hooked, Observation, binary};
 
@@ -91,7 +90,7 @@ fn start(args: &Args, scratch: &Scratch) -> Result<Hooked, Failure> {
     }
     wanted.show_output = !args.runs_folders();
     wanted.inherit_stdin = !args.runs_folders();
-    let target = wanted.prepare(&Environment::read())?.start_aloud(args.quiet)?;
+    let target = wanted.prepare(&tool::environment(args.quiet))?.start_aloud(args.quiet)?;
     if !args.quiet {
         let _ = io::stderr().lock().write_all(domain::describe(target.domains()).as_bytes());
     }

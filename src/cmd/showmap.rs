@@ -33,7 +33,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         Err(code) => return Ok(code),
     };
     args.check()?;
-    let environment = Environment::read();
+    let environment = tool::environment(args.quiet);
     args.quiet |= environment.flag(&["AFL_QUIET"]);
     let code = match args.input.clone() {
         None => run_once(&mut args, &environment),

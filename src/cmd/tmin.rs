@@ -29,7 +29,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         Ok(args) => args,
         Err(code) => return Ok(code),
     };
-    minimize(&args, &Environment::read()).map_err(tool::cannot)?;
+    minimize(&args, &tool::environment(false)).map_err(tool::cannot)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -345,6 +345,16 @@ pub(super) fn say(quiet: bool, line: &str) {
     }
 }
 
+/// The variables of a tool; those that have no effect are named.
+pub(super) fn environment(quiet: bool) -> Environment {
+    let environment = Environment::read();
+    let quiet = quiet || environment.flag(&["AFL_QUIET"]);
+    for warning in environment.warnings() {
+        say(quiet, &format!("[!] WARNING: {warning}"));
+    }
+    environment
+}
+
 /// What mutators did wrong.
 pub(super) fn tell(target: &mut Hooked, quiet: bool) {
     for message in target.mutators.take_messages() {

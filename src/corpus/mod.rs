@@ -136,6 +136,14 @@ pub struct Seed {
     pub disabled: bool,
 }
 
+impl Seed {
+    /// True while it waits for its first turn.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.fuzzed == 0 && !self.disabled
+    }
+}
+
 /// All seeds, indexed by [`SeedId`].
 #[derive(Debug, Default)]
 pub struct Corpus {

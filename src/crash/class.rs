@@ -2,6 +2,7 @@
 
 use super::info::{CrashInfo, Kind};
 use super::lines::{Lazy, capture, found, regex};
+use super::valgrind;
 
 /// Nothing is mapped in the first page.
 const FIRST_PAGE: u64 = 0x1000;
@@ -38,13 +39,18 @@ static RUNTIME_ERROR: Lazy = Lazy::new(|| regex(r":\d+:\d+: runtime error: ([^:0
 static ACCESS: Lazy =
     Lazy::new(|| regex(r"^\s*(?:READ|WRITE) of size \d+|caused by a (?:READ|WRITE) memory"));
 static ACCESS_WORDS: Lazy = Lazy::new(|| regex(r"(READ|WRITE)(?: of size (\d+))?"));
-static SIGNAL: Lazy = Lazy::new(|| regex(r"(?:received|with) signal (SIG[A-Z0-9]+)"));
+static SIGNAL: Lazy =
+    Lazy::new(|| regex(r"(?: signal |^Exception Type:.*\(|^Crash\|)(SIG[A-Z0-9]+)"));
 
 /// Of a report's lines and what was read from them.
 pub(super) fn of(lines: &[&str], info: &CrashInfo) -> String {
     let class = lines.iter().find_map(|line| of_text(line)).unwrap_or_else(|| match info.kind {
         Kind::None if info.message.is_none() => String::new(),
-        Kind::Valgrind => "memory error".to_owned(),
+        Kind::Valgrind => {
+            let said = valgrind::message(lines).unwrap_or("memory error");
+            said.split(" of size ").next().unwrap_or(said).to_owned()
+        }
+        Kind::Cdb => "exception".to_owned(),
         Kind::Rust => "panic".to_owned(),
         _ => info
             .message

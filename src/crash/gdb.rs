@@ -1,9 +1,9 @@
 //! What a debugger prints after a crash: frames, registers, the instruction.
 
-use super::address;
 use super::frames::clean;
 use super::info::CrashInfo;
 use super::lines::{Lazy, capture, found, hex, regex};
+use super::{address, lines};
 
 static FRAME: Lazy = Lazy::new(|| {
     regex(r"^\s*#(\d+)\s+(?:0x[0-9a-f]+ in )?(?:(<signal handler called>)|(.+?) \(.*?\))")
@@ -21,12 +21,14 @@ static SYMBOL: Lazy = Lazy::new(|| regex(r"\s+<.+>\s*$"));
 /// gdb could not read a parameter's type; it repeats the types in the name then.
 const UNKNOWN_TYPE: &str = "<unknown type in ";
 
-pub(super) fn read(lines: &[&str], info: &mut CrashInfo) -> Result<(), String> {
+pub(super) fn read(report: &[&str], info: &mut CrashInfo) -> Result<(), String> {
     let mut stack = Stack::default();
     let mut outcome = Ok(());
-    for line in lines {
-        if let Some(address) = capture(&CRASH_ADDRESS, line) {
-            info.address = info.address.or_else(|| hex(address));
+    for line in report {
+        if let Some(digits) = capture(&CRASH_ADDRESS, line) {
+            let address = lines::address(digits);
+            info.address = info.address.or(address.as_ref().ok().copied());
+            outcome = outcome.and(address.map(|_| ()));
         } else if let Some((name, value)) = register(line) {
             info.registers.insert(name, value);
         } else if let Some(instruction) = capture(&INSTRUCTION, line) {

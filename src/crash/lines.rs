@@ -66,6 +66,11 @@ pub(super) fn hex(digits: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
+/// An address; one of more than 64 bits is a failure of the reference, whose server cannot store it.
+pub(super) fn address(digits: &str) -> Result<u64, String> {
+    hex(digits).ok_or_else(|| format!("0x{digits} is no address"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

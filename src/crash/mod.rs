@@ -8,6 +8,7 @@
 mod address;
 pub mod beyond;
 mod class;
+mod foreign;
 mod frames;
 mod gdb;
 mod info;
@@ -57,11 +58,13 @@ fn read(report: &[&str], info: &mut CrashInfo) -> Result<(), String> {
         Kind::Asan => return sanitizers::asan(report, info),
         Kind::Ubsan => return sanitizers::ubsan(report, info),
         Kind::Lsan => return sanitizers::lsan(report, info),
+        Kind::Valgrind => return valgrind::read(report, info),
+        Kind::Apple => return foreign::apple(report, info),
         Kind::Gdb => return gdb::read(report, info),
         Kind::Minidump => return reports::minidump(report, info),
+        Kind::Cdb => foreign::cdb(report, info),
         Kind::Tsan => sanitizers::tsan(report, info),
         Kind::Rust => reports::rust(report, info),
-        Kind::Valgrind => valgrind::read(report, info),
         _ => {}
     }
     Ok(())

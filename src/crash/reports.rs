@@ -6,7 +6,7 @@ use super::lines::{Lazy, capture, found, hex, regex};
 
 pub(super) static QUOTED_PANIC: Lazy = Lazy::new(|| regex(r"^thread .*? panicked at '.+$"));
 static RUST_FRAME: Lazy = Lazy::new(|| regex(r"^ +\d+: (?: *0x[0-9a-f]+ - )?(.+)$"));
-static RUST_PLACE: Lazy = Lazy::new(|| regex(r"^ +at [^:]+:\d+$"));
+static RUST_PLACE: Lazy = Lazy::new(|| regex(r"^ +at /[^:]*:\d+$"));
 
 /// Compilers before 1.73: the message stands in quotes.
 pub(super) fn rust(lines: &[&str], info: &mut CrashInfo) {

@@ -2,7 +2,7 @@
 
 use super::frames;
 use super::info::CrashInfo;
-use super::lines::{Lazy, capture, found, hex, regex};
+use super::lines::{Lazy, address, capture, found, hex, regex};
 
 static ASAN_HEADLINE: Lazy = Lazy::new(|| {
     regex(concat!(
@@ -38,7 +38,7 @@ pub(super) fn asan(lines: &[&str], info: &mut CrashInfo) -> Result<(), String> {
     for line in lines {
         if info.address.is_none() && line.contains("Sanitizer") && found(&ASAN_HEADLINE, line) {
             is_inside = true;
-            info.address = capture(&ASAN_HEADLINE, line).and_then(hex);
+            info.address = capture(&ASAN_HEADLINE, line).map(address).transpose()?;
             registers(line, info);
         }
         let Some((number, name)) = is_inside.then(|| frames::address_sanitizer(line)).flatten()

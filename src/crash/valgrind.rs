@@ -2,7 +2,7 @@
 
 use super::frames::clean;
 use super::info::CrashInfo;
-use super::lines::{Lazy, capture, found, hex, regex};
+use super::lines::{Lazy, address, capture, found, regex};
 
 static MESSAGE: Lazy = Lazy::new(|| {
     regex(concat!(
@@ -29,18 +29,19 @@ pub(super) fn message<'a>(lines: &[&'a str]) -> Option<&'a str> {
     lines.iter().find_map(|line| capture(&MESSAGE, line))
 }
 
-pub(super) fn read(lines: &[&str], info: &mut CrashInfo) {
-    let Some(start) = lines.iter().position(|line| is_message(line)) else { return };
+pub(super) fn read(lines: &[&str], info: &mut CrashInfo) -> Result<(), String> {
+    let Some(start) = lines.iter().position(|line| is_message(line)) else { return Ok(()) };
     for line in &lines[start + 1..] {
         if found(&END, line) {
             break;
         }
-        if let Some(address) = capture(&ADDRESS, line) {
-            info.address = hex(address);
+        if let Some(digits) = capture(&ADDRESS, line) {
+            info.address = Some(address(digits)?);
         } else if let Ok(Some(groups)) = FRAME.captures(line) {
             let group = |at: usize| groups.get(at).map_or("", |group| group.as_str());
             let name = if group(1) == "???" { group(2) } else { group(1) };
             info.backtrace.push(clean(name));
         }
     }
+    Ok(())
 }

@@ -46,7 +46,7 @@ pub struct Mutators {
     messages: Vec<String>,
     scratch: Vec<u8>,
     skipped_in_a_row: u64,
-    /// Havoc's steps so far, and the one in which somebody is called next.
+    /// Havoc's next step, and the one in which somebody is called next.
     step: u64,
     next_call: u64,
     clock: Option<TickLength>,
@@ -60,7 +60,8 @@ struct Member {
     name: &'static str,
     hooks: Hooks,
     labels: [&'static Label; Hook::COUNT],
-    probability: u8,
+    /// Logarithm of the odds that a havoc step passes it over.
+    log_miss: f64,
     /// The havoc step of its next call.
     next_call: u64,
     failures_in_a_row: [u32; Hook::COUNT],
@@ -79,7 +80,7 @@ impl Member {
             hooks: mutator.hooks(),
             labels: Hook::ALL.map(|hook| Label::new(mutator.name(), hook.name())),
             mutator,
-            probability: DEFAULT_PROBABILITY,
+            log_miss: log_miss(DEFAULT_PROBABILITY),
             next_call: u64::MAX,
             failures_in_a_row: [0; Hook::COUNT],
             complaints: Vec::new(),
@@ -284,48 +285,56 @@ impl Mutators {
                         format!("havoc_mutation_probability returned {percent}: 100 is used");
                     self.complain(index, text);
                 }
-                self.members[index].probability = percent.min(100);
+                self.members[index].log_miss = log_miss(percent);
             }
-            self.draw_next_call(index);
+            self.draw_next_call(index, self.step);
         }
         self.note_next_call();
     }
 
-    /// One step of havoc's stack: each mutator is tried with its probability. Returns a bit for each
-    /// that changed the input.
+    /// Havoc's steps before the next one in which a mutator is called: each is, with its probability.
     #[inline]
-    pub fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> u64 {
-        self.step += 1;
-        if self.step < self.next_call { 0 } else { self.havoc_now(bytes, max_len) }
+    #[must_use]
+    pub fn havoc_pause(&self) -> u64 {
+        self.next_call - self.step
     }
 
-    /// The step of at least one mutator.
-    fn havoc_now(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> u64 {
+    /// So many steps of the pause are left after a stack of havoc.
+    #[inline]
+    pub fn havoc_paused(&mut self, left: u64) {
+        self.step = self.next_call - left;
+    }
+
+    /// The step behind the pause. Returns a bit for each mutator that changed the input.
+    pub fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> u64 {
+        self.step = self.next_call;
         let mut by = 0;
         for index in 0..self.members.len() {
             if self.members[index].next_call > self.step {
                 continue;
             }
-            self.draw_next_call(index);
+            self.draw_next_call(index, self.step + 1);
             let act = |mutator: &mut dyn Mutator| mutator.havoc_mutation(bytes, max_len);
             let made = self.call(index, Hook::Havoc, act).unwrap_or(Made::Nothing);
             if self.checked(index, Hook::Havoc, made, bytes, max_len) == Made::Input {
                 by |= bit(index);
             }
         }
+        self.step += 1;
         self.note_next_call();
         by
     }
 
-    /// Draws how many steps pass before the next call: one number a call, in place of one a step.
-    fn draw_next_call(&mut self, index: usize) {
+    /// Draws how many steps from the given one on pass before the next call: one number a call, in
+    /// place of one a step.
+    fn draw_next_call(&mut self, index: usize, step: u64) {
         let member = &mut self.members[index];
         let draw = self.rng.as_mut().map_or(0, Rng::next_u32);
         let even = (f64::from(draw) + 1.0) / (f64::from(u32::MAX) + 1.0);
-        // The number of misses before a hit; all of them for 0 percent, none for 100.
-        let miss = 1.0 - f64::from(member.probability) / 100.0;
-        let misses = if miss < 1.0 { (even.ln() / miss.ln()) as u32 } else { u32::MAX };
-        member.next_call = self.step + 1 + u64::from(misses);
+        // The number of misses before a hit; none for 100 percent. With 0 percent it is endless.
+        let misses =
+            if member.log_miss < 0.0 { (even.ln() / member.log_miss) as u32 } else { u32::MAX };
+        member.next_call = step + u64::from(misses);
     }
 
     fn note_next_call(&mut self) {
@@ -513,6 +522,11 @@ fn short_name(name: &str) -> &'static str {
     Box::leak(name[..end].into())
 }
 
+/// Of the odds of a miss, minus infinity at 100 percent.
+fn log_miss(percent: u8) -> f64 {
+    (1.0 - f64::from(percent.min(100)) / 100.0).ln()
+}
+
 /// The bit that stands for a mutator; those behind the first 63 share one.
 #[must_use]
 pub fn bit(index: usize) -> u64 {
@@ -543,7 +557,10 @@ mod tests {
                 if step % 50 == 0 {
                     mutators.havoc_begins();
                 }
-                assert_eq!(mutators.havoc(&mut b"x".to_vec(), 10), 0);
+                match mutators.havoc_pause() {
+                    0 => assert_eq!(mutators.havoc(&mut b"x".to_vec(), 10), 0),
+                    pause => mutators.havoc_paused(pause - 1),
+                }
             }
             let made = calls.take().iter().filter(|call| *call == "havoc_mutation").count() as u32;
             let wanted = steps * u32::from(percent.min(100)) / 100;

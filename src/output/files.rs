@@ -7,7 +7,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::Path;
 
+use nix::fcntl::AtFlags;
+use nix::unistd::linkat;
+
 use super::OutputError;
+use super::settle::sync;
 
 /// Temporary name in the instance folder. One is enough: only the owner of the lock writes.
 const TEMPORARY: &str = ".new_file";
@@ -15,18 +19,39 @@ const TEMPORARY: &str = ".new_file";
 /// Writes `path` whole or not at all: first under a temporary name in `folder` (same file system),
 /// then renamed over what was there.
 pub fn replace_file(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
+    replace(folder, path, |file| file.write_all(data))
+}
+
+/// The same, and once it has its name it survives a power failure.
+pub(super) fn replace_for_good(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
+    replace(folder, path, |file| file.write_all(data).and_then(|()| file.sync_all()))?;
+    let names = path.parent().map_or(Ok(()), sync);
+    names.map_err(|e| OutputError::write(path, e))
+}
+
+fn replace(
+    folder: &Path,
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), OutputError> {
     let temporary = folder.join(TEMPORARY);
-    let written = write(&temporary, data).and_then(|()| fs::rename(&temporary, path));
+    let written = create(&temporary)
+        .and_then(|mut file| fill(&mut file))
+        .and_then(|()| fs::rename(&temporary, path));
     written.map_err(|source| {
         remove(&temporary);
         OutputError::write(path, source)
     })
 }
 
-fn write(path: &Path, data: &[u8]) -> io::Result<()> {
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(data)
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// Gives a file a second name, unless that exists. What a link leads to is linked, not the link.
+pub(super) fn hard_link(file: &Path, name: &Path) -> io::Result<()> {
+    let here = nix::fcntl::AT_FDCWD;
+    linkat(here, file, here, name, AtFlags::AT_SYMLINK_FOLLOW).map_err(Into::into)
 }
 
 /// Creates a file that must not exist yet.

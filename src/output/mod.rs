@@ -11,6 +11,7 @@ mod files;
 pub mod hook;
 pub mod instances;
 pub mod plot;
+mod settle;
 pub mod setup;
 pub mod state;
 pub mod stats;
@@ -26,6 +27,7 @@ use nix::fcntl::{Flock, FlockArg};
 pub use error::OutputError;
 pub use files::replace_file;
 
+use self::settle::Settler;
 use self::state::State;
 use crate::config::options::OutputOptions;
 use crate::corpus::names;
@@ -43,6 +45,7 @@ pub struct OutputDir {
     crash_readme: bool,
     command_line: Vec<OsString>,
     resumed: bool,
+    settler: Settler,
     /// Held, never read: the kernel frees the lock with it, however the process ends.
     _lock: Flock<File>,
 }
@@ -79,6 +82,7 @@ impl OutputDir {
             crash_readme: options.crash_readme,
             command_line: options.command_line.clone(),
             resumed: resume,
+            settler: Settler::new(),
             _lock: lock,
         };
         dir.write_markers(options)?;
@@ -150,7 +154,26 @@ impl OutputDir {
 
     /// Adds a file to the queue. A file of that name is an error: numbers are never reused.
     pub fn save_seed(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
-        self.save("queue", name, data)
+        let path = self.seed_path(name);
+        vacant(&path)?;
+        replace_file(&self.instance, &path, data)?;
+        self.settler.settle(&path);
+        Ok(path)
+    }
+
+    /// Puts a user's file into the queue, as a second name of it if the file system allows, which
+    /// is quicker. Nothing in the queue is ever written to, so the user's file stays as it is.
+    pub fn link_seed(
+        &mut self,
+        name: &str,
+        file: &Path,
+        data: &[u8],
+    ) -> Result<PathBuf, OutputError> {
+        let path = self.seed_path(name);
+        match files::hard_link(file, &path) {
+            Ok(()) => Ok(path),
+            Err(_) => self.save_seed(name, data),
+        }
     }
 
     /// Where a queue entry of this name lies.
@@ -176,6 +199,7 @@ impl OutputDir {
     pub fn replace_seed(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         let path = self.seed_path(name);
         replace_file(&self.instance, &path, data)?;
+        self.settler.settle(&path);
         Ok(path)
     }
 
@@ -212,10 +236,8 @@ impl OutputDir {
 
     fn save(&mut self, folder: &str, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         let path = self.instance.join(folder).join(name);
-        if path.symlink_metadata().is_ok() {
-            return Err(OutputError::write(&path, io::ErrorKind::AlreadyExists.into()));
-        }
-        replace_file(&self.instance, &path, data)?;
+        vacant(&path)?;
+        files::replace_for_good(&self.instance, &path, data)?;
         Ok(path)
     }
 
@@ -264,6 +286,13 @@ pub fn holds_work(root: &Path, instance: &str) -> bool {
     let has_entry = |folder: PathBuf| entries(&folder).is_ok_and(|found| !found.is_empty());
     let instance = root.join(instance);
     ["queue", "crashes", "hangs"].iter().any(|name| has_entry(instance.join(name)))
+}
+
+fn vacant(path: &Path) -> Result<(), OutputError> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(OutputError::write(path, io::ErrorKind::AlreadyExists.into())),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Takes the folder for this process. The lock hangs on the open folder, which targets do not

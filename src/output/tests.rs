@@ -140,3 +140,21 @@ fn a_full_disk_is_told_apart_and_leaves_no_half_file() {
     assert!(out.queue_files().expect("queue").is_empty());
     out.save_seed("id:000000,orig:a", b"x").expect("room again");
 }
+
+#[test]
+fn a_users_file_gets_a_second_name_and_stays_as_it_is() {
+    let tmp = tempfile::tempdir().expect("folder");
+    let (file, link) = (tmp.path().join("seed"), tmp.path().join("link"));
+    fs::write(&file, b"user's").expect("file");
+    std::os::unix::fs::symlink(&file, &link).expect("link");
+    let mut out = OutputDir::open(&options(tmp.path()), false).expect("new folder");
+    let first = out.link_seed("id:000000,orig:seed", &file, b"user's").expect("linked");
+    let second = out.link_seed("id:000001,orig:link", &link, b"user's").expect("linked");
+    assert!(second.symlink_metadata().expect("entry").is_file(), "a link would be another's file");
+    out.replace_seed("id:000000,orig:seed", b"u").expect("trimmed");
+    let content = |path: &Path| fs::read(path).expect("file");
+    assert_eq!((content(&file), content(&first)), (b"user's".to_vec(), b"u".to_vec()));
+    let gone = tmp.path().join("gone");
+    let copied = out.link_seed("id:000002,orig:gone", &gone, b"copy").expect("copied");
+    assert_eq!(content(&copied), b"copy");
+}

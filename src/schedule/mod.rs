@@ -267,18 +267,6 @@ impl Scheduler {
         }
     }
 
-    /// Favourites that were never fuzzed.
-    #[must_use]
-    pub fn pending_favored(&self, corpus: &Corpus) -> usize {
-        corpus.iter().filter(|seed| pending::is_pending(seed)).count()
-    }
-
-    /// Enabled seeds that were never fuzzed.
-    #[must_use]
-    pub fn pending_total(&self, corpus: &Corpus) -> usize {
-        corpus.iter().filter(|seed| !seed.disabled && seed.fuzzed == 0).count()
-    }
-
     /// A waypoint that owns nothing any more has done its work: it stays in the queue and as a donor,
     /// but gets no turn.
     fn is_retired(&self, seed: &Seed) -> bool {
@@ -321,19 +309,11 @@ impl Scheduler {
             (self.stale_weights, self.runs) = (false, 0);
             self.rebuild_weights(corpus);
         }
-        let mut last = None;
-        for _ in 0..=MAX_SKIPS {
-            let id = self.table.draw(rng)?;
-            if corpus[id].disabled {
-                // Disabled since the table was built.
-                continue;
-            }
-            last = Some(id);
-            if !self.skips(&corpus[id], false, rng) {
-                break;
-            }
-        }
-        last.or_else(|| corpus.iter().find(|seed| !seed.disabled).map(|seed| seed.id))
+        // Some may have been disabled since the table was built.
+        (0..MAX_SKIPS)
+            .map_while(|_| self.table.draw(rng))
+            .find(|id| !corpus[*id].disabled)
+            .or_else(|| corpus.iter().find(|seed| !seed.disabled).map(|seed| seed.id))
     }
 
     fn pick_in_order(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
@@ -369,11 +349,15 @@ impl Scheduler {
         if pending && (seed.fuzzed > 0 || !seed.favored) {
             return below(rng, PENDING_LOTTERY) > 0;
         }
-        if seed.favored || self.enabled <= SKIP_NONE_UP_TO {
-            return false;
+        below(rng, 100) < self.skip_percent(seed)
+    }
+
+    fn skip_percent(&self, seed: &Seed) -> u32 {
+        match () {
+            () if seed.favored || self.enabled <= SKIP_NONE_UP_TO => 0,
+            () if seed.fuzzed > 0 || self.cycles == 0 => SKIP_OLD,
+            () => SKIP_NEW,
         }
-        let percent = if seed.fuzzed > 0 || self.cycles == 0 { SKIP_OLD } else { SKIP_NEW };
-        below(rng, 100) < percent
     }
 
     /// Schedule `coe` compares a seed's path with the average of all.
@@ -404,7 +388,8 @@ impl Scheduler {
                     },
                 ),
             };
-            (seed.id, weight)
+            // The lottery is part of the weight: drawing and skipping would go through memory in vain.
+            (seed.id, weight * f64::from(100 - self.skip_percent(seed)))
         });
         self.table = AliasTable::new(weights);
     }

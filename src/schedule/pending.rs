@@ -36,6 +36,6 @@ impl Pending {
 }
 
 /// True for a favourite that waits for its first turn.
-pub(super) fn is_pending(seed: &Seed) -> bool {
-    seed.favored && seed.fuzzed == 0 && !seed.disabled
+fn is_pending(seed: &Seed) -> bool {
+    seed.favored && seed.is_pending()
 }

@@ -1,7 +1,7 @@
 //! Producers: stages that make candidates from a seed, one after the other.
 
 use super::foreign::{Base, Foreign};
-use crate::corpus::{Origin, SeedId, Step};
+use crate::corpus::{Corpus, Origin, SeedId, Step};
 use crate::custom::{Hook, Made, Mutators};
 use crate::mutate::deterministic::Deterministic;
 use crate::mutate::dictionary::Dictionary;
@@ -16,6 +16,54 @@ const DETERMINISTIC_RUNS: u64 = 16 * 1024;
 /// Attempts to find a second seed that can be spliced.
 const DONOR_ATTEMPTS: u32 = 8;
 
+/// Other seeds that give pieces at a time, and the runs after which others are drawn: in a large
+/// corpus the first access to a seed's bytes waits for memory, longer than a short run takes.
+const DONORS: usize = 4;
+const RUNS_PER_DRAW: usize = 128;
+
+/// Shorter seeds give nothing.
+const SHORTEST_DONOR: usize = 4;
+
+/// Seeds drawn at random that give pieces to the candidates of a stage.
+#[derive(Debug, Default)]
+pub struct Donors {
+    drawn: Vec<SeedId>,
+    runs_left: usize,
+}
+
+impl Donors {
+    /// Those for the next `runs` runs on `seed`.
+    pub fn lend<'a>(
+        &mut self,
+        rng: &mut Rng,
+        corpus: &'a Corpus,
+        seed: SeedId,
+        runs: usize,
+    ) -> Lent<'a> {
+        if self.runs_left == 0 {
+            self.runs_left = RUNS_PER_DRAW;
+            self.drawn.clear();
+            let random = (0..DONORS as u32 + DONOR_ATTEMPTS)
+                .map(|_| SeedId(below(rng, corpus.next_id().0)))
+                .filter(|id| *id != seed && corpus[*id].data.len() >= SHORTEST_DONOR);
+            self.drawn.extend(random.take(DONORS));
+        }
+        self.runs_left = self.runs_left.saturating_sub(runs);
+        let mut lent = Lent { count: self.drawn.len() as u32, ..Lent::default() };
+        for (place, id) in lent.seeds.iter_mut().zip(&self.drawn) {
+            *place = (*id, &corpus[*id].data);
+        }
+        lent
+    }
+}
+
+/// The donors' bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lent<'a> {
+    seeds: [(SeedId, &'a [u8]); DONORS],
+    count: u32,
+}
+
 /// What producers work from.
 #[derive(Clone, Copy)]
 pub struct Materials<'a> {
@@ -24,9 +72,7 @@ pub struct Materials<'a> {
     /// The input is text, see [`crate::mutate::is_text`].
     pub text: bool,
     pub dictionary: &'a Dictionary,
-    /// Number of seeds, and their bytes.
-    pub seeds: u32,
-    pub bytes_of: &'a dyn Fn(SeedId) -> &'a [u8],
+    pub donors: Lent<'a>,
     pub min_len: usize,
     pub max_len: usize,
     /// Block classes and stack depth that havoc may use; they grow while nothing is found.
@@ -39,12 +85,10 @@ pub struct Materials<'a> {
 }
 
 impl<'a> Materials<'a> {
-    /// Another seed, drawn at random.
+    /// One of the donors.
     pub(super) fn donor(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
-        (0..DONOR_ATTEMPTS)
-            .map(|_| SeedId(below(rng, self.seeds.max(1))))
-            .map(|id| (id, (self.bytes_of)(id)))
-            .find(|(id, bytes)| *id != self.seed && bytes.len() >= 4)
+        let Lent { seeds, count } = &self.donors;
+        seeds[..*count as usize].get(below(rng, *count) as usize).copied()
     }
 
     fn havoc_context<'b>(&'b self, donor: Option<&'b [u8]>) -> HavocContext<'b> {
@@ -158,6 +202,12 @@ impl Producer {
         }
     }
 
+    /// True if candidates take pieces of other seeds.
+    #[must_use]
+    pub fn has_donors(&self) -> bool {
+        !matches!(self, Self::Deterministic { .. })
+    }
+
     /// True if a foreign mutator is to describe a find, which it can do only for its last input.
     #[must_use]
     pub fn is_described(&self, mutators: &Mutators) -> bool {
@@ -267,8 +317,18 @@ fn next_havoc(
     let context = from.havoc_context(donor);
     let mut by = 0;
     let count = if mutators.has(Hook::Havoc) {
-        let foreign = |bytes: &mut Vec<u8>| by |= mutators.havoc(bytes, from.max_len);
-        havoc(rng, &mut out.bytes, &context, foreign)
+        let mut pause = mutators.havoc_pause();
+        let foreign = |bytes: &mut Vec<u8>| {
+            if pause > 0 {
+                pause -= 1;
+                return;
+            }
+            by |= mutators.havoc(bytes, from.max_len);
+            pause = mutators.havoc_pause();
+        };
+        let count = havoc(rng, &mut out.bytes, &context, foreign);
+        mutators.havoc_paused(pause);
+        count
     } else {
         havoc(rng, &mut out.bytes, &context, |_| {})
     };
@@ -298,8 +358,7 @@ mod tests {
             input: b"seed",
             text: true,
             dictionary: &dictionary,
-            seeds: 1,
-            bytes_of: &|_| b"seed",
+            donors: Lent::default(),
             min_len: 1,
             max_len: 1024,
             long_blocks: 1,

@@ -84,8 +84,8 @@ fn install(dir: &TestDir) {
         "whatsup",
         "plot",
         "addseeds",
-        "triage",
         "collector",
+        "triage",
     ];
     let links = commands.map(|command| format!("ffuzz-{command}"));
     for name in std::iter::once("ffuzz".to_owned()).chain(links) {

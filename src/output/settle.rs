@@ -1,0 +1,93 @@
+//! Queue entries outlive a power failure, at no cost to the fuzzing.
+//!
+//! A file that was renamed into place is complete for every reader, but the kernel may keep its
+//! bytes in memory for half a minute. Crashes and hangs are few and are brought to the disk before
+//! they get their name; queue entries are many, and a thread does it behind them.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Files of so much time are brought to the disk together: the second costs less than the first.
+const GATHER: Duration = Duration::from_secs(1);
+
+/// Brings files to the disk, in a thread that lives as long as this value. Dropped, it finishes
+/// what it was told.
+#[derive(Debug)]
+pub(super) struct Settler {
+    told: Option<Sender<PathBuf>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Settler {
+    /// Without a thread (the system refuses one) the kernel's own time holds.
+    pub(super) fn new() -> Self {
+        let (told, paths) = channel();
+        let thread = thread::Builder::new().name("settle".into()).spawn(move || work(&paths));
+        Self { told: Some(told), thread: thread.ok() }
+    }
+
+    pub(super) fn settle(&self, path: &Path) {
+        if let Some(told) = &self.told {
+            let _ = told.send(path.to_owned());
+        }
+    }
+}
+
+impl Drop for Settler {
+    fn drop(&mut self) {
+        self.told = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(paths: &Receiver<PathBuf>) {
+    while let Ok(first) = paths.recv() {
+        let mut files = BTreeSet::from([first]);
+        let end = Instant::now() + GATHER;
+        let closed = loop {
+            match paths.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(path) => _ = files.insert(path),
+                Err(RecvTimeoutError::Timeout) => break false,
+                Err(RecvTimeoutError::Disconnected) => break true,
+            }
+        };
+        let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
+        for path in files.iter().map(PathBuf::as_path).chain(folders) {
+            // A file may be gone again, and a disk that fails is told of by the next write.
+            let _ = sync(path);
+        }
+        if closed {
+            break;
+        }
+    }
+}
+
+/// Waits until a file, or the names in a folder, are on the disk.
+pub(super) fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_told_is_done_before_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, b"x").unwrap();
+        let settler = Settler::new();
+        settler.settle(&path);
+        settler.settle(&dir.path().join("gone"));
+        let begin = Instant::now();
+        drop(settler);
+        assert!(begin.elapsed() < GATHER, "the end waits for nothing but the disk");
+    }
+}
