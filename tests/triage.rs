@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
 
 mod common;
+#[path = "common/fuzzmanager.rs"]
+mod fuzzmanager;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -343,6 +345,49 @@ fn workers_share_one_triage() {
     assert_eq!(commands.filter(|words| words.contains("\0--follow\0")).count(), 1);
     let done = running.finish().expect(0);
     assert!(done.out.contains(" crashes (1 bug)"), "{}", done.out);
+}
+
+// --- to the crash server
+
+#[test]
+fn each_bug_is_delivered_once_by_triage_and_by_a_campaign() {
+    let Some(server) = fuzzmanager::Server::start() else { return };
+    let dir = TestDir::new();
+    server.configure(&dir);
+    let config = dir.path("fm.conf").display().to_string();
+    crashes(&dir, "og");
+    dir.write("crashes/fine", "x");
+    for _ in 0..2 {
+        let job = dir.ffuzz("triage --collector -o out crashes").env("FM_CONFIG_PATH", &config);
+        job.arg("--").arg(asan()).run().expect(0).says("2 reports sent, 0 waiting, 0 refused");
+    }
+    let known = server.crashes();
+    assert_eq!(known.len(), 2, "{known:#?}");
+    let names = dir.names("crashes");
+    assert!(names.contains(&"o1.submitted".into()) && names.contains(&"g2.submitted".into()));
+    assert!(names.contains(&"fine.failed".into()), "{names:?}");
+    let job = dir.fuzz("-V 4 --collector", &target("crashing.c", ""), "");
+    dir.write("in/seed", "PAAA");
+    job.env("FM_CONFIG_PATH", &config).run().expect(0).says("(1 bug)");
+    dir.ffuzz("triage --collector -o out").env("FM_CONFIG_PATH", &config).run().expect(0);
+    assert_eq!(server.crashes().len(), 3);
+}
+
+#[test]
+fn what_is_wrong_with_the_server_is_told() {
+    let dir = TestDir::with_seed("x");
+    crashes(&dir, "g");
+    let target = plain("bugs.c", "");
+    let words = format!("-- {}", target.display());
+    let none = dir.path("none").display().to_string();
+    let job = dir.ffuzz(&format!("triage --collector -o out crashes {words}"));
+    job.env("FM_CONFIG_PATH", &none).run().refused(1, "serverhost", "");
+    let job = dir.ffuzz(&format!("triage --collector=host -o out crashes {words}"));
+    job.run().refused(2, "is no address", "https://HOST:PORT");
+    let job = dir.fuzz("--collector", &target, "").env("FM_CONFIG_PATH", &none);
+    job.run().refused(1, "serverhost", "");
+    let job = dir.fuzz("--collector", &target, "").env("FFUZZ_NO_TRIAGE", "1");
+    job.run().refused(2, "FFUZZ_NO_TRIAGE", "leave out");
 }
 
 // --- what a user can do wrong

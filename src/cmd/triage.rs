@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
 
@@ -22,6 +23,8 @@ use crate::crash::Output;
 use crate::sys::affinity;
 use crate::triage::{self, TriageError, Work, find};
 
+/// For bugs that wait to be delivered; what is left is delivered by the next triage.
+const DELIVERY: Duration = Duration::from_secs(60);
 /// Held as long as a triage is at work in a folder.
 const LOCK: &str = ".lock";
 
@@ -62,7 +65,7 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let plan = Plan::new(args, environment, &folders, root)?;
     let files = files(&folders)?;
     let _lock = lock(&plan.orders.folder)?.ok_or_else(|| busy(&plan.orders.folder))?;
-    let work = plan.work();
+    let work = plan.work().deliver_by(plan.courier(args, environment)?);
     let new = work.add(files.iter().cloned());
     let jobs = jobs(args, environment, &plan, new)?;
     let scratch: Vec<Scratch> = (0..jobs).map(|number| plan.scratch(number)).collect();
@@ -74,6 +77,9 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     say(quiet, &format!("[*] {count} crash files{goes_on}; {jobs} {targets} at a time"));
     run_all(&work, &plan, environment, &scratch, quiet)?;
     let report = work.save()?;
+    if let Some(status) = work.finish_delivery(DELIVERY) {
+        say(quiet, &view::delivery(&status));
+    }
     if let Some(path) = &args.sarif {
         tool::replace(path, triage::sarif(&report, &plan.orders.root).as_bytes())?;
     }

@@ -2,6 +2,7 @@
 //! and written down. Nothing is written into `crashes/`.
 
 mod debugger;
+mod deliver;
 pub mod find;
 mod follower;
 mod frames;
@@ -15,6 +16,7 @@ mod work;
 mod write;
 
 pub use debugger::signal_name;
+pub use deliver::Courier;
 pub use follower::{FINISH, Follower};
 pub use rerun::{Build, Examined, Rerun, Seen, Tools};
 pub use sarif::sarif;
@@ -22,6 +24,7 @@ pub use symbols::{Symbolizer, llvm_symbolizer, program};
 pub use work::{Orders, Progress, Work};
 pub use write::create;
 
+use crate::collector::CollectorError;
 use crate::output::OutputError;
 use crate::target::TargetError;
 
@@ -35,6 +38,8 @@ pub enum TriageError {
     Target(#[from] TargetError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error(transparent)]
+    Collector(#[from] CollectorError),
 }
 
 impl TriageError {
@@ -44,6 +49,7 @@ impl TriageError {
         match self {
             Self::Target(error) => error.remedy(),
             Self::Output(error) => error.remedy(),
+            Self::Collector(error) => error.remedy(),
         }
     }
 }

@@ -65,6 +65,18 @@ pub struct Bug {
     /// `minimized` in its folder was made from the file with this hash, and has so many bytes.
     pub minimized_from: Option<String>,
     pub minimized_size: Option<u64>,
+    /// It was handed over for the crash server.
+    #[serde(default)]
+    pub reported: bool,
+}
+
+impl Bug {
+    /// There is a smaller file than what was made small before.
+    #[must_use]
+    pub fn has_smaller_input(&self) -> bool {
+        self.minimized_from.as_ref() != Some(&self.input_hash)
+            && self.minimized_size.is_none_or(|size| self.input_size < size)
+    }
 }
 
 /// A crash file.

@@ -12,7 +12,8 @@ use super::group::Groups;
 use super::minimize::minimize;
 use super::report::{Crash, Report, State, hex};
 use super::rerun::{Build, Examined, Rerun, Seen};
-use super::{TriageError, write};
+use super::{Courier, TriageError, deliver, write};
+use crate::collector::Status;
 use crate::crash::Program;
 use crate::target::MAX_INPUT;
 
@@ -38,6 +39,8 @@ pub struct Orders {
 #[derive(Debug)]
 pub struct Work {
     orders: Orders,
+    /// Delivers bugs, if somebody wants them.
+    courier: Option<Courier>,
     inside: Mutex<Inside>,
     changed: Condvar,
 }
@@ -61,6 +64,8 @@ struct Inside {
     dirty: bool,
     saved: Instant,
     notes: Vec<String>,
+    /// Crash files that have their mark.
+    marked: HashSet<String>,
 }
 
 /// One thing to do.
@@ -98,8 +103,21 @@ impl Work {
             dirty: true,
             saved: Instant::now(),
             notes: Vec::new(),
+            marked: HashSet::new(),
         };
-        Self { orders, inside: Mutex::new(inside), changed: Condvar::new() }
+        Self { orders, courier: None, inside: Mutex::new(inside), changed: Condvar::new() }
+    }
+
+    /// Every bug is handed to `courier` once, and its files are marked.
+    #[must_use]
+    pub fn deliver_by(mut self, courier: Option<Courier>) -> Self {
+        self.courier = courier;
+        self
+    }
+
+    /// Waits for what is to be delivered, at most so long; None if nobody delivers.
+    pub fn finish_delivery(&self, patience: Duration) -> Option<Status> {
+        self.courier.as_ref().and_then(|courier| courier.finish(patience))
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -233,7 +251,7 @@ impl Work {
                 return Some(Job::Examine(path));
             }
             if inside.under_way == 0 {
-                return inside.unfinished().map(Job::Finish);
+                return inside.unfinished(self.courier.is_some()).map(Job::Finish);
             }
             inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
         }
@@ -332,8 +350,23 @@ impl Work {
         }
     }
 
-    /// Makes the input of a bug small and completes its folder.
+    /// Completes the folder of a bug, and hands it over.
     fn finish(&self, rerun: &mut Rerun, index: usize) -> Result<(), TriageError> {
+        let bug = self.inside().report.bugs[index].clone();
+        if bug.has_smaller_input() {
+            self.complete(rerun, index)?;
+        }
+        let Some(courier) = self.courier.as_ref().filter(|_| !bug.reported) else { return Ok(()) };
+        let bug = self.inside().report.bugs[index].clone();
+        courier.take(&bug, &self.orders.folder.join(&bug.id))?;
+        let mut inside = self.inside();
+        inside.report.bugs[index].reported = true;
+        inside.dirty = true;
+        Ok(())
+    }
+
+    /// Makes the input of a bug small.
+    fn complete(&self, rerun: &mut Rerun, index: usize) -> Result<(), TriageError> {
         let (bug, stacks, build) = {
             let inside = self.inside();
             let bug = inside.report.bugs[index].clone();
@@ -379,8 +412,29 @@ impl Work {
         let idle = inside.waiting.is_empty() && inside.under_way == 0;
         if inside.dirty && (idle || inside.saved.elapsed() >= SAVE) {
             inside.save(&self.orders.folder)?;
+            self.mark(&mut inside);
         }
         Ok(())
+    }
+
+    /// Tells other tools which crashes they need not deliver.
+    fn mark(&self, inside: &mut Inside) {
+        if self.courier.is_none() {
+            return;
+        }
+        let bugs = inside.report.bugs.iter().filter(|bug| bug.reported).map(|bug| &bug.id);
+        let reported: HashSet<&String> = bugs.collect();
+        let marked = &mut inside.marked;
+        for crash in &inside.report.crashes {
+            let good = match (&crash.bug, crash.state) {
+                (Some(bug), _) if reported.contains(bug) => true,
+                (_, State::NoCrash | State::TimesOut) => false,
+                _ => continue,
+            };
+            if marked.insert(crash.path.clone()) {
+                deliver::mark(&self.orders.root.join(&crash.path), good);
+            }
+        }
     }
 
     /// Writes the report if something is new in it, and returns it.
@@ -389,19 +443,19 @@ impl Work {
         if inside.dirty {
             inside.save(&self.orders.folder)?;
         }
+        self.mark(&mut inside);
         Ok(inside.report.clone())
     }
 }
 
 impl Inside {
     /// A bug whose smallest input was not made small yet. It is marked as taken.
-    fn unfinished(&mut self) -> Option<usize> {
+    fn unfinished(&mut self, delivers: bool) -> Option<usize> {
         self.report.count();
         let small = &self.small;
         let waits = |bug: &super::report::Bug| {
-            let new = bug.minimized_from.as_ref() != Some(&bug.input_hash);
-            let smaller = bug.minimized_size.is_none_or(|size| bug.input_size < size);
-            bug.files > 0 && new && smaller && !small.contains(&bug.id)
+            let wanted = bug.has_smaller_input() || (delivers && !bug.reported);
+            bug.files > 0 && wanted && !small.contains(&bug.id)
         };
         let index = self.report.bugs.iter().position(waits)?;
         self.small.insert(self.report.bugs[index].id.clone());

@@ -159,6 +159,15 @@ pub struct Args {
         help_heading = "Stop and report"
     )]
     pub crash_command: Option<OsString>,
+    /// Report each bug to the FuzzManager server of FM_CONFIG_PATH, or at this URL
+    #[arg(
+        long,
+        value_name = "URL",
+        num_args = 0..=1,
+        require_equals = true,
+        help_heading = "Stop and report"
+    )]
+    pub collector: Option<Option<OsString>>,
     /// The state and every event as JSON, an object a line
     #[arg(long, help_heading = "Stop and report")]
     pub json: bool,
@@ -225,8 +234,6 @@ pub struct Unsupported {
     pub control: Option<OsString>,
     #[arg(long, hide = true)]
     pub pastis: Option<OsString>,
-    #[arg(long, num_args = 0..=1, require_equals = true, hide = true)]
-    pub collector: Option<Option<OsString>>,
     #[arg(long, hide = true)]
     pub modules: Option<OsString>,
     #[arg(long, hide = true)]
@@ -274,7 +281,6 @@ impl Unsupported {
             later(self.qemu, "-Q", "QEMU"),
             later(self.control.is_some(), "--control", "control socket"),
             later(self.pastis.is_some(), "--pastis", "PASTIS engine"),
-            later(self.collector.is_some(), "--collector", "crashes for FuzzManager"),
             later(self.modules.is_some(), "--modules", "modules to cover"),
             later(self.fork_at.is_some(), "--fork-at", "place of the fork server"),
             later(self.net.is_some(), "--net", "inputs through the network"),

@@ -229,7 +229,7 @@ impl Fleet<'_> {
             word.get(..2).unwrap_or_default()
         };
         match name {
-            "-j" | "-s" | "-E" | "-V" | "-b" | "--json" => false,
+            "-j" | "-s" | "-E" | "-V" | "-b" | "--json" | "--collector" => false,
             "-i" => input.is_none(),
             "-p" | "--domains" => strategy.domains,
             // The others have it from the main.

@@ -78,7 +78,7 @@ pub fn resolve(
     custom.libraries.extend(libraries);
     custom.killerbeez =
         KillerbeezOptions { max_len: mutation.max_len, fixed_seed: rng_seed, ..killerbeez };
-    let triage = triage::options(&args, env, &output, &target, &custom);
+    let triage = triage::options(&args, env, &output, &target, &custom)?;
     let options = Options {
         input,
         output,

@@ -4,8 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::args::Args;
+use crate::cmd::exit::Failure;
+use crate::collector::{CollectorError, Settings, Values, beside};
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, OutputOptions, TargetOptions, TriageOptions};
+use crate::target::binary;
 use crate::triage::FOLDER;
 
 /// None if the user does not want it.
@@ -15,9 +18,15 @@ pub(super) fn options(
     output: &OutputOptions,
     target: &TargetOptions,
     custom: &CustomOptions,
-) -> Option<TriageOptions> {
+) -> Result<Option<TriageOptions>, Failure> {
     if env.flag(&["FFUZZ_NO_TRIAGE"]) {
-        return None;
+        return match args.collector {
+            None => Ok(None),
+            Some(_) => Err(Failure::usage(
+                "--collector reports what triage finds, and FFUZZ_NO_TRIAGE is set",
+                "unset it, or leave out --collector",
+            )),
+        };
     }
     let mut argv: Vec<OsString> = vec![super::this_program().into(), "triage".into()];
     let mut add = |option: &str, value: Option<&OsStr>| {
@@ -27,6 +36,7 @@ pub(super) fn options(
     add("-m", args.memory.as_deref().map(OsStr::new));
     add("-f", target.file.as_deref().map(Path::as_os_str));
     add("-e", output.extension.as_deref().map(OsStr::new));
+    argv.extend(collector(args, env, target)?);
     argv.extend(["--follow".into(), "--".into()]);
     argv.extend(target.command.iter().cloned());
     // Those that the command line names (--mutator) may change what the target gets, too.
@@ -35,5 +45,33 @@ pub(super) fn options(
     if !libraries.is_empty() {
         env.push(("AFL_CUSTOM_MUTATOR_LIBRARY".into(), libraries.join(OsStr::new(";"))));
     }
-    Some(TriageOptions { argv, env, folder: output.root.join(FOLDER) })
+    Ok(Some(TriageOptions { argv, env, folder: output.root.join(FOLDER) }))
+}
+
+/// Bugs are reported if that is asked for, or if both of FuzzManager's files are there.
+fn collector(
+    args: &Args,
+    env: &Environment,
+    target: &TargetOptions,
+) -> Result<Option<OsString>, Failure> {
+    let failure = |error: CollectorError| Failure::new(&error, error.remedy());
+    let mut word = OsString::from("--collector");
+    if let Some(url) = &args.collector {
+        match url {
+            Some(url) => {
+                word.push("=");
+                word.push(url);
+            }
+            // What is wrong with the file is told before the campaign begins.
+            None => {
+                drop(Settings::read(env, Values::new()).and_then(|s| s.server()).map_err(failure)?)
+            }
+        }
+        return Ok(Some(word));
+    }
+    let Some(program) = target.command.first() else { return Ok(None) };
+    let program = binary::locate(program, target.search_path.as_deref()).unwrap_or_default();
+    let there = beside(&program).exists();
+    let server = there && Settings::read(env, Values::new()).is_ok_and(|s| s.has_server());
+    Ok(server.then_some(word))
 }

@@ -47,9 +47,10 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Fa
         }
     };
     let plan = Plan::new(args, environment, &crash_folders(&sources)?, root)?;
-    let (work, scratch) = (plan.work(), plan.scratch(0));
+    let work = plan.work().deliver_by(plan.courier(args, environment)?);
+    let scratch = plan.scratch(0);
     tool::leave_on_signals(&[&scratch], None);
-    std::thread::scope(|scope| {
+    let left = std::thread::scope(|scope| {
         let worker = scope.spawn(|| follow(&plan, &work, environment, &scratch));
         let word = listen(&sources, &work, || worker.is_finished());
         let deadline = match word {
@@ -63,9 +64,11 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Fa
         if !worker.is_finished() {
             leave(&work, &scratch);
         }
-        worker.join().unwrap_or(Ok(()))
+        let left = deadline.saturating_duration_since(Instant::now());
+        worker.join().unwrap_or(Ok(())).map(|()| left)
     })?;
     work.save()?;
+    work.finish_delivery(left);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,6 +12,7 @@ use crate::cmd::fuzz::args::Args as FuzzArgs;
 use crate::cmd::fuzz::custom::{self as mutators, About};
 use crate::cmd::fuzz::resolve;
 use crate::cmd::tool::{self, Scratch};
+use crate::collector::{CollectorError, Settings, Target, Values, beside};
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, TargetOptions};
 use crate::config::sanitizers::{Report as Style, report_environment};
@@ -19,7 +20,9 @@ use crate::crash::Program;
 use crate::custom::{self, Mutators};
 use crate::target::{Fresh, Setup, binary};
 use crate::triage::report::{self, Report};
-use crate::triage::{FOLDER, Orders, Rerun, Symbolizer, Tools, Work, llvm_symbolizer, program};
+use crate::triage::{
+    Courier, FOLDER, Orders, Rerun, Symbolizer, Tools, Work, llvm_symbolizer, program,
+};
 
 /// Everything that is known before the first run.
 pub(super) struct Plan {
@@ -72,6 +75,31 @@ impl Plan {
             // Otherwise crashes are stored as the target got them.
             process: environment.flag(&["AFL_POST_PROCESS_KEEP_ORIGINAL"]),
         })
+    }
+
+    /// Who delivers, if somebody is to.
+    pub(super) fn courier(
+        &self,
+        args: &Args,
+        environment: &Environment,
+    ) -> Result<Option<Courier>, Failure> {
+        let Some(url) = &args.collector else { return Ok(None) };
+        let failure = |error: CollectorError| Failure::new(&error, error.remedy());
+        let settings = Settings::read(environment, address(url.as_deref())?).map_err(failure)?;
+        let binary = Path::new(&self.target.command[0]);
+        let target = match beside(binary).exists() {
+            true => Target::read(Some(binary), Values::new()),
+            false => Target::read(None, values_of(&self.orders.program)),
+        };
+        let target = target.map_err(failure)?;
+        for warning in settings.warnings.iter().chain(&target.warnings) {
+            tool::say(false, &format!("[!] {warning}"));
+        }
+        let words = self.target.command[1..].iter();
+        let words = words.map(|word| word.to_string_lossy().replace("@@", "TESTFILE"));
+        let mut words: Vec<String> = words.collect();
+        words.pop_if(|last| last == "TESTFILE");
+        Courier::start(&self.orders.folder, &settings, target, words).map(Some).map_err(failure)
     }
 
     pub(super) fn work(&self) -> Work {
@@ -133,6 +161,31 @@ impl Plan {
         let sanitizer = self.sanitizer.as_ref().map(fresh).transpose()?;
         Ok(Rerun::new(fresh(&self.target)?, sanitizer, Arc::clone(&self.tools)))
     }
+}
+
+/// Host and port of `http://HOST:PORT`, as the configuration file names them.
+fn address(url: Option<&str>) -> Result<Values, Failure> {
+    let Some(url) = url else { return Ok(Values::new()) };
+    let parts = url.split_once("://").map(|(proto, rest)| (proto, rest.trim_end_matches('/')));
+    let Some((proto, rest)) = parts.filter(|(_, rest)| !rest.is_empty()) else {
+        let cause = format!("--collector={url} is no address");
+        return Err(Failure::usage(cause, "write it as https://HOST:PORT"));
+    };
+    let (host, port) = rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port)));
+    let values = [("serverproto", Some(proto)), ("serverhost", Some(host)), ("serverport", port)];
+    let given = values.into_iter().filter_map(|(key, value)| Some((key.into(), value?.into())));
+    Ok(given.collect())
+}
+
+fn values_of(program: &Program) -> Values {
+    let Program { product, product_version, platform, os } = program;
+    let all = [
+        ("product", product),
+        ("product_version", product_version),
+        ("platform", platform),
+        ("os", os),
+    ];
+    all.map(|(key, value)| (key.to_owned(), value.clone())).into()
 }
 
 /// What was given, or what the fuzzer has noted.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cmd::tool::say;
+use crate::collector::{Counts, Status};
 use crate::triage::Work;
 use crate::triage::report::{Bug, Report, State};
 
@@ -65,6 +66,16 @@ impl Progress {
         let _ = write!(out, "{start}    {} files, {} bugs; {what}{end}", now.done, now.bugs);
         let _ = out.flush();
     }
+}
+
+/// What has become of the reports.
+pub(super) fn delivery(status: &Status) -> String {
+    let Counts { waiting, sent, refused } = status.counts;
+    let mut text = format!("[*] server: {sent} reports sent, {waiting} waiting, {refused} refused");
+    if let Some((cause, remedy)) = &status.error {
+        let _ = write!(text, "\n[!] {cause} ({remedy})");
+    }
+    text
 }
 
 /// All bugs, those with most files first.
