@@ -222,8 +222,6 @@ fn what_is_not_built_is_refused_in_one_line() {
         "-r",
         "-Q",
         "--pastis a:1",
-        "--collector",
-        "--collector=u",
         "--control s",
         "--net x",
         "--metrics a",
