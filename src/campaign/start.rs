@@ -52,7 +52,12 @@ pub(super) fn open(
     let target = &options.target;
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
-    let triage = options.triage.clone().map(Follower::new);
+    let triage = options.triage.clone().map(|mut triage| {
+        if !mutators.are_needed_to_replay(options.custom.keep_original) {
+            triage.env = NO_MUTATORS.map(|name| (name.into(), "".into())).into();
+        }
+        Follower::new(triage)
+    });
     let core = bind_core(target.cpu)?;
     let mut executor =
         Hooked::new(start_target(setup, target)?, mutators).send_late(options.custom.late_send);
@@ -171,6 +176,9 @@ fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executo
     }
     Ok(Box::new(ForkServer::start(setup, timeout)?))
 }
+
+/// What names mutators: triage loads none if the stored inputs are what the target got.
+const NO_MUTATORS: [&str; 2] = ["AFL_CUSTOM_MUTATOR_LIBRARY", "AFL_PYTHON_MODULE"];
 
 fn check_core_pattern(options: &TargetOptions) -> Result<(), CampaignError> {
     let pattern = fs::read("/proc/sys/kernel/core_pattern").unwrap_or_default();

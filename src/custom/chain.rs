@@ -124,6 +124,12 @@ impl Mutators {
         self.hooks.has_any(&[Hook::PostProcess, Hook::FuzzSend, Hook::PostRun])
     }
 
+    /// Whether a stored input reaches the target as it did only through the mutators.
+    #[must_use]
+    pub fn are_needed_to_replay(&self, keep_original: bool) -> bool {
+        self.has(Hook::FuzzSend) || (keep_original && self.has(Hook::PostProcess))
+    }
+
     /// How runs can be ordered at most: only AFL's pipes tell when the process of a run is there.
     #[must_use]
     pub fn run_mode(&self) -> RunMode {
