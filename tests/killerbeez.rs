@@ -20,10 +20,13 @@ fn module(dir: &TestDir, name: &str, flags: &str) {
     fs::copy(built, dir.path(&format!("lib{name}_mutator.so"))).unwrap();
 }
 
+/// The target writes down each of its runs, and triage would make some more.
+const NO_TRIAGE: &str = "FFUZZ_NO_TRIAGE";
+
 /// `ffuzz … -- append LOG` with a module of the folder; each run is a process.
 fn alone(dir: &TestDir, out: &str, options: &str, log: &str) -> Job {
     let job = dir.ffuzz(&format!("-i in -o {out} -n -s 1 --mutator-dir . --mutator-only"));
-    job.words(options).arg("--").arg(plain("append.c", "")).words(log)
+    job.words(options).arg("--").arg(plain("append.c", "")).words(log).env(NO_TRIAGE, "1")
 }
 
 /// What a log says of a module's inputs.
@@ -123,7 +126,7 @@ fn batches_keep_the_order() {
         let job =
             dir.ffuzz(&format!("-i in -o {out} -s 1 --mutator-dir . --mutator-only -E {limit}"));
         let job = job.words("--mutator numbers --mutator-state state").arg("--");
-        job.arg(&loops).words("log").run().expect(0);
+        job.arg(&loops).words("log").env(NO_TRIAGE, "1").run().expect(0);
     }
     let all = made(&dir, "log");
     let mut once = all.clone();
@@ -139,7 +142,7 @@ fn in_a_campaign_each_seed_has_a_stage_that_goes_on() {
     module(&dir, "numbers", "");
     let campaign = |words: &str| {
         let job = dir.ffuzz(words).words("-o out -n --mutator-dir . --mutator numbers");
-        let job = job.env("AFL_DISABLE_TRIM", "1");
+        let job = job.env("AFL_DISABLE_TRIM", "1").env(NO_TRIAGE, "1");
         job.arg("--").arg(plain("append.c", "")).words("log").run().expect(0)
     };
     campaign("-i in -E 700");

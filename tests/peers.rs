@@ -59,7 +59,7 @@ fn offered_dictionaries_are_used() {
         assert!(crash.windows(7).any(|bytes| bytes == b"needle!"), "{kind}: {crash:?}");
         // And only then: nothing but the token leads there.
         let dir = TestDir::with_seed("xxxxxxxxxx");
-        let job = dir.fuzz("-s 7 -E 5000", &legacy(), kind).env("AFL_NO_AUTODICT", "1");
+        let job = dir.fuzz("-s 7 -E 2000", &legacy(), kind).env("AFL_NO_AUTODICT", "1");
         job.run().expect(0);
         assert_eq!(dir.crashes(), Vec::<String>::new(), "{kind}");
     }

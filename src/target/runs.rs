@@ -183,7 +183,10 @@ impl Runs {
     }
 
     fn look(&mut self) -> Progress {
+        // First what says that the other words are final: a child that reports meanwhile would seem to
+        // have stopped at a case that it had left behind.
         let ended = self.get(field::ENDED) == self.child;
+        let report = self.get(field::REPORT);
         let [started, finished] = [field::STARTED, field::FINISHED].map(|field| self.get(field));
         let shown = self.get(field::SHOWN) == 1;
         if finished > self.cases || started > self.cases {
@@ -191,7 +194,7 @@ impl Runs {
         }
         // A child that died while it waited for the next batch has done its duty.
         let idle = finished > 0 && (started == finished || finished == self.cases);
-        match self.get(field::REPORT) {
+        match report {
             _ if ended && !idle => {
                 self.alive = false;
                 Progress::Ended { finished, status: self.get(field::STATUS).cast_signed() }
