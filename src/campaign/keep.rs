@@ -151,9 +151,12 @@ impl Campaign {
         input: &[u8],
         quick: bool,
     ) -> Result<Calibration, CampaignError> {
+        self.calibrate_by(input, self.calibration_runs(quick))
+    }
+
+    fn calibration_runs(&self, quick: bool) -> u32 {
         let fast = quick || self.options.calibration.fast;
-        let runs = if fast { calibrate::RUNS_FAST } else { calibrate::RUNS };
-        self.calibrate_by(input, runs)
+        if fast { calibrate::RUNS_FAST } else { calibrate::RUNS }
     }
 
     /// The same for a starting seed: the run that was judged is the first of them.
@@ -161,9 +164,7 @@ impl Campaign {
         if self.options.calibration.skip_at_start {
             return self.calibrate_by(input, 1);
         }
-        let fast = self.options.calibration.fast;
-        let runs = if fast { calibrate::RUNS_FAST } else { calibrate::RUNS };
-        self.calibrate_by(input, runs - 1)
+        self.calibrate_by(input, self.calibration_runs(false) - 1)
     }
 
     fn calibrate_by(&mut self, input: &[u8], runs: u32) -> Result<Calibration, CampaignError> {

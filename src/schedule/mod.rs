@@ -353,10 +353,12 @@ impl Scheduler {
     }
 
     fn skip_percent(&self, seed: &Seed) -> u32 {
-        match () {
-            () if seed.favored || self.enabled <= SKIP_NONE_UP_TO => 0,
-            () if seed.fuzzed > 0 || self.cycles == 0 => SKIP_OLD,
-            () => SKIP_NEW,
+        if seed.favored || self.enabled <= SKIP_NONE_UP_TO {
+            0
+        } else if seed.fuzzed > 0 || self.cycles == 0 {
+            SKIP_OLD
+        } else {
+            SKIP_NEW
         }
     }
 
