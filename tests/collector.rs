@@ -331,6 +331,55 @@ fn a_frequent_bug_is_not_reported_and_a_known_one_ten_times() {
     assert_eq!(judge(&mut open()), Verdict::Enough("10".into()));
 }
 
+/// The number behind a line of `targets/lines.c`.
+fn expected(line: &str) -> Option<i64> {
+    let (_, rest) = line.rsplit_once("/* ")?;
+    rest.strip_suffix(" */")?.parse().ok()
+}
+
+#[test]
+fn each_line_is_reached_by_as_many_inputs_as_it_is() {
+    let (dir, server) = folder(vec![Answer::Say(CREATED, "{}")]);
+    for (name, input) in [("1", "a"), ("2", "((1)"), ("3", "ac")] {
+        dir.write(&format!("inputs/{name}"), input);
+    }
+    let path = common::repository("tests/targets/lines.c");
+    let source = fs::read_to_string(&path).unwrap();
+    let target = common::target("lines.c", "-g -O0");
+    let words = "--coverage inputs --repository demo --revision 1 --root";
+    let send = |target: &std::path::Path, root: &std::path::Path| {
+        let words = collector(&dir, words).arg(root).arg("--");
+        words.arg(target).run()
+    };
+    send(&target, path.parent().unwrap()).expect(0).says("3 inputs reach ");
+    let (_, body) = server.requests()[0]
+        .split_once("\r\n\r\n")
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .unwrap();
+    let fields: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let tree: serde_json::Value =
+        serde_json::from_str(fields["coverage"].as_str().unwrap()).unwrap();
+    let counts = tree["children"]["lines.c"]["coverage"].as_array().unwrap();
+    let mut checked = 0;
+    for (line, count) in source.lines().zip(counts) {
+        if let Some(expected) = expected(line) {
+            assert_eq!(count.as_i64(), Some(expected), "{line}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 20, "{checked}");
+
+    send(&target, &dir.path("inputs")).refused(1, "none of the 1 source files is below", "--root");
+    let bare = common::target("lines.c", "-O0 -g0");
+    send(&bare, &dir.path("")).refused(1, "no debug information about lines", "-g");
+    send(&common::plain("outcomes.c", ""), &dir.path("")).refused(1, "", "ffuzz-cc");
+    collector(&dir, words).arg(".").run().refused(1, "no command line", "-- ./target @@");
+    dir.write("empty/queue/.hidden", "");
+    let words = "--coverage empty --repository demo --revision 1";
+    collector(&dir, words).run().refused(1, "no inputs in empty", "-o");
+    assert_eq!(server.requests().len(), 1);
+}
+
 /// A server with a certificate of its own, ended when dropped.
 struct Secure(std::process::Child);
 
