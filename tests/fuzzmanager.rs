@@ -110,7 +110,7 @@ fn signatures_come_back_and_match() {
     dir.write("sig/0123.signature", "{}");
     dir.write("sig/notes", "");
     collector(&dir, "--refresh").run().expect(0).says("warning: notes in").says("1 signatures in");
-    assert_eq!(dir.names("sig"), ["1.metadata", "1.signature", "notes"]);
+    assert_eq!(dir.names("sig"), [".refreshed", "1.metadata", "1.signature", "notes"]);
     let found = collector(&dir, &format!("--search --stderr poke.txt {PROGRAM}")).run().expect(0);
     let path = format!("{}\n", dir.path("sig/1.signature").display());
     assert!(found.out.starts_with(&path) && found.out.contains("\"shortDescription\": \"pokes\""));
@@ -159,6 +159,7 @@ fn a_stored_report_whose_answer_got_lost_is_not_sent_again() {
     let dir = TestDir::new();
     let relay = FalseServer::start(vec![Answer::Lose(server.port), Answer::Forward(server.port)]);
     configure(&dir, relay.port, &server.token(), "http");
+    dir.write("sig/.refreshed", "");
     let spool = Spool::open(&dir.path("spool")).unwrap();
     spool.add(&report("a")).unwrap();
     spool.add(&report("b")).unwrap();

@@ -17,7 +17,27 @@ pub fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
     all_named(root, |name| name == b"crashes" || name.starts_with(b"crashes."))
 }
 
-/// The same for queues.
+/// The folders of hangs, if there are any.
+pub fn hangs(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let found = all_named(root, is_hangs)?;
+    Ok(found.into_iter().filter(|folder| is_hangs(name_of(folder))).collect())
+}
+
+/// Whether a file lies in such a folder.
+#[must_use]
+pub fn is_hang(file: &Path) -> bool {
+    file.parent().is_some_and(|folder| is_hangs(name_of(folder)))
+}
+
+fn is_hangs(name: &[u8]) -> bool {
+    name == b"hangs" || name.starts_with(b"hangs.")
+}
+
+fn name_of(path: &Path) -> &[u8] {
+    path.file_name().unwrap_or_default().as_bytes()
+}
+
+/// The same as [`folders`] for queues.
 pub fn queues(root: &Path) -> io::Result<Vec<PathBuf>> {
     all_named(root, |name| name == b"queue")
 }

@@ -113,7 +113,7 @@ pub(super) fn deliver(
     };
     let client = Client::new(settings.server()?)?;
     claim.retry_refused()?;
-    let mut delivery = Delivery::new(claim, client);
+    let mut delivery = Delivery::new(claim, client, settings.signatures_for(path));
     let start = Instant::now();
     let mut said = String::new();
     loop {
@@ -121,6 +121,9 @@ pub(super) fn deliver(
         let counts = spool.counts()?;
         if counts.waiting == 0 && counts.refused == 0 {
             say(program, &format!("{} reports are at the server", counts.sent));
+            if counts.known > 0 {
+                say(program, &format!("{} were left out: their bugs are frequent", counts.known));
+            }
             return Ok(ExitCode::SUCCESS);
         }
         if counts.waiting == 0 {
