@@ -1,7 +1,7 @@
 //! Blocks of machine code, and which counters say that each was reached, those without one included.
 //!
-//! clang leaves out the counter of a block from which, or to which, all ways lead: such a block
-//! was reached if its only successor, or one whose only predecessor it is, was.
+//! clang leaves out the counter of a block through which all ways to others lead, or to which all ways
+//! lead: such a block was reached if one of those was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -47,9 +47,10 @@ fn counted_only(function: &Function<'_>) -> Vec<Block> {
     function.counters.iter().map(block).collect()
 }
 
-/// For each block the counters from which it follows that it was reached.
+/// For each block the counters from which it follows that it was reached: that of a block to which all
+/// ways lead through it, or from which all ways lead to it.
 fn evidence(blocks: &[Block]) -> Vec<Vec<usize>> {
-    let mut evidence = vec![Vec::new(); blocks.len()];
+    let (dominators, mut evidence) = (dominators(blocks), vec![Vec::new(); blocks.len()]);
     for (index, block) in blocks.iter().enumerate() {
         let Some(counter) = block.counter else { continue };
         let mut waiting = vec![index];
@@ -58,13 +59,76 @@ fn evidence(blocks: &[Block]) -> Vec<Vec<usize>> {
                 continue;
             }
             evidence[index].push(counter);
-            let block = &blocks[index];
-            let sides = [&block.after, &block.before].into_iter();
-            let implied = sides.filter(|side| side.len() == 1).map(|side| side[0]);
+            let only = match blocks[index].after[..] {
+                [only] => Some(only),
+                _ => None,
+            };
+            let implied = [only, dominators[index]].into_iter().flatten();
+            // What has a counter speaks for itself, also for those beyond it.
             waiting.extend(implied.filter(|other| blocks[*other].counter.is_none()));
         }
     }
     evidence
+}
+
+/// For each block the last one through which every way to it leads (Cooper, Harvey, Kennedy: A Simple,
+/// Fast Dominance Algorithm, 2001).
+fn dominators(blocks: &[Block]) -> Vec<Option<usize>> {
+    // Who calls the function, and whoever else comes from a place that is not known.
+    let root = blocks.len();
+    let (order, is_start) = order(blocks);
+    let mut number = vec![0; blocks.len() + 1];
+    order.iter().zip(1..).for_each(|(index, at)| number[*index] = at);
+    let mut known: Vec<Option<usize>> = vec![None; blocks.len() + 1];
+    known[root] = Some(root);
+    let mut changed = true;
+    while std::mem::take(&mut changed) {
+        for index in &order {
+            let outside = is_start[*index].then_some(root);
+            let ways = blocks[*index].before.iter().copied().chain(outside);
+            let ways = ways.filter(|way| known[*way].is_some());
+            let meet = |mut a: usize, mut b: usize| {
+                while a != b {
+                    let later = if number[a] > number[b] { &mut a } else { &mut b };
+                    *later = known[*later].unwrap_or(root);
+                }
+                a
+            };
+            let found = Some(ways.reduce(meet).unwrap_or(root));
+            changed |= known[*index] != found;
+            known[*index] = found;
+        }
+    }
+    known.truncate(blocks.len());
+    known.into_iter().map(|it| it.filter(|index| *index != root)).collect()
+}
+
+/// Each block behind those that lead to it, as far as there are no circles; and which have none before
+/// them. A circle that nothing leads to begins somewhere.
+fn order(blocks: &[Block]) -> (Vec<usize>, Vec<bool>) {
+    let (mut seen, mut order) = (vec![false; blocks.len()], Vec::new());
+    let mut is_start = seen.clone();
+    let roots = (0..blocks.len()).filter(|index| blocks[*index].before.is_empty());
+    for start in roots.chain(0..blocks.len()) {
+        if std::mem::replace(&mut seen[start], true) {
+            continue;
+        }
+        is_start[start] = true;
+        let mut open = vec![(start, 0)];
+        while let Some((index, next)) = open.last_mut() {
+            let Some(after) = blocks[*index].after.get(*next).copied() else {
+                order.push(*index);
+                open.pop();
+                continue;
+            };
+            *next += 1;
+            if !std::mem::replace(&mut seen[after], true) {
+                open.push((after, 0));
+            }
+        }
+    }
+    order.reverse();
+    (order, is_start)
 }
 
 /// Where a block ends, and what may come then.
@@ -167,6 +231,29 @@ mod tests {
         let expected = [(0, vec![0]), (4, vec![1, 2]), (9, vec![1]), (12, vec![2])];
         assert_eq!(found[..4], expected);
         assert_eq!(found[4], (14, vec![1, 2]));
+    }
+
+    #[test]
+    fn a_loop_behind_a_block_says_that_it_was_reached() {
+        // f(); do { g(); } while (a); h();: neither the first block nor the last has a counter.
+        let code = [0x90, 0x90, 0x85, 0xff, 0x75, 0xfb, 0x90, 0xc3];
+        let function = Function { range: 0..8, code: &code, counters: vec![(1, 0), (6, 1)] };
+        let found = stretches(&function, true).into_iter();
+        let found: Vec<_> = found.map(|it| (it.range.start, it.counters)).collect();
+        assert_eq!(found, [(0, vec![0]), (1, vec![0]), (6, vec![1])]);
+    }
+
+    #[test]
+    fn circles_that_nothing_leads_to_are_no_trouble() {
+        let block = |after: &[usize], before: &[usize]| Block {
+            range: 0..1,
+            counter: None,
+            after: after.to_vec(),
+            before: before.to_vec(),
+        };
+        let blocks =
+            [block(&[1], &[1]), block(&[0, 2], &[0]), block(&[], &[1, 3]), block(&[2], &[])];
+        assert_eq!(dominators(&blocks), [None, Some(0), None, None]);
     }
 
     #[test]
