@@ -8,9 +8,18 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 /// Each line names the process group to watch, `-` none; the end of its input means that the fuzzer is
-/// gone. A shell, and not a fork of ours, which would hold our shared memory.
-const WATCH: &str = "group=-; while read -r next; do group=$next; done; \
-                     [ \"$group\" = - ] || kill -s KILL -- \"-$group\"";
+/// gone. The group's leader leads a session as well: a debugger puts the target into a group of its own
+/// there. A shell, and not a fork of ours, which would hold our shared memory.
+const WATCH: &str = r#"group=-
+while read -r next; do group=$next; done
+[ "$group" = - ] && exit
+kill -s KILL -- "-$group"
+for stat in /proc/[0-9]*/stat; do
+    read -r line <"$stat" || continue
+    pid=${line%% *}
+    set -- ${line##*) }
+    [ "$4" = "$group" ] && kill -s KILL "$pid"
+done"#;
 
 /// Watches over one process group after the other.
 #[derive(Debug)]
@@ -52,8 +61,11 @@ impl Drop for Guard {
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
+    use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::sys::process::Output;
+    use crate::sys::tests::start;
 
     fn group() -> (Child, i32) {
         let child = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
@@ -69,6 +81,31 @@ mod tests {
         // What the kernel does when the fuzzer is killed.
         drop(guard.0.stdin.take());
         assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
+
+    #[test]
+    fn a_group_of_its_own_in_the_same_session_ends_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let script =
+            format!("set -m; sleep 1000 & echo $! >{0}.new; mv {0}.new {0}; wait", file.display());
+        let mut leader = start(&["/bin/bash", "-c", &script], Output::Nowhere, false).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !file.exists() {
+            assert!(Instant::now() < deadline, "no child");
+            std::thread::yield_now();
+        }
+        let mut guard = Guard::new().unwrap();
+        guard.watch(leader.pid());
+        drop(guard.0.stdin.take());
+        assert!(guard.0.wait().is_ok());
+        let pid = std::fs::read_to_string(file).unwrap();
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        while state().is_ok_and(|state| !state.contains(") Z")) {
+            assert!(Instant::now() < deadline, "the child lives");
+            std::thread::yield_now();
+        }
+        assert_eq!(leader.wait_for(Duration::from_secs(60)), Some(libc::SIGKILL));
     }
 
     #[test]
