@@ -153,7 +153,18 @@ fn search_and_generate_answer_as_the_reference_does() {
     fs::write(path.replace(".signature", ".metadata"), "{\n    \"size\": 2\n}").unwrap();
     let found = collector(&dir, &format!("--search {crash}")).run().expect(0);
     assert_eq!(found.out, format!("{path}\n{{\n    \"size\": 2\n}}\n"));
+    // Another caller: the signature is made to fit both.
+    dir.write("other.txt", REPORT.replace("in stage", "in elsewhere"));
+    let words = format!("--generalize {path} --stderr other.txt {PROGRAM}");
+    let fitted: serde_json::Value =
+        serde_json::from_str(&collector(&dir, &words).run().expect(0).out).unwrap();
+    let frames = &fitted["symptoms"][0]["functionNames"];
+    assert_eq!(*frames, serde_json::json!(["poke", "?", "main"]));
     dir.write("none.txt", "hello\n");
+    let words = format!("--generalize {path} --stderr none.txt {PROGRAM}");
+    collector(&dir, &words).run().expect(3).says("No match found");
+    let words = format!("--generalize none.txt --stderr none.txt {PROGRAM}");
+    collector(&dir, &words).run().refused(1, "none.txt is no signature", "NAME.signature");
     let nothing = format!("--generate --stderr none.txt {PROGRAM}");
     collector(&dir, &nothing).run().refused(1, "too little for a signature", "sanitizer build");
     dir.write("sig/bad.signature", "{");

@@ -99,6 +99,32 @@ fn none(found: &[String]) {
 }
 
 #[test]
+fn a_signature_is_fitted_to_another_crash_as_the_server_does_it() {
+    let mut failed = vec![];
+    for case in cases("fitting.json") {
+        let stack = case["stack"].as_array().unwrap().iter().enumerate();
+        let frames: String = stack
+            .map(|(number, name)| format!("#{number}  {} () at a.c:1\n", name.as_str().unwrap()))
+            .collect();
+        let crash_data = format!("Program received signal SIGABRT, Aborted.\n{frames}");
+        let output = Output { crash_data, ..Output::default() };
+        let program = Program { platform: "x86-64".into(), ..Program::default() };
+        let info = crash::parse(&output, &program);
+        let crash = Crash { info: &info, output: &output, program: &program, testcase: None };
+        let fitted = Signature::parse(&case["signature"].to_string()).unwrap().fitted(&crash);
+        let fitted =
+            fitted.map_or(Value::Null, |made| serde_json::from_str(&made.to_json()).unwrap());
+        if fitted != case["expect"] {
+            failed.push(format!(
+                "{} {}\n  {fitted}\n  {}",
+                case["signature"], case["stack"], case["expect"]
+            ));
+        }
+    }
+    assert!(failed.is_empty(), "{} differ:\n{}", failed.len(), failed.join("\n"));
+}
+
+#[test]
 fn cases_are_read_as_the_reference_reads_them() {
     let files = files();
     assert_eq!(files.len(), 20);

@@ -19,7 +19,7 @@ use crate::collector::{CollectorError, Settings, Target, Testcase, Values};
 use crate::config::env::Environment;
 use crate::crash::{self, Output};
 
-/// No match for `--search`.
+/// No match for `--search`, none possible for `--generalize`.
 const NO_MATCH: u8 = 3;
 /// So much of a file is read; the rest is no report any more.
 const MAX_FILE: u64 = 256 << 20;
@@ -40,7 +40,7 @@ Examples:
   ffuzz-collector --autosubmit --testcase input ./target -v input
   ffuzz-collector --coverage out --repository demo --revision 83038f74 --root /src/demo
 
-Exit codes: 0 good, 1 failed, 2 wrong usage, 3 no signature matches (--search)";
+Exit codes: 0 good, 1 failed, 2 wrong usage, 3 no signature matches (--search, --generalize)";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -59,6 +59,9 @@ struct Args {
     /// Make a signature of the crash, in --sigdir
     #[arg(long, group = "action")]
     generate: bool,
+    /// Print this signature, changed as little as possible so that it matches the crash, too
+    #[arg(long, value_name = "FILE", group = "action")]
+    generalize: Option<PathBuf>,
     /// Send the crash to the server
     #[arg(long, group = "action")]
     submit: bool,
@@ -229,6 +232,9 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     let crash = actions::Given::read(&args, target, output)?;
     if args.search {
         return crash.search(program, &settings);
+    }
+    if let Some(path) = &args.generalize {
+        return crash.generalize(path);
     }
     if args.generate {
         return crash.generate(&settings);

@@ -1,10 +1,11 @@
 //! What is done with a crash that is given: search, generate, submit.
 
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 
-use super::{Args, Failure, NO_MATCH, say};
+use super::{Args, Failure, NO_MATCH, read, say};
 use crate::cmd::{print, tool};
 use crate::collector::{self, Client, Directory, Report, Settings, Target};
 use crate::crash::{self, Crash, CrashInfo, Output, Signature, Wanted};
@@ -43,13 +44,7 @@ impl Given {
         for (name, reason) in &folder.refused {
             say(program, &format!("warning: {name} is no signature: {reason}"));
         }
-        let bytes = self.report.testcase.as_ref().map(|testcase| &testcase.bytes);
-        let crash = Crash {
-            info: &self.info,
-            output: &self.report.output,
-            program: &self.report.program,
-            testcase: bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()),
-        };
+        let crash = self.crash();
         let Some(entry) = folder.find(&crash) else {
             tool::say(false, "No match found");
             return Ok(ExitCode::from(NO_MATCH));
@@ -58,6 +53,32 @@ impl Given {
         let metadata = fs::read_to_string(path.with_extension("metadata")).unwrap_or_default();
         let lines = [path.display().to_string(), metadata.trim_end().to_owned()];
         print(&format!("{}\n", lines.join("\n").trim_end()))
+    }
+
+    fn crash(&self) -> Crash<'_> {
+        let bytes = self.report.testcase.as_ref().map(|testcase| &testcase.bytes);
+        Crash {
+            info: &self.info,
+            output: &self.report.output,
+            program: &self.report.program,
+            testcase: bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()),
+        }
+    }
+
+    /// Prints the signature in this file, fitted to the crash.
+    pub(super) fn generalize(&self, path: &Path) -> Result<ExitCode, Failure> {
+        let text = read(path)?;
+        let signature = Signature::parse(&String::from_utf8_lossy(&text)).map_err(|reason| {
+            let cause = format!("{} is no signature: {reason}", path.display());
+            Failure::new(cause, "give a file of the folder of signatures: NAME.signature")
+        })?;
+        match signature.fitted(&self.crash()) {
+            Some(fitted) => print(&format!("{}\n", fitted.to_json())),
+            None => {
+                tool::say(false, "No match found");
+                Ok(ExitCode::from(NO_MATCH))
+            }
+        }
     }
 
     pub(super) fn generate(&self, settings: &Settings) -> Result<ExitCode, Failure> {

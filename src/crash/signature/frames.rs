@@ -23,7 +23,7 @@ impl Wanted {
 }
 
 /// Walks the list once and keeps all depths of the stack at which it may stand.
-pub(super) fn matches(list: &[Wanted], stack: &[String]) -> bool {
+pub(super) fn matches<'a>(list: impl IntoIterator<Item = &'a Wanted>, stack: &[String]) -> bool {
     let mut depths = vec![false; stack.len() + 1];
     depths[0] = true;
     for wanted in list {

@@ -2,6 +2,7 @@
 
 mod create;
 mod dialect;
+mod fit;
 mod frames;
 mod literals;
 mod many;
@@ -111,6 +112,19 @@ impl Signature {
     pub fn create(info: &CrashInfo, wanted: Wanted) -> Option<Self> {
         let symptoms = create::symptoms(info, wanted)?;
         Self::from_value(json!({"symptoms": symptoms})).ok()
+    }
+
+    /// The closest one that holds for this crash, too; None if nothing would be left of it.
+    #[must_use]
+    pub fn fitted(&self, crash: &Crash<'_>) -> Option<Self> {
+        let symptoms = fit::symptoms(self.json["symptoms"].as_array()?, &Seen::new(*crash));
+        let mut fitted = json!({ "symptoms": symptoms });
+        for key in ["platforms", "operatingSystems", "products"] {
+            if self.json[key].as_array().is_some_and(|names| !names.is_empty()) {
+                fitted[key] = self.json[key].clone();
+            }
+        }
+        Self::from_value(fitted).ok()
     }
 
     /// Indented by two, keys sorted.

@@ -1,0 +1,122 @@
+//! The signature that holds for another crash as well, and differs as little as possible from a given
+//! one: frames get wildcards, other conditions that do not hold are left out.
+
+use serde_json::{Value, json};
+
+use super::frames::{self, Wanted};
+use super::strings::Text;
+use super::symptom::{Seen, Symptom};
+
+/// Changes of a list of frames; with more it would say nothing any more.
+const MOST_EDITS: usize = 3;
+/// Of a longer list only single changes are tried.
+const LONGEST: usize = 64;
+
+/// The symptoms that are left, in their order.
+pub(super) fn symptoms(symptoms: &[Value], seen: &Seen<'_>) -> Vec<Value> {
+    let fitted = |value: &Value| match Symptom::parse(value) {
+        Ok(symptom) if symptom.matches(seen) => Some(value.clone()),
+        Ok(Symptom::StackFrames(_)) => {
+            let names = names(value["functionNames"].as_array()?, &seen.crash.info.backtrace)?;
+            Some(json!({"type": "stackFrames", "functionNames": names}))
+        }
+        _ => None,
+    };
+    symptoms.iter().filter_map(fitted).collect()
+}
+
+/// An entry of a list of frames.
+struct Entry {
+    /// As a signature has it.
+    text: String,
+    wanted: Wanted,
+}
+
+impl Entry {
+    fn new(value: &Value) -> Option<Self> {
+        let text = Text::parse(value).ok()?;
+        let shown = match (value.as_str(), value["value"].as_str()) {
+            (Some(shown), _) => shown.to_owned(),
+            (None, Some(shown)) if text.plain().is_none() => format!("/{shown}/"),
+            (None, shown) => shown?.to_owned(),
+        };
+        Some(Self { text: shown, wanted: Wanted::new(text) })
+    }
+
+    fn is_wildcard(&self) -> bool {
+        !matches!(self.wanted, Wanted::Named(_))
+    }
+
+    /// A name that is part of this one, which is no expression.
+    fn includes(&self, frame: &str) -> bool {
+        let is_plain = matches!(&self.wanted, Wanted::Named(text) if text.plain().is_some());
+        is_plain && self.text.contains(frame)
+    }
+}
+
+fn names(list: &[Value], stack: &[String]) -> Option<Vec<String>> {
+    let entries: Vec<Entry> = list.iter().map(Entry::new).collect::<Option<_>>()?;
+    let edits = Edits {
+        stack,
+        wildcard: Entry::new(&"?".into())?,
+        frames: stack.iter().map(|frame| Entry::new(&frame.as_str().into())).collect(),
+    };
+    let most = if entries.len() > LONGEST { 1 } else { MOST_EDITS };
+    let entries: Vec<&Entry> = entries.iter().collect();
+    let mut found = (1..=most).find_map(|count| edits.find(&entries, 0, count))?;
+    // Behind the last name everything is free anyway.
+    while found.pop_if(|last| last.is_wildcard()).is_some() {}
+    (!found.is_empty()).then(|| found.into_iter().map(|entry| entry.text.clone()).collect())
+}
+
+/// What may come into a list.
+struct Edits<'a> {
+    stack: &'a [String],
+    wildcard: Entry,
+    /// The stack's own; None for one that would be an expression.
+    frames: Vec<Option<Entry>>,
+}
+
+impl Edits<'_> {
+    /// The list with exactly so many changes from `start` on that holds for the stack, of several the one
+    /// whose changes come first.
+    fn find<'e>(
+        &'e self,
+        list: &[&'e Entry],
+        start: usize,
+        count: usize,
+    ) -> Option<Vec<&'e Entry>> {
+        (start..list.len()).find_map(|at| {
+            // Of two wildcards side by side it does not matter which is new.
+            let inserts = at == start || !list[at - 1].is_wildcard();
+            let inserted = inserts.then(|| [&list[..at], &[&self.wildcard], &list[at..]].concat());
+            let replaced = self.in_place_of(list, at);
+            let replaced = replaced.map(|entry| [&list[..at], &[entry], &list[at + 1..]].concat());
+            [inserted, replaced].into_iter().flatten().find_map(|changed| match count {
+                1 => self.hold(&changed).then_some(changed),
+                _ => self.find(&changed, at, count - 1),
+            })
+        })
+    }
+
+    fn in_place_of<'e>(&'e self, list: &[&'e Entry], at: usize) -> Option<&'e Entry> {
+        let entry = list[at];
+        if entry.is_wildcard() {
+            return None;
+        }
+        // Behind `???` a position in the list says nothing about the stack.
+        let is_fixed = !list.iter().any(|entry| matches!(entry.wanted, Wanted::Any));
+        let Some(frame) = self.stack.get(at).filter(|_| is_fixed) else {
+            return Some(&self.wildcard);
+        };
+        match &entry.wanted {
+            Wanted::Named(text) if text.matches(frame) => None,
+            _ if entry.includes(frame) => self.frames[at].as_ref().or(Some(&self.wildcard)),
+            _ => Some(&self.wildcard),
+        }
+    }
+
+    fn hold(&self, list: &[&Entry]) -> bool {
+        frames::matches(list.iter().map(|entry| &entry.wanted), self.stack)
+    }
+}
