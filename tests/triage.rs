@@ -12,7 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Finished, TestDir, afl_target, need, plain, repository, target, wait_until};
+use common::{
+    Finished, TestDir, afl_target, need, plain, repository, target, target_with, wait_until,
+};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -430,7 +432,7 @@ fn a_hang_is_a_bug_of_its_function_if_that_is_wanted() {
     let bugs = report["bugs"].as_array().unwrap();
     let mut titles: Vec<&str> = bugs.iter().map(|bug| bug["title"].as_str().unwrap()).collect();
     titles.sort_unstable();
-    assert_eq!(titles, ["[Non-crash bug] hang in pause", "[Non-crash bug] hang in spin"]);
+    assert_eq!(titles, ["[Non-crash bug] hang in spin", "[Non-crash bug] hang in wait"]);
     assert!(bugs.iter().all(|bug| bug["class"] == "hang"));
     let states = report["crashes"].as_array().unwrap().iter().map(|crash| crash["state"].as_str());
     assert_eq!(states.filter(|state| *state == Some("times_out")).count(), 3);
@@ -459,6 +461,38 @@ fn a_hang_of_a_campaign_is_reported_if_that_is_wanted() {
     }
     // Other tools have no marks for hangs.
     assert_eq!(dir.names("out/default/hangs").len(), dir.hangs().len());
+}
+
+#[test]
+fn a_record_of_a_domain_is_reported_if_that_is_wanted() {
+    let Some(server) = fuzzmanager::Server::start() else { return };
+    let dir = TestDir::with_seed("\x01");
+    server.configure(&dir);
+    let config = dir.path("fm.conf").display().to_string();
+    let source = "#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n\
+        unsigned char n = 0; if (read(0, &n, 1) < 1) return 1;\n\
+        char *volatile block = malloc(n * 100u);\n  free(block);\n  return 0;\n}\n";
+    let source = dir.write("sizes.c", source);
+    let target = target_with("mem", source.to_str().unwrap(), "-O0");
+    let words = "-p -V 6 --collector --report-records heap=1,mem=2000";
+    let job = dir.fuzz(words, &target, "").env("FM_CONFIG_PATH", &config);
+    job.run().expect(0);
+    assert!(dir.crashes().is_empty() && dir.path("out/triage/log").exists());
+    let words = "triage --collector --report-records mem=2000 -o out";
+    for _ in 0..2 {
+        dir.ffuzz(words).env("FM_CONFIG_PATH", &config).run().expect(0).says("1 reports sent");
+    }
+    let known = server.crashes();
+    assert_eq!(known.len(), 1, "{known:#?}");
+    assert_eq!(known[0]["shortSignature"], "[Non-crash bug] mem reaches 2000 at sizes.c:5");
+    let metadata: Value = serde_json::from_str(known[0]["metadata"].as_str().unwrap()).unwrap();
+    assert!(metadata["value"].as_str().unwrap().parse::<u32>().unwrap() >= 2000, "{metadata}");
+    assert!(known[0]["testcase"].is_string(), "{known:#?}");
+
+    let job = dir.ffuzz("triage --collector --report-records mem -o out");
+    job.env("FM_CONFIG_PATH", &config).run().refused(2, "mem is not of the form", "mem=1000000");
+    let job = dir.ffuzz("triage --report-records mem=1 -o out");
+    job.run().refused(2, "--report-records needs a crash server", "--collector");
 }
 
 #[test]

@@ -60,6 +60,7 @@ pub(super) fn once(program: &str, command: Vec<OsString>) -> Result<Option<Outpu
 
 fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let quiet = environment.flag(&["AFL_QUIET"]);
+    let mut records = args.records()?;
     let (sources, root) = args.places()?;
     let folders = folders(&sources, args.report_hangs)?;
     let plan = Plan::new(args, environment, &folders, root)?;
@@ -77,6 +78,7 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     say(quiet, &format!("[*] {count} crash files{goes_on}; {jobs} {targets} at a time"));
     run_all(&work, &plan, environment, &scratch, quiet)?;
     let report = work.save()?;
+    work.deliver_records(&mut records)?;
     if let Some(status) = work.finish_delivery(DELIVERY) {
         say(quiet, &view::delivery(&status));
     }

@@ -39,8 +39,10 @@ pub struct TriageOptions {
     pub env: Vec<(OsString, OsString)>,
     /// Where it writes.
     pub folder: PathBuf,
-    /// It looks at hangs as well.
+    /// It looks at hangs as well,
     pub hangs: bool,
+    /// and at values, from the beginning.
+    pub records: bool,
 }
 
 /// `-i DIR` or `-i -`.

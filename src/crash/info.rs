@@ -2,9 +2,10 @@
 //! that were found in them.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use super::frames;
+use super::hash::StableHasher;
 
 use serde::{Deserialize, Serialize};
 
@@ -127,7 +128,7 @@ impl CrashInfo {
     /// offsets, no parameters, no numbers of clones and closures.
     #[must_use]
     pub fn stack_hash(&self, frames: usize) -> u64 {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = StableHasher::default();
         self.kind.name().hash(&mut hasher);
         self.class.hash(&mut hasher);
         for frame in self.backtrace.iter().take(frames) {

@@ -11,6 +11,7 @@ mod class;
 mod foreign;
 mod frames;
 mod gdb;
+mod hash;
 mod info;
 mod kind;
 mod lines;
@@ -23,6 +24,7 @@ pub mod signature;
 mod valgrind;
 
 pub use beyond::{for_server, to_send};
+pub use hash::StableHasher;
 pub use info::{CrashInfo, Kind, Message, Output, Program, Source, text};
 pub use signature::{Crash, Entry, Refused, Signature, Signatures, Wanted};
 

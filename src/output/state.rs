@@ -11,7 +11,7 @@ use crate::custom::states::Stored;
 use crate::event::StageYield;
 use crate::feedback::Lessons;
 
-pub(super) const NAME: &str = "state.json";
+pub const NAME: &str = "state.json";
 
 /// The content of the file. A part that is missing is empty.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -72,7 +72,7 @@ pub struct KnownSeed {
 
 impl State {
     /// Without a file the state is empty.
-    pub(super) fn load(path: &Path) -> Result<Self, OutputError> {
+    pub fn load(path: &Path) -> Result<Self, OutputError> {
         let text = match fs::read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             read => read.map_err(|error| OutputError::read(path, error))?,

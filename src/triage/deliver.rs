@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::records::{Record, Records};
 use super::report::Bug;
 use super::write::{INPUT, MINIMIZED};
-use crate::collector::{CollectorError, Report, Settings, Spool, Status, Target, Testcase, Worker};
+use crate::collector::{
+    CollectorError, Report, Settings, Spool, Status, Target, Testcase, Values, Worker,
+};
 use crate::crash::{self, Output};
 
 /// Folder of the spool, in that of the report.
@@ -47,9 +50,48 @@ impl Courier {
     /// Takes over a bug whose folder is complete.
     pub(super) fn take(&self, bug: &Bug, folder: &Path) -> Result<(), CollectorError> {
         self.spool.add(&self.report(bug, folder))?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Takes over what the campaign below `root` has reached since the last call; at the same place once.
+    pub fn take_records(&self, records: &mut Records, root: &Path) -> Result<(), CollectorError> {
+        for record in records.look(root) {
+            let line = record.line.clone();
+            self.spool.add(&self.report_of_record(record))?;
+            records.handed_over(line);
+            self.wake();
+        }
+        Ok(())
+    }
+
+    fn report_of_record(&self, record: Record) -> Report {
+        let Record { line, domain, place, value, input, data } = record;
+        let mut metadata = self.metadata();
+        metadata.insert("domain".into(), domain);
+        metadata.insert("place".into(), place);
+        metadata.insert("value".into(), value.to_string());
+        let extension = Testcase::extension_of(&input);
+        Report {
+            key: line.clone(),
+            program: self.target.program.clone(),
+            output: Output { stderr: line + "\n", ..Output::default() },
+            testcase: Some(Testcase { bytes: data, extension, quality: AS_FOUND, size: None }),
+            args: self.args.clone(),
+            metadata,
+            ..Report::default()
+        }
+    }
+
+    fn metadata(&self) -> Values {
+        let mut metadata = self.target.metadata.clone();
+        metadata.insert("fuzzer".into(), format!("ffuzz {}", env!("CARGO_PKG_VERSION")));
+        metadata
+    }
+
+    fn wake(&self) {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         worker.iter().for_each(Worker::wake);
-        Ok(())
     }
 
     fn report(&self, bug: &Bug, folder: &Path) -> Report {
@@ -69,8 +111,7 @@ impl Courier {
             quality,
             size: None,
         };
-        let mut metadata = self.target.metadata.clone();
-        metadata.insert("fuzzer".into(), format!("ffuzz {}", env!("CARGO_PKG_VERSION")));
+        let mut metadata = self.metadata();
         metadata.insert("reproduced".into(), format!("{} of {}", bug.crashes, bug.runs));
         metadata.insert("signal".into(), bug.signal.clone());
         Report {

@@ -64,9 +64,10 @@ impl Follower {
         }
     }
 
-    /// There are so many crashes and hangs, those of an earlier campaign included.
+    /// There are so many crashes and hangs, those of an earlier campaign included. To be called at the
+    /// beginning as well.
     pub fn start_for(&mut self, crashes: u64, hangs: u64) {
-        if crashes > 0 || (self.options.hangs && hangs > 0) {
+        if crashes > 0 || (self.options.hangs && hangs > 0) || self.options.records {
             self.start();
         }
     }
@@ -168,6 +169,7 @@ mod tests {
             env: Vec::new(),
             folder: folder.join("triage"),
             hangs: false,
+            records: false,
         })
     }
 

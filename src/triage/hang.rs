@@ -21,12 +21,18 @@ pub(super) fn line(looks: &[Trace], symbolizer: Option<&Symbolizer>) -> String {
 
 fn function(looks: &[Trace], symbolizer: Option<&Symbolizer>) -> Option<String> {
     let frames: Vec<Frame> = looks.iter().flat_map(|look| look.frames.iter().cloned()).collect();
-    let mut symbols = symbolizer?.symbols(&frames).into_iter();
-    let stacks: Vec<Vec<Option<String>>> = looks
-        .iter()
-        .map(|look| symbols.by_ref().take(look.frames.len()).map(|it| it.function).collect())
-        .collect();
+    let symbols = symbolizer?.symbols(&frames).into_iter().zip(&frames);
+    let mut names = symbols.map(|(symbol, frame)| symbol.function.filter(|_| !is_c_library(frame)));
+    let stacks: Vec<Vec<Option<String>>> =
+        looks.iter().map(|look| names.by_ref().take(look.frames.len()).collect()).collect();
     innermost_of_all(&stacks)
+}
+
+/// Who waits for a call of the system does so there; who called it is of interest.
+fn is_c_library(frame: &Frame) -> bool {
+    let Some((path, _)) = &frame.place else { return false };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ["libc.", "libc-", "libpthread", "ld-"].iter().any(|start| name.starts_with(start))
 }
 
 /// Stacks have their innermost function first.
@@ -60,6 +66,13 @@ mod tests {
         assert_eq!(of(&[&["f", "main"], &["f", "main"]]).as_deref(), Some("f"));
         assert_eq!(of(&[&["?", "f", "?"], &["?", "f", "?"]]).as_deref(), Some("f"));
         assert_eq!((of(&[&["f"], &["g"]]), of(&[&[], &["g"]]), of(&[])), (None, None, None));
+    }
+
+    #[test]
+    fn the_c_library_is_not_where_a_program_hangs() {
+        let of = |path: &str| is_c_library(&Frame { address: 0, place: Some((path.into(), 0)) });
+        assert!(of("/lib/x86_64-linux-gnu/libc.so.6") && of("/usr/lib/libc-2.28.so"));
+        assert!(!of("/opt/libcurl.so") && !of("/opt/parser"));
     }
 
     #[test]

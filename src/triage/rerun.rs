@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::debugger;
 use super::frames::{Modules, Trace};
 use super::hang;
 use super::symbols::Symbolizer;
-use crate::crash::{self, CrashInfo, Kind, Output, Program};
+use crate::crash::{self, CrashInfo, Kind, Output, Program, StableHasher};
 use crate::sys::traced::{LATE, Stop};
 use crate::target::{Ended, ExitKind, Fresh, Manner, TargetError};
 
@@ -92,7 +92,7 @@ impl Seen {
     /// Equal for crashes at the same place, in this build of the program.
     #[must_use]
     pub fn key(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = StableHasher::default();
         (self.build == Build::Target, self.signal(), self.info.kind.name()).hash(&mut hasher);
         let names = &self.info.backtrace;
         match &self.trace {
@@ -202,10 +202,15 @@ impl Rerun {
 
     /// One run without names. The first silent end of a build is looked at in a second run.
     pub fn quick(&mut self, build: Build, input: &[u8]) -> Result<Seen, TargetError> {
-        let seen = self.run(build, input, self.silent[build as usize])?;
+        let traced = self.silent[build as usize];
+        let seen = self.run(build, input, traced)?;
+        if seen.is_hang && self.can_trace && !traced {
+            // Only now: some programs behave otherwise while they are traced.
+            return self.run(build, input, true);
+        }
         let signalled = matches!(seen.exit, ExitKind::Crash { signal } if signal > 0);
         let unseen = seen.info.backtrace.is_empty() && seen.trace.is_none();
-        if signalled && unseen && self.can_trace && !self.silent[build as usize] {
+        if signalled && unseen && self.can_trace && !traced {
             self.silent[build as usize] = true;
             return self.run(build, input, true);
         }
@@ -215,7 +220,7 @@ impl Rerun {
     fn run(&mut self, build: Build, input: &[u8], traced: bool) -> Result<Seen, TargetError> {
         let (mut trace, mut late) = (None, Vec::new());
         let tools = Arc::clone(&self.tools);
-        let (modules, traced) = (&mut self.modules, traced || tools.hangs);
+        let modules = &mut self.modules;
         let mut look = |stop: &Stop| match stop.signal {
             LATE if tools.hangs => late.push(modules.trace(stop)),
             LATE => {}

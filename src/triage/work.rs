@@ -1,25 +1,22 @@
 //! The work: files that wait to be examined, bugs that wait to be made small, and those who do it.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::group::Groups;
 use super::hang;
 use super::minimize::minimize;
-use super::report::{Crash, Report, State, hex};
+use super::report::{Crash, Report, State as Outcome, hex};
 use super::rerun::{Build, Examined, Rerun, Seen};
-use super::{Courier, TriageError, deliver, find, write};
+use super::state::{SAVE, State};
+use super::{Courier, Records, TriageError, deliver, find, write};
 use crate::collector::Status;
-use crate::crash::Program;
+use crate::crash::{Program, StableHasher};
 use crate::target::MAX_INPUT;
-
-/// Between two versions of the report while there is work.
-const SAVE: Duration = Duration::from_secs(1);
 
 /// What the work depends on.
 #[derive(Clone, Debug)]
@@ -42,31 +39,8 @@ pub struct Work {
     orders: Orders,
     /// Delivers bugs, if somebody wants them.
     courier: Option<Courier>,
-    inside: Mutex<Inside>,
+    inside: Mutex<State>,
     changed: Condvar,
-}
-
-#[derive(Debug)]
-struct Inside {
-    report: Report,
-    groups: Groups,
-    waiting: VecDeque<PathBuf>,
-    /// Files that were seen, those of earlier runs included.
-    known: HashSet<PathBuf>,
-    /// Examined now.
-    under_way: usize,
-    /// Bugs that somebody makes small.
-    small: HashSet<String>,
-    /// The build in which each bug crashes, and its stacks: from this run.
-    builds: HashMap<String, Build>,
-    stop: bool,
-    /// An end is near: nothing is made small any more.
-    hurry: bool,
-    dirty: bool,
-    saved: Instant,
-    notes: Vec<String>,
-    /// Crash files that have their mark.
-    marked: HashSet<String>,
 }
 
 /// One thing to do.
@@ -91,21 +65,7 @@ impl Work {
         if let Some(earlier) = earlier.filter(|it| it.fingerprint == report.fingerprint) {
             report = earlier;
         }
-        let inside = Inside {
-            groups: Groups::of(&report.bugs),
-            report,
-            waiting: VecDeque::new(),
-            known: HashSet::new(),
-            under_way: 0,
-            small: HashSet::new(),
-            builds: HashMap::new(),
-            stop: false,
-            hurry: false,
-            dirty: true,
-            saved: Instant::now(),
-            notes: Vec::new(),
-            marked: HashSet::new(),
-        };
+        let inside = State::new(report);
         Self { orders, courier: None, inside: Mutex::new(inside), changed: Condvar::new() }
     }
 
@@ -116,12 +76,18 @@ impl Work {
         self
     }
 
+    /// Hands over the records that there are now.
+    pub fn deliver_records(&self, records: &mut Records) -> Result<(), TriageError> {
+        let take = |courier: &Courier| courier.take_records(records, &self.orders.root);
+        Ok(self.courier.as_ref().map(take).transpose().map(drop)?)
+    }
+
     /// Waits for what is to be delivered, at most so long; None if nobody delivers.
     pub fn finish_delivery(&self, patience: Duration) -> Option<Status> {
         self.courier.as_ref().and_then(|courier| courier.finish(patience))
     }
 
-    fn inside(&self) -> MutexGuard<'_, Inside> {
+    fn inside(&self) -> MutexGuard<'_, State> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,18 +101,13 @@ impl Work {
         if files.is_empty() {
             return 0;
         }
-        let known: HashMap<String, (String, State)> = inside
-            .report
-            .crashes
-            .iter()
-            .map(|crash| (crash.path.clone(), (crash.hash.clone(), crash.state)))
-            .collect();
         for path in files {
             if !inside.known.insert(path.clone()) {
                 continue;
             }
-            let is_done = known.get(&self.shown(&path)).is_some_and(|(hash, state)| {
-                *state != State::Unreadable && read(&path).is_ok_and(|data| hash_of(&data) == *hash)
+            let is_done = inside.crash(&self.shown(&path)).is_some_and(|crash| {
+                let is_same = || read(&path).is_ok_and(|data| hash_of(&data) == crash.hash);
+                crash.state != Outcome::Unreadable && is_same()
             });
             if !is_done {
                 inside.waiting.push_back(path);
@@ -230,7 +191,7 @@ impl Work {
                     let result = self.finish(rerun, index);
                     let mut inside = self.inside();
                     let id = inside.report.bugs[index].id.clone();
-                    inside.small.remove(&id);
+                    inside.taken.remove(&id);
                     drop(inside);
                     result?;
                 }
@@ -260,17 +221,18 @@ impl Work {
 
     fn examine(&self, rerun: &mut Rerun, path: &Path) -> Result<(), TriageError> {
         let Ok(data) = read(path) else {
-            let state = State::Unreadable;
-            self.note(Crash { path: self.shown(path), state, ..Crash::default() });
-            self.inside().notes.push(format!("cannot read {}", path.display()));
+            let state = Outcome::Unreadable;
+            let mut inside = self.inside();
+            inside.note(Crash { path: self.shown(path), state, ..Crash::default() });
+            inside.notes.push(format!("cannot read {}", path.display()));
             return Ok(());
         };
         let examined = rerun.examine(&data, self.orders.runs)?;
         let Examined { runs, crashes, hung, seen } = examined;
         let state = match (&seen, hung) {
-            (Some(seen), _) if !seen.is_hang => State::Crashes,
-            (Some(_), _) | (None, true) => State::TimesOut,
-            (None, false) => State::NoCrash,
+            (Some(seen), _) if !seen.is_hang => Outcome::Crashes,
+            (Some(_), _) | (None, true) => Outcome::TimesOut,
+            (None, false) => Outcome::NoCrash,
         };
         let stack = seen.as_ref().map(|seen| hex(seen.key()));
         if let Some(seen) = &seen {
@@ -278,7 +240,7 @@ impl Work {
         }
         let (hash, size) = (hash_of(&data), data.len() as u64);
         let path = self.shown(path);
-        self.note(Crash { path, hash, size, state, runs, crashes, stack, bug: None });
+        self.inside().note(Crash { path, hash, size, state, runs, crashes, stack, bug: None });
         Ok(())
     }
 
@@ -321,7 +283,7 @@ impl Work {
     /// Its folder first: what cannot be written is not known.
     fn new_bug(
         &self,
-        inside: &mut Inside,
+        inside: &mut State,
         rerun: &Rerun,
         data: &[u8],
         seen: &Seen,
@@ -340,15 +302,6 @@ impl Work {
         // Somebody waits for the number of bugs.
         inside.saved = Instant::now().checked_sub(SAVE).unwrap_or(inside.saved);
         Ok(id)
-    }
-
-    fn note(&self, crash: Crash) {
-        let mut inside = self.inside();
-        inside.dirty = true;
-        match inside.report.crashes.iter_mut().find(|known| known.path == crash.path) {
-            Some(known) => *known = crash,
-            None => inside.report.crashes.push(crash),
-        }
     }
 
     /// Completes the folder of a bug, and hands it over.
@@ -421,7 +374,7 @@ impl Work {
     }
 
     /// Tells other tools which crashes they need not deliver.
-    fn mark(&self, inside: &mut Inside) {
+    fn mark(&self, inside: &mut State) {
         if self.courier.is_none() {
             return;
         }
@@ -431,7 +384,7 @@ impl Work {
         for crash in &inside.report.crashes {
             let good = match (&crash.bug, crash.state) {
                 (Some(bug), _) if reported.contains(bug) => true,
-                (_, State::NoCrash | State::TimesOut) => false,
+                (_, Outcome::NoCrash | Outcome::TimesOut) => false,
                 _ => continue,
             };
             if !find::is_hang(Path::new(&crash.path)) && marked.insert(crash.path.clone()) {
@@ -451,34 +404,6 @@ impl Work {
     }
 }
 
-impl Inside {
-    /// A bug whose smallest input was not made small yet. It is marked as taken.
-    fn unfinished(&mut self, delivers: bool) -> Option<usize> {
-        self.report.count();
-        let small = &self.small;
-        let waits = |bug: &super::report::Bug| {
-            let wanted = bug.has_smaller_input() || (delivers && !bug.reported);
-            bug.files > 0 && wanted && !small.contains(&bug.id)
-        };
-        let index = self.report.bugs.iter().position(waits)?;
-        self.small.insert(self.report.bugs[index].id.clone());
-        Some(index)
-    }
-
-    fn save(&mut self, folder: &Path) -> Result<(), TriageError> {
-        let mut written = self.report.clone();
-        // What nobody has finished looking at is looked at again.
-        written.stacks.retain(|_, bug| !bug.is_empty());
-        let stacks = &written.stacks;
-        let known = |crash: &Crash| crash.stack.as_ref().is_none_or(|key| stacks.contains_key(key));
-        written.crashes.retain(|crash| known(crash));
-        written.save(folder)?;
-        self.report.count();
-        (self.dirty, self.saved) = (false, Instant::now());
-        Ok(())
-    }
-}
-
 /// As much of a file as a target gets.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut data = Vec::new();
@@ -487,7 +412,7 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn hash_of(data: &[u8]) -> String {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = StableHasher::default();
     data.hash(&mut hasher);
     hex(hasher.finish())
 }

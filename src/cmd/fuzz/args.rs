@@ -171,6 +171,9 @@ pub struct Args {
     /// Hangs are bugs, too: those that take longer than 10 s again
     #[arg(long, help_heading = "Stop and report")]
     pub report_hangs: bool,
+    /// Report values from VALUE on of these domains, DOMAIN=VALUE,…, although nothing crashes
+    #[arg(long, value_name = "LIST", help_heading = "Stop and report")]
+    pub report_records: Option<String>,
     /// The state and every event as JSON, an object a line
     #[arg(long, help_heading = "Stop and report")]
     pub json: bool,

@@ -21,6 +21,8 @@ pub(super) fn options(
 ) -> Result<Option<TriageOptions>, Failure> {
     if env.flag(&["FFUZZ_NO_TRIAGE"]) {
         let option = if args.report_hangs { "--report-hangs" } else { "--collector" };
+        let records = args.report_records.as_deref();
+        super::values::records(records, args.collector.is_some())?;
         return match args.collector.is_some() || args.report_hangs {
             false => Ok(None),
             true => Err(Failure::usage(
@@ -37,7 +39,11 @@ pub(super) fn options(
     add("-m", args.memory.as_deref().map(OsStr::new));
     add("-f", target.file.as_deref().map(Path::as_os_str));
     add("-e", output.extension.as_deref().map(OsStr::new));
-    argv.extend(collector(args, env, target)?);
+    let collector = collector(args, env, target)?;
+    super::values::records(args.report_records.as_deref(), collector.is_some())?;
+    argv.extend(collector);
+    let records = args.report_records.iter();
+    argv.extend(records.flat_map(|list| ["--report-records".into(), list.into()]));
     argv.extend(args.report_hangs.then(|| "--report-hangs".into()));
     argv.extend(["--follow".into(), "--".into()]);
     argv.extend(target.command.iter().cloned());
@@ -52,6 +58,7 @@ pub(super) fn options(
         env,
         folder: output.root.join(FOLDER),
         hangs: args.report_hangs,
+        records: args.report_records.is_some(),
     }))
 }
 

@@ -8,6 +8,7 @@ use clap::Parser;
 
 use crate::cmd::exit::Failure;
 use crate::cmd::fuzz::values;
+use crate::triage::Records;
 
 /// Below this a timeout is refused, as AFL does.
 const MIN_TIMEOUT_MS: u64 = 10;
@@ -69,6 +70,9 @@ pub(super) struct Args {
     /// Hangs are bugs, too: those that take longer than -t again
     #[arg(long)]
     pub(super) report_hangs: bool,
+    /// Report values from VALUE on of these domains, DOMAIN=VALUE,…, although nothing crashes
+    #[arg(long, value_name = "LIST")]
+    report_records: Option<String>,
     /// Stay, and triage what comes; ends when standard input does
     #[arg(long)]
     pub(super) follow: bool,
@@ -96,6 +100,10 @@ impl Args {
 
     pub(super) fn minimize(&self) -> Result<Duration, Failure> {
         values::number("--minimize", &self.minimize, 0, 24 * 3600).map(Duration::from_secs)
+    }
+
+    pub(super) fn records(&self) -> Result<Records, Failure> {
+        values::records(self.report_records.as_deref(), self.collector.is_some()).map(Records::new)
     }
 
     pub(super) fn extension(&self) -> Result<Option<String>, Failure> {

@@ -17,7 +17,7 @@ use crate::cmd::tool::{self, Scratch, say};
 use crate::config::env::Environment;
 use crate::sys::process::leave_background;
 use crate::sys::watch::Watch;
-use crate::triage::{FINISH, FOLDER, Work};
+use crate::triage::{FINISH, FOLDER, Records, Work};
 
 /// Between two listings of all folders: some file systems do not tell what is written.
 const RELIST: Duration = Duration::from_secs(5);
@@ -38,6 +38,7 @@ enum Word {
 
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let (sources, root) = args.places()?;
+    let mut records = args.records()?;
     let _lock = loop {
         // An instance of the same campaign has one already: we go on when it ends.
         match lock(&root.join(FOLDER))? {
@@ -53,7 +54,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Fa
     let left = std::thread::scope(|scope| {
         let worker = scope.spawn(|| follow(&plan, &work, environment, &scratch));
         let folders = || folders(&sources, args.report_hangs).unwrap_or_default();
-        let word = listen(&sources, folders, &work, || worker.is_finished());
+        let word = listen(&sources, folders, &work, &mut records, || worker.is_finished());
         let deadline = match word {
             Word::Finish(patience) => Instant::now() + patience,
             Word::Nothing | Word::Gone => Instant::now(),
@@ -69,6 +70,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Fa
         worker.join().unwrap_or(Ok(())).map(|()| left)
     })?;
     work.save()?;
+    work.deliver_records(&mut records)?;
     work.finish_delivery(left);
     Ok(ExitCode::SUCCESS)
 }
@@ -116,6 +118,7 @@ fn listen(
     sources: &[PathBuf],
     folders: impl Fn() -> Vec<PathBuf>,
     work: &Work,
+    records: &mut Records,
     is_done: impl Fn() -> bool,
 ) -> Word {
     let watch = Watch::new();
@@ -132,6 +135,8 @@ fn listen(
             }
         }
         work.add(files(&found).unwrap_or_default());
+        // A disk that is full may have room again.
+        let _ = work.deliver_records(records);
         let word = match hear(watch.as_ref().map(Watch::fd), RELIST) {
             Word::Nothing => hear(None, BURST),
             word => word,

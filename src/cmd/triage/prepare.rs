@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::collector::{CollectorError, Settings, Target, Values, beside};
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, TargetOptions};
 use crate::config::sanitizers::{Report as Style, report_environment};
-use crate::crash::Program;
+use crate::crash::{Program, StableHasher};
 use crate::custom::{self, Mutators};
 use crate::target::{Fresh, Setup, binary};
 use crate::triage::report::{self, Report};
@@ -122,7 +122,7 @@ impl Plan {
 
     /// Everything that decides what a run shows.
     fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = StableHasher::default();
         env!("CARGO_PKG_VERSION").hash(&mut hasher);
         for options in [Some(&self.target), self.sanitizer.as_ref()].into_iter().flatten() {
             fs::read(&options.command[0]).ok().hash(&mut hasher);
