@@ -86,6 +86,12 @@ struct Campaign {
 }
 
 impl Campaign {
+    /// Once there is something to look at.
+    fn start_triage(&mut self) {
+        let (crashes, hangs) = (self.statistics.saved_crashes, self.statistics.saved_hangs);
+        self.triage.iter_mut().for_each(|triage| triage.start_for(crashes, hangs));
+    }
+
     /// Imports the seeds, then fuzzes until something says stop. The state on disk is complete
     /// whichever way it ends.
     fn fuzz(&mut self) -> Result<StopReason, CampaignError> {
@@ -94,9 +100,7 @@ impl Campaign {
                 self.import_all()?;
             }
             self.bus.send(&Event::Started);
-            if self.statistics.saved_crashes > 0 {
-                self.triage.iter_mut().for_each(Follower::start);
-            }
+            self.start_triage();
             self.tick();
             let reason =
                 if self.options.custom.killerbeez.only { self.sequence() } else { self.rounds() }?;

@@ -168,6 +168,9 @@ pub struct Args {
         help_heading = "Stop and report"
     )]
     pub collector: Option<Option<OsString>>,
+    /// Hangs are bugs, too: those that take longer than 10 s again
+    #[arg(long, help_heading = "Stop and report")]
+    pub report_hangs: bool,
     /// The state and every event as JSON, an object a line
     #[arg(long, help_heading = "Stop and report")]
     pub json: bool,
