@@ -32,6 +32,7 @@ use crate::output::OutputDir;
 use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::Scheduler;
 use crate::schedule::bandit::Bandit;
+use crate::stage::produce::Donors;
 use crate::sys::stop::Stop;
 use crate::target::{Executor, Hooked};
 use crate::triage::Follower;
@@ -61,6 +62,7 @@ struct Campaign {
     walks: BTreeMap<SeedId, Deterministic>,
     /// The candidates under way; their buffers are used again and again.
     batch: Vec<Candidate>,
+    donors: Donors,
     dictionary: Dictionary,
     output: OutputDir,
     log: FuzzFactoryLog,
