@@ -1,6 +1,6 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators cmin signatures demo perf libpng speed` only
+//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control cmin signatures demo perf libpng speed` only
 //! what is named. Seconds a campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5; `speed` 20),
 //! `FFUZZ_BENCH_PAIRS` (7; `speed` 5); the core of `speed`: `FFUZZ_BENCH_CORE` (the last). `fork` and `cmin`
 //! need Debian's afl++, `speed` also what `benches/peers.sh` builds.
@@ -9,6 +9,8 @@
 
 #[path = "parts/cmin.rs"]
 mod cmin;
+#[path = "parts/control.rs"]
+mod control;
 #[path = "parts/events.rs"]
 mod events;
 #[path = "parts/mutators.rs"]
@@ -38,6 +40,9 @@ fn main() {
     }
     if wanted("mutators") {
         bench.mutators();
+    }
+    if wanted("control") {
+        bench.control();
     }
     if wanted("cmin") {
         bench.cmin();
