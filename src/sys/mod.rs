@@ -15,6 +15,8 @@ pub mod memory;
 pub mod process;
 pub mod stdio;
 pub mod stop;
+#[cfg(test)]
+mod tests;
 pub mod traced;
 pub mod underway;
 pub mod watch;
