@@ -1,6 +1,6 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators cmin signatures demo
+//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control cmin signatures demo
 //! perf libpng speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
 //! `snapshot` 20); number of pairs: `FFUZZ_BENCH_PAIRS` (7; those two 5); the core of those two:
 //! `FFUZZ_BENCH_CORE` (the last). `fork` and `cmin` need Debian's afl++, those two also what
@@ -10,6 +10,8 @@
 
 #[path = "parts/cmin.rs"]
 mod cmin;
+#[path = "parts/control.rs"]
+mod control;
 #[path = "parts/events.rs"]
 mod events;
 #[path = "parts/mutators.rs"]
@@ -41,6 +43,9 @@ fn main() {
     }
     if wanted("mutators") {
         bench.mutators();
+    }
+    if wanted("control") {
+        bench.control();
     }
     if wanted("cmin") {
         bench.cmin();

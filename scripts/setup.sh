@@ -6,7 +6,7 @@ set -euo pipefail
 build=(clang-19 llvm-19-dev lld-19 libclang-rt-19-dev python3-dev binutils gcc libc6-dev make)
 # Other clangs and linkers, AFL++ as the other side of the protocol, and what real builds want.
 tests=(clang-14 libclang-rt-14-dev llvm-14-dev clang-15 llvm-15-dev
-  clang-16 libclang-rt-16-dev llvm-16-dev afl++ gdb gnuplot-nox mold dpkg-dev zlib1g-dev python3-venv git openssl)
+  clang-16 libclang-rt-16-dev llvm-16-dev afl++ gdb gnuplot-nox mold dpkg-dev zlib1g-dev python3-venv git openssl curl)
 
 usage() {
   echo 'usage: scripts/setup.sh [--test] [--list]' >&2

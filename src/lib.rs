@@ -21,6 +21,7 @@ pub mod feedback;
 pub mod target;
 
 pub mod collector;
+pub mod control;
 pub mod minimize;
 pub mod output;
 pub mod schedule;

@@ -81,6 +81,11 @@ fn watching() {
 }
 
 #[test]
+fn controlling_a_campaign() {
+    follow(&TestDir::new(), &blocks("control.md"), "19");
+}
+
+#[test]
 fn many_cores() {
     follow(&TestDir::new(), &blocks("many-cores.md"), "19");
 }

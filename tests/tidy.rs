@@ -13,7 +13,7 @@ const GROUPS: &[&[&str]] = &[
     &["mutate"],
     &["custom"],
     &["feedback", "target"],
-    &["schedule", "minimize", "output", "sync", "collector"],
+    &["schedule", "minimize", "output", "sync", "collector", "control"],
     &["stage", "triage"],
     &["campaign", "ui", "compiler"],
     &["fleet"],

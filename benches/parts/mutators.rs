@@ -43,7 +43,13 @@ impl Bench {
     }
 
     /// Pairs of campaigns with one seed, the order changing: runs per CPU second, and their ratio.
-    fn same_runs(&self, title: &str, runs: u32, ours: &Campaign<'_>, theirs: &Campaign<'_>) {
+    pub(super) fn same_runs(
+        &self,
+        title: &str,
+        runs: u32,
+        ours: &Campaign<'_>,
+        theirs: &Campaign<'_>,
+    ) {
         let (mut rates, mut others, mut ratios) = (vec![], vec![], vec![]);
         for pair in 0..self.pairs {
             let seed = u32::try_from(pair).expect("few pairs") + 1;

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::control::NO_THREAD;
 use crate::custom::CustomError;
 use crate::mutate::dictionary::DictionaryError;
 use crate::output::OutputError;
@@ -51,6 +52,8 @@ pub enum CampaignError {
     Core { core: usize, allowed: Vec<usize> },
     #[error("cannot handle signals: {0}")]
     Signals(io::Error),
+    #[error("cannot listen to the control socket: {0}")]
+    Control(io::Error),
 }
 
 impl CampaignError {
@@ -83,6 +86,7 @@ impl CampaignError {
                 .into(),
             Self::Core { .. } => "name one of these with -b, or leave -b out".into(),
             Self::Signals(_) => "this is a fault of ffuzz; please report it".into(),
+            Self::Control(_) => NO_THREAD.into(),
         }
     }
 }

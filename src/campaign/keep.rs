@@ -1,14 +1,14 @@
 //! Keeping what was found: on disk first, then in the corpus.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
 use crate::config::options::{DomainMode, TimeoutSpec};
-use crate::corpus::{Seed, SeedId, names};
+use crate::corpus::{Origin, Seed, SeedId, Step, names};
 use crate::coverage::Novelty;
 use crate::domain::KeyGain;
-use crate::event::Event;
+use crate::event::{DomainGain, Event, MOST_GAINS, Outcome, Source};
 use crate::feedback::{Finding, Verdict};
 use crate::mutate::Candidate;
 use crate::output::{OutputDir, OutputError};
@@ -26,33 +26,43 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause between two attempts to write to a full disk.
 const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
 
+fn source(origin: &Origin) -> Source {
+    match origin.step {
+        Step::Synced { peer, .. } => Source::Import { peer: peer.to_owned() },
+        Step::Injected { .. } => Source::Inject,
+        Step::At { .. } | Step::Stacked { .. } | Step::Custom { .. } => Source::Own,
+    }
+}
+
+fn saved_as(number: u64, path: &Path) -> Outcome {
+    Outcome { input_id: Some(number), path: Some(path.into()), ..Outcome::default() }
+}
+
 impl Campaign {
-    /// Acts on a verdict; returns the id if the input became a seed.
+    /// Acts on a verdict.
     pub(super) fn keep(
         &mut self,
         candidate: &Candidate,
         verdict: Verdict,
-    ) -> Result<Option<SeedId>, CampaignError> {
+    ) -> Result<Outcome, CampaignError> {
         match verdict.finding {
             Some(Finding::Crash { signal, unique }) => {
-                self.keep_crash(candidate, signal, unique)?;
-                if verdict.is_interesting() {
-                    self.keep_interesting(candidate, verdict)
-                } else {
-                    Ok(None)
+                let crash = self.keep_crash(candidate, signal, unique)?;
+                if !verdict.is_interesting() {
+                    return Ok(crash);
                 }
+                let seed = self.keep_interesting(candidate, verdict)?;
+                Ok(if seed.kept { Outcome { crash: true, ..seed } } else { crash })
             }
             Some(Finding::Hang { unique }) => {
-                let late = self.keep_hang(candidate, unique, &verdict.gains)?;
-                match late {
-                    None if verdict.novelty != Novelty::None => {
-                        self.keep_seed(candidate, verdict).map(Some)
-                    }
-                    late => Ok(late),
+                let hang = self.keep_hang(candidate, unique, &verdict.gains)?;
+                if hang.kept || verdict.novelty == Novelty::None {
+                    return Ok(hang);
                 }
+                Ok(Outcome { hang: true, ..self.keep_seed(candidate, verdict)? })
             }
             None if verdict.is_interesting() => self.keep_interesting(candidate, verdict),
-            None => Ok(None),
+            None => Ok(Outcome::default()),
         }
     }
 
@@ -60,18 +70,18 @@ impl Campaign {
         &mut self,
         candidate: &Candidate,
         mut verdict: Verdict,
-    ) -> Result<Option<SeedId>, CampaignError> {
+    ) -> Result<Outcome, CampaignError> {
         self.confirm(&candidate.bytes, &mut verdict)?;
         if !verdict.is_interesting() {
-            return Ok(None);
+            return Ok(Outcome::default());
         }
         if self.options.domains == DomainMode::Record && !verdict.gains.is_empty() {
             self.record(candidate, &verdict.gains)?;
             if verdict.novelty == Novelty::None {
-                return Ok(None);
+                return Ok(Outcome::default());
             }
         }
-        self.keep_seed(candidate, verdict).map(Some)
+        self.keep_seed(candidate, verdict)
     }
 
     /// Leaves those of the verdict's gains that a second run shows as well.
@@ -92,7 +102,7 @@ impl Campaign {
         &mut self,
         candidate: &Candidate,
         verdict: Verdict,
-    ) -> Result<SeedId, CampaignError> {
+    ) -> Result<Outcome, CampaignError> {
         let id = self.corpus.next_id();
         let waypoint = !verdict.gains.is_empty() && self.guided();
         let new_edge = verdict.novelty == Novelty::Edge;
@@ -124,8 +134,28 @@ impl Campaign {
             }
             None => self.statistics.seed_imported(self.executor.execs()),
         }
-        self.bus.send(&Event::SeedSaved { id, path, new_edge, waypoint });
-        Ok(id)
+        let gains = if waypoint { self.domain_gains(&verdict.gains) } else { Vec::new() };
+        let (source, saved) = (source(&candidate.origin), saved_as(id.0.into(), &path));
+        self.bus.send(&Event::SeedSaved { id, path, new_edge, waypoint, source, gains });
+        Ok(Outcome { kept: true, ..saved })
+    }
+
+    /// What a waypoint brought, by domain.
+    fn domain_gains(&self, gains: &[KeyGain]) -> Vec<DomainGain> {
+        let domains = self.judge.aggregates().domains().iter().enumerate();
+        let told = domains.filter_map(|(index, domain)| {
+            let of_domain = gains.iter().filter(|gain| domain.holds(gain.key));
+            let keys = of_domain.map(|gain| (gain.key, gain.after));
+            let (key, value) = domain.reducer.most_remarkable(keys.clone())?;
+            Some(DomainGain {
+                domain: domain.label(index),
+                key,
+                value,
+                place: self.names().place(key).unwrap_or_default(),
+                keys: u32::try_from(keys.count()).unwrap_or(u32::MAX),
+            })
+        });
+        told.take(MOST_GAINS).collect()
     }
 
     /// What a file name says of a find.
@@ -178,7 +208,7 @@ impl Campaign {
     pub(super) fn add_seed(
         &mut self,
         mut seed: Seed,
-        path: &std::path::Path,
+        path: &Path,
         calibration: Calibration,
         gains: &[KeyGain],
         candidate: Option<&Candidate>,
@@ -209,7 +239,7 @@ impl Campaign {
         Ok(())
     }
 
-    fn note_gains(&mut self, id: SeedId, path: &std::path::Path, gains: &[KeyGain], usable: bool) {
+    fn note_gains(&mut self, id: SeedId, path: &Path, gains: &[KeyGain], usable: bool) {
         self.log_gains(gains);
         self.log.adding(path);
         let domains = self.judge.aggregates().domains();
@@ -252,11 +282,11 @@ impl Campaign {
         candidate: &Candidate,
         signal: i32,
         unique: bool,
-    ) -> Result<(), CampaignError> {
+    ) -> Result<Outcome, CampaignError> {
         self.statistics.total_crashes += 1;
         let number = self.statistics.saved_crashes;
         if !unique || number >= MAX_CRASHES {
-            return Ok(());
+            return Ok(Outcome { crash: true, ..Outcome::default() });
         }
         let description = self.description(candidate);
         let name = names::crash_name(number, signal, &self.found(candidate, description));
@@ -265,8 +295,9 @@ impl Campaign {
         self.statistics.crash_saved(self.execs());
         self.start_triage();
         self.executor.mutators.found(candidate.origin.by);
-        self.bus.send(&Event::CrashSaved { path, signal });
-        Ok(())
+        let (source, saved) = (source(&candidate.origin), saved_as(number, &path));
+        self.bus.send(&Event::CrashSaved { number, path, signal, source });
+        Ok(Outcome { crash: true, ..saved })
     }
 
     /// `AFL_PERSISTENT_RECORD`: the runs that led to a crash, the last is the crash itself.
@@ -287,13 +318,14 @@ impl Campaign {
         candidate: &Candidate,
         unique: bool,
         gains: &[KeyGain],
-    ) -> Result<Option<SeedId>, CampaignError> {
+    ) -> Result<Outcome, CampaignError> {
         self.statistics.total_timeouts += 1;
+        let lost = Outcome { hang: true, ..Outcome::default() };
         let stored = !self.options.findings.ignore_timeouts;
         let unique = unique && stored && self.statistics.saved_hangs < MAX_HANGS;
         let promising = self.guided() && !gains.is_empty() && self.may_wait();
         if !unique && !promising {
-            return Ok(None);
+            return Ok(lost);
         }
         let patient = self.options.target.hang_timeout.unwrap_or(HANG_TIMEOUT);
         if patient > self.executor.timeout() {
@@ -303,16 +335,18 @@ impl Campaign {
             }
         }
         if !unique {
-            return Ok(None);
+            return Ok(lost);
         }
         let description = self.description(candidate);
         let found = self.found(candidate, description);
-        let name = names::hang_name(self.statistics.saved_hangs, &found);
+        let number = self.statistics.saved_hangs;
+        let name = names::hang_name(number, &found);
         let path = self.write(|output| output.save_hang(&name, &candidate.bytes))?;
         self.statistics.hang_saved();
         self.start_triage();
-        self.bus.send(&Event::HangSaved { path });
-        Ok(None)
+        let (source, saved) = (source(&candidate.origin), saved_as(number, &path));
+        self.bus.send(&Event::HangSaved { number, path, source });
+        Ok(Outcome { hang: true, ..saved })
     }
 
     /// Endless loops look promising, too: no more than a tenth of the time is spent on waiting.
@@ -340,20 +374,20 @@ impl Campaign {
         candidate: &Candidate,
         verdict: Verdict,
         duration: Duration,
-    ) -> Result<Option<SeedId>, CampaignError> {
+    ) -> Result<Outcome, CampaignError> {
         if let Some(Finding::Crash { signal, unique }) = verdict.finding {
-            self.keep_crash(candidate, signal, unique)?;
-            return Ok(None);
+            return self.keep_crash(candidate, signal, unique);
         }
+        let slow = Outcome { hang: true, ..Outcome::default() };
         // As a seed it would time out in every turn, unless the limit makes room for it.
         let limit = match self.options.target.timeout {
-            _ if verdict.gains.is_empty() || !self.guided() => return Ok(None),
-            TimeoutSpec::Fixed(_) => return Ok(None),
+            _ if verdict.gains.is_empty() || !self.guided() => return Ok(slow),
+            TimeoutSpec::Fixed(_) => return Ok(slow),
             TimeoutSpec::Upto(limit) => limit,
             TimeoutSpec::Auto => HANG_TIMEOUT,
         };
         if duration > limit {
-            return Ok(None);
+            return Ok(slow);
         }
         self.executor.set_timeout((duration * 2).min(limit));
         self.keep_interesting(candidate, verdict)

@@ -4,6 +4,7 @@ mod error;
 mod foreign;
 mod keep;
 mod modules;
+mod orders;
 mod peers;
 mod resume;
 mod round;
@@ -21,6 +22,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::config::options::{DomainMode, Options};
+use crate::control::Control;
 use crate::corpus::{Corpus, SeedId};
 use crate::domain::KeyNames;
 use crate::event::{Event, EventBus, EventSink, StopReason};
@@ -41,12 +43,14 @@ use statistics::Statistics;
 
 /// Runs a campaign to its end.
 ///
-/// `sinks` makes the consumers of events once the output folder is open.
+/// `sinks` makes the consumers of events once the output folder is open; `control` says what is to be
+/// done meanwhile.
 pub fn run(
     options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
+    control: Option<Control>,
 ) -> Result<StopReason, CampaignError> {
-    let mut campaign = start::open(options, sinks)?;
+    let mut campaign = start::open(options, sinks, control)?;
     campaign.fuzz()
 }
 
@@ -77,6 +81,8 @@ struct Campaign {
     complete: bool,
     /// None unless there may be others.
     sync: Option<peers::Sync>,
+    /// What clients want; None if nobody is listened to.
+    orders: Option<orders::Orders>,
     /// Looks at crashes; None if nobody does.
     triage: Option<Follower>,
     rng: Rng,
@@ -113,6 +119,7 @@ impl Campaign {
             Ok(reason) => *reason,
             Err(_) => StopReason::Failed,
         };
+        self.dismiss_orders();
         self.note_positions();
         self.save_state();
         self.pass_notes_on();
@@ -137,7 +144,7 @@ impl Campaign {
             if let Some(reason) = self.stop_reason() {
                 return Ok(reason);
             }
-            self.import_if_due()?;
+            self.look_outside()?;
             self.scheduler.cull(&mut self.corpus);
             let Some(id) = self.scheduler.pick(&self.corpus, &mut self.rng) else {
                 return Err(self.no_usable_seed());
@@ -157,6 +164,12 @@ impl Campaign {
                 return Ok(StopReason::Done);
             }
         }
+    }
+
+    /// What comes from outside: orders, and other fuzzers' finds.
+    fn look_outside(&mut self) -> Result<(), CampaignError> {
+        self.obey()?;
+        self.import_if_due()
     }
 
     /// Guided by domains (`-p`)?

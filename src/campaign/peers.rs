@@ -1,9 +1,10 @@
-//! Other fuzzers' finds, run and judged like own ones.
+//! Inputs that were made elsewhere, run and judged like own ones; and other fuzzers' finds.
 
 use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
 use crate::corpus::Origin;
+use crate::event::Outcome;
 use crate::mutate::Candidate;
 use crate::sync::{Import, Peers, Position};
 use crate::target::Executor;
@@ -55,6 +56,7 @@ impl Campaign {
         let start = Instant::now();
         self.look_at_peers();
         while !self.stop.asked() && self.import_next()? {
+            self.obey()?;
             self.tick_if_due();
         }
         self.note_positions();
@@ -89,13 +91,23 @@ impl Campaign {
         else {
             return Ok(false);
         };
-        let mutation = &self.options.mutation;
-        if (mutation.min_len..=mutation.max_len).contains(&data.len()) {
-            let run = self.executor.observe(&data)?;
-            let verdict = self.judge.judge(&run);
-            let origin = Origin::synced(peer, number);
-            self.keep(&Candidate { bytes: data, origin }, verdict)?;
-        }
+        self.take_over(data, Origin::synced(peer, number))?;
         Ok(true)
+    }
+
+    /// Runs and judges an input that was made elsewhere, and keeps it if it deserves it. None if it
+    /// has not the length that inputs have here.
+    pub(super) fn take_over(
+        &mut self,
+        bytes: Vec<u8>,
+        origin: Origin,
+    ) -> Result<Option<Outcome>, CampaignError> {
+        let mutation = &self.options.mutation;
+        if !(mutation.min_len..=mutation.max_len).contains(&bytes.len()) {
+            return Ok(None);
+        }
+        let run = self.executor.observe(&bytes)?;
+        let verdict = self.judge.judge(&run);
+        self.keep(&Candidate { bytes, origin }, verdict).map(Some)
     }
 }

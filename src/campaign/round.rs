@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::orders::{Orders, PATIENCE};
 use super::{Campaign, CampaignError};
 use crate::config::options::Strategy;
 use crate::corpus::{Origin, SeedId, Step};
@@ -100,16 +101,19 @@ impl Campaign {
         let mut input = self.corpus[id].data.to_vec();
         let mut finds: Vec<(Candidate, Verdict)> = Vec::new();
         self.statistics.stage = ("trim", 0, 0);
-        let stop = &self.stop;
+        let (stop, orders) = (&self.stop, &mut self.orders);
+        let mut hurried = false;
         let trimmers = self.executor.mutators.with_hook(Hook::Trim);
         let mut trimmer = Trimmer {
             executor: &mut self.executor,
             judge: &mut self.judge,
             path_hash: self.corpus[id].path_hash,
             min_len: self.options.mutation.min_len,
-            found: |candidate: &Candidate, verdict| {
-                finds.push((candidate.clone(), verdict));
-                !stop.asked()
+            found: |candidate: &Candidate, verdict| finds.push((candidate.clone(), verdict)),
+            go_on: || {
+                let asked = orders.as_mut().is_some_and(Orders::wait);
+                hurried |= asked && start.elapsed() > PATIENCE;
+                !hurried && !stop.asked()
             },
         };
         if trimmers.is_empty() {
@@ -125,7 +129,7 @@ impl Campaign {
         self.statistics.trim_bytes.0 += before as u64;
         self.statistics.trim_bytes.1 += input.len().min(before) as u64;
         self.corpus[id].data = input.into();
-        self.corpus[id].trimmed = true;
+        self.corpus[id].trimmed = !hurried;
         self.walks.remove(&id);
         for (mut candidate, verdict) in finds {
             let step = Step::Stacked { op: "trim", count: 1 };
@@ -279,7 +283,7 @@ impl Campaign {
             if stage.wants_report() {
                 stage.report(outcome.changed);
             }
-            self.import_if_due()?;
+            self.look_outside()?;
             timeouts = if outcome.hang { timeouts + 1 } else { 0 };
             if outcome.found {
                 stage.extend();
@@ -387,7 +391,7 @@ impl Campaign {
             if verdict.finding.is_some() || verdict.is_interesting() {
                 let delivered = self.as_delivered(&batch[index]);
                 let candidate = delivered.as_ref().unwrap_or(&batch[index]);
-                outcome.found |= self.keep(candidate, verdict)?.is_some();
+                outcome.found |= self.keep(candidate, verdict)?.kept;
             }
         }
         Ok(outcome)

@@ -84,6 +84,7 @@ impl Campaign {
             }
             self.fill_gap(seed.id);
             self.import(seed, index, &mut dry_run)?;
+            self.obey()?;
             self.tick_if_due();
         }
         self.complete = !self.stop.asked();
@@ -199,7 +200,9 @@ impl Campaign {
 
     fn starting_seed(&self, id: SeedId, name: String, data: &[u8]) -> Seed {
         let parsed = names::parse(&name);
-        let source = parsed.as_ref().and_then(|parsed| parsed.src).map(SeedId);
+        // The number of an imported one is that of another queue.
+        let own = parsed.as_ref().filter(|parsed| parsed.peer.is_none());
+        let source = own.and_then(|parsed| parsed.src).map(SeedId);
         let parent = source.filter(|source| *source < id);
         Seed {
             id,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rand_core::SeedableRng;
 
+use super::orders::Orders;
 use super::peers::Sync;
 use super::round::Tactic;
 use super::statistics::{Statistics, TICK};
@@ -15,6 +16,7 @@ use super::{Campaign, CampaignError, resume};
 use crate::config::options::{
     CpuChoice, DomainMode, Input, Options, SyncOptions, TargetOptions, TimeoutSpec,
 };
+use crate::control::Control;
 use crate::corpus::Corpus;
 use crate::custom;
 use crate::domain;
@@ -41,6 +43,7 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) fn open(
     mut options: Options,
     sinks: impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>>,
+    control: Option<Control>,
 ) -> Result<Campaign, CampaignError> {
     check_core_pattern(&options.target)?;
     let mut dictionary = Dictionary::default();
@@ -75,10 +78,12 @@ pub(super) fn open(
         bus.add(sink);
     }
     let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
+    let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;
     let sync = peers(&options);
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);
     campaign.statistics.core = core;
     campaign.sync = sync;
+    campaign.orders = orders;
     campaign.triage = triage;
     campaign.tell_target();
     Ok(campaign)
@@ -141,6 +146,7 @@ pub(super) fn assemble(
         fingerprint,
         complete: false,
         sync: None,
+        orders: None,
         triage: None,
         rng,
         last_tick,

@@ -181,6 +181,19 @@ impl Statistics {
         self.last_find = Some(now);
     }
 
+    /// The dry run is over.
+    pub(super) fn is_fuzzing(&self) -> bool {
+        self.fuzzing_since.is_some()
+    }
+
+    /// Makes it as if this much of the past had not been.
+    pub(super) fn leave_out(&mut self, time: Duration) {
+        self.started += time;
+        self.minute.since += time;
+        let since = [&mut self.fuzzing_since, &mut self.last_find];
+        since.into_iter().flatten().for_each(|since| *since += time);
+    }
+
     /// Time since the dry run, of this process.
     pub(super) fn fuzz_time(&self) -> Duration {
         self.fuzzing_since.map_or(Duration::ZERO, |since| since.elapsed())
@@ -314,6 +327,7 @@ impl Campaign {
             pid: std::process::id(),
             cpu: self.statistics.core,
             guided_by_domains: self.guided(),
+            paused: self.orders.as_ref().is_some_and(|orders| orders.paused),
             banner: self.options.banner.clone(),
             instance: self.options.output.instance.clone(),
             schedule: self.options.schedule.name().into(),

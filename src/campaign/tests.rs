@@ -1,6 +1,7 @@
 //! The whole loop on a fake target, with a fixed seed: no process, exact results.
 
 mod foreign;
+mod orders;
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -58,6 +59,8 @@ fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
         calibration: CalibrationOptions::default(),
         findings: FindingOptions::default(),
         statsd: None,
+        control: None,
+        metrics: None,
         ui: UiMode::Quiet,
         banner: String::new(),
         crash_command: None,

@@ -21,7 +21,8 @@ use std::process::ExitCode;
 
 use super::exit::Failure;
 use crate::config::env::{self, Environment};
-use crate::config::options::{Options, UiMode};
+use crate::config::options::{Options, OutputOptions, UiMode};
+use crate::control::Hello;
 use crate::event::EventSink;
 use crate::output::OutputDir;
 use crate::output::hook::CrashCommand;
@@ -29,7 +30,7 @@ use crate::output::plot::PlotFile;
 use crate::output::stats::StatsFile;
 use crate::output::trace::CrashTrace;
 use crate::sys::stdio::Redirected;
-use crate::ui::Statsd;
+use crate::ui::{Metrics, Statsd};
 use args::Args;
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -52,13 +53,17 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     let (options, warnings) = resolve::resolve(args, &environment, command_line)?;
     print_warnings(program, options.ui, &warnings);
     let statsd = options.statsd.as_ref().map(reports::connect).transpose()?;
-    let wanted = sinks_for(&options, statsd);
+    let metrics = options.metrics.map(reports::serve).transpose()?;
+    let OutputOptions { root, instance, .. } = &options.output;
+    let hello = || Hello::new(root.clone(), Some(instance.clone()), Vec::new());
+    let control = reports::open(options.control.as_ref(), hello)?;
+    let wanted = sinks_for(&options, statsd, metrics);
     // What mutators and targets print must not be mixed with what programs read.
     let prints = !options.custom.is_empty() || options.target.show_output;
     let json = options.ui == UiMode::Json && prints;
     let stderr = std::io::stderr();
     let _redirected = json.then(|| Redirected::to(stderr.as_fd(), stderr.as_fd()));
-    let result = crate::campaign::run(options, wanted);
+    let result = crate::campaign::run(options, wanted, control);
     result.map(|_| ExitCode::SUCCESS).map_err(|error| Failure::new(&error, error.remedy()))
 }
 
@@ -66,6 +71,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
 fn sinks_for(
     options: &Options,
     statsd: Option<Statsd>,
+    metrics: Option<Metrics>,
 ) -> impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>> + use<> {
     let interval = options.output.stats_interval;
     let command = options.crash_command.clone();
@@ -80,6 +86,7 @@ fn sinks_for(
         sinks.extend(traced.map(|target| Box::new(CrashTrace::new(instance, &target)) as Box<_>));
         sinks.extend(command.map(|command| Box::new(CrashCommand::new(command)) as Box<_>));
         sinks.extend(statsd.map(|statsd| Box::new(statsd) as Box<_>));
+        sinks.extend(metrics.map(|metrics| Box::new(metrics) as Box<_>));
         sinks.extend(crate::ui::sink(ui, foreign.then(|| instance.join("mutators.log"))));
         sinks
     }

@@ -2,6 +2,7 @@
 //! environment; nothing later reads either again.
 
 use std::ffi::{CString, OsString};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ pub struct Options {
     pub calibration: CalibrationOptions,
     pub findings: FindingOptions,
     pub statsd: Option<StatsdOptions>,
+    pub control: Option<ControlPlace>,
+    /// `--metrics`.
+    pub metrics: Option<SocketAddr>,
     /// None: crashes are kept, and nobody looks at them.
     pub triage: Option<TriageOptions>,
     pub ui: UiMode,
@@ -29,6 +33,14 @@ pub struct Options {
     pub crash_command: Option<OsString>,
     /// `-s`: fixed seed of the random generator.
     pub rng_seed: Option<u64>,
+}
+
+/// `--control`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ControlPlace {
+    Path(PathBuf),
+    /// `-`: standard input.
+    Stdin,
 }
 
 /// Part of [`crate::triage`]: the process beside a campaign that looks at its crashes.
@@ -202,24 +214,6 @@ pub enum DomainMode {
     Record,
 }
 
-impl Schedule {
-    /// The name that AFL++ uses.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Explore => "explore",
-            Self::Fast => "fast",
-            Self::Exploit => "exploit",
-            Self::Seek => "seek",
-            Self::Rare => "rare",
-            Self::Mmopt => "mmopt",
-            Self::Coe => "coe",
-            Self::Lin => "lin",
-            Self::Quad => "quad",
-        }
-    }
-}
-
 /// How runs are ordered, from the slowest to the quickest (`--run-mode`).
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum RunMode {
@@ -247,6 +241,48 @@ pub enum Schedule {
     Coe,
     Lin,
     Quad,
+}
+
+impl Schedule {
+    pub const ALL: [Self; 9] = [
+        Self::Explore,
+        Self::Fast,
+        Self::Exploit,
+        Self::Seek,
+        Self::Rare,
+        Self::Mmopt,
+        Self::Coe,
+        Self::Lin,
+        Self::Quad,
+    ];
+
+    /// From the name that AFL++ uses.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|schedule| schedule.name() == name)
+    }
+
+    /// Whether a main instance (`-M`) may have it.
+    #[must_use]
+    pub fn is_for_main(self) -> bool {
+        matches!(self, Self::Explore | Self::Fast)
+    }
+
+    /// The name that AFL++ uses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Explore => "explore",
+            Self::Fast => "fast",
+            Self::Exploit => "exploit",
+            Self::Seek => "seek",
+            Self::Rare => "rare",
+            Self::Mmopt => "mmopt",
+            Self::Coe => "coe",
+            Self::Lin => "lin",
+            Self::Quad => "quad",
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

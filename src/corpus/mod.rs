@@ -55,6 +55,8 @@ pub enum Step {
     Custom { op: &'static str, mutator: u8 },
     /// Taken over from another fuzzer, where it has this number: `sync:PEER,src:000017`.
     Synced { peer: &'static str, number: u32 },
+    /// Handed in by a client of the control socket, as the so manyth: `sync:inject,src:000003`.
+    Injected { number: u32 },
 }
 
 impl Step {
@@ -63,7 +65,7 @@ impl Step {
     pub fn op(&self) -> &'static str {
         match self {
             Self::At { op, .. } | Self::Stacked { op, .. } | Self::Custom { op, .. } => op,
-            Self::Synced { .. } => "sync",
+            Self::Synced { .. } | Self::Injected { .. } => "sync",
         }
     }
 
@@ -72,7 +74,10 @@ impl Step {
     pub fn position(&self) -> u32 {
         match self {
             Self::At { pos, .. } => *pos,
-            Self::Stacked { .. } | Self::Custom { .. } | Self::Synced { .. } => 0,
+            Self::Stacked { .. }
+            | Self::Custom { .. }
+            | Self::Synced { .. }
+            | Self::Injected { .. } => 0,
         }
     }
 }
@@ -84,10 +89,17 @@ impl Origin {
         Self { step: Step::Synced { peer, number }, ..Self::default() }
     }
 
+    /// An input of a client of the control socket.
+    #[must_use]
+    pub fn injected(number: u32) -> Self {
+        Self { step: Step::Injected { number }, ..Self::default() }
+    }
+
     /// The seed of this campaign that was mutated, if it was one.
     #[must_use]
     pub fn parent(&self) -> Option<SeedId> {
-        (!matches!(self.step, Step::Synced { .. })).then_some(self.parent)
+        let foreign = matches!(self.step, Step::Synced { .. } | Step::Injected { .. });
+        (!foreign).then_some(self.parent)
     }
 }
 

@@ -51,6 +51,8 @@ pub fn record_name(crash: u64, number: usize) -> String {
     format!("RECORD:{crash:06},cnt:{number:06}")
 }
 
+/// The peer of inputs that came by the control socket.
+const INJECTED: &str = "inject";
 /// Room for the name of a peer.
 const PEER_MAX: usize = 100;
 
@@ -177,7 +179,12 @@ fn signed(text: &str) -> Option<(i32, bool)> {
 /// The `src:…,op:…` part.
 fn describe(found: &Found<'_>) -> String {
     let Found { origin, run_time_ms, execs, .. } = found;
-    if let Step::Synced { peer, number } = origin.step {
+    let foreign = match origin.step {
+        Step::Synced { peer, number } => Some((peer, number)),
+        Step::Injected { number } => Some((INJECTED, number)),
+        Step::At { .. } | Step::Stacked { .. } | Step::Custom { .. } => None,
+    };
+    if let Some((peer, number)) = foreign {
         return format!("sync:{},src:{number:06}", shorten(&clean(peer), PEER_MAX));
     }
     let mut text = format!("src:{:06}", origin.parent.0);
@@ -203,7 +210,7 @@ fn describe(found: &Found<'_>) -> String {
         Step::Custom { op, .. } => {
             let _ = write!(text, ",op:{}", clean(op));
         }
-        Step::Synced { .. } => {}
+        Step::Synced { .. } | Step::Injected { .. } => {}
     }
     text
 }
@@ -354,6 +361,14 @@ mod tests {
     }
 
     #[test]
+    fn an_injected_input_has_no_parent_here() {
+        let origin = Origin::injected(3);
+        let name = queue_name(SeedId(9), &found(&origin, 1, 1, None), true, false);
+        assert_eq!(name, "id:000009,sync:inject,src:000003,+cov");
+        assert_eq!((origin.parent(), origin.step.op()), (None, "sync"));
+    }
+
+    #[test]
     fn a_long_name_is_cut_in_front_of_the_marks() {
         let name = seed_name(SeedId(1), &"ä".repeat(300), 0, Some("xml"));
         assert!(name.len() <= NAME_MAX && name.len() >= NAME_MAX - 1);
@@ -410,7 +425,7 @@ mod tests {
                     prop_assert_eq!(parsed.rep, Some(count));
                 }
                 Step::Custom { op, .. } => prop_assert_eq!(parsed.op.as_deref(), Some(op)),
-                Step::Synced { .. } => unreachable!("not made here"),
+                Step::Synced { .. } | Step::Injected { .. } => unreachable!("not made here"),
             }
         }
 

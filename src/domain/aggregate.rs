@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Domain, DsfView, Reducer};
+use super::{Domain, DsfView};
 
 /// One key that an input moved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -213,20 +213,17 @@ impl Aggregates {
             .map(|(key, value)| (key, *value))
     }
 
-    /// The most remarkable key of a domain: the smallest aggregate for MIN, otherwise the largest.
+    /// The most remarkable key of a domain.
     #[must_use]
     pub fn best_in(&self, domain: &Domain) -> Option<(u32, u32)> {
-        let changed = self.changed_in(domain);
-        match domain.reducer {
-            Reducer::Min | Reducer::BitIntersect => changed.min_by_key(|(_, value)| *value),
-            _ => changed.max_by_key(|(key, value)| (*value, std::cmp::Reverse(*key))),
-        }
+        domain.reducer.most_remarkable(self.changed_in(domain))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::Reducer;
 
     fn view<'a>(domains: &'a [Domain], values: &'a [u32]) -> DsfView<'a> {
         DsfView { domains, values, touched: None }

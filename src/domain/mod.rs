@@ -30,6 +30,12 @@ impl Domain {
         self.start + self.size
     }
 
+    /// Whether a key, by its global index, is one of its own.
+    #[must_use]
+    pub fn holds(&self, key: u32) -> bool {
+        (self.start..self.end()).contains(&key)
+    }
+
     /// The name for people, of domain number `index`.
     #[must_use]
     pub fn label(&self, index: usize) -> String {

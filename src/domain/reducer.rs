@@ -47,6 +47,15 @@ impl Reducer {
         }
     }
 
+    /// Of keys with their aggregates the one to show: the first with the largest value, or the
+    /// smallest if that is what the reducer looks for.
+    pub fn most_remarkable(self, keys: impl Iterator<Item = (u32, u32)>) -> Option<(u32, u32)> {
+        match self {
+            Self::Min | Self::BitIntersect => keys.min_by_key(|(_, value)| *value),
+            _ => keys.max_by_key(|(key, value)| (*value, std::cmp::Reverse(*key))),
+        }
+    }
+
     /// Of two values of one input the one that claims less.
     #[must_use]
     pub fn weaker(self, one: u32, other: u32) -> u32 {

@@ -32,16 +32,29 @@ pub enum Event {
         path: PathBuf,
         new_edge: bool,
         waypoint: bool,
+        #[serde(flatten)]
+        source: Source,
+        /// Per domain that it moved, at most [`MOST_GAINS`].
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        gains: Vec<DomainGain>,
     },
     CrashSaved {
+        number: u64,
         #[serde(serialize_with = "lossy")]
         path: PathBuf,
         signal: i32,
+        #[serde(flatten)]
+        source: Source,
     },
     HangSaved {
+        number: u64,
         #[serde(serialize_with = "lossy")]
         path: PathBuf,
+        #[serde(flatten)]
+        source: Source,
     },
+    /// The answer to a command (`--control`).
+    Reply(Reply),
     /// All seeds had their turn once more.
     CycleFinished { cycles: u64 },
     /// The fork server died or was replaced; the reason in one line.
@@ -62,9 +75,73 @@ pub enum Event {
     },
 }
 
+/// Domains of a waypoint that are told; a target may register any number.
+pub const MOST_GAINS: usize = 16;
+
+/// Where an input came from. In JSON `origin`, and `peer` beside it.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(tag = "origin", rename_all = "lowercase")]
+pub enum Source {
+    /// Made here from a seed.
+    #[default]
+    Own,
+    /// A starting seed.
+    Seed,
+    /// The find of another fuzzer.
+    Import { peer: String },
+    /// Handed in by a command.
+    Inject,
+}
+
+/// What an input brought to one domain.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct DomainGain {
+    pub domain: String,
+    /// Of the keys that it moved the one with the most remarkable value, and its new aggregate.
+    pub key: u32,
+    pub value: u32,
+    /// See [`DomainStatus::best_place`].
+    pub place: String,
+    /// Keys that it moved.
+    pub keys: u32,
+}
+
+/// What became of a command.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Reply {
+    /// The connection that it is for.
+    #[serde(skip)]
+    pub client: u64,
+    /// The command's own number.
+    pub id: Option<u64>,
+    pub ok: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(flatten)]
+    pub outcome: Option<Outcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stats: Option<Box<Snapshot>>,
+}
+
+/// What became of an input that was handed in.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Outcome {
+    pub kept: bool,
+    pub crash: bool,
+    pub hang: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_id: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "lossy_or_none")]
+    pub path: Option<PathBuf>,
+}
+
 /// Paths are bytes, JSON is text.
-fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
+}
+
+fn lossy_or_none<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.to_string_lossy()).serialize(serializer)
 }
 
 /// Why a campaign ended without an error.
@@ -108,6 +185,9 @@ pub struct Snapshot {
     /// Longest time without a find, seconds.
     pub longest_without_finds_s: u64,
     pub execs: u64,
+    /// By a command (`--control`).
+    #[serde(default)]
+    pub paused: bool,
     /// Average over this process's run time, and over the last minute at most.
     pub execs_per_sec: f64,
     pub execs_per_sec_last_min: f64,

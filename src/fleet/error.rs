@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::control::NO_THREAD;
+
 /// Display is the cause, [`FleetError::remedy`] the way out.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
@@ -12,6 +14,8 @@ pub enum FleetError {
     Folder { path: PathBuf, source: io::Error },
     #[error("cannot handle signals: {0}")]
     Signals(io::Error),
+    #[error("cannot listen to the control socket: {0}")]
+    Control(io::Error),
     /// Its own words, which begin with its name unless no other worker has run yet.
     #[error("{cause}")]
     Worker { cause: String, remedy: String },
@@ -23,6 +27,7 @@ impl FleetError {
         match self {
             Self::Start { .. } => "fewer workers (-j) need fewer processes and descriptors".into(),
             Self::Folder { .. } => "set AFL_TMPDIR to a folder that can be written".into(),
+            Self::Control(_) => NO_THREAD.into(),
             Self::Signals(_) => "this is a fault of ffuzz; please report it".into(),
             Self::Worker { remedy, .. } => remedy.clone(),
         }

@@ -4,10 +4,12 @@
 
 mod error;
 mod join;
+mod orders;
 pub mod strategy;
 mod worker;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -15,10 +17,12 @@ pub use error::FleetError;
 pub use worker::Plan;
 
 use crate::config::options::TriageOptions;
+use crate::control::{Answer, Command, Control, Deliver, Order};
 use crate::event::{Event, EventBus, EventSink, Snapshot, StopReason};
 use crate::sys::process::raise_open_files;
 use crate::sys::stop::Stop;
 use crate::triage::Follower;
+use orders::{Orders as Commands, Share};
 use worker::{End, Heard, Message, Worker};
 
 /// Between two looks at processes and signals when nothing is heard.
@@ -31,9 +35,10 @@ const INBOX: usize = 4096;
 const IN_A_ROW: usize = 1000;
 /// Warnings remembered.
 const MOST_TOLD: usize = 1000;
-/// Open files of the fleet itself, its start-up included, and of each worker's two pipes.
-const FILES: u64 = 64;
-const FILES_A_WORKER: u64 = 2;
+/// Open files of the fleet itself, its start-up and its clients included, and of each worker's three
+/// pipes.
+const FILES: u64 = 256;
+const FILES_A_WORKER: u64 = 3;
 /// For a worker's last run and its files. What has not ended then is killed.
 const FAREWELL: Duration = Duration::from_secs(15);
 
@@ -54,7 +59,11 @@ pub struct Orders {
 ///
 /// Has to be called by a thread that lives as long as the process: the kernel ends the workers with
 /// the thread that has started them.
-pub fn run(orders: Orders, sinks: Vec<Box<dyn EventSink>>) -> Result<StopReason, FleetError> {
+pub fn run(
+    orders: Orders,
+    sinks: Vec<Box<dyn EventSink>>,
+    control: Option<Control>,
+) -> Result<StopReason, FleetError> {
     let stop = Stop::on_signals().map_err(FleetError::Signals)?;
     let mut bus = EventBus::default();
     for sink in sinks {
@@ -62,6 +71,10 @@ pub fn run(orders: Orders, sinks: Vec<Box<dyn EventSink>>) -> Result<StopReason,
     }
     raise_open_files(FILES + FILES_A_WORKER * orders.workers.len() as u64);
     let (sender, inbox) = sync_channel(INBOX);
+    if let Some(control) = control {
+        let sink = control.serve(deliver(&sender, &stop)).map_err(FleetError::Control)?;
+        sink.into_iter().for_each(|sink| bus.add(sink));
+    }
     let mut fleet = Fleet {
         workers: orders.workers.into_iter().map(Worker::new).collect(),
         time: orders.time,
@@ -74,12 +87,25 @@ pub fn run(orders: Orders, sinks: Vec<Box<dyn EventSink>>) -> Result<StopReason,
         inbox,
         target_works: false,
         fuzzing_since: None,
+        commands: Commands::default(),
+        paused_since: None,
         last_reason: StopReason::Done,
         last_tick: Instant::now(),
         told: HashMap::new(),
     };
     let result = fleet.watch();
     fleet.end(result)
+}
+
+/// For the threads of clients. A wish to stop is heard at once.
+fn deliver(inbox: &SyncSender<Message>, stop: &Stop) -> Deliver {
+    let (inbox, stop) = (inbox.clone(), stop.clone());
+    Arc::new(move |order: Order| {
+        if order.is_stop() {
+            stop.ask();
+        }
+        inbox.send(Message::Order(order)).is_ok()
+    })
 }
 
 /// Whether nobody else has said it.
@@ -103,6 +129,10 @@ struct Fleet {
     /// The main was heard, so the target has started: time for the others.
     target_works: bool,
     fuzzing_since: Option<Instant>,
+    /// From outside (`--control`).
+    commands: Commands,
+    /// That time does not count.
+    paused_since: Option<Instant>,
     /// Of the worker that ended last.
     last_reason: StopReason,
     last_tick: Instant,
@@ -135,6 +165,9 @@ impl Fleet {
         for (number, worker) in self.workers.iter_mut().enumerate().take(count) {
             if worker.is_due() {
                 worker.start(number, &self.sender)?;
+                for line in self.commands.standing.lines() {
+                    worker.command(&line);
+                }
             }
         }
         Ok(())
@@ -152,32 +185,76 @@ impl Fleet {
         }
     }
 
-    fn take(&mut self, (number, process, heard): Message) {
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Worker(number, process, heard) => self.take_from(number, process, heard),
+            Message::Order(order) => self.carry_out(order),
+        }
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        let own = match &order.command {
+            Ok(Command::Stats) => Some(Answer::Stats(Box::new(self.snapshot()))),
+            // It was asked for when it came.
+            Ok(Command::Stop) => Some(Answer::Done),
+            _ => None,
+        };
+        if let Some(answer) = own {
+            return self.bus.send(&order.answer(Ok(answer)));
+        }
+        let running = (0..self.workers.len()).filter(|number| self.workers[*number].is_running());
+        match self.commands.divide(order, running.collect()) {
+            Share::Answer(event) => self.bus.send(&event),
+            Share::Line(line, workers) => {
+                workers.into_iter().for_each(|number| self.workers[number].command(&line));
+            }
+        }
+        self.mind_pause();
+    }
+
+    fn mind_pause(&mut self) {
+        match (self.commands.standing.paused, self.paused_since) {
+            (true, None) => self.paused_since = Some(Instant::now()),
+            (false, Some(since)) => {
+                self.paused_since = None;
+                self.fuzzing_since.iter_mut().for_each(|from| *from += since.elapsed());
+            }
+            _ => {}
+        }
+    }
+
+    fn take_from(&mut self, number: usize, process: u32, heard: Heard) {
         let worker = &mut self.workers[number];
         if !worker.note(process, &heard) {
             return;
         }
         match heard {
-            Heard::Event(event) => {
-                self.target_works = true;
-                let is_news = match &*event {
-                    Event::Warning { message } => first_by(&mut self.told, message, number),
-                    _ => true,
-                };
-                if is_news {
-                    self.bus.send_of(&worker.plan.name, &event);
-                }
-                self.look_at_crashes(&event);
-                if matches!(*event, Event::Started) && self.fuzzing_since.is_none() {
-                    self.fuzzing_since = Some(Instant::now());
-                    self.bus.send(&Event::Started);
-                }
-            }
+            Heard::Event(event) => self.take_event(number, *event),
             Heard::Words(line) if worker::is_own_message(&line) || line.is_empty() => {}
             Heard::Words(message) => {
                 self.bus.send_of(&worker.plan.name, &Event::Warning { message });
             }
             Heard::Closed => {}
+        }
+    }
+
+    fn take_event(&mut self, number: usize, event: Event) {
+        self.target_works = true;
+        let is_news = match event {
+            Event::Reply(reply) => {
+                let answer = self.commands.answered(number, reply);
+                return answer.iter().for_each(|answer| self.bus.send(answer));
+            }
+            Event::Warning { ref message } => first_by(&mut self.told, message, number),
+            _ => true,
+        };
+        if is_news {
+            self.bus.send_of(&self.workers[number].plan.name, &event);
+        }
+        self.look_at_crashes(&event);
+        if matches!(event, Event::Started) && self.fuzzing_since.is_none() {
+            self.fuzzing_since = Some(Instant::now());
+            self.bus.send(&Event::Started);
         }
     }
 
@@ -197,15 +274,18 @@ impl Fleet {
 
     /// Starts it again if it has died, unless there is no hope.
     fn look_after(&mut self, number: usize) -> Result<(), FleetError> {
-        let worker = &mut self.workers[number];
-        let how = match worker.end() {
-            None => return Ok(()),
-            Some(End::Stopped(reason)) => {
+        let Some(end) = self.workers[number].end() else { return Ok(()) };
+        for answer in self.commands.ended(number) {
+            self.bus.send(&answer);
+        }
+        let how = match end {
+            End::Stopped(reason) => {
                 self.last_reason = reason;
                 return Ok(());
             }
-            Some(End::Died(how)) => how,
+            End::Died(how) => how,
         };
+        let worker = &mut self.workers[number];
         let name = worker.plan.name.clone();
         let words = worker.last_words();
         // What keeps the first from fuzzing would keep all, and is told as a single fuzzer tells it.
@@ -229,7 +309,8 @@ impl Fleet {
         if self.stop.asked() {
             return Some(StopReason::User);
         }
-        let fuzzing = self.fuzzing_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let now = self.paused_since.unwrap_or_else(Instant::now);
+        let fuzzing = self.fuzzing_since.map_or(Duration::ZERO, |since| now - since);
         if self.time.is_some_and(|limit| fuzzing >= limit) {
             return Some(StopReason::TimeLimit);
         }
@@ -249,8 +330,10 @@ impl Fleet {
         let deadline = Instant::now() + FAREWELL;
         while self.workers.iter().any(Worker::is_running) && Instant::now() < deadline {
             self.hear();
-            for worker in &mut self.workers {
-                worker.end();
+            for (number, worker) in self.workers.iter_mut().enumerate() {
+                if worker.end().is_some() {
+                    self.commands.ended(number).iter().for_each(|answer| self.bus.send(answer));
+                }
             }
         }
         for worker in self.workers.iter().filter(|worker| worker.is_running()) {
@@ -258,6 +341,8 @@ impl Fleet {
             let message = format!("did not end within {seconds} s and was killed");
             self.bus.send_of(&worker.plan.name, &Event::Warning { message });
         }
+        let left: Vec<Message> = self.inbox.try_iter().take(IN_A_ROW).collect();
+        left.into_iter().for_each(|message| self.take(message));
         let reason = *result.as_ref().unwrap_or(&StopReason::Failed);
         if let Some(triage) = &mut self.triage {
             triage.finish(reason.patience());
@@ -284,6 +369,7 @@ impl Fleet {
         all.workers = self.workers.iter().map(Worker::status).collect();
         all.execs_per_sec = all.workers.iter().map(|worker| worker.execs_per_sec).sum();
         all.pid = std::process::id();
+        all.paused = self.commands.standing.paused;
         all.instance = format!("{} workers", self.workers.len());
         all.command_line.clone_from(&self.command_line);
         all.bugs = self.triage.as_mut().and_then(Follower::bugs);
@@ -298,11 +384,12 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_named() {
         let argv = vec!["/nonexistent".into()];
-        let plan = Plan { name: "main".into(), argv, env: Vec::new(), tmpdir: None };
+        let (name, env, tmpdir) = ("main".into(), Vec::new(), None);
+        let plan = Plan { name, argv, env, tmpdir, listens: false };
         let (time, command_line) = (None, String::new());
         let (until_crash, triage) = (false, None);
         let orders = Orders { workers: vec![plan], time, until_crash, command_line, triage };
-        let error = run(orders, Vec::new()).unwrap_err();
+        let error = run(orders, Vec::new(), None).unwrap_err();
         assert!(error.to_string().starts_with("cannot start the worker main: "), "{error}");
         assert!(error.remedy().contains("-j"));
     }

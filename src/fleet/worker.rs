@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::error::FleetError;
+use crate::control::Order;
 use crate::event::{Event, Snapshot, StopReason, WorkerStatus};
 use crate::sys::process::{self, Launch, Output, Process};
 use crate::sys::wire;
@@ -46,6 +47,8 @@ pub struct Plan {
     pub env: Vec<(OsString, OsString)>,
     /// Its own `AFL_TMPDIR`, which comes and goes with it.
     pub tmpdir: Option<PathBuf>,
+    /// It takes commands on its standard input.
+    pub listens: bool,
 }
 
 /// Something that came out of a worker's pipes.
@@ -57,8 +60,13 @@ pub(super) enum Heard {
     Closed,
 }
 
-/// Number of the worker, number of its process, and what was heard.
-pub(super) type Message = (usize, u32, Heard);
+/// What reaches the fleet.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Number of the worker, number of its process, and what was heard.
+    Worker(usize, u32, Heard),
+    Order(Order),
+}
 
 /// How a process of a worker ended.
 #[derive(Debug)]
@@ -82,6 +90,8 @@ enum Phase {
 #[derive(Debug)]
 struct Running {
     process: Process,
+    /// Lines for its standard input.
+    commands: Option<Sender<String>>,
     /// Pipes that are not closed yet.
     open: u8,
     fuzzing_since: Option<Instant>,
@@ -154,11 +164,12 @@ impl Worker {
         if self.started > 1 {
             env.push(("AFL_AUTORESUME".into(), Some("1".into())));
         }
+        let (stdin, commands) = self.plan.listens.then(ear).transpose()?.unzip();
         // In a session of its own, so that Ctrl-C at the terminal is for the fleet alone.
         let process = process::launch(Launch {
             argv: &self.plan.argv,
             env: &env,
-            stdin: Stdio::null(),
+            stdin: stdin.unwrap_or_else(Stdio::null),
             output: Output::Shown,
             fds: &[(out_theirs.as_fd(), 1), (err_theirs.as_fd(), 2)],
             memory_limit: None,
@@ -167,11 +178,12 @@ impl Worker {
         })?;
         for (pipe, is_json) in [(out, true), (err, false)] {
             let (inbox, process) = (inbox.clone(), self.started);
-            let tell = move |heard| inbox.send((number, process, heard)).is_ok();
+            let tell = move |heard| inbox.send(Message::Worker(number, process, heard)).is_ok();
             thread::Builder::new().spawn(move || listen(pipe, is_json, tell))?;
         }
         self.phase = Phase::Running(Running {
             process,
+            commands,
             open: 2,
             fuzzing_since: None,
             stopped: None,
@@ -212,6 +224,13 @@ impl Worker {
             },
         }
         true
+    }
+
+    /// Gives it a line. One that ends meanwhile does not read it.
+    pub(super) fn command(&self, line: &str) {
+        if let Phase::Running(Running { commands: Some(commands), .. }) = &self.phase {
+            let _ = commands.send(line.to_owned());
+        }
     }
 
     pub(super) fn signal(&self, signal: i32) {
@@ -316,6 +335,22 @@ fn how(status: i32) -> String {
     }
 }
 
+/// A standard input, and a thread that writes into it: its reader may be busy.
+fn ear() -> io::Result<(Stdio, Sender<String>)> {
+    let (theirs, ours) = wire::pipe()?;
+    let (sender, lines): (_, Receiver<String>) = channel();
+    let mut pipe = File::from(ours);
+    let write = move || {
+        for line in lines {
+            if pipe.write_all(line.as_bytes()).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().spawn(write)?;
+    Ok((Stdio::from(theirs), sender))
+}
+
 /// Reads lines until the pipe is closed, or until nobody wants to be told.
 fn listen(pipe: OwnedFd, is_json: bool, tell: impl Fn(Heard) -> bool) {
     let mut reader = BufReader::new(File::from(pipe));
@@ -348,7 +383,8 @@ mod tests {
 
     fn worker(script: &str) -> Worker {
         let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
-        Worker::new(Plan { name: "worker01".into(), argv, env: Vec::new(), tmpdir: None })
+        let (name, env, tmpdir) = ("worker01".into(), Vec::new(), None);
+        Worker::new(Plan { name, argv, env, tmpdir, listens: true })
     }
 
     /// Starts it and hears it to its end.
@@ -358,7 +394,8 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             assert!(Instant::now() < deadline, "no end");
-            if let Ok((0, process, heard)) = inbox.recv_timeout(Duration::from_millis(20)) {
+            let heard = inbox.recv_timeout(Duration::from_millis(20));
+            if let Ok(Message::Worker(0, process, heard)) = heard {
                 worker.note(process, &heard);
             }
             if let Some(end) = worker.end() {
@@ -389,6 +426,21 @@ mod tests {
             assert!(!one.is_due());
         }
         assert!(one.is_hopeless());
+    }
+
+    #[test]
+    fn a_command_reaches_its_standard_input() {
+        let mut one = worker("read line; echo \"ffuzz: $line\" >&2; exit 1");
+        let (sender, inbox) = std::sync::mpsc::sync_channel(16);
+        one.start(0, &sender).unwrap();
+        one.command("stop\n");
+        let heard = loop {
+            let message = inbox.recv_timeout(Duration::from_secs(60)).unwrap();
+            if let Message::Worker(0, 1, Heard::Words(line)) = message {
+                break line;
+            }
+        };
+        assert_eq!(heard, "ffuzz: stop");
     }
 
     #[test]

@@ -38,6 +38,7 @@ impl EventSink for CrashCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Source;
 
     #[test]
     fn command_runs_with_the_path_of_the_crash() {
@@ -46,9 +47,11 @@ mod tests {
         let mut script = OsString::from("printf %s \"$1\" > ");
         script.push(&mark);
         let mut hook = CrashCommand::new(script);
-        hook.handle(&Event::HangSaved { path: "h".into() });
+        let source = Source::Own;
+        hook.handle(&Event::HangSaved { number: 0, path: "h".into(), source: source.clone() });
         assert!(!mark.exists());
-        hook.handle(&Event::CrashSaved { path: "crashes/id:000000".into(), signal: 11 });
+        let path = "crashes/id:000000".into();
+        hook.handle(&Event::CrashSaved { number: 0, path, signal: 11, source });
         assert_eq!(std::fs::read_to_string(mark).expect("mark"), "crashes/id:000000");
     }
 }

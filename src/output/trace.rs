@@ -85,6 +85,7 @@ impl EventSink for CrashTrace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Source;
 
     #[test]
     fn the_words_of_a_crash_are_kept_and_cut_off() {
@@ -94,7 +95,8 @@ mod tests {
         let script = "cat; echo \" $0\"; echo error >&2; while :; do printf %1000s; done";
         let command = ["/bin/sh", "-c", script, "@@"].map(OsString::from).into();
         let mut sink = CrashTrace::new(dir.path(), &TargetOptions::for_command(command));
-        sink.handle(&Event::CrashSaved { path: crash.clone(), signal: 6 });
+        let (path, source) = (crash.clone(), Source::Own);
+        sink.handle(&Event::CrashSaved { number: 0, path, signal: 6, source });
         let text = dir.path().join("traces/id:000000,sig:06.txt");
         let said = fs::read_to_string(text).unwrap();
         assert!(said.starts_with(&format!("input {}\nerror\n", crash.display())), "{said:.100}");

@@ -247,6 +247,14 @@ impl Scheduler {
         self.energy_of(&corpus[id])
     }
 
+    /// From now on seeds are weighed by another schedule.
+    pub fn change_schedule(&mut self, schedule: Schedule) {
+        self.options.schedule = schedule;
+        self.stale_weights = true;
+        let paths = if needs_path_counts(schedule) { PATH_TABLE } else { 0 };
+        self.path_counts.resize(paths, 0);
+    }
+
     /// Finished passes over the corpus: as many picks as there are enabled seeds.
     #[must_use]
     pub fn cycles(&self) -> u64 {

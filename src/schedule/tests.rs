@@ -310,18 +310,6 @@ fn given() -> impl Strategy<Value = Given> {
     )
 }
 
-const SCHEDULES: [Schedule; 9] = [
-    Schedule::Explore,
-    Schedule::Fast,
-    Schedule::Exploit,
-    Schedule::Seek,
-    Schedule::Rare,
-    Schedule::Mmopt,
-    Schedule::Coe,
-    Schedule::Lin,
-    Schedule::Quad,
-];
-
 proptest! {
     #[test]
     fn favourites_cover_every_edge_and_every_key(
@@ -353,7 +341,7 @@ proptest! {
     #[test]
     fn a_disabled_seed_is_never_picked(
         seeds in proptest::collection::vec(given(), 1..30),
-        schedule in proptest::sample::select(&SCHEDULES),
+        schedule in proptest::sample::select(&Schedule::ALL),
         (sequential, guided, late) in any::<(bool, bool, bool)>(),
     ) {
         let options = ScheduleOptions { schedule, sequential, guided, fixed_seed: false };

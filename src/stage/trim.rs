@@ -21,32 +21,32 @@ impl Fingerprint {
     }
 }
 
-/// Judges proposals. Every run is looked at for finds, too: they go to `found`, which says whether to
-/// go on.
-pub struct Trimmer<'a, F> {
+/// Judges proposals. Every run is looked at for finds, too: they go to `found`. After each `go_on` says
+/// whether there is time for another.
+pub struct Trimmer<'a, F, G> {
     pub executor: &'a mut Hooked,
     pub judge: &'a mut Judge,
     /// Path of the seed, as its calibration saw it.
     pub path_hash: u64,
     pub min_len: usize,
     pub found: F,
+    pub go_on: G,
 }
 
-impl<F: FnMut(&Candidate, Verdict) -> bool> Trimmer<'_, F> {
+impl<F: FnMut(&Candidate, Verdict), G: FnMut() -> bool> Trimmer<'_, F, G> {
     /// Shortens `input` in place, block by block.
     pub fn trim(&mut self, input: &mut Vec<u8>) -> Result<(), TargetError> {
         let Some(wanted) = self.wanted(input)? else { return Ok(()) };
         let mut trim = Trim::new(input.len()).keep(self.min_len);
         let mut candidate = Candidate::default();
         while trim.next(input, &mut candidate.bytes).is_some() {
-            let (same, go_on) = self.try_out(&candidate, wanted)?;
-            if same {
+            if self.try_out(&candidate, wanted)? {
                 std::mem::swap(input, &mut candidate.bytes);
                 trim.accepted();
             } else {
                 trim.rejected();
             }
-            if !go_on {
+            if !(self.go_on)() {
                 break;
             }
         }
@@ -60,15 +60,15 @@ impl<F: FnMut(&Candidate, Verdict) -> bool> Trimmer<'_, F> {
             return Ok(());
         };
         let mut candidate = Candidate::default();
-        let (mut step, mut go_on) = (0, true);
+        let mut step = 0;
         for _ in 0..MOST_FOREIGN_STEPS {
-            if step >= planned || !go_on {
+            if step >= planned || !(self.go_on)() {
                 return Ok(());
             }
             let made = self.executor.mutators.trim(mutator, &mut candidate.bytes);
             let mut same = false;
             if made == Made::Input && candidate.bytes.len() >= self.min_len {
-                (same, go_on) = self.try_out(&candidate, wanted)?;
+                same = self.try_out(&candidate, wanted)?;
             }
             let lengths = (input.len(), candidate.bytes.len());
             if same {
@@ -92,17 +92,15 @@ impl<F: FnMut(&Candidate, Verdict) -> bool> Trimmer<'_, F> {
         Ok(Fingerprint::of(&self.executor.observe(input)?, self.judge))
     }
 
-    /// Whether the run is as wanted, and whether to go on.
-    fn try_out(
-        &mut self,
-        candidate: &Candidate,
-        wanted: Fingerprint,
-    ) -> Result<(bool, bool), TargetError> {
+    /// Whether the run is as wanted.
+    fn try_out(&mut self, candidate: &Candidate, wanted: Fingerprint) -> Result<bool, TargetError> {
         let run = self.executor.observe(&candidate.bytes)?;
         let same = Fingerprint::of(&run, self.judge) == Some(wanted);
         let verdict = self.judge.judge(&run);
-        let worth = verdict.is_interesting() || verdict.finding.is_some();
-        Ok((same, !worth || (self.found)(candidate, verdict)))
+        if verdict.is_interesting() || verdict.finding.is_some() {
+            (self.found)(candidate, verdict);
+        }
+        Ok(same)
     }
 }
 
@@ -135,10 +133,10 @@ mod tests {
         let mut crashes = 0;
         let found = |_: &Candidate, verdict: Verdict| {
             crashes += usize::from(verdict.finding.is_some());
-            true
         };
+        let go_on = || true;
         let (executor, judge) = (&mut hooked, &mut judge);
-        Trimmer { executor, judge, path_hash, min_len: 1, found }.trim(&mut input).unwrap();
+        Trimmer { executor, judge, path_hash, min_len: 1, found, go_on }.trim(&mut input).unwrap();
         assert!(input.len() < 20, "{}", input.len());
         assert!(input.contains(&b'!') && input.iter().filter(|b| **b == b'x').count() == 2);
         assert!(crashes > 0);
@@ -159,8 +157,10 @@ mod tests {
         let mut input = b"abc!xx".to_vec();
         let path_hash = coverage::path_hash(hooked.observe(&input).unwrap().edges);
         let (executor, judge) = (&mut hooked, &mut Judge::new(64, &[], false));
-        let found = |_: &Candidate, _: Verdict| true;
-        Trimmer { executor, judge, path_hash, min_len: 2, found }.trim_by(0, &mut input).unwrap();
+        let found = |_: &Candidate, _: Verdict| {};
+        let go_on = || true;
+        let mut trimmer = Trimmer { executor, judge, path_hash, min_len: 2, found, go_on };
+        trimmer.trim_by(0, &mut input).unwrap();
         (input, calls.take())
     }
 

@@ -10,7 +10,7 @@ use signal_hook::{flag, low_level};
 use super::stdio;
 
 /// What the user has asked for, set by signal handlers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
     skip: Arc<AtomicBool>,
@@ -35,6 +35,11 @@ impl Stop {
         }
         flag::register(SIGUSR1, Arc::clone(&stop.skip))?;
         Ok(stop)
+    }
+
+    /// Asks for a clean end, as SIGINT does.
+    pub fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
     }
 
     /// An end was asked for.

@@ -53,7 +53,9 @@ mod tests {
 
     use super::*;
     use crate::corpus::SeedId;
-    use crate::event::{MutatorStatus, Snapshot, StageYield, StopReason};
+    use crate::event::{
+        DomainGain, MutatorStatus, Outcome, Reply, Snapshot, Source, StageYield, StopReason,
+    };
 
     #[test]
     fn every_event_is_one_line_with_its_name() {
@@ -89,7 +91,17 @@ mod tests {
         let path = std::path::PathBuf::from(OsStr::from_bytes(b"out/\xff"));
         for event in [
             Event::Started,
-            Event::SeedSaved { id: SeedId(7), path, new_edge: true, waypoint: false },
+            Event::SeedSaved {
+                id: SeedId(7),
+                path: path.clone(),
+                new_edge: true,
+                waypoint: true,
+                source: Source::Import { peer: "main".into() },
+                gains: vec![DomainGain { domain: "mem".into(), value: 9, ..Default::default() }],
+            },
+            Event::HangSaved { number: u64::MAX, path, source: Source::Inject },
+            Event::Reply(Reply { id: Some(u64::MAX), ok: true, ..Reply::default() }),
+            Event::Reply(Reply { outcome: Some(Outcome::default()), ..Reply::default() }),
             Event::Stopped { reason: StopReason::User, snapshot },
         ] {
             let mut out = Vec::new();

@@ -5,6 +5,7 @@
 
 mod format;
 mod json;
+mod metrics;
 mod panels;
 mod plain;
 mod screen;
@@ -16,6 +17,7 @@ use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 
 pub use json::Json;
+pub use metrics::Metrics;
 pub use plain::Plain;
 pub use screen::Screen;
 pub use statsd::Statsd;

@@ -120,10 +120,10 @@ impl<W: Write> Plain<W> {
             Event::CrashSaved { path, .. } => {
                 self.line(&format!("[{}] crash {}", mark("!"), path.display()));
             }
-            Event::HangSaved { path } => {
+            Event::HangSaved { path, .. } => {
                 self.line(&format!("[{}] hang {}", mark("!"), path.display()));
             }
-            Event::CycleFinished { .. } => {}
+            Event::CycleFinished { .. } | Event::Reply(_) => {}
             Event::TargetRestarted { reason } => {
                 self.line(&format!("[{}] target restarted: {reason}", mark("!")));
             }

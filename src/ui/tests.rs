@@ -4,7 +4,8 @@ use super::panels;
 use super::*;
 use crate::corpus::SeedId;
 use crate::event::{
-    DomainStatus, Event, MutatorStatus, Shares, Snapshot, StageYield, StopReason, WorkerStatus,
+    DomainStatus, Event, MutatorStatus, Shares, Snapshot, Source, StageYield, StopReason,
+    WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -176,6 +177,8 @@ fn lines_tell_start_finds_progress_and_end() {
         path: format!("out/default/queue/{name}").into(),
         new_edge: true,
         waypoint: false,
+        source: Source::Own,
+        gains: Vec::new(),
     };
     let text = lines(&[
         Event::SeedImported { id: SeedId(0), path: "in/a".into(), index: 1, total: 1 },
@@ -188,7 +191,12 @@ fn lines_tell_start_finds_progress_and_end() {
         tick(2_000),
         tick(5_000),
         tick(9_000),
-        Event::CrashSaved { path: "out/default/crashes/id:000000,sig:11".into(), signal: 11 },
+        Event::CrashSaved {
+            number: 0,
+            path: "out/default/crashes/id:000000,sig:11".into(),
+            signal: 11,
+            source: Source::Own,
+        },
         Event::Warning { message: "no room left to write x".into() },
         Event::Stopped { reason: StopReason::User, snapshot: Box::new(sample(1)) },
     ]);
@@ -205,9 +213,12 @@ fn workers_are_named_in_lines() {
         path: format!("out/x/queue/{name}").into(),
         new_edge: true,
         waypoint: false,
+        source: Source::Own,
+        gains: Vec::new(),
     };
     let warning = Event::Warning { message: "was killed by signal 9".into() };
-    let crash = Event::CrashSaved { path: "out/worker01/crashes/id:000000".into(), signal: 6 };
+    let path = "out/worker01/crashes/id:000000".into();
+    let crash = Event::CrashSaved { number: 0, path, signal: 6, source: Source::Own };
     let state = || Box::new(with_workers(0, 2));
     for (worker, event) in [("main", &seed), ("worker01", &seed)] {
         sink.handle_of(worker, event);

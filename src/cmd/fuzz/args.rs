@@ -174,6 +174,12 @@ pub struct Args {
     /// Report values from VALUE on of these domains, DOMAIN=VALUE,…, although nothing crashes
     #[arg(long, value_name = "LIST", help_heading = "Stop and report")]
     pub report_records: Option<String>,
+    /// Unix socket for commands and events: inject, pause, set, stop (docs/control.md); - is stdin
+    #[arg(long, value_name = "PATH", help_heading = "Stop and report")]
+    pub control: Option<OsString>,
+    /// Serve the numbers for Prometheus over HTTP [default address: 127.0.0.1, port: 9477]
+    #[arg(long, value_name = "ADDR[:PORT]", help_heading = "Stop and report")]
+    pub metrics: Option<String>,
     /// The state and every event as JSON, an object a line
     #[arg(long, help_heading = "Stop and report")]
     pub json: bool,
@@ -237,8 +243,6 @@ pub struct Unsupported {
     #[arg(short = 'u', hide = true)]
     pub u: bool,
     #[arg(long, hide = true)]
-    pub control: Option<OsString>,
-    #[arg(long, hide = true)]
     pub pastis: Option<OsString>,
     #[arg(long, hide = true)]
     pub modules: Option<OsString>,
@@ -252,8 +256,6 @@ pub struct Unsupported {
     pub save_state: Option<OsString>,
     #[arg(long, hide = true)]
     pub load_state: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub metrics: Option<OsString>,
 }
 
 /// An option that is known and refused.
@@ -285,7 +287,6 @@ impl Unsupported {
             later(!self.sanitizer_binary.is_empty(), "-w", "sanitizer binary"),
             later(self.value_profile, "-r", "value profile"),
             later(self.qemu, "-Q", "QEMU"),
-            later(self.control.is_some(), "--control", "control socket"),
             later(self.pastis.is_some(), "--pastis", "PASTIS engine"),
             later(self.modules.is_some(), "--modules", "modules to cover"),
             later(self.fork_at.is_some(), "--fork-at", "place of the fork server"),
@@ -293,7 +294,6 @@ impl Unsupported {
             later(self.net_delays.is_some(), "--net-delays", "its delays"),
             later(self.save_state.is_some(), "--save-state", "states of modules"),
             later(self.load_state.is_some(), "--load-state", "states of modules"),
-            later(self.metrics.is_some(), "--metrics", "numbers for Prometheus"),
             never(self.frida, "-O", "FRIDA"),
             never(self.unicorn, "-U", "unicorn"),
             never(self.wine, "-W", "wine"),

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::args::Args;
-use super::{print_warnings, resolve, this_program, values};
+use super::{print_warnings, reports, resolve, this_program, values};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CpuChoice, Input, Options, Schedule};
+use crate::control::Hello;
+use crate::event::EventSink;
 use crate::fleet::strategy::{self, Strategy};
 use crate::fleet::{self, Orders, Plan};
 use crate::output::{self, OutputError};
@@ -41,8 +43,14 @@ pub(super) fn run(
         command_line: join(&options.output.command_line),
         triage: options.triage.clone(),
     };
-    let sinks = crate::ui::sink(options.ui, None).into_iter().collect();
-    let result = fleet::run(orders, sinks);
+    let metrics = options.metrics.map(reports::serve).transpose()?;
+    let names = orders.workers.iter().map(|plan| plan.name.clone()).collect();
+    let hello = || Hello::new(options.output.root.clone(), None, names);
+    let control = reports::open(options.control.as_ref(), hello)?;
+    let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
+    sinks.extend(metrics.map(|metrics| Box::new(metrics) as Box<_>));
+    sinks.extend(crate::ui::sink(options.ui, None));
+    let result = fleet::run(orders, sinks, control);
     result.map(|_| ExitCode::SUCCESS).map_err(|error| Failure::new(&error, error.remedy()))
 }
 
@@ -98,9 +106,7 @@ fn for_main(args: &Args) -> Args {
 /// A main has one of two schedules; another one is for the secondaries.
 fn main_takes(args: &Args) -> bool {
     let given = args.schedule.as_deref().map(values::schedule);
-    given.is_none_or(|given| {
-        given.is_err() || given.is_ok_and(|s| matches!(s, Schedule::Explore | Schedule::Fast))
-    })
+    given.is_none_or(|given| given.is_err() || given.is_ok_and(Schedule::is_for_main))
 }
 
 /// The `-i` of each worker: one that has work goes on with it, a new one begins with the seeds that
@@ -178,6 +184,7 @@ impl Fleet<'_> {
             argv: self.words(number),
             env: self.variables(number),
             tmpdir: self.tmpdir(number),
+            listens: self.options.control.is_some(),
         };
         (0..self.inputs.len()).map(plan).collect()
     }
@@ -189,6 +196,9 @@ impl Fleet<'_> {
         let mut words = vec![self.program.clone().into_os_string()];
         let role = if strategy.main { "-M" } else { "-S" };
         words.extend([role.into(), strategy::name(number).into(), "--json".into()]);
+        if self.options.control.is_some() {
+            words.extend(["--control".into(), "-".into()]);
+        }
         for option in self.args.given.iter().filter(|option| self.keeps(option, strategy, input)) {
             words.extend(option.iter().cloned());
         }
@@ -229,7 +239,8 @@ impl Fleet<'_> {
             word.get(..2).unwrap_or_default()
         };
         match name {
-            "-j" | "-s" | "-E" | "-V" | "-b" | "--json" | "--collector" => false,
+            "-j" | "-s" | "-E" | "-V" | "-b" | "--json" | "--collector" | "--control"
+            | "--metrics" => false,
             "-i" => input.is_none(),
             "-p" | "--domains" => strategy.domains,
             // The others have it from the main.
@@ -350,6 +361,16 @@ mod tests {
         let dir = seeds();
         let all = lines(dir.path(), "-i IN -F IN -o OUT -j 3 ./t", &[], &[]);
         assert_eq!(all.iter().filter(|line| line.contains("-F IN")).count(), 1, "{all:?}");
+    }
+
+    #[test]
+    fn clients_are_the_fleets_and_workers_listen_to_it() {
+        let dir = seeds();
+        let line = "-i IN -o OUT --control ctl --metrics 9000 -j 2 ./t";
+        let all = lines(dir.path(), line, &[("AFL_NO_AFFINITY", "1")], &[]);
+        let listens = |line: &String| line.contains(" --json --control - -i IN");
+        assert!(all.iter().all(listens), "{all:?}");
+        assert!(!all.iter().any(|line| line.contains("ctl") || line.contains("9000")), "{all:?}");
     }
 
     #[test]

@@ -1,14 +1,20 @@
 //! What is told beyond the output folder: texts and inputs of crashes, numbers for a server.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+
+use super::args::Args;
 use super::values;
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
-use crate::config::options::{FindingOptions, StatsdOptions, StatsdTags};
-use crate::ui::Statsd;
+use crate::config::options::{ControlPlace, FindingOptions, StatsdOptions, StatsdTags};
+use crate::control::{Control, Hello};
+use crate::ui::{Metrics, Statsd};
 
 /// Most inputs that are remembered for a crash: 16 batches.
 const MOST_RECORDED: i64 = 1024;
 const STATSD_PORT: u16 = 8125;
+/// In the range that Prometheus leaves to exporters.
+const METRICS_PORT: u16 = 9477;
 
 pub(super) fn findings(env: &Environment) -> Result<FindingOptions, Failure> {
     let record = env.number("AFL_PERSISTENT_RECORD", 1, MOST_RECORDED)?;
@@ -43,9 +49,81 @@ pub(super) fn statsd(env: &Environment) -> Result<Option<StatsdOptions>, Failure
     }))
 }
 
+pub(super) fn control(args: &Args) -> Result<Option<ControlPlace>, Failure> {
+    match &args.control {
+        Some(path) if path == "-" && !args.json => Err(Failure::usage(
+            "--control - answers among the events of --json, which is not given",
+            "give --json as well, or the path of a socket",
+        )),
+        Some(path) if path == "-" => Ok(Some(ControlPlace::Stdin)),
+        Some(path) if path.is_empty() => Err(values::bad("--control", "", "a path")),
+        Some(path) => Ok(Some(ControlPlace::Path(path.into()))),
+        None => Ok(None),
+    }
+}
+
+/// `--metrics`: an address, a port, or both. Nobody else's machine is served unless the user says so.
+pub(super) fn address(text: &str) -> Result<SocketAddr, Failure> {
+    let expected = "an address, a port, or ADDR:PORT";
+    let bad = || values::bad("--metrics", text, expected);
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok((address, METRICS_PORT).into());
+    }
+    if let Ok(port) = text.trim_start_matches(':').parse() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().map_err(|_| bad())?),
+        None => (text, METRICS_PORT),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let mut found = (host, port).to_socket_addrs().map_err(|_| bad())?;
+    found.next().ok_or_else(bad)
+}
+
+pub(super) fn open(
+    place: Option<&ControlPlace>,
+    hello: impl FnOnce() -> Hello,
+) -> Result<Option<Control>, Failure> {
+    let open = |place| Control::open(place, hello());
+    place.map(open).transpose().map_err(|error| Failure::new(&error, error.remedy()))
+}
+
+pub(super) fn serve(address: SocketAddr) -> Result<Metrics, Failure> {
+    Metrics::serve(address).map_err(|error| {
+        let cause = format!("cannot serve numbers at {address}: {error}");
+        Failure::new(cause, "name another port or address with --metrics")
+    })
+}
+
 pub(super) fn connect(options: &StatsdOptions) -> Result<Statsd, Failure> {
     Statsd::new(options).map_err(|error| {
         let cause = format!("cannot reach the StatsD server {}: {error}", options.host);
         Failure::new(cause, "check AFL_STATSD_HOST, or unset AFL_STATSD")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_served_here_unless_told_otherwise() {
+        for (text, expected) in [
+            ("9100", "127.0.0.1:9100"),
+            (":9100", "127.0.0.1:9100"),
+            ("0.0.0.0", "0.0.0.0:9477"),
+            ("127.0.0.2:0", "127.0.0.2:0"),
+            ("::1", "[::1]:9477"),
+            ("[::1]:80", "[::1]:80"),
+        ] {
+            assert_eq!(
+                address(text).map(|found| found.to_string()).ok().as_deref(),
+                Some(expected)
+            );
+        }
+        for text in ["", ":", "1.2.3.4:x", "1.2.3.4:70000", "no-such-host.invalid"] {
+            assert_eq!(address(text).unwrap_err().code, 2, "{text}");
+        }
+    }
 }

@@ -106,6 +106,8 @@ pub fn resolve(
         },
         findings: reports::findings(env)?,
         statsd: reports::statsd(env)?,
+        control: reports::control(&args)?,
+        metrics: args.metrics.as_deref().map(reports::address).transpose()?,
         triage,
         ui: if args.json { UiMode::Json } else { ui(env)? },
         banner,
@@ -319,7 +321,7 @@ fn cpu(args: &Args, env: &Environment) -> Result<CpuChoice, Failure> {
 
 fn schedule(args: &Args) -> Result<Schedule, Failure> {
     let schedule = args.schedule.as_deref().map_or(Ok(Schedule::default()), values::schedule)?;
-    if args.main.is_some() && !matches!(schedule, Schedule::Explore | Schedule::Fast) {
+    if args.main.is_some() && !schedule.is_for_main() {
         return Err(Failure::usage(
             "a main instance (-M) has one of the schedules explore and fast",
             "leave the schedule out, or use -S",

@@ -77,7 +77,7 @@ fn p_is_a_flag_unless_a_schedule_and_a_target_follow() {
         assert_eq!((options.domains, options.schedule), (*domains, *schedule), "{line}");
         assert_eq!(options.target.command, *command, "{line}");
     }
-    for name in words::SCHEDULES {
+    for name in Schedule::ALL.map(Schedule::name) {
         place.good(&format!("-p {name} ./t"));
     }
     assert!(place.bad("-i IN -o OUT --schedule slow ./t").cause.contains("slow"));
@@ -222,9 +222,7 @@ fn what_is_not_built_is_refused_in_one_line() {
         "-r",
         "-Q",
         "--pastis a:1",
-        "--control s",
         "--net x",
-        "--metrics a",
         "--save-state f",
         "--load-state f",
         "--modules a:b",

@@ -95,18 +95,8 @@ pub(super) fn run_mode(name: &str) -> Result<RunMode, Failure> {
 }
 
 pub(super) fn schedule(name: &str) -> Result<Schedule, Failure> {
-    Ok(match name {
-        "explore" => Schedule::Explore,
-        "fast" => Schedule::Fast,
-        "exploit" => Schedule::Exploit,
-        "seek" => Schedule::Seek,
-        "rare" => Schedule::Rare,
-        "mmopt" => Schedule::Mmopt,
-        "coe" => Schedule::Coe,
-        "lin" => Schedule::Lin,
-        "quad" => Schedule::Quad,
-        _ => return Err(bad("--schedule", name, &super::words::SCHEDULES.join(", "))),
-    })
+    let names = || Schedule::ALL.map(Schedule::name).join(", ");
+    Schedule::named(name).ok_or_else(|| bad("--schedule", name, &names()))
 }
 
 /// Name of an instance, for `-M` with its `:n/m` taken off.

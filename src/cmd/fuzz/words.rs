@@ -5,10 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::cmd::exit::Failure;
+use crate::config::options::Schedule;
 
-/// AFL++'s power schedules: what may follow `-p` as its value.
-pub(super) const SCHEDULES: &[&str] =
-    &["explore", "fast", "exploit", "seek", "rare", "mmopt", "coe", "lin", "quad"];
 /// What may follow `-a`.
 const INPUT_TYPES: &[&[u8]] = &[b"text", b"binary", b"default"];
 
@@ -90,7 +88,7 @@ fn cluster(
 
 /// `-p` is AFL++'s option if a schedule's name follows and a target is left behind it.
 fn is_schedule(letter: u8, rest: &[u8], next: &[OsString], valued: &Valued) -> bool {
-    let named = |bytes: &[u8]| SCHEDULES.iter().any(|known| known.as_bytes() == bytes);
+    let named = |bytes: &[u8]| Schedule::ALL.iter().any(|known| known.name().as_bytes() == bytes);
     if letter != b'p' || !rest.is_empty() {
         return letter == b'p' && named(rest);
     }

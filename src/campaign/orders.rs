@@ -1,0 +1,177 @@
+//! What clients of the control socket want, done between two batches.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use super::{Campaign, CampaignError};
+use crate::config::options::TimeoutSpec;
+use crate::control::{Answer, Command, Control, Order, Setting};
+use crate::corpus::Origin;
+use crate::event::{EventBus, Outcome};
+use crate::sys::stop::Stop;
+use crate::target::Executor;
+
+/// Orders that the threads of clients may have delivered and nobody has looked at.
+const INBOX: usize = 256;
+/// Longest time for orders before the next batch has its turn.
+const SLICE: Duration = Duration::from_millis(50);
+/// While paused, between two looks at signals.
+const LOOK: Duration = Duration::from_millis(50);
+/// A trimming that takes longer than this is given up if an order waits: the longest stretch of
+/// runs that is not cut into batches.
+pub(super) const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Orders that wait, and what they have changed.
+#[derive(Debug)]
+pub(super) struct Orders {
+    inbox: Receiver<Order>,
+    /// Taken out of the inbox.
+    waiting: VecDeque<Order>,
+    /// Until the starting seeds have been run.
+    inputs: VecDeque<Order>,
+    injected: u32,
+    pub(super) paused: bool,
+}
+
+impl Orders {
+    /// Begins to listen. A wish to stop is heard at once, whatever the campaign is doing.
+    pub(super) fn new(
+        control: Control,
+        stop: &Stop,
+        bus: &mut EventBus,
+    ) -> Result<Self, CampaignError> {
+        let (sender, inbox) = sync_channel(INBOX);
+        let stop = stop.clone();
+        let deliver = move |order: Order| {
+            if order.is_stop() {
+                stop.ask();
+            }
+            sender.send(order).is_ok()
+        };
+        let sink = control.serve(Arc::new(deliver)).map_err(CampaignError::Control)?;
+        sink.into_iter().for_each(|sink| bus.add(sink));
+        Ok(Self::from(inbox))
+    }
+
+    /// Whether somebody wants something. Costs next to nothing if nobody does.
+    pub(super) fn wait(&mut self) -> bool {
+        self.waiting.extend(self.inbox.try_recv());
+        !self.waiting.is_empty()
+    }
+
+    fn next(&mut self, fuzzing: bool) -> Option<Order> {
+        let input = if fuzzing { self.inputs.pop_front() } else { None };
+        input.or_else(|| self.waiting.pop_front()).or_else(|| self.inbox.try_recv().ok())
+    }
+}
+
+impl From<Receiver<Order>> for Orders {
+    fn from(inbox: Receiver<Order>) -> Self {
+        let (waiting, inputs) = (VecDeque::new(), VecDeque::new());
+        Self { inbox, waiting, inputs, injected: 0, paused: false }
+    }
+}
+
+impl Campaign {
+    /// Carries out what is wanted, and rests as long as that is what is wanted.
+    pub(super) fn obey(&mut self) -> Result<(), CampaignError> {
+        let fuzzing = self.statistics.is_fuzzing();
+        let Some(orders) = &mut self.orders else { return Ok(()) };
+        if !orders.wait() && (orders.inputs.is_empty() || !fuzzing) {
+            return Ok(());
+        }
+        let start = Instant::now();
+        while start.elapsed() < SLICE
+            && let Some(order) = self.orders.as_mut().and_then(|orders| orders.next(fuzzing))
+        {
+            self.carry_out(order)?;
+        }
+        if fuzzing { self.rest() } else { Ok(()) }
+    }
+
+    /// As long as the campaign is paused. That time does not count.
+    fn rest(&mut self) -> Result<(), CampaignError> {
+        while self.orders.as_ref().is_some_and(|orders| orders.paused)
+            && self.stop_reason().is_none()
+        {
+            let start = Instant::now();
+            self.tick_if_due();
+            let Some(orders) = &mut self.orders else { break };
+            match orders.next(true).map_or_else(|| orders.inbox.recv_timeout(LOOK), Ok) {
+                Ok(order) => self.carry_out(order)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                // Nobody is left who could say that it is to go on.
+                Err(RecvTimeoutError::Disconnected) => orders.paused = false,
+            }
+            self.statistics.leave_out(start.elapsed());
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, order: Order) -> Result<(), CampaignError> {
+        let answer = match &order.command {
+            Err(error) => Err(error.clone()),
+            Ok(Command::Inject(_)) if !self.statistics.is_fuzzing() => {
+                self.orders.iter_mut().for_each(|orders| orders.inputs.push_back(order.clone()));
+                return Ok(());
+            }
+            Ok(Command::Inject(data)) => self.inject(data.clone())?.map(Answer::Judged),
+            Ok(Command::Pause) => Ok(self.pause(true)),
+            Ok(Command::Resume) => Ok(self.pause(false)),
+            Ok(Command::Stats) => Ok(Answer::Stats(Box::new(self.snapshot()))),
+            Ok(Command::Set(setting)) => self.set(setting).map(|()| Answer::Done),
+            // It was asked for when it came.
+            Ok(Command::Stop) => Ok(Answer::Done),
+        };
+        self.bus.send(&order.answer(answer));
+        Ok(())
+    }
+
+    fn pause(&mut self, paused: bool) -> Answer {
+        self.orders.iter_mut().for_each(|orders| orders.paused = paused);
+        Answer::Done
+    }
+
+    fn inject(&mut self, data: Vec<u8>) -> Result<Result<Outcome, String>, CampaignError> {
+        let Some(orders) = &mut self.orders else { return Ok(Err("nobody listens".into())) };
+        let number = orders.injected;
+        orders.injected += 1;
+        let (start, length) = (Instant::now(), data.len());
+        let kept = self.take_over(data, Origin::injected(number))?;
+        self.statistics.sync += start.elapsed();
+        let mutation = &self.options.mutation;
+        let (min, max) = (mutation.min_len, mutation.max_len);
+        Ok(kept.ok_or_else(|| format!("{length} bytes: this campaign takes {min} to {max}")))
+    }
+
+    fn set(&mut self, setting: &Setting) -> Result<(), String> {
+        let Setting { timeout, schedule, token } = setting;
+        if self.options.output.main_node && schedule.is_some_and(|s| !s.is_for_main()) {
+            return Err("a main instance has one of the schedules explore and fast".into());
+        }
+        if let Some(timeout) = *timeout {
+            self.options.target.timeout = TimeoutSpec::Fixed(timeout);
+            self.executor.set_timeout(timeout);
+        }
+        if let Some(schedule) = *schedule {
+            self.options.schedule = schedule;
+            self.scheduler.change_schedule(schedule);
+        }
+        self.dictionary.add_user(token.clone());
+        Ok(())
+    }
+
+    /// Nothing is carried out any more: whoever still waits for an answer gets one.
+    pub(super) fn dismiss_orders(&mut self) {
+        while let Some(order) = self.orders.as_mut().and_then(|orders| orders.next(true)) {
+            let answer = if order.is_stop() {
+                Ok(Answer::Done)
+            } else {
+                Err("the campaign has ended".into())
+            };
+            self.bus.send(&order.answer(answer));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Orders on a fake target: when they are carried out and what they change.
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Instant;
+
+use super::super::orders::Orders;
+use super::*;
+use crate::control::{Command, Order, Setting};
+use crate::event::{Reply, Source};
+use crate::mutate::dictionary::Token;
+use crate::target::Executor;
+
+/// A campaign with a fixed seed, and the way to its orders.
+fn commanded(dir: &Path, execs: u64) -> (Campaign, Recorder, SyncSender<Order>) {
+    let (mut campaign, recorder) = campaign(options(dir, DomainMode::Off, execs), ladder());
+    let (sender, inbox) = sync_channel(64);
+    campaign.orders = Some(Orders::from(inbox));
+    (campaign, recorder, sender)
+}
+
+fn order(id: u64, command: Command) -> Order {
+    Order { client: 1, id: Some(id), command: Ok(command) }
+}
+
+fn replies(recorder: &Recorder) -> Vec<Reply> {
+    let reply = |event: &Event| match event {
+        Event::Reply(reply) => Some(reply.clone()),
+        _ => None,
+    };
+    recorder.0.borrow().iter().filter_map(reply).collect()
+}
+
+#[test]
+fn an_input_waits_for_the_start_and_is_judged_like_an_import() {
+    let dir = seed_folder(&[b"A"]);
+    let (mut campaign, recorder, sender) = commanded(dir.path(), 200);
+    for (id, input) in [(1, "FUZx"), (2, "FUZx"), (3, "FUZ!")] {
+        sender.send(order(id, Command::Inject(input.into()))).unwrap();
+    }
+    let bad = Order { client: 1, id: Some(4), command: Err("no".into()) };
+    sender.send(bad).unwrap();
+    campaign.fuzz().unwrap();
+    let replies = replies(&recorder);
+    // What needs no run does not wait.
+    let ids: Vec<_> = replies.iter().map(|reply| reply.id.unwrap()).collect();
+    assert_eq!(ids, [4, 1, 2, 3]);
+    assert_eq!((replies[0].ok, replies[0].error.as_deref()), (false, Some("no")));
+    let brought = |index: usize| {
+        let outcome = replies[index].outcome.as_ref().unwrap();
+        (outcome.kept, outcome.crash, outcome.path.is_some())
+    };
+    assert_eq!(
+        [brought(1), brought(2), brought(3)],
+        [(true, false, true), (false, false, false), (false, true, true),]
+    );
+    let events = recorder.0.borrow();
+    let started = events.iter().position(|event| matches!(event, Event::Started)).unwrap();
+    let saved = events
+        .iter()
+        .position(|event| matches!(event, Event::SeedSaved { source: Source::Inject, .. }));
+    assert!(saved.unwrap() > started);
+    assert_eq!(campaign.statistics.imported, 1);
+    assert_eq!(names(&dir.path().join("out/queue"))[1], "id:000001,sync:inject,src:000000,+cov");
+}
+
+#[test]
+fn what_is_set_holds_from_then_on() {
+    let dir = seed_folder(&[b"A"]);
+    let (mut campaign, recorder, sender) = commanded(dir.path(), 100);
+    let timeout = Duration::from_millis(77);
+    let (schedule, token) = (Some(Schedule::Fast), Token::new(b"word"));
+    let setting = Setting { timeout: Some(timeout), schedule, token: token.clone() };
+    sender.send(order(1, Command::Set(setting))).unwrap();
+    sender.send(order(2, Command::Stats)).unwrap();
+    campaign.fuzz().unwrap();
+    let replies = replies(&recorder);
+    assert!(replies[0].ok);
+    let stats = replies[1].stats.as_ref().unwrap();
+    assert_eq!((stats.schedule.as_str(), stats.dictionary_entries), ("fast", 1));
+    assert_eq!(campaign.executor.timeout(), timeout);
+    assert!(campaign.scheduler.needs_path_counts());
+    assert_eq!(campaign.dictionary.user, Vec::from_iter(token));
+}
+
+#[test]
+fn a_pause_costs_no_time_and_ends_when_nobody_is_left_to_end_it() {
+    let dir = seed_folder(&[b"A"]);
+    let (mut campaign, _, sender) = commanded(dir.path(), 1000);
+    let (first, second) = (order(1, Command::Pause), order(2, Command::Inject(b"F".into())));
+    sender.send(first).unwrap();
+    sender.send(second).unwrap();
+    let paused = std::thread::spawn(move || {
+        let start = Instant::now();
+        // Somebody who comes back after a while.
+        std::thread::park_timeout(Duration::from_millis(300));
+        drop(sender);
+        start.elapsed()
+    });
+    let start = Instant::now();
+    campaign.fuzz().unwrap();
+    let all = start.elapsed();
+    assert!(all >= paused.join().unwrap().min(Duration::from_millis(300)));
+    let counted = Duration::from_millis(campaign.statistics.campaign_ms());
+    assert!(counted + Duration::from_millis(200) < all, "{counted:?} of {all:?}");
+    assert!(campaign.execs() >= 1000);
+}
+
+#[test]
+fn who_still_waits_at_the_end_gets_an_answer() {
+    let dir = seed_folder(&[b"A"]);
+    // Over with the starting seed.
+    let (mut campaign, recorder, sender) = commanded(dir.path(), 1);
+    sender.send(order(1, Command::Inject(b"F".into()))).unwrap();
+    campaign.fuzz().unwrap();
+    sender.send(order(2, Command::Stop)).unwrap();
+    campaign.dismiss_orders();
+    let replies = replies(&recorder);
+    assert_eq!(replies.iter().map(|reply| reply.ok).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(replies[0].error.as_deref(), Some("the campaign has ended"));
+}

@@ -1,0 +1,221 @@
+//! What waits to be read by one client, and how much of what it wants is not answered yet.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Commands, and bytes of them, that a client may have open: enough to keep a campaign busy
+/// between two looks, and a bound for what all clients together can have waiting.
+const MOST_OPEN: usize = 64;
+const MOST_OPEN_BYTES: usize = 4 << 20;
+
+/// A line that is not lost.
+#[derive(Debug)]
+struct Line {
+    text: Arc<str>,
+    /// It answers a command, which is open until the client has read this.
+    is_answer: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lines: VecDeque<Line>,
+    /// The newest state of the campaign; an older one is of no use to anybody.
+    stats: Option<Arc<str>>,
+    /// Lengths of the open commands, the oldest first.
+    open: VecDeque<usize>,
+    /// Nothing comes any more.
+    closed: bool,
+    /// Nobody reads any more.
+    gone: bool,
+}
+
+impl State {
+    /// For one more command. One alone may be as large as it likes.
+    fn has_room(&self, bytes: usize) -> bool {
+        let open: usize = self.open.iter().sum();
+        self.open.is_empty() || (self.open.len() < MOST_OPEN && open + bytes <= MOST_OPEN_BYTES)
+    }
+}
+
+/// Between the campaign, which only puts lines in, and the two threads of a client.
+#[derive(Debug, Default)]
+pub(super) struct Mailbox {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Mailbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// A find, or anything else that has to arrive.
+    pub(super) fn put(&self, text: Arc<str>) {
+        self.put_line(Line { text, is_answer: false });
+    }
+
+    pub(super) fn answer(&self, text: Arc<str>) {
+        self.put_line(Line { text, is_answer: true });
+    }
+
+    fn put_line(&self, line: Line) {
+        self.change(|state| {
+            if !state.closed && !state.gone {
+                state.lines.push_back(line);
+            }
+        });
+    }
+
+    pub(super) fn put_stats(&self, text: Arc<str>) {
+        self.change(|state| state.stats = Some(text).filter(|_| !state.closed && !state.gone));
+    }
+
+    /// What is in it is still read.
+    pub(super) fn close(&self) {
+        self.change(|state| {
+            state.closed = true;
+            state.stats = None;
+        });
+    }
+
+    /// Nobody reads any more.
+    pub(super) fn abandon(&self) {
+        self.change(|state| {
+            state.gone = true;
+            state.lines.clear();
+            state.stats = None;
+        });
+    }
+
+    /// Waits until there is room for a command of so many bytes; false if there never will be.
+    pub(super) fn admit(&self, bytes: usize) -> bool {
+        let mut state = self.lock();
+        loop {
+            if state.closed || state.gone {
+                return false;
+            }
+            if state.has_room(bytes) {
+                state.open.push_back(bytes);
+                return true;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Hands lines to `write` until there will be none, or until it says that nobody takes them.
+    pub(super) fn deliver(&self, mut write: impl FnMut(&str) -> bool) {
+        while let Some(line) = self.take() {
+            if !write(&line.text) {
+                return self.abandon();
+            }
+            if line.is_answer {
+                self.change(|state| {
+                    state.open.pop_front();
+                });
+            }
+        }
+    }
+
+    fn take(&self) -> Option<Line> {
+        let mut state = self.lock();
+        loop {
+            if state.gone {
+                return None;
+            }
+            if let Some(line) = state.lines.pop_front() {
+                return Some(line);
+            }
+            if let Some(text) = state.stats.take() {
+                return Some(Line { text, is_answer: false });
+            }
+            if state.closed {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    fn read(mailbox: &Mailbox) -> Vec<String> {
+        let mut read = Vec::new();
+        mailbox.deliver(|line| {
+            read.push(line.to_owned());
+            true
+        });
+        read
+    }
+
+    #[test]
+    fn states_replace_each_other_and_finds_do_not() {
+        let mailbox = Mailbox::default();
+        for number in 0..3 {
+            mailbox.put_stats(format!("stats {number}").into());
+            mailbox.put(format!("find {number}").into());
+        }
+        let mut read = Vec::new();
+        mailbox.deliver(|line| {
+            read.push(line.to_owned());
+            if read.len() == 4 {
+                mailbox.put("last".into());
+                mailbox.put_stats("too late".into());
+                mailbox.close();
+            }
+            true
+        });
+        assert_eq!(read, ["find 0", "find 1", "find 2", "stats 2", "last"]);
+        mailbox.put("nothing".into());
+        mailbox.put_stats("nothing".into());
+        assert!(self::read(&mailbox).is_empty());
+        assert!(!mailbox.admit(1));
+    }
+
+    #[test]
+    fn one_that_does_not_read_answers_is_not_listened_to() {
+        let mailbox = Mailbox::default();
+        assert!((0..MOST_OPEN).all(|_| mailbox.admit(1)));
+        assert!(!mailbox.lock().has_room(1));
+        (0..MOST_OPEN).for_each(|_| mailbox.answer("ok".into()));
+        // Answered is not read.
+        assert!(!mailbox.lock().has_room(1));
+        thread::scope(|scope| {
+            let next = scope.spawn(|| mailbox.admit(1));
+            let reader = scope.spawn(|| read(&mailbox));
+            assert!(next.join().unwrap());
+            mailbox.close();
+            assert_eq!(reader.join().unwrap().len(), MOST_OPEN);
+        });
+        let mailbox = Mailbox::default();
+        assert!(mailbox.admit(MOST_OPEN_BYTES + 1));
+        assert!(!mailbox.lock().has_room(1));
+        thread::scope(|scope| {
+            let next = scope.spawn(|| mailbox.admit(1));
+            mailbox.abandon();
+            assert!(!next.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn of_a_client_that_is_gone_nothing_is_kept() {
+        let mailbox = Mailbox::default();
+        mailbox.put("a".into());
+        mailbox.put("b".into());
+        let mut read = 0;
+        mailbox.deliver(|_| {
+            read += 1;
+            false
+        });
+        mailbox.put("c".into());
+        assert_eq!((read, mailbox.lock().lines.len()), (1, 0));
+        assert!(!mailbox.admit(1));
+    }
+}

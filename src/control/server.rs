@@ -1,0 +1,270 @@
+//! The clients of a socket: for each a thread that reads commands and one that writes lines. The
+//! campaign is in neither, so nobody can hold it up.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::mailbox::Mailbox;
+use super::protocol::{Command, Hello, LONGEST_LINE};
+use super::socket::Socket;
+use super::{Deliver, Order};
+use crate::event::{Event, EventSink, Reply};
+
+/// Clients at once: each costs two threads.
+const MOST_CLIENTS: usize = 64;
+/// For clients to read what is left at the end.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// After a connection that could not be accepted: there are no descriptors left, perhaps.
+const PAUSE: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Number and mailbox of each.
+    clients: Vec<(u64, Arc<Mailbox>)>,
+    /// Numbers given so far.
+    count: u64,
+    /// What newcomers are told behind the greeting: that fuzzing has begun.
+    started: Option<Arc<str>>,
+    /// Nobody is let in any more.
+    over: bool,
+}
+
+#[derive(Debug, Default)]
+struct Clients {
+    state: Mutex<State>,
+    left: Condvar,
+}
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes somebody in, whose first line is ready.
+    fn add(&self, hello: &str) -> Result<(u64, Arc<Mailbox>), String> {
+        let mut state = self.lock();
+        if state.over {
+            return Err("the campaign has ended".into());
+        }
+        if state.clients.len() >= MOST_CLIENTS {
+            return Err(format!("{MOST_CLIENTS} clients are there already"));
+        }
+        state.count += 1;
+        let mailbox = Arc::new(Mailbox::default());
+        mailbox.put(hello.into());
+        state.started.iter().for_each(|line| mailbox.put(line.clone()));
+        let number = state.count;
+        state.clients.push((number, Arc::clone(&mailbox)));
+        Ok((number, mailbox))
+    }
+
+    fn remove(&self, number: u64) {
+        self.lock().clients.retain(|(other, _)| *other != number);
+        self.left.notify_all();
+    }
+
+    /// Tells everybody, those who come later as well.
+    fn start(&self, line: Arc<str>) {
+        let mut state = self.lock();
+        state.clients.iter().for_each(|(_, mailbox)| mailbox.put(line.clone()));
+        state.started = Some(line);
+    }
+
+    fn each(&self, tell: impl Fn(&Mailbox)) {
+        self.lock().clients.iter().for_each(|(_, mailbox)| tell(mailbox));
+    }
+}
+
+/// Puts what happens into the clients' mailboxes. Dropped, it lets them read what is there, closes
+/// all connections and removes the socket.
+#[derive(Debug)]
+pub(super) struct Sink {
+    clients: Arc<Clients>,
+    hello: Hello,
+    /// Unix second of the last state.
+    last_stats: u64,
+    socket: Option<Socket>,
+}
+
+impl Sink {
+    /// Lets clients in; their commands go to `deliver`.
+    pub(super) fn serve(socket: Socket, hello: Hello, deliver: Deliver) -> io::Result<Self> {
+        let clients = Arc::new(Clients::default());
+        let (listener, first, theirs) = (socket.listener()?, hello.line(), Arc::clone(&clients));
+        spawn("control", move || accept(&listener, &first, &theirs, &deliver))?;
+        Ok(Self { clients, hello, last_stats: 0, socket: Some(socket) })
+    }
+
+    fn tell(&mut self, event: &Event, worker: Option<&str>) {
+        // Lines are not made for nobody.
+        if self.clients.lock().clients.is_empty() && !matches!(event, Event::Started) {
+            return;
+        }
+        match event {
+            Event::Tick(snapshot) if snapshot.now == self.last_stats => return,
+            Event::Tick(snapshot) if worker.is_none() => self.last_stats = snapshot.now,
+            _ => {}
+        }
+        for line in self.hello.lines(event, worker) {
+            let line: Arc<str> = line.into();
+            match event {
+                Event::Started => self.clients.start(line),
+                Event::Reply(reply) => self.answer(reply.client, line),
+                Event::Tick(_) => self.clients.each(|mailbox| mailbox.put_stats(line.clone())),
+                _ => self.clients.each(|mailbox| mailbox.put(line.clone())),
+            }
+        }
+        if matches!(event, Event::Stopped { .. }) && worker.is_none() {
+            self.close();
+        }
+    }
+
+    fn answer(&self, client: u64, line: Arc<str>) {
+        let state = self.clients.lock();
+        let its = state.clients.iter().find(|(number, _)| *number == client);
+        its.into_iter().for_each(|(_, mailbox)| mailbox.answer(line.clone()));
+    }
+
+    fn close(&self) {
+        self.clients.lock().over = true;
+        self.clients.each(Mailbox::close);
+    }
+}
+
+impl EventSink for Sink {
+    fn handle(&mut self, event: &Event) {
+        self.tell(event, None);
+    }
+
+    fn handle_of(&mut self, worker: &str, event: &Event) {
+        self.tell(event, Some(worker));
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.close();
+        self.socket = None;
+        let deadline = Instant::now() + FAREWELL;
+        let mut state = self.clients.lock();
+        while !state.clients.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.clients.left.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name(name.into()).spawn(run).map(drop)
+}
+
+fn accept(listener: &UnixListener, hello: &str, clients: &Arc<Clients>, deliver: &Deliver) {
+    while !clients.lock().over {
+        match listener.accept() {
+            Ok((stream, _)) => welcome(stream, hello, clients, deliver),
+            Err(_) => thread::park_timeout(PAUSE),
+        }
+    }
+}
+
+fn welcome(mut stream: UnixStream, hello: &str, clients: &Arc<Clients>, deliver: &Deliver) {
+    let (number, mailbox) = match clients.add(hello) {
+        Ok(client) => client,
+        Err(error) => {
+            let _ = stream.set_nonblocking(true);
+            let _ = stream.write_all(refusal(error).as_bytes());
+            return;
+        }
+    };
+    let started = start(stream, number, &mailbox, clients, deliver);
+    if started.is_err() {
+        mailbox.abandon();
+        clients.remove(number);
+    }
+}
+
+fn start(
+    stream: UnixStream,
+    number: u64,
+    mailbox: &Arc<Mailbox>,
+    clients: &Arc<Clients>,
+    deliver: &Deliver,
+) -> io::Result<()> {
+    let (theirs, all) = (Arc::clone(mailbox), Arc::clone(clients));
+    let mut writer = stream.try_clone()?;
+    spawn("control-out", move || {
+        theirs.deliver(|line| writer.write_all(line.as_bytes()).is_ok());
+        // Whoever reads from it hears of the end, and the reading thread does.
+        let _ = writer.shutdown(std::net::Shutdown::Both);
+        all.remove(number);
+    })?;
+    let (theirs, deliver) = (Arc::clone(mailbox), Arc::clone(deliver));
+    spawn("control-in", move || {
+        match listen(&stream, number, &deliver, |bytes| theirs.admit(bytes)) {
+            End::TooLong => {
+                let error = format!("a line is longer than {LONGEST_LINE} bytes: that is the end");
+                theirs.put(refusal(error).into());
+                theirs.close();
+            }
+            End::Closed if hung_up(&stream) => theirs.abandon(),
+            End::Closed => {}
+        }
+    })
+}
+
+/// The last line for somebody who is not listened to any more.
+fn refusal(error: String) -> String {
+    let reply = Event::Reply(Reply { error: Some(error), ..Reply::default() });
+    Hello::default().lines(&reply, None).concat()
+}
+
+/// It does not only send nothing any more, it reads nothing either.
+fn hung_up(stream: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(stream.as_fd(), PollFlags::empty())];
+    let _ = poll(&mut fds, PollTimeout::ZERO);
+    fds[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP))
+}
+
+/// Why nothing more is read.
+pub(super) enum End {
+    Closed,
+    TooLong,
+}
+
+/// Hands on what is read line by line. `admit` says whether a command of so many bytes may come in.
+pub(super) fn listen(
+    from: impl Read,
+    client: u64,
+    deliver: &Deliver,
+    admit: impl Fn(usize) -> bool,
+) -> End {
+    let mut reader = BufReader::new(from);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let most = LONGEST_LINE as u64 + 1;
+        match reader.by_ref().take(most).read_until(b'\n', &mut line) {
+            Ok(1..) if line.ends_with(b"\n") => {}
+            Ok(_) if line.len() > LONGEST_LINE => return End::TooLong,
+            // Half a line is none.
+            _ => return End::Closed,
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let (id, command) = Command::parse(&line);
+        if !admit(line.len()) || !deliver(Order { client, id, command }) {
+            return End::Closed;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The socket's file: made with mode 0600, put in place of one that a killed fuzzer has left, and
+//! removed at the end.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
+};
+use nix::sys::stat::{Mode, fchmod};
+
+/// Longest path of a Unix socket, bytes: the kernel's `sockaddr_un` has 108 with the zero.
+const LONGEST_PATH: usize = 107;
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 64;
+
+/// Why there is no socket: Display is the cause, [`ControlError::remedy`] the way out.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    #[error(
+        "the path of the control socket has {length} bytes, and the kernel takes {LONGEST_PATH}"
+    )]
+    TooLong { length: usize },
+    #[error("the control socket {path:?} belongs to a fuzzer that runs")]
+    InUse { path: PathBuf },
+    #[error("{path:?} is there and is no socket")]
+    NoSocket { path: PathBuf },
+    #[error("cannot make the control socket {path:?}: {source}")]
+    Make { path: PathBuf, source: io::Error },
+}
+
+impl ControlError {
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::TooLong { .. } => "name a shorter one with --control, a relative path will do",
+            Self::InUse { .. } => "name another one with --control, or stop that fuzzer",
+            Self::NoSocket { .. } => "name another path with --control",
+            Self::Make { .. } => "name a path in a folder of yours with --control",
+        }
+    }
+}
+
+/// A socket that listens. Dropped, its file is gone, unless somebody else has put another there.
+#[derive(Debug)]
+pub struct Socket {
+    path: PathBuf,
+    listener: UnixListener,
+    /// Device and number of the file.
+    file: Option<(u64, u64)>,
+}
+
+impl Socket {
+    pub fn bind(path: &Path) -> Result<Self, ControlError> {
+        let length = path.as_os_str().len();
+        if length > LONGEST_PATH {
+            return Err(ControlError::TooLong { length });
+        }
+        let listener = match listener(path) {
+            Err(Errno::EADDRINUSE) => {
+                remove_stale(path)?;
+                listener(path)
+            }
+            result => result,
+        };
+        let make = |source: Errno| ControlError::Make { path: path.into(), source: source.into() };
+        let listener = listener.map_err(make)?;
+        Ok(Self { path: path.into(), listener, file: identity(path) })
+    }
+
+    pub(super) fn listener(&self) -> io::Result<UnixListener> {
+        self.listener.try_clone()
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Whoever waits for a connection waits no longer.
+        let how = nix::sys::socket::Shutdown::Both;
+        let _ = nix::sys::socket::shutdown(self.listener.as_raw_fd(), how);
+        if self.file.is_some() && self.file == identity(&self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let data = fs::symlink_metadata(path).ok()?;
+    Some((data.dev(), data.ino()))
+}
+
+/// The mode is set before there is a file, so there is no moment in which others may connect.
+fn listener(path: &Path) -> nix::Result<UnixListener> {
+    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    listen(&socket, Backlog::new(BACKLOG)?)?;
+    Ok(UnixListener::from(socket))
+}
+
+/// Nobody listens at the socket of a process that is dead.
+fn remove_stale(path: &Path) -> Result<(), ControlError> {
+    let made = |source| ControlError::Make { path: path.into(), source };
+    if !fs::symlink_metadata(path).map_err(made)?.file_type().is_socket() {
+        return Err(ControlError::NoSocket { path: path.into() });
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Err(ControlError::InUse { path: path.into() }),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(made)
+        }
+        Err(error) => Err(made(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_file_is_private_and_goes_with_the_socket() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let socket = Socket::bind(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let error = Socket::bind(&path).unwrap_err();
+        assert!(matches!(error, ControlError::InUse { .. }), "{error}");
+        drop(socket);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_dead_process_left_is_replaced_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        drop(UnixListener::bind(&path).unwrap());
+        let old = Socket::bind(&path).unwrap();
+        // Another one is there meanwhile: it stays.
+        fs::remove_file(&path).unwrap();
+        let new = Socket::bind(&path).unwrap();
+        drop(old);
+        assert!(UnixStream::connect(&path).is_ok());
+        drop(new);
+        fs::write(&path, "mine").unwrap();
+        let error = Socket::bind(&path).unwrap_err();
+        assert!(matches!(error, ControlError::NoSocket { .. }), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn what_cannot_be_bound_is_told() {
+        let error = Socket::bind(Path::new(&format!("/tmp/{}", "x".repeat(103)))).unwrap_err();
+        assert!(error.to_string().contains("has 108 bytes"), "{error}");
+        let error = Socket::bind(Path::new("/nonexistent/s")).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent/s") && !error.remedy().is_empty());
+    }
+}

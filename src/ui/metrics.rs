@@ -1,0 +1,231 @@
+//! `--metrics`: the campaign's numbers for Prometheus, in its text format (version 0.0.4).
+
+mod http;
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::event::{DomainStatus, Event, EventSink, Snapshot, StageYield, WorkerStatus};
+use http::Server;
+
+/// Keeps the newest state for whoever asks; nobody who asks is waited for.
+#[derive(Debug)]
+pub struct Metrics {
+    latest: Arc<Mutex<Option<Arc<Snapshot>>>>,
+    /// Unix second of the newest state.
+    last: u64,
+    _server: Server,
+}
+
+impl Metrics {
+    /// Listens at `address`.
+    pub fn serve(address: SocketAddr) -> io::Result<Self> {
+        let latest: Arc<Mutex<Option<Arc<Snapshot>>>> = Arc::default();
+        let its = Arc::clone(&latest);
+        let page = move || {
+            let snapshot = its.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            snapshot.map(|snapshot| text(&snapshot))
+        };
+        Ok(Self { latest, last: 0, _server: Server::start(address, Arc::new(page))? })
+    }
+
+    fn keep(&mut self, snapshot: &Snapshot) {
+        self.last = snapshot.now;
+        let new = Some(Arc::new(snapshot.clone()));
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = new;
+    }
+}
+
+impl EventSink for Metrics {
+    fn handle(&mut self, event: &Event) {
+        match event {
+            Event::Tick(snapshot) if snapshot.now > self.last => self.keep(snapshot),
+            Event::Stopped { snapshot, .. } => self.keep(snapshot),
+            _ => {}
+        }
+    }
+}
+
+/// Name, meaning and value of a number. Names that end in `_total` only grow.
+type Row<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
+
+const WHOLE: &[Row<Snapshot>] = &[
+    ("execs_total", "Executions", |s| count(s.execs)),
+    ("execs_per_second", "Executions a second since the start", |s| Some(s.execs_per_sec)),
+    ("run_time_seconds_total", "Campaign time", |s| Some(s.run_time_ms as f64 / 1000.0)),
+    ("start_time_seconds", "Unix time of the start", |s| count(s.started_at)),
+    ("paused", "1 while a command has paused the campaign", |s| count(s.paused.into())),
+    ("cycles_total", "Passes over the queue", |s| count(s.cycles_done)),
+    ("cycles_without_finds", "Passes since the last find", |s| count(s.cycles_without_finds)),
+    ("corpus_count", "Seeds", |s| count(s.corpus_count)),
+    ("corpus_favored", "Favoured seeds", |s| count(s.corpus_favored)),
+    ("corpus_found_total", "Seeds that were found here", |s| count(s.corpus_found)),
+    ("corpus_imported_total", "Seeds that were handed in", |s| count(s.corpus_imported)),
+    ("corpus_variable", "Seeds whose runs differ", |s| count(s.corpus_variable)),
+    ("pending", "Seeds that wait for their first turn", |s| count(s.pending_total)),
+    ("pending_favored", "Favoured ones of these", |s| count(s.pending_favored)),
+    ("edges_found", "Edges reached", |s| count(s.edges_found)),
+    ("edges_unstable", "Edges that vary between runs", |s| count(s.unstable_edges)),
+    ("map_size", "Edges of the target", |s| count(s.map_size)),
+    ("crashes_saved_total", "Crashes stored", |s| count(s.saved_crashes)),
+    ("crashes_total", "Executions that crashed", |s| count(s.total_crashes)),
+    ("bugs", "Kinds of crashes, as far as they were triaged", |s| s.bugs.and_then(count)),
+    ("hangs_saved_total", "Hangs stored", |s| count(s.saved_hangs)),
+    ("timeouts_total", "Executions that took too long", |s| count(s.total_timeouts)),
+    ("last_find_time_seconds", "Unix time of the last seed, 0 for never", |s| {
+        count(s.last_find_at)
+    }),
+    ("last_crash_time_seconds", "Unix time of the last crash, 0 for never", |s| {
+        count(s.last_crash_at)
+    }),
+    ("last_hang_time_seconds", "Unix time of the last hang, 0 for never", |s| {
+        count(s.last_hang_at)
+    }),
+    ("exec_timeout_seconds", "Longest time for an execution", |s| {
+        Some(s.exec_timeout_ms as f64 / 1000.0)
+    }),
+    ("slowest_exec_seconds", "Slowest seed", |s| Some(s.slowest_exec_ms as f64 / 1000.0)),
+    ("peak_memory_bytes", "Most memory of a target", |s| count(s.peak_rss_mb << 20)),
+    ("dictionary_entries", "Tokens", |s| count(s.dictionary_entries)),
+];
+
+const DOMAIN: &[Row<DomainStatus>] = &[
+    ("domain_best", "Best value of a domain", |d| d.best.and_then(|best| count(best.1.into()))),
+    ("domain_keys", "Keys that have left their initial value", |d| count(d.keys.into())),
+    ("domain_waypoints_total", "Seeds kept because of a domain", |d| count(d.waypoints)),
+];
+
+const STAGE: &[Row<StageYield>] = &[
+    ("stage_execs_total", "Executions of a stage", |s| count(s.execs)),
+    ("stage_finds_total", "Seeds that a stage has found", |s| count(s.finds)),
+];
+
+const WORKER: &[Row<WorkerStatus>] = &[
+    ("worker_fuzzing", "1 while a worker fuzzes", |w| count((w.state == "fuzzing").into())),
+    ("worker_execs_total", "Executions of a worker", |w| count(w.execs)),
+    ("worker_execs_per_second", "Its executions a second", |w| Some(w.execs_per_sec)),
+    ("worker_corpus_count", "Its seeds", |w| count(w.corpus_count)),
+    ("worker_edges_found", "Edges it has reached", |w| count(w.edges_found)),
+    ("worker_crashes_saved_total", "Crashes it has stored", |w| count(w.saved_crashes)),
+    ("worker_hangs_saved_total", "Hangs it has stored", |w| count(w.saved_hangs)),
+    ("worker_last_find_time_seconds", "Unix time of its last seed", |w| count(w.last_find_at)),
+    ("worker_restarts_total", "How often it was started again", |w| count(w.restarts.into())),
+];
+
+/// A float has 53 bits: exact up to 9 · 10¹⁵.
+#[expect(clippy::unnecessary_wraps, reason = "rows of numbers that may be missing")]
+fn count(number: u64) -> Option<f64> {
+    Some(number as f64)
+}
+
+fn text(s: &Snapshot) -> String {
+    let mut out = String::new();
+    let about = [
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("banner", &s.banner),
+        ("name", &s.instance),
+        ("schedule", &s.schedule),
+        ("run_mode", &s.rung),
+    ];
+    family(&mut out, "info", "What is fuzzed and how");
+    sample(&mut out, "info", &about, 1.0);
+    table(&mut out, WHOLE, [(Vec::new(), s)].into_iter());
+    shares(&mut out, s);
+    table(
+        &mut out,
+        STAGE,
+        s.stages.iter().map(|stage| (vec![("stage", stage.name.as_ref())], stage)),
+    );
+    let numbers: Vec<String> = (0..s.domains.len()).map(|index| index.to_string()).collect();
+    let domains = s.domains.iter().zip(&numbers).map(|(domain, number)| {
+        // Two may have one name.
+        let of = [("domain", domain.name.as_str()), ("number", number)];
+        (of.into_iter().chain([("reducer", domain.reducer.as_ref())]).collect(), domain)
+    });
+    table(&mut out, DOMAIN, domains);
+    let workers = s.workers.iter().map(|worker| (vec![("worker", worker.name.as_str())], worker));
+    table(&mut out, WORKER, workers);
+    out
+}
+
+fn shares(out: &mut String, s: &Snapshot) {
+    family(out, "time_ratio", "Part of the time that target, hand-over and fuzzer take");
+    let parts = [("target", Some(s.shares.target)), ("hand_over", s.shares.hand_over)];
+    for (part, percent) in parts.into_iter().chain([("fuzzer", Some(s.shares.fuzzer))]) {
+        if let Some(percent) = percent {
+            sample(out, "time_ratio", &[("part", part)], percent / 100.0);
+        }
+    }
+}
+
+/// A family for each row, a sample in it for each thing.
+fn table<'a, T: 'a>(
+    out: &mut String,
+    rows: &[Row<T>],
+    things: impl Iterator<Item = (Vec<(&'static str, &'a str)>, &'a T)> + Clone,
+) {
+    for (name, help, value) in rows {
+        let mut begun = false;
+        for (labels, thing) in things.clone() {
+            let Some(value) = value(thing) else { continue };
+            if !std::mem::replace(&mut begun, true) {
+                family(out, name, help);
+            }
+            sample(out, name, &labels, value);
+        }
+    }
+}
+
+fn family(out: &mut String, name: &str, help: &str) {
+    let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+    let _ = writeln!(out, "# HELP ffuzz_{name} {help}\n# TYPE ffuzz_{name} {kind}");
+}
+
+fn sample(out: &mut String, name: &str, labels: &[(&str, &str)], value: f64) {
+    let _ = write!(out, "ffuzz_{name}");
+    for (index, (label, text)) in labels.iter().enumerate() {
+        let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let _ = write!(out, "{}{label}=\"{text}\"", if index == 0 { '{' } else { ',' });
+    }
+    let end = if labels.is_empty() { "" } else { "}" };
+    let _ = writeln!(out, "{end} {value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_their_names_and_labels() {
+        let domain = |name: &str, best| DomainStatus {
+            name: name.into(),
+            reducer: "MAX".into(),
+            best,
+            ..DomainStatus::default()
+        };
+        let snapshot = Snapshot {
+            execs: 7,
+            banner: "a \"b\"\\\n".into(),
+            domains: vec![domain("mem", Some((1, u32::MAX))), domain("mem", None)],
+            workers: vec![WorkerStatus { name: "main".into(), execs: 3, ..Default::default() }],
+            ..Snapshot::default()
+        };
+        let text = text(&snapshot);
+        for line in [
+            "# TYPE ffuzz_execs_total counter",
+            "ffuzz_execs_total 7",
+            "# TYPE ffuzz_edges_found gauge",
+            "ffuzz_domain_best{domain=\"mem\",number=\"0\",reducer=\"MAX\"} 4294967295",
+            "ffuzz_domain_keys{domain=\"mem\",number=\"1\",reducer=\"MAX\"} 0",
+            "ffuzz_worker_execs_total{worker=\"main\"} 3",
+            "ffuzz_time_ratio{part=\"fuzzer\"} 0",
+        ] {
+            assert_eq!(text.lines().filter(|found| *found == line).count(), 1, "{line}: {text}");
+        }
+        assert!(text.contains(r#",banner="a \"b\"\\\n","#), "{text}");
+        // What is not known is not there.
+        assert!(!text.contains("ffuzz_bugs") && !text.contains("best{domain=\"mem\",number=\"1\""));
+    }
+}

@@ -1,0 +1,190 @@
+//! A web server for one page: enough of HTTP for whoever fetches numbers, and bounds for all others.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Requests at once; more are not answered.
+const MOST: usize = 8;
+/// Longest request.
+const REQUEST: usize = 8 << 10;
+/// For one to be read and answered.
+const TIME: Duration = Duration::from_secs(5);
+/// After a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What there is to see now; None if it is not there yet.
+pub(super) type Page = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// Listens until it is dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    over: Arc<AtomicBool>,
+    address: SocketAddr,
+}
+
+impl Server {
+    pub(super) fn start(address: SocketAddr, page: Page) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let over = Arc::new(AtomicBool::new(false));
+        let its = Arc::clone(&over);
+        thread::Builder::new().name("metrics".into()).spawn(move || {
+            accept(&listener, &its, &page);
+        })?;
+        Ok(Self { over, address })
+    }
+
+    #[cfg(test)]
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        // It waits for a connection: this is one.
+        let _ = TcpStream::connect_timeout(&self.address, PAUSE);
+    }
+}
+
+fn accept(listener: &TcpListener, over: &AtomicBool, page: &Page) {
+    let under_way = Arc::new(AtomicUsize::new(0));
+    while !over.load(Ordering::Relaxed) {
+        let Ok((stream, _)) = listener.accept() else {
+            thread::park_timeout(PAUSE);
+            continue;
+        };
+        if under_way.load(Ordering::Relaxed) >= MOST {
+            continue;
+        }
+        under_way.fetch_add(1, Ordering::Relaxed);
+        let (page, count) = (Arc::clone(page), Arc::clone(&under_way));
+        let answer = move || {
+            // Who goes away misses it.
+            let _ = answer(stream, &page);
+            count.fetch_sub(1, Ordering::Relaxed);
+        };
+        if thread::Builder::new().spawn(answer).is_err() {
+            under_way.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn answer(mut stream: TcpStream, page: &Page) -> io::Result<()> {
+    let deadline = Instant::now() + TIME;
+    let request = read(&mut stream, deadline)?;
+    let (status, text) = respond(&request, page);
+    let head_only = request.starts_with(b"HEAD ");
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        text.len()
+    );
+    write(&mut stream, head.as_bytes(), deadline)?;
+    if !head_only {
+        write(&mut stream, text.as_bytes(), deadline)?;
+    }
+    Ok(())
+}
+
+/// Status and text.
+fn respond(request: &[u8], page: &Page) -> (&'static str, String) {
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let mut words = line.split(|byte| *byte == b' ');
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let path = path.split(|byte| *byte == b'?').next().unwrap_or_default();
+    match (method, path) {
+        (b"GET" | b"HEAD", b"/metrics" | b"/") => match page() {
+            Some(text) => ("200 OK", text),
+            None => ("503 Service Unavailable", "the campaign has not begun yet\n".into()),
+        },
+        (b"GET" | b"HEAD", _) => ("404 Not Found", "the numbers are at /metrics\n".into()),
+        _ => ("405 Method Not Allowed", "only GET is answered\n".into()),
+    }
+}
+
+/// Up to the empty line.
+fn read(stream: &mut TcpStream, deadline: Instant) -> io::Result<Vec<u8>> {
+    let mut request = Vec::new();
+    let mut buffer = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        stream.set_read_timeout(Some(left(deadline)?))?;
+        let count = stream.read(&mut buffer)?;
+        if count == 0 || request.len() + count > REQUEST {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        request.extend_from_slice(&buffer[..count]);
+    }
+    Ok(request)
+}
+
+fn write(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.set_write_timeout(Some(left(deadline)?))?;
+        let count = stream.write(bytes)?;
+        bytes = &bytes[count..];
+    }
+    Ok(())
+}
+
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    fn server(text: Option<&'static str>) -> Server {
+        let page = Arc::new(move || text.map(str::to_owned));
+        Server::start((Ipv4Addr::LOCALHOST, 0).into(), page).unwrap()
+    }
+
+    fn ask(server: &Server, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(request).unwrap();
+        let mut text = Vec::new();
+        // One that was not listened to is reset.
+        let _ = stream.read_to_end(&mut text);
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn the_page_is_there_and_nothing_else() {
+        let server = server(Some("a 1\n"));
+        let good = ask(&server, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(good.starts_with("HTTP/1.1 200 OK\r\n"), "{good}");
+        assert!(good.contains("\r\nContent-Length: 4\r\n") && good.ends_with("\r\n\r\na 1\n"));
+        let head = ask(&server, b"HEAD /metrics?x=1 HTTP/1.0\r\n\r\n");
+        assert!(head.contains("200 OK") && head.ends_with("\r\n\r\n"), "{head}");
+        assert!(ask(&server, b"GET /etc HTTP/1.1\r\n\r\n").contains(" 404 "));
+        assert!(ask(&server, b"POST / HTTP/1.1\r\n\r\n").contains(" 405 "));
+        assert!(ask(&self::server(None), b"GET / HTTP/1.1\r\n\r\n").contains(" 503 "));
+    }
+
+    #[test]
+    fn who_talks_without_end_or_not_at_all_stops_nobody() {
+        let server = server(Some("a 1\n"));
+        assert_eq!(ask(&server, &[b'x'; 3 * REQUEST]), "");
+        let silent: Vec<TcpStream> =
+            (1..MOST).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+        assert!(ask(&server, b"GET / HTTP/1.1\r\n\r\n").contains("200 OK"));
+        assert_eq!(silent.len(), MOST - 1);
+        let address = server.address();
+        drop(server);
+        // The thread lets the port go.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while TcpListener::bind(address).is_err() {
+            assert!(Instant::now() < deadline);
+            thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+}
