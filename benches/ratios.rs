@@ -1,9 +1,10 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control cmin signatures demo perf libpng speed` only
-//! what is named. Seconds a campaign and number of pairs: `FFUZZ_BENCH_SECONDS` (5; `speed` 20),
-//! `FFUZZ_BENCH_PAIRS` (7; `speed` 5); the core of `speed`: `FFUZZ_BENCH_CORE` (the last). `fork` and `cmin`
-//! need Debian's afl++, `speed` also what `benches/peers.sh` builds.
+//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control cmin signatures demo
+//! perf libpng speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
+//! `snapshot` 20); number of pairs: `FFUZZ_BENCH_PAIRS` (7; those two 5); the core of those two:
+//! `FFUZZ_BENCH_CORE` (the last). `fork` and `cmin` need Debian's afl++, those two also what
+//! `benches/peers.sh` builds.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -19,6 +20,8 @@ mod mutators;
 mod peers;
 #[path = "parts/signatures.rs"]
 mod signatures;
+#[path = "parts/snapshot.rs"]
+mod snapshot;
 #[path = "parts/speed.rs"]
 mod speed;
 
@@ -63,9 +66,12 @@ fn main() {
     if wanted("libpng") {
         bench.largest_allocation();
     }
-    // Last, because it ends the benchmark if a peer is missing, and binds it to a core.
+    // Last, because they end the benchmark if a peer is missing, and bind it to a core.
     if wanted("speed") {
         speed::Speed::new(&bench).run();
+    }
+    if wanted("snapshot") {
+        speed::Speed::new(&bench).run_snapshots();
     }
 }
 

@@ -11,6 +11,7 @@ pub mod corpus;
 pub mod coverage;
 pub mod crash;
 pub mod domain;
+pub mod lines;
 
 pub mod mutate;
 

@@ -8,12 +8,12 @@ mod common;
 mod fuzzmanager;
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use common::{DEADLINE, Job, SmallDisk, TestDir, free_port, wait_until};
-use ffuzz::collector::{Directory, Report, Server, Settings, Spool, Values, Verdict, Worker};
+use ffuzz::collector::{Client, Delivery, Report, Settings, Spool, Values, Worker};
 use ffuzz::config::env::Environment;
-use ffuzz::crash::{self, Crash, Output, Program};
+use ffuzz::crash::Output;
 use fuzzmanager::{Answer, FalseServer, configure};
 
 const STORED: &str = r#"{"id":7,"bucket":null}"#;
@@ -35,6 +35,8 @@ fn collector(dir: &TestDir, words: &str) -> Job {
 fn folder(answers: Vec<Answer>) -> (TestDir, FalseServer) {
     let (dir, server) = (TestDir::new(), FalseServer::start(answers));
     server.configure(&dir);
+    // Signatures have just been fetched.
+    dir.write("sig/.refreshed", "");
     dir.write("err.txt", REPORT);
     (dir, server)
 }
@@ -130,7 +132,7 @@ fn a_damaged_archive_leaves_the_signatures_as_they_are() {
     dir.write("sig/1.signature", "{}");
     collector(&dir, "--refresh").run().refused(1, "is damaged", "export_signatures");
     collector(&dir, "--refresh").run().refused(1, "has no signatures yet", "export_signatures");
-    assert_eq!(dir.names("sig"), ["1.signature"]);
+    assert_eq!(dir.names("sig"), [".refreshed", "1.signature"]);
 }
 
 #[test]
@@ -239,7 +241,7 @@ fn a_full_disk_is_said_and_loses_nothing() {
     let mut added = 0;
     let error = loop {
         let stdout = "x".repeat(50_000);
-        let output = ffuzz::crash::Output { stdout, ..Default::default() };
+        let output = Output { stdout, ..Output::default() };
         let report = Report { key: added.to_string(), output, ..Report::default() };
         match spool.add(&report) {
             Ok(_) => added += 1,
@@ -261,17 +263,17 @@ fn a_full_disk_is_said_and_loses_nothing() {
     assert_eq!(spool.counts().unwrap().sent, added - 1);
 }
 
-fn server_of(dir: &TestDir) -> Server {
+fn settings(dir: &TestDir) -> Settings {
     let path = dir.path("fm.conf");
     let env = Environment::from_pairs(&[("FM_CONFIG_PATH", path.to_str().unwrap())]);
-    Settings::read(&env, Values::new()).unwrap().server().unwrap()
+    Settings::read(&env, Values::new()).unwrap()
 }
 
 #[test]
 fn several_workers_send_each_report_once() {
     let (dir, server) = folder(vec![STORES]);
     let spool = spooled(&dir, &[]);
-    let start = || Worker::start(&dir.path("spool"), server_of(&dir)).unwrap();
+    let start = || Worker::start(&dir.path("spool"), &settings(&dir)).unwrap();
     let mut workers = vec![start(), start(), start()];
     for number in 0..30 {
         let report = Report { key: number.to_string(), ..Report::default() };
@@ -296,7 +298,7 @@ fn several_workers_send_each_report_once() {
 fn a_worker_says_what_keeps_reports_waiting() {
     let (dir, server) = folder(vec![Answer::Say("403 Forbidden", "")]);
     spooled(&dir, &["a", "b"]);
-    let worker = Worker::start(&dir.path("spool"), server_of(&dir)).unwrap();
+    let worker = Worker::start(&dir.path("spool"), &settings(&dir)).unwrap();
     wait_until("its word", || worker.status().error.is_some());
     let status = worker.finish(Duration::ZERO);
     let (cause, remedy) = status.error.unwrap();
@@ -305,30 +307,109 @@ fn a_worker_says_what_keeps_reports_waiting() {
     assert_eq!(server.requests().len(), 1, "a second report is not tried at once");
 }
 
+/// Reports of one bug.
+fn add(spool: &Spool, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        let output = Output { stderr: REPORT.to_owned(), ..Output::default() };
+        spool.add(&Report { key: number.to_string(), output, ..Report::default() }).unwrap();
+    }
+}
+
 #[test]
 fn a_frequent_bug_is_not_reported_and_a_known_one_ten_times() {
-    let dir = TestDir::new();
-    let output = Output { stderr: REPORT.to_owned(), ..Output::default() };
-    let program = Program::default();
-    let info = crash::parse(&output, &program);
-    let crash = Crash { info: &info, output: &output, program: &program, testcase: None };
-    fs::create_dir(dir.path("sig")).unwrap();
-    let judge = |folder: &mut Directory| folder.judge(&crash);
-    let open = || Directory::open(&dir.path("sig")).unwrap();
-    assert_eq!(judge(&mut open()), Verdict::New);
+    let (dir, server) = folder(vec![STORES]);
+    let spool = Spool::open(&dir.path("spool")).unwrap();
+    let deliver = |numbers| {
+        add(&spool, numbers);
+        collector(&dir, "--deliver spool").run().expect(0)
+    };
     let signature = r#"{"symptoms":[{"type":"stackFrames","functionNames":["poke"]}]}"#;
     dir.write("sig/9.signature", signature);
     dir.write("sig/9.metadata", r#"{"frequent": false}"#);
-    let mut folder = open();
-    for _ in 0..10 {
-        assert_eq!(judge(&mut folder), Verdict::Known("9".into()));
-    }
-    assert_eq!(judge(&mut folder), Verdict::Enough("9".into()));
-    assert_eq!(judge(&mut open()), Verdict::Known("9".into()));
+    deliver(0..7).says("7 reports are at the server");
+    // Each delivery is a process of its own.
+    deliver(7..12).says("10 reports are at the server").says("2 were left out");
+    assert_eq!(server.requests().len(), 10);
+    // The count begins anew with each refresh.
+    dir.write("sig/.refreshed", "");
+    deliver(12..13).says("11 reports are at the server");
     // The server asks its newest bucket first.
     dir.write("sig/10.signature", signature);
     dir.write("sig/10.metadata", r#"{"frequent": true}"#);
-    assert_eq!(judge(&mut open()), Verdict::Enough("10".into()));
+    deliver(13..14).says("11 reports are at the server").says("3 were left out");
+    assert_eq!(server.requests().len(), 11);
+}
+
+#[test]
+fn signatures_are_fetched_anew_when_they_are_old() {
+    const NO_ARCHIVE: Answer = Answer::Say("404 Not Found", "");
+    let answers = vec![NO_ARCHIVE, STORES, STORES, NO_ARCHIVE, STORES];
+    let (dir, server) = folder(answers);
+    fs::remove_file(dir.path("sig/.refreshed")).unwrap();
+    let settings = settings(&dir);
+    let spool = Spool::open(&dir.path("spool")).unwrap();
+    let client = Client::new(settings.server().unwrap()).unwrap();
+    let claim = spool.claim().unwrap().unwrap();
+    let mut delivery = Delivery::new(claim, client, settings.signatures_for(&dir.path("spool")));
+    let start = SystemTime::now();
+    for (number, minutes) in [(0, 0), (1, 5), (2, 90)] {
+        add(&spool, number..number + 1);
+        let now = start + Duration::from_secs(60 * minutes);
+        delivery.deliver_due(|| now, || true).unwrap();
+    }
+    assert!(delivery.last_error().is_none(), "{:?}", delivery.last_error());
+    let requests = server.requests();
+    let asks = requests.iter().map(|request| request.contains("signatures/download/"));
+    assert_eq!(asks.collect::<Vec<_>>(), [true, false, false, true, false]);
+}
+
+/// The number behind a line of `targets/lines.c`.
+fn expected(line: &str) -> Option<i64> {
+    let (_, rest) = line.rsplit_once("/* ")?;
+    rest.strip_suffix(" */")?.parse().ok()
+}
+
+#[test]
+fn each_line_is_reached_by_as_many_inputs_as_it_is() {
+    let (dir, server) = folder(vec![Answer::Say(CREATED, "{}")]);
+    for (name, input) in [("1", "a"), ("2", "((1)"), ("3", "ac")] {
+        dir.write(&format!("inputs/{name}"), input);
+    }
+    let path = common::repository("tests/targets/lines.c");
+    let source = fs::read_to_string(&path).unwrap();
+    let target = common::target("lines.c", "-g -O0");
+    let words = "--coverage inputs --repository demo --revision 1 --root";
+    let send = |target: &std::path::Path, root: &std::path::Path| {
+        let words = collector(&dir, words).arg(root).arg("--");
+        words.arg(target).run()
+    };
+    send(&target, path.parent().unwrap()).expect(0).says("3 inputs reach ");
+    let (_, body) = server.requests()[0]
+        .split_once("\r\n\r\n")
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .unwrap();
+    let fields: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let tree: serde_json::Value =
+        serde_json::from_str(fields["coverage"].as_str().unwrap()).unwrap();
+    let counts = tree["children"]["lines.c"]["coverage"].as_array().unwrap();
+    let mut checked = 0;
+    for (line, count) in source.lines().zip(counts) {
+        if let Some(expected) = expected(line) {
+            assert_eq!(count.as_i64(), Some(expected), "{line}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 20, "{checked}");
+
+    send(&target, &dir.path("inputs")).refused(1, "none of the 1 source files is below", "--root");
+    let bare = common::target("lines.c", "-O0 -g0");
+    send(&bare, &dir.path("")).refused(1, "no debug information about lines", "-g");
+    send(&common::plain("outcomes.c", ""), &dir.path("")).refused(1, "", "ffuzz-cc");
+    collector(&dir, words).arg(".").run().refused(1, "no command line", "-- ./target @@");
+    dir.write("empty/queue/.hidden", "");
+    let words = "--coverage empty --repository demo --revision 1";
+    collector(&dir, words).run().refused(1, "no inputs in empty", "-o");
+    assert_eq!(server.requests().len(), 1);
 }
 
 /// A server with a certificate of its own, ended when dropped.

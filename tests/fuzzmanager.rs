@@ -110,7 +110,7 @@ fn signatures_come_back_and_match() {
     dir.write("sig/0123.signature", "{}");
     dir.write("sig/notes", "");
     collector(&dir, "--refresh").run().expect(0).says("warning: notes in").says("1 signatures in");
-    assert_eq!(dir.names("sig"), ["1.metadata", "1.signature", "notes"]);
+    assert_eq!(dir.names("sig"), [".refreshed", "1.metadata", "1.signature", "notes"]);
     let found = collector(&dir, &format!("--search --stderr poke.txt {PROGRAM}")).run().expect(0);
     let path = format!("{}\n", dir.path("sig/1.signature").display());
     assert!(found.out.starts_with(&path) && found.out.contains("\"shortDescription\": \"pokes\""));
@@ -159,6 +159,7 @@ fn a_stored_report_whose_answer_got_lost_is_not_sent_again() {
     let dir = TestDir::new();
     let relay = FalseServer::start(vec![Answer::Lose(server.port), Answer::Forward(server.port)]);
     configure(&dir, relay.port, &server.token(), "http");
+    dir.write("sig/.refreshed", "");
     let spool = Spool::open(&dir.path("spool")).unwrap();
     spool.add(&report("a")).unwrap();
     spool.add(&report("b")).unwrap();
@@ -189,19 +190,46 @@ fn the_limit_of_requests_is_waited_for() {
     assert_eq!(keys, wanted);
 }
 
+/// The server knows the repository `demo`.
+fn set_up_repository(server: &Server, dir: &TestDir) {
+    let git = dir.path("repository");
+    assert!(dir.program("git").arg("init").arg("-q").arg(&git).run().status.success());
+    let provider = ["setup_repository", "demo", "GITSourceCodeProvider"];
+    server.administer(&[&provider[..], &[git.to_str().unwrap()]].concat());
+}
+
+#[test]
+fn the_lines_that_a_campaign_has_reached_are_stored() {
+    let Some(server) = Server::start() else { return };
+    let dir = TestDir::with_seed("((1)");
+    server.configure(&dir);
+    set_up_repository(&server, &dir);
+    let target = common::target("lines.c", "-g -O0");
+    dir.fuzz("-E 200 -s 1", &target, "").run().expect(0);
+    let words = "--coverage out --repository demo --revision 83038f74 --root";
+    let done = collector(&dir, words).arg(common::repository("tests")).run().expect(0);
+    done.says(&format!("{} inputs reach ", dir.queue().len())).says(" lines in 1 files");
+    let stored = server.coverage();
+    let tree = server.file(stored[0]["coverage"].as_str().unwrap());
+    let tree: Value = serde_json::from_slice(&tree).unwrap();
+    let file = &tree["children"]["targets"]["children"]["lines.c"];
+    let source = std::fs::read_to_string(common::repository("tests/targets/lines.c")).unwrap();
+    let count = |words: &str| {
+        let line = source.lines().position(|line| line.contains(words)).unwrap();
+        file["coverage"][line].as_i64().unwrap()
+    };
+    // Every input ends up in one of these two, if it is not empty.
+    assert!(count("depth++;") >= 1 && count("if (!fgets") == dir.queue().len() as i64);
+    assert_eq!(count("#include <stdio.h>"), -1);
+    assert!(file["linesMissed"].as_u64().unwrap() > 0 && tree["linesTotal"] == file["linesTotal"]);
+}
+
 #[test]
 fn coverage_is_stored() {
     let Some(server) = Server::start() else { return };
     let dir = TestDir::new();
     server.configure(&dir);
-    let git = dir.path("repository");
-    assert!(dir.program("git").arg("init").arg("-q").arg(&git).run().status.success());
-    server.administer(&[
-        "setup_repository",
-        "demo",
-        "GITSourceCodeProvider",
-        git.to_str().unwrap(),
-    ]);
+    set_up_repository(&server, &dir);
     dir.write(
         "lcov.info",
         format!("SF:{}\nDA:1,3\nDA:2,0\nend_of_record\n", dir.path("src/a.c").display()),

@@ -15,8 +15,10 @@ use common::{Job, Running, TestDir, free_port, repository, target, target_with, 
 use ffuzz::pastis::engines::{ENGINES, VERSION};
 use nix::sys::signal::Signal;
 
-/// The stock broker, which listens on all addresses and has no option for that.
-const STOCK: &str = "import sys, runpy, libpastis.agent as agent
+/// The stock broker, which listens on all addresses and has no option for that. Background jobs of a
+/// shell ignore SIGINT, and so would what they start.
+const STOCK: &str = "import signal, sys, runpy, libpastis.agent as agent
+signal.signal(signal.SIGINT, signal.default_int_handler)
 agent.NetworkAgent.bind.__defaults__ = (5555, '127.0.0.1')
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name='__main__')";
@@ -109,10 +111,15 @@ fn two_engines_exchange_what_they_find_whatever_the_broker_does() {
     broker_one.finish().expect(128 + 9);
     first.wait_for("no connection to");
     second.wait_for("no connection to");
-    let mut broker_two = broker(&dir, port, "").unwrap();
+    let broker_two = broker(&dir, port, "").unwrap();
     first.wait_for("relay-cmp-mem is being fuzzed already: it goes on");
     second.wait_for("relay is being fuzzed already: it goes on");
-    broker_two.wait_for("tot_exec:");
+    wait_until("numbers of both", || {
+        let said = broker_two.said();
+        let numbers =
+            |name: &str| said.lines().any(|l| l.contains(name) && l.contains("tot_exec:"));
+        numbers("-FF]") && numbers("-FFCM]")
+    });
     broker_two.signal(Signal::SIGINT);
     let said = broker_two.finish().expect(0);
     assert!(!said.err.contains("Traceback") && !said.err.contains("cannot unpack"), "{}", said.err);
@@ -149,31 +156,33 @@ fn look_at_the_workspace(dir: &TestDir) {
     }
 }
 
+/// The driver goes first, so that it has something to give; domains make sure that we have.
 #[test]
 fn an_engine_works_beside_the_driver_of_afl() {
     let dir = TestDir::new();
-    bins(&dir, &[("relay", &target("relay.c", ""))]);
+    let (plain, guided) = (target("relay.c", ""), target_with("cmp,mem", "relay.c", ""));
+    bins(&dir, &[("relay", &plain), ("relay-cmp-mem", &guided)]);
     dir.write("seeds/near", "RLAYxxxx");
     let port = free_port();
     let Some(mut broker) = broker(&dir, port, "-s seeds") else { return };
-    let mut ours = engine(&dir, port, "ours");
-    ours.wait_for("fuzzing relay in");
     let driver = installed("pastis-aflpp").unwrap();
     let job = dir.program(driver.to_str().unwrap()).words("online -h 127.0.0.1 -tf 5 -p");
-    let afl = common_afl(&dir);
+    let afl = folder_of_afl(&dir);
     let job = job.arg(port.to_string()).env("AFLPP_PATH", &afl).env("AFLPP_WS", "afl");
-    let mut theirs = job.env("LC_ALL", "C.UTF-8").env("PYTHONDONTWRITEBYTECODE", "1").start();
-    theirs.wait_for("[START]");
-    // A crash of ours reaches their folder, and something of theirs was run here.
-    let given = dir.path("afl/inputs/dynamic");
-    wait_for_file("our crash at theirs", &given, |bytes| behind(bytes) == Some(b'C'));
+    let theirs = job.env("LC_ALL", "C.UTF-8").env("PYTHONDONTWRITEBYTECODE", "1").start();
     broker.wait_for("-AFLPP][");
+    let mut ours = engine(&dir, port, "ours");
+    ours.wait_for("fuzzing relay-cmp-mem in");
+    // Besides the broker's own seed it gets what is ours.
+    let given = dir.path("afl/inputs/dynamic");
+    wait_until("our finds at theirs", || contents(&given).len() > 1);
     broker.signal(Signal::SIGINT);
-    let said = broker.finish().expect(0);
-    assert!(said.err.contains("-FF][") && !said.err.contains("Traceback"), "{}", said.err);
+    broker.finish().expect(0).says("-FFCM][").does_not_say("Traceback");
     ours.wait_for("ended (User)");
     ours.signal(Signal::SIGTERM);
-    ours.finish().expect(0);
+    let said = ours.finish().expect(0).err;
+    let run = said.split("inputs of the broker: ").nth(1).and_then(|rest| rest.split(' ').next());
+    assert!(run.unwrap().parse::<u32>().unwrap() > 1, "{said}");
     // It ends its fuzzer, and itself, in its own time.
     drop(theirs);
 }
@@ -205,7 +214,7 @@ fn alerts_of_a_report_are_ticked_off() {
 }
 
 /// The folder of afl-fuzz.
-fn common_afl(dir: &TestDir) -> String {
+fn folder_of_afl(dir: &TestDir) -> String {
     common::need("afl-fuzz");
     let path = dir.program("sh").arg("-c").arg("command -v afl-fuzz").run().out;
     Path::new(path.trim()).parent().unwrap().display().to_string()
@@ -341,9 +350,9 @@ fn the_manifest_is_one_for_kubernetes() {
     let file = repository("integrations/kubernetes/fleet.yaml").display().to_string();
     let script = "import sys, yaml
 for part in yaml.safe_load_all(open(sys.argv[1])):
-    template = part['spec'].get('template', {'metadata': {'labels': None}})
-    selector = part['spec']['selector']
-    assert template['metadata']['labels'] in (None, selector['matchLabels'])
+    spec = part['spec']
+    if part['kind'] == 'StatefulSet':
+        assert spec['template']['metadata']['labels'] == spec['selector']['matchLabels']
     print(part['apiVersion'], part['kind'], part['metadata']['name'])";
     let Some(job) = python(&dir, &["-c", script, &file]) else { return };
     let expected = "v1 Service pastis-broker\napps/v1 StatefulSet pastis-broker\n\

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Modules in the order of `docs/architecture.md`: a module imports only from groups before its own.
 const GROUPS: &[&[&str]] = &[
     &["sys", "event", "config"],
-    &["coverage", "domain", "corpus", "crash"],
+    &["coverage", "domain", "corpus", "crash", "lines"],
     &["mutate"],
     &["custom"],
     &["feedback", "target"],

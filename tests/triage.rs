@@ -14,7 +14,7 @@ use std::process::Command;
 
 use common::{Finished, TestDir, afl_target, need, plain, repository, target, wait_until};
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Crash files, two for each letter.
 fn crashes(dir: &TestDir, letters: &str) {
@@ -378,6 +378,87 @@ fn each_bug_is_delivered_once_by_triage_and_by_a_campaign() {
     job.env("FM_CONFIG_PATH", &config).run().expect(0).says("(1 bug)");
     dir.ffuzz("triage --collector -o out").env("FM_CONFIG_PATH", &config).run().expect(0);
     assert_eq!(server.crashes().len(), 3);
+}
+
+#[test]
+fn a_campaign_fetches_signatures_and_does_not_send_frequent_bugs() {
+    let Some(server) = fuzzmanager::Server::start() else { return };
+    let dir = TestDir::with_seed("PAAA");
+    server.configure(&dir);
+    let config = dir.path("fm.conf").display().to_string();
+    let campaign = || {
+        let job = dir.fuzz("-V 4 --collector", &target("crashing.c", ""), "");
+        job.env("FM_CONFIG_PATH", &config).run().expect(0).says("(1 bug)");
+        dir.ffuzz("triage --collector -o out").env("FM_CONFIG_PATH", &config).run().expect(0)
+    };
+    campaign().says("1 reports sent");
+    let bug = report(&dir)["bugs"][0].clone();
+    let bucket = json!({ "signature": bug["signature"].to_string(), "shortDescription": "known",
+        "frequent": true, "permanent": false, "doNotReduce": false });
+    server.post("buckets/?save=true&reassign=true", &bucket);
+    server.administer(&["export_signatures", "signatures.zip"]);
+    fs::rename(dir.path("out"), dir.path("first")).unwrap();
+    campaign().says("0 reports sent, 0 waiting, 0 refused, 1 left out as frequent");
+    assert_eq!(server.crashes().len(), 1);
+    assert!(dir.names("sig").contains(&"1.signature".into()), "{:?}", dir.names("sig"));
+}
+
+/// Two hangs, in `spin` and in `wait`, each with other functions below.
+const HANGS: &str = "#include <unistd.h>\n\
+    __attribute__((noinline)) int odd(volatile int *n) { return ++*n; }\n\
+    __attribute__((noinline)) int even(volatile int *n) { return odd(n) + odd(n); }\n\
+    __attribute__((noinline)) int spin(volatile int *n) { for (;;) { odd(n); even(n); } }\n\
+    __attribute__((noinline)) int wait(void) { for (;;) pause(); }\n\
+    int main(void) { char c[4] = {0}; volatile int n = 0; if (read(0, c, 4) < 0) return 1;\n\
+    if (c[0] == 's') return spin(&n) + 1; if (c[0] == 'w') return wait() + 1; return 0; }\n";
+
+#[test]
+fn a_hang_is_a_bug_of_its_function_if_that_is_wanted() {
+    let dir = TestDir::new();
+    let source = dir.write("hangs.c", HANGS);
+    let target = plain(source.to_str().unwrap(), "-O0");
+    for (name, input) in [("id:0", "s1"), ("id:1", "s22"), ("id:2", "w"), ("id:3", "quick")] {
+        dir.write(&format!("out/default/hangs/{name}"), input);
+    }
+    let triage = |words: &str| {
+        let job = dir.ffuzz(&format!("triage -t 500 -j 1 -o out {words} --"));
+        job.arg(&target).run().expect(0)
+    };
+    triage("").says("0 bugs in 0 crash files");
+    triage("--report-hangs").says("2 bugs in 4 crash files").says("1 file did not crash again");
+    let report = report(&dir);
+    let bugs = report["bugs"].as_array().unwrap();
+    let mut titles: Vec<&str> = bugs.iter().map(|bug| bug["title"].as_str().unwrap()).collect();
+    titles.sort_unstable();
+    assert_eq!(titles, ["[Non-crash bug] hang in pause", "[Non-crash bug] hang in spin"]);
+    assert!(bugs.iter().all(|bug| bug["class"] == "hang"));
+    let states = report["crashes"].as_array().unwrap().iter().map(|crash| crash["state"].as_str());
+    assert_eq!(states.filter(|state| *state == Some("times_out")).count(), 3);
+}
+
+#[test]
+fn a_hang_of_a_campaign_is_reported_if_that_is_wanted() {
+    let Some(server) = fuzzmanager::Server::start() else { return };
+    let dir = TestDir::with_seed("xx");
+    server.configure(&dir);
+    let config = dir.path("fm.conf").display().to_string();
+    let source = dir.write("hangs.c", HANGS);
+    let target = target(source.to_str().unwrap(), "-O0");
+    let job = dir.fuzz("-V 5 -t 50 --collector --report-hangs", &target, "");
+    job.env("FM_CONFIG_PATH", &config).env("AFL_HANG_TMOUT", "100").run().expect(0);
+    assert!(!dir.hangs().is_empty() && dir.crashes().is_empty());
+    // There is no crash: it was started for the hang.
+    assert!(dir.path("out/triage/log").exists());
+    let job = dir.ffuzz("triage -t 500 --report-hangs --collector -o out");
+    job.env("FM_CONFIG_PATH", &config).run().expect(0);
+    let known = server.crashes();
+    assert!(!known.is_empty() && known.len() <= 2, "{known:#?}");
+    for crash in known {
+        let title = crash["shortSignature"].as_str().unwrap().to_owned();
+        assert!(title.starts_with("[Non-crash bug] hang in "), "{title}");
+    }
+    // Other tools have no marks for hangs.
+    assert_eq!(dir.names("out/default/hangs").len(), dir.hangs().len());
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Executions a second beside those of AFL++ and libFuzzer, all on one core in the same run, and the
-//! edges that each side's inputs reach in a build that none of them made.
+//! Executions a second beside those of AFL++ and libFuzzer, all on one core in the same run, and for
+//! harnesses the edges that each side's inputs reach in a build that none of them made.
 //!
 //! `FFUZZ_BENCH_SECONDS` (20) a campaign, `FFUZZ_BENCH_PAIRS` (5) rounds, `FFUZZ_BENCH_CORE` (the last
 //! that is allowed). A round runs every side of a case once with the same seed; each second round
@@ -18,19 +18,19 @@ use super::{Bench, median, setting};
 
 /// Every side's largest input, so that none is faster by shorter ones.
 const LONGEST_INPUT: &str = "4096";
-const ONCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/targets/once.c");
+pub(super) const ONCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/targets/once.c");
 const IN_PROCESS: &str = "-fsanitize=fuzzer";
 
 /// One line of the comparison: a fuzzer with a target of its own.
-struct Side {
-    name: String,
-    fuzzer: Fuzzer,
-    target: PathBuf,
+pub(super) struct Side {
+    pub(super) name: String,
+    pub(super) fuzzer: Fuzzer,
+    pub(super) target: PathBuf,
     /// How many times as fast ffuzz should be.
-    wanted: &'static str,
+    pub(super) wanted: &'static str,
 }
 
-enum Fuzzer {
+pub(super) enum Fuzzer {
     /// Whatever takes AFL's options and leaves AFL's files.
     Afl {
         program: PathBuf,
@@ -43,20 +43,23 @@ enum Fuzzer {
 #[derive(Clone, Copy)]
 struct Sample {
     rate: f64,
-    edges: f64,
+    /// Not of a program that has no harness.
+    edges: Option<f64>,
 }
 
-/// A harness, and how all sides run it.
-struct Case<'a> {
-    title: &'a str,
-    harness: &'a str,
-    ours: Side,
-    others: Vec<Side>,
+/// A harness or a program, and how all sides run it.
+pub(super) struct Case<'a> {
+    pub(super) title: &'a str,
+    pub(super) harness: &'a str,
+    /// Of the target.
+    pub(super) arguments: &'static [&'static str],
+    pub(super) ours: Side,
+    pub(super) others: Vec<Side>,
 }
 
 pub(super) struct Speed<'a> {
     bench: &'a Bench,
-    peers: Peers,
+    pub(super) peers: Peers,
     seconds: u32,
     rounds: usize,
     core: usize,
@@ -72,6 +75,8 @@ impl<'a> Speed<'a> {
         });
         let last = affinity::allowed().last().copied().unwrap_or(0);
         let core = setting("FFUZZ_BENCH_CORE").unwrap_or(last);
+        // What is started inherits it.
+        affinity::bind(core).unwrap_or_else(|error| panic!("core {core}: {error}"));
         Self {
             bench,
             peers,
@@ -82,8 +87,6 @@ impl<'a> Speed<'a> {
     }
 
     pub(super) fn run(&self) {
-        // What is started inherits it.
-        affinity::bind(self.core).unwrap_or_else(|error| panic!("core {}: {error}", self.core));
         self.print_head();
         for (harness, wanted) in
             [("tiny", ["≥ 8", "≥ 0.8"]), ("cjson", ["≥ 5", "≥ 1"]), ("libpng", ["≥ 2.5", "≥ 1"])]
@@ -106,7 +109,7 @@ impl<'a> Speed<'a> {
         };
         let target = self.build(OURS, harness, IN_PROCESS, "");
         let others = vec![new, debian, libfuzzer];
-        Case { title: "persistent", harness, ours: ours(target, &[]), others }
+        Case { title: "persistent", harness, arguments: &[], ours: ours(target, &[]), others }
     }
 
     /// The same file for all.
@@ -116,14 +119,16 @@ impl<'a> Speed<'a> {
         let target = debian.target.clone();
         let new = Side { name: self.peers.new.name.clone(), fuzzer, target, wanted: "≥ 1.0" };
         let ours = ours(debian.target.clone(), &[]);
-        Case { title: "built by Debian's AFL++", harness: "tiny", ours, others: vec![new, debian] }
+        let (title, others) = ("built by Debian's AFL++", vec![new, debian]);
+        Case { title, harness: "tiny", arguments: &[], ours, others }
     }
 
     fn ordinary_main(&self) -> Case<'_> {
         let new = self.afl(&self.peers.new, "tiny", ONCE, "≥ 1.0");
         let debian = self.afl(&self.peers.debian, "tiny", ONCE, "");
-        let ours = ours(self.build(OURS, "tiny", ONCE, ""), &[]);
-        Case { title: "ordinary main", harness: "tiny", ours, others: vec![new, debian] }
+        let ours = ours(self.build(OURS, "tiny", ONCE, ""), &["--run-mode", "fork"]);
+        let (title, others) = ("ordinary main by fork", vec![new, debian]);
+        Case { title, harness: "tiny", arguments: &[], ours, others }
     }
 
     fn domain(&self) -> Case<'_> {
@@ -132,7 +137,7 @@ impl<'a> Speed<'a> {
         without.name = "ffuzz without it".into();
         without.wanted = "≥ 0.7";
         let title = "persistent, domain of 65,536 keys, 20 touched";
-        Case { title, harness: "tiny", ours: with, others: vec![without] }
+        Case { title, harness: "tiny", arguments: &[], ours: with, others: vec![without] }
     }
 
     /// AFL++ on its own build.
@@ -146,15 +151,19 @@ impl<'a> Speed<'a> {
     }
 
     /// The same optimisation for every compiler.
-    fn build(&self, compiler: &str, harness: &str, engine: &str, more: &str) -> PathBuf {
+    pub(super) fn build(&self, compiler: &str, harness: &str, engine: &str, more: &str) -> PathBuf {
         let parts = [compiler, engine, more].map(|part| part.replace(['/', ' '], "_"));
         let folder = self.bench.dir.join("speed").join(parts.join("+"));
         let flags = ["-O2 -g", more].join(" ");
         self.bench.harness_by(compiler, &[("ENGINE", engine), ("CFLAGS", &flags)], harness, &folder)
     }
 
-    /// Linked to what counts edges, with options that no fuzzer here uses.
-    fn neutral(&self, harness: &str) -> PathBuf {
+    /// Linked to what counts edges, with options that no fuzzer here uses. None without a harness.
+    fn neutral(&self, harness: &str) -> Option<PathBuf> {
+        let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/targets");
+        if !Path::new(sources).join(harness).with_extension("c").exists() {
+            return None;
+        }
         let flags = "-O1 -g -fsanitize-coverage=trace-pc-guard,no-prune";
         let counter = self.bench.dir.join("speed/neutral.o");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/targets/neutral.c");
@@ -163,10 +172,10 @@ impl<'a> Speed<'a> {
         assert!(status.expect("clang starts").success(), "neutral.c does not compile");
         let variables = [("ENGINE", &*counter.to_string_lossy()), ("CFLAGS", flags)];
         let folder = self.bench.dir.join("speed/neutral");
-        self.bench.harness_by(self.peers.clang, &variables, harness, &folder)
+        Some(self.bench.harness_by(self.peers.clang, &variables, harness, &folder))
     }
 
-    fn compare(&self, case: &Case<'_>) {
+    pub(super) fn compare(&self, case: &Case<'_>) {
         let neutral = self.neutral(case.harness);
         let sides: Vec<&Side> = std::iter::once(&case.ours).chain(&case.others).collect();
         let mut samples = vec![vec![]; sides.len()];
@@ -176,7 +185,8 @@ impl<'a> Speed<'a> {
                 order.reverse();
             }
             for side in order {
-                samples[side].push(self.sample(sides[side], round + 1, &neutral));
+                let sample = self.sample(case, sides[side], round + 1, neutral.as_deref());
+                samples[side].push(sample);
             }
         }
         for (side, theirs) in case.others.iter().zip(&samples[1..]) {
@@ -185,7 +195,7 @@ impl<'a> Speed<'a> {
     }
 
     /// One campaign.
-    fn sample(&self, side: &Side, seed: usize, neutral: &Path) -> Sample {
+    fn sample(&self, case: &Case<'_>, side: &Side, seed: usize, neutral: Option<&Path>) -> Sample {
         let out = self.bench.dir.join("out");
         let _ = fs::remove_dir_all(&out);
         fs::create_dir_all(&out).expect("folder for a campaign");
@@ -194,6 +204,7 @@ impl<'a> Speed<'a> {
             Fuzzer::Afl { program, options, .. } => {
                 let mut command = self.afl_command(program, options, seed);
                 command.arg("-i").arg(seeds).arg("-o").arg(&out).arg("--").arg(&side.target);
+                command.args(case.arguments);
                 (command, ["default/queue", "default/crashes"])
             }
             Fuzzer::LibFuzzer => {
@@ -211,7 +222,8 @@ impl<'a> Speed<'a> {
             }
             Fuzzer::LibFuzzer => libfuzzer_runs(&output),
         };
-        let edges = edges(neutral, &folders.map(|folder| out.join(folder)));
+        let found = folders.map(|folder| out.join(folder));
+        let edges = neutral.map(|neutral| edges(neutral, &found));
         Sample { rate: runs / seconds, edges }
     }
 
@@ -238,7 +250,7 @@ impl<'a> Speed<'a> {
     }
 
     /// What belongs to the figures, then the head of the table.
-    fn print_head(&self) {
+    pub(super) fn print_head(&self) {
         let first = |file: &str, start: &str| {
             let text = fs::read_to_string(file).unwrap_or_default();
             let line = text.lines().find(|line| line.starts_with(start)).unwrap_or_default();
@@ -259,7 +271,7 @@ impl<'a> Speed<'a> {
         );
         println!(
             "Medians of {} campaigns of {} s a side, inputs of at most {LONGEST_INPUT} bytes: \
-             `FFUZZ_BENCH_SECONDS={} FFUZZ_BENCH_PAIRS={} cargo bench -- speed`.\n",
+             `FFUZZ_BENCH_SECONDS={} FFUZZ_BENCH_PAIRS={} cargo bench -- NAME`.\n",
             self.rounds, self.seconds, self.seconds, self.rounds
         );
         println!("| case | ffuzz, runs/s | edges | against | runs/s | edges | ratio | wanted |");
@@ -267,9 +279,9 @@ impl<'a> Speed<'a> {
     }
 }
 
-const OURS: &str = concat!(env!("CARGO_BIN_EXE_ffuzz"), " cc");
+pub(super) const OURS: &str = concat!(env!("CARGO_BIN_EXE_ffuzz"), " cc");
 
-fn ours(target: PathBuf, options: &'static [&'static str]) -> Side {
+pub(super) fn ours(target: PathBuf, options: &'static [&'static str]) -> Side {
     let program = env!("CARGO_BIN_EXE_ffuzz").into();
     // Which way it runs a target is what is measured.
     let fuzzer = Fuzzer::Afl { program, options, persistent: false };
@@ -277,7 +289,7 @@ fn ours(target: PathBuf, options: &'static [&'static str]) -> Side {
 }
 
 impl Fuzzer {
-    fn afl(program: &Path, persistent: bool) -> Self {
+    pub(super) fn afl(program: &Path, persistent: bool) -> Self {
         Self::Afl { program: program.to_owned(), options: &[], persistent }
     }
 }
@@ -333,8 +345,12 @@ fn edges(neutral: &Path, folders: &[PathBuf]) -> f64 {
 }
 
 fn print_row(case: &Case<'_>, side: &Side, ours: &[Sample], theirs: &[Sample]) {
-    let middle = |samples: &[Sample], of: fn(&Sample) -> f64| {
-        median(&mut samples.iter().map(of).collect::<Vec<f64>>())
+    let rate = |samples: &[Sample]| {
+        median(&mut samples.iter().map(|sample| sample.rate).collect::<Vec<f64>>())
+    };
+    let edges = |samples: &[Sample]| {
+        let mut all: Vec<f64> = samples.iter().filter_map(|sample| sample.edges).collect();
+        if all.is_empty() { "–".into() } else { median(&mut all).to_string() }
     };
     let mut ratios: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a.rate / b.rate).collect();
     let ratio = median(&mut ratios);
@@ -342,11 +358,11 @@ fn print_row(case: &Case<'_>, side: &Side, ours: &[Sample], theirs: &[Sample]) {
         "| {}, {} | {:.0} | {} | {} | {:.0} | {} | {ratio:.2} ({:.2} to {:.2}) | {} |",
         case.harness,
         case.title,
-        middle(ours, |sample| sample.rate),
-        middle(ours, |sample| sample.edges),
+        rate(ours),
+        edges(ours),
         side.name,
-        middle(theirs, |sample| sample.rate),
-        middle(theirs, |sample| sample.edges),
+        rate(theirs),
+        edges(theirs),
         ratios[0],
         ratios[ratios.len() - 1],
         side.wanted

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds the benchmark targets cJSON, zlib and libpng from Debian's source packages, and tiny.
+# Builds the benchmark targets from Debian's source packages, and tiny: cJSON, zlib and libpng with a
+# harness, xmllint and the sqlite3 shell as they are.
 #
-#   benches/targets/build.sh FOLDER [cjson|zlib|libpng|tiny …]
+#   benches/targets/build.sh FOLDER [cjson|zlib|libpng|tiny|xmllint|sqlite3 …]
 #
 # Leaves FOLDER/NAME (the program) and FOLDER/NAME-seeds. CC, CFLAGS and ENGINE (what links the
 # harness to a fuzzer; -fsanitize=fuzzer) come from the environment; clang's own libFuzzer wants
@@ -16,7 +17,7 @@ CC=${CC:-$root/target/release/ffuzz-cc}
 CFLAGS=${CFLAGS:--O2 -g}
 ENGINE=${ENGINE--fsanitize=fuzzer}
 
-(($# >= 1)) || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+(($# >= 1)) || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$1" "$sources"
 out=$(cd "$1" && pwd)
 shift
@@ -38,20 +39,22 @@ unpack() {
   echo "$found"
 }
 
-# compile NAME FOLDER LIBRARIES FLAGS… -- FILES…: one compiler call a file, then the link.
+# compile NAME FOLDER LIBRARIES FLAGS… -- FILES…: one compiler call a file, then the link, with the
+# harness if there is one.
 compile() {
-  local name=$1 folder=$2 libraries=$3 flags=() objects=() work
+  local name=$1 folder=$2 libraries=$3 flags=() objects=() harness='' work
   shift 3
   while [[ $1 != -- ]]; do flags+=("$1"); shift; done
   shift
   work=$(mktemp -d)
+  [[ ! -e $here/$name.c ]] || harness="$here/$name.c $ENGINE"
   # shellcheck disable=SC2086 # several words each
   for file in "$@"; do
     $CC $CFLAGS -I "$folder" "${flags[@]}" -c "$folder/$file" -o "$work/$file.o"
     objects+=("$work/$file.o")
   done
   # shellcheck disable=SC2086
-  $CC $CFLAGS -I "$folder" "${flags[@]}" "$here/$name.c" "${objects[@]}" $ENGINE $libraries -o "$out/$name"
+  $CC $CFLAGS -I "$folder" "${flags[@]}" $harness "${objects[@]}" $libraries -o "$out/$name"
   rm -rf "$work"
 }
 
@@ -98,9 +101,57 @@ tiny() {
   echo 'Some words 12' >"$out/tiny-seeds/words"
 }
 
+# configured FOLDER OPTIONS…: runs the source's configure in a folder of its own, once; prints that.
+configured() {
+  local folder=$1 work=$1-configured
+  shift
+  if [[ ! -e $work/Makefile ]]; then
+    mkdir -p "$work"
+    (cd "$work" && "$folder/configure" "$@" CC=clang-19 >configure.log 2>&1) || {
+      echo "configure fails: read $work/configure.log" >&2
+      return 1
+    }
+  fi
+  echo "$work"
+}
+
+# FUZZING_BUILD_MODE…: no random hash seed, with which no two runs would be alike.
+xmllint() {
+  local folder work
+  folder=$(unpack libxml2 'libxml2-[0-9.]*dfsg')
+  work=$(configured "$folder" --disable-shared --without-python --without-lzma --without-zlib \
+    --without-http --without-ftp --without-threads --without-modules)
+  compile xmllint "$folder" -lm -I "$work" -I "$work/include" -I "$folder/include" \
+    -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -w -- SAX.c entities.c encoding.c error.c \
+    parserInternals.c parser.c tree.c hash.c list.c xmlIO.c xmlmemory.c uri.c valid.c xlink.c \
+    HTMLparser.c HTMLtree.c debugXML.c xpath.c xpointer.c xinclude.c catalog.c globals.c threads.c \
+    c14n.c xmlstring.c buf.c xmlregexp.c xmlschemas.c xmlschemastypes.c xmlunicode.c xmlreader.c \
+    relaxng.c dict.c SAX2.c xmlwriter.c legacy.c chvalid.c pattern.c xmlsave.c xmlmodule.c \
+    schematron.c xmllint.c
+  mkdir -p "$out/xmllint-seeds"
+  printf '<?xml version="1.0"?>\n<!DOCTYPE a [<!ENTITY e "text"><!ELEMENT a ANY>]>\n<a b="c">&e;<d/></a>\n' \
+    >"$out/xmllint-seeds/entity"
+  printf '<a xmlns:n="urn:x"><n:b c="1">x &lt; y</n:b><!-- no --><?pi d?><![CDATA[<]]></a>' \
+    >"$out/xmllint-seeds/namespace"
+}
+
+sqlite3() {
+  local folder work
+  command -v tclsh >/dev/null || { echo 'sqlite3 needs tclsh: apt-get install tcl' >&2; return 1; }
+  folder=$(unpack sqlite3 'sqlite3-[0-9.]*')
+  work=$(configured "$folder" --disable-tcl)
+  [[ -e $work/shell.c && -e $work/sqlite3.c ]] || make -s -C "$work" sqlite3.c shell.c >&2
+  compile sqlite3 "$work" '-lm -ldl -lpthread' -DSQLITE_THREADSAFE=0 -w -- sqlite3.c shell.c
+  mkdir -p "$out/sqlite3-seeds"
+  printf 'create table t(a,b primary key);insert into t values(1,2),(3,"x");select a+1,count(*) from t group by b;\n' \
+    >"$out/sqlite3-seeds/table"
+  printf "with r(n) as (select 1 union all select n+1 from r limit 5) select n,hex(n),json('[1]') from r;\n" \
+    >"$out/sqlite3-seeds/with"
+}
+
 for name in "$@"; do
   case $name in
-    cjson | zlib | libpng | tiny) "$name" ;;
-    *) echo "no target $name: cjson, zlib, libpng or tiny" >&2; exit 2 ;;
+    cjson | zlib | libpng | tiny | xmllint | sqlite3) "$name" ;;
+    *) echo "no target $name: see the head of $0" >&2; exit 2 ;;
   esac
 done

@@ -14,7 +14,6 @@ use crate::mutate::Candidate;
 use crate::output::{OutputDir, OutputError};
 use crate::stage::calibrate::{self, Calibration, calibrate};
 use crate::target::{Executor, ExitKind};
-use crate::triage::Follower;
 
 /// Most crashes and hangs that are stored; AFL++'s numbers. A campaign beyond them has a target
 /// that crashes on nearly everything.
@@ -294,7 +293,7 @@ impl Campaign {
         let path = self.write(|output| output.save_crash(&name, &candidate.bytes))?;
         self.save_record(number)?;
         self.statistics.crash_saved(self.execs());
-        self.triage.iter_mut().for_each(Follower::start);
+        self.start_triage();
         self.executor.mutators.found(candidate.origin.by);
         let (source, saved) = (source(&candidate.origin), saved_as(number, &path));
         self.bus.send(&Event::CrashSaved { number, path, signal, source });
@@ -344,6 +343,7 @@ impl Campaign {
         let name = names::hang_name(number, &found);
         let path = self.write(|output| output.save_hang(&name, &candidate.bytes))?;
         self.statistics.hang_saved();
+        self.start_triage();
         let (source, saved) = (source(&candidate.origin), saved_as(number, &path));
         self.bus.send(&Event::HangSaved { number, path, source });
         Ok(Outcome { hang: true, ..saved })

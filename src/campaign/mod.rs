@@ -34,6 +34,7 @@ use crate::output::OutputDir;
 use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::Scheduler;
 use crate::schedule::bandit::Bandit;
+use crate::stage::produce::Donors;
 use crate::sys::stop::Stop;
 use crate::target::{Executor, Hooked};
 use crate::triage::Follower;
@@ -65,6 +66,7 @@ struct Campaign {
     walks: BTreeMap<SeedId, Deterministic>,
     /// The candidates under way; their buffers are used again and again.
     batch: Vec<Candidate>,
+    donors: Donors,
     dictionary: Dictionary,
     output: OutputDir,
     log: FuzzFactoryLog,
@@ -90,6 +92,12 @@ struct Campaign {
 }
 
 impl Campaign {
+    /// Once there is something to look at.
+    fn start_triage(&mut self) {
+        let (crashes, hangs) = (self.statistics.saved_crashes, self.statistics.saved_hangs);
+        self.triage.iter_mut().for_each(|triage| triage.start_for(crashes, hangs));
+    }
+
     /// Imports the seeds, then fuzzes until something says stop. The state on disk is complete
     /// whichever way it ends.
     fn fuzz(&mut self) -> Result<StopReason, CampaignError> {
@@ -98,9 +106,7 @@ impl Campaign {
                 self.import_all()?;
             }
             self.bus.send(&Event::Started);
-            if self.statistics.saved_crashes > 0 {
-                self.triage.iter_mut().for_each(Follower::start);
-            }
+            self.start_triage();
             self.tick();
             let reason =
                 if self.options.custom.killerbeez.only { self.sequence() } else { self.rounds() }?;

@@ -11,7 +11,7 @@ use crate::custom::{Hook, Made};
 use crate::feedback::Verdict;
 use crate::mutate::deterministic::Deterministic;
 use crate::mutate::{Candidate, is_text};
-use crate::stage::produce::{Donors, Lent, Materials, Producer};
+use crate::stage::produce::{Lent, Materials, Producer};
 use crate::stage::trim::Trimmer;
 use crate::target::{Executor, ExitKind};
 
@@ -263,10 +263,11 @@ impl Campaign {
         let owner_at_start = self.guided() && self.scheduler.is_owner(id);
         let mut reference = None;
         let text = self.options.mutation.text.unwrap_or_else(|| is_text(&input));
-        let (mut timeouts, mut donors) = (0, Donors::default());
+        let mut timeouts = 0;
+        self.donors.next_seed();
         loop {
             let name = stage.name();
-            let made = self.fill((id, &input, text), &mut donors, stage);
+            let made = self.fill((id, &input, text), stage);
             if made == 0 {
                 return Ok(StageEnd::Finished);
             }
@@ -299,12 +300,7 @@ impl Campaign {
     }
 
     /// Makes as many candidates as the executor takes at once; their buffers are reused.
-    fn fill(
-        &mut self,
-        (id, input, text): (SeedId, &[u8], bool),
-        donors: &mut Donors,
-        stage: &mut Producer,
-    ) -> usize {
+    fn fill(&mut self, (id, input, text): (SeedId, &[u8], bool), stage: &mut Producer) -> usize {
         let single = stage.wants_report() || stage.is_described(&self.executor.mutators);
         let room = if single { 1 } else { self.executor.batch_size().min(self.execs_left()) };
         let climbing = self.guided() && self.scheduler.is_owner(id);
@@ -316,7 +312,7 @@ impl Campaign {
         let batch = &mut self.batch;
         batch.resize_with(room.max(batch.len()), Candidate::default);
         let donors = match stage.has_donors() {
-            true => donors.lend(&mut self.rng, &self.corpus, id, room),
+            true => self.donors.lend(&mut self.rng, &self.corpus, id, room),
             false => Lent::default(),
         };
         let fruitless = self.executor.execs() - self.statistics.execs_at_find;

@@ -29,6 +29,7 @@ use crate::output::earlier::Earlier;
 use crate::output::fflog::FuzzFactoryLog;
 use crate::schedule::bandit::Bandit;
 use crate::schedule::{ScheduleOptions, Scheduler};
+use crate::stage::produce::Donors;
 use crate::sync::{Peers, Places};
 use crate::sys::affinity;
 use crate::sys::stop::Stop;
@@ -134,6 +135,7 @@ pub(super) fn assemble(
         tactics: Bandit::new(Tactic::COUNT),
         walks: std::collections::BTreeMap::new(),
         batch: Vec::new(),
+        donors: Donors::default(),
         dictionary,
         output,
         log,

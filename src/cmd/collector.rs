@@ -2,6 +2,7 @@
 //! of its `collector`, and what that lacks.
 
 mod actions;
+mod coverage;
 mod server;
 
 use std::ffi::OsString;
@@ -37,7 +38,7 @@ Examples:
   ffuzz-collector --search --stderr report.txt --binary ./target
   ffuzz-collector --submit --stderr report.txt --testcase crashes/id:000000 --binary ./target
   ffuzz-collector --autosubmit --testcase input ./target -v input
-  ffuzz-collector --coverage lcov.info --repository demo --revision 83038f74
+  ffuzz-collector --coverage out --repository demo --revision 83038f74 --root /src/demo
 
 Exit codes: 0 good, 1 failed, 2 wrong usage, 3 no signature matches (--search)";
 
@@ -76,8 +77,8 @@ struct Args {
     /// Send what waits in the spool of a campaign, and what was refused before
     #[arg(long, value_name = "SPOOL", group = "action")]
     deliver: Option<PathBuf>,
-    /// Send source coverage: an lcov or a Coveralls file
-    #[arg(long, value_name = "FILE", group = "action")]
+    /// Send source coverage: of a campaign's folder (or any folder of inputs), or of an lcov or Coveralls file
+    #[arg(long, value_name = "PATH", group = "action")]
     coverage: Option<PathBuf>,
     #[command(flatten)]
     crash: CrashArgs,
@@ -87,7 +88,8 @@ struct Args {
     server: ServerArgs,
     #[command(flatten)]
     source: SourceArgs,
-    /// For --autosubmit: the program and its arguments, the input's file among them
+    /// For --autosubmit: the program and its arguments, the input's file among them. For --coverage: the
+    /// target, with @@ for the input's file [default: what the campaign noted in cmdline]
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -219,7 +221,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         return server::deliver(program, &settings, spool);
     }
     if let Some(file) = &args.coverage {
-        return server::coverage(&settings, file, &args.source);
+        return coverage::send(program, &settings, file, &args.source, &args.command);
     }
     let target = args.about.target(args.command.first())?;
     warn(program, &target.warnings);

@@ -32,7 +32,7 @@ const INIT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// Options about the target, the same for every tool.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct TargetArgs {
     /// Timeout of a run in ms
     #[arg(short, value_name = "MSEC")]
@@ -53,7 +53,7 @@ pub(super) struct TargetArgs {
 }
 
 /// Ways of AFL++ to run programs that are not instrumented.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 struct Modes {
     #[arg(short = 'O', hide = true)]
     frida: bool,
@@ -68,6 +68,11 @@ struct Modes {
 }
 
 impl TargetArgs {
+    /// A command line without options.
+    pub(super) fn of(command: Vec<OsString>) -> Self {
+        Self { command, ..Self::default() }
+    }
+
     /// Refuses what cannot be run here.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let Modes { frida, qemu, unicorn, wine, nyx } = self.modes;

@@ -61,7 +61,7 @@ pub(super) fn once(program: &str, command: Vec<OsString>) -> Result<Option<Outpu
 fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let quiet = environment.flag(&["AFL_QUIET"]);
     let (sources, root) = args.places()?;
-    let folders = crash_folders(&sources)?;
+    let folders = folders(&sources, args.report_hangs)?;
     let plan = Plan::new(args, environment, &folders, root)?;
     let files = files(&folders)?;
     let _lock = lock(&plan.orders.folder)?.ok_or_else(|| busy(&plan.orders.folder))?;
@@ -86,12 +86,18 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     super::print(&view::table(&report, &plan.orders.folder))
 }
 
-/// All that belong to the given folders.
-fn crash_folders(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+/// All with crashes, and with hangs if they are wanted, that belong to the given folders.
+fn folders(sources: &[PathBuf], hangs: bool) -> Result<Vec<PathBuf>, Failure> {
     let mut folders = Vec::new();
     for source in sources {
-        folders.extend(find::folders(source).map_err(|error| unreadable(source, &error))?);
+        let failure = |error| unreadable(source, &error);
+        folders.extend(find::folders(source).map_err(failure)?);
+        if hangs {
+            folders.extend(find::hangs(source).map_err(failure)?);
+        }
     }
+    folders.sort();
+    folders.dedup();
     Ok(folders)
 }
 

@@ -1,10 +1,12 @@
-//! Covered source lines in the forms of FuzzManager's coverage part: read from lcov or Coveralls,
-//! written as the server's tree of folders.
+//! Covered source lines in the forms of FuzzManager's coverage part: measured, or read from lcov or
+//! Coveralls; written as the server's tree of folders.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
+
+use crate::lines::Reached;
 
 /// Executions of each line of each file; None where no code is.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -40,6 +42,33 @@ impl Coverage {
         coverage.files =
             files.into_iter().map(|(path, lines)| (below(&path, root), lines)).collect();
         Ok(coverage)
+    }
+
+    /// Of the files below `root`, whose paths become relative to it.
+    #[must_use]
+    pub fn of(reached: &Reached, root: &Path) -> Self {
+        let lines = |lines: &BTreeMap<u32, u64>| {
+            let mut counts = Vec::new();
+            for (line, count) in lines {
+                let Some(index) = (*line as usize).checked_sub(1).filter(|at| *at < MAX_LINES)
+                else {
+                    continue;
+                };
+                counts.resize(index, None);
+                counts.push(Some(*count));
+            }
+            counts
+        };
+        let inside = reached.iter().filter(|(path, _)| Path::new(path).starts_with(root));
+        let files = inside.map(|(path, reached)| (below(path, root), lines(reached)));
+        Self { files: files.collect(), ..Self::default() }
+    }
+
+    /// How many lines were reached, and how many there are.
+    #[must_use]
+    pub fn lines(&self) -> (usize, usize) {
+        let lines = || self.files.values().flatten().flatten();
+        (lines().filter(|count| **count > 0).count(), lines().count())
     }
 
     /// The server's tree, with sums at every folder.
@@ -185,6 +214,19 @@ mod tests {
         let coverage = Coverage::parse(LCOV, Path::new("/src")).expect("lcov");
         assert_eq!(coverage.files["a/x.c"], [None, Some(5), Some(0)]);
         assert_eq!(coverage.files["b.c"], [Some(0), Some(0), Some(3)]);
+    }
+
+    #[test]
+    fn what_was_reached_below_the_root_is_kept() {
+        let file =
+            |path: &str, lines: &[(u32, u64)]| (path.to_owned(), lines.iter().copied().collect());
+        let reached = Reached::from([
+            file("/src/a/x.c", &[(0, 1), (2, 5), (4, 0), (u32::MAX, 1)]),
+            file("/usr/include/y.h", &[(1, 1)]),
+        ]);
+        let coverage = Coverage::of(&reached, Path::new("/src"));
+        assert_eq!(coverage.files["a/x.c"], [None, Some(5), None, Some(0)]);
+        assert_eq!((coverage.files.len(), coverage.lines()), (1, (1, 2)));
     }
 
     #[test]

@@ -3,10 +3,12 @@
 //! A request whose answer was lost may have been stored. So every try but the first asks the server
 //! first, by the word that the report carries in its metadata.
 
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::client::Client;
 use super::error::CollectorError;
+use super::known::{Known, Verdict};
 use super::report::Report;
 use super::spool::{Claim, Item, Tries};
 use crate::crash::{self, Output};
@@ -27,6 +29,7 @@ const TRIES_AT_ONCE: u32 = 7;
 pub struct Delivery {
     claim: Claim,
     client: Client,
+    known: Known,
     not_before: SystemTime,
     /// Requests in a row that the server did not answer as it should.
     failures: u32,
@@ -34,9 +37,11 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    /// `signatures`: the folder of those that the server has.
     #[must_use]
-    pub fn new(claim: Claim, client: Client) -> Self {
-        Self { claim, client, not_before: UNIX_EPOCH, failures: 0, last: None }
+    pub fn new(claim: Claim, client: Client, signatures: PathBuf) -> Self {
+        let known = Known::new(signatures);
+        Self { claim, client, known, not_before: UNIX_EPOCH, failures: 0, last: None }
     }
 
     /// Sends what is due, the oldest first, as long as `go_on` holds. An error is one of our own
@@ -46,7 +51,11 @@ impl Delivery {
         now: impl Fn() -> SystemTime,
         go_on: impl Fn() -> bool,
     ) -> Result<(), CollectorError> {
-        for name in self.claim.waiting()? {
+        let waiting = self.claim.waiting()?;
+        if !waiting.is_empty() && now() >= self.not_before {
+            self.known.keep_fresh(&self.client, &self.claim, now());
+        }
+        for name in waiting {
             if !go_on() || now() < self.not_before {
                 break;
             }
@@ -58,7 +67,7 @@ impl Delivery {
     /// What the server said last, unless it took something since.
     #[must_use]
     pub fn last_error(&self) -> Option<&CollectorError> {
-        self.last.as_ref()
+        self.last.as_ref().or_else(|| self.known.error())
     }
 
     /// Nothing will arrive until somebody corrects something.
@@ -78,13 +87,19 @@ impl Delivery {
             return Ok(());
         }
         let Some(item) = self.claim.take(name)? else { return Ok(()) };
+        let signature = match self.known.judge(&item.report) {
+            Verdict::Enough(signature) => return self.claim.leave_out(name, &item, signature),
+            Verdict::Known(signature) => Some(signature),
+            Verdict::New => None,
+        };
         let not_before = unix(now + SETTLED);
         let begun = Tries { count: tries.count + 1, not_before, ..tries.clone() };
         self.claim.note(name, &begun)?;
         match attempt(&self.client, &item, &tries) {
             Ok(number) => {
                 (self.failures, self.last) = (0, None);
-                self.claim.done(name, &item, number)
+                signature.iter().for_each(|signature| self.known.count(signature));
+                self.claim.done(name, &item, number, signature)
             }
             Err(error) => self.failed(name, begun, error, now),
         }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
+use nix::fcntl::{Flock, FlockArg};
+
 use super::error::CollectorError;
 
 /// A temporary file this old belongs to nobody who still writes it.
@@ -74,6 +76,16 @@ fn write(path: &Path, data: &[u8]) -> io::Result<File> {
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(data)?;
     Ok(file)
+}
+
+/// A lock that is held as long as the value lives; None while somebody else has it.
+pub(super) fn lock(path: &Path) -> Result<Option<Flock<File>>, CollectorError> {
+    let file = File::create(path).map_err(|error| CollectorError::write(path, error))?;
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Ok(Some(lock)),
+        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
+        Err((_, error)) => Err(CollectorError::write(path, error.into())),
+    }
 }
 
 /// The name of a file is data of its folder.

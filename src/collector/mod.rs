@@ -1,8 +1,8 @@
 //! The crash server: where it is, what it knows, and how a report gets there once and only once.
 //!
 //! The protocol is FuzzManager's. A report is a file in a [`Spool`] before anything is sent, and a
-//! [`Worker`] takes it to the server in the background; [`Directory`] holds the signatures of bugs
-//! that the server knows. Nothing here waits for the network but the worker and [`submit`].
+//! [`Worker`] takes it to the server in the background, unless its signature in the [`Directory`] says that
+//! the server has enough of it. Nothing here waits for the network but the worker and [`submit`].
 
 mod client;
 pub mod coverage;
@@ -10,6 +10,7 @@ mod delivery;
 mod error;
 mod files;
 mod ini;
+mod known;
 mod report;
 mod settings;
 mod signatures;
@@ -22,6 +23,6 @@ pub use error::CollectorError;
 pub use ini::Values;
 pub use report::{Report, Testcase};
 pub use settings::{Server, Settings, Target, Token, beside};
-pub use signatures::{Directory, Refreshed, Verdict, refresh};
+pub use signatures::{Directory, Refreshed, refresh};
 pub use spool::{Added, Claim, Counts, Spool};
 pub use worker::{Status, Worker};

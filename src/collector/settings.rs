@@ -142,6 +142,12 @@ impl Settings {
         self.need("sigdir").map(PathBuf::from)
     }
 
+    /// The same for a campaign, which has a folder of its own if none is named.
+    #[must_use]
+    pub fn signatures_for(&self, spool: &Path) -> PathBuf {
+        self.signatures().unwrap_or_else(|_| spool.join("signatures"))
+    }
+
     fn token(&self) -> Result<Token, CollectorError> {
         if let Some(token) = self.get("serverauthtoken") {
             return Ok(Token::new(token));

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
 
@@ -13,10 +14,12 @@ use super::files;
 use super::spool::hex_sha1;
 use crate::crash::{Crash, Entry, Refused, Signature, Signatures};
 
-/// A known bug is reported so often between two refreshes: enough to see that it is still there.
-const REPORTS_OF_ONE: u32 = 10;
 /// Longest file of an archive.
 const MAX_ENTRY: u64 = 16 << 20;
+/// Written by each refresh.
+const REFRESHED: &str = ".refreshed";
+/// Held while a campaign refreshes the folder.
+const LOCK: &str = ".lock";
 const SIGNATURE: &str = "signature";
 const METADATA: &str = "metadata";
 
@@ -27,18 +30,6 @@ pub struct Directory {
     known: Signatures,
     /// Files that are no signatures, and why.
     pub refused: Vec<(String, Refused)>,
-    reported: BTreeMap<String, u32>,
-}
-
-/// What is to be done with a crash.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Verdict {
-    /// No signature matches.
-    New,
-    /// This one does; it may be reported as another example.
-    Known(String),
-    /// This one does, and the server wants no more of it for now.
-    Enough(String),
 }
 
 /// What a refresh has done.
@@ -53,12 +44,16 @@ impl Directory {
     pub fn open(folder: &Path) -> Result<Self, CollectorError> {
         let mut triples = vec![];
         for path in list(folder)?.into_iter().filter(|path| has_ending(path, SIGNATURE)) {
-            let text = fs::read(&path).map_err(|error| CollectorError::read(&path, error))?;
+            let text = match fs::read(&path) {
+                // Somebody refreshes the folder.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                text => text.map_err(|error| CollectorError::read(&path, error))?,
+            };
             let text = String::from_utf8_lossy(&text).into_owned();
             triples.push((name_of(&path), text, metadata(&path)));
         }
         let (known, refused) = Signatures::new(triples);
-        Ok(Self { folder: folder.to_owned(), known, refused, reported: BTreeMap::new() })
+        Ok(Self { folder: folder.to_owned(), known, refused })
     }
 
     /// The signature of a crash, if there is one.
@@ -71,18 +66,6 @@ impl Directory {
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.{SIGNATURE}"))
-    }
-
-    /// Decides about a crash. The counts begin anew when the folder is opened.
-    pub fn judge(&mut self, crash: &Crash<'_>) -> Verdict {
-        let Some(entry) = self.known.find(crash) else { return Verdict::New };
-        let name = entry.name.clone();
-        let count = self.reported.entry(name.clone()).or_default();
-        if entry.metadata.get("frequent") == Some(&Value::Bool(true)) || *count == REPORTS_OF_ONE {
-            return Verdict::Enough(name);
-        }
-        *count += 1;
-        Verdict::Known(name)
     }
 
     /// Keeps a signature until the next refresh; by then the server should have it.
@@ -114,9 +97,31 @@ pub fn refresh(folder: &Path, client: &Client) -> Result<Refreshed, CollectorErr
     for (name, bytes) in &entries {
         files::replace_quickly(&folder.join(name), bytes)?;
     }
+    files::replace_quickly(&folder.join(REFRESHED), b"")?;
     let signatures = entries.keys().filter(|name| name.ends_with(SIGNATURE)).count();
     let others = old.iter().filter(|path| !ours(path)).map(|path| file_name(path)).collect();
     Ok(Refreshed { signatures, others })
+}
+
+/// The same, unless somebody did it lately or is about to.
+pub(super) fn refresh_if_older(
+    folder: &Path,
+    client: &Client,
+    age: Duration,
+    now: SystemTime,
+) -> Result<(), CollectorError> {
+    files::create_dir(folder)?;
+    let Some(_lock) = files::lock(&folder.join(LOCK))? else { return Ok(()) };
+    let is_young = |time| now.duration_since(time).is_ok_and(|its| its < age);
+    if !refreshed(folder).is_some_and(is_young) {
+        refresh(folder, client)?;
+    }
+    Ok(())
+}
+
+/// When the folder was filled by the server.
+pub(super) fn refreshed(folder: &Path) -> Option<SystemTime> {
+    fs::metadata(folder.join(REFRESHED)).and_then(|data| data.modified()).ok()
 }
 
 /// A file that is gone with its handle.
@@ -153,6 +158,7 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, CollectorError> {
     let entries = fs::read_dir(folder).map_err(failed)?;
     let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
     let mut paths = paths.map_err(failed)?;
+    paths.retain(|path| !file_name(path).starts_with('.'));
     // The server asks its newest bucket first.
     paths.sort_by_cached_key(|path| {
         let name = name_of(path);

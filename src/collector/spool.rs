@@ -1,15 +1,17 @@
-//! Reports on disk: those that wait, marks of those that were sent, and those that were refused.
+//! Reports on disk: those that wait, marks of those that were sent or left out, and those that were
+//! refused.
 //!
 //! Many processes may add reports, one at a time delivers them ([`Spool::claim`]). A report is in
 //! `waiting/` until its mark in `sent/` is on disk; the mark stays, so that the same bug is not
 //! reported again.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
@@ -27,7 +29,7 @@ pub struct Spool {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Added {
     New,
-    /// It waits, was sent, or was refused already.
+    /// It waits, was sent, left out or refused already.
     Known,
 }
 
@@ -35,6 +37,8 @@ pub enum Added {
 pub struct Counts {
     pub waiting: usize,
     pub sent: usize,
+    /// Left out: the server has enough of these bugs.
+    pub known: usize,
     pub refused: usize,
 }
 
@@ -66,19 +70,23 @@ pub(super) struct Tries {
     pub(super) error: String,
 }
 
-/// The mark of a report that was sent.
+/// The mark of a report that was sent or left out.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Sent {
-    pub(super) key: String,
-    pub(super) id: String,
+struct Mark {
+    key: String,
+    id: String,
     /// Its number at the server.
-    pub(super) crash: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crash: Option<u64>,
+    /// The one that it matched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
 }
 
 impl Spool {
     pub fn open(folder: &Path) -> Result<Self, CollectorError> {
         let spool = Self { folder: folder.to_owned() };
-        for part in ["waiting", "sent", "refused"] {
+        for part in ["waiting", "sent", "known", "refused"] {
             files::create_dir(&folder.join(part))?;
             files::sweep(&folder.join(part));
         }
@@ -103,13 +111,8 @@ impl Spool {
 
     /// The right to deliver, until it is dropped. None while somebody else has it.
     pub fn claim(&self) -> Result<Option<Claim>, CollectorError> {
-        let path = self.folder.join("lock");
-        let file = File::create(&path).map_err(|error| CollectorError::write(&path, error))?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => Ok(Some(Claim { spool: self.clone(), _lock: lock })),
-            Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
-            Err((_, error)) => Err(CollectorError::write(&path, error.into())),
-        }
+        let lock = files::lock(&self.folder.join("lock"))?;
+        Ok(lock.map(|lock| Claim { spool: self.clone(), _lock: lock }))
     }
 
     pub fn counts(&self) -> Result<Counts, CollectorError> {
@@ -117,12 +120,13 @@ impl Spool {
         Ok(Counts {
             waiting: count("waiting", ".json")?,
             sent: count("sent", ".json")?,
+            known: count("known", ".json")?,
             refused: count("refused", ".json")?,
         })
     }
 
     fn is_done(&self, name: &str) -> bool {
-        self.sent(name).exists() || self.refused(name).exists()
+        [self.sent(name), self.known(name), self.refused(name)].iter().any(|mark| mark.exists())
     }
 
     fn waiting(&self, name: &str) -> PathBuf {
@@ -135,6 +139,10 @@ impl Spool {
 
     fn sent(&self, name: &str) -> PathBuf {
         self.folder.join("sent").join(format!("{name}.json"))
+    }
+
+    fn known(&self, name: &str) -> PathBuf {
+        self.folder.join("known").join(format!("{name}.json"))
     }
 
     fn refused(&self, name: &str) -> PathBuf {
@@ -163,7 +171,7 @@ impl Claim {
 
     /// The report, unless it is delivered already; whoever was killed in between left it.
     pub(super) fn take(&self, name: &str) -> Result<Option<Item>, CollectorError> {
-        if self.spool.sent(name).exists() {
+        if self.spool.sent(name).exists() || self.spool.known(name).exists() {
             self.forget(name)?;
             return Ok(None);
         }
@@ -189,10 +197,56 @@ impl Claim {
         files::replace(&self.spool.tries(name), &json(tries))
     }
 
-    pub(super) fn done(&self, name: &str, item: &Item, crash: u64) -> Result<(), CollectorError> {
-        let sent = Sent { key: item.report.key.clone(), id: item.id.clone(), crash };
-        files::replace(&self.spool.sent(name), &json(&sent))?;
+    /// It has this number at the server; `signature`: the one that it matches.
+    pub(super) fn done(
+        &self,
+        name: &str,
+        item: &Item,
+        crash: u64,
+        signature: Option<String>,
+    ) -> Result<(), CollectorError> {
+        self.mark(&self.spool.sent(name), item, Some(crash), signature)?;
         self.forget(name)
+    }
+
+    /// The server has enough of what this signature matches.
+    pub(super) fn leave_out(
+        &self,
+        name: &str,
+        item: &Item,
+        signature: String,
+    ) -> Result<(), CollectorError> {
+        self.mark(&self.spool.known(name), item, None, Some(signature))?;
+        self.forget(name)
+    }
+
+    fn mark(
+        &self,
+        path: &Path,
+        item: &Item,
+        crash: Option<u64>,
+        signature: Option<String>,
+    ) -> Result<(), CollectorError> {
+        let mark = Mark { key: item.report.key.clone(), id: item.id.clone(), crash, signature };
+        files::replace(path, &json(&mark))
+    }
+
+    /// How many reports were sent since then, by the signature that they match.
+    pub(super) fn sent_since(
+        &self,
+        time: SystemTime,
+    ) -> Result<HashMap<String, u32>, CollectorError> {
+        let mut counts = HashMap::new();
+        for name in names(&self.spool.folder.join("sent"), ".json")? {
+            let path = self.spool.sent(&name);
+            let written = fs::metadata(&path).and_then(|data| data.modified());
+            if written.is_ok_and(|written| written >= time)
+                && let Ok(Some(Mark { signature: Some(signature), .. })) = read(&path)
+            {
+                *counts.entry(signature).or_default() += 1;
+            }
+        }
+        Ok(counts)
     }
 
     /// Out of the way of the others, and kept, with the reason beside it.
@@ -276,7 +330,7 @@ mod tests {
     }
 
     fn counts(waiting: usize, sent: usize, refused: usize) -> Counts {
-        Counts { waiting, sent, refused }
+        Counts { waiting, sent, known: 0, refused }
     }
 
     #[test]
@@ -289,7 +343,7 @@ mod tests {
         }
         let claim = spool.claim().expect("lock").expect("free");
         let item = claim.take(&name_of("a")).expect("file").expect("waits");
-        claim.done(&name_of("a"), &item, 7).expect("room");
+        claim.done(&name_of("a"), &item, 7, None).expect("room");
         claim.refuse(&name_of("b"), "no").expect("room");
         assert_eq!(spool.counts().expect("folder"), counts(0, 1, 1));
         for key in ["a", "b"] {
@@ -320,10 +374,32 @@ mod tests {
         let waiting = fs::read(spool.waiting(&name)).expect("file");
         let claim = spool.claim().expect("lock").expect("free");
         let item = claim.take(&name).expect("file").expect("waits");
-        claim.done(&name, &item, 1).expect("room");
+        claim.done(&name, &item, 1, None).expect("room");
         fs::write(spool.waiting(&name), waiting).expect("file");
         assert!(claim.take(&name).expect("file").is_none());
         assert_eq!(spool.counts().expect("folder"), counts(0, 1, 0));
+    }
+
+    #[test]
+    fn sent_ones_are_counted_by_their_signature() {
+        let folder = tempfile::tempdir().expect("folder");
+        let spool = Spool::open(folder.path()).expect("spool");
+        let claim = spool.claim().expect("lock").expect("free");
+        for (key, signature) in [("a", Some("7")), ("b", None), ("c", Some("7")), ("d", Some("8"))]
+        {
+            spool.add(&report(key)).expect("room");
+            let item = claim.take(&name_of(key)).expect("file").expect("waits");
+            claim.done(&name_of(key), &item, 1, signature.map(Into::into)).expect("room");
+        }
+        spool.add(&report("e")).expect("room");
+        let item = claim.take(&name_of("e")).expect("file").expect("waits");
+        claim.leave_out(&name_of("e"), &item, "7".into()).expect("room");
+        assert_eq!(spool.add(&report("e")).expect("room"), Added::Known);
+        assert_eq!(spool.counts().expect("folder").known, 1);
+        let counts = claim.sent_since(UNIX_EPOCH).expect("folder");
+        assert_eq!(counts, [("7".to_owned(), 2), ("8".to_owned(), 1)].into());
+        let later = SystemTime::now() + std::time::Duration::from_secs(9);
+        assert!(claim.sent_since(later).expect("folder").is_empty());
     }
 
     #[test]

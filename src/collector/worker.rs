@@ -1,6 +1,6 @@
 //! Delivery in the background: a thread that never holds up who adds reports.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::client::Client;
 use super::delivery::Delivery;
 use super::error::CollectorError;
-use super::settings::Server;
+use super::settings::Settings;
 use super::spool::{Counts, Spool};
 
 /// How often it looks for reports of others, and whether a wait is over.
@@ -44,12 +44,13 @@ pub struct Worker {
 
 impl Worker {
     /// Delivers the reports of a folder. While another process does, it waits for its turn.
-    pub fn start(folder: &Path, server: Server) -> Result<Self, CollectorError> {
-        let (spool, client) = (Spool::open(folder)?, Client::new(server)?);
+    pub fn start(folder: &Path, settings: &Settings) -> Result<Self, CollectorError> {
+        let (spool, client) = (Spool::open(folder)?, Client::new(settings.server()?)?);
+        let signatures = settings.signatures_for(folder);
         let shared = Arc::new(Shared::default());
         let its = Arc::clone(&shared);
         let thread = thread::Builder::new().name("collector".into());
-        let thread = thread.spawn(move || run(&spool, client, &its));
+        let thread = thread.spawn(move || run(&spool, (client, signatures), &its));
         let thread = thread.map_err(|error| CollectorError::write(folder, error))?;
         Ok(Self { shared, thread: Some(thread) })
     }
@@ -91,12 +92,15 @@ impl Drop for Worker {
     }
 }
 
-fn run(spool: &Spool, client: Client, shared: &Shared) {
-    let mut client = Some(client);
+/// Who delivers needs both.
+type Outfit = (Client, PathBuf);
+
+fn run(spool: &Spool, outfit: Outfit, shared: &Shared) {
+    let mut outfit = Some(outfit);
     let mut delivery = None;
     while !shared.stop.load(Ordering::Relaxed) {
         let was_added = *lock(&shared.added);
-        let done = turn(spool, &mut client, &mut delivery, shared);
+        let done = turn(spool, &mut outfit, &mut delivery, shared);
         let error = match &done {
             Err(error) => Some(error),
             Ok(()) => delivery.as_ref().and_then(Delivery::last_error),
@@ -117,14 +121,15 @@ fn run(spool: &Spool, client: Client, shared: &Shared) {
 /// Becomes the one that delivers if nobody else is, and delivers.
 fn turn(
     spool: &Spool,
-    client: &mut Option<Client>,
+    outfit: &mut Option<Outfit>,
     delivery: &mut Option<Delivery>,
     shared: &Shared,
 ) -> Result<(), CollectorError> {
-    if client.is_some()
+    if outfit.is_some()
         && let Some(claim) = spool.claim()?
     {
-        *delivery = client.take().map(|client| Delivery::new(claim, client));
+        let start = |(client, signatures)| Delivery::new(claim, client, signatures);
+        *delivery = outfit.take().map(start);
     }
     let Some(delivery) = delivery else { return Ok(()) };
     delivery.deliver_due(SystemTime::now, || !shared.stop.load(Ordering::Relaxed))

@@ -51,6 +51,8 @@ pub struct TriageOptions {
     pub env: Vec<(OsString, OsString)>,
     /// Where it writes.
     pub folder: PathBuf,
+    /// It looks at hangs as well.
+    pub hangs: bool,
 }
 
 /// `-i DIR` or `-i -`.

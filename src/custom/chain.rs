@@ -7,8 +7,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rand_core::{Rng as _, SeedableRng};
+use rand_core::SeedableRng;
 
+use super::pause::Pauses;
 use super::states::{States, Stored};
 use super::{DEFAULT_PROBABILITY, Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX};
 use crate::config::options::RunMode;
@@ -22,6 +23,9 @@ use crate::sys::underway::{Label, Underway};
 const MOST_FAILURES: u32 = 100;
 /// Different complaints about one mutator that are told.
 const MOST_COMPLAINTS: usize = 10;
+/// Calls of havoc that are all timed, and the part of the later ones that is.
+const ALL_TIMED: u64 = 1024;
+const TIMED_HAVOC: u64 = 16;
 /// Inputs in a row that post-processing may drop before the user is told.
 const MANY_SKIPPED: u64 = 10_000;
 
@@ -60,8 +64,9 @@ struct Member {
     name: &'static str,
     hooks: Hooks,
     labels: [&'static Label; Hook::COUNT],
-    /// Logarithm of the odds that a havoc step passes it over.
-    log_miss: f64,
+    /// Havoc's steps between two calls.
+    pauses: Box<Pauses>,
+    probability: u8,
     /// The havoc step of its next call.
     next_call: u64,
     failures_in_a_row: [u32; Hook::COUNT],
@@ -69,7 +74,7 @@ struct Member {
     calls: u64,
     failures: u64,
     finds: u64,
-    /// Of [`ticks`].
+    /// Of [`ticks`]; an estimate for havoc, see [`Member::calls_timed_as_one`].
     ticks: u64,
 }
 
@@ -80,7 +85,8 @@ impl Member {
             hooks: mutator.hooks(),
             labels: Hook::ALL.map(|hook| Label::new(mutator.name(), hook.name())),
             mutator,
-            log_miss: log_miss(DEFAULT_PROBABILITY),
+            pauses: Box::new(Pauses::new(DEFAULT_PROBABILITY)),
+            probability: DEFAULT_PROBABILITY,
             next_call: u64::MAX,
             failures_in_a_row: [0; Hook::COUNT],
             complaints: Vec::new(),
@@ -88,6 +94,25 @@ impl Member {
             failures: 0,
             finds: 0,
             ticks: 0,
+        }
+    }
+
+    fn set_probability(&mut self, percent: u8) {
+        if percent != self.probability {
+            self.probability = percent;
+            *self.pauses = Pauses::new(percent);
+        }
+    }
+
+    /// For how many calls the time of the next one is taken; 0 if it is not timed. Havoc calls so
+    /// often that two looks at the clock each time would cost more than a small mutator: then one
+    /// call in some stands for all.
+    #[inline]
+    fn calls_timed_as_one(&self, hook: Hook) -> u64 {
+        match hook {
+            Hook::Havoc if self.calls < ALL_TIMED => 1,
+            Hook::Havoc => u64::from(self.calls.is_multiple_of(TIMED_HAVOC)) * TIMED_HAVOC,
+            _ => 1,
         }
     }
 }
@@ -291,7 +316,7 @@ impl Mutators {
                         format!("havoc_mutation_probability returned {percent}: 100 is used");
                     self.complain(index, text);
                 }
-                self.members[index].log_miss = log_miss(percent);
+                self.members[index].set_probability(percent);
             }
             self.draw_next_call(index, self.step);
         }
@@ -335,12 +360,8 @@ impl Mutators {
     /// place of one a step.
     fn draw_next_call(&mut self, index: usize, step: u64) {
         let member = &mut self.members[index];
-        let draw = self.rng.as_mut().map_or(0, Rng::next_u32);
-        let even = (f64::from(draw) + 1.0) / (f64::from(u32::MAX) + 1.0);
-        // The number of misses before a hit; none for 100 percent. With 0 percent it is endless.
-        let misses =
-            if member.log_miss < 0.0 { (even.ln() / member.log_miss) as u32 } else { u32::MAX };
-        member.next_call = step + u64::from(misses);
+        let pause = self.rng.as_mut().map_or(0, |rng| member.pauses.draw(rng));
+        member.next_call = step + pause;
     }
 
     fn note_next_call(&mut self) {
@@ -474,11 +495,14 @@ impl Mutators {
         if !member.hooks.has(hook) {
             return None;
         }
-        let start = ticks();
+        let stands_for = member.calls_timed_as_one(hook);
+        let start = if stands_for > 0 { ticks() } else { 0 };
         let underway = Underway::begin(member.labels[hook as usize]);
         let result = act(&mut *member.mutator);
         drop(underway);
-        member.ticks += ticks().saturating_sub(start);
+        if stands_for > 0 {
+            member.ticks += ticks().saturating_sub(start) * stands_for;
+        }
         member.calls += 1;
         match result {
             Ok(value) => {
@@ -526,11 +550,6 @@ fn short_name(name: &str) -> &'static str {
         end -= 1;
     }
     Box::leak(name[..end].into())
-}
-
-/// Of the odds of a miss, minus infinity at 100 percent.
-fn log_miss(percent: u8) -> f64 {
-    (1.0 - f64::from(percent.min(100)) / 100.0).ln()
 }
 
 /// The bit that stands for a mutator; those behind the first 63 share one.

@@ -11,6 +11,7 @@ pub mod find;
 pub mod killerbeez;
 mod library;
 mod load;
+mod pause;
 #[cfg(feature = "python")]
 pub mod python;
 #[cfg(not(feature = "python"))]

@@ -258,12 +258,14 @@ impl Fleet {
         }
     }
 
-    /// The first crash, or one of an earlier campaign, starts the triage.
+    /// The first of them, or one of an earlier campaign, starts the triage.
     fn look_at_crashes(&mut self, event: &Event) {
         let Some(triage) = &mut self.triage else { return };
-        let known = matches!(event, Event::Tick(state) if state.saved_crashes > 0);
-        if known || matches!(event, Event::CrashSaved { .. }) {
-            triage.start();
+        match event {
+            Event::Tick(state) => triage.start_for(state.saved_crashes, state.saved_hangs),
+            Event::CrashSaved { .. } => triage.start_for(1, 0),
+            Event::HangSaved { .. } => triage.start_for(0, 1),
+            _ => {}
         }
         if let Some(message) = triage.take_note() {
             self.bus.send(&Event::Warning { message });

@@ -8,6 +8,7 @@ use crate::mutate::dictionary::Dictionary;
 use crate::mutate::havoc::{HavocContext, havoc};
 use crate::mutate::splice::splice;
 use crate::mutate::{Candidate, Rng, below};
+use crate::sys::memory::prefetch;
 
 /// Most runs of the deterministic stage on one seed. The full classic stage is a net loss on
 /// larger inputs (fuzzbench 113); this keeps the quick early steps and all steps on small inputs.
@@ -24,10 +25,15 @@ const RUNS_PER_DRAW: usize = 128;
 /// Shorter seeds give nothing.
 const SHORTEST_DONOR: usize = 4;
 
-/// Seeds drawn at random that give pieces to the candidates of a stage.
+/// A corpus of so many seeds does not fit into the processor's caches.
+const LARGE_CORPUS: u32 = 1024;
+
+/// Seeds drawn at random that give pieces to candidates.
 #[derive(Debug, Default)]
 pub struct Donors {
     drawn: Vec<SeedId>,
+    /// Of a large corpus: the next ones. Their bytes are on their way to the cache.
+    coming: Vec<SeedId>,
     runs_left: usize,
 }
 
@@ -42,19 +48,42 @@ impl Donors {
     ) -> Lent<'a> {
         if self.runs_left == 0 {
             self.runs_left = RUNS_PER_DRAW;
-            self.drawn.clear();
-            let random = (0..DONORS as u32 + DONOR_ATTEMPTS)
-                .map(|_| SeedId(below(rng, corpus.next_id().0)))
-                .filter(|id| *id != seed && corpus[*id].data.len() >= SHORTEST_DONOR);
-            self.drawn.extend(random.take(DONORS));
+            self.change(rng, corpus, seed);
         }
         self.runs_left = self.runs_left.saturating_sub(runs);
-        let mut lent = Lent { count: self.drawn.len() as u32, ..Lent::default() };
-        for (place, id) in lent.seeds.iter_mut().zip(&self.drawn) {
-            *place = (*id, &corpus[*id].data);
+        let mut lent = Lent::default();
+        for id in self.drawn.iter().filter(|id| **id != seed) {
+            lent.seeds[lent.count as usize] = (*id, &corpus[*id].data);
+            lent.count += 1;
         }
         lent
     }
+
+    fn change(&mut self, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
+        std::mem::swap(&mut self.drawn, &mut self.coming);
+        if self.drawn.is_empty() {
+            draw(&mut self.drawn, rng, corpus, seed);
+        }
+        self.coming.clear();
+        if corpus.next_id().0 >= LARGE_CORPUS {
+            draw(&mut self.coming, rng, corpus, seed);
+            self.coming.iter().for_each(|id| prefetch(&corpus[*id].data));
+        }
+    }
+
+    /// Another seed has its turn: in a small corpus it gets donors of its own.
+    pub fn next_seed(&mut self) {
+        if self.coming.is_empty() {
+            self.runs_left = 0;
+        }
+    }
+}
+
+fn draw(into: &mut Vec<SeedId>, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
+    let random = (0..DONORS as u32 + DONOR_ATTEMPTS)
+        .map(|_| SeedId(below(rng, corpus.next_id().0)))
+        .filter(|id| *id != seed && corpus[*id].data.len() >= SHORTEST_DONOR);
+    into.extend(random.take(DONORS));
 }
 
 /// The donors' bytes.

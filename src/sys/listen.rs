@@ -16,6 +16,10 @@ const CHUNK: usize = 1 << 16;
 const MOST_LEFT: usize = 16;
 /// Between two looks at the process where the kernel does not tell of its end (before 5.3).
 const LOOK: Duration = Duration::from_millis(5);
+/// How often a process is looked at that has used up its time.
+const LATE_LOOKS: u32 = 10;
+/// Between two of these looks.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A stream of any length in bounded room.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -100,16 +104,21 @@ impl Listener {
     }
 
     /// The same for a process whose end another thread waits for, and notes by `ended`. False if it was
-    /// killed.
+    /// killed, after some calls of `late`.
     pub(super) fn attend(
         &mut self,
         pid: i32,
         timeout: Duration,
         mut ended: impl FnMut() -> bool,
+        late: impl Fn(),
     ) -> bool {
         self.writers = None;
         let in_time = self.listen(pid, Instant::now() + timeout, &mut ended);
         if !in_time {
+            for _ in 0..LATE_LOOKS {
+                late();
+                self.listen(pid, Instant::now() + PAUSE, &mut ended);
+            }
             send(pid, libc::SIGKILL);
         }
         while !ended() {
@@ -197,24 +206,11 @@ fn is_running(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::process::{Launch, launch};
-    use std::ffi::OsString;
-    use std::process::Stdio;
+    use crate::sys::tests::shell;
 
     fn run(script: &str, part: usize, timeout: Duration) -> (Option<i32>, [Vec<u8>; 2]) {
-        let argv: Vec<OsString> = ["/bin/sh", "-c", script].map(Into::into).into();
         let mut listener = Listener::new(part).unwrap();
-        let mut process = launch(Launch {
-            argv: &argv,
-            env: &[],
-            stdin: Stdio::null(),
-            output: listener.output(),
-            fds: &[],
-            memory_limit: None,
-            guarded: false,
-            traced: false,
-        })
-        .unwrap();
+        let mut process = shell(script, listener.output(), false);
         let status = listener.wait(&mut process, timeout);
         (status, listener.into_heard())
     }
@@ -229,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_stream_without_end_takes_bounded_room() {
-        let script = "echo begin; head -c 50000000 /dev/zero; echo end; exec >&- 2>&-; sleep 0.01";
+        let script = "echo begin; head -c 50000000 /dev/zero; echo end; exec >&- 2>&-; /bin/true";
         let (status, [out, _]) = run(script, 1000, LONG);
         assert_eq!(status, Some(0));
         assert!(out.starts_with(b"begin\n\0") && out.ends_with(b"\0end\n"));

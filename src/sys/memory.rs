@@ -5,6 +5,25 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
+/// Longer inputs are fetched in part.
+const MOST_FETCHED: usize = 2048;
+const CACHE_LINE: usize = 64;
+
+/// Asks the processor to fetch bytes that will be read soon; a hint, which costs no waiting.
+#[inline]
+pub fn prefetch(bytes: &[u8]) {
+    for line in bytes[..bytes.len().min(MOST_FETCHED)].chunks(CACHE_LINE) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch changes nothing and faults nowhere; every x86-64 processor has it.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = line;
+    }
+}
+
 /// A mapping that another process may write at any time.
 ///
 /// The other side is hostile: a value read here may change before the next look, so every length or

@@ -16,6 +16,8 @@ pub mod network;
 pub mod process;
 pub mod stdio;
 pub mod stop;
+#[cfg(test)]
+mod tests;
 pub mod traced;
 pub mod underway;
 pub mod watch;

@@ -363,26 +363,13 @@ pub(super) fn pidfd(pid: i32) -> Option<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn start(argv: &[&str]) -> io::Result<Process> {
-        let argv: Vec<OsString> = argv.iter().map(Into::into).collect();
-        launch(Launch {
-            argv: &argv,
-            env: &[],
-            stdin: Stdio::null(),
-            output: Output::Nowhere,
-            fds: &[],
-            memory_limit: None,
-            guarded: false,
-            traced: false,
-        })
-    }
+    use crate::sys::tests::{shell, start};
 
     #[test]
     fn exit_status_is_raw_and_a_running_process_is_none() {
-        let mut quick = start(&["/bin/sh", "-c", "exit 5"]).unwrap();
+        let mut quick = shell("exit 5", Output::Nowhere, false);
         assert_eq!(quick.wait_for(Duration::from_secs(10)), Some(0x500));
-        let mut slow = start(&["/bin/sleep", "1000"]).unwrap();
+        let mut slow = shell("exec sleep 1000", Output::Nowhere, false);
         assert_eq!(slow.wait_for(Duration::from_millis(5)), None);
         send(slow.pid(), libc::SIGTERM);
         assert_eq!(slow.wait_for(Duration::from_secs(10)), Some(libc::SIGTERM));
@@ -393,7 +380,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pid");
         let script = format!("sleep 1000 & echo $! > {}", file.display());
-        let mut parent = start(&["/bin/sh", "-c", &script]).unwrap();
+        let mut parent = shell(&script, Output::Nowhere, false);
         assert_eq!(parent.wait_for(Duration::from_secs(10)), Some(0));
         let pid = std::fs::read_to_string(file).unwrap();
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
@@ -406,7 +393,8 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_an_error_of_the_start() {
-        assert_eq!(start(&["/nonexistent"]).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let error = start(&["/nonexistent"], Output::Nowhere, false).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

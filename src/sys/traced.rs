@@ -11,7 +11,7 @@ use nix::sys::wait::WaitPidFlag;
 use nix::unistd::Pid;
 
 use super::listen::Listener;
-use super::process::Process;
+use super::process::{Process, send};
 
 /// Signals of a program that goes wrong.
 const FATAL: [i32; 7] = [
@@ -72,8 +72,12 @@ impl Stop {
 /// A signal that the kernel sent without an address (a general protection fault).
 const SI_KERNEL: i32 = 0x80;
 
+/// Stops a process that is looked at because its time is up; never delivered.
+pub const LATE: i32 = libc::SIGSTOP;
+
 /// Waits for the end of a process that was started with `traced`, and shows it at each signal that may
-/// be its last. To be called by the thread that has started it. None if its time was up.
+/// be its last, and several times when its time is up. To be called by the thread that has started it.
+/// None if its time was up.
 pub fn wait(
     process: &mut Process,
     listener: &mut Listener,
@@ -82,8 +86,10 @@ pub fn wait(
 ) -> Option<i32> {
     let (pid, ended) = (process.pid(), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let listens =
-            scope.spawn(|| listener.attend(pid, timeout, || ended.load(Ordering::Relaxed)));
+        let listens = scope.spawn(|| {
+            let has_ended = || ended.load(Ordering::Relaxed);
+            listener.attend(pid, timeout, has_ended, || send(pid, LATE))
+        });
         follow(pid, &mut look);
         let status = process.wait_with(WaitPidFlag::empty());
         ended.store(true, Ordering::Relaxed);
@@ -106,11 +112,13 @@ fn follow(pid: i32, look: &mut impl FnMut(&Stop)) {
             let _ = ptrace::setoptions(Pid::from_raw(thread), options);
         } else if status >> 16 == 0 {
             deliver = libc::WSTOPSIG(status);
-            if FATAL.contains(&deliver)
+            if (deliver == LATE || FATAL.contains(&deliver))
                 && let Ok(stop) = Stop::new(thread, deliver)
             {
                 look(&stop);
             }
+            // Nothing but a tracer would let it go on.
+            deliver = if deliver == LATE { 0 } else { deliver };
         }
         // SAFETY: the thread is stopped and ours to continue; both last arguments are integers.
         unsafe {
@@ -193,24 +201,11 @@ fn registers(_: i32) -> io::Result<Vec<(&'static str, u64)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::process::{Launch, launch};
-    use std::ffi::OsString;
-    use std::process::Stdio;
+    use crate::sys::tests::shell;
 
     fn signals(script: &str, timeout: Duration) -> (Option<i32>, Vec<i32>) {
-        let argv: Vec<OsString> = ["/bin/sh", "-c", script].map(Into::into).into();
         let mut listener = Listener::new(100).unwrap();
-        let mut process = launch(Launch {
-            argv: &argv,
-            env: &[],
-            stdin: Stdio::null(),
-            output: listener.output(),
-            fds: &[],
-            memory_limit: None,
-            guarded: false,
-            traced: true,
-        })
-        .unwrap();
+        let mut process = shell(script, listener.output(), true);
         let mut seen = Vec::new();
         let status = wait(&mut process, &mut listener, timeout, |stop| {
             let sp = stop.registers.iter().find(|(name, _)| ["rsp", "sp"].contains(name));
@@ -232,6 +227,10 @@ mod tests {
 
     #[test]
     fn a_traced_process_has_no_more_time_than_another() {
-        assert_eq!(signals("sleep 1000", Duration::from_millis(100)).0, None);
+        for script in ["sleep 1000", "while :; do :; done"] {
+            let (status, seen) = signals(script, Duration::from_millis(100));
+            assert!(status.is_none() && !seen.is_empty(), "{script}");
+            assert!(seen.iter().all(|signal| *signal == LATE), "{seen:?}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::TargetError;
+use super::modules::Named;
 use super::runs::{self, Runs};
 use crate::domain::{self, Domain, Reducer};
 use crate::sys::memory::{self, SharedMap};
@@ -35,9 +36,11 @@ mod field {
     pub(super) const SIZE: usize = 16;
     pub(super) const MAP_OFFSET: usize = 24;
     pub(super) const MAP_SIZE: usize = 32;
+    pub(super) const MODULES_OFFSET: usize = 40;
     pub(super) const DOMAINS_OFFSET: usize = 48;
     pub(super) const DSF_OFFSET: usize = 56;
     pub(super) const TOUCHED_OFFSET: usize = 64;
+    pub(super) const MODULE_COUNT: usize = 72;
     pub(super) const DOMAIN_COUNT: usize = 76;
     pub(super) const DSF_TOTAL: usize = 80;
     pub(super) const TOUCHED_CAPACITY: usize = 84;
@@ -55,6 +58,8 @@ mod field {
 const COPIED_COUNTERS: u32 = 1;
 const RUNS: u32 = 2;
 
+const MODULE_BYTES: usize = 128;
+const MODULE_NAME: usize = 112;
 const DOMAIN_BYTES: usize = 64;
 const DOMAIN_NAME: usize = 48;
 const LATE_NAME: usize = 112;
@@ -69,7 +74,7 @@ pub(super) struct Offer {
 /// What a target says to the offer.
 #[derive(Debug)]
 pub(super) enum Answer {
-    Accepted(Channel),
+    Accepted(Box<Channel>),
     /// It knows the channel, but cannot use it.
     Refused(std::io::Error),
     Unknown,
@@ -86,6 +91,7 @@ pub(super) struct Channel {
     dsf: Region,
     touched: Region,
     pub(super) domains: Vec<Domain>,
+    pub(super) modules: Vec<Named>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +133,7 @@ impl Offer {
         if features & self.header.load(field::OFFERED) & RUNS != 0 {
             channel.runs = Some(channel.open_runs(map()?)?);
         }
-        Ok(Answer::Accepted(channel))
+        Ok(Answer::Accepted(Box::new(channel)))
     }
 
     fn no_channel(&self) -> Answer {
@@ -193,8 +199,9 @@ impl Channel {
             )
         };
         domain::check_records(&domains, dsf.count as u64)?;
+        let modules = Self::read_modules(&memory, map.count as u64)?;
         let counters_are_copied = memory.load(field::FEATURES) & COPIED_COUNTERS != 0;
-        Ok(Self { memory, counters_are_copied, runs: None, map, dsf, touched, domains })
+        Ok(Self { memory, counters_are_copied, runs: None, map, dsf, touched, domains, modules })
     }
 
     /// `memory`: the channel again. Runs have a mapping of their own because they are read while maps
@@ -232,6 +239,26 @@ impl Channel {
                     reducer,
                     initial: memory.load(at + 12),
                 })
+            })
+            .collect()
+    }
+
+    /// `map_size`: the end of the last one's counters.
+    fn read_modules(memory: &SharedMap, map_size: u64) -> Result<Vec<Named>, TargetError> {
+        let count = u64::from(memory.load(field::MODULE_COUNT));
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let size = (count, MODULE_BYTES as u64, MAX_RECORDS);
+        let table = region(memory, "modules", long(memory, field::MODULES_OFFSET), size)?;
+        (0..table.count)
+            .map(|index| {
+                let at = table.offset + index * MODULE_BYTES;
+                let (start, count) = (long(memory, at), long(memory, at + 8));
+                let end = start.checked_add(count).filter(|end| *end <= map_size);
+                let end = end.ok_or_else(|| broken(format!("module {index}: {count} counters")))?;
+                let name = text(memory.bytes(at + 16, MODULE_NAME));
+                Ok(Named { counters: start as usize..end as usize, name })
             })
             .collect()
     }
@@ -314,9 +341,11 @@ mod tests {
             ("size", field::SIZE),
             ("map_offset", field::MAP_OFFSET),
             ("map_size", field::MAP_SIZE),
+            ("modules_offset", field::MODULES_OFFSET),
             ("domains_offset", field::DOMAINS_OFFSET),
             ("dsf_offset", field::DSF_OFFSET),
             ("touched_offset", field::TOUCHED_OFFSET),
+            ("module_count", field::MODULE_COUNT),
             ("domain_count", field::DOMAIN_COUNT),
             ("dsf_total", field::DSF_TOTAL),
             ("touched_capacity", field::TOUCHED_CAPACITY),
@@ -339,6 +368,10 @@ mod tests {
             "_Static_assert(sizeof(struct ffuzz_domain) == {DOMAIN_BYTES}, \"domain\");\n\
              _Static_assert(offsetof(struct ffuzz_domain, name) == 16, \"name\");\n\
              _Static_assert(sizeof(((struct ffuzz_domain *)0)->name) == {DOMAIN_NAME}, \"name\");\n\
+             _Static_assert(sizeof(struct ffuzz_module) == {MODULE_BYTES}, \"module\");\n\
+             _Static_assert(offsetof(struct ffuzz_module, counters) == 8, \"counters\");\n\
+             _Static_assert(offsetof(struct ffuzz_module, name) == 16, \"name\");\n\
+             _Static_assert(sizeof(((struct ffuzz_module *)0)->name) == {MODULE_NAME}, \"name\");\n\
              _Static_assert(sizeof(((struct ffuzz_channel *)0)->late_name) == {LATE_NAME}, \"late\");\n"
         );
         for (name, offset) in runs::FIELDS {
@@ -374,7 +407,7 @@ mod tests {
 
     fn accepted(offer: Offer) -> Result<Option<Channel>, TargetError> {
         Ok(match offer.accept()? {
-            Answer::Accepted(channel) => Some(channel),
+            Answer::Accepted(channel) => Some(*channel),
             Answer::Refused(_) | Answer::Unknown => None,
         })
     }

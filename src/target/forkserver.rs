@@ -11,6 +11,7 @@ use notes::Note;
 
 use super::delivery::{Delivery, Feed};
 use super::launcher::{Session, Setup, describe_end};
+use super::modules::{self, Module};
 use super::{Executor, ExitKind, Observation, Outcome, Spent, TargetError, sites};
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
@@ -265,6 +266,10 @@ impl Executor for ForkServer {
 
     fn sites(&self) -> Vec<Site> {
         sites::read(self.setup.program(), self.session.process.pid())
+    }
+
+    fn modules(&self) -> Vec<Module> {
+        modules::located(self.session.maps.modules(), self.session.process.pid())
     }
 
     fn domains(&self) -> &[Domain] {

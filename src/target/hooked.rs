@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::record::Record;
-use super::{Executor, Observation, Spent, TargetError};
+use super::{Executor, Module, Observation, Spent, TargetError};
 use crate::custom::{Hook, Mutators, Processed};
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
@@ -212,6 +212,10 @@ impl Executor for Hooked {
 
     fn domains(&self) -> &[Domain] {
         self.inner.domains()
+    }
+
+    fn modules(&self) -> Vec<Module> {
+        self.inner.modules()
     }
 
     fn sites(&self) -> Vec<Site> {

@@ -1,6 +1,7 @@
 //! The maps of a running target, wherever they are: in our channel, or in AFL's SysV segment.
 
 use super::channel::Channel;
+use super::modules::Named;
 use super::runs::Runs;
 use crate::domain::{Domain, DsfView};
 use crate::sys::memory::SharedMap;
@@ -51,6 +52,14 @@ impl Maps {
 
     pub(super) fn domains(&self) -> &[Domain] {
         &self.domains
+    }
+
+    /// Those whose counters are known to lie apart.
+    pub(super) fn modules(&self) -> &[Named] {
+        match &self.place {
+            Place::Channel(channel) => &channel.modules,
+            Place::Segment { .. } => &[],
+        }
     }
 
     pub(super) fn edges(&self) -> &[u8] {

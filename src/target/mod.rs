@@ -17,6 +17,7 @@ mod handshake;
 mod hooked;
 mod launcher;
 mod maps;
+mod modules;
 mod record;
 mod runs;
 mod sites;
@@ -27,6 +28,7 @@ pub use forkserver::ForkServer;
 pub use fresh::{Ended, Fresh, Manner};
 pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
+pub use modules::Module;
 
 use std::time::Duration;
 
@@ -138,6 +140,11 @@ pub trait Executor {
 
     /// The names of static keys, as far as the target's files have them. Reads those files.
     fn sites(&self) -> Vec<Site> {
+        Vec::new()
+    }
+
+    /// The program and the libraries whose edges are counted, as far as that is known.
+    fn modules(&self) -> Vec<Module> {
         Vec::new()
     }
 

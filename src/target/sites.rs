@@ -16,12 +16,16 @@ const MAX_TABLE: u64 = 128 << 20;
 
 /// The sites of `program`, which runs as `pid`, and of its libraries.
 pub(super) fn read(program: &Path, pid: i32) -> Vec<Site> {
-    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let mut files = mapped_code(&maps);
+    let mut files = files_of(pid);
     if !files.iter().any(|file| file == program) {
         files.push(program.to_owned());
     }
     files.iter().flat_map(|file| of_file(file)).collect()
+}
+
+/// The files whose code a process has in its memory.
+pub(super) fn files_of(pid: i32) -> Vec<PathBuf> {
+    mapped_code(&fs::read(format!("/proc/{pid}/maps")).unwrap_or_default())
 }
 
 /// Files with code, as the kernel lists them: `from-to r-xp offset device inode path`.

@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use super::report::Bug;
 use super::write::{INPUT, MINIMIZED};
-use crate::collector::{
-    CollectorError, Directory, Report, Settings, Spool, Status, Target, Testcase, Verdict, Worker,
-};
-use crate::crash::{self, Crash, Output};
+use crate::collector::{CollectorError, Report, Settings, Spool, Status, Target, Testcase, Worker};
+use crate::crash::{self, Output};
 
 /// Folder of the spool, in that of the report.
 const SPOOL: &str = "spool";
@@ -27,8 +25,6 @@ const FAILED: &str = "failed";
 pub struct Courier {
     spool: Spool,
     worker: Mutex<Option<Worker>>,
-    /// Of bugs that the server knows; None without a folder of signatures.
-    signatures: Option<Mutex<Directory>>,
     target: Target,
     /// The target's arguments, as FuzzManager has them.
     args: Vec<String>,
@@ -44,27 +40,13 @@ impl Courier {
     ) -> Result<Self, CollectorError> {
         let folder = folder.join(SPOOL);
         let spool = Spool::open(&folder)?;
-        let worker = Worker::start(&folder, settings.server()?)?;
-        // Without signatures every bug is news.
-        let signatures = settings.signatures().ok().and_then(|path| Directory::open(&path).ok());
-        let signatures = signatures.map(Mutex::new);
-        Ok(Self { spool, worker: Mutex::new(Some(worker)), signatures, target, args })
+        let worker = Worker::start(&folder, settings)?;
+        Ok(Self { spool, worker: Mutex::new(Some(worker)), target, args })
     }
 
-    /// Takes over a bug whose folder is complete. True also if the server has enough of it.
+    /// Takes over a bug whose folder is complete.
     pub(super) fn take(&self, bug: &Bug, folder: &Path) -> Result<(), CollectorError> {
-        let report = self.report(bug, folder);
-        let info = crash::beyond::parse(&report.output, &report.program);
-        let testcase = report.testcase.as_ref().and_then(Testcase::as_text);
-        let (output, program) = (&report.output, &report.program);
-        let crash = Crash { info: &info, output, program, testcase };
-        if let Some(signatures) = &self.signatures {
-            let mut signatures = signatures.lock().unwrap_or_else(PoisonError::into_inner);
-            if matches!(signatures.judge(&crash), Verdict::Enough(_)) {
-                return Ok(());
-            }
-        }
-        self.spool.add(&report)?;
+        self.spool.add(&self.report(bug, folder))?;
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         worker.iter().for_each(Worker::wake);
         Ok(())

@@ -14,11 +14,40 @@ const OTHERS: [&[u8]; 2] = [b"README.txt", b"RECORD:"];
 /// The folders of crashes that belong to `root`: its own `crashes`, those of the instances in it,
 /// those that afl-fuzz put aside when it went on (`crashes.DATE`), or itself if it has neither.
 pub fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = crashes_of(root)?;
+    all_named(root, |name| name == b"crashes" || name.starts_with(b"crashes."))
+}
+
+/// The folders of hangs, if there are any.
+pub fn hangs(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let found = all_named(root, is_hangs)?;
+    Ok(found.into_iter().filter(|folder| is_hangs(name_of(folder))).collect())
+}
+
+/// Whether a file lies in such a folder.
+#[must_use]
+pub fn is_hang(file: &Path) -> bool {
+    file.parent().is_some_and(|folder| is_hangs(name_of(folder)))
+}
+
+fn is_hangs(name: &[u8]) -> bool {
+    name == b"hangs" || name.starts_with(b"hangs.")
+}
+
+fn name_of(path: &Path) -> &[u8] {
+    path.file_name().unwrap_or_default().as_bytes()
+}
+
+/// The same as [`folders`] for queues.
+pub fn queues(root: &Path) -> io::Result<Vec<PathBuf>> {
+    all_named(root, |name| name == b"queue")
+}
+
+fn all_named(root: &Path, is_wanted: fn(&[u8]) -> bool) -> io::Result<Vec<PathBuf>> {
+    let mut found = named(root, is_wanted)?;
     for entry in fs::read_dir(root)? {
         let path = entry?.path();
         if path.is_dir() && !path.is_symlink() {
-            found.extend(crashes_of(&path).unwrap_or_default());
+            found.extend(named(&path, is_wanted).unwrap_or_default());
         }
     }
     if found.is_empty() && !looks_like_output(root) {
@@ -31,13 +60,11 @@ pub fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(real)
 }
 
-fn crashes_of(instance: &Path) -> io::Result<Vec<PathBuf>> {
+fn named(instance: &Path, is_wanted: fn(&[u8]) -> bool) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(instance)? {
         let entry = entry?;
-        let name = entry.file_name();
-        let name = name.as_bytes();
-        if (name == b"crashes" || name.starts_with(b"crashes.")) && entry.path().is_dir() {
+        if is_wanted(entry.file_name().as_bytes()) && entry.path().is_dir() {
             found.push(entry.path());
         }
     }

@@ -64,6 +64,13 @@ impl Follower {
         }
     }
 
+    /// There are so many crashes and hangs, those of an earlier campaign included.
+    pub fn start_for(&mut self, crashes: u64, hangs: u64) {
+        if crashes > 0 || (self.options.hangs && hangs > 0) {
+            self.start();
+        }
+    }
+
     fn spawn(&self) -> io::Result<Child> {
         super::create(&self.options.folder).map_err(io::Error::other)?;
         let log = File::create(self.options.folder.join(LOG))?;
@@ -156,7 +163,12 @@ mod tests {
 
     fn follower(folder: &Path, script: &str) -> Follower {
         let argv = ["/bin/sh", "-c", script].map(Into::into).into();
-        Follower::new(TriageOptions { argv, env: Vec::new(), folder: folder.join("triage") })
+        Follower::new(TriageOptions {
+            argv,
+            env: Vec::new(),
+            folder: folder.join("triage"),
+            hangs: false,
+        })
     }
 
     const REPORT: &str = "echo '{\"bugs\": [{}, {}]}' > \"$0\"/triage/report.json";

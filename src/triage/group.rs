@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::debugger::signal_name;
+use super::hang;
 use super::report::{Bug, hex};
 use super::rerun::Seen;
 use crate::crash::{Crash, Program, Signature, Wanted};
@@ -151,6 +152,7 @@ fn stack_hash(seen: &Seen) -> u64 {
 
 fn class(seen: &Seen) -> String {
     match (seen.info.class(), seen.signal()) {
+        _ if seen.is_hang => hang::CLASS.to_owned(),
         (class, _) if !class.is_empty() => class.to_owned(),
         (_, 0) => "exit code".to_owned(),
         (_, signal) => signal_name(signal),

@@ -7,6 +7,7 @@ pub mod find;
 mod follower;
 mod frames;
 mod group;
+mod hang;
 mod minimize;
 pub mod report;
 mod rerun;

@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use super::debugger;
 use super::frames::{Modules, Trace};
+use super::hang;
 use super::symbols::Symbolizer;
 use crate::crash::{self, CrashInfo, Kind, Output, Program};
+use crate::sys::traced::{LATE, Stop};
 use crate::target::{Ended, ExitKind, Fresh, Manner, TargetError};
 
 /// A debugger needs time before the target gets any.
@@ -34,6 +36,8 @@ pub struct Tools {
     pub gdb: Option<PathBuf>,
     pub symbolizer: Option<Symbolizer>,
     pub timeout: Duration,
+    /// A run that takes too long is a bug, too.
+    pub hangs: bool,
     pub program: Program,
 }
 
@@ -52,6 +56,8 @@ pub struct Seen {
     pub exit: ExitKind,
     pub output: Output,
     pub info: CrashInfo,
+    /// A hang that is a bug: `output` has our line about it.
+    pub is_hang: bool,
     trace: Option<Trace>,
 }
 
@@ -60,6 +66,17 @@ impl Seen {
     pub fn crashed(&self) -> bool {
         matches!(self.exit, ExitKind::Crash { .. } | ExitKind::Oom)
             || (self.exit == ExitKind::Ok && is_report(self.info.kind))
+            || self.is_hang
+    }
+
+    fn hangs(&mut self, line: &str, program: &Program) {
+        let stderr = &mut self.output.stderr;
+        if !stderr.is_empty() && !stderr.ends_with('\n') {
+            stderr.push('\n');
+        }
+        stderr.push_str(&format!("{line}\n"));
+        self.info = crash::beyond::parse(&self.output, program);
+        self.is_hang = true;
     }
 
     /// The signal that ended it, or 0.
@@ -196,10 +213,14 @@ impl Rerun {
     }
 
     fn run(&mut self, build: Build, input: &[u8], traced: bool) -> Result<Seen, TargetError> {
-        let mut trace = None;
+        let (mut trace, mut late) = (None, Vec::new());
         let tools = Arc::clone(&self.tools);
-        let modules = &mut self.modules;
-        let mut look = |stop: &crate::sys::traced::Stop| trace = Some(modules.trace(stop));
+        let (modules, traced) = (&mut self.modules, traced || tools.hangs);
+        let mut look = |stop: &Stop| match stop.signal {
+            LATE if tools.hangs => late.push(modules.trace(stop)),
+            LATE => {}
+            _ => trace = Some(modules.trace(stop)),
+        };
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         let manner = |look| Manner { env: &tools.raw, under: &[], timeout: tools.timeout, look };
         let ended = match fresh.run(input, manner((traced && self.can_trace).then_some(&mut look)))
@@ -221,12 +242,19 @@ impl Rerun {
         // A signal that was handled is not what ended it.
         let ends = |trace: &Trace| exit == ExitKind::Crash { signal: trace.signal };
         let trace = trace.filter(ends);
-        Ok(seen(build, ended, String::new(), trace, &tools.program))
+        let mut seen = seen(build, ended, String::new(), trace, &tools.program);
+        if exit == ExitKind::Hang && tools.hangs {
+            seen.hangs(&hang::line(&late, tools.symbolizer.as_ref()), &tools.program);
+        }
+        Ok(seen)
     }
 
     /// Runs it so that people and servers can read what happened; what was seen already if that does not
     /// come again.
     pub fn readable(&mut self, input: &[u8], quick: &Seen) -> Result<Seen, TargetError> {
+        if quick.is_hang {
+            return Ok(quick.clone());
+        }
         let made = match (&quick.trace, quick.info.backtrace.is_empty()) {
             (Some(trace), true) => {
                 let trace = trace.clone();
@@ -320,5 +348,5 @@ fn seen(
     let (stdout, stderr) = (crash::text(&ended.stdout), crash::text(&ended.stderr));
     let output = Output { stdout, stderr, crash_data };
     let info = crash::beyond::parse(&output, program);
-    Seen { build, exit: ended.exit, output, info, trace }
+    Seen { build, exit: ended.exit, output, info, is_hang: false, trace }
 }

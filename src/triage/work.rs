@@ -9,10 +9,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::group::Groups;
+use super::hang;
 use super::minimize::minimize;
 use super::report::{Crash, Report, State, hex};
 use super::rerun::{Build, Examined, Rerun, Seen};
-use super::{Courier, TriageError, deliver, write};
+use super::{Courier, TriageError, deliver, find, write};
 use crate::collector::Status;
 use crate::crash::Program;
 use crate::target::MAX_INPUT;
@@ -267,8 +268,8 @@ impl Work {
         let examined = rerun.examine(&data, self.orders.runs)?;
         let Examined { runs, crashes, hung, seen } = examined;
         let state = match (&seen, hung) {
-            (Some(_), _) => State::Crashes,
-            (None, true) => State::TimesOut,
+            (Some(seen), _) if !seen.is_hang => State::Crashes,
+            (Some(_), _) | (None, true) => State::TimesOut,
             (None, false) => State::NoCrash,
         };
         let stack = seen.as_ref().map(|seen| hex(seen.key()));
@@ -389,6 +390,8 @@ impl Work {
                 let is_same = |key| stacks.contains(&hex(key));
                 let small = match self.orders.minimize {
                     Duration::ZERO => None,
+                    // Each try would take as long as a run may.
+                    _ if bug.class == hang::CLASS => None,
                     time => minimize(rerun, build, &data, time, is_same, || self.goes_on())?,
                 };
                 Some(small.unwrap_or(data))
@@ -431,7 +434,7 @@ impl Work {
                 (_, State::NoCrash | State::TimesOut) => false,
                 _ => continue,
             };
-            if marked.insert(crash.path.clone()) {
+            if !find::is_hang(Path::new(&crash.path)) && marked.insert(crash.path.clone()) {
                 deliver::mark(&self.orders.root.join(&crash.path), good);
             }
         }

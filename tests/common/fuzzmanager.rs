@@ -98,6 +98,11 @@ impl Server {
         page["results"].as_array().unwrap().clone()
     }
 
+    /// A file that the server has stored.
+    pub fn file(&self, path: &str) -> Vec<u8> {
+        fs::read(self.folder.path().join("server").join(path)).unwrap()
+    }
+
     pub fn post(&self, path: &str, json: &Value) -> Value {
         serde_json::from_slice(&self.request("POST", path, &json.to_string())).unwrap()
     }

@@ -1,4 +1,4 @@
-//! Actions that need no crash: signatures, inputs, spools and coverage.
+//! Actions that need no crash: signatures, inputs and spools.
 
 use std::fs;
 use std::path::Path;
@@ -6,12 +6,11 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Failure, SourceArgs, read, say};
+use super::{Failure, say};
 use crate::cmd::print;
-use crate::collector::coverage::Coverage;
-use crate::collector::{self, Client, CollectorError, Delivery, Settings, Spool, download_name};
+use crate::collector::{self, Client, Delivery, Settings, Spool, download_name};
 
 /// A server that is not there within this time is not coming back while somebody waits for it.
 const PATIENCE: Duration = Duration::from_secs(130);
@@ -114,7 +113,7 @@ pub(super) fn deliver(
     };
     let client = Client::new(settings.server()?)?;
     claim.retry_refused()?;
-    let mut delivery = Delivery::new(claim, client);
+    let mut delivery = Delivery::new(claim, client, settings.signatures_for(path));
     let start = Instant::now();
     let mut said = String::new();
     loop {
@@ -122,6 +121,9 @@ pub(super) fn deliver(
         let counts = spool.counts()?;
         if counts.waiting == 0 && counts.refused == 0 {
             say(program, &format!("{} reports are at the server", counts.sent));
+            if counts.known > 0 {
+                say(program, &format!("{} were left out: their bugs are frequent", counts.known));
+            }
             return Ok(ExitCode::SUCCESS);
         }
         if counts.waiting == 0 {
@@ -147,34 +149,4 @@ fn left(delivery: &Delivery, count: usize) -> Failure {
         Some(error) => Failure::new(format!("{count} reports are left: {error}"), error.remedy()),
         None => Failure::new(format!("{count} reports are left"), "try again later"),
     }
-}
-
-pub(super) fn coverage(
-    settings: &Settings,
-    path: &Path,
-    source: &SourceArgs,
-) -> Result<ExitCode, Failure> {
-    let failure = |error: &dyn std::fmt::Display| {
-        let cause = format!("{}: {error}", path.display());
-        Failure::new(cause, "give an lcov file (llvm-cov export -format=lcov) or a Coveralls file")
-    };
-    let bytes = read(path)?;
-    let root = fs::canonicalize(&source.root).unwrap_or_else(|_| source.root.clone());
-    let coverage = Coverage::parse(&String::from_utf8_lossy(&bytes), &root);
-    let coverage = coverage.map_err(|error| failure(&error))?;
-    let need = |given: &Option<String>, found: &Option<String>, key| {
-        given.clone().or_else(|| found.clone()).ok_or(CollectorError::Missing { key })
-    };
-    let server = settings.server()?;
-    let fields = json!({
-        "repository": need(&source.repository, &None, "repository")?,
-        "revision": need(&source.revision, &coverage.revision, "revision")?,
-        "branch": source.branch.clone().or(coverage.branch.clone()).unwrap_or_default(),
-        "tools": server.tool,
-        "client": server.client,
-        "description": source.description,
-        "coverage": coverage.tree().to_string(),
-    });
-    Client::new(server)?.coverage(&fields)?;
-    Ok(ExitCode::SUCCESS)
 }

@@ -171,6 +171,9 @@ pub struct Args {
         help_heading = "Stop and report"
     )]
     pub collector: Option<Option<OsString>>,
+    /// Hangs are bugs, too: those that take longer than 10 s again
+    #[arg(long, help_heading = "Stop and report")]
+    pub report_hangs: bool,
     /// Unix socket for commands and events: inject, pause, set, stop (docs/control.md); - is stdin
     #[arg(long, value_name = "PATH", help_heading = "Stop and report")]
     pub control: Option<OsString>,

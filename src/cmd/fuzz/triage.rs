@@ -20,11 +20,12 @@ pub(super) fn options(
     custom: &CustomOptions,
 ) -> Result<Option<TriageOptions>, Failure> {
     if env.flag(&["FFUZZ_NO_TRIAGE"]) {
-        return match args.collector {
-            None => Ok(None),
-            Some(_) => Err(Failure::usage(
-                "--collector reports what triage finds, and FFUZZ_NO_TRIAGE is set",
-                "unset it, or leave out --collector",
+        let option = if args.report_hangs { "--report-hangs" } else { "--collector" };
+        return match args.collector.is_some() || args.report_hangs {
+            false => Ok(None),
+            true => Err(Failure::usage(
+                format!("{option} is about what triage finds, and FFUZZ_NO_TRIAGE is set"),
+                format!("unset it, or leave out {option}"),
             )),
         };
     }
@@ -37,6 +38,7 @@ pub(super) fn options(
     add("-f", target.file.as_deref().map(Path::as_os_str));
     add("-e", output.extension.as_deref().map(OsStr::new));
     argv.extend(collector(args, env, target)?);
+    argv.extend(args.report_hangs.then(|| "--report-hangs".into()));
     argv.extend(["--follow".into(), "--".into()]);
     argv.extend(target.command.iter().cloned());
     // Those that the command line names (--mutator) may change what the target gets, too.
@@ -45,7 +47,12 @@ pub(super) fn options(
     if !libraries.is_empty() {
         env.push(("AFL_CUSTOM_MUTATOR_LIBRARY".into(), libraries.join(OsStr::new(";"))));
     }
-    Ok(Some(TriageOptions { argv, env, folder: output.root.join(FOLDER) }))
+    Ok(Some(TriageOptions {
+        argv,
+        env,
+        folder: output.root.join(FOLDER),
+        hangs: args.report_hangs,
+    }))
 }
 
 /// Bugs are reported if that is asked for, or if both of FuzzManager's files are there.

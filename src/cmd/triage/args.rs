@@ -25,6 +25,7 @@ const MOST_JOBS: u64 = 1024;
                   report.\nWhat the report knows is not run again.\n\nExamples:\n  \
                   ffuzz-triage -o out                         a campaign of ffuzz or afl-fuzz\n  \
                   ffuzz-triage -o out -w ./target-asan        reports of a sanitizer build\n  \
+                  ffuzz-triage -o out -t 20000 --report-hangs what takes longer than 20 s\n  \
                   ffuzz-triage crashes -- ./target @@         any folder of files\n  \
                   ffuzz-triage -o out --sarif bugs.sarif      for code-scanning tools"
 )]
@@ -65,6 +66,9 @@ pub(super) struct Args {
     /// Report each bug once to the FuzzManager server of FM_CONFIG_PATH, or at this URL
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true)]
     pub(super) collector: Option<Option<String>>,
+    /// Hangs are bugs, too: those that take longer than -t again
+    #[arg(long)]
+    pub(super) report_hangs: bool,
     /// Stay, and triage what comes; ends when standard input does
     #[arg(long)]
     pub(super) follow: bool,

@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::args::Args;
 use super::prepare::Plan;
-use super::{crash_folders, files, lock};
+use super::{files, folders, lock};
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, say};
 use crate::config::env::Environment;
@@ -46,13 +46,14 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Fa
             None => return Ok(ExitCode::SUCCESS),
         }
     };
-    let plan = Plan::new(args, environment, &crash_folders(&sources)?, root)?;
+    let plan = Plan::new(args, environment, &folders(&sources, args.report_hangs)?, root)?;
     let work = plan.work().deliver_by(plan.courier(args, environment)?);
     let scratch = plan.scratch(0);
     tool::leave_on_signals(&[&scratch], None);
     let left = std::thread::scope(|scope| {
         let worker = scope.spawn(|| follow(&plan, &work, environment, &scratch));
-        let word = listen(&sources, &work, || worker.is_finished());
+        let folders = || folders(&sources, args.report_hangs).unwrap_or_default();
+        let word = listen(&sources, folders, &work, || worker.is_finished());
         let deadline = match word {
             Word::Finish(patience) => Instant::now() + patience,
             Word::Nothing | Word::Gone => Instant::now(),
@@ -111,13 +112,18 @@ fn follow(
 }
 
 /// Hands on what comes, until the campaign says a word or the work has ended by itself.
-fn listen(sources: &[PathBuf], work: &Work, is_done: impl Fn() -> bool) -> Word {
+fn listen(
+    sources: &[PathBuf],
+    folders: impl Fn() -> Vec<PathBuf>,
+    work: &Work,
+    is_done: impl Fn() -> bool,
+) -> Word {
     let watch = Watch::new();
     let mut watched: Vec<PathBuf> = Vec::new();
     loop {
         // Watched first, then listed: nothing is missed in between.
-        let folders = crash_folders(sources).unwrap_or_default();
-        for folder in sources.iter().chain(&folders) {
+        let found = folders();
+        for folder in sources.iter().chain(&found) {
             if !watched.contains(folder)
                 && let Some(watch) = &watch
                 && watch.add(folder).is_some()
@@ -125,7 +131,7 @@ fn listen(sources: &[PathBuf], work: &Work, is_done: impl Fn() -> bool) -> Word 
                 watched.push(folder.clone());
             }
         }
-        work.add(files(&folders).unwrap_or_default());
+        work.add(files(&found).unwrap_or_default());
         let word = match hear(watch.as_ref().map(Watch::fd), RELIST) {
             Word::Nothing => hear(None, BURST),
             word => word,
@@ -134,7 +140,7 @@ fn listen(sources: &[PathBuf], work: &Work, is_done: impl Fn() -> bool) -> Word 
             watch.news();
         }
         if word != Word::Nothing {
-            work.add(files(&crash_folders(sources).unwrap_or_default()).unwrap_or_default());
+            work.add(files(&folders()).unwrap_or_default());
             return word;
         }
         if is_done() {

@@ -55,6 +55,7 @@ impl Plan {
             gdb: program(&["gdb"], search),
             symbolizer: Symbolizer::find(search),
             timeout,
+            hangs: args.report_hangs,
             program: description(&target),
         };
         let orders = Orders {
@@ -126,6 +127,9 @@ impl Plan {
         for options in [Some(&self.target), self.sanitizer.as_ref()].into_iter().flatten() {
             fs::read(&options.command[0]).ok().hash(&mut hasher);
             (&options.command, &options.extra_env, options.memory_limit).hash(&mut hasher);
+        }
+        if self.tools.hangs {
+            "hangs".hash(&mut hasher);
         }
         hasher.finish()
     }

@@ -70,8 +70,11 @@ impl Progress {
 
 /// What has become of the reports.
 pub(super) fn delivery(status: &Status) -> String {
-    let Counts { waiting, sent, refused } = status.counts;
+    let Counts { waiting, sent, known, refused } = status.counts;
     let mut text = format!("[*] server: {sent} reports sent, {waiting} waiting, {refused} refused");
+    if known > 0 {
+        let _ = write!(text, ", {known} left out as frequent");
+    }
     if let Some((cause, remedy)) = &status.error {
         let _ = write!(text, "\n[!] {cause} ({remedy})");
     }

@@ -14,6 +14,7 @@ It takes the broker's own options, and --listen ADDRESS in front of them. What i
 import logging
 import runpy
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -123,6 +124,8 @@ def main():
         sys.stderr.write("pastis-ffuzz-broker: hint: pip install pastis-framework 'bitstring<5'\n")
         return 1
     harden(address)
+    # Background jobs of a shell ignore it, and it is the only good end of a broker.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = [script, *words]
     runpy.run_path(script, run_name="__main__")
     return 0
