@@ -6,7 +6,7 @@ set -euo pipefail
 build=(clang-19 llvm-19-dev lld-19 libclang-rt-19-dev python3-dev binutils gcc libc6-dev make)
 # Other clangs and linkers, AFL++ as the other side of the protocol, and what real builds want.
 tests=(clang-14 libclang-rt-14-dev llvm-14-dev clang-15 llvm-15-dev
-  clang-16 libclang-rt-16-dev llvm-16-dev afl++ gdb gnuplot-nox mold dpkg-dev zlib1g-dev python3-venv git openssl curl)
+  clang-16 libclang-rt-16-dev llvm-16-dev afl++ gdb gnuplot-nox mold dpkg-dev zlib1g-dev python3-venv git openssl curl libmagic1)
 
 usage() {
   echo 'usage: scripts/setup.sh [--test] [--list]' >&2
@@ -15,12 +15,12 @@ usage() {
 
 wanted=("${build[@]}")
 list=
-server=
+servers=
 for word in "$@"; do
   case $word in
     --test)
       wanted+=("${tests[@]}")
-      server=yes
+      servers=yes
       ;;
     --list) list=yes ;;
     *) usage ;;
@@ -36,16 +36,21 @@ if ! command -v cargo >/dev/null && [[ ! -x $HOME/.cargo/bin/cargo ]]; then
   exit 1
 fi
 
-# The tests' FuzzManager server, from PyPI; its tests are skipped if that cannot be reached.
+# Servers that the tests talk to, from PyPI; their tests are skipped if that cannot be reached.
+install_servers() {
+  [[ -n $servers ]] || return 0
+  install_server fuzzmanager/server.sh 'a FuzzManager server'
+  install_server pastis/broker.sh 'a PASTIS broker (half a gigabyte)'
+}
+
 install_server() {
-  [[ -n $server ]] || return 0
   local root folder
   root=$(dirname "$(dirname "$(realpath "${BASH_SOURCE[0]}")")")
-  folder=${CARGO_TARGET_DIR:-$root/target}/fuzzmanager
+  folder=${CARGO_TARGET_DIR:-$root/target}/${1%%/*}
   [[ ! -e $folder/complete ]] || return 0
-  echo 'setup: installing a FuzzManager server for the tests'
-  sh "$root/tests/data/fuzzmanager/server.sh" "$folder" ||
-    echo 'setup: no FuzzManager server (see above): its tests will be skipped' >&2
+  echo "setup: installing $2 for the tests"
+  sh "$root/tests/data/$1" "$folder" ||
+    echo "setup: no ${2#a } (see above): its tests will be skipped" >&2
 }
 
 missing=()
@@ -57,14 +62,14 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     [[ $installed == *" $package "* ]] || missing+=("$package")
   done
   if ((!${#missing[@]})); then
-    install_server
+    install_servers
     exit 0
   fi
 else
   # Not Debian: what counts is whether the programs are there, under whatever package name.
   for program in clang++-19 clang++; do command -v $program >/dev/null && clang=$program && break; done
   for program in llvm-config-19 llvm-config; do command -v $program >/dev/null && llvm=$program && break; done
-  [[ -n ${clang-} && -n ${llvm-} ]] && command -v ar cc make >/dev/null && command -v python3-config >/dev/null && install_server && exit 0
+  [[ -n ${clang-} && -n ${llvm-} ]] && command -v ar cc make >/dev/null && command -v python3-config >/dev/null && install_servers && exit 0
   {
     echo 'setup: this system has no apt-get. Install what these Debian packages hold, then try again:'
     printf '  %s\n' "${wanted[@]}"
@@ -89,4 +94,4 @@ if ! { apt update -q && apt install -q -y --no-install-recommends "${missing[@]}
   echo "setup: apt-get failed (see above). By hand: apt-get install ${missing[*]}" >&2
   exit 1
 fi
-install_server
+install_servers

@@ -36,4 +36,6 @@ pub mod ui;
 
 pub mod fleet;
 
+pub mod pastis;
+
 pub mod cmd;

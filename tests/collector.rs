@@ -10,11 +10,11 @@ mod fuzzmanager;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use common::{DEADLINE, Job, SmallDisk, TestDir, wait_until};
+use common::{DEADLINE, Job, SmallDisk, TestDir, free_port, wait_until};
 use ffuzz::collector::{Client, Delivery, Report, Settings, Spool, Values, Worker};
 use ffuzz::config::env::Environment;
 use ffuzz::crash::Output;
-use fuzzmanager::{Answer, FalseServer, configure, free_port};
+use fuzzmanager::{Answer, FalseServer, configure};
 
 const STORED: &str = r#"{"id":7,"bucket":null}"#;
 const CREATED: &str = "201 Created\r\nContent-Type: application/json";

@@ -17,6 +17,7 @@ const GROUPS: &[&[&str]] = &[
     &["stage", "triage"],
     &["campaign", "ui", "compiler"],
     &["fleet"],
+    &["pastis"],
     &["cmd"],
 ];
 /// Importer, imported: what the rule allows all the same.

@@ -7,6 +7,7 @@ pub mod args;
 pub(super) mod custom;
 mod fleet;
 mod mutators;
+mod pastis;
 mod reports;
 pub mod resolve;
 mod triage;
@@ -46,6 +47,9 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     if args.mutator_list {
         mutators::list(&args, &environment)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(address) = &args.pastis {
+        return pastis::run(address, &args, &environment);
     }
     if args.workers.is_some() {
         return fleet::run(program, &args, &environment, command_line);

@@ -6,7 +6,7 @@ mod error;
 mod join;
 mod orders;
 pub mod strategy;
-mod worker;
+pub(crate) mod worker;
 
 use std::collections::HashMap;
 use std::sync::Arc;

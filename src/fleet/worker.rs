@@ -53,7 +53,7 @@ pub struct Plan {
 
 /// Something that came out of a worker's pipes.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(crate) enum Heard {
     Event(Box<Event>),
     /// A line of its standard error, or one of its standard output that is no event.
     Words(String),
@@ -62,7 +62,7 @@ pub(super) enum Heard {
 
 /// What reaches the fleet.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// Number of the worker, number of its process, and what was heard.
     Worker(usize, u32, Heard),
     Order(Order),
@@ -70,7 +70,7 @@ pub(super) enum Message {
 
 /// How a process of a worker ended.
 #[derive(Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// With the last event of a campaign that ends well.
     Stopped(StopReason),
     /// In words.
@@ -101,8 +101,8 @@ struct Running {
 }
 
 #[derive(Debug)]
-pub(super) struct Worker {
-    pub(super) plan: Plan,
+pub(crate) struct Worker {
+    pub(crate) plan: Plan,
     phase: Phase,
     /// Number of its process, so that late words of an earlier one are known.
     started: u32,
@@ -114,7 +114,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(plan: Plan) -> Self {
+    pub(crate) fn new(plan: Plan) -> Self {
         Self {
             plan,
             phase: Phase::Waiting { from: Instant::now() },
@@ -127,24 +127,24 @@ impl Worker {
     }
 
     /// Waits, and long enough.
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         matches!(self.phase, Phase::Waiting { from } if Instant::now() >= from)
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended)
     }
 
-    pub(super) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running(_))
     }
 
-    pub(super) fn snapshot(&self) -> Option<&Snapshot> {
+    pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
         self.last.as_deref()
     }
 
     /// Starts its process. From its second on it continues what is there.
-    pub(super) fn start(
+    pub(crate) fn start(
         &mut self,
         number: usize,
         inbox: &SyncSender<Message>,
@@ -200,7 +200,7 @@ impl Worker {
     }
 
     /// Notes what it said. False if it comes from a process of the past.
-    pub(super) fn note(&mut self, process: u32, heard: &Heard) -> bool {
+    pub(crate) fn note(&mut self, process: u32, heard: &Heard) -> bool {
         let Phase::Running(running) = &mut self.phase else { return false };
         if process != self.started {
             return false;
@@ -227,20 +227,20 @@ impl Worker {
     }
 
     /// Gives it a line. One that ends meanwhile does not read it.
-    pub(super) fn command(&self, line: &str) {
+    pub(crate) fn command(&self, line: &str) {
         if let Phase::Running(Running { commands: Some(commands), .. }) = &self.phase {
             let _ = commands.send(line.to_owned());
         }
     }
 
-    pub(super) fn signal(&self, signal: i32) {
+    pub(crate) fn signal(&self, signal: i32) {
         if let Phase::Running(running) = &self.phase {
             process::send(running.process.pid(), signal);
         }
     }
 
     /// How its process ended, once everything is heard that it said.
-    pub(super) fn end(&mut self) -> Option<End> {
+    pub(crate) fn end(&mut self) -> Option<End> {
         let Phase::Running(running) = &mut self.phase else { return None };
         if running.gone.is_none() {
             running.gone = running.process.try_wait().map(|status| (Instant::now(), status));
@@ -261,12 +261,12 @@ impl Worker {
     }
 
     /// There is no point in starting it again.
-    pub(super) fn is_hopeless(&self) -> bool {
+    pub(crate) fn is_hopeless(&self) -> bool {
         self.false_starts >= MOST_FALSE_STARTS
     }
 
     /// It will be due after a pause, which is returned.
-    pub(super) fn start_later(&mut self) -> Duration {
+    pub(crate) fn start_later(&mut self) -> Duration {
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.early_ends.saturating_sub(1).min(6));
         let pause = doubled.min(LONGEST_PAUSE);
         self.phase = Phase::Waiting { from: Instant::now() + pause };
@@ -274,7 +274,7 @@ impl Worker {
     }
 
     /// Cause and remedy, if it has told them at its end as every command of ours does.
-    pub(super) fn last_words(&self) -> Option<(String, String)> {
+    pub(crate) fn last_words(&self) -> Option<(String, String)> {
         let said = |line: &'_ String| line.strip_prefix(PREFIX).map(str::to_owned);
         let (mut cause, mut remedy) = (None, String::new());
         for line in self.words.iter().filter_map(said).filter(|line| !line.starts_with(WARNING)) {
@@ -286,7 +286,7 @@ impl Worker {
         cause.map(|cause| (cause, remedy))
     }
 
-    pub(super) fn status(&self) -> WorkerStatus {
+    pub(crate) fn status(&self) -> WorkerStatus {
         let (state, speed) = match &self.phase {
             Phase::Waiting { .. } => ("waiting", false),
             Phase::Running(Running { fuzzing_since: None, .. }) => ("starting", false),
@@ -323,7 +323,7 @@ impl Drop for Worker {
 }
 
 /// Whether a line is told by other means: with the worker's end, or by the fleet at its start.
-pub(super) fn is_own_message(line: &str) -> bool {
+pub(crate) fn is_own_message(line: &str) -> bool {
     line.starts_with(PREFIX)
 }
 

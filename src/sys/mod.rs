@@ -12,6 +12,7 @@ pub mod killerbeez;
 pub mod library;
 pub mod listen;
 pub mod memory;
+pub mod network;
 pub mod process;
 pub mod stdio;
 pub mod stop;

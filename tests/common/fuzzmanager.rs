@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use super::common::{TestDir, wait_until};
+use super::common::{TestDir, free_port, wait_until};
 
 /// The server from packages, with a database of its own; ended when dropped.
 pub struct Server {
@@ -142,11 +142,6 @@ pub fn configure(dir: &TestDir, port: u16, token: &str, proto: &str) {
         folder.display()
     );
     dir.write("fm.conf", text);
-}
-
-/// A port that was free a moment ago.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn exchange(port: u16, request: &[u8]) -> Vec<u8> {

@@ -136,6 +136,9 @@ pub struct Args {
     /// Folder of another tool, whose new files are imported; can be repeated
     #[arg(short = 'F', value_name = "FOLDER", help_heading = "Several instances")]
     pub foreign: Vec<OsString>,
+    /// Be an engine of this PASTIS broker, which names the targets; other options are defaults
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Several instances")]
+    pub pastis: Option<String>,
 
     /// Stop after so many seconds
     #[arg(short = 'V', value_name = "SECONDS", help_heading = "Stop and report")]
@@ -243,7 +246,6 @@ pub struct Unsupported {
     #[arg(short = 'u', hide = true)]
     pub u: bool,
     #[arg(long, hide = true)]
-    pub pastis: Option<OsString>,
     #[arg(long, hide = true)]
     pub modules: Option<OsString>,
     #[arg(long, hide = true)]
@@ -287,7 +289,6 @@ impl Unsupported {
             later(!self.sanitizer_binary.is_empty(), "-w", "sanitizer binary"),
             later(self.value_profile, "-r", "value profile"),
             later(self.qemu, "-Q", "QEMU"),
-            later(self.pastis.is_some(), "--pastis", "PASTIS engine"),
             later(self.modules.is_some(), "--modules", "modules to cover"),
             later(self.fork_at.is_some(), "--fork-at", "place of the fork server"),
             later(self.net.is_some(), "--net", "inputs through the network"),

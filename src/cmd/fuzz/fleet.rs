@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::args::Args;
-use super::{print_warnings, reports, resolve, this_program, values};
+use super::{print_warnings, reports, resolve, this_program, values, words};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CpuChoice, Input, Options, Schedule};
@@ -232,13 +232,7 @@ impl Fleet<'_> {
 
     /// Options that are handed on as they are.
     fn keeps(&self, option: &[OsString], strategy: Strategy, input: Option<&Path>) -> bool {
-        let word = option.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-        let name = if word.starts_with("--") {
-            word.split('=').next().unwrap_or_default()
-        } else {
-            word.get(..2).unwrap_or_default()
-        };
-        match name {
+        match words::name(option).as_str() {
             "-j" | "-s" | "-E" | "-V" | "-b" | "--json" | "--collector" | "--control"
             | "--metrics" => false,
             "-i" => input.is_none(),

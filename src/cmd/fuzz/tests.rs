@@ -221,7 +221,6 @@ fn what_is_not_built_is_refused_in_one_line() {
         "-w ./asan",
         "-r",
         "-Q",
-        "--pastis a:1",
         "--net x",
         "--save-state f",
         "--load-state f",

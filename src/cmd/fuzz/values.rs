@@ -173,7 +173,7 @@ pub(super) fn assignments(text: &str) -> Result<Vec<(OsString, OsString)>, Failu
 }
 
 /// Words of a shell line; None if a quote is left open.
-fn shell_words(text: &str) -> Option<Vec<String>> {
+pub(super) fn shell_words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;

@@ -57,6 +57,15 @@ pub(super) fn split(words: &[OsString], valued: &Valued) -> Result<Split, Failur
     Ok(result)
 }
 
+/// The name of an option, without the value that it may hold.
+pub(super) fn name(option: &[OsString]) -> String {
+    let word = option.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+    if word.starts_with("--") {
+        return word.split('=').next().unwrap_or_default().to_owned();
+    }
+    word.chars().take(2).collect()
+}
+
 /// One word of letters. True if its last letter takes the next word as its value.
 fn cluster(
     word: &[u8],

@@ -1,0 +1,273 @@
+//! `--pastis HOST:PORT`: from the user's options and a broker's order to the fuzzer's command line.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::args::Args;
+use super::{this_program, values, words};
+use crate::cmd::exit::Failure;
+use crate::config::env::Environment;
+use crate::fleet::{Plan, strategy};
+use crate::pastis::{self, Level, Order, Orders};
+
+/// Without `-o`.
+const OUTPUT: &str = "ffuzz-pastis";
+/// Options that are this command's own to set, or that make no sense with it.
+const OURS: &[&str] = &["-i", "-o", "-j", "--json", "--control", "--pastis"];
+const REFUSED: &[(&str, &str)] = &[
+    ("-M", "-j names the workers"),
+    ("-S", "-j names the workers"),
+    ("-f", "the workers of -j would all write that file"),
+    ("-C", "inputs that crash would be sent as good ones"),
+    ("--mutator-only", "there is nothing to exchange"),
+    ("--control", "the client itself is what is connected to it"),
+];
+
+pub(super) fn run(
+    address: &str,
+    args: &Args,
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
+    check(address, args)?;
+    let root = values::absolute(args.output.as_deref().unwrap_or(OUTPUT.as_ref()))?;
+    let defaults = Defaults {
+        program: this_program(),
+        options: args.given.clone(),
+        input: args.input.as_deref().map(values::absolute).transpose()?,
+        workers: args.workers.clone().unwrap_or_else(|| "auto".into()),
+        target_env: environment.get("AFL_TARGET_ENV").map(OsString::from),
+    };
+    let quiet = environment.flag(&["AFL_QUIET"]);
+    let orders = Orders {
+        address: address.to_owned(),
+        root,
+        plan: Box::new(move |order, seeds, socket| defaults.plan(order, seeds, socket)),
+        say: Box::new(move |level, text| say(quiet, level, text)),
+    };
+    let result = pastis::run(orders);
+    result.map(|()| ExitCode::SUCCESS).map_err(|error| Failure::new(&error, error.remedy()))
+}
+
+/// A reader that went away is no reason to stop.
+fn say(quiet: bool, level: Level, text: &str) {
+    let kind = match level {
+        Level::Warning => "warning: ",
+        Level::Error | Level::Critical => "error: ",
+        Level::Debug => return,
+        _ if quiet => return,
+        _ => "",
+    };
+    let _ = writeln!(std::io::stderr().lock(), "ffuzz: {kind}{text}");
+}
+
+fn check(address: &str, args: &Args) -> Result<(), Failure> {
+    let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+    if port.is_none_or(|(_, port)| !port.parse::<u16>().is_ok_and(|port| port > 0)) {
+        return Err(values::bad("--pastis", address, "HOST:PORT, for example localhost:5555"));
+    }
+    if !args.command.is_empty() {
+        return Err(Failure::usage(
+            "with --pastis the broker names the target",
+            "leave the target out; it belongs into the broker's bins folder",
+        ));
+    }
+    refused(&args.given).map_or(Ok(()), |(name, why)| {
+        Err(Failure::usage(format!("--pastis excludes {name}: {why}"), format!("leave out {name}")))
+    })
+}
+
+fn refused(options: &[Vec<OsString>]) -> Option<(&'static str, &'static str)> {
+    let names: Vec<String> = options.iter().map(|option| words::name(option)).collect();
+    REFUSED.iter().copied().find(|(name, _)| names.iter().any(|given| given == name))
+}
+
+/// What the user has said.
+struct Defaults {
+    program: PathBuf,
+    options: Vec<Vec<OsString>>,
+    input: Option<PathBuf>,
+    workers: String,
+    target_env: Option<OsString>,
+}
+
+impl Defaults {
+    fn plan(&self, order: &Order, seeds: &Path, socket: &Path) -> Result<Plan, String> {
+        let engine = self.engine_options(&order.engine_args)?;
+        let mut argv: Vec<OsString> = vec![self.program.clone().into()];
+        argv.extend(["-j", &self.workers, "--json", "--control"].map(OsString::from));
+        argv.extend([socket.into(), "-o".into(), order.output().into_os_string()]);
+        argv.extend(["-i".into(), self.input.as_deref().unwrap_or(seeds).into()]);
+        if let Some(dictionary) = &order.dictionary {
+            argv.extend(["-x".into(), dictionary.into()]);
+        }
+        let given: Vec<String> = engine.iter().map(|option| words::name(option)).collect();
+        let theirs = |name: &str| given.iter().any(|given| given == name);
+        let kept = self.options.iter().filter(|option| {
+            let name = words::name(option);
+            !OURS.contains(&name.as_str()) && (name == "-x" || !theirs(&name))
+        });
+        let mut all: Vec<Vec<OsString>> = kept.cloned().chain(engine.clone()).collect();
+        let mut add = |names: &[&str], option: &[&str]| {
+            if !all.iter().any(|known| names.contains(&words::name(known).as_str())) {
+                all.push(option.iter().map(OsString::from).collect());
+            }
+        };
+        if order.guided {
+            add(&["-p", "--domains", "--dsf-record"], &["-p"]);
+        }
+        if order.single {
+            add(&["--run-mode"], &["--run-mode", "fork"]);
+        }
+        argv.extend(all.into_iter().flatten());
+        argv.extend(["--".into(), order.program.clone().into()]);
+        argv.extend(order.argv.iter().cloned());
+        Ok(Plan {
+            name: strategy::name(0),
+            argv,
+            env: self.variables(order)?,
+            tmpdir: None,
+            listens: false,
+        })
+    }
+
+    /// The broker's options win over the user's.
+    fn engine_options(&self, text: &str) -> Result<Vec<Vec<OsString>>, String> {
+        let Some(words) = values::shell_words(text) else {
+            return Err("a quote is not closed".into());
+        };
+        let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        let args = Args::from_words(words).map_err(|failure| failure.cause)?;
+        if let Some(word) = args.command.first() {
+            return Err(format!("{word:?} is no option"));
+        }
+        if let Some((name, why)) = refused(&args.given) {
+            return Err(format!("{name}: {why}"));
+        }
+        let ours = |option: &&Vec<OsString>| OURS.contains(&words::name(option).as_str());
+        match args.given.iter().find(ours) {
+            Some(option) => Err(format!("{} is not the broker's to set", words::name(option))),
+            None => Ok(args.given),
+        }
+    }
+
+    /// Variables of the fuzzer and of sanitizers go to the fuzzer, which knows them; the rest is the
+    /// target's.
+    fn variables(&self, order: &Order) -> Result<Vec<(OsString, OsString)>, String> {
+        // A target's folder is gone on with, and what crashes here among the broker's is a crash.
+        let always = ["AFL_AUTORESUME", "AFL_CRASHING_SEEDS_AS_NEW_CRASH"];
+        let mut env: Vec<(OsString, OsString)> =
+            always.map(|name| (name.into(), "1".into())).into();
+        let mut target: Vec<String> =
+            self.target_env.iter().map(|text| text.to_string_lossy().into_owned()).collect();
+        for text in &order.environment {
+            let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty())
+            else {
+                return Err(format!("{text:?} is no NAME=VALUE"));
+            };
+            let known = ["AFL_", "FFUZZ_"].iter().any(|prefix| name.starts_with(prefix));
+            if known || name.ends_with("SAN_OPTIONS") {
+                env.push((name.into(), value.into()));
+            } else {
+                target.push(format!("{name}='{}'", value.replace('\'', "'\\''")));
+            }
+        }
+        if !target.is_empty() {
+            env.push(("AFL_TARGET_ENV".into(), target.join(" ").into()));
+        }
+        Ok(env)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order() -> Order {
+        Order {
+            name: "t-1".into(),
+            folder: "/r/t-1".into(),
+            program: "/r/t-1/package/t".into(),
+            argv: vec!["@@".into()],
+            dictionary: None,
+            guided: false,
+            single: false,
+            engine_args: String::new(),
+            environment: vec![],
+            report: None,
+            notes: vec![],
+        }
+    }
+
+    fn plan(line: &str, change: impl FnOnce(&mut Order)) -> Result<String, String> {
+        let words = line.split_whitespace().map(OsString::from).collect();
+        let args = Args::from_words(words).unwrap();
+        let defaults = Defaults {
+            program: "ffuzz".into(),
+            options: args.given,
+            input: None,
+            workers: "3".into(),
+            target_env: None,
+        };
+        let mut order = order();
+        change(&mut order);
+        let plan = defaults.plan(&order, Path::new("IN"), Path::new("SOCK"))?;
+        let env = plan.env.iter().skip(2).map(|(n, v)| format!("{}={}", n.display(), v.display()));
+        let words = plan.argv.iter().map(|word| word.display().to_string());
+        Ok(env.chain(words).collect::<Vec<_>>().join(" "))
+    }
+
+    const HEAD: &str = "ffuzz -j 3 --json --control SOCK -o /r/t-1/out -i IN";
+
+    #[test]
+    fn the_users_options_are_defaults() {
+        let line = "--pastis h:1 -o x -t 100 -x d --json";
+        assert_eq!(
+            plan(line, |_| {}).unwrap(),
+            format!("{HEAD} -t 100 -x d -- /r/t-1/package/t @@")
+        );
+        let all = |order: &mut Order| {
+            order.engine_args = "-t 50 -p".into();
+            order.dictionary = Some("/r/t.dict".into());
+            (order.guided, order.single) = (true, true);
+        };
+        assert_eq!(
+            plan(line, all).unwrap(),
+            format!("{HEAD} -x /r/t.dict -x d -t 50 -p --run-mode fork -- /r/t-1/package/t @@")
+        );
+        let guided = plan("--dsf-record", |order| order.guided = true).unwrap();
+        assert!(!guided.contains("-p"), "{guided}");
+    }
+
+    #[test]
+    fn variables_go_where_they_are_understood() {
+        let change = |order: &mut Order| {
+            order.environment = ["A=x y", "Q=it's", "AFL_DISABLE_TRIM=1", "ASAN_OPTIONS=a=1"]
+                .map(Into::into)
+                .into();
+        };
+        let line = plan("", change).unwrap();
+        let expected = "AFL_DISABLE_TRIM=1 ASAN_OPTIONS=a=1 AFL_TARGET_ENV=A='x y' Q='it'\\''s' ";
+        assert!(line.starts_with(expected), "{line}");
+        let text = expected.split_once("TARGET_ENV=").unwrap().1;
+        let read = values::assignments(text).unwrap();
+        assert_eq!(read, [("A".into(), "x y".into()), ("Q".into(), "it's".into())]);
+        assert!(plan("", |order| order.environment = vec!["=x".into()]).is_err());
+    }
+
+    #[test]
+    fn wrong_arguments_of_the_engine_are_refused() {
+        for (text, cause) in [
+            ("-t '5", "quote"),
+            ("word", "no option"),
+            ("-o /tmp", "not the broker's"),
+            ("--pastis h:1", "not the broker's"),
+            ("-M a", "names the workers"),
+            ("--no-such", "--no-such"),
+        ] {
+            let told = plan("", |order| order.engine_args = text.into()).unwrap_err();
+            assert!(told.contains(cause), "{text}: {told}");
+        }
+    }
+}

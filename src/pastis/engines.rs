@@ -1,0 +1,188 @@
+//! Who we are to a broker: the engines on offer, this machine, and numbers of a campaign.
+
+use std::fs;
+
+use super::messages::{Architecture, Engine, Hello, Platform, State, Telemetry};
+use crate::event::Snapshot;
+
+/// The one version of this program and of the Python package with the descriptors.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Names with the domains that guide a client, and where the broker finds their descriptors. A broker
+/// gives each newcomer the one that fewest clients have, among those for which it has a target.
+pub const ENGINES: &[(&str, &str)] = &[
+    ("FFUZZ", "pastisffuzz.addon"),
+    ("FFUZZ-CMP", "pastisffuzz.cmp"),
+    ("FFUZZ-CMP-MEM", "pastisffuzz.cmp_mem"),
+    ("FFUZZ-DIFF", "pastisffuzz.diff"),
+    ("FFUZZ-HEAP", "pastisffuzz.heap"),
+    ("FFUZZ-MEM", "pastisffuzz.mem"),
+    ("FFUZZ-OUT", "pastisffuzz.out"),
+    ("FFUZZ-PERF", "pastisffuzz.perf"),
+    ("FFUZZ-SLACK", "pastisffuzz.slack"),
+    ("FFUZZ-SLOW", "pastisffuzz.slow"),
+    ("FFUZZ-STACK", "pastisffuzz.stack"),
+    ("FFUZZ-VALID", "pastisffuzz.valid"),
+];
+/// Longest host name; it becomes part of the names of files.
+const LONGEST_HOST: usize = 60;
+
+/// Whether the engine of this name is guided by domains.
+#[must_use]
+pub fn is_guided(name: &str) -> bool {
+    name.contains('-')
+}
+
+#[must_use]
+pub fn hello() -> Hello {
+    let engine = |(name, module): &(&str, &str)| Engine {
+        name: (*name).into(),
+        version: VERSION.into(),
+        module: (*module).into(),
+    };
+    let host = nix::unistd::gethostname().unwrap_or_default();
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Hello {
+        architecture: ARCHITECTURE as i32,
+        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+        memory: memory(&read("/proc/meminfo"), "MemTotal:") * 1024,
+        engines: ENGINES.iter().map(engine).collect(),
+        host: host_name(&host.to_string_lossy()),
+        platform: Platform::Linux as i32,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: Architecture = Architecture::X86_64;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: Architecture = Architecture::Aarch64;
+
+/// A broker makes file names of it, and splits them at `_`.
+fn host_name(name: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '.' || letter == '-';
+    let name = name.replace(|letter| !plain(letter), "-");
+    let name = name.trim_matches(['.', '-']);
+    let name = &name[..name.len().min(LONGEST_HOST)];
+    if name.is_empty() { "host".into() } else { name.into() }
+}
+
+/// The load of this machine between two calls.
+#[derive(Debug, Default)]
+pub struct Machine {
+    /// Ticks of the processors: at work, and all.
+    last: (u64, u64),
+}
+
+impl Machine {
+    /// Numbers for the broker, the same as in `fuzzer_stats`. What it does not know it takes for 0.
+    pub fn telemetry(&mut self, numbers: Option<&Snapshot>, running: bool) -> Telemetry {
+        let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let state = if running { State::Running } else { State::Idle };
+        let own = Telemetry {
+            state: state as i32,
+            cpu: self.processors(&read("/proc/stat")),
+            memory: used_memory(&read("/proc/meminfo")),
+            ..Telemetry::default()
+        };
+        let Some(s) = numbers else { return own };
+        Telemetry {
+            execs_per_sec: s.execs_per_sec as u32,
+            execs: s.execs,
+            cycles: small(s.cycles_done),
+            hangs: small(s.saved_hangs),
+            edges: small(s.edges_found),
+            paths: small(s.corpus_count),
+            last_find: s.last_find_at,
+            ..own
+        }
+    }
+
+    /// Percent of their time, from the first line of /proc/stat.
+    fn processors(&mut self, stat: &str) -> f32 {
+        let line = stat.lines().next().unwrap_or_default();
+        let ticks: Vec<u64> = line.split_whitespace().skip(1).flat_map(str::parse).collect();
+        // The fourth and fifth are idle and waiting.
+        let idle: u64 = ticks.iter().skip(3).take(2).sum();
+        let all: u64 = ticks.iter().take(8).sum();
+        let now = (all.saturating_sub(idle), all);
+        let (busy, all) = (now.0.saturating_sub(self.last.0), now.1.saturating_sub(self.last.1));
+        self.last = now;
+        busy as f32 * 100.0 / all.max(1) as f32
+    }
+}
+
+fn used_memory(meminfo: &str) -> f32 {
+    let (all, free) = (memory(meminfo, "MemTotal:"), memory(meminfo, "MemAvailable:"));
+    all.saturating_sub(free) as f32 * 100.0 / all.max(1) as f32
+}
+
+/// A value of /proc/meminfo, kB.
+fn memory(meminfo: &str, name: &str) -> u64 {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    number.unwrap_or(0)
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_names_are_safe_in_file_names() {
+        for (name, expected) in [
+            ("build-7.lab", "build-7.lab"),
+            ("my_host/../x", "my-host-..-x"),
+            ("_", "host"),
+            ("", "host"),
+            ("..", "host"),
+            ("größe", "gr--e"),
+        ] {
+            assert_eq!(host_name(name), expected);
+        }
+        assert_eq!(host_name(&"x".repeat(200)).len(), LONGEST_HOST);
+    }
+
+    #[test]
+    fn names_of_engines_have_what_a_broker_expects() {
+        for (name, module) in ENGINES {
+            assert!(!name.contains(['_', '/']), "{name}");
+            let domains: Vec<_> = name.split('-').skip(1).map(str::to_lowercase).collect();
+            let last = if domains.is_empty() { "addon".into() } else { domains.join("_") };
+            assert_eq!(*module, format!("pastisffuzz.{last}"));
+        }
+        assert!(is_guided("FFUZZ-CMP") && !is_guided("FFUZZ"));
+    }
+
+    #[test]
+    fn load_is_that_between_two_looks() {
+        let mut machine = Machine::default();
+        machine.processors("cpu 100 0 0 100 0 0 0 0 0 0\n");
+        let percent = machine.processors("cpu 130 0 0 160 10 0 0 0 7 0\ncpu0 1 2 3\n");
+        assert!((percent - 30.0).abs() < 0.01, "{percent}");
+        let percent = used_memory("MemTotal:   1000 kB\nMemFree: 1 kB\nMemAvailable:  250 kB\n");
+        assert!((percent - 75.0).abs() < 0.01, "{percent}");
+        assert!(used_memory("") == 0.0 && machine.processors("") == 0.0);
+    }
+
+    #[test]
+    fn telemetry_has_the_numbers_of_the_statistics() {
+        let snapshot = Snapshot {
+            execs: 1 << 40,
+            execs_per_sec: 99.9,
+            cycles_done: 3,
+            saved_hangs: 2,
+            edges_found: 16,
+            corpus_count: 9,
+            last_find_at: 7,
+            ..Snapshot::default()
+        };
+        let sent = Machine::default().telemetry(Some(&snapshot), true);
+        assert_eq!((sent.execs, sent.execs_per_sec, sent.cycles), (1 << 40, 99, 3));
+        assert_eq!((sent.hangs, sent.edges, sent.paths, sent.last_find), (2, 16, 9, 7));
+        assert_eq!((sent.blocks, sent.state), (0, State::Running as i32));
+        assert!(hello().memory > 1 << 20 && hello().cpus > 0);
+    }
+}

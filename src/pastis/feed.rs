@@ -1,0 +1,202 @@
+//! Inputs of the broker on their way into the fuzzer: waiting, under way, done. None is lost when the
+//! fuzzer has to be started again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::link::Held;
+use super::messages::Kind;
+
+/// An input that the fuzzer did not take so often is given up.
+const MOST_TRIES: u8 = 3;
+
+/// An input, and its part of the memory for those.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub(super) kind: Kind,
+    pub(super) bytes: Vec<u8>,
+    tries: u8,
+    _held: Option<Held>,
+}
+
+impl Input {
+    #[must_use]
+    pub(super) fn new(kind: Kind, bytes: Vec<u8>, held: Option<Held>) -> Self {
+        Self { kind, bytes, tries: 0, _held: held }
+    }
+}
+
+/// How far the feeding is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Count {
+    pub(super) run: u64,
+    /// Given up.
+    pub(super) refused: u64,
+    pub(super) open: usize,
+}
+
+/// Between the client and the thread that writes into the fuzzer's socket.
+#[derive(Debug, Default)]
+pub(super) struct Feed {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Input>,
+    under_way: BTreeMap<u64, Input>,
+    next_id: u64,
+    /// Number of the connection to the fuzzer; 0: there is none.
+    door: u32,
+    count: Count,
+}
+
+impl Feed {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, input: Input) {
+        self.lock().waiting.push_back(input);
+        self.changed.notify_all();
+    }
+
+    /// Takes out the first good ones that wait, for the folder of seeds.
+    pub(super) fn take_seeds(&self, most: usize) -> Vec<Input> {
+        let mut state = self.lock();
+        let waiting = std::mem::take(&mut state.waiting).into_iter();
+        let mut taken = Vec::new();
+        for input in waiting {
+            if input.kind == Kind::Input && taken.len() < most {
+                taken.push(input);
+            } else {
+                state.waiting.push_back(input);
+            }
+        }
+        state.count.run += taken.len() as u64;
+        taken
+    }
+
+    /// The connection `door` is there.
+    pub(super) fn open(&self, door: u32) {
+        self.lock().door = door;
+        self.changed.notify_all();
+    }
+
+    /// It is gone: what it did not answer waits again.
+    pub(super) fn close(&self, door: u32) {
+        let mut state = self.lock();
+        if state.door == door {
+            state.door = 0;
+            let again = std::mem::take(&mut state.under_way);
+            for (_, input) in again.into_iter().rev() {
+                state.retry(input, VecDeque::push_front);
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    /// The next one for this connection, as number, kind and bytes; None when it is gone.
+    pub(super) fn next<T>(&self, door: u32, make: impl FnOnce(u64, &Input) -> T) -> Option<T> {
+        let idle = |state: &mut State| state.door == door && state.waiting.is_empty();
+        let state = self.changed.wait_while(self.lock(), idle);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if state.door != door {
+            return None;
+        }
+        let input = state.waiting.pop_front()?;
+        state.next_id += 1;
+        let id = state.next_id;
+        let made = make(id, &input);
+        state.under_way.insert(id, input);
+        Some(made)
+    }
+
+    /// The fuzzer has run it, or did not want to.
+    pub(super) fn answered(&self, id: u64, run: bool) {
+        let mut state = self.lock();
+        let Some(input) = state.under_way.remove(&id) else { return };
+        if run {
+            state.count.run += 1;
+        } else {
+            state.retry(input, VecDeque::push_back);
+            self.changed.notify_all();
+        }
+    }
+
+    pub(super) fn count(&self) -> Count {
+        let state = self.lock();
+        Count { open: state.waiting.len() + state.under_way.len(), ..state.count }
+    }
+}
+
+impl State {
+    fn retry(&mut self, mut input: Input, put: fn(&mut VecDeque<Input>, Input)) {
+        input.tries += 1;
+        if input.tries < MOST_TRIES {
+            put(&mut self.waiting, input);
+        } else {
+            self.count.refused += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(inputs: &[&str]) -> Feed {
+        let feed = Feed::default();
+        for input in inputs {
+            feed.add(Input::new(Kind::Input, input.as_bytes().to_vec(), None));
+        }
+        feed
+    }
+
+    fn next(feed: &Feed, door: u32) -> (u64, Vec<u8>) {
+        feed.next(door, |id, input| (id, input.bytes.clone())).unwrap()
+    }
+
+    #[test]
+    fn what_was_not_answered_comes_again_in_its_order() {
+        let feed = feed(&["a", "b", "c"]);
+        feed.open(1);
+        assert_eq!(next(&feed, 1), (1, b"a".to_vec()));
+        assert_eq!(next(&feed, 1), (2, b"b".to_vec()));
+        feed.answered(1, true);
+        feed.close(1);
+        assert_eq!(feed.next(1, |id, _| id), None);
+        feed.open(2);
+        assert_eq!(next(&feed, 2).1, b"b");
+        assert_eq!(next(&feed, 2).1, b"c");
+        feed.answered(3, true);
+        feed.answered(4, true);
+        assert_eq!(feed.count(), Count { run: 3, refused: 0, open: 0 });
+    }
+
+    #[test]
+    fn only_good_inputs_become_seeds() {
+        let feed = feed(&["a", "b"]);
+        feed.add(Input::new(Kind::Crash, b"c".to_vec(), None));
+        feed.add(Input::new(Kind::Input, b"d".to_vec(), None));
+        let taken = feed.take_seeds(3);
+        assert_eq!(taken.iter().map(|i| i.bytes[0]).collect::<Vec<_>>(), *b"abd");
+        assert_eq!(feed.count(), Count { run: 3, refused: 0, open: 1 });
+    }
+
+    #[test]
+    fn what_is_not_wanted_is_given_up() {
+        let feed = feed(&["a"]);
+        feed.open(1);
+        for id in 1..=3 {
+            assert_eq!(next(&feed, 1).0, id);
+            feed.answered(id, false);
+        }
+        assert_eq!(feed.count(), Count { run: 0, refused: 1, open: 0 });
+        // Of an earlier connection.
+        feed.answered(1, true);
+        feed.close(7);
+        assert_eq!(feed.take_seeds(9).len(), 0);
+    }
+}

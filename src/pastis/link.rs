@@ -1,0 +1,271 @@
+//! The connection to the broker, and the next one when it breaks.
+//!
+//! A thread reads and never waits for anything but the network, since a broker drops what its
+//! client does not take in time; another writes. Each connection begins with our Hello, and what was
+//! meant for the one before it is gone: a broker may die of a message from a stranger.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::messages::{Message, Telemetry};
+use super::zmtp::{self, Frame, Reader, Writer};
+
+/// Between two attempts to connect.
+const PAUSE: Duration = Duration::from_millis(500);
+const CONNECT: Duration = Duration::from_secs(5);
+/// Messages that wait to be sent; the senders know what to do when there is no room.
+const MOST_WAITING: usize = 256;
+/// Bytes that were received and are not done with. Beyond it nothing more is read: the kernel and the
+/// broker hold the rest, as long as they can.
+const MOST_HELD: usize = 1 << 30;
+
+/// What the network brings.
+#[derive(Debug)]
+pub(super) enum News {
+    /// A connection is there, and the broker was greeted.
+    Up,
+    /// It broke, or could not be made: why.
+    Down(String),
+    Message(Message, Held),
+    /// Something arrived that is no message of this protocol.
+    Strange,
+}
+
+/// The way to the broker; its threads end with the process.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    outbox: Arc<Outbox>,
+    budget: Arc<Budget>,
+}
+
+impl Link {
+    /// Connects to `address` again and again. `tell` hears what comes, and says whether there is
+    /// still somebody who wants to know.
+    pub(super) fn start(
+        address: String,
+        hello: Vec<u8>,
+        news: Sender<impl From<News> + Send + 'static>,
+    ) -> io::Result<Self> {
+        let link = Self { outbox: Arc::default(), budget: Arc::default() };
+        let own = link.clone();
+        let tell = move |event: News| news.send(event.into()).is_ok();
+        let run = move || while own.connect(&address, &hello, &tell) {};
+        thread::Builder::new().name("pastis-reader".into()).spawn(run)?;
+        Ok(link)
+    }
+
+    /// Sends it, unless there is no connection or no room.
+    pub(super) fn send(&self, message: Message) -> bool {
+        let mut queue = self.outbox.lock();
+        let room = queue.open && queue.waiting.len() < MOST_WAITING;
+        if room {
+            queue.waiting.push_back(message.to_bytes());
+            self.outbox.changed.notify_all();
+        }
+        room
+    }
+
+    /// Takes the place of numbers that were not sent yet.
+    pub(super) fn send_numbers(&self, numbers: Telemetry) {
+        let mut queue = self.outbox.lock();
+        queue.numbers = queue.open.then(|| Message::Telemetry(numbers).to_bytes());
+        self.outbox.changed.notify_all();
+    }
+
+    /// Waits until all is sent, for as long as that.
+    pub(super) fn flush(&self, patience: Duration) {
+        let queue = self.outbox.lock();
+        let busy = |queue: &mut Queue| queue.open && !(queue.is_empty() && queue.idle);
+        drop(self.outbox.changed.wait_timeout_while(queue, patience, busy));
+    }
+
+    /// One connection, from its beginning to its end. False if nobody listens any more.
+    fn connect(&self, address: &str, hello: &[u8], tell: &impl Fn(News) -> bool) -> bool {
+        let result = dial(address).and_then(|stream| {
+            let (mut reader, mut writer) = zmtp::open(stream.try_clone()?)?;
+            writer.message(hello)?;
+            self.outbox.open();
+            let outbox = Arc::clone(&self.outbox);
+            let write = move || outbox.drain(writer, &stream);
+            let writing = thread::Builder::new().name("pastis-writer".into()).spawn(write);
+            let heard = writing.and_then(|writing| {
+                let heard = self.hear(&mut reader, tell);
+                self.outbox.close();
+                // It ends with the queue.
+                let _ = writing.join();
+                heard
+            });
+            self.outbox.close();
+            heard
+        });
+        match result {
+            Ok(()) => false,
+            Err(error) => {
+                let goes_on = tell(News::Down(cause(&error)));
+                thread::sleep(PAUSE);
+                goes_on
+            }
+        }
+    }
+
+    fn hear(&self, reader: &mut Reader<TcpStream>, tell: &impl Fn(News) -> bool) -> io::Result<()> {
+        if !tell(News::Up) {
+            return Ok(());
+        }
+        loop {
+            let news = match reader.frame()? {
+                Frame::Message(bytes) => {
+                    let held = Held::new(&self.budget, bytes.len());
+                    let message = Message::from_bytes(&bytes);
+                    message.map_or(News::Strange, |message| News::Message(message, held))
+                }
+                Frame::Parts => News::Strange,
+                Frame::Ping(context) => {
+                    self.outbox.lock().pong = Some(context);
+                    self.outbox.changed.notify_all();
+                    continue;
+                }
+            };
+            if !tell(news) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn cause(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the broker has closed it".into(),
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "nobody answers in time".into(),
+        _ => error.to_string(),
+    }
+}
+
+/// The first address that answers.
+fn dial(address: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT) {
+            Ok(stream) => {
+                crate::sys::network::notice_death(&stream);
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// What is to be sent over the connection of the moment.
+#[derive(Debug, Default)]
+struct Outbox {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    open: bool,
+    waiting: VecDeque<Vec<u8>>,
+    numbers: Option<Vec<u8>>,
+    pong: Option<Vec<u8>>,
+    /// The writer has written all that it took.
+    idle: bool,
+}
+
+enum Next {
+    Message(Vec<u8>),
+    Pong(Vec<u8>),
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.numbers.is_none() && self.pong.is_none()
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        if let Some(context) = self.pong.take() {
+            return Some(Next::Pong(context));
+        }
+        let message = self.waiting.pop_front().or_else(|| self.numbers.take());
+        message.map(Next::Message)
+    }
+}
+
+impl Outbox {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) {
+        *self.lock() = Queue { open: true, ..Queue::default() };
+    }
+
+    fn close(&self) {
+        *self.lock() = Queue::default();
+        self.changed.notify_all();
+    }
+
+    /// The next to be written; None at the end of the connection.
+    fn take(&self) -> Option<Next> {
+        let mut queue = self.lock();
+        while queue.open && queue.is_empty() {
+            queue.idle = true;
+            self.changed.notify_all();
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        queue.idle = false;
+        queue.open.then(|| queue.next()).flatten()
+    }
+
+    /// Writes until the connection ends; then the reader has to know.
+    fn drain(&self, mut writer: Writer<TcpStream>, stream: &TcpStream) {
+        while let Some(next) = self.take() {
+            let written = match next {
+                Next::Message(bytes) => writer.message(&bytes),
+                Next::Pong(context) => writer.pong(&context),
+            };
+            if written.is_err() {
+                break;
+            }
+        }
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// Bytes that are held.
+#[derive(Debug, Default)]
+struct Budget {
+    held: Mutex<usize>,
+    less: Condvar,
+}
+
+/// A part of it, given back when dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Held {
+    /// Waits for room; a single message of any size has some.
+    fn new(budget: &Arc<Budget>, bytes: usize) -> Self {
+        let held = budget.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |held: &mut usize| *held > 0 && *held + bytes > MOST_HELD;
+        let mut held = budget.less.wait_while(held, full).unwrap_or_else(PoisonError::into_inner);
+        *held += bytes;
+        Self { budget: Arc::clone(budget), bytes }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *self.budget.held.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        self.budget.less.notify_one();
+    }
+}

@@ -1,0 +1,393 @@
+//! A PASTIS engine: waits for a broker's Start, fuzzes its target, exchanges inputs, and obeys Stop.
+//!
+//! The fuzzer is a process of its own and this one a client of its control socket, so whatever the
+//! network does, it does not touch the fuzzing. One loop owns everything; threads that read and write
+//! the network and the socket only hand on.
+
+pub mod alerts;
+mod connection;
+mod door;
+pub mod engines;
+mod error;
+mod feed;
+mod finds;
+mod link;
+pub mod messages;
+mod order;
+mod package;
+mod session;
+mod zmtp;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+pub use error::{PastisError, Refusal};
+pub use messages::Level;
+pub use order::Order;
+
+use crate::event::StopReason;
+use crate::fleet::Plan;
+use crate::sys::stop::Stop;
+use alerts::Watcher;
+use connection::Connection;
+use door::{OWN, Said};
+use engines::Machine;
+use feed::Input;
+use link::{Link, News};
+use messages::{Kind, Log, Message, Seed, Start};
+use session::{Session, State};
+
+/// Between two looks at processes and signals when nothing is heard.
+const LOOK: Duration = Duration::from_millis(50);
+/// Taken in a row before they are looked at again.
+const IN_A_ROW: usize = 10_000;
+/// Between two messages with numbers.
+const NUMBERS: Duration = Duration::from_secs(5);
+/// For the last messages.
+const FLUSH: Duration = Duration::from_secs(1);
+/// Warnings remembered.
+const MOST_TOLD: usize = 1000;
+/// The fuzzer's largest input.
+const LARGEST: usize = 1 << 20;
+
+/// What is to be done.
+pub struct Orders {
+    /// `HOST:PORT` of the broker.
+    pub address: String,
+    /// Folder for all targets.
+    pub root: PathBuf,
+    /// From an order, a folder of seeds and the control socket to the fuzzer's command line.
+    pub plan: Plans,
+    /// For the user.
+    pub say: Words,
+}
+
+type Words = Box<dyn Fn(Level, &str)>;
+type Plans = Box<dyn Fn(&Order, &Path, &Path) -> Result<Plan, String>>;
+
+/// Something that a thread has heard.
+#[derive(Debug)]
+enum Heard {
+    Broker(News),
+    /// The fuzzer, and over which connection.
+    Fuzzer(u32, Said),
+}
+
+impl From<News> for Heard {
+    fn from(news: News) -> Self {
+        Self::Broker(news)
+    }
+}
+
+impl From<(u32, Said)> for Heard {
+    fn from((door, said): (u32, Said)) -> Self {
+        Self::Fuzzer(door, said)
+    }
+}
+
+/// Runs until a signal asks for the end.
+///
+/// Has to be called by a thread that lives as long as the process.
+pub fn run(orders: Orders) -> Result<(), PastisError> {
+    let stop = Stop::on_signals().map_err(PastisError::Signals)?;
+    let failed = |source| PastisError::Folder { path: orders.root.clone(), source };
+    std::fs::create_dir_all(&orders.root).map_err(failed)?;
+    let (sender, heard) = channel();
+    let hello = Message::Hello(engines::hello()).to_bytes();
+    let link = Link::start(orders.address.clone(), hello, sender.clone()).map_err(failed)?;
+    let mut client = Client {
+        orders,
+        link,
+        sender,
+        heard,
+        session: None,
+        leaving: Vec::new(),
+        watcher: None,
+        connection: None,
+        was_down: false,
+        doors: 0,
+        machine: Machine::default(),
+        next_numbers: Instant::now(),
+        told: HashSet::new(),
+    };
+    while !stop.asked() {
+        client.hear();
+        client.tick();
+    }
+    client.leave();
+    while !client.leaving.is_empty() {
+        client.hear();
+        client.tick();
+    }
+    client.link.flush(FLUSH);
+    Ok(())
+}
+
+struct Client {
+    orders: Orders,
+    link: Link,
+    sender: Sender<Heard>,
+    heard: Receiver<Heard>,
+    session: Option<Session>,
+    /// They were told to stop.
+    leaving: Vec<Session>,
+    /// Looks for alerts among the finds.
+    watcher: Option<Watcher>,
+    connection: Option<Connection>,
+    /// The user knows that there is no broker.
+    was_down: bool,
+    /// Connections to fuzzers so far.
+    doors: u32,
+    machine: Machine,
+    next_numbers: Instant,
+    told: HashSet<String>,
+}
+
+impl Client {
+    fn hear(&mut self) {
+        let mut next = self.heard.recv_timeout(LOOK).ok();
+        for _ in 0..IN_A_ROW {
+            match next {
+                Some(Heard::Broker(news)) => self.hear_broker(news),
+                Some(Heard::Fuzzer(door, said)) => self.hear_fuzzer(door, said),
+                None => return,
+            }
+            next = self.heard.try_recv().ok();
+        }
+    }
+
+    fn hear_broker(&mut self, news: News) {
+        match news {
+            News::Up => {
+                self.connection = Some(Connection::new());
+                self.was_down = false;
+                (self.orders.say)(Level::Info, &format!("connected to {}", self.orders.address));
+                if let Some(session) = &mut self.session {
+                    session.known.begin_connection();
+                    session.finds.look_again();
+                }
+            }
+            News::Down(reason) => {
+                self.connection = None;
+                if !std::mem::replace(&mut self.was_down, true) {
+                    let address = &self.orders.address;
+                    let text = format!("no connection to {address} ({reason}); it is tried again");
+                    (self.orders.say)(Level::Warning, &text);
+                }
+            }
+            News::Strange => self.tell_once(Level::Warning, "the broker sent what is no message"),
+            News::Message(Message::Start(start), _) => self.start(&start),
+            News::Message(Message::Stop(_), _) => {
+                self.log(Level::Info, "stop: the broker wants no more");
+                self.leave();
+            }
+            News::Message(Message::Seed(seed), held) => self.receive(seed, held),
+            News::Message(..) => {
+                self.tell_once(Level::Warning, "the broker sent what is for brokers")
+            }
+        }
+    }
+
+    fn start(&mut self, start: &Start) {
+        if let Some(connection) = &mut self.connection {
+            connection.start();
+        }
+        let at_work = self.session.as_ref().map_or("", |session| &session.order.name);
+        let order = match Order::read(start, &self.orders.root, at_work) {
+            Ok(Some(order)) => order,
+            Ok(None) => {
+                let text = format!("{} is being fuzzed already: it goes on", start.file_name);
+                return self.log(Level::Info, &text);
+            }
+            Err(refusal) => return self.refuse(&start.file_name, &refusal),
+        };
+        self.leave();
+        for (level, note) in order.notes.clone() {
+            self.log(level, &note);
+        }
+        let folder = order.folder.display().to_string();
+        match Session::new(order, &self.orders.plan) {
+            Ok(session) => {
+                let order = &session.order;
+                self.watcher = order.report.clone().map(|_| Watcher::start(order, &self.link));
+                self.session = Some(session);
+                self.log(Level::Info, &format!("fuzzing {} in {folder}", start.file_name));
+            }
+            Err(refusal) => self.refuse(&start.file_name, &refusal),
+        }
+    }
+
+    fn refuse(&mut self, name: &str, refusal: &Refusal) {
+        self.log(Level::Error, &format!("cannot fuzz {name}: {refusal} ({})", refusal.remedy()));
+    }
+
+    /// The broker's inputs go to the fuzzer once each.
+    fn receive(&mut self, Seed { bytes, kind }: Seed, held: link::Held) {
+        if let Some(connection) = &mut self.connection {
+            connection.receive();
+        }
+        let Ok(kind) = Kind::try_from(kind) else {
+            return self.tell_once(Level::Warning, "the broker sent an input of an unknown kind");
+        };
+        match bytes.len() {
+            0 => return self.tell_once(Level::Warning, "the broker sent an empty input"),
+            length if length > LARGEST => {
+                let text = "the broker sent an input above 1 MiB, the most that a run gets";
+                return self.tell_once(Level::Warning, text);
+            }
+            _ => {}
+        }
+        if let Some(session) = &mut self.session
+            && session.known.receive(&bytes, kind)
+        {
+            session.feed.add(Input::new(kind, bytes, Some(held)));
+        }
+    }
+
+    fn hear_fuzzer(&mut self, door: u32, said: Said) {
+        let sessions = self.session.iter_mut().chain(&mut self.leaving);
+        let Some(session) = sessions.into_iter().find(|session| session.has_door(door)) else {
+            return;
+        };
+        let (kind, path, origin) = match said {
+            Said::Seed { path, origin } => (Kind::Input, path, origin),
+            Said::Crash { path, origin } => (Kind::Crash, path, origin),
+            Said::Hang { path, origin } => (Kind::Hang, path, origin),
+            Said::Warning { message } => return self.tell_once(Level::Warning, &message),
+            Said::Gone => return session.close_door(),
+            Said::Started | Said::Reply { .. } | Said::Other => return,
+        };
+        if origin == OWN {
+            session.finds.add(kind, path);
+        }
+    }
+
+    fn tick(&mut self) {
+        self.warn_without_start();
+        self.publish();
+        self.look_after_those_that_leave();
+        if self.leaving.is_empty() {
+            self.look_after_session();
+        }
+        if Instant::now() >= self.next_numbers {
+            self.send_numbers();
+        }
+    }
+
+    fn warn_without_start(&mut self) {
+        if self.connection.as_mut().is_some_and(Connection::wants_warning) {
+            let text = format!(
+                "no Start after {} s: does the broker have a target built by ffuzz-cc in its bins folder, and \
+                 the Python package pastis-ffuzz {}?",
+                connection::NO_START.as_secs(),
+                engines::VERSION
+            );
+            self.log(Level::Warning, &text);
+        }
+    }
+
+    /// Own finds that the broker does not have.
+    fn publish(&mut self) {
+        let settled = self.connection.as_ref().is_some_and(Connection::is_settled);
+        let Some(session) = self.session.as_mut().filter(|_| settled) else { return };
+        publish(&self.link, session, self.watcher.as_ref());
+    }
+
+    fn look_after_session(&mut self) {
+        let Some(session) = &mut self.session else { return };
+        match session.look_after(&mut self.doors, &self.sender) {
+            State::Goes => self.tell_what_was_run(),
+            State::Died(how) => {
+                let text = format!("the fuzzer of {} ended: {how}", session.order.name);
+                self.tell_once(Level::Error, &text);
+            }
+            State::Ended(reason) => {
+                if let Some(session) = self.session.take() {
+                    self.say_goodbye(session, reason);
+                }
+            }
+        }
+    }
+
+    fn tell_what_was_run(&mut self) {
+        let quiet = self.connection.as_ref().is_some_and(Connection::is_quiet);
+        let session = self.session.as_mut().filter(|_| quiet);
+        if let Some(count) = session.and_then(Session::all_run) {
+            let (run, refused) = (count.run, count.refused);
+            let text = format!("{run} inputs of the broker were run, {refused} given up");
+            self.log(Level::Debug, &text);
+        }
+    }
+
+    fn look_after_those_that_leave(&mut self) {
+        for mut session in std::mem::take(&mut self.leaving) {
+            match session.look_after(&mut self.doors, &self.sender) {
+                State::Ended(reason) => self.say_goodbye(session, reason),
+                _ => self.leaving.push(session),
+            }
+        }
+    }
+
+    /// Its fuzzer has ended: the last finds and numbers.
+    fn say_goodbye(&mut self, mut session: Session, reason: StopReason) {
+        session.finds.look_again();
+        publish(&self.link, &mut session, None);
+        self.link.send_numbers(self.machine.telemetry(session.numbers(), false));
+        let count = session.feed.count();
+        let text = format!(
+            "{} ended ({reason:?}); inputs of the broker: {} run, {} given up, {} not run",
+            session.order.name, count.run, count.refused, count.open
+        );
+        self.log(Level::Info, &text);
+    }
+
+    /// The session of now, if there is one, has to end.
+    fn leave(&mut self) {
+        self.publish();
+        self.watcher = None;
+        if let Some(mut session) = self.session.take() {
+            session.stop();
+            self.leaving.push(session);
+        }
+    }
+
+    fn send_numbers(&mut self) {
+        self.next_numbers = Instant::now() + NUMBERS;
+        let session = self.session.as_ref();
+        let running = session.is_some_and(Session::is_running);
+        let numbers = self.machine.telemetry(session.and_then(Session::numbers), running);
+        self.link.send_numbers(numbers);
+    }
+
+    /// For the user and the broker.
+    fn log(&self, level: Level, text: &str) {
+        (self.orders.say)(level, text);
+        self.link.send(Message::Log(Log { message: text.to_owned(), level: level as i32 }));
+    }
+
+    /// What would be said again and again.
+    fn tell_once(&mut self, level: Level, text: &str) {
+        if self.told.len() >= MOST_TOLD {
+            self.told.clear();
+        }
+        if self.told.insert(text.to_owned()) {
+            self.log(level, text);
+        }
+    }
+}
+
+fn publish(link: &Link, session: &mut Session, watcher: Option<&Watcher>) {
+    while let Some((kind, path, bytes)) = session.finds.next(&session.known) {
+        let message = Message::Seed(Seed { bytes: bytes.clone(), kind: kind as i32 });
+        if !link.send(message) {
+            return session.finds.put_back(kind, path);
+        }
+        session.known.sent(&bytes, kind);
+        session.finds.sent();
+        if let Some(watcher) = watcher {
+            watcher.look(bytes);
+        }
+    }
+}

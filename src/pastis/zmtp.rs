@@ -1,0 +1,286 @@
+//! ZeroMQ's wire protocol (ZMTP 3.0, no encryption) as a DEALER speaks it: greeting, READY, frames.
+//!
+//! A connection here is one TCP stream and ends with it; whoever uses it decides when there is
+//! another one. That is what a broker asks for which wants to be greeted on each.
+
+use std::io::{self, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// The largest message that is read: a broker sends whole programs.
+pub(super) const LONGEST_MESSAGE: u64 = 1 << 30;
+/// Commands are READY, PING and the like.
+const LONGEST_COMMAND: u64 = 1 << 16;
+/// For greeting and READY together.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// A peer that takes nothing for so long is gone.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const GREETING: usize = 64;
+const MECHANISM: usize = 12;
+/// Bits of a frame's first byte.
+const MORE: u8 = 1;
+const LONG: u8 = 2;
+const COMMAND: u8 = 4;
+
+/// Something that arrived.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum Frame {
+    Message(Vec<u8>),
+    /// A message of several parts, which nobody here has any use for.
+    Parts,
+    /// To be answered with these bytes by [`Writer::pong`].
+    Ping(Vec<u8>),
+}
+
+/// Reads frames, for as long as it takes.
+#[derive(Debug)]
+pub(super) struct Reader<R> {
+    stream: BufReader<R>,
+}
+
+/// Writes frames.
+#[derive(Debug)]
+pub(super) struct Writer<W> {
+    stream: W,
+}
+
+/// Greets the other side and hears who it is.
+pub(super) fn open(stream: TcpStream) -> io::Result<(Reader<TcpStream>, Writer<TcpStream>)> {
+    let deadline = Instant::now() + HANDSHAKE;
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut writer = Writer { stream: stream.try_clone()? };
+    writer.stream.write_all(&greeting())?;
+    let mut timed = Timed { stream: &stream, deadline };
+    let mut theirs = [0; GREETING];
+    timed.read_exact(&mut theirs)?;
+    check_greeting(&theirs)?;
+    writer.frame(COMMAND, &ready())?;
+    // Unbuffered: what follows READY belongs to the reader.
+    let (flags, body) = read_frame(&mut timed)?;
+    check_ready(flags, &body)?;
+    stream.set_read_timeout(None)?;
+    Ok((Reader { stream: BufReader::new(stream) }, writer))
+}
+
+/// A stream that has to have delivered by a certain time.
+struct Timed<'a> {
+    stream: &'a TcpStream,
+    deadline: Instant,
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        (&mut &*self.stream).read(buffer)
+    }
+}
+
+fn greeting() -> [u8; GREETING] {
+    let mut bytes = [0; GREETING];
+    bytes[0] = 0xff;
+    bytes[9] = 0x7f;
+    bytes[10] = 3;
+    bytes[MECHANISM..MECHANISM + 4].copy_from_slice(b"NULL");
+    bytes
+}
+
+fn check_greeting(theirs: &[u8; GREETING]) -> io::Result<()> {
+    if theirs[0] != 0xff || theirs[9] & 1 == 0 {
+        return Err(nonsense("the other side does not speak ZeroMQ"));
+    }
+    if theirs[10] < 3 {
+        return Err(nonsense("the other side speaks an old version of ZeroMQ's protocol"));
+    }
+    if !theirs[MECHANISM..MECHANISM + 20].starts_with(b"NULL\0") {
+        return Err(nonsense("the other side wants encryption or a password"));
+    }
+    Ok(())
+}
+
+fn ready() -> Vec<u8> {
+    let mut body = b"\x05READY".to_vec();
+    for (name, value) in [("Socket-Type", "DEALER"), ("Identity", "")] {
+        body.push(name.len() as u8);
+        body.extend(name.as_bytes());
+        body.extend((value.len() as u32).to_be_bytes());
+        body.extend(value.as_bytes());
+    }
+    body
+}
+
+fn check_ready(flags: u8, body: &[u8]) -> io::Result<()> {
+    if flags & COMMAND == 0 || !body.starts_with(b"\x05READY") {
+        return Err(nonsense("the other side refuses the connection"));
+    }
+    let kind = property(&body[6..], b"Socket-Type").unwrap_or_default();
+    if kind == b"ROUTER" {
+        return Ok(());
+    }
+    let kind = String::from_utf8_lossy(&kind[..kind.len().min(20)]);
+    Err(nonsense(&format!("the other side is no broker but a {kind:?} socket")))
+}
+
+/// A value of READY, by the name of its property.
+fn property<'a>(mut rest: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
+    loop {
+        let (length, behind) = rest.split_first()?;
+        let (name, behind) = behind.split_at_checked(usize::from(*length))?;
+        let (length, behind) = behind.split_first_chunk()?;
+        let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+        let (value, behind) = behind.split_at_checked(length)?;
+        if name.eq_ignore_ascii_case(wanted) {
+            return Some(value);
+        }
+        rest = behind;
+    }
+}
+
+fn nonsense(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// Flags and body. Memory grows with what arrives, not with what is announced.
+fn read_frame(stream: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
+    let mut flags = [0];
+    stream.read_exact(&mut flags)?;
+    let flags = flags[0];
+    let length = if flags & LONG == 0 {
+        let mut length = [0];
+        stream.read_exact(&mut length)?;
+        u64::from(length[0])
+    } else {
+        let mut length = [0; 8];
+        stream.read_exact(&mut length)?;
+        u64::from_be_bytes(length)
+    };
+    let most = if flags & COMMAND == 0 { LONGEST_MESSAGE } else { LONGEST_COMMAND };
+    if flags & !(MORE | LONG | COMMAND) != 0 || length > most {
+        return Err(nonsense("a frame that cannot be"));
+    }
+    let mut body = Vec::new();
+    if stream.take(length).read_to_end(&mut body)? as u64 != length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok((flags, body))
+}
+
+impl<R: Read> Reader<R> {
+    /// The next frame that matters.
+    pub(super) fn frame(&mut self) -> io::Result<Frame> {
+        let mut parts = false;
+        loop {
+            let (flags, body) = read_frame(&mut self.stream)?;
+            if flags & COMMAND != 0 {
+                // Two bytes of time, and what is to be sent back.
+                if let Some(rest) = body.strip_prefix(b"\x04PING") {
+                    return Ok(Frame::Ping(rest.get(2..).unwrap_or_default().to_vec()));
+                }
+                continue;
+            }
+            parts |= flags & MORE != 0;
+            if flags & MORE == 0 {
+                return Ok(if parts { Frame::Parts } else { Frame::Message(body) });
+            }
+        }
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// A message of one part.
+    pub(super) fn message(&mut self, body: &[u8]) -> io::Result<()> {
+        self.frame(0, body)
+    }
+
+    pub(super) fn pong(&mut self, context: &[u8]) -> io::Result<()> {
+        self.frame(COMMAND, &[b"\x04PONG", context].concat())
+    }
+
+    fn frame(&mut self, flags: u8, body: &[u8]) -> io::Result<()> {
+        let mut head = match u8::try_from(body.len()) {
+            Ok(length) => vec![flags, length],
+            Err(_) => {
+                let mut head = vec![flags | LONG];
+                head.extend((body.len() as u64).to_be_bytes());
+                head
+            }
+        };
+        // One packet for what fits in one.
+        if body.len() <= 1 << 14 {
+            head.extend(body);
+            return self.stream.write_all(&head);
+        }
+        self.stream.write_all(&head)?;
+        self.stream.write_all(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader(bytes: &[u8]) -> Reader<&[u8]> {
+        Reader { stream: BufReader::new(bytes) }
+    }
+
+    #[test]
+    fn frames_round_trip() {
+        let mut writer = Writer { stream: vec![] };
+        for length in [0, 255, 256, 1 << 15] {
+            writer.message(&vec![7; length]).unwrap();
+        }
+        let mut reader = reader(&writer.stream);
+        for length in [0, 255, 256, 1 << 15] {
+            assert_eq!(reader.frame().unwrap(), Frame::Message(vec![7; length]));
+        }
+        assert_eq!(reader.frame().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn commands_are_answered_or_skipped() {
+        let mut reader = reader(b"\x04\x09\x05ERRORabc\x04\x09\x04PING\0\x0axy\0\x01m");
+        assert_eq!(reader.frame().unwrap(), Frame::Ping(b"xy".to_vec()));
+        assert_eq!(reader.frame().unwrap(), Frame::Message(b"m".to_vec()));
+        let mut writer = Writer { stream: vec![] };
+        writer.pong(b"xy").unwrap();
+        assert_eq!(writer.stream, b"\x04\x07\x04PONGxy");
+    }
+
+    #[test]
+    fn a_message_of_parts_is_one_frame() {
+        let mut reader = reader(b"\x01\x01a\x01\x01b\x00\x01c\x00\x01d");
+        assert_eq!(reader.frame().unwrap(), Frame::Parts);
+        assert_eq!(reader.frame().unwrap(), Frame::Message(b"d".to_vec()));
+    }
+
+    #[test]
+    fn lengths_are_not_believed() {
+        // 2^60 bytes, and a gigabyte of which one byte comes.
+        for head in [&[2, 16, 0, 0, 0, 0, 0, 0, 0][..], &[2, 0, 0, 0, 0, 64, 0, 0, 0, 1], &[255, 1]]
+        {
+            assert!(reader(head).frame().is_err(), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn other_kinds_of_peers_are_named() {
+        let told = |body: &[u8]| check_ready(COMMAND, body).unwrap_err().to_string();
+        assert!(told(b"\x05READY\x0bSocket-Type\0\0\0\x03PUB").contains("\"PUB\""));
+        assert!(told(b"\x05READY\x0bSocket-Type\0\0\xff\xffPUB").contains("no broker"));
+        assert!(told(b"\x05ERROR\x03no!").contains("refuses"));
+        check_ready(COMMAND, b"\x05READY\x08Identity\0\0\0\0\x0bSocket-Type\0\0\0\x06ROUTER")
+            .unwrap();
+        let mut theirs = greeting();
+        check_greeting(&theirs).unwrap();
+        theirs[MECHANISM..MECHANISM + 5].copy_from_slice(b"PLAIN");
+        assert!(check_greeting(&theirs).unwrap_err().to_string().contains("password"));
+        let mut http = [b'0'; GREETING];
+        http[..8].copy_from_slice(b"HTTP/1.1");
+        assert!(check_greeting(&http).is_err());
+    }
+}
