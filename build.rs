@@ -24,6 +24,14 @@ const RUNTIME: &[&str] = &[
     "novelty",
     "manual",
     "testcase",
+    "start",
+    "snapshot",
+    "snapshot-mappings",
+    "snapshot-memory",
+    "snapshot-changes",
+    "snapshot-calls",
+    "snapshot-filter",
+    "snapshot-machine",
 ];
 const DRIVER: &[&str] = &["driver", "driver-main"];
 const DOMAINS: &[&str] =
@@ -101,9 +109,14 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
 fn object(out: &Path, llvm: Option<&Llvm>, unit: &str) -> PathBuf {
     let path = out.join(format!("{unit}.o"));
     let compiler = llvm.map_or_else(|| "cc".into(), |llvm| llvm.bindir.join("clang"));
-    let flags = "-O2 -fPIC -std=gnu11 -Wall -Wextra -ffunction-sections -fno-lto -Iruntime/include";
+    // Parts run before libc is ready, or while the program's memory is in any state.
+    let flags = "-O2 -fPIC -std=gnu11 -Wall -Wextra -ffunction-sections -fno-lto \
+                 -fno-stack-protector -Iruntime/include";
     let source = format!("runtime/{unit}.c");
-    run(Command::new(compiler).args(flags.split(' ')).args(["-c", &source, "-o"]).arg(&path));
+    run(Command::new(compiler)
+        .args(flags.split_whitespace())
+        .args(["-c", &source, "-o"])
+        .arg(&path));
     path
 }
 

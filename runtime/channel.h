@@ -21,12 +21,14 @@
 #define FFUZZ_CHANNEL_HEADER 4096u /* the tables and maps begin behind it */
 #define FFUZZ_PAGE 4096u           /* every region begins on a page border */
 
-/* Bits of ffuzz_channel.features; FFUZZ_FEATURE_RUNS also of .offered. */
+/* Bits of ffuzz_channel.features; those of runs also of .offered. */
 #define FFUZZ_FEATURE_COPIED_COUNTERS 1u /* some module's counters are copied after a run (gold) */
 #define FFUZZ_FEATURE_RUNS 2u            /* runs are ordered through struct ffuzz_runs, not by pipes */
+#define FFUZZ_FEATURE_SNAPSHOT 4u        /* a child without a loop can be put back after each run */
 
 #define FFUZZ_RUNS_OFFSET 1024u  /* of struct ffuzz_runs */
 #define FFUZZ_CASES_OFFSET 2048u /* of struct ffuzz_case[FFUZZ_MOST_CASES] */
+#define FFUZZ_INPUT_OFFSET 2560u /* of struct ffuzz_input, up to the end of the header */
 #define FFUZZ_MOST_CASES 64u
 #define FFUZZ_TICK 256u
 /* Bytes for the test cases of one batch; the largest single one, 1 MiB, fits. */
@@ -71,16 +73,23 @@ struct ffuzz_channel {
  * A batch: the fuzzer sets started, finished and report to 0, fills in the cases, counts `go` up; if
  * no child is alive it counts `want` up as well. The child runs the cases in order and stops, with its
  * maps left in place, at the first that shows something new, or behind the last. A child that ends
- * is reported by the fork server: the case that was under way is number `finished`. */
+ * is reported by the fork server: the case that was under way is number `finished`.
+ *
+ * A child that is put back (`lasting`) takes batches in the same way, and the fork server does not wait
+ * for it: other children, for one run each, may come and go beside it while it waits for a batch. It is
+ * reported in words of its own. In doubt it ends, and says why; the case under way is then run by such
+ * another child. */
 struct ffuzz_runs {
   /* written by the fuzzer */
-  uint32_t want; /* number of the child that is wanted */
-  uint32_t pad_want[15];
+  uint32_t want;    /* number of the child that is wanted */
+  uint32_t lasting; /* that child is put back after each run */
+  uint32_t pad_want[14];
   uint32_t go;    /* number of the batch */
   uint32_t count; /* its cases, at least 1 */
   uint32_t each;  /* stop behind every case */
   uint32_t watch; /* look at domains as well */
-  uint32_t pad_go[12];
+  uint32_t crash_codes[8]; /* a bit for each exit status that the fork server has to report */
+  uint32_t pad_go[4];
   /* written by the child, set to 0 by the fuzzer */
   uint32_t report; /* 1: stopped (child), 2: ended (fork server) */
   uint32_t started;
@@ -88,12 +97,49 @@ struct ffuzz_runs {
   uint32_t shown; /* the last finished case is to be judged */
   uint32_t began; /* the child's work on the batch, in ticks of FFUZZ_TICK ns of its clock, wrapping */
   uint32_t stopped; /* its end; both are noted by the fork server for a process without a loop */
-  uint32_t pad_report[10];
+  uint32_t why;     /* enum ffuzz_why: a child that is put back ended on purpose */
+  uint32_t detail;  /* error or system call */
+  uint32_t pages;   /* put back so far, wrapping */
+  uint32_t pad_report[7];
   /* written by the fork server */
   uint32_t child; /* process id */
   uint32_t ended; /* number of the last child that has ended */
   uint32_t status; /* its wait status */
-  uint32_t pad_ended[13];
+  uint32_t lasting_child; /* the same of the last child that is put back */
+  uint32_t lasting_ended;
+  uint32_t lasting_status;
+  uint32_t pad_ended[10];
+};
+
+/* Why a child that is put back ends by itself. Up to FFUZZ_WHY_RUN: what this run did has to be done in a
+ * process of its own. Above: no run of this program can be put back. */
+enum ffuzz_why {
+  FFUZZ_WHY_NOTHING,
+  FFUZZ_WHY_PROCESS,     /* it started a process or a thread */
+  FFUZZ_WHY_CALL,        /* it made a system call that cannot be undone */
+  FFUZZ_WHY_MAPPING,     /* it changed memory mappings from before the run */
+  FFUZZ_WHY_MANY,        /* it mapped or replaced more than can be noted */
+  FFUZZ_WHY_SIGNAL,      /* it left a signal pending, or wants SIGSYS for itself */
+  FFUZZ_WHY_INPUT,       /* its input cannot be put in place */
+  FFUZZ_WHY_RUN = 31,
+  FFUZZ_WHY_USERFAULT,   /* userfaultfd is refused, or cannot write-protect asynchronously */
+  FFUZZ_WHY_SCAN,        /* the kernel has no PAGEMAP_SCAN */
+  FFUZZ_WHY_FILTER,      /* seccomp is refused */
+  FFUZZ_WHY_THREADS,     /* there are threads before the first run */
+  FFUZZ_WHY_SHARED,      /* the program has shared memory of its own */
+  FFUZZ_WHY_DESCRIPTORS, /* descriptors that the snapshot needs are taken, or beyond the limit */
+  FFUZZ_WHY_TIMER,       /* a timer runs before the first run */
+  FFUZZ_WHY_MEMORY,      /* there is no memory for the copy, or there are too many mappings */
+  FFUZZ_WHY_RSEQ,        /* the kernel writes into the program's memory by itself */
+  FFUZZ_WHY_KEYS,        /* more domain keys were touched before the first run than are listed */
+};
+
+/* Where a child that is put back finds its input; written by the fuzzer before the target starts. */
+enum ffuzz_input_kind { FFUZZ_INPUT_NONE, FFUZZ_INPUT_STDIN, FFUZZ_INPUT_FILE };
+
+struct ffuzz_input {
+  uint32_t kind;
+  char path[FFUZZ_CHANNEL_HEADER - FFUZZ_INPUT_OFFSET - 4]; /* absolute, ends with NUL */
 };
 
 struct ffuzz_case {

@@ -224,6 +224,21 @@ HIDDEN int ffuzz_keys_are_new(const uint32_t *bars) {
   return 0;
 }
 
+HIDDEN uint32_t ffuzz_keys_count(void) { return *touched_count <= touched_capacity ? *touched_count : UINT32_MAX; }
+
+HIDDEN void ffuzz_keys_save(struct saved_key *to) {
+  for (uint32_t t = 0; t < *touched_count; t++)
+    to[t] = (struct saved_key){touched_list[t], __fuzzfactory_dsf_map[touched_list[t]]};
+}
+
+HIDDEN void ffuzz_keys_load(const struct saved_key *from, uint32_t count) {
+  for (uint32_t t = 0; t < count; t++) {
+    touched_list[t] = from[t].key;
+    __fuzzfactory_dsf_map[from[t].key] = from[t].value;
+  }
+  *touched_count = count;
+}
+
 /* From here on updates go to private pages. Should this fail they stay shared: values too many. */
 HIDDEN void ffuzz_domains_detach(void) {
   touched_capacity = 0;

@@ -77,7 +77,21 @@ HIDDEN void ffuzz_runs_attach(uint8_t *base, const struct ffuzz_channel *c);
 HIDDEN void ffuzz_wait_word(uint32_t *word, uint32_t old);
 HIDDEN void ffuzz_note_start(void); /* of a child's work */
 HIDDEN void ffuzz_report_end(uint32_t number, int status);
+HIDDEN void ffuzz_report_lasting_end(uint32_t number, int status, int quietly);
 HIDDEN int ffuzz_next_case(unsigned int most);
+HIDDEN uint32_t ffuzz_case_ends(void); /* judges it, waits behind the last; number of the next */
+HIDDEN void ffuzz_case_begins(uint32_t index);
+/* Bytes of a case, and how many. */
+HIDDEN const uint8_t *ffuzz_case_bytes(uint32_t index, uint32_t *length);
+/* Where the input goes; NULL if the fuzzer did not say. */
+HIDDEN extern const struct ffuzz_input *ffuzz_input;
+
+/* This child is to be put back after each run, from the first call on. */
+HIDDEN extern int ffuzz_lasting;
+HIDDEN void ffuzz_snapshot(void);
+/* This is a run of a snapshot; it is over, and the process would end with this status. */
+HIDDEN int ffuzz_is_put_back(void);
+HIDDEN void ffuzz_snapshot_run_ends(int status) __attribute__((noreturn));
 
 /* Does this run show anything that the fuzzer does not know? Forgetting it puts all maps back. */
 HIDDEN void ffuzz_novelty_start(uint8_t *map, const uint8_t *virgin, uint64_t size);
@@ -85,6 +99,21 @@ HIDDEN int ffuzz_edges_are_new(void);
 HIDDEN void ffuzz_edges_forget(void);
 HIDDEN int ffuzz_keys_are_new(const uint32_t *bars);
 HIDDEN void ffuzz_domains_reset(void);
+
+/* What the maps hold now, to be put there again before each run. */
+struct saved_block {
+  uint32_t number;
+  uint8_t counts[64];
+};
+struct saved_key {
+  uint32_t key, value;
+};
+HIDDEN uint32_t ffuzz_edges_count(void); /* blocks with a hit */
+HIDDEN void ffuzz_edges_save(struct saved_block *to);
+HIDDEN void ffuzz_edges_load(const struct saved_block *from, uint32_t count);
+HIDDEN uint32_t ffuzz_keys_count(void); /* UINT32_MAX: not all of them are known */
+HIDDEN void ffuzz_keys_save(struct saved_key *to);
+HIDDEN void ffuzz_keys_load(const struct saved_key *from, uint32_t count);
 
 HIDDEN void ffuzz_maps_place(void); /* variables of inlined updates name the array as it lies now */
 HIDDEN void ffuzz_hooks_call(void); /* a run begins */

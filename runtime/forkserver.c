@@ -38,6 +38,11 @@ extern int __afl_sharedmem_fuzzing __attribute__((weak));
 
 static volatile pid_t child;
 static volatile int child_is_stopped;
+/* A child that is put back after each run, and its number. */
+static volatile pid_t lasting_child;
+static volatile uint32_t lasting_number;
+
+HIDDEN int ffuzz_lasting;
 
 static int receive(uint32_t *word) {
   ssize_t n;
@@ -117,16 +122,23 @@ static int hello_legacy(void) {
 }
 
 /* Reaped too: where no init process does that, it would stay behind as a zombie. */
-static void end_child(void) {
+static void end_child(pid_t pid) {
   int status;
-  if (child <= 0) return;
-  kill(child, SIGKILL);
-  waitpid(child, &status, 0);
+  if (pid <= 0) return;
+  kill(pid, SIGKILL);
+  waitpid(pid, &status, 0);
+}
+
+static void end_children(void) {
+  pid_t lasting = lasting_child;
+  lasting_child = 0;
+  end_child(child);
+  end_child(lasting);
 }
 
 static void on_terminate(int signal_number) {
   (void)signal_number;
-  end_child();
+  end_children();
   _exit(0);
 }
 
@@ -159,7 +171,7 @@ static int wait_for(pid_t pid, int options, int *status) {
 }
 
 static void leave(void) {
-  end_child();
+  end_children();
   _exit(1);
 }
 
@@ -204,6 +216,36 @@ static void serve(void) {
   }
 }
 
+static void on_child_ended(int signal_number) {
+  (void)signal_number;
+  int status, error = errno;
+  if (lasting_child > 0 && waitpid(lasting_child, &status, WNOHANG) == lasting_child) {
+    lasting_child = 0;
+    ffuzz_report_lasting_end(lasting_number, status, child > 0);
+  }
+  errno = error;
+}
+
+/* 0 in the child, which is put back after each run. The server goes on: a signal tells it of the end. */
+static pid_t start_lasting(const struct signals *old, pid_t server, uint32_t number) {
+  struct sigaction ended = {.sa_handler = on_child_ended};
+  sigset_t one, before;
+  sigemptyset(&one);
+  sigaddset(&one, SIGCHLD);
+  sigaction(SIGCHLD, &ended, NULL);
+  sigprocmask(SIG_BLOCK, &one, &before);
+  pid_t pid = start_child(old, server);
+  if (pid) {
+    child = 0;
+    lasting_child = pid;
+    lasting_number = number;
+    ffuzz_runs->lasting_child = (uint32_t)pid;
+  }
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  ffuzz_lasting = !pid;
+  return pid;
+}
+
 /* The same through the channel: no word goes through a pipe. A child in the persistent loop deals with
  * the fuzzer by itself until it ends. */
 static void serve_channel(void) {
@@ -214,6 +256,10 @@ static void serve_channel(void) {
     int status;
     ffuzz_wait_word(&ffuzz_runs->want, number);
     number++;
+    if (ffuzz_runs->lasting) {
+      if (!start_lasting(&old, server, number)) return;
+      continue;
+    }
     if (!start_child(&old, server)) return;
     ffuzz_runs->child = (uint32_t)child;
     if (!wait_for(child, 0, &status)) leave();

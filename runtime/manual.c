@@ -6,4 +6,5 @@ __attribute__((used)) static const char marker[] = "##SIG_AFL_DEFER_FORKSRV##";
 void __afl_manual_init(void) {
   __asm__ volatile("" : : "r"(marker));
   ffuzz_start_server();
+  if (ffuzz_lasting) ffuzz_snapshot();
 }

@@ -116,3 +116,28 @@ HIDDEN int ffuzz_edges_are_new(void) {
 HIDDEN void ffuzz_edges_forget(void) {
   for (uint32_t i = 0; i < hits; i++) memset(map + hit[i] * (size_t)BLOCK, 0, BLOCK);
 }
+
+static int is_hit(uint32_t block) {
+  const uint8_t *counts = map + block * (size_t)BLOCK;
+  for (uint32_t i = 0; i < BLOCK; i++)
+    if (counts[i]) return 1;
+  return 0;
+}
+
+HIDDEN uint32_t ffuzz_edges_count(void) {
+  uint32_t count = 0;
+  for (uint32_t b = 0; b < blocks; b++) count += (uint32_t)is_hit(b);
+  return count;
+}
+
+HIDDEN void ffuzz_edges_save(struct saved_block *to) {
+  for (uint32_t b = 0; b < blocks; b++) {
+    if (!is_hit(b)) continue;
+    to->number = b;
+    memcpy(to++->counts, map + b * (size_t)BLOCK, BLOCK);
+  }
+}
+
+HIDDEN void ffuzz_edges_load(const struct saved_block *from, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) memcpy(map + from[i].number * (size_t)BLOCK, from[i].counts, BLOCK);
+}

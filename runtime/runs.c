@@ -6,13 +6,14 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "ffuzz-rt.h"
+#include "snapshot-machine.h"
 
 #define LARGEST (1u << 20) /* AFL's limit for a test case */
 
 HIDDEN struct ffuzz_runs *ffuzz_runs;
+HIDDEN const struct ffuzz_input *ffuzz_input;
 
 static const struct ffuzz_case *cases;
 static const uint8_t *arena;
@@ -25,17 +26,23 @@ HIDDEN void ffuzz_runs_attach(uint8_t *base, const struct ffuzz_channel *c) {
   cases = (void *)(base + FFUZZ_CASES_OFFSET);
   arena = base + c->arena_offset;
   bars = (void *)(base + c->bars_offset);
+  if (c->offered & FFUZZ_FEATURE_SNAPSHOT) ffuzz_input = (void *)(base + FFUZZ_INPUT_OFFSET);
   /* What runs are judged by is not for the program to change. */
   mprotect(base + c->virgin_offset, c->size - c->virgin_offset, PROT_READ);
   ffuzz_novelty_start(base + c->map_offset, base + c->virgin_offset, c->map_size);
 }
 
-/* Returns when the word is not `old` any more. */
-HIDDEN void ffuzz_wait_word(uint32_t *word, uint32_t old) {
-  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == old) syscall(SYS_futex, word, FUTEX_WAIT, old, NULL, NULL, 0);
+/* Not by libc: between two runs of a snapshot errno is the program's. */
+static void futex(uint32_t *word, int what, uint32_t value) {
+  ffuzz_kernel(SYS_futex, (long)word, what, (long)value, 0, 0, 0);
 }
 
-static void wake_fuzzer(void) { syscall(SYS_futex, &ffuzz_runs->report, FUTEX_WAKE, 1, NULL, NULL, 0); }
+/* Returns when the word is not `old` any more. */
+HIDDEN void ffuzz_wait_word(uint32_t *word, uint32_t old) {
+  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == old) futex(word, FUTEX_WAIT, old);
+}
+
+static void wake_fuzzer(void) { futex(&ffuzz_runs->report, FUTEX_WAKE, 1); }
 
 static uint32_t ticks(void) {
   struct timespec now;
@@ -56,17 +63,33 @@ HIDDEN void ffuzz_report_end(uint32_t number, int status) {
   wake_fuzzer();
 }
 
+/* `quietly`: the fuzzer waits for another child now, and looks at this one before its next batch. */
+HIDDEN void ffuzz_report_lasting_end(uint32_t number, int status, int quietly) {
+  ffuzz_runs->lasting_status = (uint32_t)status;
+  if (!quietly) report(2);
+  __atomic_store_n(&ffuzz_runs->lasting_ended, number, __ATOMIC_RELEASE);
+  if (!quietly) wake_fuzzer();
+}
+
 /* Volatile: should the program die, these words say in which case. */
 static void set(volatile uint32_t *word, uint32_t value) { *word = value; }
 
-static void start(uint32_t index) {
+/* The table lies where the program can write. */
+HIDDEN const uint8_t *ffuzz_case_bytes(uint32_t index, uint32_t *length) {
+  const struct ffuzz_case *one = &cases[index % FFUZZ_MOST_CASES];
+  uint32_t offset = one->offset % FFUZZ_ARENA, room = FFUZZ_ARENA - offset;
+  *length = one->length < LARGEST ? one->length : LARGEST;
+  if (*length > room) *length = room;
+  return arena + offset;
+}
+
+HIDDEN void ffuzz_case_begins(uint32_t index) {
   if (__afl_fuzz_ptr) {
-    const struct ffuzz_case *next = &cases[index];
-    uint32_t length = next->length < LARGEST ? next->length : LARGEST;
-    memcpy(__afl_fuzz_ptr, arena + next->offset, length);
+    uint32_t length;
+    const uint8_t *bytes = ffuzz_case_bytes(index, &length);
+    memcpy(__afl_fuzz_ptr, bytes, length);
     *__afl_fuzz_len = length;
   }
-  ffuzz_iteration++;
   set(&ffuzz_runs->started, index + 1);
 }
 
@@ -75,7 +98,8 @@ static int begin(void) {
   madvise(ours, FFUZZ_PAGE, MADV_WIPEONFORK);
   *ours = 1;
   ffuzz_run_begins();
-  start(0);
+  ffuzz_iteration++;
+  ffuzz_case_begins(0);
   return 1;
 }
 
@@ -94,11 +118,23 @@ static void hand_over(int shown) {
   ffuzz_note_start();
 }
 
+HIDDEN uint32_t ffuzz_case_ends(void) {
+  int shown = shows_news();
+  if (!shown) {
+    ffuzz_edges_forget();
+    ffuzz_domains_reset();
+  }
+  uint32_t done = ffuzz_runs->finished + 1;
+  set(&ffuzz_runs->finished, done);
+  if (!shown && done < ffuzz_runs->count) return done;
+  hand_over(shown);
+  return 0;
+}
+
 /* True if there is one more test case. The last one of a process is left under way: what is seen of
  * it is reported when the process has ended. */
 HIDDEN int ffuzz_next_case(unsigned int most) {
   static unsigned int left;
-  static uint32_t done; /* of this batch */
   if (!ours) {
     left = most;
     return begin();
@@ -110,17 +146,9 @@ HIDDEN int ffuzz_next_case(unsigned int most) {
     return 0;
   }
   left--;
-  int shown = shows_news();
-  if (!shown) {
-    ffuzz_edges_forget();
-    ffuzz_domains_reset();
-  }
-  set(&ffuzz_runs->finished, ++done);
-  if (shown || done >= ffuzz_runs->count) {
-    hand_over(shown);
-    done = 0;
-  }
+  uint32_t next = ffuzz_case_ends();
   ffuzz_run_goes_on();
-  start(done);
+  ffuzz_iteration++;
+  ffuzz_case_begins(next);
   return 1;
 }

@@ -15,7 +15,8 @@ use ffuzz::feedback::Judge;
 use ffuzz::mutate::Candidate;
 use ffuzz::target::{Executor, ExitKind, ForkServer, Observation, Setup};
 
-const MODES: [RunMode; 4] = [RunMode::Pipe, RunMode::Fork, RunMode::Persistent, RunMode::Batch];
+const MODES: [RunMode; 5] =
+    [RunMode::Pipe, RunMode::Fork, RunMode::Snapshot, RunMode::Persistent, RunMode::Batch];
 /// Long enough for a fork on a machine that is busy otherwise.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -26,6 +27,7 @@ fn ladder() -> PathBuf {
 fn start(target: &Path, mode: RunMode, dir: &TestDir) -> ForkServer {
     let mut options = TargetOptions::for_command(vec![OsString::from(target)]);
     options.run_mode = mode;
+    options.snapshots = true;
     let setup = Setup::new(&options, &dir.path(".input"), None).unwrap();
     let mut server = ForkServer::start(setup, TIMEOUT).unwrap();
     server.watch_domains();
@@ -145,7 +147,7 @@ fn a_batch_stops_at_just_those_runs_that_a_judge_wants() {
 fn a_process_that_stops_itself_hangs() {
     let dir = TestDir::new();
     let target = ladder();
-    for mode in [RunMode::Fork, RunMode::Persistent, RunMode::Batch] {
+    for &mode in &MODES[1..] {
         let mut server = start(&target, mode, &dir);
         let good = seen(&server.observe(b".abc").unwrap());
         assert_eq!(server.observe(b"s").unwrap().exit, ExitKind::Hang, "{mode:?}");
@@ -157,7 +159,7 @@ fn a_process_that_stops_itself_hangs() {
 fn a_target_that_overwrites_the_channel_is_a_find_and_started_anew() {
     let dir = TestDir::new();
     let target = ladder();
-    for mode in [RunMode::Fork, RunMode::Persistent, RunMode::Batch] {
+    for &mode in &MODES[1..] {
         let mut server = start(&target, mode, &dir);
         let good = seen(&server.observe(b".abc").unwrap());
         for _ in 0..3 {
@@ -190,7 +192,9 @@ fn a_fork_server_that_is_stopped_or_killed_is_replaced() {
 fn three_times_more_fuzzers_than_cores_lose_no_wake_up() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let target = target("quick.c", "-O1 -fsanitize=fuzzer");
-    for (mode, runs) in [("fork", 300), ("persistent", 20_000), ("batch", 100_000)] {
+    for (mode, runs) in
+        [("fork", 300), ("snapshot", 3_000), ("persistent", 20_000), ("batch", 100_000)]
+    {
         let dirs: Vec<TestDir> = (0..3 * cores).map(|_| TestDir::with_seed("x")).collect();
         let start = |dir: &TestDir| {
             let options = format!("--run-mode {mode} -t 20000 -E {runs}");

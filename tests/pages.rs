@@ -76,6 +76,11 @@ fn speed() {
 }
 
 #[test]
+fn snapshots() {
+    follow(&TestDir::new(), &blocks("snapshot.md"), "19");
+}
+
+#[test]
 fn watching() {
     follow(&TestDir::new(), &blocks("watching.md"), "19");
 }

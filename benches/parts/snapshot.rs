@@ -77,6 +77,12 @@ impl Speed<'_> {
             target: self.build(&afl.compiler.to_string_lossy(), harness, engine, flags),
             wanted,
         };
-        Case { title, harness, arguments, ours: ours(target, &[]), others: vec![fork, new] }
+        Case {
+            title,
+            harness,
+            arguments,
+            ours: ours(target, &["--run-mode", "snapshot"]),
+            others: vec![fork, new],
+        }
     }
 }

@@ -7,11 +7,11 @@ use crate::config::options::Wanted;
 use crate::corpus::SeedId;
 use crate::coverage;
 use crate::domain::KeyGain;
-use crate::event::{DomainStatus, Event, Shares, Snapshot, StageYield};
+use crate::event::{DomainStatus, Event, PutBack, Shares, Snapshot, StageYield};
 use crate::output::earlier::Earlier;
 use crate::output::state::Counters;
 use crate::sys::process;
-use crate::target::{Executor, Spent};
+use crate::target::{Executor, SnapshotRuns, Spent};
 use crate::triage::Follower;
 
 /// At most five snapshots a second: a person reads no faster.
@@ -274,6 +274,15 @@ impl Statistics {
     }
 }
 
+fn put_back(runs: &SnapshotRuns) -> PutBack {
+    PutBack {
+        by_fork_percent: percent(runs.by_fork, runs.runs + runs.by_fork),
+        why: runs.why.clone(),
+        pages: runs.pages as f64 / runs.runs.max(1) as f64,
+        differences: runs.differences,
+    }
+}
+
 fn shares(spent: Spent, elapsed: Duration) -> Shares {
     let percent = |part: Duration| part.as_secs_f64() * 100.0 / elapsed.as_secs_f64().max(0.001);
     let (target, hand_over) = (percent(spent.target), spent.hand_over.map(percent));
@@ -333,6 +342,7 @@ impl Campaign {
             schedule: self.options.schedule.name().into(),
             target_mode: self.target_mode(),
             rung: self.executor.rung().into(),
+            put_back: self.executor.snapshot_runs().map(|runs| put_back(&runs)),
             shares: shares(self.executor.spent(), self.statistics.started.elapsed()),
             command_line: join_words(&self.options.output.command_line),
             exec_timeout_ms: milliseconds(self.executor.timeout()),

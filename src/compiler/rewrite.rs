@@ -199,6 +199,7 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, additions: &Addition
     }
     words.push(joined("-Wl,--dynamic-list=", &file(EXPORTED)));
     words.push("-Wl,-u,__ffuzz_runtime".into());
+    words.push("-Wl,--wrap=__libc_start_main".into());
     if additions.link == Link::Copied {
         words.push("-Wl,-u,__ffuzz_exit_hook".into());
     }

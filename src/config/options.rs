@@ -116,6 +116,8 @@ pub struct TargetOptions {
     pub fork_server_kill_signal: i32,
     /// `--run-mode`: the highest rung of the ladder that may be used.
     pub run_mode: RunMode,
+    /// Targets without a loop may be put back in place of being forked (not `FFUZZ_NO_SNAPSHOT`).
+    pub snapshots: bool,
     /// Batches must not depend on measured times (`-s`).
     pub steady_batches: bool,
     /// `AFL_PERSISTENT`, `AFL_DEFER_FORKSRV`: force what the file does not show.
@@ -162,6 +164,7 @@ impl TargetOptions {
             kill_signal: libc::SIGKILL,
             fork_server_kill_signal: libc::SIGTERM,
             run_mode: RunMode::Batch,
+            snapshots: false,
             steady_batches: false,
             force_persistent: false,
             force_deferred: false,
@@ -221,6 +224,8 @@ pub enum RunMode {
     Pipe,
     /// A process for each run, ordered through shared memory.
     Fork,
+    /// A process that is put back after each run, in place of being forked.
+    Snapshot,
     /// A process for many runs; every run is handed over.
     Persistent,
     /// As many runs in a row as there is nothing to tell.

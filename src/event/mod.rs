@@ -254,6 +254,9 @@ pub struct Snapshot {
     pub target_mode: String,
     /// See [`crate::target::Executor::rung`].
     pub rung: Cow<'static, str>,
+    /// What came of snapshots, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put_back: Option<PutBack>,
     pub shares: Shares,
     pub command_line: String,
     /// The target's map as a virgin map (0xff = never hit); only in the final snapshot and
@@ -269,6 +272,18 @@ impl Snapshot {
     pub fn map_percent(&self) -> f64 {
         self.edges_found as f64 * 100.0 / self.map_size.max(1) as f64
     }
+}
+
+/// Runs by a process that is put back after each ([`crate::target::SnapshotRuns`]).
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct PutBack {
+    /// Of all runs, those that had to be made by fork in the end; and why, the last time or for good.
+    pub by_fork_percent: f64,
+    pub why: Option<String>,
+    /// Memory pages, per run.
+    pub pages: f64,
+    /// Runs that showed something else by fork.
+    pub differences: u32,
 }
 
 /// Where the time of this process went, in percent.

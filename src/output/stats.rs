@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::replace_file;
-use crate::event::{Event, EventSink, Shares, Snapshot};
+use crate::event::{Event, EventSink, PutBack, Shares, Snapshot};
 
 /// What stands behind `afl_version`; AFL's own begins with `++`.
 const VERSION: &str = concat!("ffuzz-", env!("CARGO_PKG_VERSION"));
@@ -33,6 +33,9 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     out.add("afl_version", VERSION);
     out.add("target_mode", if s.target_mode.is_empty() { "default" } else { &s.target_mode });
     out.add("run_mode", &s.rung);
+    if let Some(put_back) = &s.put_back {
+        snapshots(&mut out, put_back);
+    }
     shares(&mut out, &s.shares);
     out.add("command_line", s.command_line.replace('\n', " "));
     out.0
@@ -59,6 +62,15 @@ struct Lines(String);
 impl Lines {
     fn add(&mut self, key: &str, value: impl Display) {
         let _ = writeln!(self.0, "{key:<18}: {value}");
+    }
+}
+
+fn snapshots(out: &mut Lines, put_back: &PutBack) {
+    out.add("snapshot_by_fork", format_args!("{:.2}%", put_back.by_fork_percent));
+    out.add("snapshot_pages", format_args!("{:.1}", put_back.pages));
+    out.add("snapshot_differs", put_back.differences);
+    if let Some(why) = &put_back.why {
+        out.add("snapshot_why", why);
     }
 }
 
@@ -325,6 +337,17 @@ mod tests {
         time_in_fuzzer    : 30.74%
         command_line      : ffuzz -i in -o out
         ");
+    }
+
+    #[test]
+    fn what_came_of_snapshots_is_said_if_there_were_any() {
+        assert!(!fuzzer_stats(&sample()).contains("snapshot"));
+        let why = Some("it starts processes or threads".into());
+        let put_back = Some(PutBack { by_fork_percent: 1.25, why, pages: 17.96, differences: 1 });
+        let text = fuzzer_stats(&Snapshot { put_back, ..sample() });
+        let lines = "snapshot_by_fork  : 1.25%\nsnapshot_pages    : 18.0\nsnapshot_differs  : 1\n\
+                     snapshot_why      : it starts processes or threads\n";
+        assert!(text.contains(lines), "{text}");
     }
 
     #[test]

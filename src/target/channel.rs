@@ -57,6 +57,7 @@ mod field {
 /// Bits of the field `features`.
 const COPIED_COUNTERS: u32 = 1;
 const RUNS: u32 = 2;
+const SNAPSHOT: u32 = 4;
 
 const MODULE_BYTES: usize = 128;
 const MODULE_NAME: usize = 112;
@@ -87,6 +88,8 @@ pub(super) struct Channel {
     pub(super) counters_are_copied: bool,
     /// Orders and reports of runs, until the executor takes them; None if the target wants AFL's pipes.
     pub(super) runs: Option<Runs>,
+    /// Its children can be put back after a run, if it has an ordinary main.
+    pub(super) can_snapshot: bool,
     map: Region,
     dsf: Region,
     touched: Region,
@@ -107,7 +110,7 @@ impl Offer {
         let mut header = SharedMap::file(&fd, HEADER)?;
         header.words_mut(field::MAGIC, 1)[0] = MAGIC;
         header.words_mut(field::VERSION, 1)[0] = VERSION;
-        header.words_mut(field::OFFERED, 1)[0] = if runs { RUNS } else { 0 };
+        header.words_mut(field::OFFERED, 1)[0] = if runs { RUNS | SNAPSHOT } else { 0 };
         Ok(Self { fd, header })
     }
 
@@ -132,6 +135,7 @@ impl Offer {
         let features = channel.memory.load(field::FEATURES);
         if features & self.header.load(field::OFFERED) & RUNS != 0 {
             channel.runs = Some(channel.open_runs(map()?)?);
+            channel.can_snapshot = features & SNAPSHOT != 0;
         }
         Ok(Answer::Accepted(Box::new(channel)))
     }
@@ -201,7 +205,18 @@ impl Channel {
         domain::check_records(&domains, dsf.count as u64)?;
         let modules = Self::read_modules(&memory, map.count as u64)?;
         let counters_are_copied = memory.load(field::FEATURES) & COPIED_COUNTERS != 0;
-        Ok(Self { memory, counters_are_copied, runs: None, map, dsf, touched, domains, modules })
+        let (runs, can_snapshot) = (None, false);
+        Ok(Self {
+            memory,
+            counters_are_copied,
+            runs,
+            can_snapshot,
+            map,
+            dsf,
+            touched,
+            domains,
+            modules,
+        })
     }
 
     /// `memory`: the channel again. Runs have a mapping of their own because they are read while maps
@@ -324,6 +339,8 @@ mod tests {
         assert_eq!(u64::from(header_constant("FFUZZ_PAGE")), PAGE);
         assert_eq!(header_constant("FFUZZ_FEATURE_COPIED_COUNTERS"), COPIED_COUNTERS);
         assert_eq!(header_constant("FFUZZ_FEATURE_RUNS"), RUNS);
+        assert_eq!(header_constant("FFUZZ_FEATURE_SNAPSHOT"), SNAPSHOT);
+        assert_eq!(header_constant("FFUZZ_INPUT_OFFSET") as usize, runs::INPUT);
         assert_eq!(header_constant("FFUZZ_RUNS_OFFSET") as usize, runs::RUNS);
         assert_eq!(header_constant("FFUZZ_CASES_OFFSET") as usize, runs::CASES);
         assert_eq!(header_constant("FFUZZ_MOST_CASES") as usize, runs::MOST_CASES);
@@ -379,6 +396,10 @@ mod tests {
                 "_Static_assert(offsetof(struct ffuzz_runs, {name}) == {offset}, \"{name}\");\n"
             );
         }
+        source += &format!(
+            "_Static_assert(sizeof(((struct ffuzz_input *)0)->path) == {}, \"path\");\n",
+            runs::INPUT_PATH
+        );
         source += "_Static_assert(sizeof(struct ffuzz_case) == 8, \"case\");\n\
                    _Static_assert(FFUZZ_TICK == 256, \"tick\");\n\
                    _Static_assert(FFUZZ_RUNS_OFFSET + sizeof(struct ffuzz_runs) <= FFUZZ_CASES_OFFSET, \"runs\");\n\

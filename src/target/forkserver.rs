@@ -3,6 +3,7 @@
 mod batches;
 mod notes;
 mod pipes;
+mod snapshot;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use notes::Note;
 use super::delivery::{Delivery, Feed};
 use super::launcher::{Session, Setup, describe_end};
 use super::modules::{self, Module};
-use super::{Executor, ExitKind, Observation, Outcome, Spent, TargetError, sites};
+use super::{Executor, ExitKind, Observation, Outcome, SnapshotRuns, Spent, TargetError, sites};
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
 use crate::sys::alarm::Alarm;
@@ -52,6 +53,8 @@ pub struct ForkServer {
     lost: u32,
     every_run: bool,
     watch: bool,
+    /// None: children are never put back.
+    snapshot: Option<snapshot::Policy>,
     /// Kinds of notes that were given, and notes that were not asked for yet.
     told: BTreeSet<Note>,
     notes: Vec<String>,
@@ -86,7 +89,7 @@ impl ForkServer {
     /// Starts the target and waits for its hello.
     pub fn start(setup: Setup, timeout: Duration) -> Result<Self, TargetError> {
         let session = Session::start(&setup, timeout)?;
-        Ok(Self {
+        let mut server = Self {
             setup,
             session,
             timeout,
@@ -100,13 +103,18 @@ impl ForkServer {
             lost: 0,
             every_run: false,
             watch: false,
+            snapshot: None,
             told: BTreeSet::new(),
             notes: Vec::new(),
-        })
+        };
+        server.offer_snapshots();
+        Ok(server)
     }
 
     fn execute(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
-        if self.session.runs.is_some() {
+        if self.puts_back() {
+            self.observe_by_snapshot(input)
+        } else if self.session.runs.is_some() {
             self.run_by_channel(input)
         } else {
             self.run_by_pipes(Feed::Input(input))
@@ -134,6 +142,7 @@ impl ForkServer {
         let (before, now) = (self.session.maps.keys(), session.maps.keys());
         let edges = (self.session.maps.edges().len(), session.maps.edges().len());
         self.session = session;
+        self.offer_snapshots();
         self.restart = Some(how);
         self.note_new_map(edges);
         if before == now { Ok(()) } else { Err(TargetError::Changed { before, now }) }
@@ -308,10 +317,15 @@ impl Executor for ForkServer {
     fn rung(&self) -> &'static str {
         match &self.session.runs {
             None => "pipe",
+            Some(_) if self.puts_back() => "snapshot",
             Some(_) if self.takes_batches() => "batch",
             Some(_) if self.setup.persistent() => "persistent",
             Some(_) => "fork",
         }
+    }
+
+    fn snapshot_runs(&self) -> Option<SnapshotRuns> {
+        self.snapshot_runs()
     }
 
     fn take_notes(&mut self) -> Vec<String> {

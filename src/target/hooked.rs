@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::record::Record;
-use super::{Executor, Module, Observation, Spent, TargetError};
+use super::{Executor, Module, Observation, SnapshotRuns, Spent, TargetError};
 use crate::custom::{Hook, Mutators, Processed};
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
@@ -244,6 +244,10 @@ impl Executor for Hooked {
 
     fn rung(&self) -> &'static str {
         self.inner.rung()
+    }
+
+    fn snapshot_runs(&self) -> Option<SnapshotRuns> {
+        self.inner.snapshot_runs()
     }
 
     fn take_notes(&mut self) -> Vec<String> {

@@ -93,7 +93,7 @@ impl Setup {
     }
 
     pub(super) fn persistent(&self) -> bool {
-        self.options.run_mode != RunMode::Fork
+        !matches!(self.options.run_mode, RunMode::Fork | RunMode::Snapshot)
             && (self.traits.persistent || self.options.force_persistent)
     }
 

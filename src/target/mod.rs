@@ -74,6 +74,20 @@ pub struct Spent {
     pub hand_over: Option<Duration>,
 }
 
+/// Runs by a process that is put back after each.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SnapshotRuns {
+    pub runs: u64,
+    /// Those that had to be made by fork in the end.
+    pub by_fork: u64,
+    /// Why, the last time, or for good.
+    pub why: Option<String>,
+    /// Memory pages that were put back.
+    pub pages: u64,
+    /// Runs that showed something else by fork.
+    pub differences: u32,
+}
+
 impl Spent {
     fn add(&mut self, elapsed: Duration, work: Option<Duration>) {
         let work = work.map(|work| work.min(elapsed));
@@ -164,8 +178,13 @@ pub trait Executor {
     /// applies.
     fn mode(&self) -> String;
 
-    /// Rung of the ladder of speed: `exec`, `pipe`, `fork`, `persistent` or `batch`.
+    /// Rung of the ladder of speed: `exec`, `pipe`, `fork`, `snapshot`, `persistent` or `batch`.
     fn rung(&self) -> &'static str;
+
+    /// What came of snapshots, if there were any.
+    fn snapshot_runs(&self) -> Option<SnapshotRuns> {
+        None
+    }
 
     /// What the user should know of the target and was not told yet, a line each.
     fn take_notes(&mut self) -> Vec<String> {

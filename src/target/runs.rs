@@ -1,7 +1,8 @@
 //! Runs ordered through the channel (`struct ffuzz_runs` of `runtime/channel.h`).
 //!
 //! Both sides wait for words in shared memory. A target in its persistent loop takes a batch of test
-//! cases and stops at the first that shows something new; one without a loop runs one and ends.
+//! cases and stops at the first that shows something new; one without a loop runs one and ends, or is
+//! put back after each ([`Child::Lasting`]).
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -30,38 +31,62 @@ pub(super) const TICK: u64 = 256;
 /// Byte offsets of `struct ffuzz_runs`.
 mod field {
     pub(super) const WANT: usize = 0;
+    pub(super) const LASTING: usize = 4;
     pub(super) const GO: usize = 64;
     pub(super) const COUNT: usize = 68;
     pub(super) const EACH: usize = 72;
     pub(super) const WATCH: usize = 76;
+    pub(super) const CRASH_CODES: usize = 80;
     pub(super) const REPORT: usize = 128;
     pub(super) const STARTED: usize = 132;
     pub(super) const FINISHED: usize = 136;
     pub(super) const SHOWN: usize = 140;
     pub(super) const BEGAN: usize = 144;
     pub(super) const STOPPED: usize = 148;
+    pub(super) const WHY: usize = 152;
+    pub(super) const DETAIL: usize = 156;
+    pub(super) const PAGES: usize = 160;
     pub(super) const CHILD: usize = 192;
     pub(super) const ENDED: usize = 196;
     pub(super) const STATUS: usize = 200;
+    pub(super) const LASTING_CHILD: usize = 204;
+    pub(super) const LASTING_ENDED: usize = 208;
+    pub(super) const LASTING_STATUS: usize = 212;
 }
 
 #[cfg(test)]
-pub(super) const FIELDS: [(&str, usize); 14] = [
+pub(super) const FIELDS: [(&str, usize); 22] = [
     ("want", field::WANT),
+    ("lasting", field::LASTING),
     ("go", field::GO),
     ("count", field::COUNT),
     ("each", field::EACH),
     ("watch", field::WATCH),
+    ("crash_codes", field::CRASH_CODES),
     ("report", field::REPORT),
     ("started", field::STARTED),
     ("finished", field::FINISHED),
     ("shown", field::SHOWN),
     ("began", field::BEGAN),
     ("stopped", field::STOPPED),
+    ("why", field::WHY),
+    ("detail", field::DETAIL),
+    ("pages", field::PAGES),
     ("child", field::CHILD),
     ("ended", field::ENDED),
     ("status", field::STATUS),
+    ("lasting_child", field::LASTING_CHILD),
+    ("lasting_ended", field::LASTING_ENDED),
+    ("lasting_status", field::LASTING_STATUS),
 ];
+
+/// Where the input is, for a child that puts it in place by itself: offset of `struct ffuzz_input`, bytes of
+/// its path, and kinds.
+pub(super) const INPUT: usize = 2560;
+pub(super) const INPUT_PATH: usize = 4096 - INPUT - 4;
+const INPUT_NONE: u32 = 0;
+const INPUT_STDIN: u32 = 1;
+const INPUT_FILE: u32 = 2;
 
 /// Orders to a target and its reports.
 #[derive(Debug)]
@@ -71,13 +96,34 @@ pub(super) struct Runs {
     virgin: Region,
     bars: Region,
     /// Number of the last child that was wanted; of the last batch; and its cases.
-    child: u32,
+    wanted: u32,
     batch: u32,
     cases: u32,
-    alive: bool,
+    /// The last child of each kind, and whose turn it is.
+    children: [Numbered; 2],
+    turn: Child,
+    /// Why a lasting child ended, until somebody asks.
+    why: Option<(u32, u32)>,
+    pages: u32,
     /// Children that ended between two runs, and the wait status of the last.
     idle_ends: u32,
     idle_status: i32,
+}
+
+/// Kinds of children of the fork server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Child {
+    /// It ends with its run, or has a loop.
+    Own,
+    /// It is put back after each run; the fork server serves others beside it.
+    Lasting,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbered {
+    number: u32,
+    /// It is not known to have ended.
+    alive: bool,
 }
 
 /// What became of a batch so far.
@@ -106,10 +152,13 @@ impl Runs {
             arena,
             virgin,
             bars,
-            child: 0,
+            wanted: 0,
             batch: 0,
             cases: 0,
-            alive: false,
+            children: [Numbered::default(); 2],
+            turn: Child::Own,
+            why: None,
+            pages: 0,
             idle_ends: 0,
             idle_status: 0,
         };
@@ -126,6 +175,7 @@ impl Runs {
         &mut self,
         inputs: impl Iterator<Item = &'a [u8]>,
         (each, watch): (bool, bool),
+        child: Child,
     ) -> usize {
         let (mut offset, mut count) = (0, 0);
         for input in inputs.take(MOST_CASES) {
@@ -139,34 +189,37 @@ impl Runs {
             offset = (offset + input.len()).next_multiple_of(ALIGN);
             count += 1;
         }
-        self.order(count as u32, each, watch);
+        self.order(count as u32, (each, watch), child);
         count
     }
 
     /// Orders one run whose input gets there by another way.
     pub(super) fn begin_one(&mut self) {
-        self.order(1, true, false);
+        self.order(1, (true, false), Child::Own);
     }
 
-    fn order(&mut self, count: u32, each: bool, watch: bool) {
+    fn order(&mut self, count: u32, (each, watch): (bool, bool), child: Child) {
         self.cases = count;
+        self.turn = child;
         self.put(field::COUNT, count);
         self.put(field::EACH, u32::from(each));
         self.put(field::WATCH, u32::from(watch));
         for word in [field::STARTED, field::FINISHED, field::SHOWN, field::REPORT] {
             self.put(word, 0);
         }
-        if self.alive && self.get(field::ENDED) == self.child {
+        if self.is_alive() && self.has_ended() {
             self.note_idle_end();
         }
-        self.batch = self.batch.wrapping_add(1);
-        self.put(field::GO, self.batch);
-        let word = if self.alive {
+        // Only then: a child that is put back waits for this word while others run beside it.
+        let word = if self.is_alive() {
+            self.batch = self.batch.wrapping_add(1);
+            self.put(field::GO, self.batch);
             field::GO
         } else {
-            self.child = self.child.wrapping_add(1);
-            self.alive = true;
-            self.put(field::WANT, self.child);
+            self.wanted = self.wanted.wrapping_add(1);
+            self.children[child as usize] = Numbered { number: self.wanted, alive: true };
+            self.put(field::LASTING, u32::from(child == Child::Lasting));
+            self.put(field::WANT, self.wanted);
             field::WANT
         };
         futex::wake(self.memory.atomic(RUNS + word));
@@ -185,7 +238,7 @@ impl Runs {
     fn look(&mut self) -> Progress {
         // First what says that the other words are final: a child that reports meanwhile would seem to
         // have stopped at a case that it had left behind.
-        let ended = self.get(field::ENDED) == self.child;
+        let ended = self.has_ended();
         let report = self.get(field::REPORT);
         let [started, finished] = [field::STARTED, field::FINISHED].map(|field| self.get(field));
         let shown = self.get(field::SHOWN) == 1;
@@ -196,8 +249,8 @@ impl Runs {
         let idle = finished > 0 && (started == finished || finished == self.cases);
         match report {
             _ if ended && !idle => {
-                self.alive = false;
-                Progress::Ended { finished, status: self.get(field::STATUS).cast_signed() }
+                self.note_end();
+                Progress::Ended { finished, status: self.status() }
             }
             _ if ended => {
                 self.note_idle_end();
@@ -211,10 +264,75 @@ impl Runs {
         }
     }
 
+    fn note_end(&mut self) {
+        self.children[self.turn as usize].alive = false;
+        if self.turn == Child::Lasting && self.get(field::WHY) != 0 {
+            self.why = Some((self.get(field::WHY), self.get(field::DETAIL)));
+            self.put(field::WHY, 0);
+        }
+    }
+
     fn note_idle_end(&mut self) {
-        self.alive = false;
-        self.idle_ends = self.idle_ends.saturating_add(1);
-        self.idle_status = self.get(field::STATUS).cast_signed();
+        self.note_end();
+        if self.why.is_none() {
+            self.idle_ends = self.idle_ends.saturating_add(1);
+            self.idle_status = self.status();
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        let ended = match self.turn {
+            Child::Own => field::ENDED,
+            Child::Lasting => field::LASTING_ENDED,
+        };
+        self.get(ended) == self.children[self.turn as usize].number
+    }
+
+    fn status(&self) -> i32 {
+        let status = match self.turn {
+            Child::Own => field::STATUS,
+            Child::Lasting => field::LASTING_STATUS,
+        };
+        self.get(status).cast_signed()
+    }
+
+    /// Why a lasting child ended by itself (`enum ffuzz_why`), and the error or system call, once.
+    pub(super) fn take_why(&mut self) -> Option<(u32, u32)> {
+        self.why.take()
+    }
+
+    /// Pages that a lasting child has put back since the last call.
+    pub(super) fn take_pages(&mut self) -> u32 {
+        let now = self.get(field::PAGES);
+        now.wrapping_sub(std::mem::replace(&mut self.pages, now))
+    }
+
+    /// Tells a lasting child where its input goes: a file of that path, or the target's stdin. None: it has
+    /// shared memory. False if the path is too long.
+    pub(super) fn tell_input(&mut self, file: Option<&[u8]>, stdin: bool) -> bool {
+        let path = file.unwrap_or_default();
+        if path.len() >= INPUT_PATH || path.contains(&0) {
+            return false;
+        }
+        let kind = match (file, stdin) {
+            (Some(_), _) => INPUT_FILE,
+            (None, true) => INPUT_STDIN,
+            (None, false) => INPUT_NONE,
+        };
+        self.memory.words_mut(INPUT, 1)[0] = kind;
+        let room = self.memory.bytes_mut(INPUT + 4, INPUT_PATH);
+        room.fill(0);
+        room[..path.len()].copy_from_slice(path);
+        true
+    }
+
+    /// Tells it which exit codes are ends that the fork server has to report.
+    pub(super) fn tell_crash_codes(&mut self, is_crash: impl Fn(u8) -> bool) {
+        let words = self.memory.words_mut(RUNS + field::CRASH_CODES, 8);
+        words.fill(0);
+        for code in (0..=u8::MAX).filter(|code| is_crash(*code)) {
+            words[usize::from(code) / 32] |= 1 << (code % 32);
+        }
     }
 
     /// How often a child ended between two runs, and the last one's wait status.
@@ -222,14 +340,24 @@ impl Runs {
         (self.idle_ends, self.idle_status)
     }
 
-    /// True if the child that was wanted last is not known to have ended.
+    /// True if the child whose turn it is is not known to have ended.
     pub(super) fn is_alive(&self) -> bool {
-        self.alive
+        self.children[self.turn as usize].alive
     }
 
-    /// Process id of the child, as the target says.
+    /// Process id of that child, as the target says.
     pub(super) fn child(&self) -> i32 {
-        self.get(field::CHILD).cast_signed()
+        let child = match self.turn {
+            Child::Own => field::CHILD,
+            Child::Lasting => field::LASTING_CHILD,
+        };
+        self.get(child).cast_signed()
+    }
+
+    /// Process id of the child that is put back, if it may still be there.
+    pub(super) fn lasting_child(&self) -> Option<i32> {
+        let alive = self.children[Child::Lasting as usize].alive;
+        alive.then(|| self.get(field::LASTING_CHILD).cast_signed())
     }
 
     /// Time that the child worked on the last batch, as the target says. Below zero, if the fork

@@ -235,7 +235,12 @@ fn speed(s: &Snapshot) -> String {
         v if v < 100.0 => " (slow!)",
         _ => "",
     };
-    format!("{}{word} {}", rate(s.execs_per_sec), s.rung)
+    let forks = s.put_back.as_ref().map_or(0.0, |put_back| put_back.by_fork_percent);
+    let forks = match s.rung.as_ref() {
+        "snapshot" if forks >= 0.1 => format!(", {forks:.1}% by fork"),
+        _ => String::new(),
+    };
+    format!("{}{word} {}{forks}", rate(s.execs_per_sec), s.rung)
 }
 
 fn findings(s: &Snapshot) -> Vec<Line<'static>> {
@@ -386,4 +391,21 @@ fn best_place(d: &DomainStatus) -> String {
 /// File and line, or the number of a key that has none.
 fn place(key: u32, place: &str) -> String {
     if place.is_empty() { format!("key {key:06x}") } else { place.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::PutBack;
+
+    #[test]
+    fn runs_that_needed_a_fork_stand_beside_the_rung() {
+        let with = |percent| {
+            let put_back = Some(PutBack { by_fork_percent: percent, ..PutBack::default() });
+            let rung = "snapshot".into();
+            speed(&Snapshot { put_back, rung, execs_per_sec: 2000.0, ..Snapshot::default() })
+        };
+        assert!(with(0.05).ends_with(" snapshot"), "{}", with(0.05));
+        assert!(with(2.5).ends_with(" snapshot, 2.5% by fork"), "{}", with(2.5));
+    }
 }

@@ -43,7 +43,7 @@ pub struct Args {
     /// Milliseconds a run may take; with a + at the end, at most that [default: from the seeds]
     #[arg(short, value_name = "MS[+]", help_heading = "Target")]
     pub timeout: Option<String>,
-    /// Highest rung of the ladder of speed: pipe, fork, persistent or batch [default: batch]
+    /// Highest rung of the ladder of speed: pipe, fork, snapshot, persistent or batch [default: batch]
     #[arg(long, value_name = "MODE", help_heading = "Target")]
     pub run_mode: Option<String>,
     /// Memory a run may take, in MB or with k, M, G, T; none for no limit [default: none]

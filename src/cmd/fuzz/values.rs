@@ -88,9 +88,10 @@ pub(super) fn run_mode(name: &str) -> Result<RunMode, Failure> {
     Ok(match name {
         "pipe" => RunMode::Pipe,
         "fork" => RunMode::Fork,
+        "snapshot" => RunMode::Snapshot,
         "persistent" => RunMode::Persistent,
         "batch" => RunMode::Batch,
-        _ => return Err(bad("--run-mode", name, "pipe, fork, persistent or batch")),
+        _ => return Err(bad("--run-mode", name, "pipe, fork, snapshot, persistent or batch")),
     })
 }
 

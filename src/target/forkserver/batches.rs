@@ -6,7 +6,7 @@ use super::{ForkServer, GRACE, NoRun, PATIENCE, Pass};
 use crate::config::options::RunMode;
 use crate::mutate::Candidate;
 use crate::target::delivery::Delivery;
-use crate::target::runs::{MOST_CASES, Progress, Runs};
+use crate::target::runs::{Child, MOST_CASES, Progress, Runs};
 use crate::target::{ExitKind, Outcome, exit_kind};
 
 /// What a batch may take: the hand-over is a thousandth of it, and the screen stays awake.
@@ -15,8 +15,12 @@ const BATCH_TIME: Duration = Duration::from_millis(2);
 /// After so long without a report it is looked whether the fork server still lives.
 const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
+/// How long a child may take until it is ready for its first run, beyond the time of a run.
+const START_TIME: Duration = Duration::from_secs(2);
+
 /// How a batch ended.
-enum End {
+#[derive(Clone, Copy)]
+pub(super) enum End {
     Stopped {
         finished: usize,
         shown: bool,
@@ -31,9 +35,24 @@ enum End {
     },
 }
 
+impl End {
+    /// Cases that were finished.
+    pub(super) fn done(self) -> usize {
+        match self {
+            Self::Stopped { finished, .. }
+            | Self::Ended { finished, .. }
+            | Self::Hung { finished } => finished,
+        }
+    }
+}
+
 impl ForkServer {
-    /// True if inputs go into the target's memory, and its loop takes one after the other.
+    /// True if a child takes one input after the other by itself.
     pub(super) fn takes_batches(&self) -> bool {
+        self.puts_back() || self.loops_in_batches()
+    }
+
+    pub(super) fn loops_in_batches(&self) -> bool {
         self.setup.options.run_mode == RunMode::Batch && self.takes_cases()
     }
 
@@ -51,7 +70,11 @@ impl ForkServer {
     /// Runs inputs until one has to be judged. The target clears its maps behind the others.
     pub(super) fn run_batch(&mut self, batch: &[Candidate]) -> Result<Pass, NoRun> {
         let inputs = batch.iter().map(|candidate| candidate.bytes.as_slice());
-        self.pass(inputs, self.every_run)
+        if self.puts_back() {
+            self.run_by_snapshot(inputs)
+        } else {
+            self.pass(inputs, self.every_run)
+        }
     }
 
     fn pass<'a>(
@@ -65,16 +88,39 @@ impl ForkServer {
         let Some(runs) = &mut session.runs else { return Err(nonsense()) };
         let start = Instant::now();
         if cases {
-            runs.begin(inputs, (each, watch));
+            runs.begin(inputs, (each, watch), Child::Own);
         } else {
             session.delivery.deliver(inputs.next().unwrap_or_default())?;
             runs.begin_one();
         }
-        let end = self.await_end(start)?;
+        let end = self.await_end(start, 1)?;
         Ok(self.conclude(end, start.elapsed()))
     }
 
-    fn conclude(&mut self, end: End, elapsed: Duration) -> Pass {
+    /// The same by a child that is put back after each run.
+    pub(super) fn order_lasting<'a>(
+        &mut self,
+        inputs: impl Iterator<Item = &'a [u8]>,
+        each: bool,
+    ) -> Result<(End, Duration), NoRun> {
+        self.session.maps.clear();
+        let Some(runs) = &mut self.session.runs else { return Err(nonsense()) };
+        let start = Instant::now();
+        runs.begin(inputs, (each, self.watch), Child::Lasting);
+        let end = self.await_end(start, 0)?;
+        Ok((end, start.elapsed()))
+    }
+
+    /// Ends a child that is put back, between two batches. Should it not be gone when the next one is
+    /// ordered, that one is reported as ended.
+    pub(super) fn drop_lasting_child(&mut self) {
+        let Some(runs) = &mut self.session.runs else { return };
+        self.child = runs.lasting_child();
+        self.kill_child(libc::SIGKILL);
+        self.child = None;
+    }
+
+    pub(super) fn conclude(&mut self, end: End, elapsed: Duration) -> Pass {
         let (done, exit) = match end {
             End::Stopped { finished, shown } => (finished, shown.then_some(ExitKind::Ok)),
             End::Hung { finished } => (finished + 1, Some(ExitKind::Hang)),
@@ -105,17 +151,21 @@ impl ForkServer {
         self.cases = fitting.clamp(1, (self.cases * 2).min(MOST_CASES));
     }
 
-    fn await_end(&mut self, start: Instant) -> Result<End, NoRun> {
+    /// `present`: the number of the case that is under way from the start on; 0 if the child has to get
+    /// ready first.
+    fn await_end(&mut self, start: Instant, present: u32) -> Result<End, NoRun> {
         let slice = (self.timeout / 4).clamp(Duration::from_millis(1), LONGEST_SLICE);
         // The present case, and since when it is known to be under way.
-        let (mut present, mut since) = (1, start);
+        let (mut present, mut since) = (present, start);
         loop {
             match self.wait(slice)? {
                 Progress::Underway { started } if started > present => {
                     (present, since) = (started, Instant::now());
                 }
                 Progress::Underway { started } => {
-                    if since.elapsed() >= self.timeout {
+                    let limit =
+                        self.timeout + if present == 0 { START_TIME } else { Duration::ZERO };
+                    if since.elapsed() >= limit {
                         return self.end_slow_child(started.saturating_sub(1));
                     }
                     if let Some(status) = self.session.process.try_wait() {
@@ -158,6 +208,6 @@ impl ForkServer {
     }
 }
 
-fn nonsense() -> NoRun {
+pub(super) fn nonsense() -> NoRun {
     NoRun::Lost("its reports make no sense".into())
 }
