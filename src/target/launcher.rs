@@ -274,7 +274,7 @@ impl Session {
     ) -> Result<Start, TargetError> {
         let mut refused = None;
         let mut maps = match offers.channel.accept()? {
-            Answer::Accepted(channel) => Maps::in_channel(*channel),
+            Answer::Accepted(channel) => Maps::in_channel(channel),
             answer => {
                 if let Answer::Refused(error) = answer {
                     refused = Some(error);

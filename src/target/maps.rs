@@ -14,7 +14,7 @@ pub(super) const LEGACY_KEYS: usize = 4 << 16;
 /// Where the maps are.
 #[derive(Debug)]
 enum Place {
-    Channel(Channel),
+    Channel(Box<Channel>),
     Segment { segment: SharedMap, map_size: usize, keys: usize },
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Maps {
 }
 
 impl Maps {
-    pub(super) fn in_channel(mut channel: Channel) -> Self {
+    pub(super) fn in_channel(mut channel: Box<Channel>) -> Self {
         let domains = std::mem::take(&mut channel.domains);
         Self {
             place: Place::Channel(channel),
