@@ -17,7 +17,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -247,6 +247,7 @@ impl Job {
         let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
         self.command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let shown = format!("{:?}", self.command);
+        let since = SystemTime::now();
         let mut child = self.command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
         if let (Some(mut pipe), Some(bytes)) = (child.stdin.take(), self.input) {
             // One that ends without reading is no fault of the test.
@@ -254,7 +255,7 @@ impl Job {
         }
         let out = Stream::read(child.stdout.take());
         let err = Stream::read(child.stderr.take());
-        Running { child, mark: self.mark, shown, out, err, ended: false }
+        Running { child, since, mark: self.mark, shown, out, err, ended: false }
     }
 
     pub fn run(self) -> Finished {
@@ -296,6 +297,7 @@ impl Stream {
 /// A process that runs; killed when dropped.
 pub struct Running {
     child: Child,
+    since: SystemTime,
     mark: String,
     shown: String,
     out: Stream,
@@ -340,6 +342,12 @@ impl Running {
         processes(&self.mark)
     }
 
+    /// SysV segments that this run created. Process ids come round again: one from before its
+    /// start is somebody else's.
+    pub fn segments(&self) -> Vec<String> {
+        segments(self.pid(), self.since)
+    }
+
     fn wait(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
@@ -360,7 +368,7 @@ impl Running {
         wait_until(&format!("an end of the processes of {}", self.shown), || {
             processes(&self.mark).is_empty()
         });
-        wait_until(&format!("no segment of {}", self.shown), || segments(pid).is_empty());
+        wait_until(&format!("no segment of {}", self.shown), || self.segments().is_empty());
         wait_until(&format!("closed outputs of {}", self.shown), || {
             self.out.is_closed() && self.err.is_closed()
         });
@@ -381,6 +389,11 @@ impl Drop for Running {
             let _ = self.child.wait();
             for pid in processes(&self.mark) {
                 let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            }
+            // A killed afl-fuzz leaves some; the kernel keeps them until it is told.
+            for segment in self.segments() {
+                let id = segment.split_whitespace().nth(1).unwrap();
+                let _ = Command::new("ipcrm").args(["-m", id]).status();
             }
         }
     }
@@ -496,11 +509,14 @@ fn processes(mark: &str) -> Vec<i32> {
     numbers.collect()
 }
 
-/// SysV segments that this process created.
-pub fn segments(creator: i32) -> Vec<String> {
+/// Lines of the kernel's table of SysV segments that this process created since then.
+fn segments(creator: i32, since: SystemTime) -> Vec<String> {
     let table = fs::read_to_string("/proc/sysvipc/shm").unwrap();
+    let since = since.duration_since(UNIX_EPOCH).unwrap().as_secs();
     let of_creator = |line: &&str| {
-        line.split_whitespace().nth(4).and_then(|pid| pid.parse::<i32>().ok()) == Some(creator)
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let created: u64 = fields[13].parse().unwrap();
+        fields[4] == creator.to_string() && created >= since
     };
     table.lines().skip(1).filter(of_creator).map(str::to_owned).collect()
 }
