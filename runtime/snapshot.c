@@ -11,6 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Blocks up to that are usual: the buffer of a stream is one. */
+#define USUAL_BLOCK 5000u
+
 HIDDEN struct saved *ffuzz_saved;
 HIDDEN struct changes *ffuzz_changes;
 
@@ -117,13 +120,23 @@ static void take(void) {
   begin_run(0);
 }
 
-/* The heap's first pages are there before the first run: what is put back is cheaper than what comes and goes.
- * No more than libc takes at first, so that a write far behind a block is still one behind the heap. And it
- * does not end before where it ends now. */
-static void begin_heap(void) {
-  if (!mallopt(M_TRIM_THRESHOLD, INT32_MAX)) return;
-  void *volatile block = malloc(1);
+extern void __asan_get_shadow_mapping(size_t *, size_t *) __attribute__((weak));
+
+static void touch_heap(size_t size) {
+  void *volatile block = malloc(size);
   free(block);
+}
+
+/* The heap's first pages are there before the first run: what is put back is cheaper than what comes and goes.
+ * Of libc's no more than it takes at first, so that a write far behind a block is still one behind the heap;
+ * and it does not end before where it ends now. A sanitizer maps memory when a class of sizes is first asked for:
+ * each class that a run asks for first costs traps and faults, each that is there costs scans, so the usual ones
+ * are there. */
+static void begin_heap(void) {
+  if (!mallopt(M_TRIM_THRESHOLD, INT32_MAX) && !&__asan_get_shadow_mapping) return;
+  touch_heap(1);
+  if (!&__asan_get_shadow_mapping) return;
+  for (size_t size = 32; size < USUAL_BLOCK; size += size < 256 ? 32 : size / 2) touch_heap(size);
 }
 
 /* glibc registers an area in thread-local memory where the kernel writes which core a thread is on: put
@@ -141,7 +154,6 @@ static void stop_rseq(void) {
 }
 
 static void ask_sanitizer(void) {
-  extern void __asan_get_shadow_mapping(size_t *, size_t *) __attribute__((weak));
   size_t scale = 0, offset = 0;
   if (&__asan_get_shadow_mapping) __asan_get_shadow_mapping(&scale, &offset);
   ffuzz_saved->shadow = (struct shadow){scale, offset};
