@@ -195,7 +195,7 @@ static void memory(char how, int place) {
     case 'w': deep(1000); break;
     case 'b': memset(sbrk(1 << 20), 1, 1 << 20); break;
     case 'L': dlopen("libz.so.1", RTLD_NOW); break;
-    case 'h': {
+    case '2': {
       char *growing = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
       growing[0] = 1;
       break;
@@ -253,6 +253,7 @@ static void signals(char how) {
     case 'X': signal(SIGUSR1, on_signal), raise(SIGUSR1); break;
     case 'y': signal(SIGSYS, on_signal); break;
     case 'x': *(volatile int *)(uintptr_t)(number - 5) = 1; break;
+    case 'h': ((volatile char *)malloc(16))[1 << 20] = 1; break; /* far behind the heap */
     case 'a': abort();
     case 'V': raise(SIGSTOP); break;
     case 'H':
