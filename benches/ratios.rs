@@ -1,7 +1,7 @@
 //! Ratios measured side by side in one run, with spread.
 //!
 //! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control cmin signatures demo
-//! perf libpng speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
+//! perf libpng same speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
 //! `snapshot` 20); number of pairs: `FFUZZ_BENCH_PAIRS` (7; those two 5); the core of those two:
 //! `FFUZZ_BENCH_CORE` (the last). `fork` and `cmin` need Debian's afl++, those two also what
 //! `benches/peers.sh` builds.
@@ -18,6 +18,10 @@ mod events;
 mod mutators;
 #[path = "parts/peers.rs"]
 mod peers;
+#[path = "parts/same.rs"]
+mod same;
+#[path = "../tests/common/server.rs"]
+mod server;
 #[path = "parts/signatures.rs"]
 mod signatures;
 #[path = "parts/snapshot.rs"]
@@ -65,6 +69,9 @@ fn main() {
     }
     if wanted("libpng") {
         bench.largest_allocation();
+    }
+    if wanted("same") {
+        bench.same();
     }
     // Last, because they end the benchmark if a peer is missing, and bind it to a core.
     if wanted("speed") {
@@ -354,6 +361,13 @@ fn children_cpu() -> f64 {
     let seconds =
         |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     seconds(usage.user_time()) + seconds(usage.system_time())
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("folder for seeds");
+    for entry in std::fs::read_dir(from).expect("seeds").flatten() {
+        std::fs::copy(entry.path(), to.join(entry.file_name())).expect("copy of a seed");
+    }
 }
 
 fn median(values: &mut [f64]) -> f64 {

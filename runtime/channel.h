@@ -94,7 +94,7 @@ struct ffuzz_runs {
   uint32_t report; /* 1: stopped (child), 2: ended (fork server) */
   uint32_t started;
   uint32_t finished;
-  uint32_t shown; /* the last finished case is to be judged */
+  uint32_t shown; /* enum ffuzz_shown: the last finished case is to be judged */
   uint32_t began; /* the child's work on the batch, in ticks of FFUZZ_TICK ns of its clock, wrapping */
   uint32_t stopped; /* its end; both are noted by the fork server for a process without a loop */
   uint32_t why;     /* enum ffuzz_why: a child that is put back ended on purpose */
@@ -109,6 +109,12 @@ struct ffuzz_runs {
   uint32_t lasting_ended;
   uint32_t lasting_status;
   uint32_t pad_ended[10];
+};
+
+enum ffuzz_shown {
+  FFUZZ_SHOWN_NOT,
+  FFUZZ_SHOWN_EACH, /* because the fuzzer wants to see each */
+  FFUZZ_SHOWN_NEWS, /* because it shows something new */
 };
 
 /* Why a child that is put back ends by itself. Up to FFUZZ_WHY_RUN: what this run did has to be done in a

@@ -103,12 +103,13 @@ static int begin(void) {
   return 1;
 }
 
-static int shows_news(void) {
-  return ffuzz_runs->each || ffuzz_edges_are_new() || (ffuzz_runs->watch && ffuzz_keys_are_new(bars));
+static enum ffuzz_shown shows(void) {
+  if (ffuzz_edges_are_new() || (ffuzz_runs->watch && ffuzz_keys_are_new(bars))) return FFUZZ_SHOWN_NEWS;
+  return ffuzz_runs->each ? FFUZZ_SHOWN_EACH : FFUZZ_SHOWN_NOT;
 }
 
 /* Hands the last case over, or nothing, and waits for the next batch. */
-static void hand_over(int shown) {
+static void hand_over(enum ffuzz_shown shown) {
   uint32_t now = __atomic_load_n(&ffuzz_runs->go, __ATOMIC_RELAXED);
   set(&ffuzz_runs->shown, (uint32_t)shown);
   ffuzz_runs->stopped = ticks();
@@ -119,7 +120,7 @@ static void hand_over(int shown) {
 }
 
 HIDDEN uint32_t ffuzz_case_ends(void) {
-  int shown = shows_news();
+  enum ffuzz_shown shown = shows();
   if (!shown) {
     ffuzz_edges_forget();
     ffuzz_domains_reset();

@@ -66,13 +66,26 @@ static void discard(const struct mapping *m, uint64_t start, uint64_t end) {
   }
 }
 
-/* Empties memory from before the run, if it is ours to put back. */
+/* Is all of it there since before the run, and ours to put back? */
+static int is_put_back(uint64_t start, uint64_t end) {
+  for (uint64_t at = start; at < end;) {
+    const struct mapping *m = ffuzz_mapping_behind(at);
+    if (!m || at < m->start || !m->is_put_back || m->is_file) return 0;
+    at = m->end;
+  }
+  return 1;
+}
+
+/* Empties memory from before the run. */
 static int is_discarded(uint64_t start, uint64_t length) {
   uint64_t end = end_of(start, length);
-  const struct mapping *m = ffuzz_mapping_behind(start);
-  if (!m || start < m->start || end > m->end || !m->is_put_back || m->is_file) return 0;
-  if (end - start > MOST_DISCARDED || start % FFUZZ_PAGE) return 0;
-  discard(m, start, end);
+  if (end - start > MOST_DISCARDED || start % FFUZZ_PAGE || !is_put_back(start, end)) return 0;
+  for (uint64_t at = start; at < end;) {
+    const struct mapping *m = ffuzz_mapping_behind(at);
+    uint64_t next = m->end < end ? m->end : end;
+    discard(m, at, next);
+    at = next;
+  }
   return 1;
 }
 
@@ -81,6 +94,7 @@ static int is_discarded(uint64_t start, uint64_t length) {
 static long maps(const struct call *c) {
   uint64_t start = (uint64_t)c->a[0], length = (uint64_t)c->a[1];
   int is_fixed = (c->a[3] & MAP_FIXED) != 0, was_reserved = is_fixed && is_known(start, length, 1);
+  if (c->a[3] & MAP_GROWSDOWN) return refused(c); /* how far it grows nobody says */
   if (is_fixed && is_known(start, length, 0)) {
     int is_plain = c->a[2] == (PROT_READ | PROT_WRITE) && c->a[3] & MAP_ANONYMOUS && c->a[3] & MAP_PRIVATE;
     if (is_plain && is_discarded(start, length)) return (long)start;

@@ -80,6 +80,27 @@ fn no_tuple_and_no_value_is_lost() {
     }
 }
 
+/// Snapshots only say what is dull; one that is wrong about it is found out, and not believed.
+#[test]
+fn what_is_kept_is_what_fork_shows() {
+    let dir = inputs();
+    for (number, text) in ["[1]", "{", "{[", "[[{", "{[["].iter().enumerate() {
+        dir.write(&format!("in/text-{number}"), text);
+    }
+    for (target, differs) in [(counts("-DKEYS"), false), (target("refusing.c", "-DWATCHED"), true)]
+    {
+        let keep = |variable: &str| {
+            let _ = fs::remove_dir_all(dir.path("out"));
+            let done = dir.tool("cmin -T 2 -i in -o out", &target, "").env(variable, "1").run();
+            (done.expect(0), dir.names("out"))
+        };
+        let (done, names) = keep("AFL_NO_COLOR");
+        assert_eq!(done.err.contains("all again, by fork"), differs, "{}", done.err);
+        assert_eq!(names, keep("FFUZZ_NO_SNAPSHOT").1);
+        assert!(dir.names("out").iter().all(|name| name != ".cmin"));
+    }
+}
+
 #[test]
 fn the_edges_are_those_that_afl_cmin_keeps() {
     need("afl-cmin");

@@ -3,17 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
 
 mod common;
+#[path = "common/server.rs"]
+mod server;
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::*;
-use ffuzz::config::options::{RunMode, TargetOptions};
+use ffuzz::config::options::RunMode;
 use ffuzz::feedback::Judge;
-use ffuzz::mutate::Candidate;
-use ffuzz::target::{Executor, ExitKind, ForkServer, Observation, Setup};
+use ffuzz::target::{Executor, ExitKind, ForkServer, Seen};
+use server::{candidates, fork_server, kill};
 
 const MODES: [RunMode; 5] =
     [RunMode::Pipe, RunMode::Fork, RunMode::Snapshot, RunMode::Persistent, RunMode::Batch];
@@ -25,45 +25,10 @@ fn ladder() -> PathBuf {
 }
 
 fn start(target: &Path, mode: RunMode, dir: &TestDir) -> ForkServer {
-    let mut options = TargetOptions::for_command(vec![OsString::from(target)]);
-    options.run_mode = mode;
-    options.snapshots = true;
-    let setup = Setup::new(&options, &dir.path(".input"), None).unwrap();
-    let mut server = ForkServer::start(setup, TIMEOUT).unwrap();
+    let mut server =
+        server::start(&server::options(target, "", mode), TIMEOUT, &dir.path(".input"));
     server.watch_domains();
     server
-}
-
-/// The child of this thread that runs the target.
-fn fork_server(target: &Path) -> nix::unistd::Pid {
-    let children = std::fs::read_to_string("/proc/thread-self/children").unwrap();
-    let runs = |pid: &i32| {
-        let program = std::fs::read_link(format!("/proc/{pid}/exe"));
-        program.is_ok_and(|program| program == target.canonicalize().unwrap())
-    };
-    let pid = children.split_whitespace().filter_map(|pid| pid.parse().ok()).find(runs);
-    nix::unistd::Pid::from_raw(pid.unwrap())
-}
-
-/// All that can be seen of a run.
-#[derive(Debug, Eq, PartialEq)]
-struct Seen {
-    exit: ExitKind,
-    edges: Vec<u8>,
-    keys: BTreeMap<u32, u32>,
-}
-
-fn seen(run: &Observation<'_>) -> Seen {
-    let mut keys = BTreeMap::new();
-    run.dsf.for_each_changed(|_, key, value| {
-        keys.insert(key, value);
-    });
-    Seen { exit: run.exit, edges: run.edges.to_vec(), keys }
-}
-
-fn candidates(inputs: &[Vec<u8>]) -> Vec<Candidate> {
-    let candidate = |bytes: &Vec<u8>| Candidate { bytes: bytes.clone(), ..Candidate::default() };
-    inputs.iter().map(candidate).collect()
 }
 
 /// Ordinary inputs between those that end badly; what takes long comes once, all else twice.
@@ -87,7 +52,7 @@ fn every_rung_sees_the_same() {
     let one_by_one = |mode| {
         let mut server = start(&target, mode, &dir);
         let all: Vec<Seen> =
-            inputs.iter().map(|input| seen(&server.observe(input).unwrap())).collect();
+            inputs.iter().map(|input| Seen::of(&server.observe(input).unwrap())).collect();
         assert_eq!(server.execs(), inputs.len() as u64);
         all
     };
@@ -107,7 +72,7 @@ fn every_rung_sees_the_same() {
     for (index, wanted) in wanted.iter().enumerate() {
         let run = server.run(&batch, &mut next).unwrap().unwrap();
         assert_eq!(run.index, index);
-        assert_eq!(&seen(&run), wanted, "batch, input {index}: {:?}", inputs[index]);
+        assert_eq!(&Seen::of(&run), wanted, "batch, input {index}: {:?}", inputs[index]);
     }
 }
 
@@ -149,9 +114,9 @@ fn a_process_that_stops_itself_hangs() {
     let target = ladder();
     for &mode in &MODES[1..] {
         let mut server = start(&target, mode, &dir);
-        let good = seen(&server.observe(b".abc").unwrap());
+        let good = Seen::of(&server.observe(b".abc").unwrap());
         assert_eq!(server.observe(b"s").unwrap().exit, ExitKind::Hang, "{mode:?}");
-        assert_eq!(seen(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+        assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
     }
 }
 
@@ -161,14 +126,14 @@ fn a_target_that_overwrites_the_channel_is_a_find_and_started_anew() {
     let target = ladder();
     for &mode in &MODES[1..] {
         let mut server = start(&target, mode, &dir);
-        let good = seen(&server.observe(b".abc").unwrap());
+        let good = Seen::of(&server.observe(b".abc").unwrap());
         for _ in 0..3 {
             let bad = server.observe(b"o").unwrap().exit;
             assert!(
                 bad == ExitKind::Crash { signal: 0 } || bad == ExitKind::Ok,
                 "{mode:?} {bad:?}"
             );
-            assert_eq!(seen(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+            assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
         }
     }
 }
@@ -179,10 +144,9 @@ fn a_fork_server_that_is_stopped_or_killed_is_replaced() {
     let target = ladder();
     for mode in MODES {
         let mut server = start(&target, mode, &dir);
-        let good = seen(&server.observe(b".abc").unwrap());
-        let pid = fork_server(&target);
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
-        assert_eq!(seen(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+        let good = Seen::of(&server.observe(b".abc").unwrap());
+        kill(fork_server(&target));
+        assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
         assert!(server.take_restart().is_some() || mode > RunMode::Fork);
     }
 }

@@ -3,17 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
 
 mod common;
+#[path = "common/server.rs"]
+mod server;
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use common::*;
-use ffuzz::config::options::{RunMode, TargetOptions};
+use ffuzz::config::options::RunMode;
 use ffuzz::feedback::Judge;
-use ffuzz::mutate::Candidate;
-use ffuzz::target::{Executor, ExitKind, ForkServer, Observation, Setup};
+use ffuzz::target::{Executor, ExitKind, ForkServer, Seen};
+use server::{candidates, field, kill, memory_and_descriptors, options, processes, shown};
 
 /// Long enough for a fork on a machine that is busy otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,51 +21,10 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// What is done to a process, as in `targets/state.c`: what is undone behind the run ...
 const UNDONE: &[u8] = b"mnMNvlgGUzZwbLEfcCRDFdosXeqQ";
 /// ... and what needs a process of its own.
-const FORKED: &[u8] = b"puBxhatTkKSPrAiIyW";
+const FORKED: &[u8] = b"puBxhatTkKSPrAiIyWOYj2";
 
 fn start(target: &Path, words: &str, mode: RunMode, dir: &TestDir) -> ForkServer {
-    let mut command = vec![OsString::from(target)];
-    command.extend(words.split_whitespace().map(OsString::from));
-    let mut options = TargetOptions::for_command(command);
-    options.run_mode = mode;
-    options.snapshots = true;
-    options.extra_env = vec![("ASAN_OPTIONS".into(), "abort_on_error=1:detect_leaks=0".into())];
-    let setup = Setup::new(&options, &dir.path(".input"), None).unwrap();
-    let mut server = ForkServer::start(setup, TIMEOUT).unwrap();
-    server.watch_domains();
-    server
-}
-
-/// All that can be seen of a run.
-#[derive(Debug, Eq, PartialEq)]
-struct Seen {
-    exit: ExitKind,
-    edges: Vec<u8>,
-    keys: BTreeMap<u32, u32>,
-}
-
-fn seen(run: &Observation<'_>) -> Seen {
-    let mut keys = BTreeMap::new();
-    run.dsf.for_each_changed(|_, key, value| {
-        keys.insert(key, value);
-    });
-    Seen { exit: run.exit, edges: run.edges.to_vec(), keys }
-}
-
-fn candidates(inputs: &[Vec<u8>]) -> Vec<Candidate> {
-    let candidate = |bytes: &Vec<u8>| Candidate { bytes: bytes.clone(), ..Candidate::default() };
-    inputs.iter().map(candidate).collect()
-}
-
-/// Every run as it is, not checked by fork but now and then.
-fn shown(server: &mut ForkServer, inputs: &[Vec<u8>]) -> Vec<Seen> {
-    server.show_every_run(true);
-    let (batch, mut next, mut all) = (candidates(inputs), 0, vec![]);
-    while let Some(run) = server.run(&batch, &mut next).unwrap() {
-        assert_eq!(run.index, all.len());
-        all.push(seen(&run));
-    }
-    all
+    server::start(&options(target, words, mode), TIMEOUT, &dir.path(".input"))
 }
 
 #[track_caller]
@@ -107,8 +66,18 @@ fn what_a_run_does_to_its_process_does_not_reach_the_next() {
 }
 
 #[test]
-fn neither_with_a_sanitizer() {
+fn neither_with_address_sanitizer() {
     leaves_no_trace("-fsanitize=address");
+}
+
+#[test]
+fn nor_with_undefined_behaviour_sanitizer() {
+    leaves_no_trace("-fsanitize=undefined");
+}
+
+#[test]
+fn nor_with_memory_sanitizer() {
+    leaves_no_trace("-fsanitize=memory");
 }
 
 #[test]
@@ -122,10 +91,10 @@ fn nor_at_a_fixed_address() {
 }
 
 /// The reason is said, and all results are those of fork.
-fn goes_by_fork(flags: &str, cause: &str) {
-    let target = target("refusing.c", flags);
+fn goes_by_fork((source, flags): (&str, &str), runs: usize, cause: &str) {
+    let target = target(source, flags);
     let (ours, theirs) = (TestDir::new(), TestDir::new());
-    let inputs = mutants(60);
+    let inputs = mutants(runs);
     let mut server = start(&target, "", RunMode::Snapshot, &ours);
     let now = shown(&mut server, &inputs);
     let notes = server.take_notes();
@@ -139,16 +108,137 @@ fn goes_by_fork(flags: &str, cause: &str) {
 #[test]
 fn a_program_that_cannot_be_put_back_is_forked_and_the_reason_is_said() {
     for (flags, cause) in [
-        ("-DNO_FAULTS", "userfaultfd is refused"),
-        ("-DNO_FILTER", "seccomp is refused"),
         ("-DTHREAD", "threads before main"),
         ("-DSHARED", "shares memory"),
         ("-DTIMER", "a timer runs"),
         ("-DDESCRIPTOR", "file descriptors 180 to 196"),
         ("-DEACH_RUN", "it starts processes or threads"),
+        ("-DWATCHED", "3 runs had other results: 2 edges, the first"),
     ] {
-        goes_by_fork(flags, cause);
+        goes_by_fork(("refusing.c", flags), 60, cause);
     }
+}
+
+#[test]
+fn a_program_that_is_slower_to_put_back_is_forked() {
+    goes_by_fork(("memories.c", "-DCALLS"), 600, "runs took longer than by fork");
+}
+
+/// Bytes of all seeds.
+fn seeds(dir: &TestDir) -> Vec<Vec<u8>> {
+    dir.queue().iter().map(|name| dir.read(&format!("out/default/queue/{name}"))).collect()
+}
+
+/// Kernels before 6.7 answer the scan with ENOTTY, and have no asynchronous mode; what containers refuse
+/// is up to them.
+#[test]
+fn where_the_kernel_refuses_a_campaign_goes_by_fork_and_finds_the_same() {
+    let (reader, forbidding) = (target("texts.c", ""), plain("forbidding.c", ""));
+    let forked = TestDir::with_seed("[1, {\"a\": 2}]");
+    let options = "-i in -o out -t 3000 -s 1 -E 2000 --run-mode";
+    forked.ffuzz(options).words("fork --").arg(&reader).run().expect(0);
+    for (request, error, cause) in [
+        ("userfaultfd", libc::ENOSYS, "userfaultfd is refused"),
+        ("userfaultfd", libc::EPERM, "userfaultfd is refused"),
+        ("async", libc::EINVAL, "userfaultfd is refused"),
+        ("scan", libc::ENOTTY, "the kernel has no PAGEMAP_SCAN"),
+        ("scan", libc::EINVAL, "the kernel has no PAGEMAP_SCAN"),
+        ("seccomp", libc::EPERM, "seccomp is refused"),
+        ("seccomp", libc::ENOSYS, "seccomp is refused"),
+    ] {
+        let dir = TestDir::with_seed("[1, {\"a\": 2}]");
+        let job = dir.program(forbidding.to_str().unwrap()).words(request);
+        let job = job.arg(error.to_string()).arg(env!("CARGO_BIN_EXE_ffuzz")).words(options);
+        let done = job.words("snapshot --").arg(&reader).run().expect(0);
+        let lines = done.err.lines().chain(done.out.lines());
+        let said: Vec<&str> = lines.filter(|line| line.contains("runs go by fork")).collect();
+        assert!(said.len() == 1 && said[0].contains(cause), "{request} {error}: {said:?}");
+        let stats = dir.stats();
+        assert_eq!(stats["run_mode"], "fork", "{request} {error}");
+        assert!(stats["snapshot_why"].contains(cause), "{request} {error}: {stats:?}");
+        assert_eq!(seeds(&dir), seeds(&forked), "{request} {error}");
+    }
+}
+
+/// What is new is made by fork even long after the start.
+#[test]
+fn a_snapshot_makes_nothing_up() {
+    let watched = target("refusing.c", "-DWATCHED");
+    let (ours, theirs) = (TestDir::new(), TestDir::new());
+    let mut server = start(&watched, "", RunMode::Snapshot, &ours);
+    shown(&mut server, &vec![b"text".to_vec(); 3000]);
+    assert_eq!(server.snapshot_runs().unwrap().differences, 0);
+    server.learn_edges(&vec![0xff; server.map_size()]);
+    let wanted = Seen::of(&start(&watched, "", RunMode::Fork, &theirs).observe(b"{}").unwrap());
+    for batched in [false, true] {
+        // The child that differed is gone.
+        server.observe(b"text").unwrap();
+        let batch = candidates(&[b"{}".to_vec()]);
+        let run = match batched {
+            true => server.run(&batch, &mut 0).unwrap().unwrap(),
+            false => server.observe(b"{}").unwrap(),
+        };
+        assert_eq!(Seen::of(&run), wanted, "{batched}");
+    }
+    assert_eq!(server.snapshot_runs().unwrap().differences, 2);
+    assert_eq!(server.rung(), "snapshot");
+}
+
+/// A word of the runtime's notes, another one in each run, behind which many clean runs come.
+#[test]
+fn what_writes_over_notes_of_the_runtime_does_not_reach_the_next_run() {
+    let state = target("state.c", "");
+    let (ours, theirs) = (TestDir::new(), TestDir::new());
+    let mut inputs = vec![];
+    for place in (0..48u16).chain((48..4096).step_by(37)) {
+        let [high, low] = place.to_be_bytes();
+        inputs.push(vec![b'J', high, low]);
+        inputs.extend(std::iter::repeat_n(b".abc".to_vec(), 20));
+    }
+    let mut server = start(&state, "", RunMode::Snapshot, &ours);
+    let now = shown(&mut server, &inputs);
+    let wanted = shown(&mut start(&state, "", RunMode::Fork, &theirs), &inputs);
+    for (index, (now, wanted)) in now.iter().zip(&wanted).enumerate() {
+        let difference = now.difference(wanted);
+        assert_eq!(
+            now,
+            wanted,
+            "run {} behind {:?}: {difference}",
+            index % 21,
+            inputs[index / 21 * 21]
+        );
+    }
+    assert_eq!(server.rung(), "snapshot", "{:?}", server.take_notes());
+}
+
+#[test]
+fn huge_pages_are_put_back() {
+    let huge = target("memories.c", "-DHUGE");
+    assert_same(&huge, "", &mutants(300), 0);
+    let dir = TestDir::new();
+    let mut server = start(&huge, "", RunMode::Snapshot, &dir);
+    server.observe(b"[]").unwrap();
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", processes(&huge).0));
+    if field(&rollup.unwrap(), "AnonHugePages:") == 0 {
+        eprintln!("skipped: this machine makes no huge pages");
+    }
+}
+
+/// A run that takes what is left does not take it from the next.
+#[test]
+fn a_limit_on_memory_is_that_of_each_run() {
+    let taking = target("memories.c", "-DTAKE");
+    let (ours, theirs) = (TestDir::new(), TestDir::new());
+    let inputs = [1u8, 100, 250, 30, 100].map(|mib| vec![mib]);
+    let inputs = inputs.iter().cycle().take(100).cloned().collect::<Vec<_>>();
+    let runs = |mode, dir: &TestDir| {
+        let mut options = options(&taking, "", mode);
+        options.memory_limit = Some(200 << 20);
+        let mut server = server::start(&options, TIMEOUT, &dir.path(".input"));
+        (shown(&mut server, &inputs), server.rung())
+    };
+    let (now, rung) = runs(RunMode::Snapshot, &ours);
+    assert_eq!((now, rung), (runs(RunMode::Fork, &theirs).0, "snapshot"));
 }
 
 #[test]
@@ -156,12 +246,12 @@ fn a_run_that_takes_too_long_is_a_hang_and_the_next_is_clean() {
     let dir = TestDir::new();
     let target = target("state.c", "");
     let mut server = start(&target, "", RunMode::Snapshot, &dir);
-    let good = seen(&server.observe(b".abc").unwrap());
+    let good = Seen::of(&server.observe(b".abc").unwrap());
     for input in [b"H", b"V", b"H"] {
         server.set_timeout(Duration::from_millis(300));
         assert_eq!(server.observe(input).unwrap().exit, ExitKind::Hang);
         server.set_timeout(TIMEOUT);
-        assert_eq!(seen(&server.observe(b".abc").unwrap()), good);
+        assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good);
     }
     assert_eq!(server.rung(), "snapshot");
 }
@@ -171,19 +261,15 @@ fn a_fork_server_that_is_killed_is_replaced() {
     let dir = TestDir::new();
     let target = target("texts.c", "");
     let mut server = start(&target, "", RunMode::Snapshot, &dir);
-    let good = seen(&server.observe(b"[1, 2]").unwrap());
-    let kill = |pid| {
-        let pid = nix::unistd::Pid::from_raw(pid);
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
-    };
+    let good = Seen::of(&server.observe(b"[1, 2]").unwrap());
     kill(processes(&target).1);
     // By fork, should the end of the child be noticed only when it is asked for a run.
     for _ in 0..2 {
-        assert_eq!(seen(&server.observe(b"[1, 2]").unwrap()), good);
+        assert_eq!(Seen::of(&server.observe(b"[1, 2]").unwrap()), good);
     }
     assert!(server.take_restart().is_none());
     kill(processes(&target).0);
-    assert_eq!(seen(&server.observe(b"[1, 2]").unwrap()), good);
+    assert_eq!(Seen::of(&server.observe(b"[1, 2]").unwrap()), good);
     assert!(server.take_restart().is_some());
     assert_eq!(server.rung(), "snapshot");
 }
@@ -261,6 +347,7 @@ fn a_batch_stops_at_just_those_runs_that_a_judge_wants() {
     let kept = |mode| {
         let dir = TestDir::new();
         let mut server = start(&reader, "", mode, &dir);
+        server.watch_domains();
         let mut judge = Judge::new(server.map_size(), server.domains(), true);
         let (mut kept, mut shown, mut next) = (vec![], 0, 0);
         while next < batch.len() {
@@ -281,55 +368,40 @@ fn a_batch_stops_at_just_those_runs_that_a_judge_wants() {
     let (now, shown) = kept(RunMode::Snapshot);
     assert!(wanted.len() > 20 && all == inputs.len(), "{} of {all}", wanted.len());
     assert_eq!(now, wanted);
-    // Two checks.
-    assert!(shown <= wanted.len() + 2, "{shown} of {}", wanted.len());
+    // The first, as many that were timed, and two later ones.
+    assert!(shown <= wanted.len() + 16 + 16 + 2, "{shown} of {}", wanted.len());
 }
 
-fn targets() -> [(PathBuf, &'static str); 2] {
-    [(target("texts.c", ""), ""), (target("texts.c", ""), "@@")]
+/// Memory and descriptors behind so many runs, and behind many more.
+fn grows_not(target: &Path, words: &str, runs: usize) {
+    let dir = TestDir::new();
+    let mut server = start(target, words, RunMode::Snapshot, &dir);
+    server.learn_edges(&vec![0; server.map_size()]);
+    let batch = candidates(&mutants(64));
+    let mut measure = |runs: usize| {
+        for _ in 0..runs / batch.len() {
+            let mut next = 0;
+            while server.run(&batch, &mut next).unwrap().is_some() {}
+        }
+        assert_eq!(server.rung(), "snapshot", "{:?}", server.take_notes());
+        memory_and_descriptors(target)
+    };
+    measure(runs / 10);
+    let before = measure(runs / 10);
+    let after = measure(runs);
+    assert_eq!(before.1, after.1, "descriptors");
+    assert!(after.0 <= before.0 + 64, "{} kB, then {}", before.0, after.0);
 }
 
 #[test]
 fn nothing_grows_over_many_runs() {
-    for (target, words) in targets() {
-        let dir = TestDir::new();
-        let mut server = start(&target, words, RunMode::Snapshot, &dir);
-        let batch = candidates(&mutants(64));
-        let mut measure = |runs: usize| {
-            for _ in 0..runs / batch.len() {
-                let mut next = 0;
-                while server.run(&batch, &mut next).unwrap().is_some() {}
-            }
-            server.learn_edges(&vec![0; server.map_size()]);
-            memory_and_descriptors(&target)
-        };
-        measure(10_000);
-        let before = measure(10_000);
-        let after = measure(60_000);
-        assert_eq!(before.1, after.1, "descriptors");
-        assert!(after.0 <= before.0 + 64, "{} kB, then {}", before.0, after.0);
+    let reader = target("texts.c", "");
+    for words in ["", "@@"] {
+        grows_not(&reader, words, 100_000);
     }
 }
 
-/// The fork server of this thread that runs the target, and its child.
-fn processes(target: &Path) -> (i32, i32) {
-    let children = |pid: &str| {
-        let list = std::fs::read_to_string(format!("/proc/{pid}/children")).unwrap_or_default();
-        list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()
-    };
-    let runs = |pid: &i32| {
-        let program = std::fs::read_link(format!("/proc/{pid}/exe"));
-        program.is_ok_and(|program| program == target.canonicalize().unwrap())
-    };
-    let server = children("thread-self").into_iter().find(runs).unwrap();
-    (server, children(&format!("{server}/task/{server}"))[0])
-}
-
-/// Memory in kB and descriptors of the process that is put back.
-fn memory_and_descriptors(target: &Path) -> (u64, usize) {
-    let (_, child) = processes(target);
-    let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap();
-    let field = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
-    let memory = field.trim().trim_end_matches(" kB").parse().unwrap();
-    (memory, std::fs::read_dir(format!("/proc/{child}/fd")).unwrap().count())
+#[test]
+fn what_runs_leak_is_gone() {
+    grows_not(&target("memories.c", "-DTAKE -DLEAST"), "", 20_000);
 }

@@ -4,16 +4,16 @@
 use super::speed::{Case, Fuzzer, ONCE, OURS, Side, Speed, ours};
 
 /// A program, and how many times as fast it should be.
-struct Program {
-    title: &'static str,
-    harness: &'static str,
-    engine: &'static str,
-    flags: &'static str,
-    arguments: &'static [&'static str],
+pub(super) struct Program {
+    pub(super) title: &'static str,
+    pub(super) harness: &'static str,
+    pub(super) engine: &'static str,
+    pub(super) flags: &'static str,
+    pub(super) arguments: &'static [&'static str],
     wanted: &'static str,
 }
 
-const PROGRAMS: [Program; 5] = [
+pub(super) const PROGRAMS: [Program; 5] = [
     Program {
         title: "stdin",
         harness: "cjson",

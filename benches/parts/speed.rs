@@ -14,7 +14,7 @@ use std::time::Instant;
 use ffuzz::sys::affinity;
 
 use super::peers::{Afl, Peers};
-use super::{Bench, median, setting};
+use super::{Bench, copy_all, median, setting};
 
 /// Every side's largest input, so that none is faster by shorter ones.
 const LONGEST_INPUT: &str = "4096";
@@ -328,13 +328,6 @@ fn libfuzzer_runs(output: &Output) -> f64 {
 
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned()
-}
-
-fn copy_all(from: &Path, to: &Path) {
-    fs::create_dir(to).expect("folder for seeds");
-    for entry in fs::read_dir(from).expect("seeds").flatten() {
-        fs::copy(entry.path(), to.join(entry.file_name())).expect("copy of a seed");
-    }
 }
 
 fn edges(neutral: &Path, folders: &[PathBuf]) -> f64 {

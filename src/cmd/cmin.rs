@@ -89,12 +89,13 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let cores = cores(environment);
     let scratch: Vec<Scratch> =
         (0..args.workers(cores.len())?).map(|number| Scratch::new("cmin", number)).collect();
-    let wanted = |scratch| {
+    let wanted = |scratch, snapshots| {
         let mut wanted = Wanted::new(&args.target, scratch, timeout);
         wanted.file = args.file.as_deref();
+        wanted.snapshots = snapshots;
         wanted
     };
-    let alone = wanted(&scratch[0]).prepare(environment)?.mutators.touch_runs();
+    let alone = wanted(&scratch[0], false).prepare(environment)?.mutators.touch_runs();
     let (work, chunks) = Work::open(&args.output, fingerprint(args, environment, &inputs))?;
     let traces = keep_traces(args, environment, &names)?;
     let ledger = Ledger {
@@ -109,6 +110,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
         known: Vec::new(),
         next: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
+        doubtful: AtomicBool::new(false),
         ledger: Mutex::new(ledger),
         traces,
         print_names: environment.flag(&["AFL_PRINT_FILENAMES"]),
@@ -121,8 +123,19 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let most = if alone { 1 } else { left };
     let scratch = &scratch[..scratch.len().min(most)];
     announce(&folder, &paths, scratch.len(), quiet);
-    let targets: Vec<Wanted<'_>> = scratch.iter().map(wanted).collect();
-    run_all(&shared, &targets, environment, &cores)?;
+    let targets = |snapshots| -> Vec<Wanted<'_>> {
+        scratch.iter().map(|scratch| wanted(scratch, snapshots)).collect()
+    };
+    // A trace that is kept has to be that of a process of its own.
+    let snapshots = shared.traces.is_none();
+    run_all(&shared, &targets(snapshots), environment, &cores)?;
+    if shared.start_over_if_doubtful()? {
+        say(
+            quiet,
+            "[!] By snapshot the target shows other edges than by fork: all again, by fork.",
+        );
+        run_all(&shared, &targets(false), environment, &cores)?;
+    }
     let ledger = shared.ledger.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     ledger.progress.end();
     conclude(args, Policy::of(args, environment), ledger, (&paths, &names), quiet)

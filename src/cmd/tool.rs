@@ -179,6 +179,8 @@ pub(super) struct Wanted<'a> {
     pub(super) exit_is_crash: bool,
     /// Every run is a process of its own, also with a target that has a loop.
     pub(super) fresh_runs: bool,
+    /// A process that is put back may say which runs are dull: the tool wants only the others.
+    pub(super) snapshots: bool,
 }
 
 impl<'a> Wanted<'a> {
@@ -192,6 +194,7 @@ impl<'a> Wanted<'a> {
             inherit_stdin: false,
             exit_is_crash: false,
             fresh_runs: false,
+            snapshots: false,
         }
     }
 
@@ -230,6 +233,7 @@ impl<'a> Wanted<'a> {
             show_output: self.show_output || options.show_output,
             init_timeout: options.init_timeout.or(Some(INIT_TIMEOUT)),
             exit_is_crash: self.exit_is_crash,
+            snapshots: self.snapshots && !environment.flag(&["FFUZZ_NO_SNAPSHOT"]),
             ..options
         })
     }

@@ -59,6 +59,8 @@ fn measure(
     let mut varies = vec![];
     let mut total = Duration::ZERO;
     let (mut done, mut planned) = (0, runs);
+    // What the first run of this input has shown is not new any more.
+    judge.teach(executor);
     while done < planned {
         let run = executor.observe(input)?;
         let verdict = judge.judge(&run);

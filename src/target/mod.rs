@@ -20,6 +20,7 @@ mod maps;
 mod modules;
 mod record;
 mod runs;
+mod seen;
 mod sites;
 
 pub use direct::Direct;
@@ -29,6 +30,7 @@ pub use fresh::{Ended, Fresh, Manner};
 pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
 pub use modules::Module;
+pub use seen::Seen;
 
 use std::time::Duration;
 

@@ -80,6 +80,10 @@ pub(super) const FIELDS: [(&str, usize); 22] = [
     ("lasting_status", field::LASTING_STATUS),
 ];
 
+/// `enum ffuzz_shown`.
+const SHOWN_EACH: u32 = 1;
+const SHOWN_NEWS: u32 = 2;
+
 /// Where the input is, for a child that puts it in place by itself: offset of `struct ffuzz_input`, bytes of
 /// its path, and kinds.
 pub(super) const INPUT: usize = 2560;
@@ -241,7 +245,7 @@ impl Runs {
         let ended = self.has_ended();
         let report = self.get(field::REPORT);
         let [started, finished] = [field::STARTED, field::FINISHED].map(|field| self.get(field));
-        let shown = self.get(field::SHOWN) == 1;
+        let shown = matches!(self.get(field::SHOWN), SHOWN_EACH | SHOWN_NEWS);
         if finished > self.cases || started > self.cases {
             return Progress::Nonsense;
         }
@@ -294,6 +298,11 @@ impl Runs {
             Child::Lasting => field::LASTING_STATUS,
         };
         self.get(status).cast_signed()
+    }
+
+    /// Whether the run that is shown has something new, in the words of the target.
+    pub(super) fn shows_news(&self) -> bool {
+        self.get(field::SHOWN) == SHOWN_NEWS
     }
 
     /// Why a lasting child ended by itself (`enum ffuzz_why`), and the error or system call, once.

@@ -31,6 +31,7 @@ static __thread int of_thread = 9;
 static char *block;
 static char *mapped;
 static int fed, left;
+static mode_t first_mask;
 static volatile int complaints;
 
 #define MUST_BE(WHAT)          \
@@ -39,6 +40,8 @@ static volatile int complaints;
   } while (0)
 
 __attribute__((constructor)) static void prepare(void) {
+  first_mask = umask(022);
+  umask(first_mask);
   block = malloc(100000);
   memset(block, 0x5a, 100000);
   mapped = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -95,7 +98,7 @@ static void look_at_the_rest(void) {
   struct rlimit limit;
   mode_t mask = umask(022);
   umask(mask);
-  MUST_BE(mask != 0111);
+  MUST_BE(mask == first_mask);
   MUST_BE(getcwd(folder, sizeof folder) && strcmp(folder, "/"));
   getrlimit(RLIMIT_STACK, &limit);
   MUST_BE(limit.rlim_cur != 1 << 20);
@@ -131,8 +134,9 @@ static void thread(void *(*function)(void *), int joined) {
   if (!pthread_create(&id, NULL, function, NULL) && joined) pthread_join(id, NULL);
 }
 
-/* Over all that is shared and not the channel: what stands there is not for the edges to say. */
-__attribute__((no_sanitize("coverage"))) static void scribble(void) {
+/* To all that is shared and not the channel: what stands there is not for the edges to say. `place`: the
+ * word that is written over. */
+__attribute__((noinline, no_sanitize("coverage"))) static void harm(char how, int place) {
   char line[512];
   FILE *maps = fopen("/proc/self/maps", "r");
   while (maps && fgets(line, sizeof line, maps)) {
@@ -140,14 +144,22 @@ __attribute__((no_sanitize("coverage"))) static void scribble(void) {
     char rights[5];
     if (sscanf(line, "%lx-%lx %4s", &start, &end, rights) != 3 || strcmp(rights, "rw-s")) continue;
     /* Not the gigabytes that a sanitizer's shadow has as its table. */
-    int is_small = end - start < 64 << 20;
-    if (is_small && !strstr(line, "ffuzz-channel")) memset((void *)start, 0xff, end - start);
+    if (end - start >= 64 << 20 || strstr(line, "ffuzz-channel")) continue;
+    if (how == 'W') memset((void *)start, 0xff, end - start);
+    if (how == 'J') memset((void *)(start + (unsigned long)place * 4 % (end - start)), 0xff, 4);
+    if (how == 'O') mmap((void *)start, end - start, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (how == 'Y') munmap((void *)start, end - start);
+    if (how == 'j') mprotect((void *)start, end - start, PROT_READ);
   }
 }
 
-static void memory(char how) {
+static void memory(char how, int place) {
   switch (how) {
-    case 'W': scribble(); break;
+    case 'W':
+    case 'O':
+    case 'Y':
+    case 'j':
+    case 'J': harm(how, place); break;
     case 'm': fill(map(100 << 20), 100 << 20); break;
     case 'n': munmap(map(8 * PAGE), 3 * PAGE); break;
     case 'M': fill(malloc(100 << 20), 100 << 20); break;
@@ -183,6 +195,11 @@ static void memory(char how) {
     case 'w': deep(1000); break;
     case 'b': memset(sbrk(1 << 20), 1, 1 << 20); break;
     case 'L': dlopen("libz.so.1", RTLD_NOW); break;
+    case '2': {
+      char *growing = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1, 0);
+      growing[0] = 1;
+      break;
+    }
     case 'E': {
       char *shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
       shared[0] = 1;
@@ -282,7 +299,7 @@ int main(void) {
   look_at_signals();
   look_at_the_rest();
   if (read(0, how, 4) <= 0) return 1;
-  memory(how[0]);
+  memory(how[0], (unsigned char)how[1] << 8 | (unsigned char)how[2]);
   descriptors(how[0]);
   signals(how[0]);
   processes(how[0]);

@@ -24,6 +24,10 @@ impl Progress {
         Self { total, done, before: done, start: now, last: now, terminal, quiet }
     }
 
+    pub(super) fn start_over(&mut self) {
+        *self = Self::new(self.total, 0, self.quiet);
+    }
+
     pub(super) fn add(&mut self, inputs: usize) {
         self.done += inputs;
         let interval = if self.terminal { ON_TERMINAL } else { ELSEWHERE };

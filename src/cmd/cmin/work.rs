@@ -39,6 +39,8 @@ pub(super) struct Chunk {
 pub(super) struct Work {
     file: Flock<File>,
     path: PathBuf,
+    /// Length of its first line.
+    header: u64,
 }
 
 impl Work {
@@ -59,7 +61,7 @@ impl Work {
             let cause = format!("another cmin is at work in {folder:?}");
             Failure::new(cause, "wait for its end, or choose another -o")
         })?;
-        let mut work = Self { file, path };
+        let mut work = Self { file, path, header: 0 };
         let chunks = work.read(fingerprint, folder)?;
         Ok((work, chunks))
     }
@@ -67,11 +69,11 @@ impl Work {
     fn read(&mut self, fingerprint: u64, folder: &Path) -> Result<Vec<Chunk>, Failure> {
         let failed = |error| unwritable(folder, error);
         let header = format!("ffuzz-cmin 1 {fingerprint:016x}\n");
+        self.header = header.len() as u64;
         let mut bytes = Vec::new();
         self.file.read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() < header.len() {
-            self.file.set_len(0).map_err(failed)?;
-            self.file.rewind().map_err(failed)?;
+            self.cut(0)?;
             self.file.write_all(header.as_bytes()).map_err(failed)?;
             return Ok(Vec::new());
         }
@@ -81,15 +83,27 @@ impl Work {
             return Err(Failure::new(cause, remedy));
         };
         let (chunks, used) = parse(records);
-        let end = (header.len() + used) as u64;
-        self.file.set_len(end).map_err(failed)?;
-        self.file.seek(SeekFrom::Start(end)).map_err(failed)?;
+        self.cut(self.header + used as u64)?;
         Ok(chunks)
     }
 
+    /// Forgets what was traced.
+    pub(super) fn clear(&mut self) -> Result<(), Failure> {
+        self.cut(self.header)
+    }
+
+    fn cut(&mut self, end: u64) -> Result<(), Failure> {
+        let cut = self.file.set_len(end).and_then(|()| self.file.seek(SeekFrom::Start(end)));
+        cut.map(|_| ()).map_err(|error| unwritable(self.folder(), error))
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
     pub(super) fn append(&mut self, chunk: &Chunk) -> Result<(), Failure> {
-        let folder = self.path.parent().unwrap_or(Path::new(".")).to_owned();
-        self.file.write_all(&record(chunk)).map_err(|error| unwritable(&folder, error))
+        let written = self.file.write_all(&record(chunk));
+        written.map_err(|error| unwritable(self.folder(), error))
     }
 
     /// The folder is complete.

@@ -35,6 +35,8 @@ pub(super) struct Shared<'a> {
     pub(super) known: Vec<Run>,
     pub(super) next: AtomicUsize,
     pub(super) failed: AtomicBool,
+    /// A run by snapshot was not that by fork, so others may have been called dull wrongly.
+    pub(super) doubtful: AtomicBool,
     pub(super) ledger: Mutex<Ledger>,
     /// `AFL_KEEP_TRACES`: folder for them, and their names.
     pub(super) traces: Option<(PathBuf, Vec<OsString>)>,
@@ -90,20 +92,40 @@ impl Shared<'_> {
             worker.known.of(run.exit).learn(&run.trace);
         }
         worker.teach();
-        while !self.failed.load(Ordering::Relaxed) {
+        while ![&self.failed, &self.doubtful].iter().any(|end| end.load(Ordering::Relaxed)) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             match self.finished.get(number) {
                 None => break,
                 Some(true) => {}
                 Some(false) => {
                     let runs = worker.run(self, number * CHUNK)?;
-                    self.note(Chunk { number, runs })?;
+                    if worker.executor.snapshot_runs().is_some_and(|runs| runs.differences > 0) {
+                        self.doubtful.store(true, Ordering::Relaxed);
+                    } else {
+                        self.note(Chunk { number, runs })?;
+                    }
                 }
             }
         }
         let messages = worker.executor.mutators.take_messages();
         messages.iter().for_each(|message| tool::say(false, &format!("[!] {message}")));
         Ok(())
+    }
+
+    /// Forgets all traces if they are not to be believed, and says whether they were.
+    pub(super) fn start_over_if_doubtful(&mut self) -> Result<bool, Failure> {
+        if !std::mem::take(self.doubtful.get_mut()) {
+            return Ok(false);
+        }
+        self.finished.fill(false);
+        self.known.clear();
+        *self.next.get_mut() = 0;
+        let mut ledger = self.ledger();
+        ledger.runs.clear();
+        ledger.progress.start_over();
+        ledger.work.clear()?;
+        drop(ledger);
+        Ok(true)
     }
 
     fn note(&self, chunk: Chunk) -> Result<(), Failure> {

@@ -4,14 +4,14 @@
 //! says which runs are dull: one that it shows is run again by fork before anybody sees it, and so is
 //! whatever it cannot put back, or that ends it. Dull runs are checked now and then.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::batches::{End, nonsense};
 use super::{ForkServer, NoRun, Pass};
 use crate::config::options::RunMode;
 use crate::target::delivery::Delivery;
 use crate::target::launcher::{InputFrom, Setup, describe_end};
-use crate::target::{ExitKind, Outcome, SnapshotRuns};
+use crate::target::{ExitKind, Outcome, Seen, SnapshotRuns};
 
 /// Runs between two checks: with fork twenty times dearer they cost a hundredth of the time.
 const CHECK_EVERY: u64 = 2_000;
@@ -19,6 +19,13 @@ const CHECK_EVERY: u64 = 2_000;
 const FIRST_CHECKS: u64 = 16;
 /// So many differences are no accident.
 const MOST_DIFFERENCES: u32 = 3;
+/// Until this many runs were timed beside their forks, checks come this close.
+const LEAST_TIMED: u32 = 16;
+const CHECK_SOON: u64 = 16;
+/// What was timed long ago counts less and less.
+const MOST_TIMED: u32 = 64;
+/// Runs of a child that are slower than later ones: it learns which pages they write to.
+const LEARNING_RUNS: u64 = 128;
 /// A run that needs a fork costs that and a new snapshot: above a tenth of all it is better to fork at once.
 /// Runs are counted in a window of this size; a few are free.
 const WINDOW: u32 = 2_000;
@@ -56,12 +63,37 @@ pub(super) struct Policy {
     next_check: u64,
     /// Runs lately, and those of them that needed a fork.
     recent: (u32, u32),
+    /// Runs of the present child, and what a run of its last batch took.
+    of_child: u64,
+    work: Duration,
+    /// Runs that were timed, and those of them that took longer than their forks.
+    timed: (u32, u32),
     left: bool,
 }
 
+/// How much a run that is shown proves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Proof {
+    /// It was made by fork.
+    Fork,
+    /// The child says that it is dull.
+    Dull,
+    /// The child says that it is new: nothing that is kept rests on that.
+    News,
+}
+
+impl Proof {
+    fn needs_check(self, due: bool) -> bool {
+        self == Self::News || (self == Self::Dull && due)
+    }
+}
+
 impl Policy {
-    fn note_runs(&mut self, done: usize, pages: u32) {
+    /// `work`: by the child's clock, so that it is not blamed for waiting until it was its turn.
+    fn note_runs(&mut self, done: usize, pages: u32, work: Duration) {
+        self.work = work / done.max(1) as u32;
         self.runs.runs += done as u64;
+        self.of_child += done as u64;
         self.runs.pages += u64::from(pages);
         self.recent.0 += done as u32;
         if self.recent.0 > WINDOW {
@@ -81,34 +113,32 @@ impl Policy {
         let (runs, forks) = self.recent;
         forks > FREE_FORKS + runs / 10
     }
-}
 
-/// All that is compared of a run.
-#[derive(Eq, PartialEq)]
-struct Seen {
-    exit: ExitKind,
-    edges: Vec<u8>,
-    keys: BTreeMap<u32, u32>,
-}
+    fn is_check_due(&mut self) -> bool {
+        let due = self.checks < FIRST_CHECKS || self.runs.runs >= self.next_check;
+        if due {
+            let soon = self.timed.0 < LEAST_TIMED;
+            self.next_check = self.runs.runs + if soon { CHECK_SOON } else { CHECK_EVERY };
+        }
+        due
+    }
 
-impl Seen {
-    /// In words, what another run of the same input has shown in its place.
-    fn difference(&self, fork: &Self) -> String {
-        if self.exit != fork.exit {
-            return format!("it ended as {:?}, by fork as {:?}", self.exit, fork.exit);
+    /// What a run of the last batch took by fork. Which was longer is counted and not by how much: one
+    /// pause of the machine says nothing.
+    fn note_fork_time(&mut self, fork: Duration) {
+        if self.of_child < LEARNING_RUNS {
+            return;
         }
-        let pairs = || self.edges.iter().zip(&fork.edges).enumerate();
-        if let Some((edge, (here, there))) = pairs().find(|(_, (here, there))| here != there) {
-            let count = pairs().filter(|(_, (here, there))| here != there).count();
-            return format!("{count} edges, the first {edge}: {here} times, by fork {there}");
+        if self.timed.0 == MOST_TIMED {
+            self.timed = (self.timed.0 / 2, self.timed.1 / 2);
         }
-        let keys = self.keys.keys().chain(fork.keys.keys());
-        let values = |key: &u32| (self.keys.get(key).copied(), fork.keys.get(key).copied());
-        let other = keys.map(|key| (key, values(key))).find(|(_, (here, there))| here != there);
-        let said = |value: Option<u32>| value.map_or("nothing".into(), |value| value.to_string());
-        other.map_or_else(String::new, |(key, (here, there))| {
-            format!("domain key {key}: {}, by fork {}", said(here), said(there))
-        })
+        self.timed.0 += 1;
+        self.timed.1 += u32::from(self.work > fork);
+    }
+
+    fn is_slower_than_fork(&self) -> bool {
+        let (timed, slower) = self.timed;
+        timed >= LEAST_TIMED && slower * 4 > timed * 3
     }
 }
 
@@ -178,55 +208,49 @@ impl ForkServer {
 
     /// Runs one input and shows it.
     pub(super) fn observe_by_snapshot(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
-        let (pass, is_by_fork) = self.put_back(std::iter::once(input), true)?;
+        let due = self.is_check_due();
+        let (pass, proof) = self.put_back(std::iter::once(input), true)?;
         let Some(outcome) = pass.shown else { return Err(nonsense()) };
-        let is_first = self.snapshot.as_ref().is_some_and(|policy| policy.checks < FIRST_CHECKS);
-        if is_first && !is_by_fork { self.check(input, outcome) } else { Ok(outcome) }
+        if proof.needs_check(due) { self.check(input, outcome) } else { Ok(outcome) }
     }
 
-    /// Runs inputs until one has to be judged; that one is run again by fork.
+    /// Runs inputs until one has to be judged; one that shows something new is run again by fork.
     pub(super) fn run_by_snapshot<'a>(
         &mut self,
         mut inputs: impl Iterator<Item = &'a [u8]> + Clone,
     ) -> Result<Pass, NoRun> {
         let due = self.is_check_due();
-        let (pass, is_by_fork) = match due {
+        let (pass, proof) = match due {
             true => self.put_back(inputs.clone().take(1), true)?,
             false => self.put_back(inputs.clone(), self.every_run)?,
         };
-        let Some(outcome) = pass.shown else { return Ok(pass) };
+        let Some(outcome) = pass.shown.filter(|_| proof.needs_check(due)) else { return Ok(pass) };
         let Some(input) = inputs.nth(pass.done - 1) else { return Ok(pass) };
-        if is_by_fork || (self.every_run && !due) {
-            return Ok(pass);
-        }
         Ok(Pass { shown: Some(self.check(input, outcome)?), ..pass })
     }
 
     fn is_check_due(&mut self) -> bool {
-        let Some(policy) = &mut self.snapshot else { return false };
-        let due = policy.runs.runs >= policy.next_check;
-        if due {
-            policy.next_check = policy.runs.runs + CHECK_EVERY;
-        }
-        due
+        self.snapshot.as_mut().is_some_and(Policy::is_check_due)
     }
 
-    /// Also says whether the run that is shown was made by fork.
+    /// Also says how much the run that is shown proves.
     fn put_back<'a>(
         &mut self,
         mut inputs: impl Iterator<Item = &'a [u8]> + Clone,
         each: bool,
-    ) -> Result<(Pass, bool), NoRun> {
+    ) -> Result<(Pass, Proof), NoRun> {
         let (end, elapsed) = self.order_lasting(inputs.clone(), each)?;
-        let runs = self.session.runs.as_mut();
-        let pages = runs.map_or(0, |runs| runs.take_pages());
-        let Some(policy) = &mut self.snapshot else { return Err(nonsense()) };
-        policy.note_runs(end.done(), pages);
+        let (Some(runs), Some(policy)) = (&mut self.session.runs, &mut self.snapshot) else {
+            return Err(nonsense());
+        };
+        policy.note_runs(end.done(), runs.take_pages(), runs.work());
+        let proof = if runs.shows_news() { Proof::News } else { Proof::Dull };
         let (finished, status) = match end {
-            End::Stopped { .. } => return Ok((self.conclude(end, elapsed), false)),
+            End::Stopped { .. } => return Ok((self.conclude(end, elapsed), proof)),
             End::Ended { finished, status } => (finished, Some(status)),
             End::Hung { finished } => (finished, None),
         };
+        policy.of_child = 0;
         self.execs += finished as u64;
         self.spent.add(elapsed, None);
         if let Some(status) = status {
@@ -235,7 +259,7 @@ impl ForkServer {
         self.session.maps.collect(false);
         let Some(input) = inputs.nth(finished) else { return Err(nonsense()) };
         let outcome = self.run_by_channel(input)?;
-        Ok((Pass { done: finished + 1, shown: Some(outcome) }, true))
+        Ok((Pass { done: finished + 1, shown: Some(outcome) }, Proof::Fork))
     }
 
     fn note_end_of_child(&mut self, status: i32) {
@@ -283,12 +307,7 @@ impl ForkServer {
     }
 
     fn seen(&self, outcome: Outcome) -> Seen {
-        let run = self.observation(0, outcome);
-        let mut keys = BTreeMap::new();
-        run.dsf.for_each_changed(|_, key, value| {
-            keys.insert(key, value);
-        });
-        Seen { exit: run.exit, edges: run.edges.to_vec(), keys }
+        Seen::of(&self.observation(0, outcome))
     }
 
     /// Makes the run that is shown once more, by fork. Its maps are then the fork's.
@@ -298,7 +317,7 @@ impl ForkServer {
         }
         let execs = self.execs;
         let snapshot = self.seen(outcome);
-        let mut exit = self.run_by_channel(input)?.exit;
+        let Outcome { mut exit, duration } = self.run_by_channel(input)?;
         let fork = self.seen(Outcome { exit, ..outcome });
         if snapshot != fork && exit != ExitKind::Hang {
             // A target that does not agree with itself proves nothing.
@@ -306,6 +325,8 @@ impl ForkServer {
             if self.seen(Outcome { exit, ..outcome }) == fork {
                 self.note_difference(&snapshot.difference(&fork));
             }
+        } else {
+            self.note_fork_time(duration);
         }
         self.execs = execs;
         if let Some(policy) = &mut self.snapshot {
@@ -314,12 +335,22 @@ impl ForkServer {
         Ok(Outcome { exit, ..outcome })
     }
 
+    fn note_fork_time(&mut self, fork: Duration) {
+        let Some(policy) = &mut self.snapshot else { return };
+        policy.note_fork_time(fork);
+        if policy.is_slower_than_fork() {
+            let (timed, slower) = policy.timed;
+            self.leave_snapshots(&format!("{slower} of {timed} runs took longer than by fork"));
+        }
+    }
+
     fn note_difference(&mut self, what: &str) {
         let Some(policy) = &mut self.snapshot else { return };
         policy.runs.differences += 1;
         if policy.runs.differences >= MOST_DIFFERENCES {
             self.leave_snapshots(&format!("{MOST_DIFFERENCES} runs had other results: {what}"));
         } else {
+            policy.of_child = 0;
             self.drop_lasting_child();
         }
     }
@@ -328,6 +359,44 @@ impl ForkServer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_slower_than_a_fork_is_known_by_three_quarters_of_its_runs() {
+        let (short, long) = (Duration::from_micros(10), Duration::from_millis(1));
+        let mut policy = Policy::default();
+        policy.note_runs(1, 1, long);
+        for _ in 0..2 * MOST_TIMED {
+            policy.note_fork_time(short);
+        }
+        assert!(!policy.is_slower_than_fork(), "while it learns");
+        policy.of_child = LEARNING_RUNS;
+        for _ in 0..LEAST_TIMED {
+            assert!(!policy.is_slower_than_fork());
+            policy.note_fork_time(short);
+        }
+        assert!(policy.is_slower_than_fork());
+        // A quarter of pauses is no reason, and what was once slow can be fast now.
+        for run in 0..10 * MOST_TIMED {
+            policy.note_runs(64, 1, 64 * if run % 4 == 0 { long } else { short });
+            policy.note_fork_time(2 * short);
+        }
+        assert!(!policy.is_slower_than_fork());
+    }
+
+    #[test]
+    fn checks_are_close_until_it_is_known_how_long_runs_take() {
+        let mut policy = Policy { checks: FIRST_CHECKS, ..Policy::default() };
+        let mut due = |timed: u32| {
+            policy.timed.0 = timed;
+            let runs = 100 * CHECK_EVERY;
+            let count = (0..runs).filter(|_| {
+                policy.note_runs(1, 1, Duration::ZERO);
+                policy.is_check_due()
+            });
+            runs / count.count() as u64
+        };
+        assert_eq!((due(0), due(LEAST_TIMED)), (CHECK_SOON, CHECK_EVERY));
+    }
 
     #[test]
     fn a_tenth_of_the_runs_by_fork_is_too_much() {
@@ -340,39 +409,20 @@ mod tests {
         assert!(policy.forks_too_often());
         // What was long ago counts less and less.
         for _ in 0..100 {
-            policy.note_runs(64, 640);
+            policy.note_runs(64, 640, Duration::ZERO);
         }
         assert!(!policy.forks_too_often());
         assert_eq!((policy.runs.runs, policy.runs.pages), (6_400, 64_000));
         for _ in 0..40 {
-            policy.note_runs(9, 0);
+            policy.note_runs(9, 0, Duration::ZERO);
             policy.note_fork(None);
         }
         assert!(!policy.forks_too_often(), "{:?}", policy.recent);
         for _ in 0..2_000 {
-            policy.note_runs(4, 0);
+            policy.note_runs(4, 0, Duration::ZERO);
             policy.note_fork(None);
         }
         assert!(policy.forks_too_often());
-    }
-
-    #[test]
-    fn a_difference_names_what_differs_first() {
-        let seen = |exit, edges: &[u8], keys: &[(u32, u32)]| Seen {
-            exit,
-            edges: edges.to_vec(),
-            keys: keys.iter().copied().collect(),
-        };
-        let one = seen(ExitKind::Ok, &[0, 1, 2], &[(5, 7)]);
-        let difference = |other: Seen| one.difference(&other);
-        let edges = difference(seen(ExitKind::Ok, &[0, 3, 0], &[(5, 7)]));
-        assert_eq!(edges, "2 edges, the first 1: 1 times, by fork 3");
-        let keys = difference(seen(ExitKind::Ok, &[0, 1, 2], &[(5, 8), (6, 1)]));
-        assert_eq!(keys, "domain key 5: 7, by fork 8");
-        let more = difference(seen(ExitKind::Ok, &[0, 1, 2], &[(5, 7), (6, 1)]));
-        assert_eq!(more, "domain key 6: nothing, by fork 1");
-        let end = difference(seen(ExitKind::Hang, &[], &[]));
-        assert_eq!(end, "it ended as Ok, by fork as Hang");
     }
 
     /// Each value of `enum ffuzz_why` has its words, in the order of the header.

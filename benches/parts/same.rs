@@ -1,0 +1,188 @@
+//! The programs of [`super::snapshot`] by snapshot and by fork, on the same inputs: do they show the same
+//! edges, ends and domain values, and does anything grow over many runs?
+//!
+//! The inputs are the queue of a campaign by fork and what havoc makes of it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ffuzz::config::options::RunMode;
+use ffuzz::mutate::dictionary::Dictionary;
+use ffuzz::mutate::havoc::{HavocContext, havoc};
+use ffuzz::mutate::{Rng, below, is_text};
+use ffuzz::target::{Executor as _, ExitKind, ForkServer, Seen};
+use rand_core::SeedableRng as _;
+
+use super::server::{self, candidates, shown};
+use super::snapshot::{PROGRAMS, Program};
+use super::speed::OURS;
+use super::{Bench, copy_all};
+
+const INPUTS: usize = 20_000;
+const BATCH: usize = 64;
+const LONGEST: usize = 4096;
+/// Of a campaign that makes a queue, in seconds.
+const CAMPAIGN: u32 = 10;
+/// Runs that may not make a process grow, and how many show what it is before.
+const RUNS: usize = 1_000_000;
+const FIRST_RUNS: usize = 50_000;
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A program, and what a campaign has found for it.
+struct Case {
+    program: &'static Program,
+    target: PathBuf,
+    queue: Vec<Vec<u8>>,
+}
+
+/// What came of it.
+#[derive(Default)]
+struct Found {
+    differences: usize,
+    /// Inputs on which two runs by fork differ as well.
+    unsteady: usize,
+    first: Option<String>,
+}
+
+impl Bench {
+    pub(super) fn same(&self) {
+        println!(
+            "| case | queue | inputs | differ | unsteady by fork | made by fork | pages a run |"
+        );
+        println!("|---|---|---|---|---|---|---|");
+        let cases: Vec<Case> = PROGRAMS.iter().map(|program| self.case(program)).collect();
+        for case in &cases {
+            self.compare_runs(case);
+        }
+        println!(
+            "\n| case | runs | memory before and behind them, kB | descriptors |\n|---|---|---|---|"
+        );
+        for case in &cases {
+            self.grow(case);
+        }
+    }
+
+    fn case(&self, program: &'static Program) -> Case {
+        let target = self.with_values(program);
+        let queue = self.queue(program, &target);
+        Case { program, target, queue }
+    }
+
+    /// With domains, so that values are compared as well.
+    fn with_values(&self, program: &Program) -> PathBuf {
+        let Program { harness, engine, flags, .. } = *program;
+        let folder = self.dir.join("same").join(format!("{harness}{flags}"));
+        let flags = ["-O2 -g", flags].join(" ");
+        let variables = [("ENGINE", engine), ("CFLAGS", &*flags), ("WAYPOINTS", "cmp,mem")];
+        self.harness_by(OURS, &variables, harness, &folder)
+    }
+
+    fn start(&self, case: &Case, mode: RunMode) -> ForkServer {
+        let options = server::options(&case.target, &case.program.arguments.join(" "), mode);
+        // The same name for both: a program may look at it.
+        server::start(&options, TIMEOUT, &self.dir.join("same-input"))
+    }
+
+    /// Files of the queue, in order.
+    fn queue(&self, program: &Program, target: &Path) -> Vec<Vec<u8>> {
+        let out = self.dir.join("out");
+        let mut command = self.silent("--run-mode=fork", target, &out, 1, CAMPAIGN);
+        command.args(program.arguments);
+        let _ = std::fs::remove_dir_all(self.dir.join("in"));
+        copy_all(&self.seeds(target), &self.dir.join("in"));
+        assert!(command.status().expect("ffuzz starts").success());
+        let files = std::fs::read_dir(out.join("queue")).expect("queue").flatten();
+        let mut files: Vec<PathBuf> =
+            files.map(|entry| entry.path()).filter(|p| p.is_file()).collect();
+        files.sort();
+        files.iter().map(|file| std::fs::read(file).expect("seed")).collect()
+    }
+
+    fn compare_runs(&self, case: &Case) {
+        let Case { program, queue, .. } = case;
+        let [mut by_snapshot, mut by_fork] =
+            [RunMode::Snapshot, RunMode::Fork].map(|mode| self.start(case, mode));
+        let (mut rng, mut found) = (Rng::seed_from_u64(1), Found::default());
+        for batch in inputs(queue, &mut rng).chunks(BATCH) {
+            let [here, there] = [&mut by_snapshot, &mut by_fork].map(|server| shown(server, batch));
+            for (input, (here, there)) in batch.iter().zip(here.iter().zip(&there)) {
+                if here != there {
+                    found.add(here.difference(there), there, input, &mut by_fork);
+                }
+            }
+        }
+        let runs = by_snapshot.snapshot_runs().unwrap_or_default();
+        let Found { differences, unsteady, first } = found;
+        println!(
+            "| {}, {} | {} | {INPUTS} | {differences} | {unsteady} | {} | {:.1} |",
+            program.harness,
+            program.title,
+            queue.len(),
+            runs.by_fork,
+            runs.pages as f64 / runs.runs.max(1) as f64
+        );
+        let rung = by_snapshot.rung();
+        let notes = by_snapshot.take_notes();
+        let words = first.into_iter().chain(notes).chain((rung != "snapshot").then(|| rung.into()));
+        words.for_each(|text| println!("  {text}"));
+    }
+
+    fn grow(&self, case: &Case) {
+        let Case { program, target, queue } = case;
+        // Not those that are made by fork each time.
+        let mut batch = candidates(&inputs(queue, &mut Rng::seed_from_u64(2))[..4 * BATCH]);
+        let mut server = self.start(case, RunMode::Snapshot);
+        batch.retain(|input| server.observe(&input.bytes).expect("a run").exit == ExitKind::Ok);
+        batch.truncate(BATCH);
+        server.learn_edges(&vec![0; server.map_size()]);
+        let mut measure = |runs: usize| {
+            for _ in 0..runs / batch.len() {
+                let mut next = 0;
+                while server.run(&batch, &mut next).expect("a run").is_some() {}
+            }
+            server::memory_and_descriptors(target)
+        };
+        let (before, behind) = (measure(FIRST_RUNS), measure(RUNS));
+        println!(
+            "| {}, {} | {RUNS} | {} {} | {} {} |",
+            program.harness, program.title, before.0, behind.0, before.1, behind.1
+        );
+    }
+}
+
+impl Found {
+    fn add(&mut self, difference: String, there: &Seen, input: &[u8], by_fork: &mut ForkServer) {
+        let again = Seen::of(&by_fork.observe(input).expect("a run"));
+        if again != *there {
+            self.unsteady += 1;
+            return;
+        }
+        self.differences += 1;
+        self.first.get_or_insert(format!("{difference}: {:?}", String::from_utf8_lossy(input)));
+    }
+}
+
+/// The queue, then mutants of its entries.
+fn inputs(queue: &[Vec<u8>], rng: &mut Rng) -> Vec<Vec<u8>> {
+    let dictionary = Dictionary::default();
+    let mut all: Vec<Vec<u8>> = queue.iter().take(INPUTS).cloned().collect();
+    while all.len() < INPUTS {
+        let mut pick = || &queue[below(rng, queue.len() as u32) as usize];
+        let (seed, donor) = (pick(), pick());
+        let context = HavocContext {
+            dictionary: &dictionary,
+            donor: Some(donor),
+            min_len: 1,
+            max_len: LONGEST,
+            long_blocks: 2,
+            stack_power: 4,
+            text: is_text(seed),
+            exploit: all.len().is_multiple_of(2),
+            gentle: false,
+        };
+        let mut bytes = seed.clone();
+        havoc(rng, &mut bytes, &context, |_| {});
+        all.push(bytes);
+    }
+    all
+}
