@@ -99,7 +99,8 @@ pub fn wait(
 }
 
 /// A process that is to be looked at stands still within this time, unless the kernel is busy with it.
-const STOPPING: Duration = Duration::from_millis(100);
+/// On a busy machine it waits for a core first.
+const STOPPING: Duration = Duration::from_secs(1);
 
 /// The same for a process that nobody traces: it is shown only when its time is up, and behaves until
 /// then as it always does.
