@@ -1,7 +1,7 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control cmin signatures demo
-//! perf libpng same speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
+//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control pastis cmin signatures
+//! triage demo perf libpng same speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
 //! `snapshot` 20); number of pairs: `FFUZZ_BENCH_PAIRS` (7; those two 5); the core of those two:
 //! `FFUZZ_BENCH_CORE` (the last). `fork` and `cmin` need Debian's afl++, those two also what
 //! `benches/peers.sh` builds.
@@ -28,6 +28,8 @@ mod signatures;
 mod snapshot;
 #[path = "parts/speed.rs"]
 mod speed;
+#[path = "parts/triage.rs"]
+mod triage;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -56,6 +58,9 @@ fn main() {
     }
     if wanted("signatures") {
         bench.signatures();
+    }
+    if wanted("triage") {
+        bench.triage();
     }
     if wanted("demo") {
         for bytes in [DEMO_BYTES, DEMO_MOST] {

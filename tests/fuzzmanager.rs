@@ -282,4 +282,8 @@ fn a_command_is_run_and_its_crash_is_sent() {
     assert_eq!(crash["shortSignature"], "[@ poke]", "{crash}");
     assert_eq!(crash["crashAddress"], "0x1");
     assert_eq!(crash["args"], r#"["-v"]"#);
+    // A program that reads its standard input.
+    let job = collector(&dir, &format!("--autosubmit {PROGRAM} --testcase bad"));
+    job.arg(&target).arg("/dev/stdin").run().expect(0).says("stored as crash 2");
+    assert_eq!(server.get("crashes/2/")["args"], r#"["/dev/stdin"]"#);
 }

@@ -8,7 +8,10 @@ mod common;
 mod fuzzmanager;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -179,6 +182,109 @@ fn without_gdb_our_own_look_is_as_good() {
     }
 }
 
+/// What gdb says about a crash of `function` in the sanitizer's build, where a variable wants that.
+fn told_by_gdb(dir: &TestDir, variable: &str, function: &str) -> String {
+    need("gdb");
+    let before = dir.names("");
+    let job = dir.ffuzz("triage -o out -n 1 --minimize 0 crashes").env(variable, "1");
+    job.arg("--").arg(asan()).run().expect(0).does_not_say("[!]");
+    let after = dir.names("").into_iter().filter(|name| name != "out").collect::<Vec<_>>();
+    assert_eq!(after, before, "a core file is left");
+    let folder = bug_folder(dir, function);
+    let said = fs::read_to_string(folder.join("stderr.txt")).unwrap();
+    assert!(said.contains("ERROR: AddressSanitizer"), "{said}");
+    fs::read_to_string(folder.join("debugger.txt")).unwrap()
+}
+
+#[test]
+fn gdb_is_asked_about_every_crash_if_that_is_wanted() {
+    let dir = TestDir::new();
+    crashes(&dir, "no");
+    let text = told_by_gdb(&dir, "FTB_FORCE_GDB", "poke_null");
+    assert!(text.contains("received signal SIGSEGV") && text.contains("\nrip "), "{text}");
+    assert!(
+        text.contains("#0  ") && text.contains("poke_null") && text.contains("=> 0x"),
+        "{text}"
+    );
+    assert_eq!(both_of_each(&dir), ["poke_null", "read_behind"]);
+}
+
+#[test]
+fn gdb_reads_core_files_if_that_is_wanted() {
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    let dir = TestDir::new();
+    crashes(&dir, "n");
+    let job = || {
+        let job = dir.ffuzz("triage -o out crashes").env("FTB_FORCE_GDBCORE", "1");
+        job.arg("--").arg(asan()).run()
+    };
+    if pattern.starts_with('|') {
+        job().refused(1, "the kernel pipes core files to a program", "unset FTB_FORCE_GDBCORE");
+        return;
+    }
+    use nix::sys::resource::{Resource, getrlimit};
+    if getrlimit(Resource::RLIMIT_CORE).unwrap().1 == 0 && !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: this user may have no core files (ulimit -Hc)");
+        return;
+    }
+    let text = told_by_gdb(&dir, "FTB_FORCE_GDBCORE", "poke_null");
+    assert!(text.starts_with("Program terminated with signal SIGSEGV"), "{text}");
+    assert!(text.contains("poke_null") && text.contains("\nrip "), "{text}");
+    let bug = report(&dir)["bugs"][0].clone();
+    assert_eq!(
+        (bug["kind"].as_str(), bug["address"].as_str()),
+        (Some("gdb"), Some("0x1")),
+        "{bug}"
+    );
+    let numbered = fs::read_to_string("/proc/sys/kernel/core_uses_pid").unwrap();
+    if pattern == "core\n" && numbered == "0\n" {
+        dir.write("core", "somebody's");
+        job().refused(1, "a core file would overwrite ./core", "move that file away");
+        assert_eq!(dir.text("core"), "somebody's");
+    }
+    let job = dir.ffuzz("triage -o out crashes").env("FTB_FORCE_GDB", "1");
+    let job = job.env("PATH", &only(&dir, &[])).arg("--").arg(asan());
+    job.run().refused(1, "FTB_FORCE_GDB is set, and there is no gdb", "install gdb");
+}
+
+#[test]
+fn a_symbolizer_that_hangs_is_not_waited_for_again_and_again() {
+    let dir = TestDir::new();
+    crashes(&dir, "nowf");
+    let path =
+        dir.write("symbolizer/llvm-symbolizer", "#!/bin/sh\necho >> asked\nexec sleep 1000\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    // Ten times as long as a run, and at least 5 s.
+    let job = dir.ffuzz("triage -o out -t 500 -n 1 --minimize 0 crashes").arg("--").arg(asan());
+    let done = job.env("ASAN_SYMBOLIZER_PATH", path.to_str().unwrap()).run().expect(0);
+    done.says("llvm-symbolizer gave no answer within 5 s: functions have no names (try it by hand")
+        .says("4 bugs in 8 crash files");
+    assert_eq!(dir.text("asked"), "\n");
+}
+
+#[test]
+fn names_that_are_no_text_are_as_good_as_others() {
+    let dir = TestDir::new();
+    let name = |bytes: &[u8]| dir.path("crashes").join(OsString::from_vec(bytes.to_vec()));
+    fs::create_dir(dir.path("crashes")).unwrap();
+    // With a replacement character in its place both would be the same.
+    fs::write(name(b"a\xff"), "o1 and more").unwrap();
+    fs::write(name(b"a\xfe"), "w2 and more").unwrap();
+    fs::write(name(b"a\\xff"), "x").unwrap();
+    triage(&dir, "", &asan()).says("2 bugs in 3 crash files").says("1 file did not crash again");
+    for (function, input) in [("read_behind", "o"), ("write_behind", "w")] {
+        let folder = bug_folder(&dir, function);
+        assert_eq!(fs::read_to_string(folder.join("minimized")).unwrap(), input);
+    }
+    let report = report(&dir);
+    let paths = report["crashes"].as_array().unwrap().iter().map(|crash| &crash["path"]);
+    let mut paths: Vec<&str> =
+        paths.map(|path| path.as_str().unwrap().rsplit('/').next().unwrap()).collect();
+    paths.sort();
+    assert_eq!(paths, ["a\\\\xff", "a\\xfe", "a\\xff"]);
+    triage(&dir, "", &asan()).says("3 of them known");
+}
+
 #[test]
 fn what_a_target_prints_takes_bounded_room() {
     let dir = TestDir::new();
@@ -287,11 +393,20 @@ fn a_folder_of_afl_fuzz_is_triaged_by_its_own_command_line() {
     let job = dir.program("afl-fuzz").words("-i in -o out -V 3 -t 2000 --");
     let job = job.arg(afl_target("crashing.c", "")).env("AFL_SKIP_CPUFREQ", "1");
     job.env("AFL_NO_UI", "1").run().expect(0);
-    let before = dir.snapshot("out/default");
-    assert!(!dir.crashes().is_empty());
-    let words = format!("1 bug in {} crash file", dir.crashes().len());
+    let (before, crashes) = (dir.snapshot("out/default"), dir.crashes());
+    assert!(!crashes.is_empty());
+    let words = format!("1 bug in {} crash file", crashes.len());
     dir.ffuzz("triage -o out").run().expect(0).says(&words);
     assert_eq!(dir.snapshot("out/default"), before);
+
+    let Some(server) = fuzzmanager::Server::start() else { return };
+    server.configure(&dir);
+    let job = dir.ffuzz("triage -o out --collector");
+    job.env("FM_CONFIG_PATH", dir.path("fm.conf").to_str().unwrap()).run().expect(0).says(&words);
+    assert_eq!(server.crashes().len(), 1);
+    for crash in crashes {
+        assert!(dir.path(&format!("out/default/crashes/{crash}.submitted")).exists(), "{crash}");
+    }
 }
 
 // --- beside a campaign
@@ -372,6 +487,11 @@ fn each_bug_is_delivered_once_by_triage_and_by_a_campaign() {
     }
     let known = server.crashes();
     assert_eq!(known.len(), 2, "{known:#?}");
+    let sent =
+        |key: &str| -> Value { serde_json::from_str(known[0][key].as_str().unwrap()).unwrap() };
+    assert!(sent("env")["ASAN_OPTIONS"].as_str().unwrap().contains("symbolize=1"), "{known:#?}");
+    let (file, rate) = (sent("metadata")["file"].clone(), sent("metadata")["reproduced"].clone());
+    assert!(["o1", "g1"].contains(&file.as_str().unwrap()) && rate == "6 of 6", "{known:#?}");
     let names = dir.names("crashes");
     assert!(names.contains(&"o1.submitted".into()) && names.contains(&"g2.submitted".into()));
     assert!(names.contains(&"fine.failed".into()), "{names:?}");
@@ -380,6 +500,134 @@ fn each_bug_is_delivered_once_by_triage_and_by_a_campaign() {
     job.env("FM_CONFIG_PATH", &config).run().expect(0).says("(1 bug)");
     dir.ffuzz("triage --collector -o out").env("FM_CONFIG_PATH", &config).run().expect(0);
     assert_eq!(server.crashes().len(), 3);
+}
+
+/// Makes a bucket of each bug's signature; each gets exactly one crash.
+fn make_buckets(server: &fuzzmanager::Server, dir: &TestDir) {
+    for bug in report(dir)["bugs"].as_array().unwrap() {
+        let signature = bug["signature"].to_string();
+        let bucket = json!({ "signature": signature, "shortDescription": bug["title"],
+            "frequent": false, "permanent": false, "doNotReduce": false });
+        let made = server.post("buckets/?save=true&reassign=true", &bucket);
+        assert_eq!(made["inListCount"], 1, "{bug:#}\n{made:#}");
+    }
+}
+
+#[test]
+fn two_targets_fill_their_buckets_whoever_goes_away() {
+    let Some(mut server) = fuzzmanager::Server::start() else { return };
+    let (first, second) = (TestDir::new(), TestDir::new());
+    let targets = [(&first, asan(), "owfn"), (&second, cxx("-fsanitize=address"), "tse")];
+    let start = |dir: &TestDir, target: &Path| {
+        let job = dir.ffuzz("triage --collector -n 1 -j 1 -o out crashes").arg("--").arg(target);
+        job.env("FM_CONFIG_PATH", dir.path("fm.conf").to_str().unwrap()).start()
+    };
+    let count = |dir: &TestDir, part: &str| {
+        let names = fs::read_dir(dir.path(&format!("out/triage/spool/{part}")));
+        let names = names.into_iter().flatten().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_str().unwrap().ends_with(".json")).count()
+    };
+    for (dir, target, letters) in &targets {
+        server.configure(dir);
+        crashes(dir, letters);
+        // Killed once with the server there, and once while it is away.
+        let killed = start(dir, target);
+        wait_until("a report at the server", || count(dir, "sent") > 0);
+        killed.signal(Signal::SIGKILL);
+        killed.finish();
+        server.stop();
+        let killed = start(dir, target);
+        wait_until("all reports", || count(dir, "sent") + count(dir, "waiting") >= letters.len());
+        killed.signal(Signal::SIGKILL);
+        killed.finish();
+        server.resume();
+        let words = format!("{} reports sent, 0 waiting, 0 refused", letters.len());
+        start(dir, target).finish().expect(0).says(&words);
+    }
+    assert_eq!(server.crashes().len(), 7);
+    make_buckets(&server, &first);
+    make_buckets(&server, &second);
+    let crashes = server.crashes();
+    let mut buckets: Vec<u64> =
+        crashes.iter().map(|crash| crash["bucket"].as_u64().unwrap()).collect();
+    buckets.sort_unstable();
+    buckets.dedup();
+    assert_eq!(buckets.len(), 7, "{crashes:#?}");
+}
+
+/// A folder whose server stores whatever it is given, and the path of its configuration.
+fn with_a_server() -> (TestDir, fuzzmanager::FalseServer, String) {
+    let stores = fuzzmanager::Answer::Say(
+        "201 Created\r\nContent-Type: application/json",
+        r#"{"id":7,"bucket":null}"#,
+    );
+    let server = fuzzmanager::FalseServer::start(vec![stores]);
+    let dir = TestDir::with_seed("PAAA");
+    server.configure(&dir);
+    dir.write("sig/.refreshed", "");
+    let config = dir.path("fm.conf").display().to_string();
+    (dir, server, config)
+}
+
+#[test]
+fn what_another_tool_has_delivered_is_not_delivered_again() {
+    let (dir, server, config) = with_a_server();
+    crashes(&dir, "og");
+    dir.write("crashes/o2.submitted", "");
+    let run = || {
+        let job = dir.ffuzz("triage --collector --minimize 0 -o out crashes").arg("--").arg(asan());
+        job.env("FM_CONFIG_PATH", &config).run().expect(0)
+    };
+    run().says("1 reports sent");
+    assert!(server.requests()[0].contains("give_up") && dir.path("crashes/o1.submitted").exists());
+    // Its own marks are as good once the folder of the report is gone,
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    run().says("0 reports sent");
+    // and a new bug in a file that was delivered as another one is news.
+    dir.write("crashes/g1", "w1");
+    dir.write("crashes/g2", "w2");
+    run().says("1 reports sent");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_server_and_a_file_beside_the_target_are_enough() {
+    let (dir, server, config) = with_a_server();
+    let target = dir.path("Parser");
+    fs::copy(self::target("crashing.c", ""), &target).unwrap();
+    let run = || dir.fuzz("-V 3", &target, "").env("FM_CONFIG_PATH", &config).run().expect(0);
+    run().says("(1 bug)");
+    assert_eq!(server.requests().len(), 0);
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    let own = "[Main]\nproduct = Parser\nproduct_version = 7\nplatform = x86-64\nos = linux\n\
+        [Metadata]\nteam = blue\n";
+    dir.write("Parser.fuzzmanagerconf", own);
+    run().says("(1 bug)");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1, "{requests:#?}");
+    for part in ["product=parser&", "product_version=7&", "team", "blue", "testcase=", "tool=ffuzz"]
+    {
+        assert!(requests[0].contains(part), "{part}: {}", requests[0]);
+    }
+}
+
+#[test]
+fn a_server_that_is_away_or_refuses_stops_nobody() {
+    let unauthorized = fuzzmanager::Answer::Say("401 Unauthorized", "");
+    let refusing = fuzzmanager::FalseServer::start(vec![unauthorized]);
+    for (port, words) in [
+        (common::free_port(), "triage: cannot reach http://127.0.0.1:"),
+        (refusing.port, "answers 401: the token is missing or wrong (set serverauthtoken to "),
+    ] {
+        let dir = TestDir::with_seed("PAAA");
+        fuzzmanager::configure(&dir, port, "very-secret", "http");
+        dir.write("sig/.refreshed", "");
+        let config = dir.path("fm.conf").display().to_string();
+        let job = campaign(&dir, "-V 3 --collector").env("FM_CONFIG_PATH", &config);
+        job.run().expect(0).says("(1 bug)").says(words).does_not_say("very-secret");
+        let waiting = dir.names("out/triage/spool/waiting");
+        assert!(waiting.iter().any(|name| name.ends_with(".json")), "{waiting:?}");
+    }
 }
 
 #[test]
@@ -436,6 +684,20 @@ fn a_hang_is_a_bug_of_its_function_if_that_is_wanted() {
     assert!(bugs.iter().all(|bug| bug["class"] == "hang"));
     let states = report["crashes"].as_array().unwrap().iter().map(|crash| crash["state"].as_str());
     assert_eq!(states.filter(|state| *state == Some("times_out")).count(), 3);
+}
+
+#[test]
+fn a_hang_costs_one_run() {
+    let dir = TestDir::new();
+    let source = dir.write("hangs.c", HANGS);
+    let target = plain(source.to_str().unwrap(), "-O0");
+    dir.write("out/default/hangs/id:0", "s1");
+    let runs = dir.path("runs").display().to_string();
+    let script = format!("echo >> {runs}; exec \"$0\"");
+    let job = dir.ffuzz("triage -t 500 -o out --report-hangs -- /bin/sh -c").arg(script);
+    job.arg(target).run().expect(0).says("1 bug in 1 crash file");
+    assert_eq!(dir.text("runs"), "\n");
+    assert_eq!(report(&dir)["bugs"][0]["title"], "[Non-crash bug] hang in spin");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 /* A target that costs next to nothing, so that what is measured is the fuzzer: it sorts the first
  * bytes into classes and looks for a word.
  *
- * -DKEYS adds a map of 65,536 keys, of which a run touches 20. */
+ * -DKEYS adds a map of 65,536 keys, of which a run touches 20; -DCRASH an end for one word. */
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define LOOKED_AT 16
 
@@ -31,6 +32,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
 #ifdef KEYS
   touch_keys(data, size);
+#endif
+#ifdef CRASH
+  if (size >= 22 && memcmp(data + 14, "CRASH-IT", 8) == 0) __builtin_trap();
 #endif
   for (size_t i = 0; i < size && i < LOOKED_AT; i++) {
     uint8_t byte = data[i];

@@ -187,7 +187,7 @@ impl Campaign {
         for note in self.executor.take_notes() {
             self.warn(note);
         }
-        if let Some(note) = self.triage.as_mut().and_then(Follower::take_note) {
+        for note in self.triage.iter_mut().flat_map(Follower::take_notes).collect::<Vec<_>>() {
             self.warn(note);
         }
     }

@@ -91,8 +91,9 @@ struct Args {
     server: ServerArgs,
     #[command(flatten)]
     source: SourceArgs,
-    /// For --autosubmit: the program and its arguments, the input's file among them. For --coverage: the
-    /// target, with @@ for the input's file [default: what the campaign noted in cmdline]
+    /// For --autosubmit: the program and its arguments; a --testcase that is not among them is its
+    /// standard input. For --coverage: the target, with @@ for the input's file [default: what the
+    /// campaign noted in cmdline]
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -280,24 +281,30 @@ impl Args {
         if !given.is_empty() || self.command.is_empty() {
             return given.iter().map(|word| word.replace('\\', "")).collect();
         }
-        let is_input =
-            |word: &OsString| self.crash.testcase.as_ref().is_some_and(|path| path == word);
         let mut words = &self.command[1..];
         // The convention: the input is not named where it is the last word.
-        if words.last().is_some_and(is_input) {
+        if words.last().is_some_and(|word| self.is_input(word)) {
             words = &words[..words.len() - 1];
         }
-        let shown = |word: &OsString| match is_input(word) {
+        let shown = |word: &OsString| match self.is_input(word) {
             true => "TESTFILE".to_owned(),
             false => word.to_string_lossy().into_owned(),
         };
         words.iter().map(shown).collect()
     }
+
+    fn is_input(&self, word: &OsString) -> bool {
+        self.crash.testcase.as_ref().is_some_and(|path| path == word)
+    }
 }
 
-/// What the command says when it crashes.
+/// What the command says when it crashes. An input that it does not name is its standard input.
 fn rerun(program: &str, args: &Args) -> Result<Output, Failure> {
-    triage::once(program, args.command.clone())?.ok_or_else(|| {
+    let stdin = match &args.crash.testcase {
+        Some(path) if !args.command.iter().any(|word| args.is_input(word)) => read(path)?,
+        _ => Vec::new(),
+    };
+    triage::once(program, args.command.clone(), &stdin)?.ok_or_else(|| {
         let name = args.command[0].to_string_lossy();
         Failure::new(
             format!("{name} does not crash"),

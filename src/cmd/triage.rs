@@ -43,18 +43,25 @@ impl From<TriageError> for Failure {
     }
 }
 
-/// A command line as it is, run once: what it says if it crashes, in words that people and servers
-/// can read.
-pub(super) fn once(program: &str, command: Vec<OsString>) -> Result<Option<Output>, Failure> {
+/// A command line as it is, run once with this standard input: what it says if it crashes, in words that
+/// people and servers can read.
+pub(super) fn once(
+    program: &str,
+    command: Vec<OsString>,
+    stdin: &[u8],
+) -> Result<Option<Output>, Failure> {
     let environment = Environment::read();
     let words = std::iter::once("--".into()).chain(command).collect();
     let Some(args) = super::parse::<Args>(program, words)? else { return Ok(None) };
     let plan = Plan::new(&args, &environment, &[], PathBuf::new())?;
     let scratch = plan.scratch(0);
     let mut rerun = plan.rerun(&environment, &scratch)?;
-    let examined = rerun.examine(&[], 1).map_err(tool::failure)?;
+    let examined = rerun.examine(stdin, 1).map_err(tool::failure)?;
     let Some(seen) = examined.seen else { return Ok(None) };
-    let seen = rerun.readable(&[], &seen).map_err(tool::failure)?;
+    let seen = rerun.readable(stdin, &seen).map_err(tool::failure)?;
+    for message in rerun.take_messages() {
+        say(false, &format!("{program}: warning: {message}"));
+    }
     Ok(Some(seen.output))
 }
 
@@ -134,7 +141,7 @@ fn busy(folder: &Path) -> Failure {
     Failure::new(cause, "wait for its end (a campaign that runs has one), or choose another -o")
 }
 
-/// As many as there are cores and files; mutators and a file of the user's are for one alone.
+/// As many as there are cores and files; mutators, a file of the user's and core files are for one alone.
 fn jobs(
     args: &Args,
     environment: &Environment,
@@ -142,7 +149,8 @@ fn jobs(
     files: usize,
 ) -> Result<usize, Failure> {
     let wanted = args.jobs()?.unwrap_or_else(|| affinity::allowed().len());
-    let alone = args.file.is_some() || plan.mutators(environment)?.touch_runs();
+    let alone =
+        args.file.is_some() || plan.leaves_cores() || plan.mutators(environment)?.touch_runs();
     Ok(if alone { 1 } else { wanted.min(files) }.max(1))
 }
 

@@ -20,6 +20,9 @@ use super::error::CollectorError;
 use super::files;
 use super::report::Report;
 
+/// An empty file that is as old as the spool.
+const BEGAN: &str = "began";
+
 /// A folder of reports.
 #[derive(Clone, Debug)]
 pub struct Spool {
@@ -90,7 +93,15 @@ impl Spool {
             files::create_dir(&folder.join(part))?;
             files::sweep(&folder.join(part));
         }
+        files::create(&folder.join(BEGAN), b"")?;
         Ok(spool)
+    }
+
+    /// When it was made: what was delivered before, was so by somebody else.
+    #[must_use]
+    pub fn began(&self) -> SystemTime {
+        let written = fs::metadata(self.folder.join(BEGAN)).and_then(|data| data.modified());
+        written.unwrap_or(UNIX_EPOCH)
     }
 
     /// Keeps a report until it is delivered. The key decides whether it is a new one.

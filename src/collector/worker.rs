@@ -26,6 +26,14 @@ pub struct Status {
     pub error: Option<(String, String)>,
 }
 
+impl Status {
+    /// One line about what keeps reports waiting.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.error.as_ref().map(|(cause, remedy)| format!("{cause} ({remedy})"))
+    }
+}
+
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,

@@ -64,6 +64,9 @@ const REPORTING: &str = "abort_on_error=1:halt_on_error=1:handle_segv=1:handle_s
 /// Without names a report takes a tenth of the time.
 const RAW: &str = "symbolize=0:malloc_context_size=0";
 const READABLE: &str = "symbolize=1:malloc_context_size=30";
+/// For a core file of the fault itself; without it ASan forbids one.
+const BARE: &str = "abort_on_error=1:halt_on_error=1:handle_segv=0:handle_sigbus=0:handle_abort=0:\
+    handle_sigfpe=0:handle_sigill=0:disable_coredump=0:symbolize=0";
 const NAMES: [&str; 5] =
     ["ASAN_OPTIONS", "UBSAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"];
 
@@ -74,6 +77,8 @@ pub enum Report<'a> {
     Raw,
     /// Functions and lines, by this symbolizer or the one that the sanitizer finds.
     Readable(Option<&'a Path>),
+    /// Of what only a sanitizer sees; signals are for the kernel.
+    Bare,
 }
 
 /// Variables for runs whose report is read, behind those of `given`: the last word counts.
@@ -88,10 +93,14 @@ pub fn report_environment(
         if !value.is_empty() && !value.as_encoded_bytes().ends_with(b":") {
             value.push(":");
         }
-        value.push(REPORTING);
         match report {
-            Report::Raw => value.push(RAW),
+            Report::Bare => value.push(BARE),
+            Report::Raw => {
+                value.push(REPORTING);
+                value.push(RAW);
+            }
             Report::Readable(symbolizer) => {
+                value.push(REPORTING);
                 value.push(READABLE);
                 if let Some(path) = symbolizer {
                     value.push(":external_symbolizer_path='");
@@ -102,7 +111,7 @@ pub fn report_environment(
         }
         (OsString::from(name), value)
     };
-    let backtrace = if matches!(report, Report::Raw) { "0" } else { "1" };
+    let backtrace = if matches!(report, Report::Readable(_)) { "1" } else { "0" };
     NAMES.into_iter().map(option).chain([("RUST_BACKTRACE".into(), backtrace.into())]).collect()
 }
 
@@ -145,6 +154,8 @@ mod tests {
         let raw = value(Report::Raw);
         assert!(raw.starts_with("symbolize=0:detect_leaks=1:abort_on_error=1:"), "{raw}");
         assert!(raw.ends_with(":symbolize=0:malloc_context_size=0"), "{raw}");
+        let bare = value(Report::Bare);
+        assert!(bare.contains(":handle_segv=0:") && bare.contains(":disable_coredump=0"), "{bare}");
         let readable = value(Report::Readable(Some(Path::new("/a b"))));
         assert!(readable.contains(":symbolize=1:"), "{readable}");
         assert!(readable.ends_with(":external_symbolizer_path='/a b'"), "{readable}");

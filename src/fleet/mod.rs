@@ -267,7 +267,7 @@ impl Fleet {
             Event::HangSaved { .. } => triage.start_for(0, 1),
             _ => {}
         }
-        if let Some(message) = triage.take_note() {
+        for message in triage.take_notes() {
             self.bus.send(&Event::Warning { message });
         }
     }

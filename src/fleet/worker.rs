@@ -173,6 +173,7 @@ impl Worker {
             output: Output::Shown,
             fds: &[(out_theirs.as_fd(), 1), (err_theirs.as_fd(), 2)],
             memory_limit: None,
+            core_limit: 0,
             guarded: false,
             traced: false,
         })?;

@@ -65,6 +65,7 @@ impl CrashTrace {
             output: Output::File(&text, MOST),
             fds: &[],
             memory_limit: self.memory_limit,
+            core_limit: 0,
             guarded: false,
             traced: false,
         })?;

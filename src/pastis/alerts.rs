@@ -116,8 +116,8 @@ impl Checker {
 
     /// What the broker should know about this input.
     fn check(&mut self, input: &[u8]) -> Result<Vec<News>, TargetError> {
-        let manner = Manner { env: &[], under: &[], timeout: PATIENCE, look: None };
-        let Ended { exit, stdout, stderr, .. } = self.target.run(input, manner)?;
+        let Ended { exit, stdout, stderr, .. } =
+            self.target.run(input, Manner::within(PATIENCE))?;
         let crashed = matches!(exit, ExitKind::Crash { .. } | ExitKind::Oom);
         Ok(self.report.learn(input, &[&stdout, &stderr], crashed))
     }

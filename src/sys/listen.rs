@@ -92,10 +92,21 @@ impl Listener {
 
     /// Listens until the process has ended; None if it had to be killed because its time was up.
     pub fn wait(&mut self, process: &mut Process, timeout: Duration) -> Option<i32> {
+        self.wait_or(process, timeout, |_| {})
+    }
+
+    /// The same with a last word before it is killed.
+    pub(super) fn wait_or(
+        &mut self,
+        process: &mut Process,
+        timeout: Duration,
+        late: impl FnOnce(&mut Self),
+    ) -> Option<i32> {
         self.writers = None;
         let pid = process.pid();
         let in_time = self.listen(pid, Instant::now() + timeout, || false);
         if !in_time {
+            late(self);
             send(pid, libc::SIGKILL);
         }
         let status = process.wait_for(if in_time { timeout } else { LOOK * 200 });
@@ -115,10 +126,7 @@ impl Listener {
         self.writers = None;
         let in_time = self.listen(pid, Instant::now() + timeout, &mut ended);
         if !in_time {
-            for _ in 0..LATE_LOOKS {
-                late();
-                self.listen(pid, Instant::now() + PAUSE, &mut ended);
-            }
+            self.look_late(pid, late, &mut ended);
             send(pid, libc::SIGKILL);
         }
         while !ended() {
@@ -126,6 +134,19 @@ impl Listener {
         }
         self.drain();
         in_time
+    }
+
+    /// Calls `late` some times, and listens in between.
+    pub(super) fn look_late(
+        &mut self,
+        pid: i32,
+        mut late: impl FnMut(),
+        mut ended: impl FnMut() -> bool,
+    ) {
+        for _ in 0..LATE_LOOKS {
+            late();
+            self.listen(pid, Instant::now() + PAUSE, &mut ended);
+        }
     }
 
     /// What was heard: stdout, stderr.

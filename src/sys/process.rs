@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::time::TimeSpec;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
@@ -28,6 +29,8 @@ pub struct Launch<'a> {
     pub fds: &'a [(BorrowedFd<'a>, RawFd)],
     /// Largest address space in bytes.
     pub memory_limit: Option<u64>,
+    /// Largest core file in bytes; 0: none.
+    pub core_limit: u64,
     /// Its children end with us too, however we end; for programs that have some.
     pub guarded: bool,
     /// It stops at each of its signals for the thread that started it: see [`super::traced`].
@@ -63,7 +66,7 @@ pub struct Process {
     guard: Option<Guard>,
 }
 
-/// Starts a program in a session of its own, without core dumps.
+/// Starts a program in a session of its own.
 pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     let mut command = Command::new(&launch.argv[0]);
     command.args(&launch.argv[1..]).stdin(launch.stdin);
@@ -89,10 +92,14 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     }
     let fds: Vec<(RawFd, RawFd)> =
         launch.fds.iter().map(|(ours, theirs)| (ours.as_raw_fd(), *theirs)).collect();
-    let (memory, traced) = (launch.memory_limit, launch.traced);
-    let parent = nix::unistd::getpid();
+    let limits = [
+        (Resource::RLIMIT_CORE, Some(launch.core_limit)),
+        (Resource::RLIMIT_AS, launch.memory_limit),
+        (Resource::RLIMIT_FSIZE, largest_file),
+    ];
+    let (traced, parent) = (launch.traced, nix::unistd::getpid());
     // SAFETY: `prepare` makes only async-signal-safe calls and allocates nothing.
-    unsafe { command.pre_exec(move || prepare(&fds, memory, largest_file, parent, traced)) };
+    unsafe { command.pre_exec(move || prepare(&fds, &limits, parent, traced)) };
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
     let mut process = Process { pid: Pid::from_raw(pid), reaped: false, guard: None };
@@ -107,8 +114,7 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
 /// setrlimit, dup2, signal, ptrace.
 fn prepare(
     fds: &[(RawFd, RawFd)],
-    memory: Option<u64>,
-    largest_file: Option<u64>,
+    limits: &[(Resource, Option<u64>)],
     parent: Pid,
     traced: bool,
 ) -> io::Result<()> {
@@ -128,12 +134,9 @@ fn prepare(
                 return Err(io::Error::last_os_error());
             }
         }
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
-        for (what, bytes) in [(libc::RLIMIT_AS, memory), (libc::RLIMIT_FSIZE, largest_file)] {
-            if let Some(bytes) = bytes {
-                let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
-                libc::setrlimit(what, &raw const limit);
+        for (what, bytes) in limits {
+            if let Some(bytes) = *bytes {
+                let _ = setrlimit(*what, bytes, bytes);
             }
         }
         if traced && libc::ptrace(libc::PTRACE_TRACEME) < 0 {

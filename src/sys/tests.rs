@@ -20,6 +20,7 @@ pub(super) fn start(argv: &[&str], output: Output<'_>, traced: bool) -> io::Resu
         output,
         fds: &[],
         memory_limit: None,
+        core_limit: 0,
         guarded: false,
         traced,
     })

@@ -4,17 +4,17 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::ptrace::{self, Options};
-use nix::sys::wait::WaitPidFlag;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
 use super::listen::Listener;
 use super::process::{Process, send};
 
 /// Signals of a program that goes wrong.
-const FATAL: [i32; 7] = [
+pub const FATAL: [i32; 7] = [
     libc::SIGSEGV,
     libc::SIGABRT,
     libc::SIGBUS,
@@ -96,6 +96,48 @@ pub fn wait(
         let in_time = listens.join().unwrap_or(true);
         status.filter(|_| in_time)
     })
+}
+
+/// A process that is to be looked at stands still within this time, unless the kernel is busy with it.
+/// On a busy machine it waits for a core first.
+const STOPPING: Duration = Duration::from_secs(1);
+
+/// The same for a process that nobody traces: it is shown only when its time is up, and behaves until
+/// then as it always does.
+pub fn wait_untraced(
+    process: &mut Process,
+    listener: &mut Listener,
+    timeout: Duration,
+    mut look: impl FnMut(&Stop),
+) -> Option<i32> {
+    let pid = process.pid();
+    listener.wait_or(process, timeout, |listener| {
+        listener.look_late(pid, || look_at(pid, &mut look), || false);
+    })
+}
+
+/// Stops a process, shows it and lets it go on. Where that is forbidden nothing is seen.
+fn look_at(pid: i32, look: &mut impl FnMut(&Stop)) {
+    let process = Pid::from_raw(pid);
+    if ptrace::seize(process, Options::empty()).and_then(|()| ptrace::interrupt(process)).is_err() {
+        return;
+    }
+    let deadline = Instant::now() + STOPPING;
+    let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::__WALL;
+    while Instant::now() < deadline {
+        match waitid(Id::Pid(process), flags) {
+            Ok(WaitStatus::PtraceEvent(_, signal, event)) => {
+                if let Ok(stop) = Stop::new(pid, LATE) {
+                    look(&stop);
+                }
+                // It stands before a signal of its own, or because of us.
+                let _ = ptrace::detach(process, Some(signal).filter(|_| event == 0));
+                return;
+            }
+            Ok(_) => std::thread::sleep(Duration::from_millis(1)),
+            Err(_) => return,
+        }
+    }
 }
 
 /// Lets it go on after every stop until it has ended.
@@ -223,6 +265,25 @@ mod tests {
         assert_eq!(signals("trap 'exit 5' ABRT; kill -ABRT $$", LONG), (Some(0x500), vec![6]));
         assert_eq!(signals("kill -TERM $$", LONG), (Some(15), vec![]));
         assert_eq!(signals("/bin/true; exec /bin/sh -c 'exit 4'", LONG), (Some(0x400), vec![]));
+    }
+
+    #[test]
+    fn a_process_that_nobody_traces_is_looked_at_when_its_time_is_up() {
+        let run = |script: &str, timeout| {
+            let mut listener = Listener::new(100).unwrap();
+            let mut process = shell(script, listener.output(), false);
+            let mut looks = 0;
+            let status = wait_untraced(&mut process, &mut listener, timeout, |stop| {
+                assert!(stop.maps().contains("[stack]") && stop.signal == LATE);
+                looks += 1;
+            });
+            (status, looks)
+        };
+        for script in ["exec sleep 1000", "while :; do :; done"] {
+            let (status, looks) = run(script, Duration::from_millis(100));
+            assert!(status.is_none() && looks > 1, "{script}: {looks}");
+        }
+        assert_eq!(run("exec grep -q 'TracerPid:.0$' /proc/self/status", LONG), (Some(0), 0));
     }
 
     #[test]

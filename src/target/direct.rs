@@ -54,6 +54,7 @@ impl Direct {
             output: Output::shown(self.setup.options.show_output),
             fds: &[],
             memory_limit: self.setup.options.memory_limit,
+            core_limit: 0,
             guarded: false,
             traced: false,
         })

@@ -26,8 +26,20 @@ pub struct Manner<'a> {
     /// Words in front of the command line: a debugger with its options.
     pub under: &'a [OsString],
     pub timeout: Duration,
-    /// Called in the moment of each signal that may end the process.
+    /// Called several times when its time is up,
     pub look: Option<&'a mut dyn FnMut(&Stop)>,
+    /// and in the moment of each signal that may end it. Some programs behave otherwise then.
+    pub traced: bool,
+    /// Largest core file that it may leave, in bytes.
+    pub core_limit: u64,
+}
+
+impl Manner<'_> {
+    /// A run that is not looked at.
+    #[must_use]
+    pub fn within(timeout: Duration) -> Self {
+        Self { env: &[], under: &[], timeout, look: None, traced: false, core_limit: 0 }
+    }
 }
 
 /// How it ended.
@@ -120,14 +132,18 @@ impl Fresh {
             fds: &[],
             // A debugger is no part of the target, and larger than most.
             memory_limit: limit.filter(|_| manner.under.is_empty()),
+            core_limit: manner.core_limit,
             guarded: false,
-            traced: manner.look.is_some(),
+            traced: manner.traced && manner.look.is_some(),
         })
         .map_err(start_error)?;
         self.guard.iter_mut().for_each(|guard| guard.watch(process.pid()));
         feed.once_started();
         let status = match manner.look {
-            Some(look) => traced::wait(&mut process, &mut listener, manner.timeout, look),
+            Some(look) if manner.traced => {
+                traced::wait(&mut process, &mut listener, manner.timeout, look)
+            }
+            Some(look) => traced::wait_untraced(&mut process, &mut listener, manner.timeout, look),
             None => listener.wait(&mut process, manner.timeout),
         };
         let session = process.pid();

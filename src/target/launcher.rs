@@ -351,6 +351,7 @@ fn launch(
             (offers.channel.fd(), channel::TARGET_FD),
         ],
         memory_limit: setup.options.memory_limit,
+        core_limit: 0,
         guarded: true,
         traced: false,
     })

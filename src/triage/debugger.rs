@@ -4,9 +4,17 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use super::frames::Trace;
+use super::helper::ask;
 use super::symbols::Symbolizer;
+pub(super) use crate::sys::traced::FATAL;
+
+/// A debugger needs time before the target gets any.
+pub(super) const DEBUGGER_START: Duration = Duration::from_secs(30);
+/// What it says of a process that has stopped.
+const ACCOUNT: [&str; 3] = ["bt 128", "info registers", "x/2i $pc"];
 
 /// Signals by number, with gdb's words.
 const SIGNALS: [(i32, &str, &str); 9] = [
@@ -28,28 +36,39 @@ pub fn signal_name(signal: i32) -> String {
     known.map_or_else(|| format!("SIG{signal}"), |(_, name, _)| (*name).to_owned())
 }
 
-/// The words in front of the target's command line that run it under gdb up to this signal.
-pub(super) fn gdb_words(gdb: &Path, signal: i32) -> Vec<OsString> {
-    let stop = format!("handle {} stop print nopass", signal_name(signal));
-    let early = ["set debuginfod enabled off", "set auto-load off"];
-    let commands = [
-        "set pagination off",
-        "set confirm off",
-        "set width 0",
+/// The words in front of the target's command line that run it under gdb up to one of these signals.
+pub(super) fn gdb_words(gdb: &Path, signals: &[i32]) -> Vec<OsString> {
+    let names: Vec<String> = signals.iter().map(|signal| signal_name(*signal)).collect();
+    let stop = format!("handle {} stop print nopass", names.join(" "));
+    let run = [
         "set startup-with-shell off",
         // Where the layout is fixed the crash may be another one.
         "set disable-randomization off",
         "handle all nostop noprint pass",
         &stop,
         "run",
-        "bt 128",
-        "info registers",
-        "x/2i $pc",
     ];
+    let mut words = quiet(gdb, &run);
+    words.push("--args".into());
+    words
+}
+
+/// What gdb says of a core file of this program; None if it says nothing in time.
+pub(super) fn of_core(gdb: &Path, program: &Path, core: &Path) -> Option<String> {
+    let mut words = quiet(gdb, &[]);
+    words.extend([program.into(), core.into()]);
+    let printed = ask(&words, DEBUGGER_START).ok().flatten()?;
+    gdb_part(&printed).map(str::to_owned)
+}
+
+/// gdb without questions and without files of others, to give its account behind these commands.
+fn quiet(gdb: &Path, commands: &[&str]) -> Vec<OsString> {
+    let early = ["set debuginfod enabled off", "set auto-load off"];
+    let form = ["set pagination off", "set confirm off", "set width 0"];
     let mut words: Vec<OsString> = vec![gdb.into(), "-nx".into(), "-batch".into()];
     words.extend(early.iter().flat_map(|command| ["-iex".into(), command.into()]));
-    words.extend(commands.iter().flat_map(|command| ["-ex".into(), command.into()]));
-    words.push("--args".into());
+    let commands = form.iter().chain(commands).chain(&ACCOUNT);
+    words.extend(commands.flat_map(|command| ["-ex".into(), command.into()]));
     words
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::paths::from_text;
 use super::records::{Record, Records};
 use super::report::Bug;
 use super::write::{INPUT, MINIMIZED};
@@ -29,8 +30,10 @@ pub struct Courier {
     spool: Spool,
     worker: Mutex<Option<Worker>>,
     target: Target,
-    /// The target's arguments, as FuzzManager has them.
+    /// The target's arguments, as FuzzManager has them,
     args: Vec<String>,
+    /// and the variables that were set for it.
+    env: Values,
 }
 
 impl Courier {
@@ -40,11 +43,12 @@ impl Courier {
         settings: &Settings,
         target: Target,
         args: Vec<String>,
+        env: Values,
     ) -> Result<Self, CollectorError> {
         let folder = folder.join(SPOOL);
         let spool = Spool::open(&folder)?;
         let worker = Worker::start(&folder, settings)?;
-        Ok(Self { spool, worker: Mutex::new(Some(worker)), target, args })
+        Ok(Self { spool, worker: Mutex::new(Some(worker)), target, args, env })
     }
 
     /// Takes over a bug whose folder is complete.
@@ -52,6 +56,14 @@ impl Courier {
         self.spool.add(&self.report(bug, folder))?;
         self.wake();
         Ok(())
+    }
+
+    /// Another tool has marked this crash as delivered, before this spool was made.
+    pub(super) fn was_delivered_before(&self, crash: &Path) -> bool {
+        let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+        let marked = changed(&mark_of(crash, SUBMITTED));
+        // A file that was written later is another crash.
+        marked >= changed(crash) && marked.is_some_and(|time| time < self.spool.began())
     }
 
     /// Takes over what the campaign below `root` has reached since the last call; at the same place once.
@@ -78,8 +90,8 @@ impl Courier {
             output: Output { stderr: line + "\n", ..Output::default() },
             testcase: Some(Testcase { bytes: data, extension, quality: AS_FOUND, size: None }),
             args: self.args.clone(),
+            env: self.env.clone(),
             metadata,
-            ..Report::default()
         }
     }
 
@@ -105,15 +117,19 @@ impl Courier {
             Some(small) if small.len() < input.len() => REDUCED,
             _ => AS_FOUND,
         };
+        let input_file = from_text(&bug.input);
         let testcase = Testcase {
             bytes: minimized.unwrap_or(input),
-            extension: Testcase::extension_of(Path::new(&bug.input)),
+            extension: Testcase::extension_of(&input_file),
             quality,
             size: None,
         };
         let mut metadata = self.metadata();
         metadata.insert("reproduced".into(), format!("{} of {}", bug.crashes, bug.runs));
         metadata.insert("signal".into(), bug.signal.clone());
+        // AFL's names tell parent, time, executions and mutation.
+        let file = input_file.file_name().unwrap_or_default();
+        metadata.insert("file".into(), file.to_string_lossy().into_owned());
         Report {
             key: bug.id.clone(),
             program: self.target.program.clone(),
@@ -124,9 +140,15 @@ impl Courier {
             },
             testcase: Some(testcase),
             args: self.args.clone(),
+            env: self.env.clone(),
             metadata,
-            ..Report::default()
         }
+    }
+
+    /// How the delivery is doing; None once it is over.
+    pub(super) fn status(&self) -> Option<Status> {
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        worker.as_ref().map(Worker::status)
     }
 
     /// Waits until all is delivered, at most so long.
@@ -138,10 +160,14 @@ impl Courier {
 
 /// Marks a crash file for other tools: its bug was handed over, or it cannot be.
 pub(super) fn mark(crash: &Path, good: bool) {
-    let mut name = crash.file_name().unwrap_or_default().to_owned();
-    name.push(".");
-    name.push(if good { SUBMITTED } else { FAILED });
-    let path: PathBuf = crash.with_file_name(name);
+    let path = mark_of(crash, if good { SUBMITTED } else { FAILED });
     // Somebody else's folder may be read-only: the spool knows as well.
     let _ = OpenOptions::new().write(true).create_new(true).open(path);
+}
+
+fn mark_of(crash: &Path, word: &str) -> PathBuf {
+    let mut name = crash.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(word);
+    crash.with_file_name(name)
 }

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -34,7 +35,9 @@ pub struct Follower {
     /// When the report that was read last was written.
     written: Option<SystemTime>,
     bugs: Option<u64>,
-    note: Option<String>,
+    /// Lines of its log, each once.
+    heard: Vec<String>,
+    notes: Vec<String>,
 }
 
 impl Follower {
@@ -49,7 +52,8 @@ impl Follower {
             looked: None,
             written: None,
             bugs: None,
-            note: None,
+            heard: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -60,7 +64,7 @@ impl Follower {
         }
         match self.spawn() {
             Ok(child) => self.child = Some(child),
-            Err(error) => self.note = Some(format!("crashes are not triaged: {error}")),
+            Err(error) => self.notes.push(format!("crashes are not triaged: {error}")),
         }
     }
 
@@ -100,16 +104,31 @@ impl Follower {
             self.bugs = number_of_bugs(&self.options.folder);
         }
         let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
+        let log = self.options.folder.join(LOG);
+        self.listen(&log);
         if ended.is_some() {
             self.child = None;
-            let log = self.options.folder.join(LOG);
-            self.note = Some(format!("triage has ended: see {}", log.display()));
+            self.notes.push(format!("triage has ended: see {}", log.display()));
+        }
+    }
+
+    /// What it says is for the user.
+    fn listen(&mut self, log: &Path) {
+        let said = fs::read(log).unwrap_or_default();
+        // The last line may not be complete yet.
+        let end = said.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+        for line in String::from_utf8_lossy(&said[..end]).lines() {
+            if !self.heard.iter().any(|heard| heard == line) {
+                self.heard.push(line.to_owned());
+                let text = line.strip_prefix("[!] ").unwrap_or(line);
+                self.notes.push(format!("triage: {text}"));
+            }
         }
     }
 
     /// What the user should know, once.
-    pub fn take_note(&mut self) -> Option<String> {
-        self.note.take()
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// Lets it finish what waits, within this time, and ends it.
@@ -160,7 +179,6 @@ fn end(mut child: Child) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     fn follower(folder: &Path, script: &str) -> Follower {
         let argv = ["/bin/sh", "-c", script].map(Into::into).into();
@@ -199,20 +217,22 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_is_told_once() {
+    fn what_it_says_and_an_early_end_are_told_once() {
         let dir = tempfile::tempdir().unwrap();
-        let mut follower = follower(dir.path(), "exit 1");
+        let script = "echo '[!] no room' >&2; echo '[!] no room' >&2; printf half >&2; exit 1";
+        let mut follower = follower(dir.path(), script);
         follower.start();
         let deadline = Instant::now() + Duration::from_secs(60);
-        let note = loop {
+        let mut notes = Vec::new();
+        while notes.len() < 2 {
             follower.look();
-            if let Some(note) = follower.take_note() {
-                break note;
-            }
-            assert!(Instant::now() < deadline, "no note");
+            notes.extend(follower.take_notes());
+            assert!(Instant::now() < deadline, "{notes:?}");
             std::thread::yield_now();
-        };
-        assert!(note.starts_with("triage has ended: see "), "{note}");
-        assert_eq!(follower.take_note(), None);
+        }
+        assert_eq!(notes[0], "triage: no room");
+        assert!(notes[1].starts_with("triage has ended: see "), "{notes:?}");
+        follower.look();
+        assert_eq!(follower.take_notes(), [""; 0]);
     }
 }

@@ -5,41 +5,35 @@ use std::hash::{Hash, Hasher};
 use super::debugger::signal_name;
 use super::hang;
 use super::report::{Bug, hex};
-use super::rerun::Seen;
+use super::seen::Seen;
 use crate::crash::{Crash, Program, Signature, StableHasher, Wanted};
 
 /// Functions that count, behind those of libraries that only say how the program ended.
 const FRAMES: usize = 4;
-/// Beginnings of the names of such functions.
-const LIBRARY: &[&str] = &[
+/// Beginnings of the names of such functions,
+const INTERNAL: &[&str] = &[
     "__",
-    "abort",
-    "raise",
-    "gsignal",
-    "pthread_kill",
-    "free",
-    "malloc",
-    "calloc",
-    "realloc",
-    "mem",
-    "str",
-    "operator",
+    "_IO_",
+    "_int_",
+    "operator new",
+    "operator delete",
     "std::",
     "core::",
     "alloc::",
-    "rust_",
-    "printf",
-    "fprintf",
-    "snprintf",
-    "vsnprintf",
-    "fwrite",
-    "fread",
-    "puts",
-    "_IO_",
-    "_int_",
-    "unlink_chunk",
+    "rust_begin_unwind",
+    "rust_panic",
     "??",
 ];
+/// and their names: a program may have a `free_all` or a `stream` of its own.
+const C_LIBRARY: &str = " abort raise gsignal pthread_kill free cfree malloc calloc realloc reallocarray \
+    aligned_alloc posix_memalign memalign valloc malloc_printerr malloc_consolidate sysmalloc unlink_chunk \
+    memcpy memmove memset memcmp memchr memrchr memmem mempcpy memccpy bcopy bzero bcmp strlen strnlen \
+    strcpy strncpy strlcpy stpcpy stpncpy strcat strncat strlcat strcmp strncmp strcasecmp strncasecmp \
+    strchr strrchr strchrnul strstr strcasestr strspn strcspn strpbrk strsep strtok strtok_r strdup strndup \
+    strtol strtoul strtoll strtoull strtod strtof strtold strerror strcoll strxfrm atoi atol atoll atof \
+    wcslen wcscpy wcsncpy wcscat wcscmp wmemcpy wmemset printf fprintf sprintf snprintf asprintf vprintf \
+    vfprintf vsprintf vsnprintf vasprintf puts fputs fwrite fread fgets gets scanf fscanf sscanf vsscanf \
+    qsort bsearch read write ";
 /// Longest name of a folder, without the hash.
 const NAME: usize = 48;
 
@@ -128,7 +122,11 @@ impl Groups {
 }
 
 fn is_library(name: &str) -> bool {
-    LIBRARY.iter().any(|start| name.starts_with(start)) || name.contains("+0x")
+    // Compilers put `.constprop.0` and the like behind a name.
+    let word = name.split('.').next().unwrap_or_default();
+    INTERNAL.iter().any(|start| name.starts_with(start))
+        || name.contains("+0x")
+        || C_LIBRARY.contains(&format!(" {word} "))
 }
 
 /// Of the functions that make the crash what it is; of its words if there are none.
@@ -214,6 +212,19 @@ mod tests {
             "AddressSanitizer: ABRT [@ f]"
         );
         assert_eq!(of("[@ f]"), "[@ f]");
+    }
+
+    #[test]
+    fn a_function_is_the_library_s_by_its_whole_name() {
+        for name in ["free", "__asan_memcpy", "unlink_chunk.constprop.0", "operator new[]", "a+0x1"]
+        {
+            assert!(is_library(name), "{name}");
+        }
+        for name in
+            ["free_again", "stream", "mem_pool", "printf_all", "operator==", "rust_eval", "k"]
+        {
+            assert!(!is_library(name), "{name}");
+        }
     }
 
     #[test]

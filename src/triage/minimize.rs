@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::rerun::{Build, Rerun};
+use super::rerun::Rerun;
+use super::seen::Build;
 use crate::minimize::tmin::Tmin;
 use crate::target::TargetError;
 

@@ -1,30 +1,38 @@
 //! From crash files to bugs: each crash is run again, grouped with those that are the same, made small
 //! and written down. Nothing is written into `crashes/`.
 
+mod complete;
+mod cores;
 mod debugger;
 mod deliver;
+mod examine;
 pub mod find;
 mod follower;
 mod frames;
 mod group;
 mod hang;
+mod helper;
 mod minimize;
+mod paths;
 mod records;
 pub mod report;
 mod rerun;
 mod sarif;
+mod seen;
 mod state;
 mod symbols;
 mod work;
 mod write;
 
+pub use cores::{CoreError, Cores};
 pub use debugger::signal_name;
 pub use deliver::Courier;
 pub use follower::{FINISH, Follower};
 pub use records::{Records, Wish};
-pub use rerun::{Build, Examined, Rerun, Seen, Tools};
+pub use rerun::{Debugging, Examined, Rerun, Tools};
 pub use sarif::sarif;
-pub use symbols::{Symbolizer, llvm_symbolizer, program};
+pub use seen::{Build, Seen};
+pub use symbols::{Symbolizer, program};
 pub use work::{Orders, Progress, Work};
 pub use write::create;
 

@@ -65,7 +65,7 @@ pub struct Bug {
     /// `minimized` in its folder was made from the file with this hash, and has so many bytes.
     pub minimized_from: Option<String>,
     pub minimized_size: Option<u64>,
-    /// It was handed over for the crash server.
+    /// It was handed over for the crash server, by us or by another tool.
     #[serde(default)]
     pub reported: bool,
 }
@@ -147,6 +147,13 @@ impl Report {
         }
     }
 
+    /// The paths of a bug's files.
+    #[must_use]
+    pub fn files(&self, bug: &str) -> Vec<String> {
+        let own = self.crashes.iter().filter(|crash| crash.bug.as_deref() == Some(bug));
+        own.map(|crash| crash.path.clone()).collect()
+    }
+
     /// How many files ended so.
     #[must_use]
     pub fn number(&self, state: State) -> usize {
@@ -191,7 +198,7 @@ mod tests {
         let read = Report::load(dir.path()).unwrap();
         let a = &read.bugs[0];
         assert_eq!((a.files, a.runs, a.crashes, a.input.as_str()), (2, 6, 4, "y"));
-        assert_eq!(read.bugs[1].files, 0);
+        assert_eq!((read.bugs[1].files, read.files("a")), (0, vec!["x".into(), "y".into()]));
         assert_eq!(read.crashes[2].bug, None);
         assert_eq!(number_of_bugs(dir.path()), Some(2));
         fs::write(dir.path().join(NAME), "{").unwrap();

@@ -5,112 +5,50 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::hash::{Hash, Hasher};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::debugger;
+use super::cores::Cores;
+use super::debugger::{self, DEBUGGER_START};
 use super::frames::{Modules, Trace};
 use super::hang;
+use super::seen::{Build, Seen};
 use super::symbols::Symbolizer;
-use crate::crash::{self, CrashInfo, Kind, Output, Program, StableHasher};
+use crate::crash::{self, Program};
 use crate::sys::traced::{LATE, Stop};
-use crate::target::{Ended, ExitKind, Fresh, Manner, TargetError};
+use crate::target::{ExitKind, Fresh, Manner, TargetError};
 
-/// A debugger needs time before the target gets any.
-const DEBUGGER_START: Duration = Duration::from_secs(30);
-/// So is a symbolizer with a large program.
-const SYMBOLIZER_TIME: Duration = Duration::from_secs(60);
 /// Readable runs of a crash that does not happen every time.
 const ATTEMPTS: u32 = 5;
-/// Innermost frames that tell one crash from another.
-const FRAMES: usize = 32;
+/// More of a core file would only fill the disk.
+const LARGEST_CORE: u64 = 4 << 30;
+
+/// About which crashes gdb is asked.
+#[derive(Debug)]
+pub enum Debugging {
+    /// Those about which nobody else speaks.
+    Silent,
+    /// All.
+    Always,
+    /// All, by their core files.
+    Core(Cores),
+}
 
 /// What runs need besides the target.
 #[derive(Debug)]
 pub struct Tools {
-    /// Variables for a quick report, and for one that can be read.
+    /// Variables for a quick report, for one that can be read, and for a core file.
     pub raw: Vec<(OsString, OsString)>,
     pub readable: Vec<(OsString, OsString)>,
+    pub bare: Vec<(OsString, OsString)>,
     pub gdb: Option<PathBuf>,
+    pub debugging: Debugging,
     pub symbolizer: Option<Symbolizer>,
     pub timeout: Duration,
     /// A run that takes too long is a bug, too.
     pub hangs: bool,
     pub program: Program,
-}
-
-/// Which of the two programs was run.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Build {
-    /// `-w`.
-    Sanitizer,
-    Target,
-}
-
-/// What was seen of one run.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    pub build: Build,
-    pub exit: ExitKind,
-    pub output: Output,
-    pub info: CrashInfo,
-    /// A hang that is a bug: `output` has our line about it.
-    pub is_hang: bool,
-    trace: Option<Trace>,
-}
-
-impl Seen {
-    #[must_use]
-    pub fn crashed(&self) -> bool {
-        matches!(self.exit, ExitKind::Crash { .. } | ExitKind::Oom)
-            || (self.exit == ExitKind::Ok && is_report(self.info.kind))
-            || self.is_hang
-    }
-
-    fn hangs(&mut self, line: &str, program: &Program) {
-        let stderr = &mut self.output.stderr;
-        if !stderr.is_empty() && !stderr.ends_with('\n') {
-            stderr.push('\n');
-        }
-        stderr.push_str(&format!("{line}\n"));
-        self.info = crash::beyond::parse(&self.output, program);
-        self.is_hang = true;
-    }
-
-    /// The signal that ended it, or 0.
-    #[must_use]
-    pub fn signal(&self) -> i32 {
-        match self.exit {
-            ExitKind::Crash { signal } => signal,
-            ExitKind::Oom => libc::SIGKILL,
-            ExitKind::Ok | ExitKind::Hang => 0,
-        }
-    }
-
-    /// Equal for crashes at the same place, in this build of the program.
-    #[must_use]
-    pub fn key(&self) -> u64 {
-        let mut hasher = StableHasher::default();
-        (self.build == Build::Target, self.signal(), self.info.kind.name()).hash(&mut hasher);
-        let names = &self.info.backtrace;
-        match &self.trace {
-            _ if names.iter().any(|name| name != "??") => {
-                names.iter().take(FRAMES).for_each(|name| name.hash(&mut hasher));
-            }
-            Some(trace) if !trace.frames.is_empty() => {
-                trace.frames.iter().take(FRAMES).for_each(|frame| frame.place.hash(&mut hasher));
-            }
-            _ => self.info.short_text().hash(&mut hasher),
-        }
-        hasher.finish()
-    }
-}
-
-/// A sanitizer may report and let the program go on to a good end.
-fn is_report(kind: Kind) -> bool {
-    matches!(kind, Kind::Asan | Kind::Ubsan | Kind::Lsan | Kind::Tsan | Kind::Msan)
 }
 
 /// What several runs of an input came to.
@@ -135,13 +73,25 @@ pub struct Rerun {
     /// The kernel allows it.
     can_trace: bool,
     started: bool,
+    /// What the user should know, and whether there was no core file once.
+    notes: Vec<String>,
+    coreless: bool,
 }
 
 impl Rerun {
     #[must_use]
     pub fn new(target: Fresh, sanitizer: Option<Fresh>, tools: Arc<Tools>) -> Self {
-        let (modules, silent) = (Modules::default(), [false; 2]);
-        Self { target, sanitizer, tools, modules, silent, can_trace: true, started: false }
+        Self {
+            target,
+            sanitizer,
+            tools,
+            modules: Modules::default(),
+            silent: [false; 2],
+            can_trace: true,
+            started: false,
+            notes: Vec::new(),
+            coreless: false,
+        }
     }
 
     /// The command line of a build.
@@ -155,14 +105,17 @@ impl Rerun {
 
     /// What the input is called in a command line.
     #[must_use]
-    pub fn input_file(&self) -> &std::path::Path {
+    pub fn input_file(&self) -> &Path {
         self.target.input_file()
     }
 
-    /// What the mutators have to say.
+    /// What the user should know; the mutators have something to say, too.
     pub fn take_messages(&mut self) -> Vec<String> {
-        let more = self.sanitizer.as_mut().map(Fresh::take_messages).unwrap_or_default();
-        self.target.take_messages().into_iter().chain(more).collect()
+        let mut messages = std::mem::take(&mut self.notes);
+        messages.extend(self.target.take_messages());
+        messages.extend(self.sanitizer.iter_mut().flat_map(Fresh::take_messages));
+        messages.extend(self.tools.symbolizer.iter().filter_map(Symbolizer::take_note));
+        messages
     }
 
     /// Runs it `runs` times; a crash that the sanitizer's build does not have is looked for in the
@@ -204,10 +157,6 @@ impl Rerun {
     pub fn quick(&mut self, build: Build, input: &[u8]) -> Result<Seen, TargetError> {
         let traced = self.silent[build as usize];
         let seen = self.run(build, input, traced)?;
-        if seen.is_hang && self.can_trace && !traced {
-            // Only now: some programs behave otherwise while they are traced.
-            return self.run(build, input, true);
-        }
         let signalled = matches!(seen.exit, ExitKind::Crash { signal } if signal > 0);
         let unseen = seen.info.backtrace.is_empty() && seen.trace.is_none();
         if signalled && unseen && self.can_trace && !traced {
@@ -227,13 +176,17 @@ impl Rerun {
             _ => trace = Some(modules.trace(stop)),
         };
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
-        let manner = |look| Manner { env: &tools.raw, under: &[], timeout: tools.timeout, look };
-        let ended = match fresh.run(input, manner((traced && self.can_trace).then_some(&mut look)))
-        {
+        let mut run = |traced| {
+            let look: Option<&mut dyn FnMut(&Stop)> =
+                if traced || tools.hangs { Some(&mut look) } else { None };
+            let manner = Manner::within(tools.timeout);
+            fresh.run(input, Manner { env: &tools.raw, look, traced, ..manner })
+        };
+        let ended = match run(traced && self.can_trace) {
             // Some sandboxes forbid it.
             Err(TargetError::Start { .. }) if traced && self.can_trace => {
                 self.can_trace = false;
-                fresh.run(input, manner(None))?
+                run(false)?
             }
             ended => ended?,
         };
@@ -247,7 +200,7 @@ impl Rerun {
         // A signal that was handled is not what ended it.
         let ends = |trace: &Trace| exit == ExitKind::Crash { signal: trace.signal };
         let trace = trace.filter(ends);
-        let mut seen = seen(build, ended, String::new(), trace, &tools.program);
+        let mut seen = Seen::new(build, ended, trace, &tools.program);
         if exit == ExitKind::Hang && tools.hangs {
             seen.hangs(&hang::line(&late, tools.symbolizer.as_ref()), &tools.program);
         }
@@ -260,24 +213,38 @@ impl Rerun {
         if quick.is_hang {
             return Ok(quick.clone());
         }
+        let tools = Arc::clone(&self.tools);
+        let told = match &tools.debugging {
+            Debugging::Silent => None,
+            Debugging::Always => self.under_gdb(input, quick.build, &debugger::FATAL)?,
+            Debugging::Core(cores) => self.by_core(cores, input, quick.build)?,
+        };
+        if let Some(text) = told {
+            return Ok(quick.debugged(text, &tools.program));
+        }
         let made = match (&quick.trace, quick.info.backtrace.is_empty()) {
-            (Some(trace), true) => {
-                let trace = trace.clone();
-                self.debugged(input, quick, &trace)?
-            }
+            (Some(trace), true) => Some(self.debugged(input, quick, trace)?),
             _ => self.reported(input, quick)?,
         };
         Ok(made.unwrap_or_else(|| quick.clone()))
     }
 
+    /// A sanitizer's report with names.
     fn reported(&mut self, input: &[u8], quick: &Seen) -> Result<Option<Seen>, TargetError> {
         let tools = Arc::clone(&self.tools);
-        let timeout = tools.timeout + SYMBOLIZER_TIME;
         let fresh = of_build(&mut self.target, &mut self.sanitizer, quick.build);
+        let mut timeout = tools.timeout;
+        if let Some(symbolizer) = &tools.symbolizer {
+            // The sanitizer would wait for it without an end.
+            if !symbolizer.answers(Path::new(&fresh.command()[0])) {
+                return Ok(None);
+            }
+            timeout += symbolizer.patience();
+        }
         for _ in 0..ATTEMPTS {
-            let manner = Manner { env: &tools.readable, under: &[], timeout, look: None };
+            let manner = Manner { env: &tools.readable, ..Manner::within(timeout) };
             let ended = fresh.run(input, manner)?;
-            let seen = seen(quick.build, ended, String::new(), None, &tools.program);
+            let seen = Seen::new(quick.build, ended, None, &tools.program);
             let same = seen.crashed() && seen.info.kind == quick.info.kind;
             if same && (quick.info.backtrace.is_empty() || !seen.info.backtrace.is_empty()) {
                 return Ok(Some(seen));
@@ -287,37 +254,27 @@ impl Rerun {
     }
 
     /// Under gdb if there is one, else from what was seen.
-    fn debugged(
-        &mut self,
-        input: &[u8],
-        quick: &Seen,
-        trace: &Trace,
-    ) -> Result<Option<Seen>, TargetError> {
+    fn debugged(&mut self, input: &[u8], quick: &Seen, trace: &Trace) -> Result<Seen, TargetError> {
         let tools = Arc::clone(&self.tools);
-        let made = match &tools.gdb {
-            Some(gdb) => self.under_gdb(gdb, input, quick, trace.signal)?,
-            None => None,
-        };
-        let crash_data =
-            made.unwrap_or_else(|| debugger::self_made(trace, tools.symbolizer.as_ref()));
-        let output = Output { crash_data, ..quick.output.clone() };
-        let info = crash::beyond::parse(&output, &tools.program);
-        Ok(Some(Seen { output, info, ..quick.clone() }))
+        let told = self.under_gdb(input, quick.build, &[trace.signal])?;
+        let own = || debugger::self_made(trace, tools.symbolizer.as_ref());
+        Ok(quick.debugged(told.unwrap_or_else(own), &tools.program))
     }
 
+    /// What gdb says at the first of these signals.
     fn under_gdb(
         &mut self,
-        gdb: &std::path::Path,
         input: &[u8],
-        quick: &Seen,
-        signal: i32,
+        build: Build,
+        signals: &[i32],
     ) -> Result<Option<String>, TargetError> {
         let tools = Arc::clone(&self.tools);
-        let under = debugger::gdb_words(gdb, signal);
+        let Some(gdb) = &tools.gdb else { return Ok(None) };
+        let under = debugger::gdb_words(gdb, signals);
         let timeout = tools.timeout + DEBUGGER_START;
-        let fresh = of_build(&mut self.target, &mut self.sanitizer, quick.build);
+        let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         for _ in 0..ATTEMPTS {
-            let manner = Manner { env: &tools.raw, under: &under, timeout, look: None };
+            let manner = Manner { env: &tools.raw, under: &under, ..Manner::within(timeout) };
             // A gdb that cannot be started is none.
             let Ok(ended) = fresh.run(input, manner) else { return Ok(None) };
             if ended.exit == ExitKind::Hang {
@@ -326,6 +283,34 @@ impl Rerun {
             let printed = crash::text(&ended.stdout);
             if let Some(part) = debugger::gdb_part(&printed) {
                 return Ok(Some(part.to_owned()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What gdb reads in the core file of one more run.
+    fn by_core(
+        &mut self,
+        cores: &Cores,
+        input: &[u8],
+        build: Build,
+    ) -> Result<Option<String>, TargetError> {
+        let tools = Arc::clone(&self.tools);
+        let Some(gdb) = &tools.gdb else { return Ok(None) };
+        let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
+        let manner = || Manner { env: &tools.bare, ..Manner::within(tools.timeout) };
+        for _ in 0..ATTEMPTS {
+            let before = cores.list();
+            let ended = fresh.run(input, Manner { core_limit: LARGEST_CORE, ..manner() })?;
+            if let Some(core) = cores.new_since(&before) {
+                return Ok(debugger::of_core(gdb, Path::new(&fresh.command()[0]), core.path()));
+            }
+            let signalled = matches!(ended.exit, ExitKind::Crash { signal } if signal > 0);
+            if signalled && !std::mem::replace(&mut self.coreless, true) {
+                let folder = cores.folder().display();
+                self.notes.push(format!(
+                    "no core file came into {folder} (check its permissions and `ulimit -Hc`)"
+                ));
             }
         }
         Ok(None)
@@ -341,17 +326,4 @@ fn of_build<'a>(
         (Some(sanitizer), Build::Sanitizer) => sanitizer,
         _ => target,
     }
-}
-
-fn seen(
-    build: Build,
-    ended: Ended,
-    crash_data: String,
-    trace: Option<Trace>,
-    program: &Program,
-) -> Seen {
-    let (stdout, stderr) = (crash::text(&ended.stdout), crash::text(&ended.stderr));
-    let output = Output { stdout, stderr, crash_data };
-    let info = crash::beyond::parse(&output, program);
-    Seen { build, exit: ended.exit, output, info, is_hang: false, trace }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::TriageError;
 use super::group::Groups;
 use super::report::{Bug, Crash, Report};
-use super::rerun::Build;
+use super::seen::Build;
 
 /// Between two versions of the report while there is work.
 pub(super) const SAVE: Duration = Duration::from_secs(1);

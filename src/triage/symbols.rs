@@ -1,15 +1,21 @@
 //! Names of addresses: asked from `llvm-symbolizer` or `addr2line`, whichever there is.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::frames::Frame;
+use super::helper::ask;
 
 /// Newer versions of LLVM than exist.
 const NEWEST_LLVM: u32 = 30;
 const OLDEST_LLVM: u32 = 11;
+/// The symbolizer of those who have no LLVM.
+const BINUTILS: &str = "addr2line";
 
 /// The first of these programs that `PATH` leads to.
 #[must_use]
@@ -23,8 +29,7 @@ pub fn program<S: AsRef<OsStr>>(names: &[S], search_path: Option<&OsStr>) -> Opt
 }
 
 /// LLVM's symbolizer, which sanitizers call; distributions put a version behind its name.
-#[must_use]
-pub fn llvm_symbolizer(search_path: Option<&OsStr>) -> Option<PathBuf> {
+fn llvm_symbolizer(search_path: Option<&OsStr>) -> Option<PathBuf> {
     let versions = (OLDEST_LLVM..=NEWEST_LLVM).rev();
     let versioned: Vec<String> =
         versions.map(|version| format!("llvm-symbolizer-{version}")).collect();
@@ -42,24 +47,72 @@ pub(super) struct Symbol {
 }
 
 /// Asks for addresses.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Symbolizer {
     words: Vec<OsString>,
+    /// For one question.
+    patience: Duration,
+    /// There was a first question.
+    tried: Once,
+    /// One was not answered in time: there are no more, or each bug would wait for that.
+    silent: AtomicBool,
+    /// Somebody was told.
+    told: AtomicBool,
 }
 
 impl Symbolizer {
+    /// The one that the user names, or one that `PATH` leads to.
     #[must_use]
-    pub fn find(search_path: Option<&OsStr>) -> Option<Self> {
-        let words = |program: PathBuf, options: &[&str]| {
-            let options = options.iter().map(Into::into);
-            std::iter::once(program.into_os_string()).chain(options).collect()
+    pub fn find(
+        given: Option<&OsStr>,
+        search_path: Option<&OsStr>,
+        patience: Duration,
+    ) -> Option<Self> {
+        let path = given.map(PathBuf::from).or_else(|| llvm_symbolizer(search_path));
+        let path = path.or_else(|| program(&[BINUTILS], search_path))?;
+        Some(Self::new(path, patience))
+    }
+
+    fn new(path: PathBuf, patience: Duration) -> Self {
+        let options: &[&str] = match is_of_binutils(&path) {
+            true => &["-f", "-C", "-e"],
+            false => &["--output-style=GNU", "--no-inlines", "-f", "-C", "-e"],
         };
-        let llvm = llvm_symbolizer(search_path)
-            .map(|path| words(path, &["--output-style=GNU", "--no-inlines", "-f", "-C", "-e"]));
-        let words = llvm.or_else(|| {
-            program(&["addr2line"], search_path).map(|path| words(path, &["-f", "-C", "-e"]))
-        });
-        words.map(|words| Self { words })
+        let options = options.iter().map(Into::into);
+        let words = std::iter::once(path.into_os_string()).chain(options).collect();
+        let [silent, told] = [AtomicBool::new(false), AtomicBool::new(false)];
+        Self { words, patience, tried: Once::new(), silent, told }
+    }
+
+    /// For a sanitizer, which asks by itself. Without LLVM's it has better means of its own.
+    #[must_use]
+    pub fn for_sanitizers(&self) -> Option<&Path> {
+        Some(Path::new(&self.words[0])).filter(|path| !is_of_binutils(path))
+    }
+
+    /// How long an answer may take.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Whether it answers in time; the first time it is asked about this program.
+    pub(super) fn answers(&self, program: &Path) -> bool {
+        self.tried.call_once(|| drop(self.ask(program, std::iter::once(0))));
+        !self.silent.load(Ordering::Relaxed)
+    }
+
+    /// What the user should know, once.
+    pub(super) fn take_note(&self) -> Option<String> {
+        let is_news =
+            self.silent.load(Ordering::Relaxed) && !self.told.swap(true, Ordering::Relaxed);
+        let (name, seconds) = (Path::new(&self.words[0]).display(), self.patience.as_secs_f64());
+        is_news.then(|| {
+            format!(
+                "{name} gave no answer within {seconds} s: functions have no names (try it by hand, or \
+                 raise -t)"
+            )
+        })
     }
 
     /// One for each frame; a program is asked once for each file.
@@ -91,12 +144,22 @@ impl Symbolizer {
     }
 
     fn ask(&self, file: &Path, addresses: impl Iterator<Item = u64>) -> Vec<Symbol> {
-        let mut command = Command::new(&self.words[0]);
-        command.args(&self.words[1..]).arg(file).stdin(Stdio::null()).stderr(Stdio::null());
-        command.args(addresses.map(|at| format!("{at:#x}")));
-        let printed = command.output().map(|output| output.stdout).unwrap_or_default();
-        parse(&String::from_utf8_lossy(&printed))
+        if self.silent.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let mut words = self.words.clone();
+        words.push(file.into());
+        words.extend(addresses.map(|at| format!("{at:#x}").into()));
+        // One that cannot be started knows nothing.
+        let answer = ask(&words, self.patience).unwrap_or_else(|_| Some(String::new()));
+        self.silent.fetch_or(answer.is_none(), Ordering::Relaxed);
+        parse(&answer.unwrap_or_default())
     }
+}
+
+/// Its options are others than those of LLVM's.
+fn is_of_binutils(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_bytes().ends_with(BINUTILS.as_bytes()))
 }
 
 /// Two lines an address: the function, then the place.
@@ -133,6 +196,37 @@ mod tests {
             symbol(Some("f(int)"), Some("/x.c:7")),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn one_that_does_not_answer_is_asked_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, asked) = (dir.path().join("symbolizer"), dir.path().join("asked"));
+        let script = format!("#!/bin/sh\necho >> {}\nexec sleep 1000\n", asked.display());
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let symbolizer = Symbolizer::new(path, Duration::from_millis(500));
+        let frames = [1, 2].map(|at| Frame { address: at, place: Some(("/bin/sh".into(), at)) });
+        assert_eq!(symbolizer.take_note(), None);
+        assert!(!symbolizer.answers(Path::new("/bin/sh")));
+        assert_eq!(symbolizer.symbols(&frames), vec![Symbol::default(); 2]);
+        assert!(!symbolizer.answers(Path::new("/bin/sh")));
+        assert_eq!(std::fs::read(asked).unwrap(), b"\n");
+        let note = symbolizer.take_note().unwrap();
+        assert!(note.contains("symbolizer gave no answer within 0.5 s: "), "{note}");
+        assert_eq!(symbolizer.take_note(), None);
+    }
+
+    #[test]
+    fn the_user_may_name_one() {
+        let find =
+            |given: &str| Symbolizer::find(Some(given.as_ref()), None, Duration::ZERO).unwrap();
+        let (llvm, binutils) = (find("/x/llvm-symbolizer"), find("/x/gnu-addr2line"));
+        assert_eq!(llvm.for_sanitizers(), Some(Path::new("/x/llvm-symbolizer")));
+        assert_eq!((binutils.for_sanitizers(), binutils.words.len()), (None, 4));
+        // One that is not there knows nothing, and nobody waits for it.
+        assert!(llvm.answers(Path::new("/bin/sh")) && llvm.take_note().is_none());
+        assert!(Symbolizer::find(None, None, Duration::ZERO).is_none());
     }
 
     #[test]

@@ -1,22 +1,17 @@
 //! The work: files that wait to be examined, bugs that wait to be made small, and those who do it.
 
-use std::collections::HashSet;
-use std::fs::File;
-use std::hash::{Hash, Hasher};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::hang;
-use super::minimize::minimize;
-use super::report::{Crash, Report, State as Outcome, hex};
-use super::rerun::{Build, Examined, Rerun, Seen};
+use super::examine::{hash_of, read};
+use super::paths::to_text;
+use super::report::{Report, State as Outcome};
+use super::rerun::Rerun;
 use super::state::{SAVE, State};
-use super::{Courier, Records, TriageError, deliver, find, write};
+use super::{Courier, Records, TriageError};
 use crate::collector::Status;
-use crate::crash::{Program, StableHasher};
-use crate::target::MAX_INPUT;
+use crate::crash::Program;
 
 /// What the work depends on.
 #[derive(Clone, Debug)]
@@ -36,9 +31,9 @@ pub struct Orders {
 /// What those who work share.
 #[derive(Debug)]
 pub struct Work {
-    orders: Orders,
+    pub(super) orders: Orders,
     /// Delivers bugs, if somebody wants them.
-    courier: Option<Courier>,
+    pub(super) courier: Option<Courier>,
     inside: Mutex<State>,
     changed: Condvar,
 }
@@ -82,12 +77,18 @@ impl Work {
         Ok(self.courier.as_ref().map(take).transpose().map(drop)?)
     }
 
+    /// What keeps reports waiting.
+    #[must_use]
+    pub fn delivery_trouble(&self) -> Option<String> {
+        self.courier.as_ref()?.status()?.trouble()
+    }
+
     /// Waits for what is to be delivered, at most so long; None if nobody delivers.
     pub fn finish_delivery(&self, patience: Duration) -> Option<Status> {
         self.courier.as_ref().and_then(|courier| courier.finish(patience))
     }
 
-    fn inside(&self) -> MutexGuard<'_, State> {
+    pub(super) fn inside(&self) -> MutexGuard<'_, State> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,8 +121,8 @@ impl Work {
     }
 
     /// A path as the report has it.
-    fn shown(&self, path: &Path) -> String {
-        path.strip_prefix(&self.orders.root).unwrap_or(path).to_string_lossy().into_owned()
+    pub(super) fn shown(&self, path: &Path) -> String {
+        to_text(path.strip_prefix(&self.orders.root).unwrap_or(path))
     }
 
     #[must_use]
@@ -219,150 +220,6 @@ impl Work {
         }
     }
 
-    fn examine(&self, rerun: &mut Rerun, path: &Path) -> Result<(), TriageError> {
-        let Ok(data) = read(path) else {
-            let state = Outcome::Unreadable;
-            let mut inside = self.inside();
-            inside.note(Crash { path: self.shown(path), state, ..Crash::default() });
-            inside.notes.push(format!("cannot read {}", path.display()));
-            return Ok(());
-        };
-        let examined = rerun.examine(&data, self.orders.runs)?;
-        let Examined { runs, crashes, hung, seen } = examined;
-        let state = match (&seen, hung) {
-            (Some(seen), _) if !seen.is_hang => Outcome::Crashes,
-            (Some(_), _) | (None, true) => Outcome::TimesOut,
-            (None, false) => Outcome::NoCrash,
-        };
-        let stack = seen.as_ref().map(|seen| hex(seen.key()));
-        if let Some(seen) = &seen {
-            self.learn(rerun, &data, seen)?;
-        }
-        let (hash, size) = (hash_of(&data), data.len() as u64);
-        let path = self.shown(path);
-        self.inside().note(Crash { path, hash, size, state, runs, crashes, stack, bug: None });
-        Ok(())
-    }
-
-    /// Finds the bug that a stack belongs to, if that is not known.
-    fn learn(&self, rerun: &mut Rerun, data: &[u8], quick: &Seen) -> Result<(), TriageError> {
-        let key = hex(quick.key());
-        {
-            let mut inside = self.inside();
-            if inside.report.stacks.contains_key(&key) {
-                return Ok(());
-            }
-            // Others need not look at it as well.
-            inside.report.stacks.insert(key.clone(), String::new());
-        }
-        let seen = rerun.readable(data, quick);
-        let mut inside = self.inside();
-        let seen = match seen {
-            Ok(seen) => seen,
-            Err(error) => {
-                inside.report.stacks.remove(&key);
-                return Err(error.into());
-            }
-        };
-        let found = inside.groups.find(&seen, &self.orders.program).map(str::to_owned);
-        let id = match found {
-            Some(id) => id,
-            None => match self.new_bug(&mut inside, rerun, data, &seen) {
-                Ok(id) => id,
-                Err(error) => {
-                    inside.report.stacks.remove(&key);
-                    return Err(error);
-                }
-            },
-        };
-        inside.builds.insert(id.clone(), seen.build);
-        inside.report.stacks.insert(key, id);
-        Ok(())
-    }
-
-    /// Its folder first: what cannot be written is not known.
-    fn new_bug(
-        &self,
-        inside: &mut State,
-        rerun: &Rerun,
-        data: &[u8],
-        seen: &Seen,
-    ) -> Result<String, TriageError> {
-        let mut bug = inside.groups.describe(seen);
-        let folder = self.orders.folder.join(&bug.id);
-        write::seen(&folder, seen)?;
-        write::input(&folder, write::INPUT, data)?;
-        let command = rerun.command(seen.build);
-        write::script(&folder, command, rerun.input_file(), &self.orders.env)?;
-        let has_sanitizer = inside.report.sanitizer_build.is_some();
-        bug.only_without_sanitizer = has_sanitizer && seen.build == Build::Target;
-        inside.groups.add(&bug);
-        let id = bug.id.clone();
-        inside.report.bugs.push(bug);
-        // Somebody waits for the number of bugs.
-        inside.saved = Instant::now().checked_sub(SAVE).unwrap_or(inside.saved);
-        Ok(id)
-    }
-
-    /// Completes the folder of a bug, and hands it over.
-    fn finish(&self, rerun: &mut Rerun, index: usize) -> Result<(), TriageError> {
-        let bug = self.inside().report.bugs[index].clone();
-        if bug.has_smaller_input() {
-            self.complete(rerun, index)?;
-        }
-        let Some(courier) = self.courier.as_ref().filter(|_| !bug.reported) else { return Ok(()) };
-        let bug = self.inside().report.bugs[index].clone();
-        courier.take(&bug, &self.orders.folder.join(&bug.id))?;
-        let mut inside = self.inside();
-        inside.report.bugs[index].reported = true;
-        inside.dirty = true;
-        Ok(())
-    }
-
-    /// Makes the input of a bug small.
-    fn complete(&self, rerun: &mut Rerun, index: usize) -> Result<(), TriageError> {
-        let (bug, stacks, build) = {
-            let inside = self.inside();
-            let bug = inside.report.bugs[index].clone();
-            let stacks = &inside.report.stacks;
-            let of_bug = stacks.iter().filter(|(_, id)| **id == bug.id).map(|(key, _)| key.clone());
-            let stacks: HashSet<String> = of_bug.collect();
-            let other = match inside.report.sanitizer_build {
-                Some(_) if !bug.only_without_sanitizer => Build::Sanitizer,
-                _ => Build::Target,
-            };
-            let build = inside.builds.get(&bug.id).copied().unwrap_or(other);
-            (bug, stacks, build)
-        };
-        let folder = self.orders.folder.join(&bug.id);
-        let path = self.orders.root.join(&bug.input);
-        // A file that is gone cannot be made small; what is known of it stays.
-        let small = match read(&path) {
-            Ok(data) => {
-                write::input(&folder, write::INPUT, &data)?;
-                let is_same = |key| stacks.contains(&hex(key));
-                let small = match self.orders.minimize {
-                    Duration::ZERO => None,
-                    // Each try would take as long as a run may.
-                    _ if bug.class == hang::CLASS => None,
-                    time => minimize(rerun, build, &data, time, is_same, || self.goes_on())?,
-                };
-                Some(small.unwrap_or(data))
-            }
-            Err(_) => None,
-        };
-        if let Some(small) = &small {
-            write::input(&folder, write::MINIMIZED, small)?;
-        }
-        let mut inside = self.inside();
-        let known = &mut inside.report.bugs[index];
-        known.minimized_from = Some(bug.input_hash);
-        known.minimized_size = small.map(|small| small.len() as u64);
-        write::facts(&folder, known)?;
-        inside.dirty = true;
-        Ok(())
-    }
-
     fn save_if_due(&self) -> Result<(), TriageError> {
         let mut inside = self.inside();
         let idle = inside.waiting.is_empty() && inside.under_way == 0;
@@ -371,26 +228,6 @@ impl Work {
             self.mark(&mut inside);
         }
         Ok(())
-    }
-
-    /// Tells other tools which crashes they need not deliver.
-    fn mark(&self, inside: &mut State) {
-        if self.courier.is_none() {
-            return;
-        }
-        let bugs = inside.report.bugs.iter().filter(|bug| bug.reported).map(|bug| &bug.id);
-        let reported: HashSet<&String> = bugs.collect();
-        let marked = &mut inside.marked;
-        for crash in &inside.report.crashes {
-            let good = match (&crash.bug, crash.state) {
-                (Some(bug), _) if reported.contains(bug) => true,
-                (_, Outcome::NoCrash | Outcome::TimesOut) => false,
-                _ => continue,
-            };
-            if !find::is_hang(Path::new(&crash.path)) && marked.insert(crash.path.clone()) {
-                deliver::mark(&self.orders.root.join(&crash.path), good);
-            }
-        }
     }
 
     /// Writes the report if something is new in it, and returns it.
@@ -402,17 +239,4 @@ impl Work {
         self.mark(&mut inside);
         Ok(inside.report.clone())
     }
-}
-
-/// As much of a file as a target gets.
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut data = Vec::new();
-    File::open(path)?.take(MAX_INPUT as u64).read_to_end(&mut data)?;
-    Ok(data)
-}
-
-fn hash_of(data: &[u8]) -> String {
-    let mut hasher = StableHasher::default();
-    data.hash(&mut hasher);
-    hex(hasher.finish())
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 use super::report::Bug;
-use super::rerun::Seen;
+use super::seen::Seen;
 use crate::output::setup::quoted;
 use crate::output::{OutputError, replace_file};
 

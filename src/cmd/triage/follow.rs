@@ -14,6 +14,7 @@ use super::prepare::Plan;
 use super::{files, folders, lock};
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, say};
+use crate::collector::Status;
 use crate::config::env::Environment;
 use crate::sys::process::leave_background;
 use crate::sys::watch::Watch;
@@ -71,7 +72,9 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Fa
     })?;
     work.save()?;
     work.deliver_records(&mut records)?;
-    work.finish_delivery(left);
+    if let Some(trouble) = work.finish_delivery(left).as_ref().and_then(Status::trouble) {
+        say(false, &format!("[!] {trouble}"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -123,6 +126,7 @@ fn listen(
 ) -> Word {
     let watch = Watch::new();
     let mut watched: Vec<PathBuf> = Vec::new();
+    let mut told = String::new();
     loop {
         // Watched first, then listed: nothing is missed in between.
         let found = folders();
@@ -137,6 +141,10 @@ fn listen(
         work.add(files(&found).unwrap_or_default());
         // A disk that is full may have room again.
         let _ = work.deliver_records(records);
+        if let Some(trouble) = work.delivery_trouble().filter(|trouble| *trouble != told) {
+            say(false, &format!("[!] {trouble}"));
+            told = trouble;
+        }
         let word = match hear(watch.as_ref().map(Watch::fd), RELIST) {
             Word::Nothing => hear(None, BURST),
             word => word,

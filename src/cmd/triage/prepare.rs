@@ -5,6 +5,7 @@ use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::args::Args;
 use crate::cmd::exit::Failure;
@@ -21,8 +22,13 @@ use crate::custom::{self, Mutators};
 use crate::target::{Fresh, Setup, binary};
 use crate::triage::report::{self, Report};
 use crate::triage::{
-    Courier, FOLDER, Orders, Rerun, Symbolizer, Tools, Work, llvm_symbolizer, program,
+    Cores, Courier, Debugging, FOLDER, Orders, Rerun, Symbolizer, Tools, Work, program,
 };
+
+/// A symbolizer may take ten times as long as a run: both are slower for a large program. It reads a
+/// file in any case, and nobody waits longer for names.
+const LEAST_PATIENCE: Duration = Duration::from_secs(5);
+const MOST_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that is known before the first run.
 pub(super) struct Plan {
@@ -48,12 +54,20 @@ impl Plan {
         let sanitizer = args.sanitizer.as_ref().map(|binary| sanitizer_build(&target, binary));
         let sanitizer = sanitizer.transpose()?;
         let search = target.search_path.as_deref();
-        let llvm = llvm_symbolizer(search);
+        let given = environment.get("ASAN_SYMBOLIZER_PATH");
+        let patience = (timeout * 10).clamp(LEAST_PATIENCE, MOST_PATIENCE);
+        let symbolizer = Symbolizer::find(given, search, patience);
+        let reports = |style| report_environment(&target.extra_env, style);
+        let gdb = program(&["gdb"], search);
         let tools = Tools {
-            raw: report_environment(&target.extra_env, Style::Raw),
-            readable: report_environment(&target.extra_env, Style::Readable(llvm.as_deref())),
-            gdb: program(&["gdb"], search),
-            symbolizer: Symbolizer::find(search),
+            raw: reports(Style::Raw),
+            readable: reports(Style::Readable(
+                symbolizer.as_ref().and_then(Symbolizer::for_sanitizers),
+            )),
+            bare: reports(Style::Bare),
+            debugging: debugging(environment, gdb.is_some())?,
+            gdb,
+            symbolizer,
             timeout,
             hangs: args.report_hangs,
             program: description(&target),
@@ -100,7 +114,10 @@ impl Plan {
         let words = words.map(|word| word.to_string_lossy().replace("@@", "TESTFILE"));
         let mut words: Vec<String> = words.collect();
         words.pop_if(|last| last == "TESTFILE");
-        Courier::start(&self.orders.folder, &settings, target, words).map(Some).map_err(failure)
+        let shown = |text: &OsStr| text.to_string_lossy().into_owned();
+        let env = self.orders.env.iter().map(|(name, value)| (shown(name), shown(value)));
+        let courier = Courier::start(&self.orders.folder, &settings, target, words, env.collect());
+        courier.map(Some).map_err(failure)
     }
 
     pub(super) fn work(&self) -> Work {
@@ -128,10 +145,18 @@ impl Plan {
             fs::read(&options.command[0]).ok().hash(&mut hasher);
             (&options.command, &options.extra_env, options.memory_limit).hash(&mut hasher);
         }
-        if self.tools.hangs {
-            "hangs".hash(&mut hasher);
-        }
+        let forced = match self.tools.debugging {
+            Debugging::Silent => 0,
+            Debugging::Always => 1,
+            Debugging::Core(_) => 2,
+        };
+        (self.tools.hangs, forced).hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// A core file is found by its being new.
+    pub(super) fn leaves_cores(&self) -> bool {
+        matches!(self.tools.debugging, Debugging::Core(_))
     }
 
     /// The file for the inputs of one of several targets.
@@ -165,6 +190,23 @@ impl Plan {
         let sanitizer = self.sanitizer.as_ref().map(fresh).transpose()?;
         Ok(Rerun::new(fresh(&self.target)?, sanitizer, Arc::clone(&self.tools)))
     }
+}
+
+/// About which crashes the user wants to hear gdb.
+fn debugging(environment: &Environment, has_gdb: bool) -> Result<Debugging, Failure> {
+    let wanted = ["FTB_FORCE_GDBCORE", "FTB_FORCE_GDB"].into_iter();
+    let Some(name) = wanted.into_iter().find(|name| environment.flag(&[name])) else {
+        return Ok(Debugging::Silent);
+    };
+    if !has_gdb {
+        let cause = format!("{name} is set, and there is no gdb");
+        return Err(Failure::new(cause, format!("install gdb, or unset {name}")));
+    }
+    if name == "FTB_FORCE_GDB" {
+        return Ok(Debugging::Always);
+    }
+    let cores = Cores::find().map_err(|error| Failure::new(&error, error.remedy()))?;
+    Ok(Debugging::Core(cores))
 }
 
 /// Host and port of `http://HOST:PORT`, as the configuration file names them.

@@ -75,8 +75,8 @@ pub(super) fn delivery(status: &Status) -> String {
     if known > 0 {
         let _ = write!(text, ", {known} left out as frequent");
     }
-    if let Some((cause, remedy)) = &status.error {
-        let _ = write!(text, "\n[!] {cause} ({remedy})");
+    if let Some(trouble) = status.trouble() {
+        let _ = write!(text, "\n[!] {trouble}");
     }
     text
 }

@@ -1,0 +1,106 @@
+//! A bug whose files are all examined: its input is made small, its folder completed, and it is handed
+//! over for the crash server.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::examine::read;
+use super::hang;
+use super::minimize::minimize;
+use super::paths::from_text;
+use super::report::{State as Outcome, hex};
+use super::rerun::Rerun;
+use super::seen::Build;
+use super::state::State;
+use super::work::Work;
+use super::{TriageError, deliver, find, write};
+
+impl Work {
+    /// Completes the folder of a bug, and hands it over.
+    pub(super) fn finish(&self, rerun: &mut Rerun, index: usize) -> Result<(), TriageError> {
+        let bug = self.inside().report.bugs[index].clone();
+        if bug.has_smaller_input() {
+            self.complete(rerun, index)?;
+        }
+        let Some(courier) = self.courier.as_ref().filter(|_| !bug.reported) else { return Ok(()) };
+        let (bug, files) = {
+            let inside = self.inside();
+            let bug = inside.report.bugs[index].clone();
+            let files = inside.report.files(&bug.id);
+            (bug, files)
+        };
+        let path = |file: &String| self.orders.root.join(from_text(file));
+        if !files.iter().any(|file| courier.was_delivered_before(&path(file))) {
+            courier.take(&bug, &self.orders.folder.join(&bug.id))?;
+        }
+        let mut inside = self.inside();
+        inside.report.bugs[index].reported = true;
+        inside.dirty = true;
+        Ok(())
+    }
+
+    /// Makes the input of a bug small.
+    fn complete(&self, rerun: &mut Rerun, index: usize) -> Result<(), TriageError> {
+        let (bug, stacks, build) = {
+            let inside = self.inside();
+            let bug = inside.report.bugs[index].clone();
+            let stacks = &inside.report.stacks;
+            let of_bug = stacks.iter().filter(|(_, id)| **id == bug.id).map(|(key, _)| key.clone());
+            let stacks: HashSet<String> = of_bug.collect();
+            let other = match inside.report.sanitizer_build {
+                Some(_) if !bug.only_without_sanitizer => Build::Sanitizer,
+                _ => Build::Target,
+            };
+            let build = inside.builds.get(&bug.id).copied().unwrap_or(other);
+            (bug, stacks, build)
+        };
+        let folder = self.orders.folder.join(&bug.id);
+        let path = self.orders.root.join(from_text(&bug.input));
+        // A file that is gone cannot be made small; what is known of it stays.
+        let small = match read(&path) {
+            Ok(data) => {
+                write::input(&folder, write::INPUT, &data)?;
+                let is_same = |key| stacks.contains(&hex(key));
+                let small = match self.orders.minimize {
+                    Duration::ZERO => None,
+                    // Each try would take as long as a run may.
+                    _ if bug.class == hang::CLASS => None,
+                    time => minimize(rerun, build, &data, time, is_same, || self.goes_on())?,
+                };
+                Some(small.unwrap_or(data))
+            }
+            Err(_) => None,
+        };
+        if let Some(small) = &small {
+            write::input(&folder, write::MINIMIZED, small)?;
+        }
+        let mut inside = self.inside();
+        let known = &mut inside.report.bugs[index];
+        known.minimized_from = Some(bug.input_hash);
+        known.minimized_size = small.map(|small| small.len() as u64);
+        write::facts(&folder, known)?;
+        inside.dirty = true;
+        Ok(())
+    }
+
+    /// Tells other tools which crashes they need not deliver.
+    pub(super) fn mark(&self, inside: &mut State) {
+        if self.courier.is_none() {
+            return;
+        }
+        let bugs = inside.report.bugs.iter().filter(|bug| bug.reported).map(|bug| &bug.id);
+        let reported: HashSet<&String> = bugs.collect();
+        let marked = &mut inside.marked;
+        for crash in &inside.report.crashes {
+            let good = match (&crash.bug, crash.state) {
+                (Some(bug), _) if reported.contains(bug) => true,
+                (_, Outcome::NoCrash | Outcome::TimesOut) => false,
+                _ => continue,
+            };
+            let path = from_text(&crash.path);
+            if !find::is_hang(&path) && marked.insert(crash.path.clone()) {
+                deliver::mark(&self.orders.root.join(path), good);
+            }
+        }
+    }
+}
