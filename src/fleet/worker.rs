@@ -43,8 +43,8 @@ pub struct Plan {
     pub name: String,
     /// Its command line, the program included.
     pub argv: Vec<OsString>,
-    /// Added to the environment.
-    pub env: Vec<(OsString, OsString)>,
+    /// Changes to the environment; None takes a variable out of it.
+    pub env: Vec<(OsString, Option<OsString>)>,
     /// Its own `AFL_TMPDIR`, which comes and goes with it.
     pub tmpdir: Option<PathBuf>,
     /// It takes commands on its standard input.
@@ -159,8 +159,7 @@ impl Worker {
         self.words.clear();
         let (out, out_theirs) = wire::pipe()?;
         let (err, err_theirs) = wire::pipe()?;
-        let mut env: Vec<(OsString, Option<OsString>)> =
-            self.plan.env.iter().map(|(n, v)| (n.clone(), Some(v.clone()))).collect();
+        let mut env = self.plan.env.clone();
         if self.started > 1 {
             env.push(("AFL_AUTORESUME".into(), Some("1".into())));
         }
