@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::error::FleetError;
-use crate::control::Order;
+use crate::control::Incoming;
 use crate::event::{Event, Snapshot, StopReason, WorkerStatus};
 use crate::sys::process::{self, Launch, Output, Process};
 use crate::sys::wire;
@@ -65,7 +65,7 @@ pub(crate) enum Heard {
 pub(crate) enum Message {
     /// Number of the worker, number of its process, and what was heard.
     Worker(usize, u32, Heard),
-    Order(Order),
+    Client(Incoming),
 }
 
 /// How a process of a worker ended.
