@@ -1,21 +1,27 @@
 //! Ratios measured side by side in one run, with spread.
 //!
-//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control cmin signatures demo
-//! perf libpng speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
+//! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control pastis cmin signatures
+//! demo perf libpng speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
 //! `snapshot` 20); number of pairs: `FFUZZ_BENCH_PAIRS` (7; those two 5); the core of those two:
 //! `FFUZZ_BENCH_CORE` (the last). `fork` and `cmin` need Debian's afl++, those two also what
 //! `benches/peers.sh` builds.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+#[path = "../tests/common/broker.rs"]
+mod broker;
 #[path = "parts/cmin.rs"]
 mod cmin;
+#[path = "../tests/common/mod.rs"]
+mod common;
 #[path = "parts/control.rs"]
 mod control;
 #[path = "parts/events.rs"]
 mod events;
 #[path = "parts/mutators.rs"]
 mod mutators;
+#[path = "parts/pastis.rs"]
+mod pastis;
 #[path = "parts/peers.rs"]
 mod peers;
 #[path = "parts/signatures.rs"]
@@ -46,6 +52,9 @@ fn main() {
     }
     if wanted("control") {
         bench.control();
+    }
+    if wanted("pastis") {
+        bench.pastis();
     }
     if wanted("cmin") {
         bench.cmin();
