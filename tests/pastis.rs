@@ -316,6 +316,27 @@ fn a_broker_may_come_and_go() {
     finish(running);
 }
 
+/// A broker that was started again would give it another one, and all engines with it.
+#[test]
+fn an_engine_at_work_asks_for_its_own_target_first() {
+    let (dir, broker) = (TestDir::new(), Broker::start());
+    let running = engine(&dir, &broker, "");
+    let mut client = broker.client();
+    client.start(start_for(&relay()));
+    client.wait_for_execs(1);
+    client.hang_up();
+    let again = broker.client();
+    let names: Vec<&str> = again.hello.engines.iter().map(|e| e.name.as_str()).collect();
+    assert_eq!(names, ["FFUZZ"]);
+    // This broker has nothing for it.
+    again.wait_for_log(INFO, "no target for the engine at work: all are offered");
+    let mut other = broker.client();
+    assert_eq!(other.hello.engines.len(), ENGINES.len());
+    other.start(start_for(&relay()));
+    other.wait_for_log(INFO, "it goes on");
+    finish(running);
+}
+
 #[test]
 fn nonsense_on_a_good_connection_is_told_and_forgotten() {
     let (dir, broker) = (TestDir::new(), Broker::start());

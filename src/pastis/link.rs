@@ -40,6 +40,8 @@ pub(super) enum BrokerEvent {
 /// The way to the broker; its threads end with the process.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
+    /// What the next connection begins with.
+    hello: Arc<Mutex<Vec<u8>>>,
     outbox: Arc<Outbox>,
     budget: Arc<Budget>,
 }
@@ -52,12 +54,23 @@ impl Link {
         hello: Vec<u8>,
         news: Sender<impl From<BrokerEvent> + Send + 'static>,
     ) -> io::Result<Self> {
-        let link = Self { outbox: Arc::default(), budget: Arc::default() };
+        let hello = Arc::new(Mutex::new(hello));
+        let link = Self { hello, outbox: Arc::default(), budget: Arc::default() };
         let own = link.clone();
         let tell = move |event: BrokerEvent| news.send(event.into()).is_ok();
-        let run = move || while own.connect(&address, &hello, &tell) {};
+        let run = move || while own.connect(&address, &tell) {};
         thread::Builder::new().name("pastis-reader".into()).spawn(run)?;
         Ok(link)
+    }
+
+    /// The next connection begins with this.
+    pub(super) fn greet_with(&self, hello: Vec<u8>) {
+        *self.hello.lock().unwrap_or_else(PoisonError::into_inner) = hello;
+    }
+
+    /// Ends the connection of the moment, so that there will be another one.
+    pub(super) fn hang_up(&self) {
+        self.outbox.close();
     }
 
     /// Sends it, unless there is no connection or no room.
@@ -86,10 +99,11 @@ impl Link {
     }
 
     /// One connection, from its beginning to its end. False if nobody listens any more.
-    fn connect(&self, address: &str, hello: &[u8], tell: &impl Fn(BrokerEvent) -> bool) -> bool {
+    fn connect(&self, address: &str, tell: &impl Fn(BrokerEvent) -> bool) -> bool {
         let result = dial(address).and_then(|stream| {
             let (mut reader, mut writer) = zmtp::open(stream.try_clone()?)?;
-            writer.message(hello)?;
+            let hello = self.hello.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            writer.message(&hello)?;
             self.outbox.open();
             let outbox = Arc::clone(&self.outbox);
             let write = move || outbox.drain(writer, &stream);

@@ -97,8 +97,8 @@ pub fn run(orders: Orders) -> Result<(), PastisError> {
     let failed = |source| PastisError::Folder { path: orders.root.clone(), source };
     std::fs::create_dir_all(&orders.root).map_err(failed)?;
     let (sender, heard) = channel();
-    let hello = Message::Hello(engines::hello()).to_bytes();
-    let link = Link::start(orders.address.clone(), hello, sender.clone()).map_err(failed)?;
+    let link = Link::start(orders.address.clone(), hello(None), sender.clone());
+    let link = link.map_err(failed)?;
     let mut client = Client {
         orders,
         link,
@@ -109,6 +109,7 @@ pub fn run(orders: Orders) -> Result<(), PastisError> {
         watcher: None,
         connection: None,
         was_down: false,
+        offers_one: false,
         control_clients: 0,
         machine: Machine::default(),
         next_numbers: Instant::now(),
@@ -140,6 +141,8 @@ struct Client {
     connection: Option<Connection>,
     /// The user knows that there is no broker.
     was_down: bool,
+    /// The next connection begins with a Hello for the engine at work.
+    offers_one: bool,
     /// Connections to fuzzers so far.
     control_clients: u32,
     machine: Machine,
@@ -217,6 +220,7 @@ impl Client {
                 let order = &session.order;
                 self.watcher = order.report.clone().map(|_| Watcher::start(order, &self.link));
                 self.session = Some(session);
+                self.offer();
                 self.log(Level::Info, &format!("fuzzing {} in {folder}", start.file_name));
             }
             Err(refusal) => self.refuse(&start.file_name, &refusal),
@@ -282,8 +286,27 @@ impl Client {
         }
     }
 
+    /// What the next connection begins with. A broker that was started again has forgotten who did
+    /// what: whoever is at work asks for that only, or all would be given other targets.
+    fn offer(&mut self) {
+        let engine = self.session.as_ref().map(|session| session.order.engine.as_str());
+        self.link.greet_with(hello(engine));
+        self.offers_one = engine.is_some();
+    }
+
     fn warn_without_start(&mut self) {
-        if self.connection.as_mut().is_some_and(Connection::wants_warning) {
+        if !self.connection.as_mut().is_some_and(Connection::wants_warning) {
+            return;
+        }
+        if std::mem::replace(&mut self.offers_one, false) {
+            self.log(
+                Level::Info,
+                "the broker has no target for the engine at work: all are offered",
+            );
+            self.link.greet_with(hello(None));
+            self.link.flush(FLUSH);
+            self.link.hang_up();
+        } else {
             let text = format!(
                 "no Start after {} s: does the broker have a target built by ffuzz-cc in its bins folder, and \
                  the Python package pastis-ffuzz {}?",
@@ -311,6 +334,7 @@ impl Client {
             }
             State::Ended(reason) => {
                 if let Some(session) = self.session.take() {
+                    self.offer();
                     self.say_goodbye(session, reason);
                 }
             }
@@ -356,6 +380,7 @@ impl Client {
         if let Some(mut session) = self.session.take() {
             session.stop();
             self.leaving.push(session);
+            self.offer();
         }
     }
 
@@ -383,6 +408,10 @@ impl Client {
             self.log(level, text);
         }
     }
+}
+
+fn hello(only: Option<&str>) -> Vec<u8> {
+    Message::Hello(engines::hello(only)).to_bytes()
 }
 
 /// Without what a terminal would obey: parts of it may come from the network.

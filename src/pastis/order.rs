@@ -19,6 +19,8 @@ pub struct Order {
     pub name: String,
     /// Everything of it: package, seeds, the fuzzer's output.
     pub folder: PathBuf,
+    /// The one of [`ENGINES`] that the broker has chosen.
+    pub engine: String,
     pub program: PathBuf,
     /// With `@@` if the target reads a file.
     pub argv: Vec<OsString>,
@@ -77,6 +79,7 @@ impl Order {
             argv,
             dictionary: package.dictionary,
             guided: engines::is_guided(&engine.name),
+            engine: engine.name,
             single: start.exec_mode == ExecMode::SingleExec as i32,
             engine_args: start.engine_args.clone(),
             environment: start.environment.clone(),

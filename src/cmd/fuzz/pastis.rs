@@ -188,6 +188,7 @@ mod tests {
         Order {
             name: "t-1".into(),
             folder: "/r/t-1".into(),
+            engine: "FFUZZ".into(),
             program: "/r/t-1/package/t".into(),
             argv: vec!["@@".into()],
             dictionary: None,
