@@ -25,7 +25,6 @@
 #define SCAN_PAGES _IOWR('f', 16, struct scan)
 #define PAGE_WPALLOWED 1u
 #define PAGE_WRITTEN 2u
-#define PAGE_FILE 4u
 #define PAGE_PRESENT 8u
 #define PAGE_SWAPPED 16u
 #define PAGE_ZERO 32u
@@ -39,8 +38,9 @@
 /* A longer stretch of new pages is given back to the kernel: zeroing would make it stay for ever. */
 #define MOST_ZEROED 64u
 
-/* Memory further apart is scanned by itself: to walk over nothing costs time as well. */
-#define FAR ((uint64_t)1 << 36)
+/* A sanitizer's shadow is one mapping and nearly empty: to walk over more than this costs more than another
+ * scan. Between mappings there is nothing to walk over. */
+#define NEAR ((uint64_t)64 << 20)
 /* Now and then all is scanned, should a sanitizer's shadow have been written where no memory was. */
 #define WHOLE_SCAN_EVERY 256u
 
@@ -74,7 +74,7 @@ static uint32_t scan(uint64_t *at, uint64_t end, uint64_t mask, uint64_t any_of)
       .vector_length = MOST_REGIONS,
       .mask = mask,
       .any_of = any_of,
-      .returned = PAGE_PRESENT | PAGE_SWAPPED | PAGE_ZERO | PAGE_FILE,
+      .returned = PAGE_PRESENT | PAGE_SWAPPED | PAGE_ZERO,
   };
   long count = CALL(ioctl, OWN_PAGES, SCAN_PAGES, &s);
   if (count < 0) ffuzz_give_up(FFUZZ_WHY_SCAN, -count);
@@ -149,18 +149,26 @@ static void number_pages(void) {
 
 /* Windows: what is scanned behind each run. */
 
+static uint64_t shadow_end(void) { return shadow_of(~(uint64_t)0 >> 17) + FFUZZ_PAGE; }
+
 static int is_shadow(const struct mapping *m) {
   const struct shadow *shadow = &ffuzz_saved->shadow;
-  return shadow->scale && m->start >= shadow->offset && m->end <= shadow_of(~(uint64_t)0 >> 17) + FFUZZ_PAGE;
+  return shadow->scale && m->start >= shadow->offset && m->end <= shadow_end();
+}
+
+static int is_joined(uint64_t end, uint64_t start) {
+  const struct shadow *shadow = &ffuzz_saved->shadow;
+  if (start <= end + NEAR) return 1;
+  return !shadow->scale || start <= shadow->offset || end >= shadow_end();
 }
 
 /* Joins what lies near each other; by address. */
 static void add_window(uint64_t start, uint64_t end) {
   struct saved *saved = ffuzz_saved;
   uint32_t place = 0;
-  while (place < saved->window_count && saved->windows[place].end + FAR < start) place++;
+  while (place < saved->window_count && !is_joined(saved->windows[place].end, start)) place++;
   struct range *w = &saved->windows[place];
-  if (place == saved->window_count || end + FAR < w->start) {
+  if (place == saved->window_count || !is_joined(end, w->start)) {
     if (saved->window_count == MOST_WINDOWS) ffuzz_give_up(FFUZZ_WHY_MEMORY, MOST_WINDOWS);
     for (uint32_t i = saved->window_count++; i > place; i--) saved->windows[i] = saved->windows[i - 1];
     *w = (struct range){start, end};
@@ -168,7 +176,7 @@ static void add_window(uint64_t start, uint64_t end) {
   }
   if (start < w->start) w->start = start;
   if (end > w->end) w->end = end;
-  while (place + 1 < saved->window_count && saved->windows[place + 1].start <= w->end + FAR) {
+  while (place + 1 < saved->window_count && is_joined(w->end, saved->windows[place + 1].start)) {
     if (saved->windows[place + 1].end > w->end) w->end = saved->windows[place + 1].end;
     saved->window_count--;
     for (uint32_t i = place + 1; i < saved->window_count; i++) saved->windows[i] = saved->windows[i + 1];
@@ -221,8 +229,7 @@ static uint64_t end_of_new(const struct mapping *m, uint64_t at, uint64_t end) {
 
 /* Pages that were not there: empty, or as in their file. Returns whether they are still there. */
 static int empty_pages(const struct mapping *m, uint64_t start, uint64_t end, uint64_t categories) {
-  /* Only read: the zero page, or the file's own. */
-  if (categories & (PAGE_ZERO | PAGE_FILE)) return 1;
+  if (categories & PAGE_ZERO) return 1; /* only read */
   if (m->is_file || end - start > MOST_ZEROED * FFUZZ_PAGE) {
     CALL(madvise, start, end - start, MADV_DONTNEED);
     return 0;

@@ -11,11 +11,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* So much of the heap is there before the first run: pages that are put back are cheaper than pages that
- * come and go. Blocks up to HEAP_BLOCK are taken from it. */
-#define HEAP_BYTES (8 << 20)
-#define HEAP_BLOCK (32 << 20)
-
 HIDDEN struct saved *ffuzz_saved;
 HIDDEN struct changes *ffuzz_changes;
 
@@ -122,13 +117,12 @@ static void take(void) {
   begin_run(0);
 }
 
-/* Before anything else, by the means of the program's own libc. */
-static void grow_heap(void) {
-  if (!mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK)) return;
-  mallopt(M_TOP_PAD, HEAP_BYTES);
-  mallopt(M_TRIM_THRESHOLD, INT32_MAX);
-  /* Larger than what free() would keep for the next request of this size. */
-  void *volatile block = malloc(200000);
+/* The heap's first pages are there before the first run: what is put back is cheaper than what comes and goes.
+ * No more than libc takes at first, so that a write far behind a block is still one behind the heap. And it
+ * does not end before where it ends now. */
+static void begin_heap(void) {
+  if (!mallopt(M_TRIM_THRESHOLD, INT32_MAX)) return;
+  void *volatile block = malloc(1);
   free(block);
 }
 
@@ -158,7 +152,7 @@ HIDDEN void ffuzz_snapshot(void) {
   ffuzz_lasting = 0;
   /* A huge page would be copied as a whole. */
   CALL(prctl, PR_SET_THP_DISABLE, 1);
-  grow_heap();
+  begin_heap();
   stop_rseq();
   ffuzz_memory_start();
   ask_sanitizer();

@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// What is done to a process, as in `targets/state.c`: what is undone behind the run ...
 const UNDONE: &[u8] = b"mnMNvlgGUzZwbLEfcCRDFdosXeqQ";
 /// ... and what needs a process of its own.
-const FORKED: &[u8] = b"puBxatTkKSPrAiIyW";
+const FORKED: &[u8] = b"puBxhatTkKSPrAiIyW";
 
 fn start(target: &Path, words: &str, mode: RunMode, dir: &TestDir) -> ForkServer {
     let mut command = vec![OsString::from(target)];

@@ -236,6 +236,7 @@ static void signals(char how) {
     case 'X': signal(SIGUSR1, on_signal), raise(SIGUSR1); break;
     case 'y': signal(SIGSYS, on_signal); break;
     case 'x': *(volatile int *)(uintptr_t)(number - 5) = 1; break;
+    case 'h': ((volatile char *)malloc(16))[1 << 20] = 1; break; /* far behind the heap */
     case 'a': abort();
     case 'V': raise(SIGSTOP); break;
     case 'H':

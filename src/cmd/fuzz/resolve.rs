@@ -250,8 +250,7 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
         kill_signal: kill.map_or(libc::SIGKILL, as_signal),
         fork_server_kill_signal: fork_server_kill.map_or(libc::SIGTERM, as_signal),
         run_mode: run_mode(args)?,
-        snapshots: args.run_mode.as_deref() == Some("snapshot")
-            && !env.flag(&["FFUZZ_NO_SNAPSHOT"]),
+        snapshots: !env.flag(&["FFUZZ_NO_SNAPSHOT"]),
         steady_batches: args.seed.is_some(),
         force_persistent: env.flag(&["AFL_PERSISTENT"]),
         force_deferred: env.flag(&["AFL_DEFER_FORKSRV"]),

@@ -135,7 +135,11 @@ impl ForkServer {
     pub(super) fn offer_snapshots(&mut self) {
         let can = self.session.maps.channel().is_some_and(|channel| channel.can_snapshot);
         let is_left = self.snapshot.as_ref().is_some_and(|policy| policy.left);
-        if !can || is_left || !is_wanted(&self.setup) {
+        if is_left || !is_wanted(&self.setup) {
+            return;
+        }
+        if !can {
+            self.note_incapable();
             return;
         }
         let shared = matches!(self.session.delivery, Delivery::Shared { .. });
@@ -150,6 +154,16 @@ impl ForkServer {
         runs.tell_crash_codes(|code| codes[usize::from(code)]);
         if runs.tell_input(file, stdin) {
             self.snapshot.get_or_insert_default();
+        }
+    }
+
+    /// Whoever asked for just this rung is told.
+    fn note_incapable(&mut self) {
+        if self.setup.options.run_mode == RunMode::Snapshot {
+            self.notes.push(
+                "runs go by fork, and not by snapshots: the target's runtime has none: build it with this ffuzz-cc"
+                    .into(),
+            );
         }
     }
 
