@@ -8,14 +8,20 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+#[path = "../tests/common/broker.rs"]
+mod broker;
 #[path = "parts/cmin.rs"]
 mod cmin;
+#[path = "../tests/common/mod.rs"]
+mod common;
 #[path = "parts/control.rs"]
 mod control;
 #[path = "parts/events.rs"]
 mod events;
 #[path = "parts/mutators.rs"]
 mod mutators;
+#[path = "parts/pastis.rs"]
+mod pastis;
 #[path = "parts/peers.rs"]
 mod peers;
 #[path = "parts/same.rs"]
@@ -52,6 +58,9 @@ fn main() {
     }
     if wanted("control") {
         bench.control();
+    }
+    if wanted("pastis") {
+        bench.pastis();
     }
     if wanted("cmin") {
         bench.cmin();

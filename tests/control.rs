@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use common::{Running, TestDir, target, target_with, wait_until};
+use common::{Running, TestDir, id_of, target, target_with, wait_until};
 use control::{Client, injection};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -63,8 +63,6 @@ fn an_injected_input_is_run_kept_and_told_with_its_origin() {
     assert_eq!(hello["instance"], "default");
     assert_eq!(PathBuf::from(hello["out"].as_str().unwrap()), dir.path("out"));
     assert_eq!(fs::metadata(dir.path("ctl")).unwrap().permissions().mode() & 0o777, 0o600);
-    let seed = client.wait_for("seed", |_| true);
-    assert_eq!((&seed["origin"], &seed["input_id"]), (&json!("seed"), &json!(0)));
 
     let reply = client.inject("alpha");
     assert_eq!(
@@ -96,10 +94,14 @@ fn an_injected_input_is_run_kept_and_told_with_its_origin() {
     assert_eq!((&stats["corpus_imported"], &stats["paused"]), (&json!(2), &json!(false)));
     let client = stop(running, client, &dir);
     assert!(client.all("seed").iter().any(|seed| seed["origin"] == "own"));
-    // Nothing is told twice, and everything that is kept is told.
+    // Nothing is told twice, and everything that is kept from the connection on is told.
     let told: Vec<String> = client.all("seed").into_iter().map(name_of).collect();
     assert_eq!(told.iter().cloned().collect::<BTreeSet<_>>().len(), told.len());
-    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), dir.queue().into_iter().collect());
+    let first = told.iter().map(|name| id_of(name)).min().unwrap();
+    let kept = dir.queue().into_iter().filter(|name| id_of(name) >= first).collect();
+    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), kept);
+    let origin = |seed: &&Value| (seed["input_id"] == 0) == (seed["origin"] == "seed");
+    assert!(client.all("seed").iter().all(origin), "{:?}", client.all("seed"));
 }
 
 #[test]
@@ -115,6 +117,9 @@ fn what_crashes_or_hangs_is_survived_and_stored() {
     assert_eq!((&told["path"], &told["input_id"]), (&crash["path"], &json!(0)));
     let hang = client.inject("hangs");
     assert_eq!((&hang["hang"], &hang["kept"]), (&json!(true), &json!(false)));
+    // What a run does counts, whatever the sender says.
+    let wrong = json!({"cmd": "inject", "type": "hang", "data": BASE64_STANDARD.encode("betaa")});
+    assert_eq!(client.order(wrong)["kept"], true);
     let told = client.wait_for("hang", |_| true);
     assert_eq!((&told["path"], &told["origin"]), (&hang["path"], &json!("inject")));
     assert_eq!(client.inject("alpha")["kept"], true);
@@ -308,8 +313,11 @@ fn hostile_clients_change_nothing_for_others() {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut first).unwrap();
         first.contains("\"hello\"")
     });
-    let warnings = running.said().lines().filter(|line| line.starts_with("[!]")).count();
-    assert!(warnings <= 1, "{}", running.said());
+    // Whoever runs the fuzzer hears of it, but not of each.
+    let said = running.said();
+    let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("[!]")).collect();
+    let refused = |line: &&str| line.contains("a client of the control socket was refused: ");
+    assert!((1..5).contains(&warnings.len()) && warnings.iter().all(refused), "{said}");
     stop(running, client, &dir);
 }
 

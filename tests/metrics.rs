@@ -3,18 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
 
 mod common;
+#[path = "common/control.rs"]
+mod control;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 
-use common::{TestDir, target_with, wait_until};
+use common::{DEADLINE, TestDir, free_port, target_with, wait_until};
+use control::Client;
 use nix::sys::signal::Signal;
-
-/// A port that was free a moment ago.
-fn port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
+use serde_json::{Value, json};
 
 /// The page, as soon as there is one with this text.
 fn fetch(dir: &TestDir, port: u16, text: &str) -> String {
@@ -97,7 +96,7 @@ fn name_and_labels(key: &str) -> (&str, Vec<(&str, String)>) {
 fn prometheus_can_read_what_a_campaign_serves() {
     let dir = TestDir::with_seed("hello");
     let target = target_with("mem", "commanded.c", "-fsanitize=fuzzer");
-    let port = port();
+    let port = free_port();
     let options = format!("-p --metrics {port}");
     let running = dir.fuzz(&format!("{options} -T a\"b\\c"), &target, "").start();
     // One who asks and does not read, and one who does not even ask.
@@ -125,7 +124,7 @@ fn prometheus_can_read_what_a_campaign_serves() {
 fn of_a_fleet_there_is_the_whole_and_each_worker() {
     let dir = TestDir::with_seed("hello");
     let target = target_with("mem", "commanded.c", "-fsanitize=fuzzer");
-    let port = port();
+    let port = free_port();
     let running = dir.fuzz(&format!("-j 2 --metrics 127.0.0.1:{port}"), &target, "").start();
     let both = "ffuzz_worker_fuzzing{worker=\"worker01\"} 1\n";
     let samples = parsed(&fetch(&dir, port, both));
@@ -134,6 +133,64 @@ fn of_a_fleet_there_is_the_whole_and_each_worker() {
     assert!((sum - samples["ffuzz_execs_total"]).abs() < 0.5, "{samples:?}");
     running.signal(Signal::SIGINT);
     running.finish().expect(0);
+}
+
+#[test]
+fn every_way_tells_the_same_numbers_of_a_fleet() {
+    let dir = TestDir::with_seed("hello");
+    let target = target_with("mem", "commanded.c", "-fsanitize=fuzzer");
+    let (port, statsd) = (free_port(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    statsd.set_read_timeout(Some(DEADLINE)).unwrap();
+    let job = dir.fuzz(&format!("-j 2 --control ctl --metrics {port}"), &target, "");
+    let address = statsd.local_addr().unwrap().port().to_string();
+    let running = job.env("AFL_STATSD", "1").env("AFL_STATSD_PORT", &address).start();
+    let mut client = Client::connect(&dir.path("ctl"));
+    let fuzzing = |stats: &Value, worker: usize| stats["workers"][worker]["state"] == "fuzzing";
+    client.wait_for("stats", |stats| fuzzing(stats, 0) && fuzzing(stats, 1));
+    assert_eq!(client.inject("crash")["crash"], true);
+    client.order(json!({"cmd": "pause"}));
+    let names = ["execs", "corpus_count", "edges_found", "saved_crashes"];
+    let mut told = Value::Null;
+    wait_until("the same numbers everywhere", || {
+        told = client.stats();
+        let page = parsed(&fetch(&dir, port, "ffuzz_execs_total"));
+        let gauges = datagram(&statsd);
+        let ours = names.map(|name| told[name].as_u64());
+        let served = ["execs_total", "corpus_count", "edges_found", "crashes_saved_total"];
+        let sent = ["execs_done", "corpus_count", "edges_found", "saved_crashes"];
+        ours == served.map(|name| page.get(&format!("ffuzz_{name}")).map(|n| *n as u64))
+            && ours == sent.map(|name| gauges.get(name).copied())
+    });
+    let each = |key: &str| {
+        told["workers"].as_array().unwrap().iter().map(|w| w[key].as_u64().unwrap()).collect()
+    };
+    let (corpora, edges): (Vec<u64>, Vec<u64>) = (each("corpus_count"), each("edges_found"));
+    assert!(corpora.iter().all(|count| *count > 0), "{told}");
+    assert_eq!(told["corpus_count"], corpora.iter().sum::<u64>(), "{told}");
+    assert_eq!(told["edges_found"], *edges.iter().max().unwrap(), "{told}");
+    // Workers do not send numbers of their own between those of all.
+    let next: Vec<_> = (0..3).map(|_| datagram(&statsd)["execs_done"]).collect();
+    assert!(next.iter().all(|execs| told["execs"] == *execs), "{next:?}");
+    client.order(json!({"cmd": "stop"}));
+    let last = client.wait_for("stopped", |_| true);
+    running.finish().expect(0);
+    let whole = dir.ffuzz("whatsup --json -d out").run().expect(0).out;
+    let whole = &serde_json::from_str::<Value>(&whole).unwrap()["summary"];
+    let kept = ["execs_done", "corpus_count", "edges_found", "saved_crashes"];
+    let ours = names.map(|name| last[name].as_u64());
+    assert_eq!(ours, kept.map(|name| whole[name].as_u64()), "{whole}");
+}
+
+/// The next gauges that a StatsD server gets.
+fn datagram(server: &UdpSocket) -> BTreeMap<String, u64> {
+    let mut buffer = [0; 1 << 16];
+    let length = server.recv(&mut buffer).unwrap();
+    let text = String::from_utf8(buffer[..length].to_vec()).unwrap();
+    let gauge = |line: &str| {
+        let (name, value) = line.strip_prefix("fuzzing.")?.split_once(':')?;
+        Some((name.to_owned(), value.strip_suffix("|g")?.parse().ok()?))
+    };
+    text.lines().filter_map(gauge).collect()
 }
 
 #[test]

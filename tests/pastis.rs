@@ -17,6 +17,9 @@ use common::{Running, TestDir, plain, stats_of, target, wait_until};
 use ffuzz::pastis::engines::{ENGINES, VERSION};
 use ffuzz::pastis::messages::{Engine, Kind, Message, Start, State, Telemetry};
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+use serde_json::Value;
 use zip::write::SimpleFileOptions;
 
 /// Levels on the wire.
@@ -24,6 +27,8 @@ const DEBUG: i32 = 10;
 const INFO: i32 = 20;
 const WARNING: i32 = 2;
 const ERROR: i32 = 3;
+/// For all inputs of a pool: half of it is the aim, for a build with optimisations on an idle machine.
+const POOL_TIME: Duration = Duration::from_secs(60);
 /// A seed from which the target is a few bytes away.
 const NEAR: &[u8] = b"RLAYxxxx";
 
@@ -44,13 +49,6 @@ fn session(dir: &TestDir) -> String {
     names.retain(|name| !name.starts_with('.'));
     assert_eq!(names.len(), 1, "{names:?}");
     format!("out/{}", names[0])
-}
-
-/// The statistics of the one worker.
-fn stat(dir: &TestDir, key: &str) -> u64 {
-    let file = dir.path(&session(dir)).join("out/main/fuzzer_stats");
-    let stats = stats_of(&fs::read_to_string(file).unwrap());
-    stats[key].parse().unwrap()
 }
 
 fn finish(running: Running) -> common::Finished {
@@ -98,12 +96,16 @@ fn a_target_is_fuzzed_from_start_to_stop() {
 #[test]
 fn numbers_are_those_of_the_statistics() {
     let (dir, broker) = (TestDir::new(), Broker::start());
-    let mut running = engine(&dir, &broker, "");
+    let mut running = engine(&dir, &broker, "-j 2");
     let mut client = broker.client();
     client.start(start_for(&relay()));
     client.seed(Kind::Input, NEAR);
     client.wait_for_seed("a hang", |kind, _| kind == Kind::Hang);
-    client.wait_for_execs(1);
+    let stats = |worker: &str| {
+        let file = format!("{}/out/{worker}/fuzzer_stats", session(&dir));
+        stats_of(&fs::read_to_string(dir.path(&file)).unwrap_or_default())
+    };
+    wait_until("statistics of the second worker", || !stats("worker01").is_empty());
     client.stop();
     running.wait_for("ended (User)");
     let idle = |client: &Client| {
@@ -111,12 +113,18 @@ fn numbers_are_those_of_the_statistics() {
     };
     wait_until("the last numbers", || idle(&client).is_some());
     let last: Telemetry = idle(&client).unwrap();
-    assert_eq!(last.execs, stat(&dir, "execs_done"));
-    assert_eq!(u64::from(last.hangs), stat(&dir, "saved_hangs"));
-    assert_eq!(u64::from(last.edges), stat(&dir, "edges_found"));
-    assert_eq!(u64::from(last.paths), stat(&dir, "corpus_count"));
-    assert_eq!(u64::from(last.cycles), stat(&dir, "cycles_done"));
-    assert_eq!(last.last_find, stat(&dir, "last_find"));
+    let folder = format!("{}/out", session(&dir));
+    let whole = dir.ffuzz("whatsup --json -d").arg(folder).run().expect(0).out;
+    let whole = &serde_json::from_str::<Value>(&whole).unwrap()["summary"];
+    assert_eq!(last.execs, whole["execs_done"], "{whole}");
+    assert_eq!(last.hangs, whole["saved_hangs"], "{whole}");
+    assert_eq!(last.edges, whole["edges_found"], "{whole}");
+    assert_eq!(last.paths, whole["corpus_count"], "{whole}");
+    let most = |key: &str| {
+        let number = |worker| stats(worker)[key].parse::<u64>().unwrap();
+        number("main").max(number("worker01"))
+    };
+    assert_eq!((u64::from(last.cycles), last.last_find), (most("cycles_done"), most("last_find")));
     assert!(last.hangs > 0 && last.paths > 1 && last.blocks == 0);
     assert!(last.memory > 0.0 && last.memory < 100.0);
     finish(running);
@@ -221,6 +229,8 @@ fn orders_that_cannot_be_obeyed_are_answered() {
         (Start { package: b"PK\x03\x04rubbish".to_vec(), ..good.clone() }, "is damaged"),
         (Start { package: vec![], ..good.clone() }, "neither an ELF file nor a ZIP"),
         (Start { file_name: "../x".into(), ..good.clone() }, "no name of a file"),
+        (Start { file_name: "\x1b[2J".repeat(10_000), ..good.clone() }, "no name of a file"),
+        (Start { argv: vec!["a\0".into()], ..good.clone() }, "has a zero byte"),
         (Start { package: fs::read(plain("relay.c", "")).unwrap(), ..good.clone() }, "binary only"),
         (Start { fuzz_mode: 2, ..good.clone() }, "binary only"),
         (Start { engine_args: "-o elsewhere".into(), ..good.clone() }, "not the broker's to set"),
@@ -231,6 +241,10 @@ fn orders_that_cannot_be_obeyed_are_answered() {
         client.wait_for_log(ERROR, cause);
     }
     assert!(!dir.path("escaped").exists());
+    // A terminal would obey it.
+    let is_plain = |(_, line): &(i32, String)| !line.contains('\x1b') && line.len() < 2000;
+    assert!(client.logs().iter().all(is_plain), "{:?}", client.logs());
+    assert!(!running.said().contains('\x1b'));
     client.start(good);
     client.wait_for_execs(1);
     finish(running);
@@ -302,6 +316,27 @@ fn a_broker_may_come_and_go() {
     finish(running);
 }
 
+/// A broker that was started again would give it another one, and all engines with it.
+#[test]
+fn an_engine_at_work_asks_for_its_own_target_first() {
+    let (dir, broker) = (TestDir::new(), Broker::start());
+    let running = engine(&dir, &broker, "");
+    let mut client = broker.client();
+    client.start(start_for(&relay()));
+    client.wait_for_execs(1);
+    client.hang_up();
+    let again = broker.client();
+    let names: Vec<&str> = again.hello.engines.iter().map(|e| e.name.as_str()).collect();
+    assert_eq!(names, ["FFUZZ"]);
+    // This broker has nothing for it.
+    again.wait_for_log(INFO, "no target for the engine at work: all are offered");
+    let mut other = broker.client();
+    assert_eq!(other.hello.engines.len(), ENGINES.len());
+    other.start(start_for(&relay()));
+    other.wait_for_log(INFO, "it goes on");
+    finish(running);
+}
+
 #[test]
 fn nonsense_on_a_good_connection_is_told_and_forgotten() {
     let (dir, broker) = (TestDir::new(), Broker::start());
@@ -335,7 +370,9 @@ fn ten_thousand_inputs_are_all_run() {
         client.seed(Kind::Input, &bytes);
     }
     client.wait_for_log(DEBUG, "10000 inputs of the broker were run, 0 given up");
-    eprintln!("10000 inputs of 1 KiB: {:?} from the first to the last", begun.elapsed());
+    let took = begun.elapsed();
+    eprintln!("10000 inputs of 1 KiB: {took:?} from the first to the last");
+    assert!(took < POOL_TIME, "{took:?}");
     client.stop();
     running.wait_for("inputs of the broker: 10000 run, 0 given up, 0 not run");
     finish(running);
@@ -346,26 +383,53 @@ fn alerts_are_told_when_there_is_a_report() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
-    let report = br#"[{"id": 1, "type": "x"}, {"id": 2, "type": "y"}, {"id": 3, "type": "z"}]"#;
+    let report =
+        br#"[{"id": 1, "type": "x"}, {"id": 2, "type": "y"}, {"id": 3, "type": "z"}, {"id": 4}]"#;
     let target = target("relay.c", "-DALERTS");
-    client.start(Start { report: report.to_vec(), ..start_for(&target) });
+    let environment = vec!["RELAY_SECRET=1".into()];
+    client.start(Start { report: report.to_vec(), environment, ..start_for(&target) });
     client.seed(Kind::Input, NEAR);
     let alerts = |client: &Client| -> Vec<(i64, bool)> {
         let heard = client.heard().into_iter();
         let data = heard.filter_map(|message| match message {
-            Message::Data(data) => {
-                Some(serde_json::from_str::<serde_json::Value>(&data.json).unwrap())
-            }
+            Message::Data(data) => Some(serde_json::from_str::<Value>(&data.json).unwrap()),
             _ => None,
         });
         data.map(|alert| (alert["id"].as_i64().unwrap(), alert["validated"].as_bool().unwrap()))
             .collect()
     };
-    wait_until("both alerts", || {
+    // The last is there only with the variable.
+    wait_until("all alerts", || {
         let alerts = alerts(&client);
-        alerts.iter().any(|(id, _)| *id == 1) && alerts.contains(&(2, true))
+        let reached = |id| alerts.iter().any(|(other, _)| *other == id);
+        reached(1) && alerts.contains(&(2, true)) && reached(4)
     });
     assert!(alerts(&client).iter().all(|(id, _)| *id != 3));
+    finish(running);
+}
+
+/// Somebody who does not read in time loses what the broker sends.
+#[test]
+fn a_disk_that_does_not_answer_does_not_stop_the_reader() {
+    let (dir, broker) = (TestDir::new(), Broker::start());
+    mkfifo(&dir.path("gate"), Mode::S_IRWXU).unwrap();
+    let (library, gate) = (plain("gate.c", "-shared -fPIC"), dir.path("gate"));
+    let job = dir.ffuzz("--pastis").arg(broker.address()).words("-o out -t 1000 -j 1");
+    let job = job.env("LD_PRELOAD", library.to_str().unwrap());
+    let mut running = job.env("GATE", gate.to_str().unwrap()).start();
+    let mut client = broker.client();
+    client.start(start_for(&relay()));
+    // Much more than the kernel keeps for a reader: 40 MB.
+    for number in 0..400u32 {
+        let mut bytes = vec![b'x'; 100_000];
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        client.seed(Kind::Input, &bytes);
+    }
+    assert!(!running.said().contains("fuzzing target in"));
+    let _open = fs::OpenOptions::new().write(true).open(gate).unwrap();
+    client.wait_for_log(DEBUG, "400 inputs of the broker were run, 0 given up");
+    client.stop();
+    running.wait_for("inputs of the broker: 400 run, 0 given up, 0 not run");
     finish(running);
 }
 

@@ -50,15 +50,31 @@ impl Bench {
         ours: &Campaign<'_>,
         theirs: &Campaign<'_>,
     ) {
+        self.same_rates(
+            title,
+            runs,
+            |seed| self.runs_per_cpu_second(ours, seed),
+            |seed| self.runs_per_cpu_second(theirs, seed),
+        );
+    }
+
+    /// The same for what is more than a command: runs per CPU second by seed.
+    pub(super) fn same_rates(
+        &self,
+        title: &str,
+        runs: u32,
+        ours: impl Fn(u32) -> f64,
+        theirs: impl Fn(u32) -> f64,
+    ) {
         let (mut rates, mut others, mut ratios) = (vec![], vec![], vec![]);
         for pair in 0..self.pairs {
             let seed = u32::try_from(pair).expect("few pairs") + 1;
             let (a, b) = if pair % 2 == 0 {
-                let a = self.runs_per_cpu_second(ours, seed);
-                (a, self.runs_per_cpu_second(theirs, seed))
+                let a = ours(seed);
+                (a, theirs(seed))
             } else {
-                let b = self.runs_per_cpu_second(theirs, seed);
-                (self.runs_per_cpu_second(ours, seed), b)
+                let b = theirs(seed);
+                (ours(seed), b)
             };
             rates.push(a);
             others.push(b);
@@ -75,17 +91,22 @@ impl Bench {
         );
     }
 
-    fn runs_per_cpu_second(&self, campaign: &Campaign<'_>, seed: u32) -> f64 {
+    pub(super) fn runs_per_cpu_second(&self, campaign: &Campaign<'_>, seed: u32) -> f64 {
         let out = self.dir.join("out");
         let _ = std::fs::remove_dir_all(&out);
         let before = children_cpu();
         let output = campaign(&out, seed).output().expect("the fuzzer starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let stats = std::fs::read_to_string(out.join("default/fuzzer_stats")).expect("statistics");
+        let [single, fleet] = ["default", "main"].map(|name| out.join(name));
+        let instance = if single.exists() { single } else { fleet };
+        Self::runs_of(&instance) / (children_cpu() - before)
+    }
+
+    /// What an instance has run.
+    pub(super) fn runs_of(instance: &Path) -> f64 {
+        let stats = std::fs::read_to_string(instance.join("fuzzer_stats")).expect("statistics");
         let line = stats.lines().find(|line| line.starts_with("execs_done"));
-        let runs: f64 =
-            line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).expect("execs_done");
-        runs / (children_cpu() - before)
+        line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).expect("execs_done")
     }
 
     /// A library of `benches/targets`.

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
 use crate::config::options::TimeoutSpec;
-use crate::control::{Answer, Command, Control, Order, Setting};
+use crate::control::{Answer, Command, Control, Incoming, Order, Setting};
 use crate::corpus::Origin;
-use crate::event::{EventBus, Outcome};
+use crate::event::{Event, EventBus, Outcome};
 use crate::sys::stop::Stop;
 use crate::target::Executor;
 
@@ -26,9 +26,9 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 /// Orders that wait, and what they have changed.
 #[derive(Debug)]
 pub(super) struct Orders {
-    inbox: Receiver<Order>,
+    inbox: Receiver<Incoming>,
     /// Taken out of the inbox.
-    waiting: VecDeque<Order>,
+    waiting: VecDeque<Incoming>,
     /// Until the starting seeds have been run.
     inputs: VecDeque<Order>,
     injected: u32,
@@ -44,11 +44,11 @@ impl Orders {
     ) -> Result<Self, CampaignError> {
         let (sender, inbox) = sync_channel(INBOX);
         let stop = stop.clone();
-        let deliver = move |order: Order| {
-            if order.is_stop() {
+        let deliver = move |incoming: Incoming| {
+            if incoming.is_stop() {
                 stop.ask();
             }
-            sender.send(order).is_ok()
+            sender.send(incoming).is_ok()
         };
         let sink = control.serve(Arc::new(deliver)).map_err(CampaignError::Control)?;
         sink.into_iter().for_each(|sink| bus.add(sink));
@@ -61,14 +61,17 @@ impl Orders {
         !self.waiting.is_empty()
     }
 
-    fn next(&mut self, fuzzing: bool) -> Option<Order> {
+    fn next(&mut self, fuzzing: bool) -> Option<Incoming> {
         let input = if fuzzing { self.inputs.pop_front() } else { None };
-        input.or_else(|| self.waiting.pop_front()).or_else(|| self.inbox.try_recv().ok())
+        input
+            .map(Incoming::Order)
+            .or_else(|| self.waiting.pop_front())
+            .or_else(|| self.inbox.try_recv().ok())
     }
 }
 
-impl From<Receiver<Order>> for Orders {
-    fn from(inbox: Receiver<Order>) -> Self {
+impl From<Receiver<Incoming>> for Orders {
+    fn from(inbox: Receiver<Incoming>) -> Self {
         let (waiting, inputs) = (VecDeque::new(), VecDeque::new());
         Self { inbox, waiting, inputs, injected: 0, paused: false }
     }
@@ -84,9 +87,9 @@ impl Campaign {
         }
         let start = Instant::now();
         while start.elapsed() < SLICE
-            && let Some(order) = self.orders.as_mut().and_then(|orders| orders.next(fuzzing))
+            && let Some(next) = self.orders.as_mut().and_then(|orders| orders.next(fuzzing))
         {
-            self.carry_out(order)?;
+            self.take(next)?;
         }
         if fuzzing { self.rest() } else { Ok(()) }
     }
@@ -100,7 +103,7 @@ impl Campaign {
             self.tick_if_due();
             let Some(orders) = &mut self.orders else { break };
             match orders.next(true).map_or_else(|| orders.inbox.recv_timeout(LOOK), Ok) {
-                Ok(order) => self.carry_out(order)?,
+                Ok(next) => self.take(next)?,
                 Err(RecvTimeoutError::Timeout) => {}
                 // Nobody is left who could say that it is to go on.
                 Err(RecvTimeoutError::Disconnected) => orders.paused = false,
@@ -108,6 +111,16 @@ impl Campaign {
             self.statistics.leave_out(start.elapsed());
         }
         Ok(())
+    }
+
+    fn take(&mut self, incoming: Incoming) -> Result<(), CampaignError> {
+        match incoming {
+            Incoming::Order(order) => self.carry_out(order),
+            Incoming::Refused(message) => {
+                self.bus.send(&Event::Warning { message });
+                Ok(())
+            }
+        }
     }
 
     fn carry_out(&mut self, order: Order) -> Result<(), CampaignError> {
@@ -165,7 +178,8 @@ impl Campaign {
 
     /// Nothing is carried out any more: whoever still waits for an answer gets one.
     pub(super) fn dismiss_orders(&mut self) {
-        while let Some(order) = self.orders.as_mut().and_then(|orders| orders.next(true)) {
+        while let Some(next) = self.orders.as_mut().and_then(|orders| orders.next(true)) {
+            let Incoming::Order(order) = next else { continue };
             let answer = if order.is_stop() {
                 Ok(Answer::Done)
             } else {

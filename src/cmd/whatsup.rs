@@ -33,7 +33,7 @@ struct Args {
     /// No colours (there are none)
     #[arg(short = 'n')]
     _no_color: bool,
-    /// Everything as JSON, dead instances included
+    /// Everything as JSON: every instance, and the sums of those that count
     #[arg(long)]
     json: bool,
     /// The folder given to -o
@@ -47,25 +47,33 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         let cause = format!("cannot read {}: {error}", args.folder.display());
         Failure::new(cause, "name the folder that was given to -o")
     })?;
-    let text = if args.json { view::json(&found) } else { text(&args, &found) };
-    super::print(&text)
-}
-
-fn text(args: &Args, found: &[Instance]) -> String {
-    let counts = |instance: &&Instance| {
+    let counts = |instance: &Instance| {
         instance.state == State::Alive
             || (args.dead && instance.state == State::Dead && !instance.stats.is_empty())
     };
-    let counted: Vec<&Instance> = found.iter().filter(counts).collect();
+    let counted: Vec<&Instance> = found.iter().filter(|instance| counts(instance)).collect();
+    let text = match args.json {
+        true => view::json(&found, &counted),
+        false => text(&args, &found, &counted, counts),
+    };
+    super::print(&text)
+}
+
+fn text(
+    args: &Args,
+    found: &[Instance],
+    counted: &[&Instance],
+    counts: impl Fn(&Instance) -> bool,
+) -> String {
     let mut text = String::new();
     if !args.summary {
         let details = found.iter().map(|instance| match args.minimal {
             true => view::line(instance),
-            false => view::details(instance, counts(&instance)),
+            false => view::details(instance, counts(instance)),
         });
         text += "Individual fuzzers\n==================\n\n";
         text.extend(details);
         text += if args.minimal { "\n" } else { "" };
     }
-    text + &view::summary(found, &counted, args.dead)
+    text + &view::summary(found, counted, args.dead)
 }

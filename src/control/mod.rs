@@ -1,18 +1,23 @@
 //! The control socket: who connects hands inputs in, hears of finds, and pauses or stops the
 //! campaign.
 //!
-//! [`protocol`] is what is said. A [`Control`] reads commands in threads of its own and hands them on
-//! as [`Order`]s; answers come back as events, through the sink.
+//! `commands` and `events` are what is said. A [`Control`] reads commands in threads of its own and
+//! hands them on as [`Order`]s; answers come back as events, through the sink.
 
+mod commands;
+mod events;
 mod mailbox;
-pub mod protocol;
+mod refused;
 mod server;
 mod socket;
 
 use std::io;
 use std::sync::Arc;
 
-pub use protocol::{Command, Hello, Setting};
+use serde::Serialize;
+
+pub use commands::{Command, LONGEST_INPUT, Setting};
+pub use events::Hello;
 pub use socket::{ControlError, Socket};
 
 use crate::config::options::ControlPlace;
@@ -32,6 +37,28 @@ pub struct Order {
     pub command: Result<Command, String>,
 }
 
+/// What clients bring.
+#[derive(Clone, Debug)]
+pub enum Incoming {
+    Order(Order),
+    /// For the log of whoever runs the fuzzer: a client did something wrong.
+    Refused(String),
+}
+
+impl Incoming {
+    /// The campaign is to end. Whoever delivers this asks for it at once, whatever waits before it.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        matches!(self, Self::Order(order) if order.is_stop())
+    }
+}
+
+impl From<Order> for Incoming {
+    fn from(order: Order) -> Self {
+        Self::Order(order)
+    }
+}
+
 /// What a command brought, beside `ok`.
 #[derive(Debug)]
 pub enum Answer {
@@ -41,7 +68,6 @@ pub enum Answer {
 }
 
 impl Order {
-    /// The campaign is to end. Whoever delivers this asks for it at once, whatever waits before it.
     #[must_use]
     pub fn is_stop(&self) -> bool {
         self.command == Ok(Command::Stop)
@@ -62,8 +88,8 @@ impl Order {
     }
 }
 
-/// Takes an order; false if nobody wants more. May wait until there is room.
-pub type Deliver = Arc<dyn Fn(Order) -> bool + Send + Sync>;
+/// Takes what comes; false if nobody wants more. May wait until there is room.
+pub type Deliver = Arc<dyn Fn(Incoming) -> bool + Send + Sync>;
 
 /// Where commands come from. Made before the campaign, so that a path that cannot be used is told at
 /// once.
@@ -91,9 +117,15 @@ impl Control {
             }
             Self::Stdin => {
                 let thread = std::thread::Builder::new().name("control".into());
-                thread.spawn(move || server::listen(io::stdin(), 0, &deliver, |_| true))?;
+                let deliver = move |order: Order| deliver(order.into());
+                thread.spawn(move || server::listen(io::stdin(), 0, deliver, |_| true))?;
                 Ok(None)
             }
         }
     }
+}
+
+/// An object with its line feed. Names and numbers only: it cannot fail.
+fn line(object: &impl Serialize) -> String {
+    serde_json::to_string(object).unwrap_or_default() + "\n"
 }

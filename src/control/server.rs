@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::commands::{Command, LONGEST_LINE};
+use super::events::Hello;
 use super::mailbox::Mailbox;
-use super::protocol::{Command, Hello, LONGEST_LINE};
+use super::refused::Refused;
 use super::socket::Socket;
-use super::{Deliver, Order};
+use super::{Deliver, Incoming, Order};
 use crate::event::{Event, EventSink, Reply};
 
 /// Clients at once: each costs two threads.
@@ -33,6 +35,7 @@ struct State {
     started: Option<Arc<str>>,
     /// Nobody is let in any more.
     over: bool,
+    refused: Refused,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +77,14 @@ impl Clients {
         let mut state = self.lock();
         state.clients.iter().for_each(|(_, mailbox)| mailbox.put(line.clone()));
         state.started = Some(line);
+    }
+
+    /// Has it told, unless that was done a moment ago.
+    fn refuse(&self, cause: &str, deliver: &Deliver) {
+        let line = self.lock().refused.note(cause, Instant::now());
+        if let Some(line) = line {
+            deliver(Incoming::Refused(line));
+        }
     }
 
     fn each(&self, tell: impl Fn(&Mailbox)) {
@@ -182,8 +193,8 @@ fn welcome(mut stream: UnixStream, hello: &str, clients: &Arc<Clients>, deliver:
         Ok(client) => client,
         Err(error) => {
             let _ = stream.set_nonblocking(true);
-            let _ = stream.write_all(refusal(error).as_bytes());
-            return;
+            let _ = stream.write_all(refusal(&error).as_bytes());
+            return clients.refuse(&error, deliver);
         }
     };
     let started = start(stream, number, &mailbox, clients, deliver);
@@ -208,23 +219,30 @@ fn start(
         let _ = writer.shutdown(std::net::Shutdown::Both);
         all.remove(number);
     })?;
-    let (theirs, deliver) = (Arc::clone(mailbox), Arc::clone(deliver));
-    spawn("control-in", move || {
-        match listen(&stream, number, &deliver, |bytes| theirs.admit(bytes)) {
-            End::TooLong => {
-                let error = format!("a line is longer than {LONGEST_LINE} bytes: that is the end");
-                theirs.put(refusal(error).into());
-                theirs.close();
-            }
-            End::Closed if hung_up(&stream) => theirs.abandon(),
-            End::Closed => {}
+    let (theirs, all) = (Arc::clone(mailbox), Arc::clone(clients));
+    let deliver = Arc::clone(deliver);
+    let take = {
+        let (all, deliver) = (Arc::clone(&all), Arc::clone(&deliver));
+        move |order: Order| {
+            order.command.as_ref().err().into_iter().for_each(|error| all.refuse(error, &deliver));
+            deliver(order.into())
         }
+    };
+    spawn("control-in", move || match listen(&stream, number, take, |bytes| theirs.admit(bytes)) {
+        End::TooLong => {
+            let error = format!("a line is longer than {LONGEST_LINE} bytes: that is the end");
+            theirs.put(refusal(&error).into());
+            theirs.close();
+            all.refuse(&error, &deliver);
+        }
+        End::Closed if hung_up(&stream) => theirs.abandon(),
+        End::Closed => {}
     })
 }
 
 /// The last line for somebody who is not listened to any more.
-fn refusal(error: String) -> String {
-    let reply = Event::Reply(Reply { error: Some(error), ..Reply::default() });
+fn refusal(error: &str) -> String {
+    let reply = Event::Reply(Reply { error: Some(error.into()), ..Reply::default() });
     Hello::default().lines(&reply, None).concat()
 }
 
@@ -245,7 +263,7 @@ pub(super) enum End {
 pub(super) fn listen(
     from: impl Read,
     client: u64,
-    deliver: &Deliver,
+    deliver: impl Fn(Order) -> bool,
     admit: impl Fn(usize) -> bool,
 ) -> End {
     let mut reader = BufReader::new(from);

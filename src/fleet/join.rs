@@ -1,7 +1,7 @@
-//! One state for all workers, made from the state of each.
+//! One state for all workers, made from the state of each: the one place for it, whoever shows it.
 //!
-//! What workers do adds up. What they know does not: they have most edges and seeds in common, and
-//! how many is not known here, so the worker that knows most edges speaks for all.
+//! What workers do and what they keep adds up, as in `ffuzz-whatsup`. Edges do not: workers take over
+//! each other's finds within seconds, so that the one that knows most knows what all know.
 
 use crate::event::{DomainStatus, MutatorStatus, Shares, Snapshot, StageYield};
 
@@ -23,14 +23,18 @@ pub(super) fn join(all: &[&Snapshot]) -> Snapshot {
         run_time_ms: last(|s| s.run_time_ms),
         calibration_ms: sum(|s| s.calibration_ms),
         trim_ms: sum(|s| s.trim_ms),
+        sync_ms: sum(|s| s.sync_ms),
         cycles_done: last(|s| s.cycles_done),
         cycles_without_finds: first(|s| s.cycles_without_finds),
         longest_without_finds_s: first(|s| s.longest_without_finds_s),
         execs: sum(|s| s.execs),
         execs_per_sec: rate(|s| s.execs_per_sec),
         execs_per_sec_last_min: rate(|s| s.execs_per_sec_last_min),
+        corpus_count: sum(|s| s.corpus_count),
+        corpus_favored: sum(|s| s.corpus_favored),
         corpus_found: sum(|s| s.corpus_found),
         corpus_imported: sum(|s| s.corpus_imported),
+        corpus_variable: sum(|s| s.corpus_variable),
         max_depth: all.iter().map(|s| s.max_depth).max().unwrap_or(0),
         current: None,
         pending_favored: sum(|s| s.pending_favored),
@@ -172,10 +176,10 @@ mod tests {
     }
 
     #[test]
-    fn work_adds_up_and_knowledge_is_that_of_the_best() {
+    fn work_and_corpora_add_up_and_edges_are_those_of_the_best() {
         let (main, other) = (worker(1000, 7, 50), worker(500, 9, 40));
         let all = join(&[&main, &other]);
-        assert_eq!((all.execs, all.edges_found, all.corpus_count), (1500, 9, 90));
+        assert_eq!((all.execs, all.edges_found, all.corpus_count), (1500, 9, 160));
         assert_eq!((all.saved_crashes, all.last_find_at), (4, 50));
         assert_eq!((all.stages[0].finds, all.stages[0].execs, all.stages.len()), (2, 1500, 1));
         assert!((all.execs_per_sec - 200.0).abs() < 1e-9);

@@ -17,7 +17,7 @@ pub use error::FleetError;
 pub use worker::Plan;
 
 use crate::config::options::TriageOptions;
-use crate::control::{Answer, Command, Control, Deliver, Order};
+use crate::control::{Answer, Command, Control, Deliver, Incoming, Order};
 use crate::event::{Event, EventBus, EventSink, Snapshot, StopReason};
 use crate::sys::process::raise_open_files;
 use crate::sys::stop::Stop;
@@ -100,11 +100,11 @@ pub fn run(
 /// For the threads of clients. A wish to stop is heard at once.
 fn deliver(inbox: &SyncSender<Message>, stop: &Stop) -> Deliver {
     let (inbox, stop) = (inbox.clone(), stop.clone());
-    Arc::new(move |order: Order| {
-        if order.is_stop() {
+    Arc::new(move |incoming: Incoming| {
+        if incoming.is_stop() {
             stop.ask();
         }
-        inbox.send(Message::Order(order)).is_ok()
+        inbox.send(Message::Client(incoming)).is_ok()
     })
 }
 
@@ -188,7 +188,10 @@ impl Fleet {
     fn take(&mut self, message: Message) {
         match message {
             Message::Worker(number, process, heard) => self.take_from(number, process, heard),
-            Message::Order(order) => self.carry_out(order),
+            Message::Client(Incoming::Order(order)) => self.carry_out(order),
+            Message::Client(Incoming::Refused(message)) => {
+                self.bus.send(&Event::Warning { message });
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::error::FleetError;
-use crate::control::Order;
+use crate::control::Incoming;
 use crate::event::{Event, Snapshot, StopReason, WorkerStatus};
 use crate::sys::process::{self, Launch, Output, Process};
 use crate::sys::wire;
@@ -43,8 +43,8 @@ pub struct Plan {
     pub name: String,
     /// Its command line, the program included.
     pub argv: Vec<OsString>,
-    /// Added to the environment.
-    pub env: Vec<(OsString, OsString)>,
+    /// Changes to the environment; None takes a variable out of it.
+    pub env: Vec<(OsString, Option<OsString>)>,
     /// Its own `AFL_TMPDIR`, which comes and goes with it.
     pub tmpdir: Option<PathBuf>,
     /// It takes commands on its standard input.
@@ -65,7 +65,7 @@ pub(crate) enum Heard {
 pub(crate) enum Message {
     /// Number of the worker, number of its process, and what was heard.
     Worker(usize, u32, Heard),
-    Order(Order),
+    Client(Incoming),
 }
 
 /// How a process of a worker ended.
@@ -159,8 +159,7 @@ impl Worker {
         self.words.clear();
         let (out, out_theirs) = wire::pipe()?;
         let (err, err_theirs) = wire::pipe()?;
-        let mut env: Vec<(OsString, Option<OsString>)> =
-            self.plan.env.iter().map(|(n, v)| (n.clone(), Some(v.clone()))).collect();
+        let mut env = self.plan.env.clone();
         if self.started > 1 {
             env.push(("AFL_AUTORESUME".into(), Some("1".into())));
         }

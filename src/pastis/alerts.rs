@@ -23,7 +23,7 @@ use crate::target::{Ended, ExitKind, Fresh, Manner, Setup, TargetError};
 const MARK: &[u8] = b"REACHED ID ";
 /// For one run.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Finds that wait for a run of theirs.
+/// ExportQueue that wait for a run of theirs.
 const MOST_FINDS: usize = 1000;
 /// Until what could not be sent is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ struct Alert {
 
 /// What the broker is told about one.
 #[derive(Debug, Eq, PartialEq, Serialize)]
-pub struct News {
+pub struct AlertNews {
     pub id: i64,
     pub covered: bool,
     pub validated: bool,
@@ -75,7 +75,7 @@ impl Report {
     }
 
     /// What is new in a run of `input` that printed this.
-    fn learn(&mut self, input: &[u8], printed: &[&[u8]], crashed: bool) -> Vec<News> {
+    fn learn(&mut self, input: &[u8], printed: &[&[u8]], crashed: bool) -> Vec<AlertNews> {
         let reached: Vec<i64> = printed.iter().flat_map(|text| ids(text)).collect();
         let reached = reached.into_iter().filter(|id| self.ids.contains(id)).collect::<Vec<_>>();
         let proven = reached.last().copied().filter(|_| crashed);
@@ -84,7 +84,7 @@ impl Report {
             let validated = proven == Some(id) && self.validated.insert(id);
             if self.covered.insert(id) || validated {
                 let seed = BASE64_STANDARD.encode(input);
-                news.push(News { id, covered: true, validated, seed, address: 0 });
+                news.push(AlertNews { id, covered: true, validated, seed, address: 0 });
             }
         }
         news
@@ -115,7 +115,7 @@ impl Checker {
     }
 
     /// What the broker should know about this input.
-    fn check(&mut self, input: &[u8]) -> Result<Vec<News>, TargetError> {
+    fn check(&mut self, input: &[u8]) -> Result<Vec<AlertNews>, TargetError> {
         let Ended { exit, stdout, stderr, .. } =
             self.target.run(input, Manner::within(PATIENCE))?;
         let crashed = matches!(exit, ExitKind::Crash { .. } | ExitKind::Oom);
@@ -155,10 +155,12 @@ impl Watcher {
 fn watch(order: &Order, link: &Link, inbox: &Receiver<Vec<u8>>) -> Result<(), TargetError> {
     let mut command = vec![order.program.clone().into_os_string()];
     command.extend(order.argv.iter().cloned());
-    let options = TargetOptions::for_command(command);
+    let mut options = TargetOptions::for_command(command);
+    let variables = order.environment.iter().filter_map(|text| text.split_once('='));
+    options.extra_env = variables.map(|(name, value)| (name.into(), value.into())).collect();
     let report = order.report.clone().unwrap_or_default();
     let mut checker = Checker::new(report, &options, &order.folder.join("alert-input"))?;
-    let mut unsent: VecDeque<News> = VecDeque::new();
+    let mut unsent: VecDeque<AlertNews> = VecDeque::new();
     loop {
         match inbox.recv_timeout(RETRY) {
             Ok(find) => unsent.extend(checker.check(&find)?),
@@ -188,7 +190,7 @@ mod tests {
         let printed = b"x\nREACHED ID 22\nREACHED ID 99\nREACHED ID 1\n";
         let news = report.learn(b"in", &[printed], false);
         let covered =
-            News { id: 1, covered: true, validated: false, seed: "aW4=".into(), address: 0 };
+            AlertNews { id: 1, covered: true, validated: false, seed: "aW4=".into(), address: 0 };
         assert_eq!(news, [covered]);
         assert!(report.learn(b"in", &[printed], false).is_empty());
         let proven = report.learn(b"!", &[b"", b"REACHED ID 1REACHED ID 22"], true);

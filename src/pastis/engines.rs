@@ -32,20 +32,22 @@ pub fn is_guided(name: &str) -> bool {
     name.contains('-')
 }
 
+/// Offers all engines, or the one of this name.
 #[must_use]
-pub fn hello() -> Hello {
+pub fn hello(only: Option<&str>) -> Hello {
     let engine = |(name, module): &(&str, &str)| Engine {
         name: (*name).into(),
         version: VERSION.into(),
         module: (*module).into(),
     };
+    let offered = ENGINES.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let host = nix::unistd::gethostname().unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Hello {
         architecture: ARCHITECTURE as i32,
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
         memory: memory(&read("/proc/meminfo"), "MemTotal:") * 1024,
-        engines: ENGINES.iter().map(engine).collect(),
+        engines: offered.map(engine).collect(),
         host: host_name(&host.to_string_lossy()),
         platform: Platform::Linux as i32,
     }
@@ -183,6 +185,8 @@ mod tests {
         assert_eq!((sent.execs, sent.execs_per_sec, sent.cycles), (1 << 40, 99, 3));
         assert_eq!((sent.hangs, sent.edges, sent.paths, sent.last_find), (2, 16, 9, 7));
         assert_eq!((sent.blocks, sent.state), (0, State::Running as i32));
-        assert!(hello().memory > 1 << 20 && hello().cpus > 0);
+        let hello = hello(None);
+        assert!(hello.memory > 1 << 20 && hello.cpus > 0 && hello.engines.len() == ENGINES.len());
+        assert_eq!(super::hello(Some("FFUZZ-CMP")).engines[0].name, "FFUZZ-CMP");
     }
 }

@@ -24,6 +24,15 @@ impl PastisError {
     }
 }
 
+/// Letters of a name from the network that are shown: the cause stands behind it.
+const SHOWN: usize = 100;
+
+/// The beginning of a name that may have any length.
+#[must_use]
+pub(super) fn shortened(name: &str) -> String {
+    name.chars().take(SHOWN).collect()
+}
+
 /// Why the target of a Start is not fuzzed. The broker is told, and another Start waited for.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {

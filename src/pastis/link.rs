@@ -23,22 +23,25 @@ const MOST_WAITING: usize = 256;
 /// Bytes that were received and are not done with. Beyond it nothing more is read: the kernel and the
 /// broker hold the rest, as long as they can.
 const MOST_HELD: usize = 1 << 30;
+/// What a message of any length takes besides: its places in queues and maps.
+const OVERHEAD: usize = 512;
 
 /// What the network brings.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum BrokerEvent {
     /// A connection is there, and the broker was greeted.
     Up,
     /// It broke, or could not be made: why.
     Down(String),
-    Message(Message, Held),
-    /// Something arrived that is no message of this protocol.
-    Strange,
+    /// Something arrived; None is what is no message of this protocol.
+    Message(Option<Message>, Reservation),
 }
 
 /// The way to the broker; its threads end with the process.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
+    /// What the next connection begins with.
+    hello: Arc<Mutex<Vec<u8>>>,
     outbox: Arc<Outbox>,
     budget: Arc<Budget>,
 }
@@ -49,14 +52,25 @@ impl Link {
     pub(super) fn start(
         address: String,
         hello: Vec<u8>,
-        news: Sender<impl From<News> + Send + 'static>,
+        news: Sender<impl From<BrokerEvent> + Send + 'static>,
     ) -> io::Result<Self> {
-        let link = Self { outbox: Arc::default(), budget: Arc::default() };
+        let hello = Arc::new(Mutex::new(hello));
+        let link = Self { hello, outbox: Arc::default(), budget: Arc::default() };
         let own = link.clone();
-        let tell = move |event: News| news.send(event.into()).is_ok();
-        let run = move || while own.connect(&address, &hello, &tell) {};
+        let tell = move |event: BrokerEvent| news.send(event.into()).is_ok();
+        let run = move || while own.connect(&address, &tell) {};
         thread::Builder::new().name("pastis-reader".into()).spawn(run)?;
         Ok(link)
+    }
+
+    /// The next connection begins with this.
+    pub(super) fn greet_with(&self, hello: Vec<u8>) {
+        *self.hello.lock().unwrap_or_else(PoisonError::into_inner) = hello;
+    }
+
+    /// Ends the connection of the moment, so that there will be another one.
+    pub(super) fn hang_up(&self) {
+        self.outbox.close();
     }
 
     /// Sends it, unless there is no connection or no room.
@@ -85,10 +99,11 @@ impl Link {
     }
 
     /// One connection, from its beginning to its end. False if nobody listens any more.
-    fn connect(&self, address: &str, hello: &[u8], tell: &impl Fn(News) -> bool) -> bool {
+    fn connect(&self, address: &str, tell: &impl Fn(BrokerEvent) -> bool) -> bool {
         let result = dial(address).and_then(|stream| {
             let (mut reader, mut writer) = zmtp::open(stream.try_clone()?)?;
-            writer.message(hello)?;
+            let hello = self.hello.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            writer.message(&hello)?;
             self.outbox.open();
             let outbox = Arc::clone(&self.outbox);
             let write = move || outbox.drain(writer, &stream);
@@ -106,32 +121,34 @@ impl Link {
         match result {
             Ok(()) => false,
             Err(error) => {
-                let goes_on = tell(News::Down(cause(&error)));
+                let goes_on = tell(BrokerEvent::Down(cause(&error)));
                 thread::sleep(PAUSE);
                 goes_on
             }
         }
     }
 
-    fn hear(&self, reader: &mut Reader<TcpStream>, tell: &impl Fn(News) -> bool) -> io::Result<()> {
-        if !tell(News::Up) {
+    fn hear(
+        &self,
+        reader: &mut Reader<TcpStream>,
+        tell: &impl Fn(BrokerEvent) -> bool,
+    ) -> io::Result<()> {
+        if !tell(BrokerEvent::Up) {
             return Ok(());
         }
         loop {
-            let news = match reader.frame()? {
-                Frame::Message(bytes) => {
-                    let held = Held::new(&self.budget, bytes.len());
-                    let message = Message::from_bytes(&bytes);
-                    message.map_or(News::Strange, |message| News::Message(message, held))
-                }
-                Frame::Parts => News::Strange,
+            let bytes = match reader.frame()? {
+                Frame::Message(bytes) => bytes,
+                // It is no message of this protocol, either.
+                Frame::Parts => Vec::new(),
                 Frame::Ping(context) => {
                     self.outbox.lock().pong = Some(context);
                     self.outbox.changed.notify_all();
                     continue;
                 }
             };
-            if !tell(news) {
+            let held = Reservation::new(&self.budget, bytes.len() + OVERHEAD);
+            if !tell(BrokerEvent::Message(Message::from_bytes(&bytes), held)) {
                 return Ok(());
             }
         }
@@ -247,12 +264,12 @@ struct Budget {
 
 /// A part of it, given back when dropped.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct Reservation {
     budget: Arc<Budget>,
     bytes: usize,
 }
 
-impl Held {
+impl Reservation {
     /// Waits for room; a single message of any size has some.
     fn new(budget: &Arc<Budget>, bytes: usize) -> Self {
         let held = budget.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -263,7 +280,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         *self.budget.held.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
         self.budget.less.notify_one();

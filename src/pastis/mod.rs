@@ -6,11 +6,11 @@
 
 pub mod alerts;
 mod connection;
-mod door;
+mod control_client;
 pub mod engines;
 mod error;
-mod feed;
-mod finds;
+mod exports;
+mod imports;
 mod link;
 pub mod messages;
 mod order;
@@ -27,15 +27,17 @@ pub use error::{PastisError, Refusal};
 pub use messages::Level;
 pub use order::Order;
 
+use crate::control::LONGEST_INPUT;
 use crate::event::StopReason;
 use crate::fleet::Plan;
 use crate::sys::stop::Stop;
 use alerts::Watcher;
 use connection::Connection;
-use door::{OWN, Said};
+use control_client::{FuzzerEvent, OWN};
 use engines::Machine;
-use feed::Input;
-use link::{Link, News};
+use error::shortened;
+use imports::Input;
+use link::{BrokerEvent, Link};
 use messages::{Kind, Log, Message, Seed, Start};
 use session::{Session, State};
 
@@ -49,8 +51,8 @@ const NUMBERS: Duration = Duration::from_secs(5);
 const FLUSH: Duration = Duration::from_secs(1);
 /// Warnings remembered.
 const MOST_TOLD: usize = 1000;
-/// The fuzzer's largest input.
-const LARGEST: usize = 1 << 20;
+/// Letters of a line of the log.
+const LONGEST_LOG: usize = 2000;
 
 /// What is to be done.
 pub struct Orders {
@@ -69,21 +71,21 @@ type Plans = Box<dyn Fn(&Order, &Path, &Path) -> Result<Plan, String>>;
 
 /// Something that a thread has heard.
 #[derive(Debug)]
-enum Heard {
-    Broker(News),
+enum Incoming {
+    Broker(BrokerEvent),
     /// The fuzzer, and over which connection.
-    Fuzzer(u32, Said),
+    Fuzzer(u32, FuzzerEvent),
 }
 
-impl From<News> for Heard {
-    fn from(news: News) -> Self {
+impl From<BrokerEvent> for Incoming {
+    fn from(news: BrokerEvent) -> Self {
         Self::Broker(news)
     }
 }
 
-impl From<(u32, Said)> for Heard {
-    fn from((door, said): (u32, Said)) -> Self {
-        Self::Fuzzer(door, said)
+impl From<(u32, FuzzerEvent)> for Incoming {
+    fn from((client, said): (u32, FuzzerEvent)) -> Self {
+        Self::Fuzzer(client, said)
     }
 }
 
@@ -95,8 +97,8 @@ pub fn run(orders: Orders) -> Result<(), PastisError> {
     let failed = |source| PastisError::Folder { path: orders.root.clone(), source };
     std::fs::create_dir_all(&orders.root).map_err(failed)?;
     let (sender, heard) = channel();
-    let hello = Message::Hello(engines::hello()).to_bytes();
-    let link = Link::start(orders.address.clone(), hello, sender.clone()).map_err(failed)?;
+    let link = Link::start(orders.address.clone(), hello(None), sender.clone());
+    let link = link.map_err(failed)?;
     let mut client = Client {
         orders,
         link,
@@ -107,7 +109,8 @@ pub fn run(orders: Orders) -> Result<(), PastisError> {
         watcher: None,
         connection: None,
         was_down: false,
-        doors: 0,
+        offers_one: false,
+        control_clients: 0,
         machine: Machine::default(),
         next_numbers: Instant::now(),
         told: HashSet::new(),
@@ -128,8 +131,8 @@ pub fn run(orders: Orders) -> Result<(), PastisError> {
 struct Client {
     orders: Orders,
     link: Link,
-    sender: Sender<Heard>,
-    heard: Receiver<Heard>,
+    sender: Sender<Incoming>,
+    heard: Receiver<Incoming>,
     session: Option<Session>,
     /// They were told to stop.
     leaving: Vec<Session>,
@@ -138,8 +141,10 @@ struct Client {
     connection: Option<Connection>,
     /// The user knows that there is no broker.
     was_down: bool,
+    /// The next connection begins with a Hello for the engine at work.
+    offers_one: bool,
     /// Connections to fuzzers so far.
-    doors: u32,
+    control_clients: u32,
     machine: Machine,
     next_numbers: Instant,
     told: HashSet<String>,
@@ -150,26 +155,26 @@ impl Client {
         let mut next = self.heard.recv_timeout(LOOK).ok();
         for _ in 0..IN_A_ROW {
             match next {
-                Some(Heard::Broker(news)) => self.hear_broker(news),
-                Some(Heard::Fuzzer(door, said)) => self.hear_fuzzer(door, said),
+                Some(Incoming::Broker(news)) => self.hear_broker(news),
+                Some(Incoming::Fuzzer(client, said)) => self.hear_fuzzer(client, said),
                 None => return,
             }
             next = self.heard.try_recv().ok();
         }
     }
 
-    fn hear_broker(&mut self, news: News) {
+    fn hear_broker(&mut self, news: BrokerEvent) {
         match news {
-            News::Up => {
+            BrokerEvent::Up => {
                 self.connection = Some(Connection::new());
                 self.was_down = false;
                 (self.orders.say)(Level::Info, &format!("connected to {}", self.orders.address));
                 if let Some(session) = &mut self.session {
                     session.known.begin_connection();
-                    session.finds.look_again();
+                    session.exports.begin_connection();
                 }
             }
-            News::Down(reason) => {
+            BrokerEvent::Down(reason) => {
                 self.connection = None;
                 if !std::mem::replace(&mut self.was_down, true) {
                     let address = &self.orders.address;
@@ -177,14 +182,16 @@ impl Client {
                     (self.orders.say)(Level::Warning, &text);
                 }
             }
-            News::Strange => self.tell_once(Level::Warning, "the broker sent what is no message"),
-            News::Message(Message::Start(start), _) => self.start(&start),
-            News::Message(Message::Stop(_), _) => {
+            BrokerEvent::Message(None, _) => {
+                self.tell_once(Level::Warning, "the broker sent what is no message")
+            }
+            BrokerEvent::Message(Some(Message::Start(start)), _) => self.start(&start),
+            BrokerEvent::Message(Some(Message::Stop(_)), _) => {
                 self.log(Level::Info, "stop: the broker wants no more");
                 self.leave();
             }
-            News::Message(Message::Seed(seed), held) => self.receive(seed, held),
-            News::Message(..) => {
+            BrokerEvent::Message(Some(Message::Seed(seed)), held) => self.receive(seed, held),
+            BrokerEvent::Message(Some(_), _) => {
                 self.tell_once(Level::Warning, "the broker sent what is for brokers")
             }
         }
@@ -213,6 +220,7 @@ impl Client {
                 let order = &session.order;
                 self.watcher = order.report.clone().map(|_| Watcher::start(order, &self.link));
                 self.session = Some(session);
+                self.offer();
                 self.log(Level::Info, &format!("fuzzing {} in {folder}", start.file_name));
             }
             Err(refusal) => self.refuse(&start.file_name, &refusal),
@@ -220,11 +228,12 @@ impl Client {
     }
 
     fn refuse(&mut self, name: &str, refusal: &Refusal) {
+        let name = shortened(name);
         self.log(Level::Error, &format!("cannot fuzz {name}: {refusal} ({})", refusal.remedy()));
     }
 
     /// The broker's inputs go to the fuzzer once each.
-    fn receive(&mut self, Seed { bytes, kind }: Seed, held: link::Held) {
+    fn receive(&mut self, Seed { bytes, kind }: Seed, held: link::Reservation) {
         if let Some(connection) = &mut self.connection {
             connection.receive();
         }
@@ -233,7 +242,7 @@ impl Client {
         };
         match bytes.len() {
             0 => return self.tell_once(Level::Warning, "the broker sent an empty input"),
-            length if length > LARGEST => {
+            length if length > LONGEST_INPUT => {
                 let text = "the broker sent an input above 1 MiB, the most that a run gets";
                 return self.tell_once(Level::Warning, text);
             }
@@ -242,25 +251,26 @@ impl Client {
         if let Some(session) = &mut self.session
             && session.known.receive(&bytes, kind)
         {
-            session.feed.add(Input::new(kind, bytes, Some(held)));
+            session.imports.add(Input::new(kind, bytes, Some(held)));
         }
     }
 
-    fn hear_fuzzer(&mut self, door: u32, said: Said) {
+    fn hear_fuzzer(&mut self, client: u32, said: FuzzerEvent) {
         let sessions = self.session.iter_mut().chain(&mut self.leaving);
-        let Some(session) = sessions.into_iter().find(|session| session.has_door(door)) else {
+        let Some(session) = sessions.into_iter().find(|session| session.is_control_client(client))
+        else {
             return;
         };
         let (kind, path, origin) = match said {
-            Said::Seed { path, origin } => (Kind::Input, path, origin),
-            Said::Crash { path, origin } => (Kind::Crash, path, origin),
-            Said::Hang { path, origin } => (Kind::Hang, path, origin),
-            Said::Warning { message } => return self.tell_once(Level::Warning, &message),
-            Said::Gone => return session.close_door(),
-            Said::Started | Said::Reply { .. } | Said::Other => return,
+            FuzzerEvent::Seed { path, origin } => (Kind::Input, path, origin),
+            FuzzerEvent::Crash { path, origin } => (Kind::Crash, path, origin),
+            FuzzerEvent::Hang { path, origin } => (Kind::Hang, path, origin),
+            FuzzerEvent::Warning { message } => return self.tell_once(Level::Warning, &message),
+            FuzzerEvent::Gone => return session.close_control(),
+            FuzzerEvent::Started | FuzzerEvent::Reply { .. } | FuzzerEvent::Other => return,
         };
         if origin == OWN {
-            session.finds.add(kind, path);
+            session.exports.add(kind, path);
         }
     }
 
@@ -276,8 +286,27 @@ impl Client {
         }
     }
 
+    /// What the next connection begins with. A broker that was started again has forgotten who did
+    /// what: whoever is at work asks for that only, or all would be given other targets.
+    fn offer(&mut self) {
+        let engine = self.session.as_ref().map(|session| session.order.engine.as_str());
+        self.link.greet_with(hello(engine));
+        self.offers_one = engine.is_some();
+    }
+
     fn warn_without_start(&mut self) {
-        if self.connection.as_mut().is_some_and(Connection::wants_warning) {
+        if !self.connection.as_mut().is_some_and(Connection::wants_warning) {
+            return;
+        }
+        if std::mem::replace(&mut self.offers_one, false) {
+            self.log(
+                Level::Info,
+                "the broker has no target for the engine at work: all are offered",
+            );
+            self.link.greet_with(hello(None));
+            self.link.flush(FLUSH);
+            self.link.hang_up();
+        } else {
             let text = format!(
                 "no Start after {} s: does the broker have a target built by ffuzz-cc in its bins folder, and \
                  the Python package pastis-ffuzz {}?",
@@ -297,14 +326,15 @@ impl Client {
 
     fn look_after_session(&mut self) {
         let Some(session) = &mut self.session else { return };
-        match session.look_after(&mut self.doors, &self.sender) {
-            State::Goes => self.tell_what_was_run(),
+        match session.look_after(&mut self.control_clients, &self.sender) {
+            State::Running => self.tell_what_was_run(),
             State::Died(how) => {
                 let text = format!("the fuzzer of {} ended: {how}", session.order.name);
                 self.tell_once(Level::Error, &text);
             }
             State::Ended(reason) => {
                 if let Some(session) = self.session.take() {
+                    self.offer();
                     self.say_goodbye(session, reason);
                 }
             }
@@ -323,7 +353,7 @@ impl Client {
 
     fn look_after_those_that_leave(&mut self) {
         for mut session in std::mem::take(&mut self.leaving) {
-            match session.look_after(&mut self.doors, &self.sender) {
+            match session.look_after(&mut self.control_clients, &self.sender) {
                 State::Ended(reason) => self.say_goodbye(session, reason),
                 _ => self.leaving.push(session),
             }
@@ -332,10 +362,10 @@ impl Client {
 
     /// Its fuzzer has ended: the last finds and numbers.
     fn say_goodbye(&mut self, mut session: Session, reason: StopReason) {
-        session.finds.look_again();
+        session.exports.look_again();
         publish(&self.link, &mut session, None);
         self.link.send_numbers(self.machine.telemetry(session.numbers(), false));
-        let count = session.feed.count();
+        let count = session.imports.count();
         let text = format!(
             "{} ended ({reason:?}); inputs of the broker: {} run, {} given up, {} not run",
             session.order.name, count.run, count.refused, count.open
@@ -350,6 +380,7 @@ impl Client {
         if let Some(mut session) = self.session.take() {
             session.stop();
             self.leaving.push(session);
+            self.offer();
         }
     }
 
@@ -363,8 +394,9 @@ impl Client {
 
     /// For the user and the broker.
     fn log(&self, level: Level, text: &str) {
-        (self.orders.say)(level, text);
-        self.link.send(Message::Log(Log { message: text.to_owned(), level: level as i32 }));
+        let message = printable(text);
+        (self.orders.say)(level, &message);
+        self.link.send(Message::Log(Log { message, level: level as i32 }));
     }
 
     /// What would be said again and again.
@@ -378,14 +410,23 @@ impl Client {
     }
 }
 
+fn hello(only: Option<&str>) -> Vec<u8> {
+    Message::Hello(engines::hello(only)).to_bytes()
+}
+
+/// Without what a terminal would obey: parts of it may come from the network.
+fn printable(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(LONGEST_LOG).collect()
+}
+
 fn publish(link: &Link, session: &mut Session, watcher: Option<&Watcher>) {
-    while let Some((kind, path, bytes)) = session.finds.next(&session.known) {
+    while let Some((kind, path, bytes)) = session.exports.next(&session.known) {
         let message = Message::Seed(Seed { bytes: bytes.clone(), kind: kind as i32 });
         if !link.send(message) {
-            return session.finds.put_back(kind, path);
+            return session.exports.put_back(kind, path);
         }
         session.known.sent(&bytes, kind);
-        session.finds.sent();
+        session.exports.sent();
         if let Some(watcher) = watcher {
             watcher.look(bytes);
         }

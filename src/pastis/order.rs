@@ -8,7 +8,7 @@ use sha1::{Digest, Sha1};
 
 use super::alerts::Report;
 use super::engines::{self, ENGINES, VERSION};
-use super::error::Refusal;
+use super::error::{Refusal, shortened};
 use super::messages::{ExecMode, FuzzMode, Level, SeedLocation, Start};
 use super::package::{self, Package};
 
@@ -19,6 +19,8 @@ pub struct Order {
     pub name: String,
     /// Everything of it: package, seeds, the fuzzer's output.
     pub folder: PathBuf,
+    /// The one of [`ENGINES`] that the broker has chosen.
+    pub engine: String,
     pub program: PathBuf,
     /// With `@@` if the target reads a file.
     pub argv: Vec<OsString>,
@@ -41,13 +43,18 @@ impl Order {
     pub fn read(start: &Start, root: &Path, at_work: &str) -> Result<Option<Self>, Refusal> {
         let engine = start.engine.clone().unwrap_or_default();
         if !ENGINES.iter().any(|(name, _)| *name == engine.name) {
-            return Err(Refusal::Engine(engine.name));
+            return Err(Refusal::Engine(shortened(&engine.name)));
         }
         if engine.version != VERSION {
-            return Err(Refusal::Version { theirs: engine.version, ours: VERSION });
+            return Err(Refusal::Version { theirs: shortened(&engine.version), ours: VERSION });
         }
         if start.fuzz_mode == FuzzMode::BinaryOnly as i32 {
             return Err(Refusal::BinaryOnly);
+        }
+        let words = start.argv.iter().chain(&start.environment).chain([&start.engine_args]);
+        if let Some(word) = words.into_iter().find(|word| word.contains('\0')) {
+            let word = shortened(word);
+            return Err(Refusal::Arguments(format!("{word:?} has a zero byte")));
         }
         let Some((folder, name, package)) = unpack(start, root, at_work)? else { return Ok(None) };
         let mut notes = Vec::new();
@@ -72,6 +79,7 @@ impl Order {
             argv,
             dictionary: package.dictionary,
             guided: engines::is_guided(&engine.name),
+            engine: engine.name,
             single: start.exec_mode == ExecMode::SingleExec as i32,
             engine_args: start.engine_args.clone(),
             environment: start.environment.clone(),
@@ -97,7 +105,7 @@ fn unpack(
     let fresh = root.join(format!(".package-{}", std::process::id()));
     let _ = fs::remove_dir_all(&fresh);
     let unpacked = package::unpack(&start.file_name, &start.package, &fresh).and_then(|package| {
-        let name = format!("{}-{}", start.file_name, print(start, &package));
+        let name = format!("{}-{}", start.file_name, fingerprint(start, &package));
         let place = (name != at_work).then(|| place(root, name, &fresh, package));
         place.transpose()
     });
@@ -123,10 +131,10 @@ fn place(
 }
 
 /// Of all that makes a difference, in hexadecimal digits.
-fn print(start: &Start, package: &Package) -> String {
+fn fingerprint(start: &Start, package: &Package) -> String {
     let rest = Start { package: Vec::new(), ..start.clone() };
     let mut digest = Sha1::new();
-    digest.update(package.print);
+    digest.update(package.fingerprint);
     digest.update(prost::Message::encode_to_vec(&rest));
     let digest: [u8; 20] = digest.finalize().into();
     digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
@@ -186,6 +194,8 @@ mod tests {
         assert!(told(|start| start.engine = None).contains("is not one of ffuzz"));
         assert!(told(|start| start.fuzz_mode = 2).contains("binary only"));
         assert!(told(|start| start.package.truncate(10)).contains("no"));
+        assert!(told(|start| start.argv.push("a\0".into())).contains("\"a\\0\" has a zero byte"));
+        assert!(told(|start| start.environment.push("A=\0".into())).contains("a zero byte"));
     }
 
     #[test]

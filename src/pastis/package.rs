@@ -11,12 +11,14 @@ use std::path::{Component, Path, PathBuf};
 use sha1::{Digest, Sha1};
 use zip::ZipArchive;
 
-use super::error::Refusal;
+use super::error::{Refusal, shortened};
 use crate::target::binary;
 
 /// Of all files together. Twice what the largest message holds would be a bomb.
 const LARGEST: u64 = 1 << 30;
 const MOST_FILES: usize = 10_000;
+/// Of the target, bytes. A file system takes 255.
+const LONGEST_NAME: usize = 200;
 const ELF: &[u8] = b"\x7fELF";
 const ZIP: &[u8] = b"PK\x03\x04";
 
@@ -26,7 +28,7 @@ pub(super) struct Package {
     pub(super) program: PathBuf,
     pub(super) dictionary: Option<PathBuf>,
     /// Equal for packages with the same files.
-    pub(super) print: [u8; 20],
+    pub(super) fingerprint: [u8; 20],
 }
 
 /// Writes the package into a folder that does not exist yet, and looks whether the target can run
@@ -37,10 +39,10 @@ pub(super) fn unpack(name: &str, bytes: &[u8], folder: &Path) -> Result<Package,
 
 fn unpack_within(most: u64, name: &str, bytes: &[u8], folder: &Path) -> Result<Package, Refusal> {
     if !is_name(name) {
-        return Err(Refusal::Name(name.to_owned()));
+        return Err(Refusal::Name(shortened(name)));
     }
     let mut writer = Writer { folder, left: most, files: Vec::new() };
-    make(folder)?;
+    make_folder(folder)?;
     if bytes.starts_with(ELF) {
         writer.file(Path::new(name), true, &mut &*bytes)?;
     } else if bytes.starts_with(ZIP) {
@@ -59,14 +61,15 @@ fn unpack_within(most: u64, name: &str, bytes: &[u8], folder: &Path) -> Result<P
     }
     let dictionary = folder.join(format!("{name}.dict"));
     let dictionary = dictionary.is_file().then_some(dictionary);
-    Ok(Package { program, dictionary, print: writer.print() })
+    Ok(Package { program, dictionary, fingerprint: writer.fingerprint() })
 }
 
-/// The name of a file, and of nothing else.
+/// The name of a file, and of nothing else. It is shown to people, and part of a longer name.
 fn is_name(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     let plain = matches!(parts.next(), Some(Component::Normal(part)) if part == name);
-    plain && parts.next().is_none() && !name.contains('\0') && !name.starts_with('-')
+    let printable = !name.contains(char::is_control) && name.len() <= LONGEST_NAME;
+    plain && parts.next().is_none() && printable && !name.starts_with('-')
 }
 
 struct Writer<'a> {
@@ -85,14 +88,14 @@ impl Writer<'_> {
         }
         for index in 0..archive.len() {
             let mut file = archive.by_index(index).map_err(|e| damaged(&e))?;
-            let shown = || String::from_utf8_lossy(file.name_raw()).into_owned();
+            let shown = || shortened(&String::from_utf8_lossy(file.name_raw()));
             if file.is_symlink() {
                 return Err(Refusal::Link(shown()));
             }
             let inside = file.enclosed_name().filter(|_| !file.name_raw().starts_with(b"/"));
             let Some(path) = inside else { return Err(Refusal::Outside(shown())) };
             if file.is_dir() {
-                make(&self.folder.join(path))?;
+                make_folder(&self.folder.join(path))?;
                 continue;
             }
             let executable = file.unix_mode().is_some_and(|mode| mode & 0o100 != 0);
@@ -104,7 +107,7 @@ impl Writer<'_> {
     /// Two files of one name are a damaged package.
     fn file(&mut self, path: &Path, executable: bool, from: &mut impl Read) -> Result<(), Refusal> {
         let to = self.folder.join(path);
-        to.parent().map_or(Ok(()), make)?;
+        to.parent().map_or(Ok(()), make_folder)?;
         let mode = if executable { 0o700 } else { 0o600 };
         let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&to);
         let file = file.map_err(|error| match error.kind() {
@@ -138,7 +141,7 @@ impl Writer<'_> {
     }
 
     /// Does not depend on the order, which the broker takes from its folder.
-    fn print(mut self) -> [u8; 20] {
+    fn fingerprint(mut self) -> [u8; 20] {
         self.files.sort();
         let mut digest = Sha1::new();
         for (path, content) in &self.files {
@@ -150,7 +153,7 @@ impl Writer<'_> {
 }
 
 /// A folder that is readable by us alone.
-pub(super) fn make(folder: &Path) -> Result<(), Refusal> {
+pub(super) fn make_folder(folder: &Path) -> Result<(), Refusal> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|source| Refusal::Write { path: folder.to_owned(), source })
 }
@@ -208,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn the_print_depends_on_content_and_not_on_order() {
+    fn the_fingerprint_depends_on_content_and_not_on_order() {
         let program = instrumented();
-        let print = |files: &[(&str, &[u8])]| unpacked("t", &zip(files)).unwrap().print;
-        let one = print(&[("t", &program), ("a", b"1")]);
-        assert_eq!(one, print(&[("a", b"1"), ("t", &program)]));
-        assert_ne!(one, print(&[("a", b"2"), ("t", &program)]));
-        assert_ne!(one, print(&[("b", b"1"), ("t", &program)]));
+        let fingerprint = |files: &[(&str, &[u8])]| unpacked("t", &zip(files)).unwrap().fingerprint;
+        let one = fingerprint(&[("t", &program), ("a", b"1")]);
+        assert_eq!(one, fingerprint(&[("a", b"1"), ("t", &program)]));
+        assert_ne!(one, fingerprint(&[("a", b"2"), ("t", &program)]));
+        assert_ne!(one, fingerprint(&[("b", b"1"), ("t", &program)]));
     }
 
     #[test]
@@ -224,7 +227,8 @@ mod tests {
             let bytes = zip(&[("t", &program), (name, b"x")]);
             assert!(matches!(unpacked("t", &bytes), Err(Refusal::Outside(_))), "{name}");
         }
-        for name in ["../t", "a/t", "", ".", "..", "/t", "t/", "-t", "t\0"] {
+        let long = "t".repeat(LONGEST_NAME + 1);
+        for name in ["../t", "a/t", "", ".", "..", "/t", "t/", "-t", "t\0", "t\u{1b}[2J", &long] {
             assert!(matches!(unpacked(name, &program), Err(Refusal::Name(_))), "{name:?}");
         }
     }

@@ -1,15 +1,15 @@
 //! One target being fuzzed: an ordinary `ffuzz -j N --control SOCKET`, kept running, fed and heard.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use super::door::{Door, Said};
+use super::control_client::{ControlClient, FuzzerEvent};
 use super::error::Refusal;
-use super::feed::{Count, Feed, Input};
-use super::finds::{Finds, Known};
+use super::exports::{ExportQueue, KnownInputs};
+use super::imports::{ImportCount, ImportQueue, Input};
 use super::order::Order;
 use super::package;
 use crate::event::{Snapshot, StopReason};
@@ -23,13 +23,15 @@ const FAREWELL: Duration = Duration::from_secs(4);
 const INBOX: usize = 4096;
 /// Inputs that are written into the folder of seeds. The others are fed to the fuzzer that runs.
 const MOST_SEEDS: usize = 10;
+/// The control socket: from the working folder, because the kernel takes short paths only.
+const SOCKET: &str = "../control";
 /// For a broker without any. It may crash the target: then the next start has what came meanwhile.
 const DEFAULT_SEED: &[u8] = b"0";
 
 /// How the session is doing.
 #[derive(Debug)]
 pub(super) enum State {
-    Goes,
+    Running,
     /// Its fuzzer died and is started again.
     Died(String),
     Ended(StopReason),
@@ -38,16 +40,14 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) order: Order,
-    pub(super) feed: Arc<Feed>,
-    pub(super) known: Known,
-    pub(super) finds: Finds,
+    pub(super) imports: Arc<ImportQueue>,
+    pub(super) known: KnownInputs,
+    pub(super) exports: ExportQueue,
     worker: Worker,
     /// What its pipes say.
     sender: SyncSender<Message>,
     inbox: Receiver<Message>,
-    /// A folder of its own, because a path in the output folder may be too long for a socket.
-    place: PathBuf,
-    door: Option<Door>,
+    control: Option<ControlClient>,
     stopping: Option<Instant>,
     /// Inputs of the broker that were run when that was last told.
     told_run: u64,
@@ -60,20 +60,17 @@ impl Session {
         order: Order,
         plan: impl FnOnce(&Order, &Path, &Path) -> Result<Plan, String>,
     ) -> Result<Self, Refusal> {
-        let place =
-            std::env::temp_dir().join(format!("ffuzz-{}-{}", std::process::id(), order.name));
         let seeds = order.folder.join("seeds");
-        let plan = plan(&order, &seeds, &place.join("control")).map_err(Refusal::Arguments)?;
+        let plan = plan(&order, &seeds, SOCKET.as_ref()).map_err(Refusal::Arguments)?;
         let (sender, inbox) = sync_channel(INBOX);
         Ok(Self {
-            feed: Arc::default(),
-            known: Known::default(),
-            finds: Finds::new(order.output()),
+            imports: Arc::default(),
+            known: KnownInputs::default(),
+            exports: ExportQueue::new(order.output()),
             worker: Worker::new(plan),
             sender,
             inbox,
-            place,
-            door: None,
+            control: None,
             stopping: None,
             told_run: 0,
             order,
@@ -81,11 +78,11 @@ impl Session {
     }
 
     /// Starts the fuzzer if it is time, and hears it. Has to be called by a thread that lives as long
-    /// as the process. A new connection to the fuzzer gets the number `door`.
+    /// as the process. A new connection to the fuzzer gets the next number of `control_clients`.
     pub(super) fn look_after(
         &mut self,
-        door: &mut u32,
-        said: &Sender<impl From<(u32, Said)> + Send + 'static>,
+        control_clients: &mut u32,
+        said: &Sender<impl From<(u32, FuzzerEvent)> + Send + 'static>,
     ) -> State {
         if self.worker.is_due()
             && self.stopping.is_none()
@@ -98,11 +95,16 @@ impl Session {
                 self.worker.note(process, &heard);
             }
         }
-        if self.door.is_none() && self.worker.is_running() {
+        if self.control.is_none() && self.worker.is_running() {
             // Until the fuzzer has opened it, there is none.
-            if let Ok(open) = Door::open(&self.socket(), *door + 1, &self.feed, said.clone()) {
-                *door += 1;
-                self.door = Some(open);
+            if let Ok(open) = ControlClient::open(
+                SOCKET.as_ref(),
+                *control_clients + 1,
+                &self.imports,
+                said.clone(),
+            ) {
+                *control_clients += 1;
+                self.control = Some(open);
             }
         }
         if self.stopping.is_some_and(|since| since.elapsed() > FAREWELL) {
@@ -112,10 +114,8 @@ impl Session {
     }
 
     fn start(&mut self) -> Result<(), String> {
-        // A session of the same name may have just gone, and that folder with it.
-        package::make(&self.place).map_err(|refusal| refusal.to_string())?;
         self.write_seeds().map_err(|refusal| refusal.to_string())?;
-        // Files that lie beside the target are found by their names.
+        // Files that lie beside the target are found by their names, and so is the socket.
         std::env::set_current_dir(self.order.folder.join("package")).map_err(|e| e.to_string())?;
         self.worker.start(0, &self.sender).map_err(|error| format!("{error} ({})", error.remedy()))
     }
@@ -128,7 +128,7 @@ impl Session {
     /// What came so far, unless the fuzzer goes on with work of its own.
     fn write_seeds(&self) -> Result<(), Refusal> {
         let folder = self.order.folder.join("seeds");
-        package::make(&folder)?;
+        package::make_folder(&folder)?;
         let write = |name: &str, bytes: &[u8]| {
             let path = folder.join(name);
             fs::write(&path, bytes).map_err(|source| Refusal::Write { path, source })
@@ -137,14 +137,11 @@ impl Session {
         if output::holds_work(&self.order.output(), &strategy::name(0)) {
             return Ok(());
         }
-        for (number, Input { bytes, .. }) in self.feed.take_seeds(MOST_SEEDS).iter().enumerate() {
+        for (number, Input { bytes, .. }) in self.imports.take_seeds(MOST_SEEDS).iter().enumerate()
+        {
             write(&format!("broker-{number}"), bytes)?;
         }
         Ok(())
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.place.join("control")
     }
 
     fn end(&mut self) -> State {
@@ -153,12 +150,12 @@ impl Session {
             None if stopped && !self.worker.is_running() => {
                 return State::Ended(StopReason::User);
             }
-            None => return State::Goes,
+            None => return State::Running,
             Some(End::Stopped(reason)) => return State::Ended(reason),
             Some(End::Died(_)) if stopped => return State::Ended(StopReason::User),
             Some(End::Died(how)) => how,
         };
-        self.door = None;
+        self.control = None;
         let words = self.worker.last_words().map(|(cause, remedy)| format!("{cause} ({remedy})"));
         State::Died(self.again(&words.unwrap_or(how)))
     }
@@ -171,18 +168,18 @@ impl Session {
 
     /// Whether this connection to the fuzzer is the one of now.
     #[must_use]
-    pub(super) fn has_door(&self, number: u32) -> bool {
-        self.door.as_ref().is_some_and(|door| door.number() == number)
+    pub(super) fn is_control_client(&self, number: u32) -> bool {
+        self.control.as_ref().is_some_and(|control| control.number() == number)
     }
 
     /// The connection is gone.
-    pub(super) fn close_door(&mut self) {
-        self.door = None;
+    pub(super) fn close_control(&mut self) {
+        self.control = None;
     }
 
     /// Once all that the broker has sent was run: how much that is.
-    pub(super) fn all_run(&mut self) -> Option<Count> {
-        let count = self.feed.count();
+    pub(super) fn all_run(&mut self) -> Option<ImportCount> {
+        let count = self.imports.count();
         let news = count.open == 0 && count.run > self.told_run;
         news.then(|| {
             self.told_run = count.run;
@@ -199,11 +196,5 @@ impl Session {
     #[must_use]
     pub(super) fn is_running(&self) -> bool {
         self.worker.is_running()
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.place);
     }
 }

@@ -2,6 +2,7 @@
 //! the test. Each connection is a client of its own, as with a ROUTER socket.
 
 #![allow(dead_code, unreachable_pub, reason = "no file of tests needs all of it")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -74,6 +75,8 @@ pub struct Client {
 
 impl Client {
     fn greet(mut stream: TcpStream) -> Self {
+        // An engine that does not read is noticed.
+        stream.set_write_timeout(Some(DEADLINE)).unwrap();
         let mut theirs = [0; 64];
         let mut ours = [0; 64];
         (ours[0], ours[9], ours[10], ours[11]) = (0xff, 0x7f, 3, 1);

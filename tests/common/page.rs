@@ -62,7 +62,7 @@ pub(crate) fn follow(dir: &TestDir, blocks: &[Block], clang: &str) {
     install(dir);
     for block in blocks {
         match block.language.as_str() {
-            "c" | "cpp" | "python" | "rust" | "toml" => {
+            "c" | "cpp" | "python" | "rust" | "sh" | "toml" => {
                 dir.write(&block.name, &block.text);
             }
             "console" => commands(dir, &block.text, clang),

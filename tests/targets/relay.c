@@ -29,7 +29,10 @@ int main(int argc, char **argv) {
   uint32_t word;
   memcpy(&word, data, sizeof word);
   if (word != 0x59414c52) return 0; /* RLAY */
-  if (getenv("RELAY_SECRET") && data[4] == 'S') seen = 9;
+  if (getenv("RELAY_SECRET") && data[4] == 'S') {
+    seen = 9;
+    alert(4);
+  }
   alert(1);
   memory = malloc(data[5] * 100 + 1);
   if (data[4] == 'C') {

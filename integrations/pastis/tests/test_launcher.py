@@ -111,5 +111,19 @@ class Launcher(unittest.TestCase):
         self.assertEqual(self.broker.wait(DEADLINE), 0)
 
 
+class Words(unittest.TestCase):
+    def test_what_is_wrong_is_told_with_the_right_form(self):
+        for words, cause in [
+            (["--listen"], "--listen wants a value"),
+            (["--proxy=", "--proxy", "here"], "--proxy wants HOST:PORT"),
+            (["--listen", "0.0.0.0", "--proxy=:5555"], "--proxy wants HOST:PORT"),
+        ]:
+            command = [sys.executable, "-m", "pastisffuzz.launcher", *words]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"pastis-ffuzz-broker: {cause}\n", done.stderr)
+            self.assertIn("hint: usage: pastis-ffuzz-broker [--listen ADDRESS]", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -5,21 +5,21 @@ use std::time::Instant;
 
 use super::super::orders::Orders;
 use super::*;
-use crate::control::{Command, Order, Setting};
+use crate::control::{Command, Incoming, Order, Setting};
 use crate::event::{Reply, Source};
 use crate::mutate::dictionary::Token;
 use crate::target::Executor;
 
 /// A campaign with a fixed seed, and the way to its orders.
-fn commanded(dir: &Path, execs: u64) -> (Campaign, Recorder, SyncSender<Order>) {
+fn commanded(dir: &Path, execs: u64) -> (Campaign, Recorder, SyncSender<Incoming>) {
     let (mut campaign, recorder) = campaign(options(dir, DomainMode::Off, execs), ladder());
     let (sender, inbox) = sync_channel(64);
     campaign.orders = Some(Orders::from(inbox));
     (campaign, recorder, sender)
 }
 
-fn order(id: u64, command: Command) -> Order {
-    Order { client: 1, id: Some(id), command: Ok(command) }
+fn order(id: u64, command: Command) -> Incoming {
+    Order { client: 1, id: Some(id), command: Ok(command) }.into()
 }
 
 fn replies(recorder: &Recorder) -> Vec<Reply> {
@@ -38,7 +38,7 @@ fn an_input_waits_for_the_start_and_is_judged_like_an_import() {
         sender.send(order(id, Command::Inject(input.into()))).unwrap();
     }
     let bad = Order { client: 1, id: Some(4), command: Err("no".into()) };
-    sender.send(bad).unwrap();
+    sender.send(bad.into()).unwrap();
     campaign.fuzz().unwrap();
     let replies = replies(&recorder);
     // What needs no run does not wait.

@@ -43,11 +43,13 @@ pub(super) fn run(
         command_line: join(&options.output.command_line),
         triage: options.triage.clone(),
     };
+    let statsd = options.statsd.as_ref().map(reports::connect).transpose()?;
     let metrics = options.metrics.map(reports::serve).transpose()?;
     let names = orders.workers.iter().map(|plan| plan.name.clone()).collect();
     let hello = || Hello::new(options.output.root.clone(), None, names);
     let control = reports::open(options.control.as_ref(), hello)?;
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
+    sinks.extend(statsd.map(|statsd| Box::new(statsd) as Box<_>));
     sinks.extend(metrics.map(|metrics| Box::new(metrics) as Box<_>));
     sinks.extend(crate::ui::sink(options.ui, None));
     let result = fleet::run(orders, sinks, control);
@@ -254,9 +256,10 @@ impl Fleet<'_> {
         [(!walks, "-z"), (in_order, "-Z")].into_iter().filter(|flag| flag.0).map(|flag| flag.1)
     }
 
-    fn variables(&self, number: usize) -> Vec<(OsString, OsString)> {
-        let mut found = Vec::new();
-        let mut set = |name: &str| found.push((OsString::from(name), OsString::from("1")));
+    fn variables(&self, number: usize) -> Vec<(OsString, Option<OsString>)> {
+        // The fleet sends the numbers of all: those of workers would replace each other.
+        let mut found = vec![("AFL_STATSD".into(), None)];
+        let mut set = |name: &str| found.push((name.into(), Some("1".into())));
         if !Strategy::of(number).trim {
             set("AFL_DISABLE_TRIM");
         }
@@ -267,7 +270,7 @@ impl Fleet<'_> {
             set("AFL_NO_AFFINITY");
         }
         let folder = self.tmpdir(number);
-        found.extend(folder.map(|folder| ("AFL_TMPDIR".into(), folder.into_os_string())));
+        found.extend(folder.map(|folder| ("AFL_TMPDIR".into(), Some(folder.into_os_string()))));
         found
     }
 
@@ -301,7 +304,9 @@ mod tests {
         let program = "ffuzz".into();
         let fleet = Fleet { program, args: &args, options: &options, inputs, cores: cores.into() };
         let shown = |plan: Plan| {
-            let set = plan.env.iter().map(|(n, v)| format!("{}={}", n.display(), v.display()));
+            let set = plan.env.iter().filter_map(|(name, value)| {
+                Some(format!("{}={}", name.display(), value.as_ref()?.display()))
+            });
             let words = plan.argv.iter().map(|word| word.display().to_string());
             let line = set.chain(words).collect::<Vec<_>>().join(" ");
             line.replace(&path("in"), "IN").replace(&path("out"), "OUT")

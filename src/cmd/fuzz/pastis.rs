@@ -154,11 +154,11 @@ impl Defaults {
 
     /// Variables of the fuzzer and of sanitizers go to the fuzzer, which knows them; the rest is the
     /// target's.
-    fn variables(&self, order: &Order) -> Result<Vec<(OsString, OsString)>, String> {
+    fn variables(&self, order: &Order) -> Result<Vec<(OsString, Option<OsString>)>, String> {
         // A target's folder is gone on with, and what crashes here among the broker's is a crash.
         let always = ["AFL_AUTORESUME", "AFL_CRASHING_SEEDS_AS_NEW_CRASH"];
-        let mut env: Vec<(OsString, OsString)> =
-            always.map(|name| (name.into(), "1".into())).into();
+        let mut env: Vec<(OsString, Option<OsString>)> =
+            always.map(|name| (name.into(), Some("1".into()))).into();
         let mut target: Vec<String> =
             self.target_env.iter().map(|text| text.to_string_lossy().into_owned()).collect();
         for text in &order.environment {
@@ -168,13 +168,13 @@ impl Defaults {
             };
             let known = ["AFL_", "FFUZZ_"].iter().any(|prefix| name.starts_with(prefix));
             if known || name.ends_with("SAN_OPTIONS") {
-                env.push((name.into(), value.into()));
+                env.push((name.into(), Some(value.into())));
             } else {
                 target.push(format!("{name}='{}'", value.replace('\'', "'\\''")));
             }
         }
         if !target.is_empty() {
-            env.push(("AFL_TARGET_ENV".into(), target.join(" ").into()));
+            env.push(("AFL_TARGET_ENV".into(), Some(target.join(" ").into())));
         }
         Ok(env)
     }
@@ -188,6 +188,7 @@ mod tests {
         Order {
             name: "t-1".into(),
             folder: "/r/t-1".into(),
+            engine: "FFUZZ".into(),
             program: "/r/t-1/package/t".into(),
             argv: vec!["@@".into()],
             dictionary: None,
@@ -213,7 +214,9 @@ mod tests {
         let mut order = order();
         change(&mut order);
         let plan = defaults.plan(&order, Path::new("IN"), Path::new("SOCK"))?;
-        let env = plan.env.iter().skip(2).map(|(n, v)| format!("{}={}", n.display(), v.display()));
+        let env = plan.env.iter().skip(2).filter_map(|(name, value)| {
+            Some(format!("{}={}", name.display(), value.as_ref()?.display()))
+        });
         let words = plan.argv.iter().map(|word| word.display().to_string());
         Ok(env.chain(words).collect::<Vec<_>>().join(" "))
     }

@@ -241,13 +241,16 @@ fn best_domains<'a>(counted: &[&'a Instance]) -> BTreeMap<&'a str, (Domain<'a>, 
     best
 }
 
-pub(super) fn json(found: &[Instance]) -> String {
-    let alive: Vec<&Instance> = found.iter().filter(|i| i.state == State::Alive).collect();
+pub(super) fn json(found: &[Instance], counted: &[&Instance]) -> String {
     let sums = ["run_time", "execs_done", "corpus_count", "saved_crashes", "saved_hangs"];
     let mut summary: Map<String, Value> =
-        sums.iter().map(|name| ((*name).to_owned(), sum(&alive, name).into())).collect();
-    summary.insert("alive".into(), alive.len().into());
-    let speed: f64 = alive.iter().map(|instance| instance.fraction("execs_per_sec")).sum();
+        sums.iter().map(|name| ((*name).to_owned(), sum(counted, name).into())).collect();
+    // As for a fleet: they take over each other's finds, so the best knows what all know.
+    let edges = counted.iter().map(|instance| instance.number("edges_found")).max();
+    summary.insert("edges_found".into(), edges.unwrap_or(0).into());
+    let alive = found.iter().filter(|instance| instance.state == State::Alive).count();
+    summary.insert("alive".into(), alive.into());
+    let speed: f64 = counted.iter().map(|instance| instance.fraction("execs_per_sec")).sum();
     summary.insert("execs_per_sec".into(), speed.into());
     let instances: Vec<Value> = found.iter().map(instance).collect();
     let value = json!({"instances": instances, "summary": summary});
@@ -300,12 +303,12 @@ mod tests {
     }
 
     fn two() -> [Instance; 3] {
-        let first = "run_time : 90061\nexecs_done : 2500000\nexecs_per_sec : 27.75\ncorpus_count : 8\n\
+        let first = "run_time : 90061\nedges_found : 7\nexecs_done : 2500000\nexecs_per_sec : 27.75\ncorpus_count : 8\n\
             cur_item : 2\npending_favs : 1\npending_total : 3\nsaved_crashes : 2\nbitmap_cvg : 12.50%\n\
             fuzzer_pid : 7\nafl_banner : ./t\nexecs_ps_last_min : 30.00\ncycles_wo_finds : 4\n\
             dsf_domains : 9\ndsf0_name : mem\ndsf0_reducer : MAX\ndsf0_keys : 2\ndsf0_best_key : 3\n\
             dsf0_best : 99\ndsf0_best_place : demo.c:16\ndsf0_waypoints : 5\n";
-        let second = "run_time : 10\nexecs_done : 5000\nexecs_per_sec : 500\nbitmap_cvg : 20.00%\n\
+        let second = "run_time : 10\nedges_found : 9\nexecs_done : 5000\nexecs_per_sec : 500\nbitmap_cvg : 20.00%\n\
             dsf_domains : 1\ndsf0_name : mem\ndsf0_reducer : MAX\ndsf0_best : 7\n";
         [
             sample("a", State::Alive, first),
@@ -336,8 +339,14 @@ mod tests {
 
     #[test]
     fn json_has_types() {
-        let value: Value = serde_json::from_str(&json(&two())).unwrap();
+        let all = two();
+        let alive: Vec<&Instance> = all[..2].iter().collect();
+        let value: Value = serde_json::from_str(&json(&all, &alive)).unwrap();
         assert_eq!(value["summary"]["execs_done"], 2_505_000);
+        assert_eq!(
+            (&value["summary"]["edges_found"], &value["summary"]["alive"]),
+            (&json!(9), &json!(2))
+        );
         assert_eq!(value["instances"][0]["stats"]["bitmap_cvg"], 12.5);
         assert_eq!(value["instances"][0]["domains"][0]["best_place"], "demo.c:16");
         assert_eq!(value["instances"][0]["domains"].as_array().unwrap().len(), 1);

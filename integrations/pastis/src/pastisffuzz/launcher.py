@@ -1,8 +1,11 @@
 """The stock broker with the faults taken out that a fleet meets: pastis-ffuzz-broker.
 
-It takes the broker's own options, and --listen ADDRESS in front of them. What is different:
+It takes the broker's own options, and in front of them --listen ADDRESS and --proxy HOST:PORT. What
+is different:
 
 * it listens on the loopback address unless told otherwise;
+* with --proxy it is also a client of the broker there: inputs go up and down, and it starts and stops
+  with it;
 * a message from a client that did not say Hello is logged, and does not end the receiving thread;
   nor does any other message that a callback fails on;
 * a client for whose machine there is no target is logged;
@@ -18,11 +21,13 @@ import signal
 import sys
 from pathlib import Path
 
-USAGE = "usage: pastis-ffuzz-broker [--listen ADDRESS] OPTIONS OF pastis-broker\n"
+USAGE = "usage: pastis-ffuzz-broker [--listen ADDRESS] [--proxy HOST:PORT] OPTIONS OF pastis-broker\n"
+# What a broker is to the broker above it: any engine of ours will do.
+ENGINE = "pastisffuzz.addon"
 
 
-def harden(address):
-    """Changes the installed broker's classes in this process."""
+def harden(address, above):
+    """Changes the installed broker's classes in this process; above is a host and a port, or None."""
     import zmq
     from libpastis.agent import AgentMode, NetworkAgent
     from pastisbroker.broker import PastisBroker
@@ -65,6 +70,14 @@ def harden(address):
     def init_safely(self, id, netid, engines, arch, cpus, memory, hostname, platform):
         init(self, id, netid, engines, arch, cpus, memory, safe(hostname), platform)
 
+    start = PastisBroker.run
+
+    def run(self, *words, **options):
+        if above is not None:
+            self.set_proxy(*above, ENGINE)
+        start(self, *words, **options)
+
+    PastisBroker.run = run
     NetworkAgent.bind = bind
     PastisBroker.get_client = get_client
     PastisBroker.start_client = start_known
@@ -111,24 +124,34 @@ def main():
     if words[:1] in (["-h"], ["--help"]) or not words:
         sys.stdout.write(USAGE + __doc__.split("\n", 1)[1])
         return 0 if words else 2
-    address = "127.0.0.1"
-    if words[0].startswith("--listen"):
+    own = {"--listen": "127.0.0.1", "--proxy": ""}
+    while words and words[0].partition("=")[0] in own:
         name, given, value = words.pop(0).partition("=")
-        if name != "--listen" or not (given or words):
-            sys.stderr.write(USAGE)
-            return 2
-        address = value if given else words.pop(0)
+        if not (given or words):
+            return wrong(f"{name} wants a value")
+        own[name] = value if given else words.pop(0)
+    above = None
+    if own["--proxy"]:
+        host, _, port = own["--proxy"].rpartition(":")
+        if not host or not port.isdecimal():
+            return wrong("--proxy wants HOST:PORT")
+        above = host, int(port)
     script = beside("pastis-broker") or shutil.which("pastis-broker")
     if script is None:
         sys.stderr.write("pastis-ffuzz-broker: pastis-broker is not installed\n")
         sys.stderr.write("pastis-ffuzz-broker: hint: pip install pastis-framework 'bitstring<5'\n")
         return 1
-    harden(address)
+    harden(own["--listen"], above)
     # Background jobs of a shell ignore it, and it is the only good end of a broker.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = [script, *words]
     runpy.run_path(script, run_name="__main__")
     return 0
+
+
+def wrong(cause):
+    sys.stderr.write(f"pastis-ffuzz-broker: {cause}\npastis-ffuzz-broker: hint: {USAGE}")
+    return 2
 
 
 def beside(name):

@@ -10,8 +10,8 @@ use std::thread;
 
 use serde::Deserialize;
 
-use super::feed::{Feed, Input};
-use crate::control::protocol::Command;
+use super::imports::{ImportQueue, Input};
+use crate::control::Command;
 
 /// An event with thousands of domains is some hundred kilobytes.
 const LONGEST_LINE: u64 = 16 << 20;
@@ -21,7 +21,7 @@ pub(super) const OWN: &str = "own";
 /// What the fuzzer says, as far as it matters here; `docs/control.md` has it all.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(tag = "event", rename_all = "lowercase")]
-pub(super) enum Said {
+pub(super) enum FuzzerEvent {
     Started,
     Seed {
         path: PathBuf,
@@ -51,34 +51,34 @@ pub(super) enum Said {
 
 /// A connection; it ends when dropped.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct ControlClient {
     number: u32,
     stream: UnixStream,
-    feed: Arc<Feed>,
+    imports: Arc<ImportQueue>,
 }
 
-impl Door {
+impl ControlClient {
     /// Feeds the fuzzer behind this socket, and hands on what it says.
     pub(super) fn open(
         socket: &Path,
         number: u32,
-        feed: &Arc<Feed>,
-        said: Sender<impl From<(u32, Said)> + Send + 'static>,
+        imports: &Arc<ImportQueue>,
+        said: Sender<impl From<(u32, FuzzerEvent)> + Send + 'static>,
     ) -> io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
-        let door = Self { number, stream, feed: Arc::clone(feed) };
-        feed.open(number);
-        let (reader, heard) = (door.stream.try_clone()?, Arc::clone(feed));
+        let client = Self { number, stream, imports: Arc::clone(imports) };
+        imports.open(number);
+        let (reader, heard) = (client.stream.try_clone()?, Arc::clone(imports));
         thread::Builder::new().name("pastis-finds".into()).spawn(move || {
             listen(reader, &heard, |event| said.send((number, event).into()).is_ok());
             heard.close(number);
-            let _ = said.send((number, Said::Gone).into());
+            let _ = said.send((number, FuzzerEvent::Gone).into());
         })?;
-        let (writer, feed) = (door.stream.try_clone()?, Arc::clone(feed));
+        let (writer, imports) = (client.stream.try_clone()?, Arc::clone(imports));
         thread::Builder::new()
             .name("pastis-inject".into())
-            .spawn(move || write(writer, &feed, number))?;
-        Ok(door)
+            .spawn(move || write(writer, &imports, number))?;
+        Ok(client)
     }
 
     #[must_use]
@@ -87,14 +87,14 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for ControlClient {
     fn drop(&mut self) {
-        self.feed.close(self.number);
+        self.imports.close(self.number);
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-fn listen(stream: UnixStream, feed: &Feed, tell: impl Fn(Said) -> bool) {
+fn listen(stream: UnixStream, imports: &ImportQueue, tell: impl Fn(FuzzerEvent) -> bool) {
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();
     loop {
@@ -104,11 +104,11 @@ fn listen(stream: UnixStream, feed: &Feed, tell: impl Fn(Said) -> bool) {
             Ok(_) => {}
         }
         let goes_on = match serde_json::from_slice(&line) {
-            Ok(Said::Reply { id: Some(id), ok }) => {
-                feed.answered(id, ok);
+            Ok(FuzzerEvent::Reply { id: Some(id), ok }) => {
+                imports.answered(id, ok);
                 true
             }
-            Ok(Said::Reply { id: None, .. } | Said::Other) | Err(_) => true,
+            Ok(FuzzerEvent::Reply { id: None, .. } | FuzzerEvent::Other) | Err(_) => true,
             Ok(event) => tell(event),
         };
         if !goes_on {
@@ -117,8 +117,8 @@ fn listen(stream: UnixStream, feed: &Feed, tell: impl Fn(Said) -> bool) {
     }
 }
 
-fn write(mut stream: UnixStream, feed: &Feed, door: u32) {
-    while let Some(line) = feed.next(door, inject) {
+fn write(mut stream: UnixStream, imports: &ImportQueue, client: u32) {
+    while let Some(line) = imports.next(client, inject) {
         if stream.write_all(line.as_bytes()).is_err() {
             // The reader learns it, too.
             let _ = stream.shutdown(Shutdown::Both);
@@ -137,17 +137,17 @@ mod tests {
 
     #[test]
     fn what_the_socket_says_is_understood() {
-        let said = |line: &str| serde_json::from_str::<Said>(line).unwrap();
+        let said = |line: &str| serde_json::from_str::<FuzzerEvent>(line).unwrap();
         assert_eq!(
             said(r#"{"event":"crash","path":"/o/c","input_id":0,"signal":6,"origin":"own"}"#),
-            Said::Crash { path: "/o/c".into(), origin: OWN.into() }
+            FuzzerEvent::Crash { path: "/o/c".into(), origin: OWN.into() }
         );
-        assert_eq!(said(r#"{"event":"hello","version":1,"pid":1}"#), Said::Other);
+        assert_eq!(said(r#"{"event":"hello","version":1,"pid":1}"#), FuzzerEvent::Other);
         assert_eq!(
             said(r#"{"event":"reply","id":3,"ok":true,"kept":false}"#),
-            Said::Reply { id: Some(3), ok: true }
+            FuzzerEvent::Reply { id: Some(3), ok: true }
         );
-        assert_eq!(said(r#"{"event":"waypoint","keys":1}"#), Said::Other);
-        assert_eq!(said(r#"{"event":"started"}"#), Said::Started);
+        assert_eq!(said(r#"{"event":"waypoint","keys":1}"#), FuzzerEvent::Other);
+        assert_eq!(said(r#"{"event":"started"}"#), FuzzerEvent::Started);
     }
 }

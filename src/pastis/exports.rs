@@ -1,10 +1,11 @@
 //! What the fuzzer has found and the broker does not have: in which order and how fast it goes there.
 //!
 //! The files are the queue. A find is named when it happens; after a time without a broker, or when
-//! more came than names are kept, the folders are read again. What the broker has shown or was given
-//! is known by its content, so nothing is sent twice or back.
+//! more came than names are kept, the folders are listed again. What the broker has shown or was given
+//! is known by its content, so nothing is sent twice or back. The disk may be slow: a file is read when
+//! it is its turn, once a connection, and only some at a time.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,21 +13,22 @@ use std::time::{Duration, Instant};
 use sha1::{Digest, Sha1};
 
 use super::messages::Kind;
+use crate::control::LONGEST_INPUT;
 use crate::corpus::names;
 
 /// Sent in a second, on average: a broker copies each to all other clients.
 pub(super) const RATE: f64 = 50.0;
 /// Names that wait. The rest stays in the folders until there is room.
 const MOST_WAITING: usize = 10_000;
-/// Larger inputs do not exist.
-const LARGEST: u64 = 1 << 20;
+/// For files in a row that the broker has already.
+const SLICE: Duration = Duration::from_millis(50);
 /// Crashes first.
 const ORDER: [(Kind, &str); 3] =
     [(Kind::Crash, "crashes"), (Kind::Hang, "hangs"), (Kind::Input, "queue")];
 
 /// Inputs by content: who has them.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownInputs {
     inputs: HashMap<[u8; 20], Mark>,
     /// Number of the connection to the broker.
     connection: u32,
@@ -41,7 +43,7 @@ struct Mark {
     kind: Kind,
 }
 
-impl Known {
+impl KnownInputs {
     /// A broker that may have forgotten everything.
     pub(super) fn begin_connection(&mut self) {
         self.connection += 1;
@@ -50,19 +52,19 @@ impl Known {
     /// It came from the broker. True if it is new to us.
     pub(super) fn receive(&mut self, bytes: &[u8], kind: Kind) -> bool {
         let mark = Mark { theirs: true, connection: self.connection, kind };
-        match self.inputs.get_mut(&print(bytes)) {
+        match self.inputs.get_mut(&digest(bytes)) {
             Some(known) => {
                 known.connection = self.connection;
                 false
             }
-            None => self.inputs.insert(print(bytes), mark).is_none(),
+            None => self.inputs.insert(digest(bytes), mark).is_none(),
         }
     }
 
     /// Whether the broker is to get it.
     #[must_use]
     pub(super) fn is_wanted(&self, bytes: &[u8], kind: Kind) -> bool {
-        let known = self.inputs.get(&print(bytes));
+        let known = self.inputs.get(&digest(bytes));
         known.is_none_or(|mark| {
             !mark.theirs && (mark.connection != self.connection || mark.kind < kind)
         })
@@ -70,31 +72,33 @@ impl Known {
 
     pub(super) fn sent(&mut self, bytes: &[u8], kind: Kind) {
         let mark = Mark { theirs: false, connection: self.connection, kind };
-        self.inputs.insert(print(bytes), mark);
+        self.inputs.insert(digest(bytes), mark);
     }
 }
 
-fn print(bytes: &[u8]) -> [u8; 20] {
+fn digest(bytes: &[u8]) -> [u8; 20] {
     Sha1::digest(bytes).into()
 }
 
 /// Files that wait to be sent.
 #[derive(Debug)]
-pub(super) struct Finds {
+pub(super) struct ExportQueue {
     /// The fuzzer's `-o`.
     folder: PathBuf,
     waiting: [VecDeque<PathBuf>; ORDER.len()],
+    /// Files whose turn has come since the connection began.
+    done: HashSet<PathBuf>,
     /// The folders hold more than is known here.
     behind: bool,
     allowance: f64,
     counted: Instant,
 }
 
-impl Finds {
+impl ExportQueue {
     #[must_use]
     pub(super) fn new(folder: PathBuf) -> Self {
-        let waiting = Default::default();
-        Self { folder, waiting, behind: true, allowance: RATE, counted: Instant::now() }
+        let (waiting, done) = Default::default();
+        Self { folder, waiting, done, behind: true, allowance: RATE, counted: Instant::now() }
     }
 
     /// One more file.
@@ -107,26 +111,37 @@ impl Finds {
         self.waiting[place].push_back(path);
     }
 
-    /// Everything is to be looked at again.
-    pub(super) fn look_again(&mut self) {
+    /// A broker that may lack everything: all files have their turn again.
+    pub(super) fn begin_connection(&mut self) {
         self.waiting.iter_mut().for_each(VecDeque::clear);
+        self.done.clear();
         self.behind = true;
     }
 
-    /// The next file, if it is time for one; `known` says what need not be read.
-    pub(super) fn next(&mut self, known: &Known) -> Option<(Kind, PathBuf, Vec<u8>)> {
+    /// There may be files that nobody has named.
+    pub(super) fn look_again(&mut self) {
+        self.behind = true;
+    }
+
+    /// The next file that the broker is to get. None if there is none, or if it is not time for one.
+    pub(super) fn next(&mut self, known: &KnownInputs) -> Option<(Kind, PathBuf, Vec<u8>)> {
         self.count();
         if self.allowance < 1.0 {
             return None;
         }
         if self.behind && self.waiting.iter().all(VecDeque::is_empty) {
             self.behind = false;
-            self.list(known);
+            self.list();
         }
+        let begun = Instant::now();
         for (place, (kind, _)) in ORDER.into_iter().enumerate() {
             while let Some(path) = self.waiting[place].pop_front() {
+                self.done.insert(path.clone());
                 if let Some(bytes) = read(&path).filter(|bytes| known.is_wanted(bytes, kind)) {
                     return Some((kind, path, bytes));
+                }
+                if begun.elapsed() > SLICE {
+                    return None;
                 }
             }
         }
@@ -150,8 +165,8 @@ impl Finds {
         self.allowance = (self.allowance + elapsed.as_secs_f64() * RATE).min(RATE);
     }
 
-    /// Own finds of all workers that the broker does not have, oldest first.
-    fn list(&mut self, known: &Known) {
+    /// Own finds of all workers whose turn has not come, oldest first.
+    fn list(&mut self) {
         for (kind, name) in ORDER {
             let mut found: Vec<(u32, PathBuf)> = Vec::new();
             for instance in entries(&self.folder) {
@@ -160,7 +175,7 @@ impl Finds {
             }
             found.sort();
             for (_, path) in found {
-                if read(&path).is_some_and(|bytes| known.is_wanted(&bytes, kind)) {
+                if !self.done.contains(&path) {
                     self.add(kind, path);
                 }
             }
@@ -184,7 +199,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 /// A whole file that can be an input.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
-    (1..=LARGEST).contains(&size).then(|| fs::read(path).ok()).flatten()
+    (1..=LONGEST_INPUT as u64).contains(&size).then(|| fs::read(path).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -202,11 +217,11 @@ mod tests {
     }
 
     /// All that come at once, as (kind, content).
-    fn all(finds: &mut Finds, known: &mut Known) -> Vec<(Kind, String)> {
+    fn all(exports: &mut ExportQueue, known: &mut KnownInputs) -> Vec<(Kind, String)> {
         let mut found = vec![];
-        while let Some((kind, _, bytes)) = finds.next(known) {
+        while let Some((kind, _, bytes)) = exports.next(known) {
             known.sent(&bytes, kind);
-            finds.sent();
+            exports.sent();
             found.push((kind, String::from_utf8(bytes).unwrap()));
         }
         found
@@ -226,8 +241,9 @@ mod tests {
     #[test]
     fn own_finds_go_out_crashes_first() {
         let dir = folder(FILES);
-        let (mut finds, mut known) = (Finds::new(dir.path().into()), Known::default());
-        let sent = all(&mut finds, &mut known);
+        let (mut exports, mut known) =
+            (ExportQueue::new(dir.path().into()), KnownInputs::default());
+        let sent = all(&mut exports, &mut known);
         let expected = [
             (Kind::Crash, FILES[4]),
             (Kind::Hang, FILES[7]),
@@ -235,18 +251,23 @@ mod tests {
             (Kind::Input, FILES[3]),
         ];
         assert_eq!(sent, expected.map(|(kind, text)| (kind, text.to_owned())));
-        finds.look_again();
-        assert!(all(&mut finds, &mut known).is_empty());
+        exports.look_again();
+        assert!(all(&mut exports, &mut known).is_empty());
+        // One that nobody has named.
+        let name = "main/queue/id:000003,src:000001,op:havoc,rep:2";
+        fs::write(dir.path().join(name), name).unwrap();
+        exports.look_again();
+        assert_eq!(all(&mut exports, &mut known), [(Kind::Input, name.to_owned())]);
         // Another connection, perhaps to a broker that knows nothing but one of them.
         known.begin_connection();
         known.receive(FILES[1].as_bytes(), Kind::Input);
-        finds.look_again();
-        assert_eq!(all(&mut finds, &mut known).len(), 3);
+        exports.begin_connection();
+        assert_eq!(all(&mut exports, &mut known).len(), 4);
     }
 
     #[test]
     fn nothing_goes_back_to_where_it_came_from() {
-        let mut known = Known::default();
+        let mut known = KnownInputs::default();
         assert!(known.receive(b"x", Kind::Input));
         assert!(!known.receive(b"x", Kind::Input));
         known.begin_connection();
@@ -260,23 +281,23 @@ mod tests {
     fn empty_and_missing_files_are_passed_over() {
         let dir = folder(&[]);
         fs::write(dir.path().join("empty"), "").unwrap();
-        let mut finds = Finds::new(dir.path().into());
+        let mut exports = ExportQueue::new(dir.path().into());
         for name in ["empty", "missing"] {
-            finds.add(Kind::Input, dir.path().join(name));
+            exports.add(Kind::Input, dir.path().join(name));
         }
-        assert_eq!(finds.next(&Known::default()), None);
+        assert_eq!(exports.next(&KnownInputs::default()), None);
     }
 
     #[test]
     fn many_finds_take_their_time() {
         let dir = folder(&[]);
-        let mut finds = Finds::new(dir.path().into());
+        let mut exports = ExportQueue::new(dir.path().into());
         for number in 0..200 {
             let path = dir.path().join(number.to_string());
             fs::write(&path, number.to_string()).unwrap();
-            finds.add(Kind::Input, path);
+            exports.add(Kind::Input, path);
         }
-        let sent = all(&mut finds, &mut Known::default()).len();
+        let sent = all(&mut exports, &mut KnownInputs::default()).len();
         assert!((50..100).contains(&sent), "{sent}");
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::link::Held;
+use super::link::Reservation;
 use super::messages::Kind;
 
 /// An input that the fuzzer did not take so often is given up.
@@ -16,19 +16,19 @@ pub(super) struct Input {
     pub(super) kind: Kind,
     pub(super) bytes: Vec<u8>,
     tries: u8,
-    _held: Option<Held>,
+    _held: Option<Reservation>,
 }
 
 impl Input {
     #[must_use]
-    pub(super) fn new(kind: Kind, bytes: Vec<u8>, held: Option<Held>) -> Self {
+    pub(super) fn new(kind: Kind, bytes: Vec<u8>, held: Option<Reservation>) -> Self {
         Self { kind, bytes, tries: 0, _held: held }
     }
 }
 
-/// How far the feeding is.
+/// How far it is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Count {
+pub(super) struct ImportCount {
     pub(super) run: u64,
     /// Given up.
     pub(super) refused: u64,
@@ -37,7 +37,7 @@ pub(super) struct Count {
 
 /// Between the client and the thread that writes into the fuzzer's socket.
 #[derive(Debug, Default)]
-pub(super) struct Feed {
+pub(super) struct ImportQueue {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -48,11 +48,11 @@ struct State {
     under_way: BTreeMap<u64, Input>,
     next_id: u64,
     /// Number of the connection to the fuzzer; 0: there is none.
-    door: u32,
-    count: Count,
+    connection: u32,
+    count: ImportCount,
 }
 
-impl Feed {
+impl ImportQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,17 +78,17 @@ impl Feed {
         taken
     }
 
-    /// The connection `door` is there.
-    pub(super) fn open(&self, door: u32) {
-        self.lock().door = door;
+    /// The connection `connection` is there.
+    pub(super) fn open(&self, connection: u32) {
+        self.lock().connection = connection;
         self.changed.notify_all();
     }
 
     /// It is gone: what it did not answer waits again.
-    pub(super) fn close(&self, door: u32) {
+    pub(super) fn close(&self, connection: u32) {
         let mut state = self.lock();
-        if state.door == door {
-            state.door = 0;
+        if state.connection == connection {
+            state.connection = 0;
             let again = std::mem::take(&mut state.under_way);
             for (_, input) in again.into_iter().rev() {
                 state.retry(input, VecDeque::push_front);
@@ -98,11 +98,15 @@ impl Feed {
     }
 
     /// The next one for this connection, as number, kind and bytes; None when it is gone.
-    pub(super) fn next<T>(&self, door: u32, make: impl FnOnce(u64, &Input) -> T) -> Option<T> {
-        let idle = |state: &mut State| state.door == door && state.waiting.is_empty();
+    pub(super) fn next<T>(
+        &self,
+        connection: u32,
+        make: impl FnOnce(u64, &Input) -> T,
+    ) -> Option<T> {
+        let idle = |state: &mut State| state.connection == connection && state.waiting.is_empty();
         let state = self.changed.wait_while(self.lock(), idle);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
-        if state.door != door {
+        if state.connection != connection {
             return None;
         }
         let input = state.waiting.pop_front()?;
@@ -125,9 +129,9 @@ impl Feed {
         }
     }
 
-    pub(super) fn count(&self) -> Count {
+    pub(super) fn count(&self) -> ImportCount {
         let state = self.lock();
-        Count { open: state.waiting.len() + state.under_way.len(), ..state.count }
+        ImportCount { open: state.waiting.len() + state.under_way.len(), ..state.count }
     }
 }
 
@@ -146,57 +150,57 @@ impl State {
 mod tests {
     use super::*;
 
-    fn feed(inputs: &[&str]) -> Feed {
-        let feed = Feed::default();
+    fn imports(inputs: &[&str]) -> ImportQueue {
+        let imports = ImportQueue::default();
         for input in inputs {
-            feed.add(Input::new(Kind::Input, input.as_bytes().to_vec(), None));
+            imports.add(Input::new(Kind::Input, input.as_bytes().to_vec(), None));
         }
-        feed
+        imports
     }
 
-    fn next(feed: &Feed, door: u32) -> (u64, Vec<u8>) {
-        feed.next(door, |id, input| (id, input.bytes.clone())).unwrap()
+    fn next(imports: &ImportQueue, connection: u32) -> (u64, Vec<u8>) {
+        imports.next(connection, |id, input| (id, input.bytes.clone())).unwrap()
     }
 
     #[test]
     fn what_was_not_answered_comes_again_in_its_order() {
-        let feed = feed(&["a", "b", "c"]);
-        feed.open(1);
-        assert_eq!(next(&feed, 1), (1, b"a".to_vec()));
-        assert_eq!(next(&feed, 1), (2, b"b".to_vec()));
-        feed.answered(1, true);
-        feed.close(1);
-        assert_eq!(feed.next(1, |id, _| id), None);
-        feed.open(2);
-        assert_eq!(next(&feed, 2).1, b"b");
-        assert_eq!(next(&feed, 2).1, b"c");
-        feed.answered(3, true);
-        feed.answered(4, true);
-        assert_eq!(feed.count(), Count { run: 3, refused: 0, open: 0 });
+        let imports = imports(&["a", "b", "c"]);
+        imports.open(1);
+        assert_eq!(next(&imports, 1), (1, b"a".to_vec()));
+        assert_eq!(next(&imports, 1), (2, b"b".to_vec()));
+        imports.answered(1, true);
+        imports.close(1);
+        assert_eq!(imports.next(1, |id, _| id), None);
+        imports.open(2);
+        assert_eq!(next(&imports, 2).1, b"b");
+        assert_eq!(next(&imports, 2).1, b"c");
+        imports.answered(3, true);
+        imports.answered(4, true);
+        assert_eq!(imports.count(), ImportCount { run: 3, refused: 0, open: 0 });
     }
 
     #[test]
     fn only_good_inputs_become_seeds() {
-        let feed = feed(&["a", "b"]);
-        feed.add(Input::new(Kind::Crash, b"c".to_vec(), None));
-        feed.add(Input::new(Kind::Input, b"d".to_vec(), None));
-        let taken = feed.take_seeds(3);
+        let imports = imports(&["a", "b"]);
+        imports.add(Input::new(Kind::Crash, b"c".to_vec(), None));
+        imports.add(Input::new(Kind::Input, b"d".to_vec(), None));
+        let taken = imports.take_seeds(3);
         assert_eq!(taken.iter().map(|i| i.bytes[0]).collect::<Vec<_>>(), *b"abd");
-        assert_eq!(feed.count(), Count { run: 3, refused: 0, open: 1 });
+        assert_eq!(imports.count(), ImportCount { run: 3, refused: 0, open: 1 });
     }
 
     #[test]
     fn what_is_not_wanted_is_given_up() {
-        let feed = feed(&["a"]);
-        feed.open(1);
+        let imports = imports(&["a"]);
+        imports.open(1);
         for id in 1..=3 {
-            assert_eq!(next(&feed, 1).0, id);
-            feed.answered(id, false);
+            assert_eq!(next(&imports, 1).0, id);
+            imports.answered(id, false);
         }
-        assert_eq!(feed.count(), Count { run: 0, refused: 1, open: 0 });
+        assert_eq!(imports.count(), ImportCount { run: 0, refused: 1, open: 0 });
         // Of an earlier connection.
-        feed.answered(1, true);
-        feed.close(7);
-        assert_eq!(feed.take_seeds(9).len(), 0);
+        imports.answered(1, true);
+        imports.close(7);
+        assert_eq!(imports.take_seeds(9).len(), 0);
     }
 }

@@ -1,0 +1,47 @@
+//! What clients do wrong, for the log of whoever runs the fuzzer. A client may do nothing else, so
+//! only some of it is told.
+
+use std::time::{Duration, Instant};
+
+/// Between two lines.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// Says the first refusal at once, and how many there were since the last line with a later one.
+#[derive(Debug, Default)]
+pub(super) struct Refused {
+    last: Option<Instant>,
+    unsaid: u64,
+}
+
+impl Refused {
+    /// The line to be told, if it is time for one.
+    pub(super) fn note(&mut self, cause: &str, now: Instant) -> Option<String> {
+        if self.last.is_some_and(|last| now.duration_since(last) < PAUSE) {
+            self.unsaid += 1;
+            return None;
+        }
+        self.last = Some(now);
+        let more = match std::mem::take(&mut self.unsaid) {
+            0 => String::new(),
+            unsaid => format!(" ({unsaid} more were refused before)"),
+        };
+        Some(format!("a client of the control socket was refused: {cause}{more}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_does_nothing_else_is_told_of_once_a_minute() {
+        let (mut refused, start) = (Refused::default(), Instant::now());
+        let mut said = Vec::new();
+        for second in 0..150 {
+            said.extend(refused.note("no JSON", start + Duration::from_secs(second)));
+        }
+        let line = "a client of the control socket was refused: no JSON";
+        let more = format!("{line} (59 more were refused before)");
+        assert_eq!(said, [line, &more, &more]);
+    }
+}
