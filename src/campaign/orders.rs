@@ -102,13 +102,14 @@ impl Campaign {
             let start = Instant::now();
             self.tick_if_due();
             let Some(orders) = &mut self.orders else { break };
-            match orders.next(true).map_or_else(|| orders.inbox.recv_timeout(LOOK), Ok) {
-                Ok(next) => self.take(next)?,
-                Err(RecvTimeoutError::Timeout) => {}
-                // Nobody is left who could say that it is to go on.
-                Err(RecvTimeoutError::Disconnected) => orders.paused = false,
-            }
+            let next = orders.next(true).map_or_else(|| orders.inbox.recv_timeout(LOOK), Ok);
+            // Nobody is left who could say that it is to go on.
+            orders.paused &= !matches!(next, Err(RecvTimeoutError::Disconnected));
+            // Before anybody is told the time: it never goes back.
             self.statistics.leave_out(start.elapsed());
+            if let Ok(next) = next {
+                self.take(next)?;
+            }
         }
         Ok(())
     }
