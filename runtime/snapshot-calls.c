@@ -202,6 +202,9 @@ static long handles(const struct call *c) {
   return error;
 }
 
+/* To itself; for others it would be the signal of many runs. There is one thread, of the process's number. */
+static long sends(const struct call *c) { return c->a[0] == CALL(getpid) ? perform(c) : refused(c); }
+
 static long changes_stack(const struct call *c) {
   if (c->a[0] && !(ffuzz_changes->what & CHANGED_STACK)) {
     CALL(sigaltstack, NULL, &ffuzz_changes->stack);
@@ -262,6 +265,9 @@ static long answer(const struct call *c) {
     case SYS_dup3: return replaces(c);
     case SYS_fcntl: return sets_flags(c);
     case SYS_rt_sigaction: return handles(c);
+    case SYS_kill:
+    case SYS_tkill:
+    case SYS_tgkill: return sends(c);
     case SYS_sigaltstack: return changes_stack(c);
     case SYS_chdir:
     case SYS_fchdir: return changes_folder(c);

@@ -39,7 +39,7 @@ static const uint16_t harmless[] = {
     SYS_sched_get_priority_min, SYS_sched_rr_get_interval, SYS_get_robust_list, SYS_process_vm_readv,
     SYS_gettimeofday, SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_sched_yield,
     SYS_futex, SYS_restart_syscall, SYS_getrandom, SYS_getcpu, SYS_uname, SYS_sysinfo, SYS_msync, SYS_mincore,
-    SYS_kill, SYS_tkill, SYS_tgkill, SYS_wait4, SYS_waitid, SYS_rt_sigprocmask, SYS_rt_sigreturn,
+    SYS_wait4, SYS_waitid, SYS_rt_sigprocmask, SYS_rt_sigreturn,
     SYS_rt_sigpending, SYS_rt_sigtimedwait, SYS_rt_sigsuspend, SYS_getrlimit,
 #ifdef SYS_open /* what newer processors do not have */
     SYS_open, SYS_creat, SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_getdents, SYS_mkdir, SYS_symlink, SYS_utime,

@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// What is done to a process, as in `targets/state.c`: what is undone behind the run ...
 const UNDONE: &[u8] = b"mnMNvlgGUzZwbLEfcCRDFdosXeqQ";
 /// ... and what needs a process of its own.
-const FORKED: &[u8] = b"puBxhatTkKSPrAiIyWOYj2";
+const FORKED: &[u8] = b"puBxhatTkKSPrAiIyWOYj24";
 
 fn start(target: &Path, words: &str, mode: RunMode, dir: &TestDir) -> ForkServer {
     server::start(&options(target, words, mode), TIMEOUT, &dir.path(".input"))

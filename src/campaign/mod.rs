@@ -184,6 +184,9 @@ impl Campaign {
 
     /// Tells the user what is to be said of the target and the mutators.
     fn pass_notes_on(&mut self) {
+        if let Some(reason) = self.executor.take_restart() {
+            self.bus.send(&Event::TargetRestarted { reason });
+        }
         for note in self.executor.take_notes() {
             self.warn(note);
         }

@@ -308,9 +308,6 @@ impl Campaign {
         if let Err(error) = self.log.tick() {
             self.warn(error.to_string());
         }
-        if let Some(reason) = self.executor.take_restart() {
-            self.bus.send(&Event::TargetRestarted { reason });
-        }
         self.pass_notes_on();
         let snapshot = self.snapshot();
         self.bus.send(&Event::Tick(Box::new(snapshot)));

@@ -297,7 +297,9 @@ mod tests {
             fs::write(&path, number.to_string()).unwrap();
             exports.add(Kind::Input, path);
         }
+        let start = Instant::now();
         let sent = all(&mut exports, &mut KnownInputs::default()).len();
-        assert!((50..100).contains(&sent), "{sent}");
+        let most = 51 + (start.elapsed().as_secs_f64() * RATE) as usize;
+        assert!((50..=most).contains(&sent), "{sent} of {most}");
     }
 }

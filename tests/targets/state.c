@@ -255,6 +255,7 @@ static void signals(char how) {
     case 'x': *(volatile int *)(uintptr_t)(number - 5) = 1; break;
     case 'h': ((volatile char *)malloc(16))[1 << 20] = 1; break; /* far behind the heap */
     case 'a': abort();
+    case '4': kill(getppid(), 0); break; /* of many runs in one, and of none in particular */
     case 'V': raise(SIGSTOP); break;
     case 'H':
       for (;;) complaints = 0;
