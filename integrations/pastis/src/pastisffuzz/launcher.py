@@ -19,6 +19,7 @@ import runpy
 import shutil
 import signal
 import sys
+import threading
 from pathlib import Path
 
 USAGE = "usage: pastis-ffuzz-broker [--listen ADDRESS] [--proxy HOST:PORT] OPTIONS OF pastis-broker\n"
@@ -33,8 +34,17 @@ def harden(address, above):
     from pastisbroker.broker import PastisBroker
     from pastisbroker.client import PastisClient
 
+    class Socket(zmq.Socket):
+        """The end of a broker is told by one thread while another hands inputs on."""
+
+        sending = threading.Lock()
+
+        def send_multipart(self, *words, **options):
+            with self.sending:
+                return super().send_multipart(*words, **options)
+
     def bind(self, port=5555, ip=address):
-        self.socket = self.ctx.socket(zmq.ROUTER)
+        self.socket = self.ctx.socket(zmq.ROUTER, socket_class=Socket)
         # The loop looks for its end between two messages: milliseconds.
         self.socket.RCVTIMEO = 500
         # No limit: what a slow client has not read yet is kept.
