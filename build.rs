@@ -26,6 +26,7 @@ const RUNTIME: &[&str] = &[
     "testcase",
     "start",
     "snapshot",
+    "snapshot-prologue",
     "snapshot-mappings",
     "snapshot-memory",
     "snapshot-changes",

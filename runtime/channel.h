@@ -83,7 +83,8 @@ struct ffuzz_runs {
   /* written by the fuzzer */
   uint32_t want;    /* number of the child that is wanted */
   uint32_t lasting; /* that child is put back after each run */
-  uint32_t pad_want[14];
+  uint32_t prologue; /* system calls of main that may stand before its snapshot, at most */
+  uint32_t pad_want[13];
   uint32_t go;    /* number of the batch */
   uint32_t count; /* its cases, at least 1 */
   uint32_t each;  /* stop behind every case */
@@ -100,7 +101,8 @@ struct ffuzz_runs {
   uint32_t why;     /* enum ffuzz_why: a child that is put back ended on purpose */
   uint32_t detail;  /* error or system call */
   uint32_t pages;   /* put back so far, wrapping */
-  uint32_t pad_report[7];
+  uint32_t prologue_calls; /* system calls that do stand before it */
+  uint32_t pad_report[6];
   /* written by the fork server */
   uint32_t child; /* process id */
   uint32_t ended; /* number of the last child that has ended */
@@ -127,6 +129,7 @@ enum ffuzz_why {
   FFUZZ_WHY_MANY,        /* it mapped or replaced more than can be noted */
   FFUZZ_WHY_SIGNAL,      /* it left a signal pending, or wants SIGSYS for itself */
   FFUZZ_WHY_INPUT,       /* its input cannot be put in place */
+  FFUZZ_WHY_PROLOGUE,    /* its runs have to begin earlier, behind `detail` system calls of main */
   FFUZZ_WHY_RUN = 31,
   FFUZZ_WHY_USERFAULT,   /* userfaultfd is refused, or cannot write-protect asynchronously */
   FFUZZ_WHY_SCAN,        /* the kernel has no PAGEMAP_SCAN */

@@ -16,16 +16,6 @@
 #define MOST_DISCARDED (1u << 30)
 #define CODE_SECCOMP 1 /* SYS_SECCOMP, whose name would be that of a call */
 
-/* What the handler is asked to do. */
-struct call {
-  long number, a[6];
-  ucontext_t *at;
-};
-
-static long perform(const struct call *c) {
-  return ffuzz_kernel(c->number, c->a[0], c->a[1], c->a[2], c->a[3], c->a[4], c->a[5]);
-}
-
 static long noted(const struct call *c, uint32_t what) {
   ffuzz_changes->what |= what;
   return perform(c);
@@ -205,12 +195,15 @@ static long handles(const struct call *c) {
 /* To itself; for others it would be the signal of many runs. There is one thread, of the process's number. */
 static long sends(const struct call *c) { return c->a[0] == CALL(getpid) ? perform(c) : refused(c); }
 
+/* The handler's return sets the stack to what its frame says. */
 static long changes_stack(const struct call *c) {
   if (c->a[0] && !(ffuzz_changes->what & CHANGED_STACK)) {
     CALL(sigaltstack, NULL, &ffuzz_changes->stack);
     ffuzz_changes->what |= CHANGED_STACK;
   }
-  return perform(c);
+  long error = perform(c);
+  if (!error) CALL(sigaltstack, NULL, &c->at->uc_stack);
+  return error;
 }
 
 static long changes_folder(const struct call *c) {
@@ -293,10 +286,9 @@ static long answer(const struct call *c) {
 HIDDEN void ffuzz_on_trap(int signal_number, siginfo_t *info, void *context) {
   ucontext_t *at = context;
   (void)signal_number;
-  struct call c = {.number = info->si_syscall, .at = at};
   /* Somebody has sent it, or another kind of system call. */
   if (info->si_code != CODE_SECCOMP || info->si_arch != MACHINE_ARCH) ffuzz_give_up(FFUZZ_WHY_SIGNAL, SIGSYS);
-  for (int i = 0; i < 6; i++) c.a[i] = trapped_argument(at, i);
+  struct call c = trapped_call(info, at);
   trapped_returns(at, answer(&c));
 }
 #endif

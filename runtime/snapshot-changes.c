@@ -129,6 +129,12 @@ static void put_descriptors_back(void) {
   }
 }
 
+/* Of files that the prologue has left open: by fork each run opens them anew. */
+static void put_offsets_back(void) {
+  for (uint32_t i = 0; i < ffuzz_saved->opened_count; i++)
+    CALL(lseek, ffuzz_saved->opened[i].number, ffuzz_saved->opened[i].offset, SEEK_SET);
+}
+
 /* Signals. */
 
 HIDDEN void ffuzz_note_signal(long number) {
@@ -207,6 +213,7 @@ HIDDEN void ffuzz_changes_undo(void) {
   if (what & CHANGED_HEAP_END && (uint64_t)CALL(brk, ffuzz_saved->heap_end) != ffuzz_saved->heap_end)
     ffuzz_give_up(FFUZZ_WHY_MAPPING, 0);
   if (what & CHANGED_DESCRIPTORS) put_descriptors_back();
+  put_offsets_back();
   if (what & CHANGED_FOLDER) {
     CALL(fchdir, OWN_FOLDER);
     CALL(close, OWN_FOLDER);

@@ -119,16 +119,20 @@ static void write_filter(struct program *p) {
   trap_unless_ours(p);
 }
 
-HIDDEN void ffuzz_filter_start(void) {
-  struct program *p = (void *)ffuzz_changes->text;
-  _Static_assert(sizeof *p <= sizeof ffuzz_changes->text, "room for the filter");
+HIDDEN void ffuzz_handle_traps(void (*handler)(int, siginfo_t *, void *)) {
   struct kernel_action trap = {
-      .handler = (uint64_t)ffuzz_on_trap,
+      .handler = (uint64_t)handler,
       .flags = SA_SIGINFO | SA_NODEFER | SA_RESTORER,
       .restorer = (uint64_t)ffuzz_signal_return,
   };
-  if (ffuzz_saved->signal_mask >> (SIGSYS - 1) & 1) ffuzz_give_up(FFUZZ_WHY_FILTER, 0);
   CALL(rt_sigaction, SIGSYS, &trap, NULL, sizeof(uint64_t));
+}
+
+HIDDEN void ffuzz_filter_start(void) {
+  struct program *p = (void *)ffuzz_changes->text;
+  _Static_assert(sizeof *p <= sizeof ffuzz_changes->text, "room for the filter");
+  if (ffuzz_saved->signal_mask >> (SIGSYS - 1) & 1) ffuzz_give_up(FFUZZ_WHY_FILTER, 0);
+  ffuzz_handle_traps(ffuzz_on_trap);
   write_filter(p);
   struct sock_fprog filter = {(unsigned short)(p->at - p->instructions), p->instructions};
   CALL(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -5,7 +5,7 @@
 #if defined(__x86_64__)
 __asm__(
     ".text\n"
-    ".hidden ffuzz_kernel, ffuzz_kernel_return, ffuzz_context_save, ffuzz_context_load\n"
+    ".hidden ffuzz_kernel, ffuzz_kernel_return, ffuzz_kernel_end, ffuzz_context_save, ffuzz_context_load\n"
     ".hidden ffuzz_go_on_stack, ffuzz_signal_return\n"
     ".globl ffuzz_kernel\n"
     ".type ffuzz_kernel, @function\n"
@@ -65,7 +65,10 @@ __asm__(
     ".type ffuzz_signal_return, @function\n"
     "ffuzz_signal_return:\n"
     "  mov $15, %eax\n"
-    "  syscall\n");
+    "  syscall\n"
+    "  ud2\n"
+    ".globl ffuzz_kernel_end\n"
+    "ffuzz_kernel_end:\n");
 
 _Static_assert(__builtin_offsetof(struct context, rip) == 56 && __builtin_offsetof(struct context, mxcsr) == 64 &&
                    __builtin_offsetof(struct context, x87_control) == 68,

@@ -37,6 +37,11 @@ static inline long trapped_argument(const ucontext_t *at, int number) {
   return at->uc_mcontext.gregs[places[number]];
 }
 static inline void trapped_returns(ucontext_t *at, long result) { at->uc_mcontext.gregs[REG_RAX] = result; }
+/* It is made once more when the handler returns; its instruction has two bytes. */
+static inline void trapped_again(ucontext_t *at, long number) {
+  trapped_returns(at, number);
+  at->uc_mcontext.gregs[REG_RIP] -= 2;
+}
 
 /* Loops and not memcpy, which a sanitizer may have replaced. */
 static inline void copy_bytes(void *to, const void *from, uint64_t count) {
@@ -53,6 +58,8 @@ static inline void zero_bytes(void *to, uint64_t count) {
 #if FFUZZ_HAS_SNAPSHOTS
 /* Where the kernel returns to from the instruction of ffuzz_kernel. */
 extern const char ffuzz_kernel_return[] HIDDEN;
+/* Behind the last instruction of ours that is a system call; ffuzz_kernel is before the first. */
+extern const char ffuzz_kernel_end[] HIDDEN;
 /* Notes where it was called, then calls `go` on that stack. It returns each time its context is loaded. */
 HIDDEN void ffuzz_context_save(struct context *here, void *stack, void (*go)(void)) __attribute__((returns_twice));
 HIDDEN void ffuzz_context_load(const struct context *there) __attribute__((noreturn));

@@ -18,6 +18,8 @@ HIDDEN struct saved *ffuzz_saved;
 HIDDEN struct changes *ffuzz_changes;
 
 HIDDEN void ffuzz_give_up(enum ffuzz_why why, long detail) {
+  /* What stands in the way may have come with the prologue. */
+  if (why > FFUZZ_WHY_RUN && ffuzz_saved && ffuzz_saved->prologue) why = FFUZZ_WHY_PROLOGUE, detail = 0;
   ffuzz_runs->detail = (uint32_t)detail;
   __atomic_store_n(&ffuzz_runs->why, (uint32_t)why, __ATOMIC_RELEASE);
   for (;;) CALL(exit_group, 0);
@@ -117,8 +119,11 @@ static void take(void) {
   ffuzz_memory_save();
   ffuzz_filter_start();
   ffuzz_memory_seal();
+  ffuzz_runs->prologue_calls = ffuzz_saved->prologue;
   begin_run(0);
 }
+
+HIDDEN void ffuzz_snapshot_take(void) { ffuzz_context_save(&ffuzz_saved->start, control_stack(), take); }
 
 extern void __asan_get_shadow_mapping(size_t *, size_t *) __attribute__((weak));
 
@@ -159,7 +164,7 @@ static void ask_sanitizer(void) {
   ffuzz_saved->shadow = (struct shadow){scale, offset};
 }
 
-/* Returns before each run, in the state that the program is in now. */
+/* Returns before each run, or once if the runs begin later. */
 HIDDEN void ffuzz_snapshot(void) {
   ffuzz_lasting = 0;
   /* A huge page would be copied as a whole. */
@@ -168,7 +173,7 @@ HIDDEN void ffuzz_snapshot(void) {
   stop_rseq();
   ffuzz_memory_start();
   ask_sanitizer();
-  ffuzz_context_save(&ffuzz_saved->start, control_stack(), take);
+  if (!ffuzz_prologue_begins()) ffuzz_snapshot_take();
 }
 
 #else

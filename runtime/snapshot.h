@@ -1,7 +1,8 @@
 /* What the parts of a snapshot share: what was saved, and what the present run has changed.
  *
- * The order of operations is in snapshot.c; memory in snapshot-mappings.c and snapshot-memory.c. What a run changes
- * in the kernel is noticed by snapshot-filter.c and snapshot-calls.c, and undone by snapshot-changes.c.
+ * The order of operations is in snapshot.c; where runs begin is found by snapshot-prologue.c; memory is in
+ * snapshot-mappings.c and snapshot-memory.c. What a run changes in the kernel is noticed by snapshot-filter.c and
+ * snapshot-calls.c, and undone by snapshot-changes.c.
  *
  * Rules for all of them. The code runs while the program's memory is in any state, and it must leave
  * nothing behind that the program could see. So: system calls by ffuzz_kernel only; no libc, no errno, no
@@ -27,6 +28,7 @@
 #define MOST_DESCRIPTORS 64u
 #define MOST_REGIONS 512u
 #define MOST_WINDOWS 256u
+#define MOST_OPENED 32u
 #define SIGNALS 65
 #define STACK_BYTES 65536u
 
@@ -51,6 +53,20 @@ struct own {
 /* AddressSanitizer's: a byte at (address >> scale) + offset; scale 0 if there is none. */
 struct shadow {
   uint64_t scale, offset;
+};
+
+/* What tells a file from all others, and its kind. */
+struct file_id {
+  uint64_t inode;
+  uint32_t major, minor, mode;
+};
+
+/* A descriptor that the prologue has opened. */
+struct opened {
+  int number;
+  uint32_t calls; /* of the prologue before it */
+  int is_file;    /* that is only read: its offset can be put back */
+  uint64_t offset;
 };
 
 /* A line of /proc/self/maps. */
@@ -83,6 +99,10 @@ struct saved {
   struct saved_block *edges;
   struct saved_key *keys;
   uint32_t edge_count, key_count;
+  uint32_t prologue; /* system calls that stand before the snapshot */
+  struct file_id input;
+  uint32_t opened_count;
+  struct opened opened[MOST_OPENED];
 };
 
 /* A part of the answer to PAGEMAP_SCAN (struct page_region). */
@@ -127,11 +147,23 @@ struct changes {
   _Alignas(64) uint8_t control_stack[STACK_BYTES];
 };
 
+/* A system call that was trapped. */
+struct call {
+  long number, a[6];
+  ucontext_t *at;
+};
+
 HIDDEN extern struct saved *ffuzz_saved;
 HIDDEN extern struct changes *ffuzz_changes;
 
 /* Ends the child: this run has to be done by another, or (`why` above FFUZZ_WHY_RUN) all. */
 HIDDEN void ffuzz_give_up(enum ffuzz_why why, long detail) __attribute__((noreturn));
+
+/* Returns in each run, in the state that the program is in now. */
+HIDDEN void ffuzz_snapshot_take(void);
+
+/* prologue */
+HIDDEN int ffuzz_prologue_begins(void); /* the snapshot is taken later */
 
 /* mappings */
 HIDDEN void ffuzz_memory_start(void); /* for the two structures */
@@ -157,6 +189,17 @@ HIDDEN void ffuzz_forget_mapping(uint64_t start, uint64_t length);
 /* filter, calls */
 HIDDEN void ffuzz_filter_start(void);
 HIDDEN void ffuzz_on_trap(int signal_number, siginfo_t *info, void *context);
+HIDDEN void ffuzz_handle_traps(void (*handler)(int, siginfo_t *, void *));
+
+static inline struct call trapped_call(const siginfo_t *info, ucontext_t *at) {
+  struct call c = {.number = info->si_syscall, .at = at};
+  for (int i = 0; i < 6; i++) c.a[i] = trapped_argument(at, i);
+  return c;
+}
+
+static inline long perform(const struct call *c) {
+  return ffuzz_kernel(c->number, c->a[0], c->a[1], c->a[2], c->a[3], c->a[4], c->a[5]);
+}
 
 static inline uint64_t shadow_of(uint64_t address) {
   return ((address >> ffuzz_saved->shadow.scale) + ffuzz_saved->shadow.offset) & ~(uint64_t)(FFUZZ_PAGE - 1);

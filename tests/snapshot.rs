@@ -12,7 +12,7 @@ use std::time::Duration;
 use common::*;
 use ffuzz::config::options::RunMode;
 use ffuzz::feedback::Judge;
-use ffuzz::target::{Executor, ExitKind, ForkServer, Seen};
+use ffuzz::target::{Executor, ExitKind, ForkServer, Seen, SnapshotRuns};
 use server::{candidates, field, kill, memory_and_descriptors, options, processes, shown};
 
 /// Long enough for a fork on a machine that is busy otherwise.
@@ -27,10 +27,28 @@ fn start(target: &Path, words: &str, mode: RunMode, dir: &TestDir) -> ForkServer
     server::start(&options(target, words, mode), TIMEOUT, &dir.path(".input"))
 }
 
+/// Each run begins at main.
+fn start_at_main(target: &Path, words: &str, dir: &TestDir) -> ForkServer {
+    let mut options = options(target, words, RunMode::Snapshot);
+    options.snapshots_at_main = true;
+    server::start(&options, TIMEOUT, &dir.path(".input"))
+}
+
 #[track_caller]
-fn assert_same(target: &Path, words: &str, inputs: &[Vec<u8>], forks: u64) {
-    let (ours, theirs) = (TestDir::new(), TestDir::new());
-    let mut server = start(target, words, RunMode::Snapshot, &ours);
+fn assert_same(target: &Path, words: &str, inputs: &[Vec<u8>], forks: u64) -> SnapshotRuns {
+    let ours = TestDir::new();
+    let server = start(target, words, RunMode::Snapshot, &ours);
+    assert_shows_same(server, (target, words), inputs, forks)
+}
+
+#[track_caller]
+fn assert_shows_same(
+    mut server: ForkServer,
+    (target, words): (&Path, &str),
+    inputs: &[Vec<u8>],
+    forks: u64,
+) -> SnapshotRuns {
+    let theirs = TestDir::new();
     let now = shown(&mut server, inputs);
     let runs = server.snapshot_runs().unwrap();
     assert_eq!(server.rung(), "snapshot", "{runs:?} {:?}", server.take_notes());
@@ -41,6 +59,7 @@ fn assert_same(target: &Path, words: &str, inputs: &[Vec<u8>], forks: u64) {
     }
     assert_eq!((runs.by_fork, runs.differences), (forks, 0), "{runs:?}");
     assert!(runs.pages > runs.runs, "{runs:?}");
+    runs
 }
 
 /// Each kind with two clean runs behind it, which find out what is left of it. Those that need a fork are
@@ -56,8 +75,13 @@ fn misbehaviours() -> Vec<Vec<u8>> {
     inputs
 }
 
+/// Looks at its state before it reads, so runs begin at main; and again with the order reversed.
 fn leaves_no_trace(flags: &str) {
-    assert_same(&target("state.c", flags), "", &misbehaviours(), FORKED.len() as u64);
+    let (dir, inputs, forks) = (TestDir::new(), misbehaviours(), FORKED.len() as u64);
+    let state = target("state.c", flags);
+    assert_shows_same(start_at_main(&state, "", &dir), (&state, ""), &inputs, forks);
+    let reader = target("state.c", &format!("{flags} -DREAD_FIRST"));
+    assert_same(&reader, "", &inputs, forks);
 }
 
 #[test]
@@ -113,6 +137,7 @@ fn a_program_that_cannot_be_put_back_is_forked_and_the_reason_is_said() {
         ("-DTIMER", "a timer runs"),
         ("-DDESCRIPTOR", "file descriptors 180 to 196"),
         ("-DEACH_RUN", "it starts processes or threads"),
+        ("-DPROLOGUE", "it starts processes or threads"),
         ("-DWATCHED", "3 runs had other results: 2 edges, the first"),
     ] {
         goes_by_fork(("refusing.c", flags), 60, cause);
@@ -195,7 +220,7 @@ fn what_writes_over_notes_of_the_runtime_does_not_reach_the_next_run() {
         inputs.push(vec![b'J', high, low]);
         inputs.extend(std::iter::repeat_n(b".abc".to_vec(), 20));
     }
-    let mut server = start(&state, "", RunMode::Snapshot, &ours);
+    let mut server = start_at_main(&state, "", &ours);
     let now = shown(&mut server, &inputs);
     let wanted = shown(&mut start(&state, "", RunMode::Fork, &theirs), &inputs);
     for (index, (now, wanted)) in now.iter().zip(&wanted).enumerate() {
@@ -327,6 +352,62 @@ fn mutants_show_the_same_edges_and_keys() {
 #[test]
 fn a_file_is_as_good_as_standard_input() {
     assert_same(&target("texts.c", ""), "@@", &mutants(1000), 0);
+}
+
+/// What is the same in each run is done once, and what it leaves open is as it was.
+#[test]
+fn a_run_begins_where_the_input_is_looked_at() {
+    let target = target_with("cmp,mem", "prologue.c", "");
+    let inputs = mutants(400);
+    let runs = assert_same(&target, "plain", &inputs, 0);
+    assert!(runs.prologue > 20, "{runs:?}");
+    let dir = TestDir::new();
+    let at_main = start_at_main(&target, "plain", &dir);
+    let at_main = assert_shows_same(at_main, (&target, "plain"), &inputs, 0);
+    assert_eq!(at_main.prologue, 0);
+    assert_same(&target, "plain @@", &inputs, 0);
+    // One that looks at it at once, and one that never does.
+    assert!(assert_same(&target, "first", &inputs, 0).prologue < 3);
+    assert_same(&target, "unread", &inputs, 0);
+}
+
+/// By whatever name the program knows it.
+#[test]
+fn the_input_is_seen_to_be_looked_at() {
+    let target = target("prologue.c", "");
+    let inputs = mutants(200);
+    for words in ["stdin", "proc", "dup", "map", "size @@", "relative @@"] {
+        let runs = assert_same(&target, words, &inputs, 0);
+        assert!(runs.prologue > 20, "{words}: {runs:?}");
+    }
+    let (ours, theirs) = (TestDir::new(), TestDir::new());
+    let shown_by = |mode, dir: &TestDir| {
+        std::os::unix::fs::symlink(dir.path(".input"), dir.path("link")).unwrap();
+        let words = format!("link {}", dir.path("link").display());
+        let mut options = options(&target, &words, mode);
+        options.file = Some(dir.path(".input"));
+        let mut server = server::start(&options, TIMEOUT, &dir.path(".input"));
+        (shown(&mut server, &inputs), server.rung())
+    };
+    let (now, rung) = shown_by(RunMode::Snapshot, &ours);
+    assert_eq!((now, rung), (shown_by(RunMode::Fork, &theirs).0, "snapshot"));
+}
+
+/// What a snapshot cannot hold: a peer, chance, another process.
+#[test]
+fn a_run_begins_before_what_cannot_be_kept() {
+    let target = target("prologue.c", "");
+    let plain = assert_same(&target, "plain", &mutants(20), 0).prologue;
+    let socket = assert_same(&target, "socket", &mutants(200), 1);
+    assert!(socket.prologue > 20 && socket.prologue <= plain, "{socket:?}, {plain}");
+    // Chance is the last thing that is asked before the input, and it is asked in each run.
+    for words in ["device", "random"] {
+        let dir = TestDir::new();
+        let mut server = start(&target, words, RunMode::Snapshot, &dir);
+        server.observe(b"text").unwrap();
+        assert_eq!(server.snapshot_runs().unwrap().prologue, plain, "{words}");
+    }
+    assert_same(&target, "device", &mutants(200), 0);
 }
 
 #[test]

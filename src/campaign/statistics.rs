@@ -280,6 +280,7 @@ fn put_back(runs: &SnapshotRuns) -> PutBack {
         why: runs.why.clone(),
         pages: runs.pages as f64 / runs.runs.max(1) as f64,
         differences: runs.differences,
+        prologue: runs.prologue,
     }
 }
 

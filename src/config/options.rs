@@ -118,6 +118,8 @@ pub struct TargetOptions {
     pub run_mode: RunMode,
     /// Targets without a loop may be put back in place of being forked (not `FFUZZ_NO_SNAPSHOT`).
     pub snapshots: bool,
+    /// Their runs begin at main, also if the input is read much later (`FFUZZ_SNAPSHOT_AT_MAIN`).
+    pub snapshots_at_main: bool,
     /// Batches must not depend on measured times (`-s`).
     pub steady_batches: bool,
     /// `AFL_PERSISTENT`, `AFL_DEFER_FORKSRV`: force what the file does not show.
@@ -165,6 +167,7 @@ impl TargetOptions {
             fork_server_kill_signal: libc::SIGTERM,
             run_mode: RunMode::Batch,
             snapshots: false,
+            snapshots_at_main: false,
             steady_batches: false,
             force_persistent: false,
             force_deferred: false,

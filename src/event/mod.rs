@@ -284,6 +284,8 @@ pub struct PutBack {
     pub pages: f64,
     /// Runs that showed something else by fork.
     pub differences: u32,
+    /// System calls of main that are made once, and not in each run.
+    pub prologue: u32,
 }
 
 /// Where the time of this process went, in percent.

@@ -69,6 +69,7 @@ fn snapshots(out: &mut Lines, put_back: &PutBack) {
     out.add("snapshot_by_fork", format_args!("{:.2}%", put_back.by_fork_percent));
     out.add("snapshot_pages", format_args!("{:.1}", put_back.pages));
     out.add("snapshot_differs", put_back.differences);
+    out.add("snapshot_prologue", put_back.prologue);
     if let Some(why) = &put_back.why {
         out.add("snapshot_why", why);
     }
@@ -343,10 +344,16 @@ mod tests {
     fn what_came_of_snapshots_is_said_if_there_were_any() {
         assert!(!fuzzer_stats(&sample()).contains("snapshot"));
         let why = Some("it starts processes or threads".into());
-        let put_back = Some(PutBack { by_fork_percent: 1.25, why, pages: 17.96, differences: 1 });
+        let put_back = Some(PutBack {
+            by_fork_percent: 1.25,
+            why,
+            pages: 17.96,
+            differences: 1,
+            prologue: 42,
+        });
         let text = fuzzer_stats(&Snapshot { put_back, ..sample() });
         let lines = "snapshot_by_fork  : 1.25%\nsnapshot_pages    : 18.0\nsnapshot_differs  : 1\n\
-                     snapshot_why      : it starts processes or threads\n";
+                     snapshot_prologue : 42\nsnapshot_why      : it starts processes or threads\n";
         assert!(text.contains(lines), "{text}");
     }
 

@@ -88,6 +88,8 @@ pub struct SnapshotRuns {
     pub pages: u64,
     /// Runs that showed something else by fork.
     pub differences: u32,
+    /// System calls of main that stand before the snapshot.
+    pub prologue: u32,
 }
 
 impl Spent {

@@ -32,6 +32,7 @@ pub(super) const TICK: u64 = 256;
 mod field {
     pub(super) const WANT: usize = 0;
     pub(super) const LASTING: usize = 4;
+    pub(super) const PROLOGUE: usize = 8;
     pub(super) const GO: usize = 64;
     pub(super) const COUNT: usize = 68;
     pub(super) const EACH: usize = 72;
@@ -46,6 +47,7 @@ mod field {
     pub(super) const WHY: usize = 152;
     pub(super) const DETAIL: usize = 156;
     pub(super) const PAGES: usize = 160;
+    pub(super) const PROLOGUE_CALLS: usize = 164;
     pub(super) const CHILD: usize = 192;
     pub(super) const ENDED: usize = 196;
     pub(super) const STATUS: usize = 200;
@@ -55,9 +57,10 @@ mod field {
 }
 
 #[cfg(test)]
-pub(super) const FIELDS: [(&str, usize); 22] = [
+pub(super) const FIELDS: [(&str, usize); 24] = [
     ("want", field::WANT),
     ("lasting", field::LASTING),
+    ("prologue", field::PROLOGUE),
     ("go", field::GO),
     ("count", field::COUNT),
     ("each", field::EACH),
@@ -72,6 +75,7 @@ pub(super) const FIELDS: [(&str, usize); 22] = [
     ("why", field::WHY),
     ("detail", field::DETAIL),
     ("pages", field::PAGES),
+    ("prologue_calls", field::PROLOGUE_CALLS),
     ("child", field::CHILD),
     ("ended", field::ENDED),
     ("status", field::STATUS),
@@ -333,6 +337,16 @@ impl Runs {
         room.fill(0);
         room[..path.len()].copy_from_slice(path);
         true
+    }
+
+    /// Tells the next lasting child how many system calls of its main may stand before its snapshot.
+    pub(super) fn tell_prologue(&mut self, most: u32) {
+        self.put(field::PROLOGUE, most);
+    }
+
+    /// How many stand before that of the last lasting child.
+    pub(super) fn prologue_calls(&self) -> u32 {
+        self.get(field::PROLOGUE_CALLS)
     }
 
     /// Tells it which exit codes are ends that the fork server has to report.

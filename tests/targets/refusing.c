@@ -31,6 +31,10 @@ __attribute__((constructor)) static void refuse(void) {
 
 int main(void) {
   char text[64];
+#ifdef PROLOGUE
+  pthread_t early;
+  pthread_create(&early, NULL, idle, NULL);
+#endif
   ssize_t length = read(0, text, sizeof text);
 #ifdef EACH_RUN
   pthread_t id;

@@ -251,6 +251,7 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
         fork_server_kill_signal: fork_server_kill.map_or(libc::SIGTERM, as_signal),
         run_mode: run_mode(args)?,
         snapshots: !env.flag(&["FFUZZ_NO_SNAPSHOT"]),
+        snapshots_at_main: env.flag(&["FFUZZ_SNAPSHOT_AT_MAIN"]),
         steady_batches: args.seed.is_some(),
         force_persistent: env.flag(&["AFL_PERSISTENT"]),
         force_deferred: env.flag(&["AFL_DEFER_FORKSRV"]),

@@ -150,6 +150,7 @@ pub const TABLE: &[Variable] = &[
     row("FFUZZ_CHANNEL", Number, "none", "fuzz", Target, "descriptor of the memory shared with the target; set by the fuzzer"),
     row("FFUZZ_DIFF", Path, "none", "cc", Compiler, "see docs/env-compile.md"),
     row("FFUZZ_MUTATOR_DIR", Path, "none", "fuzz", Honoured, "folder of mutators that are named without a slash (--mutator-dir)"),
+    row("FFUZZ_SNAPSHOT_AT_MAIN", Flag, "off", "fuzz, cmin", Honoured, "a program that is put back begins each run at main, not where it first looks at its input"),
     row("FFUZZ_NO_SNAPSHOT", Flag, "off", "fuzz, cmin", Honoured, "ordinary programs are forked for each run, not put back by snapshots"),
     row("FFUZZ_NO_TRIAGE", Flag, "off", "fuzz", Honoured, "crashes are kept, and not triaged beside the campaign"),
     row("FFUZZ_QEMU_COLD", Flag, "off", "fuzz", Ignored, "QEMU is not supported yet"),

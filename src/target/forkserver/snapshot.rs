@@ -33,7 +33,9 @@ const FREE_FORKS: u32 = 10;
 
 /// `enum ffuzz_why` of `runtime/channel.h`, from its first value on that concerns all runs.
 const WHY_EVERY_RUN: u32 = 32;
-const WHY: [&str; 7] = [
+/// `FFUZZ_WHY_PROLOGUE`.
+const WHY_PROLOGUE: u32 = 7;
+const WHY: [&str; 8] = [
     "",
     "it starts processes or threads",
     "it makes system calls that cannot be undone",
@@ -41,6 +43,7 @@ const WHY: [&str; 7] = [
     "it maps or replaces more than can be noted",
     "it leaves signals pending, or handles SIGSYS",
     "its input cannot be put in place",
+    "it leaves something behind before it reads its input",
 ];
 const WHY_ALL: [&str; 10] = [
     "userfaultfd is refused: Linux 6.7 or newer and leave to use it are needed",
@@ -56,7 +59,7 @@ const WHY_ALL: [&str; 10] = [
 ];
 
 /// What is known of the rung with this target.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Policy {
     runs: SnapshotRuns,
     checks: u64,
@@ -68,6 +71,8 @@ pub(super) struct Policy {
     work: Duration,
     /// Runs that were timed, and those of them that took longer than their forks.
     timed: (u32, u32),
+    /// System calls that may stand before the snapshot.
+    prologue: u32,
     left: bool,
 }
 
@@ -89,6 +94,20 @@ impl Proof {
 }
 
 impl Policy {
+    fn new(prologue: u32) -> Self {
+        Self {
+            runs: SnapshotRuns::default(),
+            checks: 0,
+            next_check: 0,
+            recent: (0, 0),
+            of_child: 0,
+            work: Duration::ZERO,
+            timed: (0, 0),
+            prologue,
+            left: false,
+        }
+    }
+
     /// `work`: by the child's clock, so that it is not blamed for waiting until it was its turn.
     fn note_runs(&mut self, done: usize, pages: u32, work: Duration) {
         self.work = work / done.max(1) as u32;
@@ -182,9 +201,12 @@ impl ForkServer {
         let codes: Vec<bool> = (0..=u8::MAX).map(|code| self.is_crash_code(code)).collect();
         let Some(runs) = &mut self.session.runs else { return };
         runs.tell_crash_codes(|code| codes[usize::from(code)]);
-        if runs.tell_input(file, stdin) {
-            self.snapshot.get_or_insert_default();
+        if !runs.tell_input(file, stdin) {
+            return;
         }
+        let prologue = if self.setup.options.snapshots_at_main { 0 } else { u32::MAX };
+        let policy = self.snapshot.get_or_insert_with(|| Policy::new(prologue));
+        runs.tell_prologue(policy.prologue);
     }
 
     /// Whoever asked for just this rung is told.
@@ -244,6 +266,7 @@ impl ForkServer {
             return Err(nonsense());
         };
         policy.note_runs(end.done(), runs.take_pages(), runs.work());
+        policy.runs.prologue = runs.prologue_calls();
         let proof = if runs.shows_news() { Proof::News } else { Proof::Dull };
         let (finished, status) = match end {
             End::Stopped { .. } => return Ok((self.conclude(end, elapsed), proof)),
@@ -276,6 +299,7 @@ impl ForkServer {
         };
         policy.note_fork(text);
         match why {
+            Some((WHY_PROLOGUE, calls)) => self.shorten_prologue(calls),
             Some((why, detail)) if why >= WHY_EVERY_RUN => {
                 self.leave_snapshots(&words(why, detail));
             }
@@ -296,6 +320,15 @@ impl ForkServer {
             }
             _ => {}
         }
+    }
+
+    /// The next child takes its snapshot behind that many system calls of its main, or earlier.
+    fn shorten_prologue(&mut self, most: u32) {
+        let (Some(policy), Some(runs)) = (&mut self.snapshot, &mut self.session.runs) else {
+            return;
+        };
+        policy.prologue = most.min(policy.prologue.saturating_sub(1));
+        runs.tell_prologue(policy.prologue);
     }
 
     fn leave_snapshots(&mut self, why: &str) {
@@ -351,6 +384,7 @@ impl ForkServer {
             self.leave_snapshots(&format!("{MOST_DIFFERENCES} runs had other results: {what}"));
         } else {
             policy.of_child = 0;
+            self.shorten_prologue(0);
             self.drop_lasting_child();
         }
     }
@@ -363,7 +397,7 @@ mod tests {
     #[test]
     fn what_is_slower_than_a_fork_is_known_by_three_quarters_of_its_runs() {
         let (short, long) = (Duration::from_micros(10), Duration::from_millis(1));
-        let mut policy = Policy::default();
+        let mut policy = Policy::new(0);
         policy.note_runs(1, 1, long);
         for _ in 0..2 * MOST_TIMED {
             policy.note_fork_time(short);
@@ -385,7 +419,7 @@ mod tests {
 
     #[test]
     fn checks_are_close_until_it_is_known_how_long_runs_take() {
-        let mut policy = Policy { checks: FIRST_CHECKS, ..Policy::default() };
+        let mut policy = Policy { checks: FIRST_CHECKS, ..Policy::new(0) };
         let mut due = |timed: u32| {
             policy.timed.0 = timed;
             let runs = 100 * CHECK_EVERY;
@@ -400,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_tenth_of_the_runs_by_fork_is_too_much() {
-        let mut policy = Policy::default();
+        let mut policy = Policy::new(0);
         for _ in 0..FREE_FORKS {
             policy.note_fork(None);
             assert!(!policy.forks_too_often());
