@@ -110,14 +110,11 @@ static int is_open_kept(long folder, const char *path, long flags) {
   return !identify(folder, path, &id) || S_ISREG(id.mode) || S_ISDIR(id.mode);
 }
 
-/* A stream's buffer depends on what stands behind the descriptor. */
-static int is_ioctl_kept(const struct call *c) {
-  return (c->a[1] == TCGETS || c->a[1] == TIOCGWINSZ) && (is_file_kept(c->a[0]) || is_output((int)c->a[0]));
-}
-
-static int is_fcntl_kept(const struct call *c) {
-  if (c->a[1] == F_SETFD) return is_file_kept(c->a[0]);
-  return (c->a[1] == F_GETFD || c->a[1] == F_GETFL) && (is_file_kept(c->a[0]) || is_output((int)c->a[0]));
+/* What kind of file a descriptor is, also that of the input, is the same in each run: is it a terminal? */
+static int is_kind_asked(const struct call *c) {
+  long what = c->a[1];
+  if (c->number == SYS_ioctl) return what == TCGETS || what == TIOCGWINSZ;
+  return what == F_GETFD || what == F_GETFL || (what == F_SETFD && is_file_kept(c->a[0]));
 }
 
 /* Memory. */
@@ -152,8 +149,8 @@ static int is_kept(const struct call *c) {
     case SYS_fstat:
     case SYS_write:
     case SYS_writev: return is_output((int)c->a[0]);
-    case SYS_ioctl: return is_ioctl_kept(c);
-    case SYS_fcntl: return is_fcntl_kept(c);
+    case SYS_ioctl:
+    case SYS_fcntl: return is_kind_asked(c);
     case SYS_openat: return is_open_kept((int)c->a[0], (const char *)c->a[1], c->a[2]);
     case SYS_socket: return c->a[0] == AF_UNIX;
     case SYS_close: return is_file_kept(c->a[0]);
