@@ -71,9 +71,16 @@ impl Campaign {
         candidate: &Candidate,
         mut verdict: Verdict,
     ) -> Result<Outcome, CampaignError> {
-        self.confirm(&candidate.bytes, &mut verdict)?;
+        let second = self.confirm(&candidate.bytes, &mut verdict)?;
+        let ended_badly = match second {
+            Some(Finding::Crash { signal, unique }) => {
+                self.keep_crash(candidate, signal, unique)?
+            }
+            Some(Finding::Hang { unique }) => self.keep_hang(candidate, unique, &[])?,
+            None => Outcome::default(),
+        };
         if !verdict.is_interesting() {
-            return Ok(Outcome::default());
+            return Ok(ended_badly);
         }
         if self.options.domains == DomainMode::Record && !verdict.gains.is_empty() {
             self.record(candidate, &verdict.gains)?;
@@ -84,18 +91,20 @@ impl Campaign {
         self.keep_seed(candidate, verdict)
     }
 
-    /// Leaves those of the verdict's gains that a second run shows as well.
+    /// Leaves those of the verdict's gains that a second run shows as well. That run may end badly.
     pub(super) fn confirm(
         &mut self,
         input: &[u8],
         verdict: &mut Verdict,
-    ) -> Result<(), CampaignError> {
-        if !verdict.gains.is_empty() {
-            let run = self.executor.observe(input)?;
-            verdict.gains = self.judge.confirm(&verdict.gains, &run);
-            verdict.novelty = verdict.novelty.max(self.judge.judge(&run).novelty);
+    ) -> Result<Option<Finding>, CampaignError> {
+        if verdict.gains.is_empty() {
+            return Ok(None);
         }
-        Ok(())
+        let run = self.executor.observe(input)?;
+        verdict.gains = self.judge.confirm(&verdict.gains, &run);
+        let second = self.judge.judge(&run);
+        verdict.novelty = verdict.novelty.max(second.novelty);
+        Ok(second.finding)
     }
 
     fn keep_seed(
@@ -354,42 +363,52 @@ impl Campaign {
         self.statistics.waited * 10 <= self.statistics.started.elapsed()
     }
 
+    /// No verdict of a run that is too slow for a seed: what it showed has to stay new for others.
     fn run_patiently(
         &mut self,
         candidate: &Candidate,
         patient: Duration,
-    ) -> Result<(ExitKind, Verdict, Duration), CampaignError> {
-        let usual = self.executor.timeout();
+    ) -> Result<(ExitKind, Option<Verdict>, Duration), CampaignError> {
+        let (usual, room) = (self.executor.timeout(), self.room_for_slow());
         self.executor.set_timeout(patient);
         let run = self.executor.observe(&candidate.bytes)?;
-        let (exit, verdict, duration) = (run.exit, self.judge.judge(&run), run.duration);
+        let (exit, duration) = (run.exit, run.duration);
+        let is_kept = !self.judge.accepts(exit)
+            || duration <= usual
+            || (room.is_some_and(|limit| duration <= limit) && self.judge.would_gain(&run));
+        let verdict = is_kept.then(|| self.judge.judge(&run));
         self.executor.set_timeout(usual);
         self.statistics.waited += duration;
         Ok((exit, verdict, duration))
     }
 
-    /// An input that ended well or crashed only when it got more time.
+    /// How far the time limit may move for a slow input that improves a domain. As a seed it would time out in
+    /// every turn otherwise.
+    fn room_for_slow(&self) -> Option<Duration> {
+        match self.options.target.timeout {
+            _ if !self.guided() => None,
+            TimeoutSpec::Fixed(_) => None,
+            TimeoutSpec::Upto(limit) => Some(limit),
+            TimeoutSpec::Auto => Some(HANG_TIMEOUT),
+        }
+    }
+
+    /// An input that ended well or crashed only when it got more time, or only the second time.
     fn keep_late(
         &mut self,
         candidate: &Candidate,
-        verdict: Verdict,
+        verdict: Option<Verdict>,
         duration: Duration,
     ) -> Result<Outcome, CampaignError> {
+        let slow = Outcome { hang: true, ..Outcome::default() };
+        let Some(verdict) = verdict else { return Ok(slow) };
         if let Some(Finding::Crash { signal, unique }) = verdict.finding {
             return self.keep_crash(candidate, signal, unique);
         }
-        let slow = Outcome { hang: true, ..Outcome::default() };
-        // As a seed it would time out in every turn, unless the limit makes room for it.
-        let limit = match self.options.target.timeout {
-            _ if verdict.gains.is_empty() || !self.guided() => return Ok(slow),
-            TimeoutSpec::Fixed(_) => return Ok(slow),
-            TimeoutSpec::Upto(limit) => limit,
-            TimeoutSpec::Auto => HANG_TIMEOUT,
-        };
-        if duration > limit {
-            return Ok(slow);
+        if duration > self.executor.timeout() {
+            let Some(limit) = self.room_for_slow() else { return Ok(slow) };
+            self.executor.set_timeout((duration * 2).min(limit));
         }
-        self.executor.set_timeout((duration * 2).min(limit));
         self.keep_interesting(candidate, verdict)
     }
 

@@ -98,7 +98,7 @@ impl Campaign {
         self.triage.iter_mut().for_each(|triage| triage.start_for(crashes, hangs));
     }
 
-    /// Imports the seeds, then fuzzes until something says stop. The state on disk is complete
+    /// Imports the seeds, then fuzzes until something says stop. The finds on disk are complete
     /// whichever way it ends.
     fn fuzz(&mut self) -> Result<StopReason, CampaignError> {
         let result = self.import_seeds().and_then(|()| {
@@ -120,8 +120,11 @@ impl Campaign {
             Err(_) => StopReason::Failed,
         };
         self.dismiss_orders();
-        self.note_positions();
-        self.save_state();
+        // A find that could not be written is known to the judge already: the last state does not claim it.
+        if result.is_ok() {
+            self.note_positions();
+            self.save_state();
+        }
         self.pass_notes_on();
         if let Err(error) = self.log.flush() {
             self.warn(error.to_string());

@@ -1,11 +1,12 @@
 //! Going on where an earlier process of the campaign stopped, without running the queue once more.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::Campaign;
+use super::seeds::Start;
 use crate::config::options::TargetOptions;
 use crate::corpus::Seed;
 use crate::domain::Domain;
@@ -33,6 +34,14 @@ fn hash_of(data: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     data.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Entries that the state knows, and that are not in the queue as they were.
+fn lost_entries(state: &State, queue: &[Start]) -> usize {
+    let there: HashSet<&str> =
+        queue.iter().filter(|start| !start.is_empty()).map(|start| &*start.name).collect();
+    let known = state.seeds.iter().filter(|seed| !seed.name.is_empty());
+    known.filter(|seed| !there.contains(&*seed.name)).count()
 }
 
 impl Campaign {
@@ -63,12 +72,18 @@ impl Campaign {
         }
     }
 
-    /// Takes up the state of an earlier process; what it knew of single seeds is returned.
-    pub(super) fn take_up(&mut self, state: State) -> Known {
+    /// Takes up the state of an earlier process; what it knew of single seeds is returned. What it learned from
+    /// entries that are gone is not known any more: they have to be found again.
+    pub(super) fn take_up(&mut self, state: State, queue: &[Start]) -> Known {
         if state.target != self.fingerprint {
             if state.target != 0 {
                 self.warn("the target, or -p, has changed: every queue entry is run again".into());
             }
+            return Known::new();
+        }
+        let lost = lost_entries(&state, queue);
+        if lost > 0 {
+            self.warn(format!("{lost} queue entries are gone or empty: all others are run again"));
             return Known::new();
         }
         self.judge.recall(&state.judge);

@@ -116,12 +116,12 @@ impl Campaign {
                 !hurried && !stop.asked()
             },
         };
-        if trimmers.is_empty() {
-            trimmer.trim(&mut input)?;
-        }
-        for mutator in trimmers {
-            trimmer.trim_by(mutator, &mut input)?;
-        }
+        let trimmed = match trimmers.is_empty() {
+            true => trimmer.trim(&mut input),
+            false => trimmers.into_iter().try_for_each(|by| trimmer.trim_by(by, &mut input)),
+        };
+        self.keep_from_trim(id, finds)?;
+        trimmed?;
         if *input != *self.corpus[id].data {
             let name = self.corpus[id].name.clone();
             self.write(|output| output.replace_seed(&name, &input))?;
@@ -131,14 +131,24 @@ impl Campaign {
         self.corpus[id].data = input.into();
         self.corpus[id].trimmed = !hurried;
         self.walks.remove(&id);
-        for (mut candidate, verdict) in finds {
-            let step = Step::Stacked { op: "trim", count: 1 };
-            candidate.origin = Origin { parent: id, other: None, step, by: 0 };
-            self.keep(&candidate, verdict)?;
-        }
         self.statistics.trim += start.elapsed();
         self.statistics.trim_execs += self.executor.execs() - execs;
         Ok(())
+    }
+
+    /// All of them, also if one cannot be kept.
+    fn keep_from_trim(
+        &mut self,
+        id: SeedId,
+        finds: Vec<(Candidate, Verdict)>,
+    ) -> Result<(), CampaignError> {
+        let mut all = Ok(());
+        for (mut candidate, verdict) in finds {
+            let step = Step::Stacked { op: "trim", count: 1 };
+            candidate.origin = Origin { parent: id, other: None, step, by: 0 };
+            all = all.and(self.keep(&candidate, verdict).map(|_| ()));
+        }
+        all
     }
 
     /// A waypoint is mostly a step to the next one: it is not worth the runs before it has stayed.

@@ -1,6 +1,6 @@
 //! The starting seeds: read, run, stored under their ids; and the timeout that follows from them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use crate::corpus::{Origin, Seed, SeedId, names};
 use crate::event::Event;
 use crate::feedback::Finding;
 use crate::mutate::{Candidate, below};
+use crate::output::state::State;
 use crate::target::{Executor, ExitKind, MAX_INPUT};
 
 /// Rules by which AFL derives the timeout from the seeds' mean time: a multiple that falls with the
@@ -20,15 +21,23 @@ use crate::target::{Executor, ExitKind, MAX_INPUT};
 const TIMEOUT_STEP_MS: u128 = 20;
 const TIMEOUT_MAX: Duration = Duration::from_secs(1);
 
+/// Entries that may be missing in a queue: a name of somebody's own is no reason to reserve memory for more.
+const MOST_GAPS: u32 = 1 << 20;
+
 /// A starting input before it has an id.
-struct Start {
+pub(super) struct Start {
     path: PathBuf,
-    name: String,
+    pub(super) name: String,
     /// Set if the file already lies in the queue under this id.
     id: Option<SeedId>,
 }
 
 impl Start {
+    /// A power failure may leave a name without its bytes.
+    pub(super) fn is_empty(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|data| data.len() == 0)
+    }
+
     fn read(&self) -> Result<Vec<u8>, CampaignError> {
         let path = &self.path;
         read_limited(path).map_err(|source| CampaignError::Seed { path: path.clone(), source })
@@ -60,12 +69,12 @@ impl Campaign {
     /// Every seed is stored, then run, judged and calibrated (the dry run). Mutators know all files
     /// before the first run, as in AFL++.
     pub(super) fn import_seeds(&mut self) -> Result<(), CampaignError> {
-        let mut starts = self.list_starts()?;
         let state = self.load_state();
+        let mut starts = self.list_starts(&state)?;
         if let Some(first) = starts.first() {
             self.prepare_modules(&first.read()?, starts.len(), &state)?;
         }
-        let known = self.take_up(state);
+        let known = self.take_up(state, &starts);
         let mut dry_run = DryRun { known, paths: HashMap::new(), total: starts.len(), run: 0 };
         if self.options.seeds.shuffle {
             for last in (1..starts.len()).rev() {
@@ -97,16 +106,9 @@ impl Campaign {
         self.finish_import()
     }
 
-    fn list_starts(&self) -> Result<Vec<Start>, CampaignError> {
+    fn list_starts(&self, state: &State) -> Result<Vec<Start>, CampaignError> {
         let Input::Directory(dir) = &self.options.input else {
-            let files = self.output.queue_files()?;
-            return Ok(files
-                .into_iter()
-                .map(|(name, path)| {
-                    let id = names::parse(&name).map(|parsed| SeedId(parsed.id));
-                    Start { path, name, id }
-                })
-                .collect());
+            return Ok(queue_starts(self.output.queue_files()?, state));
         };
         let queue = dir.join("queue");
         let dir = if queue.is_dir() { &queue } else { dir };
@@ -156,6 +158,10 @@ impl Campaign {
             // Mutators may write to the queue's file, but not to the user's.
             self.write(|output| output.save_seed(&name, &data))?
         };
+        if self.options.input == Input::Resume && !resumed {
+            // It has got another name.
+            let _ = fs::remove_file(&start.path);
+        }
         let data = self.tell_mutators(&path, None, data);
         Ok(Stored { id, name, path, data, from: start.path })
     }
@@ -182,7 +188,8 @@ impl Campaign {
             self.corpus.add(seed);
             return Ok(());
         }
-        self.confirm(&data, &mut verdict)?;
+        // A seed that crashes now and then is the user's own file.
+        _ = self.confirm(&data, &mut verdict)?;
         let gains = verdict.gains;
         let calibration = self.calibrate_start(&data)?;
         let path_hash = calibration.path_hash;
@@ -284,15 +291,18 @@ impl Campaign {
         }
     }
 
-    /// A resumed campaign learns from its crashes and hangs which ones are not new.
+    /// A resumed campaign learns from its crashes and hangs which ones are not new. One that ends well by now, in
+    /// a target that was repaired, shows nothing that would be in the queue, so it teaches nothing.
     fn replay_crashes(&mut self) -> Result<(), CampaignError> {
         if self.options.input != Input::Resume {
             return Ok(());
         }
         let (crashes, hangs) = (self.output.crash_files()?, self.output.hang_files()?);
-        let crashes_known =
-            std::mem::replace(&mut self.statistics.saved_crashes, next_number(&crashes));
-        let hangs_known = std::mem::replace(&mut self.statistics.saved_hangs, next_number(&hangs));
+        let (crashes_known, hangs_known) =
+            (self.statistics.saved_crashes, self.statistics.saved_hangs);
+        // Numbers are never used again, also if somebody has taken files away.
+        self.statistics.saved_crashes = crashes_known.max(next_number(&crashes));
+        self.statistics.saved_hangs = hangs_known.max(next_number(&hangs));
         let unknown = |from| move |file: &&(String, PathBuf)| number(file) >= from;
         let crashes = crashes.iter().filter(unknown(crashes_known));
         for (_, path) in crashes.chain(hangs.iter().filter(unknown(hangs_known))) {
@@ -302,7 +312,9 @@ impl Campaign {
             let data = read_limited(path)
                 .map_err(|source| CampaignError::Seed { path: path.clone(), source })?;
             let run = self.executor.observe(&data)?;
-            self.judge.judge(&run);
+            if !self.judge.accepts(run.exit) {
+                self.judge.judge(&run);
+            }
         }
         Ok(())
     }
@@ -324,6 +336,27 @@ impl Campaign {
         self.statistics.dry_run_over();
         Ok(())
     }
+}
+
+/// Entries of a queue, by number. What has no number of its own, because somebody put it there, comes last.
+fn queue_starts(mut files: Vec<(String, PathBuf)>, state: &State) -> Vec<Start> {
+    let known: HashSet<&str> = state.seeds.iter().map(|seed| &*seed.name).collect();
+    files.sort_by_key(|(name, _)| {
+        (names::parse(name).map(|parsed| parsed.id), !known.contains(&**name))
+    });
+    let most = u32::try_from(files.len()).unwrap_or(u32::MAX).saturating_add(MOST_GAPS);
+    let (mut own, mut other) = (Vec::new(), Vec::new());
+    for (name, path) in files {
+        let id = names::parse(&name).map(|parsed| SeedId(parsed.id));
+        let is_taken =
+            own.last().and_then(|start: &Start| start.id).is_some_and(|last| id <= Some(last));
+        match id.filter(|id| id.0 < most && !is_taken) {
+            Some(id) => own.push(Start { path, name, id: Some(id) }),
+            None => other.push(Start { path, name, id: None }),
+        }
+    }
+    own.extend(other);
+    own
 }
 
 /// The number that follows the largest one in use.

@@ -404,7 +404,7 @@ impl Campaign {
 
     fn add_coverage(&self, snapshot: &mut Snapshot) {
         let (edges, bits) = coverage::found(self.judge.virgin());
-        let unstable = self.judge.virgin().iter().filter(|byte| **byte == 0).count() as u64;
+        let unstable = self.judge.ignored_edges() as u64;
         snapshot.map_size = self.executor.map_size() as u64;
         snapshot.edges_found = edges;
         snapshot.bits_per_edge = bits as f64 / edges.max(1) as f64;

@@ -3,7 +3,7 @@
 mod foreign;
 mod orders;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::mutate::dictionary::Dictionary;
 use crate::output::OutputDir;
 use crate::sys::stop::Stop;
 use crate::target::fake::FakeExecutor;
-use crate::target::{ExitKind, Hooked};
+use crate::target::{Executor, ExitKind, Hooked};
 
 fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
     Options {
@@ -257,6 +257,124 @@ fn a_slow_input_gets_a_second_chance_before_it_is_a_hang() {
     campaign.fuzz().unwrap();
     assert_eq!(names(&dir.path().join("out/hangs")).len(), 0);
     assert_eq!(names(&dir.path().join("out/crashes")).len(), 1);
+}
+
+/// What is new lies behind an 'h'. The first run of one takes too long, the second one `then`.
+fn found_behind_a_hang(then: Duration) -> usize {
+    let dir = seed_folder(&[b"x"]);
+    let (quick, mut runs_of_h) = (Duration::from_micros(100), 0);
+    let clock = Rc::new(Cell::new(quick));
+    let time = clock.clone();
+    let executor = FakeExecutor::new(8, vec![], move |input, edges, _| {
+        edges[0] = 1;
+        time.set(quick);
+        if input.first() != Some(&b'h') {
+            return ExitKind::Ok;
+        }
+        edges[1] = 1;
+        runs_of_h += 1;
+        if runs_of_h == 2 {
+            time.set(then);
+        }
+        if runs_of_h == 1 { ExitKind::Hang } else { ExitKind::Ok }
+    });
+    let executor = executor.timed_by(&clock);
+    let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Off, 20_000), executor);
+    campaign.fuzz().unwrap();
+    assert_eq!(names(&dir.path().join("out/hangs")).len(), 0);
+    names(&dir.path().join("out/queue")).len()
+}
+
+#[test]
+fn what_a_dropped_timeout_has_shown_stays_new() {
+    // It was the machine.
+    assert_eq!(found_behind_a_hang(Duration::from_millis(1)), 2);
+    // Too slow for a seed; the next input that gets there is not.
+    assert_eq!(found_behind_a_hang(Duration::from_millis(500)), 2);
+}
+
+#[test]
+fn a_crash_of_the_confirming_run_is_kept() {
+    let dir = seed_folder(&[b"\x10"]);
+    let (mut first, mut best) = (first_byte(), 0x10);
+    let domains = first.domains().to_vec();
+    let executor = FakeExecutor::new(8, domains, move |input, edges, values| {
+        let run = first.observe(input).unwrap();
+        edges.copy_from_slice(run.edges);
+        values.copy_from_slice(run.dsf.values);
+        // The second time it crashes.
+        let again = values[2] > 0x10 && values[2] == best;
+        best = values[2];
+        if again { ExitKind::Crash { signal: 11 } } else { ExitKind::Ok }
+    });
+    let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Guide, 2_000), executor);
+    campaign.fuzz().unwrap();
+    assert_eq!(names(&dir.path().join("out/crashes")).len(), 1);
+}
+
+/// Goes on for a few runs; number of edges that are known then.
+fn resume(root: &Path, executor: FakeExecutor) -> (u64, Recorder) {
+    let resumed = Options { input: Input::Resume, ..options(root, DomainMode::Off, 1) };
+    let (mut campaign, recorder) = campaign(resumed, executor);
+    campaign.fuzz().unwrap();
+    (crate::coverage::found(campaign.judge.virgin()).0, recorder)
+}
+
+#[test]
+fn what_a_repaired_target_does_with_old_crashes_stays_new() {
+    let dir = seed_folder(&[b"xxxx"]);
+    climb(dir.path());
+    assert_eq!(names(&dir.path().join("out/crashes")).len(), 1);
+    std::fs::remove_file(dir.path().join("out/default/state.json")).unwrap();
+    let repaired = FakeExecutor::new(16, vec![], |input, edges, _| {
+        let steps = b"FUZ!".iter().zip(input).take_while(|(a, b)| a == b).count();
+        edges[..=steps].fill(1);
+        ExitKind::Ok
+    });
+    assert_eq!(resume(dir.path(), repaired).0, 4);
+}
+
+#[test]
+fn what_was_learned_from_a_lost_entry_is_forgotten() {
+    let dir = seed_folder(&[b"xxxx"]);
+    climb(dir.path());
+    let queue = dir.path().join("out/queue");
+    let last = names(&queue).pop().unwrap();
+    for empty in [true, false] {
+        let saved = std::fs::read(queue.join(&last)).unwrap();
+        match empty {
+            true => std::fs::write(queue.join(&last), b"").unwrap(),
+            false => std::fs::remove_file(queue.join(&last)).unwrap(),
+        }
+        let (edges, recorder) = resume(dir.path(), ladder());
+        assert_eq!(edges, 3, "empty: {empty}");
+        let told = recorder.0.borrow().iter().any(
+            |event| matches!(event, Event::Warning { message } if message.contains("1 queue entries are gone or empty")),
+        );
+        assert!(told, "empty: {empty}");
+        std::fs::write(queue.join(&last), saved).unwrap();
+        assert_eq!(resume(dir.path(), ladder()).0, 4);
+    }
+}
+
+#[test]
+fn entries_with_a_number_that_is_taken_get_one_of_their_own_once() {
+    let dir = seed_folder(&[b"xxxx"]);
+    climb(dir.path());
+    let queue = dir.path().join("out/queue");
+    let own = names(&queue);
+    for (index, name) in own.iter().enumerate() {
+        std::fs::copy(queue.join(name), queue.join(format!("id:{index:06},orig:other"))).unwrap();
+    }
+    std::fs::write(queue.join("id:4000000000,orig:far"), b"far").unwrap();
+    resume(dir.path(), ladder());
+    let all = names(&queue);
+    assert_eq!(all.len(), 2 * own.len() + 1, "{all:?}");
+    let numbers: Vec<&str> = all.iter().map(|name| &name[..9]).collect();
+    let wanted: Vec<String> = (0..all.len()).map(|number| format!("id:{number:06}")).collect();
+    assert_eq!(numbers, wanted);
+    resume(dir.path(), ladder());
+    assert_eq!(names(&queue), all);
 }
 
 #[test]

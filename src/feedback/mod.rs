@@ -2,6 +2,8 @@
 //!
 //! The only writer of virgin maps and domain aggregates. No I/O, no clock.
 
+use std::collections::BTreeSet;
+
 use crate::config::options::Wanted;
 use crate::coverage::{self, Classes, Novelty};
 use crate::domain::{Aggregates, Domain, KeyGain};
@@ -35,6 +37,9 @@ pub struct Lessons {
     crash_edges: Vec<(u32, u8)>,
     hang_edges: Vec<(u32, u8)>,
     blind_crashes: Vec<i32>,
+    /// Edges that differ between runs of one input.
+    #[serde(default)]
+    ignored: BTreeSet<u32>,
     /// Aggregates that have moved.
     values: Vec<(u32, u32)>,
     noisy: Vec<u32>,
@@ -69,6 +74,8 @@ pub struct Judge {
     virgin_hang: Vec<u8>,
     /// Signals of crashes whose edge map was empty: without coverage they count once a signal.
     blind_crashes: Vec<i32>,
+    /// See [`Judge::ignore_edges`].
+    ignored: BTreeSet<u32>,
     aggregates: Aggregates,
     watch_domains: bool,
     wanted: Wanted,
@@ -85,6 +92,7 @@ impl Judge {
             virgin_crash: vec![0xff; map_size],
             virgin_hang: vec![0xff; map_size],
             blind_crashes: Vec::new(),
+            ignored: BTreeSet::new(),
             aggregates: Aggregates::new(domains),
             watch_domains: watch_domains && !domains.is_empty(),
             wanted: Wanted::Good,
@@ -144,11 +152,14 @@ impl Judge {
         coverage::merge(run.edges, virgin, Classes::Counts)
     }
 
+    /// Whether a run would improve a domain. Nothing is remembered.
+    #[must_use]
+    pub fn would_gain(&self, run: &Observation<'_>) -> bool {
+        self.watch_domains && self.aggregates.would_gain(&run.dsf)
+    }
+
     fn gains(&self, run: &Observation<'_>) -> Vec<KeyGain> {
-        if self.watch_domains && self.aggregates.would_gain(&run.dsf) {
-            return self.aggregates.gains(&run.dsf);
-        }
-        Vec::new()
+        if self.would_gain(run) { self.aggregates.gains(&run.dsf) } else { Vec::new() }
     }
 
     /// Remembers those of the `gains` of an input's first run that this second one shows as well,
@@ -202,6 +213,7 @@ impl Judge {
         for edge in edges {
             self.virgin[*edge as usize] = 0;
         }
+        self.ignored.extend(edges);
         self.edges_moved |= !edges.is_empty();
     }
 
@@ -224,6 +236,7 @@ impl Judge {
             crash_edges: sparse(&self.virgin_crash),
             hang_edges: sparse(&self.virgin_hang),
             blind_crashes: self.blind_crashes.clone(),
+            ignored: self.ignored.clone(),
             values: self.aggregates.changed().collect(),
             noisy: self.aggregates.noisy().iter().copied().collect(),
         }
@@ -236,6 +249,7 @@ impl Judge {
         fill(&mut self.virgin_crash, &lessons.crash_edges);
         fill(&mut self.virgin_hang, &lessons.hang_edges);
         self.blind_crashes.clone_from(&lessons.blind_crashes);
+        self.ignored.clone_from(&lessons.ignored);
         self.aggregates.recall(&lessons.values, &lessons.noisy);
         self.edges_moved = true;
     }
@@ -243,6 +257,12 @@ impl Judge {
     #[must_use]
     pub fn virgin(&self) -> &[u8] {
         &self.virgin
+    }
+
+    /// Edges that differ between runs of one input.
+    #[must_use]
+    pub fn ignored_edges(&self) -> usize {
+        self.ignored.len()
     }
 
     #[must_use]
@@ -314,6 +334,19 @@ mod tests {
         assert_eq!(crash(11), Some(Finding::Crash { signal: 11, unique: true }));
         assert_eq!(crash(11), Some(Finding::Crash { signal: 11, unique: false }));
         assert_eq!(crash(6), Some(Finding::Crash { signal: 6, unique: true }));
+    }
+
+    #[test]
+    fn an_edge_with_all_hit_counts_is_not_an_unsteady_one() {
+        let mut judge = Judge::new(2, &[], false);
+        for count in [1, 2, 3, 4, 8, 16, 32, 128] {
+            judge.judge(&run(ExitKind::Ok, &[count, 1], DsfView::default()));
+        }
+        assert_eq!((judge.virgin()[0], judge.ignored_edges()), (0, 0));
+        judge.ignore_edges(&[1]);
+        let mut next = Judge::new(2, &[], false);
+        next.recall(&judge.lessons());
+        assert_eq!(next.ignored_edges(), 1);
     }
 
     #[test]

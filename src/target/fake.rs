@@ -1,5 +1,7 @@
 //! An executor without a process: tests compute the maps from the input.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::{Executor, ExitKind, Observation, TargetError};
@@ -15,6 +17,7 @@ pub(crate) struct FakeExecutor {
     values: Vec<u32>,
     execs: u64,
     timeout: Duration,
+    clock: Rc<Cell<Duration>>,
 }
 
 impl FakeExecutor {
@@ -31,7 +34,13 @@ impl FakeExecutor {
             values: vec![0; keys],
             execs: 0,
             timeout: Duration::from_secs(1),
+            clock: Rc::new(Cell::new(Duration::from_micros(100))),
         }
+    }
+
+    /// Each run takes as long as the program has written there.
+    pub(crate) fn timed_by(self, clock: &Rc<Cell<Duration>>) -> Self {
+        Self { clock: clock.clone(), ..self }
     }
 }
 
@@ -46,7 +55,7 @@ impl Executor for FakeExecutor {
         Ok(Observation {
             index: 0,
             exit,
-            duration: Duration::from_micros(100),
+            duration: self.clock.get(),
             edges: &self.edges,
             dsf: DsfView { domains: &self.domains, values: &self.values, touched: None },
         })
