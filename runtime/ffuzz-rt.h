@@ -86,6 +86,8 @@ HIDDEN const uint8_t *ffuzz_case_bytes(uint32_t index, uint32_t *length);
 /* Where the input goes; NULL if the fuzzer did not say. */
 HIDDEN extern const struct ffuzz_input *ffuzz_input;
 
+/* Descriptors below 64 that were open when the fork server started. */
+HIDDEN extern uint64_t ffuzz_inherited;
 /* This child is to be put back after each run, from the first call on. */
 HIDDEN extern int ffuzz_lasting;
 HIDDEN void ffuzz_snapshot(void);

@@ -4,6 +4,7 @@
  * the hello can be written. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,7 @@ static volatile pid_t lasting_child;
 static volatile uint32_t lasting_number;
 
 HIDDEN int ffuzz_lasting;
+HIDDEN uint64_t ffuzz_inherited;
 
 static int receive(uint32_t *word) {
   ssize_t n;
@@ -252,6 +254,8 @@ static void serve_channel(void) {
   struct signals old;
   pid_t server = getpid();
   take_signals(&old);
+  for (int i = 0; i < 64; i++)
+    if (fcntl(i, F_GETFD) >= 0) ffuzz_inherited |= (uint64_t)1 << i;
   for (uint32_t number = 0;;) {
     int status;
     ffuzz_wait_word(&ffuzz_runs->want, number);

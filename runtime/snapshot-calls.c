@@ -40,7 +40,9 @@ static int is_known(uint64_t start, uint64_t length, int strictly) {
 }
 
 static void refuse_known(uint64_t start, uint64_t length) {
-  if (is_known(start, length, 1)) ffuzz_give_up(FFUZZ_WHY_MAPPING, 0);
+  if (!is_known(start, length, 1)) return;
+  ffuzz_refuse_mapped(start, end_of(start, length));
+  ffuzz_give_up(FFUZZ_WHY_MAPPING, 0);
 }
 
 /* Where a page has a copy it has to stay, because a scan reports what is there; all other are given back. */
@@ -88,7 +90,7 @@ static long maps(const struct call *c) {
   if (is_fixed && is_known(start, length, 0)) {
     int is_plain = c->a[2] == (PROT_READ | PROT_WRITE) && c->a[3] & MAP_ANONYMOUS && c->a[3] & MAP_PRIVATE;
     if (is_plain && is_discarded(start, length)) return (long)start;
-    ffuzz_give_up(FFUZZ_WHY_MAPPING, 0);
+    refuse_known(start, length);
   }
   long at = perform(c);
   if (at < 0 && at > -4096) return at;
@@ -140,7 +142,8 @@ static long advises(const struct call *c) {
 
 static long moves_heap_end(const struct call *c) {
   uint64_t end = (uint64_t)c->a[0];
-  if (end && end < ffuzz_saved->heap_end) ffuzz_give_up(FFUZZ_WHY_MAPPING, 0);
+  if (end && end < ffuzz_saved->heap_end)
+    ffuzz_give_up(ffuzz_saved->prologue ? FFUZZ_WHY_PROLOGUE : FFUZZ_WHY_MAPPING, 0);
   return noted(c, CHANGED_HEAP_END);
 }
 
@@ -173,9 +176,17 @@ static long replaces(const struct call *c) {
   return perform(c);
 }
 
-/* Only F_SETFD comes here. */
+/* Of the descriptor, or of what it stands for, which by fork each run opens anew if it was not inherited. */
 static long sets_flags(const struct call *c) {
-  ffuzz_note_descriptor((int)c->a[0]);
+  if (c->a[1] == F_SETFD)
+    ffuzz_note_descriptor((int)c->a[0]);
+  else
+    ffuzz_refuse_opened(c->a[0]);
+  return perform(c);
+}
+
+static long locks(const struct call *c) {
+  ffuzz_refuse_opened(c->a[0]);
   return perform(c);
 }
 
@@ -257,6 +268,7 @@ static long answer(const struct call *c) {
     case SYS_close_range: return closes_range(c);
     case SYS_dup3: return replaces(c);
     case SYS_fcntl: return sets_flags(c);
+    case SYS_flock: return locks(c);
     case SYS_rt_sigaction: return handles(c);
     case SYS_kill:
     case SYS_tkill:

@@ -48,6 +48,7 @@ static void add_descriptor(long number) {
   uint32_t count = saved->descriptor_count;
   int is_bad = count == MOST_DESCRIPTORS || (count && saved->descriptors[count - 1] >= number);
   if (is_bad || (number >= OWN_FIRST && number <= OWN_LAST)) ffuzz_give_up(FFUZZ_WHY_DESCRIPTORS, number);
+  if (CALL(fcntl, number, F_GETFD) & FD_CLOEXEC) saved->close_on_exec |= (uint64_t)1 << count;
   saved->descriptors[saved->descriptor_count++] = (int)number;
 }
 
@@ -73,11 +74,22 @@ static void claim_descriptors(void) {
   if (error < 0) ffuzz_give_up(FFUZZ_WHY_INPUT, -error);
 }
 
+/* The kernel resets such a handler when it calls it, and nobody is told. */
+static void save_one_shot(void) {
+  struct saved *saved = ffuzz_saved;
+  for (int i = 1; i < SIGNALS; i++) {
+    CALL(rt_sigaction, i, NULL, &saved->actions[i], sizeof(uint64_t));
+    if (saved->actions[i].flags & (uint32_t)SA_RESETHAND) saved->one_shot |= (uint64_t)1 << (i - 1);
+  }
+}
+
 HIDDEN void ffuzz_changes_start(void) {
   for_numbers("/proc/self/task", count_thread);
   for_numbers("/proc/self/fd", add_descriptor);
   refuse_timers();
   claim_descriptors();
+  save_one_shot();
+  ffuzz_prologue_ends();
 }
 
 /* Descriptors. */
@@ -123,7 +135,8 @@ static void put_descriptors_back(void) {
   struct changes *changes = ffuzz_changes;
   for (uint32_t i = 0; i < ffuzz_saved->descriptor_count; i++) {
     if (!changes->saved_as[i]) continue;
-    CALL(dup3, changes->saved_as[i], ffuzz_saved->descriptors[i], 0);
+    int flags = ffuzz_saved->close_on_exec >> i & 1 ? O_CLOEXEC : 0;
+    CALL(dup3, changes->saved_as[i], ffuzz_saved->descriptors[i], flags);
     CALL(close, changes->saved_as[i]);
     changes->saved_as[i] = 0;
   }
@@ -144,6 +157,13 @@ HIDDEN void ffuzz_note_signal(long number) {
   CALL(rt_sigaction, number, NULL, &changes->actions[number], sizeof(uint64_t));
   changes->action_changed |= bit;
   changes->what |= CHANGED_SIGNALS;
+}
+
+static void put_one_shot_back(void) {
+  for (uint64_t rest = ffuzz_saved->one_shot; rest; rest &= rest - 1) {
+    int number = __builtin_ctzll(rest) + 1;
+    CALL(rt_sigaction, number, &ffuzz_saved->actions[number], NULL, sizeof(uint64_t));
+  }
 }
 
 static void put_signals_back(void) {
@@ -220,6 +240,7 @@ HIDDEN void ffuzz_changes_undo(void) {
   }
   close_new_descriptors();
   if (what & CHANGED_SIGNALS) put_signals_back();
+  put_one_shot_back();
   if (what & CHANGED_TIMERS) stop_timers();
   if (what & CHANGED_STACK) CALL(sigaltstack, &changes->stack, NULL);
   if (what & CHANGED_UMASK) CALL(umask, changes->umask);

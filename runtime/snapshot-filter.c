@@ -24,7 +24,7 @@ static const uint16_t harmless[] = {
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev, SYS_preadv2,
     SYS_pwritev2, SYS_lseek, SYS_openat, SYS_openat2, SYS_fstat, SYS_newfstatat, SYS_statx, SYS_statfs,
     SYS_fstatfs, SYS_faccessat, SYS_faccessat2, SYS_readlinkat, SYS_getdents64, SYS_getcwd, SYS_ioctl, SYS_fsync,
-    SYS_fdatasync, SYS_sync, SYS_syncfs, SYS_flock, SYS_ftruncate, SYS_fallocate, SYS_fadvise64, SYS_readahead,
+    SYS_fdatasync, SYS_sync, SYS_syncfs, SYS_ftruncate, SYS_fallocate, SYS_fadvise64, SYS_readahead,
     SYS_sendfile, SYS_splice, SYS_tee, SYS_vmsplice, SYS_copy_file_range, SYS_mkdirat, SYS_symlinkat, SYS_utimensat,
     SYS_getxattr, SYS_lgetxattr, SYS_fgetxattr, SYS_listxattr, SYS_llistxattr, SYS_flistxattr,
     SYS_dup, SYS_pipe2, SYS_eventfd2, SYS_memfd_create, SYS_signalfd4, SYS_timerfd_create, SYS_timerfd_settime,
@@ -95,12 +95,16 @@ static void pass_close(struct program *p) {
   trap_unless_ours(p);
 }
 
+/* What it sets would stay for the next run. */
+static const uint16_t setting[] = {F_SETFD, F_SETFL, F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, F_SETLEASE};
+
 static void pass_fcntl(struct program *p) {
-  if_equal(p, SYS_fcntl, 9);
+  uint8_t count = sizeof setting / sizeof *setting;
+  if_equal(p, SYS_fcntl, (uint8_t)(count + 8));
   load_argument(p, 1);
-  if_equal(p, F_SETFD, 6);
-  trap_unless_ours(p);
+  for (uint8_t i = 0; i < count; i++) emit(p, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(count - i), 0, setting[i]);
   let_pass(p);
+  trap_unless_ours(p);
 }
 
 static void write_filter(struct program *p) {

@@ -86,7 +86,7 @@ static struct opened *opened_as(long number) {
   return NULL;
 }
 
-/* A file that the prologue has opened is not the input. */
+/* What the prologue has opened is not the input. */
 static int is_file_kept(long number) { return opened_as((int)number) != NULL; }
 
 static int is_output(long number) {
@@ -94,14 +94,14 @@ static int is_output(long number) {
   return (number == 1 || number == 2) && identify(number, "", &id) && !is_input(&id);
 }
 
-/* One that is not there stays so. The path can be read once the kernel has done it. */
+/* One that is not there stays so. */
 static int is_path_kept(long folder, const char *path) {
-  struct file_id id;
+  struct file_id id, told;
+  if (!path) return 0; /* some calls take that for the folder itself */
   if (!identify(folder, path, &id)) return 1;
-  /* What the kernel tells there is not the same in all runs. */
-  const char *proc = "/proc/";
-  for (const char *at = path; *proc && *at == *proc; at++) proc++;
-  return *proc && !is_input(&id);
+  /* What the kernel tells in /proc is not the same in all runs. */
+  if (identify(AT_FDCWD, "/proc", &told) && id.major == told.major && id.minor == told.minor) return 0;
+  return !is_input(&id);
 }
 
 static int is_open_kept(long folder, const char *path, long flags) {
@@ -131,6 +131,12 @@ static int is_map_kept(const struct call *c) {
   return !(flags & MAP_FIXED) || is_range_kept(c->a[0], c->a[1]);
 }
 
+/* Others may leave marks that are no page. */
+static int is_advice_kept(long advice) {
+  return (advice >= MADV_NORMAL && advice <= MADV_DONTNEED) || advice == MADV_FREE ||
+         (advice >= MADV_HUGEPAGE && advice <= MADV_DODUMP);
+}
+
 static int is_kept(const struct call *c) {
   if (IS_ONE_OF(kept)) return 1;
   if (IS_ONE_OF(kept_of_file) && is_file_kept(c->a[0])) return 1;
@@ -138,9 +144,9 @@ static int is_kept(const struct call *c) {
   if (IS_ONE_OF(kept_of_plain_path)) return is_path_kept(AT_FDCWD, (const char *)c->a[0]);
   switch (c->number) {
     case SYS_mmap: return is_map_kept(c);
+    case SYS_madvise: return is_advice_kept(c->a[2]) && is_range_kept(c->a[0], c->a[1]);
     case SYS_munmap:
-    case SYS_mprotect:
-    case SYS_madvise: return is_range_kept(c->a[0], c->a[1]);
+    case SYS_mprotect: return is_range_kept(c->a[0], c->a[1]);
     case SYS_mremap: return !(c->a[3] & ~MREMAP_MAYMOVE) && is_range_kept(c->a[0], c->a[1]);
     case SYS_rt_sigaction: return c->a[0] != SIGSYS;
     case SYS_sigaltstack: return !c->a[0]; /* the handler's return would undo it */
@@ -168,20 +174,79 @@ static int opens(const struct call *c) {
   return c->number == SYS_openat || c->number == SYS_socket;
 }
 
+static int maps(const struct call *c) { return c->number == SYS_mmap || c->number == SYS_mremap; }
+
+static int is_full(const struct call *c) {
+  const struct saved *saved = ffuzz_saved;
+  return (opens(c) && saved->opened_count == MOST_OPENED) || (maps(c) && saved->mapped_count == MOST_MAPPED);
+}
+
+/* What is unmapped is not there for a run to change; what is moved is as old as it was. */
+static void note_mapping(const struct call *c, uint64_t result) {
+  struct saved *saved = ffuzz_saved;
+  uint64_t start = (uint64_t)c->a[0], end = start + round_up((uint64_t)c->a[1]);
+  uint32_t calls = saved->prologue;
+  for (uint32_t i = saved->mapped_count; c->number != SYS_mmap && i-- > 0;) {
+    if (saved->mapped[i].start < start || saved->mapped[i].end > end) continue;
+    if (saved->mapped[i].calls < calls) calls = saved->mapped[i].calls;
+    saved->mapped[i] = saved->mapped[--saved->mapped_count];
+  }
+  if (c->number == SYS_munmap) return;
+  uint64_t length = round_up((uint64_t)(c->number == SYS_mmap ? c->a[1] : c->a[2]));
+  saved->mapped[saved->mapped_count++] = (struct mapped){result, result + length, calls};
+}
+
 static void note(const struct call *c, long result) {
   struct saved *saved = ffuzz_saved;
-  if (opens(c) && result >= 0)
+  int has_failed = result < 0 && result > -4096;
+  if (opens(c) && !has_failed)
     saved->opened[saved->opened_count++] = (struct opened){(int)result, saved->prologue, c->number != SYS_socket, 0};
+  if ((maps(c) || c->number == SYS_munmap) && !has_failed) note_mapping(c, (uint64_t)result);
   if (c->number == SYS_close) *opened_as((int)c->a[0]) = saved->opened[--saved->opened_count];
   saved->prologue++;
 }
 
 /* A socket cannot be opened anew for each run: they have to begin before it. */
-static void keep_descriptors(void) {
+static void refuse_sockets(void) {
+  uint32_t calls = UINT32_MAX;
+  for (uint32_t i = 0; i < ffuzz_saved->opened_count; i++) {
+    const struct opened *opened = &ffuzz_saved->opened[i];
+    if (!opened->is_file && opened->calls < calls) calls = opened->calls;
+  }
+  if (calls < UINT32_MAX) ffuzz_give_up(FFUZZ_WHY_PROLOGUE, calls);
+}
+
+/* By fork each run has a descriptor of its own: constructors, too, open files in each child. */
+static void add_of_constructors(void) {
+  struct saved *saved = ffuzz_saved;
+  struct file_id id;
+  for (uint32_t i = 0; i < saved->descriptor_count; i++) {
+    int number = saved->descriptors[i];
+    int is_inherited = number >= 64 || ffuzz_inherited >> number & 1;
+    if (is_inherited || opened_as(number) || saved->opened_count == MOST_OPENED) continue;
+    if (!identify(number, "", &id) || is_input(&id) || !(S_ISREG(id.mode) || S_ISDIR(id.mode))) continue;
+    saved->opened[saved->opened_count++] = (struct opened){number, 0, 1, 0};
+  }
+}
+
+HIDDEN void ffuzz_prologue_ends(void) {
+  add_of_constructors();
   for (uint32_t i = 0; i < ffuzz_saved->opened_count; i++) {
     struct opened *opened = &ffuzz_saved->opened[i];
-    if (!opened->is_file) ffuzz_give_up(FFUZZ_WHY_PROLOGUE, opened->calls);
     opened->offset = (uint64_t)CALL(lseek, opened->number, 0, SEEK_CUR);
+  }
+}
+
+HIDDEN void ffuzz_refuse_opened(long number) {
+  const struct opened *opened = opened_as((int)number);
+  if (!opened) return;
+  ffuzz_give_up(ffuzz_saved->prologue ? FFUZZ_WHY_PROLOGUE : FFUZZ_WHY_CALL, opened->calls);
+}
+
+HIDDEN void ffuzz_refuse_mapped(uint64_t start, uint64_t end) {
+  for (uint32_t i = 0; i < ffuzz_saved->mapped_count; i++) {
+    const struct mapped *mapped = &ffuzz_saved->mapped[i];
+    if (start < mapped->end && end > mapped->start) ffuzz_give_up(FFUZZ_WHY_PROLOGUE, mapped->calls);
   }
 }
 
@@ -190,8 +255,7 @@ static void on_call(int signal_number, siginfo_t *info, void *context) {
   const struct saved *saved = ffuzz_saved;
   (void)signal_number;
   if (info->si_code != CODE_DISPATCHED) ffuzz_give_up(FFUZZ_WHY_SIGNAL, SIGSYS);
-  int is_over = saved->prologue >= ffuzz_runs->prologue || info->si_arch != MACHINE_ARCH ||
-                (opens(&c) && saved->opened_count == MOST_OPENED);
+  int is_over = saved->prologue >= ffuzz_runs->prologue || info->si_arch != MACHINE_ARCH || is_full(&c);
   if (!is_over && is_kept(&c)) {
     long result = perform(&c);
     note(&c, result);
@@ -200,7 +264,7 @@ static void on_call(int signal_number, siginfo_t *info, void *context) {
   }
   CALL(prctl, DISPATCH, 0 /* off */, 0, 0, 0);
   trapped_again(c.at, c.number);
-  keep_descriptors();
+  refuse_sockets();
   ffuzz_snapshot_take();
 }
 
@@ -214,8 +278,15 @@ static int identify_input(void) {
   return is_known;
 }
 
+/* Then the first call would end the process. */
+static int is_trap_blocked(void) {
+  uint64_t blocked = 0;
+  CALL(rt_sigprocmask, SIG_BLOCK, NULL, &blocked, sizeof blocked);
+  return blocked >> (SIGSYS - 1) & 1;
+}
+
 HIDDEN int ffuzz_prologue_begins(void) {
-  if (!ffuzz_runs->prologue || !identify_input()) return 0;
+  if (!ffuzz_runs->prologue || !identify_input() || is_trap_blocked()) return 0;
   ffuzz_handle_traps(on_call);
   return !CALL(prctl, DISPATCH, 1 /* on */, ffuzz_kernel, ffuzz_kernel_end - (const char *)(uintptr_t)ffuzz_kernel, NULL);
 }

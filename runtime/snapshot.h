@@ -29,6 +29,7 @@
 #define MOST_REGIONS 512u
 #define MOST_WINDOWS 256u
 #define MOST_OPENED 32u
+#define MOST_MAPPED 256u
 #define SIGNALS 65
 #define STACK_BYTES 65536u
 
@@ -61,12 +62,18 @@ struct file_id {
   uint32_t major, minor, mode;
 };
 
-/* A descriptor that the prologue has opened. */
+/* A descriptor that was opened since the process began, by the prologue or before main. */
 struct opened {
   int number;
   uint32_t calls; /* of the prologue before it */
   int is_file;    /* that is only read: its offset can be put back */
   uint64_t offset;
+};
+
+/* Memory that the prologue has mapped. */
+struct mapped {
+  uint64_t start, end;
+  uint32_t calls; /* of the prologue before it */
 };
 
 /* A line of /proc/self/maps. */
@@ -91,6 +98,9 @@ struct saved {
   uint32_t descriptor_count;
   struct mapping mappings[MOST_MAPPINGS]; /* by address */
   int descriptors[MOST_DESCRIPTORS];      /* open before the run, ascending */
+  uint64_t close_on_exec;                 /* a bit for each of these */
+  struct kernel_action actions[SIGNALS];  /* of the signals in one_shot */
+  uint64_t one_shot;                      /* their handlers go when they are called (SA_RESETHAND) */
   struct own own[8];
   uint32_t own_count;
   uint32_t *copy_of;  /* per page: number of its copy, 0 if it was empty or as in its file */
@@ -103,6 +113,8 @@ struct saved {
   struct file_id input;
   uint32_t opened_count;
   struct opened opened[MOST_OPENED];
+  uint32_t mapped_count;
+  struct mapped mapped[MOST_MAPPED];
 };
 
 /* A part of the answer to PAGEMAP_SCAN (struct page_region). */
@@ -164,6 +176,10 @@ HIDDEN void ffuzz_snapshot_take(void);
 
 /* prologue */
 HIDDEN int ffuzz_prologue_begins(void); /* the snapshot is taken later */
+HIDDEN void ffuzz_prologue_ends(void);  /* notes what it has left open */
+/* A run changes what the prologue made: the runs have to begin before that. */
+HIDDEN void ffuzz_refuse_opened(long number);
+HIDDEN void ffuzz_refuse_mapped(uint64_t start, uint64_t end);
 
 /* mappings */
 HIDDEN void ffuzz_memory_start(void); /* for the two structures */

@@ -116,17 +116,20 @@ fn nor_at_a_fixed_address() {
 
 /// The reason is said, and all results are those of fork.
 fn goes_by_fork((source, flags): (&str, &str), runs: usize, cause: &str) {
-    let target = target(source, flags);
+    goes_by_fork_with((&target(source, flags), ""), runs, cause);
+}
+
+fn goes_by_fork_with((target, words): (&Path, &str), runs: usize, cause: &str) {
     let (ours, theirs) = (TestDir::new(), TestDir::new());
     let inputs = mutants(runs);
-    let mut server = start(&target, "", RunMode::Snapshot, &ours);
+    let mut server = start(target, words, RunMode::Snapshot, &ours);
     let now = shown(&mut server, &inputs);
     let notes = server.take_notes();
-    assert_eq!(server.rung(), "fork", "{flags}: {notes:?}");
+    assert_eq!(server.rung(), "fork", "{cause}: {notes:?}");
     let one = notes.len() == 1 && notes[0].contains("runs go by fork") && notes[0].contains(cause);
-    assert!(one, "{flags}: {notes:?}, not {cause}");
-    let wanted = shown(&mut start(&target, "", RunMode::Fork, &theirs), &inputs);
-    assert_eq!(now, wanted, "{flags}");
+    assert!(one, "{notes:?}, not {cause}");
+    let wanted = shown(&mut start(target, words, RunMode::Fork, &theirs), &inputs);
+    assert_eq!(now, wanted, "{cause}");
 }
 
 #[test]
@@ -366,6 +369,11 @@ fn a_run_begins_where_the_input_is_looked_at() {
     let at_main = assert_shows_same(at_main, (&target, "plain"), &inputs, 0);
     assert_eq!(at_main.prologue, 0);
     assert_same(&target, "plain @@", &inputs, 0);
+    for flags in ["-fsanitize=address", "-fsanitize=undefined", "-static", "-no-pie"] {
+        let other = self::target("prologue.c", flags);
+        let runs = assert_same(&other, "plain", &inputs, 0);
+        assert!(runs.prologue > 20, "{flags}: {runs:?}");
+    }
     // One that looks at it at once, and one that never does.
     assert!(assert_same(&target, "first", &inputs, 0).prologue < 3);
     assert_same(&target, "unread", &inputs, 0);
@@ -400,6 +408,15 @@ fn a_run_begins_before_what_cannot_be_kept() {
     let plain = assert_same(&target, "plain", &mutants(20), 0).prologue;
     let socket = assert_same(&target, "socket", &mutants(200), 1);
     assert!(socket.prologue > 20 && socket.prologue <= plain, "{socket:?}, {plain}");
+    // What a run does with what the prologue made: the first tells, and from then on they begin before it.
+    for words in ["large", "grown", "lock", "flags"] {
+        let runs = assert_same(&target, words, &mutants(200), 1);
+        assert!(runs.prologue > 20 && runs.prologue <= plain + 1, "{words}: {runs:?}, {plain}");
+    }
+    // The call itself, or the process, cannot be made before a run.
+    for (words, forks) in [("null", 0), ("once", 0), ("long", 0)] {
+        assert_same(&target, words, &mutants(100), forks);
+    }
     // Chance is the last thing that is asked before the input, and it is asked in each run.
     for words in ["device", "random"] {
         let dir = TestDir::new();
@@ -408,6 +425,15 @@ fn a_run_begins_before_what_cannot_be_kept() {
         assert_eq!(server.snapshot_runs().unwrap().prologue, plain, "{words}");
     }
     assert_same(&target, "device", &mutants(200), 0);
+}
+
+/// Whatever happens before the first look is what each run would do: a crash is one.
+#[test]
+fn a_crash_before_the_first_look_is_each_run_s() {
+    let target = target("prologue.c", "");
+    for words in ["crash", "fault"] {
+        goes_by_fork_with((&target, words), 60, "signal 11");
+    }
 }
 
 #[test]

@@ -226,6 +226,10 @@ impl Runs {
         } else {
             self.wanted = self.wanted.wrapping_add(1);
             self.children[child as usize] = Numbered { number: self.wanted, alive: true };
+            if child == Child::Lasting {
+                self.why = None;
+                self.put(field::PROLOGUE_CALLS, 0);
+            }
             self.put(field::LASTING, u32::from(child == Child::Lasting));
             self.put(field::WANT, self.wanted);
             field::WANT
@@ -337,6 +341,11 @@ impl Runs {
         room.fill(0);
         room[..path.len()].copy_from_slice(path);
         true
+    }
+
+    /// Whether the child whose turn it is has begun a case of the last batch.
+    pub(super) fn has_started(&self) -> bool {
+        self.get(field::STARTED) > 0
     }
 
     /// Tells the next lasting child how many system calls of its main may stand before its snapshot.

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -17,6 +18,14 @@
 static char text[64];
 static volatile int complaints, counted;
 static const char *own_file, *input;
+static FILE *of_constructor;
+static char *large;
+
+__attribute__((constructor)) static void open_early(int argc, char **argv) {
+  (void)argc;
+  of_constructor = fopen(argv[0], "r");
+  if (of_constructor) setvbuf(of_constructor, NULL, _IONBF, 0);
+}
 
 #define MUST_BE(WHAT)          \
   do {                         \
@@ -70,9 +79,14 @@ static int look_around(void) {
   char *block = malloc(200000);
   memset(block, 1, 200000);
   free(block);
-  int kept = open(own_file, O_RDONLY);
+  int kept = open(own_file, O_RDONLY | O_CLOEXEC);
   MUST_BE(read(kept, first, sizeof first) == sizeof first && !memcmp(first, line, sizeof first));
   return kept;
+}
+
+static void on_signal(int signal_number) {
+  (void)signal_number;
+  counted++;
 }
 
 static void before(const char *how) {
@@ -85,7 +99,36 @@ static void before(const char *how) {
     MUST_BE(device > 2 && read(device, text, 1) == 1 && !close(device));
   }
   if (!strcmp(how, "unread")) exit(7);
+  if (!strcmp(how, "large")) large = malloc(1 << 20);
+  if (!strcmp(how, "grown")) large = realloc(malloc(1 << 20), 3 << 20);
+  if (!strcmp(how, "null")) MUST_BE(open(NULL, O_RDONLY) < 0 && access(NULL, F_OK) < 0 && chdir(NULL) < 0);
+  if (!strcmp(how, "once")) __sysv_signal(SIGUSR2, on_signal);
+  if (!strcmp(how, "crash")) raise(SIGSEGV);
+  if (!strcmp(how, "fault")) *(volatile char *)NULL = 1;
+  if (!strcmp(how, "long")) {
+    int file = open(own_file, O_RDONLY);
+    for (int i = 0; i < 60000; i++) MUST_BE(lseek(file, i, SEEK_SET) == i);
+    close(file);
+  }
   text[0] = 0;
+}
+
+/* With what was made before. */
+static void behind(const char *how, int kept) {
+  char byte;
+  MUST_BE(ftell(of_constructor) == 0 && fread(&byte, 1, 1, of_constructor) == 1);
+  if (large) memset(large, 1, 1 << 20), free(large);
+  if (!strcmp(how, "once")) {
+    raise(SIGUSR2);
+    MUST_BE(counted == 6);
+    counted--;
+  }
+  if (!strcmp(how, "lock")) MUST_BE(!flock(kept, LOCK_EX | LOCK_NB));
+  if (!strcmp(how, "flags")) {
+    MUST_BE(fcntl(kept, F_GETFD) == FD_CLOEXEC && !(fcntl(kept, F_GETFL) & O_NONBLOCK));
+    if (text[0] == 'n') fcntl(kept, F_SETFL, O_NONBLOCK);
+    if (text[0] == '{') close(kept);
+  }
 }
 
 int main(int argc, char **argv) {
@@ -102,6 +145,7 @@ int main(int argc, char **argv) {
 
   MUST_BE(counted == 5);
   MUST_BE(lseek(kept, 0, SEEK_CUR) == 16);
+  behind(how, kept);
   MUST_BE(umask(0) == 027);
   MUST_BE(signal(SIGUSR1, SIG_DFL) == SIG_IGN);
   MUST_BE(!strcmp(setlocale(LC_ALL, NULL), "C.UTF-8"));

@@ -26,6 +26,10 @@ const CHECK_SOON: u64 = 16;
 const MOST_TIMED: u32 = 64;
 /// Runs of a child that are slower than later ones: it learns which pages they write to.
 const LEARNING_RUNS: u64 = 128;
+/// System calls before the input is looked at that are worth being looked at themselves, each for some
+/// microseconds; and how often a child may say that there were too many.
+const LONGEST_PROLOGUE: u32 = 50_000;
+const MOST_SHORTENED: u32 = 8;
 /// A run that needs a fork costs that and a new snapshot: above a tenth of all it is better to fork at once.
 /// Runs are counted in a window of this size; a few are free.
 const WINDOW: u32 = 2_000;
@@ -71,8 +75,9 @@ pub(super) struct Policy {
     work: Duration,
     /// Runs that were timed, and those of them that took longer than their forks.
     timed: (u32, u32),
-    /// System calls that may stand before the snapshot.
+    /// System calls that may stand before the snapshot, and how often they became fewer.
     prologue: u32,
+    shortened: u32,
     left: bool,
 }
 
@@ -104,6 +109,7 @@ impl Policy {
             work: Duration::ZERO,
             timed: (0, 0),
             prologue,
+            shortened: 0,
             left: false,
         }
     }
@@ -131,6 +137,14 @@ impl Policy {
     fn forks_too_often(&self) -> bool {
         let (runs, forks) = self.recent;
         forks > FREE_FORKS + runs / 10
+    }
+
+    /// The snapshot was taken behind something that it cannot hold.
+    fn shorten_prologue(&mut self, most: u32) {
+        self.shortened += 1;
+        let most = if self.shortened < MOST_SHORTENED { most } else { 0 };
+        self.prologue = most.min(self.prologue.saturating_sub(1));
+        self.recent = (0, 0);
     }
 
     fn is_check_due(&mut self) -> bool {
@@ -204,8 +218,9 @@ impl ForkServer {
         if !runs.tell_input(file, stdin) {
             return;
         }
-        let prologue = if self.setup.options.snapshots_at_main { 0 } else { u32::MAX };
+        let prologue = if self.setup.options.snapshots_at_main { 0 } else { LONGEST_PROLOGUE };
         let policy = self.snapshot.get_or_insert_with(|| Policy::new(prologue));
+        policy.of_child = 0;
         runs.tell_prologue(policy.prologue);
     }
 
@@ -276,8 +291,11 @@ impl ForkServer {
         policy.of_child = 0;
         self.execs += finished as u64;
         self.spent.add(elapsed, None);
-        if let Some(status) = status {
-            self.note_end_of_child(status);
+        let has_started = runs.has_started();
+        match status {
+            Some(status) => self.note_end_of_child(status, has_started),
+            None if !has_started => self.note_late_start(),
+            None => {}
         }
         self.session.maps.collect(false);
         let Some(input) = inputs.nth(finished) else { return Err(nonsense()) };
@@ -285,7 +303,19 @@ impl ForkServer {
         Ok((Pass { done: finished + 1, shown: Some(outcome) }, Proof::Fork))
     }
 
-    fn note_end_of_child(&mut self, status: i32) {
+    /// It took so long to get to its first run that it was killed.
+    fn note_late_start(&mut self) {
+        let Some(policy) = &mut self.snapshot else { return };
+        policy.note_fork(None);
+        if policy.prologue > 0 {
+            self.shorten_prologue(0);
+        } else {
+            self.leave_snapshots("the first copy of its memory takes too long");
+        }
+    }
+
+    /// `has_started`: a run had begun.
+    fn note_end_of_child(&mut self, status: i32, has_started: bool) {
         let why = self.session.runs.as_mut().and_then(|runs| runs.take_why());
         let code = u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX);
         let ended_by_itself = libc::WIFEXITED(status) && !self.is_crash_code(code);
@@ -303,11 +333,13 @@ impl ForkServer {
             Some((why, detail)) if why >= WHY_EVERY_RUN => {
                 self.leave_snapshots(&words(why, detail));
             }
+            None if !has_started && policy.prologue > 0 => self.shorten_prologue(0),
             None if ended_by_itself => {
                 self.leave_snapshots(
                     "its main is not started by the runtime: link it with ffuzz-cc",
                 );
             }
+            _ if policy.forks_too_often() && policy.prologue > 0 => self.shorten_prologue(0),
             _ if policy.forks_too_often() => {
                 let SnapshotRuns { why, .. } = &policy.runs;
                 let last = why.clone().unwrap_or_else(|| describe_end(Some(status)));
@@ -327,7 +359,7 @@ impl ForkServer {
         let (Some(policy), Some(runs)) = (&mut self.snapshot, &mut self.session.runs) else {
             return;
         };
-        policy.prologue = most.min(policy.prologue.saturating_sub(1));
+        policy.shorten_prologue(most);
         runs.tell_prologue(policy.prologue);
     }
 
@@ -415,6 +447,19 @@ mod tests {
             policy.note_fork_time(2 * short);
         }
         assert!(!policy.is_slower_than_fork());
+    }
+
+    #[test]
+    fn a_prologue_only_becomes_shorter_and_soon_is_none() {
+        let mut policy = Policy::new(100);
+        policy.shorten_prologue(70);
+        assert_eq!(policy.prologue, 70);
+        policy.shorten_prologue(90);
+        assert_eq!(policy.prologue, 69);
+        for _ in 0..MOST_SHORTENED {
+            policy.shorten_prologue(60);
+        }
+        assert_eq!(policy.prologue, 0);
     }
 
     #[test]
