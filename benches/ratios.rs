@@ -3,7 +3,7 @@
 //! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control pastis cmin signatures
 //! triage demo perf libpng same speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
 //! `snapshot` 20); number of pairs: `FFUZZ_BENCH_PAIRS` (7; those two 5); the core of those two:
-//! `FFUZZ_BENCH_CORE` (the last). `fork` and `cmin` need Debian's afl++, those two also what
+//! `FFUZZ_BENCH_CORE` (the last); only some of their cases: `FFUZZ_BENCH_CASE=words`. `fork` and `cmin` need Debian's afl++, those two also what
 //! `benches/peers.sh` builds.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]

@@ -2,7 +2,7 @@
 //! harnesses the edges that each side's inputs reach in a build that none of them made.
 //!
 //! `FFUZZ_BENCH_SECONDS` (20) a campaign, `FFUZZ_BENCH_PAIRS` (5) rounds, `FFUZZ_BENCH_CORE` (the last
-//! that is allowed). A round runs every side of a case once with the same seed; each second round
+//! that is allowed), `FFUZZ_BENCH_CASE` (words in the title of the cases that are wanted). A round runs every side of a case once with the same seed; each second round
 //! goes backwards. A ratio is that of the two sides in one round. A rate is the executions that a fuzzer
 //! counted by the time from its start to its end, start-up included, on all sides alike.
 
@@ -175,7 +175,12 @@ impl<'a> Speed<'a> {
         Some(self.bench.harness_by(self.peers.clang, &variables, harness, &folder))
     }
 
+    /// All cases, or those with `FFUZZ_BENCH_CASE` in their title.
     pub(super) fn compare(&self, case: &Case<'_>) {
+        let wanted = std::env::var("FFUZZ_BENCH_CASE").unwrap_or_default();
+        if !format!("{}, {}", case.harness, case.title).contains(&wanted) {
+            return;
+        }
         let neutral = self.neutral(case.harness);
         let sides: Vec<&Side> = std::iter::once(&case.ours).chain(&case.others).collect();
         let mut samples = vec![vec![]; sides.len()];
