@@ -328,15 +328,14 @@ impl Fleet {
     }
 
     /// Asks all workers to end and waits for them; tells the last state of all.
-    fn end(mut self, result: Result<StopReason, FleetError>) -> Result<StopReason, FleetError> {
+    fn end(mut self, mut result: Result<StopReason, FleetError>) -> Result<StopReason, FleetError> {
         self.signal(libc::SIGINT);
         let deadline = Instant::now() + FAREWELL;
         while self.workers.iter().any(Worker::is_running) && Instant::now() < deadline {
             self.hear();
-            for (number, worker) in self.workers.iter_mut().enumerate() {
-                if worker.end().is_some() {
-                    self.commands.ended(number).iter().for_each(|answer| self.bus.send(answer));
-                }
+            for number in 0..self.workers.len() {
+                let failed = self.take_leave_of(number);
+                result = result.and_then(|reason| failed.map_or(Ok(reason), Err));
             }
         }
         for worker in self.workers.iter().filter(|worker| worker.is_running()) {
@@ -356,6 +355,21 @@ impl Fleet {
             self.bus.send(&Event::Stopped { reason, snapshot });
         }
         result
+    }
+
+    /// If it has ended: what kept it from ending well, which everybody hears of.
+    fn take_leave_of(&mut self, number: usize) -> Option<FleetError> {
+        let end = self.workers[number].end()?;
+        self.commands.ended(number).iter().for_each(|answer| self.bus.send(answer));
+        let End::Died(how) = end else { return None };
+        let worker = &self.workers[number];
+        let name = &worker.plan.name;
+        let (message, cause, remedy) = match worker.last_words() {
+            Some((cause, remedy)) => (format!("{how} ({cause})"), cause, remedy),
+            None => (how.clone(), how, "-i - goes on with what it has found".to_owned()),
+        };
+        self.bus.send_of(name, &Event::Warning { message });
+        Some(FleetError::Worker { cause: format!("{name}: {cause}"), remedy })
     }
 
     fn tick_if_due(&mut self) {
@@ -383,6 +397,51 @@ impl Fleet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use std::sync::Mutex;
+
+    /// Warnings of workers.
+    #[derive(Clone, Default)]
+    struct Told(Arc<Mutex<Vec<String>>>);
+
+    impl EventSink for Told {
+        fn handle(&mut self, _event: &Event) {}
+
+        fn handle_of(&mut self, worker: &str, event: &Event) {
+            if let Event::Warning { message } = event {
+                self.0.lock().unwrap().push(format!("[{worker}] {message}"));
+            }
+        }
+    }
+
+    fn orders(scripts: &[&str], time: Duration) -> Orders {
+        let plan = |(number, script): (usize, &&str)| Plan {
+            name: strategy::name(number),
+            argv: ["/bin/sh", "-c", script].map(Into::into).into(),
+            env: Vec::new(),
+            tmpdir: None,
+            listens: false,
+        };
+        let workers = scripts.iter().enumerate().map(plan).collect();
+        let (time, command_line) = (Some(time), String::new());
+        Orders { workers, time, until_crash: false, command_line, triage: None }
+    }
+
+    #[test]
+    fn one_that_fails_while_it_ends_is_told_and_fails_all() {
+        let full =
+            "trap 'echo ffuzz: no room left >&2; echo ffuzz: hint: free some >&2; exit 1' INT
+            echo '{\"event\":\"started\"}'; sleep 1000 & wait";
+        let well = "trap 'exit 0' INT; echo '{\"event\":\"started\"}'; sleep 1000 & wait";
+        let (told, time) = (Told::default(), Duration::from_millis(1));
+        let error = run(orders(&[full, well], time), vec![Box::new(told.clone())], None);
+        let error = error.unwrap_err();
+        assert_eq!(
+            (error.to_string(), error.remedy()),
+            ("main: no room left".into(), "free some".into())
+        );
+        assert_eq!(*told.0.lock().unwrap(), ["[main] ended with exit code 1 (no room left)"]);
+    }
 
     #[test]
     fn a_program_that_is_not_there_is_named() {

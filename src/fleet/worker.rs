@@ -252,8 +252,11 @@ impl Worker {
         let fuzzed = running.fuzzing_since.map(|since| since.elapsed());
         let stopped = running.stopped;
         self.phase = Phase::Ended;
-        if status == 0 {
-            return Some(End::Stopped(stopped.unwrap_or(StopReason::Done)));
+        match status {
+            0 => return Some(End::Stopped(stopped.unwrap_or(StopReason::Done))),
+            // It was asked to end before it could listen.
+            libc::SIGINT => return Some(End::Stopped(StopReason::User)),
+            _ => {}
         }
         self.false_starts = if fuzzed.is_some() { 0 } else { self.false_starts + 1 };
         self.early_ends = if fuzzed >= Some(A_WHILE) { 0 } else { self.early_ends + 1 };
@@ -380,6 +383,7 @@ fn words_of(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::stop::Stop;
 
     fn worker(script: &str) -> Worker {
         let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
@@ -413,6 +417,13 @@ mod tests {
         let End::Died(how) = run(&mut one) else { panic!() };
         assert_eq!(how, "ended with exit code 1");
         assert_eq!(one.last_words(), Some(("no seed".into(), "write one".into())));
+    }
+
+    #[test]
+    fn one_that_is_asked_to_end_before_it_listens_ends_well() {
+        // Whoever runs the test may ignore SIGINT; a signal that is caught is not inherited.
+        Stop::on_signals().unwrap();
+        assert!(matches!(run(&mut worker("kill -INT $$")), End::Stopped(StopReason::User)));
     }
 
     #[test]
