@@ -23,9 +23,14 @@ pub fn replace_file(folder: &Path, path: &Path, data: &[u8]) -> Result<(), Outpu
     replace(folder, path, |file| file.write_all(data))
 }
 
-/// The same, and once it has its name it survives a power failure, as far as the file system can.
+/// The same, and a power failure leaves what was there or this, as far as the file system can.
+pub(super) fn replace_safely(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
+    replace(folder, path, |file| file.write_all(data).and_then(|()| settled(file.sync_all())))
+}
+
+/// The same, and once it has its name it survives a power failure.
 pub(super) fn replace_for_good(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
-    replace(folder, path, |file| file.write_all(data).and_then(|()| settled(file.sync_all())))?;
+    replace_safely(folder, path, data)?;
     // Complete and in its place: for want of room nothing is to be written again.
     let names = path.parent().map_or(Ok(()), |parent| settled(sync(parent)));
     names.or_else(|source| match OutputError::write(path, source) {

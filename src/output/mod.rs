@@ -195,10 +195,11 @@ impl OutputDir {
         replace_file(&self.instance, &folder.join(peer), position)
     }
 
-    /// Puts the trimmed content in the place of a queue file.
+    /// Puts the trimmed content in the place of a queue file, which is on the disk: so it has to be
+    /// there first. The name may lead to either for a while.
     pub fn replace_seed(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         let path = self.seed_path(name);
-        replace_file(&self.instance, &path, data)?;
+        files::replace_safely(&self.instance, &path, data)?;
         self.settler.settle(&path);
         Ok(path)
     }
