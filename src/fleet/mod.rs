@@ -162,15 +162,44 @@ impl Fleet {
     /// is told once.
     fn start_due(&mut self) -> Result<(), FleetError> {
         let count = if self.target_works { self.workers.len() } else { 1 };
-        for (number, worker) in self.workers.iter_mut().enumerate().take(count) {
-            if worker.is_due() {
-                worker.start(number, &self.sender)?;
-                for line in self.commands.standing.lines() {
-                    worker.command(&line);
+        for number in 0..count {
+            let worker = &mut self.workers[number];
+            if !worker.is_due() {
+                continue;
+            }
+            match worker.start(number, &self.sender) {
+                Ok(()) => {
+                    let lines = self.commands.standing.lines();
+                    lines.iter().for_each(|line| worker.command(line));
                 }
+                Err(error) => self.take_false_start(number, error)?,
             }
         }
         Ok(())
+    }
+
+    /// It had not even a process. Once there is fuzzing to lose, it is tried again.
+    fn take_false_start(&mut self, number: usize, error: FleetError) -> Result<(), FleetError> {
+        self.workers[number].note_false_start();
+        if self.fuzzing_since.is_none() || self.is_lost(number) {
+            return Err(error);
+        }
+        self.put_off(number, &error.to_string());
+        Ok(())
+    }
+
+    /// After an end of this one no worker will fuzz any more. Before the first has, one that cannot is
+    /// enough.
+    fn is_lost(&self, number: usize) -> bool {
+        let at_work = |worker: &Worker| !worker.has_ended() && !worker.is_hopeless();
+        let fuzzing = self.fuzzing_since.is_some() && self.workers.iter().any(at_work);
+        self.workers[number].is_hopeless() && !fuzzing
+    }
+
+    fn put_off(&mut self, number: usize, what: &str) {
+        let worker = &mut self.workers[number];
+        let message = format!("{what}; starts again in {} s", worker.start_later().as_secs());
+        self.bus.send_of(&worker.plan.name, &Event::Warning { message });
     }
 
     fn hear(&mut self) {
@@ -288,23 +317,20 @@ impl Fleet {
             }
             End::Died(how) => how,
         };
-        let worker = &mut self.workers[number];
-        let name = worker.plan.name.clone();
-        let words = worker.last_words();
+        let worker = &self.workers[number];
+        let (name, words) = (&worker.plan.name, worker.last_words());
         // What keeps the first from fuzzing would keep all, and is told as a single fuzzer tells it.
         if let (None, Some((cause, remedy))) = (self.fuzzing_since, &words) {
             let cause = if number == 0 { cause.clone() } else { format!("{name}: {cause}") };
             return Err(FleetError::Worker { cause, remedy: remedy.clone() });
         }
-        if worker.is_hopeless() {
+        if self.is_lost(number) {
             let (cause, remedy) = words.unwrap_or_else(|| (how, format!("see -S {name} alone")));
             let cause = format!("{name} cannot start any more: {cause}");
             return Err(FleetError::Worker { cause, remedy });
         }
-        let pause = worker.start_later().as_secs();
         let cause = words.map_or_else(String::new, |(cause, _)| format!(" ({cause})"));
-        let message = format!("{how}{cause}; starts again in {pause} s");
-        self.bus.send_of(&name, &Event::Warning { message });
+        self.put_off(number, &format!("{how}{cause}"));
         Ok(())
     }
 
@@ -398,6 +424,7 @@ impl Fleet {
 mod tests {
     use super::*;
 
+    use std::os::unix::fs::PermissionsExt;
     use std::sync::Mutex;
 
     /// Warnings of workers.
@@ -441,6 +468,50 @@ mod tests {
             ("main: no room left".into(), "free some".into())
         );
         assert_eq!(*told.0.lock().unwrap(), ["[main] ended with exit code 1 (no room left)"]);
+    }
+
+    #[test]
+    fn the_only_one_is_started_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mark = dir.path().join("mark");
+        let script =
+            format!("echo '{{\"event\":\"started\"}}'; mkdir {} && exit 1; exit 0", mark.display());
+        let told = Told::default();
+        let orders = orders(&[&script], Duration::from_secs(120));
+        assert_eq!(run(orders, vec![Box::new(told.clone())], None).unwrap(), StopReason::Done);
+        let told = told.0.lock().unwrap();
+        assert_eq!(told[0], "[main] ended with exit code 1; starts again in 1 s");
+    }
+
+    #[test]
+    fn one_that_cannot_be_started_again_leaves_the_others_at_work() {
+        let dir = tempfile::tempdir().unwrap();
+        let (program, end) = (dir.path().join("program"), dir.path().join("end"));
+        nix::unistd::mkfifo(&end, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let script = "#!/bin/sh\necho '{\"event\":\"started\"}'; rm \"$0\"; exit 1\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+        let script = format!("echo '{{\"event\":\"started\"}}'; read line < {}", end.display());
+        let mut orders = orders(&[&script, ""], Duration::from_secs(120));
+        orders.workers[1].argv = vec![program.into()];
+        let told = Told::default();
+        let heard = told.clone();
+        let wait = move || {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while heard.0.lock().unwrap().len() < 2 && Instant::now() < deadline {
+                std::thread::yield_now();
+            }
+            std::fs::write(end, "end\n").unwrap();
+        };
+        orders.until_crash = true;
+        let waits = std::thread::spawn(wait);
+        let reason = run(orders, vec![Box::new(told.clone())], None).unwrap();
+        waits.join().unwrap();
+        assert_eq!(reason, StopReason::Done);
+        let told = told.0.lock().unwrap();
+        assert!(told[0].contains("ended with exit code 1; starts again in 1 s"), "{told:?}");
+        assert!(told[1].contains("cannot start the worker worker01: No such file"), "{told:?}");
+        assert!(told[1].ends_with("; starts again in 2 s"), "{told:?}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ const LONGEST_LINE: u64 = 16 << 20;
 /// Words of a worker kept to explain its end: a panic with its trace is longer than a cause.
 const WORDS_KEPT: usize = 20;
 const LONGEST_WORDS: usize = 4096;
-/// Starts in a row that do not get to fuzzing, after which there is no point in another.
+/// Starts in a row that do not get to fuzzing, after which another is not expected to.
 const MOST_FALSE_STARTS: u32 = 3;
 /// Pauses before a worker is started again double from the first to the last; one that has fuzzed
 /// for a while begins anew.
@@ -214,7 +214,10 @@ impl Worker {
                 }
             }
             Heard::Event(event) => match &**event {
-                Event::Started => running.fuzzing_since = Some(Instant::now()),
+                Event::Started => {
+                    running.fuzzing_since = Some(Instant::now());
+                    self.false_starts = 0;
+                }
                 Event::Tick(snapshot) => self.last = Some(snapshot.clone()),
                 Event::Stopped { reason, snapshot } => {
                     self.last = Some(snapshot.clone());
@@ -258,12 +261,21 @@ impl Worker {
             libc::SIGINT => return Some(End::Stopped(StopReason::User)),
             _ => {}
         }
-        self.false_starts = if fuzzed.is_some() { 0 } else { self.false_starts + 1 };
-        self.early_ends = if fuzzed >= Some(A_WHILE) { 0 } else { self.early_ends + 1 };
+        match fuzzed {
+            Some(time) if time >= A_WHILE => self.early_ends = 0,
+            Some(_) => self.early_ends += 1,
+            None => self.note_false_start(),
+        }
         Some(End::Died(how(status)))
     }
 
-    /// There is no point in starting it again.
+    /// It did not get to fuzzing.
+    pub(crate) fn note_false_start(&mut self) {
+        self.false_starts += 1;
+        self.early_ends += 1;
+    }
+
+    /// It does not get to fuzzing, however often it is started.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.false_starts >= MOST_FALSE_STARTS
     }
@@ -457,9 +469,9 @@ mod tests {
     #[test]
     fn one_that_was_fuzzing_begins_anew() {
         let mut one = worker("echo '{\"event\":\"started\"}'; echo no event; exit 101");
-        one.false_starts = 2;
+        one.false_starts = 3;
         assert!(matches!(run(&mut one), End::Died(_)));
-        assert_eq!(one.false_starts, 0);
+        assert!(!one.is_hopeless() && one.false_starts == 0);
         assert_eq!(one.words, ["no event"]);
     }
 }
