@@ -158,6 +158,21 @@ fn what_targets_print_does_not_mix_with_json() {
 }
 
 #[test]
+fn what_the_command_for_crashes_prints_does_not_mix_with_json() {
+    for workers in ["", "-j 2"] {
+        let dir = TestDir::with_seed("QUIAAA");
+        let job = dir.ffuzz("-i in -o out -t 3000 --json").words(workers);
+        // Without an end of line, so that an object would be behind it.
+        let job = job.arg("-I").arg("printf 'said by %s' \"$0\"").arg("--").arg(steps());
+        let done = job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+        let lines = done.out.lines().map(|line| serde_json::from_str(line).expect(line));
+        let lines: Vec<Value> = lines.collect();
+        assert!(lines.iter().any(|line| line["event"] == "crash_saved"), "{workers}: {}", done.out);
+        done.says("said by ffuzz");
+    }
+}
+
+#[test]
 fn the_first_crash_can_end_all() {
     let dir = TestDir::with_seed("QUIAAA");
     let job = dir.fuzz("-j 2", &steps(), "").env("AFL_BENCH_UNTIL_CRASH", "1");
