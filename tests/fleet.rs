@@ -265,7 +265,7 @@ fn a_worker_that_does_not_end_is_killed() {
     let pid = Pid::from_raw(process_of(&dir, "worker01"));
     kill(pid, Signal::SIGSTOP).unwrap();
     running.signal(Signal::SIGINT);
-    running.finish().expect(0).says("[worker01] did not end within 15 s and was killed");
+    running.finish().expect(0).says("[worker01] was silent for 15 s and did not end: killed");
 }
 
 #[test]

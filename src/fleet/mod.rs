@@ -39,7 +39,8 @@ const MOST_TOLD: usize = 1000;
 /// pipes.
 const FILES: u64 = 256;
 const FILES_A_WORKER: u64 = 3;
-/// For a worker's last run and its files. What has not ended then is killed.
+/// For a worker's last run and its files. What has neither ended then nor told of its work (it may
+/// import what the others have, `AFL_FINAL_SYNC`) is killed.
 const FAREWELL: Duration = Duration::from_secs(15);
 
 /// What is to be done, as [`run`] needs to know it. The rest is in the workers' words.
@@ -356,8 +357,11 @@ impl Fleet {
     /// Asks all workers to end and waits for them; tells the last state of all.
     fn end(mut self, mut result: Result<StopReason, FleetError>) -> Result<StopReason, FleetError> {
         self.signal(libc::SIGINT);
-        let deadline = Instant::now() + FAREWELL;
-        while self.workers.iter().any(Worker::is_running) && Instant::now() < deadline {
+        let asked = Instant::now();
+        let works = |worker: &Worker| {
+            worker.is_running() && worker.heard_at().max(asked).elapsed() < FAREWELL
+        };
+        while self.workers.iter().any(works) {
             self.hear();
             for number in 0..self.workers.len() {
                 let failed = self.take_leave_of(number);
@@ -366,7 +370,7 @@ impl Fleet {
         }
         for worker in self.workers.iter().filter(|worker| worker.is_running()) {
             let seconds = FAREWELL.as_secs();
-            let message = format!("did not end within {seconds} s and was killed");
+            let message = format!("was silent for {seconds} s and did not end: killed");
             self.bus.send_of(&worker.plan.name, &Event::Warning { message });
         }
         let left: Vec<Message> = self.inbox.try_iter().take(IN_A_ROW).collect();

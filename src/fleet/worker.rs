@@ -106,6 +106,7 @@ pub(crate) struct Worker {
     phase: Phase,
     /// Number of its process, so that late words of an earlier one are known.
     started: u32,
+    heard_at: Instant,
     last: Option<Box<Snapshot>>,
     words: VecDeque<String>,
     /// Ends in a row without having fuzzed, and without having fuzzed for a while.
@@ -119,6 +120,7 @@ impl Worker {
             plan,
             phase: Phase::Waiting { from: Instant::now() },
             started: 0,
+            heard_at: Instant::now(),
             last: None,
             words: VecDeque::new(),
             false_starts: 0,
@@ -137,6 +139,11 @@ impl Worker {
 
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running(_))
+    }
+
+    /// When an event of it came last.
+    pub(crate) fn heard_at(&self) -> Instant {
+        self.heard_at
     }
 
     pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
@@ -204,6 +211,9 @@ impl Worker {
         let Phase::Running(running) = &mut self.phase else { return false };
         if process != self.started {
             return false;
+        }
+        if matches!(heard, Heard::Event(_)) {
+            self.heard_at = Instant::now();
         }
         match heard {
             Heard::Closed => running.open -= 1,
