@@ -158,6 +158,21 @@ fn what_targets_print_does_not_mix_with_json() {
 }
 
 #[test]
+fn what_the_command_for_crashes_prints_does_not_mix_with_json() {
+    for workers in ["", "-j 2"] {
+        let dir = TestDir::with_seed("QUIAAA");
+        let job = dir.ffuzz("-i in -o out -t 3000 --json").words(workers);
+        // Without an end of line, so that an object would be behind it.
+        let job = job.arg("-I").arg("printf 'said by %s' \"$0\"").arg("--").arg(steps());
+        let done = job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+        let lines = done.out.lines().map(|line| serde_json::from_str(line).expect(line));
+        let lines: Vec<Value> = lines.collect();
+        assert!(lines.iter().any(|line| line["event"] == "crash_saved"), "{workers}: {}", done.out);
+        done.says("said by ffuzz");
+    }
+}
+
+#[test]
 fn the_first_crash_can_end_all() {
     let dir = TestDir::with_seed("QUIAAA");
     let job = dir.fuzz("-j 2", &steps(), "").env("AFL_BENCH_UNTIL_CRASH", "1");
@@ -226,17 +241,21 @@ fn a_folder_for_inputs_is_divided() {
 }
 
 #[test]
-fn one_that_cannot_start_any_more_ends_all() {
+fn when_none_can_start_any_more_all_end() {
     let dir = TestDir::with_seed("QUAAAA");
     let program = dir.path("steps");
     fs::copy(steps(), &program).unwrap();
-    let running = dir.fuzz("-j 2", &program, "").start();
-    let pid = process_of(&dir, "worker01");
+    let mut running = dir.fuzz("-j 2", &program, "").start();
+    let (main, second) = (process_of(&dir, "main"), process_of(&dir, "worker01"));
     fs::remove_file(&program).unwrap();
-    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    kill(Pid::from_raw(second), Signal::SIGKILL).unwrap();
+    // The main fuzzes: three false starts of another are no reason to end.
+    running.wait_for("cannot find the target");
+    running.wait_for("starts again in 8 s");
+    kill(Pid::from_raw(main), Signal::SIGKILL).unwrap();
     let done = running.finish();
-    let done = done.refused(1, "worker01 cannot start any more: cannot find the target", "path");
-    done.says("starts again in 4 s").says("+++ Testing aborted by an error +++");
+    let done = done.refused(1, "main cannot start any more: cannot find the target", "path");
+    done.says("[main] was killed by signal 9").says("+++ Testing aborted by an error +++");
 }
 
 #[test]
@@ -246,7 +265,21 @@ fn a_worker_that_does_not_end_is_killed() {
     let pid = Pid::from_raw(process_of(&dir, "worker01"));
     kill(pid, Signal::SIGSTOP).unwrap();
     running.signal(Signal::SIGINT);
-    running.finish().expect(0).says("[worker01] did not end within 15 s and was killed");
+    running.finish().expect(0).says("[worker01] was silent for 15 s and did not end: killed");
+}
+
+#[test]
+fn a_terminal_that_is_closed_asks_twice_and_the_end_is_clean() {
+    let dir = TestDir::with_seed("QUAAAA");
+    let running = start(&dir, "-j 2");
+    let (main, second) = (process_of(&dir, "main"), process_of(&dir, "worker01"));
+    kill(Pid::from_raw(second), Signal::SIGSTOP).unwrap();
+    for _ in 0..2 {
+        running.signal(Signal::SIGHUP);
+        wait_until("an end of main", || !running.processes().contains(&main));
+    }
+    kill(Pid::from_raw(second), Signal::SIGCONT).unwrap();
+    running.finish().expect(0).says("+++ Testing aborted by user +++");
 }
 
 /// `ffuzz -j 2` on a terminal, and the file that takes its keys.
@@ -291,6 +324,10 @@ fn a_second_ctrl_c_waits_for_nobody_and_leaves_the_screen() {
     kill(Pid::from_raw(second), Signal::SIGSTOP).unwrap();
     keys.write_all(b"\x03").unwrap();
     wait_until("an end of main", || !running.processes().contains(&main));
-    keys.write_all(b"\x03").unwrap();
+    // One that comes at once is the same wish.
+    wait_until("an end of worker01", || {
+        let _ = keys.write_all(b"\x03");
+        !running.processes().contains(&second)
+    });
     running.finish().expect(1).says("\u{1b}[?1049l").does_not_say("Testing aborted");
 }

@@ -7,6 +7,7 @@ use crate::corpus::Origin;
 use crate::event::Outcome;
 use crate::mutate::Candidate;
 use crate::sync::{Import, Peers, Position};
+use crate::sys::stop::Stop;
 use crate::target::Executor;
 
 /// How often the others are looked at: a find arrives within two seconds.
@@ -51,11 +52,14 @@ impl Campaign {
         Ok(())
     }
 
-    /// Takes over everything that is there now.
+    /// Takes over everything that is there now, unless the user does not want to wait for it.
     pub(super) fn import_all(&mut self) -> Result<(), CampaignError> {
         let start = Instant::now();
+        // Once all seeds are there, a wish to stop has led here: only a further one is news.
+        let ends = self.complete && self.stop.asked();
+        let hurried = |stop: &Stop| if ends { stop.asked_again() } else { stop.asked() };
         self.look_at_peers();
-        while !self.stop.asked() && self.import_next()? {
+        while !hurried(&self.stop) && self.import_next()? {
             self.obey()?;
             self.tick_if_due();
         }

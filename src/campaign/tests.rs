@@ -16,6 +16,7 @@ use crate::domain::{Domain, Reducer};
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::mutate::dictionary::Dictionary;
 use crate::output::OutputDir;
+use crate::sync::{Peers, Places};
 use crate::sys::stop::Stop;
 use crate::target::fake::FakeExecutor;
 use crate::target::{Executor, ExitKind, Hooked};
@@ -389,4 +390,20 @@ fn all_events_of_a_short_campaign_come_in_order() {
     assert!(matches!(events.last(), Some(Event::Stopped { reason: StopReason::ExecLimit, .. })));
     let crashes = events.iter().filter(|event| matches!(event, Event::CrashSaved { .. }));
     assert_eq!(crashes.count(), 1);
+}
+
+#[test]
+fn after_a_wish_to_stop_the_last_look_at_others_misses_nothing() {
+    let dir = seed_folder(&[b"x"]);
+    std::fs::create_dir(dir.path().join("theirs")).unwrap();
+    let places = Places { folders: vec![dir.path().join("theirs")], ..Places::default() };
+    let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Off, 1000), ladder());
+    campaign.import_seeds().unwrap();
+    campaign.sync = Some(super::peers::Sync::new(Peers::new(places)));
+    for (name, input) in [("a", "F"), ("b", "FU"), ("c", "FUZ")] {
+        std::fs::write(dir.path().join("theirs").join(name), input).unwrap();
+    }
+    campaign.stop.ask();
+    campaign.import_all().unwrap();
+    assert_eq!(campaign.corpus.len(), 4);
 }

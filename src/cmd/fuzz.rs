@@ -88,7 +88,8 @@ fn sinks_for(
             vec![Box::new(StatsFile::new(instance, interval)), Box::new(PlotFile::new(instance))];
         // First the text of a crash, so that the user's command finds it.
         sinks.extend(traced.map(|target| Box::new(CrashTrace::new(instance, &target)) as Box<_>));
-        sinks.extend(command.map(|command| Box::new(CrashCommand::new(command)) as Box<_>));
+        let command = command.map(|command| CrashCommand::new(command, ui == UiMode::Json));
+        sinks.extend(command.map(|command| Box::new(command) as Box<_>));
         sinks.extend(statsd.map(|statsd| Box::new(statsd) as Box<_>));
         sinks.extend(metrics.map(|metrics| Box::new(metrics) as Box<_>));
         sinks.extend(crate::ui::sink(ui, foreign.then(|| instance.join("mutators.log"))));

@@ -39,7 +39,8 @@ const MOST_TOLD: usize = 1000;
 /// pipes.
 const FILES: u64 = 256;
 const FILES_A_WORKER: u64 = 3;
-/// For a worker's last run and its files. What has not ended then is killed.
+/// For a worker's last run and its files. What has neither ended then nor told of its work (it may
+/// import what the others have, `AFL_FINAL_SYNC`) is killed.
 const FAREWELL: Duration = Duration::from_secs(15);
 
 /// What is to be done, as [`run`] needs to know it. The rest is in the workers' words.
@@ -162,15 +163,44 @@ impl Fleet {
     /// is told once.
     fn start_due(&mut self) -> Result<(), FleetError> {
         let count = if self.target_works { self.workers.len() } else { 1 };
-        for (number, worker) in self.workers.iter_mut().enumerate().take(count) {
-            if worker.is_due() {
-                worker.start(number, &self.sender)?;
-                for line in self.commands.standing.lines() {
-                    worker.command(&line);
+        for number in 0..count {
+            let worker = &mut self.workers[number];
+            if !worker.is_due() {
+                continue;
+            }
+            match worker.start(number, &self.sender) {
+                Ok(()) => {
+                    let lines = self.commands.standing.lines();
+                    lines.iter().for_each(|line| worker.command(line));
                 }
+                Err(error) => self.take_false_start(number, error)?,
             }
         }
         Ok(())
+    }
+
+    /// It had not even a process. Once there is fuzzing to lose, it is tried again.
+    fn take_false_start(&mut self, number: usize, error: FleetError) -> Result<(), FleetError> {
+        self.workers[number].note_false_start();
+        if self.fuzzing_since.is_none() || self.is_lost(number) {
+            return Err(error);
+        }
+        self.put_off(number, &error.to_string());
+        Ok(())
+    }
+
+    /// After an end of this one no worker will fuzz any more. Before the first has, one that cannot is
+    /// enough.
+    fn is_lost(&self, number: usize) -> bool {
+        let at_work = |worker: &Worker| !worker.has_ended() && !worker.is_hopeless();
+        let fuzzing = self.fuzzing_since.is_some() && self.workers.iter().any(at_work);
+        self.workers[number].is_hopeless() && !fuzzing
+    }
+
+    fn put_off(&mut self, number: usize, what: &str) {
+        let worker = &mut self.workers[number];
+        let message = format!("{what}; starts again in {} s", worker.start_later().as_secs());
+        self.bus.send_of(&worker.plan.name, &Event::Warning { message });
     }
 
     fn hear(&mut self) {
@@ -288,23 +318,20 @@ impl Fleet {
             }
             End::Died(how) => how,
         };
-        let worker = &mut self.workers[number];
-        let name = worker.plan.name.clone();
-        let words = worker.last_words();
+        let worker = &self.workers[number];
+        let (name, words) = (&worker.plan.name, worker.last_words());
         // What keeps the first from fuzzing would keep all, and is told as a single fuzzer tells it.
         if let (None, Some((cause, remedy))) = (self.fuzzing_since, &words) {
             let cause = if number == 0 { cause.clone() } else { format!("{name}: {cause}") };
             return Err(FleetError::Worker { cause, remedy: remedy.clone() });
         }
-        if worker.is_hopeless() {
+        if self.is_lost(number) {
             let (cause, remedy) = words.unwrap_or_else(|| (how, format!("see -S {name} alone")));
             let cause = format!("{name} cannot start any more: {cause}");
             return Err(FleetError::Worker { cause, remedy });
         }
-        let pause = worker.start_later().as_secs();
         let cause = words.map_or_else(String::new, |(cause, _)| format!(" ({cause})"));
-        let message = format!("{how}{cause}; starts again in {pause} s");
-        self.bus.send_of(&name, &Event::Warning { message });
+        self.put_off(number, &format!("{how}{cause}"));
         Ok(())
     }
 
@@ -328,20 +355,22 @@ impl Fleet {
     }
 
     /// Asks all workers to end and waits for them; tells the last state of all.
-    fn end(mut self, result: Result<StopReason, FleetError>) -> Result<StopReason, FleetError> {
+    fn end(mut self, mut result: Result<StopReason, FleetError>) -> Result<StopReason, FleetError> {
         self.signal(libc::SIGINT);
-        let deadline = Instant::now() + FAREWELL;
-        while self.workers.iter().any(Worker::is_running) && Instant::now() < deadline {
+        let asked = Instant::now();
+        let works = |worker: &Worker| {
+            worker.is_running() && worker.heard_at().max(asked).elapsed() < FAREWELL
+        };
+        while self.workers.iter().any(works) {
             self.hear();
-            for (number, worker) in self.workers.iter_mut().enumerate() {
-                if worker.end().is_some() {
-                    self.commands.ended(number).iter().for_each(|answer| self.bus.send(answer));
-                }
+            for number in 0..self.workers.len() {
+                let failed = self.take_leave_of(number);
+                result = result.and_then(|reason| failed.map_or(Ok(reason), Err));
             }
         }
         for worker in self.workers.iter().filter(|worker| worker.is_running()) {
             let seconds = FAREWELL.as_secs();
-            let message = format!("did not end within {seconds} s and was killed");
+            let message = format!("was silent for {seconds} s and did not end: killed");
             self.bus.send_of(&worker.plan.name, &Event::Warning { message });
         }
         let left: Vec<Message> = self.inbox.try_iter().take(IN_A_ROW).collect();
@@ -356,6 +385,21 @@ impl Fleet {
             self.bus.send(&Event::Stopped { reason, snapshot });
         }
         result
+    }
+
+    /// If it has ended: what kept it from ending well, which everybody hears of.
+    fn take_leave_of(&mut self, number: usize) -> Option<FleetError> {
+        let end = self.workers[number].end()?;
+        self.commands.ended(number).iter().for_each(|answer| self.bus.send(answer));
+        let End::Died(how) = end else { return None };
+        let worker = &self.workers[number];
+        let name = &worker.plan.name;
+        let (message, cause, remedy) = match worker.last_words() {
+            Some((cause, remedy)) => (format!("{how} ({cause})"), cause, remedy),
+            None => (how.clone(), how, "-i - goes on with what it has found".to_owned()),
+        };
+        self.bus.send_of(name, &Event::Warning { message });
+        Some(FleetError::Worker { cause: format!("{name}: {cause}"), remedy })
     }
 
     fn tick_if_due(&mut self) {
@@ -383,6 +427,96 @@ impl Fleet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Mutex;
+
+    /// Warnings of workers.
+    #[derive(Clone, Default)]
+    struct Told(Arc<Mutex<Vec<String>>>);
+
+    impl EventSink for Told {
+        fn handle(&mut self, _event: &Event) {}
+
+        fn handle_of(&mut self, worker: &str, event: &Event) {
+            if let Event::Warning { message } = event {
+                self.0.lock().unwrap().push(format!("[{worker}] {message}"));
+            }
+        }
+    }
+
+    fn orders(scripts: &[&str], time: Duration) -> Orders {
+        let plan = |(number, script): (usize, &&str)| Plan {
+            name: strategy::name(number),
+            argv: ["/bin/sh", "-c", script].map(Into::into).into(),
+            env: Vec::new(),
+            tmpdir: None,
+            listens: false,
+        };
+        let workers = scripts.iter().enumerate().map(plan).collect();
+        let (time, command_line) = (Some(time), String::new());
+        Orders { workers, time, until_crash: false, command_line, triage: None }
+    }
+
+    #[test]
+    fn one_that_fails_while_it_ends_is_told_and_fails_all() {
+        let full =
+            "trap 'echo ffuzz: no room left >&2; echo ffuzz: hint: free some >&2; exit 1' INT
+            echo '{\"event\":\"started\"}'; sleep 1000 & wait";
+        let well = "trap 'exit 0' INT; echo '{\"event\":\"started\"}'; sleep 1000 & wait";
+        let (told, time) = (Told::default(), Duration::from_millis(1));
+        let error = run(orders(&[full, well], time), vec![Box::new(told.clone())], None);
+        let error = error.unwrap_err();
+        assert_eq!(
+            (error.to_string(), error.remedy()),
+            ("main: no room left".into(), "free some".into())
+        );
+        assert_eq!(*told.0.lock().unwrap(), ["[main] ended with exit code 1 (no room left)"]);
+    }
+
+    #[test]
+    fn the_only_one_is_started_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mark = dir.path().join("mark");
+        let script =
+            format!("echo '{{\"event\":\"started\"}}'; mkdir {} && exit 1; exit 0", mark.display());
+        let told = Told::default();
+        let orders = orders(&[&script], Duration::from_secs(120));
+        assert_eq!(run(orders, vec![Box::new(told.clone())], None).unwrap(), StopReason::Done);
+        let told = told.0.lock().unwrap();
+        assert_eq!(told[0], "[main] ended with exit code 1; starts again in 1 s");
+    }
+
+    #[test]
+    fn one_that_cannot_be_started_again_leaves_the_others_at_work() {
+        let dir = tempfile::tempdir().unwrap();
+        let (program, end) = (dir.path().join("program"), dir.path().join("end"));
+        nix::unistd::mkfifo(&end, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let script = "#!/bin/sh\necho '{\"event\":\"started\"}'; rm \"$0\"; exit 1\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+        let script = format!("echo '{{\"event\":\"started\"}}'; read line < {}", end.display());
+        let mut orders = orders(&[&script, ""], Duration::from_secs(120));
+        orders.workers[1].argv = vec![program.into()];
+        let told = Told::default();
+        let heard = told.clone();
+        let wait = move || {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while heard.0.lock().unwrap().len() < 2 && Instant::now() < deadline {
+                std::thread::yield_now();
+            }
+            std::fs::write(end, "end\n").unwrap();
+        };
+        orders.until_crash = true;
+        let waits = std::thread::spawn(wait);
+        let reason = run(orders, vec![Box::new(told.clone())], None).unwrap();
+        waits.join().unwrap();
+        assert_eq!(reason, StopReason::Done);
+        let told = told.0.lock().unwrap();
+        assert!(told[0].contains("ended with exit code 1; starts again in 1 s"), "{told:?}");
+        assert!(told[1].contains("cannot start the worker worker01: No such file"), "{told:?}");
+        assert!(told[1].ends_with("; starts again in 2 s"), "{told:?}");
+    }
 
     #[test]
     fn a_program_that_is_not_there_is_named() {

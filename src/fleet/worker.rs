@@ -22,7 +22,7 @@ const LONGEST_LINE: u64 = 16 << 20;
 /// Words of a worker kept to explain its end: a panic with its trace is longer than a cause.
 const WORDS_KEPT: usize = 20;
 const LONGEST_WORDS: usize = 4096;
-/// Starts in a row that do not get to fuzzing, after which there is no point in another.
+/// Starts in a row that do not get to fuzzing, after which another is not expected to.
 const MOST_FALSE_STARTS: u32 = 3;
 /// Pauses before a worker is started again double from the first to the last; one that has fuzzed
 /// for a while begins anew.
@@ -106,6 +106,7 @@ pub(crate) struct Worker {
     phase: Phase,
     /// Number of its process, so that late words of an earlier one are known.
     started: u32,
+    heard_at: Instant,
     last: Option<Box<Snapshot>>,
     words: VecDeque<String>,
     /// Ends in a row without having fuzzed, and without having fuzzed for a while.
@@ -119,6 +120,7 @@ impl Worker {
             plan,
             phase: Phase::Waiting { from: Instant::now() },
             started: 0,
+            heard_at: Instant::now(),
             last: None,
             words: VecDeque::new(),
             false_starts: 0,
@@ -137,6 +139,11 @@ impl Worker {
 
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running(_))
+    }
+
+    /// When an event of it came last.
+    pub(crate) fn heard_at(&self) -> Instant {
+        self.heard_at
     }
 
     pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
@@ -205,6 +212,9 @@ impl Worker {
         if process != self.started {
             return false;
         }
+        if matches!(heard, Heard::Event(_)) {
+            self.heard_at = Instant::now();
+        }
         match heard {
             Heard::Closed => running.open -= 1,
             Heard::Words(line) => {
@@ -214,7 +224,10 @@ impl Worker {
                 }
             }
             Heard::Event(event) => match &**event {
-                Event::Started => running.fuzzing_since = Some(Instant::now()),
+                Event::Started => {
+                    running.fuzzing_since = Some(Instant::now());
+                    self.false_starts = 0;
+                }
                 Event::Tick(snapshot) => self.last = Some(snapshot.clone()),
                 Event::Stopped { reason, snapshot } => {
                     self.last = Some(snapshot.clone());
@@ -252,15 +265,27 @@ impl Worker {
         let fuzzed = running.fuzzing_since.map(|since| since.elapsed());
         let stopped = running.stopped;
         self.phase = Phase::Ended;
-        if status == 0 {
-            return Some(End::Stopped(stopped.unwrap_or(StopReason::Done)));
+        match status {
+            0 => return Some(End::Stopped(stopped.unwrap_or(StopReason::Done))),
+            // It was asked to end before it could listen.
+            libc::SIGINT => return Some(End::Stopped(StopReason::User)),
+            _ => {}
         }
-        self.false_starts = if fuzzed.is_some() { 0 } else { self.false_starts + 1 };
-        self.early_ends = if fuzzed >= Some(A_WHILE) { 0 } else { self.early_ends + 1 };
+        match fuzzed {
+            Some(time) if time >= A_WHILE => self.early_ends = 0,
+            Some(_) => self.early_ends += 1,
+            None => self.note_false_start(),
+        }
         Some(End::Died(how(status)))
     }
 
-    /// There is no point in starting it again.
+    /// It did not get to fuzzing.
+    pub(crate) fn note_false_start(&mut self) {
+        self.false_starts += 1;
+        self.early_ends += 1;
+    }
+
+    /// It does not get to fuzzing, however often it is started.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.false_starts >= MOST_FALSE_STARTS
     }
@@ -380,6 +405,7 @@ fn words_of(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::stop::Stop;
 
     fn worker(script: &str) -> Worker {
         let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
@@ -416,6 +442,13 @@ mod tests {
     }
 
     #[test]
+    fn one_that_is_asked_to_end_before_it_listens_ends_well() {
+        // Whoever runs the test may ignore SIGINT; a signal that is caught is not inherited.
+        Stop::on_signals().unwrap();
+        assert!(matches!(run(&mut worker("kill -INT $$")), End::Stopped(StopReason::User)));
+    }
+
+    #[test]
     fn starts_that_fail_are_counted_and_pauses_grow() {
         let mut one = worker("kill -9 $$");
         for (start, pause) in [(1, 1), (2, 2), (3, 4)] {
@@ -446,9 +479,9 @@ mod tests {
     #[test]
     fn one_that_was_fuzzing_begins_anew() {
         let mut one = worker("echo '{\"event\":\"started\"}'; echo no event; exit 101");
-        one.false_starts = 2;
+        one.false_starts = 3;
         assert!(matches!(run(&mut one), End::Died(_)));
-        assert_eq!(one.false_starts, 0);
+        assert!(!one.is_hopeless() && one.false_starts == 0);
         assert_eq!(one.words, ["no event"]);
     }
 }

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::Path;
 
+use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::unistd::linkat;
 
@@ -22,11 +23,28 @@ pub fn replace_file(folder: &Path, path: &Path, data: &[u8]) -> Result<(), Outpu
     replace(folder, path, |file| file.write_all(data))
 }
 
+/// The same, and a power failure leaves what was there or this, as far as the file system can.
+pub(super) fn replace_safely(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
+    replace(folder, path, |file| file.write_all(data).and_then(|()| settled(file.sync_all())))
+}
+
 /// The same, and once it has its name it survives a power failure.
 pub(super) fn replace_for_good(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
-    replace(folder, path, |file| file.write_all(data).and_then(|()| file.sync_all()))?;
-    let names = path.parent().map_or(Ok(()), sync);
-    names.map_err(|e| OutputError::write(path, e))
+    replace_safely(folder, path, data)?;
+    // Complete and in its place: for want of room nothing is to be written again.
+    let names = path.parent().map_or(Ok(()), |parent| settled(sync(parent)));
+    names.or_else(|source| match OutputError::write(path, source) {
+        OutputError::Full { .. } => Ok(()),
+        error => Err(error),
+    })
+}
+
+/// Some file systems (vboxsf, some of FUSE) cannot say when a file, or a name, is on the disk.
+fn settled(result: io::Result<()>) -> io::Result<()> {
+    result.or_else(|error| match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EINVAL | Errno::EOPNOTSUPP) => Ok(()),
+        _ => Err(error),
+    })
 }
 
 fn replace(
@@ -83,4 +101,20 @@ pub(super) fn link(link: &Path, goal: &Path) -> Result<(), OutputError> {
 /// Removes a file if it is there.
 pub(super) fn remove(path: &Path) {
     let _ = fs::remove_file(path);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_that_cannot_tell_is_believed() {
+        // This one cannot.
+        let proc = sync(Path::new("/proc/self"));
+        assert_eq!(proc.as_ref().unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        settled(proc).unwrap();
+        settled(Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))).unwrap();
+        settled(Err(io::Error::from_raw_os_error(libc::EIO))).unwrap_err();
+        settled(Err(io::Error::from_raw_os_error(libc::ENOSPC))).unwrap_err();
+    }
 }

@@ -1,6 +1,7 @@
 //! `-I COMMAND`: a shell command that is run for each new crash.
 
 use std::ffi::OsString;
+use std::io::stderr;
 use std::process::{Command, Stdio};
 
 use crate::event::{Event, EventSink};
@@ -11,12 +12,14 @@ use crate::event::{Event, EventSink};
 #[derive(Debug)]
 pub struct CrashCommand {
     command: OsString,
+    /// Programs read our standard output: what it prints there goes to our standard error.
+    aside: bool,
 }
 
 impl CrashCommand {
     #[must_use]
-    pub fn new(command: OsString) -> Self {
-        Self { command }
+    pub fn new(command: OsString, aside: bool) -> Self {
+        Self { command, aside }
     }
 }
 
@@ -30,6 +33,7 @@ impl EventSink for CrashCommand {
                 .arg("ffuzz")
                 .arg(path)
                 .stdin(Stdio::null())
+                .stdout(if self.aside { Stdio::from(stderr()) } else { Stdio::inherit() })
                 .status();
         }
     }
@@ -46,7 +50,7 @@ mod tests {
         let mark = dir.path().join("mark");
         let mut script = OsString::from("printf %s \"$1\" > ");
         script.push(&mark);
-        let mut hook = CrashCommand::new(script);
+        let mut hook = CrashCommand::new(script, false);
         let source = Source::Own;
         hook.handle(&Event::HangSaved { number: 0, path: "h".into(), source: source.clone() });
         assert!(!mark.exists());

@@ -61,7 +61,7 @@ impl OutputDir {
         files::create_dir(&options.root)?;
         files::create_dir(&instance)?;
         let lock = lock(&instance)?;
-        let works = holds_work(&options.root, &options.instance);
+        let works = find_work(&options.root, &options.instance)?;
         if works && !resume {
             return Err(OutputError::HoldsWork { path: instance, autoresume: options.autoresume });
         }
@@ -195,10 +195,11 @@ impl OutputDir {
         replace_file(&self.instance, &folder.join(peer), position)
     }
 
-    /// Puts the trimmed content in the place of a queue file.
+    /// Puts the trimmed content in the place of a queue file, which is on the disk: so it has to be
+    /// there first. The name may lead to either for a while.
     pub fn replace_seed(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         let path = self.seed_path(name);
-        replace_file(&self.instance, &path, data)?;
+        files::replace_safely(&self.instance, &path, data)?;
         self.settler.settle(&path);
         Ok(path)
     }
@@ -280,12 +281,23 @@ impl Drop for OutputDir {
     }
 }
 
-/// Whether an instance folder holds finds: entries in its queue, crashes or hangs.
+/// Whether an instance folder holds finds: entries in its queue, crashes or hangs. One that cannot
+/// be read is not known to be empty.
 #[must_use]
 pub fn holds_work(root: &Path, instance: &str) -> bool {
-    let has_entry = |folder: PathBuf| entries(&folder).is_ok_and(|found| !found.is_empty());
-    let instance = root.join(instance);
-    ["queue", "crashes", "hangs"].iter().any(|name| has_entry(instance.join(name)))
+    find_work(root, instance).unwrap_or(true)
+}
+
+/// The same for those who can say why it cannot be read.
+pub fn find_work(root: &Path, instance: &str) -> Result<bool, OutputError> {
+    for name in ["queue", "crashes", "hangs"] {
+        match entries(&root.join(instance).join(name)) {
+            Ok(found) if found.is_empty() => {}
+            Err(OutputError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            found => return found.map(|_| true),
+        }
+    }
+    Ok(false)
 }
 
 fn vacant(path: &Path) -> Result<(), OutputError> {

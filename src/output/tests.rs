@@ -158,3 +158,24 @@ fn a_users_file_gets_a_second_name_and_stays_as_it_is() {
     let copied = out.link_seed("id:000002,orig:gone", &gone, b"copy").expect("copied");
     assert_eq!(content(&copied), b"copy");
 }
+
+#[test]
+fn a_queue_that_cannot_be_read_is_not_taken_for_an_empty_one() {
+    let tmp = tempfile::tempdir().expect("folder");
+    let opts = options(tmp.path());
+    let mut out = OutputDir::open(&opts, false).expect("new folder");
+    out.save_crash("id:000000,sig:11", b"c").expect("crash");
+    out.replace("fuzzer_stats", b"kept").expect("statistics");
+    let (crashes, stats) =
+        (out.instance_dir().join("crashes"), out.instance_dir().join("fuzzer_stats"));
+    drop(out);
+    fs::remove_dir_all(&crashes).expect("removed");
+    // Root may read what others may not, but nobody gets to the end of this.
+    std::os::unix::fs::symlink("crashes", &crashes).expect("link");
+    for resume in [false, true] {
+        let error = OutputDir::open(&opts, resume).expect_err("unreadable");
+        assert!(matches!(&error, OutputError::Read { path, .. } if *path == crashes), "{error}");
+    }
+    assert_eq!(fs::read(stats).expect("statistics"), b"kept");
+    assert!(holds_work(&opts.root, &opts.instance));
+}

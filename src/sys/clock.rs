@@ -20,6 +20,15 @@ pub fn ticks() -> u64 {
     }
 }
 
+/// For a signal handler: milliseconds since some moment before the start, never 0.
+pub(super) fn milliseconds() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call is async-signal-safe and gets a valid local struct; Linux has the clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let whole = u64::try_from(time.tv_sec).unwrap_or(0) * 1000;
+    (whole + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000).max(1)
+}
+
 /// Both clocks at one moment: what passed on one tells what a tick of the other is worth.
 #[derive(Clone, Copy, Debug)]
 pub struct TickLength {
@@ -44,6 +53,15 @@ impl TickLength {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn milliseconds_go_on() {
+        let (start, begin) = (Instant::now(), milliseconds());
+        while milliseconds() < begin + 20 {
+            std::hint::spin_loop();
+        }
+        assert!(begin > 0 && start.elapsed() > Duration::from_millis(15));
+    }
 
     #[test]
     fn ticks_become_times() {

@@ -2,39 +2,54 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::{flag, low_level};
 
-use super::stdio;
+use super::{clock, stdio};
+
+/// Signals within so many milliseconds of the first are the same wish: a key that was held, or a
+/// terminal that is closed, of which the shell tells and the kernel again.
+const ONE_WISH_MS: u64 = 500;
 
 /// What the user has asked for, set by signal handlers.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
+    again: Arc<AtomicBool>,
     skip: Arc<AtomicBool>,
 }
 
 impl Stop {
-    /// SIGINT, SIGTERM, SIGHUP ask for a clean end, a second one ends at once; SIGUSR1 skips the
-    /// seed at work.
+    /// SIGINT, SIGTERM, SIGHUP ask for a clean end, a later one of the first two ends at once;
+    /// SIGUSR1 skips the seed at work.
     pub fn on_signals() -> io::Result<Self> {
         let stop = Self::default();
+        let (all, hurried) = (Arc::<First>::default(), Arc::<First>::default());
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            let asked = Arc::clone(&stop.asked);
+            let (stop, all, hurried) = (stop.clone(), Arc::clone(&all), Arc::clone(&hurried));
             let ask = move || {
-                if asked.swap(true, Ordering::Relaxed) {
+                let now = clock::milliseconds();
+                stop.hear(all.is_before(now));
+                if signal != SIGHUP && hurried.is_before(now) == Some(true) {
                     stdio::leave_screen();
                     low_level::exit(1);
                 }
             };
-            // SAFETY: the handler only swaps a flag, writes to the terminal and leaves by `_exit`,
-            // all of which are async-signal-safe.
+            // SAFETY: the handler only reads a clock, sets flags, writes to the terminal and leaves
+            // by `_exit`, all of which are async-signal-safe.
             unsafe { low_level::register(signal, ask) }?;
         }
         flag::register(SIGUSR1, Arc::clone(&stop.skip))?;
         Ok(stop)
+    }
+
+    /// A signal came; `later` than the first, unless it is the first.
+    fn hear(&self, later: Option<bool>) {
+        if self.asked.swap(true, Ordering::Relaxed) && later != Some(false) {
+            self.again.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Asks for a clean end, as SIGINT does.
@@ -48,9 +63,57 @@ impl Stop {
         self.asked.load(Ordering::Relaxed)
     }
 
+    /// A signal came after that: the last work, too, should be left.
+    #[must_use]
+    pub fn asked_again(&self) -> bool {
+        self.again.load(Ordering::Relaxed)
+    }
+
     /// True once after every SIGUSR1.
     #[must_use]
     pub fn skip(&self) -> bool {
         self.skip.load(Ordering::Relaxed) && self.skip.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// When the first signal came, in milliseconds; 0 before.
+#[derive(Debug, Default)]
+struct First(AtomicU64);
+
+impl First {
+    /// Whether the first was a wish before the one of `now`; None if `now` is the first.
+    fn is_before(&self, now: u64) -> Option<bool> {
+        let first = self.0.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed).err()?;
+        Some(now.saturating_sub(first) > ONE_WISH_MS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_come_together_are_one_wish() {
+        let first = First::default();
+        let heard = [1000, 1001, 1500, 1501, 9000].map(|now| first.is_before(now));
+        assert_eq!(heard, [None, Some(false), Some(false), Some(true), Some(true)]);
+    }
+
+    #[test]
+    fn what_was_asked_for_is_asked_for_again_by_a_later_signal() {
+        let again = |stop: &Stop, later| {
+            stop.hear(later);
+            assert!(stop.asked());
+            stop.asked_again()
+        };
+        let stop = Stop::default();
+        assert_eq!(
+            [None, Some(false), Some(true)].map(|later| again(&stop, later)),
+            [false, false, true]
+        );
+        // A client has asked, and then the user for the first time.
+        let stop = Stop::default();
+        stop.ask();
+        assert!(!stop.asked_again() && again(&stop, None));
     }
 }

@@ -116,30 +116,35 @@ fn main_takes(args: &Args) -> bool {
 fn inputs(options: &Options, count: usize) -> Result<Vec<Option<PathBuf>>, Failure> {
     let root = &options.output.root;
     let names: Vec<String> = (0..count).map(strategy::name).collect();
-    let works = |name: &str| output::holds_work(root, name);
     let failure = |error: OutputError| Failure::new(&error, error.remedy());
+    let works = |name: &str| output::find_work(root, name).map_err(failure);
+    let known = names.iter().map(|name| works(name)).collect::<Result<Vec<bool>, _>>()?;
+    let first = known.iter().position(|works| *works).map(|number| names[number].as_str());
     if options.input != Input::Resume {
-        let full = names.iter().find(|name| works(name)).filter(|_| !options.output.autoresume);
-        return match full {
+        return match first.filter(|_| !options.output.autoresume) {
             Some(name) => {
                 Err(failure(OutputError::HoldsWork { path: root.join(name), autoresume: false }))
             }
             None => Ok(vec![None; count]),
         };
     }
-    let source = names.iter().map(String::as_str).chain([SINGLE]).find(|name| works(name));
-    let Some(source) = source else {
-        let path = root.join(&names[0]).join("queue");
-        return Err(failure(OutputError::NothingToResume { path }));
+    let source = match first {
+        Some(name) => name,
+        None if works(SINGLE)? => SINGLE,
+        None => {
+            let path = root.join(&names[0]).join("queue");
+            return Err(failure(OutputError::NothingToResume { path }));
+        }
     };
-    let input = |name: &String| Some(if works(name) { "-".into() } else { root.join(source) });
-    Ok(names.iter().map(input).collect())
+    let input = |works: bool| Some(if works { "-".into() } else { root.join(source) });
+    Ok(known.into_iter().map(input).collect())
 }
 
 /// Workers of an earlier, larger fleet.
 fn left_out(options: &Options, count: usize) -> Option<String> {
     let known = (count..).map(strategy::name);
-    let there = known.take_while(|name| output::holds_work(&options.output.root, name)).count();
+    let works = |name: &String| output::find_work(&options.output.root, name).unwrap_or(false);
+    let there = known.take_while(works).count();
     (there > 0).then(|| {
         let (first, all) = (strategy::name(count), count + there);
         format!("{first} and later ones are not continued: -j {all} goes on with all {all}")
