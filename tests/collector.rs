@@ -374,6 +374,53 @@ fn signatures_are_fetched_anew_when_they_are_old() {
     assert_eq!(asks.collect::<Vec<_>>(), [true, false, false, true, false]);
 }
 
+/// Delivers at its own pace from the spool of a folder, which it has to itself.
+fn delivery(dir: &TestDir, patience: Duration) -> Delivery {
+    let (settings, path) = (settings(dir), dir.path("spool"));
+    let mut server = settings.server().unwrap();
+    server.patience = patience;
+    let claim = Spool::open(&path).unwrap().claim().unwrap().unwrap();
+    Delivery::new(claim, Client::new(server).unwrap(), settings.signatures_for(&path))
+}
+
+#[test]
+fn a_wait_begins_when_the_request_is_given_up() {
+    let (dir, server) = folder(vec![Answer::Silence]);
+    spooled(&dir, &["a", "b"]);
+    let mut delivery = delivery(&dir, Duration::from_secs(1));
+    // Each request takes a minute.
+    let begin = SystemTime::now();
+    let now = || begin + Duration::from_secs(60) * server.requests().len() as u32;
+    for _ in 0..2 {
+        delivery.deliver_due(now, || true).unwrap();
+        let error = delivery.last_error().unwrap().to_string();
+        assert!(error.contains("no answer in time"), "{error}");
+        assert_eq!(server.requests().len(), 1, "the server has a rest first");
+    }
+}
+
+#[test]
+fn a_request_that_may_be_under_way_is_not_repeated_before_it_is_settled() {
+    let (dir, server) = folder(vec![Answer::HangUp, STORES, NONE_FOUND, STORES]);
+    let spool = spooled(&dir, &["a"]);
+    let patience = Duration::from_secs(60);
+    let mut delivery = delivery(&dir, patience);
+    let begin = SystemTime::now();
+    let mut deliver = |later| delivery.deliver_due(|| begin + later, || true).unwrap();
+    deliver(Duration::ZERO);
+    spool.add(&Report { key: "b".into(), ..Report::default() }).unwrap();
+    // The server takes others meanwhile.
+    for later in [5, 30, 59] {
+        deliver(Duration::from_secs(later));
+        assert_eq!((server.requests().len(), spool.counts().unwrap().sent), (2, 1));
+    }
+    deliver(patience);
+    let requests = server.requests();
+    let methods = requests.iter().map(|request| request.split(' ').next().unwrap());
+    assert_eq!(methods.collect::<Vec<_>>(), ["POST", "POST", "GET", "POST"]);
+    assert_eq!(spool.counts().unwrap().waiting, 0);
+}
+
 /// The number behind a line of `targets/lines.c`.
 fn expected(line: &str) -> Option<i64> {
     let (_, rest) = line.rsplit_once("/* ")?;

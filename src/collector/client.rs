@@ -245,8 +245,15 @@ fn failed(url: &str, error: ureq::Error) -> CollectorError {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
             CollectorError::Tls { url, reason: error.to_string() }
         }
+        ureq::Error::Io(error) if is_end(error.kind()) => CollectorError::BrokenOff { url },
         error => CollectorError::Unreachable { url, reason: error.to_string() },
     }
+}
+
+/// Of a connection that there was.
+fn is_end(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(kind, BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
 /// Name for a downloaded input: the number, and the ending that its client has given it.

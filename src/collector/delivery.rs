@@ -59,7 +59,7 @@ impl Delivery {
             if !go_on() || now() < self.not_before {
                 break;
             }
-            self.deliver(&name, now())?;
+            self.deliver(&name, &now)?;
         }
         Ok(())
     }
@@ -81,9 +81,9 @@ impl Delivery {
         &self.claim
     }
 
-    fn deliver(&mut self, name: &str, now: SystemTime) -> Result<(), CollectorError> {
+    fn deliver(&mut self, name: &str, now: &impl Fn() -> SystemTime) -> Result<(), CollectorError> {
         let tries = self.claim.tries(name)?;
-        if unix(now) < tries.not_before {
+        if unix(now()) < tries.not_before {
             return Ok(());
         }
         let Some(item) = self.claim.take(name)? else { return Ok(()) };
@@ -92,7 +92,7 @@ impl Delivery {
             Verdict::Known(signature) => Some(signature),
             Verdict::New => None,
         };
-        let not_before = unix(now + SETTLED);
+        let not_before = unix(now() + SETTLED);
         let begun = Tries { count: tries.count + 1, not_before, ..tries.clone() };
         self.claim.note(name, &begun)?;
         match attempt(&self.client, &item, &tries) {
@@ -101,7 +101,8 @@ impl Delivery {
                 signature.iter().for_each(|signature| self.known.count(signature));
                 self.claim.done(name, &item, number, signature)
             }
-            Err(error) => self.failed(name, begun, error, now),
+            // The attempt may have taken longer than any wait.
+            Err(error) => self.failed(name, begun, error, now()),
         }
     }
 
@@ -112,7 +113,9 @@ impl Delivery {
         error: CollectorError,
         now: SystemTime,
     ) -> Result<(), CollectorError> {
-        let mut tries = Tries { not_before: 0.0, error: error.to_string(), ..tries };
+        let pause = settling(&error, &self.client);
+        let not_before = pause.map_or(0.0, |pause| unix(now + pause));
+        let mut tries = Tries { not_before, error: error.to_string(), ..tries };
         if is_final(&error) {
             self.claim.refuse(name, &tries.error)?;
         } else {
@@ -145,7 +148,8 @@ pub fn submit(
         };
         tries.count += 1;
         tries.failed += u32::from(is_about_the_report(&error));
-        pause(wait(tries.count, LONGEST_WAIT, &error), &error);
+        let settling = settling(&error, client).unwrap_or_default();
+        pause(wait(tries.count, LONGEST_WAIT, &error).max(settling), &error);
     }
 }
 
@@ -165,6 +169,12 @@ fn attempt(client: &Client, item: &Item, earlier: &Tries) -> Result<u64, Collect
         sent.crash_data = crash::for_server(&Output::default(), &info);
     }
     client.submit(&report.fields(&item.id, client.server(), &sent))
+}
+
+/// How long to wait before the server is asked whether it has the report: it may have been given the
+/// request, and not be done with it.
+fn settling(error: &CollectorError, client: &Client) -> Option<Duration> {
+    error.leaves_request_open().then(|| client.server().patience)
 }
 
 /// The server's parser fails on some texts with this.

@@ -162,6 +162,8 @@ pub enum Answer {
     Lose(u16),
     /// Nothing, for as long as the client waits.
     Silence,
+    /// Nothing, and the connection ends.
+    HangUp,
 }
 
 /// A server that answers as told: the last answer again and again.
@@ -218,6 +220,7 @@ fn respond(stream: TcpStream, answer: &Answer, seen: &Mutex<Vec<String>>) {
         Answer::Forward(port) => say(&exchange(*port, &closing(&request))),
         Answer::Lose(port) => drop(exchange(*port, &closing(&request))),
         Answer::Silence => drop(reader.read_line(&mut String::new())),
+        Answer::HangUp => {}
     }
 }
 
