@@ -421,6 +421,45 @@ fn a_request_that_may_be_under_way_is_not_repeated_before_it_is_settled() {
     assert_eq!(spool.counts().unwrap().waiting, 0);
 }
 
+/// Delivers at this time; signatures are fresh then.
+fn deliver_at(dir: &TestDir, delivery: &mut Delivery, now: SystemTime) {
+    let refreshed = fs::File::options().write(true).open(dir.path("sig/.refreshed")).unwrap();
+    refreshed.set_modified(now).unwrap();
+    delivery.deliver_due(|| now, || true).unwrap();
+}
+
+#[test]
+fn no_wait_is_longer_than_a_day() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    for head in [
+        "429 Too Many Requests\r\nRetry-After: 18446744073709551615",
+        "500 Internal Server Error\r\nRetry-After: 9999999999",
+    ] {
+        let (dir, server) = folder(vec![Answer::Say(head, ""), NONE_FOUND, STORES]);
+        let spool = spooled(&dir, &["a"]);
+        let mut delivery = delivery(&dir, DEADLINE);
+        let begin = SystemTime::now();
+        for later in [Duration::ZERO, DAY - Duration::from_secs(1)] {
+            deliver_at(&dir, &mut delivery, begin + later);
+            assert_eq!(server.requests().len(), 1, "{head}");
+        }
+        deliver_at(&dir, &mut delivery, begin + DAY);
+        assert_eq!(spool.counts().unwrap().sent, 1, "{head}");
+    }
+}
+
+#[test]
+fn a_clock_that_was_set_back_holds_up_nothing() {
+    let fails = Answer::Say("500 Internal Server Error", "");
+    let (dir, _server) = folder(vec![fails, NONE_FOUND, STORES]);
+    let spool = spooled(&dir, &["a"]);
+    let mut delivery = delivery(&dir, DEADLINE);
+    let now = SystemTime::now();
+    deliver_at(&dir, &mut delivery, now + Duration::from_secs(365 * 24 * 3600));
+    deliver_at(&dir, &mut delivery, now);
+    assert_eq!(spool.counts().unwrap().sent, 1);
+}
+
 /// The number behind a line of `targets/lines.c`.
 fn expected(line: &str) -> Option<i64> {
     let (_, rest) = line.rsplit_once("/* ")?;

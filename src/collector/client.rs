@@ -21,6 +21,8 @@ const MAX_ANSWER: u64 = 256 << 20;
 const MAX_FILE: u64 = 1 << 30;
 /// What the server asks for when it does not say: its limit is per minute.
 const DEFAULT_WAIT: Duration = Duration::from_secs(60);
+/// However long it asks for, it is tried once a day.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 /// So much of an answer is shown to the user.
 const SHOWN: usize = 200;
 const CRASHES: &str = "/crashmanager/rest/crashes/";
@@ -172,8 +174,9 @@ impl Client {
         let is_html = text_of(&answer, header::CONTENT_TYPE).starts_with("text/html");
         // FuzzManager answers with pages for browsers, too.
         let is_ours = answer.headers().contains_key("x-username");
+        let retry_after = text_of(&answer, header::RETRY_AFTER).parse().ok();
         let retry_after =
-            text_of(&answer, header::RETRY_AFTER).parse().map(Duration::from_secs).ok();
+            retry_after.map(|seconds| Duration::from_secs(seconds).min(LONGEST_PAUSE));
         Err(match status {
             StatusCode::UNAUTHORIZED => CollectorError::Unauthorized { url },
             StatusCode::FORBIDDEN => CollectorError::Forbidden { url },

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::client::Client;
+use super::client::{Client, LONGEST_PAUSE};
 use super::error::CollectorError;
 use super::known::{Known, Verdict};
 use super::report::Report;
@@ -52,11 +52,11 @@ impl Delivery {
         go_on: impl Fn() -> bool,
     ) -> Result<(), CollectorError> {
         let waiting = self.claim.waiting()?;
-        if !waiting.is_empty() && now() >= self.not_before {
+        if !waiting.is_empty() && !is_early(now(), unix(self.not_before)) {
             self.known.keep_fresh(&self.client, &self.claim, now());
         }
         for name in waiting {
-            if !go_on() || now() < self.not_before {
+            if !go_on() || is_early(now(), unix(self.not_before)) {
                 break;
             }
             self.deliver(&name, &now)?;
@@ -83,7 +83,7 @@ impl Delivery {
 
     fn deliver(&mut self, name: &str, now: &impl Fn() -> SystemTime) -> Result<(), CollectorError> {
         let tries = self.claim.tries(name)?;
-        if unix(now()) < tries.not_before {
+        if is_early(now(), tries.not_before) {
             return Ok(());
         }
         let Some(item) = self.claim.take(name)? else { return Ok(()) };
@@ -190,6 +190,12 @@ fn is_final(error: &CollectorError) -> bool {
 fn wait(failures: u32, longest: Duration, error: &CollectorError) -> Duration {
     let doubled = FIRST_WAIT * 2_u32.saturating_pow(failures.saturating_sub(1).min(20));
     doubled.min(longest).max(error.retry_after().unwrap_or_default())
+}
+
+/// Nothing waits longer than the longest pause: a time beyond is from a clock that was wrong.
+fn is_early(now: SystemTime, not_before: f64) -> bool {
+    let left = not_before - unix(now);
+    left > 0.0 && left <= LONGEST_PAUSE.as_secs_f64()
 }
 
 fn unix(time: SystemTime) -> f64 {
