@@ -8,6 +8,7 @@ mod common;
 mod fuzzmanager;
 
 use std::fs;
+use std::io::{Cursor, Write};
 use std::time::{Duration, SystemTime};
 
 use common::{DEADLINE, Job, SmallDisk, TestDir, free_port, wait_until};
@@ -15,6 +16,8 @@ use ffuzz::collector::{Client, Delivery, Report, Settings, Spool, Values, Worker
 use ffuzz::config::env::Environment;
 use ffuzz::crash::Output;
 use fuzzmanager::{Answer, FalseServer, configure};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 const STORED: &str = r#"{"id":7,"bucket":null}"#;
 const CREATED: &str = "201 Created\r\nContent-Type: application/json";
@@ -135,6 +138,45 @@ fn a_damaged_archive_leaves_the_signatures_as_they_are() {
     assert_eq!(dir.names("sig"), [".refreshed", "1.signature"]);
 }
 
+/// An archive of so many files with the same content.
+fn archive(count: usize, bytes: &[u8]) -> Answer {
+    let options = SimpleFileOptions::default();
+    let mut one = ZipWriter::new(Cursor::new(vec![]));
+    one.start_file("0.signature", options).unwrap();
+    one.write_all(bytes).unwrap();
+    let mut one = one.finish_into_readable().unwrap();
+    let mut all = ZipWriter::new(Cursor::new(vec![]));
+    for number in 0..count {
+        let file = one.by_index_raw(0).unwrap();
+        all.raw_copy_file_rename(file, format!("{number}.signature")).unwrap();
+    }
+    Answer::File(all.finish().unwrap().into_inner())
+}
+
+#[test]
+fn an_archive_that_would_fill_memory_or_disk_is_refused() {
+    let blank = vec![b' '; 16 << 20];
+    for (answer, cause) in [
+        (archive(17, &blank), "it unpacks to more than 256 MiB"),
+        (archive(100_001, b"{}"), "it holds more than 100000 files"),
+    ] {
+        let (dir, _server) = folder(vec![answer]);
+        dir.write("sig/1.signature", "{}");
+        collector(&dir, "--refresh").run().refused(1, cause, "export_signatures");
+        assert_eq!(dir.names("sig"), [".refreshed", "1.signature"]);
+    }
+}
+
+#[test]
+fn a_server_that_sends_a_byte_now_and_then_is_left() {
+    let (dir, _server) = folder(vec![Answer::Drip]);
+    let mut server = settings(&dir).server().unwrap();
+    server.patience = Duration::from_millis(500);
+    let error = Client::new(server).unwrap().signatures(&mut vec![]).unwrap_err();
+    assert!(error.to_string().ends_with("gave no answer in time"), "{error}");
+    assert!(error.remedy().contains("servertimeout"), "{}", error.remedy());
+}
+
 #[test]
 fn search_and_generate_answer_as_the_reference_does() {
     let (dir, _server) = folder(vec![Answer::Silence]);
@@ -168,10 +210,18 @@ fn search_and_generate_answer_as_the_reference_does() {
     let nothing = format!("--generate --stderr none.txt {PROGRAM}");
     collector(&dir, &nothing).run().refused(1, "too little for a signature", "sanitizer build");
     dir.write("sig/bad.signature", "{");
+    for (name, length) in [("long", 1 << 20), ("most", 1 << 16)] {
+        let expression = "{".repeat(length);
+        let symptom = serde_json::json!({"type": "output", "value": format!("/{expression}/")});
+        let signature = serde_json::json!({ "symptoms": [symptom] });
+        dir.write(&format!("sig/{name}.signature"), signature.to_string());
+    }
     collector(&dir, &format!("--search {crash}"))
         .run()
         .expect(0)
-        .says("warning: bad is no signature");
+        .says("warning: bad is no signature")
+        .says("warning: long is no signature: an expression is longer than 64 KiB")
+        .does_not_say("warning: most");
 }
 
 #[test]

@@ -17,8 +17,13 @@ use super::settings::Server;
 const CONNECT: Duration = Duration::from_secs(10);
 /// Longest answer that is kept in memory. A record holds what its client has sent.
 const MAX_ANSWER: u64 = 256 << 20;
-/// Longest archive of signatures or test case.
+/// Longest test case.
 const MAX_FILE: u64 = 1 << 30;
+/// Longest archive of signatures.
+const MAX_ARCHIVE: u64 = 256 << 20;
+/// A whole exchange may take so many times as long as a part of it: a server that sends a byte now
+/// and then would have no end.
+const PATIENCE_IN_ALL: u32 = 10;
 /// What the server asks for when it does not say: its limit is per minute.
 const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 /// However long it asks for, it is tried once a day.
@@ -45,6 +50,7 @@ impl Client {
             // The token goes to the server that was named and nowhere else.
             .max_redirects(0)
             .timeout_connect(Some(CONNECT))
+            .timeout_per_call(Some(patience * PATIENCE_IN_ALL))
             .timeout_per_write(Some(patience))
             .timeout_recv_response(Some(patience))
             .timeout_per_read(Some(patience));
@@ -119,10 +125,11 @@ impl Client {
             Err(CollectorError::Refused { status: 404, .. }) => return Ok(false),
             answer => answer?,
         };
-        let mut body = answer.body_mut().as_reader().take(MAX_FILE);
+        let mut body = answer.body_mut().as_reader().take(MAX_ARCHIVE + 1);
         match io::copy(&mut body, to) {
-            Ok(_) => Ok(true),
-            Err(error) => Err(failed(&url, ureq::Error::Io(error))),
+            Ok(..=MAX_ARCHIVE) => Ok(true),
+            Ok(_) => Err(CollectorError::Archive { url, reason: "it has no end".into() }),
+            Err(error) => Err(failed(&url, error.into())),
         }
     }
 
