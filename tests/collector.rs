@@ -8,6 +8,7 @@ mod common;
 mod fuzzmanager;
 
 use std::fs;
+use std::io::{Cursor, Write};
 use std::time::{Duration, SystemTime};
 
 use common::{DEADLINE, Job, SmallDisk, TestDir, free_port, wait_until};
@@ -15,6 +16,8 @@ use ffuzz::collector::{Client, Delivery, Report, Settings, Spool, Values, Worker
 use ffuzz::config::env::Environment;
 use ffuzz::crash::Output;
 use fuzzmanager::{Answer, FalseServer, configure};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 const STORED: &str = r#"{"id":7,"bucket":null}"#;
 const CREATED: &str = "201 Created\r\nContent-Type: application/json";
@@ -135,6 +138,45 @@ fn a_damaged_archive_leaves_the_signatures_as_they_are() {
     assert_eq!(dir.names("sig"), [".refreshed", "1.signature"]);
 }
 
+/// An archive of so many files with the same content.
+fn archive(count: usize, bytes: &[u8]) -> Answer {
+    let options = SimpleFileOptions::default();
+    let mut one = ZipWriter::new(Cursor::new(vec![]));
+    one.start_file("0.signature", options).unwrap();
+    one.write_all(bytes).unwrap();
+    let mut one = one.finish_into_readable().unwrap();
+    let mut all = ZipWriter::new(Cursor::new(vec![]));
+    for number in 0..count {
+        let file = one.by_index_raw(0).unwrap();
+        all.raw_copy_file_rename(file, format!("{number}.signature")).unwrap();
+    }
+    Answer::File(all.finish().unwrap().into_inner())
+}
+
+#[test]
+fn an_archive_that_would_fill_memory_or_disk_is_refused() {
+    let blank = vec![b' '; 16 << 20];
+    for (answer, cause) in [
+        (archive(17, &blank), "it unpacks to more than 256 MiB"),
+        (archive(100_001, b"{}"), "it holds more than 100000 files"),
+    ] {
+        let (dir, _server) = folder(vec![answer]);
+        dir.write("sig/1.signature", "{}");
+        collector(&dir, "--refresh").run().refused(1, cause, "export_signatures");
+        assert_eq!(dir.names("sig"), [".refreshed", "1.signature"]);
+    }
+}
+
+#[test]
+fn a_server_that_sends_a_byte_now_and_then_is_left() {
+    let (dir, _server) = folder(vec![Answer::Drip]);
+    let mut server = settings(&dir).server().unwrap();
+    server.patience = Duration::from_millis(500);
+    let error = Client::new(server).unwrap().signatures(&mut vec![]).unwrap_err();
+    assert!(error.to_string().ends_with("gave no answer in time"), "{error}");
+    assert!(error.remedy().contains("servertimeout"), "{}", error.remedy());
+}
+
 #[test]
 fn search_and_generate_answer_as_the_reference_does() {
     let (dir, _server) = folder(vec![Answer::Silence]);
@@ -168,10 +210,18 @@ fn search_and_generate_answer_as_the_reference_does() {
     let nothing = format!("--generate --stderr none.txt {PROGRAM}");
     collector(&dir, &nothing).run().refused(1, "too little for a signature", "sanitizer build");
     dir.write("sig/bad.signature", "{");
+    for (name, length) in [("long", 1 << 20), ("most", 1 << 16)] {
+        let expression = "{".repeat(length);
+        let symptom = serde_json::json!({"type": "output", "value": format!("/{expression}/")});
+        let signature = serde_json::json!({ "symptoms": [symptom] });
+        dir.write(&format!("sig/{name}.signature"), signature.to_string());
+    }
     collector(&dir, &format!("--search {crash}"))
         .run()
         .expect(0)
-        .says("warning: bad is no signature");
+        .says("warning: bad is no signature")
+        .says("warning: long is no signature: an expression is longer than 64 KiB")
+        .does_not_say("warning: most");
 }
 
 #[test]
@@ -372,6 +422,92 @@ fn signatures_are_fetched_anew_when_they_are_old() {
     let requests = server.requests();
     let asks = requests.iter().map(|request| request.contains("signatures/download/"));
     assert_eq!(asks.collect::<Vec<_>>(), [true, false, false, true, false]);
+}
+
+/// Delivers at its own pace from the spool of a folder, which it has to itself.
+fn delivery(dir: &TestDir, patience: Duration) -> Delivery {
+    let (settings, path) = (settings(dir), dir.path("spool"));
+    let mut server = settings.server().unwrap();
+    server.patience = patience;
+    let claim = Spool::open(&path).unwrap().claim().unwrap().unwrap();
+    Delivery::new(claim, Client::new(server).unwrap(), settings.signatures_for(&path))
+}
+
+#[test]
+fn a_wait_begins_when_the_request_is_given_up() {
+    let (dir, server) = folder(vec![Answer::Silence]);
+    spooled(&dir, &["a", "b"]);
+    let mut delivery = delivery(&dir, Duration::from_secs(1));
+    // Each request takes a minute.
+    let begin = SystemTime::now();
+    let now = || begin + Duration::from_secs(60) * server.requests().len() as u32;
+    for _ in 0..2 {
+        delivery.deliver_due(now, || true).unwrap();
+        let error = delivery.last_error().unwrap().to_string();
+        assert!(error.contains("no answer in time"), "{error}");
+        assert_eq!(server.requests().len(), 1, "the server has a rest first");
+    }
+}
+
+#[test]
+fn a_request_that_may_be_under_way_is_not_repeated_before_it_is_settled() {
+    let (dir, server) = folder(vec![Answer::HangUp, STORES, NONE_FOUND, STORES]);
+    let spool = spooled(&dir, &["a"]);
+    let patience = Duration::from_secs(60);
+    let mut delivery = delivery(&dir, patience);
+    let begin = SystemTime::now();
+    let mut deliver = |later| delivery.deliver_due(|| begin + later, || true).unwrap();
+    deliver(Duration::ZERO);
+    spool.add(&Report { key: "b".into(), ..Report::default() }).unwrap();
+    // The server takes others meanwhile.
+    for later in [5, 30, 59] {
+        deliver(Duration::from_secs(later));
+        assert_eq!((server.requests().len(), spool.counts().unwrap().sent), (2, 1));
+    }
+    deliver(patience);
+    let requests = server.requests();
+    let methods = requests.iter().map(|request| request.split(' ').next().unwrap());
+    assert_eq!(methods.collect::<Vec<_>>(), ["POST", "POST", "GET", "POST"]);
+    assert_eq!(spool.counts().unwrap().waiting, 0);
+}
+
+/// Delivers at this time; signatures are fresh then.
+fn deliver_at(dir: &TestDir, delivery: &mut Delivery, now: SystemTime) {
+    let refreshed = fs::File::options().write(true).open(dir.path("sig/.refreshed")).unwrap();
+    refreshed.set_modified(now).unwrap();
+    delivery.deliver_due(|| now, || true).unwrap();
+}
+
+#[test]
+fn no_wait_is_longer_than_a_day() {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    for head in [
+        "429 Too Many Requests\r\nRetry-After: 18446744073709551615",
+        "500 Internal Server Error\r\nRetry-After: 9999999999",
+    ] {
+        let (dir, server) = folder(vec![Answer::Say(head, ""), NONE_FOUND, STORES]);
+        let spool = spooled(&dir, &["a"]);
+        let mut delivery = delivery(&dir, DEADLINE);
+        let begin = SystemTime::now();
+        for later in [Duration::ZERO, DAY - Duration::from_secs(1)] {
+            deliver_at(&dir, &mut delivery, begin + later);
+            assert_eq!(server.requests().len(), 1, "{head}");
+        }
+        deliver_at(&dir, &mut delivery, begin + DAY);
+        assert_eq!(spool.counts().unwrap().sent, 1, "{head}");
+    }
+}
+
+#[test]
+fn a_clock_that_was_set_back_holds_up_nothing() {
+    let fails = Answer::Say("500 Internal Server Error", "");
+    let (dir, _server) = folder(vec![fails, NONE_FOUND, STORES]);
+    let spool = spooled(&dir, &["a"]);
+    let mut delivery = delivery(&dir, DEADLINE);
+    let now = SystemTime::now();
+    deliver_at(&dir, &mut delivery, now + Duration::from_secs(365 * 24 * 3600));
+    deliver_at(&dir, &mut delivery, now);
+    assert_eq!(spool.counts().unwrap().sent, 1);
 }
 
 /// The number behind a line of `targets/lines.c`.

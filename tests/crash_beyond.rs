@@ -206,6 +206,26 @@ fn hostile_texts_take_linear_time() {
     assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
 }
 
+/// Neither ends; each line of them would be a condition of the signature, and part of the title.
+#[test]
+fn a_message_without_end_is_cut() {
+    let race = "WARNING: ThreadSanitizer: data race (pid=1)\n";
+    for (first, rest) in [
+        ("thread 'x' panicked at 'a\n", "\u{1b}b\n"),
+        (race, "  Read of size 4 at 0x1 by thread T1:\n"),
+    ] {
+        let output = stderr(&format!("{first}{}", rest.repeat(100_000)));
+        let info = beyond::parse(&output, &program());
+        assert!(info.short_text().chars().count() <= 2000, "{}", info.short_text().len());
+        let signature = Signature::create(&info, Wanted::default()).unwrap();
+        assert!(signature.to_json().len() < 10_000, "{}", signature.to_json().len());
+        let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+        assert!(signature.matches(&crash), "{}", signature.to_json());
+    }
+    let long = stderr(&format!("a.c:1: f: Assertion `{}' failed.\n", "\u{e9}".repeat(100_000)));
+    assert_eq!(beyond::parse(&long, &program()).short_text().chars().count(), 300);
+}
+
 #[test]
 fn an_expression_that_explodes_is_given_up() {
     let json = r#"{"symptoms": [{"type": "output", "value": "/^(?=(a+)+$)\\1b/"}]}"#;

@@ -159,6 +159,8 @@ fn a_stored_report_whose_answer_got_lost_is_not_sent_again() {
     let dir = TestDir::new();
     let relay = FalseServer::start(vec![Answer::Lose(server.port), Answer::Forward(server.port)]);
     configure(&dir, relay.port, &server.token(), "http");
+    // So long it waits for the server to be done with the request.
+    dir.write("fm.conf", dir.text("fm.conf").replace("servertimeout = 20", "servertimeout = 5"));
     dir.write("sig/.refreshed", "");
     let spool = Spool::open(&dir.path("spool")).unwrap();
     spool.add(&report("a")).unwrap();

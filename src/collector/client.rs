@@ -17,10 +17,17 @@ use super::settings::Server;
 const CONNECT: Duration = Duration::from_secs(10);
 /// Longest answer that is kept in memory. A record holds what its client has sent.
 const MAX_ANSWER: u64 = 256 << 20;
-/// Longest archive of signatures or test case.
+/// Longest test case.
 const MAX_FILE: u64 = 1 << 30;
+/// Longest archive of signatures.
+const MAX_ARCHIVE: u64 = 256 << 20;
+/// A whole exchange may take so many times as long as a part of it: a server that sends a byte now
+/// and then would have no end.
+const PATIENCE_IN_ALL: u32 = 10;
 /// What the server asks for when it does not say: its limit is per minute.
 const DEFAULT_WAIT: Duration = Duration::from_secs(60);
+/// However long it asks for, it is tried once a day.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 /// So much of an answer is shown to the user.
 const SHOWN: usize = 200;
 const CRASHES: &str = "/crashmanager/rest/crashes/";
@@ -43,6 +50,7 @@ impl Client {
             // The token goes to the server that was named and nowhere else.
             .max_redirects(0)
             .timeout_connect(Some(CONNECT))
+            .timeout_per_call(Some(patience * PATIENCE_IN_ALL))
             .timeout_per_write(Some(patience))
             .timeout_recv_response(Some(patience))
             .timeout_per_read(Some(patience));
@@ -117,10 +125,11 @@ impl Client {
             Err(CollectorError::Refused { status: 404, .. }) => return Ok(false),
             answer => answer?,
         };
-        let mut body = answer.body_mut().as_reader().take(MAX_FILE);
+        let mut body = answer.body_mut().as_reader().take(MAX_ARCHIVE + 1);
         match io::copy(&mut body, to) {
-            Ok(_) => Ok(true),
-            Err(error) => Err(failed(&url, ureq::Error::Io(error))),
+            Ok(..=MAX_ARCHIVE) => Ok(true),
+            Ok(_) => Err(CollectorError::Archive { url, reason: "it has no end".into() }),
+            Err(error) => Err(failed(&url, error.into())),
         }
     }
 
@@ -172,8 +181,9 @@ impl Client {
         let is_html = text_of(&answer, header::CONTENT_TYPE).starts_with("text/html");
         // FuzzManager answers with pages for browsers, too.
         let is_ours = answer.headers().contains_key("x-username");
+        let retry_after = text_of(&answer, header::RETRY_AFTER).parse().ok();
         let retry_after =
-            text_of(&answer, header::RETRY_AFTER).parse().map(Duration::from_secs).ok();
+            retry_after.map(|seconds| Duration::from_secs(seconds).min(LONGEST_PAUSE));
         Err(match status {
             StatusCode::UNAUTHORIZED => CollectorError::Unauthorized { url },
             StatusCode::FORBIDDEN => CollectorError::Forbidden { url },
@@ -245,8 +255,15 @@ fn failed(url: &str, error: ureq::Error) -> CollectorError {
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
             CollectorError::Tls { url, reason: error.to_string() }
         }
+        ureq::Error::Io(error) if is_end(error.kind()) => CollectorError::BrokenOff { url },
         error => CollectorError::Unreachable { url, reason: error.to_string() },
     }
+}
+
+/// Of a connection that there was.
+fn is_end(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(kind, BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
 /// Name for a downloaded input: the number, and the ending that its client has given it.

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::client::Client;
+use super::client::{Client, LONGEST_PAUSE};
 use super::error::CollectorError;
 use super::known::{Known, Verdict};
 use super::report::Report;
@@ -52,14 +52,14 @@ impl Delivery {
         go_on: impl Fn() -> bool,
     ) -> Result<(), CollectorError> {
         let waiting = self.claim.waiting()?;
-        if !waiting.is_empty() && now() >= self.not_before {
+        if !waiting.is_empty() && !is_early(now(), unix(self.not_before)) {
             self.known.keep_fresh(&self.client, &self.claim, now());
         }
         for name in waiting {
-            if !go_on() || now() < self.not_before {
+            if !go_on() || is_early(now(), unix(self.not_before)) {
                 break;
             }
-            self.deliver(&name, now())?;
+            self.deliver(&name, &now)?;
         }
         Ok(())
     }
@@ -81,9 +81,9 @@ impl Delivery {
         &self.claim
     }
 
-    fn deliver(&mut self, name: &str, now: SystemTime) -> Result<(), CollectorError> {
+    fn deliver(&mut self, name: &str, now: &impl Fn() -> SystemTime) -> Result<(), CollectorError> {
         let tries = self.claim.tries(name)?;
-        if unix(now) < tries.not_before {
+        if is_early(now(), tries.not_before) {
             return Ok(());
         }
         let Some(item) = self.claim.take(name)? else { return Ok(()) };
@@ -92,7 +92,7 @@ impl Delivery {
             Verdict::Known(signature) => Some(signature),
             Verdict::New => None,
         };
-        let not_before = unix(now + SETTLED);
+        let not_before = unix(now() + SETTLED);
         let begun = Tries { count: tries.count + 1, not_before, ..tries.clone() };
         self.claim.note(name, &begun)?;
         match attempt(&self.client, &item, &tries) {
@@ -101,7 +101,8 @@ impl Delivery {
                 signature.iter().for_each(|signature| self.known.count(signature));
                 self.claim.done(name, &item, number, signature)
             }
-            Err(error) => self.failed(name, begun, error, now),
+            // The attempt may have taken longer than any wait.
+            Err(error) => self.failed(name, begun, error, now()),
         }
     }
 
@@ -112,7 +113,9 @@ impl Delivery {
         error: CollectorError,
         now: SystemTime,
     ) -> Result<(), CollectorError> {
-        let mut tries = Tries { not_before: 0.0, error: error.to_string(), ..tries };
+        let pause = settling(&error, &self.client);
+        let not_before = pause.map_or(0.0, |pause| unix(now + pause));
+        let mut tries = Tries { not_before, error: error.to_string(), ..tries };
         if is_final(&error) {
             self.claim.refuse(name, &tries.error)?;
         } else {
@@ -145,7 +148,8 @@ pub fn submit(
         };
         tries.count += 1;
         tries.failed += u32::from(is_about_the_report(&error));
-        pause(wait(tries.count, LONGEST_WAIT, &error), &error);
+        let settling = settling(&error, client).unwrap_or_default();
+        pause(wait(tries.count, LONGEST_WAIT, &error).max(settling), &error);
     }
 }
 
@@ -167,6 +171,12 @@ fn attempt(client: &Client, item: &Item, earlier: &Tries) -> Result<u64, Collect
     client.submit(&report.fields(&item.id, client.server(), &sent))
 }
 
+/// How long to wait before the server is asked whether it has the report: it may have been given the
+/// request, and not be done with it.
+fn settling(error: &CollectorError, client: &Client) -> Option<Duration> {
+    error.leaves_request_open().then(|| client.server().patience)
+}
+
 /// The server's parser fails on some texts with this.
 fn is_about_the_report(error: &CollectorError) -> bool {
     matches!(error, CollectorError::Failing { status: 500, .. })
@@ -180,6 +190,12 @@ fn is_final(error: &CollectorError) -> bool {
 fn wait(failures: u32, longest: Duration, error: &CollectorError) -> Duration {
     let doubled = FIRST_WAIT * 2_u32.saturating_pow(failures.saturating_sub(1).min(20));
     doubled.min(longest).max(error.retry_after().unwrap_or_default())
+}
+
+/// Nothing waits longer than the longest pause: a time beyond is from a clock that was wrong.
+fn is_early(now: SystemTime, not_before: f64) -> bool {
+    let left = not_before - unix(now);
+    left > 0.0 && left <= LONGEST_PAUSE.as_secs_f64()
 }
 
 fn unix(time: SystemTime) -> f64 {

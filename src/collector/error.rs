@@ -31,6 +31,8 @@ pub enum CollectorError {
     Tls { url: String, reason: String },
     #[error("{url} gave no answer in time")]
     Slow { url: String },
+    #[error("{url} ended the connection without an answer")]
+    BrokenOff { url: String },
     #[error("{url} answers 401: the token is missing or wrong")]
     Unauthorized { url: String },
     #[error("{url} answers 403: the account may not do this")]
@@ -77,8 +79,12 @@ impl CollectorError {
             Self::Damaged { path, .. } => format!("remove {}", path.display()),
             Self::Missing { key } => missing(key),
             Self::Invalid { key, expected, .. } => format!("set {key} to {expected}"),
-            Self::Unreachable { .. } | Self::Slow { .. } | Self::Failing { .. } => {
+            Self::Unreachable { .. } | Self::BrokenOff { .. } | Self::Failing { .. } => {
                 "check serverhost and serverport, and whether the server runs".into()
+            }
+            Self::Slow { .. } => {
+                "check whether the server runs; set servertimeout to more seconds if it is slow"
+                    .into()
             }
             Self::Tls { .. } => {
                 "set servercafile to your own authority's certificate, or serverproto = http".into()
@@ -114,8 +120,18 @@ impl CollectorError {
             self,
             Self::Unreachable { .. }
                 | Self::Slow { .. }
+                | Self::BrokenOff { .. }
                 | Self::TooMany { .. }
                 | Self::Failing { .. }
+        )
+    }
+
+    /// The server, or the one behind a proxy, may still be at work on the request.
+    #[must_use]
+    pub fn leaves_request_open(&self) -> bool {
+        matches!(
+            self,
+            Self::Slow { .. } | Self::BrokenOff { .. } | Self::Failing { status: 504, .. }
         )
     }
 

@@ -18,6 +18,7 @@ const HTTPS_PORT: u16 = 433;
 const HTTP_PORT: u16 = 80;
 /// A server that matches a crash against thousands of buckets takes its time.
 const PATIENCE: Duration = Duration::from_secs(60);
+const LONGEST_PATIENCE: Duration = Duration::from_secs(3600);
 const PORT_WARNING: &str =
     "serverport is not set: port 433 is used, as FuzzManager's client does; https is usually 443";
 
@@ -113,10 +114,11 @@ impl Settings {
         };
         let patience = match self.get("servertimeout") {
             Some(text) => {
-                let seconds = text.parse().ok().filter(|seconds| *seconds > 0);
-                let seconds =
-                    seconds.ok_or_else(|| invalid("servertimeout", text, "a number of seconds"));
-                Duration::from_secs(seconds?)
+                let seconds = text.parse().ok().map(Duration::from_secs);
+                let seconds = seconds.filter(|time| !time.is_zero() && *time <= LONGEST_PATIENCE);
+                seconds.ok_or_else(|| {
+                    invalid("servertimeout", text, "a number of seconds, at most 3600")
+                })?
             }
             None => PATIENCE,
         };

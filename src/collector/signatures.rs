@@ -16,6 +16,10 @@ use crate::crash::{Crash, Entry, Refused, Signature, Signatures};
 
 /// Longest file of an archive.
 const MAX_ENTRY: u64 = 16 << 20;
+/// All files of an archive together, which are in memory at once.
+const MAX_SUM: u64 = 256 << 20;
+/// Files of an archive.
+const MAX_ENTRIES: usize = 100_000;
 /// Written by each refresh.
 const REFRESHED: &str = ".refreshed";
 /// Held while a campaign refreshes the folder.
@@ -136,7 +140,10 @@ fn unnamed(folder: &Path) -> Result<File, CollectorError> {
 /// Names and contents of the signatures and metadata of an archive.
 fn unpack(archive: impl Read + Seek) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut archive = zip::ZipArchive::new(archive).map_err(|error| error.to_string())?;
-    let mut found = BTreeMap::new();
+    if archive.len() > MAX_ENTRIES {
+        return Err(format!("it holds more than {MAX_ENTRIES} files"));
+    }
+    let (mut found, mut left) = (BTreeMap::new(), MAX_SUM);
     for index in 0..archive.len() {
         let file = archive.by_index(index).map_err(|error| error.to_string())?;
         let Ok(name) = file.name().map(|name| name.into_owned()) else { continue };
@@ -146,7 +153,10 @@ fn unpack(archive: impl Read + Seek) -> Result<BTreeMap<String, Vec<u8>>, String
             continue;
         }
         let mut bytes = vec![];
-        file.take(MAX_ENTRY).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        let most = MAX_ENTRY.min(left + 1);
+        file.take(most).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        let rest = left.checked_sub(bytes.len() as u64);
+        left = rest.ok_or_else(|| format!("it unpacks to more than {} MiB", MAX_SUM >> 20))?;
         found.insert(name, bytes);
     }
     Ok(found)

@@ -58,7 +58,10 @@ impl Worker {
         let shared = Arc::new(Shared::default());
         let its = Arc::clone(&shared);
         let thread = thread::Builder::new().name("collector".into());
-        let thread = thread.spawn(move || run(&spool, (client, signatures), &its));
+        let thread = thread.spawn(move || {
+            let _last_words = LastWords(&its);
+            run(&spool, (client, signatures), &its);
+        });
         let thread = thread.map_err(|error| CollectorError::write(folder, error))?;
         Ok(Self { shared, thread: Some(thread) })
     }
@@ -74,6 +77,10 @@ impl Worker {
         lock(&self.shared.status).clone()
     }
 
+    fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Waits until nothing waits any more, at most so long, and ends the thread.
     #[must_use]
     pub fn finish(self, patience: Duration) -> Status {
@@ -81,7 +88,7 @@ impl Worker {
         self.wake();
         let is_done =
             || lock(&self.shared.status).counts.waiting == 0 && !*lock(&self.shared.added);
-        while start.elapsed() < patience && !is_done() {
+        while start.elapsed() < patience && !is_done() && !self.has_ended() {
             thread::park_timeout(INTERVAL / 20);
         }
         let shared = Arc::clone(&self.shared);
@@ -96,6 +103,19 @@ impl Drop for Worker {
         self.shared.wake.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
+        }
+    }
+}
+
+/// Of a thread that does not end as it should.
+struct LastWords<'a>(&'a Shared);
+
+impl Drop for LastWords<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let cause = "the delivery of reports has ended by a fault of its own".to_owned();
+            let remedy = "send the rest with ffuzz-collector --deliver OUT/triage/spool".to_owned();
+            lock(&self.0.status).error = Some((cause, remedy));
         }
     }
 }
@@ -146,4 +166,27 @@ fn turn(
 /// A thread that panicked has left nothing half done behind these locks.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_dies_is_told() {
+        let shared = Arc::new(Shared::default());
+        lock(&shared.status).counts.waiting = 1;
+        let its = Arc::clone(&shared);
+        let dies = move || {
+            let _last_words = LastWords(&its);
+            // No text for the log of the tests.
+            std::panic::resume_unwind(Box::new(()));
+        };
+        let worker = Worker { shared, thread: Some(thread::spawn(dies)) };
+        // It does not wait for what nobody will send.
+        let status = worker.finish(Duration::from_secs(600));
+        assert_eq!(status.counts.waiting, 1);
+        let trouble = status.trouble().expect("it is said");
+        assert!(trouble.contains("has ended") && trouble.contains("--deliver"), "{trouble}");
+    }
 }

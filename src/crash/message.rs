@@ -33,6 +33,9 @@ pub(super) fn first<T>(
     places.into_iter().find_map(|(source, lines)| Some((source, find(lines)?)))
 }
 
+/// Of a message or a headline with its accesses: whoever prints more says nothing new.
+const MOST_LINES: usize = 16;
+
 /// A message that goes on until a line ends it.
 struct Open {
     end: &'static Lazy,
@@ -68,7 +71,9 @@ impl Program {
             self.takes_next = false;
             self.last.push(line.to_owned());
         } else if let Some(open) = &mut self.open {
-            open.lines.push(line.to_owned());
+            if open.lines.len() < MOST_LINES {
+                open.lines.push(line.to_owned());
+            }
             if found(open.end, line) {
                 self.last = std::mem::take(&mut open.lines);
                 self.open = None;
@@ -174,7 +179,9 @@ impl Said {
             self.begin(&TSAN_PID.replace(line, ""));
             self.is_race = line.contains("data race");
         } else if self.is_race && found(&RACE_ACCESS, line) {
-            self.lines.push(trim(line).to_owned());
+            if self.lines.len() < MOST_LINES {
+                self.lines.push(trim(line).to_owned());
+            }
         } else if line.contains("glibc detected") || found(&RUNTIME_ERROR, line) {
             self.begin(line);
         }

@@ -17,6 +17,8 @@ static ASAN_PLACES: Lazy = Lazy::new(|| {
 });
 static ACCESS_PLACE: Lazy = Lazy::new(|| regex(r" at 0x[0-9a-f]+ thread .*$"));
 
+/// Letters; what is cut off was no message for people.
+const LONGEST: usize = 300;
 const NO_WARNING: &str = "No TSan warning detected";
 const NOTHING: &str = "No crash detected";
 
@@ -67,12 +69,14 @@ fn joined(message: &Message) -> String {
     message.lines.join(" ")
 }
 
+/// On one line that is not too long.
 fn printable(text: &str) -> String {
+    let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
     let escape = |letter: &Captures<'_, str>| {
         let letter = letter.get(0).and_then(|found| found.as_str().chars().next());
         format!("\\u{{{:x}}}", letter.map_or(0, u32::from))
     };
-    UNPRINTABLE.replace_all(text, escape).into_owned()
+    UNPRINTABLE.replace_all(&text[..end], escape).into_owned()
 }
 
 fn at(backtrace: &[String]) -> String {

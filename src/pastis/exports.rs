@@ -76,7 +76,7 @@ impl KnownInputs {
     }
 }
 
-fn digest(bytes: &[u8]) -> [u8; 20] {
+pub(super) fn digest(bytes: &[u8]) -> [u8; 20] {
     Sha1::digest(bytes).into()
 }
 

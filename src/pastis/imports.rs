@@ -62,20 +62,21 @@ impl ImportQueue {
         self.changed.notify_all();
     }
 
-    /// Takes out the first good ones that wait, for the folder of seeds.
-    pub(super) fn take_seeds(&self, most: usize) -> Vec<Input> {
+    /// The first good ones that wait, for the folder of seeds. One that `keep` has kept waits no more.
+    pub(super) fn move_seeds<E>(
+        &self,
+        most: usize,
+        mut keep: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut state = self.lock();
-        let waiting = std::mem::take(&mut state.waiting).into_iter();
-        let mut taken = Vec::new();
-        for input in waiting {
-            if input.kind == Kind::Input && taken.len() < most {
-                taken.push(input);
-            } else {
-                state.waiting.push_back(input);
-            }
+        for _ in 0..most {
+            let is_good = |input: &Input| input.kind == Kind::Input;
+            let Some(place) = state.waiting.iter().position(is_good) else { break };
+            keep(&state.waiting[place].bytes)?;
+            state.waiting.remove(place);
+            state.count.run += 1;
         }
-        state.count.run += taken.len() as u64;
-        taken
+        Ok(())
     }
 
     /// The connection `connection` is there.
@@ -184,9 +185,30 @@ mod tests {
         let imports = imports(&["a", "b"]);
         imports.add(Input::new(Kind::Crash, b"c".to_vec(), None));
         imports.add(Input::new(Kind::Input, b"d".to_vec(), None));
-        let taken = imports.take_seeds(3);
-        assert_eq!(taken.iter().map(|i| i.bytes[0]).collect::<Vec<_>>(), *b"abd");
+        assert_eq!(moved(&imports, 3, b'-'), *b"abd");
         assert_eq!(imports.count(), ImportCount { run: 3, refused: 0, open: 1 });
+    }
+
+    /// The first letters of those that are moved until one cannot be written.
+    fn moved(imports: &ImportQueue, most: usize, fails: u8) -> Vec<u8> {
+        let mut kept = vec![];
+        let _ = imports.move_seeds(most, |bytes| match bytes[0] {
+            letter if letter == fails => Err(()),
+            letter => {
+                kept.push(letter);
+                Ok(())
+            }
+        });
+        kept
+    }
+
+    #[test]
+    fn a_seed_that_was_not_written_waits() {
+        let imports = imports(&["a", "b", "c"]);
+        assert_eq!(moved(&imports, 9, b'b'), *b"a");
+        assert_eq!(imports.count(), ImportCount { run: 1, refused: 0, open: 2 });
+        assert_eq!(moved(&imports, 9, b'-'), *b"bc");
+        assert_eq!(imports.count(), ImportCount { run: 3, refused: 0, open: 0 });
     }
 
     #[test]
@@ -201,6 +223,6 @@ mod tests {
         // Of an earlier connection.
         imports.answered(1, true);
         imports.close(7);
-        assert_eq!(imports.take_seeds(9).len(), 0);
+        assert_eq!(moved(&imports, 9, b'-'), *b"");
     }
 }

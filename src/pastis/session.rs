@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::control_client::{ControlClient, FuzzerEvent};
 use super::error::Refusal;
-use super::exports::{ExportQueue, KnownInputs};
-use super::imports::{ImportCount, ImportQueue, Input};
+use super::exports::{ExportQueue, KnownInputs, digest};
+use super::imports::{ImportCount, ImportQueue};
 use super::order::Order;
 use super::package;
 use crate::event::{Snapshot, StopReason};
@@ -131,17 +131,18 @@ impl Session {
         package::make_folder(&folder)?;
         let write = |name: &str, bytes: &[u8]| {
             let path = folder.join(name);
-            fs::write(&path, bytes).map_err(|source| Refusal::Write { path, source })
+            fs::write(&path, bytes).map_err(|source| {
+                // What there is of it is no input.
+                let _ = fs::remove_file(&path);
+                Refusal::Write { path, source }
+            })
         };
         write("default", DEFAULT_SEED)?;
         if output::holds_work(&self.order.output(), &strategy::name(0)) {
             return Ok(());
         }
-        for (number, Input { bytes, .. }) in self.imports.take_seeds(MOST_SEEDS).iter().enumerate()
-        {
-            write(&format!("broker-{number}"), bytes)?;
-        }
-        Ok(())
+        // Those of an earlier start that came to nothing are still there.
+        self.imports.move_seeds(MOST_SEEDS, |bytes| write(&seed_name(bytes), bytes))
     }
 
     fn end(&mut self) -> State {
@@ -196,5 +197,20 @@ impl Session {
     #[must_use]
     pub(super) fn is_running(&self) -> bool {
         self.worker.is_running()
+    }
+}
+
+/// By content: another input never takes its place.
+fn seed_name(bytes: &[u8]) -> String {
+    digest(bytes).iter().fold("broker-".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_named_by_their_content() {
+        assert_eq!(seed_name(b"abc"), "broker-a9993e364706816aba3e25717850c26c9cd0d89d");
     }
 }

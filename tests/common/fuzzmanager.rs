@@ -8,6 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -156,12 +157,18 @@ fn exchange(port: u16, request: &[u8]) -> Vec<u8> {
 pub enum Answer {
     /// Status line and headers without the last line end, and a body.
     Say(&'static str, &'static str),
+    /// This file.
+    File(Vec<u8>),
+    /// The beginning of a long file, and a byte now and then until the client has enough.
+    Drip,
     /// The real server at this port gets it and answers.
     Forward(u16),
     /// The real server gets it, and its answer is lost.
     Lose(u16),
     /// Nothing, for as long as the client waits.
     Silence,
+    /// Nothing, and the connection ends.
+    HangUp,
 }
 
 /// A server that answers as told: the last answer again and again.
@@ -215,10 +222,23 @@ fn respond(stream: TcpStream, answer: &Answer, seen: &Mutex<Vec<String>>) {
             )
             .as_bytes());
         }
+        Answer::File(bytes) => {
+            let length = bytes.len();
+            say(format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").as_bytes());
+            say(bytes);
+        }
+        Answer::Drip => drip(reader.into_inner()),
         Answer::Forward(port) => say(&exchange(*port, &closing(&request))),
         Answer::Lose(port) => drop(exchange(*port, &closing(&request))),
         Answer::Silence => drop(reader.read_line(&mut String::new())),
+        Answer::HangUp => {}
     }
+}
+
+fn drip(mut stream: TcpStream) {
+    stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
+    while stream.write_all(b"x").is_ok() && !matches!(stream.read(&mut [0]), Ok(0)) {}
 }
 
 /// Head and body; None if the client speaks something else.

@@ -96,11 +96,14 @@ impl<'a> Translator<'a> {
 
     /// `{M}`, `{M,}`, `{,N}`, `{M,N}` behind the brace; other braces are literal.
     fn braces(&mut self) -> Option<String> {
-        let mut ahead = self.rest.clone();
-        let inner: String = ahead.by_ref().take_while(|letter| *letter != '}').collect();
         let mut behind = self.rest.clone();
-        behind.by_ref().take(inner.chars().count()).for_each(drop);
-        let is_closed = behind.next() == Some('}');
+        let mut inner = String::new();
+        while let Some(letter) = behind.next_if(|next| next.is_ascii_digit() || *next == ',') {
+            inner.push(letter);
+        }
+        if behind.next() != Some('}') {
+            return None;
+        }
         let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let counts = match inner.split_once(',') {
             Some((least, most)) if is_number(least) && is_number(most) => {
@@ -110,10 +113,8 @@ impl<'a> Translator<'a> {
             None if is_number(&inner) && !inner.is_empty() => format!("{{{inner}}}"),
             _ => return None,
         };
-        is_closed.then(|| {
-            self.rest = behind;
-            counts
-        })
+        self.rest = behind;
+        Some(counts)
     }
 
     fn escape(&mut self) -> Result<(), String> {

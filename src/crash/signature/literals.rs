@@ -31,12 +31,11 @@ fn best(parts: &[Expr]) -> Vec<String> {
         if let Expr::Literal { val, casei: false } = part {
             run.push_str(val);
         } else {
-            run.clear();
+            best = better(best, vec![std::mem::take(&mut run)]);
             best = better(best, required(part));
         }
-        best = better(best, vec![run.clone()]);
     }
-    best
+    better(best, vec![run])
 }
 
 fn better(one: Vec<String>, other: Vec<String>) -> Vec<String> {

@@ -9,6 +9,8 @@ use super::{Refused, dialect, literals};
 
 /// Enough for any honest expression; one that needs more on a line does not match it.
 const MOST_STEPS: usize = 100_000;
+/// Bytes of an expression; the longest that are made have a third of it.
+const LONGEST: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
 pub(super) enum Text {
@@ -54,6 +56,9 @@ impl Text {
     }
 
     fn expression(text: &str) -> Result<Self, Refused> {
+        if text.len() > LONGEST {
+            return Err(Refused::new("an expression is longer than 64 KiB: shorten it"));
+        }
         let refused = |reason: String| Refused::new(format!("the expression {text}: {reason}"));
         let translated = dialect::translate(text).map_err(&refused)?;
         let tree =
