@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use common::{Running, TestDir, afl_target, need, target, wait_until};
+use common::{Running, TestDir, afl_target, need, plain, target, wait_until};
 use nix::sys::signal::Signal;
 
 /// 200 inputs of several lengths, the same in every run; none crashes the target of counts.c.
@@ -56,6 +56,26 @@ fn kept(dir: &TestDir, options: &str, target: &Path) -> Vec<String> {
     let names = dir.names("out");
     done.says(&format!("[+] Narrowed down to {} files, saved in 'out'.", names.len()));
     names
+}
+
+/// Links are not linked to, so each of them is copied.
+#[test]
+fn a_folder_whose_copies_are_not_on_the_disk_is_not_finished() {
+    let dir = TestDir::new();
+    dir.write("in/.hidden", "");
+    for name in ["a", "b"] {
+        dir.write(&format!("files/{name}"), name);
+        symlink(dir.path(&format!("files/{name}")), dir.path(&format!("in/{name}"))).unwrap();
+    }
+    let source =
+        "#include <errno.h>\nint syncfs(int fd) { errno = EIO; return fd < 0 ? 0 : -1; }\n";
+    let fails = plain(dir.write("fails.c", source).to_str().unwrap(), "-shared -fPIC");
+    let cmin = || dir.tool("cmin -i in -o out", &counts(""), "").env("AFL_QUIET", "1");
+    let refused = cmin().env("LD_PRELOAD", fails.to_str().unwrap()).run();
+    refused.refused(1, "Input/output error", "the disk has room");
+    assert!(dir.path("out/.cmin").exists());
+    cmin().run().expect(0);
+    assert!(!dir.path("out/.cmin").exists());
 }
 
 #[test]

@@ -296,11 +296,12 @@ fn conclude(
     if cover.kept.len() == 1 && count > 1 {
         say(quiet, "[!] WARNING: All inputs had the same traces: does the target read them?");
     }
+    let mut copies = false;
     for kept in &cover.kept {
         let input = runs[*kept].input;
-        save::save(&paths[input], &args.output, &names[input])?;
+        copies |= save::save(&paths[input], &args.output, &names[input])?;
     }
-    ledger.work.finish()?;
+    ledger.work.finish(copies)?;
     let (kept, folder) = (cover.kept.len(), args.output.display());
     say(quiet, &format!("[+] Narrowed down to {kept} files, saved in '{folder}'."));
     Ok(())

@@ -11,17 +11,18 @@ use crate::cmd::exit::Failure;
 /// Name of a copy that is not complete.
 const TEMPORARY: &str = ".cmin.new";
 
-/// `input` under `name`; what an interrupted run left there is taken over.
-pub(super) fn save(input: &Path, folder: &Path, name: &std::ffi::OsStr) -> Result<(), Failure> {
+/// `input` under `name`; what an interrupted run left there is taken over. True if it is a copy, which
+/// the disk may not have yet.
+pub(super) fn save(input: &Path, folder: &Path, name: &std::ffi::OsStr) -> Result<bool, Failure> {
     let goal = folder.join(name);
     let linked = match input.is_symlink() {
         true => Err(io::ErrorKind::Unsupported.into()),
         false => fs::hard_link(input, &goal),
     };
     match linked {
-        Ok(()) => return Ok(()),
+        Ok(()) => return Ok(false),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_same(input, &goal) => {
-            return Ok(());
+            return Ok(!is_link(input, &goal));
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             return Err(unwritable(&goal, error));
@@ -30,16 +31,21 @@ pub(super) fn save(input: &Path, folder: &Path, name: &std::ffi::OsStr) -> Resul
     }
     let temporary = folder.join(TEMPORARY);
     let copied = fs::copy(input, &temporary).and_then(|_| fs::rename(&temporary, &goal));
-    copied.map_err(|error| {
+    copied.map(|()| true).map_err(|error| {
         let _ = fs::remove_file(&temporary);
         unwritable(&goal, error)
     })
 }
 
+fn is_link(input: &Path, goal: &Path) -> bool {
+    let (Ok(one), Ok(other)) = (fs::metadata(input), fs::metadata(goal)) else { return false };
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
 fn is_same(input: &Path, goal: &Path) -> bool {
     let (Ok(one), Ok(other)) = (fs::metadata(input), fs::metadata(goal)) else { return false };
-    let linked = (one.dev(), one.ino()) == (other.dev(), other.ino());
-    linked || (one.len() == other.len() && fs::read(input).ok() == fs::read(goal).ok())
+    is_link(input, goal)
+        || (one.len() == other.len() && fs::read(input).ok() == fs::read(goal).ok())
 }
 
 #[cfg(test)]
@@ -54,8 +60,8 @@ mod tests {
         std::os::unix::fs::symlink("a", path("link")).unwrap();
         fs::create_dir(path("out")).unwrap();
         for _ in 0..2 {
-            save(&path("a"), &path("out"), "one".as_ref()).unwrap();
-            save(&path("link"), &path("out"), "two".as_ref()).unwrap();
+            assert!(!save(&path("a"), &path("out"), "one".as_ref()).unwrap());
+            assert!(save(&path("link"), &path("out"), "two".as_ref()).unwrap());
         }
         assert_eq!(fs::metadata(path("a")).unwrap().nlink(), 2);
         assert!(!path("out/two").is_symlink());

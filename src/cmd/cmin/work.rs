@@ -5,9 +5,11 @@
 //! length and checksum: what a kill left half written is not believed.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::cmd::exit::Failure;
@@ -18,6 +20,8 @@ use crate::target::ExitKind;
 const NAME: &str = ".cmin";
 /// Words in front of a record: its length in words, and two of checksum.
 const HEAD: usize = 3;
+/// So long records may be in memory only.
+const SYNC: Duration = Duration::from_secs(1);
 
 /// An input that showed something, or did not end well.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -41,6 +45,8 @@ pub(super) struct Work {
     path: PathBuf,
     /// Length of its first line.
     header: u64,
+    /// When the disk had all of it.
+    synced: Instant,
 }
 
 impl Work {
@@ -61,7 +67,7 @@ impl Work {
             let cause = format!("another cmin is at work in {folder:?}");
             Failure::new(cause, "wait for its end, or choose another -o")
         })?;
-        let mut work = Self { file, path, header: 0 };
+        let mut work = Self { file, path, header: 0, synced: Instant::now() };
         let chunks = work.read(fingerprint, folder)?;
         Ok((work, chunks))
     }
@@ -75,6 +81,8 @@ impl Work {
         if bytes.len() < header.len() {
             self.cut(0)?;
             self.file.write_all(header.as_bytes()).map_err(failed)?;
+            // The name is data of the folder.
+            self.file.sync_data().and_then(|()| sync_folder(folder)).map_err(failed)?;
             return Ok(Vec::new());
         }
         let Some(records) = bytes.strip_prefix(header.as_bytes()) else {
@@ -102,13 +110,37 @@ impl Work {
     }
 
     pub(super) fn append(&mut self, chunk: &Chunk) -> Result<(), Failure> {
-        let written = self.file.write_all(&record(chunk));
+        let written = self.file.write_all(&record(chunk)).and_then(|()| self.sync_if_due());
         written.map_err(|error| unwritable(self.folder(), error))
     }
 
-    /// The folder is complete.
-    pub(super) fn finish(self) -> Result<(), Failure> {
+    fn sync_if_due(&mut self) -> io::Result<()> {
+        if self.synced.elapsed() >= SYNC {
+            self.file.sync_data()?;
+            self.synced = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// The folder is complete, after a loss of power, too. `copies`: it holds more than links.
+    pub(super) fn finish(self, copies: bool) -> Result<(), Failure> {
+        let sync = if copies { sync_all } else { sync_folder };
+        sync(self.folder()).map_err(|error| unwritable(self.folder(), error))?;
         fs::remove_file(&self.path).map_err(|error| unwritable(&self.path, error))
+    }
+}
+
+/// Everything of its file system: of many files that is faster than one after the other.
+fn sync_all(folder: &Path) -> io::Result<()> {
+    Ok(nix::unistd::syncfs(File::open(folder)?)?)
+}
+
+/// The names in it.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // Some file systems have no way to say so.
+        Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(()),
+        synced => synced,
     }
 }
 
@@ -247,6 +279,18 @@ mod tests {
     }
 
     #[test]
+    fn the_disk_gets_it_once_a_second() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut work, _) = opened(folder.path(), 7);
+        let opened = work.synced;
+        work.append(&chunk(0)).unwrap();
+        assert!(work.synced == opened || opened.elapsed() >= SYNC);
+        work.synced = opened.checked_sub(SYNC).unwrap();
+        work.append(&chunk(1)).unwrap();
+        assert!(work.synced > opened);
+    }
+
+    #[test]
     fn only_the_same_work_is_gone_on_with() {
         let folder = tempfile::tempdir().unwrap();
         let (work, _) = opened(folder.path(), 7);
@@ -254,8 +298,10 @@ mod tests {
         assert!(refusal(7).contains("another cmin is at work"));
         drop(work);
         assert!(refusal(8).contains("unfinished work of another"));
-        opened(folder.path(), 7).0.finish().unwrap();
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        for copies in [false, true] {
+            opened(folder.path(), 7).0.finish(copies).unwrap();
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
         fs::write(folder.path().join("mine"), "").unwrap();
         assert!(refusal(7).contains("is not empty"));
     }
