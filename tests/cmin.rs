@@ -70,7 +70,7 @@ fn a_folder_whose_copies_are_not_on_the_disk_is_not_finished() {
     let source =
         "#include <errno.h>\nint syncfs(int fd) { errno = EIO; return fd < 0 ? 0 : -1; }\n";
     let fails = plain(dir.write("fails.c", source).to_str().unwrap(), "-shared -fPIC");
-    let cmin = || dir.tool("cmin -i in -o out", &counts(""), "");
+    let cmin = || dir.tool("cmin -i in -o out", &counts(""), "").env("AFL_QUIET", "1");
     let refused = cmin().env("LD_PRELOAD", fails.to_str().unwrap()).run();
     refused.refused(1, "Input/output error", "the disk has room");
     assert!(dir.path("out/.cmin").exists());
