@@ -301,6 +301,32 @@ fn what_a_target_prints_takes_bounded_room() {
     assert!(String::from_utf8(said).unwrap().contains("caf\u{fffd} \u{fffd} end"));
 }
 
+/// 'h' crashes unless somebody looks, 'a' in any case.
+const SHY: &str = "#include <stdlib.h>\n#include <stdio.h>\n#include <string.h>\n\
+    static int is_traced(void) { char line[256]; int pid = 0;\n\
+      FILE *status = fopen(\"/proc/self/status\", \"r\");\n\
+      while (status && fgets(line, sizeof line, status)) sscanf(line, \"TracerPid: %d\", &pid);\n\
+      return pid != 0; }\n\
+    int main(void) { int c = getchar(); if (c == 'a' || (c == 'h' && !is_traced())) abort();\n\
+      return 0; }\n";
+
+#[test]
+fn a_crash_that_hides_from_a_look_is_a_bug() {
+    let dir = TestDir::new();
+    let source = dir.write("shy.c", SHY);
+    let target = plain(source.to_str().unwrap(), "");
+    crashes(&dir, "h");
+    triage(&dir, "-j 1", &target).says("1 bug in 2 crash files");
+    let bug = report(&dir)["bugs"][0].clone();
+    assert_eq!((&bug["crashes"], &bug["runs"]), (&6.into(), &6.into()), "{bug:#}");
+    assert_eq!((&bug["signal"], &bug["minimized_size"]), (&"SIGABRT".into(), &1.into()));
+    // Also where every run has been traced so far.
+    let dir = TestDir::new();
+    crashes(&dir, "ah");
+    dir.write("crashes/x", "fine");
+    triage(&dir, "-j 1", &target).says("2 bugs in 5 crash files").says("1 file did not crash");
+}
+
 #[test]
 fn hangs_children_and_bugs_that_come_and_go() {
     let dir = TestDir::new();
