@@ -10,10 +10,11 @@ mod fuzzmanager;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use common::{
     Finished, TestDir, afl_target, need, plain, repository, target, target_with, wait_until,
@@ -495,6 +496,38 @@ fn workers_share_one_triage() {
     assert_eq!(processes.filter(|pid| follows(pid) && !is_child(pid)).count(), 1);
     let done = running.finish().expect(0);
     assert!(done.out.contains(" crashes (1 bug)"), "{}", done.out);
+}
+
+#[test]
+fn what_the_end_of_a_campaign_leaves_off_is_made_small_later() {
+    let dir = TestDir::new();
+    // A hundred runs take seconds, and more than that are needed.
+    dir.write("out/default/crashes/id:0", format!("{}a", "x".repeat(3000)));
+    let script = "case `cat` in *a*) sleep 0.05; kill -SEGV $$ ;; esac";
+    dir.write("out/default/cmdline", format!("/bin/sh\n-c\n{script}\n"));
+    let words = ["triage", "--follow", "--minimize", "600", "-o", "out"];
+    let mut follower = Command::new(env!("CARGO_BIN_EXE_ffuzz"))
+        .args(words)
+        .current_dir(dir.path(""))
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let bug = || {
+        let text = fs::read(dir.path("out/triage/report.json")).ok()?;
+        let report: Value = serde_json::from_slice(&text).ok()?;
+        Some(report["bugs"][0].clone()).filter(Value::is_object)
+    };
+    wait_until("a bug", || bug().is_some());
+    // Its end would mean that the campaign is gone.
+    let mut line = follower.stdin.take().unwrap();
+    line.write_all(b"finish 60000\n").unwrap();
+    assert!(follower.wait().unwrap().success());
+    let left = bug().unwrap();
+    assert!(left["minimized_from"].is_null() && left["minimized_size"].is_u64(), "{left:#}");
+    let folder = dir.path("out/triage").join(left["id"].as_str().unwrap());
+    assert!(folder.join("bug.json").exists());
+    dir.ffuzz("triage --minimize 1 -o out").run().expect(0).says("1 crash files, 1 of them known");
+    assert!(bug().unwrap()["minimized_from"].is_string());
 }
 
 // --- to the crash server

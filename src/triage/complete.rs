@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::examine::read;
 use super::hang;
-use super::minimize::minimize;
+use super::minimize::{Small, minimize};
 use super::paths::from_text;
 use super::report::{State as Outcome, hex};
 use super::rerun::Rerun;
@@ -62,22 +62,22 @@ impl Work {
                 write::input(&folder, write::INPUT, &data)?;
                 let is_same = |key| stacks.contains(&hex(key));
                 let small = match self.orders.minimize {
-                    Duration::ZERO => None,
+                    Duration::ZERO => Small { data, done: true },
                     // Each try would take as long as a run may.
-                    _ if bug.class == hang::CLASS => None,
+                    _ if bug.class == hang::CLASS => Small { data, done: true },
                     time => minimize(rerun, build, &data, time, is_same, || self.goes_on())?,
                 };
-                Some(small.unwrap_or(data))
+                write::input(&folder, write::MINIMIZED, &small.data)?;
+                Some(small)
             }
             Err(_) => None,
         };
-        if let Some(small) = &small {
-            write::input(&folder, write::MINIMIZED, small)?;
-        }
         let mut inside = self.inside();
         let known = &mut inside.report.bugs[index];
-        known.minimized_from = Some(bug.input_hash);
-        known.minimized_size = small.map(|small| small.len() as u64);
+        // What was left off is for another triage.
+        let is_done = small.as_ref().is_none_or(|small| small.done);
+        known.minimized_from = is_done.then_some(bug.input_hash);
+        known.minimized_size = small.map(|small| small.data.len() as u64);
         write::facts(&folder, known)?;
         inside.dirty = true;
         Ok(())

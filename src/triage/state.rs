@@ -77,12 +77,13 @@ impl State {
     }
 
     /// A bug whose smallest input was not made small yet, or that waits to be delivered. It is marked as
-    /// taken.
+    /// taken. In a hurry its folder is completed and no more.
     pub(super) fn unfinished(&mut self, delivers: bool) -> Option<usize> {
         self.report.count();
-        let taken = &self.taken;
+        let (taken, hurry) = (&self.taken, self.hurry);
         let waits = |bug: &Bug| {
-            let wanted = bug.has_smaller_input() || (delivers && !bug.reported);
+            let is_open = bug.has_smaller_input() && (!hurry || bug.minimized_size.is_none());
+            let wanted = is_open || (delivers && !bug.reported);
             bug.files > 0 && wanted && !taken.contains(&bug.id)
         };
         let index = self.report.bugs.iter().position(waits)?;
