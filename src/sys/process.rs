@@ -322,13 +322,56 @@ pub fn send(pid: i32, signal: i32) {
 /// Kills what is left of the session of a process that has ended: a debugger puts its target into a
 /// process group of its own, and lets the target's children go.
 pub fn end_session(leader: i32) {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    for pid in pids {
-        if nix::unistd::getsid(Some(Pid::from_raw(pid))) == Ok(Pid::from_raw(leader)) {
-            send(pid, libc::SIGKILL);
-        }
+    session(leader).for_each(|pid| send(pid, libc::SIGKILL));
+}
+
+/// The processes of a session.
+fn session(leader: i32) -> impl Iterator<Item = i32> {
+    let of_session = move |pid: &i32| {
+        nix::unistd::getsid(Some(Pid::from_raw(*pid))) == Ok(Pid::from_raw(leader))
+    };
+    numbers("/proc").filter(of_session)
+}
+
+/// The names in a folder that are numbers: processes, or threads.
+fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// What the processes of a session have had, and want.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Load {
+    /// Time on cores, that of children that have ended included.
+    pub(super) cpu: Duration,
+    /// One of their threads runs, waits for a core, or for a disk.
+    pub(super) wants: bool,
+}
+
+pub(super) fn session_load(leader: i32) -> Load {
+    // SAFETY: the call takes an integer and returns one.
+    let rate = u32::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) });
+    let (mut ticks, mut wants) = (0, false);
+    for pid in session(leader) {
+        ticks += ticks_of(&stat(&format!("/proc/{pid}/stat")));
+        let threads = format!("/proc/{pid}/task");
+        wants = wants
+            || numbers(&threads)
+                .any(|thread| stat(&format!("{threads}/{thread}/stat")).starts_with(['R', 'D']));
     }
+    Load { cpu: Duration::from_secs(ticks) / rate.unwrap_or(100).max(1), wants }
+}
+
+/// What stands behind the name, which may hold anything: the state first.
+fn stat(path: &str) -> String {
+    let text = std::fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    text.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest.to_owned())
+}
+
+/// utime, stime, cutime and cstime.
+fn ticks_of(stat: &str) -> u64 {
+    stat.split(' ').skip(11).take(4).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
 /// True if `pid` belongs to the session that `ancestor` leads, or is its child.

@@ -16,6 +16,7 @@ use super::hang;
 use super::seen::{Build, Seen};
 use super::symbols::Symbolizer;
 use crate::crash::{self, Program};
+use crate::sys::listen::Limit;
 use crate::sys::traced::{LATE, Stop};
 use crate::target::{ExitKind, Fresh, Manner, TargetError};
 
@@ -23,6 +24,8 @@ use crate::target::{ExitKind, Fresh, Manner, TargetError};
 const ATTEMPTS: u32 = 5;
 /// More of a core file would only fill the disk.
 const LARGEST_CORE: u64 = 4 << 30;
+/// A run that waits for a core may take so many times as long: beside a campaign others come first.
+const STARVED: u32 = 10;
 
 /// About which crashes gdb is asked.
 #[derive(Debug)]
@@ -49,6 +52,13 @@ pub struct Tools {
     /// A run that takes too long is a bug, too.
     pub hangs: bool,
     pub program: Program,
+}
+
+impl Tools {
+    /// Of a run in which somebody else takes time as well.
+    fn limit(&self, others: Duration) -> Limit {
+        Limit { own: self.timeout + others, wall: self.timeout * STARVED + others }
+    }
 }
 
 /// What several runs of an input came to.
@@ -201,7 +211,7 @@ impl Rerun {
         let mut run = |traced| {
             let look: Option<&mut dyn FnMut(&Stop)> =
                 if traced || tools.hangs { Some(&mut look) } else { None };
-            let manner = Manner::within(tools.timeout);
+            let manner = Manner::within(tools.limit(Duration::ZERO));
             fresh.run(input, Manner { env: &tools.raw, look, traced, ..manner })
         };
         let ended = match run(traced && self.can_trace) {
@@ -255,16 +265,16 @@ impl Rerun {
     fn reported(&mut self, input: &[u8], quick: &Seen) -> Result<Option<Seen>, TargetError> {
         let tools = Arc::clone(&self.tools);
         let fresh = of_build(&mut self.target, &mut self.sanitizer, quick.build);
-        let mut timeout = tools.timeout;
+        let mut others = Duration::ZERO;
         if let Some(symbolizer) = &tools.symbolizer {
             // The sanitizer would wait for it without an end.
             if !symbolizer.answers(Path::new(&fresh.command()[0])) {
                 return Ok(None);
             }
-            timeout += symbolizer.patience();
+            others = symbolizer.patience();
         }
         for _ in 0..ATTEMPTS {
-            let manner = Manner { env: &tools.readable, ..Manner::within(timeout) };
+            let manner = Manner { env: &tools.readable, ..Manner::within(tools.limit(others)) };
             let ended = fresh.run(input, manner)?;
             let seen = Seen::new(quick.build, ended, None, &tools.program);
             let same = seen.crashed() && seen.info.kind == quick.info.kind;
@@ -293,10 +303,10 @@ impl Rerun {
         let tools = Arc::clone(&self.tools);
         let Some(gdb) = &tools.gdb else { return Ok(None) };
         let under = debugger::gdb_words(gdb, signals);
-        let timeout = tools.timeout + DEBUGGER_START;
+        let limit = tools.limit(DEBUGGER_START);
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         for _ in 0..ATTEMPTS {
-            let manner = Manner { env: &tools.raw, under: &under, ..Manner::within(timeout) };
+            let manner = Manner { env: &tools.raw, under: &under, ..Manner::within(limit) };
             // A gdb that cannot be started is none.
             let Ok(ended) = fresh.run(input, manner) else { return Ok(None) };
             if ended.exit == ExitKind::Hang {
@@ -320,7 +330,8 @@ impl Rerun {
         let tools = Arc::clone(&self.tools);
         let Some(gdb) = &tools.gdb else { return Ok(None) };
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
-        let manner = || Manner { env: &tools.bare, ..Manner::within(tools.timeout) };
+        let limit = tools.limit(Duration::ZERO);
+        let manner = || Manner { env: &tools.bare, ..Manner::within(limit) };
         for _ in 0..ATTEMPTS {
             let before = cores.list();
             let ended = fresh.run(input, Manner { core_limit: LARGEST_CORE, ..manner() })?;
