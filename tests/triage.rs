@@ -650,6 +650,35 @@ fn what_another_tool_has_delivered_is_not_delivered_again() {
 }
 
 #[test]
+fn more_time_and_more_runs_correct_what_was_noted() {
+    let (dir, server, config) = with_a_server();
+    dir.write("crashes/slow", "slow");
+    dir.write("crashes/rare", "rare");
+    let runs = dir.path("runs").display().to_string();
+    // One crashes after a second, the other one in its fifth run.
+    let script = format!(
+        "read -r word; case $word in slow) sleep 1 ;; rare) echo >> {runs}; \
+         [ `wc -l < {runs}` -ge 5 ] || exit 0 ;; esac; kill -SEGV $$"
+    );
+    let run = |options: &str| {
+        let job = dir.ffuzz(&format!("triage --collector --minimize 0 -o out {options} crashes"));
+        let job = job.env("FM_CONFIG_PATH", &config).words("-- /bin/sh -c").arg(&script);
+        job.run().expect(0)
+    };
+    run("-n 1 -t 300").says("0 bugs in 2 crash files").says("1 file took too long");
+    assert!(dir.path("crashes/slow.failed").exists() && dir.path("crashes/rare.failed").exists());
+    run("-n 1 -t 200").says("2 of them known");
+    run("-n 1 -t 60000").says("1 of them known").says("in 2 crash files").says("1 file did not");
+    assert_eq!(report(&dir)["bugs"][0]["files"], 1);
+    run("-n 20 -t 60000").says("1 of them known").does_not_say("1 file did not crash");
+    for name in ["slow", "rare"] {
+        assert!(dir.path(&format!("crashes/{name}.submitted")).exists(), "{name}");
+        assert!(!dir.path(&format!("crashes/{name}.failed")).exists(), "{name}");
+    }
+    assert!(!server.requests().is_empty());
+}
+
+#[test]
 fn a_server_and_a_file_beside_the_target_are_enough() {
     let (dir, server, config) = with_a_server();
     let target = dir.path("Parser");

@@ -94,11 +94,13 @@ impl Work {
         for crash in &inside.report.crashes {
             let good = match (&crash.bug, crash.state) {
                 (Some(bug), _) if reported.contains(bug) => true,
-                (_, Outcome::NoCrash | Outcome::TimesOut) => false,
+                (_, Outcome::NoCrash) => false,
+                // While others have the cores that says little.
+                (_, Outcome::TimesOut) if !self.orders.beside => false,
                 _ => continue,
             };
             let path = from_text(&crash.path);
-            if !find::is_hang(&path) && marked.insert(crash.path.clone()) {
+            if !find::is_hang(&path) && marked.insert((crash.path.clone(), good)) {
                 deliver::mark(&self.orders.root.join(path), good);
             }
         }

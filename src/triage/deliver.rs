@@ -158,11 +158,15 @@ impl Courier {
     }
 }
 
-/// Marks a crash file for other tools: its bug was handed over, or it cannot be.
+/// Marks a crash file for other tools: its bug was handed over, or it cannot be. What could not be once
+/// may have crashed now.
 pub(super) fn mark(crash: &Path, good: bool) {
     let path = mark_of(crash, if good { SUBMITTED } else { FAILED });
     // Somebody else's folder may be read-only: the spool knows as well.
     let _ = OpenOptions::new().write(true).create_new(true).open(path);
+    if good {
+        let _ = fs::remove_file(mark_of(crash, FAILED));
+    }
 }
 
 fn mark_of(crash: &Path, word: &str) -> PathBuf {

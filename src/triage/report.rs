@@ -91,6 +91,9 @@ pub struct Crash {
     pub state: State,
     pub runs: u32,
     pub crashes: u32,
+    /// Milliseconds that a run could take.
+    #[serde(default)]
+    pub limit_ms: u64,
     /// See [`Report::stacks`].
     pub stack: Option<String>,
     pub bug: Option<String>,

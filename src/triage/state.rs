@@ -33,8 +33,8 @@ pub(super) struct State {
     pub(super) dirty: bool,
     pub(super) saved: Instant,
     pub(super) notes: Vec<String>,
-    /// Crash files that have their mark.
-    pub(super) marked: HashSet<String>,
+    /// Crash files that have their mark, a good one or a bad one.
+    pub(super) marked: HashSet<(String, bool)>,
 }
 
 impl State {
