@@ -165,27 +165,39 @@ pub fn in_background(command: &mut Command, cores: &[usize]) {
             }
             libc::setpriority(libc::PRIO_PROCESS, 0, 19);
             libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_CLASS_IDLE);
-            set_policy(libc::SCHED_IDLE);
+            // Not SCHED_IDLE: the kernel lets nobody leave that at this priority without a privilege.
+            set_policy(0, libc::SCHED_BATCH);
             Ok(())
         })
     };
 }
 
-/// Such a process becomes one that others do not starve; it stays nice.
+/// Such a process becomes one like others, with all of its threads; what they start from now on, too.
+/// Without a privilege it stays nice: then it interrupts others again, and may use the disk as they do,
+/// but has its small part of a core that they want as well.
 pub fn leave_background() {
-    set_policy(libc::SCHED_OTHER);
-}
-
-fn set_policy(policy: i32) {
-    // SAFETY: the parameter is a local, all zero as both policies ask for.
-    unsafe {
-        let parameter: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(0, policy, &raw const parameter);
+    for thread in numbers("/proc/self/task") {
+        set_policy(thread, libc::SCHED_OTHER);
+        // SAFETY: system calls on integers.
+        unsafe {
+            libc::setpriority(libc::PRIO_PROCESS, thread.cast_unsigned(), 0);
+            libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, thread, IOPRIO_CLASS_NONE);
+        }
     }
 }
 
-/// Of ioprio_set(2), which has no names in any header.
+/// Of a thread; 0 is the one that calls.
+fn set_policy(thread: i32, policy: i32) {
+    // SAFETY: the parameter is a local, all zero as both policies ask for.
+    unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(thread, policy, &raw const parameter);
+    }
+}
+
+/// Of ioprio_set(2), which has no names in any header. None: as its priority is.
 const IOPRIO_WHO_PROCESS: i32 = 1;
+const IOPRIO_CLASS_NONE: i32 = 0;
 const IOPRIO_CLASS_IDLE: i32 = 3 << 13;
 
 /// Descriptor 199 must be legal: AFL's protocol uses it.
@@ -441,6 +453,31 @@ mod tests {
     fn a_missing_program_is_an_error_of_the_start() {
         let error = start(&["/nonexistent"], Output::Nowhere, false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_is_started_in_the_background_is_nice() {
+        let mut command = Command::new("/bin/cat");
+        in_background(command.arg("/proc/self/stat"), &[]);
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let fields: Vec<&str> = said.rsplit_once(") ").unwrap().1.split(' ').collect();
+        // Field 19 of proc(5), and field 41; the state is the third.
+        assert_eq!((fields[16], fields[38]), ("19", libc::SCHED_BATCH.to_string().as_str()));
+    }
+
+    #[test]
+    fn all_threads_leave_the_background() {
+        let (ask, asked) = std::sync::mpsc::channel();
+        set_policy(0, libc::SCHED_BATCH);
+        // It has the policy of who starts it.
+        let other = std::thread::spawn(move || {
+            asked.recv().unwrap();
+            // SAFETY: the call takes an integer and returns one.
+            unsafe { libc::sched_getscheduler(0) }
+        });
+        leave_background();
+        ask.send(()).unwrap();
+        assert_eq!(other.join().unwrap(), libc::SCHED_OTHER);
     }
 
     #[test]
