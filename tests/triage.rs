@@ -264,6 +264,24 @@ fn a_symbolizer_that_hangs_is_not_waited_for_again_and_again() {
 }
 
 #[test]
+fn facts_that_could_not_be_written_are_written_later() {
+    let dir = TestDir::new();
+    crashes(&dir, "g");
+    let (target, options) = (plain("bugs.c", ""), "-j 1 --minimize 0");
+    triage(&dir, options, &target).says("1 bug in 2 crash files");
+    let id = report(&dir)["bugs"][0]["id"].as_str().unwrap().to_owned();
+    let facts = format!("out/triage/{id}/bug.json");
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    // What is in the way takes the part of a disk that is full.
+    dir.write(&format!("{facts}/x"), "");
+    let job = dir.ffuzz(&format!("triage -o out {options} crashes")).arg("--").arg(&target);
+    job.env("AFL_QUIET", "1").run().refused(1, "cannot write", "");
+    fs::remove_dir_all(dir.path(&facts)).unwrap();
+    triage(&dir, options, &target).says("2 crash files, 2 of them known");
+    assert!(dir.path(&facts).is_file() && report(&dir)["bugs"][0]["minimized_from"].is_string());
+}
+
+#[test]
 fn names_that_are_no_text_are_as_good_as_others() {
     let dir = TestDir::new();
     let name = |bytes: &[u8]| dir.path("crashes").join(OsString::from_vec(bytes.to_vec()));

@@ -73,12 +73,14 @@ impl Work {
             Err(_) => None,
         };
         let mut inside = self.inside();
-        let known = &mut inside.report.bugs[index];
+        // Known once it is written: a disk that is full may have room again.
+        let mut known = inside.report.bugs[index].clone();
         // What was left off is for another triage.
         let is_done = small.as_ref().is_none_or(|small| small.done);
         known.minimized_from = is_done.then_some(bug.input_hash);
         known.minimized_size = small.map(|small| small.data.len() as u64);
-        write::facts(&folder, known)?;
+        write::facts(&folder, &known)?;
+        inside.report.bugs[index] = known;
         inside.dirty = true;
         Ok(())
     }
