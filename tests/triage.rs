@@ -668,6 +668,26 @@ fn what_another_tool_has_delivered_is_not_delivered_again() {
 }
 
 #[test]
+fn a_bug_without_its_input_is_not_reported() {
+    let (dir, server, config) = with_a_server();
+    crashes(&dir, "og");
+    let words = "--minimize 0";
+    triage(&dir, words, &asan()).says("2 bugs in 4 crash files");
+    let folder = bug_folder(&dir, "give_up");
+    let input = fs::read(folder.join("input")).unwrap();
+    fs::remove_file(folder.join("input")).unwrap();
+    let run = || {
+        let job = dir.ffuzz(&format!("triage --collector {words} -o out crashes")).arg("--");
+        job.arg(asan()).env("FM_CONFIG_PATH", &config).run().expect(0)
+    };
+    run().says("a bug is not reported: cannot read ").says("1 reports sent");
+    assert!(!server.requests()[0].contains("give_up"));
+    fs::write(folder.join("input"), input).unwrap();
+    run().does_not_say("not reported");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
 fn more_time_and_more_runs_correct_what_was_noted() {
     let (dir, server, config) = with_a_server();
     dir.write("crashes/slow", "slow");

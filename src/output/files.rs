@@ -23,7 +23,7 @@ pub fn replace_file(folder: &Path, path: &Path, data: &[u8]) -> Result<(), Outpu
 }
 
 /// The same, and once it has its name it survives a power failure.
-pub(super) fn replace_for_good(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
+pub fn replace_for_good(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
     replace(folder, path, |file| file.write_all(data).and_then(|()| file.sync_all()))?;
     let names = path.parent().map_or(Ok(()), sync);
     names.map_err(|e| OutputError::write(path, e))

@@ -31,7 +31,13 @@ impl Work {
         };
         let path = |file: &String| self.orders.root.join(from_text(file));
         if !files.iter().any(|file| courier.was_delivered_before(&path(file))) {
-            courier.take(&bug, &self.orders.folder.join(&bug.id))?;
+            match courier.report(&bug, &self.orders.folder.join(&bug.id)) {
+                Ok(report) => courier.take(&report)?,
+                Err(error) => {
+                    self.inside().withhold(&bug.id, &error);
+                    return Ok(());
+                }
+            }
         }
         let mut inside = self.inside();
         inside.report.bugs[index].reported = true;

@@ -51,9 +51,9 @@ impl Courier {
         Ok(Self { spool, worker: Mutex::new(Some(worker)), target, args, env })
     }
 
-    /// Takes over a bug whose folder is complete.
-    pub(super) fn take(&self, bug: &Bug, folder: &Path) -> Result<(), CollectorError> {
-        self.spool.add(&self.report(bug, folder))?;
+    /// Takes over a bug.
+    pub(super) fn take(&self, report: &Report) -> Result<(), CollectorError> {
+        self.spool.add(report)?;
         self.wake();
         Ok(())
     }
@@ -106,13 +106,15 @@ impl Courier {
         worker.iter().for_each(Worker::wake);
     }
 
-    fn report(&self, bug: &Bug, folder: &Path) -> Report {
+    /// Of a bug whose folder is complete.
+    pub(super) fn report(&self, bug: &Bug, folder: &Path) -> Result<Report, CollectorError> {
         let text = |name: &str| {
             let bytes = fs::read(folder.join(name)).unwrap_or_default();
             crash::text(&bytes)
         };
         let minimized = fs::read(folder.join(MINIMIZED)).ok();
-        let input = fs::read(folder.join(INPUT)).unwrap_or_default();
+        let path = folder.join(INPUT);
+        let input = fs::read(&path).map_err(|source| CollectorError::Read { path, source })?;
         let quality = match &minimized {
             Some(small) if small.len() < input.len() => REDUCED,
             _ => AS_FOUND,
@@ -130,7 +132,7 @@ impl Courier {
         // AFL's names tell parent, time, executions and mutation.
         let file = input_file.file_name().unwrap_or_default();
         metadata.insert("file".into(), file.to_string_lossy().into_owned());
-        Report {
+        Ok(Report {
             key: bug.id.clone(),
             program: self.target.program.clone(),
             output: Output {
@@ -142,7 +144,7 @@ impl Courier {
             args: self.args.clone(),
             env: self.env.clone(),
             metadata,
-        }
+        })
     }
 
     /// How the delivery is doing; None once it is over.
