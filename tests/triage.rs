@@ -10,10 +10,11 @@ mod fuzzmanager;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use common::{
     Finished, TestDir, afl_target, need, plain, repository, target, target_with, wait_until,
@@ -263,6 +264,24 @@ fn a_symbolizer_that_hangs_is_not_waited_for_again_and_again() {
 }
 
 #[test]
+fn facts_that_could_not_be_written_are_written_later() {
+    let dir = TestDir::new();
+    crashes(&dir, "g");
+    let (target, options) = (plain("bugs.c", ""), "-j 1 --minimize 0");
+    triage(&dir, options, &target).says("1 bug in 2 crash files");
+    let id = report(&dir)["bugs"][0]["id"].as_str().unwrap().to_owned();
+    let facts = format!("out/triage/{id}/bug.json");
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    // What is in the way takes the part of a disk that is full.
+    dir.write(&format!("{facts}/x"), "");
+    let job = dir.ffuzz(&format!("triage -o out {options} crashes")).arg("--").arg(&target);
+    job.env("AFL_QUIET", "1").run().refused(1, "cannot write", "");
+    fs::remove_dir_all(dir.path(&facts)).unwrap();
+    triage(&dir, options, &target).says("2 crash files, 2 of them known");
+    assert!(dir.path(&facts).is_file() && report(&dir)["bugs"][0]["minimized_from"].is_string());
+}
+
+#[test]
 fn names_that_are_no_text_are_as_good_as_others() {
     let dir = TestDir::new();
     let name = |bytes: &[u8]| dir.path("crashes").join(OsString::from_vec(bytes.to_vec()));
@@ -299,6 +318,32 @@ fn what_a_target_prints_takes_bounded_room() {
     assert!(text("stderr.txt").len() < 1 << 20);
     let said = fs::read(bug_folder(&dir, "talk_bytes").join("stderr.txt")).unwrap();
     assert!(String::from_utf8(said).unwrap().contains("caf\u{fffd} \u{fffd} end"));
+}
+
+/// 'h' crashes unless somebody looks, 'a' in any case.
+const SHY: &str = "#include <stdlib.h>\n#include <stdio.h>\n#include <string.h>\n\
+    static int is_traced(void) { char line[256]; int pid = 0;\n\
+      FILE *status = fopen(\"/proc/self/status\", \"r\");\n\
+      while (status && fgets(line, sizeof line, status)) sscanf(line, \"TracerPid: %d\", &pid);\n\
+      return pid != 0; }\n\
+    int main(void) { int c = getchar(); if (c == 'a' || (c == 'h' && !is_traced())) abort();\n\
+      return 0; }\n";
+
+#[test]
+fn a_crash_that_hides_from_a_look_is_a_bug() {
+    let dir = TestDir::new();
+    let source = dir.write("shy.c", SHY);
+    let target = plain(source.to_str().unwrap(), "");
+    crashes(&dir, "h");
+    triage(&dir, "-j 1", &target).says("1 bug in 2 crash files");
+    let bug = report(&dir)["bugs"][0].clone();
+    assert_eq!((&bug["crashes"], &bug["runs"]), (&6.into(), &6.into()), "{bug:#}");
+    assert_eq!((&bug["signal"], &bug["minimized_size"]), (&"SIGABRT".into(), &1.into()));
+    // Also where every run has been traced so far.
+    let dir = TestDir::new();
+    crashes(&dir, "ah");
+    dir.write("crashes/x", "fine");
+    triage(&dir, "-j 1", &target).says("2 bugs in 5 crash files").says("1 file did not crash");
 }
 
 #[test]
@@ -471,6 +516,38 @@ fn workers_share_one_triage() {
     assert!(done.out.contains(" crashes (1 bug)"), "{}", done.out);
 }
 
+#[test]
+fn what_the_end_of_a_campaign_leaves_off_is_made_small_later() {
+    let dir = TestDir::new();
+    // A hundred runs take seconds, and more than that are needed.
+    dir.write("out/default/crashes/id:0", format!("{}a", "x".repeat(3000)));
+    let script = "case `cat` in *a*) sleep 0.05; kill -SEGV $$ ;; esac";
+    dir.write("out/default/cmdline", format!("/bin/sh\n-c\n{script}\n"));
+    let words = ["triage", "--follow", "--minimize", "600", "-o", "out"];
+    let mut follower = Command::new(env!("CARGO_BIN_EXE_ffuzz"))
+        .args(words)
+        .current_dir(dir.path(""))
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let bug = || {
+        let text = fs::read(dir.path("out/triage/report.json")).ok()?;
+        let report: Value = serde_json::from_slice(&text).ok()?;
+        Some(report["bugs"][0].clone()).filter(Value::is_object)
+    };
+    wait_until("a bug", || bug().is_some());
+    // Its end would mean that the campaign is gone.
+    let mut line = follower.stdin.take().unwrap();
+    line.write_all(b"finish 60000\n").unwrap();
+    assert!(follower.wait().unwrap().success());
+    let left = bug().unwrap();
+    assert!(left["minimized_from"].is_null() && left["minimized_size"].is_u64(), "{left:#}");
+    let folder = dir.path("out/triage").join(left["id"].as_str().unwrap());
+    assert!(folder.join("bug.json").exists());
+    dir.ffuzz("triage --minimize 1 -o out").run().expect(0).says("1 crash files, 1 of them known");
+    assert!(bug().unwrap()["minimized_from"].is_string());
+}
+
 // --- to the crash server
 
 #[test]
@@ -588,6 +665,55 @@ fn what_another_tool_has_delivered_is_not_delivered_again() {
     dir.write("crashes/g2", "w2");
     run().says("1 reports sent");
     assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_bug_without_its_input_is_not_reported() {
+    let (dir, server, config) = with_a_server();
+    crashes(&dir, "og");
+    let words = "--minimize 0";
+    triage(&dir, words, &asan()).says("2 bugs in 4 crash files");
+    let folder = bug_folder(&dir, "give_up");
+    let input = fs::read(folder.join("input")).unwrap();
+    fs::remove_file(folder.join("input")).unwrap();
+    let run = || {
+        let job = dir.ffuzz(&format!("triage --collector {words} -o out crashes")).arg("--");
+        job.arg(asan()).env("FM_CONFIG_PATH", &config).run().expect(0)
+    };
+    run().says("a bug is not reported: cannot read ").says("1 reports sent");
+    assert!(!server.requests()[0].contains("give_up"));
+    fs::write(folder.join("input"), input).unwrap();
+    run().does_not_say("not reported");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn more_time_and_more_runs_correct_what_was_noted() {
+    let (dir, server, config) = with_a_server();
+    dir.write("crashes/slow", "slow");
+    dir.write("crashes/rare", "rare");
+    let runs = dir.path("runs").display().to_string();
+    // One crashes after a second, the other one in its fifth run.
+    let script = format!(
+        "read -r word; case $word in slow) sleep 1 ;; rare) echo >> {runs}; \
+         [ `wc -l < {runs}` -ge 5 ] || exit 0 ;; esac; kill -SEGV $$"
+    );
+    let run = |options: &str| {
+        let job = dir.ffuzz(&format!("triage --collector --minimize 0 -o out {options} crashes"));
+        let job = job.env("FM_CONFIG_PATH", &config).words("-- /bin/sh -c").arg(&script);
+        job.run().expect(0)
+    };
+    run("-n 1 -t 300").says("0 bugs in 2 crash files").says("1 file took too long");
+    assert!(dir.path("crashes/slow.failed").exists() && dir.path("crashes/rare.failed").exists());
+    run("-n 1 -t 200").says("2 of them known");
+    run("-n 1 -t 60000").says("1 of them known").says("in 2 crash files").says("1 file did not");
+    assert_eq!(report(&dir)["bugs"][0]["files"], 1);
+    run("-n 20 -t 60000").says("1 of them known").does_not_say("1 file did not crash");
+    for name in ["slow", "rare"] {
+        assert!(dir.path(&format!("crashes/{name}.submitted")).exists(), "{name}");
+        assert!(!dir.path(&format!("crashes/{name}.failed")).exists(), "{name}");
+    }
+    assert!(!server.requests().is_empty());
 }
 
 #[test]

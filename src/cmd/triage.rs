@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 use args::Args;
@@ -133,7 +134,14 @@ fn lock(folder: &Path) -> Result<Option<Flock<File>>, Failure> {
         let cause = format!("cannot write to {}: {error}", folder.display());
         Failure::new(cause, "check the permissions of the folder")
     })?;
-    Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Ok(Some(lock)),
+        Err((_, Errno::EWOULDBLOCK)) => Ok(None),
+        Err((_, error)) => {
+            let cause = format!("cannot lock {}: {}", folder.display(), error.desc());
+            Err(Failure::new(cause, "choose an -o on a file system that has locks"))
+        }
+    }
 }
 
 fn busy(folder: &Path) -> Failure {

@@ -29,7 +29,7 @@ pub(super) fn replace_safely(folder: &Path, path: &Path, data: &[u8]) -> Result<
 }
 
 /// The same, and once it has its name it survives a power failure.
-pub(super) fn replace_for_good(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
+pub fn replace_for_good(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
     replace_safely(folder, path, data)?;
     // Complete and in its place: for want of room nothing is to be written again.
     let names = path.parent().map_or(Ok(()), |parent| settled(sync(parent)));

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 
 pub use error::OutputError;
-pub use files::replace_file;
+pub use files::{replace_file, replace_for_good};
 
 use self::settle::Settler;
 use self::state::State;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use super::process::{Output, Process, pidfd, send};
+use super::process::{Output, Process, pidfd, send, session_load};
 
 /// Read at once: what a pipe holds.
 const CHUNK: usize = 1 << 16;
@@ -20,6 +20,35 @@ const LOOK: Duration = Duration::from_millis(5);
 const LATE_LOOKS: u32 = 10;
 /// Between two of these looks.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a process may take.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limit {
+    /// As long as it runs, or waits for something else than a core.
+    pub own: Duration,
+    /// In any case: more than `own` if it waits for a core that others have.
+    pub wall: Duration,
+}
+
+impl From<Duration> for Limit {
+    fn from(time: Duration) -> Self {
+        Self { own: time, wall: time }
+    }
+}
+
+impl Limit {
+    /// How much longer a process may take, of which this long has passed. Only one that wants a core and
+    /// has had it for less than nearly all of its own time waits for others.
+    fn more(&self, pid: i32, passed: Duration) -> Option<Duration> {
+        let left = self.wall.saturating_sub(passed);
+        if left.is_zero() {
+            return None;
+        }
+        let load = session_load(pid);
+        (load.wants && load.cpu + self.own / 10 < self.own)
+            .then(|| (self.own / 10).max(LOOK).min(left))
+    }
+}
 
 /// A stream of any length in bounded room.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -91,25 +120,25 @@ impl Listener {
     }
 
     /// Listens until the process has ended; None if it had to be killed because its time was up.
-    pub fn wait(&mut self, process: &mut Process, timeout: Duration) -> Option<i32> {
-        self.wait_or(process, timeout, |_| {})
+    pub fn wait(&mut self, process: &mut Process, limit: impl Into<Limit>) -> Option<i32> {
+        self.wait_or(process, limit.into(), |_| {})
     }
 
     /// The same with a last word before it is killed.
     pub(super) fn wait_or(
         &mut self,
         process: &mut Process,
-        timeout: Duration,
+        limit: Limit,
         late: impl FnOnce(&mut Self),
     ) -> Option<i32> {
         self.writers = None;
         let pid = process.pid();
-        let in_time = self.listen(pid, Instant::now() + timeout, || false);
+        let in_time = self.listen(pid, limit, || false);
         if !in_time {
             late(self);
             send(pid, libc::SIGKILL);
         }
-        let status = process.wait_for(if in_time { timeout } else { LOOK * 200 });
+        let status = process.wait_for(if in_time { limit.own } else { LOOK * 200 });
         self.drain();
         status.filter(|_| in_time)
     }
@@ -119,12 +148,12 @@ impl Listener {
     pub(super) fn attend(
         &mut self,
         pid: i32,
-        timeout: Duration,
+        limit: Limit,
         mut ended: impl FnMut() -> bool,
         late: impl Fn(),
     ) -> bool {
         self.writers = None;
-        let in_time = self.listen(pid, Instant::now() + timeout, &mut ended);
+        let in_time = self.listen(pid, limit, &mut ended);
         if !in_time {
             self.look_late(pid, late, &mut ended);
             send(pid, libc::SIGKILL);
@@ -145,7 +174,7 @@ impl Listener {
     ) {
         for _ in 0..LATE_LOOKS {
             late();
-            self.listen(pid, Instant::now() + PAUSE, &mut ended);
+            self.listen(pid, PAUSE.into(), &mut ended);
         }
     }
 
@@ -155,18 +184,22 @@ impl Listener {
         self.heard.map(Bounded::into_bytes)
     }
 
-    /// True when the process has ended, false at the deadline.
-    fn listen(&mut self, pid: i32, deadline: Instant, mut ended: impl FnMut() -> bool) -> bool {
+    /// True when the process has ended, false when its time is up.
+    fn listen(&mut self, pid: i32, limit: Limit, mut ended: impl FnMut() -> bool) -> bool {
         let handle = pidfd(pid);
+        let start = Instant::now();
+        let mut deadline = start + limit.own;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
             let pause = if handle.is_some() { left } else { left.min(LOOK) };
+            // Also when no time is left: it may have been us who got no core.
             let gone = self.poll(handle.as_ref().map(AsFd::as_fd), pause);
             if gone || ended() || (handle.is_none() && !is_running(pid)) {
                 return true;
+            }
+            if left.is_zero() {
+                let Some(more) = limit.more(pid, start.elapsed()) else { return false };
+                deadline = Instant::now() + more;
             }
         }
     }
@@ -227,7 +260,7 @@ fn is_running(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tests::shell;
+    use crate::sys::tests::{shell, start};
 
     fn run(script: &str, part: usize, timeout: Duration) -> (Option<i32>, [Vec<u8>; 2]) {
         let mut listener = Listener::new(part).unwrap();
@@ -258,5 +291,36 @@ mod tests {
     fn a_process_whose_time_is_up_is_killed_with_what_it_started() {
         let (status, [out, _]) = run("echo up; sleep 1000 & wait", 10, Duration::from_millis(200));
         assert_eq!((status, out), (None, b"up\n".into()));
+    }
+
+    /// Aborts after 300 ms on a core.
+    const BUSY: &str = "while read -r _ _ _ _ _ _ _ _ _ _ _ _ _ user system _ < /proc/$$/stat; do \
+        [ $((user + system)) -ge 30 ] && kill -ABRT $$; done";
+
+    #[test]
+    fn to_wait_for_a_core_is_not_to_take_long() {
+        let core = crate::sys::affinity::allowed()[0].to_string();
+        let on_core = |script: &str| {
+            let words = ["taskset", "-c", &core, "/bin/sh", "-c", script];
+            let listener = Listener::new(10).unwrap();
+            (start(&words, listener.output(), false).unwrap(), listener)
+        };
+        let others: Vec<_> = (0..4).map(|_| on_core("while :; do :; done")).collect();
+        let run = |script: &str, limit: Limit| {
+            let (mut process, mut listener) = on_core(script);
+            listener.wait(&mut process, limit)
+        };
+        let own = Duration::from_millis(400);
+        assert_eq!(run(BUSY, own.into()), None);
+        let limit = Limit { own, wall: LONG };
+        assert_eq!(run(BUSY, limit).map(|status| status & 0x7f), Some(libc::SIGABRT));
+        // One that sleeps has no use for a core.
+        let begin = Instant::now();
+        assert_eq!(run("exec sleep 1000", limit), None);
+        assert!(begin.elapsed() < LONG / 2, "{:?}", begin.elapsed());
+        drop(others);
+        let begin = Instant::now();
+        assert_eq!(run("while :; do :; done", limit), None);
+        assert!(begin.elapsed() < LONG / 2, "{:?}", begin.elapsed());
     }
 }

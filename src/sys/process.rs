@@ -165,27 +165,39 @@ pub fn in_background(command: &mut Command, cores: &[usize]) {
             }
             libc::setpriority(libc::PRIO_PROCESS, 0, 19);
             libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_CLASS_IDLE);
-            set_policy(libc::SCHED_IDLE);
+            // Not SCHED_IDLE: the kernel lets nobody leave that at this priority without a privilege.
+            set_policy(0, libc::SCHED_BATCH);
             Ok(())
         })
     };
 }
 
-/// Such a process becomes one that others do not starve; it stays nice.
+/// Such a process becomes one like others, with all of its threads; what they start from now on, too.
+/// Without a privilege it stays nice: then it interrupts others again, and may use the disk as they do,
+/// but has its small part of a core that they want as well.
 pub fn leave_background() {
-    set_policy(libc::SCHED_OTHER);
-}
-
-fn set_policy(policy: i32) {
-    // SAFETY: the parameter is a local, all zero as both policies ask for.
-    unsafe {
-        let parameter: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(0, policy, &raw const parameter);
+    for thread in numbers("/proc/self/task") {
+        set_policy(thread, libc::SCHED_OTHER);
+        // SAFETY: system calls on integers.
+        unsafe {
+            libc::setpriority(libc::PRIO_PROCESS, thread.cast_unsigned(), 0);
+            libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, thread, IOPRIO_CLASS_NONE);
+        }
     }
 }
 
-/// Of ioprio_set(2), which has no names in any header.
+/// Of a thread; 0 is the one that calls.
+fn set_policy(thread: i32, policy: i32) {
+    // SAFETY: the parameter is a local, all zero as both policies ask for.
+    unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(thread, policy, &raw const parameter);
+    }
+}
+
+/// Of ioprio_set(2), which has no names in any header. None: as its priority is.
 const IOPRIO_WHO_PROCESS: i32 = 1;
+const IOPRIO_CLASS_NONE: i32 = 0;
 const IOPRIO_CLASS_IDLE: i32 = 3 << 13;
 
 /// Descriptor 199 must be legal: AFL's protocol uses it.
@@ -322,13 +334,56 @@ pub fn send(pid: i32, signal: i32) {
 /// Kills what is left of the session of a process that has ended: a debugger puts its target into a
 /// process group of its own, and lets the target's children go.
 pub fn end_session(leader: i32) {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    for pid in pids {
-        if nix::unistd::getsid(Some(Pid::from_raw(pid))) == Ok(Pid::from_raw(leader)) {
-            send(pid, libc::SIGKILL);
-        }
+    session(leader).for_each(|pid| send(pid, libc::SIGKILL));
+}
+
+/// The processes of a session.
+fn session(leader: i32) -> impl Iterator<Item = i32> {
+    let of_session = move |pid: &i32| {
+        nix::unistd::getsid(Some(Pid::from_raw(*pid))) == Ok(Pid::from_raw(leader))
+    };
+    numbers("/proc").filter(of_session)
+}
+
+/// The names in a folder that are numbers: processes, or threads.
+fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// What the processes of a session have had, and want.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Load {
+    /// Time on cores, that of children that have ended included.
+    pub(super) cpu: Duration,
+    /// One of their threads runs, waits for a core, or for a disk.
+    pub(super) wants: bool,
+}
+
+pub(super) fn session_load(leader: i32) -> Load {
+    // SAFETY: the call takes an integer and returns one.
+    let rate = u32::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) });
+    let (mut ticks, mut wants) = (0, false);
+    for pid in session(leader) {
+        ticks += ticks_of(&stat(&format!("/proc/{pid}/stat")));
+        let threads = format!("/proc/{pid}/task");
+        wants = wants
+            || numbers(&threads)
+                .any(|thread| stat(&format!("{threads}/{thread}/stat")).starts_with(['R', 'D']));
     }
+    Load { cpu: Duration::from_secs(ticks) / rate.unwrap_or(100).max(1), wants }
+}
+
+/// What stands behind the name, which may hold anything: the state first.
+fn stat(path: &str) -> String {
+    let text = std::fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    text.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest.to_owned())
+}
+
+/// utime, stime, cutime and cstime.
+fn ticks_of(stat: &str) -> u64 {
+    stat.split(' ').skip(11).take(4).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
 /// True if `pid` belongs to the session that `ancestor` leads, or is its child.
@@ -398,6 +453,31 @@ mod tests {
     fn a_missing_program_is_an_error_of_the_start() {
         let error = start(&["/nonexistent"], Output::Nowhere, false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_is_started_in_the_background_is_nice() {
+        let mut command = Command::new("/bin/cat");
+        in_background(command.arg("/proc/self/stat"), &[]);
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let fields: Vec<&str> = said.rsplit_once(") ").unwrap().1.split(' ').collect();
+        // Field 19 of proc(5), and field 41; the state is the third.
+        assert_eq!((fields[16], fields[38]), ("19", libc::SCHED_BATCH.to_string().as_str()));
+    }
+
+    #[test]
+    fn all_threads_leave_the_background() {
+        let (ask, asked) = std::sync::mpsc::channel();
+        set_policy(0, libc::SCHED_BATCH);
+        // It has the policy of who starts it.
+        let other = std::thread::spawn(move || {
+            asked.recv().unwrap();
+            // SAFETY: the call takes an integer and returns one.
+            unsafe { libc::sched_getscheduler(0) }
+        });
+        leave_background();
+        ask.send(()).unwrap();
+        assert_eq!(other.join().unwrap(), libc::SCHED_OTHER);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use nix::sys::ptrace::{self, Options};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-use super::listen::Listener;
+use super::listen::{Limit, Listener};
 use super::process::{Process, send};
 
 /// Signals of a program that goes wrong.
@@ -81,14 +81,14 @@ pub const LATE: i32 = libc::SIGSTOP;
 pub fn wait(
     process: &mut Process,
     listener: &mut Listener,
-    timeout: Duration,
+    limit: impl Into<Limit>,
     mut look: impl FnMut(&Stop),
 ) -> Option<i32> {
-    let (pid, ended) = (process.pid(), AtomicBool::new(false));
+    let (pid, limit, ended) = (process.pid(), limit.into(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let listens = scope.spawn(|| {
             let has_ended = || ended.load(Ordering::Relaxed);
-            listener.attend(pid, timeout, has_ended, || send(pid, LATE))
+            listener.attend(pid, limit, has_ended, || send(pid, LATE))
         });
         follow(pid, &mut look);
         let status = process.wait_with(WaitPidFlag::empty());
@@ -107,11 +107,11 @@ const STOPPING: Duration = Duration::from_secs(1);
 pub fn wait_untraced(
     process: &mut Process,
     listener: &mut Listener,
-    timeout: Duration,
+    limit: impl Into<Limit>,
     mut look: impl FnMut(&Stop),
 ) -> Option<i32> {
     let pid = process.pid();
-    listener.wait_or(process, timeout, |listener| {
+    listener.wait_or(process, limit.into(), |listener| {
         listener.look_late(pid, || look_at(pid, &mut look), || false);
     })
 }

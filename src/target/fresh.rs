@@ -12,7 +12,7 @@ use super::launcher::{InputFrom, Setup};
 use super::{ExitKind, TargetError, exit_kind};
 use crate::custom::{Hook, Mutators, Processed};
 use crate::sys::guard::Guard;
-use crate::sys::listen::Listener;
+use crate::sys::listen::{Limit, Listener};
 use crate::sys::process::{self, Launch};
 use crate::sys::traced::{self, Stop};
 
@@ -25,7 +25,7 @@ pub struct Manner<'a> {
     pub env: &'a [(OsString, OsString)],
     /// Words in front of the command line: a debugger with its options.
     pub under: &'a [OsString],
-    pub timeout: Duration,
+    pub limit: Limit,
     /// Called several times when its time is up,
     pub look: Option<&'a mut dyn FnMut(&Stop)>,
     /// and in the moment of each signal that may end it. Some programs behave otherwise then.
@@ -37,8 +37,9 @@ pub struct Manner<'a> {
 impl Manner<'_> {
     /// A run that is not looked at.
     #[must_use]
-    pub fn within(timeout: Duration) -> Self {
-        Self { env: &[], under: &[], timeout, look: None, traced: false, core_limit: 0 }
+    pub fn within(limit: impl Into<Limit>) -> Self {
+        let limit = limit.into();
+        Self { env: &[], under: &[], limit, look: None, traced: false, core_limit: 0 }
     }
 }
 
@@ -141,10 +142,10 @@ impl Fresh {
         feed.once_started();
         let status = match manner.look {
             Some(look) if manner.traced => {
-                traced::wait(&mut process, &mut listener, manner.timeout, look)
+                traced::wait(&mut process, &mut listener, manner.limit, look)
             }
-            Some(look) => traced::wait_untraced(&mut process, &mut listener, manner.timeout, look),
-            None => listener.wait(&mut process, manner.timeout),
+            Some(look) => traced::wait_untraced(&mut process, &mut listener, manner.limit, look),
+            None => listener.wait(&mut process, manner.limit),
         };
         let session = process.pid();
         drop(process);

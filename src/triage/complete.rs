@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::examine::read;
 use super::hang;
-use super::minimize::minimize;
+use super::minimize::{Small, minimize};
 use super::paths::from_text;
 use super::report::{State as Outcome, hex};
 use super::rerun::Rerun;
@@ -31,7 +31,13 @@ impl Work {
         };
         let path = |file: &String| self.orders.root.join(from_text(file));
         if !files.iter().any(|file| courier.was_delivered_before(&path(file))) {
-            courier.take(&bug, &self.orders.folder.join(&bug.id))?;
+            match courier.report(&bug, &self.orders.folder.join(&bug.id)) {
+                Ok(report) => courier.take(&report)?,
+                Err(error) => {
+                    self.inside().withhold(&bug.id, &error);
+                    return Ok(());
+                }
+            }
         }
         let mut inside = self.inside();
         inside.report.bugs[index].reported = true;
@@ -62,23 +68,25 @@ impl Work {
                 write::input(&folder, write::INPUT, &data)?;
                 let is_same = |key| stacks.contains(&hex(key));
                 let small = match self.orders.minimize {
-                    Duration::ZERO => None,
+                    Duration::ZERO => Small { data, done: true },
                     // Each try would take as long as a run may.
-                    _ if bug.class == hang::CLASS => None,
+                    _ if bug.class == hang::CLASS => Small { data, done: true },
                     time => minimize(rerun, build, &data, time, is_same, || self.goes_on())?,
                 };
-                Some(small.unwrap_or(data))
+                write::input(&folder, write::MINIMIZED, &small.data)?;
+                Some(small)
             }
             Err(_) => None,
         };
-        if let Some(small) = &small {
-            write::input(&folder, write::MINIMIZED, small)?;
-        }
         let mut inside = self.inside();
-        let known = &mut inside.report.bugs[index];
-        known.minimized_from = Some(bug.input_hash);
-        known.minimized_size = small.map(|small| small.len() as u64);
-        write::facts(&folder, known)?;
+        // Known once it is written: a disk that is full may have room again.
+        let mut known = inside.report.bugs[index].clone();
+        // What was left off is for another triage.
+        let is_done = small.as_ref().is_none_or(|small| small.done);
+        known.minimized_from = is_done.then_some(bug.input_hash);
+        known.minimized_size = small.map(|small| small.data.len() as u64);
+        write::facts(&folder, &known)?;
+        inside.report.bugs[index] = known;
         inside.dirty = true;
         Ok(())
     }
@@ -94,11 +102,13 @@ impl Work {
         for crash in &inside.report.crashes {
             let good = match (&crash.bug, crash.state) {
                 (Some(bug), _) if reported.contains(bug) => true,
-                (_, Outcome::NoCrash | Outcome::TimesOut) => false,
+                (_, Outcome::NoCrash) => false,
+                // While others have the cores that says little.
+                (_, Outcome::TimesOut) if !self.orders.beside => false,
                 _ => continue,
             };
             let path = from_text(&crash.path);
-            if !find::is_hang(&path) && marked.insert(crash.path.clone()) {
+            if !find::is_hang(&path) && marked.insert((crash.path.clone(), good)) {
                 deliver::mark(&self.orders.root.join(path), good);
             }
         }

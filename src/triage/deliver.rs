@@ -51,9 +51,9 @@ impl Courier {
         Ok(Self { spool, worker: Mutex::new(Some(worker)), target, args, env })
     }
 
-    /// Takes over a bug whose folder is complete.
-    pub(super) fn take(&self, bug: &Bug, folder: &Path) -> Result<(), CollectorError> {
-        self.spool.add(&self.report(bug, folder))?;
+    /// Takes over a bug.
+    pub(super) fn take(&self, report: &Report) -> Result<(), CollectorError> {
+        self.spool.add(report)?;
         self.wake();
         Ok(())
     }
@@ -106,13 +106,15 @@ impl Courier {
         worker.iter().for_each(Worker::wake);
     }
 
-    fn report(&self, bug: &Bug, folder: &Path) -> Report {
+    /// Of a bug whose folder is complete.
+    pub(super) fn report(&self, bug: &Bug, folder: &Path) -> Result<Report, CollectorError> {
         let text = |name: &str| {
             let bytes = fs::read(folder.join(name)).unwrap_or_default();
             crash::text(&bytes)
         };
         let minimized = fs::read(folder.join(MINIMIZED)).ok();
-        let input = fs::read(folder.join(INPUT)).unwrap_or_default();
+        let path = folder.join(INPUT);
+        let input = fs::read(&path).map_err(|source| CollectorError::Read { path, source })?;
         let quality = match &minimized {
             Some(small) if small.len() < input.len() => REDUCED,
             _ => AS_FOUND,
@@ -130,7 +132,7 @@ impl Courier {
         // AFL's names tell parent, time, executions and mutation.
         let file = input_file.file_name().unwrap_or_default();
         metadata.insert("file".into(), file.to_string_lossy().into_owned());
-        Report {
+        Ok(Report {
             key: bug.id.clone(),
             program: self.target.program.clone(),
             output: Output {
@@ -142,7 +144,7 @@ impl Courier {
             args: self.args.clone(),
             env: self.env.clone(),
             metadata,
-        }
+        })
     }
 
     /// How the delivery is doing; None once it is over.
@@ -158,11 +160,15 @@ impl Courier {
     }
 }
 
-/// Marks a crash file for other tools: its bug was handed over, or it cannot be.
+/// Marks a crash file for other tools: its bug was handed over, or it cannot be. What could not be once
+/// may have crashed now.
 pub(super) fn mark(crash: &Path, good: bool) {
     let path = mark_of(crash, if good { SUBMITTED } else { FAILED });
     // Somebody else's folder may be read-only: the spool knows as well.
     let _ = OpenOptions::new().write(true).create_new(true).open(path);
+    if good {
+        let _ = fs::remove_file(mark_of(crash, FAILED));
+    }
 }
 
 fn mark_of(crash: &Path, word: &str) -> PathBuf {

@@ -37,7 +37,9 @@ impl Work {
         }
         let (hash, size) = (hash_of(&data), data.len() as u64);
         let path = self.shown(path);
-        self.inside().note(Crash { path, hash, size, state, runs, crashes, stack, bug: None });
+        let limit_ms = self.orders.limit_ms();
+        let crash = Crash { path, hash, size, state, runs, crashes, limit_ms, stack, bug: None };
+        self.inside().note(crash);
         Ok(())
     }
 

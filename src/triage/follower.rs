@@ -2,7 +2,7 @@
 //! lowest priority, and ended with the campaign, however that ends.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
@@ -17,6 +17,13 @@ const LOOK: Duration = Duration::from_secs(1);
 const WAIT: Duration = Duration::from_millis(5);
 /// For a process that was told to leave at once.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// Until it is started again, doubled with each end that comes soon after the start.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// One that lived so long did not end because of its start.
+const A_WHILE: Duration = Duration::from_secs(60);
+/// What the user can do who does not want to wait for that.
+const REMEDY: &str = "it is tried again, and `ffuzz-triage -o OUT` does it";
 /// What it says goes there, in the folder of the report.
 const LOG: &str = "log";
 /// The word on its standard input that it is to come to an end, in front of milliseconds; the end of the
@@ -31,6 +38,14 @@ pub struct Follower {
     cores: Vec<usize>,
     child: Option<Child>,
     started: bool,
+    /// The last start,
+    since: Instant,
+    /// the ends that came soon after one,
+    early_ends: u32,
+    /// and when the next one is to be.
+    due: Option<Instant>,
+    /// Where in the log our part begins.
+    log_start: u64,
     looked: Option<Instant>,
     /// When the report that was read last was written.
     written: Option<SystemTime>,
@@ -49,6 +64,10 @@ impl Follower {
             cores: affinity::allowed(),
             child: None,
             started: false,
+            since: Instant::now(),
+            early_ends: 0,
+            due: None,
+            log_start: 0,
             looked: None,
             written: None,
             bugs: None,
@@ -57,14 +76,36 @@ impl Follower {
         }
     }
 
-    /// There is a crash. The process is started once.
+    /// There is a crash. The process is started once, and again if it ends.
     pub fn start(&mut self) {
-        if std::mem::replace(&mut self.started, true) {
-            return;
+        if !std::mem::replace(&mut self.started, true) {
+            self.start_now();
         }
+    }
+
+    fn start_now(&mut self) {
+        (self.since, self.due) = (Instant::now(), None);
         match self.spawn() {
             Ok(child) => self.child = Some(child),
-            Err(error) => self.notes.push(format!("crashes are not triaged: {error}")),
+            // A disk that is full may have room again.
+            Err(error) => self.start_later(format!("crashes are not triaged: {error}; {REMEDY}")),
+        }
+    }
+
+    /// The cause is told once.
+    fn start_later(&mut self, cause: String) {
+        self.early_ends = if self.since.elapsed() < A_WHILE { self.early_ends + 1 } else { 1 };
+        let pause = FIRST_PAUSE * (1 << (self.early_ends - 1).min(6));
+        self.due = Some(Instant::now() + pause.min(LONGEST_PAUSE));
+        if !self.heard.contains(&cause) {
+            self.notes.push(cause.clone());
+            self.heard.push(cause);
+        }
+    }
+
+    fn start_if_due(&mut self) {
+        if self.due.is_some_and(|due| due <= Instant::now()) {
+            self.start_now();
         }
     }
 
@@ -76,9 +117,11 @@ impl Follower {
         }
     }
 
-    fn spawn(&self) -> io::Result<Child> {
+    fn spawn(&mut self) -> io::Result<Child> {
         super::create(&self.options.folder).map_err(io::Error::other)?;
-        let log = File::create(self.options.folder.join(LOG))?;
+        // One beside another instance may write there as well.
+        let log = File::options().append(true).create(true).open(self.options.folder.join(LOG))?;
+        self.log_start = log.metadata()?.len();
         let mut command = Command::new(&self.options.argv[0]);
         command.args(&self.options.argv[1..]);
         command.envs(self.options.env.iter().map(|(name, value)| (name, value)));
@@ -92,6 +135,7 @@ impl Follower {
         if self.started && self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
             self.looked = Some(Instant::now());
             self.look();
+            self.start_if_due();
         }
         self.bugs
     }
@@ -108,13 +152,13 @@ impl Follower {
         self.listen(&log);
         if ended.is_some() {
             self.child = None;
-            self.notes.push(format!("triage has ended: see {}", log.display()));
+            self.start_later(format!("triage has ended: see {}; {REMEDY}", log.display()));
         }
     }
 
     /// What it says is for the user.
     fn listen(&mut self, log: &Path) {
-        let said = fs::read(log).unwrap_or_default();
+        let said = read_from(log, self.log_start).unwrap_or_default();
         // The last line may not be complete yet.
         let end = said.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         for line in String::from_utf8_lossy(&said[..end]).lines() {
@@ -154,6 +198,13 @@ impl Drop for Follower {
             end(child);
         }
     }
+}
+
+fn read_from(path: &Path, start: u64) -> io::Result<Vec<u8>> {
+    let (mut file, mut bytes) = (File::open(path)?, Vec::new());
+    file.seek(SeekFrom::Start(start))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn wait(child: &mut Child, most: Duration) -> bool {
@@ -232,7 +283,54 @@ mod tests {
         }
         assert_eq!(notes[0], "triage: no room");
         assert!(notes[1].starts_with("triage has ended: see "), "{notes:?}");
-        follower.look();
-        assert_eq!(follower.take_notes(), [""; 0]);
+        assert!(notes[1].ends_with("`ffuzz-triage -o OUT` does it"), "{notes:?}");
+        // Also when it ends once more.
+        follower.due = Some(Instant::now());
+        follower.start_if_due();
+        until(&mut follower, |follower| follower.due.is_some());
+        assert_eq!((follower.take_notes(), follower.early_ends), (vec![], 2));
+    }
+
+    fn until(follower: &mut Follower, is_so: impl Fn(&Follower) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !is_so(follower) {
+            assert!(Instant::now() < deadline, "{follower:?}");
+            follower.look();
+            follower.start_if_due();
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn one_that_cannot_be_started_or_ends_is_started_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let in_the_way = dir.path().join("triage");
+        fs::write(&in_the_way, "").unwrap();
+        let script = "[ -e here ] || { echo > here; exit 1; }; exec cat";
+        let mut follower = follower(dir.path(), &format!("cd {}; {script}", dir.path().display()));
+        follower.start();
+        let notes = follower.take_notes();
+        assert!(notes[0].starts_with("crashes are not triaged: "), "{notes:?}");
+        assert!(notes[0].ends_with("`ffuzz-triage -o OUT` does it"), "{notes:?}");
+        fs::remove_file(in_the_way).unwrap();
+        until(&mut follower, |follower| follower.early_ends == 2);
+        until(&mut follower, |follower| follower.child.is_some());
+    }
+
+    #[test]
+    fn what_another_one_has_said_stays_and_is_not_heard() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("triage")).unwrap();
+        let log = dir.path().join("triage/log");
+        fs::write(&log, "[!] earlier\n").unwrap();
+        let mut follower = follower(dir.path(), "echo '[!] now' >&2; exec cat");
+        follower.start();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while follower.notes.is_empty() && Instant::now() < deadline {
+            follower.look();
+            std::thread::yield_now();
+        }
+        assert_eq!(follower.take_notes(), ["triage: now"]);
+        assert_eq!(fs::read_to_string(log).unwrap(), "[!] earlier\n[!] now\n");
     }
 }

@@ -14,6 +14,8 @@ use crate::sys::traced::Stop;
 
 /// Innermost frames that are looked at: an endless recursion has tens of thousands.
 const MOST: usize = 128;
+/// Larger files are no programs. Devices have no end: a target may map any file as code.
+const LARGEST: u64 = 1 << 30;
 
 /// What was seen in the moment of a signal.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -52,6 +54,10 @@ const SECTIONS: [&str; 3] = [".text", ".eh_frame", ".eh_frame_hdr"];
 
 impl File {
     fn read(path: &Path) -> Option<Self> {
+        let about = fs::metadata(path).ok()?;
+        if !about.is_file() || about.len() > LARGEST {
+            return None;
+        }
         let bytes = fs::read(path).ok()?;
         let elf = object::File::parse(&*bytes).ok()?;
         let mut sections = HashMap::new();
@@ -195,6 +201,15 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_files_that_end_are_read() {
+        assert!(File::read(Path::new("/dev/zero")).is_none());
+        assert!(File::read(&std::env::current_exe().unwrap()).is_some());
+        let large = tempfile::NamedTempFile::new().unwrap();
+        large.as_file().set_len(LARGEST + 1).unwrap();
+        assert!(File::read(large.path()).is_none());
+    }
 
     #[test]
     fn only_code_from_files_is_a_module() {

@@ -7,7 +7,14 @@ use super::seen::Build;
 use crate::minimize::tmin::Tmin;
 use crate::target::TargetError;
 
-/// The smallest input found until the time is up; None if that is the given one.
+/// What was made of an input.
+pub(super) struct Small {
+    pub(super) data: Vec<u8>,
+    /// Nobody had to leave off.
+    pub(super) done: bool,
+}
+
+/// The smallest input found until the time is up, or until it does not go on.
 pub(super) fn minimize(
     rerun: &mut Rerun,
     build: Build,
@@ -15,10 +22,13 @@ pub(super) fn minimize(
     time: Duration,
     is_same: impl Fn(u64) -> bool,
     goes_on: impl Fn() -> bool,
-) -> Result<Option<Vec<u8>>, TargetError> {
+) -> Result<Small, TargetError> {
     let deadline = Instant::now() + time;
     let (mut tmin, mut best, mut proposal) = (Tmin::new(input), input.to_vec(), Vec::new());
-    while Instant::now() < deadline && goes_on() && tmin.next(&best, &mut proposal) {
+    while Instant::now() < deadline && tmin.next(&best, &mut proposal) {
+        if !goes_on() {
+            return Ok(Small { data: best, done: false });
+        }
         let seen = rerun.quick(build, &proposal)?;
         if seen.crashed() && is_same(seen.key()) {
             std::mem::swap(&mut best, &mut proposal);
@@ -27,5 +37,5 @@ pub(super) fn minimize(
             tmin.rejected();
         }
     }
-    Ok((best != input).then_some(best))
+    Ok(Small { data: best, done: true })
 }

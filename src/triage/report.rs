@@ -62,7 +62,8 @@ pub struct Bug {
     pub input: String,
     pub input_size: u64,
     pub input_hash: String,
-    /// `minimized` in its folder was made from the file with this hash, and has so many bytes.
+    /// `minimized` in its folder was made from the file with this hash (None: there was no time to finish
+    /// that), and has so many bytes.
     pub minimized_from: Option<String>,
     pub minimized_size: Option<u64>,
     /// It was handed over for the crash server, by us or by another tool.
@@ -71,11 +72,13 @@ pub struct Bug {
 }
 
 impl Bug {
-    /// There is a smaller file than what was made small before.
+    /// There is a smaller file than what was made small before, or nobody has finished that.
     #[must_use]
     pub fn has_smaller_input(&self) -> bool {
-        self.minimized_from.as_ref() != Some(&self.input_hash)
-            && self.minimized_size.is_none_or(|size| self.input_size < size)
+        self.minimized_from.as_ref().is_none_or(|from| {
+            *from != self.input_hash
+                && self.minimized_size.is_none_or(|size| self.input_size < size)
+        })
     }
 }
 
@@ -88,6 +91,9 @@ pub struct Crash {
     pub state: State,
     pub runs: u32,
     pub crashes: u32,
+    /// Milliseconds that a run could take.
+    #[serde(default)]
+    pub limit_ms: u64,
     /// See [`Report::stacks`].
     pub stack: Option<String>,
     pub bug: Option<String>,
@@ -179,6 +185,21 @@ mod tests {
     fn crash(path: &str, size: u64, stack: &str) -> Crash {
         let (path, stack) = (path.to_owned(), Some(stack.to_owned()));
         Crash { path, size, stack, runs: 3, crashes: 2, ..Crash::default() }
+    }
+
+    #[test]
+    fn an_input_is_made_small_until_that_is_done() {
+        let bug = |from: Option<&str>, size| Bug {
+            input_hash: "a".into(),
+            input_size: 7,
+            minimized_from: from.map(Into::into),
+            minimized_size: size,
+            ..Bug::default()
+        };
+        assert!(bug(None, None).has_smaller_input() && bug(None, Some(5)).has_smaller_input());
+        assert!(bug(Some("b"), Some(8)).has_smaller_input());
+        assert!(!bug(Some("b"), Some(5)).has_smaller_input());
+        assert!(!bug(Some("a"), Some(8)).has_smaller_input());
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::hang;
 use super::seen::{Build, Seen};
 use super::symbols::Symbolizer;
 use crate::crash::{self, Program};
+use crate::sys::listen::Limit;
 use crate::sys::traced::{LATE, Stop};
 use crate::target::{ExitKind, Fresh, Manner, TargetError};
 
@@ -23,6 +24,8 @@ use crate::target::{ExitKind, Fresh, Manner, TargetError};
 const ATTEMPTS: u32 = 5;
 /// More of a core file would only fill the disk.
 const LARGEST_CORE: u64 = 4 << 30;
+/// A run that waits for a core may take so many times as long: beside a campaign others come first.
+const STARVED: u32 = 10;
 
 /// About which crashes gdb is asked.
 #[derive(Debug)]
@@ -49,6 +52,13 @@ pub struct Tools {
     /// A run that takes too long is a bug, too.
     pub hangs: bool,
     pub program: Program,
+}
+
+impl Tools {
+    /// Of a run in which somebody else takes time as well.
+    fn limit(&self, others: Duration) -> Limit {
+        Limit { own: self.timeout + others, wall: self.timeout * STARVED + others }
+    }
 }
 
 /// What several runs of an input came to.
@@ -138,7 +148,9 @@ impl Rerun {
     ) -> Result<Examined, TargetError> {
         let mut examined = Examined { runs: 0, crashes: 0, hung: false, seen: None };
         let mut kinds: HashMap<u64, (u32, Seen)> = HashMap::new();
+        let mut only_traced = true;
         while examined.runs < runs && !examined.hung {
+            only_traced &= self.traces(build);
             let seen = self.quick(build, input)?;
             examined.runs += 1;
             examined.hung = seen.exit == ExitKind::Hang;
@@ -147,23 +159,43 @@ impl Rerun {
                 kinds.entry(seen.key()).or_insert((0, seen)).0 += 1;
             }
         }
-        // Of equals the smallest key: the same answer every time.
-        let most = kinds.into_iter().max_by_key(|(key, (count, _))| (*count, !*key));
+        if only_traced && examined.crashes == 0 && !examined.hung {
+            // A program may behave otherwise because it is looked at.
+            let seen = self.quick_as(build, input, false)?;
+            if seen.crashed() && !seen.is_hang {
+                (examined.runs, examined.crashes) = (examined.runs + 1, 1);
+                kinds.insert(seen.key(), (1, seen));
+            }
+        }
+        // One that shows its place; of equals the smallest key: the same answer every time.
+        let order = |(key, (count, seen)): &(u64, (u32, Seen))| (seen.has_place(), *count, !*key);
+        let most = kinds.into_iter().max_by_key(order);
         examined.seen = most.map(|(_, (_, seen))| seen);
         Ok(examined)
     }
 
-    /// One run without names. The first silent end of a build is looked at in a second run.
+    /// Whether its next quick run is traced.
+    fn traces(&self, build: Build) -> bool {
+        self.can_trace && self.silent[build as usize]
+    }
+
+    /// One run without names. A silent end of a build is looked at in a second run, and from then on in
+    /// the first.
     pub fn quick(&mut self, build: Build, input: &[u8]) -> Result<Seen, TargetError> {
-        let traced = self.silent[build as usize];
+        self.quick_as(build, input, self.traces(build))
+    }
+
+    fn quick_as(&mut self, build: Build, input: &[u8], traced: bool) -> Result<Seen, TargetError> {
         let seen = self.run(build, input, traced)?;
         let signalled = matches!(seen.exit, ExitKind::Crash { signal } if signal > 0);
-        let unseen = seen.info.backtrace.is_empty() && seen.trace.is_none();
-        if signalled && unseen && self.can_trace && !traced {
-            self.silent[build as usize] = true;
-            return self.run(build, input, true);
+        if !signalled || seen.has_place() || traced || !self.can_trace {
+            return Ok(seen);
         }
-        Ok(seen)
+        let looked = self.run(build, input, true)?;
+        let comes_again = looked.crashed() && !looked.is_hang;
+        // One that hides from a look is not to be missed the next time.
+        self.silent[build as usize] = comes_again;
+        Ok(if comes_again { looked } else { seen })
     }
 
     fn run(&mut self, build: Build, input: &[u8], traced: bool) -> Result<Seen, TargetError> {
@@ -179,7 +211,7 @@ impl Rerun {
         let mut run = |traced| {
             let look: Option<&mut dyn FnMut(&Stop)> =
                 if traced || tools.hangs { Some(&mut look) } else { None };
-            let manner = Manner::within(tools.timeout);
+            let manner = Manner::within(tools.limit(Duration::ZERO));
             fresh.run(input, Manner { env: &tools.raw, look, traced, ..manner })
         };
         let ended = match run(traced && self.can_trace) {
@@ -233,16 +265,16 @@ impl Rerun {
     fn reported(&mut self, input: &[u8], quick: &Seen) -> Result<Option<Seen>, TargetError> {
         let tools = Arc::clone(&self.tools);
         let fresh = of_build(&mut self.target, &mut self.sanitizer, quick.build);
-        let mut timeout = tools.timeout;
+        let mut others = Duration::ZERO;
         if let Some(symbolizer) = &tools.symbolizer {
             // The sanitizer would wait for it without an end.
             if !symbolizer.answers(Path::new(&fresh.command()[0])) {
                 return Ok(None);
             }
-            timeout += symbolizer.patience();
+            others = symbolizer.patience();
         }
         for _ in 0..ATTEMPTS {
-            let manner = Manner { env: &tools.readable, ..Manner::within(timeout) };
+            let manner = Manner { env: &tools.readable, ..Manner::within(tools.limit(others)) };
             let ended = fresh.run(input, manner)?;
             let seen = Seen::new(quick.build, ended, None, &tools.program);
             let same = seen.crashed() && seen.info.kind == quick.info.kind;
@@ -271,10 +303,10 @@ impl Rerun {
         let tools = Arc::clone(&self.tools);
         let Some(gdb) = &tools.gdb else { return Ok(None) };
         let under = debugger::gdb_words(gdb, signals);
-        let timeout = tools.timeout + DEBUGGER_START;
+        let limit = tools.limit(DEBUGGER_START);
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         for _ in 0..ATTEMPTS {
-            let manner = Manner { env: &tools.raw, under: &under, ..Manner::within(timeout) };
+            let manner = Manner { env: &tools.raw, under: &under, ..Manner::within(limit) };
             // A gdb that cannot be started is none.
             let Ok(ended) = fresh.run(input, manner) else { return Ok(None) };
             if ended.exit == ExitKind::Hang {
@@ -298,7 +330,8 @@ impl Rerun {
         let tools = Arc::clone(&self.tools);
         let Some(gdb) = &tools.gdb else { return Ok(None) };
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
-        let manner = || Manner { env: &tools.bare, ..Manner::within(tools.timeout) };
+        let limit = tools.limit(Duration::ZERO);
+        let manner = || Manner { env: &tools.bare, ..Manner::within(limit) };
         for _ in 0..ATTEMPTS {
             let before = cores.list();
             let ended = fresh.run(input, Manner { core_limit: LARGEST_CORE, ..manner() })?;

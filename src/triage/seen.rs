@@ -51,6 +51,11 @@ impl Seen {
             || self.is_hang
     }
 
+    /// There is more to tell it by than its signal.
+    pub(super) fn has_place(&self) -> bool {
+        !self.info.backtrace.is_empty() || self.trace.is_some()
+    }
+
     pub(super) fn hangs(&mut self, line: &str, program: &Program) {
         let stderr = &mut self.output.stderr;
         if !stderr.is_empty() && !stderr.ends_with('\n') {

@@ -8,6 +8,7 @@ use super::TriageError;
 use super::group::Groups;
 use super::report::{Bug, Crash, Report};
 use super::seen::Build;
+use crate::collector::CollectorError;
 
 /// Between two versions of the report while there is work.
 pub(super) const SAVE: Duration = Duration::from_secs(1);
@@ -27,14 +28,16 @@ pub(super) struct State {
     pub(super) taken: HashSet<String>,
     /// The build in which each bug crashes: from this run.
     pub(super) builds: HashMap<String, Build>,
+    /// Bugs that cannot be delivered as they are.
+    withheld: HashSet<String>,
     pub(super) stop: bool,
     /// An end is near: nothing is made small any more.
     pub(super) hurry: bool,
     pub(super) dirty: bool,
     pub(super) saved: Instant,
     pub(super) notes: Vec<String>,
-    /// Crash files that have their mark.
-    pub(super) marked: HashSet<String>,
+    /// Crash files that have their mark, a good one or a bad one.
+    pub(super) marked: HashSet<(String, bool)>,
 }
 
 impl State {
@@ -50,6 +53,7 @@ impl State {
             under_way: 0,
             taken: HashSet::new(),
             builds: HashMap::new(),
+            withheld: HashSet::new(),
             stop: false,
             hurry: false,
             dirty: true,
@@ -77,17 +81,25 @@ impl State {
     }
 
     /// A bug whose smallest input was not made small yet, or that waits to be delivered. It is marked as
-    /// taken.
+    /// taken. In a hurry its folder is completed and no more.
     pub(super) fn unfinished(&mut self, delivers: bool) -> Option<usize> {
         self.report.count();
-        let taken = &self.taken;
+        let (taken, withheld, hurry) = (&self.taken, &self.withheld, self.hurry);
         let waits = |bug: &Bug| {
-            let wanted = bug.has_smaller_input() || (delivers && !bug.reported);
+            let is_open = bug.has_smaller_input() && (!hurry || bug.minimized_size.is_none());
+            let wanted = is_open || (delivers && !bug.reported && !withheld.contains(&bug.id));
             bug.files > 0 && wanted && !taken.contains(&bug.id)
         };
         let index = self.report.bugs.iter().position(waits)?;
         self.taken.insert(self.report.bugs[index].id.clone());
         Some(index)
+    }
+
+    /// This bug waits for another triage.
+    pub(super) fn withhold(&mut self, id: &str, error: &CollectorError) {
+        let remedy = "remove triage/report.json, then `ffuzz-triage -o OUT` makes all folders anew";
+        self.notes.push(format!("a bug is not reported: {error} ({remedy})"));
+        self.withheld.insert(id.to_owned());
     }
 
     /// Writes the report.

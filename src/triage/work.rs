@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::examine::{hash_of, read};
 use super::paths::to_text;
-use super::report::{Report, State as Outcome};
+use super::report::{Crash, Report, State as Outcome};
 use super::rerun::Rerun;
 use super::state::{SAVE, State};
 use super::{Courier, Records, TriageError};
@@ -21,11 +21,31 @@ pub struct Orders {
     /// Paths in the report begin below it.
     pub root: PathBuf,
     pub runs: u32,
+    /// Of one run.
+    pub timeout: Duration,
     /// Longest time for making one input small; zero: not at all.
     pub minimize: Duration,
+    /// A campaign runs, and has what we want.
+    pub beside: bool,
     pub program: Program,
     /// For `reproduce.sh`.
     pub env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+}
+
+impl Orders {
+    pub(super) fn limit_ms(&self) -> u64 {
+        u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// More runs or longer ones could show something else.
+    fn may_show_more(&self, crash: &Crash) -> bool {
+        match crash.state {
+            Outcome::Crashes => false,
+            Outcome::NoCrash => crash.runs < self.runs,
+            Outcome::TimesOut => crash.limit_ms < self.limit_ms(),
+            Outcome::Unreadable => true,
+        }
+    }
 }
 
 /// What those who work share.
@@ -108,7 +128,7 @@ impl Work {
             }
             let is_done = inside.crash(&self.shown(&path)).is_some_and(|crash| {
                 let is_same = || read(&path).is_ok_and(|data| hash_of(&data) == crash.hash);
-                crash.state != Outcome::Unreadable && is_same()
+                !self.orders.may_show_more(crash) && is_same()
             });
             if !is_done {
                 inside.waiting.push_back(path);

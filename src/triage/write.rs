@@ -1,7 +1,8 @@
-//! The folder of a bug: everything that somebody needs to look into it.
+//! The folder of a bug: everything that somebody needs to look into it. All of it is on the disk before
+//! the report names the bug: after a power failure nothing empty is taken for an input.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::path::Path;
 use super::report::Bug;
 use super::seen::Seen;
 use crate::output::setup::quoted;
-use crate::output::{OutputError, replace_file};
+use crate::output::{OutputError, replace_for_good};
 
 /// The smallest of the bug's files, and what was made of it.
 pub(super) const INPUT: &str = "input";
@@ -25,7 +26,11 @@ pub fn create(folder: &Path) -> Result<(), OutputError> {
 /// Writes what one run has shown.
 pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
     create(folder)?;
-    let put = |name: &str, text: &str| replace_file(folder, &folder.join(name), text.as_bytes());
+    // Its name is data of the folder around it.
+    let names = folder.parent().map_or(Ok(()), |around| File::open(around)?.sync_all());
+    names.map_err(|error| OutputError::write(folder, error))?;
+    let put =
+        |name: &str, text: &str| replace_for_good(folder, &folder.join(name), text.as_bytes());
     let output = &seen.output;
     put("stdout.txt", &output.stdout)?;
     put("stderr.txt", &output.stderr)?;
@@ -39,7 +44,7 @@ pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
 
 /// Writes the facts, and the signature by itself.
 pub(super) fn facts(folder: &Path, bug: &Bug) -> Result<(), OutputError> {
-    let put = |name: &str, text: Vec<u8>| replace_file(folder, &folder.join(name), &text);
+    let put = |name: &str, text: Vec<u8>| replace_for_good(folder, &folder.join(name), &text);
     put("bug.json", serde_json::to_vec_pretty(bug).unwrap_or_default())?;
     if let Some(signature) = &bug.signature {
         put("bug.signature", serde_json::to_vec_pretty(signature).unwrap_or_default())?;
@@ -50,7 +55,7 @@ pub(super) fn facts(folder: &Path, bug: &Bug) -> Result<(), OutputError> {
 /// Writes an input.
 pub(super) fn input(folder: &Path, name: &str, data: &[u8]) -> Result<(), OutputError> {
     create(folder)?;
-    replace_file(folder, &folder.join(name), data)
+    replace_for_good(folder, &folder.join(name), data)
 }
 
 /// Writes `reproduce.sh`: the command line on the smallest input there is, or on a given one. `file` is
@@ -97,7 +102,7 @@ pub(super) fn script(
     }
     text.extend_from_slice(if named { b"\n" } else { b" < \"$input\"\n" });
     let path = folder.join("reproduce.sh");
-    replace_file(folder, &path, &text)?;
+    replace_for_good(folder, &path, &text)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
         .map_err(|error| OutputError::write(&path, error))
 }

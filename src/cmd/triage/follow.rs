@@ -1,9 +1,10 @@
 //! `--follow`: stays beside a campaign and triages each crash that comes. The campaign speaks through
 //! standard input; its end is ours.
 
-use std::io::Read;
+use std::collections::HashSet;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -11,14 +12,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::args::Args;
 use super::prepare::Plan;
-use super::{files, folders, lock};
+use super::{folders, lock};
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, say};
 use crate::collector::Status;
 use crate::config::env::Environment;
 use crate::sys::process::leave_background;
 use crate::sys::watch::Watch;
-use crate::triage::{FINISH, FOLDER, Records, Work};
+use crate::triage::{FINISH, FOLDER, Records, Work, find};
 
 /// Between two listings of all folders: some file systems do not tell what is written.
 const RELIST: Duration = Duration::from_secs(5);
@@ -54,8 +55,8 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Fa
     tool::leave_on_signals(&[&scratch], None);
     let left = std::thread::scope(|scope| {
         let worker = scope.spawn(|| follow(&plan, &work, environment, &scratch));
-        let folders = || folders(&sources, args.report_hangs).unwrap_or_default();
-        let word = listen(&sources, folders, &work, &mut records, || worker.is_finished());
+        let mut sight = Sight::new(&sources, args.report_hangs);
+        let word = listen(&mut sight, &work, &mut records, || worker.is_finished());
         let deadline = match word {
             Word::Finish(patience) => Instant::now() + patience,
             Word::Nothing | Word::Gone => Instant::now(),
@@ -116,21 +117,64 @@ fn follow(
     }
 }
 
+/// What lies there now, and what was said of it.
+struct Sight<'a> {
+    sources: &'a [PathBuf],
+    hangs: bool,
+    told: HashSet<String>,
+}
+
+impl<'a> Sight<'a> {
+    fn new(sources: &'a [PathBuf], hangs: bool) -> Self {
+        Self { sources, hangs, told: HashSet::new() }
+    }
+
+    fn folders(&mut self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for source in self.sources {
+            found.extend(self.seen(source, find::folders(source)));
+            if self.hangs {
+                found.extend(self.seen(source, find::hangs(source)));
+            }
+        }
+        found
+    }
+
+    fn files(&mut self, folders: &[PathBuf]) -> Vec<PathBuf> {
+        folders.iter().flat_map(|folder| self.seen(folder, find::files(folder))).collect()
+    }
+
+    /// One folder that cannot be read does not hide the others.
+    fn seen(&mut self, folder: &Path, found: io::Result<Vec<PathBuf>>) -> Vec<PathBuf> {
+        found.unwrap_or_else(|error| {
+            let cause = format!("cannot read the folder {}: {error}", folder.display());
+            self.tell(format!("{cause}; the others are (check its permissions)"));
+            Vec::new()
+        })
+    }
+
+    /// Once.
+    fn tell(&mut self, text: String) {
+        if !self.told.contains(&text) {
+            say(false, &format!("[!] {text}"));
+            self.told.insert(text);
+        }
+    }
+}
+
 /// Hands on what comes, until the campaign says a word or the work has ended by itself.
 fn listen(
-    sources: &[PathBuf],
-    folders: impl Fn() -> Vec<PathBuf>,
+    sight: &mut Sight<'_>,
     work: &Work,
     records: &mut Records,
     is_done: impl Fn() -> bool,
 ) -> Word {
     let watch = Watch::new();
     let mut watched: Vec<PathBuf> = Vec::new();
-    let mut told = String::new();
     loop {
         // Watched first, then listed: nothing is missed in between.
-        let found = folders();
-        for folder in sources.iter().chain(&found) {
+        let found = sight.folders();
+        for folder in sight.sources.iter().chain(&found) {
             if !watched.contains(folder)
                 && let Some(watch) = &watch
                 && watch.add(folder).is_some()
@@ -138,12 +182,13 @@ fn listen(
                 watched.push(folder.clone());
             }
         }
-        work.add(files(&found).unwrap_or_default());
-        // A disk that is full may have room again.
-        let _ = work.deliver_records(records);
-        if let Some(trouble) = work.delivery_trouble().filter(|trouble| *trouble != told) {
-            say(false, &format!("[!] {trouble}"));
-            told = trouble;
+        work.add(sight.files(&found));
+        if let Err(error) = work.deliver_records(records) {
+            // A disk that is full may have room again.
+            sight.tell(format!("{error}; tried again ({})", error.remedy()));
+        }
+        if let Some(trouble) = work.delivery_trouble() {
+            sight.tell(trouble);
         }
         let word = match hear(watch.as_ref().map(Watch::fd), RELIST) {
             Word::Nothing => hear(None, BURST),
@@ -153,7 +198,8 @@ fn listen(
             watch.news();
         }
         if word != Word::Nothing {
-            work.add(files(&folders()).unwrap_or_default());
+            let found = sight.folders();
+            work.add(sight.files(&found));
             return word;
         }
         if is_done() {
@@ -187,6 +233,22 @@ fn word(line: &str) -> Word {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_read_hides_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let (bad, good) = (dir.path().join("bad"), dir.path().join("good"));
+        std::fs::create_dir(&good).unwrap();
+        std::fs::write(&bad, "").unwrap();
+        std::fs::write(good.join("id:0"), "x").unwrap();
+        let sources = [bad.clone(), good.clone()];
+        let mut sight = Sight::new(&sources, false);
+        for _ in 0..2 {
+            assert_eq!(sight.folders(), [good.canonicalize().unwrap()]);
+            assert_eq!(sight.files(&[bad.clone(), good.clone()]), [good.join("id:0")]);
+        }
+        assert_eq!(sight.told.len(), 1);
+    }
 
     #[test]
     fn the_campaign_says_how_long_it_waits() {

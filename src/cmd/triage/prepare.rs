@@ -76,7 +76,9 @@ impl Plan {
             folder: root.join(FOLDER),
             root,
             runs,
+            timeout,
             minimize,
+            beside: args.follow,
             program: tools.program.clone(),
             env: tools.readable.clone(),
         };
