@@ -18,8 +18,9 @@ const MOST_LEFT: usize = 16;
 const LOOK: Duration = Duration::from_millis(5);
 /// How often a process is looked at that has used up its time.
 const LATE_LOOKS: u32 = 10;
-/// Between two of these looks.
+/// Between two of these looks, and at most so many times.
 const PAUSE: Duration = Duration::from_millis(20);
+const MOST_PAUSES: u32 = 10;
 
 /// How long a process may take.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -165,7 +166,8 @@ impl Listener {
         in_time
     }
 
-    /// Calls `late` some times, and listens in between.
+    /// Calls `late` some times, and listens in between. One that waits for a core would be seen at the same place
+    /// each time.
     pub(super) fn look_late(
         &mut self,
         pid: i32,
@@ -174,7 +176,14 @@ impl Listener {
     ) {
         for _ in 0..LATE_LOOKS {
             late();
-            self.listen(pid, PAUSE.into(), &mut ended);
+            let before = session_load(pid).cpu;
+            for _ in 0..MOST_PAUSES {
+                let gone = self.listen(pid, PAUSE.into(), &mut ended);
+                let load = session_load(pid);
+                if gone || !load.wants || load.cpu > before {
+                    break;
+                }
+            }
         }
     }
 
