@@ -149,6 +149,8 @@ fn every_way_tells_the_same_numbers_of_a_fleet() {
     client.wait_for("stats", |stats| fuzzing(stats, 0) && fuzzing(stats, 1));
     assert_eq!(client.inject("crash")["crash"], true);
     client.order(json!({"cmd": "pause"}));
+    let paused = |stats: &Value, worker: usize| stats["workers"][worker]["state"] == "paused";
+    client.wait_for("stats", |stats| paused(stats, 0) && paused(stats, 1));
     let names = ["execs", "corpus_count", "edges_found", "saved_crashes"];
     let mut told = Value::Null;
     wait_until("the same numbers everywhere", || {

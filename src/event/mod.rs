@@ -325,7 +325,7 @@ pub struct MutatorStatus {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct WorkerStatus {
     pub name: String,
-    /// `waiting`, `starting`, `fuzzing` or `ended`.
+    /// `waiting`, `starting`, `fuzzing`, `paused` or `ended`.
     pub state: Cow<'static, str>,
     pub schedule: String,
     pub execs: u64,

@@ -322,7 +322,9 @@ impl Worker {
         let restarts = self.started.saturating_sub(1);
         let own = WorkerStatus { name, state: state.into(), restarts, ..WorkerStatus::default() };
         let Some(s) = self.snapshot() else { return own };
+        let rests = state == "fuzzing" && s.paused;
         WorkerStatus {
+            state: if rests { "paused".into() } else { own.state.clone() },
             schedule: s.schedule.clone(),
             execs: s.execs,
             execs_per_sec: if speed { s.execs_per_sec } else { 0.0 },
