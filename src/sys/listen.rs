@@ -17,9 +17,9 @@ const MOST_LEFT: usize = 16;
 /// Between two looks at the process where the kernel does not tell of its end (before 5.3).
 const LOOK: Duration = Duration::from_millis(5);
 /// How often a process is looked at that has used up its time.
-const LATE_LOOKS: u32 = 10;
+const LATE_LOOKS: u32 = 30;
 /// Between two of these looks, and at most so many times.
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(10);
 const MOST_PAUSES: u32 = 10;
 
 /// How long a process may take.
