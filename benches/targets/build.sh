@@ -6,8 +6,8 @@
 #
 # Leaves FOLDER/NAME (the program) and FOLDER/NAME-seeds. CC, CFLAGS and ENGINE (what links the
 # harness to a fuzzer; -fsanitize=fuzzer) come from the environment; clang's own libFuzzer wants
-# -fsanitize=fuzzer-no-link in CFLAGS. The sources are kept in target/bench-sources; apt's own
-# configuration is neither used nor changed.
+# -fsanitize=fuzzer-no-link in CFLAGS. The sources are kept in target/bench-sources; they come
+# from where the machine gets its packages, and apt's own configuration is not changed.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,20 +17,31 @@ CC=${CC:-$root/target/release/ffuzz-cc}
 CFLAGS=${CFLAGS:--O2 -g}
 ENGINE=${ENGINE--fsanitize=fuzzer}
 
-(($# >= 1)) || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+(($# >= 1)) || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$1" "$sources"
 out=$(cd "$1" && pwd)
 shift
 (($#)) || set -- cjson zlib libpng tiny
+
+# The machine's own package sources, written to folder $1 as sources of source packages.
+own_sources() {
+  local file
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+    [[ ! -e $file ]] || sed -n 's/^deb\(-src\)\? /deb-src /p' "$file" >"$1/${file##*/}.list"
+  done
+  for file in /etc/apt/sources.list.d/*.sources; do
+    [[ ! -e $file ]] || sed 's/^Types:.*/Types: deb-src/' "$file" >"$1/${file##*/}"
+  done
+}
 
 # Unpacks the source package $1 unless a folder that matches $2 is there; prints the folder.
 unpack() {
   local apt=$sources/apt found
   found=$(compgen -G "$sources/$2" | head -n 1 || true)
   if [[ -z $found ]]; then
-    mkdir -p "$apt/lists/partial"
-    echo 'deb-src http://deb.debian.org/debian bookworm main' >"$apt/sources"
-    local options=(-q -o "Dir::Etc::SourceList=$apt/sources" -o Dir::Etc::SourceParts=/dev/null
+    mkdir -p "$apt/lists/partial" "$apt/sources.d"
+    own_sources "$apt/sources.d"
+    local options=(-q -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$apt/sources.d"
       -o "Dir::State::Lists=$apt/lists" -o APT::Sandbox::User=root)
     [[ -n $(ls "$apt/lists"/*Sources* 2>/dev/null) ]] || apt-get "${options[@]}" update >&2
     (cd "$sources" && apt-get "${options[@]}" source "$1") >&2
