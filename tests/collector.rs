@@ -23,6 +23,7 @@ const STORED: &str = r#"{"id":7,"bucket":null}"#;
 const CREATED: &str = "201 Created\r\nContent-Type: application/json";
 const NONE_FOUND: Answer =
     Answer::Say("200 OK\r\nContent-Type: application/json", r#"{"count":0,"results":[]}"#);
+const FAILS: Answer = Answer::Say("500 Internal Server Error", "");
 const STORES: Answer = Answer::Say(CREATED, STORED);
 const PROGRAM: &str = "--product demo --platform x86-64 --os linux";
 const REPORT: &str = "==1==ERROR: AddressSanitizer: SEGV on unknown address 0x000000000001 (pc 0x55 bp 0x7f \
@@ -86,18 +87,79 @@ fn a_wait_that_the_server_asks_for_is_kept() {
 
 #[test]
 fn a_text_that_the_server_fails_on_goes_in_another_form() {
-    let fails = Answer::Say("500 Internal Server Error", "");
-    let (dir, server) = folder(vec![fails, NONE_FOUND, STORES]);
+    let (dir, server) = folder(vec![FAILS, NONE_FOUND, FAILS, NONE_FOUND, STORES]);
     submit(&dir).run().expect(0).says("answers 500");
     let requests = server.requests();
     assert!(requests[1].starts_with("GET "), "it asks first: {}", requests[1]);
-    let crash_data = |request: &str| {
-        let (_, rest) = request.split_once("rawCrashData=").unwrap();
-        rest.split('&').next().unwrap().to_owned()
+    assert_eq!(
+        (crash_data(&requests[0]), crash_data(&requests[2])),
+        (String::new(), String::new())
+    );
+    let last = crash_data(&requests[4]);
+    assert!(last.contains("received+signal+SIG") && last.contains("poke"), "{last}");
+}
+
+/// Of a submission.
+fn crash_data(request: &str) -> String {
+    let (_, rest) = request.split_once("rawCrashData=").unwrap();
+    rest.split('&').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_server_that_fails_once_gets_the_report_as_it_is() {
+    let (dir, server) = folder(vec![FAILS, NONE_FOUND, STORES]);
+    submit(&dir).run().expect(0).says("answers 500").says("stored as crash 7");
+    let requests = server.requests();
+    assert_eq!((requests.len(), crash_data(&requests[2]).as_str()), (3, ""), "{requests:#?}");
+    // A server that cannot even say whether it has the report has trouble of its own.
+    let (dir, server) = folder(vec![FAILS, FAILS, FAILS, NONE_FOUND, STORES]);
+    submit(&dir).run().expect(0).says("stored as crash 7");
+    let requests = server.requests();
+    assert_eq!((requests.len(), crash_data(&requests[4]).as_str()), (5, ""), "{requests:#?}");
+}
+
+#[test]
+fn a_server_that_stores_late_gets_a_report_once() {
+    const FOUND: Answer = Answer::Say(
+        "200 OK\r\nContent-Type: application/json",
+        r#"{"count":1,"results":[{"id":12}]}"#,
+    );
+    let deliver = |answers: Vec<Answer>, times: &[u64]| {
+        let (dir, server) = folder(answers);
+        let spool = spooled(&dir, &["a"]);
+        let mut delivery = delivery(&dir, Duration::from_secs(1));
+        let begin = SystemTime::now();
+        for later in times {
+            deliver_at(&dir, &mut delivery, begin + Duration::from_secs(*later));
+        }
+        assert_eq!(spool.counts().unwrap().sent, 1);
+        let method = |request: &String| request.split(' ').next().unwrap().to_owned();
+        server.requests().iter().map(method).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(crash_data(&requests[0]), "");
-    let second = crash_data(&requests[2]);
-    assert!(second.contains("received+signal+SIG") && second.contains("poke"), "{second}");
+    // Twice, and nine times the time that an answer may take.
+    let late = vec![Answer::Silence, NONE_FOUND, NONE_FOUND, FOUND];
+    assert_eq!(deliver(late, &[0, 3, 6, 9]), "POST GET GET GET");
+    // One that has lost it gets it in the end.
+    let lost = vec![Answer::Silence, NONE_FOUND, NONE_FOUND, STORES];
+    assert_eq!(deliver(lost, &[0, 6, 40]), "POST GET GET POST");
+}
+
+#[test]
+fn what_is_read_out_of_a_crash_is_shown() {
+    let (dir, server) = folder(vec![STORES]);
+    let done = collector(&dir, "--show --stderr err.txt").run().expect(0);
+    let short = "[@ poke]";
+    let frames = "#0 poke\n#1 stage\n#2 main\n";
+    assert_eq!(done.out, format!("kind: asan\nshort: {short}\naddress: 0x1\n{frames}"));
+    assert!(server.requests().is_empty());
+    let gdb =
+        "Program received signal SIGFPE, Arithmetic exception.\n#0  0x1 in share () at a.c:1\n";
+    dir.write("gdb.txt", gdb);
+    collector(&dir, "--show --crashdata gdb.txt")
+        .run()
+        .expect(0)
+        .says("kind: gdb")
+        .says("#0 share");
 }
 
 #[test]
@@ -589,7 +651,7 @@ fn certificates_are_checked() {
     trusted.refused(1, "not FuzzManager's", "not to a proxy's");
     collector(&dir, "--refresh --servercafile key.pem").run().refused(
         1,
-        "no certificate",
-        "remove",
+        "key.pem: it holds a private key, and no certificate",
+        "set servercafile to your authority's certificate",
     );
 }

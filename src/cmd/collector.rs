@@ -34,6 +34,7 @@ Server and token come from ~/.fuzzmanagerconf (or the file in FM_CONFIG_PATH):
   tool = ffuzz
 
 Examples:
+  ffuzz-collector --show --stderr report.txt
   ffuzz-collector --refresh
   ffuzz-collector --search --stderr report.txt --binary ./target
   ffuzz-collector --submit --stderr report.txt --testcase crashes/id:000000 --binary ./target
@@ -56,6 +57,9 @@ struct Args {
     /// Print the signature that matches the crash
     #[arg(long, group = "action")]
     search: bool,
+    /// Print what is read out of the crash: kind, short text, address, frames
+    #[arg(long, group = "action")]
+    show: bool,
     /// Make a signature of the crash, in --sigdir
     #[arg(long, group = "action")]
     generate: bool,
@@ -226,6 +230,9 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     }
     if let Some(file) = &args.coverage {
         return coverage::send(program, &settings, file, &args.source, &args.command);
+    }
+    if args.show {
+        return actions::show(&args);
     }
     let target = args.about.target(args.command.first())?;
     warn(program, &target.warnings);

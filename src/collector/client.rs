@@ -215,14 +215,16 @@ impl Client {
 
 fn certificates(path: &Path) -> Result<Vec<ureq::tls::Certificate<'static>>, CollectorError> {
     let bytes = fs::read(path).map_err(|error| CollectorError::read(path, error))?;
-    let certificate = |item| match item {
-        Ok(PemItem::Certificate(certificate)) => Some(certificate),
-        _ => None,
-    };
-    let found: Vec<_> = parse_pem(&bytes).filter_map(certificate).collect();
-    let reason = || "holds no certificate in PEM form".into();
+    let (mut found, mut reason) = (Vec::new(), "it holds no certificate in PEM form");
+    for item in parse_pem(&bytes).flatten() {
+        match item {
+            PemItem::Certificate(certificate) => found.push(certificate),
+            PemItem::PrivateKey(_) => reason = "it holds a private key, and no certificate",
+            _ => {}
+        }
+    }
     match found.is_empty() {
-        true => Err(CollectorError::Damaged { path: path.to_owned(), reason: reason() }),
+        true => Err(CollectorError::Authority { path: path.to_owned(), reason }),
         false => Ok(found),
     }
 }

@@ -21,6 +21,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 const LONGEST_FOR_ONE: Duration = Duration::from_secs(3600);
 /// A request whose sender was killed is stored after this time, or never.
 const SETTLED: Duration = Duration::from_secs(10);
+/// A server that gave no answer in time may still store the request: within this multiple of that time.
+const OVERDUE: u32 = 10;
+/// Failures of the server on a report after which it is sent in another form: one is no proof that the
+/// text is to blame.
+const PLAIN_TRIES: u32 = 2;
 /// Tries of a report that is in no spool: 2, 4, 8, 16, 32 and 64 s apart, as the reference's.
 const TRIES_AT_ONCE: u32 = 7;
 
@@ -95,33 +100,35 @@ impl Delivery {
         let not_before = unix(now() + SETTLED);
         let begun = Tries { count: tries.count + 1, not_before, ..tries.clone() };
         self.claim.note(name, &begun)?;
-        match attempt(&self.client, &item, &tries) {
+        match attempt(&self.client, &item, &tries, now()) {
             Ok(number) => {
                 (self.failures, self.last) = (0, None);
                 signature.iter().for_each(|signature| self.known.count(signature));
                 self.claim.done(name, &item, number, signature)
             }
             // The attempt may have taken longer than any wait.
-            Err(error) => self.failed(name, begun, error, now()),
+            Err(failed) => self.failed(name, begun, failed, now()),
         }
     }
 
     fn failed(
         &mut self,
         name: &str,
-        tries: Tries,
-        error: CollectorError,
+        mut tries: Tries,
+        failed: Failed,
         now: SystemTime,
     ) -> Result<(), CollectorError> {
+        failed.note(&mut tries, &self.client, now);
+        let Failed { error, step } = failed;
         let pause = settling(&error, &self.client);
-        let not_before = pause.map_or(0.0, |pause| unix(now + pause));
-        let mut tries = Tries { not_before, error: error.to_string(), ..tries };
+        tries.not_before = pause.map_or(0.0, |pause| unix(now + pause));
         if is_final(&error) {
             self.claim.refuse(name, &tries.error)?;
         } else {
-            if is_about_the_report(&error) {
-                tries.failed += 1;
+            if step == Step::Sending && is_about_the_report(&error) {
                 tries.not_before = unix(now + wait(tries.failed, LONGEST_FOR_ONE, &error));
+            } else if step == Step::Waiting {
+                // Others need not wait for it.
             } else {
                 self.failures += 1;
                 self.not_before = now + wait(self.failures, LONGEST_WAIT, &error);
@@ -142,33 +149,72 @@ pub fn submit(
     let item = Item::new(report);
     let mut tries = Tries::default();
     loop {
-        let error = match attempt(client, &item, &tries) {
-            Err(error) if error.is_passing() && tries.count + 1 < TRIES_AT_ONCE => error,
-            answer => return answer,
+        let failed = match attempt(client, &item, &tries, SystemTime::now()) {
+            Err(failed) if failed.error.is_passing() && tries.count + 1 < TRIES_AT_ONCE => failed,
+            answer => return answer.map_err(|failed| failed.error),
         };
         tries.count += 1;
-        tries.failed += u32::from(is_about_the_report(&error));
+        failed.note(&mut tries, client, SystemTime::now());
+        let error = failed.error;
         let settling = settling(&error, client).unwrap_or_default();
         pause(wait(tries.count, LONGEST_WAIT, &error).max(settling), &error);
     }
 }
 
-/// One try. What an earlier one has stored is found, and not stored again.
-fn attempt(client: &Client, item: &Item, earlier: &Tries) -> Result<u64, CollectorError> {
-    if earlier.count > 0
-        && let Some(number) = client.find(&item.id)?
-    {
-        return Ok(number);
+/// What a try was about when it failed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Step {
+    /// The question whether the server has the report.
+    Asking,
+    /// It has not, and may still be at work on it.
+    Waiting,
+    Sending,
+}
+
+/// A try that failed.
+#[derive(Debug)]
+struct Failed {
+    error: CollectorError,
+    step: Step,
+}
+
+impl Failed {
+    fn note(&self, tries: &mut Tries, client: &Client, now: SystemTime) {
+        tries.error = self.error.to_string();
+        if self.step != Step::Sending {
+            return;
+        }
+        tries.failed += u32::from(is_about_the_report(&self.error));
+        if let Some(pause) = settling(&self.error, client) {
+            let times = if self.error.is_overdue() { OVERDUE } else { 1 };
+            tries.open_until = unix(now + pause * times);
+        }
+    }
+}
+
+/// One try. What an earlier one has stored is found, and not stored again; what it may still store is
+/// waited for.
+fn attempt(client: &Client, item: &Item, earlier: &Tries, now: SystemTime) -> Result<u64, Failed> {
+    if earlier.count > 0 {
+        let found = client.find(&item.id);
+        if let Some(number) = found.map_err(|error| Failed { error, step: Step::Asking })? {
+            return Ok(number);
+        }
+    }
+    if is_early(now, earlier.open_until) {
+        let error = CollectorError::Slow { url: client.server().url.clone() };
+        return Err(Failed { error, step: Step::Waiting });
     }
     let report = &item.report;
     let info = crash::beyond::parse(&report.output, &report.program);
     let mut sent = crash::beyond::to_send(&report.output, &info);
-    if earlier.failed > 0 {
+    if earlier.failed >= PLAIN_TRIES && earlier.failed.is_multiple_of(2) {
         // The server could not cope with the text: only what we have read out of it, in the form
-        // that every server understands.
+        // that every server understands. Fails it on that as well, the text was not to blame.
         sent.crash_data = crash::for_server(&Output::default(), &info);
     }
-    client.submit(&report.fields(&item.id, client.server(), &sent))
+    let number = client.submit(&report.fields(&item.id, client.server(), &sent));
+    number.map_err(|error| Failed { error, step: Step::Sending })
 }
 
 /// How long to wait before the server is asked whether it has the report: it may have been given the

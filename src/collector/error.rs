@@ -21,6 +21,8 @@ pub enum CollectorError {
     Config { path: PathBuf, source: IniError },
     #[error("{}: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
+    #[error("servercafile {}: {reason}", path.display())]
+    Authority { path: PathBuf, reason: &'static str },
     #[error("{key} is not set")]
     Missing { key: &'static str },
     #[error("{key} = {value} is not {expected}")]
@@ -77,6 +79,10 @@ impl CollectorError {
             Self::Full { .. } => "free some space; nothing is lost".into(),
             Self::Config { .. } => "write [Main], then lines KEY = VALUE".into(),
             Self::Damaged { path, .. } => format!("remove {}", path.display()),
+            Self::Authority { .. } => {
+                "set servercafile to your authority's certificate: a file with BEGIN CERTIFICATE"
+                    .into()
+            }
             Self::Missing { key } => missing(key),
             Self::Invalid { key, expected, .. } => format!("set {key} to {expected}"),
             Self::Unreachable { .. } | Self::BrokenOff { .. } | Self::Failing { .. } => {
@@ -133,6 +139,12 @@ impl CollectorError {
             self,
             Self::Slow { .. } | Self::BrokenOff { .. } | Self::Failing { status: 504, .. }
         )
+    }
+
+    /// The server has the request, and is slower than it may be.
+    #[must_use]
+    pub fn is_overdue(&self) -> bool {
+        matches!(self, Self::Slow { .. } | Self::Failing { status: 504, .. })
     }
 
     /// How long the server wants to be left alone.

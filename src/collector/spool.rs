@@ -70,6 +70,9 @@ pub(super) struct Tries {
     pub(super) failed: u32,
     /// Unix time before which there is no other try.
     pub(super) not_before: f64,
+    /// Until then the server may store a request that it was given.
+    #[serde(default)]
+    pub(super) open_until: f64,
     pub(super) error: String,
 }
 
@@ -97,6 +100,11 @@ impl Spool {
         Ok(spool)
     }
 
+    /// How many reports wait in the spool at this place, which need not exist.
+    pub fn waiting_in(folder: &Path) -> Result<usize, CollectorError> {
+        Ok(names(&folder.join("waiting"), ".json")?.len())
+    }
+
     /// When it was made: what was delivered before, was so by somebody else.
     #[must_use]
     pub fn began(&self) -> SystemTime {
@@ -118,6 +126,22 @@ impl Spool {
             return Ok(Added::Known);
         }
         Ok(if created { Added::New } else { Added::Known })
+    }
+
+    /// Replaces the report with the same key, if that waits and there was no try to send it.
+    pub fn improve(&self, report: &Report) -> Result<(), CollectorError> {
+        let name = name_of(&report.key);
+        let path = self.waiting(&name);
+        if self.is_done(&name) || self.tries(&name).exists() {
+            return Ok(());
+        }
+        // Should it be sent in this moment, its mark says so to whoever finds the file.
+        match read::<Item>(&path)? {
+            Some(known) => {
+                files::replace(&path, &json(&Item { id: known.id, report: report.clone() }))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The right to deliver, until it is dropped. None while somebody else has it.
@@ -364,6 +388,24 @@ mod tests {
         assert_eq!(spool.counts().expect("folder"), counts(1, 1, 0));
         // It may have arrived when it was refused, so the server is asked first.
         assert_eq!(claim.tries(&name_of("b")).expect("file").count, 1);
+    }
+
+    #[test]
+    fn a_report_that_was_not_tried_yet_can_be_improved() {
+        let folder = tempfile::tempdir().expect("folder");
+        let spool = Spool::open(folder.path()).expect("spool");
+        let better = Report { args: vec!["x".into()], ..report("a") };
+        spool.improve(&better).expect("nothing to do");
+        assert_eq!(spool.counts().expect("folder"), counts(0, 0, 0));
+        spool.add(&report("a")).expect("room");
+        let claim = spool.claim().expect("lock").expect("free");
+        let take = || claim.take(&name_of("a")).expect("file").expect("waits");
+        let first = take();
+        spool.improve(&better).expect("room");
+        assert_eq!((take().id, take().report.args), (first.id, better.args.clone()));
+        claim.note(&name_of("a"), &Tries { count: 1, ..Tries::default() }).expect("room");
+        spool.improve(&report("a")).expect("nothing to do");
+        assert_eq!(take().report.args, better.args);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What is done with a crash that is given: search, generate, submit.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,7 +9,28 @@ use std::thread;
 use super::{Args, Failure, NO_MATCH, read, say};
 use crate::cmd::{print, tool};
 use crate::collector::{self, Client, Directory, Report, Settings, Target};
-use crate::crash::{self, Crash, CrashInfo, Output, Signature, Wanted};
+use crate::crash::{self, Crash, CrashInfo, Output, Program, Signature, Wanted};
+
+/// Prints what is read out of a crash. The program is of no interest here, so nothing needs to be known of
+/// it.
+pub(super) fn show(args: &Args) -> Result<ExitCode, Failure> {
+    let platform = args.about.platform.clone().unwrap_or_else(|| "x86-64".into());
+    let program = Program { platform, ..Program::default() };
+    let info = crash::beyond::parse(&args.crash.output()?, &program);
+    // What a program prints goes to a terminal.
+    let clean = |text: &str| text.replace(char::is_control, "?");
+    let mut text = format!("kind: {}\nshort: {}\n", info.kind.name(), clean(&info.short_text()));
+    if let Some(address) = info.address {
+        let _ = writeln!(text, "address: {address:#x}");
+    }
+    if let Some(instruction) = &info.instruction {
+        let _ = writeln!(text, "instruction: {}", clean(instruction));
+    }
+    for (number, frame) in info.backtrace.iter().enumerate() {
+        let _ = writeln!(text, "#{number} {}", clean(frame));
+    }
+    print(&text)
+}
 
 /// A crash, as the command line describes it.
 pub(super) struct Given {
