@@ -2,6 +2,7 @@
 //! known exit code, else its report is no crash for the fuzzer.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use super::env::Environment;
@@ -67,7 +68,8 @@ const READABLE: &str = "symbolize=1:malloc_context_size=30";
 /// For a core file of the fault itself; without it ASan forbids one.
 const BARE: &str = "abort_on_error=1:halt_on_error=1:handle_segv=0:handle_sigbus=0:handle_abort=0:\
     handle_sigfpe=0:handle_sigill=0:disable_coredump=0:symbolize=0";
-const NAMES: [&str; 5] =
+/// Where each sanitizer looks for its options.
+pub const SANITIZER_VARIABLES: [&str; 5] =
     ["ASAN_OPTIONS", "UBSAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"];
 
 /// How a report is to be written.
@@ -81,7 +83,27 @@ pub enum Report<'a> {
     Bare,
 }
 
-/// Variables for runs whose report is read, behind those of `given`: the last word counts.
+/// Takes in a list of options; of several values of one option the last remains, as it is the one that a
+/// sanitizer goes by.
+fn add_options(options: &mut Vec<Vec<u8>>, list: &[u8]) {
+    let mut quote = None;
+    let ends = |byte: &u8| {
+        match (*byte, quote) {
+            (b'\'' | b'"', None) => quote = Some(*byte),
+            (byte, Some(open)) if byte == open => quote = None,
+            _ => {}
+        }
+        quote.is_none() && matches!(byte, b':' | b',' | b' ' | b'\n' | b'\t' | b'\r')
+    };
+    for option in list.split(ends).filter(|option| !option.is_empty()) {
+        let name = |option: &[u8]| option.split(|byte| *byte == b'=').next().map(<[u8]>::to_vec);
+        options.retain(|known| name(known) != name(option));
+        options.push(option.to_vec());
+    }
+}
+
+/// Variables for runs whose report is read: the options of `given`, each with the value that it needs for
+/// that.
 #[must_use]
 pub fn report_environment(
     given: &[(OsString, OsString)],
@@ -89,30 +111,29 @@ pub fn report_environment(
 ) -> Vec<(OsString, OsString)> {
     let option = |name: &str| {
         let before = given.iter().rev().find(|(known, _)| known == OsStr::new(name));
-        let mut value = before.map(|(_, value)| value.clone()).unwrap_or_default();
-        if !value.is_empty() && !value.as_encoded_bytes().ends_with(b":") {
-            value.push(":");
-        }
+        let before = before.map(|(_, value)| value.as_bytes()).unwrap_or_default();
+        let mut options = Vec::new();
+        add_options(&mut options, before);
         match report {
-            Report::Bare => value.push(BARE),
-            Report::Raw => {
-                value.push(REPORTING);
-                value.push(RAW);
-            }
+            Report::Bare => add_options(&mut options, BARE.as_bytes()),
+            Report::Raw => add_options(&mut options, [REPORTING, RAW].concat().as_bytes()),
             Report::Readable(symbolizer) => {
-                value.push(REPORTING);
-                value.push(READABLE);
+                add_options(&mut options, [REPORTING, READABLE].concat().as_bytes());
                 if let Some(path) = symbolizer {
-                    value.push(":external_symbolizer_path='");
-                    value.push(path);
-                    value.push("'");
+                    let path = path.as_os_str().as_bytes();
+                    let option = [b"external_symbolizer_path='", path, b"'"].concat();
+                    add_options(&mut options, &option);
                 }
             }
         }
-        (OsString::from(name), value)
+        (OsString::from(name), OsString::from_vec(options.join(&b':')))
     };
     let backtrace = if matches!(report, Report::Readable(_)) { "1" } else { "0" };
-    NAMES.into_iter().map(option).chain([("RUST_BACKTRACE".into(), backtrace.into())]).collect()
+    SANITIZER_VARIABLES
+        .into_iter()
+        .map(option)
+        .chain([("RUST_BACKTRACE".into(), backtrace.into())])
+        .collect()
 }
 
 #[cfg(test)]
@@ -152,12 +173,22 @@ mod tests {
             [("ASAN_OPTIONS", "symbolize=0:detect_leaks=1")].map(|(n, v)| (n.into(), v.into()));
         let value = |report| report_environment(&given, report)[0].1.clone().into_string().unwrap();
         let raw = value(Report::Raw);
-        assert!(raw.starts_with("symbolize=0:detect_leaks=1:abort_on_error=1:"), "{raw}");
+        assert!(raw.starts_with("detect_leaks=1:abort_on_error=1:"), "{raw}");
         assert!(raw.ends_with(":symbolize=0:malloc_context_size=0"), "{raw}");
+        assert_eq!(raw.matches("symbolize=").count(), 1, "{raw}");
         let bare = value(Report::Bare);
         assert!(bare.contains(":handle_segv=0:") && bare.contains(":disable_coredump=0"), "{bare}");
         let readable = value(Report::Readable(Some(Path::new("/a b"))));
         assert!(readable.contains(":symbolize=1:"), "{readable}");
         assert!(readable.ends_with(":external_symbolizer_path='/a b'"), "{readable}");
+        assert!(readable.contains(":symbolize=1:") && !readable.contains("symbolize=0"));
+    }
+
+    #[test]
+    fn an_option_keeps_its_last_value_and_a_quoted_one_its_separators() {
+        let mut options = Vec::new();
+        add_options(&mut options, b"a=1:b='x:y z',c=3 a=2::d");
+        add_options(&mut options, b"c=\"4:5\"");
+        assert_eq!(options.join(&b'|'), b"b='x:y z'|a=2|d|c=\"4:5\"");
     }
 }

@@ -62,6 +62,23 @@ pub fn inspect(path: &Path) -> Result<Traits, TargetError> {
     })
 }
 
+/// The variables with options of the sanitizers that a program is linked with; None if it is no program of
+/// this machine, but a script for example.
+#[must_use]
+pub fn sanitizer_variables(path: &Path) -> Option<Vec<&'static str>> {
+    const RUNTIMES: [(&str, &[u8]); 5] = [
+        ("ASAN_OPTIONS", b"__asan_init"),
+        ("UBSAN_OPTIONS", b"__ubsan_handle"),
+        ("MSAN_OPTIONS", b"__msan_init"),
+        ("LSAN_OPTIONS", b"__lsan_init"),
+        ("TSAN_OPTIONS", b"__tsan_init"),
+    ];
+    let content = fs::read(path).ok()?;
+    check_machine(path, &content).ok()?;
+    let linked = RUNTIMES.iter().filter(|(_, name)| contains(&content, name));
+    Some(linked.map(|(variable, _)| *variable).collect())
+}
+
 /// Path of the dynamic loader that the program asks for.
 #[must_use]
 pub fn loader(path: &Path) -> Option<PathBuf> {

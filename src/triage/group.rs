@@ -83,7 +83,7 @@ impl Groups {
             title: title(seen, &class),
             class,
             kind: info.kind.name().to_owned(),
-            signal: match seen.signal() {
+            signal: match seen.reported_signal() {
                 0 => String::new(),
                 signal => signal_name(signal),
             },

@@ -76,6 +76,15 @@ impl Seen {
         }
     }
 
+    /// The signal that a sanitizer's report is about, else the one that ended it: a sanitizer that has
+    /// caught one ends by SIGABRT.
+    #[must_use]
+    pub fn reported_signal(&self) -> i32 {
+        let [stderr, crash_data] = [&self.output.stderr, &self.output.crash_data];
+        let mut lines = stderr.lines().chain(crash_data.lines());
+        lines.find_map(caught_signal).unwrap_or_else(|| self.signal())
+    }
+
     /// Equal for crashes at the same place, in this build of the program.
     #[must_use]
     pub fn key(&self) -> u64 {
@@ -93,6 +102,20 @@ impl Seen {
         }
         hasher.finish()
     }
+}
+
+/// Of a line like `ERROR: AddressSanitizer: FPE on unknown address`.
+fn caught_signal(line: &str) -> Option<i32> {
+    let (_, said) = line.split_once("Sanitizer: ").filter(|(who, _)| who.contains("ERROR: "))?;
+    let (word, _) = said.split_once(" on ")?;
+    Some(match word {
+        "SEGV" | "stack-overflow" => libc::SIGSEGV,
+        "BUS" => libc::SIGBUS,
+        "FPE" => libc::SIGFPE,
+        "ILL" => libc::SIGILL,
+        "TRAP" => libc::SIGTRAP,
+        _ => return None,
+    })
 }
 
 /// A sanitizer may report and let the program go on to a good end.

@@ -16,7 +16,7 @@ use crate::cmd::tool::{self, Scratch};
 use crate::collector::{CollectorError, Settings, Target, Values, beside};
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, TargetOptions};
-use crate::config::sanitizers::{Report as Style, report_environment};
+use crate::config::sanitizers::{Report as Style, SANITIZER_VARIABLES, report_environment};
 use crate::crash::{Program, StableHasher};
 use crate::custom::{self, Mutators};
 use crate::target::{Fresh, Setup, binary};
@@ -80,7 +80,11 @@ impl Plan {
             minimize,
             beside: args.follow,
             program: tools.program.clone(),
-            env: tools.readable.clone(),
+            env: shown_environment(
+                &tools.readable,
+                [Some(&target), sanitizer.as_ref()],
+                environment,
+            ),
         };
         Ok(Self {
             orders,
@@ -192,6 +196,27 @@ impl Plan {
         let sanitizer = self.sanitizer.as_ref().map(fresh).transpose()?;
         Ok(Rerun::new(fresh(&self.target)?, sanitizer, Arc::clone(&self.tools)))
     }
+}
+
+/// Of the variables for a readable run those that a person needs: options only of sanitizers that the
+/// programs have, and those of the user.
+fn shown_environment(
+    readable: &[(OsString, OsString)],
+    programs: [Option<&TargetOptions>; 2],
+    environment: &Environment,
+) -> Vec<(OsString, OsString)> {
+    let of = |options: &TargetOptions| {
+        let path = Path::new(&options.command[0]);
+        binary::sanitizer_variables(path).unwrap_or_else(|| SANITIZER_VARIABLES.to_vec())
+    };
+    let linked: Vec<&str> = programs.into_iter().flatten().flat_map(of).collect();
+    let is_needed = |name: &OsString| {
+        let Some(name) = SANITIZER_VARIABLES.into_iter().find(|known| *known == name) else {
+            return true;
+        };
+        linked.contains(&name) || environment.get(name).is_some()
+    };
+    readable.iter().filter(|(name, _)| is_needed(name)).cloned().collect()
 }
 
 /// About which crashes the user wants to hear gdb.
