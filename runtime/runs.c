@@ -85,9 +85,11 @@ HIDDEN const uint8_t *ffuzz_case_bytes(uint32_t index, uint32_t *length) {
 
 HIDDEN void ffuzz_case_begins(uint32_t index) {
   if (__afl_fuzz_ptr) {
-    uint32_t length;
+    uint32_t length, before = *__afl_fuzz_len < LARGEST ? *__afl_fuzz_len : LARGEST;
     const uint8_t *bytes = ffuzz_case_bytes(index, &length);
     memcpy(__afl_fuzz_ptr, bytes, length);
+    /* A program that reads past the end finds there what it finds when it is started by hand. */
+    if (before > length) memset(__afl_fuzz_ptr + length, 0, before - length);
     *__afl_fuzz_len = length;
   }
   set(&ffuzz_runs->started, index + 1);

@@ -51,8 +51,13 @@ impl Delivery {
                 .map_err(|source| TargetError::Deliver { path: path.clone(), source }),
             Self::Shared { map } => {
                 let len = input.len().min(MAX_INPUT);
-                map.words_mut(0, 1)[0] = u32::try_from(len).unwrap_or(u32::MAX);
-                map.bytes_mut(4, len).copy_from_slice(&input[..len]);
+                let length = &mut map.words_mut(0, 1)[0];
+                let before = usize::try_from(*length).unwrap_or(MAX_INPUT).min(MAX_INPUT);
+                *length = u32::try_from(len).unwrap_or(u32::MAX);
+                let bytes = map.bytes_mut(4, len.max(before));
+                bytes[..len].copy_from_slice(&input[..len]);
+                // A target that reads past the end finds nothing of the input before.
+                bytes[len..].fill(0);
                 Ok(())
             }
             Self::Inherit => Ok(()),
