@@ -24,6 +24,7 @@ const RUNTIME: &[&str] = &[
     "novelty",
     "manual",
     "testcase",
+    "replay",
     "start",
     "snapshot",
     "snapshot-prologue",

@@ -107,6 +107,9 @@ int LLVMFuzzerRunDriver(int *argc, char ***argv, harness test) {
     return 0;
   }
   int failed = 0;
+  char before[4096];
+  for (unsigned int i = 0, count = ffuzz_replay_count(); i < count; i++)
+    if (ffuzz_replay_path(before, sizeof before, i)) failed |= run_file(test, before);
   for (int i = 1; i < *argc; i++)
     if (!strncmp((*argv)[i], "-runs=", 6)) runs = strtoul((*argv)[i] + 6, NULL, 10);
   for (int i = 1; i < *argc; i++) {

@@ -51,6 +51,10 @@ HIDDEN extern int ffuzz_under_fuzzer;
 HIDDEN extern int ffuzz_persistent;
 /* Counts passes of the persistent loop, so that a test case is read once in each. */
 HIDDEN extern uint32_t ffuzz_iteration;
+/* Inputs that a program started by hand gets before its own. */
+HIDDEN unsigned int ffuzz_replay_count(void);
+HIDDEN int ffuzz_replay_path(char *path, size_t room, unsigned int number);
+HIDDEN void ffuzz_replay_as_stdin(unsigned int number, unsigned int count);
 
 /* The test case of the fuzzer: length word and bytes behind it; NULL without shared memory. */
 extern unsigned int *__afl_fuzz_len;

@@ -11,6 +11,7 @@ __attribute__((used)) static const char marker[] = "##SIG_AFL_PERSISTENT##";
 int __afl_persistent_loop(unsigned int most) {
   static unsigned int left;
   static int begun;
+  static unsigned int replayed, to_replay;
   __asm__ volatile("" : : "r"(marker));
   if (ffuzz_runs && ffuzz_persistent) return ffuzz_next_case(most);
   if (!begun) {
@@ -18,6 +19,13 @@ int __afl_persistent_loop(unsigned int most) {
     ffuzz_iteration++;
     left = ffuzz_persistent ? most : 1;
     if (ffuzz_persistent) ffuzz_run_begins();
+    to_replay = ffuzz_replay_count();
+    if (to_replay) ffuzz_replay_as_stdin(0, to_replay);
+    return 1;
+  }
+  if (replayed < to_replay) {
+    ffuzz_replay_as_stdin(++replayed, to_replay);
+    ffuzz_iteration++;
     return 1;
   }
   if (left == 0) return 0;

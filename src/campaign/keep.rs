@@ -300,23 +300,13 @@ impl Campaign {
         let description = self.description(candidate);
         let name = names::crash_name(number, signal, &self.found(candidate, description));
         let path = self.write(|output| output.save_crash(&name, &candidate.bytes))?;
-        self.save_record(number)?;
+        self.confirm_crash(number)?;
         self.statistics.crash_saved(self.execs());
         self.start_triage();
         self.executor.mutators.found(candidate.origin.by);
         let (source, saved) = (source(&candidate.origin), saved_as(number, &path));
         self.bus.send(&Event::CrashSaved { number, path, signal, source });
         Ok(Outcome { crash: true, ..saved })
-    }
-
-    /// `AFL_PERSISTENT_RECORD`: the runs that led to a crash, the last is the crash itself.
-    fn save_record(&mut self, crash: u64) -> Result<(), CampaignError> {
-        let inputs = self.executor.take_record();
-        for (number, input) in inputs.iter().enumerate() {
-            let name = names::record_name(crash, number);
-            self.write(|output| output.save_record(&name, input))?;
-        }
-        Ok(())
     }
 
     /// A new kind of timeout is run once more with the hang timeout: it may only be slow, or crash

@@ -1,5 +1,6 @@
 //! A campaign: owns corpus, scheduler, executor and judge, and is the only place where they meet.
 
+mod confirm;
 mod error;
 mod foreign;
 mod keep;

@@ -65,7 +65,10 @@ pub(super) fn open(
     let core = bind_core(target.cpu)?;
     let mut executor =
         Hooked::new(start_target(setup, target)?, mutators).send_late(options.custom.late_send);
-    executor.record(options.findings.record);
+    executor.record(match options.findings.record {
+        asked if executor.process().is_some() => asked.max(super::confirm::MOST_BEFORE),
+        asked => asked,
+    });
     // A process that goes on from run to run is better interrupted at once.
     if ["pipe", "fork"].contains(&executor.rung()) {
         affinity::wait_patiently();

@@ -58,6 +58,11 @@ pub(super) struct Statistics {
     pub(super) slowest: Duration,
     /// Spent on timeouts that were run again with more time.
     pub(super) waited: Duration,
+    /// Spent on the question whether crashes happen in a process of their own,
+    pub(super) confirming: Duration,
+    /// how many do not as far as is known, and the files that were written for them.
+    pub(super) dependent_crashes: u64,
+    pub(super) record_files: u64,
     pub(super) current: Option<SeedId>,
     pub(super) stage: (&'static str, u64, u64),
     yields: Vec<StageYield>,
@@ -127,6 +132,9 @@ impl Statistics {
             execs_at_crash: 0,
             slowest: Duration::ZERO,
             waited: Duration::ZERO,
+            confirming: Duration::ZERO,
+            dependent_crashes: 0,
+            record_files: 0,
             current: None,
             stage: ("init", 0, 0),
             yields: Vec::new(),
@@ -374,6 +382,8 @@ impl Campaign {
         snapshot.longest_without_finds_s = statistics.longest_without_finds.max(fruitless);
         snapshot.saved_crashes = statistics.saved_crashes;
         snapshot.bugs = self.triage.as_mut().and_then(Follower::bugs);
+        snapshot.dependent_crashes = statistics.dependent_crashes;
+        snapshot.undelivered = self.triage.as_ref().and_then(Follower::undelivered);
         snapshot.total_crashes = statistics.total_crashes;
         snapshot.saved_hangs = statistics.saved_hangs;
         snapshot.total_timeouts = statistics.total_timeouts;

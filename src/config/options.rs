@@ -439,7 +439,7 @@ pub struct FindingOptions {
     pub ignore_timeouts: bool,
     /// `AFL_CRASH_TRACES`: what the target says when it crashes.
     pub traces: bool,
-    /// `AFL_PERSISTENT_RECORD`: so many inputs up to a crash.
+    /// `AFL_PERSISTENT_RECORD`: the last inputs up to each crash, at most this many.
     pub record: usize,
 }
 

@@ -48,7 +48,22 @@ pub fn hang_name(number: u64, found: &Found<'_>) -> String {
 /// Name of one of the inputs that ran before a crash, the first is 0.
 #[must_use]
 pub fn record_name(crash: u64, number: usize) -> String {
-    format!("RECORD:{crash:06},cnt:{number:06}")
+    record_start(crash) + &record_end(number)
+}
+
+/// Folder of an instance for the inputs before crashes that did not repeat alone.
+pub const BEFORE_CRASHES: &str = "before_crashes";
+
+/// What the names of all inputs before a crash begin with,
+#[must_use]
+pub fn record_start(crash: u64) -> String {
+    format!("RECORD:{crash:06}")
+}
+
+/// and what follows.
+#[must_use]
+pub fn record_end(number: usize) -> String {
+    format!(",cnt:{number:06}")
 }
 
 /// The peer of inputs that came by the control socket.

@@ -214,6 +214,12 @@ pub struct Snapshot {
     /// Kinds of crashes, once they were triaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bugs: Option<u64>,
+    /// Crashes that did not happen again in a process of their own.
+    #[serde(default)]
+    pub dependent_crashes: u64,
+    /// At the end of a campaign that reports: what has not reached the crash server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undelivered: Option<Undelivered>,
     pub total_crashes: u64,
     pub saved_hangs: u64,
     pub total_timeouts: u64,
@@ -272,6 +278,14 @@ impl Snapshot {
     pub fn map_percent(&self) -> f64 {
         self.edges_found as f64 * 100.0 / self.map_size.max(1) as f64
     }
+}
+
+/// Reports of bugs that the crash server does not have yet.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Undelivered {
+    pub reports: u64,
+    /// Delivers them.
+    pub command: String,
 }
 
 /// Runs by a process that is put back after each ([`crate::target::SnapshotRuns`]).

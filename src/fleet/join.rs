@@ -40,6 +40,7 @@ pub(super) fn join(all: &[&Snapshot]) -> Snapshot {
         pending_favored: sum(|s| s.pending_favored),
         pending_total: sum(|s| s.pending_total),
         saved_crashes: sum(|s| s.saved_crashes),
+        dependent_crashes: sum(|s| s.dependent_crashes),
         total_crashes: sum(|s| s.total_crashes),
         saved_hangs: sum(|s| s.saved_hangs),
         total_timeouts: sum(|s| s.total_timeouts),

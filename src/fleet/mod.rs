@@ -420,6 +420,7 @@ impl Fleet {
         all.instance = format!("{} workers", self.workers.len());
         all.command_line.clone_from(&self.command_line);
         all.bugs = self.triage.as_mut().and_then(Follower::bugs);
+        all.undelivered = self.triage.as_ref().and_then(Follower::undelivered);
         all
     }
 }

@@ -230,6 +230,16 @@ impl OutputDir {
         Ok(path)
     }
 
+    /// Stores what is known of a crash that did not repeat alone, apart: afl-fuzz removes no folder of
+    /// crashes that holds something of others.
+    pub fn save_before(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let folder = self.instance.join(names::BEFORE_CRASHES);
+        files::create_dir(&folder)?;
+        let path = folder.join(name);
+        replace_file(&self.instance, &path, data)?;
+        Ok(path)
+    }
+
     /// Stores a hang under its name.
     pub fn save_hang(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         self.save("hangs", name, data)

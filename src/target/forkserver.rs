@@ -13,6 +13,7 @@ use notes::Note;
 use super::delivery::{Delivery, Feed};
 use super::launcher::{Session, Setup, describe_end};
 use super::modules::{self, Module};
+use super::runs::Runs;
 use super::{Executor, ExitKind, Observation, Outcome, SnapshotRuns, Spent, TargetError, sites};
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
@@ -40,6 +41,8 @@ pub struct ForkServer {
     timeout: Duration,
     /// The last child, if it may still exist: running, or stopped between two runs.
     child: Option<i32>,
+    /// The process of the last run by pipes.
+    last: i32,
     /// The last child was killed by us, which the protocol wants to know.
     killed: bool,
     execs: u64,
@@ -94,6 +97,7 @@ impl ForkServer {
             session,
             timeout,
             child: None,
+            last: 0,
             killed: false,
             execs: 0,
             spent: Spent::default(),
@@ -133,7 +137,7 @@ impl ForkServer {
     /// Starts the target anew after its fork server died. Its domains must be the same as before.
     fn start_again(&mut self, how: String) -> Result<(), TargetError> {
         self.kill_child(libc::SIGKILL);
-        self.child = None;
+        (self.child, self.last) = (None, 0);
         self.killed = false;
         let mut session = Session::start(&self.setup, self.timeout)?;
         if let (Some(runs), Some(earlier)) = (&mut session.runs, &self.session.runs) {
@@ -336,6 +340,20 @@ impl Executor for ForkServer {
 
     fn take_dictionary(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.session.dictionary)
+    }
+
+    fn process(&self) -> Option<i32> {
+        let last = || self.session.runs.as_ref().map_or(self.last, Runs::child);
+        self.setup.persistent().then(last)
+    }
+
+    fn end_process(&mut self) {
+        if self.session.runs.is_some() {
+            self.end_idle_child();
+        } else if self.child.is_some() {
+            self.kill_child(libc::SIGKILL);
+            (self.child, self.killed) = (None, true);
+        }
     }
 
     fn take_restart(&mut self) -> Option<String> {

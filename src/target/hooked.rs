@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::record::Record;
-use super::{Executor, Module, Observation, SnapshotRuns, Spent, TargetError};
+use super::{Executor, ExitKind, Module, Observation, SnapshotRuns, Spent, TargetError};
 use crate::custom::{Hook, Mutators, Processed};
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
@@ -24,6 +24,10 @@ pub struct Hooked {
     next: usize,
     delivered: Delivered,
     record: Record,
+    /// The process whose inputs are recorded.
+    recorded: Option<i32>,
+    /// Where in the record the last runs begin.
+    mark: u64,
 }
 
 /// Where the bytes of the run shown last are.
@@ -47,6 +51,8 @@ impl Hooked {
             next: 0,
             delivered: Delivered::AsGiven,
             record: Record::default(),
+            recorded: None,
+            mark: 0,
         }
     }
 
@@ -55,8 +61,35 @@ impl Hooked {
         self.record = Record::new(most);
     }
 
-    /// Those inputs as the target got them, the last run is the last.
+    /// Runs what a target got once more: no hook changes it.
+    pub fn replay(&mut self, input: &[u8]) -> Result<ExitKind, TargetError> {
+        self.note_process();
+        let exit = if self.mutators.has(Hook::FuzzSend) {
+            let mutators = &mut self.mutators;
+            self.inner.observe_sent(self.late, &mut || mutators.fuzz_send(input))?.exit
+        } else {
+            self.inner.observe(input)?.exit
+        };
+        self.mutators.post_run();
+        self.record.add(input);
+        Ok(exit)
+    }
+
+    /// To be called before runs: did those before them have another process than the ones before? Then
+    /// inputs up to there are of no interest any more.
+    fn note_process(&mut self) {
+        let process = self.inner.process();
+        if process != self.recorded {
+            self.recorded = process;
+            self.record.forget_before(self.mark);
+        }
+        self.mark = self.record.added();
+    }
+
+    /// Those inputs as the target got them, the last run is the last. If a process takes many inputs they
+    /// are those of the last run's process.
     pub fn take_record(&mut self) -> Vec<Vec<u8>> {
+        self.note_process();
         self.record.take()
     }
 
@@ -73,6 +106,7 @@ impl Hooked {
         input: &[u8],
         processed: Processed,
     ) -> Result<Observation<'_>, TargetError> {
+        self.note_process();
         let changed = processed == Processed::Changed;
         self.delivered = if changed { Delivered::Single } else { Delivered::AsGiven };
         let bytes = if changed { &self.single } else { input };
@@ -113,6 +147,7 @@ impl Hooked {
             self.process(batch);
         }
         let from = self.next;
+        self.note_process();
         let run = self.inner.run(&self.batch[..self.places.len()], &mut self.next)?;
         let done = run.as_ref().map_or(self.places.len(), |run| run.index + 1);
         self.record.add_all(&self.batch[from..done]);
@@ -159,6 +194,7 @@ impl Executor for Hooked {
         if !self.mutators.touch_runs() {
             self.delivered = Delivered::AsGiven;
             let from = *next;
+            self.note_process();
             let run = self.inner.run(batch, next)?;
             self.record
                 .add_all(&batch[from..run.as_ref().map_or(batch.len(), |run| run.index + 1)]);
@@ -260,6 +296,14 @@ impl Executor for Hooked {
         self.inner.take_dictionary()
     }
 
+    fn process(&self) -> Option<i32> {
+        self.inner.process()
+    }
+
+    fn end_process(&mut self) {
+        self.inner.end_process();
+    }
+
     fn take_restart(&mut self) -> Option<String> {
         self.inner.take_restart()
     }
@@ -270,7 +314,6 @@ mod tests {
     use super::*;
     use crate::custom::fake::{Calls, FakeMutator};
     use crate::custom::{Failure, Made, Mutator};
-    use crate::target::ExitKind;
     use crate::target::fake::FakeExecutor;
 
     /// Notes its runs beside the calls of the mutators.

@@ -200,6 +200,14 @@ pub trait Executor {
         Vec::new()
     }
 
+    /// The process that made the last run, if one takes many inputs; None if each has a process of its own.
+    fn process(&self) -> Option<i32> {
+        None
+    }
+
+    /// Ends that process: the next run is the first of another one.
+    fn end_process(&mut self) {}
+
     /// Why the target was started anew since the last call, if it was.
     fn take_restart(&mut self) -> Option<String> {
         None

@@ -386,6 +386,21 @@ impl Runs {
         self.get(child).cast_signed()
     }
 
+    /// Process id of the child that takes one batch after the other, if it may still be there.
+    pub(super) fn own_child(&mut self) -> Option<i32> {
+        self.turn = Child::Own;
+        self.is_alive().then(|| self.child())
+    }
+
+    /// True once it has ended; such an end is no event.
+    pub(super) fn forget_own(&mut self) -> bool {
+        self.turn = Child::Own;
+        if self.has_ended() {
+            self.children[Child::Own as usize].alive = false;
+        }
+        !self.is_alive()
+    }
+
     /// Process id of the child that is put back, if it may still be there.
     pub(super) fn lasting_child(&self) -> Option<i32> {
         let alive = self.children[Child::Lasting as usize].alive;

@@ -10,10 +10,9 @@ use super::minimize::{Small, minimize};
 use super::paths::from_text;
 use super::report::{State as Outcome, hex};
 use super::rerun::Rerun;
-use super::seen::Build;
 use super::state::State;
 use super::work::Work;
-use super::{TriageError, deliver, find, write};
+use super::{TriageError, before, deliver, find, write};
 
 impl Work {
     /// Completes the folder of a bug, and hands it over.
@@ -21,8 +20,14 @@ impl Work {
         let bug = self.inside().report.bugs[index].clone();
         if bug.has_smaller_input() {
             self.complete(rerun, index)?;
+            self.improve(index)?;
         }
-        let Some(courier) = self.courier.as_ref().filter(|_| !bug.reported) else { return Ok(()) };
+        if self.courier.is_some() && !bug.reported { self.report(index) } else { Ok(()) }
+    }
+
+    /// Hands over a bug: as soon as it is known, with the input that it was found with.
+    pub(super) fn report(&self, index: usize) -> Result<(), TriageError> {
+        let Some(courier) = &self.courier else { return Ok(()) };
         let (bug, files) = {
             let inside = self.inside();
             let bug = inside.report.bugs[index].clone();
@@ -45,6 +50,16 @@ impl Work {
         Ok(())
     }
 
+    /// A report that the server does not have yet gets the minimized input.
+    fn improve(&self, index: usize) -> Result<(), TriageError> {
+        let bug = self.inside().report.bugs[index].clone();
+        let Some(courier) = self.courier.as_ref().filter(|_| bug.reported) else { return Ok(()) };
+        if let Ok(report) = courier.report(&bug, &self.orders.folder.join(&bug.id)) {
+            courier.improve(&report)?;
+        }
+        Ok(())
+    }
+
     /// Makes the input of a bug small.
     fn complete(&self, rerun: &mut Rerun, index: usize) -> Result<(), TriageError> {
         let (bug, stacks, build) = {
@@ -53,11 +68,7 @@ impl Work {
             let stacks = &inside.report.stacks;
             let of_bug = stacks.iter().filter(|(_, id)| **id == bug.id).map(|(key, _)| key.clone());
             let stacks: HashSet<String> = of_bug.collect();
-            let other = match inside.report.sanitizer_build {
-                Some(_) if !bug.only_without_sanitizer => Build::Sanitizer,
-                _ => Build::Target,
-            };
-            let build = inside.builds.get(&bug.id).copied().unwrap_or(other);
+            let build = inside.build_of(&bug);
             (bug, stacks, build)
         };
         let folder = self.orders.folder.join(&bug.id);
@@ -65,13 +76,18 @@ impl Work {
         // A file that is gone cannot be made small; what is known of it stays.
         let small = match read(&path) {
             Ok(data) => {
+                let inputs = before::of(&path).map(|(inputs, _)| inputs);
+                let inputs = inputs.filter(|_| bug.before > 0);
                 write::input(&folder, write::INPUT, &data)?;
+                before::keep(&folder, inputs.as_deref())?;
                 let is_same = |key| stacks.contains(&hex(key));
                 let small = match self.orders.minimize {
                     Duration::ZERO => Small { data, done: true },
                     // Each try would take as long as a run may.
                     _ if bug.class == hang::CLASS => Small { data, done: true },
-                    time => minimize(rerun, build, &data, time, is_same, || self.goes_on())?,
+                    time => self.run_after(rerun, inputs.as_deref(), |rerun| {
+                        minimize(rerun, build, &data, time, is_same, || self.goes_on())
+                    })?,
                 };
                 write::input(&folder, write::MINIMIZED, &small.data)?;
                 Some(small)
@@ -84,6 +100,7 @@ impl Work {
         // What was left off is for another triage.
         let is_done = small.as_ref().is_none_or(|small| small.done);
         known.minimized_from = is_done.then_some(bug.input_hash);
+        known.minimized_before = bug.before;
         known.minimized_size = small.map(|small| small.data.len() as u64);
         write::facts(&folder, &known)?;
         inside.report.bugs[index] = known;

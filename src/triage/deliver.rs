@@ -24,6 +24,18 @@ const AS_FOUND: i64 = 5;
 const SUBMITTED: &str = "submitted";
 const FAILED: &str = "failed";
 
+/// The spool that belongs to this folder of a report.
+#[must_use]
+pub(super) fn spool(folder: &Path) -> PathBuf {
+    folder.join(SPOOL)
+}
+
+/// Reports that wait there.
+#[must_use]
+pub(super) fn waiting(folder: &Path) -> u64 {
+    Spool::waiting_in(&spool(folder)).unwrap_or(0) as u64
+}
+
 /// Who delivers.
 #[derive(Debug)]
 pub struct Courier {
@@ -45,7 +57,7 @@ impl Courier {
         args: Vec<String>,
         env: Values,
     ) -> Result<Self, CollectorError> {
-        let folder = folder.join(SPOOL);
+        let folder = spool(folder);
         let spool = Spool::open(&folder)?;
         let worker = Worker::start(&folder, settings)?;
         Ok(Self { spool, worker: Mutex::new(Some(worker)), target, args, env })
@@ -56,6 +68,11 @@ impl Courier {
         self.spool.add(report)?;
         self.wake();
         Ok(())
+    }
+
+    /// Takes over what is better than what it has of a bug, unless that was sent.
+    pub(super) fn improve(&self, report: &Report) -> Result<(), CollectorError> {
+        self.spool.improve(report)
     }
 
     /// Another tool has marked this crash as delivered, before this spool was made.
@@ -129,6 +146,10 @@ impl Courier {
         let mut metadata = self.metadata();
         metadata.insert("reproduced".into(), format!("{} of {}", bug.crashes, bug.runs));
         metadata.insert("signal".into(), bug.signal.clone());
+        if bug.before > 0 {
+            let words = format!("{} inputs before it in the same process", bug.before);
+            metadata.insert("needs".into(), words);
+        }
         // AFL's names tell parent, time, executions and mutation.
         let file = input_file.file_name().unwrap_or_default();
         metadata.insert("file".into(), file.to_string_lossy().into_owned());

@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::deliver;
 use super::report::{self, number_of_bugs};
 use crate::config::options::TriageOptions;
+use crate::event::Undelivered;
 use crate::sys::{affinity, process};
 
 /// Between two looks at the report.
@@ -50,6 +52,8 @@ pub struct Follower {
     /// When the report that was read last was written.
     written: Option<SystemTime>,
     bugs: Option<u64>,
+    /// What it has left, once it has ended.
+    undelivered: Option<Undelivered>,
     /// Lines of its log, each once.
     heard: Vec<String>,
     notes: Vec<String>,
@@ -71,6 +75,7 @@ impl Follower {
             looked: None,
             written: None,
             bugs: None,
+            undelivered: None,
             heard: Vec::new(),
             notes: Vec::new(),
         }
@@ -188,7 +193,29 @@ impl Follower {
         }
         if self.started {
             self.look();
+            self.undelivered = self.left_over();
         }
+    }
+
+    /// Reports that the crash server does not have, once the process has ended; None if there are none,
+    /// or if there is no server to report to.
+    #[must_use]
+    pub fn undelivered(&self) -> Option<Undelivered> {
+        self.undelivered.clone()
+    }
+
+    fn left_over(&self) -> Option<Undelivered> {
+        let words = self.options.argv.iter().map(|word| word.to_string_lossy());
+        let mut own = words.take_while(|word| word != "--");
+        let collector = own.find(|word| word.starts_with("--collector"))?;
+        let folder = &self.options.folder;
+        let (waiting, unreported) = (deliver::waiting(folder), report::unreported_bugs(folder));
+        let command = match unreported {
+            0 => format!("ffuzz-collector --deliver {}", deliver::spool(folder).display()),
+            _ => format!("ffuzz-triage {collector} -o {}", folder.parent()?.display()),
+        };
+        let reports = waiting + unreported;
+        (reports > 0).then_some(Undelivered { reports, command })
     }
 }
 

@@ -1,6 +1,7 @@
 //! From crash files to bugs: each crash is run again, grouped with those that are the same, made small
 //! and written down. Nothing is written into `crashes/`.
 
+mod before;
 mod complete;
 mod cores;
 mod debugger;

@@ -66,6 +66,12 @@ pub struct Bug {
     /// that), and has so many bytes.
     pub minimized_from: Option<String>,
     pub minimized_size: Option<u64>,
+    /// Number of other inputs that the process has to get before this one.
+    #[serde(default)]
+    pub before: u32,
+    /// What `before` was then.
+    #[serde(default)]
+    pub minimized_before: u32,
     /// It was handed over for the crash server, by us or by another tool.
     #[serde(default)]
     pub reported: bool,
@@ -77,7 +83,8 @@ impl Bug {
     pub fn has_smaller_input(&self) -> bool {
         self.minimized_from.as_ref().is_none_or(|from| {
             *from != self.input_hash
-                && self.minimized_size.is_none_or(|size| self.input_size < size)
+                && (self.minimized_before != self.before
+                    || self.minimized_size.is_none_or(|size| self.input_size < size))
         })
     }
 }
@@ -94,6 +101,9 @@ pub struct Crash {
     /// Milliseconds that a run could take.
     #[serde(default)]
     pub limit_ms: u64,
+    /// Number of other inputs that a process has to get before it crashes on this one.
+    #[serde(default)]
+    pub before: u32,
     /// See [`Report::stacks`].
     pub stack: Option<String>,
     pub bug: Option<String>,
@@ -145,7 +155,10 @@ impl Report {
             bug.files += 1;
             bug.runs += crash.runs;
             bug.crashes += crash.crashes;
-            if bug.input.is_empty() || (crash.size, &crash.path) < (bug.input_size, &bug.input) {
+            // One that crashes alone is the better one, however large it is.
+            let rank = (crash.before, crash.size, &crash.path);
+            if bug.input.is_empty() || rank < (bug.before, bug.input_size, &bug.input) {
+                bug.before = crash.before;
                 bug.input.clone_from(&crash.path);
                 bug.input_hash.clone_from(&crash.hash);
                 bug.input_size = crash.size;
@@ -176,6 +189,23 @@ pub fn number_of_bugs(folder: &Path) -> Option<u64> {
     }
     let text = fs::read(folder.join(NAME)).ok()?;
     serde_json::from_slice::<Bugs>(&text).ok().map(|report| report.bugs.len() as u64)
+}
+
+/// How many bugs were not handed over for the crash server yet.
+#[must_use]
+pub fn unreported_bugs(folder: &Path) -> u64 {
+    #[derive(Deserialize)]
+    struct Bugs {
+        bugs: Vec<Handed>,
+    }
+    #[derive(Deserialize)]
+    struct Handed {
+        #[serde(default)]
+        reported: bool,
+    }
+    let text = fs::read(folder.join(NAME)).unwrap_or_default();
+    let bugs = serde_json::from_slice::<Bugs>(&text).map(|report| report.bugs);
+    bugs.unwrap_or_default().iter().filter(|bug| !bug.reported).count() as u64
 }
 
 #[cfg(test)]

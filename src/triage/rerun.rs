@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::before::REPLAY;
 use super::cores::Cores;
 use super::debugger::{self, DEBUGGER_START};
 use super::frames::{Modules, Trace};
@@ -20,6 +21,9 @@ use crate::sys::listen::Limit;
 use crate::sys::traced::{LATE, Stop};
 use crate::target::{ExitKind, Fresh, Manner, TargetError};
 
+/// Runs of an input that has not crashed yet, or not while it was looked at: one that crashes in a tenth of
+/// its runs is missed by that many in one case of twenty. They end with the time limit of one run.
+pub(super) const RARE_RUNS: u32 = 30;
 /// Readable runs of a crash that does not happen every time.
 const ATTEMPTS: u32 = 5;
 /// More of a core file would only fill the disk.
@@ -83,6 +87,8 @@ pub struct Rerun {
     /// The kernel allows it.
     can_trace: bool,
     started: bool,
+    /// What the process gets before the input, if anything: see [`Rerun::after`].
+    before: Option<OsString>,
     /// What the user should know, and whether there was no core file once.
     notes: Vec<String>,
     coreless: bool,
@@ -99,6 +105,7 @@ impl Rerun {
             silent: [false; 2],
             can_trace: true,
             started: false,
+            before: None,
             notes: Vec::new(),
             coreless: false,
         }
@@ -128,34 +135,84 @@ impl Rerun {
         messages
     }
 
-    /// Runs it `runs` times; a crash that the sanitizer's build does not have is looked for in the
-    /// target.
+    /// From now on a process that takes one input after the other gets these before its own: files of this
+    /// name plus `,cnt:000000` and so on.
+    pub fn after(&mut self, inputs: Option<&Path>) {
+        self.before = inputs.map(|path| path.as_os_str().to_owned());
+    }
+
+    /// Variables of a run.
+    fn environment(&self, of_report: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+        let before = self.before.iter().map(|path| (REPLAY.into(), path.clone()));
+        of_report.iter().cloned().chain(before).collect()
+    }
+
+    /// Runs it until it shows where it crashes, at most `runs` times; a crash that the sanitizer's build
+    /// does not have is looked for in the target.
     pub fn examine(&mut self, input: &[u8], runs: u32) -> Result<Examined, TargetError> {
+        self.examine_while(input, |examined| examined.runs < runs)
+    }
+
+    /// The same for one that did not crash in its first runs.
+    pub(super) fn examine_rare(&mut self, input: &[u8]) -> Result<Examined, TargetError> {
+        let end = Instant::now() + self.tools.timeout;
+        self.examine_while(input, |examined| {
+            examined.runs == 0
+                || (examined.crashes == 0 && examined.runs < RARE_RUNS && Instant::now() < end)
+        })
+    }
+
+    fn examine_while(
+        &mut self,
+        input: &[u8],
+        goes_on: impl Fn(&Examined) -> bool,
+    ) -> Result<Examined, TargetError> {
         if self.sanitizer.is_some() {
-            let examined = self.examine_in(Build::Sanitizer, input, runs)?;
+            let examined = self.examine_in(Build::Sanitizer, input, &goes_on)?;
             if examined.crashes > 0 {
                 return Ok(examined);
             }
         }
-        self.examine_in(Build::Target, input, runs)
+        self.examine_in(Build::Target, input, &goes_on)
+    }
+
+    /// Runs it `runs` times more. Returns how many runs there were, and how many crashed.
+    pub(super) fn count(
+        &mut self,
+        build: Build,
+        input: &[u8],
+        runs: u32,
+    ) -> Result<(u32, u32), TargetError> {
+        let (mut done, mut crashes) = (0, 0);
+        while done < runs {
+            let seen = self.quick(build, input)?;
+            done += 1;
+            crashes += u32::from(seen.crashed());
+            if seen.exit == ExitKind::Hang {
+                break;
+            }
+        }
+        Ok((done, crashes))
     }
 
     fn examine_in(
         &mut self,
         build: Build,
         input: &[u8],
-        runs: u32,
+        goes_on: impl Fn(&Examined) -> bool,
     ) -> Result<Examined, TargetError> {
         let mut examined = Examined { runs: 0, crashes: 0, hung: false, seen: None };
         let mut kinds: HashMap<u64, (u32, Seen)> = HashMap::new();
         let mut only_traced = true;
-        while examined.runs < runs && !examined.hung {
+        let mut has_place = false;
+        while goes_on(&examined) && !examined.hung && !has_place {
             only_traced &= self.traces(build);
             let seen = self.quick(build, input)?;
             examined.runs += 1;
             examined.hung = seen.exit == ExitKind::Hang;
             if seen.crashed() {
                 examined.crashes += 1;
+                has_place = seen.has_place();
                 kinds.entry(seen.key()).or_insert((0, seen)).0 += 1;
             }
         }
@@ -198,9 +255,34 @@ impl Rerun {
         Ok(if comes_again { looked } else { seen })
     }
 
+    /// One that has ended without a word, and did not do so while it was looked at: looked at again, until
+    /// it shows where.
+    pub(super) fn look_again(
+        &mut self,
+        input: &[u8],
+        quick: &Seen,
+    ) -> Result<Option<Seen>, TargetError> {
+        let signalled = matches!(quick.exit, ExitKind::Crash { signal } if signal > 0);
+        if !signalled || quick.has_place() || !self.can_trace {
+            return Ok(None);
+        }
+        let end = Instant::now() + self.tools.timeout;
+        for _ in 0..RARE_RUNS {
+            let seen = self.run(quick.build, input, true)?;
+            if seen.crashed() && seen.has_place() {
+                return Ok(Some(seen));
+            }
+            if Instant::now() >= end {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
     fn run(&mut self, build: Build, input: &[u8], traced: bool) -> Result<Seen, TargetError> {
         let (mut trace, mut late) = (None, Vec::new());
         let tools = Arc::clone(&self.tools);
+        let env = self.environment(&tools.raw);
         let modules = &mut self.modules;
         let mut look = |stop: &Stop| match stop.signal {
             LATE if tools.hangs => late.push(modules.trace(stop)),
@@ -212,7 +294,7 @@ impl Rerun {
             let look: Option<&mut dyn FnMut(&Stop)> =
                 if traced || tools.hangs { Some(&mut look) } else { None };
             let manner = Manner::within(tools.limit(Duration::ZERO));
-            fresh.run(input, Manner { env: &tools.raw, look, traced, ..manner })
+            fresh.run(input, Manner { env: &env, look, traced, ..manner })
         };
         let ended = match run(traced && self.can_trace) {
             // Some sandboxes forbid it.
@@ -264,6 +346,7 @@ impl Rerun {
     /// A sanitizer's report with names.
     fn reported(&mut self, input: &[u8], quick: &Seen) -> Result<Option<Seen>, TargetError> {
         let tools = Arc::clone(&self.tools);
+        let env = self.environment(&tools.readable);
         let fresh = of_build(&mut self.target, &mut self.sanitizer, quick.build);
         let mut others = Duration::ZERO;
         if let Some(symbolizer) = &tools.symbolizer {
@@ -274,7 +357,7 @@ impl Rerun {
             others = symbolizer.patience();
         }
         for _ in 0..ATTEMPTS {
-            let manner = Manner { env: &tools.readable, ..Manner::within(tools.limit(others)) };
+            let manner = Manner { env: &env, ..Manner::within(tools.limit(others)) };
             let ended = fresh.run(input, manner)?;
             let seen = Seen::new(quick.build, ended, None, &tools.program);
             let same = seen.crashed() && seen.info.kind == quick.info.kind;
@@ -304,9 +387,10 @@ impl Rerun {
         let Some(gdb) = &tools.gdb else { return Ok(None) };
         let under = debugger::gdb_words(gdb, signals);
         let limit = tools.limit(DEBUGGER_START);
+        let env = self.environment(&tools.raw);
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         for _ in 0..ATTEMPTS {
-            let manner = Manner { env: &tools.raw, under: &under, ..Manner::within(limit) };
+            let manner = Manner { env: &env, under: &under, ..Manner::within(limit) };
             // A gdb that cannot be started is none.
             let Ok(ended) = fresh.run(input, manner) else { return Ok(None) };
             if ended.exit == ExitKind::Hang {
@@ -329,9 +413,10 @@ impl Rerun {
     ) -> Result<Option<String>, TargetError> {
         let tools = Arc::clone(&self.tools);
         let Some(gdb) = &tools.gdb else { return Ok(None) };
+        let env = self.environment(&tools.bare);
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         let limit = tools.limit(Duration::ZERO);
-        let manner = || Manner { env: &tools.bare, ..Manner::within(limit) };
+        let manner = || Manner { env: &env, ..Manner::within(limit) };
         for _ in 0..ATTEMPTS {
             let before = cores.list();
             let ended = fresh.run(input, Manner { core_limit: LARGEST_CORE, ..manner() })?;

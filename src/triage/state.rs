@@ -20,6 +20,10 @@ pub(super) struct State {
     places: HashMap<String, usize>,
     pub(super) groups: Groups,
     pub(super) waiting: VecDeque<PathBuf>,
+    /// Files that were run as often as is needed to find their bug, and not as often as wanted.
+    pub(super) to_count: VecDeque<PathBuf>,
+    /// Files that another tool has delivered, as long as their bug is not known.
+    pub(super) delivered: HashSet<PathBuf>,
     /// Files that were seen, those of earlier runs included.
     pub(super) known: HashSet<PathBuf>,
     /// Examined now.
@@ -49,6 +53,8 @@ impl State {
             groups: Groups::of(&report.bugs),
             report,
             waiting: VecDeque::new(),
+            to_count: VecDeque::new(),
+            delivered: HashSet::new(),
             known: HashSet::new(),
             under_way: 0,
             taken: HashSet::new(),
@@ -80,6 +86,23 @@ impl State {
         }
     }
 
+    /// A bug that is to be reported. It is marked as taken.
+    pub(super) fn unreported(&mut self) -> Option<usize> {
+        if !self.delivered.is_empty() {
+            return None;
+        }
+        let (taken, withheld) = (&self.taken, &self.withheld);
+        let is_open = |bug: &Bug| !bug.reported && !withheld.contains(&bug.id);
+        if !self.report.bugs.iter().any(is_open) {
+            return None;
+        }
+        self.report.count();
+        let waits = |bug: &Bug| is_open(bug) && bug.files > 0 && !taken.contains(&bug.id);
+        let index = self.report.bugs.iter().position(waits)?;
+        self.taken.insert(self.report.bugs[index].id.clone());
+        Some(index)
+    }
+
     /// A bug whose smallest input was not made small yet, or that waits to be delivered. It is marked as
     /// taken. In a hurry its folder is completed and no more.
     pub(super) fn unfinished(&mut self, delivers: bool) -> Option<usize> {
@@ -93,6 +116,16 @@ impl State {
         let index = self.report.bugs.iter().position(waits)?;
         self.taken.insert(self.report.bugs[index].id.clone());
         Some(index)
+    }
+
+    /// The build in which a bug crashes.
+    #[must_use]
+    pub(super) fn build_of(&self, bug: &Bug) -> Build {
+        let other = match self.report.sanitizer_build {
+            Some(_) if !bug.only_without_sanitizer => Build::Sanitizer,
+            _ => Build::Target,
+        };
+        self.builds.get(&bug.id).copied().unwrap_or(other)
     }
 
     /// This bug waits for another triage.

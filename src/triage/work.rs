@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::examine::{hash_of, read};
 use super::paths::to_text;
 use super::report::{Crash, Report, State as Outcome};
-use super::rerun::Rerun;
+use super::rerun::{RARE_RUNS, Rerun};
 use super::state::{SAVE, State};
 use super::{Courier, Records, TriageError};
 use crate::collector::Status;
@@ -37,6 +37,11 @@ impl Orders {
         u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// A file that never crashed may be one of those that seldom do.
+    pub(super) fn is_worth_another_look(&self, crash: &Crash) -> bool {
+        crash.state == Outcome::NoCrash && crash.runs < RARE_RUNS
+    }
+
     /// More runs or longer ones could show something else.
     fn may_show_more(&self, crash: &Crash) -> bool {
         match crash.state {
@@ -58,10 +63,13 @@ pub struct Work {
     changed: Condvar,
 }
 
-/// One thing to do.
+/// One thing to do, the most urgent first. Bugs are given by their position.
 enum Job {
+    /// It is new, and not reported yet.
+    Report(usize),
     Examine(PathBuf),
-    /// Position of a bug.
+    /// Its rate is to be found, or whether it crashes at all.
+    Count(PathBuf),
     Finish(usize),
 }
 
@@ -126,18 +134,38 @@ impl Work {
             if !inside.known.insert(path.clone()) {
                 continue;
             }
-            let is_done = inside.crash(&self.shown(&path)).is_some_and(|crash| {
+            let known = inside.crash(&self.shown(&path)).filter(|crash| {
                 let is_same = || read(&path).is_ok_and(|data| hash_of(&data) == crash.hash);
                 !self.orders.may_show_more(crash) && is_same()
             });
-            if !is_done {
-                inside.waiting.push_back(path);
+            let most = self.orders.runs.min(inside.report.runs);
+            match known {
+                Some(crash) if self.is_to_be_counted(crash, most) => {
+                    inside.to_count.push_back(path);
+                }
+                Some(_) => {}
+                // Its bug is not to be reported before that is known.
+                None if self.was_delivered_before(&path) => {
+                    inside.delivered.insert(path.clone());
+                    inside.waiting.push_front(path);
+                }
+                None => inside.waiting.push_back(path),
             }
         }
         let added = inside.waiting.len() - before;
         drop(inside);
         self.changed.notify_all();
         added
+    }
+
+    /// Its first runs were made, and others are left.
+    pub(super) fn is_to_be_counted(&self, crash: &Crash, most: u32) -> bool {
+        (crash.state == Outcome::Crashes && crash.runs < most)
+            || self.orders.is_worth_another_look(crash)
+    }
+
+    fn was_delivered_before(&self, path: &Path) -> bool {
+        self.courier.as_ref().is_some_and(|courier| courier.was_delivered_before(path))
     }
 
     /// A path as the report has it.
@@ -148,7 +176,7 @@ impl Work {
     #[must_use]
     pub fn progress(&self) -> Progress {
         let inside = self.inside();
-        let waiting = inside.waiting.len() + inside.under_way;
+        let waiting = inside.waiting.len() + inside.to_count.len() + inside.under_way;
         let done = inside.report.crashes.len();
         Progress { done, waiting, bugs: inside.report.bugs.len() }
     }
@@ -176,10 +204,11 @@ impl Work {
     #[must_use]
     pub fn wait(&self) -> bool {
         let mut inside = self.inside();
-        while inside.waiting.is_empty() && !inside.stop && !inside.hurry {
+        let has_work = |inside: &State| !inside.waiting.is_empty() || !inside.to_count.is_empty();
+        while !has_work(&inside) && !inside.stop && !inside.hurry {
             inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
         }
-        !inside.stop && !inside.waiting.is_empty()
+        !inside.stop && has_work(&inside)
     }
 
     /// What the user should know, since the last call.
@@ -201,37 +230,71 @@ impl Work {
                     let result = self.examine(rerun, &path);
                     let mut inside = self.inside();
                     inside.under_way -= 1;
-                    if result.is_err() {
-                        inside.waiting.push_front(path);
+                    match result {
+                        Ok(()) => drop(inside.delivered.remove(&path)),
+                        Err(_) => inside.waiting.push_front(path),
                     }
                     drop(inside);
                     self.changed.notify_all();
                     result?;
                 }
-                Job::Finish(index) => {
-                    let result = self.finish(rerun, index);
+                Job::Count(path) => {
+                    let result = self.count(rerun, &path);
                     let mut inside = self.inside();
-                    let id = inside.report.bugs[index].id.clone();
-                    inside.taken.remove(&id);
+                    inside.under_way -= 1;
+                    if result.is_err() {
+                        inside.to_count.push_front(path);
+                    }
                     drop(inside);
+                    self.changed.notify_all();
                     result?;
                 }
+                Job::Report(index) => self.with_bug(index, |work| work.report(index))?,
+                Job::Finish(index) => self.with_bug(index, |work| work.finish(rerun, index))?,
             }
             self.save_if_due()?;
         }
         Ok(())
     }
 
-    /// Files first: as long as one is examined, a bug may get a smaller input.
+    /// Does something with a bug that was taken for it.
+    fn with_bug(
+        &self,
+        index: usize,
+        act: impl FnOnce(&Self) -> Result<(), TriageError>,
+    ) -> Result<(), TriageError> {
+        let result = act(self);
+        let mut inside = self.inside();
+        let id = inside.report.bugs[index].id.clone();
+        inside.taken.remove(&id);
+        drop(inside);
+        self.changed.notify_all();
+        result
+    }
+
+    /// Reports come first. As long as a file is examined, a bug may get a smaller
+    /// input.
     fn next(&self) -> Option<Job> {
         let mut inside = self.inside();
         loop {
             if inside.stop {
                 return None;
             }
+            if self.courier.is_some()
+                && let Some(index) = inside.unreported()
+            {
+                return Some(Job::Report(index));
+            }
             if let Some(path) = inside.waiting.pop_front() {
                 inside.under_way += 1;
                 return Some(Job::Examine(path));
+            }
+            if inside.hurry {
+                inside.to_count.clear();
+            }
+            if let Some(path) = inside.to_count.pop_front() {
+                inside.under_way += 1;
+                return Some(Job::Count(path));
             }
             if inside.under_way == 0 {
                 return inside.unfinished(self.courier.is_some()).map(Job::Finish);
@@ -242,7 +305,8 @@ impl Work {
 
     fn save_if_due(&self) -> Result<(), TriageError> {
         let mut inside = self.inside();
-        let idle = inside.waiting.is_empty() && inside.under_way == 0;
+        let waits = !inside.waiting.is_empty() || !inside.to_count.is_empty();
+        let idle = !waits && inside.under_way == 0;
         if inside.dirty && (idle || inside.saved.elapsed() >= SAVE) {
             inside.save(&self.orders.folder)?;
             self.mark(&mut inside);

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
+use super::before::{BEFORE, REPLAY};
 use super::report::Bug;
 use super::seen::Seen;
 use crate::output::setup::quoted;
@@ -83,6 +84,10 @@ pub(super) fn script(
         text.extend_from_slice(&quoted(std::slice::from_ref(value)));
         text.push(b'\n');
     }
+    // Of a crash that needs them: what its process gets first.
+    let before =
+        format!("[ -e \"$here/{BEFORE},cnt:000000\" ] && export {REPLAY}=\"$here/{BEFORE}\"\n");
+    text.extend_from_slice(before.as_bytes());
     text.extend_from_slice(b"exec");
     let mut named = false;
     for word in command {

@@ -92,7 +92,11 @@ pub(super) fn crashes(s: &Snapshot) -> String {
         Some(1) => " (1 bug)".to_owned(),
         Some(bugs) => format!(" ({bugs} bugs)"),
     };
-    format!("{} crashes{bugs}", s.saved_crashes)
+    let dependent = match s.dependent_crashes {
+        0 => String::new(),
+        count => format!(", {count} did not repeat alone"),
+    };
+    format!("{} crashes{bugs}{dependent}", s.saved_crashes)
 }
 
 #[cfg(test)]

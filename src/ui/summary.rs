@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::format::{count, crashes, long_time};
-use crate::event::{DomainStatus, Snapshot, StopReason, WorkerStatus};
+use crate::event::{DomainStatus, Snapshot, StopReason, Undelivered, WorkerStatus};
 
 /// AFL's farewell lines, which scripts wait for, around what was reached.
 #[must_use]
@@ -37,6 +37,9 @@ pub fn summary(reason: StopReason, s: &Snapshot) -> String {
         s.cycles_done
     );
     let _ = writeln!(text, "  findings   : {}, {} hangs", crashes(s), s.saved_hangs);
+    if let Some(Undelivered { reports, command }) = &s.undelivered {
+        let _ = writeln!(text, "  reports    : {reports} not delivered yet: {command}");
+    }
     for worker in &s.workers {
         let _ = writeln!(text, "  worker     : {}", worker_line(worker));
     }

@@ -82,6 +82,9 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Fa
 /// Without waiting for the run under way, which ends with us.
 fn leave(work: &Work, scratch: &Scratch) -> ! {
     let _ = work.save();
+    if let Some(trouble) = work.delivery_trouble() {
+        say(false, &format!("[!] {trouble}"));
+    }
     let _ = std::fs::remove_file(&scratch.0);
     std::process::exit(0)
 }

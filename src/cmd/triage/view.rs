@@ -125,7 +125,15 @@ fn row(bug: &Bug) -> String {
     let place = bug.place.as_deref().map(clean).unwrap_or_default();
     let only = if bug.only_without_sanitizer { " (not with -w)" } else { "" };
     let place = if place.is_empty() { place } else { format!("\n{:28}at {place}", "") };
-    format!("{:>6} {rate:>4.0}% {size:>13}  {title}{only}{place}\n{:28}{}\n", bug.files, "", bug.id)
+    let needs = match bug.before {
+        0 => String::new(),
+        1 => format!("\n{:28}needs 1 input before it in the same process", ""),
+        count => format!("\n{:28}needs {count} inputs before it in the same process", ""),
+    };
+    format!(
+        "{:>6} {rate:>4.0}% {size:>13}  {title}{only}{place}{needs}\n{:28}{}\n",
+        bug.files, "", bug.id
+    )
 }
 
 #[cfg(test)]

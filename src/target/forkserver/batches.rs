@@ -15,6 +15,9 @@ const BATCH_TIME: Duration = Duration::from_millis(2);
 /// After so long without a report it is looked whether the fork server still lives.
 const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
+/// Between two looks whether a child that was killed is gone.
+const LOOK: Duration = Duration::from_micros(200);
+
 /// How long a child may take until it is ready for its first run, beyond the time of a run.
 const START_TIME: Duration = Duration::from_secs(2);
 
@@ -118,6 +121,20 @@ impl ForkServer {
         self.child = runs.lasting_child();
         self.kill_child(libc::SIGKILL);
         self.child = None;
+    }
+
+    /// Ends a child that waits for its next batch.
+    pub(super) fn end_idle_child(&mut self) {
+        let Some(child) = self.session.runs.as_mut().and_then(Runs::own_child) else { return };
+        self.child = Some(child);
+        self.kill_child(libc::SIGKILL);
+        self.child = None;
+        let deadline = Instant::now() + GRACE;
+        // The fork server reports it within a millisecond; nothing wakes us then.
+        while Instant::now() < deadline && !self.session.runs.as_mut().is_none_or(Runs::forget_own)
+        {
+            std::thread::sleep(LOOK);
+        }
     }
 
     pub(super) fn conclude(&mut self, end: End, elapsed: Duration) -> Pass {

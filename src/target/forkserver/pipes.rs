@@ -35,7 +35,7 @@ impl ForkServer {
             let what = format!("it reported the process id {pid}");
             return Err(TargetError::Protocol { what }.into());
         }
-        self.child = Some(pid);
+        (self.child, self.last) = (Some(pid), pid);
         alarm.clear();
         feed.once_started();
         alarm.set(Instant::now(), self.timeout);
