@@ -67,15 +67,20 @@ class Launcher(unittest.TestCase):
         for number in range(POOL):
             (self.folder / f"seeds/{number}").write_bytes(b"%05d" % number + bytes(3000))
         self.port = free_port()
-        words = ["-b", "bins", "-w", "ws", "-s", "seeds", "-p", str(self.port)]
-        command = [sys.executable, "-m", "pastisffuzz.launcher", "--listen", "127.0.0.1", *words]
         self.addCleanup(zmq.Context.instance().destroy, 0)
         self.log = self.folder / "log"
+        self.start()
+
+    def start(self):
+        """As a background job of a shell does: SIGINT is ignored, and so in what it starts."""
+        words = ["-b", "bins", "-w", "ws", "-s", "seeds", "-p", str(self.port)]
+        command = [sys.executable, "-m", "pastisffuzz.launcher", "--listen", "127.0.0.1", *words]
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         with open(self.log, "wb") as log:
             self.broker = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
+        signal.signal(signal.SIGINT, before)
         self.addCleanup(self.broker.wait)
         self.addCleanup(self.broker.kill)
-        self.wait_for("start broking")
 
     def wait_for(self, text):
         deadline = time.monotonic() + DEADLINE
@@ -84,7 +89,31 @@ class Launcher(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, text)
             time.sleep(0.02)
 
+    def wait_until(self, what, done):
+        deadline = time.monotonic() + DEADLINE
+        while not done():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.005)
+
+    def test_sigint_ends_it_also_while_it_starts(self):
+        maps = Path(f"/proc/{self.broker.pid}/maps")
+        self.wait_until("the first of the packages", lambda: "/zmq/" in maps.read_text())
+        self.broker.send_signal(signal.SIGINT)
+        self.assertEqual(self.broker.wait(DEADLINE), 0)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.start()
+            self.wait_for("start broking")
+            client = Client(self.port)
+            client.hello()
+            self.assertEqual(client.receive()[0], "start_msg")
+            self.broker.send_signal(number)
+            while client.receive()[0] != "stop_msg":
+                pass
+            self.assertEqual(self.broker.wait(DEADLINE), 0)
+            client.socket.close(0)
+
     def test_strangers_do_no_harm_and_slow_readers_lose_nothing(self):
+        self.wait_for("start broking")
         stranger = Client(self.port)
         stranger.send(telemetry_msg={"exec_per_sec": 1})
         stranger.send(input_msg={"seed": b"x", "type": 0})

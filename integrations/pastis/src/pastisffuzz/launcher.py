@@ -10,16 +10,20 @@ is different:
   nor does any other message that a callback fails on;
 * a client for whose machine there is no target is logged;
 * a report of a static analysis (-r) is sent as the bytes that the message wants, not as text;
+* SIGINT and SIGTERM end it at any time, also while it starts and as a background job of a shell; a
+  second one exits immediately;
 * host names with "/" or "_" do not become broken file names;
 * inputs for a client that reads slowly wait, and are not dropped above 1000.
 """
 
 import logging
+import os
 import runpy
 import shutil
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 USAGE = "usage: pastis-ffuzz-broker [--listen ADDRESS] [--proxy HOST:PORT] OPTIONS OF pastis-broker\n"
@@ -27,7 +31,39 @@ USAGE = "usage: pastis-ffuzz-broker [--listen ADDRESS] [--proxy HOST:PORT] OPTIO
 ENGINE = "pastisffuzz.addon"
 
 
-def harden(address, above):
+class End:
+    """The wish to end. The stock broker takes it from KeyboardInterrupt alone, which is lost when it comes
+    before the loop that expects it, and when background jobs ignore the signal."""
+
+    # A key that is held, or a signal to the group and to the process, is one wish: seconds.
+    ONE_WISH = 0.5
+
+    def __init__(self):
+        self.asked_at = None
+        self.broker = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.ask)
+
+    def ask(self, _number, _frame):
+        now = time.monotonic()
+        if self.asked_at is not None:
+            if now - self.asked_at > self.ONE_WISH:
+                os._exit(1)
+            return
+        self.asked_at = now
+        if self.broker is None:
+            # Nobody waits for a word yet. Code that catches this is followed by begin().
+            raise SystemExit(0)
+        self.broker._stop = True
+
+    def begin(self, broker):
+        """From now on the broker's loop looks for its end."""
+        self.broker = broker
+        if self.asked_at is not None:
+            broker._stop = True
+
+
+def harden(address, above, end):
     """Changes the installed broker's classes in this process; above is a host and a port, or None."""
     import zmq
     from libpastis.agent import AgentMode, NetworkAgent
@@ -85,6 +121,7 @@ def harden(address, above):
     def run(self, *words, **options):
         if above is not None:
             self.set_proxy(*above, ENGINE)
+        end.begin(self)
         start(self, *words, **options)
 
     PastisBroker.run = run
@@ -151,9 +188,8 @@ def main():
         sys.stderr.write("pastis-ffuzz-broker: pastis-broker is not installed\n")
         sys.stderr.write("pastis-ffuzz-broker: hint: pip install pastis-framework 'bitstring<5'\n")
         return 1
-    harden(own["--listen"], above)
-    # Background jobs of a shell ignore it, and it is the only good end of a broker.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Before anything that takes time: the packages need seconds.
+    harden(own["--listen"], above, End())
     sys.argv = [script, *words]
     runpy.run_path(script, run_name="__main__")
     return 0
