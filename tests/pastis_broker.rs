@@ -376,16 +376,25 @@ fn the_package_passes_its_own_tests() {
 #[test]
 fn the_package_can_be_installed() {
     let dir = TestDir::new();
-    // Building leaves traces beside the sources.
-    let copy = dir.path("package");
-    let source = repository("integrations/pastis").display().to_string();
-    let copied = dir.program("cp").arg("-r").arg(source).arg(&copy).run();
-    copied.expect(0);
+    // Building leaves traces beside the sources, of which git says nothing.
+    fs::create_dir_all(dir.path("tree/integrations")).unwrap();
+    let copy = dir.path("tree/integrations/pastis");
+    for (file, to) in [("integrations/pastis", &copy), (".gitignore", &dir.path("tree/.gitignore"))]
+    {
+        dir.program("cp").arg("-r").arg(repository(file)).arg(to).run().expect(0);
+    }
+    let git = |words: &str| dir.program("git").words("-C tree").words(words).run().expect(0).out;
+    git("init -q");
+    git("add .");
     let options = "-m pip install -q --no-index --no-deps --no-build-isolation \
                    --disable-pip-version-check --prefix installed";
     let words: Vec<&str> = options.split_whitespace().collect();
     let Some(job) = python(&dir, &words) else { return };
     job.arg(&copy).run().expect(0);
+    let status = git("status --porcelain");
+    let news: Vec<&str> = status.lines().filter(|line| !line.starts_with("A  ")).collect();
+    assert!(news.is_empty(), "{news:?}");
+    assert!(copy.join("build").exists(), "pip builds elsewhere: this test looks at nothing");
     let command = dir.path("installed/bin/pastis-ffuzz-broker");
     let said = python(&dir, &[]).unwrap().arg(command).arg("--help").run().expect(0).out;
     assert!(said.starts_with("usage: pastis-ffuzz-broker [--listen ADDRESS]"), "{said}");
