@@ -220,6 +220,7 @@ fn an_archive_that_would_fill_memory_or_disk_is_refused() {
     let blank = vec![b' '; 16 << 20];
     for (answer, cause) in [
         (archive(17, &blank), "it unpacks to more than 256 MiB"),
+        (archive(1, &[&blank[..], b"{}"].concat()), "\"0.signature\" in it is larger than 16 MiB"),
         (archive(100_001, b"{}"), "it holds more than 100000 files"),
     ] {
         let (dir, _server) = folder(vec![answer]);

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use nix::fcntl::{Flock, FlockArg};
 
 use super::exit::Failure;
 use crate::campaign::{collect_files, read_limited};
 use crate::corpus::{SeedId, names};
 use crate::output::replace_file;
+use crate::sys::file::Locked;
 
 /// Its folder below OUT; AFL++ reserves the name as well.
 const INSTANCE: &str = "addseeds";
@@ -85,8 +85,7 @@ fn add(instance: &Path, files: &[PathBuf]) -> Result<usize, Failure> {
     created.map_err(|error| failure(&queue, error))?;
     // Two at once would give the same numbers.
     let folder = File::open(instance).map_err(|error| failure(instance, error))?;
-    let _lock = Flock::lock(folder, FlockArg::LockExclusive)
-        .map_err(|(_, error)| failure(instance, error))?;
+    let _lock = Locked::new(folder, true).map_err(|error| failure(instance, error))?;
     let (mut next, mut known) = there(&queue).map_err(|error| failure(&queue, error))?;
     let first = next;
     for file in files {

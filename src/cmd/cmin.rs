@@ -88,7 +88,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     // The target is looked at before anything is created.
     let cores = cores(environment);
     let scratch: Vec<Scratch> =
-        (0..args.workers(cores.len())?).map(|number| Scratch::new("cmin", number)).collect();
+        (0..args.workers(cores.len())?).map(|_| Scratch::new("cmin", None)).collect();
     let wanted = |scratch, snapshots| {
         let mut wanted = Wanted::new(&args.target, scratch, timeout);
         wanted.file = args.file.as_deref();

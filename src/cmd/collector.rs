@@ -6,8 +6,6 @@ mod coverage;
 mod server;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,6 +16,7 @@ use super::{tool, triage};
 use crate::collector::{CollectorError, Settings, Target, Testcase, Values};
 use crate::config::env::Environment;
 use crate::crash::{self, Output};
+use crate::sys::file;
 
 /// No match for `--search`, none possible for `--generalize`.
 const NO_MATCH: u8 = 3;
@@ -368,13 +367,10 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = vec![];
-    let read = File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut bytes));
-    read.map_err(|error| {
+    file::read_whole(path, MAX_FILE).map_err(|error| {
         let cause = format!("cannot read {}: {error}", path.display());
         Failure::new(cause, "check the name and the permissions")
-    })?;
-    Ok(bytes)
+    })
 }
 
 fn say(program: &str, text: &str) {

@@ -14,7 +14,11 @@ use clap::Parser;
 
 use super::exit::Failure;
 use crate::output::{plot, stats};
+use crate::sys::file;
 use chart::{Chart, Line, escape};
+
+/// Rows come every five seconds: those of years are smaller.
+const LARGEST: u64 = 1 << 30;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -35,7 +39,7 @@ struct Args {
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let Some(args) = super::parse::<Args>(program, args)? else { return Ok(ExitCode::SUCCESS) };
     let source = args.instance.join("plot_data");
-    let text = fs::read(&source).map_err(|error| {
+    let text = file::read_whole(&source, LARGEST).map_err(|error| {
         let cause = format!("cannot read {}: {error}", source.display());
         Failure::new(cause, "name the folder of an instance, such as out/default")
     })?;

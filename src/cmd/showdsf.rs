@@ -38,7 +38,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         binary::substitute(&mut args.target.command[1..], &file);
     }
-    let scratch = Scratch::new("showdsf", 0);
+    let scratch = Scratch::new("showdsf", None);
     tool::leave_on_signals(&[&scratch], None);
     let mut target = start(&args, &scratch).map_err(tool::cannot)?;
     let names = names(&target, &args);

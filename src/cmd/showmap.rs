@@ -67,7 +67,7 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     }
     let quiet = args.quiet;
     say(quiet, &format!("[*] Executing '{}'...", args.target.command[0].display()));
-    let scratch = Scratch::new("showmap", 0);
+    let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
     let view = View::of(args);
     say(quiet, "-- Program output begins --");
@@ -157,7 +157,7 @@ fn run_folder(args: &Args, folder: &Path, environment: &Environment) -> Result<u
         })?;
     }
     say(args.quiet, &format!("[*] Reading from directory '{}'...", folder.display()));
-    let scratch = Scratch::new("showmap", 0);
+    let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
     say(args.quiet, &format!("[*] Target map size: {}", target.map_size()));
     let total = run_files(args, &mut target, folder, &inputs, environment)?;

@@ -38,7 +38,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let quiet = environment.flag(&["AFL_QUIET"]);
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, TIMEOUT)?;
     let input = read(args, quiet)?;
-    let scratch = Scratch::new("tmin", 0);
+    let scratch = Scratch::new("tmin", None);
     tool::leave_on_signals(&[&scratch], None);
     let mut wanted = Wanted::new(&args.target, &scratch, timeout);
     wanted.file = args.file.as_deref();

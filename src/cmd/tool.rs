@@ -17,9 +17,11 @@ use super::exit::{CANNOT, Failure};
 use super::fuzz::args::Args as FuzzArgs;
 use super::fuzz::custom::About;
 use super::fuzz::{self, resolve};
+pub(super) use super::scratch::Scratch;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, RunMode, TargetOptions};
 use crate::custom::{self, Mutators};
+use crate::sys::file;
 use crate::target::{
     Direct, Executor, ExitKind, ForkServer, Hooked, MAX_INPUT, Setup, TargetError,
 };
@@ -127,32 +129,15 @@ pub(super) fn cannot(failure: Failure) -> Failure {
     Failure { code: CANNOT, ..failure }
 }
 
-/// Name of the file for inputs, removed in any case.
-pub(super) struct Scratch(pub(super) PathBuf);
-
-impl Scratch {
-    /// `tool` and, if there are several in one process, a number make the name.
-    pub(super) fn new(tool: &str, number: usize) -> Self {
-        let name = format!(".ffuzz-{tool}-{}-{number}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 /// A run may take as long as it wants, so a signal does not wait for its end. The target dies with
 /// this process.
 pub(super) fn leave_on_signals(scratch: &[&Scratch], last_words: Option<String>) {
     let Ok(mut signals) = Signals::new(ENDING) else { return };
-    let files: Vec<PathBuf> = scratch.iter().map(|scratch| scratch.0.clone()).collect();
+    let folders: Vec<PathBuf> = scratch.iter().map(|scratch| scratch.folder.clone()).collect();
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
-            for file in files {
-                let _ = fs::remove_file(file);
+            for folder in folders {
+                let _ = fs::remove_dir_all(folder);
             }
             if let Some(words) = last_words {
                 say(false, &words);
@@ -187,7 +172,7 @@ impl<'a> Wanted<'a> {
     pub(super) fn new(args: &'a TargetArgs, scratch: &'a Scratch, timeout: Duration) -> Self {
         Self {
             args,
-            scratch: &scratch.0,
+            scratch: &scratch.file,
             file: None,
             timeout,
             show_output: false,
@@ -341,7 +326,7 @@ fn visible(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// What the target would get of a file: no more than the largest input there is.
 pub(super) fn read_input(path: &Path, bytes: &mut Vec<u8>) -> Result<(), Failure> {
     bytes.clear();
-    let read = fs::File::open(path).and_then(|file| file.take(MAX_INPUT as u64).read_to_end(bytes));
+    let read = file::open(path).and_then(|file| file.take(MAX_INPUT as u64).read_to_end(bytes));
     read.map(|_| ()).map_err(|error| {
         let remedy = "check its permissions, or take it out of the folder";
         Failure::new(format!("cannot read {path:?}: {error}"), remedy)

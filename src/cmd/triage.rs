@@ -11,9 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
-
 use args::Args;
 use prepare::Plan;
 
@@ -22,6 +19,7 @@ use super::tool::{self, Scratch, say};
 use crate::config::env::Environment;
 use crate::crash::Output;
 use crate::sys::affinity;
+use crate::sys::file::{self, Locked};
 use crate::triage::{self, TriageError, Work, find};
 
 /// For bugs that wait to be delivered; what is left is delivered by the next triage.
@@ -55,7 +53,7 @@ pub(super) fn once(
     let words = std::iter::once("--".into()).chain(command).collect();
     let Some(args) = super::parse::<Args>(program, words)? else { return Ok(None) };
     let plan = Plan::new(&args, &environment, &[], PathBuf::new())?;
-    let scratch = plan.scratch(0);
+    let scratch = plan.scratch();
     let mut rerun = plan.rerun(&environment, &scratch)?;
     let examined = rerun.examine(stdin, 1).map_err(tool::failure)?;
     let Some(seen) = examined.seen else { return Ok(None) };
@@ -77,7 +75,7 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let work = plan.work().deliver_by(plan.courier(args, environment)?);
     let new = work.add(files.iter().cloned());
     let jobs = jobs(args, environment, &plan, new)?;
-    let scratch: Vec<Scratch> = (0..jobs).map(|number| plan.scratch(number)).collect();
+    let scratch: Vec<Scratch> = (0..jobs).map(|_| plan.scratch()).collect();
     let words = "\n[!] Interrupted: the same command goes on where this one was".to_owned();
     tool::leave_on_signals(&scratch.iter().collect::<Vec<_>>(), Some(words));
     let known = files.len() - new;
@@ -128,17 +126,17 @@ fn unreadable(folder: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// Takes the folder for this process, as long as the value lives; None if another one has it.
-fn lock(folder: &Path) -> Result<Option<Flock<File>>, Failure> {
+fn lock(folder: &Path) -> Result<Option<Locked>, Failure> {
     triage::create(folder).map_err(TriageError::from)?;
     let file = File::create(folder.join(LOCK)).map_err(|error| {
         let cause = format!("cannot write to {}: {error}", folder.display());
         Failure::new(cause, "check the permissions of the folder")
     })?;
-    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+    match Locked::new(file, false) {
         Ok(lock) => Ok(Some(lock)),
-        Err((_, Errno::EWOULDBLOCK)) => Ok(None),
-        Err((_, error)) => {
-            let cause = format!("cannot lock {}: {}", folder.display(), error.desc());
+        Err(error) if file::is_taken(&error) => Ok(None),
+        Err(error) => {
+            let cause = format!("cannot lock {}: {error}", folder.display());
             Err(Failure::new(cause, "choose an -o on a file system that has locks"))
         }
     }

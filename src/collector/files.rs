@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use nix::fcntl::{Flock, FlockArg};
-
 use super::error::CollectorError;
+use crate::sys::file::{self, Locked};
 
 /// A temporary file this old belongs to nobody who still writes it.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
@@ -79,12 +78,12 @@ fn write(path: &Path, data: &[u8]) -> io::Result<File> {
 }
 
 /// A lock that is held as long as the value lives; None while somebody else has it.
-pub(super) fn lock(path: &Path) -> Result<Option<Flock<File>>, CollectorError> {
+pub(super) fn lock(path: &Path) -> Result<Option<Locked>, CollectorError> {
     let file = File::create(path).map_err(|error| CollectorError::write(path, error))?;
-    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+    match Locked::new(file, false) {
         Ok(lock) => Ok(Some(lock)),
-        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
-        Err((_, error)) => Err(CollectorError::write(path, error.into())),
+        Err(error) if file::is_taken(&error) => Ok(None),
+        Err(error) => Err(CollectorError::write(path, error)),
     }
 }
 

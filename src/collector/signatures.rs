@@ -153,8 +153,11 @@ fn unpack(archive: impl Read + Seek) -> Result<BTreeMap<String, Vec<u8>>, String
             continue;
         }
         let mut bytes = vec![];
-        let most = MAX_ENTRY.min(left + 1);
+        let most = MAX_ENTRY.min(left) + 1;
         file.take(most).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        if bytes.len() as u64 > MAX_ENTRY {
+            return Err(format!("{name:?} in it is larger than {} MiB", MAX_ENTRY >> 20));
+        }
         let rest = left.checked_sub(bytes.len() as u64);
         left = rest.ok_or_else(|| format!("it unpacks to more than {} MiB", MAX_SUM >> 20))?;
         found.insert(name, bytes);

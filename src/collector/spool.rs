@@ -6,12 +6,11 @@
 //! reported again.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use nix::fcntl::Flock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
@@ -19,6 +18,7 @@ use sha1::{Digest, Sha1};
 use super::error::CollectorError;
 use super::files;
 use super::report::Report;
+use crate::sys::file::Locked;
 
 /// An empty file that is as old as the spool.
 const BEGAN: &str = "began";
@@ -189,7 +189,7 @@ impl Spool {
 #[derive(Debug)]
 pub struct Claim {
     spool: Spool,
-    _lock: Flock<File>,
+    _lock: Locked,
 }
 
 impl Claim {

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::CompilerError;
 use super::assets::Assets;
 use super::declared::{self, Declaration};
 use super::env::Env;
+use super::{CompilerError, LARGEST_TEXT};
+use crate::sys::file;
 
 /// One domain of a target.
 #[derive(Clone, Debug)]
@@ -119,7 +120,7 @@ fn read_declarations(file: &Path, env: &Env) -> Result<Vec<Declaration>, Compile
     let folders = [PathBuf::new()].into_iter().chain(env.domain_path.clone());
     let path = folders.map(|folder| folder.join(file)).find(|path| path.is_file());
     let path = path.unwrap_or_else(|| file.to_owned());
-    let text = fs::read_to_string(&path)
+    let text = file::read_text(&path, LARGEST_TEXT)
         .map_err(|source| CompilerError::Declarations { path: path.clone(), source })?;
     declared::parse(&path, &text).map_err(CompilerError::Declared)
 }

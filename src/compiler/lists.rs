@@ -7,10 +7,11 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::CompilerError;
 use super::assets::Assets;
 use super::env::Env;
 use super::plugin::keep_text;
+use super::{CompilerError, LARGEST_TEXT};
+use crate::sys::file;
 
 /// How much of the sources gets edge counters.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -63,7 +64,7 @@ impl Lists {
     pub fn read(env: &Env) -> Result<Self, CompilerError> {
         let read = |path: &Option<PathBuf>| {
             let Some(path) = path else { return Ok(None) };
-            let text = std::fs::read_to_string(path)
+            let text = file::read_text(path, LARGEST_TEXT)
                 .map_err(|source| CompilerError::List { path: path.clone(), source })?;
             Ok(Some(List::parse(&text)))
         };

@@ -28,6 +28,11 @@ pub use error::CompilerError;
 use rewrite::{Additions, Link};
 use toolchain::{Language, Linker};
 
+use crate::sys::file;
+
+/// Of a text file of the user: declarations, a list, a response file. Nobody writes larger ones.
+const LARGEST_TEXT: u64 = 64 << 20;
+
 /// What the caller (who may print) says about a link without shared counters.
 pub const COPIED_COUNTERS: &str = "this linker cannot place the counters on pages of their own; \
                                    they are copied after each run (use GNU ld or lld for speed)";
@@ -41,7 +46,8 @@ pub fn run(
     note: impl Fn(&str),
 ) -> Result<ExitCode, CompilerError> {
     let clang = toolchain::find(language, env)?;
-    let invocation = Invocation::parse(arguments, |path| std::fs::read(path).ok());
+    let invocation =
+        Invocation::parse(arguments, |path| file::read_whole(Path::new(path), LARGEST_TEXT).ok());
     if !invocation.wants_instrumentation() {
         let mut clang_alone = Command::new(&clang.path);
         clang_alone.args(&invocation.arguments);

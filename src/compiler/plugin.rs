@@ -6,13 +6,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nix::fcntl::{Flock, FlockArg};
-
 use super::CompilerError;
 use super::assets::{self, Assets};
 use super::declared::{self, Declaration};
 use super::domains::{Domain, Pair};
 use super::toolchain::Clang;
+use crate::sys::file::Locked;
 
 const HEADERS: &[&str] = &["h", "hh", "hpp", "inc"];
 
@@ -203,8 +202,7 @@ impl Workshop<'_> {
         assets::private_folder(made.parent().unwrap_or(made))?;
         let lock = File::create(made.with_extension("lock")).map_err(failed)?;
         // Held until the end of this function.
-        let _lock = Flock::lock(lock, FlockArg::LockExclusive)
-            .map_err(|(_, error)| failed(std::io::Error::from(error)))?;
+        let _lock = Locked::new(lock, true).map_err(failed)?;
         if !made.exists() {
             let temporary = made.with_extension(format!("{}.tmp", std::process::id()));
             make(&temporary)?;

@@ -1,7 +1,6 @@
 //! What clients say: JSON, an object a line. `docs/control.md` is its text for users.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use serde_json::Value;
 
 use crate::config::options::Schedule;
 use crate::mutate::dictionary::Token;
+use crate::sys::file;
 
 /// Largest input, and the longest line: such an input in base64, and room for the rest.
 pub const LONGEST_INPUT: usize = 1 << 20;
@@ -160,12 +160,7 @@ fn input(data: Option<String>, path: Option<PathBuf>) -> Result<Vec<u8>, String>
 /// Only files, and only so much of them that it is known whether they are too long: what else there
 /// is may never come to its end.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
-    let mut data = Vec::new();
-    File::open(path)?.take(LONGEST_INPUT as u64 + 1).read_to_end(&mut data)?;
-    Ok(data)
+    file::read(path, LONGEST_INPUT as u64 + 1)
 }
 
 fn timeout(ms: u64) -> Result<Duration, String> {
@@ -191,6 +186,7 @@ fn token_of(text: &str) -> Result<Token, String> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::fs;
 
     fn parsed(line: &str) -> (Option<u64>, Result<Command, String>) {
         Command::parse(line.as_bytes())
@@ -239,7 +235,7 @@ mod tests {
             (r#"{"id":7,"cmd":"inject","data":""}"#, Some(7), "empty"),
             (r#"{"id":7,"cmd":"inject","type":"bomb","data":"SGk="}"#, Some(7), "bomb"),
             (r#"{"id":7,"cmd":"inject","path":"/nonexistent"}"#, Some(7), "/nonexistent"),
-            (r#"{"id":7,"cmd":"inject","path":"/dev/zero"}"#, Some(7), "no file"),
+            (r#"{"id":7,"cmd":"inject","path":"/dev/zero"}"#, Some(7), "a device"),
             (r#"{"id":7,"cmd":"set"}"#, Some(7), "set needs"),
             (r#"{"id":7,"cmd":"set","timeout_ms":4}"#, Some(7), "from 5 to"),
             (r#"{"id":7,"cmd":"set","schedule":"slow"}"#, Some(7), "explore, fast"),

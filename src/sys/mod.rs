@@ -6,6 +6,7 @@
 pub mod affinity;
 pub mod alarm;
 pub mod clock;
+pub mod file;
 pub mod futex;
 pub mod guard;
 pub mod killerbeez;

@@ -1,8 +1,6 @@
 //! A file that waits: run again, and put to the bug that it belongs to, which may be a new one.
 
-use std::fs::File;
 use std::hash::{Hash, Hasher};
-use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
@@ -13,6 +11,7 @@ use super::state::{SAVE, State};
 use super::work::Work;
 use super::{TriageError, before, write};
 use crate::crash::StableHasher;
+use crate::sys::file;
 use crate::target::{MAX_INPUT, TargetError};
 
 impl Work {
@@ -201,9 +200,7 @@ impl Work {
 
 /// As much of a file as a target gets.
 pub(super) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut data = Vec::new();
-    File::open(path)?.take(MAX_INPUT as u64).read_to_end(&mut data)?;
-    Ok(data)
+    file::read(path, MAX_INPUT as u64)
 }
 
 pub(super) fn hash_of(data: &[u8]) -> String {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::output::{OutputError, replace_file};
+use crate::output::{OutputError, replace_for_good};
 
 /// Of the file's form. A reader that knows this number can read what is added later, too.
 pub const VERSION: u32 = 1;
@@ -138,7 +138,7 @@ impl Report {
     pub fn save(&mut self, folder: &Path) -> Result<(), OutputError> {
         self.count();
         let text = serde_json::to_vec_pretty(self).unwrap_or_default();
-        replace_file(folder, &folder.join(NAME), &text)
+        replace_for_good(folder, &folder.join(NAME), &text)
     }
 
     /// Files, runs and crashes of each bug, and its smallest file.

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
 
 use crate::cmd::exit::Failure;
 use crate::coverage;
 use crate::minimize::cover::Trace;
+use crate::sys::file::Locked;
 use crate::target::ExitKind;
 
 const NAME: &str = ".cmin";
@@ -41,7 +41,7 @@ pub(super) struct Chunk {
 }
 
 pub(super) struct Work {
-    file: Flock<File>,
+    file: Locked,
     path: PathBuf,
     /// Length of its first line.
     header: u64,
@@ -63,7 +63,7 @@ impl Work {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(failed)?;
-        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
+        let file = Locked::new(file, false).map_err(|_| {
             let cause = format!("another cmin is at work in {folder:?}");
             Failure::new(cause, "wait for its end, or choose another -o")
         })?;

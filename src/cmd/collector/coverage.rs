@@ -100,7 +100,7 @@ fn measured(
 /// Runs all inputs.
 fn reached(program: &str, inputs: &[PathBuf], command: Vec<OsString>) -> Result<Reached, Failure> {
     let args = TargetArgs::of(command);
-    let scratch = Scratch::new("collector", 0);
+    let scratch = Scratch::new("collector", None);
     tool::leave_on_signals(&[&scratch], None);
     let ready = Wanted::new(&args, &scratch, TIMEOUT).prepare(&tool::environment(false))?;
     let mut target = ready.start()?;

@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Fa
     };
     let plan = Plan::new(args, environment, &folders(&sources, args.report_hangs)?, root)?;
     let work = plan.work().deliver_by(plan.courier(args, environment)?);
-    let scratch = plan.scratch(0);
+    let scratch = plan.scratch();
     tool::leave_on_signals(&[&scratch], None);
     let left = std::thread::scope(|scope| {
         let worker = scope.spawn(|| follow(&plan, &work, environment, &scratch));
@@ -85,7 +85,7 @@ fn leave(work: &Work, scratch: &Scratch) -> ! {
     if let Some(trouble) = work.delivery_trouble() {
         say(false, &format!("[!] {trouble}"));
     }
-    let _ = std::fs::remove_file(&scratch.0);
+    let _ = std::fs::remove_dir_all(&scratch.folder);
     std::process::exit(0)
 }
 

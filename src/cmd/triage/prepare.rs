@@ -166,14 +166,8 @@ impl Plan {
     }
 
     /// The file for the inputs of one of several targets.
-    pub(super) fn scratch(&self, number: usize) -> Scratch {
-        let Scratch(path) = &mut Scratch::new("triage", number);
-        let mut path = std::mem::take(path).into_os_string();
-        if let Some(extension) = &self.extension {
-            path.push(".");
-            path.push(extension);
-        }
-        Scratch(path.into())
+    pub(super) fn scratch(&self) -> Scratch {
+        Scratch::new("triage", self.extension.as_deref())
     }
 
     pub(super) fn mutators(&self, environment: &Environment) -> Result<Mutators, Failure> {
@@ -189,7 +183,7 @@ impl Plan {
         scratch: &Scratch,
     ) -> Result<Rerun, Failure> {
         let fresh = |options: &TargetOptions| {
-            let setup = Setup::new(options, &scratch.0, None).map_err(tool::failure)?;
+            let setup = Setup::new(options, &scratch.file, None).map_err(tool::failure)?;
             let mutators = self.mutators(environment)?;
             Fresh::new(setup, mutators, self.late, self.process).map_err(tool::failure)
         };

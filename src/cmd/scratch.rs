@@ -1,0 +1,91 @@
+//! A place for the file from which a target reads its inputs, outside every campaign.
+//!
+//! A folder of its own, with a name that nobody can foresee and a lock: what a killed process leaves is
+//! removed by the next one.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::sys::file::Locked;
+
+/// What its name begins with.
+const PREFIX: &str = ".ffuzz-";
+/// A folder younger than this may not have its lock yet.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// Removed with everything in it when dropped.
+pub(super) struct Scratch {
+    /// The target's file.
+    pub(super) file: PathBuf,
+    pub(super) folder: PathBuf,
+    _lock: Option<Locked>,
+}
+
+impl Scratch {
+    /// `tool` is part of the name, the extension that of the file.
+    pub(super) fn new(tool: &str, extension: Option<&str>) -> Self {
+        let around = std::env::temp_dir();
+        sweep(&around);
+        let template = around.join(format!("{PREFIX}{tool}-XXXXXX"));
+        // Where no folder can be made, writing the file will say so.
+        let folder = nix::unistd::mkdtemp(&template).unwrap_or(template);
+        let lock = File::open(&folder).and_then(|folder| Locked::new(folder, false)).ok();
+        let name = extension.map_or("input".to_owned(), |extension| format!("input.{extension}"));
+        Self { file: folder.join(name), folder, _lock: lock }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Removes folders of processes that are gone.
+fn sweep(around: &Path) {
+    let own = nix::unistd::geteuid().as_raw();
+    for entry in fs::read_dir(around).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+        let Some(data) = entry.metadata().ok().filter(|data| is_ours && data.is_dir()) else {
+            continue;
+        };
+        let age = data.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+        if data.uid() != own || age.is_none_or(|age| age < YOUNG) {
+            continue;
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
+        let lock = options.open(entry.path()).and_then(|folder| Locked::new(folder, false));
+        if lock.is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_is_in_use_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let folder = dir.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("input"), "x").unwrap();
+            let folder = File::open(folder).unwrap();
+            folder.set_modified(SystemTime::now() - YOUNG * 2).unwrap();
+            folder
+        };
+        make(".ffuzz-triage-left");
+        make("mine");
+        let _lock = Locked::new(make(".ffuzz-triage-used"), false).unwrap();
+        sweep(dir.path());
+        let mut left: Vec<_> =
+            fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".ffuzz-triage-used", "mine"]);
+    }
+}

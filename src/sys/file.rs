@@ -1,0 +1,283 @@
+//! Opening files of which nobody knows what they are.
+//!
+//! A name in a folder may be a FIFO, which blocks whoever opens it, a device that never ends, or a link
+//! to somebody else's file. A user's file is read through [`read`] and [`read_whole`], a file of our
+//! own is opened by [`append`] and [`create`]. Nothing here follows a link in order to write.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::ops::{Deref, DerefMut};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+
+/// A failure that may pass is waited for this long, and tried again after this pause.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const RETRY: Duration = Duration::from_millis(100);
+
+/// Opens a regular file for reading, also through a link. Anything else is an error that names it, at
+/// once.
+pub fn open(path: &Path) -> io::Result<File> {
+    regular(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?)
+}
+
+/// The first `most` bytes of a file.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut data = Vec::new();
+    open(path)?.take(most).read_to_end(&mut data)?;
+    Ok(data)
+}
+
+/// A whole file; one with more than `most` bytes is an error.
+pub fn read_whole(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let data = read(path, most.saturating_add(1))?;
+    if data.len() as u64 > most {
+        let text = format!("it is larger than {} MiB", most >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(data)
+}
+
+/// The same as text.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read_whole(path, most)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+/// Opens a file of our own to write at its end; makes it if it is not there.
+pub fn append(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let mut options = OpenOptions::new();
+    let file = options.append(true).create(true).mode(0o600).custom_flags(flags).open(path);
+    regular(file.map_err(name_link)?)
+}
+
+/// Makes a file that must not exist yet, readable for nobody else.
+pub fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Makes an empty file of our own in the place of whatever file, link or FIFO has its name.
+pub fn create(path: &Path) -> io::Result<File> {
+    create_new(path).or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| create_new(path)),
+        _ => Err(error),
+    })
+}
+
+/// Whether the name leads to a regular file. One that cannot be looked at may be one.
+#[must_use]
+pub fn may_be_regular(path: &Path) -> bool {
+    match fs::metadata(path) {
+        Ok(data) => data.is_file(),
+        Err(error) => !is_missing(&error),
+    }
+}
+
+/// The error says that there is nothing, not that it cannot be reached now.
+#[must_use]
+pub fn is_missing(error: &io::Error) -> bool {
+    matches!(errno(error), Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP))
+}
+
+/// The error may be over in a moment: too many open files, a disk or a network that hesitates.
+#[must_use]
+pub fn may_pass(error: &io::Error) -> bool {
+    use Errno::{
+        EACCES, EINTR, EIO, EMFILE, ENFILE, ENOBUFS, ENOMEM, EPERM, EREMOTEIO, ESTALE, ETIMEDOUT,
+    };
+    matches!(
+        errno(error),
+        Some(
+            EACCES
+                | EINTR
+                | EIO
+                | EMFILE
+                | ENFILE
+                | ENOBUFS
+                | ENOMEM
+                | EPERM
+                | EREMOTEIO
+                | ESTALE
+                | ETIMEDOUT
+        )
+    )
+}
+
+/// What a user can do about an error of the system, whatever file it was about.
+#[must_use]
+pub fn remedy(error: &io::Error) -> Option<&'static str> {
+    let remedy = match errno(error)? {
+        Errno::EMFILE => "raise the limit of open files: ulimit -n 4096",
+        Errno::ENFILE => "the machine has too many open files: sysctl fs.file-max shows the limit",
+        Errno::EIO | Errno::EREMOTEIO => "the disk reports errors: look at dmesg",
+        Errno::ESTALE | Errno::ETIMEDOUT => {
+            "the network file system does not answer: mount it again"
+        }
+        Errno::ENOMEM | Errno::ENOBUFS => "the machine is out of memory: end other programs",
+        Errno::EACCES | Errno::EPERM => "check the permissions of the file and its folder",
+        Errno::EROFS => "choose a place that is writable",
+        Errno::ENAMETOOLONG => "choose a shorter path",
+        Errno::ENOSPC => "free some space",
+        Errno::EDQUOT => "free some space, or raise the quota",
+        _ => return None,
+    };
+    Some(remedy)
+}
+
+/// Reads that fail for a moment are tried again for some seconds. One that may not be read is not such.
+pub fn patiently<T>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let start = Instant::now();
+    loop {
+        match read() {
+            Err(error)
+                if may_pass(&error)
+                    && !matches!(errno(&error), Some(Errno::EACCES | Errno::EPERM))
+                    && start.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(RETRY);
+            }
+            result => return result,
+        }
+    }
+}
+
+fn errno(error: &io::Error) -> Option<Errno> {
+    error.raw_os_error().map(Errno::from_raw)
+}
+
+/// The kernel's words for a link that is not followed speak of levels.
+fn name_link(error: io::Error) -> io::Error {
+    match errno(&error) {
+        Some(Errno::ELOOP) => not_a_file("a link"),
+        // A FIFO without a reader.
+        Some(Errno::ENXIO) => not_a_file("a FIFO or a socket"),
+        _ => error,
+    }
+}
+
+fn not_a_file(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a regular file"))
+}
+
+fn regular(file: File) -> io::Result<File> {
+    let kind = file.metadata()?.file_type();
+    let what = match () {
+        () if kind.is_file() => return Ok(file),
+        () if kind.is_dir() => "a folder",
+        () if kind.is_fifo() => "a FIFO",
+        () if kind.is_socket() => "a socket",
+        () => "a device",
+    };
+    Err(not_a_file(what))
+}
+
+/// An open file with a lock that ends with this value, or with the process. A network file system may
+/// fail to release it: closing the file does that as well.
+#[derive(Debug)]
+pub struct Locked(File);
+
+impl Locked {
+    /// Takes the lock; with `wait` unset fails at once if somebody else has it, see [`is_taken`].
+    pub fn new(file: File, wait: bool) -> io::Result<Self> {
+        let how = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
+        loop {
+            // SAFETY: a system call on integers; the descriptor is open as long as `file` lives.
+            if unsafe { libc::flock(file.as_raw_fd(), how) } == 0 {
+                return Ok(Self(file));
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// The lock could not be taken because somebody else has it.
+#[must_use]
+pub fn is_taken(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut File {
+        &mut self.0
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // SAFETY: as above. A child between fork and exec may have the descriptor too, so that closing
+        // alone could leave the lock for a moment.
+        unsafe { libc::flock(self.0.as_raw_fd(), libc::LOCK_UN) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_is_no_regular_file_is_an_error_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let (fifo, link, file) = (dir.path().join("f"), dir.path().join("l"), dir.path().join("x"));
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let said = |error: io::Error| error.to_string();
+        assert!(said(open(&fifo).unwrap_err()).contains("a FIFO"));
+        assert!(said(append(&fifo).unwrap_err()).contains("a FIFO"));
+        assert!(said(open(Path::new("/dev/zero")).unwrap_err()).contains("a device"));
+        assert!(said(open(dir.path()).unwrap_err()).contains("a folder"));
+        symlink(&file, &link).unwrap();
+        assert!(!may_be_regular(&link));
+        assert!(said(append(&link).unwrap_err()).contains("a link"));
+        fs::write(&file, "mine").unwrap();
+        assert_eq!(read(&link, 3).unwrap(), b"min");
+        assert!(may_be_regular(&link) && !may_be_regular(&fifo));
+        assert_eq!(said(read_whole(&file, 3).unwrap_err()), "it is larger than 0 MiB");
+        // What is written under the name of a link or a FIFO leaves what it leads to alone.
+        for name in [&link, &fifo] {
+            create(name).unwrap().write_all(b"ours").unwrap();
+            assert!(fs::symlink_metadata(name).unwrap().is_file());
+        }
+        assert_eq!(fs::read(&file).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn what_may_pass_is_tried_again() {
+        let mut left = 3;
+        let result = patiently(|| {
+            left -= 1;
+            if left > 0 { Err(io::Error::from_raw_os_error(libc::EMFILE)) } else { Ok(left) }
+        });
+        assert_eq!(result.unwrap(), 0);
+        let denied = || io::Error::from_raw_os_error(libc::EACCES);
+        assert!(may_pass(&denied()));
+        let start = Instant::now();
+        patiently::<()>(|| Err(denied())).unwrap_err();
+        assert!(start.elapsed() < PATIENCE);
+    }
+
+    #[test]
+    fn a_lock_is_for_one_and_ends_with_its_value() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || File::open(dir.path()).unwrap();
+        let lock = Locked::new(open(), false).unwrap();
+        assert!(is_taken(&Locked::new(open(), false).unwrap_err()));
+        drop(lock);
+        Locked::new(open(), false).unwrap();
+    }
+}
