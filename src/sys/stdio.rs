@@ -94,6 +94,14 @@ pub(super) fn last_words(parts: &[&str]) {
     }
 }
 
+/// For a forked child: the user's standard error becomes descriptors 1 and 2.
+pub(super) fn keep_words_only() {
+    let words = ERR.swap(2, Ordering::SeqCst);
+    OUT.store(1, Ordering::SeqCst);
+    replace(2, words);
+    replace(1, 2);
+}
+
 fn write(fd: RawFd, text: &str) {
     // SAFETY: the bytes are there for the length of the call. Nobody is left to be told of a failure.
     unsafe { libc::write(fd, text.as_ptr().cast(), text.len()) };

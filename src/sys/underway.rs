@@ -1,8 +1,8 @@
 //! Whose code is running: for the last words when a foreign mutator ends the process, and for a
 //! warning when it takes for ever.
 
-use std::sync::Once;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::stdio;
@@ -12,13 +12,16 @@ use super::stdio;
 pub struct Label {
     pub mutator: String,
     pub hook: &'static str,
+    /// Its place on the board, 0 for none.
+    place: u32,
 }
 
 impl Label {
     /// Kept for ever: a signal may come at any time.
     #[must_use]
     pub fn new(mutator: &str, hook: &'static str) -> &'static Self {
-        Box::leak(Box::new(Self { mutator: mutator.to_owned(), hook }))
+        let place = board().map_or(0, |board| board.enter(mutator, hook));
+        Box::leak(Box::new(Self { mutator: mutator.to_owned(), hook, place }))
     }
 }
 
@@ -42,6 +45,7 @@ impl Underway {
         // One thread calls mutators, so there is one writer.
         CALLS.store(CALLS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         CURRENT.store(std::ptr::from_ref(label).cast_mut(), Ordering::Release);
+        show(label.place);
         Self(())
     }
 }
@@ -50,6 +54,111 @@ impl Drop for Underway {
     #[inline]
     fn drop(&mut self) {
         CURRENT.store(std::ptr::null_mut(), Ordering::Release);
+        show(0);
+    }
+}
+
+/// What the witness reads once we are gone: memory that is shared with it.
+#[repr(C)]
+struct Board {
+    /// The entry whose call is underway, counted from 1; 0: none.
+    current: AtomicU32,
+    entered: AtomicU32,
+    entries: [[AtomicU8; ENTRY]; ENTRIES],
+}
+
+/// Hooks of a few mutators, and what is shown of each.
+const ENTRIES: usize = 256;
+const ENTRY: usize = 120;
+
+/// None if there is no memory for it.
+fn board() -> Option<&'static Board> {
+    static BOARD: OnceLock<Option<&'static Board>> = OnceLock::new();
+    *BOARD.get_or_init(|| {
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        let length = size_of::<Board>();
+        // SAFETY: a new mapping, as long as a board, of zeros, which are a valid one. It is never
+        // unmapped.
+        unsafe {
+            let memory = libc::mmap(std::ptr::null_mut(), length, access, kind, -1, 0);
+            (memory != libc::MAP_FAILED).then(|| &*memory.cast::<Board>())
+        }
+    })
+}
+
+impl Board {
+    /// Notes the words of a label; returns its place, 0 if there is none left.
+    fn enter(&self, mutator: &str, hook: &str) -> u32 {
+        let place = self.entered.fetch_add(1, Ordering::Relaxed);
+        let Some(entry) = self.entries.get(place as usize) else { return 0 };
+        // Nobody reads it before the label is current.
+        for (to, from) in entry.iter().zip(format!("{mutator} was in {hook}").into_bytes()) {
+            to.store(from, Ordering::Relaxed);
+        }
+        place + 1
+    }
+}
+
+fn show(place: u32) {
+    if let Some(board) = board() {
+        board.current.store(place, Ordering::Release);
+    }
+}
+
+/// Starts a process that waits for our end: code that calls `_exit`, or a kill, leaves us no moment for
+/// a last word. It has our standard error and nothing else of ours.
+fn start_witness() {
+    let Some(board) = board() else { return };
+    let mut pipe = [0; 2];
+    // SAFETY: system calls on integers and a local array. The child calls only what is
+    // async-signal-safe, as `witness` promises.
+    unsafe {
+        if libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
+            return;
+        }
+        match libc::fork() {
+            0 => witness(board, pipe[0]),
+            // Our end stays open until we end.
+            pid if pid > 0 => _ = libc::close(pipe[0]),
+            _ => _ = (libc::close(pipe[0]), libc::close(pipe[1])),
+        }
+    }
+}
+
+/// Runs in a forked child. Async-signal-safe calls only: signal, setpgid, prctl, dup2, close_range, read,
+/// write, _exit.
+fn witness(board: &Board, end: i32) -> ! {
+    // SAFETY: system calls on integers and on memory that lives as long as the process.
+    unsafe {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTTOU, libc::SIGTSTP] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        libc::setpgid(0, 0);
+        libc::prctl(libc::PR_SET_NAME, c"ffuzz-witness".as_ptr());
+        libc::dup2(end, 0);
+        stdio::keep_words_only();
+        libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+        let mut byte = 0_u8;
+        while libc::read(0, (&raw mut byte).cast(), 1) < 0
+            && *libc::__errno_location() == libc::EINTR
+        {}
+        let place = board.current.load(Ordering::Acquire) as usize;
+        if let Some(entry) = place.checked_sub(1).and_then(|place| board.entries.get(place)) {
+            let bytes: [u8; ENTRY] = std::array::from_fn(|at| entry[at].load(Ordering::Relaxed));
+            let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(ENTRY);
+            let text = std::str::from_utf8(&bytes[..length]).unwrap_or("of an unknown name");
+            // The screen may have been opened after the fork.
+            stdio::set_screen(libc::isatty(2) == 1);
+            stdio::leave_screen();
+            stdio::last_words(&[
+                "ffuzz: the process ended while the mutator ",
+                text,
+                "\nffuzz: hint: it called _exit, or the process was killed; what was found is on disk: \
+                 go on with -i -\n",
+            ]);
+        }
+        libc::_exit(0)
     }
 }
 
@@ -62,6 +171,7 @@ fn current() -> Option<&'static Label> {
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        start_witness();
         install_handlers();
         // SAFETY: a plain function that allocates nothing.
         unsafe { libc::atexit(at_exit) };
@@ -125,6 +235,7 @@ extern "C" fn on_crash(signal: i32) {
             number.trim_start_matches('0'),
             ")\nffuzz: hint: what was found is on disk: go on with -i -, without it if need be\n",
         ]);
+        show(0);
     }
     let action = empty_action();
     // SAFETY: both are async-signal-safe. The signal is blocked until the handler returns.
@@ -144,5 +255,6 @@ extern "C" fn at_exit() {
             label.hook,
             "\nffuzz: hint: what it has printed may say why; what was found is on disk\n",
         ]);
+        show(0);
     }
 }

@@ -161,6 +161,22 @@ fn a_library_that_ends_the_process_is_named() {
 }
 
 #[test]
+fn a_mutator_that_leaves_without_a_word_is_named() {
+    let dir = TestDir::new();
+    library(&dir, "bad.c", "-DWHAT=LEAVES", "bad.so");
+    let done = with_libraries(&dir, "./bad.so", "-s 1 -z -E 3000").run();
+    assert_eq!(done.code(), 0, "its own code");
+    let words = "ffuzz: the process ended while the mutator bad.so was in fuzz";
+    assert_eq!(done.err.matches(words).count(), 1, "{}", done.err);
+    assert!(done.err.contains("hint: it called _exit, or the process was killed"), "{}", done.err);
+    // Whoever ends well is not talked about.
+    library(&dir, "bad.c", "-DWHAT=PRINTS", "good.so");
+    let good = dir.ffuzz("-i - -o out -E 3000 -t 3000 --").arg(letters());
+    let done = good.env("AFL_CUSTOM_MUTATOR_LIBRARY", "./good.so").run().expect(0);
+    assert!(!done.err.contains("the process ended"), "{}", done.err);
+}
+
+#[test]
 fn the_header_is_good_c_and_cpp() {
     let header = repository("include/ffuzz-mutator.h");
     for (compiler, language) in [("cc", "c"), ("c++", "c++")] {

@@ -20,6 +20,7 @@
 #define NO_HOOK 12
 #define DROPS 13
 #define ABORTS 14
+#define LEAVES 15
 
 #ifndef NO_INIT
 void *afl_custom_init(void *afl, unsigned int seed) {
@@ -84,6 +85,9 @@ size_t afl_custom_fuzz(void *data, uint8_t *buf, size_t size, uint8_t **out_buf,
   if (++calls == 100) *(volatile int *)8 = 1;
 #elif WHAT == ABORTS
   abort();
+#elif WHAT == LEAVES
+  static int calls;
+  if (++calls == 100) _exit(0);
 #endif
   return size;
 }
