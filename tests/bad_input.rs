@@ -380,6 +380,13 @@ fn what_may_not_be_read_is_named() {
 fn dictionaries_are_checked() {
     let dir = TestDir::with_seed("A");
     dir.fuzz("-x words", &good(), "none").run().refused(1, "words does not exist", "-x");
+    // Neither blocks, and neither goes on for ever.
+    nix::unistd::mkfifo(&dir.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    dir.fuzz("-x pipe", &good(), "none").run().refused(1, "it is a FIFO", "dictionary file");
+    dir.fuzz("-x /dev/zero", &good(), "none").run().refused(1, "it is a device", "dictionary file");
+    let source = common::repository("tests/targets/outcomes.c");
+    let job = dir.ffuzz("cc -c").arg(source).env("WAYPOINTS", "@pipe");
+    job.run().expect(1).says("it is a FIFO");
     dir.write("words", "good=\"a\"\nbad=a\n");
     dir.fuzz("-x words", &good(), "none").run().refused(1, "line 2", "name=");
 }

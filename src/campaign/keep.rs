@@ -13,12 +13,13 @@ use crate::feedback::{Finding, Verdict};
 use crate::mutate::Candidate;
 use crate::output::{OutputDir, OutputError};
 use crate::stage::calibrate::{self, Calibration, calibrate};
+use crate::sys::file;
 use crate::target::{Executor, ExitKind};
 
 /// Most crashes and hangs that are stored; AFL++'s numbers. A campaign beyond them has a target
 /// that crashes on nearly everything.
-const MAX_CRASHES: u64 = 10_000;
-const MAX_HANGS: u64 = 500;
+pub(super) const MAX_CRASHES: u64 = 10_000;
+pub(super) const MAX_HANGS: u64 = 500;
 
 /// Time after which a slow input is called a hang, unless the user says otherwise; AFL's second.
 const HANG_TIMEOUT: Duration = Duration::from_secs(1);
@@ -407,9 +408,19 @@ impl Campaign {
         &mut self,
         mut attempt: impl FnMut(&mut OutputDir) -> Result<PathBuf, OutputError>,
     ) -> Result<PathBuf, CampaignError> {
-        let mut told = false;
+        let (mut told, start) = (false, Instant::now());
         loop {
             match attempt(&mut self.output) {
+                Err(error)
+                    if error.may_pass()
+                        && start.elapsed() < file::PATIENCE
+                        && !self.stop.asked() =>
+                {
+                    if !std::mem::replace(&mut told, true) {
+                        self.warn(format!("{error}; tried again for some seconds"));
+                    }
+                    std::thread::sleep(file::RETRY);
+                }
                 Err(error @ OutputError::Full { .. }) if !self.stop.asked() => {
                     if !std::mem::replace(&mut told, true) {
                         self.warn(format!("{error}; paused until there is room"));

@@ -31,8 +31,8 @@ use crate::feedback::Judge;
 use crate::mutate::deterministic::Deterministic;
 use crate::mutate::dictionary::Dictionary;
 use crate::mutate::{Candidate, Rng};
-use crate::output::OutputDir;
 use crate::output::fflog::FuzzFactoryLog;
+use crate::output::{OutputDir, OutputError};
 use crate::schedule::Scheduler;
 use crate::schedule::bandit::Bandit;
 use crate::stage::produce::Donors;
@@ -114,6 +114,9 @@ impl Campaign {
             if self.options.sync.last {
                 self.import_all()?;
             }
+            if self.complete {
+                self.restore_queue()?;
+            }
             Ok(reason)
         });
         let reason = match &result {
@@ -138,7 +141,11 @@ impl Campaign {
             mutator.says = self.executor.mutators.introspection(index);
         }
         self.bus.send(&Event::Stopped { reason, snapshot: Box::new(snapshot) });
-        result
+        let unwritten = self.bus.take_failure();
+        result.and_then(|reason| match unwritten {
+            Some((path, source)) => Err(OutputError::write(&path, source).into()),
+            None => Ok(reason),
+        })
     }
 
     fn rounds(&mut self) -> Result<StopReason, CampaignError> {

@@ -16,6 +16,7 @@ use crate::event::{Event, StopReason};
 use crate::output::replace_file;
 use crate::output::state::State;
 use crate::stage::produce::Producer;
+use crate::target::Executor;
 
 /// The one seed of the sequential mode.
 const ONLY: SeedId = SeedId(0);
@@ -84,13 +85,18 @@ impl Campaign {
 
     /// What an earlier process left. A damaged file costs time, not finds: the queue has them all.
     pub(super) fn load_state(&mut self) -> State {
-        match self.output.load_state() {
-            Ok(state) => state,
-            Err(error) => {
-                self.warn(format!("{error}; every queue entry is run again, mutators begin anew"));
-                State::default()
-            }
-        }
+        let (edges, keys) = (self.executor.map_size(), self.judge.aggregates().values().len());
+        let flaw = match self.output.load_state() {
+            // Of another target only statistics are taken up.
+            Ok(state) if state.target != self.fingerprint => return state,
+            Ok(state) => match state.flaw_for(edges, keys) {
+                None => return state,
+                Some(flaw) => format!("cannot use state.json: {flaw}"),
+            },
+            Err(error) => error.to_string(),
+        };
+        self.warn(format!("{flaw}; every queue entry is run again, mutators begin anew"));
+        State::default()
     }
 
     /// Called now and then, between two batches: what was made was run by then.
@@ -105,6 +111,9 @@ impl Campaign {
         self.last_saved = Instant::now();
         // As long as seeds are missing, the file of the earlier process is the better one.
         if self.complete {
+            if let Err(error) = self.restore_queue() {
+                self.warn(error.to_string());
+            }
             let state = self.state();
             if let Err(error) = self.output.save_state(&state) {
                 self.warn(error.to_string());

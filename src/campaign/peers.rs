@@ -1,5 +1,6 @@
 //! Inputs that were made elsewhere, run and judged like own ones; and other fuzzers' finds.
 
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
@@ -72,8 +73,23 @@ impl Campaign {
         self.note_positions();
         let Some(sync) = &mut self.sync else { return };
         sync.next_look = Instant::now() + LOOK;
-        sync.peers.look(|peer| Position::from_bytes(&self.output.synced(peer)));
-        for note in sync.peers.take_notes() {
+        let damaged = RefCell::new(Vec::new());
+        sync.peers.look(|peer| {
+            let bytes = self.output.synced(peer);
+            Position::from_bytes(&bytes).unwrap_or_else(|| {
+                if !bytes.is_empty() {
+                    damaged.borrow_mut().push(peer.to_owned());
+                }
+                Position::default()
+            })
+        });
+        let notes = sync.peers.take_notes();
+        for peer in damaged.take() {
+            self.warn(format!(
+                ".synced/{peer} is damaged: the queue of {peer} is read from its start"
+            ));
+        }
+        for note in notes {
             self.warn(note);
         }
     }

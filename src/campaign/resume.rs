@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::Campaign;
 use super::seeds::Start;
+use super::{Campaign, CampaignError};
 use crate::config::options::TargetOptions;
-use crate::corpus::Seed;
+use crate::corpus::{Seed, SeedId};
 use crate::domain::Domain;
 use crate::output::state::{KnownSeed, State};
 use crate::target::{Executor, Hooked, binary};
@@ -72,9 +72,30 @@ impl Campaign {
         }
     }
 
+    /// Writes queue entries again that somebody has deleted while the campaign ran: they are all in
+    /// memory, and the next process needs them.
+    pub(super) fn restore_queue(&mut self) -> Result<(), CampaignError> {
+        let there = self.output.queue_names()?;
+        let gone = |seed: &&Seed| !seed.name.is_empty() && !there.contains(&seed.name);
+        let gone: Vec<SeedId> = self.corpus.iter().filter(gone).map(|seed| seed.id).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let (count, queue) = (gone.len(), self.output.seed_path(""));
+        self.warn(format!("{count} files of {} are gone: they are written again", queue.display()));
+        for id in gone {
+            let seed = &self.corpus[id];
+            self.output.save_seed(&seed.name, &seed.data)?;
+        }
+        Ok(())
+    }
+
     /// Takes up the state of an earlier process; what it knew of single seeds is returned. What it learned from
     /// entries that are gone is not known any more: they have to be found again.
     pub(super) fn take_up(&mut self, state: State, queue: &[Start]) -> Known {
+        self.statistics.recall(&state.counters);
+        // The time limit follows from it.
+        let slowest = std::mem::take(&mut self.statistics.slowest);
         if state.target != self.fingerprint {
             if state.target != 0 {
                 self.warn("the target, or -p, has changed: every queue entry is run again".into());
@@ -86,8 +107,8 @@ impl Campaign {
             self.warn(format!("{lost} queue entries are gone or empty: all others are run again"));
             return Known::new();
         }
+        self.statistics.slowest = slowest;
         self.judge.recall(&state.judge);
-        self.statistics.recall(&state.counters);
         // Numbers from here on are those of findings that the state has not seen.
         self.statistics.saved_crashes = state.counters.saved_crashes;
         self.statistics.saved_hangs = state.counters.saved_hangs;
@@ -100,12 +121,13 @@ impl Campaign {
             return false;
         }
         let id = seed.id;
+        let len = u32::try_from(seed.data.len()).unwrap_or(u32::MAX);
         self.corpus.add(Seed {
             exec_us: known.exec_us,
             path_hash: known.path_hash,
             edges: known.edges,
             trace: known.trace.clone(),
-            changed_at: known.changed_at,
+            changed_at: if known.changed_at < len { known.changed_at } else { 0 },
             handicap: known.handicap,
             fuzzed: known.fuzzed,
             variable: known.variable,

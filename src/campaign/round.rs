@@ -132,7 +132,9 @@ impl Campaign {
         self.corpus[id].trimmed = !hurried;
         self.walks.remove(&id);
         self.statistics.trim += start.elapsed();
-        self.statistics.trim_execs += self.executor.execs() - execs;
+        let runs = self.executor.execs() - execs;
+        self.statistics.trim_execs += runs;
+        self.statistics.yield_of("trim").execs += runs;
         Ok(())
     }
 

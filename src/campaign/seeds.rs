@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::keep::{MAX_CRASHES, MAX_HANGS};
 use super::resume::Known;
 use super::{Campaign, CampaignError};
 use crate::config::options::{Input, TimeoutSpec, Wanted};
@@ -14,6 +14,7 @@ use crate::event::Event;
 use crate::feedback::Finding;
 use crate::mutate::{Candidate, below};
 use crate::output::state::State;
+use crate::sys::file;
 use crate::target::{Executor, ExitKind, MAX_INPUT};
 
 /// Rules by which AFL derives the timeout from the seeds' mean time: a multiple that falls with the
@@ -30,6 +31,8 @@ pub(super) struct Start {
     pub(super) name: String,
     /// Set if the file already lies in the queue under this id.
     id: Option<SeedId>,
+    /// It lies in the queue, under whatever name.
+    queued: bool,
 }
 
 impl Start {
@@ -71,10 +74,15 @@ impl Campaign {
     pub(super) fn import_seeds(&mut self) -> Result<(), CampaignError> {
         let state = self.load_state();
         let mut starts = self.list_starts(&state)?;
+        if let Input::Directory(dir) = &self.options.input {
+            self.output.note_source(Some(dir))?;
+        }
         if let Some(first) = starts.first() {
             self.prepare_modules(&first.read()?, starts.len(), &state)?;
         }
         let known = self.take_up(state, &starts);
+        let findings = self.count_findings()?;
+        self.statistics.expect_corpus(corpus_of(&starts));
         let mut dry_run = DryRun { known, paths: HashMap::new(), total: starts.len(), run: 0 };
         if self.options.seeds.shuffle {
             for last in (1..starts.len()).rev() {
@@ -87,6 +95,7 @@ impl Campaign {
             let next = stored.last().map_or(SeedId(0), |last: &Stored| SeedId(last.id.0 + 1));
             stored.push(self.store(start, next)?);
         }
+        self.output.note_source(None)?;
         for (index, seed) in stored.into_iter().enumerate() {
             if self.stop.asked() {
                 break;
@@ -102,13 +111,18 @@ impl Campaign {
             let message = format!("resumed: {total} queue entries, {run} of them run again");
             self.bus.send(&Event::Notice { message });
         }
-        self.replay_crashes()?;
-        self.finish_import()
+        self.replay_crashes(findings)?;
+        self.finish_import()?;
+        self.save_state();
+        Ok(())
     }
 
-    fn list_starts(&self, state: &State) -> Result<Vec<Start>, CampaignError> {
+    fn list_starts(&mut self, state: &State) -> Result<Vec<Start>, CampaignError> {
         let Input::Directory(dir) = &self.options.input else {
-            return Ok(queue_starts(self.output.queue_files()?, state));
+            let queue = self.only_files(self.output.queue_files()?);
+            let mut starts = queue_starts(queue, state);
+            self.add_unfinished(&mut starts);
+            return Ok(starts);
         };
         let queue = dir.join("queue");
         let dir = if queue.is_dir() { &queue } else { dir };
@@ -121,9 +135,49 @@ impl Campaign {
             .into_iter()
             .map(|path| {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                Start { path, name, id: None }
+                Start { path, name, id: None, queued: false }
             })
             .collect())
+    }
+
+    /// Leaves out what has the name of an entry and is none: a FIFO, a device, a link to nowhere.
+    fn only_files(&mut self, mut files: Vec<(String, PathBuf)>) -> Vec<(String, PathBuf)> {
+        let mut strange = Vec::new();
+        files.retain(|(_, path)| {
+            let good = file::may_be_regular(path);
+            strange.extend((!good).then(|| path.clone()));
+            good
+        });
+        if let Some(first) = strange.first() {
+            let (first, count) = (first.display(), strange.len());
+            self.warn(format!("{first} is not a regular file ({count} such): not read"));
+        }
+        files
+    }
+
+    /// Adds the seeds that an earlier process was killed before it had them in the queue.
+    fn add_unfinished(&mut self, starts: &mut Vec<Start>) {
+        let Some(dir) = self.output.unfinished_source() else { return };
+        let queue = dir.join("queue");
+        let dir = if queue.is_dir() { queue } else { dir };
+        let mut files = Vec::new();
+        if let Err(error) = collect_files(&dir, &mut files) {
+            self.warn(format!(
+                "{error}: the earlier start has not taken in all seeds of this folder"
+            ));
+        }
+        let content = |path: &Path| read_limited(path).unwrap_or_default();
+        let known: HashSet<Vec<u8>> = starts.iter().map(|start| content(&start.path)).collect();
+        let before = starts.len();
+        for path in files {
+            if !known.contains(&content(&path)) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                starts.push(Start { path, name, id: None, queued: false });
+            }
+        }
+        let (added, dir) = (starts.len() - before, dir.display());
+        let message = format!("the earlier start was ended early: {added} more seeds from {dir}");
+        self.bus.send(&Event::Notice { message });
     }
 
     /// A number missing in a resumed queue keeps its place: ids never change.
@@ -158,7 +212,7 @@ impl Campaign {
             // Mutators may write to the queue's file, but not to the user's.
             self.write(|output| output.save_seed(&name, &data))?
         };
-        if self.options.input == Input::Resume && !resumed {
+        if start.queued && !resumed {
             // It has got another name.
             let _ = fs::remove_file(&start.path);
         }
@@ -291,21 +345,29 @@ impl Campaign {
         }
     }
 
-    /// A resumed campaign learns from its crashes and hangs which ones are not new. One that ends well by now, in
-    /// a target that was repaired, shows nothing that would be in the queue, so it teaches nothing.
-    fn replay_crashes(&mut self) -> Result<(), CampaignError> {
+    /// Counts the crashes and hangs of an earlier process before anything is run: they are there from the
+    /// start. Those that its state does not know are returned.
+    fn count_findings(&mut self) -> Result<Vec<PathBuf>, CampaignError> {
         if self.options.input != Input::Resume {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let (crashes, hangs) = (self.output.crash_files()?, self.output.hang_files()?);
+        let (crashes, hangs) = (self.only_files(crashes), self.only_files(hangs));
         let (crashes_known, hangs_known) =
             (self.statistics.saved_crashes, self.statistics.saved_hangs);
         // Numbers are never used again, also if somebody has taken files away.
-        self.statistics.saved_crashes = crashes_known.max(next_number(&crashes));
-        self.statistics.saved_hangs = hangs_known.max(next_number(&hangs));
-        let unknown = |from| move |file: &&(String, PathBuf)| number(file) >= from;
-        let crashes = crashes.iter().filter(unknown(crashes_known));
-        for (_, path) in crashes.chain(hangs.iter().filter(unknown(hangs_known))) {
+        self.statistics.saved_crashes = crashes_known.max(next_number(&crashes, MAX_CRASHES));
+        self.statistics.saved_hangs = hangs_known.max(next_number(&hangs, MAX_HANGS));
+        let unknown = |from| move |file: &(String, PathBuf)| number(file) >= from;
+        let crashes = crashes.into_iter().filter(unknown(crashes_known));
+        let hangs = hangs.into_iter().filter(unknown(hangs_known));
+        Ok(crashes.chain(hangs).map(|(_, path)| path).collect())
+    }
+
+    /// A resumed campaign learns from its crashes and hangs which ones are not new. One that ends well by now, in
+    /// a target that was repaired, shows nothing that would be in the queue, so it teaches nothing.
+    fn replay_crashes(&mut self, findings: Vec<PathBuf>) -> Result<(), CampaignError> {
+        for path in &findings {
             if self.stop.asked() {
                 break;
             }
@@ -333,7 +395,7 @@ impl Campaign {
             let aggregates = self.judge.aggregates();
             self.log.starting_keys(aggregates.domains(), aggregates.values());
         }
-        self.statistics.dry_run_over();
+        self.statistics.dry_run_over(self.complete);
         Ok(())
     }
 }
@@ -351,17 +413,31 @@ fn queue_starts(mut files: Vec<(String, PathBuf)>, state: &State) -> Vec<Start> 
         let is_taken =
             own.last().and_then(|start: &Start| start.id).is_some_and(|last| id <= Some(last));
         match id.filter(|id| id.0 < most && !is_taken) {
-            Some(id) => own.push(Start { path, name, id: Some(id) }),
-            None => other.push(Start { path, name, id: None }),
+            Some(id) => own.push(Start { path, name, id: Some(id), queued: true }),
+            None => other.push(Start { path, name, id: None, queued: true }),
         }
     }
     own.extend(other);
     own
 }
 
-/// The number that follows the largest one in use.
-fn next_number(files: &[(String, PathBuf)]) -> u64 {
-    files.iter().map(|file| number(file) + 1).max().unwrap_or(0)
+/// Seeds that there will be: missing numbers keep their places.
+fn corpus_of(starts: &[Start]) -> usize {
+    let last = starts.iter().filter_map(|start| start.id).max();
+    let other = starts.iter().filter(|start| start.id.is_none()).count();
+    last.map_or(0, |last| last.index() + 1) + other
+}
+
+/// The number that follows the largest one in use. A campaign gives no number above `most`: a name with
+/// one is somebody else's.
+fn next_number(files: &[(String, PathBuf)], most: u64) -> u64 {
+    files
+        .iter()
+        .map(number)
+        .filter(|number| *number < most)
+        .map(|number| number + 1)
+        .max()
+        .unwrap_or(0)
 }
 
 fn number((name, _): &(String, PathBuf)) -> u64 {
@@ -413,9 +489,7 @@ pub fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), Campaig
 
 /// The first MiB of a file, however long it is.
 pub fn read_limited(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut data = Vec::new();
-    fs::File::open(path)?.take(MAX_INPUT as u64).read_to_end(&mut data)?;
-    Ok(data)
+    file::patiently(|| file::read(path, MAX_INPUT as u64))
 }
 
 #[cfg(test)]

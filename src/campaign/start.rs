@@ -32,12 +32,16 @@ use crate::schedule::{ScheduleOptions, Scheduler};
 use crate::stage::produce::Donors;
 use crate::sync::{Peers, Places};
 use crate::sys::affinity;
+use crate::sys::file;
 use crate::sys::stop::Stop;
 use crate::target::{Direct, Executor, ForkServer, Hooked, Setup};
 use crate::triage::Follower;
 
 /// Timeout of a run until the seeds are known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Of a dictionary; one with a million tokens is smaller.
+const LARGEST_DICTIONARY: u64 = 64 << 20;
 
 /// Opens everything, in the order in which a mistake of the user costs least.
 pub(super) fn open(
@@ -96,8 +100,8 @@ pub(super) fn open(
 pub(super) fn assemble(
     options: Options,
     mut executor: Hooked,
-    output: OutputDir,
-    bus: EventBus,
+    mut output: OutputDir,
+    mut bus: EventBus,
     dictionary: Dictionary,
     stop: Stop,
 ) -> Campaign {
@@ -120,7 +124,15 @@ pub(super) fn assemble(
     let log = FuzzFactoryLog::new(output.instance_dir(), output.resumed());
     let mut statistics = Statistics::new(executor.domains().len());
     if output.resumed() {
-        statistics.continue_from(Earlier::read(output.instance_dir()));
+        let earlier = Earlier::read(output.instance_dir());
+        if earlier.is_damaged {
+            let message = "fuzzer_stats holds numbers that cannot be: they begin at 0 again";
+            bus.send(&Event::Warning { message: message.into() });
+        }
+        statistics.continue_from(earlier);
+    }
+    for message in output.take_notes() {
+        bus.send(&Event::Warning { message });
     }
     let rng = match options.rng_seed {
         Some(seed) => Rng::seed_from_u64(seed),
@@ -216,7 +228,7 @@ fn bind_core(choice: CpuChoice) -> Result<Option<usize>, CampaignError> {
 fn load_dictionary(path: &Path, level: u32) -> Result<Vec<Token>, CampaignError> {
     let error = |source| CampaignError::Dictionary { path: path.into(), source };
     if !path.is_dir() {
-        let text = fs::read(path).map_err(error)?;
+        let text = file::read_whole(path, LARGEST_DICTIONARY).map_err(error)?;
         return Dictionary::parse(&text, level)
             .map_err(|source| CampaignError::DictionaryLine { path: path.into(), source });
     }
@@ -228,7 +240,7 @@ fn load_dictionary(path: &Path, level: u32) -> Result<Vec<Token>, CampaignError>
     files.sort();
     let mut tokens = Vec::new();
     for file in files {
-        tokens.extend(Token::new(&fs::read(&file).map_err(error)?));
+        tokens.extend(Token::new(&file::read_whole(&file, LARGEST_DICTIONARY).map_err(error)?));
     }
     Ok(tokens)
 }

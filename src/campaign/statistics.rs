@@ -29,6 +29,11 @@ pub(super) struct Statistics {
     pub(super) run_time_before: Duration,
     pub(super) execs_before: u64,
     pub(super) cycles_before: u64,
+    /// What the campaign had reached, until the dry run is over: nothing that is shown runs backwards
+    /// while the queue is read again.
+    earlier: Option<Earlier>,
+    /// Largest resident set of a process of the target, MiB.
+    peak_rss_mb: u64,
     /// When the dry run was over.
     fuzzing_since: Option<Instant>,
     pub(super) calibration: Duration,
@@ -108,6 +113,8 @@ impl Statistics {
             run_time_before: Duration::ZERO,
             execs_before: 0,
             cycles_before: 0,
+            earlier: None,
+            peak_rss_mb: 0,
             fuzzing_since: None,
             calibration: Duration::ZERO,
             trim: Duration::ZERO,
@@ -150,6 +157,10 @@ impl Statistics {
         self.cycles_before = earlier.cycles;
         self.found = earlier.found;
         self.imported = earlier.imported;
+        self.last_find_at = earlier.last_find;
+        self.last_crash_at = earlier.last_crash;
+        self.last_hang_at = earlier.last_hang;
+        self.earlier = Some(earlier);
     }
 
     /// What `fuzzer_stats` does not tell the next process.
@@ -183,7 +194,18 @@ impl Statistics {
         self.yields.clone_from(&counters.stages);
     }
 
-    pub(super) fn dry_run_over(&mut self) {
+    /// So many inputs will be in the corpus once the dry run is over.
+    pub(super) fn expect_corpus(&mut self, count: usize) {
+        if let Some(earlier) = &mut self.earlier {
+            earlier.corpus = count as u64;
+        }
+    }
+
+    /// `complete`: every starting input is in the corpus.
+    pub(super) fn dry_run_over(&mut self, complete: bool) {
+        if complete {
+            self.earlier = None;
+        }
         let now = Instant::now();
         self.fuzzing_since = Some(now);
         self.last_find = Some(now);
@@ -352,7 +374,6 @@ impl Campaign {
             shares: shares(self.executor.spent(), self.statistics.started.elapsed()),
             command_line: join_words(&self.options.output.command_line),
             exec_timeout_ms: milliseconds(self.executor.timeout()),
-            peak_rss_mb: process::peak_child_rss_mb(),
             dictionary_entries: self.dictionary.len() as u64,
             domains: self.domain_status(),
             mutators: self.executor.mutators.status(self.statistics.started.elapsed()),
@@ -361,12 +382,30 @@ impl Campaign {
         self.add_counters(&mut snapshot);
         self.add_corpus(&mut snapshot);
         self.add_coverage(&mut snapshot);
+        self.add_earlier(&mut snapshot);
         snapshot
+    }
+
+    /// While the queue of an earlier process is read, what that had reached.
+    fn add_earlier(&self, snapshot: &mut Snapshot) {
+        let Some(earlier) = self.statistics.earlier else { return };
+        snapshot.corpus_count = snapshot.corpus_count.max(earlier.corpus);
+        snapshot.corpus_favored = snapshot.corpus_favored.max(earlier.favored);
+        snapshot.saved_crashes = snapshot.saved_crashes.max(earlier.crashes);
+        snapshot.saved_hangs = snapshot.saved_hangs.max(earlier.hangs);
+        snapshot.max_depth = snapshot.max_depth.max(earlier.max_depth);
+        snapshot.edges_found = snapshot.edges_found.max(earlier.edges.min(snapshot.map_size));
     }
 
     fn add_counters(&mut self, snapshot: &mut Snapshot) {
         let (execs, own) = (self.execs(), self.executor.execs());
+        let peak = match self.executor.server() {
+            Some(server) => process::peak_rss_mb(server),
+            None => process::peak_child_rss_mb(),
+        };
         let statistics = &mut self.statistics;
+        statistics.peak_rss_mb = statistics.peak_rss_mb.max(peak);
+        snapshot.peak_rss_mb = statistics.peak_rss_mb;
         snapshot.execs = execs;
         snapshot.execs_per_sec = own as f64 / statistics.started.elapsed().as_secs_f64().max(0.001);
         snapshot.execs_per_sec_last_min = statistics.last_minute_rate(own);

@@ -2,6 +2,7 @@
 
 mod foreign;
 mod orders;
+mod restart;
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;

@@ -35,6 +35,14 @@ pub struct Stored {
     seeds: BTreeMap<u32, String>,
 }
 
+impl Stored {
+    /// It belongs to a corpus of so many seeds.
+    #[must_use]
+    pub fn is_within(&self, seeds: usize) -> bool {
+        self.seeds.last_key_value().is_none_or(|(id, _)| (*id as usize) < seeds)
+    }
+}
+
 impl States {
     #[must_use]
     pub fn new(name: &str, options: Option<&CStr>) -> Self {

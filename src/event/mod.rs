@@ -1,6 +1,7 @@
 //! What the campaign tells the world: plain data, and the bus that hands it to sinks.
 
 use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -381,6 +382,12 @@ pub trait EventSink {
     /// What one worker of a fleet says; [`EventSink::handle`] hears of the whole then. For sinks
     /// that know the difference.
     fn handle_of(&mut self, _worker: &str, _event: &Event) {}
+
+    /// The file that the last event could not be written to. Asked for at the end: until then a sink
+    /// tries again with the next event.
+    fn take_failure(&mut self) -> Option<(PathBuf, io::Error)> {
+        None
+    }
 }
 
 /// Hands every event to the sinks in a fixed order.
@@ -398,6 +405,11 @@ impl EventBus {
         for sink in &mut self.sinks {
             sink.handle(event);
         }
+    }
+
+    /// See [`EventSink::take_failure`].
+    pub fn take_failure(&mut self) -> Option<(PathBuf, io::Error)> {
+        self.sinks.iter_mut().find_map(|sink| sink.take_failure())
     }
 
     pub fn send_of(&mut self, worker: &str, event: &Event) {

@@ -45,6 +45,44 @@ pub struct Lessons {
     noisy: Vec<u32>,
 }
 
+/// A map may grow when a target is started again, but not to any size.
+const GROWTH: usize = 1 << 16;
+/// Signals of Linux, and one for exit codes.
+const SIGNALS: i32 = 64;
+
+impl Lessons {
+    /// Why this cannot be what a judge of a target with so many edges and keys has learned.
+    #[must_use]
+    pub fn flaw(&self, edges: usize, keys: usize) -> Option<&'static str> {
+        let ascending = |places: &[(u32, u8)]| places.is_sorted_by(|a, b| a.0 < b.0);
+        let in_map = |place: u32| (place as usize) < self.map_size;
+        let mut maps = [&self.edges, &self.crash_edges, &self.hang_edges].into_iter();
+        if self.map_size > 2 * edges + GROWTH {
+            return Some("its map is not that of the target");
+        }
+        let good = |map: &Vec<(u32, u8)>| {
+            ascending(map) && map.last().is_none_or(|(place, _)| in_map(*place))
+        };
+        if !maps.all(good) || !self.ignored.iter().all(|place| in_map(*place)) {
+            return Some("it names edges that do not exist");
+        }
+        let mut named = self.values.iter().map(|(key, _)| key).chain(&self.noisy);
+        if named.any(|key| *key as usize >= keys) {
+            return Some("it names keys that do not exist");
+        }
+        let is_signal = |signal: &i32| (0..=SIGNALS).contains(signal);
+        let signals = &self.blind_crashes;
+        (signals.len() > SIGNALS as usize + 1 || !signals.iter().all(is_signal))
+            .then_some("it names signals that do not exist")
+    }
+
+    /// Number of edges of its map.
+    #[must_use]
+    pub fn map_size(&self) -> usize {
+        self.map_size
+    }
+}
+
 fn sparse(virgin: &[u8]) -> Vec<(u32, u8)> {
     (0..).zip(virgin.iter().copied()).filter(|(_, byte)| *byte != 0xff).collect()
 }

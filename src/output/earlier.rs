@@ -14,7 +14,25 @@ pub struct Earlier {
     pub cycles: u64,
     pub found: u64,
     pub imported: u64,
+    /// Unix seconds.
+    pub last_find: u64,
+    pub last_crash: u64,
+    pub last_hang: u64,
+    /// What the queue holds, until it is read again.
+    pub corpus: u64,
+    pub favored: u64,
+    pub crashes: u64,
+    pub hangs: u64,
+    pub max_depth: u32,
+    pub edges: u64,
+    /// A number in the file cannot be; it counts as zero.
+    pub is_damaged: bool,
 }
+
+/// Beyond every number in the file, and far from an overflow.
+const MOST: u64 = 1 << 48;
+/// A thousand years.
+const LONGEST_S: u64 = 1 << 35;
 
 impl Earlier {
     /// Reads the file of an instance folder; what is missing or damaged counts as zero.
@@ -24,13 +42,34 @@ impl Earlier {
     }
 
     fn from(values: &BTreeMap<String, String>) -> Self {
-        let number = |name: &str| values.get(name).and_then(|v| v.parse().ok()).unwrap_or(0);
+        let mut is_damaged = false;
+        let mut number = |name: &str, most: u64| match values.get(name).map(|value| value.parse()) {
+            Some(Ok(number)) if number <= most => number,
+            None => 0,
+            Some(_) => {
+                is_damaged = true;
+                0
+            }
+        };
+        let run_time = Duration::from_secs(number("run_time", LONGEST_S));
+        let depth = number("max_depth", u32::MAX.into());
+        let mut number = |name| number(name, MOST);
         Self {
-            run_time: Duration::from_secs(number("run_time")),
+            run_time,
+            max_depth: u32::try_from(depth).unwrap_or(0),
             execs: number("execs_done"),
             cycles: number("cycles_done"),
             found: number("corpus_found"),
             imported: number("corpus_imported"),
+            last_find: number("last_find"),
+            last_crash: number("last_crash"),
+            last_hang: number("last_hang"),
+            corpus: number("corpus_count"),
+            favored: number("corpus_favored"),
+            crashes: number("saved_crashes"),
+            hangs: number("saved_hangs"),
+            edges: number("edges_found"),
+            is_damaged,
         }
     }
 }
@@ -44,6 +83,10 @@ mod tests {
         let text = "run_time          : 12\nexecs_done        : 4000\ncycles_done       : x\n";
         let earlier = Earlier::from(&stats::parse(text));
         assert_eq!((earlier.run_time.as_secs(), earlier.execs, earlier.cycles), (12, 4000, 0));
+        assert!(earlier.is_damaged);
         assert_eq!(Earlier::from(&stats::parse("")), Earlier::default());
+        let text = format!("run_time : {0}\nexecs_done : {0}\nmax_depth : {0}\n", u64::MAX);
+        let earlier = Earlier::from(&stats::parse(&text));
+        assert_eq!(earlier, Earlier { is_damaged: true, ..Earlier::default() });
     }
 }

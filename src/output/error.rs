@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
+use crate::sys::file;
+
 /// Each names the path. [`OutputError::Full`] is apart because the campaign waits for room and
 /// goes on; the others end it.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,8 @@ pub enum OutputError {
     InTheWay { path: PathBuf },
     #[error("{} exists; another fuzzer may be using it", path.display())]
     InputTaken { path: PathBuf },
+    #[error("{} was removed or replaced while the campaign ran", path.display())]
+    Replaced { path: PathBuf },
     #[error("no room left to write {}", path.display())]
     Full { path: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
@@ -35,6 +39,21 @@ impl OutputError {
             Some(Errno::ENOSPC | Errno::EDQUOT) => Self::Full { path },
             _ => Self::Write { path, source },
         }
+    }
+
+    /// The system's error.
+    pub(super) fn into_source(self) -> io::Error {
+        match self {
+            Self::Write { source, .. } | Self::Read { source, .. } => source,
+            Self::Full { .. } => Errno::ENOSPC.into(),
+            other => io::Error::other(other.to_string()),
+        }
+    }
+
+    /// It may be over in a moment.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Write { source, .. } | Self::Read { source, .. } if file::may_pass(source))
     }
 
     pub(super) fn read(path: &Path, source: io::Error) -> Self {
@@ -60,11 +79,13 @@ impl OutputError {
                 format!("set AFL_TMPDIR to another folder, or remove {}", path.display())
             }
             Self::Full { .. } => "free some space".to_owned(),
-            Self::Write { source, .. } | Self::Read { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied => "check the permissions of the folder".to_owned(),
-                io::ErrorKind::ReadOnlyFilesystem => "choose an -o that is writable".to_owned(),
-                _ => "check the folder given to -o".to_owned(),
-            },
+            Self::Replaced { .. } => "start again with -i SEEDS, or with another -o".to_owned(),
+            Self::Write { path, source } | Self::Read { path, source } => {
+                if source.kind() == io::ErrorKind::InvalidInput {
+                    return format!("move {} away", path.display());
+                }
+                file::remedy(source).unwrap_or("check the folder given to -o").to_owned()
+            }
         }
     }
 }

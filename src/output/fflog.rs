@@ -6,14 +6,14 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::OutputError;
 use crate::domain::Domain;
+use crate::sys::file;
 
 /// Time after which collected lines are written.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
@@ -128,8 +128,7 @@ impl FuzzFactoryLog {
     fn write(&mut self) -> std::io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            none => none
-                .insert(OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?),
+            none => none.insert(file::append(&self.path)?),
         };
         let before = file.metadata()?.len();
         if let Err(error) = file.write_all(self.lines.as_bytes()) {

@@ -2,9 +2,9 @@
 //!
 //! Folders are 0700 and files 0600, as AFL has them: inputs may be secret.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::Path;
 
 use nix::errno::Errno;
@@ -13,6 +13,7 @@ use nix::unistd::linkat;
 
 use super::OutputError;
 use super::settle::sync;
+use crate::sys::file;
 
 /// Temporary name in the instance folder. One is enough: only the owner of the lock writes.
 const TEMPORARY: &str = ".new_file";
@@ -53,7 +54,7 @@ fn replace(
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), OutputError> {
     let temporary = folder.join(TEMPORARY);
-    let written = create(&temporary)
+    let written = file::create(&temporary)
         .and_then(|mut file| fill(&mut file))
         .and_then(|()| fs::rename(&temporary, path));
     written.map_err(|source| {
@@ -62,25 +63,32 @@ fn replace(
     })
 }
 
-fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
-}
-
 /// Gives a file a second name, unless that exists. What a link leads to is linked, not the link.
 pub(super) fn hard_link(file: &Path, name: &Path) -> io::Result<()> {
     let here = nix::fcntl::AT_FDCWD;
     linkat(here, file, here, name, AtFlags::AT_SYMLINK_FOLLOW).map_err(Into::into)
 }
 
-/// Creates a file that must not exist yet.
-pub(super) fn create_new(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-}
-
 /// Creates a folder and its parents unless they exist.
 pub(super) fn create_dir(path: &Path) -> Result<(), OutputError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700).create(path).map_err(|e| OutputError::write(path, e))
+}
+
+/// What is wrong with a folder that exists already: others can write to it, so that they can put anything
+/// in the place of our files.
+pub(super) fn exposed(path: &Path) -> Option<String> {
+    let data = fs::metadata(path).ok()?;
+    let (own, owner) = (nix::unistd::geteuid().as_raw(), data.uid());
+    let (mode, shown) = (data.mode() & 0o7777, path.display());
+    if own != 0 && owner != own && owner != 0 {
+        return Some(format!("{shown} belongs to another user (uid {owner}): choose another -o"));
+    }
+    (mode & 0o002 != 0).then(|| {
+        format!(
+            "every user can write to {shown} (mode {mode:04o}): chmod 700 {shown} prevents that"
+        )
+    })
 }
 
 /// Makes `link` lead to `goal`. Only a link is replaced, never a file or a folder.

@@ -17,12 +17,13 @@ pub mod state;
 pub mod stats;
 pub mod trace;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-use nix::fcntl::{Flock, FlockArg};
 
 pub use error::OutputError;
 pub use files::{replace_file, replace_for_good};
@@ -31,10 +32,21 @@ use self::settle::Settler;
 use self::state::State;
 use crate::config::options::OutputOptions;
 use crate::corpus::names;
+use crate::sys::file::{self, Locked};
 
 /// What a shortcut in OUT leads to in the instance folder.
 const LINKS: &[&str] =
     &["queue", "crashes", "hangs", "fuzzfactory.log", "fuzzer_stats", "plot_data"];
+
+/// Files that are appended to, so that what has their name is written to.
+const APPENDED: &[&str] = &["plot_data", "fuzzfactory.log"];
+
+/// Names the folder of seeds until all of them are in the queue.
+const SOURCE: &str = ".seeds_left";
+/// No path is longer.
+const LONGEST_PATH: u64 = 1 << 12;
+/// Of a file of `.synced`; it holds 12 bytes.
+const LONGEST_POSITION: u64 = 64;
 
 /// One instance folder, locked for as long as this value lives.
 #[derive(Debug)]
@@ -46,8 +58,9 @@ pub struct OutputDir {
     command_line: Vec<OsString>,
     resumed: bool,
     settler: Settler,
-    /// Held, never read: the kernel frees the lock with it, however the process ends.
-    _lock: Flock<File>,
+    notes: Vec<String>,
+    /// The open folder: the kernel frees the lock with it, however the process ends.
+    lock: Locked,
 }
 
 impl OutputDir {
@@ -55,8 +68,15 @@ impl OutputDir {
     /// folder with work in it is refused unless `resume`, and a folder without any if `resume`.
     pub fn open(options: &OutputOptions, resume: bool) -> Result<Self, OutputError> {
         let instance = options.root.join(&options.instance);
-        if resume && !instance.join("queue").is_dir() {
-            return Err(OutputError::NothingToResume { path: instance.join("queue") });
+        if resume {
+            let path = instance.join("queue");
+            match file::patiently(|| fs::metadata(&path)) {
+                Ok(data) if data.is_dir() => {}
+                Err(error) if !file::is_missing(&error) => {
+                    return Err(OutputError::read(&path, error));
+                }
+                _ => return Err(OutputError::NothingToResume { path }),
+            }
         }
         files::create_dir(&options.root)?;
         files::create_dir(&instance)?;
@@ -68,12 +88,11 @@ impl OutputDir {
         if !works && resume {
             return Err(OutputError::NothingToResume { path: instance.join("queue") });
         }
-        for name in ["queue", "crashes", "hangs"] {
-            files::create_dir(&instance.join(name))?;
+        let mut notes = Vec::new();
+        for name in ["", "queue", "crashes", "hangs"] {
+            notes.extend(files::exposed(&instance.join(name)));
         }
-        for name in ["deterministic_done", "auto_extras"] {
-            files::create_dir(&instance.join("queue/.state").join(name))?;
-        }
+        make_folders(&instance)?;
         let input = claim_input(options, &instance)?;
         let dir = Self {
             instance,
@@ -83,7 +102,8 @@ impl OutputDir {
             command_line: options.command_line.clone(),
             resumed: resume,
             settler: Settler::new(),
-            _lock: lock,
+            notes,
+            lock,
         };
         dir.write_markers(options)?;
         Ok(dir)
@@ -99,7 +119,15 @@ impl OutputDir {
             files::remove(&self.instance.join("plot_data"));
             files::remove(&self.instance.join("fuzzer_stats"));
             files::remove(&self.state_path());
+            files::remove(&self.instance.join(SOURCE));
             let _ = fs::remove_dir_all(self.instance.join(".synced"));
+        }
+        for name in APPENDED {
+            let path = self.instance.join(name);
+            if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
+                let what = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+                return Err(OutputError::write(&path, what));
+            }
         }
         if options.links {
             for name in LINKS {
@@ -107,6 +135,57 @@ impl OutputDir {
             }
         }
         Ok(())
+    }
+
+    /// What the user should know about the folder.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Notes where the seeds come from until all are in the queue: a process that is killed before
+    /// leaves that to the next one.
+    pub fn note_source(&self, seeds: Option<&Path>) -> Result<(), OutputError> {
+        match seeds {
+            Some(seeds) => self.replace(SOURCE, seeds.as_os_str().as_bytes()),
+            None => {
+                files::remove(&self.instance.join(SOURCE));
+                Ok(())
+            }
+        }
+    }
+
+    /// The folder whose seeds an earlier process has not taken in completely.
+    #[must_use]
+    pub fn unfinished_source(&self) -> Option<PathBuf> {
+        let path = file::read_whole(&self.instance.join(SOURCE), LONGEST_PATH).ok()?;
+        let path = PathBuf::from(OsString::from_vec(path));
+        path.is_absolute().then_some(path)
+    }
+
+    /// The names in the queue. Folders that somebody has removed are made again; a folder that took the
+    /// place of ours belongs to somebody else.
+    pub fn queue_names(&mut self) -> Result<HashSet<String>, OutputError> {
+        let failed = |error| OutputError::read(&self.instance, error);
+        match file::patiently(|| fs::metadata(&self.instance)) {
+            Ok(data) => {
+                let ours = self.lock.metadata().map_err(failed)?;
+                if (data.dev(), data.ino()) != (ours.dev(), ours.ino()) {
+                    return Err(OutputError::Replaced { path: self.instance.clone() });
+                }
+            }
+            Err(error) if file::is_missing(&error) => {
+                files::create_dir(&self.instance)?;
+                self.lock = lock(&self.instance)?;
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        make_folders(&self.instance)?;
+        let queue = self.instance.join("queue");
+        let names = file::patiently(|| {
+            let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+            fs::read_dir(&queue)?.map(|entry| entry.map(name)).collect()
+        });
+        names.map_err(|error| OutputError::read(&queue, error))
     }
 
     /// `OUT/INSTANCE`.
@@ -185,7 +264,8 @@ impl OutputDir {
     /// How far the queue of this peer was read: the content of its file, empty if there is none.
     #[must_use]
     pub fn synced(&self, peer: &str) -> Vec<u8> {
-        fs::read(self.instance.join(".synced").join(peer)).unwrap_or_default()
+        let path = self.instance.join(".synced").join(peer);
+        file::read(&path, LONGEST_POSITION).unwrap_or_default()
     }
 
     /// Remembers it.
@@ -319,12 +399,23 @@ fn vacant(path: &Path) -> Result<(), OutputError> {
 
 /// Takes the folder for this process. The lock hangs on the open folder, which targets do not
 /// inherit, so it ends with the fuzzer and not with what the fuzzer started.
-fn lock(instance: &Path) -> Result<Flock<File>, OutputError> {
-    let folder = File::open(instance).map_err(|e| OutputError::read(instance, e))?;
-    Flock::lock(folder, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
-        nix::errno::Errno::EWOULDBLOCK => OutputError::Busy { path: instance.to_owned() },
-        other => OutputError::read(instance, other.into()),
+fn lock(instance: &Path) -> Result<Locked, OutputError> {
+    let lock = file::patiently(|| Locked::new(File::open(instance)?, false));
+    lock.map_err(|error| match file::is_taken(&error) {
+        true => OutputError::Busy { path: instance.to_owned() },
+        false => OutputError::read(instance, error),
     })
+}
+
+/// The folders of an instance.
+fn make_folders(instance: &Path) -> Result<(), OutputError> {
+    for name in ["queue", "crashes", "hangs"] {
+        files::create_dir(&instance.join(name))?;
+    }
+    for name in ["deterministic_done", "auto_extras"] {
+        files::create_dir(&instance.join("queue/.state").join(name))?;
+    }
+    Ok(())
 }
 
 /// Path of `.cur_input`; a leftover in our own folder is removed, one in `AFL_TMPDIR` may belong
@@ -340,7 +431,7 @@ fn claim_input(options: &OutputOptions, instance: &Path) -> Result<PathBuf, Outp
         return Ok(path);
     };
     let path = folder.join(name);
-    files::create_new(&path).map_err(|source| match source.kind() {
+    file::create_new(&path).map_err(|source| match source.kind() {
         io::ErrorKind::AlreadyExists => OutputError::InputTaken { path: path.clone() },
         _ => OutputError::write(&path, source),
     })?;
@@ -348,17 +439,20 @@ fn claim_input(options: &OutputOptions, instance: &Path) -> Result<PathBuf, Outp
 }
 
 fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, OutputError> {
-    let failed = |e| OutputError::read(folder, e);
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if let Some(parsed) = names::parse(&name)
-            && !entry.file_type().map_err(failed)?.is_dir()
-        {
-            found.push((parsed.id, name, entry.path()));
+    let list = || {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(parsed) = names::parse(&name)
+                && !entry.file_type()?.is_dir()
+            {
+                found.push((parsed.id, name, entry.path()));
+            }
         }
-    }
+        Ok(found)
+    };
+    let mut found = file::patiently(list).map_err(|error| OutputError::read(folder, error))?;
     found.sort();
     Ok(found.into_iter().map(|(_, name, path)| (name, path)).collect())
 }

@@ -1,11 +1,11 @@
 //! `plot_data`: the campaign over time, one row at most every five seconds.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::event::{Event, EventSink, Snapshot};
+use crate::sys::file;
 
 /// Seconds between two rows.
 const INTERVAL_S: u64 = 5;
@@ -78,28 +78,34 @@ fn state(s: &Snapshot) -> State {
 #[derive(Debug)]
 pub struct PlotFile {
     path: PathBuf,
-    next: u64,
+    /// When the last row was written, by a clock that may be set back.
+    written: u64,
     last: Option<State>,
 }
 
 impl PlotFile {
     #[must_use]
     pub fn new(instance: &Path) -> Self {
-        Self { path: instance.join("plot_data"), next: 0, last: None }
+        Self { path: instance.join("plot_data"), written: 0, last: None }
     }
 
     fn write(&mut self, s: &Snapshot) {
         if self.append(&row(s)).is_ok() {
-            self.next = s.now + INTERVAL_S;
+            self.written = s.now;
             self.last = Some(state(s));
         }
     }
 
     fn append(&self, row: &str) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        let mut file = options.append(true).create(true).mode(0o600).open(&self.path)?;
+        let mut file = file::append(&self.path)?;
         let before = file.metadata()?.len();
-        let text = if before == 0 { format!("{HEADER}{row}") } else { row.to_owned() };
+        let first = self.last.is_none();
+        let text = match before {
+            0 => format!("{HEADER}{row}"),
+            // A killed process may have left half a row.
+            _ if first && !ends_with_line(&self.path, before)? => format!("\n{row}"),
+            _ => row.to_owned(),
+        };
         file.write_all(text.as_bytes()).inspect_err(|_| {
             // Readers split by lines: no half row may stay.
             let _ = file.set_len(before);
@@ -107,10 +113,20 @@ impl PlotFile {
     }
 }
 
+fn ends_with_line(path: &Path, length: u64) -> io::Result<bool> {
+    let mut last = [0];
+    file::open(path)?.read_exact_at(&mut last, length - 1)?;
+    Ok(last == *b"\n")
+}
+
 impl EventSink for PlotFile {
     fn handle(&mut self, event: &Event) {
         match event {
-            Event::Tick(s) if s.now >= self.next && self.last != Some(state(s)) => self.write(s),
+            Event::Tick(s)
+                if s.now.abs_diff(self.written) >= INTERVAL_S && self.last != Some(state(s)) =>
+            {
+                self.write(s);
+            }
             Event::Stopped { snapshot, .. } => self.write(snapshot),
             _ => {}
         }
@@ -156,6 +172,10 @@ mod tests {
         s.now = 200;
         s.execs = 2000;
         sink.handle(&Event::Tick(Box::new(s.clone())));
+        // A clock that is set back does not stop them.
+        s.now = 50;
+        s.corpus_count = 5;
+        sink.handle(&Event::Tick(Box::new(s.clone())));
         // A second process goes on in the same file.
         let mut sink = PlotFile::new(dir.path());
         sink.handle(&Event::Stopped { reason: StopReason::User, snapshot: Box::new(s) });
@@ -167,7 +187,8 @@ mod tests {
              edges_found\n\
              2, 0, 0, 3, 0, 0, 7.81%, 0, 0, 0, 400.00, 1000, 5\n\
              2, 0, 0, 4, 0, 0, 7.81%, 0, 0, 0, 400.00, 1000, 5\n\
-             2, 0, 0, 4, 0, 0, 7.81%, 0, 0, 0, 400.00, 2000, 5\n"
+             2, 0, 0, 5, 0, 0, 7.81%, 0, 0, 0, 400.00, 2000, 5\n\
+             2, 0, 0, 5, 0, 0, 7.81%, 0, 0, 0, 400.00, 2000, 5\n"
         );
     }
 }

@@ -5,8 +5,9 @@
 //! they get their name; queue entries are many, and a thread does it behind them.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -71,7 +72,8 @@ fn work(paths: &Receiver<PathBuf>, sync: impl Fn(&Path) -> io::Result<()>) {
 
 /// Waits until a file, or the names in a folder, are on the disk.
 pub(super) fn sync(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NONBLOCK).open(path)?.sync_all()
 }
 
 #[cfg(test)]

@@ -5,17 +5,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::replace_file;
+use super::{OutputError, replace_file};
 use crate::event::{Event, EventSink, PutBack, Shares, Snapshot};
+use crate::sys::file;
 
 /// What stands behind `afl_version`; AFL's own begins with `++`.
 const VERSION: &str = concat!("ffuzz-", env!("CARGO_PKG_VERSION"));
 /// `fuzz_bitmap` is filled up to a multiple of this, as AFL does.
 const MAP_UNIT: usize = 64;
+/// More than any fuzzer writes.
+const LARGEST: u64 = 16 << 20;
 
 /// The content of `fuzzer_stats`.
 #[must_use]
@@ -44,7 +47,7 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
 /// The values of an instance's `fuzzer_stats`, of whichever fuzzer, by name; none without a file.
 #[must_use]
 pub fn read(instance: &Path) -> BTreeMap<String, String> {
-    let bytes = fs::read(instance.join("fuzzer_stats")).unwrap_or_default();
+    let bytes = file::read(&instance.join("fuzzer_stats"), LARGEST).unwrap_or_default();
     parse(&String::from_utf8_lossy(&bytes))
 }
 
@@ -188,20 +191,40 @@ fn shell_safe(text: &str) -> String {
 pub struct StatsFile {
     instance: PathBuf,
     interval_s: u64,
-    next: u64,
+    /// When it was written, by a clock that may be set back; 0: it is to be written now.
+    written: u64,
+    failure: Option<OutputError>,
 }
 
 impl StatsFile {
     #[must_use]
     pub fn new(instance: &Path, interval: Duration) -> Self {
-        Self { instance: instance.to_owned(), interval_s: interval.as_secs().max(1), next: 0 }
+        Self {
+            instance: instance.to_owned(),
+            interval_s: interval.as_secs().max(1),
+            written: 0,
+            failure: None,
+        }
     }
 
     fn write(&mut self, s: &Snapshot) {
         let stats = fuzzer_stats(s);
         let path = self.instance.join("fuzzer_stats");
-        if replace_file(&self.instance, &path, stats.as_bytes()).is_ok() {
-            self.next = s.now + self.interval_s;
+        self.failure = replace_file(&self.instance, &path, stats.as_bytes()).err();
+        if self.failure.is_none() {
+            self.written = s.now;
+        }
+    }
+
+    /// The last numbers of a campaign: what may pass is waited for.
+    fn write_for_good(&mut self, s: &Snapshot) {
+        let start = Instant::now();
+        self.write(s);
+        while start.elapsed() < file::PATIENCE
+            && self.failure.as_ref().is_some_and(OutputError::may_pass)
+        {
+            std::thread::sleep(file::RETRY);
+            self.write(s);
         }
     }
 
@@ -217,18 +240,30 @@ impl EventSink for StatsFile {
         let snapshot = match event {
             // It has no numbers of its own: the first snapshot after it is written.
             Event::Started => {
-                self.next = 0;
+                self.written = 0;
                 return;
             }
-            Event::Tick(snapshot) if snapshot.now >= self.next => snapshot,
-            Event::Tick(snapshot) if snapshot.virgin_map.is_some() => snapshot,
-            Event::Stopped { snapshot, .. } => snapshot,
+            Event::Tick(snapshot)
+                if snapshot.now.abs_diff(self.written) >= self.interval_s
+                    || snapshot.virgin_map.is_some() =>
+            {
+                self.write(snapshot);
+                snapshot
+            }
+            Event::Stopped { snapshot, .. } => {
+                self.write_for_good(snapshot);
+                snapshot
+            }
             _ => return,
         };
-        self.write(snapshot);
         if let Some(map) = &snapshot.virgin_map {
             self.write_map(map);
         }
+    }
+
+    fn take_failure(&mut self) -> Option<(PathBuf, io::Error)> {
+        let failure = self.failure.take()?;
+        Some((self.instance.join("fuzzer_stats"), failure.into_source()))
     }
 }
 
@@ -388,6 +423,12 @@ mod tests {
         snapshot.now += 59;
         sink.handle(&Event::Tick(Box::new(snapshot.clone())));
         assert_eq!(execs().as_deref(), Some("execs_done        : 123456"));
+        // A clock that is set back does not stop them.
+        snapshot.now -= 86_400;
+        snapshot.execs = 2;
+        sink.handle(&Event::Tick(Box::new(snapshot.clone())));
+        assert_eq!(execs().as_deref(), Some("execs_done        : 2"));
+        snapshot.execs = 1;
         let reason = StopReason::User;
         sink.handle(&Event::Stopped { reason, snapshot: Box::new(snapshot) });
         assert_eq!(execs().as_deref(), Some("execs_done        : 1"));

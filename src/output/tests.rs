@@ -132,13 +132,30 @@ fn foreign_files_in_out_are_not_replaced_by_links() {
 fn a_full_disk_is_told_apart_and_leaves_no_half_file() {
     let tmp = tempfile::tempdir().expect("folder");
     let mut out = OutputDir::open(&options(tmp.path()), false).expect("new folder");
-    // Writes to this device fail with ENOSPC.
+    let path = Path::new("id:000000,orig:a");
+    let full = OutputError::write(path, io::Error::from_raw_os_error(libc::ENOSPC));
+    assert!(matches!(&full, OutputError::Full { path: named } if named == path));
+    // Nothing can be written: a folder is in the place of the temporary file.
     let temporary = out.instance_dir().join(".new_file");
-    std::os::unix::fs::symlink("/dev/full", &temporary).expect("link");
-    let full = out.save_seed("id:000000,orig:a", b"x").expect_err("full");
-    assert!(matches!(&full, OutputError::Full { path } if path.ends_with("id:000000,orig:a")));
+    fs::create_dir(&temporary).expect("folder");
+    out.save_seed("id:000000,orig:a", b"x").expect_err("in the way");
     assert!(out.queue_files().expect("queue").is_empty());
+    fs::remove_dir(&temporary).expect("removed");
     out.save_seed("id:000000,orig:a", b"x").expect("room again");
+}
+
+#[test]
+fn the_temporary_file_is_neither_followed_nor_waited_for() {
+    let tmp = tempfile::tempdir().expect("folder");
+    let mut out = OutputDir::open(&options(tmp.path()), false).expect("new folder");
+    let temporary = out.instance_dir().join(".new_file");
+    let mine = tmp.path().join("mine");
+    fs::write(&mine, b"mine").expect("file");
+    std::os::unix::fs::symlink(&mine, &temporary).expect("link");
+    out.save_seed("id:000000,orig:a", b"x").expect("written");
+    nix::unistd::mkfifo(&temporary, nix::sys::stat::Mode::S_IRWXU).expect("FIFO");
+    out.save_seed("id:000001,orig:b", b"y").expect("written");
+    assert_eq!(fs::read(&mine).expect("file"), b"mine");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::config::options::TargetOptions;
 use crate::event::{Event, EventSink};
+use crate::sys::file;
 use crate::sys::process::{self, Launch, Output};
 use crate::target::binary;
 
@@ -52,7 +53,7 @@ impl CrashTrace {
     fn trace(&self, crash: &Path) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let name = format!("{}.txt", crash.file_name().unwrap_or_default().to_string_lossy());
-        let text = File::create(self.folder.join(name))?;
+        let text = file::create(&self.folder.join(name))?;
         let mut argv = self.command.clone();
         if let Some(file) = &self.file {
             fs::copy(crash, file)?;

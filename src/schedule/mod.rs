@@ -211,6 +211,11 @@ impl Scheduler {
         if self.options.sequential {
             return self.pick_in_order(corpus, rng);
         }
+        if self.picks >= self.enabled.max(1) {
+            self.picks = 0;
+            self.cycles += 1;
+            self.stale_weights = true;
+        }
         let guided = if self.options.guided { self.guide.pick(corpus, rng) } else { None };
         let id = match guided {
             Some(id) => id,
@@ -221,11 +226,6 @@ impl Scheduler {
             }
         };
         self.picks += 1;
-        if self.picks >= self.enabled {
-            self.picks = 0;
-            self.cycles += 1;
-            self.stale_weights = true;
-        }
         Some(id)
     }
 

@@ -235,6 +235,8 @@ fn a_cycle_has_as_many_picks_as_there_are_seeds() {
     let mut bench = Bench::new(ScheduleOptions::default());
     bench.add_many(20);
     assert!((0..60).all(|_| bench.turn().is_some()));
+    assert_eq!(bench.scheduler.cycles(), 2, "the third is not over before the next pick");
+    assert!(bench.turn().is_some());
     assert_eq!(bench.scheduler.cycles(), 3);
 }
 

@@ -9,10 +9,13 @@ mod queue;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::queue::Queue;
 use crate::sys::watch::{News, Watch};
+
+/// How much later than ours the clock of another machine may be.
+const SKEW: Duration = Duration::from_secs(86_400);
 
 /// An input of another fuzzer.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -34,12 +37,19 @@ pub struct Position {
 }
 
 impl Position {
-    /// From the content of a file of `.synced`: AFL's 4 bytes, and ours behind them.
+    /// From the content of a file of `.synced`: AFL's 4 bytes, and ours after them. None of one that no
+    /// fuzzer wrote: with a length of its own, or a time that is still to come.
     #[must_use]
-    pub fn from_bytes(bytes: &[u8]) -> Self {
-        let next = bytes.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
-        let newest = bytes.get(4..).and_then(<[u8]>::first_chunk);
-        Self { next, newest: newest.map_or(0, |word| u64::from_le_bytes(*word)) }
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (next, newest) = bytes.split_first_chunk()?;
+        let newest = match newest.first_chunk() {
+            Some(word) if newest.len() == size_of_val(word) => u64::from_le_bytes(*word),
+            None if newest.is_empty() => 0,
+            _ => return None,
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + SKEW;
+        let plausible = u128::from(newest) <= now.as_nanos();
+        plausible.then_some(Self { next: u32::from_le_bytes(*next), newest })
     }
 
     /// The content of a file of `.synced`.

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::inotify::WatchDescriptor;
 
 use super::{Import, Position};
 use crate::corpus::names;
+use crate::sys::file;
 
 /// Inputs above this are left out, as AFL does.
 const MOST_BYTES: u64 = 1 << 20;
@@ -68,10 +69,9 @@ impl Queue {
             }
         }
         self.last_listed = found.last().map(|(key, _)| *key);
-        if self.numbered
-            && self.last_listed.is_some_and(|last| last + 1 < self.position.next.into())
-        {
-            // Fewer than were read: the instance began anew.
+        let listed = self.last_listed.map_or(0, |last| last + 1);
+        if self.numbered && listed < self.position.next.into() {
+            // Fewer than were read: the instance began anew, or the position is damaged.
             self.position = Position::default();
         }
         let start = self.start();
@@ -160,15 +160,8 @@ fn is_linked(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink() || data.nlink() > 1)
 }
 
-/// None for what cannot be an input. A fifo does not block.
+/// None for what cannot be an input.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    let mut options = OpenOptions::new();
-    let file: File = options.read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
-    let size = file.metadata().ok().filter(fs::Metadata::is_file)?.len();
-    if size == 0 || size > MOST_BYTES {
-        return None;
-    }
-    let mut data = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut data).ok()?;
+    let data = file::read_whole(path, MOST_BYTES).ok()?;
     (!data.is_empty()).then_some(data)
 }

@@ -401,6 +401,22 @@ fn parent_of(pid: i32) -> Option<i32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
+/// Largest resident set so far of a process and of those of its children that run now, MiB.
+#[must_use]
+pub fn peak_rss_mb(pid: i32) -> u64 {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    let pids = children.split_whitespace().filter_map(|child| child.parse().ok()).chain([pid]);
+    pids.map(peak_of).max().unwrap_or(0) >> 10
+}
+
+/// In KiB.
+fn peak_of(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
 /// Largest resident set of all children that have ended, MiB.
 #[must_use]
 pub fn peak_child_rss_mb() -> u64 {

@@ -289,6 +289,10 @@ impl Executor for ForkServer {
         self.session.maps.domains()
     }
 
+    fn server(&self) -> Option<i32> {
+        Some(self.session.process.pid())
+    }
+
     fn execs(&self) -> u64 {
         self.execs
     }

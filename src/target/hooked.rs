@@ -258,6 +258,10 @@ impl Executor for Hooked {
         self.inner.sites()
     }
 
+    fn server(&self) -> Option<i32> {
+        self.inner.server()
+    }
+
     fn execs(&self) -> u64 {
         self.inner.execs()
     }

@@ -166,6 +166,11 @@ pub trait Executor {
         Vec::new()
     }
 
+    /// The process that starts the target's; None if each run is a child of ours.
+    fn server(&self) -> Option<i32> {
+        None
+    }
+
     /// Runs so far.
     fn execs(&self) -> u64;
 

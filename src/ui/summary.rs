@@ -31,7 +31,7 @@ pub fn summary(reason: StopReason, s: &Snapshot) -> String {
     );
     let _ = writeln!(
         text,
-        "  corpus     : {} seeds, {} found, {} cycles",
+        "  corpus     : {} inputs, {} of them found, {} cycles done",
         count(s.corpus_count),
         count(s.corpus_found),
         s.cycles_done
