@@ -6,10 +6,13 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use common::{Finished, Job, TestDir, plain, repository, target, wait_until};
 use nix::sys::signal::Signal;
+use object::read::elf::ElfFile64;
+use object::{Endianness, elf};
 
 /// A campaign with a module of this folder.
 fn with(dir: &TestDir, options: &str, target: &Path, words: &str, module: &str) -> Job {
@@ -151,7 +154,8 @@ fn long_results_are_cut() {
     let source = "def fuzz(buf, add_buf, max_size): return b'L' * (max_size + 1)\n";
     let (dir, done) = run(source, "-E 100 -G 10");
     done.expect(0).says("more than 10 bytes");
-    let longest = dir.text("log").lines().map(str::len).max();
+    // In bytes: havoc's inputs are no text.
+    let longest = dir.read("log").split(|byte| *byte == b'\n').map(<[u8]>::len).max();
     assert_eq!(longest, Some(10));
 }
 
@@ -251,4 +255,116 @@ fn an_interrupt_ends_the_campaign_and_not_the_module() {
     wait_until("some runs", || dir.path("log").exists() && dir.text("log").lines().count() > 50);
     job.signal(Signal::SIGINT);
     job.finish().expect(0).says("well ended").does_not_say("KeyboardInterrupt");
+}
+
+/// Names of the libraries without which a program does not start.
+fn needed(program: &Path) -> Vec<String> {
+    let content = std::fs::read(program).unwrap();
+    let file = ElfFile64::<Endianness>::parse(&*content).unwrap();
+    let table = file.elf_section_table().dynamic_table(file.endian(), &*content).unwrap();
+    let wanted = table.iter().filter(|entry| entry.tag == elf::DT_NEEDED);
+    let names = wanted.map(|entry| table.string(entry).unwrap());
+    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+}
+
+#[test]
+fn the_executable_needs_no_libpython() {
+    let needed = needed(Path::new(env!("CARGO_BIN_EXE_ffuzz")));
+    assert!(needed.iter().any(|name| name.starts_with("libc.so")), "{needed:?}");
+    assert!(!needed.iter().any(|name| name.starts_with("libpython")), "{needed:?}");
+}
+
+/// `ffuzz` with no python3 in its path, and with files in place of libpython that are none.
+fn without_python(dir: &TestDir, job: Job) -> Job {
+    for minor in 9..30 {
+        dir.write(&format!("broken/libpython3.{minor}.so.1.0"), "");
+    }
+    let broken = dir.path("broken").display().to_string();
+    job.env("LD_LIBRARY_PATH", &broken).env("PATH", &broken)
+}
+
+#[test]
+fn without_libpython_it_fuzzes_and_says_what_a_module_lacks() {
+    let dir = TestDir::with_seed("a seed");
+    let target = plain("append.c", "");
+    without_python(&dir, dir.fuzz("-n -E 50", &target, "log")).run().expect(0);
+    assert!(dir.read("log").split(|byte| *byte == b'\n').count() > 20);
+    std::fs::remove_dir_all(dir.path("out")).unwrap();
+    without_python(&dir, dir.ffuzz("--version")).run().expect(0);
+    dir.write("mutator.py", "def fuzz(buf, add_buf, max_size): return buf\n");
+    let done = without_python(&dir, with(&dir, "-n", &target, "log", "mutator")).run();
+    let cause = "needs libpython, and none can be loaded (";
+    let done = done.refused(1, cause, "apt-get install libpython3-dev");
+    done.says("libpython3.29.so.1.0: file too short");
+}
+
+/// Asks a Python for one line.
+fn ask(python: &Path, expression: &str) -> Option<String> {
+    let script = format!("import sys, sysconfig; print({expression})");
+    let output = Command::new(python).args(["-I", "-c", &script]).output().ok()?;
+    let line = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    (output.status.success() && !line.is_empty()).then_some(line)
+}
+
+const VERSION: &str = "sys.version.replace('\\n', ' ')";
+
+/// Those on this machine whose library can be loaded, each in a folder of its own.
+fn pythons() -> Vec<PathBuf> {
+    let names = ["python3".to_owned(), "/usr/bin/python3".to_owned()];
+    let names = names.into_iter().chain((9..20).map(|minor| format!("python3.{minor}")));
+    let mut found: Vec<PathBuf> = names
+        .filter_map(|name| {
+            let python = ask(Path::new(&name), "sys.executable")?;
+            let python = std::fs::canonicalize(python).ok()?;
+            let shared = "sysconfig.get_config_var('Py_ENABLE_SHARED') == 1 and \
+                          sys.version_info >= (3, 9) and sys.abiflags == ''";
+            let library = "sysconfig.get_config_var('LIBDIR') + '/' + \
+                           sysconfig.get_config_var('INSTSONAME')";
+            let there =
+                ask(&python, shared)? == "True" && Path::new(&ask(&python, library)?).exists();
+            there.then_some(python)
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+#[test]
+fn a_module_runs_in_the_python_of_the_path_or_of_the_virtual_environment() {
+    let dir = TestDir::with_seed("a seed");
+    // C extensions look for the functions of libpython where all can see them.
+    dir.write(
+        "tells.py",
+        format!(
+            "import sys\n\
+             try:\n  import _ctypes\nexcept ModuleNotFoundError: pass\n\
+             open('version', 'w').write({VERSION})\n\
+             def fuzz(buf, add_buf, max_size): return buf\n"
+        ),
+    );
+    let pythons = pythons();
+    for (number, python) in pythons.iter().enumerate() {
+        let bin = format!("bin{number}");
+        dir.write(&format!("{bin}/note"), "");
+        std::os::unix::fs::symlink(python, dir.path(&format!("{bin}/python3"))).unwrap();
+        let version = ask(python, VERSION).unwrap();
+        let path = dir.path(&bin).display().to_string();
+        let job = || with(&dir, "-n -E 20", &plain("append.c", ""), "log", "tells");
+        job().env("PATH", &path).run().expect(0).does_not_say("it runs in Python");
+        assert_eq!(dir.text("version"), version, "python3 of the path");
+        std::fs::remove_dir_all(dir.path("out")).unwrap();
+        // The folder of an environment names its Python.
+        let job = job().env("VIRTUAL_ENV", &dir.path("venv").display().to_string());
+        let _ = std::fs::remove_dir_all(dir.path("venv"));
+        let venv = dir.program(python.to_str().unwrap()).words("-m venv --without-pip venv").run();
+        if venv.code() == 0 {
+            job.run().expect(0).does_not_say("has no packages");
+            assert_eq!(dir.text("version"), version, "python3 of the environment");
+            std::fs::remove_dir_all(dir.path("out")).unwrap();
+        }
+    }
+    if pythons.is_empty() {
+        eprintln!("skipped: no Python has a shared library here");
+    }
 }

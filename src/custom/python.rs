@@ -1,23 +1,23 @@
-//! A Python module with the hooks of AFL++, in an interpreter inside this process.
-//!
-//! Results may be anything that holds bytes; an exception costs one input. The environment
-//! (`PYTHONPATH`) is the interpreter's own business, except for a virtual environment, which it
-//! would not notice when it is embedded.
+//! A Python module with the hooks of AFL++, in an interpreter inside this process. The interpreter is
+//! the library of whatever Python is there, loaded when the first module is asked for; the Python
+//! itself is in `python-host/`.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-use pyo3::buffer::PyBuffer;
-use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple};
 
 use super::{Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX};
 use crate::config::options::PythonOptions;
+use crate::sys::python::{Function, Module, Values};
+
+mod find;
 
 /// Why a module cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PythonError {
+    #[error("a mutator in Python needs libpython, and none can be loaded{}", in_brackets(.reasons))]
+    NoLibrary { reasons: String },
+    #[error("cannot load the Python host: {reason}")]
+    Host { reason: String },
     #[error("cannot import the Python module {module}: {reason}")]
     Import { module: String, reason: String },
     #[error("the Python module {module}, init: {reason}")]
@@ -26,11 +26,25 @@ pub enum PythonError {
     NoHook { module: String },
 }
 
+fn in_brackets(reasons: &str) -> String {
+    if reasons.is_empty() { String::new() } else { format!(" ({reasons})") }
+}
+
 impl PythonError {
     /// One line: what the user can do.
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
+            Self::NoLibrary { .. } => {
+                "install it: apt-get install libpython3-dev; a Python of your \
+                                       own, 3.9 or newer, is built with --enable-shared"
+                    .into()
+            }
+            Self::Host { .. } => {
+                "ffuzz loads it out of memory, behind libpython: what forbids that \
+                                  has to allow it"
+                    .into()
+            }
             Self::Import { module, .. } => format!(
                 "python3 -c 'import {module}' has to work with the same PYTHONPATH: name the \
                  folder of {module}.py there"
@@ -41,158 +55,88 @@ impl PythonError {
     }
 }
 
-/// The functions of a module, looked up once.
-#[derive(Debug, Default)]
-struct Functions {
-    fuzz_count: Option<Py<PyAny>>,
-    fuzz: Option<Py<PyAny>>,
-    describe: Option<Py<PyAny>>,
-    post_process: Option<Py<PyAny>>,
-    init_trim: Option<Py<PyAny>>,
-    trim: Option<Py<PyAny>>,
-    post_trim: Option<Py<PyAny>>,
-    havoc_mutation: Option<Py<PyAny>>,
-    havoc_mutation_probability: Option<Py<PyAny>>,
-    queue_get: Option<Py<PyAny>>,
-    queue_new_entry: Option<Py<PyAny>>,
-    fuzz_send: Option<Py<PyAny>>,
-    post_run: Option<Py<PyAny>>,
-    introspection: Option<Py<PyAny>>,
-    deinit: Option<Py<PyAny>>,
-}
-
-impl Functions {
-    fn of(module: &Bound<'_, PyModule>) -> Self {
-        let find = |name: &str| {
-            let found = module.getattr(name).ok().filter(Bound::is_callable);
-            found.map(Bound::unbind)
-        };
-        Self {
-            fuzz_count: find("fuzz_count"),
-            fuzz: find("fuzz").or_else(|| find("mutate")),
-            describe: find("describe"),
-            post_process: find("post_process"),
-            init_trim: find("init_trim"),
-            trim: find("trim"),
-            post_trim: find("post_trim"),
-            havoc_mutation: find("havoc_mutation"),
-            havoc_mutation_probability: find("havoc_mutation_probability"),
-            queue_get: find("queue_get"),
-            queue_new_entry: find("queue_new_entry"),
-            fuzz_send: find("fuzz_send"),
-            post_run: find("post_run"),
-            introspection: find("introspection"),
-            deinit: find("deinit"),
-        }
-    }
-
-    fn trim_hooks(&self) -> [bool; 3] {
-        [self.init_trim.is_some(), self.trim.is_some(), self.post_trim.is_some()]
-    }
-
-    fn hooks(&self) -> Hooks {
-        let found = [
-            (Hook::FuzzCount, self.fuzz_count.is_some()),
-            (Hook::Fuzz, self.fuzz.is_some()),
-            (Hook::Describe, self.describe.is_some()),
-            (Hook::PostProcess, self.post_process.is_some()),
-            (Hook::Trim, self.trim_hooks() == [true; 3]),
-            (Hook::Havoc, self.havoc_mutation.is_some()),
-            (Hook::QueueGet, self.queue_get.is_some()),
-            (Hook::QueueNewEntry, self.queue_new_entry.is_some()),
-            (Hook::FuzzSend, self.fuzz_send.is_some()),
-            (Hook::PostRun, self.post_run.is_some()),
-            (Hook::Introspection, self.introspection.is_some()),
-        ];
-        found.into_iter().filter(|(_, there)| *there).map(|(hook, _)| hook).collect()
-    }
-}
-
 /// A loaded module.
 #[derive(Debug)]
 pub struct PythonMutator {
     name: String,
-    functions: Functions,
+    module: Module,
     hooks: Hooks,
-    /// The first message of each kind of failure: what differs from call to call is not told again.
-    told: BTreeMap<String, String>,
+    /// For results that are copied from here, and for what is no result.
+    scratch: Vec<u8>,
 }
 
 impl PythonMutator {
     /// Imports the module and calls its `init`. The second value is what the user should know.
     pub fn open(wanted: &PythonOptions, seed: u32) -> Result<(Self, Vec<String>), PythonError> {
-        let module = &wanted.module;
-        Python::attach(|py| {
-            let mut notes = Vec::new();
-            if let Some(folder) = &wanted.virtual_env {
-                notes.extend(enter(py, folder).unwrap_or_else(|error| Some(report(py, &error))));
-            }
-            let found = py.import(module.as_str()).map_err(|error| PythonError::Import {
-                module: module.clone(),
-                reason: report(py, &error),
-            })?;
-            let functions = Functions::of(&found);
-            let mut hooks = functions.hooks();
-            if found.hasattr("splice_optout").unwrap_or(false) {
-                hooks = hooks.with(Hook::SpliceOptout);
-            }
-            if hooks == Hooks::default() {
-                return Err(PythonError::NoHook { module: module.clone() });
-            }
-            if functions.trim_hooks().contains(&true) && !hooks.has(Hook::Trim) {
-                let note =
-                    "it has some of init_trim, trim and post_trim, but not all: none is used";
-                notes.push(note.to_owned());
-            }
-            if let Ok(init) = found.getattr("init") {
-                let failed = |error| PythonError::Init {
-                    module: module.clone(),
-                    reason: report(py, &error),
-                };
-                init.call1((seed,)).map_err(failed)?;
-            }
-            let name = short(module);
-            Ok((Self { name, functions, hooks, told: BTreeMap::new() }, notes))
-        })
-    }
-
-    /// Calls a function and hands its result to `read`; says what went wrong, with the traceback.
-    fn call<'p, T>(
-        &mut self,
-        py: Python<'p>,
-        function: fn(&Functions) -> &Option<Py<PyAny>>,
-        args: PyResult<Bound<'p, PyTuple>>,
-        read: impl FnOnce(Bound<'p, PyAny>) -> PyResult<T>,
-    ) -> Result<T, Failure> {
-        let result = match function(&self.functions) {
-            Some(function) => args.and_then(|args| function.bind(py).call1(args)).and_then(read),
-            None => return Err(Failure("is not there".into())),
-        };
-        result.map_err(|error| self.failure(py, &error))
-    }
-
-    fn failure(&mut self, py: Python<'_>, error: &PyErr) -> Failure {
-        let told = self.told.entry(kind(py, error)).or_insert_with(|| report(py, error));
-        Failure(told.clone())
-    }
-}
-
-/// Exception and line: failures that are alike in both are one kind.
-fn kind(py: Python<'_>, error: &PyErr) -> String {
-    let line = || {
-        let mut last = error.traceback(py)?;
-        while let Ok(next) = last.getattr("tb_next").ok()?.cast_into() {
-            last = next;
+        let environment = wanted.virtual_env.as_deref();
+        let mut notes: Vec<String> = find::load(environment)?.into_iter().collect();
+        let module = || wanted.module.clone();
+        let (loaded, note) = Module::open(&wanted.module, environment)
+            .map_err(|reason| PythonError::Import { module: module(), reason })?;
+        notes.extend(Some(note).filter(|note| !note.is_empty()));
+        let hooks = hooks(&loaded);
+        if hooks == Hooks::default() {
+            return Err(PythonError::NoHook { module: module() });
         }
-        last.getattr("tb_lineno").ok()?.extract::<u64>().ok()
-    };
-    format!("{} {:?}", error.get_type(py), line())
+        if TRIM.iter().any(|part| loaded.has(*part)) && !hooks.has(Hook::Trim) {
+            let note = "it has some of init_trim, trim and post_trim, but not all: none is used";
+            notes.push(note.to_owned());
+        }
+        let mut mutator =
+            Self { name: short(&wanted.module), module: loaded, hooks, scratch: Vec::new() };
+        if mutator.module.has(Function::Init) {
+            let seed = Values { number: seed as usize, ..Values::default() };
+            mutator
+                .call(Function::Init, &seed)
+                .map_err(|Failure(reason)| PythonError::Init { module: module(), reason })?;
+        }
+        Ok((mutator, notes))
+    }
+
+    /// Calls a function that returns no bytes.
+    fn call(&mut self, function: Function, values: &Values<'_>) -> Result<u32, Failure> {
+        self.module.call(function, values, &mut self.scratch).map_err(Failure)
+    }
+
+    /// Calls one that returns bytes.
+    fn make(
+        &mut self,
+        function: Function,
+        values: &Values<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Made, Failure> {
+        let any = self.module.call(function, values, out).map_err(Failure)?;
+        Ok(if any == 0 { Made::Nothing } else { Made::Input })
+    }
+
+    /// Calls one that returns a text.
+    fn text(&mut self, function: Function, values: &Values<'_>) -> Result<Option<String>, Failure> {
+        let any = self.call(function, values)?;
+        Ok((any != 0).then(|| String::from_utf8_lossy(&self.scratch).into_owned()))
+    }
 }
 
-/// The exception, and below it where it came from.
-fn report(py: Python<'_>, error: &PyErr) -> String {
-    let trace = error.traceback(py).and_then(|trace| trace.format().ok()).unwrap_or_default();
-    format!("{error}\n{trace}").trim_end().to_owned()
+/// One hook: all of them or none.
+const TRIM: [Function; 3] = [Function::InitTrim, Function::Trim, Function::PostTrim];
+
+fn hooks(module: &Module) -> Hooks {
+    let simple = [
+        (Hook::FuzzCount, Function::FuzzCount),
+        (Hook::Fuzz, Function::Fuzz),
+        (Hook::Describe, Function::Describe),
+        (Hook::PostProcess, Function::PostProcess),
+        (Hook::Havoc, Function::Havoc),
+        (Hook::QueueGet, Function::QueueGet),
+        (Hook::QueueNewEntry, Function::QueueNewEntry),
+        (Hook::FuzzSend, Function::FuzzSend),
+        (Hook::PostRun, Function::PostRun),
+        (Hook::Introspection, Function::Introspection),
+        (Hook::SpliceOptout, Function::SpliceOptout),
+    ];
+    let there = simple.into_iter().filter(|(_, function)| module.has(*function));
+    let found: Hooks = there.map(|(hook, _)| hook).collect();
+    let trims = TRIM.iter().all(|part| module.has(*part));
+    if trims { found.with(Hook::Trim) } else { found }
 }
 
 /// The last part of a dotted name, as long as names may be.
@@ -201,65 +145,16 @@ fn short(module: &str) -> String {
     last.chars().take(NAME_MAX).collect()
 }
 
-/// Makes the packages of a virtual environment visible, in front of those of the system. Returns
-/// what the user should know.
-fn enter(py: Python<'_>, folder: &Path) -> PyResult<Option<String>> {
-    let version = py.version_info();
-    let python = format!("python{}.{}", version.major, version.minor);
-    let packages = folder.join("lib").join(&python).join("site-packages");
-    if !packages.is_dir() {
-        let folder = folder.display();
-        return Ok(Some(format!(
-            "VIRTUAL_ENV={folder} has no packages for {python}, which this ffuzz was built with"
-        )));
-    }
-    let path = py.import("sys")?.getattr("path")?;
-    let before: Vec<String> = path.extract()?;
-    py.import("site")?.call_method1("addsitedir", (packages.as_os_str(),))?;
-    let all: Vec<String> = path.extract()?;
-    let of_system =
-        |entry: &String| entry.ends_with("/site-packages") || entry.ends_with("/dist-packages");
-    let place = before.iter().position(of_system).unwrap_or(before.len());
-    let mut wanted = before.clone();
-    wanted.splice(place..place, all.into_iter().filter(|entry| !before.contains(entry)));
-    let slice = pyo3::types::PySlice::full(py);
-    path.set_item(slice, wanted)?;
-    py.import("sys")?.setattr("prefix", folder.as_os_str())?;
-    Ok(None)
+fn input(first: &[u8]) -> Values<'_> {
+    Values { first, ..Values::default() }
 }
 
-/// Anything that holds bytes; None is no bytes.
-fn bytes(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> PyResult<Made> {
-    out.clear();
-    if value.is_none() {
-        return Ok(Made::Nothing);
-    }
-    if let Ok(bytes) = value.cast::<PyBytes>() {
-        out.extend_from_slice(bytes.as_bytes());
-    } else if let Ok(buffer) = PyBuffer::<u8>::get(value) {
-        out.resize(buffer.len_bytes(), 0);
-        buffer.copy_to_slice(value.py(), out)?;
-    } else {
-        // Arrays of something else than bytes; and the error for what is no buffer.
-        let copy = PyMemoryView::from(value)?.call_method0("tobytes")?;
-        out.extend_from_slice(copy.cast::<PyBytes>()?.as_bytes());
-    }
-    Ok(if out.is_empty() { Made::Nothing } else { Made::Input })
+fn number(number: usize) -> Values<'static> {
+    Values { number, ..Values::default() }
 }
 
-/// A text, or bytes that are one; None is none.
-fn text(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Some(text.to_string_lossy().into_owned()));
-    }
-    let mut out = Vec::new();
-    let made = bytes(value, &mut out)?;
-    Ok((made == Made::Input).then(|| String::from_utf8_lossy(&out).into_owned()))
-}
-
-fn path_text<'p>(py: Python<'p>, path: &Path) -> PyResult<Bound<'p, PyString>> {
-    let path: &OsStr = path.as_os_str();
-    Ok(path.into_pyobject(py)?)
+fn path(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
 }
 
 impl Mutator for PythonMutator {
@@ -271,127 +166,73 @@ impl Mutator for PythonMutator {
         self.hooks
     }
 
-    fn fuzz_count(&mut self, input: &[u8]) -> Result<u32, Failure> {
-        Python::attach(|py| {
-            let args = (PyByteArray::new(py, input),).into_pyobject(py);
-            self.call(py, |f| &f.fuzz_count, args, |count| count.extract())
-        })
+    fn fuzz_count(&mut self, bytes: &[u8]) -> Result<u32, Failure> {
+        self.call(Function::FuzzCount, &input(bytes))
     }
 
     fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, Failure> {
-        Python::attach(|py| {
-            let input = PyByteArray::new(py, job.input);
-            let other = PyByteArray::new(py, job.other.unwrap_or_default());
-            let args = (input, other, job.max_len).into_pyobject(py);
-            self.call(py, |f| &f.fuzz, args, |made| bytes(&made, out))
-        })
+        let values = Values { first: job.input, second: job.other, number: job.max_len };
+        self.make(Function::Fuzz, &values, out)
     }
 
     fn describe(&mut self, max_len: usize) -> Result<Option<String>, Failure> {
-        Python::attach(|py| {
-            let args = (max_len,).into_pyobject(py);
-            self.call(py, |f| &f.describe, args, |described| text(&described))
-        })
+        self.text(Function::Describe, &number(max_len))
     }
 
-    fn post_process(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Made, Failure> {
-        Python::attach(|py| {
-            let args = (PyByteArray::new(py, input),).into_pyobject(py);
-            self.call(py, |f| &f.post_process, args, |made| bytes(&made, out))
-        })
+    fn post_process(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Made, Failure> {
+        self.make(Function::PostProcess, &input(bytes), out)
     }
 
-    fn init_trim(&mut self, input: &[u8]) -> Result<u32, Failure> {
-        Python::attach(|py| {
-            let args = (PyByteArray::new(py, input),).into_pyobject(py);
-            self.call(py, |f| &f.init_trim, args, |steps| steps.extract())
-        })
+    fn init_trim(&mut self, bytes: &[u8]) -> Result<u32, Failure> {
+        self.call(Function::InitTrim, &input(bytes))
     }
 
     fn trim(&mut self, out: &mut Vec<u8>) -> Result<Made, Failure> {
-        Python::attach(|py| {
-            let none = Ok(PyTuple::empty(py));
-            self.call(py, |f| &f.trim, none, |made| bytes(&made, out))
-        })
+        self.make(Function::Trim, &Values::default(), out)
     }
 
     fn post_trim(&mut self, success: bool) -> Result<u32, Failure> {
-        Python::attach(|py| {
-            let args = (success,).into_pyobject(py);
-            self.call(py, |f| &f.post_trim, args, |step| step.extract())
-        })
+        self.call(Function::PostTrim, &number(success.into()))
     }
 
-    fn havoc_mutation(&mut self, input: &mut Vec<u8>, max_len: usize) -> Result<Made, Failure> {
-        Python::attach(|py| {
-            let args = (PyByteArray::new(py, input), max_len).into_pyobject(py);
-            let mut out = Vec::new();
-            let made = self.call(py, |f| &f.havoc_mutation, args, |made| bytes(&made, &mut out))?;
-            if made == Made::Input {
-                *input = out;
-            }
-            Ok(made)
-        })
+    fn havoc_mutation(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> Result<Made, Failure> {
+        let values = Values { first: bytes, second: None, number: max_len };
+        let made =
+            self.module.call(Function::Havoc, &values, &mut self.scratch).map_err(Failure)?;
+        if made == 0 {
+            return Ok(Made::Nothing);
+        }
+        std::mem::swap(bytes, &mut self.scratch);
+        Ok(Made::Input)
     }
 
     fn havoc_probability(&mut self) -> Result<u8, Failure> {
-        if self.functions.havoc_mutation_probability.is_none() {
+        if !self.module.has(Function::Probability) {
             return Ok(super::DEFAULT_PROBABILITY);
         }
-        Python::attach(|py| {
-            let none = Ok(PyTuple::empty(py));
-            self.call(py, |f| &f.havoc_mutation_probability, none, |percent| percent.extract())
-        })
+        // The host refuses what is more.
+        self.call(Function::Probability, &Values::default()).map(|percent| percent as u8)
     }
 
-    fn queue_get(&mut self, path: &Path) -> Result<bool, Failure> {
-        Python::attach(|py| {
-            let args = path_text(py, path).and_then(|path| (path,).into_pyobject(py));
-            self.call(py, |f| &f.queue_get, args, |wanted| wanted.is_truthy())
-        })
+    fn queue_get(&mut self, seed: &Path) -> Result<bool, Failure> {
+        self.call(Function::QueueGet, &input(path(seed))).map(|wanted| wanted != 0)
     }
 
-    fn queue_new_entry(&mut self, path: &Path, parent: Option<&Path>) -> Result<bool, Failure> {
-        Python::attach(|py| {
-            let parent = parent.map(|parent| path_text(py, parent)).transpose();
-            let args = path_text(py, path).and_then(|path| (path, parent?).into_pyobject(py));
-            self.call(py, |f| &f.queue_new_entry, args, |changed| changed.is_truthy())
-        })
+    fn queue_new_entry(&mut self, new: &Path, parent: Option<&Path>) -> Result<bool, Failure> {
+        let values = Values { first: path(new), second: parent.map(path), number: 0 };
+        self.call(Function::QueueNewEntry, &values).map(|changed| changed != 0)
     }
 
-    fn fuzz_send(&mut self, input: &[u8]) -> Result<(), Failure> {
-        Python::attach(|py| {
-            let args = (PyByteArray::new(py, input),).into_pyobject(py);
-            self.call(py, |f| &f.fuzz_send, args, |_| Ok(()))
-        })
+    fn fuzz_send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.call(Function::FuzzSend, &input(bytes)).map(|_| ())
     }
 
     fn post_run(&mut self) -> Result<(), Failure> {
-        Python::attach(|py| self.call(py, |f| &f.post_run, Ok(PyTuple::empty(py)), |_| Ok(())))
+        self.call(Function::PostRun, &Values::default()).map(|_| ())
     }
 
     fn introspection(&mut self) -> Result<Option<String>, Failure> {
-        Python::attach(|py| {
-            let none = Ok(PyTuple::empty(py));
-            self.call(py, |f| &f.introspection, none, |line| text(&line))
-        })
-    }
-}
-
-impl Drop for PythonMutator {
-    /// The interpreter stays; what was printed must not stay in it.
-    fn drop(&mut self) {
-        Python::attach(|py| {
-            if let Some(deinit) = &self.functions.deinit
-                && let Err(error) = deinit.call0(py)
-            {
-                error.print(py);
-            }
-            for stream in ["stdout", "stderr"] {
-                let sys = py.import("sys").and_then(|sys| sys.getattr(stream));
-                let _ = sys.and_then(|stream| stream.call_method0("flush"));
-            }
-        });
+        self.text(Function::Introspection, &Values::default())
     }
 }
 

@@ -373,7 +373,7 @@ impl Functions {
 }
 
 /// The loader's own words lie below those of the wrapper.
-fn reason(error: &libloading::Error) -> String {
+pub(super) fn reason(error: &libloading::Error) -> String {
     let inner = std::error::Error::source(error).map(ToString::to_string);
     inner.unwrap_or_else(|| error.to_string())
 }

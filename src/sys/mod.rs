@@ -15,6 +15,8 @@ pub mod listen;
 pub mod memory;
 pub mod network;
 pub mod process;
+#[cfg(feature = "python")]
+pub mod python;
 pub mod stdio;
 pub mod stop;
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! Results of all kinds, and exceptions. What needs another process is in `tests/python.rs`.
 
+use std::os::unix::fs::symlink;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use tempfile::TempDir;
 
 use super::*;
 
@@ -12,14 +16,34 @@ fn open(source: &str) -> (PythonMutator, Vec<String>) {
 fn try_open(source: &str) -> Result<(PythonMutator, Vec<String>), PythonError> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let module = format!("module_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join(format!("{module}.py")), source).unwrap();
-    Python::attach(|py| {
-        let path = py.import("sys").unwrap().getattr("path").unwrap();
-        path.call_method1("insert", (0, dir.path().as_os_str())).unwrap();
-    });
-    PythonMutator::open(&PythonOptions { module, virtual_env: None }, 7)
+    std::fs::write(environment().join(format!("{module}.py")), source).unwrap();
+    PythonMutator::open(&options(&module), 7)
 }
+
+fn options(module: &str) -> PythonOptions {
+    PythonOptions { module: module.to_owned(), virtual_env: Some(environment().to_owned()) }
+}
+
+/// A virtual environment for every Python. The interpreter looks into a folder once: all names are
+/// there before.
+fn environment() -> &'static Path {
+    static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
+        let dir = tempfile::tempdir().unwrap();
+        for number in 0..MOST {
+            std::fs::write(dir.path().join(format!("module_{number}.py")), "").unwrap();
+        }
+        for minor in find::OLDEST..=find::NEWEST {
+            let python = dir.path().join(format!("lib/python3.{minor}"));
+            std::fs::create_dir_all(&python).unwrap();
+            symlink(dir.path(), python.join("site-packages")).unwrap();
+        }
+        dir
+    });
+    FOLDER.path()
+}
+
+/// More than all tests need.
+const MOST: u32 = 100;
 
 fn fuzz(module: &mut PythonMutator, input: &[u8]) -> Result<(Made, Vec<u8>), String> {
     let mut out = Vec::new();
@@ -175,8 +199,7 @@ fn negative_numbers_are_failures() {
 
 #[test]
 fn a_module_without_use_is_refused() {
-    let import = PythonOptions { module: "no_such_module".into(), virtual_env: None };
-    let error = PythonMutator::open(&import, 0).unwrap_err();
+    let error = PythonMutator::open(&options("no_such_module"), 0).unwrap_err();
     assert!(error.to_string().contains("No module named 'no_such_module'"), "{error}");
     let error = try_open("def init(seed): raise RuntimeError('no licence')").unwrap_err();
     assert!(matches!(error, PythonError::NoHook { .. }), "{error}");
