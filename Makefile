@@ -17,29 +17,45 @@ FFUZZ ?=
 # With nextest, if it is there, the tests of all files run side by side.
 RUN_TESTS = $(if $(shell $(CARGO) nextest --version 2>/dev/null),nextest run,test)
 
-.PHONY: all help setup setup-test build links domains llvm-domains demo test check bench install uninstall clean
+# Files of tests that talk to a server of PyPI: they come last, and the servers are installed right
+# before them. `make test SERVERS=` installs none: tests of one that is not there are skipped.
+SERVERS ?= yes
+SERVER_TESTS := fuzzmanager pastis_broker triage
+OTHER_TESTS := $(filter-out $(SERVER_TESTS),$(patsubst $(ROOT)/tests/%.rs,%,$(wildcard $(ROOT)/tests/*.rs)))
+
+# Cargo alone drops the debug information of a release build; here it becomes a file of its own.
+export CARGO_PROFILE_RELEASE_STRIP := none
+
+.PHONY: all help setup setup-test setup-servers build links domains llvm-domains demo test check bench install uninstall clean
 
 all: build links
 
 help:
 	@echo 'make             build ffuzz and its links (ffuzz-cc, ...) in $(BIN)'
 	@echo 'make demo        install what is missing, build, and find the 2 GB allocation of demo/demo.c'
-	@echo 'make test        install what is missing, check form and lints, run all tests'
+	@echo 'make test        install what is missing, check form and lints, run all tests; with SERVERS= without'
+	@echo '                 those that talk to servers, which are fetched right before them'
 	@echo 'make check       form, lints and documentation only'
 	@echo 'make bench       measure, also against AFL++, which it fetches and builds, and libFuzzer'
 	@echo 'make install     PREFIX=/usr/local DESTDIR='
 	@echo 'make domains     DOMAINS+=foo: build waypoints-foo-{pass.cc,rt.c} of this folder, for WAYPOINTS=foo'
-	@echo 'make setup       install the Debian packages needed to build'
+	@echo 'make setup       install the Debian packages needed to build; setup-test: those of the tests as well;'
+	@echo '                 setup-servers: a FuzzManager server and a PASTIS broker for the tests, from PyPI'
 
-# What a build needs; `setup-test` adds the other compilers and linkers that tests use.
+# What a build needs; `setup-test` adds the other compilers and linkers that tests use, and
+# `setup-servers` the servers that some talk to.
 setup:
 	@scripts/setup.sh
 
 setup-test:
 	@scripts/setup.sh --test
 
+setup-servers:
+	@scripts/setup.sh --servers
+
 build:
 	$(CARGO) build --release --locked
+	@scripts/split-debug.sh $(BIN)/ffuzz
 
 # One link per command: `ffuzz-NAME` is `ffuzz NAME`. The program itself lists the names.
 links: build
@@ -56,14 +72,18 @@ demo: setup
 	@$(MAKE) --no-print-directory all
 	@demo/run.sh $(BIN)
 
+# What costs least comes first, and what fetches most last.
 test: setup-test
 	@$(MAKE) --no-print-directory check
-	$(CARGO) $(RUN_TESTS) --locked
+	$(CARGO) $(RUN_TESTS) --locked --no-run
+	$(CARGO) $(RUN_TESTS) --locked --lib --bins $(OTHER_TESTS:%=--test %)
 	$(CARGO) test --locked --doc
+	@$(if $(SERVERS),scripts/setup.sh --servers,scripts/setup.sh --servers --skip)
+	$(CARGO) $(RUN_TESTS) --locked $(SERVER_TESTS:%=--test %)
 
 check:
-	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --document-private-items --quiet
 
 bench: setup-test

@@ -1,31 +1,71 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building ffuzz needs, with --test also those of its tests.
 # Does nothing, quickly, when all are there. On another system it prints what to install.
+# With --servers: only the two servers that some tests talk to, from PyPI; with --skip it says which
+# of them are not there, and installs none.
 set -euo pipefail
 
-build=(clang-19 llvm-19-dev lld-19 libclang-rt-19-dev python3-dev binutils gcc libc6-dev make)
-# Other clangs and linkers, AFL++ as the other side of the protocol, and what real builds want.
+build=(clang-19 llvm-19-dev lld-19 libclang-rt-19-dev binutils gcc libc6-dev make)
+# Other clangs and linkers, AFL++ as the other side of the protocol, a libpython for mutators in
+# Python, and what real builds want.
 tests=(clang-14 libclang-rt-14-dev llvm-14-dev clang-15 llvm-15-dev
-  clang-16 libclang-rt-16-dev llvm-16-dev afl++ gdb gnuplot-nox mold dpkg-dev zlib1g-dev python3-venv git openssl curl libmagic1)
+  clang-16 libclang-rt-16-dev llvm-16-dev afl++ gdb gnuplot-nox mold dpkg-dev zlib1g-dev
+  libpython3-dev python3-venv git openssl curl libmagic1)
+# Script below tests/data, what it installs, MB to download and MB on disk.
+servers=('fuzzmanager/server.sh|a FuzzManager server|20|125'
+  'pastis/broker.sh|a PASTIS broker|130|525')
 
 usage() {
-  echo 'usage: scripts/setup.sh [--test] [--list]' >&2
+  echo 'usage: scripts/setup.sh [--test] [--list] | --servers [--list | --skip]' >&2
   exit 2
 }
 
 wanted=("${build[@]}")
 list=
-servers=
+skip=
+only_servers=
 for word in "$@"; do
   case $word in
-    --test)
-      wanted+=("${tests[@]}")
-      servers=yes
-      ;;
+    --test) wanted+=("${tests[@]}") ;;
+    --servers) only_servers=yes ;;
     --list) list=yes ;;
+    --skip) skip=yes ;;
     *) usage ;;
   esac
 done
+
+# Where a server is, or is to be.
+server_folder() {
+  local folder=${CARGO_TARGET_DIR:-$root/target}
+  echo "$folder/${1%%/*}"
+}
+
+# Their tests are skipped if PyPI cannot be reached.
+install_servers() {
+  local server script what download disk folder
+  for server in "${servers[@]}"; do
+    IFS='|' read -r script what download disk <<<"$server"
+    folder=$(server_folder "$script")
+    if [[ -n $list ]]; then
+      echo "$what: $download MB to download, $disk MB in $folder"
+    elif [[ -e $folder/complete ]]; then
+      :
+    elif [[ -n $skip ]]; then
+      echo "setup: no ${what#a } is installed: its tests are skipped (make setup-servers)"
+    else
+      echo "setup: installing $what for the tests: $download MB to download, $disk MB on disk"
+      sh "$root/tests/data/$script" "$folder" ||
+        echo "setup: no ${what#a } (see above): its tests will be skipped" >&2
+    fi
+  done
+}
+
+root=$(dirname "$(dirname "$(realpath "${BASH_SOURCE[0]}")")")
+if [[ -n $only_servers ]]; then
+  [[ ${#wanted[@]} == "${#build[@]}" ]] || usage
+  install_servers
+  exit
+fi
 if [[ -n $list ]]; then
   printf '%s\n' "${wanted[@]}"
   exit
@@ -36,23 +76,6 @@ if ! command -v cargo >/dev/null && [[ ! -x $HOME/.cargo/bin/cargo ]]; then
   exit 1
 fi
 
-# Servers that the tests talk to, from PyPI; their tests are skipped if that cannot be reached.
-install_servers() {
-  [[ -n $servers ]] || return 0
-  install_server fuzzmanager/server.sh 'a FuzzManager server'
-  install_server pastis/broker.sh 'a PASTIS broker (half a gigabyte)'
-}
-
-install_server() {
-  local root folder
-  root=$(dirname "$(dirname "$(realpath "${BASH_SOURCE[0]}")")")
-  folder=${CARGO_TARGET_DIR:-$root/target}/${1%%/*}
-  [[ ! -e $folder/complete ]] || return 0
-  echo "setup: installing $2 for the tests"
-  sh "$root/tests/data/$1" "$folder" ||
-    echo "setup: no ${2#a } (see above): its tests will be skipped" >&2
-}
-
 missing=()
 if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
   # dpkg-query fails if it does not know one of the names: that one is missing.
@@ -61,15 +84,12 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
   for package in "${wanted[@]}"; do
     [[ $installed == *" $package "* ]] || missing+=("$package")
   done
-  if ((!${#missing[@]})); then
-    install_servers
-    exit 0
-  fi
+  ((${#missing[@]})) || exit 0
 else
   # Not Debian: what counts is whether the programs are there, under whatever package name.
   for program in clang++-19 clang++; do command -v $program >/dev/null && clang=$program && break; done
   for program in llvm-config-19 llvm-config; do command -v $program >/dev/null && llvm=$program && break; done
-  [[ -n ${clang-} && -n ${llvm-} ]] && command -v ar cc make >/dev/null && command -v python3-config >/dev/null && install_servers && exit 0
+  [[ -n ${clang-} && -n ${llvm-} ]] && command -v ar cc make >/dev/null && exit 0
   {
     echo 'setup: this system has no apt-get. Install what these Debian packages hold, then try again:'
     printf '  %s\n' "${wanted[@]}"
@@ -94,4 +114,3 @@ if ! { apt update -q && apt install -q -y --no-install-recommends "${missing[@]}
   echo "setup: apt-get failed (see above). By hand: apt-get install ${missing[*]}" >&2
   exit 1
 fi
-install_servers

@@ -31,7 +31,7 @@ fn installed(name: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("pastis");
     let there = folder.join("complete").exists();
     if !there {
-        eprintln!("skipped: scripts/setup.sh --test could not install PASTIS");
+        eprintln!("skipped: no PASTIS broker: scripts/setup.sh --servers installs it");
     }
     there.then(|| folder.join("venv/bin").join(name))
 }

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Modules in the order of `docs/architecture.md`: a module imports only from groups before its own.
 const GROUPS: &[&[&str]] = &[
@@ -92,7 +93,7 @@ impl Source {
 }
 
 fn sources() -> Vec<Source> {
-    let found = ["src", "tests", "benches", "build.rs"].into_iter().flat_map(files);
+    let found = ["src", "python-host", "tests", "benches", "build.rs"].into_iter().flat_map(files);
     let rust = found.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
     rust.map(|path| Source { name: relative(&path), text: fs::read_to_string(&path).unwrap() })
         .collect()
@@ -160,8 +161,8 @@ fn every_file_begins_with_what_it_is_for() {
 
 #[test]
 fn unsafe_code_stays_in_two_folders() {
-    let found = places(&["src/sys/", "src/ffi/"], |line| has_word(line, "unsafe"));
-    none("unsafe only under src/sys and src/ffi", &found);
+    let found = places(&["src/sys/", "python-host/"], |line| has_word(line, "unsafe"));
+    none("unsafe only under src/sys and python-host", &found);
 }
 
 #[test]
@@ -329,6 +330,72 @@ fn the_wrapper_reads_only_variables_that_are_documented() {
     let read = variables(&code).into_iter().filter(|name| !name.ends_with('_'));
     let missing = read.filter(|name| !documented.contains(name)).map(str::to_owned);
     none("src/compiler/env.rs and docs/env-compile.md", &missing.collect::<Vec<_>>());
+}
+
+/// What `make test` would run, one command a line.
+fn commands_of_make_test(words: &[&str]) -> Vec<String> {
+    let mut make = Command::new("make");
+    // From another make it would take over options and a place in its queue.
+    make.args(["-n", "test"]).args(words).current_dir(root());
+    make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").env_remove("SERVERS");
+    let output = make.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Tests that a command names.
+fn tests_of(command: &str) -> Vec<&str> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    words.windows(2).filter(|pair| pair[0] == "--test").map(|pair| pair[1]).collect()
+}
+
+#[test]
+fn servers_are_fetched_when_all_other_tests_have_passed() {
+    let commands = commands_of_make_test(&[]);
+    let at = |what: &str| commands.iter().position(|line| line.contains(what)).unwrap();
+    let servers = at("setup.sh --servers");
+    assert!(at("clippy") < at("--no-run") && at("--no-run") < at("--test tidy"), "{commands:#?}");
+    assert!(at("--test tidy") < servers, "{commands:#?}");
+    let (before, after) = commands.split_at(servers);
+    let mut run: Vec<&str> = before.iter().flat_map(|line| tests_of(line)).collect();
+    let needing: Vec<&str> = after.iter().flat_map(|line| tests_of(line)).collect();
+    for source in sources().iter().filter(|source| source.name.starts_with("tests/")) {
+        let Some(name) = source.name[6..].strip_suffix(".rs").filter(|n| !n.contains('/')) else {
+            continue;
+        };
+        let talks = [" Server::start(", ":Server::start(", "join(\"pastis\")"];
+        let talks = name != "tidy" && talks.iter().any(|call| source.text.contains(call));
+        assert_eq!(needing.contains(&name), talks, "{name}: see SERVER_TESTS in the Makefile");
+    }
+    run.extend(needing);
+    run.sort_unstable();
+    let files =
+        files("tests").into_iter().filter(|path| path.parent() == Some(&root().join("tests")));
+    let all: Vec<String> =
+        files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(run, all, "each file of tests runs once");
+    let without = commands_of_make_test(&["SERVERS="]);
+    let fetch = without.iter().find(|line| line.contains("setup.sh --servers")).unwrap();
+    assert!(fetch.ends_with("--servers --skip"), "{fetch}");
+}
+
+#[test]
+fn servers_that_are_not_there_are_named() {
+    let empty = tempfile::tempdir().unwrap();
+    let said = |word: &str| {
+        let mut setup = Command::new(root().join("scripts/setup.sh"));
+        let output = setup.args(["--servers", word]).env("CARGO_TARGET_DIR", empty.path()).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    for what in ["FuzzManager server", "PASTIS broker"] {
+        let skipped = format!("setup: no {what} is installed: its tests are skipped");
+        assert!(said("--skip").contains(&skipped), "{}", said("--skip"));
+        let list = said("--list");
+        let line = list.lines().find(|line| line.contains(what)).unwrap();
+        let number = line.split(": ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+        assert!(number.parse::<u32>().is_ok_and(|number| number > 10), "{line}");
+    }
+    assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0, "nothing is installed");
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Server {
 
     pub fn with_rate(rate: &'static str) -> Option<Self> {
         if !installed().join("complete").exists() {
-            eprintln!("skipped: scripts/setup.sh --test could not install FuzzManager's server");
+            eprintln!("skipped: no FuzzManager server: scripts/setup.sh --servers installs it");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
