@@ -11,6 +11,7 @@
 #include "ffuzz-update.hpp"
 
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -353,12 +354,18 @@ inline bool isQuiet(const llvm::Module &M) {
   return std::getenv("AFL_QUIET") || startsWith(llvm::sys::path::filename(M.getSourceFileName()), "conftest.");
 }
 
-inline void tellSites(const llvm::Module &M, const char *Class, unsigned Sites) {
-  if (isQuiet(M)) return;
-  if (Sites)
-    llvm::errs() << "[+] [" << Class << "] Instrumented " << Sites << " locations.\n";
-  else
-    llvm::errs() << "[!] WARNING: [" << Class << "] No instrumentation targets found.\n";
+// Many a file has nothing to instrument; a program that has nothing is a mistake. The compiler wrapper
+// adds these lines up when it links.
+inline void noteSites(llvm::Module &M, llvm::StringRef Class, unsigned Sites) {
+  std::string Name;
+  for (unsigned char Byte : Class) Name += llvm::isAlnum(Byte) || Byte == '_' ? (char)Byte : '?';
+  M.appendModuleInlineAsm(".pushsection .ffuzz_sites,\"\",%progbits\n.ascii \"" + Name + "\\t" +
+                          std::to_string(Sites) + "\\n\"\n.popsection\n");
+}
+
+inline void tellSites(llvm::Module &M, const char *Class, unsigned Sites) {
+  noteSites(M, Class, Sites);
+  if (Sites && !isQuiet(M)) llvm::errs() << "[+] [" << Class << "] Instrumented " << Sites << " locations.\n";
 }
 
 // One run of one phase. The last phase of a compilation tells the total.

@@ -78,8 +78,8 @@ fn the_fallback_is_told_in_one_line() {
     let output = command.env_remove("AFL_QUIET").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success());
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("copied after each run"), "{said}");
+    assert_eq!(said.matches("copied after each run").count(), 1, "{said}");
+    assert_eq!(said.lines().count(), 2, "the other one counts edges: {said}");
 }
 
 #[test]
@@ -530,4 +530,116 @@ fn a_bogus_segment_is_answered_with_the_error_word() {
     let status = Command::new("bash").arg("-c").arg(script).status().unwrap();
     assert_eq!(status.code(), Some(1));
     assert_eq!(std::fs::read(word).unwrap(), 0xf800_088f_u32.to_ne_bytes());
+}
+
+/// What it says without AFL_QUIET.
+fn told(bench: &Bench, variables: &[(&str, &str)], line: &str) -> String {
+    let mut command = bench.compiler("cc", line);
+    let output = command.env_remove("AFL_QUIET").envs(variables.iter().copied()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{line}: {said}");
+    assert_eq!(output.stdout, b"", "{line}");
+    said
+}
+
+#[test]
+fn a_link_says_how_many_edges_there_are() {
+    let bench = Bench::new();
+    bench.write("a.c", "int b(int);\nint main(int n, char **v) { return n > 1 ? b(n) : 0; }\n");
+    bench.write("b.c", "int b(int n) { return n + 1; }\n");
+    for line in ["-c a.c -o a.o", "-c b.c", "-E a.c -o a.i", "-MM a.c -MF a.d -o x"] {
+        assert_eq!(told(&bench, &[], line), "", "{line}");
+    }
+    let said = told(&bench, &[], "a.o b.o -o prog");
+    let count = |said: &str| -> u32 {
+        let rest = said.strip_prefix("ffuzz-cc: prog: ").unwrap_or_else(|| panic!("{said}"));
+        rest.strip_suffix(" edges instrumented\n")
+            .unwrap_or_else(|| panic!("{said}"))
+            .parse()
+            .unwrap()
+    };
+    let edges = count(&said);
+    assert!((3..20).contains(&edges), "{said}");
+    // As many as the runtime has.
+    let dumped = Command::new(bench.path("prog")).env("AFL_DUMP_MAP_SIZE", "1").output().unwrap();
+    let size: u32 = String::from_utf8(dumped.stdout).unwrap().trim().parse().unwrap();
+    assert!(edges <= size && size < edges + 64, "{edges} of {size}");
+    assert_eq!(count(&told(&bench, &[], "a.c b.c -oprog")), edges);
+    assert!(told(&bench, &[], "a.o b.o").starts_with("ffuzz-cc: a.out: "));
+    assert_eq!(told(&bench, &[("AFL_QUIET", "1")], "a.o b.o -o prog"), "");
+    assert_eq!(told(&bench, &[("WAYPOINTS_DISABLE_COVERAGE", "1")], "a.c b.c -o prog"), "");
+    let clang = |source: &str| {
+        let args = ["-c", source, "-o", "plain.o"];
+        assert!(
+            Command::new("clang-19")
+                .args(args)
+                .current_dir(bench.folder.path())
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    bench.write("m.c", "int main(void) { return 0; }\n");
+    clang("m.c");
+    let said = told(&bench, &[], "plain.o -o prog");
+    assert!(
+        said.contains("prog: no edge is instrumented; compile its sources with ffuzz-cc"),
+        "{said}"
+    );
+    let broken =
+        bench.compiler("cc", "plain.o missing.o -o prog").env_remove("AFL_QUIET").output().unwrap();
+    assert_eq!(broken.status.code(), Some(1));
+    assert!(!String::from_utf8(broken.stderr).unwrap().contains("edges"));
+}
+
+#[test]
+fn a_domain_without_a_place_is_told_once_per_program() {
+    let bench = Bench::new();
+    bench.write("a.c", "int b(int);\nint main(int n, char **v) { return b(n) == 1234; }\n");
+    bench.write("b.c", "int b(int n) { return n; }\n");
+    let wanted = [("WAYPOINTS", "cmp,mem")];
+    let mut said = told(&bench, &wanted, "-c a.c -o a.o");
+    said += &told(&bench, &wanted, "-c b.c -o b.o");
+    assert!(!said.contains("targets"), "{said}");
+    let linked = told(&bench, &wanted, "a.o b.o -o prog");
+    let line = "ffuzz-cc: warning: prog: no instrumentation targets for MemAllocFeedback\n";
+    assert_eq!(linked.matches("no instrumentation targets").count(), 1, "{linked}");
+    assert!(linked.contains(line), "{linked}");
+    let whole = told(&bench, &wanted, "a.c b.c -o prog");
+    assert_eq!(whole.matches("no instrumentation targets").count(), 1, "{whole}");
+}
+
+#[test]
+fn misspelt_variables_are_noticed() {
+    let bench = Bench::new();
+    bench.write("a.c", "int main(void) { return 0; }\n");
+    let wrong = [("AFL_USE_ASN", "1"), ("WAYPOINT", "cmp")];
+    let said = told(&bench, &wrong, "-c a.c -o a.o");
+    assert_eq!(
+        said,
+        "ffuzz-cc: warning: unknown environment variable AFL_USE_ASN; did you mean AFL_USE_ASAN?\n\
+         ffuzz-cc: warning: unknown environment variable WAYPOINT; did you mean WAYPOINTS?\n"
+    );
+    for silence in ["AFL_QUIET", "AFL_IGNORE_UNKNOWN_ENVS"] {
+        assert_eq!(told(&bench, &[wrong[0], (silence, "1")], "-c a.c -o a.o"), "", "{silence}");
+    }
+    assert_eq!(told(&bench, &wrong, "-E a.c -o a.i"), "");
+    bench.write("conftest.c", "int main(void) { return 0; }\n");
+    assert_eq!(told(&bench, &wrong, "conftest.c -o conftest"), "");
+}
+
+#[test]
+fn help_is_ours_and_names_the_variables() {
+    let bench = Bench::new();
+    for (language, clang) in [("cc", "clang"), ("c++", "clang++")] {
+        let output = bench.compiler(language, "--help").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success());
+        assert!(text.contains(&format!("Usage: [VARIABLE=VALUE]... ffuzz-{language} ")), "{text}");
+        assert!(text.contains(&format!("see {clang} --help")), "{text}");
+        for name in ["WAYPOINTS=", "AFL_USE_ASAN=", "FFUZZ_CC="] {
+            assert!(text.contains(name), "{name}: {text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 105), "{text}");
+    }
 }

@@ -17,9 +17,44 @@ pub(super) fn run_cxx(program: &str, args: Vec<OsString>) -> Result<ExitCode, Fa
 }
 
 fn run(language: Language, program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
+    if args == ["--help"] {
+        return super::print(&help(language, program));
+    }
     let note = |text: &str| {
         let _ = writeln!(std::io::stderr(), "{program}: {text}");
     };
     crate::compiler::run(language, args, &Env::read(), note)
         .map_err(|error| Failure::new(&error, error.remedy()))
+}
+
+/// The options are clang's; what is ours is said by variables.
+fn help(language: Language, program: &str) -> String {
+    let (clang, what, file) = match language {
+        Language::C => ("clang", "C", "parse.c"),
+        Language::Cxx => ("clang++", "C++", "parse.cc"),
+    };
+    format!(
+        "\
+{what} compiler for targets: {clang} with edge coverage, domains and the fuzzer's runtime
+
+Usage: [VARIABLE=VALUE]... {program} [OPTIONS OF {clang}] FILE...
+
+All options are those of {clang} (see {clang} --help); they win over what is added here.
+-fsanitize=fuzzer links the driver of ffuzz, for harnesses with LLVMFuzzerTestOneInput.
+
+Variables:
+  WAYPOINTS=NAMES            domains for ffuzz -p, for example cmp,mem (ffuzz domains lists them)
+  AFL_USE_ASAN=1             AddressSanitizer; also UBSAN, MSAN, TSAN, LSAN, CFISAN
+  AFL_HARDEN=1               stack protector and _FORTIFY_SOURCE
+  AFL_DONT_OPTIMIZE=1        no -g -O3 -funroll-loops
+  AFL_LLVM_ALLOWLIST=FILE    coverage for these files and functions only; AFL_LLVM_DENYLIST: not for them
+  FFUZZ_CC=VERSION|PATH      which clang [default: the newest from 19 to 14]
+  AFL_QUIET=1                no lines of ours
+All of them: docs/env-compile.md. Set them for compile and link steps alike.
+
+Examples:
+  WAYPOINTS=cmp AFL_USE_ASAN=1 {program} -g {file} -o parse
+  CC=ffuzz-cc CXX=ffuzz-c++ ./configure --disable-shared && make
+"
+    )
 }

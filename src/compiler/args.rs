@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 use super::toolchain::{self, Linker};
 
@@ -51,6 +52,8 @@ pub struct Invocation {
     query: bool,
     /// `-fuse-ld=` or `--ld-path=`, the last one.
     linker: Option<String>,
+    /// `-o`.
+    output: Option<OsString>,
 }
 
 /// Options whose value is the next word.
@@ -130,6 +133,7 @@ impl Invocation {
             freestanding: false,
             query: false,
             linker: None,
+            output: None,
         };
         invocation.read_words(&words);
         invocation
@@ -149,6 +153,9 @@ impl Invocation {
             } else if WITH_VALUE.contains(&&*text) {
                 let value = rest.next();
                 self.read_value(&text, value);
+                if text == "-o" || text == "--output" {
+                    self.output = value.cloned();
+                }
             } else if text.starts_with('-') && text != "-" {
                 self.read_option(&text, word);
             } else {
@@ -192,7 +199,9 @@ impl Invocation {
     }
 
     fn read_joined(&mut self, text: &str, word: &OsString) {
-        if text.starts_with("-O") {
+        if text.starts_with("-o") {
+            self.output = Some(OsStr::from_bytes(&word.as_bytes()[2..]).to_owned());
+        } else if text.starts_with("-O") {
             self.level = Some(word.clone());
         } else if let Some(list) = text.strip_prefix("-fsanitize=") {
             self.fuzzer_driver |= list.split(',').any(|name| name == "fuzzer");
@@ -244,6 +253,19 @@ impl Invocation {
     #[must_use]
     pub fn links(&self) -> bool {
         self.stage == Stage::Link && self.product != Product::Object
+    }
+
+    /// The file that a link writes.
+    #[must_use]
+    pub fn product_path(&self) -> &Path {
+        self.output.as_deref().map_or(Path::new("a.out"), Path::new)
+    }
+
+    /// A question of a configure script, which may compare what is printed.
+    #[must_use]
+    pub fn is_probe(&self) -> bool {
+        let is_theirs = |path: &Path| path.file_stem() == Some(OsStr::new("conftest"));
+        is_theirs(self.product_path()) || self.sources.iter().any(|s| is_theirs(Path::new(s)))
     }
 
     #[must_use]

@@ -4,6 +4,7 @@ use std::env::{var, var_os};
 use std::path::PathBuf;
 
 use super::CompilerError;
+use crate::config::env;
 
 /// A sanitizer that a variable asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,6 +51,8 @@ pub struct Env {
     pub domains: Vec<String>,
     /// `WAYPOINTS_DISABLE_COVERAGE`.
     pub no_coverage: bool,
+    /// A line for each name that looks like a mistake.
+    pub misspelt: Vec<String>,
 }
 
 impl Env {
@@ -84,6 +87,12 @@ impl Env {
             deny_list: first(&["AFL_LLVM_DENYLIST", "AFL_LLVM_BLOCKLIST"]),
             domains: names(var("WAYPOINTS").or_else(|_| var("DOMAINS")).unwrap_or_default()),
             no_coverage: set("WAYPOINTS_DISABLE_COVERAGE"),
+            misspelt: match set("AFL_IGNORE_UNKNOWN_ENVS") {
+                true => Vec::new(),
+                false => {
+                    misspelt(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))
+                }
+            },
         }
     }
 
@@ -124,6 +133,100 @@ const SANITIZERS: &[(&str, Sanitizer)] = &[
     ("AFL_USE_CFISAN", Sanitizer::Cfi),
 ];
 
+/// Variables that AFL++'s compiler knows, and ours. Those of the fuzzer are in `config::env`.
+const KNOWN: &[&str] = &[
+    "WAYPOINTS",
+    "WAYPOINTS_DISABLE_COVERAGE",
+    "DOMAINS",
+    "FFUZZ_CC",
+    "FFUZZ_LIB_DIR",
+    "FFUZZ_DIFF",
+    "FFUZZ_DOMAIN_PATH",
+    "FFUZZ_FORKSERVER",
+    BUILTIN,
+    DECLARED,
+    "AFL_USE_ASAN",
+    "AFL_USE_UBSAN",
+    "AFL_USE_MSAN",
+    "AFL_USE_TSAN",
+    "AFL_USE_LSAN",
+    "AFL_USE_CFISAN",
+    "AFL_USE_FASAN",
+    "AFL_USE_RTSAN",
+    "AFL_LLVM_ALLOWLIST",
+    "AFL_LLVM_INSTRUMENT_FILE",
+    "AFL_LLVM_DENYLIST",
+    "AFL_LLVM_BLOCKLIST",
+    "AFL_LLVM_CMPLOG",
+    "AFL_LLVM_INSTRUMENT",
+    "AFL_LLVM_USE_TRACE_PC",
+    "AFL_LLVM_MAP_ADDR",
+    "AFL_LLVM_MAP_DYNAMIC",
+    "AFL_LLVM_DOCUMENT_IDS",
+    "AFL_LLVM_LTO_STARTID",
+    "AFL_LLVM_LTO_DONTWRITEID",
+    "AFL_LLVM_LTO_AUTODICTIONARY",
+    "AFL_LLVM_LTO_CALLGRAPH",
+    "AFL_LLVM_INSTRIM",
+    "AFL_LLVM_SKIPSINGLEBLOCK",
+    "AFL_LLVM_SKIP_NEVERZERO",
+    "AFL_LLVM_NOT_ZERO",
+    "AFL_LLVM_THREADSAFE_INST",
+    "AFL_LLVM_LAF_SPLIT_SWITCHES",
+    "AFL_LLVM_LAF_TRANSFORM_COMPARES",
+    "AFL_LLVM_LAF_SPLIT_COMPARES",
+    "AFL_LLVM_LAF_SPLIT_COMPARES_BITW",
+    "AFL_LLVM_LAF_SPLIT_FLOATS",
+    "AFL_LLVM_LAF_ALL",
+    "AFL_LLVM_DICT2FILE",
+    "AFL_LLVM_DICT2FILE_NO_MAIN",
+    "AFL_LLVM_CTX",
+    "AFL_LLVM_CTX_K",
+    "AFL_LLVM_CALLER",
+    "AFL_LLVM_NGRAM_SIZE",
+    "AFL_LLVM_ONLY_FSRV",
+    "AFL_LLVM_INJECTIONS_ALL",
+    "AFL_LLVM_INJECTIONS_SQL",
+    "AFL_LLVM_INJECTIONS_LDAP",
+    "AFL_LLVM_INJECTIONS_XSS",
+    "AFL_LLVM_VALUEPROFILE",
+    "AFL_LLVM_IJON",
+    "AFL_SAN_NO_INST",
+    "AFL_REAL_PATH",
+    "AFL_LD_PASSTHROUGH",
+    "AFL_AS_FORCE_INSTRUMENT",
+];
+
+/// Families of which [`KNOWN`] has every member: a name in them that is not there is a mistake.
+const FAMILIES: &[&str] = &["AFL_USE_", "AFL_LLVM_"];
+/// Names without a beginning of their own are watched by their likeness.
+const WATCHED: &str = "WAYPOINTS";
+/// Letters that may differ then.
+const SLIPS: usize = 2;
+
+/// A mistyped AFL_USE_ASAN would build a target that misses what it was built for.
+fn misspelt(names: impl Iterator<Item = String>) -> Vec<String> {
+    let is_family = |name: &str| FAMILIES.iter().any(|family| name.starts_with(family));
+    let is_known = |name: &str| {
+        let row = env::find(name).filter(|row| !(row.name.ends_with('*') && is_family(name)));
+        row.is_some() || KNOWN.contains(&name)
+    };
+    let is_ours = |name: &str| {
+        name.starts_with("AFL_")
+            || name.starts_with("FFUZZ_")
+            || env::edit_distance(name, WATCHED) <= SLIPS
+    };
+    let mut wrong: Vec<String> = names.filter(|name| is_ours(name) && !is_known(name)).collect();
+    wrong.sort();
+    let line = |name: String| {
+        let all = KNOWN.iter().chain(env::TABLE.iter().map(|variable| &variable.name));
+        let similar = env::similar(&name, all.copied().filter(|known| !known.ends_with('*')));
+        let hint = similar.map_or(String::new(), |known| format!("; did you mean {known}?"));
+        format!("warning: unknown environment variable {name}{hint}")
+    };
+    wrong.into_iter().map(line).collect()
+}
+
 fn names(list: String) -> Vec<String> {
     let mut names: Vec<String> = vec![];
     for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -141,6 +244,28 @@ mod tests {
     #[test]
     fn domain_names_keep_their_order_and_come_once() {
         assert_eq!(names("mem, cmp,,mem".into()), ["mem", "cmp"]);
+    }
+
+    #[test]
+    fn a_misspelt_name_is_told_and_no_documented_one_is() {
+        let told = |names: &[&str]| misspelt(names.iter().map(|name| (*name).to_owned()));
+        assert_eq!(
+            told(&["AFL_USE_ASN", "WAYPOINT", "AFL_QUIET", "HOME", "DOMAIN", "AFL_USE_QASAN"]),
+            [
+                "warning: unknown environment variable AFL_USE_ASN; did you mean AFL_USE_ASAN?",
+                "warning: unknown environment variable WAYPOINT; did you mean WAYPOINTS?",
+            ]
+        );
+        let docs = include_str!("../../docs/env-compile.md");
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '*';
+        let words = docs.split(|c| !is_part(c)).filter(|word| {
+            ["AFL_", "FFUZZ_", "WAYPOINTS"].iter().any(|start| word.starts_with(start))
+                && !word.ends_with(['_', '*'])
+                && *word != "AFL_USE_ASN"
+        });
+        let words: Vec<&str> = words.collect();
+        assert!(words.len() > 50, "{words:?}");
+        assert_eq!(told(&words), [""; 0]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! environment and [`toolchain`] to clang's arguments, [`assets`] unpacks what travels inside the
 //! executable, [`domains`] finds what `WAYPOINTS` asks for, [`declared`] reads domains without C++,
 //! [`plugin`] has passes and runtime files ready for the clang at hand, [`lists`] decides which
-//! sources and functions get coverage. Nothing here knows the fuzzer.
+//! sources and functions get coverage, [`tell`] says what a program has got. Nothing here knows the fuzzer.
 
 pub mod args;
 pub mod assets;
@@ -15,6 +15,7 @@ pub mod error;
 pub mod lists;
 pub mod plugin;
 pub mod rewrite;
+mod tell;
 pub mod toolchain;
 
 use std::ffi::OsString;
@@ -53,6 +54,9 @@ pub fn run(
         clang_alone.args(&invocation.arguments);
         return Err(replace_process(clang_alone));
     }
+    let tells = !env.quiet && !invocation.is_probe();
+    let works = invocation.links() || invocation.compiles();
+    env.misspelt.iter().filter(|_| tells && works).for_each(|text| note(text));
     let mut additions = additions(&invocation, env, &clang)?;
     if additions.link == Link::Unknown {
         return watched_link(&clang.path, &invocation, env, additions, note);
@@ -61,7 +65,29 @@ pub fn run(
         note(COPIED_COUNTERS);
     }
     additions.opt_level = invocation.level.is_none();
-    Err(replace_process(command(&clang.path, &invocation, env, &additions)))
+    let command = command(&clang.path, &invocation, env, &additions);
+    if tells && invocation.links() {
+        return told_link(command, &invocation, env, note);
+    }
+    Err(replace_process(command))
+}
+
+/// A link, and what came of it.
+fn told_link(
+    mut command: Command,
+    invocation: &Invocation,
+    env: &Env,
+    note: impl Fn(&str),
+) -> Result<ExitCode, CompilerError> {
+    let status = command.status().map_err(|source| {
+        let program = command.get_program().into();
+        CompilerError::Run { program, source }
+    })?;
+    if status.success() {
+        tell::product(invocation.product_path(), !env.no_coverage).iter().for_each(|t| note(t));
+    }
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
 fn additions(
@@ -139,6 +165,9 @@ fn watched_link(
     }
     if !text.is_empty() {
         note(text.trim_end_matches('\n'));
+    }
+    if output.status.success() && !env.quiet && !invocation.is_probe() {
+        tell::product(invocation.product_path(), !env.no_coverage).iter().for_each(|t| note(t));
     }
     let code = output.status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(1)))

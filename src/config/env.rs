@@ -227,8 +227,18 @@ fn nearest(name: &str) -> &'static str {
     names.min_by_key(|known| edit_distance(known, name)).unwrap_or_default()
 }
 
+/// The one of `names` that was meant by a mistyped word, if there is one like it.
+#[must_use]
+pub fn similar<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = names.map(|name| (edit_distance(name, word), name));
+    // In a word of four letters one may be wrong, or two have changed places.
+    let most = (word.len() / 3).clamp(1, 3).max(usize::from(word.len() > 3) * 2);
+    distances.min().filter(|(distance, _)| *distance <= most).map(|(_, name)| name)
+}
+
 /// Levenshtein distance of two ASCII words.
-fn edit_distance(a: &str, b: &str) -> usize {
+#[must_use]
+pub fn edit_distance(a: &str, b: &str) -> usize {
     let b = b.as_bytes();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -1,0 +1,75 @@
+//! What a program has got, read from the file that the linker has written: how many edges, and which
+//! domains found nothing in any of its sources.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+
+use object::read::{Object, ObjectSection, ReadCache};
+
+/// The addresses of clang's counters, two words for each.
+const TABLE: &str = "__sancov_pcs";
+/// Written by `llvm-passes/ffuzz-domain.hpp`: a line for each source and domain, with the number of its sites.
+const SITES: &str = ".ffuzz_sites";
+/// Largest text that is read: that of a million sources.
+const MOST_SITES: u64 = 32 << 20;
+
+/// Lines for the user; none if the file is no program.
+pub(super) fn product(path: &Path, coverage: bool) -> Vec<String> {
+    let shown = path.display();
+    let Some((edges, sites)) = read(path) else { return Vec::new() };
+    let mut lines = Vec::new();
+    match edges {
+        _ if !coverage => {}
+        0 => lines.push(format!(
+            "warning: {shown}: no edge is instrumented; compile its sources with ffuzz-cc, too"
+        )),
+        edges => lines.push(format!("{shown}: {edges} edges instrumented")),
+    }
+    let empty = add_up(&sites).into_iter().filter(|(_, count)| *count == 0);
+    lines.extend(
+        empty.map(|(name, _)| format!("warning: {shown}: no instrumentation targets for {name}")),
+    );
+    lines
+}
+
+fn read(path: &Path) -> Option<(u64, Vec<u8>)> {
+    // Not a device, such as /dev/null.
+    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let file = object::File::parse(&cache).ok()?;
+    let word = if file.is_64() { 8 } else { 4 };
+    let edges = file.section_by_name(TABLE).map_or(0, |section| section.size() / (2 * word));
+    let sites = file.section_by_name(SITES).filter(|section| section.size() <= MOST_SITES);
+    let sites = sites.and_then(|section| section.data().ok().map(<[u8]>::to_vec));
+    Some((edges, sites.unwrap_or_default()))
+}
+
+/// Sites of each domain in all sources.
+fn add_up(text: &[u8]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for line in String::from_utf8_lossy(text).split(['\n', '\0']) {
+        let Some((name, count)) = line.split_once('\t') else { continue };
+        let count: u64 = count.parse().unwrap_or(0);
+        *counts.entry(name.to_owned()).or_insert(0) += count;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_of_all_sources_add_up() {
+        let counts = add_up(b"Cmp\t0\nMem\t0\n\0Cmp\t3\nnonsense\n");
+        let counts: Vec<_> = counts.into_iter().collect();
+        assert_eq!(counts, [("Cmp".into(), 3), ("Mem".into(), 0)]);
+    }
+
+    #[test]
+    fn what_is_no_program_has_no_lines() {
+        assert_eq!(product(Path::new("/dev/null"), true), [""; 0]);
+        assert_eq!(product(Path::new("/nonexistent"), true), [""; 0]);
+    }
+}
