@@ -17,6 +17,33 @@ pub struct Traits {
     pub deferred: bool,
     /// Linked with a sanitizer runtime.
     pub sanitizer: bool,
+    /// Why a program that is not instrumented may not be.
+    pub kin: Kin,
+}
+
+/// Programs that need another remedy than a new build with `ffuzz-cc`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Kin {
+    #[default]
+    Plain,
+    /// A harness with the driver of libFuzzer, or another one for it.
+    LibFuzzer,
+    /// The interpreter.
+    Python,
+    Go,
+}
+
+fn kin(path: &Path, content: &[u8]) -> Kin {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    if name.starts_with(b"python") || contains(content, b"Py_BytesMain\0") {
+        Kin::Python
+    } else if contains(content, b"\xff Go buildinf:") {
+        Kin::Go
+    } else if contains(content, b"LLVMFuzzerTestOneInput\0") {
+        Kin::LibFuzzer
+    } else {
+        Kin::Plain
+    }
 }
 
 /// Finds the program as a shell would: a name without a slash is looked up in `search_path`.
@@ -52,8 +79,10 @@ pub fn inspect(path: &Path) -> Result<Traits, TargetError> {
         return Err(TargetError::Script { path: path.into() });
     }
     check_machine(path, &content)?;
+    let instrumented = contains(&content, b"__AFL_SHM_ID\0");
     Ok(Traits {
-        instrumented: contains(&content, b"__AFL_SHM_ID\0"),
+        instrumented,
+        kin: if instrumented { Kin::Plain } else { kin(path, &content) },
         persistent: contains(&content, b"##SIG_AFL_PERSISTENT##\0"),
         deferred: contains(&content, b"##SIG_AFL_DEFER_FORKSRV##\0"),
         sanitizer: [b"__asan_init".as_slice(), b"__msan_init", b"__lsan_init"]

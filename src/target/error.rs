@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::binary::Kin;
 use crate::domain::RecordError;
 
 /// Why a target cannot be started, or cannot go on.
@@ -21,7 +22,7 @@ pub enum TargetError {
     #[error("the target {path:?} is built for {found}, this machine runs {host}")]
     Architecture { path: PathBuf, found: String, host: &'static str },
     #[error("the target {path:?} is not instrumented")]
-    NotInstrumented { path: PathBuf },
+    NotInstrumented { path: PathBuf, kin: Kin },
     #[error("the target's program loader {loader:?} does not exist")]
     NoLoader { loader: PathBuf },
     #[error("cannot start the target {path:?}: {source}")]
@@ -77,9 +78,27 @@ impl TargetError {
                 "name a Linux program; AFL_SKIP_BIN_CHECK=1 tries it anyway".into()
             }
             Self::Architecture { .. } => "build the target for this machine".into(),
-            Self::NotInstrumented { .. } => "build it with ffuzz-cc (CC=ffuzz-cc ./configure && \
-                                             make); -n fuzzes without coverage"
-                .into(),
+            Self::NotInstrumented { kin, .. } => match kin {
+                Kin::Plain => {
+                    "build it with ffuzz-cc (CC=ffuzz-cc ./configure && make); -n fuzzes \
+                               without coverage"
+                }
+                Kin::LibFuzzer => {
+                    "it is a harness for libFuzzer: compile and link it with \
+                                   ffuzz-c++ -fsanitize=fuzzer instead of clang++"
+                }
+                Kin::Python => {
+                    "Python itself is not: a script with a fork server of its own \
+                                (python-afl: import afl; afl.init()) runs with \
+                                AFL_SKIP_BIN_CHECK=1; -n fuzzes without coverage"
+                }
+                Kin::Go => {
+                    "a Go program: write a harness, build it with go build \
+                            -buildmode=c-archive -gcflags=all=-d=libfuzzer, and link the archive \
+                            with ffuzz-cc -fsanitize=fuzzer; -n fuzzes without coverage"
+                }
+            }
+            .into(),
             Self::NoLoader { .. } => "install that loader, or link the target statically".into(),
             Self::Start { source, .. } => match source.kind() {
                 io::ErrorKind::WouldBlock => "raise the limit on processes (ulimit -u)".into(),

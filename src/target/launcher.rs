@@ -64,7 +64,7 @@ impl Setup {
             binary::inspect(&program)?
         };
         if !traits.instrumented && !options.skip_binary_check && !options.non_instrumented {
-            return Err(TargetError::NotInstrumented { path: program });
+            return Err(TargetError::NotInstrumented { path: program, kin: traits.kin });
         }
         let mut argv = options.command.clone();
         argv[0] = program.into_os_string();
