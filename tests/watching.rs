@@ -152,7 +152,7 @@ fn wrong_use_ends_with_1() {
     let refused = |words: &str, cause: &str, remedy: &str| {
         dir.ffuzz(words).run().refused(1, cause, remedy);
     };
-    refused("whatsup", "required arguments", "--help");
+    refused("whatsup", "missing: <OUT>", "--help");
     refused("whatsup -x out", "-x", "--help");
     refused("whatsup missing", "cannot read missing", "-o");
     refused("plot in charts", "cannot read in/plot_data", "out/default");

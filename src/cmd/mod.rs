@@ -24,6 +24,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::config::env;
 use exit::Failure;
 
 type Run = fn(&str, Vec<OsString>) -> Result<ExitCode, Failure>;
@@ -59,18 +62,53 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         return list();
     }
     let by_name = name.strip_prefix("ffuzz-").or_else(|| name.strip_prefix("afl-"));
-    let found = by_name.and_then(command).or_else(|| {
-        let found = rest.first().and_then(|word| command(word.to_str()?));
-        if found.is_some() {
-            rest.remove(0);
-        }
-        found
-    });
-    let (command, run) = found.unwrap_or(("fuzz", fuzz::run as Run));
+    let found = by_name.and_then(command).map_or_else(|| by_first_word(&mut rest), Ok);
+    let (command, run) = match found {
+        Ok(found) => found,
+        Err(failure) => return failure.report("ffuzz"),
+    };
     let shown = if command == "fuzz" { "ffuzz".to_owned() } else { format!("ffuzz-{command}") };
     match run(&shown, rest) {
         Ok(code) => code,
         Err(failure) => failure.report(&shown),
+    }
+}
+
+/// The command that the first word names, which is taken away; `help` and `version` become options.
+/// Without a command it is `fuzz`, whose target has options before it: another first word is a
+/// mistake.
+fn by_first_word(words: &mut Vec<OsString>) -> Result<(&'static str, Run), Failure> {
+    let fuzz = Ok(("fuzz", fuzz::run as Run));
+    let Some(first) = words.first().and_then(|word| word.to_str()) else { return fuzz };
+    if let Some(found) = command(first) {
+        words.remove(0);
+        return Ok(found);
+    }
+    match first {
+        "version" => words[0] = "--version".into(),
+        "help" => {
+            words[0] = "--help".into();
+            if words.len() > 1 {
+                words.swap(0, 1);
+                return by_first_word(words);
+            }
+        }
+        _ if first.starts_with('-') || first.contains('/') || first.is_empty() => {}
+        _ => return Err(no_command(first)),
+    }
+    fuzz
+}
+
+fn no_command(word: &str) -> Failure {
+    let cause = format!("'{word}' is no command of ffuzz");
+    let names = COMMANDS.iter().map(|(name, _, _)| *name).chain(["help", "version"]);
+    match env::similar(word, names) {
+        Some(name) => Failure::usage(cause, format!("did you mean: ffuzz {name}")),
+        None => Failure::usage(
+            cause,
+            "ffuzz help lists the commands; a target comes after the options: \
+             ffuzz -i SEEDS -o OUT ./target",
+        ),
     }
 }
 
@@ -90,12 +128,31 @@ fn parse<A: clap::Parser>(program: &str, words: Vec<OsString>) -> Result<Option<
     match A::try_parse_from(name.chain(words)) {
         Ok(args) => Ok(Some(args)),
         Err(error) if error.use_stderr() => {
-            let text = error.to_string();
-            let cause = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            Err(Failure::new(cause, format!("{program} --help lists the options")))
+            let (cause, similar) = explain(&error);
+            let remedy = similar.unwrap_or_else(|| format!("{program} --help lists the options"));
+            Err(Failure::new(cause, remedy))
         }
         Err(error) => print(&error.to_string()).map(|_| None),
     }
+}
+
+/// One line for what clap says, and one with the option that was meant, if there is one like it.
+fn explain(error: &clap::Error) -> (String, Option<String>) {
+    let named = |kind| match error.get(kind) {
+        Some(ContextValue::String(name)) => vec![name.clone()],
+        Some(ContextValue::Strings(names)) => names.clone(),
+        _ => Vec::new(),
+    };
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let cause = match error.kind() {
+        ErrorKind::MissingRequiredArgument => {
+            format!("missing: {}", named(ContextKind::InvalidArg).join(", "))
+        }
+        _ => line.strip_prefix("error: ").unwrap_or(line).to_owned(),
+    };
+    let similar = named(ContextKind::SuggestedArg).into_iter().next();
+    (cause, similar.map(|option| format!("did you mean {option}?")))
 }
 
 /// Prints a result; a reader that went away (`| head`) is no failure.

@@ -72,6 +72,10 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, Failure> {
     if let Ok(port) = text.trim_start_matches(':').parse() {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
     }
+    // A resolver takes a bare number for an address: 70000 would be 0.1.17.112.
+    if text.trim_start_matches(':').bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(values::bad("--metrics", text, "a port from 0 to 65535"));
+    }
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) => (host, port.parse().map_err(|_| bad())?),
         None => (text, METRICS_PORT),
@@ -122,7 +126,9 @@ mod tests {
                 Some(expected)
             );
         }
-        for text in ["", ":", "1.2.3.4:x", "1.2.3.4:70000", "no-such-host.invalid"] {
+        for text in
+            ["", ":", "1.2.3.4:x", "1.2.3.4:70000", "70000", ":70000", "no-such-host.invalid"]
+        {
             assert_eq!(address(text).unwrap_err().code, 2, "{text}");
         }
     }
