@@ -84,5 +84,8 @@ Needed:      $(stat_of run_time) s, $(stat_of execs_done) executions; without do
 Try next:
   $bin/ffuzz-showdsf -q -i $out/queue -- $work/demo   # the best value of every key
   $work/demo < '$input'
-  export WAYPOINTS=cmp,mem; CC=$bin/ffuzz-cc ./configure && make   # a program of yours: docs/quickstart.md
+
+A program of yours, with a folder of small inputs for it (docs/quickstart.md):
+  WAYPOINTS=cmp,mem AFL_USE_ASAN=1 $bin/ffuzz-cc -g YOUR.c -o your     # or CC=$bin/ffuzz-cc ./configure && make
+  $bin/ffuzz -p -i SEEDS -o OUT -- ./your                              # ./your @@ if it reads a file
 END

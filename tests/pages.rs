@@ -86,6 +86,14 @@ fn watching() {
 }
 
 #[test]
+fn scripts() {
+    let page = blocks("ci.md");
+    let script = page.iter().find(|block| block.language == "sh").unwrap();
+    assert_eq!((script.name.as_str(), script.text.lines().count()), ("ci.sh", 10));
+    follow(&TestDir::new(), &page, "19");
+}
+
+#[test]
 fn controlling_a_campaign() {
     follow(&TestDir::new(), &blocks("control.md"), "19");
 }

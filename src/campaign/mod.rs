@@ -7,12 +7,14 @@ mod keep;
 mod modules;
 mod orders;
 mod peers;
+mod reading;
 mod resume;
 mod round;
 mod seeds;
 mod start;
 mod statistics;
 mod stop;
+mod waiting;
 
 pub use error::CampaignError;
 use error::TURNS_WITHOUT_RUNS;
@@ -22,7 +24,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::config::options::{DomainMode, Options};
+use crate::config::options::{DomainMode, Options, OutputOptions};
 use crate::control::Control;
 use crate::corpus::{Corpus, SeedId};
 use crate::domain::KeyNames;
@@ -38,7 +40,7 @@ use crate::schedule::bandit::Bandit;
 use crate::stage::produce::Donors;
 use crate::sys::stop::Stop;
 use crate::target::{Executor, Hooked};
-use crate::triage::Follower;
+use crate::triage::{Follower, pointers};
 
 use statistics::Statistics;
 
@@ -140,7 +142,10 @@ impl Campaign {
         for (index, mutator) in snapshot.mutators.iter_mut().enumerate() {
             mutator.says = self.executor.mutators.introspection(index);
         }
-        self.bus.send(&Event::Stopped { reason, snapshot: Box::new(snapshot) });
+        let OutputOptions { root, instance, resume, .. } = &self.options.output;
+        let resume = resume.as_deref().filter(|_| self.statistics.is_fuzzing());
+        let next = pointers(root, Some(instance), &snapshot, resume);
+        self.bus.send(&Event::Stopped { reason, next, snapshot: Box::new(snapshot) });
         let unwritten = self.bus.take_failure();
         result.and_then(|reason| match unwritten {
             Some((path, source)) => Err(OutputError::write(&path, source).into()),

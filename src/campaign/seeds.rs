@@ -64,8 +64,10 @@ struct Stored {
     name: String,
     path: PathBuf,
     data: Vec<u8>,
-    /// The user's file.
+    /// The user's file,
     from: PathBuf,
+    /// and its size, if it is too large to be taken as a whole.
+    cut: Option<u64>,
 }
 
 impl Campaign {
@@ -96,6 +98,7 @@ impl Campaign {
             stored.push(self.store(start, next)?);
         }
         self.output.note_source(None)?;
+        self.tell_cut_seeds(&stored);
         for (index, seed) in stored.into_iter().enumerate() {
             if self.stop.asked() {
                 break;
@@ -195,6 +198,8 @@ impl Campaign {
     fn store(&mut self, start: Start, next: SeedId) -> Result<Stored, CampaignError> {
         let mut data = start.read()?;
         let whole = data.len() < MAX_INPUT.min(self.options.mutation.max_len);
+        let size = fs::metadata(&start.path).map_or(0, |data| data.len());
+        let cut = (size > data.len().min(self.options.mutation.max_len) as u64).then_some(size);
         data.truncate(self.options.mutation.max_len);
         let id = start.id.map_or(next, |id| id.max(next));
         let resumed = start.id == Some(id);
@@ -217,7 +222,22 @@ impl Campaign {
             let _ = fs::remove_file(&start.path);
         }
         let data = self.tell_mutators(&path, None, data);
-        Ok(Stored { id, name, path, data, from: start.path })
+        Ok(Stored { id, name, path, data, from: start.path, cut })
+    }
+
+    fn tell_cut_seeds(&mut self, stored: &[Stored]) {
+        let cut: Vec<_> = stored.iter().filter_map(|seed| Some((&seed.from, seed.cut?))).collect();
+        let Some((path, size)) = cut.first() else { return };
+        let more = match cut.len() {
+            1 => String::new(),
+            count => format!("; and so are {} more", count - 1),
+        };
+        let most = MAX_INPUT.min(self.options.mutation.max_len);
+        let remedy = if most < MAX_INPUT { "-G sets the limit" } else { "inputs have no more" };
+        self.warn(format!(
+            "the seed {} of {size} bytes is cut to {most}: {remedy}{more}",
+            path.display()
+        ));
     }
 
     fn import(
@@ -226,7 +246,7 @@ impl Campaign {
         index: usize,
         dry_run: &mut DryRun,
     ) -> Result<(), CampaignError> {
-        let Stored { id, name, path, data, from } = stored;
+        let Stored { id, name, path, data, from, .. } = stored;
         let mut seed = self.starting_seed(id, name, &data);
         if let Some(known) = dry_run.known.remove(&seed.name)
             && self.adopt(&seed, &known)
@@ -329,22 +349,6 @@ impl Campaign {
         CampaignError::NoUsableSeed { crash, slow }
     }
 
-    /// Seeds that all do the same mostly do not reach the target.
-    fn compare_paths(&mut self) {
-        let paths = self.corpus.iter().filter(|seed| seed.edges > 0).map(|seed| seed.path_hash);
-        let paths: Vec<u64> = paths.collect();
-        if paths.len() > 1 && paths.iter().all(|path| *path == paths[0]) {
-            let words = self.options.target.command.iter();
-            let named = self.options.target.file.is_some()
-                || words.skip(1).any(|word| word.to_string_lossy().contains("@@"));
-            let reason = if named { "does it read its file?" } else { "is @@ missing?" };
-            self.warn(format!(
-                "all {} seeds take the same path through the target: {reason} (ffuzz … ./target @@)",
-                paths.len()
-            ));
-        }
-    }
-
     /// Counts the crashes and hangs of an earlier process before anything is run: they are there from the
     /// start. Those that its state does not know are returned.
     fn count_findings(&mut self) -> Result<Vec<PathBuf>, CampaignError> {
@@ -385,7 +389,7 @@ impl Campaign {
         if self.corpus.iter().all(|seed| seed.disabled) && !self.stop.asked() {
             return Err(self.no_usable_seed());
         }
-        self.compare_paths();
+        self.look_for_reading()?;
         let usable = || self.corpus.iter().filter(|seed| !seed.disabled);
         let total: u64 = usable().map(|seed| seed.exec_us).sum();
         let mean = Duration::from_micros(total / usable().count().max(1) as u64);

@@ -246,11 +246,27 @@ fn load_dictionary(path: &Path, level: u32) -> Result<Vec<Token>, CampaignError>
 }
 
 impl Campaign {
+    /// A target with domains was built for a purpose that nothing serves now. A secondary leaves it to
+    /// its main: some are without domains on purpose.
+    fn tell_unused_domains(&mut self) {
+        let names: Vec<&str> = self.executor.domains().iter().map(|d| d.name.as_str()).collect();
+        let output = &self.options.output;
+        if names.is_empty() || !(output.main_node || output.links) {
+            return;
+        }
+        let named = names.iter().any(|name| !name.is_empty());
+        let which = if named { format!(" ({})", names.join(", ")) } else { String::new() };
+        self.warn(format!(
+            "the target has domains{which}, which do not guide the search: add -p \
+             (--dsf-record only stores what improves them)"
+        ));
+    }
+
     /// What the user should know about the target before the long silence.
     fn tell_target(&mut self) {
         self.pass_notes_on();
         if self.options.domains == DomainMode::Off {
-            return;
+            return self.tell_unused_domains();
         }
         let lines = domain::describe(self.executor.domains());
         self.bus.send(&Event::DomainsFound { lines });

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Campaign;
+use super::waiting::Waiting;
 use crate::config::options::Wanted;
 use crate::corpus::SeedId;
 use crate::coverage;
@@ -73,6 +74,7 @@ pub(super) struct Statistics {
     yields: Vec<StageYield>,
     domains: Vec<DomainActivity>,
     minute: MinuteRate,
+    waiting: Waiting,
 }
 
 /// What moved in a domain.
@@ -147,6 +149,7 @@ impl Statistics {
             yields: Vec::new(),
             domains: vec![DomainActivity::default(); domains],
             minute: MinuteRate { since: now, execs: 0, rate: 0.0 },
+            waiting: Waiting::default(),
         }
     }
 
@@ -314,10 +317,13 @@ fn put_back(runs: &SnapshotRuns) -> PutBack {
     }
 }
 
-fn shares(spent: Spent, elapsed: Duration) -> Shares {
+fn shares(spent: Spent, waited: Duration, elapsed: Duration) -> Shares {
     let percent = |part: Duration| part.as_secs_f64() * 100.0 / elapsed.as_secs_f64().max(0.001);
-    let (target, hand_over) = (percent(spent.target), spent.hand_over.map(percent));
-    Shares { target, hand_over, fuzzer: (100.0 - target - hand_over.unwrap_or(0.0)).max(0.0) }
+    let waited = waited.min(spent.hand_over.unwrap_or_default());
+    let (target, waiting) = (percent(spent.target), percent(waited));
+    let hand_over = spent.hand_over.map(|time| percent(time - waited));
+    let fuzzer = (100.0 - target - waiting - hand_over.unwrap_or(0.0)).max(0.0);
+    Shares { target, hand_over, waiting, fuzzer }
 }
 
 impl Campaign {
@@ -340,6 +346,8 @@ impl Campaign {
             self.warn(error.to_string());
         }
         self.pass_notes_on();
+        let executor = &self.executor;
+        self.statistics.waiting.look(executor.spent(), || executor.processor_time());
         let snapshot = self.snapshot();
         self.bus.send(&Event::Tick(Box::new(snapshot)));
         self.last_tick = Instant::now();
@@ -371,7 +379,12 @@ impl Campaign {
             target_mode: self.target_mode(),
             rung: self.executor.rung().into(),
             put_back: self.executor.snapshot_runs().map(|runs| put_back(&runs)),
-            shares: shares(self.executor.spent(), self.statistics.started.elapsed()),
+            shares: shares(
+                self.executor.spent(),
+                self.statistics.waiting.total(),
+                self.statistics.started.elapsed(),
+            ),
+            load_percent: self.statistics.waiting.load_percent(),
             command_line: join_words(&self.options.output.command_line),
             exec_timeout_ms: milliseconds(self.executor.timeout()),
             dictionary_entries: self.dictionary.len() as u64,

@@ -6,10 +6,12 @@
 pub mod args;
 pub(super) mod custom;
 mod fleet;
+pub(super) mod found;
 mod mutators;
 mod pastis;
 mod reports;
 pub mod resolve;
+mod resume;
 mod triage;
 pub(super) mod values;
 mod words;
@@ -33,6 +35,7 @@ use crate::output::trace::CrashTrace;
 use crate::sys::stdio::Redirected;
 use crate::ui::{Metrics, Statsd};
 use args::Args;
+use found::Found;
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let mut command_line = vec![OsString::from(program)];
@@ -54,6 +57,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     if args.workers.is_some() {
         return fleet::run(program, &args, &environment, command_line);
     }
+    let found = Found::new(&args)?;
     let (options, warnings) = resolve::resolve(args, &environment, command_line)?;
     print_warnings(program, options.ui, &warnings);
     let statsd = options.statsd.as_ref().map(reports::connect).transpose()?;
@@ -61,14 +65,14 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     let OutputOptions { root, instance, .. } = &options.output;
     let hello = || Hello::new(root.clone(), Some(instance.clone()), Vec::new());
     let control = reports::open(options.control.as_ref(), hello)?;
-    let wanted = sinks_for(&options, statsd, metrics);
+    let wanted = sinks_for(&options, statsd, metrics, found.sink());
     // What mutators and targets print must not be mixed with what programs read.
     let prints = !options.custom.is_empty() || options.target.show_output;
     let json = options.ui == UiMode::Json && prints;
     let stderr = std::io::stderr();
     let _redirected = json.then(|| Redirected::to(stderr.as_fd(), stderr.as_fd()));
     let result = crate::campaign::run(options, wanted, control);
-    result.map(|_| ExitCode::SUCCESS).map_err(|error| Failure::new(&error, error.remedy()))
+    result.map(|_| found.exit_code()).map_err(|error| Failure::new(&error, error.remedy()))
 }
 
 /// Who hears of events, in this order: files first, people last.
@@ -76,10 +80,11 @@ fn sinks_for(
     options: &Options,
     statsd: Option<Statsd>,
     metrics: Option<Metrics>,
+    found: Box<dyn EventSink>,
 ) -> impl FnOnce(&OutputDir) -> Vec<Box<dyn EventSink>> + use<> {
     let interval = options.output.stats_interval;
     let command = options.crash_command.clone();
-    let ui = options.ui;
+    let (ui, colors) = (options.ui, options.colors);
     let foreign = !options.custom.is_empty();
     let traced = options.findings.traces.then(|| options.target.clone());
     move |output| {
@@ -92,7 +97,8 @@ fn sinks_for(
         sinks.extend(command.map(|command| Box::new(command) as Box<_>));
         sinks.extend(statsd.map(|statsd| Box::new(statsd) as Box<_>));
         sinks.extend(metrics.map(|metrics| Box::new(metrics) as Box<_>));
-        sinks.extend(crate::ui::sink(ui, foreign.then(|| instance.join("mutators.log"))));
+        sinks.push(found);
+        sinks.extend(crate::ui::sink(ui, colors, foreign.then(|| instance.join("mutators.log"))));
         sinks
     }
 }

@@ -67,6 +67,7 @@ pub(super) fn once(
 fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let quiet = environment.flag(&["AFL_QUIET"]);
     let mut records = args.records()?;
+    let error_code = args.error_exitcode()?;
     let (sources, root) = args.places()?;
     let folders = folders(&sources, args.report_hangs)?;
     let plan = Plan::new(args, environment, &folders, root)?;
@@ -91,7 +92,8 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.sarif {
         tool::replace(path, triage::sarif(&report, &plan.orders.root).as_bytes())?;
     }
-    super::print(&view::table(&report, &plan.orders.folder))
+    let printed = super::print(&view::table(&report, &plan.orders.folder))?;
+    Ok(error_code.filter(|_| !report.bugs.is_empty()).map_or(printed, ExitCode::from))
 }
 
 /// All with crashes, and with hangs if they are wanted, that belong to the given folders.

@@ -28,6 +28,7 @@ pub struct Options {
     /// None: crashes are kept, and nobody looks at them.
     pub triage: Option<TriageOptions>,
     pub ui: UiMode,
+    pub colors: Colors,
     pub banner: String,
     /// `-I`: shell command run for each new crash.
     pub crash_command: Option<OsString>,
@@ -83,6 +84,8 @@ pub struct OutputOptions {
     pub crash_readme: bool,
     /// All words of the command line, for `fuzzer_setup` and `fuzzer_stats`.
     pub command_line: Vec<OsString>,
+    /// The line for a shell that resumes this campaign; None if nothing can.
+    pub resume: Option<String>,
     /// Known AFL_* and FFUZZ_* variables that are set, for `fuzzer_setup`.
     pub environment: Vec<(String, String)>,
     /// `AFL_AUTORESUME` was given (changes the remedy in an error message).
@@ -482,6 +485,16 @@ pub struct CalibrationOptions {
     pub skip_at_start: bool,
     /// `AFL_NO_WARN_INSTABILITY`.
     pub silent_instability: bool,
+}
+
+/// What may be coloured on the screen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Colors {
+    /// `NO_COLOR`, `AFL_NO_COLOR`.
+    None,
+    /// `AFL_NO_CPU_RED`: a high load is not marked.
+    CalmLoad,
+    All,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

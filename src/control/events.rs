@@ -138,7 +138,7 @@ fn messages(event: &Event) -> Vec<Message<'_>> {
         Event::Tick(snapshot) => vec![Message::Stats(snapshot)],
         Event::Warning { message } => vec![Message::Warning { message }],
         Event::Reply(reply) => vec![Message::Reply(reply)],
-        Event::Stopped { reason, snapshot } => {
+        Event::Stopped { reason, snapshot, .. } => {
             vec![Message::Stopped { reason: *reason, snapshot }]
         }
         Event::CycleFinished { .. }

@@ -71,9 +71,26 @@ pub enum Event {
     /// The end, with the final state.
     Stopped {
         reason: StopReason,
+        /// Where to go on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        next: Vec<Pointer>,
         #[serde(flatten)]
         snapshot: Box<Snapshot>,
     },
+}
+
+/// A place to look at, or a command to go on with.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Pointer {
+    /// `crashes`, `bug`, `resume`, …
+    pub what: String,
+    pub text: String,
+}
+
+impl Pointer {
+    pub fn new(what: &str, text: impl Into<String>) -> Self {
+        Self { what: what.into(), text: text.into() }
+    }
 }
 
 /// Domains of a waypoint that are told; a target may register any number.
@@ -265,6 +282,9 @@ pub struct Snapshot {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_back: Option<PutBack>,
     pub shares: Shares,
+    /// Of the whole machine: threads that run or want to, in percent of its cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_percent: Option<f64>,
     pub command_line: String,
     /// The target's map as a virgin map (0xff = never hit); only in the final snapshot and
     /// whenever `fuzzer_stats` is due, because it is large. File `fuzz_bitmap`.
@@ -273,6 +293,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// More wants to run than there are cores, and not by chance.
+    #[must_use]
+    pub fn is_overloaded(&self) -> bool {
+        self.load_percent.is_some_and(|load| load > 120.0)
+    }
+
     /// Edges found, in percent of the map.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a percentage for people")]
@@ -309,6 +335,9 @@ pub struct Shares {
     pub target: f64,
     /// See [`crate::target::Spent`].
     pub hand_over: Option<f64>,
+    /// Of what would be hand-over: waiting for a core that others use.
+    #[serde(default)]
+    pub waiting: f64,
     /// All else: making inputs, judging, writing files.
     pub fuzzer: f64,
 }

@@ -62,6 +62,7 @@ pub(super) fn join(all: &[&Snapshot]) -> Snapshot {
         guided_by_domains: all.iter().any(|s| s.guided_by_domains),
         schedule: schedules(all),
         shares: shares(all),
+        load_percent: all.iter().rev().find_map(|s| s.load_percent),
         ..leader.map_or_else(Snapshot::default, |leader| (*leader).clone())
     }
 }
@@ -154,6 +155,7 @@ fn shares(all: &[&Snapshot]) -> Shares {
     Shares {
         target: mean(|s| s.target) + if known { 0.0 } else { hand_over },
         hand_over: known.then_some(hand_over),
+        waiting: mean(|s| s.waiting),
         fuzzer: mean(|s| s.fuzzer),
     }
 }

@@ -9,6 +9,7 @@ pub mod strategy;
 pub(crate) mod worker;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use crate::control::{Answer, Command, Control, Deliver, Incoming, Order};
 use crate::event::{Event, EventBus, EventSink, Snapshot, StopReason};
 use crate::sys::process::raise_open_files;
 use crate::sys::stop::Stop;
-use crate::triage::Follower;
+use crate::triage::{Follower, pointers};
 use orders::{Orders as Commands, Share};
 use worker::{End, Heard, Message, Worker};
 
@@ -53,6 +54,9 @@ pub struct Orders {
     /// `AFL_BENCH_UNTIL_CRASH`: the first to end ends all.
     pub until_crash: bool,
     pub command_line: String,
+    /// The output folder, and the line that resumes the campaign.
+    pub root: PathBuf,
+    pub resume: Option<String>,
     pub triage: Option<TriageOptions>,
 }
 
@@ -81,6 +85,8 @@ pub fn run(
         time: orders.time,
         until_crash: orders.until_crash,
         command_line: orders.command_line,
+        root: orders.root,
+        resume: orders.resume,
         triage: orders.triage.map(Follower::new),
         stop,
         bus,
@@ -122,6 +128,8 @@ struct Fleet {
     time: Option<Duration>,
     until_crash: bool,
     command_line: String,
+    root: PathBuf,
+    resume: Option<String>,
     triage: Option<Follower>,
     stop: Stop,
     bus: EventBus,
@@ -382,7 +390,8 @@ impl Fleet {
         // A fleet that never fuzzed has nothing to show but its error.
         if self.fuzzing_since.is_some() || result.is_ok() {
             let snapshot = Box::new(self.snapshot());
-            self.bus.send(&Event::Stopped { reason, snapshot });
+            let next = pointers(&self.root, None, &snapshot, self.resume.as_deref());
+            self.bus.send(&Event::Stopped { reason, next, snapshot });
         }
         result
     }
@@ -456,7 +465,8 @@ mod tests {
         };
         let workers = scripts.iter().enumerate().map(plan).collect();
         let (time, command_line) = (Some(time), String::new());
-        Orders { workers, time, until_crash: false, command_line, triage: None }
+        let (root, resume) = (PathBuf::new(), None);
+        Orders { workers, time, until_crash: false, command_line, root, resume, triage: None }
     }
 
     #[test]
@@ -524,9 +534,7 @@ mod tests {
         let argv = vec!["/nonexistent".into()];
         let (name, env, tmpdir) = ("main".into(), Vec::new(), None);
         let plan = Plan { name, argv, env, tmpdir, listens: false };
-        let (time, command_line) = (None, String::new());
-        let (until_crash, triage) = (false, None);
-        let orders = Orders { workers: vec![plan], time, until_crash, command_line, triage };
+        let orders = Orders { workers: vec![plan], ..orders(&[], Duration::ZERO) };
         let error = run(orders, Vec::new(), None).unwrap_err();
         assert!(error.to_string().starts_with("cannot start the worker main: "), "{error}");
         assert!(error.remedy().contains("-j"));

@@ -229,7 +229,7 @@ impl Worker {
                     self.false_starts = 0;
                 }
                 Event::Tick(snapshot) => self.last = Some(snapshot.clone()),
-                Event::Stopped { reason, snapshot } => {
+                Event::Stopped { reason, snapshot, .. } => {
                     self.last = Some(snapshot.clone());
                     running.stopped = Some(*reason);
                 }

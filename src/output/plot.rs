@@ -178,7 +178,11 @@ mod tests {
         sink.handle(&Event::Tick(Box::new(s.clone())));
         // A second process goes on in the same file.
         let mut sink = PlotFile::new(dir.path());
-        sink.handle(&Event::Stopped { reason: StopReason::User, snapshot: Box::new(s) });
+        sink.handle(&Event::Stopped {
+            reason: StopReason::User,
+            next: vec![],
+            snapshot: Box::new(s),
+        });
         let text = std::fs::read_to_string(dir.path().join("plot_data")).expect("file");
         assert_eq!(
             text,

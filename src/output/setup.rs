@@ -59,6 +59,17 @@ pub fn quoted(words: &[OsString]) -> Vec<u8> {
     text
 }
 
+/// The same for people: quotes stand only where a shell needs them.
+#[must_use]
+pub fn shell_line(words: &[OsString]) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./,:=@%+".contains(byte);
+    let shown = words.iter().map(|word| match word.as_bytes() {
+        bytes if !bytes.is_empty() && bytes.iter().all(plain) => bytes.to_vec(),
+        _ => quoted(std::slice::from_ref(word)),
+    });
+    String::from_utf8_lossy(&shown.collect::<Vec<_>>().join(&b' ')).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,5 +83,7 @@ mod tests {
             "# environment variables:\nAFL_NO_UI=1\n# command line:\n'ffuzz' '-T' 'it'\"'\"'s'\n"
         );
         assert_eq!(target_command(&["./t".into(), "@@".into()]), b"./t\n@@\n");
+        let words = ["./t", "@@", "a b", "", "it's", "--x=1"].map(OsString::from);
+        assert_eq!(shell_line(&words), "./t @@ 'a b' '' 'it'\"'\"'s' --x=1");
     }
 }

@@ -83,6 +83,9 @@ fn shares(out: &mut Lines, shares: &Shares) {
     if let Some(hand_over) = shares.hand_over {
         out.add("time_in_handover", format_args!("{hand_over:.2}%"));
     }
+    if shares.waiting > 0.0 {
+        out.add("time_waiting", format_args!("{:.2}%", shares.waiting));
+    }
     out.add("time_in_fuzzer", format_args!("{:.2}%", shares.fuzzer));
 }
 
@@ -284,7 +287,7 @@ mod tests {
             execs: 123_456,
             execs_per_sec: 2023.868,
             rung: "batch".into(),
-            shares: Shares { target: 61.256, hand_over: Some(8.0), fuzzer: 30.744 },
+            shares: Shares { target: 61.256, hand_over: Some(8.0), waiting: 0.0, fuzzer: 30.744 },
             corpus_count: 12,
             current: Some(SeedId(7)),
             stability: 100.0,
@@ -430,7 +433,7 @@ mod tests {
         assert_eq!(execs().as_deref(), Some("execs_done        : 2"));
         snapshot.execs = 1;
         let reason = StopReason::User;
-        sink.handle(&Event::Stopped { reason, snapshot: Box::new(snapshot) });
+        sink.handle(&Event::Stopped { reason, next: vec![], snapshot: Box::new(snapshot) });
         assert_eq!(execs().as_deref(), Some("execs_done        : 1"));
     }
 }

@@ -15,6 +15,7 @@ fn options(root: &Path) -> OutputOptions {
         stats_interval: Duration::from_secs(60),
         crash_readme: true,
         command_line: vec!["ffuzz".into(), "./t".into()],
+        resume: None,
         environment: vec![],
         autoresume: false,
     }

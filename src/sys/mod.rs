@@ -12,6 +12,7 @@ pub mod guard;
 pub mod killerbeez;
 pub mod library;
 pub mod listen;
+pub mod load;
 pub mod memory;
 pub mod network;
 pub mod process;

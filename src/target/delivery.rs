@@ -42,6 +42,13 @@ impl Delivery {
         Ok(Self::Stdin { file, path: path.into() })
     }
 
+    /// Whether the target has read from its standard input since the last delivery: the offset is shared
+    /// with it. None for other ways.
+    pub fn was_read(&mut self) -> Option<bool> {
+        let Self::Stdin { file, .. } = self else { return None };
+        file.stream_position().ok().map(|position| position > 0)
+    }
+
     /// Puts one input in place.
     pub fn deliver(&mut self, input: &[u8]) -> Result<(), TargetError> {
         match self {

@@ -91,6 +91,13 @@ impl Executor for Direct {
         Ok(self.observation(outcome))
     }
 
+    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, TargetError> {
+        if matches!(self.delivery, Delivery::Stdin { .. }) {
+            self.execute(Feed::Input(input))?;
+        }
+        Ok(self.delivery.was_read())
+    }
+
     fn observe_sent(
         &mut self,
         late: bool,

@@ -70,6 +70,10 @@ impl Executor for FakeExecutor {
         self.observe(b"")
     }
 
+    fn reads_stdin(&mut self, _input: &[u8]) -> Result<Option<bool>, TargetError> {
+        Ok(Some(true))
+    }
+
     fn map_size(&self) -> usize {
         self.edges.len()
     }

@@ -14,11 +14,14 @@ use super::delivery::{Delivery, Feed};
 use super::launcher::{Session, Setup, describe_end};
 use super::modules::{self, Module};
 use super::runs::Runs;
-use super::{Executor, ExitKind, Observation, Outcome, SnapshotRuns, Spent, TargetError, sites};
+use super::{
+    Executor, ExitKind, Observation, Outcome, ProcessorTime, SnapshotRuns, Spent, TargetError,
+    sites,
+};
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
 use crate::sys::alarm::Alarm;
-use crate::sys::process;
+use crate::sys::{load, process};
 
 /// How long a fork server may take to fork, or to report a child that was killed: far beyond any
 /// load, so that only a dead or hostile one gets there.
@@ -214,6 +217,20 @@ impl Executor for ForkServer {
         self.shown(pass)
     }
 
+    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, TargetError> {
+        // Often the last run has shown it.
+        match self.session.delivery.was_read() {
+            Some(false) => {}
+            known => return Ok(known),
+        }
+        // A restored child has a way of its own to its input.
+        self.persistently(|server, _| match server.session.runs.is_some() {
+            true => server.run_by_channel(input).map(Pass::one),
+            false => server.run_by_pipes(Feed::Input(input)).map(Pass::one),
+        })?;
+        Ok(self.session.delivery.was_read())
+    }
+
     fn observe_sent(
         &mut self,
         late: bool,
@@ -299,6 +316,18 @@ impl Executor for ForkServer {
 
     fn spent(&self) -> Spent {
         self.spent
+    }
+
+    fn processor_time(&self) -> Option<ProcessorTime> {
+        let runs = self.session.runs.as_ref()?;
+        let server = self.session.process.pid();
+        let [own, mut children] = load::processor_times(server)?;
+        // Their numbers came from the target.
+        let living = [self.child, runs.lasting_child()].into_iter().flatten();
+        for child in living.filter(|pid| process::descends_from(*pid, server)) {
+            children += load::processor_times(child).map_or(Duration::ZERO, |[own, _]| own);
+        }
+        Some(ProcessorTime { server: own, children })
     }
 
     fn timeout(&self) -> Duration {

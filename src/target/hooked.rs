@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use super::record::Record;
-use super::{Executor, ExitKind, Module, Observation, SnapshotRuns, Spent, TargetError};
+use super::{
+    Executor, ExitKind, Module, Observation, ProcessorTime, SnapshotRuns, Spent, TargetError,
+};
 use crate::custom::{Hook, Mutators, Processed};
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
@@ -206,6 +208,10 @@ impl Executor for Hooked {
         }
     }
 
+    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, TargetError> {
+        self.inner.reads_stdin(input)
+    }
+
     fn observe_sent(
         &mut self,
         late: bool,
@@ -268,6 +274,10 @@ impl Executor for Hooked {
 
     fn spent(&self) -> Spent {
         self.inner.spent()
+    }
+
+    fn processor_time(&self) -> Option<ProcessorTime> {
+        self.inner.processor_time()
     }
 
     fn timeout(&self) -> Duration {

@@ -76,6 +76,13 @@ pub struct Spent {
     pub hand_over: Option<Duration>,
 }
 
+/// Processor time of a fork server, and of its children, those that live included.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcessorTime {
+    pub server: Duration,
+    pub children: Duration,
+}
+
 /// Runs by a process that is put back after each.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SnapshotRuns {
@@ -115,6 +122,12 @@ pub trait Executor {
         late: bool,
         send: &mut dyn FnMut(),
     ) -> Result<Observation<'_>, TargetError>;
+
+    /// Whether a process that has this input as its standard input reads from there; None if inputs take
+    /// another way. Makes a run of its own if the last one does not answer it, and does not show it.
+    fn reads_stdin(&mut self, _input: &[u8]) -> Result<Option<bool>, TargetError> {
+        Ok(None)
+    }
 
     /// What the target got in the run shown last, if that is not what was given.
     fn delivered(&self) -> Option<&[u8]> {
@@ -177,6 +190,11 @@ pub trait Executor {
     /// Where the time of those runs went.
     fn spent(&self) -> Spent {
         Spent::default()
+    }
+
+    /// What the scheduler gave to them; None if that is not known apart. Reads files of the kernel.
+    fn processor_time(&self) -> Option<ProcessorTime> {
+        None
     }
 
     fn timeout(&self) -> Duration;

@@ -16,6 +16,8 @@ use crate::output::{OutputError, replace_for_good};
 /// The smallest of the bug's files, and what was made of it.
 pub(super) const INPUT: &str = "input";
 pub(super) const MINIMIZED: &str = "minimized";
+/// Runs the target on either.
+pub(super) const SCRIPT: &str = "reproduce.sh";
 
 /// Makes a folder, readable for nobody else: inputs may be secret.
 pub fn create(folder: &Path) -> Result<(), OutputError> {
@@ -106,7 +108,7 @@ pub(super) fn script(
         }
     }
     text.extend_from_slice(if named { b"\n" } else { b" < \"$input\"\n" });
-    let path = folder.join("reproduce.sh");
+    let path = folder.join(SCRIPT);
     replace_for_good(folder, &path, &text)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
         .map_err(|error| OutputError::write(&path, error))

@@ -65,7 +65,7 @@ mod tests {
         let mut sink = Json::new(&mut out);
         sink.handle(&Event::Warning { message: "two\nlines".into() });
         sink.handle(&Event::Tick(snapshot.clone()));
-        sink.handle(&Event::Stopped { reason: StopReason::ExecLimit, snapshot });
+        sink.handle(&Event::Stopped { reason: StopReason::ExecLimit, next: vec![], snapshot });
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -102,7 +102,7 @@ mod tests {
             Event::HangSaved { number: u64::MAX, path, source: Source::Inject },
             Event::Reply(Reply { id: Some(u64::MAX), ok: true, ..Reply::default() }),
             Event::Reply(Reply { outcome: Some(Outcome::default()), ..Reply::default() }),
-            Event::Stopped { reason: StopReason::User, snapshot },
+            Event::Stopped { reason: StopReason::User, next: vec![], snapshot },
         ] {
             let mut out = Vec::new();
             Json::new(&mut out).handle(&event);

@@ -151,9 +151,15 @@ fn text(s: &Snapshot) -> String {
 }
 
 fn shares(out: &mut String, s: &Snapshot) {
-    family(out, "time_ratio", "Part of the time that target, hand-over and fuzzer take");
+    family(
+        out,
+        "time_ratio",
+        "Part of the time that target, hand-over, waiting for a core and fuzzer take",
+    );
     let parts = [("target", Some(s.shares.target)), ("hand_over", s.shares.hand_over)];
-    for (part, percent) in parts.into_iter().chain([("fuzzer", Some(s.shares.fuzzer))]) {
+    let rest = [("waiting", s.shares.waiting), ("fuzzer", s.shares.fuzzer)];
+    let rest = rest.map(|(part, percent)| (part, Some(percent)));
+    for (part, percent) in parts.into_iter().chain(rest) {
         if let Some(percent) = percent {
             sample(out, "time_ratio", &[("part", part)], percent / 100.0);
         }

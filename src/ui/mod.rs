@@ -23,14 +23,14 @@ pub use screen::Screen;
 pub use statsd::Statsd;
 pub use summary::summary;
 
-use crate::config::options::UiMode;
+use crate::config::options::{Colors, UiMode};
 use crate::event::EventSink;
 use crate::sys::stdio;
 
 /// The sink for a mode; None if nothing is to be shown. `log` takes what foreign code prints while
 /// the screen is shown.
 #[must_use]
-pub fn sink(mode: UiMode, log: Option<PathBuf>) -> Option<Box<dyn EventSink>> {
+pub fn sink(mode: UiMode, colors: Colors, log: Option<PathBuf>) -> Option<Box<dyn EventSink>> {
     let screen = match mode {
         UiMode::Json => return stdio::output().ok().map(|out| Box::new(Json::new(out)) as Box<_>),
         UiMode::Auto => stdout().is_terminal(),
@@ -39,7 +39,7 @@ pub fn sink(mode: UiMode, log: Option<PathBuf>) -> Option<Box<dyn EventSink>> {
         UiMode::Quiet => return None,
     };
     Some(if screen {
-        Box::new(Screen::new(Plain::new(stdout()), log))
+        Box::new(Screen::new(Plain::new(stdout()), colors, log))
     } else {
         Box::new(Plain::new(stdout()))
     })

@@ -14,6 +14,7 @@ use ratatui::widgets::{Block, Paragraph};
 
 use super::format::{count, fit, fit_end, long_time, percent, rate, short_time};
 use super::summary::domain_name;
+use crate::config::options::Colors;
 use crate::event::{DomainStatus, Shares, Snapshot};
 
 const MIN_WIDTH: u16 = 80;
@@ -26,7 +27,16 @@ const MOST_MUTATORS: u16 = 3;
 const YIELD_CELL: u16 = 25;
 
 /// Draws everything; `message` is the last warning.
-pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, message: &str) {
+pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) {
+    draw_all(frame, s, message, colors);
+    if colors == Colors::None {
+        for cell in &mut frame.buffer_mut().content {
+            (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
+        }
+    }
+}
+
+fn draw_all(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) {
     let area = frame.area();
     if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
         frame.render_widget(Paragraph::new(small(s)), area);
@@ -36,7 +46,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, message: &str) {
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
             .areas(area);
     frame.render_widget(Paragraph::new(heading(s)).centered(), title);
-    last_line(frame, bottom, s, message);
+    last_line(frame, bottom, s, message, colors);
     if !s.workers.is_empty() {
         fleet::draw(frame, main, s);
         return;
@@ -83,24 +93,35 @@ pub(super) fn draw(frame: &mut Frame<'_>, s: &Snapshot, message: &str) {
     }
 }
 
-/// The message, and where the time goes.
-fn last_line(frame: &mut Frame<'_>, area: Rect, s: &Snapshot, message: &str) {
+/// The message, where the time goes, and whether the cores are too few.
+fn last_line(frame: &mut Frame<'_>, area: Rect, s: &Snapshot, message: &str, colors: Colors) {
     let shares = shares(&s.shares);
-    let width = u16::try_from(shares.len()).unwrap_or(u16::MAX);
+    let load = s.load_percent.map_or_else(String::new, |load| format!(" [cpu:{load:.0}%]"));
+    let width = u16::try_from(shares.len() + load.len()).unwrap_or(u16::MAX);
     let [left, right] =
         Layout::horizontal([Constraint::Fill(1), Constraint::Length(width)]).spacing(1).areas(area);
     let style = Style::new().fg(Color::Yellow);
     let text = fit(message, usize::from(left.width));
     frame.render_widget(Paragraph::new(Line::styled(text, style)), left);
     let style = Style::new().fg(Color::Gray);
-    frame.render_widget(Paragraph::new(Line::styled(shares, style)), right);
+    let too_much = s.is_overloaded() && colors != Colors::CalmLoad;
+    let load_style = if too_much { Style::new().fg(Color::LightRed) } else { style };
+    let line = Line::from(vec![Span::styled(shares, style), Span::styled(load, load_style)]);
+    frame.render_widget(Paragraph::new(line), right);
 }
 
 fn shares(shares: &Shares) -> String {
-    let Shares { target, hand_over, fuzzer } = shares;
+    let Shares { target, hand_over, waiting, fuzzer } = shares;
+    // Rounded to 0 it says nothing.
+    let waiting = match waiting {
+        share if *share < 0.5 => String::new(),
+        share => format!(" waiting {share:.0}%"),
+    };
     match hand_over {
-        Some(share) => format!("[target {target:.0}% hand-over {share:.0}% fuzzer {fuzzer:.0}%]"),
-        None => format!("[target and hand-over {target:.0}% fuzzer {fuzzer:.0}%]"),
+        Some(share) => {
+            format!("[target {target:.0}% hand-over {share:.0}%{waiting} fuzzer {fuzzer:.0}%]")
+        }
+        None => format!("[target and hand-over {target:.0}%{waiting} fuzzer {fuzzer:.0}%]"),
     }
 }
 
@@ -332,7 +353,10 @@ fn domain_panel(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     }
     let domains = s.domains.iter().enumerate().take(shown);
     lines.extend(domains.map(|(i, d)| {
-        let text = if wide { wide_row(i, d, s.now) } else { narrow_row(i, d, s.now) };
+        let text = match wide {
+            true => wide_row(i, d, s.now, usize::from(area.width.saturating_sub(2))),
+            false => narrow_row(i, d, s.now),
+        };
         let moved = d.last.is_some_and(|(_, _, at)| s.now.saturating_sub(at) < 10);
         let color = if moved { Color::LightGreen } else { Color::Reset };
         Line::styled(text, Style::new().fg(color))
@@ -343,28 +367,39 @@ fn domain_panel(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     panel(frame, area, "domains: keys, best value, last moved", lines);
 }
 
+/// Less of a place says nothing.
+const LEAST_PLACE: usize = 8;
 /// From this width on a row has all columns.
 const WIDE: u16 = 112;
 const WIDE_HEADER: &str = " domain       reducer              keys  waypoints        best  at                        \
                            last moved";
 
-fn wide_row(index: usize, d: &DomainStatus, now: u64) -> String {
+fn wide_row(index: usize, d: &DomainStatus, now: u64, width: usize) -> String {
     let best = d.best.map_or_else(|| "-".to_owned(), |(_, value)| value.to_string());
-    let last = match d.last {
-        Some((key, value, at)) => {
-            let ago = short_time(now.saturating_sub(at));
-            format!("{ago} ago to {value} at {}", place(key, &d.last_place))
-        }
-        None => "never".to_owned(),
-    };
-    format!(
-        " {:<12} {:<20} {:>4} {:>10} {best:>11}  {:<24}  {last}",
+    let row = format!(
+        " {:<12} {:<20} {:>4} {:>10} {best:>11}  {:<24}  ",
         fit(&domain_name(index, d), 12),
         d.reducer,
         count(d.keys.into()),
         count(d.waypoints),
         fit_end(&best_place(d), 24),
-    )
+    );
+    let room = width.saturating_sub(row.chars().count());
+    row + &last_moved(d, now, room)
+}
+
+/// When, to what and where, as far as there is room: half a number would be a wrong one.
+fn last_moved(d: &DomainStatus, now: u64, room: usize) -> String {
+    let Some((key, value, at)) = d.last else { return "never".to_owned() };
+    let ago = short_time(now.saturating_sub(at));
+    let to = format!("{ago} ago to {value}");
+    match room.saturating_sub(to.len() + " at ".len()) {
+        left if left >= LEAST_PLACE => {
+            format!("{to} at {}", fit_end(&place(key, &d.last_place), left))
+        }
+        _ if to.len() <= room => to,
+        _ => format!("{ago} ago"),
+    }
 }
 
 fn narrow_row(index: usize, d: &DomainStatus, now: u64) -> String {

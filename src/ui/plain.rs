@@ -103,6 +103,9 @@ fn progress(s: &Snapshot) -> String {
             text.push_str(&format!(" @{}", fit_end(&domain.best_place, PLACE_WIDTH)));
         }
     }
+    if let Some(load) = s.load_percent.filter(|_| s.is_overloaded()) {
+        text.push_str(&format!(", cpu: {load:.0}%"));
+    }
     text
 }
 
@@ -131,9 +134,9 @@ impl<W: Write> Plain<W> {
             Event::Warning { message } => self.line(&format!("[{}] {message}", mark("!"))),
             Event::Notice { message } => self.line(&format!("[{}] {message}", mark("+"))),
             Event::Tick(snapshot) => self.tick(snapshot),
-            Event::Stopped { reason, snapshot } => {
+            Event::Stopped { reason, next, snapshot } => {
                 self.line(&progress(snapshot));
-                self.line(summary(*reason, snapshot).trim_end_matches('\n'));
+                self.line(summary(*reason, next, snapshot).trim_end_matches('\n'));
             }
         }
     }

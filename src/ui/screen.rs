@@ -11,6 +11,7 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 use super::panels;
 use super::plain::Plain;
 use super::terminal::Guard;
+use crate::config::options::Colors;
 use crate::event::{Event, EventSink, Snapshot};
 use crate::sys::stdio;
 
@@ -25,6 +26,7 @@ pub struct Screen<W: Write> {
     // Dropped before `lines` could be used by anybody: the guard restores the terminal.
     shown: Option<Shown>,
     lines: Plain<W>,
+    colors: Colors,
     /// Takes what foreign code prints meanwhile.
     log: Option<PathBuf>,
     warnings: Vec<String>,
@@ -38,8 +40,8 @@ struct Shown {
 }
 
 impl<W: Write> Screen<W> {
-    pub fn new(lines: Plain<W>, log: Option<PathBuf>) -> Self {
-        Self { shown: None, lines, log, warnings: Vec::new(), message: String::new() }
+    pub fn new(lines: Plain<W>, colors: Colors, log: Option<PathBuf>) -> Self {
+        Self { shown: None, lines, colors, log, warnings: Vec::new(), message: String::new() }
     }
 
     fn show(&mut self) {
@@ -58,8 +60,8 @@ impl<W: Write> Screen<W> {
 
     fn draw(&mut self, snapshot: &Snapshot) -> bool {
         let Some(shown) = &mut self.shown else { return false };
-        let message = &self.message;
-        let _ = shown.terminal.draw(|frame| panels::draw(frame, snapshot, message));
+        let (message, colors) = (&self.message, self.colors);
+        let _ = shown.terminal.draw(|frame| panels::draw(frame, snapshot, message, colors));
         true
     }
 

@@ -125,7 +125,7 @@ mod tests {
             sink.handle(&Event::Tick(snapshot(now, execs)));
         }
         let reason = crate::event::StopReason::User;
-        sink.handle(&Event::Stopped { reason, snapshot: snapshot(6, 4) });
+        sink.handle(&Event::Stopped { reason, next: vec![], snapshot: snapshot(6, 4) });
         let execs = || {
             let mut buffer = [0; 4096];
             let length = server.recv(&mut buffer).unwrap();

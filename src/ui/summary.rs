@@ -2,12 +2,15 @@
 
 use std::fmt::Write as _;
 
-use super::format::{count, crashes, long_time};
-use crate::event::{DomainStatus, Snapshot, StopReason, Undelivered, WorkerStatus};
+use super::format::{count, crashes, fit, long_time};
+use crate::event::{DomainStatus, Pointer, Snapshot, StopReason, Undelivered, WorkerStatus};
+
+/// Longest path or command line; what a target says may be longer.
+const LONGEST: usize = 4096;
 
 /// AFL's farewell lines, which scripts wait for, around what was reached.
 #[must_use]
-pub fn summary(reason: StopReason, s: &Snapshot) -> String {
+pub fn summary(reason: StopReason, next: &[Pointer], s: &Snapshot) -> String {
     let mut text = String::new();
     match reason {
         StopReason::TimeLimit => text.push_str("[!] Time limit was reached\n"),
@@ -56,6 +59,9 @@ pub fn summary(reason: StopReason, s: &Snapshot) -> String {
             mutator.time_percent,
             mutator.failures
         );
+    }
+    for pointer in next {
+        let _ = writeln!(text, "  {:<11}: {}", pointer.what, fit(&pointer.text, LONGEST));
     }
     if reason != StopReason::Failed {
         text.push_str("\nWe're done here. Have a nice day!\n\n");

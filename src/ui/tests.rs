@@ -4,11 +4,12 @@ use super::panels;
 use super::*;
 use crate::corpus::SeedId;
 use crate::event::{
-    DomainStatus, Event, MutatorStatus, Shares, Snapshot, Source, StageYield, StopReason,
+    DomainStatus, Event, MutatorStatus, Pointer, Shares, Snapshot, Source, StageYield, StopReason,
     WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::style::Color;
 
 fn sample(domains: usize) -> Snapshot {
     let names = ["cmp", "mem", "slow", "a-rather-long-name"];
@@ -22,7 +23,7 @@ fn sample(domains: usize) -> Snapshot {
         execs: 12_345_678,
         execs_per_sec: 3315.6,
         rung: "batch".into(),
-        shares: Shares { target: 61.256, hand_over: Some(8.0), fuzzer: 30.744 },
+        shares: Shares { target: 61.256, hand_over: Some(8.0), waiting: 0.0, fuzzer: 30.744 },
         corpus_count: 412,
         corpus_favored: 37,
         corpus_found: 409,
@@ -76,7 +77,7 @@ fn sample(domains: usize) -> Snapshot {
 
 fn screen(width: u16, height: u16, s: &Snapshot, message: &str) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("terminal");
-    terminal.draw(|frame| panels::draw(frame, s, message)).expect("drawn");
+    terminal.draw(|frame| panels::draw(frame, s, message, Colors::All)).expect("drawn");
     let buffer = terminal.backend().buffer();
     let rows = buffer.content().chunks(usize::from(width));
     let lines = rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>());
@@ -147,6 +148,36 @@ fn screen_of_200x50() {
 }
 
 #[test]
+fn no_line_of_a_screen_of_120x40_is_cut() {
+    let mut s = sample(4);
+    s.load_percent = Some(340.0);
+    s.shares = Shares { target: 11.0, hand_over: Some(9.0), waiting: 70.0, fuzzer: 10.0 };
+    let text = screen(120, 40, &s, "");
+    for row in ["3s ago to 2147483645 ", "hand-over 9% waiting 70% fuzzer 10%] [cpu:340%]"] {
+        assert!(text.contains(row), "{row}: {text}");
+    }
+    // A number that touches the border may have lost its end.
+    let is_cut = |line: &str| line.trim_end_matches('│').ends_with(|c: char| c.is_ascii_digit());
+    assert_eq!(text.lines().find(|line| is_cut(line) && line.contains("ago")), None, "{text}");
+    insta::assert_snapshot!("120x40", text);
+}
+
+#[test]
+fn without_colors_every_cell_has_that_of_the_terminal() {
+    let colored = |colors| {
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("terminal");
+        let s = Snapshot { load_percent: Some(150.0), ..sample(2) };
+        terminal.draw(|frame| panels::draw(frame, &s, "", colors)).expect("drawn");
+        let cells = terminal.backend().buffer().content().iter();
+        let with = |color| cells.clone().filter(|cell| cell.fg == color).count();
+        (cells.len() - with(Color::Reset), with(Color::LightRed))
+    };
+    assert_eq!(colored(Colors::None), (0, 0));
+    let (all, calm) = (colored(Colors::All), colored(Colors::CalmLoad));
+    assert!(calm.1 > 0 && all.1 > calm.1, "{all:?} {calm:?}");
+}
+
+#[test]
 fn any_size_is_drawn() {
     for (width, height) in [(1, 1), (79, 24), (80, 23), (81, 25), (100, 30), (300, 90)] {
         for domains in [0, 1, 3, 40] {
@@ -171,7 +202,11 @@ fn lines(events: &[Event]) -> String {
 
 #[test]
 fn lines_tell_start_finds_progress_and_end() {
-    let tick = |ms| Event::Tick(Box::new(Snapshot { run_time_ms: ms, ..sample(1) }));
+    let load = |ms| (ms >= 5_000).then_some(240.4);
+    let tick = |ms| {
+        let state = Snapshot { run_time_ms: ms, load_percent: load(ms), ..sample(1) };
+        Event::Tick(Box::new(state))
+    };
     let saved = |name: &str| Event::SeedSaved {
         id: SeedId(1),
         path: format!("out/default/queue/{name}").into(),
@@ -198,7 +233,15 @@ fn lines_tell_start_finds_progress_and_end() {
             source: Source::Own,
         },
         Event::Warning { message: "no room left to write x".into() },
-        Event::Stopped { reason: StopReason::User, snapshot: Box::new(sample(1)) },
+        Event::Stopped {
+            reason: StopReason::User,
+            next: vec![
+                Pointer::new("crashes", "out/default/crashes"),
+                Pointer::new("bug", "[@ f\u{1b}[2J]"),
+                Pointer::new("resume", "ffuzz -i - -o out -- ./demo"),
+            ],
+            snapshot: Box::new(sample(1)),
+        },
     ]);
     insta::assert_snapshot!("lines", text);
 }
@@ -234,7 +277,7 @@ fn workers_are_named_in_lines() {
         sink.handle_of(worker, event);
     }
     sink.handle(&Event::Tick(state()));
-    sink.handle(&Event::Stopped { reason: StopReason::User, snapshot: state() });
+    sink.handle(&Event::Stopped { reason: StopReason::User, next: vec![], snapshot: state() });
     insta::assert_snapshot!("lines_of_workers", String::from_utf8(out).expect("text"));
 }
 
@@ -253,7 +296,7 @@ fn a_large_queue_gives_few_lines() {
 
 #[test]
 fn farewell_lines_are_those_of_afl() {
-    let text = |reason| summary(reason, &sample(0));
+    let text = |reason| summary(reason, &[], &sample(0));
     assert!(text(StopReason::User).contains("\n+++ Testing aborted by user +++\n"));
     let limit = text(StopReason::TimeLimit);
     assert!(limit.starts_with("[!] Time limit was reached\n"));
@@ -279,6 +322,6 @@ fn a_closed_pipe_is_no_failure() {
 
 #[test]
 fn quiet_shows_nothing() {
-    assert!(sink(UiMode::Quiet, None).is_none());
-    assert!(sink(UiMode::Lines, None).is_some());
+    assert!(sink(UiMode::Quiet, Colors::All, None).is_none());
+    assert!(sink(UiMode::Lines, Colors::All, None).is_some());
 }

@@ -177,6 +177,9 @@ pub struct Args {
     /// Report values from VALUE on of these domains, DOMAIN=VALUE,…, although nothing crashes
     #[arg(long, value_name = "LIST", help_heading = "Stop and report")]
     pub report_records: Option<String>,
+    /// Exit code if a crash was found (with --report-hangs a hang, too), 1 to 255 [default: 0]
+    #[arg(long, value_name = "CODE", help_heading = "Stop and report")]
+    pub error_exitcode: Option<String>,
     /// Unix socket for commands and events: inject, pause, set, stop (docs/control.md); - is stdin
     #[arg(long, value_name = "PATH", help_heading = "Stop and report")]
     pub control: Option<OsString>,
@@ -367,10 +370,8 @@ fn mutators(matches: &ArgMatches) -> Result<Vec<(OsString, Option<OsString>)>, F
     Ok(found)
 }
 
-/// The first line of clap's message, which names the option.
 fn usage(error: clap::Error) -> Failure {
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    let cause = line.strip_prefix("error: ").unwrap_or(line);
-    Failure::usage(cause, "ffuzz --help lists the options; the target's own come behind it")
+    let (cause, similar) = crate::cmd::explain(&error);
+    let remedy = "ffuzz --help lists the options; the target's own come after it";
+    Failure::usage(cause, similar.unwrap_or_else(|| remedy.to_owned()))
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::args::Args;
-use super::{print_warnings, reports, resolve, this_program, values, words};
+use super::found::Found;
+use super::{print_warnings, reports, resolve, resume, this_program, values, words};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CpuChoice, Input, Options, Schedule};
@@ -30,6 +31,7 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     let count = count(args.workers.as_deref().unwrap_or_default())?;
     refuse(args, count)?;
+    let found = Found::new(args)?;
     let (options, mut warnings) = resolve::resolve(for_main(args), environment, command_line)?;
     let inputs = inputs(&options, count)?;
     let cores = cores(&options, count, &mut warnings);
@@ -41,6 +43,8 @@ pub(super) fn run(
         time: options.limits.time,
         until_crash: options.limits.until_crash,
         command_line: join(&options.output.command_line),
+        root: options.output.root.clone(),
+        resume: resume::line(args),
         triage: options.triage.clone(),
     };
     let statsd = options.statsd.as_ref().map(reports::connect).transpose()?;
@@ -51,9 +55,10 @@ pub(super) fn run(
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
     sinks.extend(statsd.map(|statsd| Box::new(statsd) as Box<_>));
     sinks.extend(metrics.map(|metrics| Box::new(metrics) as Box<_>));
-    sinks.extend(crate::ui::sink(options.ui, None));
+    sinks.push(found.sink());
+    sinks.extend(crate::ui::sink(options.ui, options.colors, None));
     let result = fleet::run(orders, sinks, control);
-    result.map(|_| ExitCode::SUCCESS).map_err(|error| Failure::new(&error, error.remedy()))
+    result.map(|_| found.exit_code()).map_err(|error| Failure::new(&error, error.remedy()))
 }
 
 /// `auto` and 0 are as many as there are cores for us: allowed ones, and what the cgroup gives.
@@ -241,7 +246,7 @@ impl Fleet<'_> {
     fn keeps(&self, option: &[OsString], strategy: Strategy, input: Option<&Path>) -> bool {
         match words::name(option).as_str() {
             "-j" | "-s" | "-E" | "-V" | "-b" | "--json" | "--collector" | "--control"
-            | "--metrics" => false,
+            | "--metrics" | "--error-exitcode" => false,
             "-i" => input.is_none(),
             "-p" | "--domains" => strategy.domains,
             // The others have it from the main.

@@ -22,6 +22,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("-f", "the workers of -j would all write that file"),
     ("-C", "inputs that crash would be sent as good ones"),
     ("--mutator-only", "there is nothing to exchange"),
+    ("--error-exitcode", "it serves until it is stopped"),
     ("--control", "the client itself is what is connected to it"),
 ];
 

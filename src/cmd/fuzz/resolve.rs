@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use super::args::{Args, Unsupported};
 use super::custom::{self, About};
-use super::{mutators, reports, triage, values};
+use super::{mutators, reports, resume, triage, values};
 use crate::cmd::exit::Failure;
 use crate::config::env::{self, EnvError, Environment};
 use crate::config::options::{
-    CalibrationOptions, CpuChoice, DomainMode, Input, KillerbeezOptions, Limits, MutationOptions,
-    Options, OutputOptions, RunMode, Schedule, SeedPolicy, Strategy, SyncOptions, TargetOptions,
-    TimeoutSpec, UiMode, Wanted,
+    CalibrationOptions, Colors, CpuChoice, DomainMode, Input, KillerbeezOptions, Limits,
+    MutationOptions, Options, OutputOptions, RunMode, Schedule, SeedPolicy, Strategy, SyncOptions,
+    TargetOptions, TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
 use crate::output;
@@ -110,6 +110,7 @@ pub fn resolve(
         metrics: args.metrics.as_deref().map(reports::address).transpose()?,
         triage,
         ui: if args.json { UiMode::Json } else { ui(env)? },
+        colors: colors(env),
         banner,
         crash_command: args.crash_command.clone(),
         rng_seed,
@@ -157,6 +158,7 @@ fn output_options(
         stats_interval: Duration::from_secs(stats.map_or(60, i64::unsigned_abs)),
         crash_readme: !env.flag(&["AFL_NO_CRASH_README"]),
         command_line,
+        resume: resume::line(args),
         environment: env.known(),
         autoresume: env.flag(&["AFL_AUTORESUME"]),
     })
@@ -404,6 +406,14 @@ fn sync(args: &Args, env: &Environment) -> Result<SyncOptions, Failure> {
         first: env.flag(&["AFL_IMPORT_FIRST"]),
         last: env.flag(&["AFL_FINAL_SYNC"]),
     })
+}
+
+fn colors(env: &Environment) -> Colors {
+    match env.flag(&["NO_COLOR", "AFL_NO_COLOR", "AFL_NO_COLOUR"]) {
+        true => Colors::None,
+        false if env.flag(&["AFL_NO_CPU_RED"]) => Colors::CalmLoad,
+        false => Colors::All,
+    }
 }
 
 fn ui(env: &Environment) -> Result<UiMode, Failure> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Parser;
 
 use crate::cmd::exit::Failure;
-use crate::cmd::fuzz::values;
+use crate::cmd::fuzz::{found, values};
 use crate::triage::Records;
 
 /// Below this a timeout is refused, as AFL does.
@@ -73,6 +73,9 @@ pub(super) struct Args {
     /// Report values from VALUE on of these domains, DOMAIN=VALUE,…, although nothing crashes
     #[arg(long, value_name = "LIST")]
     report_records: Option<String>,
+    /// Exit code if there is a bug, 1 to 255 [default: 0]
+    #[arg(long, value_name = "CODE", conflicts_with = "follow")]
+    error_exitcode: Option<String>,
     /// Stay, and triage what comes; ends when standard input does
     #[arg(long)]
     pub(super) follow: bool,
@@ -85,6 +88,10 @@ impl Args {
     pub(super) fn runs(&self) -> Result<u32, Failure> {
         let runs = values::number("-n", &self.runs, 1, MOST_RUNS)?;
         Ok(u32::try_from(runs).unwrap_or(1))
+    }
+
+    pub(super) fn error_exitcode(&self) -> Result<Option<u8>, Failure> {
+        found::code(self.error_exitcode.as_deref())
     }
 
     pub(super) fn jobs(&self) -> Result<Option<usize>, Failure> {

@@ -1,0 +1,115 @@
+//! The part of the hand-over that is none: waiting for a core on which others work.
+//!
+//! The hand-over is measured by the clock, so on a machine with more to do than it has cores it would take
+//! the blame for all of them. What it really costs is processor time: that of the fork server, and that of
+//! its children beyond their work.
+
+use std::time::{Duration, Instant};
+
+use crate::sys::load;
+use crate::target::{ProcessorTime, Spent};
+
+/// Between two measurements: processor time comes in ticks of ten milliseconds.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Of a period, the part for which this thread wanted to run and could not, from which on cores are
+/// short: without others it is a hundredth of that.
+const SHORT: f64 = 0.02;
+/// Shares of old and new samples of the machine's load; AFL's.
+const SMOOTHING: f64 = 16.0;
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    at: Instant,
+    spent: Spent,
+    processor: ProcessorTime,
+    delay: Duration,
+}
+
+/// Adds up over the campaign.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    last: Option<Sample>,
+    total: Duration,
+    load: Option<f64>,
+}
+
+impl Waiting {
+    /// To be called at each tick.
+    pub(super) fn look(&mut self, spent: Spent, processor: impl FnOnce() -> Option<ProcessorTime>) {
+        if let Some(now) = load::machine_percent() {
+            let before = self.load.unwrap_or(now);
+            self.load = Some(before + (now - before) / SMOOTHING);
+        }
+        if self.last.is_some_and(|last| last.at.elapsed() < PAUSE) {
+            return;
+        }
+        let sample = processor().zip(load::run_delay()).map(|(processor, delay)| Sample {
+            at: Instant::now(),
+            spent,
+            processor,
+            delay,
+        });
+        if let (Some(before), Some(now)) = (&self.last, &sample) {
+            self.total += between(before, now);
+        }
+        self.last = sample;
+    }
+
+    pub(super) fn total(&self) -> Duration {
+        self.total
+    }
+
+    pub(super) fn load_percent(&self) -> Option<f64> {
+        self.load
+    }
+}
+
+fn between(before: &Sample, now: &Sample) -> Duration {
+    let hand_over = |sample: &Sample| sample.spent.hand_over.unwrap_or_default();
+    let wall = hand_over(now).saturating_sub(hand_over(before));
+    let delay = now.delay.saturating_sub(before.delay);
+    if delay.as_secs_f64() < SHORT * (now.at - before.at).as_secs_f64() {
+        return Duration::ZERO;
+    }
+    // A fork server that was started anew has used less than the one before.
+    let since = |field: fn(&ProcessorTime) -> Duration| {
+        field(&now.processor).checked_sub(field(&before.processor))
+    };
+    let (Some(server), Some(children)) = (since(|time| time.server), since(|time| time.children))
+    else {
+        return Duration::ZERO;
+    };
+    let work = now.spent.target.saturating_sub(before.spent.target);
+    wall.saturating_sub(server + children.saturating_sub(work))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(at: Instant, ms: [u64; 5]) -> Sample {
+        let [target, hand_over, server, children, delay] = ms.map(Duration::from_millis);
+        Sample {
+            at,
+            spent: Spent { target, hand_over: Some(hand_over) },
+            processor: ProcessorTime { server, children },
+            delay,
+        }
+    }
+
+    #[test]
+    fn what_others_used_is_no_hand_over() {
+        let start = Instant::now();
+        let before = sample(start, [100, 1000, 50, 100, 7]);
+        let waited = |ms| between(&before, &sample(start + Duration::from_secs(10), ms));
+        // 9 s by the clock, of which the fork server worked 0.4 s, and children 0.1 s beyond their runs.
+        let ms = Duration::from_millis;
+        assert_eq!(waited([300, 10_000, 450, 400, 5000]), ms(8500));
+        // The core was free: the clock is right, whatever it is that takes so long.
+        assert_eq!(waited([300, 10_000, 450, 400, 107]), Duration::ZERO);
+        // More processor time than the clock shows, by its ticks.
+        assert_eq!(waited([300, 1010, 90, 300, 5000]), Duration::ZERO);
+        // Another fork server.
+        assert_eq!(waited([300, 10_000, 10, 20, 5000]), Duration::ZERO);
+    }
+}

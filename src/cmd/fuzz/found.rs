@@ -1,0 +1,58 @@
+//! `--error-exitcode`: a script learns from the exit code that this call has found a bug.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::args::Args;
+use super::values;
+use crate::cmd::exit::Failure;
+use crate::event::{Event, EventSink};
+
+/// The option, also that of `triage`. 0 would say nothing.
+pub(in crate::cmd) fn code(text: Option<&str>) -> Result<Option<u8>, Failure> {
+    let number = |text| values::number("--error-exitcode", text, 1, u64::from(u8::MAX));
+    Ok(text.map(number).transpose()?.and_then(|code| u8::try_from(code).ok()))
+}
+
+/// Hears of finds, of one campaign or of all workers. Those of earlier calls do not count.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    code: Option<u8>,
+    hangs: bool,
+    any: Arc<AtomicBool>,
+}
+
+impl Found {
+    pub(super) fn new(args: &Args) -> Result<Self, Failure> {
+        let code = code(args.error_exitcode.as_deref())?;
+        Ok(Self { code, hangs: args.report_hangs, any: Arc::default() })
+    }
+
+    pub(super) fn sink(&self) -> Box<dyn EventSink> {
+        Box::new(self.clone())
+    }
+
+    /// Of a campaign that has ended as it should.
+    pub(super) fn exit_code(&self) -> ExitCode {
+        let found = self.any.load(Ordering::Relaxed);
+        self.code.filter(|_| found).map_or(ExitCode::SUCCESS, ExitCode::from)
+    }
+}
+
+impl EventSink for Found {
+    fn handle(&mut self, event: &Event) {
+        let found = match event {
+            Event::CrashSaved { .. } => true,
+            Event::HangSaved { .. } => self.hangs,
+            _ => false,
+        };
+        if found {
+            self.any.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn handle_of(&mut self, _worker: &str, event: &Event) {
+        self.handle(event);
+    }
+}

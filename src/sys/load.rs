@@ -1,0 +1,65 @@
+//! How many threads share the cores, and what the scheduler has given to a process.
+
+use std::fs;
+use std::time::Duration;
+
+/// Threads of the whole machine that run or want to, in percent of its cores, as AFL shows it.
+#[must_use]
+pub fn machine_percent() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    runnable(&text).map(|threads| threads * 100.0 / cores())
+}
+
+/// `0.20 0.18 0.12 1/80 11206`: the fourth word, in front of the slash.
+fn runnable(loadavg: &str) -> Option<f64> {
+    loadavg.split(' ').nth(3)?.split('/').next()?.parse().ok()
+}
+
+fn cores() -> f64 {
+    // SAFETY: the call takes a number and touches no memory of ours.
+    let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    cores.max(1) as f64
+}
+
+/// How long this thread has waited for a core that somebody else had. None where the kernel does not
+/// count it.
+#[must_use]
+pub fn run_delay() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(Duration::from_nanos(text.split(' ').nth(1)?.trim().parse().ok()?))
+}
+
+/// Processor time of a process itself, and of its children that it has waited for.
+#[must_use]
+pub fn processor_times(pid: i32) -> Option<[Duration; 2]> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // SAFETY: as above.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    times(&text, u64::try_from(ticks).ok().filter(|ticks| *ticks > 0)?)
+}
+
+/// utime, stime, cutime and cstime stand 12 words after the name, which may hold anything.
+fn times(stat: &str, ticks: u64) -> Option<[Duration; 2]> {
+    let (_, behind) = stat.rsplit_once(") ")?;
+    let mut words = behind.split(' ').skip(11).map(|word| word.parse::<u64>().ok());
+    let mut both = || Some(words.next()??.saturating_add(words.next()??));
+    let time = |count: u64| Duration::from_millis(count.saturating_mul(1000) / ticks);
+    Some([time(both()?), time(both()?)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_read() {
+        assert_eq!(runnable("0.20 0.18 0.12 3/80 11206\n"), Some(3.0));
+        assert_eq!(runnable("0.20"), None);
+        let line = "7 (a ) S b) S 1 7 7 0 -1 0 10 0 0 0 120 30 5 1 20 0 1 0 9";
+        let ms = Duration::from_millis;
+        assert_eq!(times(line, 100), Some([ms(1500), ms(60)]));
+        assert_eq!(times("7 (a) S 1", 100), None);
+        assert!(machine_percent().is_some_and(|load| load > 0.0));
+        assert!(processor_times(std::process::id().cast_signed()).is_some());
+    }
+}
