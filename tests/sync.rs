@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
 
-use common::{Job, Running, TestDir, need, target_with, wait_until};
+use common::{Job, Running, TestDir, need, plain, target_with, wait_until};
 
 fn islands() -> PathBuf {
     target_with("mem", "islands.c", "")
@@ -187,4 +187,34 @@ fn a_campaign_can_be_left_alone() {
     let job = dir.ffuzz("-i in-one -o out -E 300 --").arg(islands()).env("AFL_IMPORT_FIRST", "1");
     job.run().expect(0);
     assert_eq!(taken(&dir, "default", "tool"), Vec::<String>::new());
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_is_told_once_and_again_when_it_can() {
+    let dir = with_seeds(&[("main", &["alpha"])]);
+    dir.write("closed/1", "betaa");
+    dir.write("open/0", "gamma");
+    let (library, closed) = (plain("closed.c", "-shared -fPIC"), dir.path("closed"));
+    let mark = dir.write("closed.mark", "");
+    let options = format!("-F {} -F {}", closed.display(), dir.path("open").display());
+    let job = instance(&dir, "-M", "main", &options, &islands());
+    let job = job.env("LD_PRELOAD", library.to_str().unwrap());
+    let mut running = job.env("CLOSED", closed.to_str().unwrap()).start();
+    let warning = format!("cannot read {}: ", closed.display());
+    running.wait_for(&warning);
+    // How far a folder was read is written with the next look.
+    let read = || fs::read(dir.path("out/main/.synced/open_1")).map_or(0, |bytes| bytes[0]);
+    for number in 1..=5 {
+        wait_until(&format!("input {number} read"), || read() == number);
+        let name = number.to_string();
+        dir.write("new", [number]);
+        fs::rename(dir.path("new"), dir.path("open").join(name)).unwrap();
+    }
+    let count = |running: &Running, text: &str| running.said().matches(text).count();
+    assert_eq!(count(&running, &warning), 1, "{}", running.said());
+    fs::remove_file(mark).unwrap();
+    running.wait_for("closed can be read again");
+    wait_until("the input in it", || has_taken(&dir, "main", "betaa"));
+    assert_eq!(count(&running, &warning), 1, "{}", running.said());
+    stop(running);
 }

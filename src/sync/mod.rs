@@ -8,6 +8,7 @@ mod queue;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -83,6 +84,8 @@ pub struct Peers {
     names: BTreeMap<String, &'static str>,
     watch: Option<Watch>,
     listed: Instant,
+    /// Folders that cannot be read, and why: told once, and again when it changes.
+    unreadable: BTreeMap<PathBuf, String>,
     notes: Vec<String>,
 }
 
@@ -96,6 +99,7 @@ impl Peers {
             names: BTreeMap::new(),
             watch: Watch::new(),
             listed: Instant::now(),
+            unreadable: BTreeMap::new(),
             notes: Vec::new(),
         }
     }
@@ -109,17 +113,22 @@ impl Peers {
         if all {
             self.listed = Instant::now();
         }
+        let mut results = Vec::new();
         for queue in &mut self.queues {
             let result = match (all, queue.watch) {
                 (true, _) => queue.list(),
                 (false, None) => queue.list_if_changed(),
-                (false, Some(_)) => Ok(()),
+                (false, Some(_)) => continue,
             };
             if result.is_err() {
                 queue.watch = None;
             }
+            results.push((queue.folder.clone(), result));
         }
         self.drop_missing();
+        for (folder, result) in results {
+            self.note_reading(&folder, &result);
+        }
         self.note_strange();
     }
 
@@ -185,13 +194,34 @@ impl Peers {
             *self.names.entry(name.to_owned()).or_insert_with_key(|name| name.clone().leak());
         let mut queue = Queue::new(name, folder, numbered, known(name));
         queue.watch = self.watch.as_ref().and_then(|watch| watch.add(&queue.folder));
-        match queue.list() {
-            Ok(()) => self.queues.push(queue),
+        let result = queue.list();
+        self.note_reading(&queue.folder, &result);
+        if result.is_ok() {
+            self.queues.push(queue);
+        } else if let (Some(watch), Some(folder)) = (&self.watch, queue.watch) {
+            watch.forget(folder);
+        }
+    }
+
+    /// Says it when a folder cannot be read, and when it can be read again. One that is gone is
+    /// neither.
+    fn note_reading(&mut self, folder: &Path, result: &io::Result<()>) {
+        let shown = folder.display();
+        match result {
+            Ok(()) => {
+                if self.unreadable.remove(folder).is_some() {
+                    self.notes.push(format!("{shown} can be read again"));
+                }
+            }
+            Err(_) if !folder.is_dir() => {
+                self.unreadable.remove(folder);
+            }
             Err(error) => {
-                let folder = queue.folder.display();
-                self.notes.push(format!("cannot read {folder}: {error}; tried again later"));
-                if let (Some(watch), Some(folder)) = (&self.watch, queue.watch) {
-                    watch.forget(folder);
+                let cause = error.to_string();
+                let before = self.unreadable.insert(folder.to_owned(), cause.clone());
+                if before.as_ref() != Some(&cause) {
+                    let remedy = "it is tried again; allow this user to list it (chmod +rx)";
+                    self.notes.push(format!("cannot read {shown}: {cause}; {remedy}"));
                 }
             }
         }

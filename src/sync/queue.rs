@@ -59,8 +59,7 @@ impl Queue {
 
     /// Notes every file behind the position. The cost is that of a listing, whatever is new.
     pub(super) fn list(&mut self) -> io::Result<()> {
-        self.changed =
-            fs::metadata(&self.folder).ok().map(|data| (data.mtime(), data.mtime_nsec()));
+        let changed = fs::metadata(&self.folder).ok().map(|data| (data.mtime(), data.mtime_nsec()));
         let mut found = BTreeSet::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
@@ -68,6 +67,7 @@ impl Queue {
                 found.insert(key);
             }
         }
+        self.changed = changed;
         self.last_listed = found.last().map(|(key, _)| *key);
         let listed = self.last_listed.map_or(0, |last| last + 1);
         if self.numbered && listed < self.position.next.into() {
