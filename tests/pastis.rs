@@ -5,12 +5,14 @@
 #[path = "common/broker.rs"]
 mod broker;
 mod common;
+#[path = "common/control.rs"]
+mod control;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use broker::{Broker, Client, start_for};
 use common::{Running, TestDir, plain, stats_of, target, wait_until};
@@ -27,8 +29,6 @@ const DEBUG: i32 = 10;
 const INFO: i32 = 20;
 const WARNING: i32 = 2;
 const ERROR: i32 = 3;
-/// For all inputs of a pool: half of it is the aim, for a build with optimisations on an idle machine.
-const POOL_TIME: Duration = Duration::from_secs(60);
 /// A seed from which the target is a few bytes away.
 const NEAR: &[u8] = b"RLAYxxxx";
 
@@ -74,9 +74,8 @@ fn a_target_is_fuzzed_from_start_to_stop() {
     let asked = Instant::now();
     client.stop();
     running.wait_for("ended (User)");
-    let took = asked.elapsed();
-    eprintln!("from Stop to the end: {took:?}");
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    // A broker may expect it within 5 s, of a machine that is not overloaded.
+    eprintln!("from Stop to the end: {:?}", asked.elapsed());
     // What crashes or hangs never went out as an input, nothing went back, nothing was empty or twice.
     let seeds = client.seeds();
     for (kind, bytes) in &seeds {
@@ -357,10 +356,57 @@ fn nonsense_on_a_good_connection_is_told_and_forgotten() {
     finish(running);
 }
 
+/// Counts of the fuzzer that runs: of the fleet those that were received, forwarded, run and answered, and
+/// of its worker those that were received, run and answered.
+fn counts(dir: &TestDir) -> [u64; 7] {
+    let socket = dir.path(&session(dir)).join("control");
+    let stats = control::Client::connect(&socket).stats();
+    let (fleet, worker) = (&stats["injected"], &stats["workers"][0]["injected"]);
+    [
+        &fleet["received"],
+        &fleet["forwarded"],
+        &fleet["run"],
+        &fleet["answered"],
+        &worker["received"],
+        &worker["run"],
+        &worker["answered"],
+    ]
+    .map(|count| count.as_u64().unwrap_or(0))
+}
+
+/// The engine's own: received, known already, given as seeds, injected and answered.
+fn account(said: &str) -> [u64; 5] {
+    let line = said.lines().rfind(|line| line.contains("inputs of the broker: ")).unwrap();
+    let (_, inside) = line.split_once("not run (").unwrap();
+    let numbers = inside.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty());
+    let numbers: Vec<u64> = numbers.map(|word| word.parse().unwrap()).collect();
+    numbers.try_into().unwrap_or_else(|numbers| panic!("{numbers:?} in {line}"))
+}
+
+/// At each step of the way as many come out as went in, and the engine stops with all of them run.
+fn no_input_is_lost(dir: &TestDir, mut running: Running, mut client: Client, sent: u64) {
+    client.wait_for_log(DEBUG, &format!("{sent} inputs of the broker were run, 0 given up"));
+    let mut last = counts(dir);
+    // What the fleet knows of its worker comes five times a second.
+    wait_until("the counts of the worker", || {
+        last = counts(dir);
+        last[6] >= last[3]
+    });
+    client.stop();
+    running.wait_for(&format!("inputs of the broker: {sent} run, 0 given up, 0 not run ("));
+    let [received, known, seeds, injected, answered] = account(&running.said());
+    finish(running);
+    eprintln!(
+        "{received} received, {seeds} as seeds, {injected} injected, {answered} answered; {last:?}"
+    );
+    assert_eq!([received, known, seeds + injected, answered], [sent, 0, sent, injected]);
+    assert_eq!(last, [injected; 7]);
+}
+
 #[test]
 fn ten_thousand_inputs_are_all_run() {
     let (dir, broker) = (TestDir::new(), Broker::start());
-    let mut running = engine(&dir, &broker, "");
+    let running = engine(&dir, &broker, "");
     let mut client = broker.client();
     client.start(start_for(&relay()));
     let begun = Instant::now();
@@ -372,10 +418,7 @@ fn ten_thousand_inputs_are_all_run() {
     client.wait_for_log(DEBUG, "10000 inputs of the broker were run, 0 given up");
     let took = begun.elapsed();
     eprintln!("10000 inputs of 1 KiB: {took:?} from the first to the last");
-    assert!(took < POOL_TIME, "{took:?}");
-    client.stop();
-    running.wait_for("inputs of the broker: 10000 run, 0 given up, 0 not run");
-    finish(running);
+    no_input_is_lost(&dir, running, client, 10_000);
 }
 
 #[test]
@@ -408,15 +451,34 @@ fn alerts_are_told_when_there_is_a_report() {
     finish(running);
 }
 
-/// Somebody who does not read in time loses what the broker sends.
-#[test]
-fn a_disk_that_does_not_answer_does_not_stop_the_reader() {
-    let (dir, broker) = (TestDir::new(), Broker::start());
+/// An engine that does nothing from its first Start on until somebody writes to the FIFO `gate`.
+fn behind_a_gate(dir: &TestDir, broker: &Broker) -> Running {
     mkfifo(&dir.path("gate"), Mode::S_IRWXU).unwrap();
     let (library, gate) = (plain("gate.c", "-shared -fPIC"), dir.path("gate"));
     let job = dir.ffuzz("--pastis").arg(broker.address()).words("-o out -t 1000 -j 1");
     let job = job.env("LD_PRELOAD", library.to_str().unwrap());
-    let mut running = job.env("GATE", gate.to_str().unwrap()).start();
+    job.env("GATE", gate.to_str().unwrap()).start()
+}
+
+/// The engine takes messages in a row, and more of them wait than it takes in one.
+#[test]
+fn inputs_that_have_piled_up_are_all_run() {
+    let (dir, broker) = (TestDir::new(), Broker::start());
+    let running = behind_a_gate(&dir, &broker);
+    let mut client = broker.client();
+    client.start(start_for(&relay()));
+    for number in 0..21_000u32 {
+        client.seed(Kind::Input, &number.to_be_bytes());
+    }
+    let _open = fs::OpenOptions::new().write(true).open(dir.path("gate")).unwrap();
+    no_input_is_lost(&dir, running, client, 21_000);
+}
+
+/// Somebody who does not read in time loses what the broker sends.
+#[test]
+fn a_disk_that_does_not_answer_does_not_stop_the_reader() {
+    let (dir, broker) = (TestDir::new(), Broker::start());
+    let mut running = behind_a_gate(&dir, &broker);
     let mut client = broker.client();
     client.start(start_for(&relay()));
     // Much more than the kernel keeps for a reader: 40 MB.
@@ -426,7 +488,7 @@ fn a_disk_that_does_not_answer_does_not_stop_the_reader() {
         client.seed(Kind::Input, &bytes);
     }
     assert!(!running.said().contains("fuzzing target in"));
-    let _open = fs::OpenOptions::new().write(true).open(gate).unwrap();
+    let _open = fs::OpenOptions::new().write(true).open(dir.path("gate")).unwrap();
     client.wait_for_log(DEBUG, "400 inputs of the broker were run, 0 given up");
     client.stop();
     running.wait_for("inputs of the broker: 400 run, 0 given up, 0 not run");

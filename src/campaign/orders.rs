@@ -9,7 +9,7 @@ use super::{Campaign, CampaignError};
 use crate::config::options::TimeoutSpec;
 use crate::control::{Answer, Command, Control, Incoming, Order, Setting};
 use crate::corpus::Origin;
-use crate::event::{Event, EventBus, Outcome};
+use crate::event::{Event, EventBus, Injected, Outcome};
 use crate::sys::stop::Stop;
 use crate::target::Executor;
 
@@ -31,7 +31,7 @@ pub(super) struct Orders {
     waiting: VecDeque<Incoming>,
     /// Until the starting seeds have been run.
     inputs: VecDeque<Order>,
-    injected: u32,
+    pub(super) injected: Injected,
     pub(super) paused: bool,
 }
 
@@ -63,17 +63,33 @@ impl Orders {
 
     fn next(&mut self, fuzzing: bool) -> Option<Incoming> {
         let input = if fuzzing { self.inputs.pop_front() } else { None };
-        input
-            .map(Incoming::Order)
-            .or_else(|| self.waiting.pop_front())
-            .or_else(|| self.inbox.try_recv().ok())
+        if let Some(input) = input {
+            return Some(Incoming::Order(input));
+        }
+        let next = self.waiting.pop_front().or_else(|| self.inbox.try_recv().ok())?;
+        self.count(&next);
+        Some(next)
+    }
+
+    /// The next while there is nothing else to do.
+    fn wait_for_next(&mut self) -> Result<Incoming, RecvTimeoutError> {
+        let Some(next) = self.next(true) else {
+            let next = self.inbox.recv_timeout(LOOK)?;
+            self.count(&next);
+            return Ok(next);
+        };
+        Ok(next)
+    }
+
+    fn count(&mut self, incoming: &Incoming) {
+        self.injected.received += u64::from(incoming.is_input());
     }
 }
 
 impl From<Receiver<Incoming>> for Orders {
     fn from(inbox: Receiver<Incoming>) -> Self {
         let (waiting, inputs) = (VecDeque::new(), VecDeque::new());
-        Self { inbox, waiting, inputs, injected: 0, paused: false }
+        Self { inbox, waiting, inputs, injected: Injected::default(), paused: false }
     }
 }
 
@@ -102,7 +118,7 @@ impl Campaign {
             let start = Instant::now();
             self.tick_if_due();
             let Some(orders) = &mut self.orders else { break };
-            let next = orders.next(true).map_or_else(|| orders.inbox.recv_timeout(LOOK), Ok);
+            let next = orders.wait_for_next();
             // Nobody is left who could say that it is to go on.
             orders.paused &= !matches!(next, Err(RecvTimeoutError::Disconnected));
             // Before anybody is told the time: it never goes back.
@@ -139,8 +155,14 @@ impl Campaign {
             // It was asked for when it came.
             Ok(Command::Stop) => Ok(Answer::Done),
         };
-        self.bus.send(&order.answer(answer));
+        self.answer(&order, answer);
         Ok(())
+    }
+
+    fn answer(&mut self, order: &Order, answer: Result<Answer, String>) {
+        let input = u64::from(order.is_input());
+        self.orders.iter_mut().for_each(|orders| orders.injected.answered += input);
+        self.bus.send(&order.answer(answer));
     }
 
     fn pause(&mut self, paused: bool) -> Answer {
@@ -149,12 +171,13 @@ impl Campaign {
     }
 
     fn inject(&mut self, data: Vec<u8>) -> Result<Result<Outcome, String>, CampaignError> {
-        let Some(orders) = &mut self.orders else { return Ok(Err("nobody listens".into())) };
-        let number = orders.injected;
-        orders.injected += 1;
+        let Some(orders) = &self.orders else { return Ok(Err("nobody listens".into())) };
+        let number = u32::try_from(orders.injected.run).unwrap_or(u32::MAX);
         let (start, length) = (Instant::now(), data.len());
         let kept = self.take_over(data, Origin::injected(number))?;
         self.statistics.sync += start.elapsed();
+        let run = u64::from(kept.is_some());
+        self.orders.iter_mut().for_each(|orders| orders.injected.run += run);
         let mutation = &self.options.mutation;
         let (min, max) = (mutation.min_len, mutation.max_len);
         Ok(kept.ok_or_else(|| format!("{length} bytes: this campaign takes {min} to {max}")))
@@ -186,7 +209,7 @@ impl Campaign {
             } else {
                 Err("the campaign has ended".into())
             };
-            self.bus.send(&order.answer(answer));
+            self.answer(&order, answer);
         }
     }
 }

@@ -373,6 +373,7 @@ impl Campaign {
             cpu: self.statistics.core,
             guided_by_domains: self.guided(),
             paused: self.orders.as_ref().is_some_and(|orders| orders.paused),
+            injected: self.orders.as_ref().map(|orders| orders.injected).unwrap_or_default(),
             banner: self.options.banner.clone(),
             instance: self.options.output.instance.clone(),
             schedule: self.options.schedule.name().into(),

@@ -51,6 +51,11 @@ impl Incoming {
     pub fn is_stop(&self) -> bool {
         matches!(self, Self::Order(order) if order.is_stop())
     }
+
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        matches!(self, Self::Order(order) if order.is_input())
+    }
 }
 
 impl From<Order> for Incoming {
@@ -71,6 +76,12 @@ impl Order {
     #[must_use]
     pub fn is_stop(&self) -> bool {
         self.command == Ok(Command::Stop)
+    }
+
+    /// It brings an input that is to be run.
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        matches!(self.command, Ok(Command::Inject(_)))
     }
 
     /// The event that answers it.

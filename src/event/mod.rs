@@ -206,6 +206,9 @@ pub struct Snapshot {
     /// By a command (`--control`).
     #[serde(default)]
     pub paused: bool,
+    /// Inputs that commands have brought.
+    #[serde(default, skip_serializing_if = "Injected::is_none")]
+    pub injected: Injected,
     /// Average over this process's run time, and over the last minute at most.
     pub execs_per_sec: f64,
     pub execs_per_sec_last_min: f64,
@@ -315,6 +318,28 @@ pub struct Undelivered {
     pub command: String,
 }
 
+/// Inputs that commands have brought to this process, counted at each step of their way: none may be
+/// lost or stay unanswered. Each number is that of the step, not made from the others.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Injected {
+    /// Taken from the threads that read from clients.
+    pub received: u64,
+    /// Given to workers; an instance alone gives none.
+    #[serde(default)]
+    pub forwarded: u64,
+    /// Run and judged; in a fleet those of which a worker has answered that.
+    pub run: u64,
+    /// Answered, whatever the answer.
+    pub answered: u64,
+}
+
+impl Injected {
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Runs by a process that is put back after each ([`crate::target::SnapshotRuns`]).
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct PutBack {
@@ -383,6 +408,9 @@ pub struct WorkerStatus {
     pub last_find_at: u64,
     /// How often it was started again.
     pub restarts: u32,
+    /// Inputs that commands have brought to its process.
+    #[serde(default, skip_serializing_if = "Injected::is_none")]
+    pub injected: Injected,
 }
 
 /// One domain, as the status screen shows it.

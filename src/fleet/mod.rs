@@ -178,7 +178,7 @@ impl Fleet {
             }
             match worker.start(number, &self.sender) {
                 Ok(()) => {
-                    let lines = self.commands.standing.lines();
+                    let lines = self.commands.for_start(number);
                     lines.iter().for_each(|line| worker.command(line));
                 }
                 Err(error) => self.take_false_start(number, error)?,
@@ -246,6 +246,7 @@ impl Fleet {
         let running = (0..self.workers.len()).filter(|number| self.workers[*number].is_running());
         match self.commands.divide(order, running.collect()) {
             Share::Answer(event) => self.bus.send(&event),
+            Share::Later => {}
             Share::Line(line, workers) => {
                 workers.into_iter().for_each(|number| self.workers[number].command(&line));
             }
@@ -381,8 +382,9 @@ impl Fleet {
             let message = format!("was silent for {seconds} s and did not end: killed");
             self.bus.send_of(&worker.plan.name, &Event::Warning { message });
         }
-        let left: Vec<Message> = self.inbox.try_iter().take(IN_A_ROW).collect();
+        let left: Vec<Message> = self.inbox.try_iter().take(INBOX).collect();
         left.into_iter().for_each(|message| self.take(message));
+        self.commands.dismiss().iter().for_each(|answer| self.bus.send(answer));
         let reason = *result.as_ref().unwrap_or(&StopReason::Failed);
         if let Some(triage) = &mut self.triage {
             triage.finish(reason.patience());
@@ -426,6 +428,7 @@ impl Fleet {
         all.execs_per_sec = all.workers.iter().map(|worker| worker.execs_per_sec).sum();
         all.pid = std::process::id();
         all.paused = self.commands.standing.paused;
+        all.injected = self.commands.injected();
         all.instance = format!("{} workers", self.workers.len());
         all.command_line.clone_from(&self.command_line);
         all.bugs = self.triage.as_mut().and_then(Follower::bugs);

@@ -1,17 +1,17 @@
 //! Commands from outside, divided among the workers, and their answers, put together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::config::options::Schedule;
 use crate::control::{Answer, Command, Order, Setting};
-use crate::event::{Event, Reply};
+use crate::event::{Event, Injected, Reply};
 use crate::mutate::dictionary::Token;
 
 /// Tokens that a worker is told again when it is started; a dictionary by hand is shorter.
 const MOST_TOKENS: usize = 4096;
 /// The number of commands whose answer nobody waits for.
-const NOBODY: u64 = 0;
+pub(super) const NOBODY: u64 = 0;
 
 /// What every worker has to know, also one that is started later.
 #[derive(Debug, Default)]
@@ -70,9 +70,12 @@ struct Open {
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     pub(super) standing: Standing,
+    /// Inputs for which no worker runs: the first that starts gets them.
+    waiting: VecDeque<Order>,
     open: BTreeMap<u64, Open>,
     /// Numbers given so far.
     count: u64,
+    injected: Injected,
 }
 
 /// What is to be done with an order.
@@ -81,6 +84,8 @@ pub(super) enum Share {
     /// This line goes to these workers.
     Line(String, Vec<usize>),
     Answer(Event),
+    /// A worker that is started later gets it.
+    Later,
 }
 
 impl Orders {
@@ -91,20 +96,55 @@ impl Orders {
             Err(error) => return Share::Answer(order.answer(Err(error.clone()))),
         };
         self.standing.note(command);
-        let workers: Vec<usize> = match command {
-            Command::Inject(_) => running.into_iter().take(1).collect(),
-            _ => running,
-        };
-        if workers.is_empty() {
-            // They are told at their start; an input is not.
-            let missed = matches!(command, Command::Inject(_));
-            let answer = if missed { Err("no worker is running".into()) } else { Ok(Answer::Done) };
-            return Share::Answer(order.answer(answer));
+        if order.is_input() {
+            self.injected.received += 1;
+            let Some(first) = running.first() else {
+                self.waiting.push_back(order);
+                return Share::Later;
+            };
+            return Share::Line(self.give(order, vec![*first]), vec![*first]);
         }
+        if running.is_empty() {
+            // They are told at their start.
+            return Share::Answer(order.answer(Ok(Answer::Done)));
+        }
+        Share::Line(self.give(order, running.clone()), running)
+    }
+
+    /// The line for these workers, whose answers are waited for.
+    fn give(&mut self, order: Order, workers: Vec<usize>) -> String {
         self.count += 1;
-        let line = command.to_line(self.count);
-        self.open.insert(self.count, Open { order, workers: workers.clone(), reply: None });
-        Share::Line(line, workers)
+        self.injected.forwarded += u64::from(order.is_input());
+        let line = order
+            .command
+            .as_ref()
+            .map_or_else(|_| String::new(), |command| command.to_line(self.count));
+        self.open.insert(self.count, Open { order, workers, reply: None });
+        line
+    }
+
+    /// What a worker is told at its start.
+    pub(super) fn for_start(&mut self, worker: usize) -> Vec<String> {
+        let mut lines = self.standing.lines();
+        let waiting = std::mem::take(&mut self.waiting);
+        lines.extend(waiting.into_iter().map(|order| self.give(order, vec![worker])));
+        lines
+    }
+
+    /// No worker will run any more: the answers to all that is left.
+    pub(super) fn dismiss(&mut self) -> Vec<Event> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let open = std::mem::take(&mut self.open);
+        let left: Vec<Order> =
+            waiting.into_iter().chain(open.into_values().map(|open| open.order)).collect();
+        self.injected.answered += left.iter().filter(|order| order.is_input()).count() as u64;
+        let end = || Err("the campaign has ended".into());
+        left.iter().map(|order| order.answer(end())).collect()
+    }
+
+    #[must_use]
+    pub(super) fn injected(&self) -> Injected {
+        self.injected
     }
 
     /// What a worker answers: the answer to the client, if it is the last.
@@ -135,6 +175,10 @@ impl Orders {
             return None;
         }
         let Open { order, reply, .. } = self.open.remove(&number)?;
+        if order.is_input() {
+            self.injected.answered += 1;
+            self.injected.run += u64::from(reply.as_ref().is_some_and(|reply| reply.ok));
+        }
         Some(match reply {
             Some(reply) => Event::Reply(Reply { client: order.client, id: order.id, ..reply }),
             None => order.answer(Err("the worker ended before it had an answer".into())),
@@ -185,8 +229,36 @@ mod tests {
         assert!(orders.ended(2).is_empty());
         let left = orders.ended(1).pop();
         assert_eq!(shown(left), Some((5, Some(3), false)));
-        let nobody = orders.divide(inject(), vec![]);
-        assert!(matches!(nobody, Share::Answer(Event::Reply(reply)) if !reply.ok));
+        assert_eq!(counts(&orders), [1, 1, 0, 1]);
+    }
+
+    fn counts(orders: &Orders) -> [u64; 4] {
+        let Injected { received, forwarded, run, answered } = orders.injected();
+        [received, forwarded, run, answered]
+    }
+
+    #[test]
+    fn inputs_wait_for_a_worker_and_are_answered_at_the_end_at_last() {
+        let mut orders = Orders::default();
+        for id in 1..=3 {
+            let inject = order(id, Command::Inject(vec![u8::try_from(id).unwrap()]));
+            assert!(matches!(orders.divide(inject, vec![]), Share::Later));
+        }
+        assert_eq!(counts(&orders), [3, 0, 0, 0]);
+        let lines = orders.for_start(4);
+        let read = |line: &String| Command::parse(line.as_bytes()).1;
+        let inputs: Vec<_> = [1, 2, 3].map(|byte| Ok(Command::Inject(vec![byte]))).into();
+        assert_eq!(lines.iter().map(read).collect::<Vec<_>>(), inputs);
+        assert!(orders.for_start(5).is_empty());
+        let id = Command::parse(lines[0].as_bytes()).0;
+        let done = orders.answered(4, Reply { id, ok: true, ..Reply::default() });
+        assert_eq!(shown(done), Some((5, Some(1), true)));
+        let gone = orders.ended(4);
+        assert_eq!(gone.len(), 2);
+        assert!(matches!(orders.divide(order(4, Command::Inject(vec![4])), vec![]), Share::Later));
+        let last = orders.dismiss().pop();
+        assert_eq!(shown(last), Some((5, Some(4), false)));
+        assert_eq!(counts(&orders), [4, 3, 1, 4]);
     }
 
     #[test]

@@ -30,8 +30,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const A_WHILE: Duration = Duration::from_secs(60);
 /// A process that has ended and whose pipes stay open (a child of its own has them) is not waited
-/// for longer than this.
+/// for when nothing was heard for so long, and no longer than this in any case.
 const LATE_WORDS: Duration = Duration::from_secs(1);
+const LATEST_WORDS: Duration = Duration::from_secs(10);
 /// How a command of ours marks its last lines (`cmd::exit`), and its first.
 const PREFIX: &str = "ffuzz: ";
 const HINT: &str = "hint: ";
@@ -98,6 +99,8 @@ struct Running {
     stopped: Option<StopReason>,
     /// When and how it ended, once that is known.
     gone: Option<(Instant, i32)>,
+    /// When something came through its pipes last.
+    spoke_at: Instant,
 }
 
 #[derive(Debug)]
@@ -195,6 +198,7 @@ impl Worker {
             fuzzing_since: None,
             stopped: None,
             gone: None,
+            spoke_at: Instant::now(),
         });
         Ok(())
     }
@@ -215,6 +219,7 @@ impl Worker {
         if matches!(heard, Heard::Event(_)) {
             self.heard_at = Instant::now();
         }
+        running.spoke_at = Instant::now();
         match heard {
             Heard::Closed => running.open -= 1,
             Heard::Words(line) => {
@@ -259,7 +264,8 @@ impl Worker {
             running.gone = running.process.try_wait().map(|status| (Instant::now(), status));
         }
         let (at, status) = running.gone?;
-        if running.open > 0 && at.elapsed() < LATE_WORDS {
+        let silence = at.max(running.spoke_at).elapsed();
+        if running.open > 0 && silence < LATE_WORDS && at.elapsed() < LATEST_WORDS {
             return None;
         }
         let fuzzed = running.fuzzing_since.map(|since| since.elapsed());
@@ -334,6 +340,7 @@ impl Worker {
             saved_crashes: s.saved_crashes,
             saved_hangs: s.saved_hangs,
             last_find_at: s.last_find_at,
+            injected: s.injected,
             ..own
         }
     }

@@ -29,7 +29,13 @@ impl Input {
 /// How far it is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct ImportCount {
+    /// Run, as a seed or after it was injected.
     pub(super) run: u64,
+    /// Those of them that the fuzzer got as seeds.
+    pub(super) seeds: u64,
+    /// Sent over the control socket, again and again if need be; and answers to that.
+    pub(super) injected: u64,
+    pub(super) answered: u64,
     /// Given up.
     pub(super) refused: u64,
     pub(super) open: usize,
@@ -75,6 +81,7 @@ impl ImportQueue {
             keep(&state.waiting[place].bytes)?;
             state.waiting.remove(place);
             state.count.run += 1;
+            state.count.seeds += 1;
         }
         Ok(())
     }
@@ -115,6 +122,7 @@ impl ImportQueue {
         let id = state.next_id;
         let made = make(id, &input);
         state.under_way.insert(id, input);
+        state.count.injected += 1;
         Some(made)
     }
 
@@ -122,6 +130,7 @@ impl ImportQueue {
     pub(super) fn answered(&self, id: u64, run: bool) {
         let mut state = self.lock();
         let Some(input) = state.under_way.remove(&id) else { return };
+        state.count.answered += 1;
         if run {
             state.count.run += 1;
         } else {
@@ -177,7 +186,8 @@ mod tests {
         assert_eq!(next(&imports, 2).1, b"c");
         imports.answered(3, true);
         imports.answered(4, true);
-        assert_eq!(imports.count(), ImportCount { run: 3, refused: 0, open: 0 });
+        let count = ImportCount { run: 3, injected: 4, answered: 3, ..ImportCount::default() };
+        assert_eq!(imports.count(), count);
     }
 
     #[test]
@@ -186,7 +196,11 @@ mod tests {
         imports.add(Input::new(Kind::Crash, b"c".to_vec(), None));
         imports.add(Input::new(Kind::Input, b"d".to_vec(), None));
         assert_eq!(moved(&imports, 3, b'-'), *b"abd");
-        assert_eq!(imports.count(), ImportCount { run: 3, refused: 0, open: 1 });
+        assert_eq!(imports.count(), seeds(3, 1));
+    }
+
+    fn seeds(seeds: u64, open: usize) -> ImportCount {
+        ImportCount { run: seeds, seeds, open, ..ImportCount::default() }
     }
 
     /// The first letters of those that are moved until one cannot be written.
@@ -206,9 +220,9 @@ mod tests {
     fn a_seed_that_was_not_written_waits() {
         let imports = imports(&["a", "b", "c"]);
         assert_eq!(moved(&imports, 9, b'b'), *b"a");
-        assert_eq!(imports.count(), ImportCount { run: 1, refused: 0, open: 2 });
+        assert_eq!(imports.count(), seeds(1, 2));
         assert_eq!(moved(&imports, 9, b'-'), *b"bc");
-        assert_eq!(imports.count(), ImportCount { run: 3, refused: 0, open: 0 });
+        assert_eq!(imports.count(), seeds(3, 0));
     }
 
     #[test]
@@ -219,7 +233,8 @@ mod tests {
             assert_eq!(next(&imports, 1).0, id);
             imports.answered(id, false);
         }
-        assert_eq!(imports.count(), ImportCount { run: 0, refused: 1, open: 0 });
+        let count = ImportCount { injected: 3, answered: 3, refused: 1, ..ImportCount::default() };
+        assert_eq!(imports.count(), count);
         // Of an earlier connection.
         imports.answered(1, true);
         imports.close(7);

@@ -36,7 +36,7 @@ use connection::Connection;
 use control_client::{FuzzerEvent, OWN};
 use engines::Machine;
 use error::shortened;
-use imports::Input;
+use imports::ImportCount;
 use link::{BrokerEvent, Link};
 use messages::{Kind, Log, Message, Seed, Start};
 use session::{Session, State};
@@ -152,14 +152,19 @@ struct Client {
 
 impl Client {
     fn hear(&mut self) {
-        let mut next = self.heard.recv_timeout(LOOK).ok();
-        for _ in 0..IN_A_ROW {
-            match next {
-                Some(Incoming::Broker(news)) => self.hear_broker(news),
-                Some(Incoming::Fuzzer(client, said)) => self.hear_fuzzer(client, said),
-                None => return,
-            }
-            next = self.heard.try_recv().ok();
+        let Ok(first) = self.heard.recv_timeout(LOOK) else { return };
+        self.take(first);
+        // What is taken out of the channel is carried out: the limit is looked at before.
+        for _ in 1..IN_A_ROW {
+            let Ok(next) = self.heard.try_recv() else { return };
+            self.take(next);
+        }
+    }
+
+    fn take(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Broker(news) => self.hear_broker(news),
+            Incoming::Fuzzer(client, said) => self.hear_fuzzer(client, said),
         }
     }
 
@@ -248,10 +253,8 @@ impl Client {
             }
             _ => {}
         }
-        if let Some(session) = &mut self.session
-            && session.known.receive(&bytes, kind)
-        {
-            session.imports.add(Input::new(kind, bytes, Some(held)));
+        if let Some(session) = &mut self.session {
+            session.receive(kind, bytes, held);
         }
     }
 
@@ -343,11 +346,16 @@ impl Client {
 
     fn tell_what_was_run(&mut self) {
         let quiet = self.connection.as_ref().is_some_and(Connection::is_quiet);
-        let session = self.session.as_mut().filter(|_| quiet);
-        if let Some(count) = session.and_then(Session::all_run) {
-            let (run, refused) = (count.run, count.refused);
-            let text = format!("{run} inputs of the broker were run, {refused} given up");
-            self.log(Level::Debug, &text);
+        let Some(session) = self.session.as_mut().filter(|_| quiet) else { return };
+        let Some(ImportCount { run, refused, .. }) = session.all_run() else { return };
+        let message = format!("{run} inputs of the broker were run, {refused} given up");
+        // Without room for it, it is told later.
+        if self
+            .link
+            .send(Message::Log(Log { message: message.clone(), level: Level::Debug as i32 }))
+        {
+            (self.orders.say)(Level::Debug, &message);
+            session.told_run = run;
         }
     }
 
@@ -365,11 +373,7 @@ impl Client {
         session.exports.look_again();
         publish(&self.link, &mut session, None);
         self.link.send_numbers(self.machine.telemetry(session.numbers(), false));
-        let count = session.imports.count();
-        let text = format!(
-            "{} ended ({reason:?}); inputs of the broker: {} run, {} given up, {} not run",
-            session.order.name, count.run, count.refused, count.open
-        );
+        let text = format!("{} ended ({reason:?}); {}", session.order.name, session.account());
         self.log(Level::Info, &text);
     }
 

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use super::control_client::{ControlClient, FuzzerEvent};
 use super::error::Refusal;
 use super::exports::{ExportQueue, KnownInputs, digest};
-use super::imports::{ImportCount, ImportQueue};
+use super::imports::{ImportCount, ImportQueue, Input};
+use super::link::Reservation;
+use super::messages::Kind;
 use super::order::Order;
 use super::package;
 use crate::event::{Snapshot, StopReason};
@@ -17,8 +19,13 @@ use crate::fleet::strategy;
 use crate::fleet::worker::{End, Message, Plan, Worker};
 use crate::output;
 
-/// From a Stop to the end, whatever the fuzzer does: a broker may expect it within 5 s.
+/// From a Stop, or from the fuzzer's last words after it, to its end by force: a broker may expect the
+/// end within 5 s. On an overloaded machine a fuzzer that is heard ending has more time.
 const FAREWELL: Duration = Duration::from_secs(4);
+const LONGEST_FAREWELL: Duration = Duration::from_secs(15);
+/// For what the socket of a fuzzer that has ended still holds. Its end comes with the process, so this is
+/// a bound that is not reached.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// Messages of the fuzzer's pipes under way.
 const INBOX: usize = 4096;
 /// Inputs that are written into the folder of seeds. The others are fed to the fuzzer that runs.
@@ -49,8 +56,13 @@ pub(super) struct Session {
     inbox: Receiver<Message>,
     control: Option<ControlClient>,
     stopping: Option<Instant>,
+    /// How and when the fuzzer has ended; its last answers may still come.
+    ended: Option<(End, Instant)>,
+    /// Inputs that the broker has sent, and those of them that were known.
+    received: u64,
+    known_already: u64,
     /// Inputs of the broker that were run when that was last told.
-    told_run: u64,
+    pub(super) told_run: u64,
 }
 
 impl Session {
@@ -72,9 +84,22 @@ impl Session {
             inbox,
             control: None,
             stopping: None,
+            ended: None,
+            received: 0,
+            known_already: 0,
             told_run: 0,
             order,
         })
+    }
+
+    /// The broker's inputs go to the fuzzer once each.
+    pub(super) fn receive(&mut self, kind: Kind, bytes: Vec<u8>, held: Reservation) {
+        self.received += 1;
+        if self.known.receive(&bytes, kind) {
+            self.imports.add(Input::new(kind, bytes, Some(held)));
+        } else {
+            self.known_already += 1;
+        }
     }
 
     /// Starts the fuzzer if it is time, and hears it. Has to be called by a thread that lives as long
@@ -107,7 +132,9 @@ impl Session {
                 self.control = Some(open);
             }
         }
-        if self.stopping.is_some_and(|since| since.elapsed() > FAREWELL) {
+        let silent = |since: Instant| since.max(self.worker.heard_at()).elapsed() > FAREWELL;
+        let late = |since: Instant| silent(since) || since.elapsed() > LONGEST_FAREWELL;
+        if self.stopping.is_some_and(late) {
             self.worker.signal(libc::SIGKILL);
         }
         self.end()
@@ -147,7 +174,15 @@ impl Session {
 
     fn end(&mut self) -> State {
         let stopped = self.stopping.is_some();
-        let how = match self.worker.end() {
+        if let Some(end) = self.worker.end() {
+            self.ended = Some((end, Instant::now()));
+        }
+        // What it has answered counts, and is read up to the end of the connection.
+        let late = |(_, at): &(End, Instant)| at.elapsed() < LAST_ANSWERS;
+        if self.control.is_some() && self.ended.as_ref().is_some_and(late) {
+            return State::Running;
+        }
+        let how = match self.ended.take().map(|(end, _)| end) {
             None if stopped && !self.worker.is_running() => {
                 return State::Ended(StopReason::User);
             }
@@ -178,14 +213,20 @@ impl Session {
         self.control = None;
     }
 
-    /// Once all that the broker has sent was run: how much that is.
-    pub(super) fn all_run(&mut self) -> Option<ImportCount> {
+    /// Once all that the broker has sent was run: how much that is, unless it was told.
+    pub(super) fn all_run(&self) -> Option<ImportCount> {
         let count = self.imports.count();
-        let news = count.open == 0 && count.run > self.told_run;
-        news.then(|| {
-            self.told_run = count.run;
-            count
-        })
+        (count.open == 0 && count.run > self.told_run).then_some(count)
+    }
+
+    /// What became of the broker's inputs, counted at each step of their way.
+    pub(super) fn account(&self) -> String {
+        let ImportCount { run, seeds, injected, answered, refused, open } = self.imports.count();
+        let (received, known) = (self.received, self.known_already);
+        format!(
+            "inputs of the broker: {run} run, {refused} given up, {open} not run ({received} \
+             received, {known} known already, {seeds} as seeds, {injected} injected, {answered} answered)"
+        )
     }
 
     /// Its last numbers.
