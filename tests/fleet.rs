@@ -9,7 +9,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use common::{Running, TestDir, need, plain, stats_of, target, wait_until};
+use common::{Running, TestDir, need, plain, repository, stats_of, target, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
@@ -330,4 +330,37 @@ fn a_second_ctrl_c_waits_for_nobody_and_leaves_the_screen() {
         !running.processes().contains(&second)
     });
     running.finish().expect(1).says("\u{1b}[?1049l").does_not_say("Testing aborted");
+}
+
+/// What somebody at a terminal sees of Ctrl-Z and `fg`: `tests/data/terminal/keys.py` looks at its bytes and
+/// modes. The job is stopped for longer than it may fuzz.
+fn stop_and_continue(dir: &TestDir, end: i32, text: &str, options: &str) {
+    need("dash");
+    let line = format!(
+        "{} -V 15 {options} -i in -o out -t 3000 -- {}",
+        env!("CARGO_BIN_EXE_ffuzz"),
+        steps().display()
+    );
+    let job = dir.program("python3").arg(repository("tests/data/terminal/keys.py"));
+    let job = job.arg(end.to_string()).arg(text).arg("16").arg(line);
+    job.run().expect(0).says("as it should be");
+}
+
+#[test]
+fn ctrl_z_gives_the_terminal_back_and_fg_the_screen() {
+    let dir = TestDir::with_seed("QUAAAA");
+    stop_and_continue(&dir, libc::SIGTERM, "overall results", "");
+    let stats = dir.stats();
+    assert!(dir.stat("run_time") < 16, "{stats:?}");
+    assert_eq!(dir.stat("saved_hangs"), 0, "{stats:?}");
+}
+
+#[test]
+fn ctrl_z_pauses_the_workers_too() {
+    let dir = TestDir::with_seed("QUAAAA");
+    stop_and_continue(&dir, 3, "all workers", "-j 2");
+    for worker in ["main", "worker01"] {
+        assert_eq!(number(&dir, worker, "saved_hangs"), 0);
+        assert!(number(&dir, worker, "run_time") < 16, "{:?}", stats(&dir, worker));
+    }
 }

@@ -125,6 +125,7 @@ impl Campaign {
             Ok(reason) => *reason,
             Err(_) => StopReason::Failed,
         };
+        self.stop.suspend_at_once();
         self.dismiss_orders();
         // A find that could not be written is known to the judge already: the last state does not claim it.
         if result.is_ok() {

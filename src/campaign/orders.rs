@@ -94,8 +94,12 @@ impl From<Receiver<Incoming>> for Orders {
 }
 
 impl Campaign {
-    /// Carries out what is wanted, and rests as long as that is what is wanted.
+    /// Carries out what is wanted, and rests as long as that is what is wanted; also by Ctrl-Z.
     pub(super) fn obey(&mut self) -> Result<(), CampaignError> {
+        let suspended = self.stop.suspend();
+        if !suspended.is_zero() {
+            self.statistics.leave_out(suspended);
+        }
         let fuzzing = self.statistics.is_fuzzing();
         let Some(orders) = &mut self.orders else { return Ok(()) };
         if !orders.wait() && (orders.inputs.is_empty() || !fuzzing) {
@@ -116,6 +120,8 @@ impl Campaign {
             && self.stop_reason().is_none()
         {
             let start = Instant::now();
+            // The whole pause is left out.
+            let _ = self.stop.suspend();
             self.tick_if_due();
             let Some(orders) = &mut self.orders else { break };
             let next = orders.wait_for_next();

@@ -85,6 +85,7 @@ pub(super) fn open(
         bus.add(sink);
     }
     let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
+    stop.suspend_between_runs().map_err(CampaignError::Signals)?;
     let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;
     let sync = peers(&options);
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);

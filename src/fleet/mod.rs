@@ -40,6 +40,8 @@ const MOST_TOLD: usize = 1000;
 /// pipes.
 const FILES: u64 = 256;
 const FILES_A_WORKER: u64 = 3;
+/// For the workers to pause after Ctrl-Z: their longest stretches of runs, on a loaded machine.
+const PAUSE: Duration = Duration::from_secs(5);
 /// For a worker's last run and its files. What has neither ended then nor told of its work (it may
 /// import what the others have, `AFL_FINAL_SYNC`) is killed.
 const FAREWELL: Duration = Duration::from_secs(15);
@@ -70,6 +72,7 @@ pub fn run(
     control: Option<Control>,
 ) -> Result<StopReason, FleetError> {
     let stop = Stop::on_signals().map_err(FleetError::Signals)?;
+    stop.suspend_between_runs().map_err(FleetError::Signals)?;
     let mut bus = EventBus::default();
     for sink in sinks {
         bus.add(sink);
@@ -96,6 +99,7 @@ pub fn run(
         fuzzing_since: None,
         commands: Commands::default(),
         paused_since: None,
+        at_work: Vec::new(),
         last_reason: StopReason::Done,
         last_tick: Instant::now(),
         told: HashMap::new(),
@@ -142,6 +146,8 @@ struct Fleet {
     commands: Commands,
     /// That time does not count.
     paused_since: Option<Instant>,
+    /// Workers that have not paused yet for Ctrl-Z.
+    at_work: Vec<usize>,
     /// Of the worker that ended last.
     last_reason: StopReason,
     last_tick: Instant,
@@ -154,6 +160,7 @@ impl Fleet {
         loop {
             self.start_due()?;
             self.hear();
+            self.suspend_if_asked();
             for number in 0..self.workers.len() {
                 self.look_after(number)?;
             }
@@ -254,6 +261,33 @@ impl Fleet {
         self.mind_pause();
     }
 
+    /// Ctrl-Z: the workers are in sessions of their own, and pause meanwhile. They cannot miss the end of
+    /// it, as they could with signals.
+    fn suspend_if_asked(&mut self) {
+        if !self.stop.wants_suspension() {
+            return;
+        }
+        if self.commands.standing.paused {
+            let _ = self.stop.suspend();
+            return;
+        }
+        self.at_work = (0..self.workers.len()).filter(|n| self.workers[*n].is_running()).collect();
+        self.tell_workers(&Command::Pause, orders::SUSPENSION);
+        let asked = Instant::now();
+        // A second Ctrl-Z is obeyed when it comes.
+        while !self.at_work.is_empty() && asked.elapsed() < PAUSE && self.stop.wants_suspension() {
+            self.hear();
+        }
+        let time = self.stop.suspend();
+        self.tell_workers(&Command::Resume, orders::NOBODY);
+        self.fuzzing_since.iter_mut().for_each(|since| *since += time);
+    }
+
+    fn tell_workers(&self, command: &Command, id: u64) {
+        let line = command.to_line(id);
+        self.workers.iter().for_each(|worker| worker.command(&line));
+    }
+
     fn mind_pause(&mut self) {
         match (self.commands.standing.paused, self.paused_since) {
             (true, None) => self.paused_since = Some(Instant::now()),
@@ -283,6 +317,9 @@ impl Fleet {
     fn take_event(&mut self, number: usize, event: Event) {
         self.target_works = true;
         let is_news = match event {
+            Event::Reply(reply) if reply.id == Some(orders::SUSPENSION) => {
+                return self.at_work.retain(|other| *other != number);
+            }
             Event::Reply(reply) => {
                 let answer = self.commands.answered(number, reply);
                 return answer.iter().for_each(|answer| self.bus.send(answer));
@@ -366,6 +403,7 @@ impl Fleet {
     /// Asks all workers to end and waits for them; tells the last state of all.
     fn end(mut self, mut result: Result<StopReason, FleetError>) -> Result<StopReason, FleetError> {
         self.signal(libc::SIGINT);
+        self.stop.suspend_at_once();
         let asked = Instant::now();
         let works = |worker: &Worker| {
             worker.is_running() && worker.heard_at().max(asked).elapsed() < FAREWELL

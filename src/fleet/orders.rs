@@ -12,6 +12,8 @@ use crate::mutate::dictionary::Token;
 const MOST_TOKENS: usize = 4096;
 /// The number of commands whose answer nobody waits for.
 pub(super) const NOBODY: u64 = 0;
+/// That of the pause for Ctrl-Z, for which the fleet waits itself.
+pub(super) const SUSPENSION: u64 = u64::MAX;
 
 /// What every worker has to know, also one that is started later.
 #[derive(Debug, Default)]

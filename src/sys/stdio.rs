@@ -4,16 +4,11 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Where words for people go: 1 and 2, unless they are redirected.
 static OUT: AtomicI32 = AtomicI32::new(1);
 static ERR: AtomicI32 = AtomicI32::new(2);
-/// The alternate screen is shown.
-static SCREEN: AtomicBool = AtomicBool::new(false);
-
-/// Shows the cursor and leaves the alternate screen.
-const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
 /// Standard output and error lead elsewhere as long as this lives.
 #[derive(Debug)]
@@ -56,7 +51,7 @@ pub fn undo() {
 
 /// The user's standard output, whatever descriptor 1 is.
 pub fn output() -> io::Result<File> {
-    copy_of(OUT.load(Ordering::SeqCst)).map(File::from)
+    copy_of(out()).map(File::from)
 }
 
 fn copy_of(fd: RawFd) -> io::Result<OwnedFd> {
@@ -75,16 +70,14 @@ fn flush_c() {
     unsafe { libc::fflush(std::ptr::null_mut()) };
 }
 
-/// Notes whether the alternate screen is shown; returns what held before.
-pub fn set_screen(shown: bool) -> bool {
-    SCREEN.swap(shown, Ordering::SeqCst)
+/// The descriptor of the user's standard output.
+pub(super) fn out() -> RawFd {
+    OUT.load(Ordering::SeqCst)
 }
 
-/// For a signal handler: the terminal as it was before.
-pub(super) fn leave_screen() {
-    if set_screen(false) {
-        write(OUT.load(Ordering::SeqCst), LEAVE);
-    }
+/// For a signal handler: writes to the user's standard output without any buffer.
+pub(super) fn write_out(text: &str) {
+    write(out(), text);
 }
 
 /// For a signal handler: writes to the user's standard error without any buffer.

@@ -3,11 +3,12 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
 use signal_hook::{flag, low_level};
 
-use super::{clock, stdio};
+use super::{clock, terminal};
 
 /// Signals within so many milliseconds of the first are the same wish: a key that was held, or a
 /// terminal that is closed, of which the shell tells and the kernel again.
@@ -19,6 +20,7 @@ pub struct Stop {
     asked: Arc<AtomicBool>,
     again: Arc<AtomicBool>,
     skip: Arc<AtomicBool>,
+    suspension: Arc<Suspension>,
 }
 
 impl Stop {
@@ -33,7 +35,7 @@ impl Stop {
                 let now = clock::milliseconds();
                 stop.hear(all.is_before(now));
                 if signal != SIGHUP && hurried.is_before(now) == Some(true) {
-                    stdio::leave_screen();
+                    terminal::leave();
                     low_level::exit(1);
                 }
             };
@@ -43,6 +45,41 @@ impl Stop {
         }
         flag::register(SIGUSR1, Arc::clone(&stop.skip))?;
         Ok(stop)
+    }
+
+    /// From now on SIGTSTP (Ctrl-Z) waits for [`Stop::suspend`]: between two runs no time limit of the
+    /// target runs out meanwhile. A second one is obeyed at once.
+    pub fn suspend_between_runs(&self) -> io::Result<()> {
+        if terminal::ignores_stop() {
+            return Ok(());
+        }
+        let suspension = Arc::clone(&self.suspension);
+        // SAFETY: the handlers read a clock, set flags and modes, write to the terminal and raise the signal
+        // itself, all of which is async-signal-safe.
+        unsafe {
+            low_level::register(SIGTSTP, move || suspension.ask())?;
+            low_level::register(SIGCONT, terminal::note_continued)?;
+        }
+        Ok(())
+    }
+
+    /// There will be no further runs: from now on SIGTSTP is obeyed when it comes.
+    pub fn suspend_at_once(&self) {
+        self.suspension.at_once.store(true, Ordering::Relaxed);
+        self.suspension.obey();
+    }
+
+    /// Ctrl-Z came and was not obeyed yet.
+    #[must_use]
+    pub fn wants_suspension(&self) -> bool {
+        self.suspension.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Stops this process if Ctrl-Z has asked for it. Returns how long it was stopped since the last
+    /// call.
+    #[must_use]
+    pub fn suspend(&self) -> Duration {
+        self.suspension.obey()
     }
 
     /// A signal came; `later` than the first, unless it is the first.
@@ -73,6 +110,41 @@ impl Stop {
     #[must_use]
     pub fn skip(&self) -> bool {
         self.skip.load(Ordering::Relaxed) && self.skip.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// Ctrl-Z, and the time that the process was stopped by it, in milliseconds.
+#[derive(Debug, Default)]
+struct Suspension {
+    wanted: AtomicBool,
+    at_once: AtomicBool,
+    time: AtomicU64,
+}
+
+impl Suspension {
+    /// In the handler.
+    fn ask(&self) {
+        let again = self.wanted.swap(true, Ordering::Relaxed);
+        if again || self.at_once.load(Ordering::Relaxed) {
+            self.stop();
+        }
+    }
+
+    fn stop(&self) {
+        let start = clock::milliseconds();
+        terminal::stop_process();
+        self.time.fetch_add(clock::milliseconds() - start, Ordering::Relaxed);
+        self.wanted.store(false, Ordering::Relaxed);
+    }
+
+    fn obey(&self) -> Duration {
+        if self.wanted.load(Ordering::Relaxed) {
+            self.stop();
+        }
+        match self.time.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            _ => Duration::from_millis(self.time.swap(0, Ordering::Relaxed)),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::stdio;
+use super::{stdio, terminal};
 
 /// A hook of a mutator, in words that a signal handler can write.
 #[derive(Debug)]
@@ -149,8 +149,7 @@ fn witness(board: &Board, end: i32) -> ! {
             let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(ENTRY);
             let text = std::str::from_utf8(&bytes[..length]).unwrap_or("of an unknown name");
             // The screen may have been opened after the fork.
-            stdio::set_screen(libc::isatty(2) == 1);
-            stdio::leave_screen();
+            terminal::leave_for_the_dead();
             stdio::last_words(&[
                 "ffuzz: the process ended while the mutator ",
                 text,
@@ -225,7 +224,7 @@ extern "C" fn on_crash(signal: i32) {
     if let Some(label) = current() {
         let digits = [b'0' + (signal / 10) as u8, b'0' + (signal % 10) as u8];
         let number = std::str::from_utf8(&digits).unwrap_or_default();
-        stdio::leave_screen();
+        terminal::leave();
         stdio::last_words(&[
             "ffuzz: mutator ",
             &label.mutator,
@@ -247,7 +246,7 @@ extern "C" fn on_crash(signal: i32) {
 
 extern "C" fn at_exit() {
     if let Some(label) = current() {
-        stdio::leave_screen();
+        terminal::leave();
         stdio::last_words(&[
             "ffuzz: mutator ",
             &label.mutator,

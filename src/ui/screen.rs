@@ -13,7 +13,7 @@ use super::plain::Plain;
 use super::terminal::Guard;
 use crate::config::options::Colors;
 use crate::event::{Event, EventSink, Snapshot};
-use crate::sys::stdio;
+use crate::sys::{stdio, terminal};
 
 /// Warnings kept to be printed again when the screen is gone.
 const WARNINGS_KEPT: usize = 20;
@@ -25,6 +25,8 @@ const DEFAULT_SIZE: Rect = Rect { x: 0, y: 0, width: 80, height: 24 };
 pub struct Screen<W: Write> {
     // Dropped before `lines` could be used by anybody: the guard restores the terminal.
     shown: Option<Shown>,
+    /// Fuzzing has begun: the screen is shown whenever the terminal is ours.
+    wanted: bool,
     lines: Plain<W>,
     colors: Colors,
     /// Takes what foreign code prints meanwhile.
@@ -41,11 +43,20 @@ struct Shown {
 
 impl<W: Write> Screen<W> {
     pub fn new(lines: Plain<W>, colors: Colors, log: Option<PathBuf>) -> Self {
-        Self { shown: None, lines, colors, log, warnings: Vec::new(), message: String::new() }
+        Self {
+            shown: None,
+            wanted: false,
+            lines,
+            colors,
+            log,
+            warnings: Vec::new(),
+            message: String::new(),
+        }
     }
 
+    /// Unless it is shown already, or this process is in the background.
     fn show(&mut self) {
-        if self.shown.is_some() {
+        if self.shown.is_some() || !terminal::is_foreground() {
             return;
         }
         let guard = Guard::enter(self.log.as_deref());
@@ -58,7 +69,14 @@ impl<W: Write> Screen<W> {
         self.shown = terminal.ok().map(|terminal| Shown { terminal, _guard: guard });
     }
 
+    /// Anew after Ctrl-Z, or after any other stop: the terminal was somebody else's.
     fn draw(&mut self, snapshot: &Snapshot) -> bool {
+        if self.shown.is_some() && !terminal::is_intact() {
+            self.shown = None;
+        }
+        if self.wanted {
+            self.show();
+        }
         let Some(shown) = &mut self.shown else { return false };
         let (message, colors) = (&self.message, self.colors);
         let _ = shown.terminal.draw(|frame| panels::draw(frame, snapshot, message, colors));
@@ -75,6 +93,7 @@ impl<W: Write> Screen<W> {
     /// Back to plain lines, with what was said meanwhile.
     fn hide(&mut self) {
         self.shown = None;
+        self.wanted = false;
         for warning in std::mem::take(&mut self.warnings) {
             self.lines.line(&format!("[!] {warning}"));
         }
@@ -84,7 +103,10 @@ impl<W: Write> Screen<W> {
 impl<W: Write> EventSink for Screen<W> {
     fn handle(&mut self, event: &Event) {
         match event {
-            Event::Started => self.show(),
+            Event::Started => {
+                self.wanted = true;
+                self.show();
+            }
             Event::Stopped { .. } => {
                 self.hide();
                 self.lines.handle(event);

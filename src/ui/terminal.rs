@@ -1,6 +1,4 @@
-//! The terminal while the full screen is shown, and its way back.
-//!
-//! Raw mode stays off: Ctrl-C has to stop the campaign as a signal, and no key is read.
+//! The terminal while the full screen is shown, and its way back: also after a panic.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsFd;
@@ -8,11 +6,8 @@ use std::panic;
 use std::path::Path;
 use std::sync::Once;
 
-use crossterm::cursor::{Hide, Show};
-use crossterm::execute;
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
-
 use crate::sys::stdio::{self, Redirected};
+use crate::sys::terminal;
 
 static HOOK: Once = Once::new();
 
@@ -29,16 +24,13 @@ impl Guard {
             let previous = panic::take_hook();
             panic::set_hook(Box::new(move |info| {
                 // The message must not vanish with the alternate screen.
-                restore();
+                terminal::leave();
                 stdio::undo();
                 previous(info);
             }));
         });
         let redirected = log.and_then(redirect);
-        stdio::set_screen(true);
-        if let Ok(mut out) = stdio::output() {
-            let _ = execute!(out, EnterAlternateScreen, Hide);
-        }
+        terminal::enter();
         Self { _redirected: redirected }
     }
 }
@@ -51,14 +43,6 @@ fn redirect(log: &Path) -> Option<Redirected> {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        restore();
-    }
-}
-
-fn restore() {
-    if stdio::set_screen(false)
-        && let Ok(mut out) = stdio::output()
-    {
-        let _ = execute!(out, Show, LeaveAlternateScreen);
+        terminal::leave();
     }
 }

@@ -196,7 +196,7 @@ impl Fleet<'_> {
             argv: self.words(number),
             env: self.variables(number),
             tmpdir: self.tmpdir(number),
-            listens: self.options.control.is_some(),
+            listens: true,
         };
         (0..self.inputs.len()).map(plan).collect()
     }
@@ -207,10 +207,8 @@ impl Fleet<'_> {
         let input = self.inputs[number].as_deref();
         let mut words = vec![self.program.clone().into_os_string()];
         let role = if strategy.main { "-M" } else { "-S" };
-        words.extend([role.into(), strategy::name(number).into(), "--json".into()]);
-        if self.options.control.is_some() {
-            words.extend(["--control".into(), "-".into()]);
-        }
+        words.extend([role.into(), strategy::name(number).into()]);
+        words.extend(["--json", "--control", "-"].map(OsString::from));
         for option in self.args.given.iter().filter(|option| self.keeps(option, strategy, input)) {
             words.extend(option.iter().cloned());
         }
@@ -339,11 +337,11 @@ mod tests {
         assert_eq!(
             all,
             [
-                "AFL_DISABLE_TRIM=1 FFUZZ_NO_TRIAGE=1 ffuzz -M main --json -d -p -i IN -o OUT -s 7 -E 334 -b 4 \
+                "AFL_DISABLE_TRIM=1 FFUZZ_NO_TRIAGE=1 ffuzz -M main --json --control - -d -p -i IN -o OUT -s 7 -E 334 -b 4 \
                  --schedule explore -- ./t -j 9",
-                "FFUZZ_NO_TRIAGE=1 ffuzz -S worker01 --json -d -p -i IN -o OUT -s 8 -E 333 -b 6 --schedule explore \
+                "FFUZZ_NO_TRIAGE=1 ffuzz -S worker01 --json --control - -d -p -i IN -o OUT -s 8 -E 333 -b 6 --schedule explore \
                  -- ./t -j 9",
-                "AFL_DISABLE_TRIM=1 FFUZZ_NO_TRIAGE=1 AFL_NO_AFFINITY=1 ffuzz -S worker02 --json -d -p -i IN -o OUT \
+                "AFL_DISABLE_TRIM=1 FFUZZ_NO_TRIAGE=1 AFL_NO_AFFINITY=1 ffuzz -S worker02 --json --control - -d -p -i IN -o OUT \
                  -s 9 -E 333 --schedule exploit -- ./t -j 9",
             ]
         );
@@ -355,10 +353,15 @@ mod tests {
         let line = "-i IN -o OUT -p rare -Z --json -j 6 ./t";
         let all = lines(dir.path(), line, &[("AFL_NO_AFFINITY", "1")], &[]);
         let quiet = "AFL_DISABLE_TRIM=1 FFUZZ_NO_TRIAGE=1";
-        assert_eq!(all[0], format!("{quiet} ffuzz -M main --json -i IN -o OUT -Z -- ./t"));
+        assert_eq!(
+            all[0],
+            format!("{quiet} ffuzz -M main --json --control - -i IN -o OUT -Z -- ./t")
+        );
         assert_eq!(
             all[5],
-            format!("{quiet} ffuzz -S worker05 --json -i IN -o OUT --schedule rare -Z -z -- ./t")
+            format!(
+                "{quiet} ffuzz -S worker05 --json --control - -i IN -o OUT --schedule rare -Z -z -- ./t"
+            )
         );
         let in_order = lines(dir.path(), "-i IN -o OUT -j 6 ./t", &[("AFL_NO_AFFINITY", "1")], &[]);
         assert!(in_order[4].ends_with("--schedule seek -P exploit -z -- ./t"), "{}", in_order[4]);
