@@ -138,27 +138,53 @@ fn messages_are_read_as_the_reference_reads_them() {
     none(&cases.iter().flat_map(|case| differences(&text(case, "name"), case)).collect::<Vec<_>>());
 }
 
+/// What is read of a debugger's text.
+fn debugged(instruction: &str, registers: &Value) -> CrashInfo {
+    let registers = registers.as_object().unwrap();
+    let lines =
+        registers.iter().map(|(name, value)| format!("{name}\t{}\n", value.as_str().unwrap()));
+    let crash_data = format!(
+        "Program received signal SIGSEGV, Segmentation fault.\n{}=> 0x401000 <f+4>:\t{instruction}\n",
+        lines.collect::<String>()
+    );
+    crash::parse(&Output { crash_data, ..Output::default() }, &Program::default())
+}
+
 /// An address is computed when a debugger's text names none.
 #[test]
 fn addresses_are_computed_as_the_reference_computes_them() {
     let mut differences = vec![];
     for case in cases("addresses.json") {
-        let registers = case["registers"].as_object().unwrap();
-        let lines =
-            registers.iter().map(|(name, value)| format!("{name}\t{}\n", value.as_str().unwrap()));
         let instruction = text(&case, "instruction");
-        let crash_data = format!(
-            "Program received signal SIGSEGV, Segmentation fault.\n{}=> 0x401000 <f+4>:\t{instruction}\n",
-            lines.collect::<String>()
-        );
-        let output = Output { crash_data, ..Output::default() };
-        let info = crash::parse(&output, &Program::default());
+        let info = debugged(&instruction, &case["registers"]);
         let fails = case["address"] == "error";
         let wanted = if fails { &Value::Null } else { &case["address"] };
         if hex(info.address) != *wanted || info.refused.is_some() != fails {
             differences.push(format!("{instruction}: wanted {}, got {info:?}", case["address"]));
         }
     }
+    none(&differences);
+}
+
+/// All addressing modes of x86-64, i386 and ARM64 (`scripts/gdb-addresses.py` has made the table).
+#[test]
+fn every_addressing_mode_is_computed_as_the_reference_computes_it() {
+    let (mut differences, mut cases) = (vec![], 0);
+    let table = json_of(&data("gdb_addresses.json"));
+    for (machine, table) in table["machines"].as_object().unwrap() {
+        for (instruction, wanted) in table["cases"].as_object().unwrap() {
+            let info = debugged(instruction, &table["registers"]);
+            let found = match &info.refused {
+                Some(_) => "error".into(),
+                None => hex(info.address),
+            };
+            if found != *wanted {
+                differences.push(format!("{machine}: {instruction}: wanted {wanted}, got {found}"));
+            }
+            cases += 1;
+        }
+    }
+    assert!(cases >= 1000, "{cases}");
     none(&differences);
 }
 

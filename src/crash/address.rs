@@ -1,16 +1,26 @@
 //! The address an instruction was about to touch, from its AT&T or ARM64 text and the registers.
+//!
+//! The server computes it as well, and a signature asks for it: so what the reference computes
+//! wrongly, or not at all, is the right answer here.
 
 use std::collections::BTreeMap;
 
-use super::lines::{Lazy, hex, regex};
+use super::lines::{Lazy, capture, found, hex, regex, trim};
 
 type Registers = BTreeMap<String, u64>;
 
-/// `OFF(%base,%index,SCALE)`, of which all but the brackets may be missing.
-static MEMORY: Lazy = Lazy::new(|| {
-    regex(r"^\*?(-?0x[0-9a-f]+|-?\d+)?\((?:%([a-z0-9]+))?(?:,%([a-z0-9]+)(?:,(\d+))?)?\)$")
-});
-static ARM_MEMORY: Lazy = Lazy::new(|| regex(r"\[([a-z0-9]+)(?:,\s*#(-?0x[0-9a-f]+|-?\d+))?\]$"));
+/// An operand in memory begins like this; what stands behind it does not count.
+static SIMPLE: Lazy = Lazy::new(|| regex(r"^\*?(-?0x[0-9a-f]+)?\(%([a-z0-9]+)\)"));
+static INDEXED: Lazy =
+    Lazy::new(|| regex(r"^(-?0x[0-9a-f]+)?\(%([a-z0-9]+),%([a-z0-9]+),([0-9]+)\)"));
+static CONSTANT: Lazy = Lazy::new(|| regex(r"^\$?(-?0x[0-9a-f]+)"));
+static NAME: Lazy = Lazy::new(|| regex(r"^[a-z.]"));
+static STACK: Lazy = Lazy::new(|| regex(r"^(?:push|pop|call)[lwq]?$"));
+static ARM_MEMORY: Lazy = Lazy::new(|| regex(r"^\s*\[(.*)\]$"));
+
+/// Registers that only one of the machines has.
+const X86: &str =
+    " eax ebx ecx edx esi edi ebp esp eip rax rbx rcx rdx rsi rdi rbp rsp r13 r14 r15 rip ";
 
 /// The reference gives up, and its server answers 500.
 #[derive(Debug)]
@@ -18,8 +28,7 @@ pub(super) struct Unreadable;
 
 /// None if the instruction touches no memory that the registers tell.
 pub(super) fn of(instruction: &str, registers: &Registers) -> Result<Option<u64>, Unreadable> {
-    let machine = Machine { registers };
-    if machine.is_arm64() { machine.arm64(instruction) } else { machine.x86(instruction) }
+    Machine { registers }.address(trim(instruction))
 }
 
 struct Machine<'a> {
@@ -31,184 +40,160 @@ impl Machine<'_> {
         names.iter().find_map(|name| self.registers.get(*name).copied())
     }
 
-    fn is_arm64(&self) -> bool {
-        self.registers.contains_key("x0")
+    fn is_x86(&self) -> bool {
+        self.registers.keys().any(|name| X86.contains(&format!(" {name} ")))
     }
 
     fn counter(&self) -> Result<Option<u64>, Unreadable> {
         self.first(&["rip", "eip", "pc"]).map(Some).ok_or(Unreadable)
     }
 
-    fn stack(&self) -> Option<u64> {
-        self.first(&["rsp", "esp", "sp"])
+    fn stack(&self) -> Result<Option<u64>, Unreadable> {
+        self.first(&["rsp", "esp", "sp"]).map(Some).ok_or(Unreadable)
     }
 
     /// A register, or the part of a wider one.
-    fn register(&self, name: &str) -> Option<i128> {
-        let (wide, shift, bits) = part_of(name);
-        let value = self.first(&[name]);
-        let cut = |wide: u64| (wide >> shift) & (u64::MAX >> (64 - bits));
-        let value = value.or_else(|| wide.iter().find_map(|w| self.first(&[w.as_str()]).map(cut)));
-        value.map(|value| self.signed(value))
+    fn register(&self, name: &str) -> Option<u64> {
+        let wide = |name: String| self.registers.get(&name).copied();
+        let of = |stem: &str| wide(format!("e{stem}x")).or_else(|| wide(format!("r{stem}x")));
+        let part = || match name.as_bytes() {
+            [b'e', ..] => wide(format!("r{}", &name[1..])).map(|value| value & 0xffff_ffff),
+            [b'w', ..] => wide(format!("x{}", &name[1..])).map(|value| value & 0xffff_ffff),
+            [_, b'x'] => of(&name[..1]).map(|value| value & 0xffff),
+            [_, b'h'] => of(&name[..1]).map(|value| value >> 8 & 0xff),
+            [_, b'l'] => of(&name[..1]).map(|value| value & 0xff),
+            _ => None,
+        };
+        self.first(&[name]).or_else(part)
     }
 
-    /// Addresses are computed with signs, as wide as the machine.
-    fn signed(&self, value: u64) -> i128 {
-        if self.is_wide() {
-            i128::from(value.cast_signed())
-        } else {
-            i128::from(value as u32 as i32)
-        }
+    /// As wide as the machine.
+    fn wrapped(&self, sum: u64) -> u64 {
+        let is_wide = self.first(&["rax", "x0"]).is_some();
+        if is_wide { sum } else { sum & 0xffff_ffff }
     }
 
-    fn wrapped(&self, sum: i128) -> u64 {
-        if self.is_wide() { sum as u64 } else { u64::from(sum as u32) }
-    }
-
-    fn is_wide(&self) -> bool {
-        self.registers.contains_key("rax") || self.is_arm64()
-    }
-
-    fn sum(
-        &self,
-        base: Option<&str>,
-        index: Option<&str>,
-        scale: i128,
-        offset: i128,
-    ) -> Option<u64> {
-        let value = |name: Option<&str>| name.map_or(Some(0), |name| self.register(name));
-        Some(self.wrapped(offset + value(base)? + value(index)? * scale))
-    }
-
-    fn x86(&self, instruction: &str) -> Result<Option<u64>, Unreadable> {
+    fn address(&self, instruction: &str) -> Result<Option<u64>, Unreadable> {
         if instruction.is_empty() {
             return self.counter();
         }
-        let (name, operands) = match instruction.split_once(char::is_whitespace) {
-            Some((name, operands)) => (name, split_operands(operands)),
-            None => (instruction, vec![]),
-        };
-        match operands[..] {
-            [] => match name {
-                "ret" | "retq" => Ok(self.stack()),
+        let Some((name, operands)) = instruction.split_once(char::is_whitespace) else {
+            return match instruction {
+                "ret" | "retq" => self.stack(),
                 "ud2" | "(bad)" => self.counter(),
                 _ => Err(Unreadable),
-            },
-            [only] => Ok(self.one(name, only)),
-            [first, second] => self.two(first, second),
-            _ => Err(Unreadable),
+            };
+        };
+        if !found(&NAME, name) {
+            return Err(Unreadable);
         }
+        // Also at the commas inside of brackets.
+        let parts: Vec<&str> = operands.trim_start().split(',').collect();
+        if self.is_x86() { self.x86(name, &parts) } else { self.arm64(name, &parts) }
     }
 
-    fn one(&self, name: &str, operand: &str) -> Option<u64> {
-        let stem = name.strip_suffix(['l', 'w', 'q']).unwrap_or(name);
-        if ["push", "pop", "call", "cal"].contains(&stem) {
-            return self.memory(operand).or_else(|| self.stack());
+    fn x86(&self, name: &str, parts: &[&str]) -> Result<Option<u64>, Unreadable> {
+        match *parts {
+            [only] if found(&STACK, name) => match is_memory(only) {
+                true => Ok(self.simple(only)),
+                false => self.stack(),
+            },
+            [only] => Ok(if name.starts_with("set") { self.simple(only) } else { None }),
+            [first, second] => self.two(first, second),
+            [first, _, third] => match first.contains('(') && third.contains(')') {
+                true => Ok(self.indexed(&parts.join(","))),
+                false => Err(Unreadable),
+            },
+            [first, ..] if parts.len() > 4 || first.contains(')') => Err(Unreadable),
+            [first, ..] if first.contains('(') => Ok(self.indexed(&parts[..3].join(","))),
+            _ => Ok(self.indexed(&parts[1..].join(","))),
         }
-        let has_index = operand.contains(",%") || operand.contains("(,");
-        if name.starts_with("set") || has_index { self.memory(operand) } else { None }
     }
 
     fn two(&self, first: &str, second: &str) -> Result<Option<u64>, Unreadable> {
-        match (first.contains('('), second.contains('(')) {
+        match (is_memory(first), is_memory(second)) {
             (true, true) if second.contains(":(") => Ok(None),
             (true, true) => Err(Unreadable),
-            (true, false) => Ok(self.memory(first)),
-            (false, true) => Ok(self.memory(second)),
+            (true, false) => Ok(self.simple(first)),
+            (false, true) => Ok(self.simple(second)),
             (false, false) => {
-                Ok(constant(second).or_else(|| constant(first)).map(|v| self.wrapped(v)))
+                let constant = |operand| number(capture(&CONSTANT, operand)?);
+                let value = constant(second).or_else(|| constant(first));
+                Ok(value.map(|value| self.wrapped(value)))
             }
         }
     }
 
-    fn memory(&self, operand: &str) -> Option<u64> {
-        let groups = MEMORY.captures(operand).ok()??;
+    /// `OFF(%base)`.
+    fn simple(&self, operand: &str) -> Option<u64> {
+        let groups = SIMPLE.captures(operand).ok()??;
         let group = |at: usize| groups.get(at).map(|group| group.as_str());
         let offset = group(1).map_or(Some(0), number)?;
-        let scale = group(4).map_or(Some(1), number)?;
-        self.sum(group(2), group(3), scale, offset)
+        Some(self.wrapped(self.register(group(2)?)?.wrapping_add(offset)))
     }
 
-    fn arm64(&self, instruction: &str) -> Result<Option<u64>, Unreadable> {
-        if instruction.is_empty() || instruction.starts_with("brk") {
-            return self.counter();
-        }
-        if instruction.starts_with(".inst") && instruction.ends_with("; undefined") {
-            return self.counter();
-        }
-        if !instruction.starts_with("ldr") && !instruction.starts_with("str") {
-            return Ok(None);
-        }
-        let groups = ARM_MEMORY.captures(instruction).ok().flatten().ok_or(Unreadable)?;
+    /// `OFF(%base,%index,SCALE)`.
+    fn indexed(&self, operand: &str) -> Option<u64> {
+        let groups = INDEXED.captures(operand).ok()??;
         let group = |at: usize| groups.get(at).map(|group| group.as_str());
-        let Some(offset) = group(2).map_or(Some(0), number) else { return Ok(None) };
-        Ok(self.sum(group(1), None, 1, offset))
+        let offset = group(1).map_or(Some(0), number)?;
+        let index = self.register(group(3)?)?.wrapping_mul(hex(group(4)?)?);
+        Some(self.wrapped(self.register(group(2)?)?.wrapping_add(index).wrapping_add(offset)))
     }
-}
 
-/// At commas outside brackets.
-fn split_operands(text: &str) -> Vec<&str> {
-    let mut depth = 0_i64;
-    let at_comma = move |letter: char| {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        letter == ',' && depth <= 0
-    };
-    text.trim().split(at_comma).map(str::trim).collect()
-}
-
-/// `0x10`, `-0x10`, `$0x10`.
-fn constant(operand: &str) -> Option<i128> {
-    let text = operand.strip_prefix('$').unwrap_or(operand);
-    text.strip_prefix('-').unwrap_or(text).starts_with("0x").then(|| number(text))?
-}
-
-fn number(text: &str) -> Option<i128> {
-    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
-    let value = match digits.strip_prefix("0x") {
-        Some(digits) => hex(digits)?,
-        None => digits.parse().ok()?,
-    };
-    Some(sign * i128::from(value))
-}
-
-/// The wide registers that hold it, and which of their bits it is.
-fn part_of(name: &str) -> (Vec<String>, u32, u32) {
-    const LETTERS: &[&str] = &["a", "b", "c", "d"];
-    const LONG: &[&str] = &["si", "di", "bp", "sp", "ip"];
-    let wide = |stem: &str| vec![format!("r{stem}"), format!("e{stem}")];
-    if let Some(number) = name.strip_prefix('w') {
-        return (vec![format!("x{number}")], 0, 32);
-    }
-    if let Some(number) =
-        name.strip_prefix('r').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    {
-        let digits = number.trim_end_matches(['d', 'w', 'b', 'l']);
-        let bits = match &number[digits.len()..] {
-            "d" => 32,
-            "w" => 16,
-            "b" | "l" => 8,
-            _ => 64,
-        };
-        return (vec![format!("r{digits}")], 0, bits);
-    }
-    if let Some(stem) = name.strip_prefix('e') {
-        return (vec![format!("r{stem}")], 0, 32);
-    }
-    for letter in LETTERS {
-        match name.strip_prefix(letter) {
-            Some("x") => return (wide(name), 0, 16),
-            Some("l") => return (wide(&format!("{letter}x")), 0, 8),
-            Some("h") => return (wide(&format!("{letter}x")), 8, 8),
-            _ => {}
+    fn arm64(&self, name: &str, parts: &[&str]) -> Result<Option<u64>, Unreadable> {
+        let parts = joined(parts);
+        match &parts[..] {
+            [only] if name == ".inst" && only.ends_with("; undefined") => self.counter(),
+            [_] if name == "brk" => self.counter(),
+            [_, place] if name.starts_with("ldr") || name.starts_with("str") => {
+                let Some(place) = capture(&ARM_MEMORY, place) else { return Ok(None) };
+                let (base, offset) = match place.split(',').collect::<Vec<_>>()[..] {
+                    [base] => (base, 0),
+                    [base, offset] => (base, arm_number(offset).ok_or(Unreadable)?),
+                    _ => return Ok(None),
+                };
+                let base = self.register(base);
+                Ok(base.map(|base| self.wrapped(base.wrapping_add(offset))))
+            }
+            _ => Ok(None),
         }
     }
-    match name.strip_suffix('l') {
-        Some(stem) if LONG.contains(&stem) => (wide(stem), 0, 8),
-        _ if LONG.contains(&name) => (wide(name), 0, 16),
-        _ => (vec![], 0, 64),
+}
+
+fn is_memory(operand: &str) -> bool {
+    operand.contains('(') && operand.contains(')')
+}
+
+/// Two words that one pair of square brackets holds are one operand.
+fn joined(parts: &[&str]) -> Vec<String> {
+    let mut joined: Vec<String> = vec![];
+    for part in parts {
+        match joined.last_mut() {
+            Some(last)
+                if last.contains('[')
+                    && !last.contains(']')
+                    && part.contains(']')
+                    && !part.contains('[') =>
+            {
+                last.push_str(", ");
+                last.push_str(part);
+            }
+            _ => joined.push((*part).to_owned()),
+        }
     }
+    joined
+}
+
+fn arm_number(text: &str) -> Option<u64> {
+    let text = text.replace('#', "");
+    let text = trim(&text);
+    if text.starts_with("0x") { number(text) } else { text.parse().ok().map(i64::cast_unsigned) }
+}
+
+/// `0x10`, and `-0x10` as it wraps around.
+fn number(text: &str) -> Option<u64> {
+    let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let value = hex(digits.strip_prefix("0x")?)?;
+    Some(if is_negative { value.wrapping_neg() } else { value })
 }
