@@ -7,8 +7,10 @@ mod common;
 #[path = "common/fuzzmanager.rs"]
 mod fuzzmanager;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Cursor, Write};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use common::{DEADLINE, Job, SmallDisk, TestDir, free_port, wait_until};
@@ -620,6 +622,87 @@ fn each_line_is_reached_by_as_many_inputs_as_it_is() {
     let words = "--coverage empty --repository demo --revision 1";
     collector(&dir, words).run().refused(1, "no inputs in empty", "-o");
     assert_eq!(server.requests().len(), 1);
+}
+
+/// The lines with code that llvm-cov knows, and whether an input has reached each.
+fn by_llvm_cov(dir: &TestDir, source: &str, inputs: &[&str]) -> BTreeMap<u32, bool> {
+    let compiler = if source.ends_with(".cc") { "clang++-19" } else { "clang-19" };
+    let run = |program: &str, words: &[&str]| {
+        let output = Command::new(program).args(words).current_dir(dir.path("")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {words:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let flags = ["-O0", "-g", "-fprofile-instr-generate", "-fcoverage-mapping", "-o", "profiled"];
+    run(compiler, &[&flags[..], &[source]].concat());
+    for (number, input) in inputs.iter().enumerate() {
+        let mut target = Command::new(dir.path("profiled"));
+        target.env("LLVM_PROFILE_FILE", dir.path(&format!("{number}.profraw")));
+        let target = target.stdin(fs::File::open(dir.write("stdin", input)).unwrap());
+        target.output().unwrap();
+    }
+    let raw: Vec<String> = (0..inputs.len()).map(|number| format!("{number}.profraw")).collect();
+    let words = ["merge", "-o", "all.profdata"].into_iter().chain(raw.iter().map(String::as_str));
+    run("llvm-profdata-19", &words.collect::<Vec<_>>());
+    let lcov = run(
+        "llvm-cov-19",
+        &["export", "-format=lcov", "-instr-profile=all.profdata", "./profiled"],
+    );
+    let of_line = |line: &str| {
+        let (number, count) = line.strip_prefix("DA:")?.split_once(',')?;
+        Some((number.parse().unwrap(), count != "0"))
+    };
+    lcov.lines().filter_map(of_line).collect()
+}
+
+#[test]
+fn lines_are_reached_as_llvm_cov_says() {
+    if ["clang-19", "llvm-cov-19", "llvm-profdata-19"]
+        .iter()
+        .any(|name| Command::new(name).arg("--version").output().is_err())
+    {
+        eprintln!("skipped: clang-19 and llvm-19 are not installed");
+        return;
+    }
+    let programs: [(&str, &[&str], usize); 4] = [
+        ("lines.c", &["a", "((1)", "ac"], 20),
+        ("ending.c", &["q", "j", "za"], 25),
+        ("ending.c", &["u", "e"], 25),
+        ("throwing.cc", &["r", "x"], 10),
+    ];
+    for (source, inputs, least) in programs {
+        let (dir, server) = folder(vec![Answer::Say(CREATED, "{}")]);
+        for (number, input) in inputs.iter().enumerate() {
+            dir.write(&format!("inputs/{number}"), input);
+        }
+        let path = common::repository("tests/targets").join(source);
+        let language = if source.ends_with(".cc") { "-x c++ -lstdc++" } else { "" };
+        let target = common::target(source, &format!("-g -O0 {language}"));
+        let words = "--coverage inputs --repository demo --revision 1 --root";
+        let job = collector(&dir, words).arg(path.parent().unwrap()).arg("--").arg(target);
+        job.run().expect(0);
+        let fields: serde_json::Value =
+            serde_json::from_str(server.requests()[0].split_once("\r\n\r\n").unwrap().1).unwrap();
+        let tree: serde_json::Value =
+            serde_json::from_str(fields["coverage"].as_str().unwrap()).unwrap();
+        let counts = tree["children"][source]["coverage"].as_array().unwrap();
+        let ours = |line: u32| counts.get(line as usize - 1)?.as_i64().filter(|count| *count >= 0);
+        let text = fs::read_to_string(&path).unwrap();
+        let (mut known, mut differences) = (0, Vec::new());
+        for (line, reached) in by_llvm_cov(&dir, path.to_str().unwrap(), inputs) {
+            let words = text.lines().nth(line as usize - 1).unwrap();
+            match ours(line) {
+                Some(count) if (count > 0) == reached => known += 1,
+                Some(count) => differences.push(format!("{line}: {words}: {count}, not {reached}")),
+                None if words.trim_end().ends_with(");") => {
+                    differences.push(format!("{line}: {words}: left out"));
+                }
+                None => {}
+            }
+        }
+        assert_eq!(differences, [""; 0], "{source} {inputs:?}");
+        assert!(known >= least, "{source} {inputs:?}: {known}");
+    }
 }
 
 /// A server with a certificate of its own, ended when dropped.

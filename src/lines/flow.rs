@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use iced_x86::FlowControl;
 
-use super::program::Function;
+use super::program::{Function, Last, decoder};
 
 /// A stretch of code that is run from its beginning to its end.
 #[derive(Debug)]
@@ -29,11 +29,22 @@ struct Block {
 }
 
 /// The stretches of a function.
-pub(super) fn stretches(function: &Function<'_>, is_x86: bool) -> Vec<Stretch> {
-    let blocks = if is_x86 { blocks(function) } else { counted_only(function) };
+pub(super) fn stretches(function: &Function<'_>, is_x86: bool, last: &Last) -> Vec<Stretch> {
+    if function.counters.is_empty() {
+        return vec![Stretch { range: function.range.clone(), counters: vec![] }];
+    }
+    let blocks = if is_x86 { blocks(function, last) } else { counted_only(function) };
     let evidence = evidence(&blocks);
     let ranges = blocks.into_iter().map(|block| block.range);
     ranges.zip(evidence).map(|(range, counters)| Stretch { range, counters }).collect()
+}
+
+/// Addresses of the calls in a function, or of the jumps that take the place of one, and what they lead to.
+pub(super) fn calls(function: &Function<'_>) -> Vec<(u64, u64)> {
+    let is_call = |flow| matches!(flow, FlowControl::Call | FlowControl::UnconditionalBranch);
+    let mut decoder = decoder(function.code, function.range.start);
+    let found = decoder.iter().filter(|instruction| is_call(instruction.flow_control()));
+    found.map(|instruction| (instruction.ip(), instruction.near_branch_target())).collect()
 }
 
 /// For processors whose code is not read here: the first instruction of each block with a counter.
@@ -143,12 +154,12 @@ struct Ends {
 }
 
 impl Ends {
-    fn read(function: &Function<'_>) -> Self {
+    fn read(function: &Function<'_>, last: &Last) -> Self {
         let range = &function.range;
         let mut ends = Self::default();
         ends.starts.insert(range.start);
         ends.starts.extend(function.counters.iter().map(|(pc, _)| *pc));
-        let mut decoder = Decoder::with_ip(64, function.code, range.start, DecoderOptions::NONE);
+        let mut decoder = decoder(function.code, range.start);
         while decoder.can_decode() {
             let instruction = decoder.decode();
             let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
@@ -162,6 +173,7 @@ impl Ends {
                     ends.computed.insert(next);
                     vec![]
                 }
+                FlowControl::Call | FlowControl::IndirectCall if last.ends(&instruction) => vec![],
                 FlowControl::Next
                 | FlowControl::Call
                 | FlowControl::IndirectCall
@@ -175,8 +187,8 @@ impl Ends {
     }
 }
 
-fn blocks(function: &Function<'_>) -> Vec<Block> {
-    let ends = Ends::read(function);
+fn blocks(function: &Function<'_>, last: &Last) -> Vec<Block> {
+    let ends = Ends::read(function, last);
     let starts: Vec<u64> = ends.starts.iter().copied().collect();
     let position = |address: &u64| starts.binary_search(address).ok();
     let counters: BTreeMap<u64, usize> = function.counters.iter().copied().collect();
@@ -220,7 +232,7 @@ mod tests {
     }
 
     fn found(counters: Vec<(u64, usize)>) -> Vec<(u64, Vec<usize>)> {
-        let stretches = stretches(&function(counters), true).into_iter();
+        let stretches = stretches(&function(counters), true, &Last::default()).into_iter();
         stretches.map(|stretch| (stretch.range.start, stretch.counters)).collect()
     }
 
@@ -238,7 +250,7 @@ mod tests {
         // f(); do { g(); } while (a); h();: neither the first block nor the last has a counter.
         let code = [0x90, 0x90, 0x85, 0xff, 0x75, 0xfb, 0x90, 0xc3];
         let function = Function { range: 0..8, code: &code, counters: vec![(1, 0), (6, 1)] };
-        let found = stretches(&function, true).into_iter();
+        let found = stretches(&function, true, &Last::default()).into_iter();
         let found: Vec<_> = found.map(|it| (it.range.start, it.counters)).collect();
         assert_eq!(found, [(0, vec![0]), (1, vec![0]), (6, vec![1])]);
     }
@@ -266,6 +278,8 @@ mod tests {
     fn data_among_code_is_no_end() {
         let code = [0x06, 0x06, 0x90, 0xc3];
         let function = Function { range: 8..12, code: &code, counters: vec![(8, 0)] };
-        assert!(blocks(&function).last().is_some_and(|block| block.range.end == 12));
+        assert!(
+            blocks(&function, &Last::default()).last().is_some_and(|block| block.range.end == 12)
+        );
     }
 }

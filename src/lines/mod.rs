@@ -8,7 +8,7 @@ mod dwarf;
 mod flow;
 mod program;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,43 @@ impl LinesError {
     }
 }
 
+/// Those of each function. One without a counter was reached if a stretch that calls it was.
+fn stretches(program: &Program<'_>) -> Vec<Vec<Stretch>> {
+    let of = |function| flow::stretches(function, program.is_x86, &program.last);
+    let mut all: Vec<Vec<Stretch>> = program.functions.iter().map(of).collect();
+    let without = program.functions.iter().enumerate().filter(|(_, it)| it.counters.is_empty());
+    let without: HashMap<u64, usize> = without.map(|(at, it)| (it.range.start, at)).collect();
+    if without.is_empty() {
+        return all;
+    }
+    let mut callers: Vec<((usize, usize), usize)> = Vec::new();
+    for (caller, function) in program.functions.iter().enumerate() {
+        for (place, target) in flow::calls(function) {
+            let stretch = all[caller].iter().position(|stretch| stretch.range.contains(&place));
+            let called = without.get(&target).filter(|called| **called != caller);
+            callers
+                .extend(stretch.zip(called).map(|(stretch, called)| ((caller, stretch), *called)));
+        }
+    }
+    // One may call another; a round for each is enough.
+    for _ in 0..without.len() {
+        let mut changed = false;
+        for ((caller, stretch), called) in &callers {
+            let known = all[*called][0].counters.len();
+            let mut counters = all[*caller][*stretch].counters.clone();
+            counters.extend(&all[*called][0].counters);
+            counters.sort_unstable();
+            counters.dedup();
+            changed |= counters.len() != known;
+            all[*called][0].counters = counters;
+        }
+        if !changed {
+            break;
+        }
+    }
+    all
+}
+
 /// The lines of one program or shared library, and how many inputs have reached each.
 #[derive(Debug)]
 pub struct LineMap {
@@ -81,11 +118,10 @@ impl LineMap {
         if rows.is_empty() {
             return Err(LinesError::NoLines { path });
         }
-        let functions = program.functions.iter().map(|function| {
-            let numbers = function.counters.iter().map(|(_, number)| *number);
+        let functions = stretches(&program).into_iter().map(|stretches| {
+            let numbers = stretches.iter().flat_map(|stretch| stretch.counters.iter().copied());
             let counters = numbers.clone().min().unwrap_or(0)..numbers.max().map_or(0, |n| n + 1);
-            let stretches = flow::stretches(function, program.is_x86).into_iter();
-            Function { counters, stretches: stretches.map(|stretch| (stretch, 0)).collect() }
+            Function { counters, stretches: stretches.into_iter().map(|it| (it, 0)).collect() }
         });
         Ok(Self { path, counters: program.pcs.len(), functions: functions.collect(), rows })
     }

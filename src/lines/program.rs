@@ -1,8 +1,10 @@
 //! The part of an ELF file that says where its counters are: their addresses, and the functions that
 //! hold them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
 use object::elf::{self, RelocationType};
 use object::{Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SymbolKind};
@@ -13,22 +15,129 @@ const TABLE: &str = "__sancov_pcs";
 const ADDRESSES: [RelocationType; 4] =
     [elf::R_X86_64_64, elf::R_X86_64_RELATIVE, elf::R_AARCH64_ABS64, elf::R_AARCH64_RELATIVE];
 
+/// Functions of libraries that do not return.
+const LAST: &str = " exit _exit _Exit quick_exit abort __assert_fail __assert_perror_fail __cxa_throw __cxa_rethrow \
+    __cxa_bad_cast __cxa_throw_bad_array_new_length _Unwind_Resume longjmp _longjmp siglongjmp __longjmp_chk \
+    __stack_chk_fail __chk_fail __fortify_fail err errx verr verrx pthread_exit _ZSt9terminatev ";
+/// From the entry of another file's function to its jump: some processors want a mark there.
+const STUB: usize = 3;
+
 /// A program as far as its counters go.
 #[derive(Debug)]
 pub(super) struct Program<'a> {
     /// By the number of the counter.
     pub(super) pcs: Vec<u64>,
-    /// Those with a counter, in the order of their addresses.
+    /// In the order of their addresses.
     pub(super) functions: Vec<Function<'a>>,
     pub(super) is_x86: bool,
+    pub(super) last: Last,
+}
+
+/// What does not return: functions of the file, entries of those in other files, and the places where
+/// the addresses of these stand.
+#[derive(Debug, Default)]
+pub(super) struct Last {
+    entries: HashSet<u64>,
+    slots: HashSet<u64>,
+}
+
+impl Last {
+    /// The call ends the way of which it is a part.
+    pub(super) fn ends(&self, call: &Instruction) -> bool {
+        match call.flow_control() {
+            FlowControl::Call => self.entries.contains(&call.near_branch_target()),
+            FlowControl::IndirectCall => self.is_slot(call),
+            _ => false,
+        }
+    }
+
+    fn is_slot(&self, instruction: &Instruction) -> bool {
+        instruction.is_ip_rel_memory_operand()
+            && self.slots.contains(&instruction.ip_rel_memory_address())
+    }
+
+    fn read(file: &object::File<'_>, functions: &[Function<'_>]) -> Self {
+        let name_of =
+            |symbol: &object::Symbol<'_, '_>| symbol.name().unwrap_or_default().to_owned();
+        let names: HashMap<_, _> =
+            file.dynamic_symbols().map(|symbol| (symbol.index(), name_of(&symbol))).collect();
+        let is_last = |name: &str| {
+            LAST.contains(&format!(" {name} "))
+                || name.starts_with("__asan_report_")
+                || name.starts_with("_ZSt") && name.contains("__throw_")
+                || name.starts_with("__ubsan_handle_") && name.ends_with("_abort")
+        };
+        let mut last = Self::default();
+        for (address, relocation) in file.dynamic_relocations().into_iter().flatten() {
+            if let RelocationTarget::Symbol(index) = relocation.target()
+                && names.get(&index).is_some_and(|name| is_last(name))
+            {
+                last.slots.insert(address);
+            }
+        }
+        let linked = file.symbols().filter(|symbol| is_last(&name_of(symbol)));
+        last.entries.extend(linked.map(|symbol| symbol.address()).filter(|address| *address > 0));
+        let without = functions.iter().filter(|function| function.counters.is_empty());
+        last.entries.extend(without.map(|function| function.range.start));
+        let stubs =
+            file.sections().filter(|it| it.name().is_ok_and(|name| name.starts_with(".plt")));
+        for section in stubs {
+            last.add_stubs(section.data().unwrap_or_default(), section.address());
+        }
+        last
+    }
+
+    fn add_stubs(&mut self, code: &[u8], start: u64) {
+        let mut before = Vec::new();
+        for instruction in decoder(code, start).iter() {
+            before.push(instruction.ip());
+            if instruction.flow_control() == FlowControl::IndirectBranch {
+                let first = before.len().saturating_sub(STUB);
+                if self.is_slot(&instruction) {
+                    self.entries.extend(&before[first..]);
+                }
+                before.clear();
+            } else if instruction.flow_control() == FlowControl::UnconditionalBranch {
+                before.clear();
+            }
+        }
+    }
+}
+
+/// Of the code at this address.
+pub(super) fn decoder(code: &[u8], start: u64) -> Decoder<'_> {
+    Decoder::with_ip(64, code, start, DecoderOptions::NONE)
 }
 
 #[derive(Debug)]
 pub(super) struct Function<'a> {
     pub(super) range: Range<u64>,
     pub(super) code: &'a [u8],
-    /// Address and number of its counters, in the order of the addresses.
+    /// Address and number of its counters, in the order of the addresses. A function whose first block
+    /// ends by a call that does not return has none.
     pub(super) counters: Vec<(u64, usize)>,
+}
+
+impl Function<'_> {
+    /// No way leads out of it but calls that do not return.
+    fn never_returns(&self) -> bool {
+        let mut ends_by_call = false;
+        for instruction in decoder(self.code, self.range.start).iter() {
+            match instruction.flow_control() {
+                FlowControl::Return | FlowControl::IndirectBranch => return false,
+                FlowControl::UnconditionalBranch
+                    if !self.range.contains(&instruction.near_branch_target()) =>
+                {
+                    return false;
+                }
+                FlowControl::Call | FlowControl::IndirectCall => ends_by_call = true,
+                FlowControl::Exception | FlowControl::Interrupt => {}
+                _ if instruction.is_invalid() => return false,
+                _ => ends_by_call = false,
+            }
+        }
+        ends_by_call
+    }
 }
 
 impl<'a> Program<'a> {
@@ -38,9 +147,10 @@ impl<'a> Program<'a> {
             return None;
         }
         let pcs = table(file)?;
-        let functions = functions(file, &pcs);
         let is_x86 = file.architecture() == object::Architecture::X86_64;
-        Some(Self { pcs, functions, is_x86 })
+        let functions = functions(file, &pcs, is_x86);
+        let last = if is_x86 { Last::read(file, &functions) } else { Last::default() };
+        Some(Self { pcs, functions, is_x86, last })
     }
 }
 
@@ -69,7 +179,7 @@ fn table(file: &object::File<'_>) -> Option<Vec<u64>> {
     Some(pcs)
 }
 
-fn functions<'a>(file: &object::File<'a>, pcs: &[u64]) -> Vec<Function<'a>> {
+fn functions<'a>(file: &object::File<'a>, pcs: &[u64], is_x86: bool) -> Vec<Function<'a>> {
     let mut counters: Vec<(u64, usize)> =
         pcs.iter().enumerate().map(|(index, pc)| (*pc, index)).collect();
     counters.sort_unstable();
@@ -92,8 +202,9 @@ fn functions<'a>(file: &object::File<'a>, pcs: &[u64]) -> Vec<Function<'a>> {
         let first = counters.partition_point(|(pc, _)| *pc < range.start);
         let last = counters.partition_point(|(pc, _)| *pc < range.end);
         let counters = counters[first..last].to_vec();
-        let code = if counters.is_empty() { None } else { code(file, &range) };
-        Some(Function { code: code?, range, counters })
+        let function = Function { code: code(file, &range)?, range, counters };
+        let is_of_use = !function.counters.is_empty() || is_x86 && function.never_returns();
+        is_of_use.then_some(function)
     };
     ranges.into_iter().filter_map(function).collect()
 }
