@@ -76,21 +76,185 @@ fn signatures_recognise_what_was_sent() {
     }
 }
 
+/// The identity of a report of AddressSanitizer.
+fn identity(headline: &str, frames: &[&str]) -> u64 {
+    let mut text = format!("==1==ERROR: AddressSanitizer: {headline}\n");
+    for (number, frame) in frames.iter().enumerate() {
+        text += &format!("    #{number} 0x12{number} in {frame} /src/a.c:1:1\n");
+    }
+    let info = beyond::parse(&stderr(&text), &program());
+    assert_eq!(info.backtrace.len(), frames.len(), "{text}{info:#?}");
+    info.identity("").hash()
+}
+
+fn overflow(access: &str, pc: &str) -> String {
+    format!(
+        "heap-buffer-overflow on address 0x6020{pc} at pc 0x{pc} bp 0x2 sp 0x3\n\
+         {access} at 0x6020{pc} thread T0"
+    )
+}
+
 #[test]
-fn stacks_are_grouped_by_functions_alone() {
-    let report = |pc: &str, first: &str, class: &str| {
-        let text = format!(
-            "==1==ERROR: AddressSanitizer: {class} on address 0x6020{pc} at pc 0x{pc} bp 0x2 sp 0x3\n\
-             WRITE of size 4 at 0x6020{pc} thread T0\n    #0 0x{pc} in {first} /src/a.c:1:1\n    \
-             #1 0x{pc}0 in main /src/a.c:9:1\n"
-        );
-        beyond::parse(&stderr(&text), &program()).stack_hash(8)
+fn a_bug_is_the_same_whatever_size_address_and_spelling() {
+    let write = |size: u32| overflow(&format!("WRITE of size {size}"), &format!("{size}00"));
+    let of = |first: &str| identity(&write(4), &[first, "main"]);
+    let hash = of("f");
+    for size in [1, 8, 35, 49] {
+        assert_eq!(identity(&write(size), &["f", "main"]), hash, "{size}");
+    }
+    let same = [
+        "f(int)",
+        "f.part.0",
+        "f(int) (.isra.0)",
+        "f(int) (.cold)",
+        "f.llvm.123456",
+        "f.constprop.0.cold.1",
+        "f(int) [clone .part.0]",
+        "(anonymous namespace)::f(int)",
+        "{anonymous}::f(int)",
+        "void f<int>(int)",
+        "f[abi:cxx11](int)",
+    ];
+    for name in same {
+        assert_eq!(of(name), hash, "{name}");
+    }
+    let pairs = [
+        (
+            "a::B<std::vector<int, std::allocator<int> > >::go(int) const",
+            "a::B<std::vector<int>>::go",
+        ),
+        ("std::vector<a::B> a::make<a::B>(a::B const&)", "a::make<a::B>"),
+        (
+            "a::g(int)::$_0::operator()(int) const",
+            "a::g(int)::'lambda'(int)::operator()(int) const",
+        ),
+        (
+            "a::g(int)::{lambda(int)#1}::operator()(int) const",
+            "a::g(int)::$_3::operator()(int) const",
+        ),
+        ("demo::parse::{{closure}}", "demo::parse::{closure#0}"),
+        ("demo[0123456789abcdef]::parse", "demo::parse::h0123456789abcdef"),
+        ("<demo::S as demo::T>::go", "demo::{impl#3}::go"),
+        (
+            "_$LT$demo..S$u20$as$u20$demo..T$GT$::go::h0123456789abcdef",
+            "<demo::S<u8> as demo::T>::go",
+        ),
+        ("main.(*Parser).next", "main.Parser.next"),
+    ];
+    for (one, other) in pairs {
+        assert_eq!(of(one), of(other), "{one}, {other}");
+    }
+    // Machinery differs from machine to machine, and how deep a recursion was from input to input.
+    let all = |names: &[&str]| identity(&write(4), names);
+    assert_eq!(all(&["__asan_memcpy", "f", "main", "__libc_start_main"]), hash);
+    assert_eq!(all(&["strlen", "f", "main", "__libc_start_call_main", "_start"]), hash);
+    assert_eq!(all(&["f", "std::__1::sort<int*>(int*)", "g", "main"]), all(&["f", "g", "main"]));
+    assert_eq!(all(&["f", "a", "b", "a", "b", "a", "main"]), all(&["f", "a", "b", "main"]));
+}
+
+#[test]
+fn other_bugs_are_others() {
+    let write = overflow("WRITE of size 4", "12");
+    let hash = identity(&write, &["f", "main"]);
+    assert_ne!(identity(&write, &["g", "main"]), hash);
+    assert_ne!(identity(&write, &["f", "g", "main"]), hash);
+    assert_ne!(identity(&overflow("READ of size 4", "12"), &["f", "main"]), hash);
+    assert_ne!(identity(&write.replace("overflow", "underflow"), &["f", "main"]), hash);
+    for (one, other) in [("a::f", "b::f"), ("f_part", "f")] {
+        assert_ne!(identity(&write, &[one, "main"]), identity(&write, &[other, "main"]), "{one}");
+    }
+}
+
+/// How a debugger shows a program that has given up, with what it said.
+fn given_up(said: &str, frames: &[&str]) -> (Output, u64) {
+    let stack = frames.iter().enumerate();
+    let stack: String =
+        stack.map(|(number, name)| format!("#{number}  0x12 in {name} ()\n")).collect();
+    let crash_data = format!("Program received signal SIGABRT, Aborted.\n{stack}");
+    let output = Output { crash_data, ..stderr(said) };
+    let info = beyond::parse(&output, &program());
+    (output, info.identity("").hash())
+}
+
+const RUST_END: [&str; 6] = [
+    "__pthread_kill_implementation",
+    "__GI_abort",
+    "std::sys::pal::unix::abort_internal",
+    "std::panicking::rust_panic_with_hook",
+    "rust_begin_unwind",
+    "core::panicking::panic_fmt",
+];
+
+#[test]
+fn place_and_message_tell_one_end_from_another() {
+    let rust = |place: &str, words: &str, function: &str| {
+        let said = format!("\nthread 'main' (77) panicked at {place}:\n{words}\nnote: run with\n");
+        given_up(&said, &[&RUST_END[..], &[function, "demo::main"]].concat())
     };
-    let hash = report("1234", "f(int)", "heap-buffer-overflow");
-    assert_eq!(hash, report("5678", "f(int)", "heap-buffer-overflow"));
-    assert_eq!(hash, report("1234", "f.part.0", "heap-buffer-overflow"));
-    assert_ne!(hash, report("1234", "g(int)", "heap-buffer-overflow"));
-    assert_ne!(hash, report("1234", "f(int)", "heap-use-after-free"));
+    let index = "index out of bounds: the len is 3 but the index is 7";
+    let (output, hash) = rust("src/main.rs:4:5", index, "demo::get");
+    let same = [
+        rust(
+            "src/main.rs:4:5",
+            "index out of bounds: the len is 12 but the index is 99",
+            "demo::get",
+        ),
+        rust("/src/demo/src/main.rs:4:5", index, "demo::get"),
+    ];
+    let others = [
+        rust("src/main.rs:9:5", index, "demo::get"),
+        rust("src/main.rs:4:5", "explicit panic", "demo::get"),
+        rust("src/main.rs:4:5", index, "demo::put"),
+    ];
+    let signature = |output: &Output| {
+        beyond::signature(&beyond::parse(output, &program()), Wanted::default()).unwrap()
+    };
+    let own = signature(&output);
+    let matches = |output: &Output| {
+        let sent = crash::to_send(output, &beyond::parse(output, &program()));
+        let read = crash::parse(&sent, &program());
+        own.matches(&Crash { info: &read, output: &sent, program: &program(), testcase: None })
+    };
+    assert!(matches(&output) && !own.to_json().contains("core::"), "{}", own.to_json());
+    for (other, found) in &same {
+        assert_eq!((*found, matches(other)), (hash, true), "{other:?}");
+    }
+    for (other, found) in &others {
+        assert_ne!(*found, hash, "{other:?}");
+        assert!(!matches(other), "{other:?} {}", own.to_json());
+    }
+
+    let assertion = |line: u32, program: &str, claim: &str| {
+        let said =
+            format!("{program}: /a/bugs.c:{line}: void check(int): Assertion `{claim}' failed.\n");
+        given_up(&said, &["__GI_raise", "abort", "__assert_fail_base", "check", "main"]).1
+    };
+    let hash = assertion(25, "bugs", "value > 1000");
+    assert_eq!(assertion(25, "bugs.asan", "value > 1000"), hash);
+    assert_ne!(assertion(26, "bugs", "value > 1000"), hash);
+    assert_ne!(assertion(25, "bugs", "value > 1001"), hash);
+
+    let thrown = |said: &str, frames: &[&str]| {
+        given_up(&format!("{said}\n"), &[frames, &["parse", "main"]].concat()).1
+    };
+    let gnu = ["abort", "__gnu_cxx::__verbose_terminate_handler", "std::terminate", "__cxa_throw"];
+    let llvm = ["abort", "abort_message", "demangling_terminate_handler", "std::__terminate"];
+    let of_gnu =
+        |class| thrown(&format!("terminate called after throwing an instance of '{class}'"), &gnu);
+    let of_llvm = "libc++abi: terminating due to uncaught exception of type std::runtime_error: no such shape";
+    assert_eq!(of_gnu("std::runtime_error"), thrown(of_llvm, &llvm));
+    assert_ne!(of_gnu("std::runtime_error"), of_gnu("std::bad_alloc"));
+}
+
+#[test]
+fn a_recursion_without_end_is_one_bug_wherever_the_stack_ended() {
+    let stack = |leaf: &'static str, first: usize| {
+        let cycle = ["value", "array", "element"];
+        let names = std::iter::once(leaf).chain(cycle.into_iter().cycle().skip(first)).take(200);
+        let address = "stack-overflow on address 0x7ffe (pc 0x1 bp 0x2 sp 0x3 T0)";
+        identity(address, &names.collect::<Vec<_>>())
+    };
+    assert_eq!(stack("malloc", 0), stack("next_letter", 2));
 }
 
 #[test]
@@ -116,12 +280,14 @@ fn survives(stderr: &str, crash_data: &str) -> Result<(), TestCaseError> {
     let info = beyond::parse(&output, &program());
     let sent = crash::to_send(&output, &info);
     prop_assert_eq!(crash::parse(&sent, &program()).refused, None);
-    let _ = (info.short_text(), info.class().len(), info.stack_hash(8));
+    let _ = (info.short_text(), info.class().len(), info.identity("").hash());
     if let Some(made) =
         Signature::create(&info, Wanted { force_address: false, ..Wanted::default() })
     {
         prop_assert!(Signature::parse(&made.to_json()).is_ok(), "{}", made.to_json());
     }
+    let own = beyond::signature(&info, Wanted::default());
+    prop_assert!(own.is_none_or(|own| Signature::parse(&own.to_json()).is_ok()));
     Ok(())
 }
 

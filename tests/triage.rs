@@ -6,6 +6,8 @@
 mod common;
 #[path = "common/fuzzmanager.rs"]
 mod fuzzmanager;
+#[path = "common/schema.rs"]
+mod schema;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::{
-    Finished, TestDir, afl_target, need, plain, repository, target, target_with, wait_until,
+    Finished, TestDir, afl_target, compiled, need, plain, repository, target, target_with,
+    wait_until,
 };
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -137,6 +140,194 @@ fn a_second_target_has_its_own_bugs() {
     assert_eq!((results.len(), &sarif["version"]), (3, &"2.1.0".into()));
     let place = &results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
     assert!(place.as_str().unwrap().ends_with("shapes.cc"), "{results:#?}");
+}
+
+#[test]
+fn sarif_is_valid_and_its_paths_are_relative_to_the_source() {
+    let dir = TestDir::new();
+    crashes(&dir, "tse");
+    let schema = fs::read(repository("tests/data/sarif/sarif-2.1.0-rtm.5.json")).unwrap();
+    let schema: Value = serde_json::from_slice(&schema).unwrap();
+    let place = |options: &str| {
+        triage(&dir, &format!("--sarif bugs.sarif {options}"), &cxx("-fsanitize=address"));
+        let sarif: Value = serde_json::from_slice(&dir.read("bugs.sarif")).unwrap();
+        assert_eq!(schema::faults(&schema, &sarif), [""; 0], "{sarif:#}");
+        let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+        let base = &sarif["runs"][0]["originalUriBaseIds"]["SRCROOT"]["uri"];
+        (place["artifactLocation"].clone(), base.as_str().unwrap().to_owned())
+    };
+    let root = repository("").canonicalize().unwrap();
+    let (artifact, base) = place(&format!("--source-root {}", root.display()));
+    let wanted = json!({"uri": "tests/targets/shapes.cc", "uriBaseId": "SRCROOT"});
+    assert_eq!((artifact, base), (wanted, format!("file://{}/", root.display())));
+    // The tree in which it was built is another one than this.
+    dir.write("src/targets/shapes.cc", "");
+    dir.write("src/.git/HEAD", "");
+    let (artifact, _) = place("--source-root src");
+    assert_eq!(artifact, json!({"uri": "targets/shapes.cc", "uriBaseId": "SRCROOT"}));
+    // The check finds faults.
+    let faulty = json!({"version": "2.1.0", "runs": [{"tool": {}, "results": [{"level": "bad"}]}]});
+    assert_eq!(schema::faults(&schema, &faulty).len(), 3);
+}
+
+/// Names of all bugs.
+fn ids(dir: &TestDir) -> Vec<String> {
+    let report = report(dir);
+    let bugs = report["bugs"].as_array().unwrap().iter();
+    let mut ids: Vec<String> = bugs.map(|bug| bug["id"].as_str().unwrap().to_owned()).collect();
+    ids.sort();
+    ids
+}
+
+/// The compilers of C++ that are here, with AddressSanitizer.
+fn compilers() -> Vec<String> {
+    let names = ["14", "15", "16", "19"].map(|version| format!("clang++-{version}"));
+    let is_there = |name: &String| {
+        let found = Command::new(name).arg("--version").output().is_ok();
+        if !found {
+            eprintln!("skipped: {name} is not installed");
+        }
+        found
+    };
+    names.into_iter().filter(is_there).collect()
+}
+
+#[test]
+fn one_bug_has_one_name_whatever_the_size_of_the_input_and_the_compiler() {
+    let mut names = Vec::new();
+    for compiler in compilers() {
+        for level in ["-O0", "-O2"] {
+            let flags = format!("-x c++ -fsanitize=address {level}");
+            let target = compiled(&compiler, "sized.cc", &flags);
+            for sizes in [[49, 35], [22, 11], [9, 200]] {
+                let dir = TestDir::new();
+                for (depth, size) in sizes.into_iter().enumerate() {
+                    dir.write(
+                        &format!("crashes/{depth}"),
+                        format!("{:0<size$}", format!("w{depth}")),
+                    );
+                }
+                triage(&dir, "-n 1 --minimize 0", &target);
+                names.push((ids(&dir), format!("{compiler} {level} {sizes:?}")));
+            }
+        }
+    }
+    let (first, others) = names.split_first().expect("no compiler");
+    assert!(first.0.len() == 1 && first.0[0].starts_with("heap-buffer-overflow-WRITE-Store-fill-"));
+    for other in others {
+        assert_eq!(other.0, first.0, "{} and {}", first.1, other.1);
+    }
+}
+
+#[test]
+fn the_symbolizer_of_the_target_s_compiler_is_asked() {
+    let dir = TestDir::new();
+    crashes(&dir, "o");
+    let versions: Vec<&str> = ["14", "15", "16", "19"]
+        .into_iter()
+        .filter(|version| {
+            Command::new(format!("llvm-symbolizer-{version}")).arg("--version").output().is_ok()
+        })
+        .collect();
+    let compiler = Command::new("clang-19").arg("--version").output();
+    if compiler.is_err() || !versions.contains(&"19") || versions.len() < 2 {
+        eprintln!("skipped: clang-19 and an older llvm-symbolizer are not installed");
+        return;
+    }
+    only(&dir, &["gdb"]);
+    let script = |name: &str, real: &str| {
+        let real = Command::new("sh").args(["-c", &format!("command -v {real}")]).output().unwrap();
+        let real = String::from_utf8(real.stdout).unwrap();
+        let text = format!(
+            "#!/bin/sh\necho {name} >> {}\nexec {} \"$@\"\n",
+            dir.path("asked").display(),
+            real.trim()
+        );
+        let path = dir.write(&format!("bin/{name}"), text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    };
+    let older = script("llvm-symbolizer", &format!("llvm-symbolizer-{}", versions[0]));
+    for version in &versions {
+        script(&format!("llvm-symbolizer-{version}"), &format!("llvm-symbolizer-{version}"));
+    }
+    let target = compiled("clang-19", "bugs.c", "-fsanitize=address");
+    let asked = |given: Option<&Path>| {
+        let _ = fs::remove_file(dir.path("asked"));
+        let _ = fs::remove_dir_all(dir.path("out"));
+        let job = dir
+            .ffuzz("triage -o out -n 1 --minimize 0 crashes")
+            .env("PATH", dir.path("bin").to_str().unwrap());
+        let job = given
+            .into_iter()
+            .fold(job, |job, path| job.env("ASAN_SYMBOLIZER_PATH", path.to_str().unwrap()));
+        job.arg("--").arg(&target).run().expect(0).says("1 bug in 2 crash files");
+        let mut asked: Vec<String> = dir.text("asked").lines().map(str::to_owned).collect();
+        asked.sort();
+        asked.dedup();
+        asked
+    };
+    assert_eq!(asked(None), ["llvm-symbolizer-19"]);
+    assert_eq!(asked(Some(&older)), ["llvm-symbolizer"]);
+}
+
+/// A Rust program of `tests/targets`, which aborts when it panics.
+fn rust(dir: &TestDir, name: &str, level: &str) -> PathBuf {
+    let compiler = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let path = dir.path(&format!("{name}-{level}"));
+    let mut command = Command::new(compiler);
+    command.args([
+        "--edition",
+        "2021",
+        "-g",
+        "-C",
+        "panic=abort",
+        "-C",
+        &format!("opt-level={level}"),
+    ]);
+    let source = repository("tests/targets").join(name).with_extension("rs");
+    let output = command.arg("-o").arg(&path).arg(source).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    path
+}
+
+#[test]
+fn panics_of_rust_are_bugs_of_their_places() {
+    need("gdb");
+    let dir = TestDir::new();
+    let programs = [("panics", "rnma", 4), ("gives_up", "vtlp", 4)];
+    for (name, letters, number) in programs {
+        let mut names: Vec<(Vec<String>, String)> = Vec::new();
+        for level in ["0", "2"] {
+            let target = rust(&dir, name, level);
+            for (bytes, tools) in [("zz", None), ("zzzzzzz", None), ("zzz", Some("addr2line"))] {
+                for folder in ["crashes", "out"] {
+                    let _ = fs::remove_dir_all(dir.path(folder));
+                }
+                for letter in letters.chars() {
+                    dir.write(&format!("crashes/{letter}"), format!("{letter}{bytes}"));
+                }
+                let _ = fs::remove_dir_all(dir.path("bin"));
+                let job = dir.ffuzz("triage -o out -n 1 --minimize 0 crashes");
+                let job =
+                    tools.into_iter().fold(job, |job, tool| job.env("PATH", &only(&dir, &[tool])));
+                job.arg("--").arg(target.clone()).run().expect(0);
+                names.push((ids(&dir), format!("{name} -O{level} {bytes} {tools:?}")));
+            }
+        }
+        assert_eq!(names[0].0.len(), number, "{names:#?}");
+        for other in &names {
+            assert_eq!(other.0, names[0].0, "{}", other.1);
+        }
+        let report = report(&dir);
+        for bug in report["bugs"].as_array().unwrap() {
+            let signature = bug["signature"].to_string();
+            let machinery = ["core::panicking", "std::", "abort", "raise"];
+            assert!(!machinery.iter().any(|name| signature.contains(name)), "{signature}");
+            let place = bug["place"].as_str().unwrap_or_else(|| panic!("{bug:#}"));
+            assert!(place.contains(&format!("{name}.rs:")), "{bug:#}");
+        }
+    }
 }
 
 #[test]

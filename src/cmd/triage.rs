@@ -90,7 +90,8 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
         say(quiet, &view::delivery(&status));
     }
     if let Some(path) = &args.sarif {
-        tool::replace(path, triage::sarif(&report, &plan.orders.root).as_bytes())?;
+        let root = args.source_root.clone().unwrap_or_else(triage::source_root);
+        tool::replace(path, triage::sarif(&report, &plan.orders.root, &root).as_bytes())?;
     }
     let printed = super::print(&view::table(&report, &plan.orders.folder))?;
     Ok(error_code.filter(|_| !report.bugs.is_empty()).map_or(printed, ExitCode::from))

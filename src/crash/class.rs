@@ -76,10 +76,10 @@ pub(super) fn of_text(line: &str) -> Option<String> {
 
 /// Of what a program or its library said itself.
 pub(super) fn of_message(line: &str) -> String {
-    if line.contains("panicked at") {
+    if line.contains("panicked at") || line.starts_with("panic: ") {
         return "panic".to_owned();
     }
-    if line.contains("terminate called after throwing") {
+    if line.contains("terminate called after throwing") || line.contains("uncaught exception") {
         return "uncaught exception".to_owned();
     }
     if line.starts_with("[Non-crash bug]") {

@@ -36,18 +36,6 @@ pub(super) fn without_hash(name: String) -> String {
     if found(&HASH, &name) { name[..name.len() - 19].to_owned() } else { name }
 }
 
-/// What stays the same from build to build: no parameters, no offset in a module, none of the
-/// endings that compilers give to clones of a function.
-pub(super) fn stable(name: &str) -> String {
-    static OFFSET: Lazy = Lazy::new(|| regex(r"\+0x[0-9a-f]+$"));
-    static CLONE: Lazy = Lazy::new(|| {
-        regex(r"(?:\.(?:part|isra|constprop|cold|lto_priv|llvm|resume|__uniq)(?:\.\d+)*)+$")
-    });
-    let name = clean(name);
-    let name = OFFSET.replace(&name, "");
-    CLONE.replace(&name, "").into_owned()
-}
-
 /// Number and words of a line `#N …`, the words of a name joined where brackets are open.
 fn numbered(line: &str) -> Option<(usize, Vec<String>)> {
     let mut parts = words(trim(line));

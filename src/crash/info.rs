@@ -2,10 +2,8 @@
 //! that were found in them.
 
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
 
-use super::frames;
-use super::hash::StableHasher;
+use super::identity::Identity;
 
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +52,7 @@ pub enum Kind {
     LibFuzzer,
     Glibc,
     Python,
+    Go,
 }
 
 impl Kind {
@@ -76,6 +75,7 @@ impl Kind {
             Kind::LibFuzzer => "libfuzzer",
             Kind::Glibc => "glibc",
             Kind::Python => "python",
+            Kind::Go => "go",
         }
     }
 }
@@ -107,6 +107,8 @@ pub struct CrashInfo {
     pub message: Option<Message>,
     /// A sanitizer's headline.
     pub auxiliary: Option<Message>,
+    /// `FILE:LINE` of a panic or an exception, where the message does not have it.
+    pub(super) place: Option<String>,
     /// Why the reference's parser fails on this output, if it does: its server would answer 500.
     pub refused: Option<String>,
     /// The innermost functions of all stacks, where a report has several.
@@ -124,17 +126,11 @@ impl CrashInfo {
         self.short.clone()
     }
 
-    /// Equal for crashes of the same class with the same innermost functions: no addresses, no
-    /// offsets, no parameters, no numbers of clones and closures.
+    /// What it has in common with every other crash of the same bug; `ending` says how the process
+    /// ended, for those about which nobody has spoken.
     #[must_use]
-    pub fn stack_hash(&self, frames: usize) -> u64 {
-        let mut hasher = StableHasher::default();
-        self.kind.name().hash(&mut hasher);
-        self.class.hash(&mut hasher);
-        for frame in self.backtrace.iter().take(frames) {
-            frames::stable(frame).hash(&mut hasher);
-        }
-        hasher.finish()
+    pub fn identity(&self, ending: &str) -> Identity {
+        Identity::new(self, ending)
     }
 
     /// Two or three words for a table: `heap-buffer-overflow WRITE 4`, `SEGV near null READ`.

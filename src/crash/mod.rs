@@ -12,10 +12,12 @@ mod foreign;
 mod frames;
 mod gdb;
 mod hash;
+mod identity;
 mod info;
 mod kind;
 mod lines;
 mod message;
+mod names;
 mod pattern;
 mod reports;
 mod sanitizers;
@@ -25,7 +27,9 @@ mod valgrind;
 
 pub use beyond::{for_server, to_send};
 pub use hash::StableHasher;
+pub use identity::{Identity, is_of_system};
 pub use info::{CrashInfo, Kind, Message, Output, Program, Source, text};
+pub use names::{canonical, is_machinery};
 pub use signature::{Crash, Entry, Refused, Signature, Signatures, Wanted};
 
 /// What the reference parser makes of it. Where that gives up, `CrashInfo::refused` says why, and

@@ -4,6 +4,7 @@ use fancy_regex::Captures;
 
 use super::info::{CrashInfo, Kind, Message};
 use super::lines::{Lazy, regex};
+use super::names::is_machinery;
 use super::{sanitizers, valgrind};
 
 static UNPRINTABLE: Lazy = Lazy::new(|| regex(r"[\p{Cc}\p{So}]"));
@@ -60,7 +61,11 @@ pub(super) fn beyond(info: &CrashInfo) -> String {
         ("", true) => NOTHING.to_owned(),
         ("", false) => at(&info.backtrace),
         (said, true) => said.to_owned(),
-        (said, false) => format!("{said} {}", at(&info.backtrace)),
+        (said, false) => {
+            let is_own = |name: &String| info.kind == Kind::Python || !is_machinery(name);
+            let own = info.backtrace.iter().position(is_own).unwrap_or(0);
+            format!("{said} {}", at(&info.backtrace[own..]))
+        }
     };
     printable(&text)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::frames::Trace;
 use super::helper::ask;
-use super::symbols::Symbolizer;
+use super::symbols::{Symbol, Symbolizer};
 pub(super) use crate::sys::traced::FATAL;
 
 /// A debugger needs time before the target gets any.
@@ -89,8 +89,11 @@ pub(super) fn self_made(trace: &Trace, symbolizer: Option<&Symbolizer>) -> Strin
     let words = words.map_or("Unknown signal", |(_, _, words)| words);
     let _ = writeln!(text, "Program received signal {}, {words}.", signal_name(trace.signal));
     let symbols = symbolizer.map(|known| known.symbols(&trace.frames)).unwrap_or_default();
-    for (number, frame) in trace.frames.iter().enumerate() {
-        let symbol = symbols.get(number).cloned().unwrap_or_default();
+    let nobody = vec![vec![Symbol::default()]; trace.frames.len()];
+    let symbols = if symbols.is_empty() { nobody } else { symbols };
+    let frames = trace.frames.iter().zip(symbols);
+    let frames = frames.flat_map(|(frame, all)| all.into_iter().map(move |symbol| (frame, symbol)));
+    for (number, (frame, symbol)) in frames.enumerate() {
         let name = symbol.function.as_deref().unwrap_or("??");
         let place = match (symbol.source, &frame.place) {
             (Some(source), _) => format!(" at {source}"),

@@ -155,7 +155,7 @@ impl Work {
                 return Err(error.into());
             }
         };
-        let found = inside.groups.find(&seen, &self.orders.program).map(str::to_owned);
+        let found = inside.groups.find(&seen).map(str::to_owned);
         let id = match found {
             Some(id) => id,
             None => match self.new_bug(&mut inside, rerun, data, &seen, before) {

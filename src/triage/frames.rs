@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
-use object::{Object, ObjectSection, ObjectSegment};
+use object::elf::PF_X;
+use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
 
 use crate::sys::traced::Stop;
 
 /// Innermost frames that are looked at: an endless recursion has tens of thousands.
 const MOST: usize = 128;
 /// Larger files are no programs. Devices have no end: a target may map any file as code.
-const LARGEST: u64 = 1 << 30;
+pub(super) const LARGEST: u64 = 1 << 30;
 
 /// What was seen in the moment of a signal.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -45,7 +46,7 @@ pub(super) struct Modules {
 #[derive(Debug)]
 struct File {
     sections: HashMap<&'static str, (Range<u64>, Arc<[u8]>)>,
-    /// Of each loaded segment: place in the file, address.
+    /// Of each segment with code: place in the file, address. Segments may share a page of the file.
     segments: Vec<(Range<u64>, u64)>,
 }
 
@@ -73,7 +74,8 @@ impl File {
             let (start, size) = segment.file_range();
             (start..start + size, segment.address())
         };
-        Some(Self { sections, segments: elf.segments().map(segment).collect() })
+        let is_code = |segment: &object::Segment<'_, '_>| matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.0 & PF_X.0 != 0);
+        Some(Self { sections, segments: elf.segments().filter(is_code).map(segment).collect() })
     }
 
     /// What is added to the file's addresses where its part from `offset` on is mapped at `start`.

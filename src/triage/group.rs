@@ -1,85 +1,47 @@
-//! Which crashes are the same: by signature, and by the innermost functions.
-
-use std::hash::{Hash, Hasher};
+//! Which crashes are the same, and what the bug that they are is called. Both come from the crash's
+//! identity alone: a bug has one name in every campaign, on every machine and with every compiler.
 
 use super::debugger::signal_name;
 use super::hang;
 use super::report::{Bug, hex};
 use super::seen::Seen;
-use crate::crash::{Crash, Program, Signature, StableHasher, Wanted};
+use crate::crash::{Identity, Wanted, beyond, is_machinery, is_of_system};
 
-/// Functions that count, behind those of libraries that only say how the program ended.
-const FRAMES: usize = 4;
-/// Beginnings of the names of such functions,
-const INTERNAL: &[&str] = &[
-    "__",
-    "_IO_",
-    "_int_",
-    "operator new",
-    "operator delete",
-    "std::",
-    "core::",
-    "alloc::",
-    "rust_begin_unwind",
-    "rust_panic",
-    "??",
-];
-/// and their names: a program may have a `free_all` or a `stream` of its own.
-const C_LIBRARY: &str = " abort raise gsignal pthread_kill free cfree malloc calloc realloc reallocarray \
-    aligned_alloc posix_memalign memalign valloc malloc_printerr malloc_consolidate sysmalloc unlink_chunk \
-    memcpy memmove memset memcmp memchr memrchr memmem mempcpy memccpy bcopy bzero bcmp strlen strnlen \
-    strcpy strncpy strlcpy stpcpy stpncpy strcat strncat strlcat strcmp strncmp strcasecmp strncasecmp \
-    strchr strrchr strchrnul strstr strcasestr strspn strcspn strpbrk strsep strtok strtok_r strdup strndup \
-    strtol strtoul strtoll strtoull strtod strtof strtold strerror strcoll strxfrm atoi atol atoll atof \
-    wcslen wcscpy wcsncpy wcscat wcscmp wmemcpy wmemset printf fprintf sprintf snprintf asprintf vprintf \
-    vfprintf vsprintf vsnprintf vasprintf puts fputs fwrite fread fgets gets scanf fscanf sscanf vsscanf \
-    qsort bsearch read write ";
+/// Changes when the same crash gets another identity.
+pub const IDENTITY: u32 = 2;
 /// Longest name of a folder, without the hash.
 const NAME: usize = 48;
 
-/// The bugs known so far, as far as they are needed to tell whether a crash is one of them.
+/// The bugs known so far, as far as they are needed to tell whether a crash is one of them: name and
+/// hash.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    known: Vec<(String, Option<Signature>, u64)>,
+    known: Vec<(String, u64)>,
 }
 
 impl Groups {
     /// Those of an earlier report.
     #[must_use]
     pub(super) fn of(bugs: &[Bug]) -> Self {
-        let known = bugs.iter().map(|bug| {
-            let signature = bug.signature.as_ref();
-            let signature = signature.and_then(|value| Signature::parse(&value.to_string()).ok());
-            let hash = u64::from_str_radix(&bug.stack_hash, 16).unwrap_or_default();
-            (bug.id.clone(), signature, hash)
-        });
-        Self { known: known.collect() }
+        let hash = |bug: &Bug| u64::from_str_radix(&bug.stack_hash, 16).unwrap_or_default();
+        Self { known: bugs.iter().map(|bug| (bug.id.clone(), hash(bug))).collect() }
     }
 
     /// The bug that a crash belongs to.
     #[must_use]
-    pub(super) fn find(&self, seen: &Seen, program: &Program) -> Option<&str> {
-        let hash = stack_hash(seen);
-        let crash = Crash { info: &seen.info, output: &seen.output, program, testcase: None };
-        let same = self.known.iter().find(|(_, _, known)| *known == hash);
-        let matching = || {
-            self.known.iter().find(|(_, signature, _)| {
-                signature.as_ref().is_some_and(|signature| signature.matches(&crash))
-            })
-        };
-        same.or_else(matching).map(|(id, ..)| id.as_str())
+    pub(super) fn find(&self, seen: &Seen) -> Option<&str> {
+        let hash = identity(seen).hash();
+        self.known.iter().find(|(_, known)| *known == hash).map(|(id, _)| id.as_str())
     }
 
     /// The bug of a crash that belongs to none.
     pub(super) fn describe(&self, seen: &Seen) -> Bug {
-        let (info, hash) = (&seen.info, stack_hash(seen));
-        let wanted = Wanted { force_address: true, ..Wanted::default() };
-        let signature = Signature::create(info, wanted);
-        let json = signature.as_ref().map(Signature::to_json);
+        let (info, identity) = (&seen.info, identity(seen));
+        let signature = beyond::signature(info, Wanted::default());
+        let json = signature.as_ref().map(crate::crash::Signature::to_json);
         let class = class(seen);
-        let id = self.name(&class, seen, hash);
         Bug {
-            id,
+            id: self.name(&identity),
             title: title(seen, &class),
             class,
             kind: info.kind.name().to_owned(),
@@ -88,7 +50,7 @@ impl Groups {
                 signal => signal_name(signal),
             },
             place: place(seen),
-            stack_hash: hex(hash),
+            stack_hash: hex(identity.hash()),
             signature: json.and_then(|text| serde_json::from_str(&text).ok()),
             frames: info.backtrace.clone(),
             address: info.address.map(|address| format!("{address:#x}")),
@@ -101,10 +63,10 @@ impl Groups {
         self.known.extend(Self::of(std::slice::from_ref(bug)).known);
     }
 
-    fn name(&self, class: &str, seen: &Seen, hash: u64) -> String {
+    fn name(&self, identity: &Identity) -> String {
         let mut name = String::new();
-        let function = seen.info.backtrace.iter().find(|name| !is_library(name));
-        let words = [class, function.map_or("", String::as_str)].join(" ");
+        let function = identity.functions().first();
+        let words = [identity.cause(), function.map_or("", String::as_str)].join(" ");
         for letter in words.chars() {
             match letter {
                 'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => name.push(letter),
@@ -113,39 +75,29 @@ impl Groups {
             }
         }
         name.truncate(NAME);
-        let name = format!("{}-{:08x}", name.trim_matches('-'), hash >> 32);
-        let taken = |name: &String| self.known.iter().any(|(known, ..)| known == name);
+        let name = format!("{}-{:08x}", name.trim_matches('-'), identity.hash() >> 32);
+        let taken = |name: &String| self.known.iter().any(|(known, _)| known == name);
         let others = (2..).map(|number| format!("{name}-{number}"));
         let mut names = std::iter::once(name.clone()).chain(others);
         names.find(|name| !taken(name)).unwrap_or(name)
     }
 }
 
-fn is_library(name: &str) -> bool {
-    // Compilers put `.constprop.0` and the like behind a name.
-    let word = name.split('.').next().unwrap_or_default();
-    INTERNAL.iter().any(|start| name.starts_with(start))
-        || name.contains("+0x")
-        || C_LIBRARY.contains(&format!(" {word} "))
-}
-
-/// Of the functions that make the crash what it is; of its words if there are none.
-fn stack_hash(seen: &Seen) -> u64 {
-    let frames = &seen.info.backtrace;
-    let named = |name: &&String| name.as_str() != "??" && !name.contains("+0x");
-    let skipped = frames.iter().take_while(|name| is_library(name)).count();
-    if frames.iter().skip(skipped).any(|name| named(&name)) {
-        return seen.info.stack_hash(skipped + FRAMES);
+/// Of a crash; where nobody knows the names of functions, their places in the program's files.
+fn identity(seen: &Seen) -> Identity {
+    let ending = if seen.is_hang { hang::CLASS.to_owned() } else { signal_name(seen.signal()) };
+    let identity = seen.info.identity(&ending);
+    let Some(trace) = &seen.trace else { return identity };
+    if identity.functions().iter().any(|name| !is_machinery(name)) {
+        return identity;
     }
-    let mut hasher = StableHasher::default();
-    (seen.signal(), seen.info.short_text(), seen.info.message.as_ref().map(|m| &m.lines))
-        .hash(&mut hasher);
-    frames.hash(&mut hasher);
-    if frames.iter().all(|name| name == "??") {
-        // Without names the addresses are all there is.
-        seen.key().hash(&mut hasher);
-    }
-    hasher.finish()
+    let places = trace.frames.iter().filter_map(|frame| frame.place.as_ref());
+    let own = places.filter(|(path, _)| !is_of_system(&path.to_string_lossy()));
+    let named = own.map(|(path, at)| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        format!("{file}+{at:#x}")
+    });
+    identity.at(named)
 }
 
 fn class(seen: &Seen) -> String {
@@ -183,7 +135,7 @@ fn place(seen: &Seen) -> Option<String> {
     };
     let frames = text.lines().map(str::trim).filter(|line| {
         let name = number(line).and_then(|number| seen.info.backtrace.get(number));
-        name.is_some_and(|name| !is_library(name))
+        name.is_some_and(|name| !is_machinery(name))
     });
     frames
         .filter_map(source)
@@ -212,19 +164,6 @@ mod tests {
             "AddressSanitizer: ABRT [@ f]"
         );
         assert_eq!(of("[@ f]"), "[@ f]");
-    }
-
-    #[test]
-    fn a_function_is_the_library_s_by_its_whole_name() {
-        for name in ["free", "__asan_memcpy", "unlink_chunk.constprop.0", "operator new[]", "a+0x1"]
-        {
-            assert!(is_library(name), "{name}");
-        }
-        for name in
-            ["free_again", "stream", "mem_pool", "printf_all", "operator==", "rust_eval", "k"]
-        {
-            assert!(!is_library(name), "{name}");
-        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use super::frames::{Frame, Trace};
 use super::symbols::Symbolizer;
+use crate::crash::canonical;
 
 /// The form that FuzzManager and its clients have agreed upon for what is no crash.
 pub(super) const NON_CRASH: &str = "[Non-crash bug] ";
@@ -21,11 +22,16 @@ pub(super) fn line(looks: &[Trace], symbolizer: Option<&Symbolizer>) -> String {
 
 fn function(looks: &[Trace], symbolizer: Option<&Symbolizer>) -> Option<String> {
     let frames: Vec<Frame> = looks.iter().flat_map(|look| look.frames.iter().cloned()).collect();
-    let symbols = symbolizer?.symbols(&frames).into_iter().zip(&frames);
-    let mut names = symbols.map(|(symbol, frame)| symbol.function.filter(|_| !is_c_library(frame)));
-    let stacks: Vec<Vec<Option<String>>> =
-        looks.iter().map(|look| names.by_ref().take(look.frames.len()).collect()).collect();
-    innermost_of_all(&stacks)
+    let mut symbols = symbolizer?.symbols(&frames).into_iter();
+    let stack = |look: &Trace| {
+        let own = symbols.by_ref().take(look.frames.len()).zip(&look.frames);
+        let names =
+            own.flat_map(|(all, frame)| all.into_iter().map(move |it| (it.function, frame)));
+        names.map(|(name, frame)| name.filter(|_| !is_c_library(frame))).collect()
+    };
+    let stacks: Vec<Vec<Option<String>>> = looks.iter().map(stack).collect();
+    // The same whoever has spelled it.
+    innermost_of_all(&stacks).map(|name| canonical(&name))
 }
 
 /// Who waits for a call of the system does so there; who called it is of interest.

@@ -30,12 +30,13 @@ pub use cores::{CoreError, Cores};
 pub use debugger::signal_name;
 pub use deliver::Courier;
 pub use follower::{FINISH, Follower};
+pub use group::IDENTITY;
 pub use pointers::pointers;
 pub use records::{Records, Wish};
 pub use rerun::{Debugging, Examined, Rerun, Tools};
-pub use sarif::sarif;
+pub use sarif::{sarif, source_root};
 pub use seen::{Build, Seen};
-pub use symbols::{Symbolizer, program};
+pub use symbols::{Symbolizer, clang_version, program};
 pub use work::{Orders, Progress, Work};
 pub use write::create;
 

@@ -1,6 +1,6 @@
 //! Bugs for code-scanning tools: SARIF 2.1.0, <https://docs.oasis-open.org/sarif/sarif/v2.1.0/>.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -8,25 +8,45 @@ use super::report::{Bug, Report};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+/// Name of the folder that paths are relative to, as code-scanning tools have it.
+const ROOT: &str = "SRCROOT";
+/// Folders that stand at the root of a source tree.
+const MARKS: [&str; 4] = [".git", ".hg", ".svn", ".jj"];
 
-/// The whole file. Places in the source are those of the first function that is the program's.
+/// The root of the source tree in which we are started; this folder if it is in none.
 #[must_use]
-pub fn sarif(report: &Report, root: &Path) -> String {
+pub fn source_root() -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    let is_root = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
+    here.ancestors().find(is_root).map(Path::to_owned).unwrap_or(here)
+}
+
+/// The whole file. Places in the source are those of the first function that is the program's, relative
+/// to the root of the source. `output` is the folder that has the one for triage.
+#[must_use]
+pub fn sarif(report: &Report, output: &Path, root: &Path) -> String {
     let mut rules: Vec<&str> = report.bugs.iter().map(rule).collect();
     rules.sort_unstable();
     rules.dedup();
     let rules: Vec<Value> =
         rules.into_iter().map(|id| json!({"id": id, "shortDescription": {"text": id}})).collect();
-    let results: Vec<Value> = report.bugs.iter().map(|bug| result(bug, root)).collect();
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let results: Vec<Value> = report.bugs.iter().map(|bug| result(bug, output, &root)).collect();
     let driver = json!({
         "name": "ffuzz",
         "version": env!("CARGO_PKG_VERSION"),
         "rules": rules,
     });
+    let mut base = uri(&root.to_string_lossy());
+    base.push_str(if base.ends_with('/') { "" } else { "/" });
     let file = json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
+        "runs": [{
+            "tool": {"driver": driver},
+            "originalUriBaseIds": {ROOT: {"uri": base}},
+            "results": results,
+        }],
     });
     serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
 }
@@ -37,8 +57,8 @@ fn rule(bug: &Bug) -> &str {
     if words.is_empty() { "crash" } else { words }
 }
 
-fn result(bug: &Bug, root: &Path) -> Value {
-    let folder = root.join(super::FOLDER).join(&bug.id);
+fn result(bug: &Bug, output: &Path, root: &Path) -> Value {
+    let folder = output.join(super::FOLDER).join(&bug.id);
     let mut result = json!({
         "ruleId": rule(bug),
         "level": "error",
@@ -59,12 +79,30 @@ fn result(bug: &Bug, root: &Path) -> Value {
         && let Ok(line) = line.parse::<u32>()
         && line > 0
     {
+        let artifact = match below(Path::new(file), root) {
+            Some(path) => json!({"uri": uri(&path.to_string_lossy()), "uriBaseId": ROOT}),
+            None => json!({"uri": uri(file)}),
+        };
         result["locations"] = json!([{"physicalLocation": {
-            "artifactLocation": {"uri": uri(file)},
+            "artifactLocation": artifact,
             "region": {"startLine": line},
         }}]);
     }
     result
+}
+
+/// The path as it is below the root. What was built somewhere else is found by the end of its path.
+fn below(file: &Path, root: &Path) -> Option<PathBuf> {
+    if let Ok(path) = file.strip_prefix(root) {
+        return Some(path.to_owned());
+    }
+    let named = |part: &Component<'_>| matches!(part, Component::Normal(_));
+    let parts: Vec<Component<'_>> = file.components().collect();
+    let plain = parts.iter().rposition(|part| !named(part)).map_or(0, |last| last + 1);
+    let ends = (plain..parts.len()).map(|first| parts[first..].iter().collect::<PathBuf>());
+    let found = ends.clone().find(|path| root.join(path).is_file());
+    // A compiler's relative path is one from the root, most often.
+    found.or_else(|| ends.clone().next().filter(|_| file.is_relative()))
 }
 
 /// A path as a URI: absolute ones with a scheme, relative ones as they are.
@@ -95,15 +133,29 @@ mod tests {
             frames: vec!["f".into()],
             ..Bug::default()
         };
-        let bugs = vec![bug("heap-buffer-overflow READ 4", Some("/a b/c.c:7")), bug("", None)];
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("a b")).unwrap();
+        std::fs::write(root.path().join("a b/c.c"), "").unwrap();
+        let inside = format!("{}/d.c:9", root.path().canonicalize().unwrap().display());
+        let places = ["/else/where/a b/c.c:7", &inside, "/else/e.c:1", "./src/main.rs:3"];
+        let bugs = places.map(|place| bug("heap-buffer-overflow READ 4", Some(place)));
+        let bugs = bugs.into_iter().chain([bug("", None)]).collect();
         let report = Report { bugs, ..Report::default() };
-        let file: Value = serde_json::from_str(&sarif(&report, Path::new("/out"))).unwrap();
+        let text = sarif(&report, Path::new("/out"), root.path());
+        let file: Value = serde_json::from_str(&text).unwrap();
         let results = &file["runs"][0]["results"];
-        let place = &results[0]["locations"][0]["physicalLocation"];
-        assert_eq!(place["artifactLocation"]["uri"], "file:///a%20b/c.c");
-        assert_eq!(place["region"]["startLine"], 7);
+        let artifact = |at: usize| {
+            let place = &results[at]["locations"][0]["physicalLocation"]["artifactLocation"];
+            (place["uri"].as_str().unwrap().to_owned(), place.get("uriBaseId").is_some())
+        };
+        let is = |uri: &str, is_relative| (uri.to_owned(), is_relative);
+        assert_eq!(artifact(0), is("a%20b/c.c", true));
+        assert_eq!(artifact(1), is("d.c", true));
+        assert_eq!(artifact(2), is("file:///else/e.c", false));
+        assert_eq!(artifact(3), is("src/main.rs", true));
+        assert_eq!(results[0]["locations"][0]["physicalLocation"]["region"]["startLine"], 7);
         assert_eq!(results[0]["ruleId"], "heap-buffer-overflow READ");
-        assert!(results[1].get("locations").is_none() && results[1]["ruleId"] == "crash");
+        assert!(results[4].get("locations").is_none() && results[4]["ruleId"] == "crash");
         assert_eq!(results[0]["properties"]["folder"], "/out/triage/id");
         assert_eq!(file["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap().len(), 2);
     }

@@ -8,7 +8,9 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::frames::Frame;
+use object::{Object, ObjectSection};
+
+use super::frames::{Frame, LARGEST};
 use super::helper::ask;
 
 /// Newer versions of LLVM than exist.
@@ -28,13 +30,34 @@ pub fn program<S: AsRef<OsStr>>(names: &[S], search_path: Option<&OsStr>) -> Opt
     })
 }
 
-/// LLVM's symbolizer, which sanitizers call; distributions put a version behind its name.
-fn llvm_symbolizer(search_path: Option<&OsStr>) -> Option<PathBuf> {
-    let versions = (OLDEST_LLVM..=NEWEST_LLVM).rev();
-    let versioned: Vec<String> =
-        versions.map(|version| format!("llvm-symbolizer-{version}")).collect();
-    let plain = program(&["llvm-symbolizer"], search_path);
-    plain.or_else(|| program(&versioned, search_path))
+/// The version of clang that has compiled a program, if one has: an older symbolizer cannot read all of
+/// its debug information, and the same version spells names as the compiler does.
+#[must_use]
+pub fn clang_version(program: &Path) -> Option<u32> {
+    const MARK: &str = "clang version ";
+    let about = std::fs::metadata(program).ok().filter(std::fs::Metadata::is_file)?;
+    let bytes = if about.len() > LARGEST { return None } else { std::fs::read(program).ok()? };
+    let file = object::File::parse(&*bytes).ok()?;
+    let section = file.section_by_name(".comment")?;
+    let text = String::from_utf8_lossy(section.data().ok()?).into_owned();
+    let versions = text.match_indices(MARK).filter_map(|(at, _)| {
+        let digits = &text[at + MARK.len()..];
+        digits.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+    });
+    versions.max()
+}
+
+/// LLVM's symbolizer, which sanitizers call; distributions put a version behind its name. That of the
+/// compiler comes first, then newer ones; the version of one without a number is not known.
+fn llvm_symbolizer(search_path: Option<&OsStr>, version: Option<u32>) -> Option<PathBuf> {
+    let version = version.unwrap_or_default();
+    let newer = ((version + 1).max(OLDEST_LLVM)..=NEWEST_LLVM).rev();
+    let older = (OLDEST_LLVM..version.min(NEWEST_LLVM + 1)).rev();
+    let versioned = |version| format!("llvm-symbolizer-{version}");
+    let plain = std::iter::once("llvm-symbolizer".to_owned());
+    let names = std::iter::once(version).chain(newer).map(versioned);
+    let names: Vec<String> = names.chain(plain).chain(older.map(versioned)).collect();
+    program(&names, search_path)
 }
 
 /// A place in the source, as far as the program's file tells.
@@ -61,22 +84,24 @@ pub struct Symbolizer {
 }
 
 impl Symbolizer {
-    /// The one that the user names, or one that `PATH` leads to.
+    /// The one that the user names, or the one that `PATH` leads to and that suits this version of clang
+    /// best.
     #[must_use]
     pub fn find(
         given: Option<&OsStr>,
         search_path: Option<&OsStr>,
+        version: Option<u32>,
         patience: Duration,
     ) -> Option<Self> {
-        let path = given.map(PathBuf::from).or_else(|| llvm_symbolizer(search_path));
+        let path = given.map(PathBuf::from).or_else(|| llvm_symbolizer(search_path, version));
         let path = path.or_else(|| program(&[BINUTILS], search_path))?;
         Some(Self::new(path, patience))
     }
 
     fn new(path: PathBuf, patience: Duration) -> Self {
         let options: &[&str] = match is_of_binutils(&path) {
-            true => &["-f", "-C", "-e"],
-            false => &["--output-style=GNU", "--no-inlines", "-f", "-C", "-e"],
+            true => &["-a", "-i", "-f", "-C", "-e"],
+            false => &["--output-style=GNU", "-a", "-i", "-f", "-C", "-e"],
         };
         let options = options.iter().map(Into::into);
         let words = std::iter::once(path.into_os_string()).chain(options).collect();
@@ -115,9 +140,10 @@ impl Symbolizer {
         })
     }
 
-    /// One for each frame; a program is asked once for each file.
-    pub(super) fn symbols(&self, frames: &[Frame]) -> Vec<Symbol> {
-        let mut symbols = vec![Symbol::default(); frames.len()];
+    /// For each frame the function, after those that were inlined into it; a program is asked once for each
+    /// file.
+    pub(super) fn symbols(&self, frames: &[Frame]) -> Vec<Vec<Symbol>> {
+        let mut symbols = vec![vec![Symbol::default()]; frames.len()];
         let mut files: Vec<&Path> = Vec::new();
         for frame in frames {
             if let Some((path, _)) = &frame.place
@@ -136,14 +162,16 @@ impl Symbolizer {
                 .filter_map(|(index, frame)| Some((index, of(frame)?)))
                 .collect();
             let found = self.ask(file, places.iter().map(|(_, at)| *at));
-            for ((index, _), symbol) in places.iter().zip(found) {
-                symbols[*index] = symbol;
+            for ((index, _), found) in places.iter().zip(found) {
+                if !found.is_empty() {
+                    symbols[*index] = found;
+                }
             }
         }
         symbols
     }
 
-    fn ask(&self, file: &Path, addresses: impl Iterator<Item = u64>) -> Vec<Symbol> {
+    fn ask(&self, file: &Path, addresses: impl Iterator<Item = u64>) -> Vec<Vec<Symbol>> {
         if self.silent.load(Ordering::Relaxed) {
             return Vec::new();
         }
@@ -162,19 +190,27 @@ fn is_of_binutils(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_bytes().ends_with(BINUTILS.as_bytes()))
 }
 
-/// Two lines an address: the function, then the place.
-fn parse(text: &str) -> Vec<Symbol> {
-    let lines: Vec<&str> = text.lines().collect();
-    let (pairs, _) = lines.as_chunks::<2>();
-    let symbol = |[function, place]: &[&str; 2]| {
-        let place = place.split(" (discriminator").next().unwrap_or_default();
-        let is_known = !place.starts_with("??") && !place.ends_with(":0") && !place.ends_with(":?");
-        Symbol {
-            function: Some(*function).filter(|name| *name != "??").map(str::to_owned),
-            source: is_known.then(|| place.to_owned()),
+/// Of each address a line with it, then two lines for each function: its name, and the place.
+fn parse(text: &str) -> Vec<Vec<Symbol>> {
+    let mut found: Vec<Vec<Symbol>> = Vec::new();
+    let mut function: Option<&str> = None;
+    for line in text.lines() {
+        match (function.take(), found.last_mut()) {
+            (Some(name), Some(symbols)) => symbols.push(symbol(name, line)),
+            (None, _) if line.starts_with("0x") => found.push(Vec::new()),
+            _ => function = Some(line),
         }
-    };
-    pairs.iter().map(symbol).collect()
+    }
+    found
+}
+
+fn symbol(function: &str, place: &str) -> Symbol {
+    let place = place.split(" (discriminator").next().unwrap_or_default();
+    let is_known = !place.starts_with("??") && !place.ends_with(":0") && !place.ends_with(":?");
+    Symbol {
+        function: Some(function).filter(|name| *name != "??").map(str::to_owned),
+        source: is_known.then(|| place.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -183,17 +219,18 @@ mod tests {
 
     #[test]
     fn unknown_names_and_places_are_none() {
-        let text = "poke\n/a/b.c:3\n??\n??:0\nmain\n??:?\nf(int)\n/x.c:7 (discriminator 2)\n";
+        let text = "0x1\ninlined\n/a/b.c:1\npoke\n/a/b.c:3\n0x2\n??\n??:0\n0x3\nmain\n??:?\n0x4\n\
+                    f(int)\n/x.c:7 (discriminator 2)\n";
         let found = parse(text);
         let symbol = |function: Option<&str>, source: Option<&str>| Symbol {
             function: function.map(Into::into),
             source: source.map(Into::into),
         };
         let expected = [
-            symbol(Some("poke"), Some("/a/b.c:3")),
-            symbol(None, None),
-            symbol(Some("main"), None),
-            symbol(Some("f(int)"), Some("/x.c:7")),
+            vec![symbol(Some("inlined"), Some("/a/b.c:1")), symbol(Some("poke"), Some("/a/b.c:3"))],
+            vec![symbol(None, None)],
+            vec![symbol(Some("main"), None)],
+            vec![symbol(Some("f(int)"), Some("/x.c:7"))],
         ];
         assert_eq!(found, expected);
     }
@@ -209,7 +246,7 @@ mod tests {
         let frames = [1, 2].map(|at| Frame { address: at, place: Some(("/bin/sh".into(), at)) });
         assert_eq!(symbolizer.take_note(), None);
         assert!(!symbolizer.answers(Path::new("/bin/sh")));
-        assert_eq!(symbolizer.symbols(&frames), vec![Symbol::default(); 2]);
+        assert_eq!(symbolizer.symbols(&frames), vec![vec![Symbol::default()]; 2]);
         assert!(!symbolizer.answers(Path::new("/bin/sh")));
         assert_eq!(std::fs::read(asked).unwrap(), b"\n");
         let note = symbolizer.take_note().unwrap();
@@ -219,27 +256,39 @@ mod tests {
 
     #[test]
     fn the_user_may_name_one() {
-        let find =
-            |given: &str| Symbolizer::find(Some(given.as_ref()), None, Duration::ZERO).unwrap();
+        let find = |given: &str| {
+            Symbolizer::find(Some(given.as_ref()), None, None, Duration::ZERO).unwrap()
+        };
         let (llvm, binutils) = (find("/x/llvm-symbolizer"), find("/x/gnu-addr2line"));
         assert_eq!(llvm.for_sanitizers(), Some(Path::new("/x/llvm-symbolizer")));
-        assert_eq!((binutils.for_sanitizers(), binutils.words.len()), (None, 4));
+        assert_eq!((binutils.for_sanitizers(), binutils.words.len()), (None, 6));
         // One that is not there knows nothing, and nobody waits for it.
         assert!(llvm.answers(Path::new("/bin/sh")) && llvm.take_note().is_none());
-        assert!(Symbolizer::find(None, None, Duration::ZERO).is_none());
+        assert!(Symbolizer::find(None, None, None, Duration::ZERO).is_none());
     }
 
     #[test]
     fn programs_are_found_in_the_order_of_their_names() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        for name in ["llvm-symbolizer-14", "llvm-symbolizer-19", "addr2line"] {
+        for name in ["llvm-symbolizer-14", "llvm-symbolizer-16", "llvm-symbolizer-19", "addr2line"]
+        {
             std::fs::write(path(name), "").unwrap();
             std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         std::fs::write(path("llvm-symbolizer"), "not executable").unwrap();
         let search = dir.path().as_os_str();
-        assert_eq!(llvm_symbolizer(Some(search)), Some(path("llvm-symbolizer-19")));
+        let of = |version| llvm_symbolizer(Some(search), version);
+        for (version, found) in [(None, "19"), (Some(16), "16"), (Some(15), "19"), (Some(14), "14")]
+        {
+            assert_eq!(of(version), Some(path(&format!("llvm-symbolizer-{found}"))), "{version:?}");
+        }
+        // A newer one may be the one without a number.
+        assert_eq!(of(Some(21)), Some(path("llvm-symbolizer-19")));
+        std::fs::set_permissions(path("llvm-symbolizer"), std::fs::Permissions::from_mode(0o755))
+            .unwrap();
+        assert_eq!(of(Some(21)), Some(path("llvm-symbolizer")));
+        assert_eq!(of(Some(19)), Some(path("llvm-symbolizer-19")));
         assert_eq!(program(&["gdb", "addr2line"], Some(search)), Some(path("addr2line")));
         assert_eq!(program(&["gdb"], Some(search)), None);
         assert_eq!(program(&["gdb"], None), None);

@@ -542,6 +542,11 @@ pub fn plain(source: &str, flags: &str) -> PathBuf {
     build(&["cc"], &[], source, flags)
 }
 
+/// A program of this compiler.
+pub fn compiled(compiler: &str, source: &str, flags: &str) -> PathBuf {
+    build(&[compiler], &[], source, flags)
+}
+
 /// A target of Debian's AFL++.
 pub fn afl_target(source: &str, flags: &str) -> PathBuf {
     need("afl-clang-fast");

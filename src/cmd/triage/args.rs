@@ -64,6 +64,9 @@ pub(super) struct Args {
     /// Write the bugs to this file as SARIF 2.1.0
     #[arg(long, value_name = "FILE")]
     pub(super) sarif: Option<PathBuf>,
+    /// Folder that paths in SARIF are relative to [default: the repository we are in, or the working folder]
+    #[arg(long, value_name = "FOLDER", requires = "sarif")]
+    pub(super) source_root: Option<PathBuf>,
     /// Report each bug once to the FuzzManager server of FM_CONFIG_PATH, or at this URL
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true)]
     pub(super) collector: Option<Option<String>>,

@@ -22,7 +22,8 @@ use crate::custom::{self, Mutators};
 use crate::target::{Fresh, Setup, binary};
 use crate::triage::report::{self, Report};
 use crate::triage::{
-    Cores, Courier, Debugging, FOLDER, Orders, Rerun, Symbolizer, Tools, Work, program,
+    Cores, Courier, Debugging, FOLDER, IDENTITY, Orders, Rerun, Symbolizer, Tools, Work,
+    clang_version, program,
 };
 
 /// A symbolizer may take ten times as long as a run: both are slower for a large program. It reads a
@@ -56,7 +57,9 @@ impl Plan {
         let search = target.search_path.as_deref();
         let given = environment.get("ASAN_SYMBOLIZER_PATH");
         let patience = (timeout * 10).clamp(LEAST_PATIENCE, MOST_PATIENCE);
-        let symbolizer = Symbolizer::find(given, search, patience);
+        let examined = sanitizer.as_ref().unwrap_or(&target);
+        let version = clang_version(Path::new(&examined.command[0]));
+        let symbolizer = Symbolizer::find(given, search, version, patience);
         let reports = |style| report_environment(&target.extra_env, style);
         let gdb = program(&["gdb"], search);
         let tools = Tools {
@@ -156,7 +159,7 @@ impl Plan {
             Debugging::Always => 1,
             Debugging::Core(_) => 2,
         };
-        (self.tools.hangs, forced).hash(&mut hasher);
+        (self.tools.hangs, forced, IDENTITY).hash(&mut hasher);
         hasher.finish()
     }
 

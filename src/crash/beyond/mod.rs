@@ -4,16 +4,31 @@
 mod readers;
 mod reports;
 mod server;
+mod signature;
 
 use super::info::{CrashInfo, Kind, Output, Program};
 use super::lines::lines;
 use super::short;
 use readers::Found;
 pub use server::{for_server, to_send};
+pub use signature::signature;
 
 /// As `super::parse`, and where that finds nothing or gives up what can be found all the same.
 #[must_use]
 pub fn parse(output: &Output, program: &Program) -> CrashInfo {
+    let mut info = stack(output, program);
+    if info.message.is_none() && info.kind == Kind::Gdb && info.class == "SIGABRT" {
+        // The debugger shows the stack, and the program has said why.
+        let (stderr, crash_data) = (lines(&output.stderr), lines(&output.crash_data));
+        if let Some(found) = readers::last_words(&stderr, &crash_data) {
+            (info.message, info.place) = (Some(found.said), found.place);
+            info.short = short::beyond(&info);
+        }
+    }
+    info
+}
+
+fn stack(output: &Output, program: &Program) -> CrashInfo {
     let mut info = super::parse(output, program);
     let is_read = info.refused.is_none() && !info.backtrace.is_empty();
     if is_read {
@@ -53,6 +68,7 @@ fn add(found: Found, info: &mut CrashInfo) {
         _ => info.address.or(found.address),
     };
     info.class = found.class;
+    info.place = found.place;
     if info.message.is_none() && info.auxiliary.is_none() {
         match found.kind {
             Kind::Msan | Kind::LibFuzzer | Kind::Asan => info.auxiliary = Some(found.said),

@@ -2,9 +2,10 @@
 
 use super::reports;
 use crate::crash::class;
-use crate::crash::frames::without_hash;
+use crate::crash::frames::{clean, without_hash};
 use crate::crash::info::{Kind, Message, Source};
 use crate::crash::lines::{Lazy, capture, found, hex, regex, trim};
+use crate::crash::names::is_machinery;
 
 /// What was found in one text.
 pub(super) struct Found {
@@ -13,14 +14,27 @@ pub(super) struct Found {
     pub(super) address: Option<u64>,
     pub(super) said: Message,
     pub(super) class: String,
+    /// `FILE:LINE`, where the message does not have it.
+    pub(super) place: Option<String>,
 }
 
 /// The first reader that finds something, in crash data before stderr.
 pub(super) fn find(stderr: &[&str], crash_data: &[&str]) -> Option<Found> {
+    read(&[sanitizer, rust, go, python, abort], stderr, crash_data)
+}
+
+/// Why a program has ended itself, as it said.
+pub(super) fn last_words(stderr: &[&str], crash_data: &[&str]) -> Option<Found> {
+    read(&[rust, go, python, abort], stderr, crash_data)
+}
+
+type Reader = fn(Source, &[&str]) -> Option<Found>;
+
+fn read(readers: &[Reader], stderr: &[&str], crash_data: &[&str]) -> Option<Found> {
     let places = [(Source::CrashData, crash_data), (Source::Stderr, stderr)];
-    let mut readings = places.into_iter().flat_map(|(source, lines)| {
-        [sanitizer, rust, python, abort].into_iter().map(move |read| read(source, lines))
-    });
+    let mut readings = places
+        .into_iter()
+        .flat_map(|(source, lines)| readers.iter().map(move |read| read(source, lines)));
     readings.find_map(|found| found)
 }
 
@@ -55,6 +69,7 @@ fn sanitizer(source: Source, lines: &[&str]) -> Option<Found> {
         address: capture(&ADDRESS, headline).and_then(hex),
         said: Message { source, lines: vec![said] },
         class: class::of_text(headline).unwrap_or_else(|| "sanitizer report".to_owned()),
+        place: None,
     })
 }
 
@@ -70,9 +85,6 @@ static PANIC: Lazy = Lazy::new(|| regex(r"^thread .*(panicked at .+:\d+:\d+:)$")
 static RUST_FRAME: Lazy = Lazy::new(|| regex(r"^ +\d+: +(?:0x[0-9a-f]+ - )?(.+)$"));
 /// The number of a crate's build, in full backtraces.
 static CRATE: Lazy = Lazy::new(|| regex(r"\[[0-9a-f]{16}\]"));
-/// Frames of the standard library above the one that is to blame.
-static LIBRARY: Lazy =
-    Lazy::new(|| regex(r"^<*(?:__rustc|core|std|alloc|rust_begin_unwind|rust_panic|_rust)\b"));
 
 /// A panic as compilers since 1.73 print it: the place, and the message on the lines below.
 fn rust(source: Source, lines: &[&str]) -> Option<Found> {
@@ -85,7 +97,7 @@ fn rust(source: Source, lines: &[&str]) -> Option<Found> {
     let stack = lines[start..].iter().skip_while(|line| **line != "stack backtrace:").skip(1);
     let stack = stack.take_while(|line| line.starts_with(' '));
     let stack: Vec<&str> = stack.filter_map(|line| capture(&RUST_FRAME, line)).collect();
-    let library = stack.iter().take_while(|frame| found(&LIBRARY, frame)).count();
+    let library = stack.iter().take_while(|frame| is_machinery(frame)).count();
     let library = if library == stack.len() { 0 } else { library };
     Some(Found {
         kind: Kind::Rust,
@@ -96,25 +108,67 @@ fn rust(source: Source, lines: &[&str]) -> Option<Found> {
         address: None,
         said: Message { source, lines: said },
         class: "panic".to_owned(),
+        place: None,
     })
 }
 
 /// Of a message; more would only make the signature narrow.
 const MOST_LINES: usize = 3;
 
+static GOROUTINE: Lazy = Lazy::new(|| regex(r"^goroutine \d+ .*\[running.*\]:$"));
+static GO_PLACE: Lazy = Lazy::new(|| regex(r"^\t(?:.*/)?([^/]+:\d+)(?: \+0x[0-9a-f]+)?$"));
+
+/// A panic of Go: of each frame a line, and one with its place.
+fn go(source: Source, lines: &[&str]) -> Option<Found> {
+    let start = lines.iter().position(|line| found(&GOROUTINE, line))?;
+    let is_said = |line: &&&str| line.starts_with("panic: ") || line.starts_with("fatal error: ");
+    let said = lines[..start].iter().rev().find(is_said)?;
+    let stack = lines[start + 1..].iter().take_while(|line| !line.is_empty());
+    let stack = stack.take_while(|line| !line.starts_with("created by "));
+    let stack: Vec<&str> = stack.copied().collect();
+    let (frames, _) = stack.as_chunks::<2>();
+    let name = |frame: &[&str; 2]| clean(frame[0]);
+    let own = frames.iter().position(|frame| !is_machinery(&name(frame))).unwrap_or(0);
+    Some(Found {
+        kind: Kind::Go,
+        backtrace: frames[own..].iter().map(|frame| gdb_name(&name(frame))).collect(),
+        address: None,
+        place: frames.get(own).and_then(|[_, place]| capture(&GO_PLACE, place)).map(str::to_owned),
+        said: Message { source, lines: vec![(*said).to_owned()] },
+        class: "panic".to_owned(),
+    })
+}
+
 static PYTHON_FRAME: Lazy = Lazy::new(|| regex(r#"^  File ".*", line \d+, in (.+)$"#));
+static PYTHON_PLACE: Lazy = Lazy::new(|| regex(r#"^  File "(?:.*/)?([^/"]+)", line (\d+), in "#));
+
+/// A module that comes with Python.
+fn is_of_python(frame: &str) -> bool {
+    frame.starts_with("  File \"<frozen ")
+        || frame.contains("/lib/python") && !frame.contains("-packages/")
+}
 
 /// The last traceback; its frames stand in the opposite order.
 fn python(source: Source, lines: &[&str]) -> Option<Found> {
     let start = lines.iter().rposition(|line| *line == "Traceback (most recent call last):")?;
     let report = &lines[start + 1..];
     let end = report.iter().position(|line| !line.starts_with(' ')).unwrap_or(report.len());
-    let frames = report[..end].iter().rev().filter_map(|line| capture(&PYTHON_FRAME, line));
+    let frames = report[..end].iter().rev().filter(|line| found(&PYTHON_FRAME, line));
+    let frames: Vec<&str> = frames.copied().collect();
+    let own = frames.iter().position(|frame| !is_of_python(frame)).unwrap_or(0);
+    let frames = &frames[own..];
+    let place = frames.first().and_then(|frame| PYTHON_PLACE.captures(frame).ok()?);
+    let group = |at: usize| Some(place.as_ref()?.get(at)?.as_str());
     let said = report.get(end)?;
     Some(Found {
         kind: Kind::Python,
-        backtrace: frames.map(gdb_name).collect(),
+        backtrace: frames
+            .iter()
+            .filter_map(|line| capture(&PYTHON_FRAME, line))
+            .map(gdb_name)
+            .collect(),
         address: None,
+        place: group(1).zip(group(2)).map(|(file, line)| format!("{file}:{line}")),
         said: Message { source, lines: vec![(*said).to_owned()] },
         class: said.split(':').next().unwrap_or_default().to_owned(),
     })
@@ -126,7 +180,7 @@ static ABORT: Lazy = Lazy::new(|| {
         r"|double free or corruption|corrupted (?:size|double-linked list|unsorted)|Fatal glibc error: ",
         r"|break adjusted to free malloc space|invalid fastbin entry)",
         r"|^\*\*\* .* \*\*\*(?:: |$)",
-        r"|^fatal runtime error: |^memory allocation of \d+ bytes failed|has overflowed its stack$",
+        r"|^libc\+\+abi: terminat|^fatal runtime error: |^memory allocation of \d+ bytes failed|has overflowed its stack$",
     ))
 });
 
@@ -139,5 +193,6 @@ fn abort(source: Source, lines: &[&str]) -> Option<Found> {
         address: None,
         said: Message { source, lines: vec![(*line).to_owned()] },
         class: class::of_message(line),
+        place: None,
     })
 }

@@ -13,7 +13,7 @@ const NEEDED: usize = 4;
 const NEAR_NULL: u64 = 0x100;
 
 /// The symptoms as JSON; None if the crash says too little to be recognised again.
-pub(super) fn symptoms(info: &CrashInfo, wanted: Wanted) -> Option<Vec<Value>> {
+pub(in crate::crash) fn symptoms(info: &CrashInfo, wanted: Wanted) -> Option<Vec<Value>> {
     let mut symptoms = outputs(info)?;
     let top = &info.backtrace[..wanted.frames.min(info.backtrace.len())];
     let named = top.iter().rposition(|frame| frame != "??").map_or(0, |last| last + 1);

@@ -13,6 +13,7 @@ mod symptom;
 use serde_json::{Value, json};
 
 use super::info::{CrashInfo, Output, Program};
+pub(in crate::crash) use create::symptoms;
 pub use many::{Entry, Signatures};
 use symptom::{Seen, Symptom};
 
@@ -110,7 +111,10 @@ impl Signature {
     /// None if the crash says too little to be recognised again.
     #[must_use]
     pub fn create(info: &CrashInfo, wanted: Wanted) -> Option<Self> {
-        let symptoms = create::symptoms(info, wanted)?;
+        Self::of(symptoms(info, wanted)?)
+    }
+
+    pub(super) fn of(symptoms: Vec<Value>) -> Option<Self> {
         Self::from_value(json!({"symptoms": symptoms})).ok()
     }
 

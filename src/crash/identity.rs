@@ -1,0 +1,213 @@
+//! What makes a bug the same bug in every campaign, on every machine and with every compiler: why the
+//! program ended, what it said about that, and its own innermost functions.
+//!
+//! No size, address or count is part of it, because these are the input's; no machinery, because that
+//! is the machine's; no spelling of a name, because that is the symbolizer's.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+
+use super::class;
+use super::hash::StableHasher;
+use super::info::{CrashInfo, Kind};
+use super::lines::{Lazy, capture, found, regex};
+use super::names::{canonical, is_entry, is_machinery, is_named};
+
+/// Functions that count. More would tell apart who called them.
+const FRAMES: usize = 4;
+/// A stack with as many frames of a function is a recursion that went too deep.
+const DEEP: usize = 64;
+/// A function of such a recursion has one of so many frames.
+const CYCLE: usize = 16;
+/// The stack's end is reached so near to the stack pointer, at most.
+const GUARD: u64 = 1 << 20;
+
+/// What two crashes of the same bug have in common.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Identity {
+    /// `heap-buffer-overflow WRITE`, `SEGV`, `panic`.
+    cause: String,
+    /// Place and words of a panic or an assertion.
+    said: Option<String>,
+    functions: Vec<String>,
+}
+
+impl Identity {
+    /// Of a crash; `ending` says how the process ended, if nobody has spoken.
+    #[must_use]
+    pub(super) fn new(info: &CrashInfo, ending: &str) -> Self {
+        let (cause, said) = cause(info, ending);
+        Self { functions: functions(info), cause, said }
+    }
+
+    #[must_use]
+    pub fn cause(&self) -> &str {
+        &self.cause
+    }
+
+    /// `FILE:LINE` and words of a panic or an assertion.
+    #[must_use]
+    pub fn said(&self) -> Option<&str> {
+        self.said.as_deref()
+    }
+
+    /// The program's innermost functions; none if nobody knows their names.
+    #[must_use]
+    pub fn functions(&self) -> &[String] {
+        &self.functions
+    }
+
+    /// Places for a program without names.
+    #[must_use]
+    pub fn at(self, places: impl Iterator<Item = String>) -> Self {
+        Self { functions: places.take(FRAMES).collect(), ..self }
+    }
+
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        let mut hasher = StableHasher::default();
+        (&self.cause, &self.said, &self.functions).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+fn cause(info: &CrashInfo, ending: &str) -> (String, Option<String>) {
+    let class = if info.class.is_empty() { ending } else { &info.class };
+    let cause = plain_class(class);
+    let Some(message) = info.message.as_ref().filter(|_| is_given_up(&cause, info.kind)) else {
+        let is_deep = cause == "SEGV" && is_stack_overflow(info);
+        return (if is_deep { "stack-overflow".to_owned() } else { cause }, None);
+    };
+    let said = message.lines.join("\n");
+    let cause = match info.kind {
+        Kind::Python => cause,
+        _ => class::of_message(&message.lines[0]),
+    };
+    let words = match (&info.place, cause.as_str()) {
+        // The C library's words differ with what lies around in memory.
+        (_, "double-free" | "heap corruption") => None,
+        (Some(place), _) => Some(format!("{place} {}", words(&message.lines, &cause))),
+        (None, _) => Some(place_and_words(&said, &message.lines, &cause)),
+    };
+    (cause, words)
+}
+
+/// Without sizes, and without what a sanitizer sees and a debugger does not.
+fn plain_class(class: &str) -> String {
+    static SIZE: Lazy = Lazy::new(|| regex(r" near null| [0-9]+$"));
+    let plain = SIZE.replace_all(class, "").into_owned();
+    let plain = plain.strip_prefix("SIG").map_or(plain.clone(), str::to_owned);
+    match plain.split(' ').next() {
+        Some(first @ ("SEGV" | "BUS" | "stack-overflow")) => first.to_owned(),
+        _ => plain,
+    }
+}
+
+/// The program itself has ended it: what it said is the cause.
+fn is_given_up(cause: &str, kind: Kind) -> bool {
+    let first = cause.split(' ').next().unwrap_or_default();
+    ["ABRT", "ILL", "TRAP", "deadly", "", "crash", "exit"].contains(&first)
+        || !matches!(
+            kind,
+            Kind::Asan | Kind::Ubsan | Kind::Lsan | Kind::Tsan | Kind::Gdb | Kind::Msan
+        )
+}
+
+/// A recursion without an end, as a debugger sees it.
+fn is_stack_overflow(info: &CrashInfo) -> bool {
+    let stack = info.registers.get("rsp").or_else(|| info.registers.get("sp"));
+    let is_near = |(stack, address): (&u64, u64)| stack.abs_diff(address) < GUARD;
+    info.backtrace.len() >= DEEP && stack.zip(info.address).is_some_and(is_near)
+}
+
+/// The first of the program's own functions, or those that call each other without an end.
+fn functions(info: &CrashInfo) -> Vec<String> {
+    let names = info.backtrace.iter().map(|name| (name, canonical(name)));
+    let end = names.clone().position(|(_, name)| is_entry(&name));
+    let own = names.take(end.map_or(usize::MAX, |end| end + 1));
+    // Names of Python's functions are not those of C's.
+    let is_own =
+        |name: &String| is_named(name) && (info.kind == Kind::Python || !is_machinery(name));
+    let own = own.filter(|(name, _)| is_own(name)).map(|(_, name)| name);
+    if info.class.starts_with("stack-overflow") || is_stack_overflow(info) {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        own.clone().for_each(|name| *counts.entry(name).or_default() += 1);
+        counts.retain(|_, count| *count * CYCLE >= info.backtrace.len());
+        if !counts.is_empty() {
+            return counts.into_keys().collect();
+        }
+    }
+    let found = first(own);
+    if !found.is_empty() {
+        return found;
+    }
+    let modules = info.backtrace.iter().filter(|name| name.contains("+0x"));
+    let modules = first(modules.filter(|name| !is_of_system(name)).map(|name| canonical(name)));
+    if !modules.is_empty() {
+        return modules;
+    }
+    first(info.backtrace.iter().filter(|name| is_named(name)).map(|name| canonical(name)))
+}
+
+/// Each once: how deep a recursion was is the input's.
+fn first(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for name in names {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+        if found.len() == FRAMES {
+            break;
+        }
+    }
+    found
+}
+
+/// Libraries that each machine has in another version.
+#[must_use]
+pub fn is_of_system(path: &str) -> bool {
+    ["/lib/", "/lib64/", "/usr/lib", "[vdso]"].iter().any(|start| path.starts_with(start))
+}
+
+/// `FILE:LINE`, without the folder, and the words without what is the input's.
+fn place_and_words(said: &str, lines: &[String], cause: &str) -> String {
+    static PANIC: Lazy =
+        Lazy::new(|| regex(r"panicked at (?:'.*', )?(?:[^\n]*/)?([^/\n:]+:\d+):\d+"));
+    static ASSERTION: Lazy = Lazy::new(|| regex(r"(?:^|[ /\(])([^ /:\(]+:\d+): "));
+    static THROWN: Lazy = Lazy::new(|| {
+        regex(r"(?:an instance of '|uncaught exception of type )([^'\n]+?)(?:'|: |$)")
+    });
+    if let Some(place) = capture(&PANIC, said) {
+        return format!("{place} {}", words(lines, cause));
+    }
+    if let Some(thrown) = capture(&THROWN, said) {
+        return canonical(thrown);
+    }
+    match capture(&ASSERTION, said) {
+        Some(place) => format!("{place} {}", words(lines, cause)),
+        None => words(lines, cause),
+    }
+}
+
+/// What a message says whatever the input.
+fn words(lines: &[String], cause: &str) -> String {
+    static CLAIM: Lazy = Lazy::new(|| regex(r#"(?i)assertion [`'"]?(.+?)['"`]? failed"#));
+    static QUOTED: Lazy = Lazy::new(|| regex(r#""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)'"#));
+    static PATH: Lazy = Lazy::new(|| regex(r#"[^\s'"`(,:]*/"#));
+    static NUMBER: Lazy = Lazy::new(|| regex(r"0x[0-9a-fA-F]+|[0-9]+"));
+    static HEAD: Lazy = Lazy::new(|| regex(r"^thread .*panicked at|^panicked at [^']"));
+    let line = match lines {
+        // Since Rust 1.73 the place has a line of its own.
+        [place, said, ..] if cause == "panic" && found(&HEAD, place) => said,
+        [line, ..] => line,
+        [] => return String::new(),
+    };
+    if let Some(claim) = capture(&CLAIM, line) {
+        return claim.to_owned();
+    }
+    // What follows is mostly a value.
+    let line = if cause == "panic" { line.split(": ").next().unwrap_or_default() } else { line };
+    let line = QUOTED.replace_all(line, "''");
+    let line = PATH.replace_all(&line, "");
+    NUMBER.replace_all(&line, "N").into_owned()
+}
