@@ -44,6 +44,12 @@ inline bool startsWith(llvm::StringRef Text, llvm::StringRef Head) { return Text
 inline bool startsWith(llvm::StringRef Text, llvm::StringRef Head) { return Text.startswith(Head); }
 #endif
 
+// A function of the runtime, as FunctionCallee or, for passes in FuzzFactory's words, as Function *.
+struct RuntimeFunction : llvm::FunctionCallee {
+  RuntimeFunction(llvm::FunctionCallee F) : llvm::FunctionCallee(F) {}
+  operator llvm::Function *() { return llvm::cast<llvm::Function>(getCallee()->stripPointerCasts()); }
+};
+
 // What a domain's pass can use. No template, so that a plugin of many domains holds it once.
 class DomainBase {
 public:
@@ -51,11 +57,10 @@ public:
   // the domain (the same as in the runtime file, which has to use FFUZZ_NEW_DOMAIN) updates are
   // inlined; without it they are calls.
   DomainBase(llvm::Module &M, const char *MapName, Shape S = {})
-      : M(M), C(M.getContext()), Path(absolutePath(M)), MapName(MapName), Inlined(M, MapName, S), Keys(MapName) {
-    DsfMapVariable = M.getOrInsertGlobal(MapName, getIntTy(32));
-    DsfIncrementFunction = resolveFunction("__fuzzfactory_dsfp_increment", getVoidTy(),
-                                           {getPtrTy(), getIntTy(32), getIntTy(32)});
-  }
+      : M(M), C(M.getContext()), DsfMapVariable(M.getOrInsertGlobal(MapName, getIntTy(32))),
+        DsfIncrementFunction(resolveFunction("__fuzzfactory_dsfp_increment", getVoidTy(),
+                                             {getPtrTy(), getIntTy(32), getIntTy(32)})),
+        Path(absolutePath(M)), MapName(MapName), Inlined(M, MapName, S), Keys(MapName) {}
 
 protected:
   llvm::Module &M;
@@ -63,7 +68,7 @@ protected:
   llvm::IntegerType *Int32Ty = getIntTy(32), *Int64Ty = getIntTy(64);
   llvm::Type *VoidTy = getVoidTy();
   llvm::Constant *DsfMapVariable;
-  llvm::FunctionCallee DsfIncrementFunction;
+  RuntimeFunction DsfIncrementFunction;
   Phase CurrentPhase = Late;
 
   // The key of the site that is being visited, named after it.
@@ -104,6 +109,12 @@ protected:
     else
       Out << I.getOpcodeName();
     return Out.str();
+  }
+
+  // A number for the pass's own use; like a key it is the same in a rebuild.
+  uint32_t generateRandom31() {
+    uint64_t Number = newKey(1)->getZExtValue();
+    return (uint32_t)(Number * 0x9e3779b97f4a7c15u >> 33);
   }
 
 private:
@@ -170,9 +181,15 @@ protected:
   llvm::PointerType *getPtrTy() { return llvm::Type::getInt8PtrTy(C); }
 #endif
 
-  llvm::FunctionCallee resolveFunction(llvm::StringRef Name, llvm::Type *Result, llvm::ArrayRef<llvm::Type *> Args) {
-    return M.getOrInsertFunction(Name, llvm::FunctionType::get(Result, Args, false));
+  RuntimeFunction resolveFunction(llvm::StringRef Name, llvm::FunctionType *Type) {
+    return M.getOrInsertFunction(Name, Type);
   }
+  RuntimeFunction resolveFunction(llvm::StringRef Name, llvm::Type *Result, llvm::ArrayRef<llvm::Type *> Args) {
+    return resolveFunction(Name, llvm::FunctionType::get(Result, Args, false));
+  }
+
+  // The domain's index, as it is when the program runs.
+  llvm::Value *loadDsfMapVariable(llvm::IRBuilder<> &B) { return B.CreateLoad(getIntTy(32), DsfMapVariable); }
 
   // Null if the program does not know the function.
   llvm::Function *getFunctionIfExists(llvm::StringRef Name) { return M.getFunction(Name); }

@@ -21,7 +21,6 @@
 #define TOUCHED_MAX 65536u
 /* FuzzFactory's segment: a classic edge map, and behind it the values of at most four domains. */
 #define LEGACY_EDGES 65536u
-#define LEGACY_DOMAINS 4u
 #define LEGACY_KEYS (4u * 65536u)
 #define LEGACY_SEGMENT (LEGACY_EDGES + LEGACY_KEYS * 4u)
 
@@ -186,7 +185,7 @@ static void map_again(void *from, uint64_t bytes, void *to) {
 }
 
 HIDDEN uint32_t ffuzz_legacy_domains(void) {
-  return ffuzz_domain_count <= LEGACY_DOMAINS && ffuzz_dsf_total <= LEGACY_KEYS ? ffuzz_domain_count : 0;
+  return ffuzz_domain_count <= FFUZZ_LEGACY_DOMAINS && ffuzz_dsf_total <= LEGACY_KEYS ? ffuzz_domain_count : 0;
 }
 
 HIDDEN int ffuzz_speaks_legacy(void) { return legacy_fuzzer; }

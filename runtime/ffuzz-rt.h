@@ -62,12 +62,16 @@ extern unsigned char *__afl_fuzz_ptr;
 
 HIDDEN void ffuzz_start_server(void);
 HIDDEN void ffuzz_connect(void);
+/* Counters for edges that are numbers: a module's numbers, and one of them is passed. */
+void __ffuzz_guard_init(uint32_t *start, uint32_t *stop);
+void __ffuzz_guard(uint32_t *guard);
 HIDDEN void ffuzz_note_late_module(const uint8_t *start);
 HIDDEN uint64_t ffuzz_map_size(void);
 HIDDEN void ffuzz_die_with_code(uint32_t code);
 HIDDEN int ffuzz_speaks_v1(void);
 /* FuzzFactory's fuzzer: its segment is in use, and so many domains fit into it (all or none). */
 HIDDEN int ffuzz_speaks_legacy(void);
+#define FFUZZ_LEGACY_DOMAINS 4u
 HIDDEN uint32_t ffuzz_legacy_domains(void);
 
 HIDDEN size_t ffuzz_domains_bytes(void); /* whole pages */

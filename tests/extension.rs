@@ -178,6 +178,95 @@ fn sources_that_do_not_compile_are_shown() {
 }
 
 #[test]
+fn our_headers_win_over_older_ones_beside_the_sources() {
+    let dir = bench();
+    returns(&dir, "own", "ret");
+    dir.write("own/fuzzfactory.hpp", "#error \"the old base class\"\n");
+    dir.write("own/waypoints.h", "#error \"the old macros\"\n");
+    cc(&dir, "19", &[("WAYPOINTS", "own/ret")]).expect(0);
+    let shown = dir.showdsf("", &dir.path("t"), "").run().expect(0);
+    assert_eq!(shown.values(), ["dsf[0] = 2"]);
+    // As in FuzzFactory's own folder, where the names are those of built-in domains.
+    returns(&dir, ".", "slow");
+    dir.write("fuzzfactory.hpp", "#error \"the old base class\"\n");
+    fs::create_dir(dir.path("bin")).unwrap();
+    let made = shell(&dir, "make -f /path/to/ffuzz/Makefile llvm-domains DOMAINS+=slow", "19");
+    made.expect(0).says("slow: ready for clang 19");
+}
+
+/// A pass in the words of FuzzFactory's `cmp` and `diff`: functions by their type and as `Function *`,
+/// numbers of its own, the domain's index as a value. Counts the returns of main.
+const OLD_WORDS: &str = "#include \"fuzzfactory.hpp\"\nusing namespace fuzzfactory;\n\
+    class Old : public DomainFeedback<Old> {\n  Function *Seen;\npublic:\n\
+    Old(Module &M) : DomainFeedback<Old>(M, \"__afl_old_dsf\") {\n\
+    Seen = resolveFunction(\"__old_seen\", VoidTy, {Int32Ty, Int32Ty});\n }\n\
+    void visitReturnInst(ReturnInst &R) {\n\
+    if (R.getFunction()->getName() != \"main\") return;\n\
+    auto irb = insert_before(R);\n\
+    Function *Again = resolveFunction(\"__old_seen\", Seen->getFunctionType());\n\
+    if (Again != Seen) return;\n\
+    uint32_t a = generateRandom31(), b = generateRandom31();\n\
+    if (a == b || (a | b) >> 31) return;\n\
+    irb.CreateCall(Again, {loadDsfMapVariable(irb), getConst(7)});\n\
+    Function *Increment = DsfIncrementFunction;\n\
+    irb.CreateCall(Increment, {DsfMapVariable, getConst(a), getConst(1)});\n }\n};\n\
+    FUZZFACTORY_REGISTER_DOMAIN(Old);\n";
+
+#[test]
+fn passes_in_the_words_of_fuzzfactorys_cmp_and_diff_compile() {
+    let dir = bench();
+    dir.write("own/waypoints-old-pass.cc", OLD_WORDS);
+    dir.write(
+        "own/waypoints-old-rt.c",
+        "FUZZFACTORY_DSF_NEW(__afl_old_dsf, MAP_SIZE, FUZZFACTORY_REDUCER_MAX, 0);\n\
+         void __old_seen(dsf_t domain, u32 value) { FUZZFACTORY_DSF_INC(domain, 0, value); }\n",
+    );
+    // The versions between do not differ in what such a pass uses.
+    let clangs = clangs();
+    for clang in [clangs.first(), clangs.last()].into_iter().flatten() {
+        cc(&dir, clang, &[("WAYPOINTS", "own/old")]).expect(0);
+        let shown = dir.showdsf("", &dir.path("t"), "").run().expect(0);
+        assert_eq!(shown.sorted_values(), [1, 7], "{clang}");
+    }
+}
+
+#[test]
+fn the_name_of_a_builtin_domain_stays_its_own_and_others_can_be_removed() {
+    let dir = bench();
+    let home = dir.path("home").display().to_string();
+    let ffuzz =
+        |words: &str| dir.ffuzz(words).env("XDG_CACHE_HOME", &home).env("FFUZZ_CC", "19").run();
+    let build = |waypoints: &str| {
+        let job = dir.ffuzz("cc -O0 t.c -o t").env("XDG_CACHE_HOME", &home).env("FFUZZ_CC", "19");
+        job.env("AFL_QUIET", "1").env("WAYPOINTS", waypoints).run()
+    };
+    returns(&dir, "own", "slow");
+    returns(&dir, "own", "ret");
+    let said = ffuzz("domains own/slow").expect(0).says("slow: ready for clang 19");
+    said.says("slow: not registered, the name is that of a built-in domain").says("own/slow");
+    build("slow").expect(0);
+    build("own/slow").expect(0);
+    build("ret").refused(1, "unknown domain 'ret'", "WAYPOINTS");
+    ffuzz("domains own/ret").expect(0).does_not_say("not registered");
+    build("ret").expect(0);
+    ffuzz("domains --remove ret").expect(0).says("ret: removed");
+    build("ret").refused(1, "unknown domain 'ret'", "WAYPOINTS");
+    ffuzz("domains --remove ret").refused(1, "no domain is registered as 'ret'", "ffuzz domains");
+    ffuzz("domains --remove slow").refused(1, "'slow' is built in", "ffuzz domains");
+    ffuzz("domains --remove").refused(2, "--remove needs a name", "--help");
+    // Registered by an ffuzz that had no such domain.
+    ffuzz("domains own/ret").expect(0);
+    for (from, to) in [("pass.cc", "pass.cc"), ("rt.c", "rt.c")] {
+        let kept = dir.path("home/ffuzz/domains");
+        let (old, new) = (format!("waypoints-ret-{from}"), format!("waypoints-slow-{to}"));
+        fs::rename(kept.join(old), kept.join(new)).unwrap();
+    }
+    build("slow").refused(1, "two domains are called 'slow'", "ffuzz domains --remove slow");
+    ffuzz("domains --remove slow").expect(0);
+    build("slow").expect(0);
+}
+
+#[test]
 fn the_command_refuses_what_it_does_not_know() {
     let dir = TestDir::new();
     dir.ffuzz("domains --all").run().refused(2, "unknown option --all", "ffuzz domains --help");

@@ -273,6 +273,15 @@ fn a_memory_limit_is_kept() {
 // --- manners
 
 #[test]
+fn without_arguments_it_shows_its_usage() {
+    let done = TestDir::new().ffuzz("showdsf").run();
+    assert_ne!(done.code(), 0);
+    done.says("Run inputs and print the domain values they reach")
+        .says("ffuzz-showdsf -- ./target < input")
+        .says("--names");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let dir = inputs();
     let done = dir.showdsf("-i in", &manual(), "").run_unread();

@@ -14,6 +14,15 @@
 
 #include <stdint.h>
 
+/* Names that runtime files of FuzzFactory's domains use. */
+#ifdef FFUZZ_DOMAIN_RUNTIME
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+#define MAP_SIZE 65536
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

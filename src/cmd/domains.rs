@@ -7,7 +7,7 @@ use super::exit::Failure;
 use super::print;
 use crate::compiler::CompilerError;
 use crate::compiler::assets::Assets;
-use crate::compiler::domains::{self, Domain};
+use crate::compiler::domains::{self, Domain, Pair};
 use crate::compiler::env::Env;
 use crate::compiler::plugin::Workshop;
 use crate::compiler::toolchain::{self, Language};
@@ -18,12 +18,19 @@ usage: ffuzz domains                 list the names that WAYPOINTS can have, and
        ffuzz domains /path/to/NAME…  the same for waypoints-NAME-pass.cc and waypoints-NAME-rt.c of a
                                      folder, and know them by NAME from now on
        ffuzz domains @FILE…          check a file of declared domains
+       ffuzz domains --remove NAME…  forget names given by the second form
 ";
 
 pub(super) fn run(_program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let words: Vec<String> = args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     if words.iter().any(|word| word == "-h" || word == "--help") {
         return print(USAGE);
+    }
+    if let Some(("--remove", names)) = words.split_first().map(|(first, rest)| (&**first, rest)) {
+        if names.is_empty() {
+            return Err(Failure::usage("--remove needs a name", "ffuzz domains --help"));
+        }
+        return print(&remove(names).map_err(|error| Failure::new(&error, error.remedy()))?);
     }
     if let Some(option) = words.iter().find(|word| word.starts_with('-')) {
         return Err(Failure::usage(format!("unknown option {option}"), "ffuzz domains --help"));
@@ -52,12 +59,40 @@ fn build(words: Vec<String>) -> Result<String, CompilerError> {
     for domain in domains::resolve(&env, &assets)? {
         workshop.passes(std::slice::from_ref(&domain))?;
         workshop.runtimes(std::slice::from_ref(&domain))?;
-        if let Domain::Pair(pair) = &domain
-            && env.domains.iter().any(|word| word.ends_with(&format!("/{}", pair.name)))
-        {
-            domains::keep(pair, &assets)?;
-        }
         text += &format!("{}: ready for clang {}\n", domain.name(), clang.major);
+        if let Domain::Pair(pair) = &domain
+            && let Some(word) = env.domains.iter().find(|word| is_path_of(word, pair))
+        {
+            text += &register(pair, word, &assets)?;
+        }
+    }
+    Ok(text)
+}
+
+fn is_path_of(word: &str, pair: &Pair) -> bool {
+    word.ends_with(&format!("/{}", pair.name))
+}
+
+/// Two domains of one name would let neither be built: those that come with ffuzz keep theirs.
+fn register(pair: &Pair, word: &str, assets: &Assets) -> Result<String, CompilerError> {
+    if !domains::is_builtin(&pair.name, assets) {
+        return domains::keep(pair, assets).map(|()| String::new());
+    }
+    let path = std::path::absolute(word).unwrap_or_else(|_| word.into());
+    Ok(format!(
+        "{name}: not registered, the name is that of a built-in domain\n\
+         {name}: hint: use it as WAYPOINTS={}, or rename its files\n",
+        path.display(),
+        name = pair.name,
+    ))
+}
+
+fn remove(names: &[String]) -> Result<String, CompilerError> {
+    let assets = Assets::open(&Env::read())?;
+    let mut text = String::new();
+    for name in names {
+        domains::forget(name, &assets)?;
+        text += &format!("{name}: removed\n");
     }
     Ok(text)
 }

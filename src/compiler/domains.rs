@@ -179,22 +179,47 @@ pub fn known(env: &Env, assets: &Assets) -> Vec<Pair> {
     pairs
 }
 
+/// A domain that comes with ffuzz has this name.
+#[must_use]
+pub fn is_builtin(name: &str, assets: &Assets) -> bool {
+    Pair { name: name.to_owned(), folder: assets.directory.clone() }.runtime().is_some()
+}
+
 /// From now on the pair is known by its name: links to its files, so that a change in them is seen.
 pub fn keep(pair: &Pair, assets: &Assets) -> Result<(), CompilerError> {
     let folder = assets.kept_domains();
-    let failed = |source| CompilerError::Unpack { path: folder.clone(), source };
     super::assets::private_folder(&folder)?;
-    for end in ["pass.cc", "pass.so", "rt.c", "rt.o"] {
-        let link = folder.join(format!("waypoints-{}-{end}", pair.name));
-        match fs::remove_file(&link) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed(error));
-            }
-            _ => {}
-        }
+    remove_links(&pair.name, &folder)?;
+    for end in ENDS {
         if let Some(file) = pair.file(end) {
-            std::os::unix::fs::symlink(file, &link).map_err(failed)?;
+            let link = folder.join(format!("waypoints-{}-{end}", pair.name));
+            std::os::unix::fs::symlink(file, &link)
+                .map_err(|source| CompilerError::Unpack { path: folder.clone(), source })?;
         }
     }
     Ok(())
+}
+
+/// The name that [`keep`] has given to a pair means nothing any more.
+pub fn forget(name: &str, assets: &Assets) -> Result<(), CompilerError> {
+    if remove_links(name, &assets.kept_domains())? {
+        return Ok(());
+    }
+    Err(CompilerError::NotKept { name: name.to_owned(), builtin: is_builtin(name, assets) })
+}
+
+/// What a pair can consist of.
+const ENDS: [&str; 4] = ["pass.cc", "pass.so", "rt.c", "rt.o"];
+
+/// True if there were some.
+fn remove_links(name: &str, folder: &Path) -> Result<bool, CompilerError> {
+    let mut found = false;
+    for end in ENDS {
+        match fs::remove_file(folder.join(format!("waypoints-{name}-{end}"))) {
+            Ok(()) => found = true,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(CompilerError::Unpack { path: folder.to_owned(), source }),
+        }
+    }
+    Ok(found)
 }

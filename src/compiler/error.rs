@@ -27,6 +27,10 @@ pub enum CompilerError {
     HalfADomain { name: String, missing: PathBuf },
     #[error("two domains are called '{name}': {} and {}", first.display(), second.display())]
     Namesakes { name: String, first: PathBuf, second: PathBuf },
+    #[error("{}", not_kept(name, *builtin))]
+    NotKept { name: String, builtin: bool },
+    #[error("-fsanitize=fuzzer: ffuzz has no runtime for this machine or without a C library")]
+    NoDriver,
     #[error("cannot read the declared domains in {}: {source}", path.display())]
     Declarations { path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -72,10 +76,14 @@ impl CompilerError {
             Self::HalfADomain { .. } => {
                 "a domain is a pair of files (docs/new-domain.md): add the other one".into()
             }
-            Self::Namesakes { .. } => {
-                "rename one, or leave one out; a path (/path/to/NAME) chooses between folders"
-                    .into()
-            }
+            Self::Namesakes { name, .. } => format!(
+                "rename one, or leave one out; a path (/path/to/{name}) chooses between folders, \
+                 and `ffuzz domains --remove {name}` forgets a registered one"
+            ),
+            Self::NotKept { .. } => "`ffuzz domains` lists the known names and their files".into(),
+            Self::NoDriver => "leave out the option that asks for it (-m32, --target=, \
+                               -ffreestanding …), or call clang for its own libFuzzer"
+                .into(),
             Self::Declarations { .. } => {
                 "name it with its full path when a build changes folders, \
                                           or put it into a folder of FFUZZ_DOMAIN_PATH"
@@ -104,4 +112,12 @@ impl CompilerError {
 
 fn version_of(version: Option<u32>) -> String {
     version.map_or_else(|| "an unknown LLVM".into(), |version| format!("LLVM {version}"))
+}
+
+fn not_kept(name: &str, builtin: bool) -> String {
+    if builtin {
+        format!("domain '{name}' is built in and cannot be removed")
+    } else {
+        format!("no domain is registered as '{name}'")
+    }
 }

@@ -22,8 +22,8 @@ const BUILT_FOR: &[u8] = b"ffuzz pass for LLVM ";
 const PASS_FLAGS: &str =
     "-std=c++17 -O1 -fPIC -shared -fno-rtti -fno-exceptions -fvisibility=hidden -Wl,-s";
 /// Plain code that every linker takes; the header is there without being asked for.
-const RUNTIME_FLAGS: &str =
-    "-O2 -fPIC -std=gnu11 -ffunction-sections -fno-lto -D__AFL_COMPILER=1 -include waypoints.h";
+const RUNTIME_FLAGS: &str = "-O2 -fPIC -std=gnu11 -ffunction-sections -fno-lto -D__AFL_COMPILER=1 \
+     -DFFUZZ_DOMAIN_RUNTIME -include waypoints.h";
 
 /// The pass of all domains that come with ffuzz.
 pub(super) const BUILTIN: &str = "builtin";
@@ -133,6 +133,7 @@ impl Workshop<'_> {
                 .args(PASS_FLAGS.split(' '))
                 .arg("-I")
                 .arg(&headers);
+            self.prefer(&headers.join("fuzzfactory.hpp"), source, &mut command)?;
             self.compile(command, source, output)
         })
     }
@@ -160,8 +161,28 @@ impl Workshop<'_> {
         self.once(&made, |output| {
             let mut command = Command::new(&self.clang.path);
             command.args(["-x", "c", "-c", "-I"]).arg(&headers).args(RUNTIME_FLAGS.split(' '));
+            self.prefer(&headers.join("waypoints.h"), source, &mut command)?;
             self.compile(command, source, output)
         })
+    }
+
+    /// A compiler looks for headers beside the source first, and in FuzzFactory's own folder finds there
+    /// what is made for its LLVM: this one of ours takes its place.
+    fn prefer(
+        &self,
+        header: &Path,
+        source: &Path,
+        command: &mut Command,
+    ) -> Result<(), CompilerError> {
+        let beside = source.with_file_name(header.file_name().unwrap_or_default());
+        if beside == *header || !beside.exists() {
+            return Ok(());
+        }
+        let root =
+            serde_json::json!({ "name": beside, "type": "file", "external-contents": header });
+        let overlay = serde_json::json!({ "version": 0, "roots": [root] }).to_string();
+        command.arg("-ivfsoverlay").arg(keep_text(self.assets, &overlay, "yaml")?);
+        Ok(())
     }
 
     /// Where a result is kept: the name changes with the source, with what it can include from our

@@ -69,22 +69,30 @@ static void say(uint32_t w) {
   if (write(control[1], &w, 4) != 4) die("control");
 }
 
-/* The records of FuzzFactory: start, end, reducer, initial value; no names. */
-static uint32_t legacy_domains(uint32_t count) {
-  if (count > 4) die("hello");
-  domains = calloc(count + 1, sizeof *domains);
+/* FuzzFactory's: the number of domains, and their records: start, end, reducer, initial value; no names.
+ * Its fuzzer reads what is there and does not wait for more, so all has to be one packet of the pipe. */
+static uint32_t legacy_domains(void) {
+  uint32_t words[1 + 4 * 4];
+  ssize_t n = read(status[0], words, sizeof words);
+  if (n < 4 || words[0] > 4) die("hello");
+  printf("hello %08x\n", words[0]);
+  if (n != 4 + 16 * (ssize_t)words[0]) {
+    printf("hello is short: %zd bytes for %u domains\n", n, words[0]);
+    exit(1);
+  }
+  domains = calloc(words[0] + 1, sizeof *domains);
   dsf = (uint32_t *)(segment + 65536);
-  for (domain_count = 0; domain_count < count; domain_count++) {
-    uint32_t start = word(), size = word() - start, reducer = word();
-    domains[domain_count] = (struct ffuzz_domain){start, size, reducer, word(), "-"};
+  for (domain_count = 0; domain_count < words[0]; domain_count++) {
+    const uint32_t *record = &words[1 + 4 * domain_count];
+    domains[domain_count] = (struct ffuzz_domain){record[0], record[1] - record[0], record[2], record[3], "-"};
   }
   return 65536;
 }
 
 static uint32_t handshake(void) {
+  if (legacy) return legacy_domains();
   uint32_t hello = word();
   printf("hello %08x\n", hello);
-  if (legacy) return legacy_domains(hello);
   if (hello == 0x41464c01u) {
     say(~hello);
     uint32_t options = word(), size = options & 1 ? word() : 0;
@@ -138,8 +146,8 @@ static uint8_t *read_channel(uint32_t *size) {
   uint8_t *base = mmap(NULL, head.size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
   struct ffuzz_module *m = (void *)(base + head.modules_offset);
   for (uint32_t i = 0; i < head.module_count; i++)
-    printf("module %s start %lu counters %lu\n", strrchr(m[i].name, '/') + 1, (unsigned long)m[i].start,
-           (unsigned long)m[i].counters);
+    printf("module %s start %lu counters %lu\n", m[i].name[0] ? strrchr(m[i].name, '/') + 1 : "-",
+           (unsigned long)m[i].start, (unsigned long)m[i].counters);
   domains = (void *)(base + head.domains_offset);
   domain_count = head.domain_count;
   dsf = (void *)(base + head.dsf_offset);
@@ -157,7 +165,7 @@ int main(int argc, char **argv) {
         legacy |= argv[at][1] == 'l';
   no_channel |= legacy;
   input = memfd_create("input", 0);
-  if (pipe2(control, O_CLOEXEC) || pipe2(status, O_CLOEXEC)) die("pipe");
+  if (pipe2(control, O_CLOEXEC) || pipe2(status, O_CLOEXEC | (legacy ? O_DIRECT : 0))) die("pipe");
   if (no_channel) {
     map_id = shmget(IPC_PRIVATE, legacy ? LEGACY_SEGMENT : 1 << 20, IPC_CREAT | 0600);
     segment = shmat(map_id, NULL, 0);

@@ -11,6 +11,7 @@ use crate::cmd::tool::TargetArgs;
 #[command(
     name = "ffuzz-showdsf",
     about = "Run inputs and print the domain values they reach",
+    arg_required_else_help = true,
     after_help = "Without -i the target runs once and inherits stdin and stdout. @@ stands for \
                   the name of a file with the input.\n\nExamples:\n  \
                   ffuzz-showdsf -- ./target < input\n  \
