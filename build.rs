@@ -16,6 +16,8 @@ const RUNTIME: &[&str] = &[
     "domains",
     "maps",
     "modules",
+    "callbacks",
+    "guards",
     "connect",
     "copies",
     "exit-hook",
@@ -36,7 +38,8 @@ const RUNTIME: &[&str] = &[
     "snapshot-filter",
     "snapshot-machine",
 ];
-const DRIVER: &[&str] = &["driver", "driver-main"];
+const DRIVER: &[&str] =
+    &["driver", "driver-main", "driver-options", "driver-files", "driver-crash"];
 const DOMAINS: &[&str] =
     &["cmp", "diff", "heap", "mem", "out", "perf", "slack", "slow", "stack", "valid"];
 /// The pass that includes all of them, and serves declared ones.

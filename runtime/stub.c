@@ -31,6 +31,8 @@ static void *program_function(const char *name, void *self, void **known) {
 
 FORWARD(void, , __sanitizer_cov_8bit_counters_init, (uint8_t *a, uint8_t *b), (a, b))
 FORWARD(void, , __sanitizer_cov_pcs_init, (const uintptr_t *a, const uintptr_t *b), (a, b))
+FORWARD(void, , __ffuzz_guard_init, (uint32_t *a, uint32_t *b), (a, b))
+FORWARD(void, , __ffuzz_guard, (uint32_t *g), (g))
 FORWARD(dsf_t, -1, __ffuzz_new_domain, (const char *n, uint32_t s, uint32_t r, uint32_t i), (n, s, r, i))
 FORWARD(dsf_t, -1, __fuzzfactory_new_domain, (uint32_t s, uint32_t r, uint32_t i), (s, r, i))
 FORWARD(void, , __ffuzz_keep_map, (dsf_t d, uint32_t **m), (d, m))
@@ -51,3 +53,7 @@ UPDATE(bitwise_or)
 UPDATE(set)
 UPDATE(increment)
 UPDATE(add_saturating)
+
+/* Not passed on under their own names, which a sanitizer's functions in the program have too. */
+__attribute__((weak)) void __sanitizer_cov_trace_pc_guard_init(uint32_t *a, uint32_t *b) { __ffuzz_guard_init(a, b); }
+__attribute__((weak)) void __sanitizer_cov_trace_pc_guard(uint32_t *g) { __ffuzz_guard(g); }

@@ -5,6 +5,8 @@
 
 #[path = "common/cc.rs"]
 mod common;
+#[path = "cc/harness.rs"]
+mod harness;
 
 use common::{Bench, clangs, has, repository, sorted_values, values};
 use std::process::Command;

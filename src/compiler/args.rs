@@ -48,6 +48,10 @@ pub struct Invocation {
     pub fortified: bool,
     /// Something that the runtime cannot live in: no libc, or another word size.
     freestanding: bool,
+    /// The compiler is to add no libraries or start files; a build tool names them itself (rustc does).
+    pub bare: bool,
+    /// `-lc`.
+    names_libc: bool,
     /// A question to the compiler, not a compilation.
     query: bool,
     /// `-fuse-ld=` or `--ld-path=`, the last one.
@@ -131,6 +135,8 @@ impl Invocation {
             sanitized: false,
             fortified: false,
             freestanding: false,
+            bare: false,
+            names_libc: false,
             query: false,
             linker: None,
             output: None,
@@ -170,7 +176,10 @@ impl Invocation {
         match option {
             "-D" if value.starts_with("_FORTIFY_SOURCE") => self.fortified = true,
             "-l" if is_engine(&format!("-l{value}")) => self.fuzzer_driver = true,
-            "-l" => self.inputs += 1,
+            "-l" => {
+                self.names_libc |= value == "c";
+                self.inputs += 1;
+            }
             "-Xlinker" if value == "-r" || value == "--relocatable" => {
                 self.product = Product::Object;
             }
@@ -191,8 +200,8 @@ impl Invocation {
             "-r" | "--relocatable" | "-Wl,-r" | "-Wl,--relocatable" => {
                 self.product = Product::Object;
             }
-            "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" | "-nolibc" | "-ffreestanding"
-            | "-m32" | "-mx32" | "-m16" => self.freestanding = true,
+            "-nostdlib" | "-nostartfiles" | "-nodefaultlibs" => self.bare = true,
+            "-nolibc" | "-ffreestanding" | "-m32" | "-mx32" | "-m16" => self.freestanding = true,
             _ if QUERIES.contains(&text) || is_print(text) => self.query = true,
             _ => self.read_joined(text, word),
         }
@@ -217,6 +226,7 @@ impl Invocation {
         } else if is_engine(text) {
             self.fuzzer_driver = true;
         } else if text.starts_with("-l") {
+            self.names_libc |= text == "-lc";
             self.inputs += 1;
         }
     }
@@ -240,7 +250,14 @@ impl Invocation {
     /// False for questions, calls without a file, and code that the runtime cannot live in.
     #[must_use]
     pub fn wants_instrumentation(&self) -> bool {
-        !self.query && !self.freestanding && self.inputs > 0
+        let without_libc = self.bare && !self.names_libc && !self.fuzzer_driver;
+        !self.query && !self.freestanding && !without_libc && self.inputs > 0
+    }
+
+    /// libFuzzer's part of the program would be clang's, because ours cannot live there.
+    #[must_use]
+    pub fn lacks_driver(&self) -> bool {
+        self.freestanding && self.fuzzer_driver && !self.query && self.links() && self.inputs > 0
     }
 
     /// Code is generated from at least one source.

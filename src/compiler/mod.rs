@@ -49,6 +49,9 @@ pub fn run(
     let clang = toolchain::find(language, env)?;
     let invocation =
         Invocation::parse(arguments, |path| file::read_whole(Path::new(path), LARGEST_TEXT).ok());
+    if invocation.lacks_driver() {
+        return Err(CompilerError::NoDriver);
+    }
     if !invocation.wants_instrumentation() {
         let mut clang_alone = Command::new(&clang.path);
         clang_alone.args(&invocation.arguments);

@@ -71,6 +71,9 @@ const COVERAGE: &[&str] = &[
 const CXX_LIBRARY: &[&str] =
     &["-Wl,--push-state,--as-needed", "-lstdc++", "-lm", "-Wl,--pop-state"];
 
+/// What our parts need where the compiler adds no libraries: those of the user stand before them.
+const BARE_LIBRARIES: &[&str] = &["-Wl,--start-group", "-lgcc", "-lc", "-Wl,--end-group"];
+
 /// Builtins that AFL_NO_BUILTIN keeps from being inlined.
 const COMPARERS: &[&str] = &["strcmp", "strncmp", "strcasecmp", "strncasecmp", "memcmp"];
 
@@ -95,7 +98,7 @@ pub fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions) -> Vec
         if invocation.language_forced {
             words.extend(["-x", "none"].map(OsString::from));
         }
-        link(&mut words, invocation, additions);
+        link(&mut words, invocation, env, additions);
     }
     words
 }
@@ -162,12 +165,12 @@ fn sanitizers(words: &mut Vec<OsString>, env: &Env) {
 /// The user's words in their order: without libFuzzer's parts, which the driver replaces. The option
 /// of the `diff` domain is its pass's, which has to be loaded before LLVM's options are read.
 fn user_words(arguments: &[OsString], additions: &Additions) -> Vec<OsString> {
-    let is_builtin = |pass: &&PathBuf| {
+    let holder = if additions.builtin.iter().any(|name| name == "diff") { BUILTIN } else { "diff" };
+    let holds_diff = |pass: &&PathBuf| {
         let name = pass.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(&format!("waypoints-{BUILTIN}-pass"))
+        name.starts_with(&format!("waypoints-{holder}-pass"))
     };
-    let diff = additions.passes.iter().find(is_builtin);
-    let diff = diff.filter(|_| additions.builtin.iter().any(|name| name == "diff"));
+    let diff = additions.passes.iter().find(holds_diff);
     let mut words = vec![];
     for word in arguments {
         let text = word.to_string_lossy();
@@ -188,7 +191,7 @@ fn user_words(arguments: &[OsString], additions: &Additions) -> Vec<OsString> {
     words
 }
 
-fn link(words: &mut Vec<OsString>, invocation: &Invocation, additions: &Additions) {
+fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions: &Additions) {
     let file = |name: &str| additions.assets.join(name).into_os_string();
     if additions.link != Link::Copied {
         words.push(joined("-Wl,-T,", &file(SCRIPT)));
@@ -203,11 +206,20 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, additions: &Addition
     if additions.link == Link::Copied {
         words.push("-Wl,-u,__ffuzz_exit_hook".into());
     }
+    if invocation.sanitized || !env.sanitizers.is_empty() {
+        words.push("-Wl,-u,__ffuzz_guards".into());
+    }
     if invocation.fuzzer_driver {
+        // Archives are searched once, in their order: one of the user's that holds the harness stands
+        // before the driver, which needs it.
+        words.push("-Wl,-u,LLVMFuzzerTestOneInput".into());
         words.push(file("libffuzz-driver.a"));
     }
     words.push(file("libffuzz-rt.a"));
-    if invocation.fuzzer_driver && !invocation.arguments.iter().any(|word| word == "-stdlib=libc++")
+    if invocation.bare {
+        words.extend(BARE_LIBRARIES.iter().map(OsString::from));
+    } else if invocation.fuzzer_driver
+        && !invocation.arguments.iter().any(|word| word == "-stdlib=libc++")
     {
         // As clang does it for libFuzzer: a harness in C++ may be linked by the C compiler.
         words.extend(CXX_LIBRARY.iter().map(OsString::from));

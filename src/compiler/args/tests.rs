@@ -43,6 +43,16 @@ fn questions_and_calls_without_a_file_are_left_alone() {
     ] {
         assert!(!parse(line).wants_instrumentation(), "{line}");
     }
+    for line in [
+        "-nodefaultlibs a.o -lc",
+        "-nostartfiles crt1.o a.o -l c",
+        "-nodefaultlibs -fsanitize=fuzzer a.o",
+    ] {
+        assert!(parse(line).wants_instrumentation(), "{line}");
+    }
+    assert!(parse("-m32 -fsanitize=fuzzer a.c").lacks_driver());
+    assert!(!parse("-m32 -fsanitize=fuzzer -c a.c").lacks_driver());
+    assert!(!parse("-fsanitize=fuzzer a.c").lacks_driver());
     assert!(parse("-v a.c").wants_instrumentation());
     assert!(parse("-o x -lm").wants_instrumentation());
 }

@@ -89,6 +89,15 @@ fn libfuzzer_is_replaced_by_the_driver() {
     assert!(words.contains(
         "/lib/libffuzz-driver.a /lib/libffuzz-rt.a -Wl,--push-state,--as-needed -lstdc++"
     ));
+    assert!(words.contains("-Wl,-u,LLVMFuzzerTestOneInput"), "for a harness in an archive");
+    assert!(words.contains("-Wl,-u,__ffuzz_guards") && !plain("a.o").contains("__ffuzz_guards"));
+    let words = plain("-fsanitize=fuzzer -nodefaultlibs a.o -lc");
+    assert!(
+        words.ends_with(
+            "/lib/libffuzz-driver.a /lib/libffuzz-rt.a -Wl,--start-group -lgcc -lc -Wl,--end-group"
+        ),
+        "{words}"
+    );
     let words = plain("-fsanitize=fuzzer-no-link -c a.c");
     assert!(!words.contains("-fsanitize=fuzzer") && words.ends_with("-c a.c"));
 }
@@ -123,6 +132,10 @@ fn the_option_of_the_diff_domain_reaches_llvm() {
         "{rewritten}"
     );
     assert!(!plain(words).contains("target_locations"));
+    let pass = "/own/waypoints-diff-pass-0123.so";
+    let own = Additions { passes: vec![pass.into()], ..additions(&[]) };
+    let rewritten = text(words, &Env::default(), &own);
+    assert!(rewritten.contains(&format!("-fplugin={pass} -mllvm -target_loc")), "{rewritten}");
 }
 
 proptest! {
