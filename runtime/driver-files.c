@@ -145,7 +145,7 @@ HIDDEN int ffuzz_driver_by_hand(harness *test, const char *program) {
   ffuzz_driver_watch();
   for (unsigned int i = 0, count = ffuzz_replay_count(); i < count; i++)
     if (ffuzz_replay_path(before, sizeof before, i)) failed |= run_file(test, before, 0);
-  if (!ffuzz_driver_path_count) failed = run_standard_input(test, program);
+  if (!ffuzz_driver_path_count) failed |= run_standard_input(test, program);
   for (int i = 0; i < ffuzz_driver_path_count; i++) {
     const char *path = ffuzz_driver_paths[i];
     struct stat info;

@@ -7,6 +7,8 @@ mod bad;
 mod common;
 #[path = "custom/order.rs"]
 mod order;
+#[path = "custom/zero.rs"]
+mod zero;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

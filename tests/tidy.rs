@@ -183,6 +183,19 @@ fn the_environment_is_read_in_one_place_per_program() {
 }
 
 #[test]
+fn standard_input_is_opened_in_one_place() {
+    let found = places(&["src/sys/stdio.rs"], |line| {
+        line.contains("io::stdin(")
+            || line.contains(" stdin()")
+            || line.contains("Stdio::inherit()")
+    });
+    let allowed = ["src/compiler/mod.rs:", "src/output/hook.rs:"];
+    let found: Vec<String> =
+        found.into_iter().filter(|place| !allowed.iter().any(|a| place.starts_with(a))).collect();
+    none("descriptor 0 may be somebody else's: sys::stdio::input() is the user's", &found);
+}
+
+#[test]
 fn decisions_depend_on_neither_files_nor_clock() {
     let allowed: Vec<String> = GROUPS
         .concat()

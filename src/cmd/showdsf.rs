@@ -20,6 +20,7 @@ use owners::Owners;
 use super::exit::Failure;
 use super::tool::{self, Scratch, Wanted, list_inputs, print, report, say, tell};
 use crate::domain::{self, Aggregates, KeyNames};
+use crate::sys::stdio;
 use crate::target::{Executor, Hooked, Observation, binary};
 
 /// Below this a timeout is refused, as the original does.
@@ -102,7 +103,8 @@ fn run_once(target: &mut Hooked, args: &Args) -> Result<Aggregates, Failure> {
     let mut aggregates = Aggregates::new(target.domains());
     let mut input = Vec::new();
     if args.target.names_file() || target.mutators.touch_runs() {
-        io::stdin().lock().read_to_end(&mut input).map_err(|error| {
+        let read = stdio::input().and_then(|mut stdin| stdin.read_to_end(&mut input));
+        read.map_err(|error| {
             Failure::new(format!("cannot read the input: {error}"), "give it by stdin or -A FILE")
         })?;
     }

@@ -8,7 +8,7 @@ pub(super) mod view;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, IsTerminal, Read};
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,6 +20,7 @@ use super::tool::{self, Scratch, Wanted, print, report, say, tell};
 use crate::config::env::Environment;
 use crate::coverage;
 use crate::domain::Aggregates;
+use crate::sys::stdio;
 use crate::target::{Executor, ExitKind, Hooked, Observation, binary};
 
 /// Below this a timeout is refused, as AFL does.
@@ -60,8 +61,12 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     if let Some(file) = &args.at_file {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         binary::substitute(&mut args.target.command[1..], &file);
-    } else if !io::stdin().is_terminal() {
-        io::stdin().lock().read_to_end(&mut input).map_err(|error| {
+    } else {
+        let read = stdio::input().and_then(|mut stdin| match stdin.is_terminal() {
+            true => Ok(0),
+            false => stdin.read_to_end(&mut input),
+        });
+        read.map_err(|error| {
             Failure::new(format!("cannot read the input: {error}"), "give it by stdin or -H FILE")
         })?;
     }

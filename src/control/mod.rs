@@ -22,6 +22,7 @@ pub use socket::{ControlError, Socket};
 
 use crate::config::options::ControlPlace;
 use crate::event::{Event, EventSink, Outcome, Reply, Snapshot};
+use crate::sys::stdio;
 
 /// The remedy if [`Control::serve`] fails.
 pub const NO_THREAD: &str = "allow this user more processes and open files: ulimit -u, ulimit -n";
@@ -129,7 +130,8 @@ impl Control {
             Self::Stdin => {
                 let thread = std::thread::Builder::new().name("control".into());
                 let deliver = move |order: Order| deliver(order.into());
-                thread.spawn(move || server::listen(io::stdin(), 0, deliver, |_| true))?;
+                let input = stdio::input()?;
+                thread.spawn(move || server::listen(input, 0, deliver, |_| true))?;
                 Ok(None)
             }
         }

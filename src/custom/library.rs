@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{CustomError, DEFAULT_PROBABILITY, Failure, Hook, Hooks, Job, Made, Mutator};
 use crate::mutate::MAX_INPUT;
+use crate::sys::file;
 use crate::sys::library::{Functions, Library, OpenError, Returned};
 use crate::sys::underway::{Label, Underway};
 
@@ -24,6 +25,9 @@ impl LibraryMutator {
         if !path.is_file() {
             return Err(CustomError::Missing { path });
         }
+        if let Some((name, needs)) = needs_afl(&path) {
+            return Err(CustomError::NeedsAfl { path, name, needs });
+        }
         let label = Label::new(&name, "init");
         let init = |init: &mut dyn FnMut()| {
             let _underway = Underway::begin(label);
@@ -38,6 +42,31 @@ impl LibraryMutator {
         let note = "it has some of init_trim, trim and post_trim, but not all: they are not used";
         Ok((mutator, half.then(|| note.to_owned())))
     }
+}
+
+/// AFL++'s mutators that work inside afl-fuzz alone: a text that only each of them holds (a variable that it
+/// reads), its name, and what it takes out of afl-fuzz's state. In ours they would find zeros, and crash.
+const NEEDS_AFL: &[(&str, &str, &str)] = &[
+    (
+        "AUTOTOKENS_LEARN_DICT",
+        "autotokens",
+        "reads the queue and its current entry (queue_cur, queue_buf) in afl-fuzz's memory",
+    ),
+    ("SYMCC_TARGET", "symcc", "reads out_dir, argv and fsrv in afl-fuzz's memory"),
+    ("SYMQEMU_ALL", "symqemu", "reads the current queue entry (queue_cur) in afl-fuzz's memory"),
+];
+
+/// More of a file is not searched.
+const LARGEST_LIBRARY: u64 = 64 << 20;
+
+fn needs_afl(path: &Path) -> Option<(&'static str, &'static str)> {
+    let content = file::read(path, LARGEST_LIBRARY).ok()?;
+    let holds = |mark: &str| {
+        let text = [mark.as_bytes(), b"\0"].concat();
+        content.windows(text.len()).any(|window| window == text)
+    };
+    let known = NEEDS_AFL.iter().find(|(mark, ..)| holds(mark));
+    known.map(|(_, name, needs)| (*name, *needs))
 }
 
 /// What the loader says of a function that only afl-fuzz has.

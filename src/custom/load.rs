@@ -1,5 +1,6 @@
 //! Loading what the user named, and why that can fail.
 
+use std::io;
 use std::path::PathBuf;
 
 use super::killerbeez::Killerbeez;
@@ -10,7 +11,7 @@ use crate::config::options::CustomOptions;
 use crate::coverage::mix;
 use crate::sys::killerbeez::ModuleError;
 use crate::sys::underway::{Label, Underway};
-use crate::sys::{library, underway};
+use crate::sys::{library, stdio, underway};
 
 /// Why a mutator cannot be used: Display is the cause, [`CustomError::remedy`] the way out.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,10 @@ pub enum CustomError {
     NoInit { path: PathBuf },
     #[error("mutator library {} has no function that could be called", .path.display())]
     NoHook { path: PathBuf },
+    #[error("mutator library {} is AFL++'s {name}, which {needs}", .path.display())]
+    NeedsAfl { path: PathBuf, name: &'static str, needs: &'static str },
+    #[error("cannot give the mutator libraries random numbers: {0}")]
+    Random(io::Error),
     #[error("afl_custom_init of mutator library {} returned NULL", .path.display())]
     Refused { path: PathBuf },
     #[error(transparent)]
@@ -51,6 +56,11 @@ impl CustomError {
                 "a function of afl-fuzz itself exists only there: such a library works with afl-fuzz \
                  alone; any other has to be linked"
             }
+            Self::NeedsAfl { .. } => {
+                "where these lie differs in every release: use it with afl-fuzz of its own release, on \
+                 the same output folder (ffuzz -S NAME -o OUT, afl-fuzz -S OTHER -o OUT)"
+            }
+            Self::Random(_) => "raise the limits for open files and processes (ulimit -n, -u)",
             Self::NoInit { .. } | Self::NoHook { .. } => {
                 "export the functions of include/ffuzz-mutator.h; from C++ they need extern \"C\""
             }
@@ -65,6 +75,9 @@ impl CustomError {
 }
 
 /// Loads all mutators, in the user's order.
+///
+/// AFL++'s own mutators draw random numbers by code of its headers, which reads a descriptor that it finds
+/// in afl-fuzz's state. Ours is all zeros, so with a library descriptor 0 has random bytes.
 pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError> {
     if options.is_empty() {
         return if options.only { Err(CustomError::OnlyNone) } else { Ok(Mutators::default()) };
@@ -74,6 +87,14 @@ pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError>
         library::set_variable(name, value);
     }
     underway::watch();
+    if !options.libraries.is_empty() {
+        let (mut count, start) = (0, mix(seed));
+        let next = move || {
+            count += 1;
+            mix(start ^ count)
+        };
+        stdio::feed_zero(next).map_err(CustomError::Random)?;
+    }
     let mut mutators: Vec<Box<dyn Mutator>> = Vec::new();
     let mut notes = Vec::new();
     for path in &options.libraries {

@@ -28,8 +28,10 @@ type Send = unsafe extern "C" fn(*mut c_void, *const u8, usize);
 type Text = unsafe extern "C" fn(*mut c_void) -> *const c_char;
 
 /// 64-bit words behind the pointer that a library's init gets: AFL++'s own is its whole state, which
-/// has about 60 KiB and looks different in every release. A library that looks into it reads zeros.
-const OPAQUE_WORDS: usize = 16 << 10;
+/// has 1.3 MB in 4.21c and looks different in every release. A library that looks into it reads zeros,
+/// and may write, as code of AFL++'s headers does with its random numbers. Pages that nobody touches
+/// are never made.
+const OPAQUE_WORDS: usize = 2 << 20;
 
 /// The library's functions; None: it does not have it.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,14 +1,16 @@
 //! The standard descriptors while foreign code shares the process: it prints where it wants to, and
-//! the screen has to survive.
+//! the screen has to survive; and it reads descriptor 0, which then is not the user's input.
 
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::io::{self, Write as _};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Where words for people go: 1 and 2, unless they are redirected.
 static OUT: AtomicI32 = AtomicI32::new(1);
 static ERR: AtomicI32 = AtomicI32::new(2);
+/// The user's standard input: 0, unless foreign code has random bytes there.
+static INPUT: AtomicI32 = AtomicI32::new(0);
 
 /// Standard output and error lead elsewhere as long as this lives.
 #[derive(Debug)]
@@ -52,6 +54,35 @@ pub fn undo() {
 /// The user's standard output, whatever descriptor 1 is.
 pub fn output() -> io::Result<File> {
     copy_of(out()).map(File::from)
+}
+
+/// The user's standard input, whatever descriptor 0 is. Nobody else opens it.
+pub fn input() -> io::Result<File> {
+    copy_of(INPUT.load(Ordering::SeqCst)).map(File::from)
+}
+
+/// Makes descriptor 0 an endless source of what `next` returns, for code that takes it for a source of
+/// random bytes. The user's input moves away, for good: the code may keep a copy of the number.
+pub fn feed_zero(mut next: impl FnMut() -> u64 + Send + 'static) -> io::Result<()> {
+    if INPUT.load(Ordering::SeqCst) != 0 {
+        return Ok(());
+    }
+    let (reader, mut writer) = io::pipe()?;
+    let feed = move || {
+        let mut bytes = [0; 512];
+        loop {
+            bytes.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&next().to_ne_bytes()));
+            // A full pipe holds it here, until the end of the process.
+            if writer.write_all(&bytes).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("random".into()).spawn(feed)?;
+    let input = copy_of(0)?;
+    replace(0, reader.as_raw_fd());
+    INPUT.store(input.into_raw_fd(), Ordering::SeqCst);
+    Ok(())
 }
 
 fn copy_of(fd: RawFd) -> io::Result<OwnedFd> {

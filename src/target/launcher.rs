@@ -16,6 +16,7 @@ use super::{MAX_INPUT, TargetError};
 use crate::config::options::{RunMode, TargetOptions};
 use crate::sys::memory::SharedMap;
 use crate::sys::process::{self, Launch, Output, Process};
+use crate::sys::stdio;
 use crate::sys::wire::{self, WordReader, WordWriter};
 
 /// Descriptors of AFL's protocol in the target.
@@ -122,7 +123,9 @@ impl Setup {
                 .try_clone()
                 .map(Stdio::from)
                 .map_err(|source| TargetError::Deliver { path: path.clone(), source }),
-            Delivery::Inherit => Ok(Stdio::inherit()),
+            Delivery::Inherit => stdio::input()
+                .map(Stdio::from)
+                .map_err(|source| TargetError::Deliver { path: "standard input".into(), source }),
             _ => Ok(Stdio::null()),
         }
     }

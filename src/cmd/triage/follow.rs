@@ -18,6 +18,7 @@ use crate::cmd::tool::{self, Scratch, say};
 use crate::collector::Status;
 use crate::config::env::Environment;
 use crate::sys::process::leave_background;
+use crate::sys::stdio;
 use crate::sys::watch::Watch;
 use crate::triage::{FINISH, FOLDER, Records, Work, find};
 
@@ -213,7 +214,7 @@ fn listen(
 
 /// Waits for a word of the campaign, or for news, at most so long.
 fn hear(news: Option<BorrowedFd<'_>>, most: Duration) -> Word {
-    let stdin = std::io::stdin();
+    let Ok(mut stdin) = stdio::input() else { return Word::Gone };
     let mut fds = vec![PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
     fds.extend(news.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
     let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
@@ -222,7 +223,8 @@ fn hear(news: Option<BorrowedFd<'_>>, most: Duration) -> Word {
         return Word::Nothing;
     }
     let mut bytes = [0; 64];
-    match stdin.lock().read(&mut bytes) {
+    drop(fds);
+    match stdin.read(&mut bytes) {
         Ok(count @ 1..) => word(&String::from_utf8_lossy(&bytes[..count])),
         _ => Word::Gone,
     }
