@@ -83,6 +83,7 @@ HIDDEN void ffuzz_domain_clear(dsf_t id);
 HIDDEN extern struct ffuzz_runs *ffuzz_runs;
 HIDDEN void ffuzz_runs_attach(uint8_t *base, const struct ffuzz_channel *c);
 HIDDEN void ffuzz_wait_word(uint32_t *word, uint32_t old);
+HIDDEN void ffuzz_await_word(uint32_t *word, uint32_t wanted);
 HIDDEN void ffuzz_note_start(void); /* of a child's work */
 HIDDEN void ffuzz_report_end(uint32_t number, int status);
 HIDDEN void ffuzz_report_lasting_end(uint32_t number, int status, int quietly);

@@ -263,8 +263,7 @@ static void serve_channel(void) {
     if (fcntl(i, F_GETFD) >= 0) ffuzz_inherited |= (uint64_t)1 << i;
   for (uint32_t number = 0;;) {
     int status;
-    ffuzz_wait_word(&ffuzz_runs->want, number);
-    number++;
+    ffuzz_await_word(&ffuzz_runs->want, ++number);
     if (ffuzz_runs->lasting) {
       if (!start_lasting(&old, server, number)) return;
       continue;

@@ -42,6 +42,12 @@ HIDDEN void ffuzz_wait_word(uint32_t *word, uint32_t old) {
   while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == old) futex(word, FUTEX_WAIT, old);
 }
 
+/* Returns when the word is `wanted`. Any other value is the program's doing, and changes nothing. */
+HIDDEN void ffuzz_await_word(uint32_t *word, uint32_t wanted) {
+  uint32_t now;
+  while ((now = __atomic_load_n(word, __ATOMIC_ACQUIRE)) != wanted) futex(word, FUTEX_WAIT, now);
+}
+
 static void wake_fuzzer(void) { futex(&ffuzz_runs->report, FUTEX_WAKE, 1); }
 
 static uint32_t ticks(void) {

@@ -6,6 +6,7 @@ mod common;
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use common::{SmallDisk, TestDir, id_of, target, wait_until};
 use nix::sys::signal::Signal;
@@ -232,6 +233,76 @@ fn a_target_that_ignores_sigterm_is_killed_all_the_same() {
     assert_eq!(dir.hangs().len(), 1);
 }
 
+/// Ways to build and to run a target, one for each execution mode.
+const MODES: [(&str, &str); 5] = [
+    ("", "pipe"),
+    ("", "fork"),
+    ("", "snapshot"),
+    ("-DPERSISTENT", "persistent"),
+    ("-DSHARED", "batch"),
+];
+
+/// Harm that keeps the fork server from answering costs a look at it, not twenty seconds: five such inputs
+/// took more than a hundred in each mode.
+fn costs_little(how: &str) {
+    for (flags, mode) in MODES {
+        let dir = TestDir::new();
+        for n in 0..5 {
+            dir.write(&format!("in/{n}a"), format!("A{n}"));
+            dir.write(&format!("in/{n}b"), format!("Q{n}"));
+        }
+        let job = dir.fuzz(
+            &format!("-s 1 -E 30 -t 500 --run-mode {mode}"),
+            &target("hostile.c", flags),
+            how,
+        );
+        let start = Instant::now();
+        job.env("AFL_DISABLE_TRIM", "1").run().expect(0);
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(90), "{how} by {mode}: {took:?}");
+    }
+}
+
+#[test]
+fn a_target_that_clears_the_shared_memory_costs_little() {
+    costs_little("zero");
+}
+
+#[test]
+fn a_target_that_stops_its_fork_server_costs_little() {
+    costs_little("stop");
+}
+
+#[test]
+fn a_target_that_traces_its_fork_server_costs_little() {
+    costs_little("trace");
+}
+
+#[test]
+fn the_input_file_may_be_replaced_by_anything() {
+    for how in ["file-folder", "file-fifo", "file-link", "file-gone", "file-locked"] {
+        for (options, words) in [("", "@@"), ("-f named", "named")] {
+            let dir = TestDir::with_seed("A");
+            dir.write("in/2", "Q");
+            let victim = dir.write("victim", "somebody else's");
+            let words = format!("{how} {words}");
+            let done = dir.fuzz(&format!("-s 1 -E 500 {options}"), &hostile(), &words).run();
+            done.expect(0).does_not_say("restarted");
+            assert!(dir.stat("execs_done") >= 500, "{how}");
+            assert_eq!(fs::read(&victim).unwrap(), b"somebody else's", "{how}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_the_user_names_as_input_file_is_left_alone() {
+    let dir = TestDir::with_seed("A");
+    dir.write("named/inside", "x");
+    let done = dir.fuzz("-s 1 -E 50 -f named", &outcomes(), "none named").run();
+    done.refused(1, "cannot deliver an input", "folder");
+    assert_eq!(dir.text("named/inside"), "x");
+}
+
 // --- how a campaign ends
 
 #[test]
@@ -250,6 +321,46 @@ fn signals_end_a_campaign_cleanly() {
         assert!(dir.stat("execs_done") > 0);
         assert_eq!(dir.queue().len() as u64, dir.stat("corpus_count"));
         assert!(!dir.path("out/default/.cur_input").exists());
+    }
+}
+
+#[test]
+fn a_batch_of_slow_runs_ends_with_the_present_one() {
+    // With a seed of the generator a batch has 64 inputs, however slow they are, if a stage has that many.
+    let dir = TestDir::with_seed("A".repeat(100));
+    let job = dir.fuzz("-s 1 --run-mode batch", &target("sleepy.c", ""), "");
+    let mut running = job.arg(dir.path("log")).env("AFL_DISABLE_TRIM", "1").start();
+    running.wait_for("fuzzing; Ctrl-C stops");
+    let runs = || fs::metadata(dir.path("log")).map_or(0, |data| data.len());
+    let before = runs();
+    wait_until("a batch", || runs() > before + 2);
+    let before = runs();
+    running.signal(Signal::SIGINT);
+    running.finish().expect(0);
+    let more = runs() - before;
+    assert!(more < 12, "{more} runs after the signal");
+}
+
+#[test]
+fn a_run_that_never_ends_does_not_keep_a_campaign() {
+    for mode in ["--run-mode pipe", "--run-mode fork", "--run-mode snapshot", "-n"] {
+        let dir = TestDir::with_seed("A");
+        let job = dir.fuzz(&format!("-t 600000 {mode}"), &outcomes(), "hang @@");
+        let mut running = job.start();
+        running.wait_for_campaign(&dir);
+        let input = dir.path("out/default/.cur_input");
+        wait_until("the endless run", || {
+            let waits = |pid: &i32| {
+                let text = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+                let state = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+                text.contains("pause") || state.starts_with("34 ")
+            };
+            let started = fs::read(&input).is_ok_and(|input| input.first() == Some(&b'Q'));
+            started && running.processes().iter().any(waits)
+        });
+        running.signal(Signal::SIGINT);
+        running.finish().expect(0);
+        assert!(dir.hangs().is_empty(), "nobody knows whether it would have ended");
     }
 }
 
@@ -407,15 +518,60 @@ fn a_full_disk_pauses_the_campaign_until_there_is_room() {
 
 #[test]
 fn a_paused_campaign_can_be_stopped() {
+    // By a signal, or by its limit of time.
+    for limit in ["", "-V 2"] {
+        let dir = TestDir::with_seed("A");
+        let Some(_disk) = SmallDisk::mount(dir.path("disk"), "size=4m") else { return };
+        dir.write("disk/filler", vec![1; (4 << 20) - (120 << 10)]);
+        let job = dir.ffuzz(&format!("-i in -o disk/out -t 3000 -s 1 {limit} --"));
+        let mut running = job.arg(target("counting.c", "")).words("many").start();
+        running.wait_for("paused until there is room");
+        if limit.is_empty() {
+            running.signal(Signal::SIGINT);
+        }
+        // The find that could not be written is told.
+        running.finish().expect(1).says("no room left");
+    }
+}
+
+/// A campaign with `@@` on a small disk that somebody else fills while it runs.
+fn full_disk_under_the_input_file(limit: &str) -> Option<(TestDir, SmallDisk, common::Running)> {
+    // Both ways through the target: nothing is left to be found, and to be written.
     let dir = TestDir::with_seed("A");
-    let Some(_disk) = SmallDisk::mount(dir.path("disk"), "size=4m") else { return };
-    dir.write("disk/filler", vec![1; (4 << 20) - (120 << 10)]);
-    let job = dir.ffuzz("-i in -o disk/out -t 3000 -s 1 --").arg(target("counting.c", ""));
-    let mut running = job.words("many").start();
-    running.wait_for("paused until there is room");
-    running.signal(Signal::SIGINT);
-    // The find that could not be written is told.
-    running.finish().expect(1).says("no room left");
+    dir.write("in/2", "Q");
+    let disk = SmallDisk::mount(dir.path("disk"), "size=3m")?;
+    let words = "-i in -o disk/out -t 3000 -s 1 --run-mode fork";
+    let job = dir.ffuzz(&format!("{words} {limit} --")).arg(outcomes()).words("none @@");
+    let mut running = job.start();
+    running.wait_for("fuzzing; Ctrl-C stops");
+    let mut filler = fs::File::create(dir.path("disk/filler")).unwrap();
+    // Until nothing is left, also of what the campaign gives back meanwhile.
+    wait_until("the pause", || {
+        while std::io::Write::write_all(&mut filler, &[1; 4096]).is_ok() {}
+        running.said().contains("no room left to write the input")
+    });
+    Some((dir, disk, running))
+}
+
+#[test]
+fn a_full_disk_under_the_input_file_pauses_the_campaign() {
+    let Some((dir, _disk, running)) = full_disk_under_the_input_file("-E 30000") else { return };
+    fs::remove_file(dir.path("disk/filler")).unwrap();
+    running.finish().expect(0);
+    let stats = common::stats_of(&dir.text("disk/out/default/fuzzer_stats"));
+    assert!(stats["execs_done"].parse::<u64>().unwrap() >= 30_000, "{stats:?}");
+}
+
+#[test]
+fn a_campaign_without_room_for_an_input_can_be_stopped() {
+    for limit in ["", "-V 3"] {
+        let Some((_dir, _disk, running)) = full_disk_under_the_input_file(limit) else { return };
+        if limit.is_empty() {
+            running.signal(Signal::SIGTERM);
+        }
+        // Nothing is lost, so that nothing has failed.
+        running.finish().expect(0);
+    }
 }
 
 #[test]

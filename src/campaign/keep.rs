@@ -1,6 +1,6 @@
 //! Keeping what was found: on disk first, then in the corpus.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
@@ -11,10 +11,8 @@ use crate::domain::KeyGain;
 use crate::event::{DomainGain, Event, MOST_GAINS, Outcome, Source};
 use crate::feedback::{Finding, Verdict};
 use crate::mutate::Candidate;
-use crate::output::{OutputDir, OutputError};
 use crate::stage::calibrate::{self, Calibration, calibrate};
-use crate::sys::file;
-use crate::target::{Executor, ExitKind};
+use crate::target::{Executor, ExitKind, TargetError};
 
 /// Most crashes and hangs that are stored; AFL++'s numbers. A campaign beyond them has a target
 /// that crashes on nearly everything.
@@ -23,9 +21,6 @@ pub(super) const MAX_HANGS: u64 = 500;
 
 /// Time after which a slow input is called a hang, unless the user says otherwise; AFL's second.
 const HANG_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Pause between two attempts to write to a full disk.
-const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
 
 fn source(origin: &Origin) -> Source {
     match origin.step {
@@ -101,7 +96,17 @@ impl Campaign {
         if verdict.gains.is_empty() {
             return Ok(None);
         }
-        let run = self.executor.observe(input)?;
+        let run = loop {
+            match self.executor.observe(input) {
+                Ok(run) => break run,
+                Err(TargetError::Interrupted) => {
+                    // Nothing of them is remembered yet.
+                    verdict.gains.clear();
+                    return Ok(None);
+                }
+                Err(error) => self.wait_for_room(error)?,
+            }
+        };
         verdict.gains = self.judge.confirm(&verdict.gains, &run);
         let second = self.judge.judge(&run);
         verdict.novelty = verdict.novelty.max(second.novelty);
@@ -208,7 +213,14 @@ impl Campaign {
 
     fn calibrate_by(&mut self, input: &[u8], runs: u32) -> Result<Calibration, CampaignError> {
         let start = Instant::now();
-        let result = calibrate(&mut self.executor, &mut self.judge, input, runs)?;
+        let result = loop {
+            match calibrate(&mut self.executor, &mut self.judge, input, runs) {
+                Ok(result) => break result,
+                // The next process runs it.
+                Err(TargetError::Interrupted) => break Calibration::default(),
+                Err(error) => self.wait_for_room(error)?,
+            }
+        };
         self.statistics.calibration += start.elapsed();
         self.statistics.slowest = self.statistics.slowest.max(result.slowest);
         Ok(result)
@@ -362,7 +374,16 @@ impl Campaign {
     ) -> Result<(ExitKind, Option<Verdict>, Duration), CampaignError> {
         let (usual, room) = (self.executor.timeout(), self.room_for_slow());
         self.executor.set_timeout(patient);
-        let run = self.executor.observe(&candidate.bytes)?;
+        let run = loop {
+            match self.executor.observe(&candidate.bytes) {
+                Ok(run) => break run,
+                Err(TargetError::Interrupted) => {
+                    self.executor.set_timeout(usual);
+                    return Ok((ExitKind::Hang, None, usual));
+                }
+                Err(error) => self.wait_for_room(error)?,
+            }
+        };
         let (exit, duration) = (run.exit, run.duration);
         let is_kept = !self.judge.accepts(exit)
             || duration <= usual
@@ -401,34 +422,5 @@ impl Campaign {
             self.executor.set_timeout((duration * 2).min(limit));
         }
         self.keep_interesting(candidate, verdict)
-    }
-
-    /// Writes a find. A full disk pauses the campaign until there is room, or the user says stop.
-    pub(super) fn write(
-        &mut self,
-        mut attempt: impl FnMut(&mut OutputDir) -> Result<PathBuf, OutputError>,
-    ) -> Result<PathBuf, CampaignError> {
-        let (mut told, start) = (false, Instant::now());
-        loop {
-            match attempt(&mut self.output) {
-                Err(error)
-                    if error.may_pass()
-                        && start.elapsed() < file::PATIENCE
-                        && !self.stop.asked() =>
-                {
-                    if !std::mem::replace(&mut told, true) {
-                        self.warn(format!("{error}; tried again for some seconds"));
-                    }
-                    std::thread::sleep(file::RETRY);
-                }
-                Err(error @ OutputError::Full { .. }) if !self.stop.asked() => {
-                    if !std::mem::replace(&mut told, true) {
-                        self.warn(format!("{error}; paused until there is room"));
-                    }
-                    std::thread::sleep(FULL_DISK_PAUSE);
-                }
-                result => return Ok(result?),
-            }
-        }
     }
 }

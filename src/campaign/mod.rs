@@ -14,6 +14,7 @@ mod seeds;
 mod start;
 mod statistics;
 mod stop;
+mod wait;
 mod waiting;
 
 pub use error::CampaignError;
@@ -92,6 +93,7 @@ struct Campaign {
     last_tick: Instant,
     tick_pause: Duration,
     last_saved: Instant,
+    full_disk: Option<wait::FullDisk>,
 }
 
 impl Campaign {
@@ -114,6 +116,8 @@ impl Campaign {
             let reason =
                 if self.options.custom.killerbeez.only { self.sequence() } else { self.rounds() }?;
             if self.options.sync.last {
+                // What has led here is no reason to leave these runs out.
+                self.executor.heed(None);
                 self.import_all()?;
             }
             if self.complete {
@@ -121,6 +125,12 @@ impl Campaign {
             }
             Ok(reason)
         });
+        let result = match result {
+            Err(error) if error.is_interruption() => {
+                Ok(self.stop_reason().unwrap_or(StopReason::TimeLimit))
+            }
+            result => result,
+        };
         let reason = match &result {
             Ok(reason) => *reason,
             Err(_) => StopReason::Failed,

@@ -180,7 +180,12 @@ impl Campaign {
         let Some(orders) = &self.orders else { return Ok(Err("nobody listens".into())) };
         let number = u32::try_from(orders.injected.run).unwrap_or(u32::MAX);
         let (start, length) = (Instant::now(), data.len());
-        let kept = self.take_over(data, Origin::injected(number))?;
+        let kept = match self.take_over(data, Origin::injected(number)) {
+            Err(error) if error.is_interruption() => {
+                return Ok(Err("the campaign has ended".into()));
+            }
+            kept => kept?,
+        };
         self.statistics.sync += start.elapsed();
         let run = u64::from(kept.is_some());
         self.orders.iter_mut().for_each(|orders| orders.injected.run += run);

@@ -111,8 +111,12 @@ impl Campaign {
         else {
             return Ok(false);
         };
-        self.take_over(data, Origin::synced(peer, number))?;
-        Ok(true)
+        let taken = self.take_over(data, Origin::synced(peer, number));
+        if taken.as_ref().is_err_and(CampaignError::is_interruption) {
+            // It was not judged: the next process reads it again.
+            self.sync = None;
+        }
+        taken.map(|_| true)
     }
 
     /// Runs and judges an input that was made elsewhere, and keeps it if it deserves it. None if it
@@ -126,7 +130,12 @@ impl Campaign {
         if !(mutation.min_len..=mutation.max_len).contains(&bytes.len()) {
             return Ok(None);
         }
-        let run = self.executor.observe(&bytes)?;
+        let run = loop {
+            match self.executor.observe(&bytes) {
+                Ok(run) => break run,
+                Err(error) => self.wait_for_room(error)?,
+            }
+        };
         let verdict = self.judge.judge(&run);
         self.keep(&Candidate { bytes, origin }, verdict).map(Some)
     }

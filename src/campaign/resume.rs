@@ -50,7 +50,8 @@ impl Campaign {
         let claims = self.scheduler.claims();
         let seed = |seed: &Seed| KnownSeed {
             name: seed.name.clone(),
-            hash: hash_of(&seed.data),
+            // One that was not calibrated, because the end came, is run again.
+            hash: if seed.exec_us > 0 || seed.disabled { hash_of(&seed.data) } else { 0 },
             exec_us: seed.exec_us,
             path_hash: seed.path_hash,
             edges: seed.edges,

@@ -121,7 +121,10 @@ impl Campaign {
             false => trimmers.into_iter().try_for_each(|by| trimmer.trim_by(by, &mut input)),
         };
         self.keep_from_trim(id, finds)?;
-        trimmed?;
+        if let Err(error) = trimmed {
+            self.wait_for_room(error)?;
+            hurried = true;
+        }
         if *input != *self.corpus[id].data {
             let name = self.corpus[id].name.clone();
             self.write(|output| output.replace_seed(&name, &input))?;
@@ -362,7 +365,12 @@ impl Campaign {
     }
 
     fn behaviour_of(&mut self, input: &[u8]) -> Result<Behaviour, CampaignError> {
-        let run = self.executor.observe(input)?;
+        let run = loop {
+            match self.executor.observe(input) {
+                Ok(run) => break run,
+                Err(error) => self.wait_for_room(error)?,
+            }
+        };
         Ok(Behaviour(coverage::path_hash(run.edges), run.dsf.hash()))
     }
 
@@ -389,7 +397,20 @@ impl Campaign {
         while next < batch.len() {
             self.judge.teach(&mut self.executor);
             outcome.hang = false;
-            let Some(run) = self.executor.run(batch, &mut next)? else { break };
+            let run = match self.executor.run(batch, &mut next) {
+                Ok(Some(run)) => run,
+                // It was cut short, because runs are slow or because of the user.
+                Ok(None) => {
+                    if next < batch.len() && !self.turn_over() {
+                        continue;
+                    }
+                    break;
+                }
+                Err(error) => {
+                    self.wait_for_room(error)?;
+                    continue;
+                }
+            };
             let index = run.index;
             outcome.hang = run.exit == ExitKind::Hang;
             if let Some(reference) = reference {

@@ -254,7 +254,12 @@ impl Campaign {
             return Ok(());
         }
         dry_run.run += 1;
-        let run = self.executor.observe(&data)?;
+        let run = loop {
+            match self.executor.observe(&data) {
+                Ok(run) => break run,
+                Err(error) => self.wait_for_room(error)?,
+            }
+        };
         let (exit, mut verdict) = (run.exit, self.judge.judge(&run));
         if !self.judge.accepts(exit) {
             self.bad_seed(from, exit, &data, verdict.finding)?;
@@ -377,7 +382,12 @@ impl Campaign {
             }
             let data = read_limited(path)
                 .map_err(|source| CampaignError::Seed { path: path.clone(), source })?;
-            let run = self.executor.observe(&data)?;
+            let run = loop {
+                match self.executor.observe(&data) {
+                    Ok(run) => break run,
+                    Err(error) => self.wait_for_room(error)?,
+                }
+            };
             if !self.judge.accepts(run.exit) {
                 self.judge.judge(&run);
             }

@@ -86,6 +86,7 @@ pub(super) fn open(
     }
     let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
     stop.suspend_between_runs().map_err(CampaignError::Signals)?;
+    executor.heed(Some(&stop));
     let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;
     let sync = peers(&options);
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);
@@ -168,6 +169,7 @@ pub(super) fn assemble(
         last_tick,
         tick_pause: TICK,
         last_saved: last_tick,
+        full_disk: None,
     }
 }
 

@@ -12,6 +12,9 @@ pub const RUNS_FAST: u32 = 3;
 /// Runs once a seed turned out to vary.
 const RUNS_VARIABLE: u32 = 12;
 
+/// Starts of the target that one calibration may cost: each takes as long as many runs.
+const MOST_RESTARTS: u64 = 1;
+
 /// What calibration learned of a seed.
 #[derive(Clone, Debug, Default)]
 pub struct Calibration {
@@ -19,7 +22,7 @@ pub struct Calibration {
     pub failed: Option<ExitKind>,
     /// The same run as the judge sees it.
     pub finding: Option<Finding>,
-    /// Mean time of a run, microseconds, at least 1.
+    /// Mean time of a run, microseconds, at least 1; 0 if there was no run.
     pub exec_us: u64,
     pub slowest: Duration,
     /// Edges hit in the first run, ascending.
@@ -61,7 +64,12 @@ fn measure(
     let (mut done, mut planned) = (0, runs);
     // What the first run of this input has shown is not new any more.
     judge.teach(executor);
+    let restarts = executor.restarts();
     while done < planned {
+        let costly = executor.restarts() - restarts > MOST_RESTARTS;
+        if done > 0 && (costly || executor.is_hurried()) {
+            break;
+        }
         let run = executor.observe(input)?;
         let verdict = judge.judge(&run);
         if !judge.accepts(run.exit) {

@@ -8,6 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::stop::Leave;
+
 /// How often the second thread looks, as a part of the timeout, and within which limits.
 const LOOKS: u32 = 4;
 const SHORTEST_LOOK: Duration = Duration::from_millis(2);
@@ -32,18 +34,20 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     deadline: Option<Instant>,
+    /// Brings the deadline forward.
+    leave: Leave,
     /// As the shortest timeout so far wants it.
     look: Duration,
     over: bool,
 }
 
 impl Alarm {
-    /// An alarm for the calling thread.
-    pub fn new() -> std::io::Result<Self> {
+    /// An alarm for the calling thread, which also comes soon after an end was asked for.
+    pub fn new(leave: Leave) -> std::io::Result<Self> {
         install_handler();
         // SAFETY: no precondition.
         let sleeper = unsafe { libc::pthread_self() };
-        let state = State { deadline: None, look: LONGEST_LOOK, over: false };
+        let state = State { deadline: None, leave, look: LONGEST_LOOK, over: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), ended: Condvar::new() });
         let watched = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -97,6 +101,9 @@ impl Shared {
     fn watch(&self, interrupt: impl Fn()) {
         let mut state = self.lock();
         while !state.over {
+            if state.deadline.is_some() && state.leave.is_due() {
+                state.deadline = Some(Instant::now());
+            }
             if state.is_due() {
                 interrupt();
             }
@@ -137,7 +144,7 @@ mod tests {
     fn a_read_without_deadline_is_interrupted_and_none_after_that() {
         let (ours, _theirs) = crate::sys::wire::pipe().unwrap();
         let mut pipe = std::fs::File::from(ours);
-        let alarm = Alarm::new().unwrap();
+        let alarm = Alarm::new(Leave::default()).unwrap();
         let start = Instant::now();
         alarm.set(start, Duration::from_millis(20));
         assert!(!alarm.is_due());

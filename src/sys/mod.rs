@@ -25,5 +25,6 @@ pub mod terminal;
 mod tests;
 pub mod traced;
 pub mod underway;
+pub mod waits;
 pub mod watch;
 pub mod wire;

@@ -245,6 +245,13 @@ impl Process {
         call.is_some_and(|call| calls.contains(&call) || OLD_CALLS.contains(&call))
     }
 
+    /// What it does now, and how long it has been on a core so far.
+    #[must_use]
+    pub fn doing(&self) -> (Doing, Duration) {
+        let stat = stat(&format!("/proc/{}/stat", self.pid));
+        (doing(&stat), time(ticks_of(&stat, OWN_TICKS)))
+    }
+
     /// Raw wait status if the process has ended.
     pub fn try_wait(&mut self) -> Option<i32> {
         self.wait_with(WaitPidFlag::WNOHANG)
@@ -360,18 +367,50 @@ pub(super) struct Load {
     pub(super) wants: bool,
 }
 
-pub(super) fn session_load(leader: i32) -> Load {
+/// What a process does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Doing {
+    /// A signal or a tracer holds it.
+    Stopped,
+    /// It waits for something to happen.
+    Sleeps,
+    /// It runs, or waits for a core or a disk.
+    Works,
+    /// It has ended, or never was.
+    Ended,
+}
+
+/// What the process of that number does.
+#[must_use]
+pub fn doing_of(pid: i32) -> Doing {
+    doing(&stat(&format!("/proc/{pid}/stat")))
+}
+
+fn doing(stat: &str) -> Doing {
+    match stat.as_bytes().first() {
+        None | Some(b'Z' | b'X' | b'x') => Doing::Ended,
+        Some(b'T' | b't') => Doing::Stopped,
+        Some(b'S' | b'I') => Doing::Sleeps,
+        Some(_) => Doing::Works,
+    }
+}
+
+fn time(ticks: u64) -> Duration {
     // SAFETY: the call takes an integer and returns one.
     let rate = u32::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) });
+    Duration::from_secs(ticks) / rate.unwrap_or(100).max(1)
+}
+
+pub(super) fn session_load(leader: i32) -> Load {
     let (mut ticks, mut wants) = (0, false);
     for pid in session(leader) {
-        ticks += ticks_of(&stat(&format!("/proc/{pid}/stat")));
+        ticks += ticks_of(&stat(&format!("/proc/{pid}/stat")), ALL_TICKS);
         let threads = format!("/proc/{pid}/task");
         wants = wants
             || numbers(&threads)
                 .any(|thread| stat(&format!("{threads}/{thread}/stat")).starts_with(['R', 'D']));
     }
-    Load { cpu: Duration::from_secs(ticks) / rate.unwrap_or(100).max(1), wants }
+    Load { cpu: time(ticks), wants }
 }
 
 /// What stands behind the name, which may hold anything: the state first.
@@ -381,9 +420,12 @@ fn stat(path: &str) -> String {
     text.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest.to_owned())
 }
 
-/// utime, stime, cutime and cstime.
-fn ticks_of(stat: &str) -> u64 {
-    stat.split(' ').skip(11).take(4).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+/// Of utime, stime, cutime and cstime so many are summed up: those of a process itself, or all.
+const OWN_TICKS: usize = 2;
+const ALL_TICKS: usize = 4;
+
+fn ticks_of(stat: &str, fields: usize) -> u64 {
+    stat.split(' ').skip(11).take(fields).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
 /// True if `pid` belongs to the session that `ancestor` leads, or is its child.

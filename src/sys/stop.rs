@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
 use signal_hook::{flag, low_level};
@@ -145,6 +145,41 @@ impl Suspension {
             0 => Duration::ZERO,
             _ => Duration::from_millis(self.time.swap(0, Ordering::Relaxed)),
         }
+    }
+}
+
+/// How long a run may go on once an end was asked for.
+const HURRY: Duration = Duration::from_millis(500);
+
+/// What a wait for a target looks at: whether it is to be left. Nobody is heeded by default.
+#[derive(Clone, Debug, Default)]
+pub struct Leave {
+    stop: Option<Stop>,
+    noticed: Option<Instant>,
+}
+
+impl From<Option<&Stop>> for Leave {
+    fn from(stop: Option<&Stop>) -> Self {
+        Self { stop: stop.cloned(), noticed: None }
+    }
+}
+
+impl Leave {
+    /// Somebody may ask for an end.
+    #[must_use]
+    pub fn heeds(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// An end was asked for.
+    #[must_use]
+    pub fn is_asked(&self) -> bool {
+        self.stop.as_ref().is_some_and(Stop::asked)
+    }
+
+    /// It was asked for some time before, as far as calls of this have seen.
+    pub fn is_due(&mut self) -> bool {
+        self.is_asked() && self.noticed.get_or_insert_with(Instant::now).elapsed() >= HURRY
     }
 }
 

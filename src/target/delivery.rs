@@ -5,6 +5,8 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
@@ -17,8 +19,9 @@ pub enum Delivery {
     /// An anonymous file that is the target's descriptor 0, rewritten in place. A file on a disk
     /// would cost a journal entry for every run, twice: a new size, and a new time of access.
     Stdin { file: File, path: PathBuf },
-    /// A file that the target opens; made anew for every run unless `keep`.
-    Named { path: PathBuf, keep: bool },
+    /// A file that the target opens; made anew for every run unless `keep`. `ours`: we have written it, so
+    /// that whatever is there now was put there by the target.
+    Named { path: PathBuf, keep: bool, ours: Arc<AtomicBool> },
     /// AFL's shared-memory test case: length, then the bytes.
     Shared { map: SharedMap },
     /// Nothing: the target inherits stdin.
@@ -29,7 +32,7 @@ impl Delivery {
     /// Makes the file behind the target's stdin; `path` becomes a link to it for whoever wants to
     /// look at the present input.
     pub fn stdin(path: &Path) -> Result<Self, TargetError> {
-        let error = |source| TargetError::Deliver { path: path.into(), source };
+        let error = |source| failed(path, source);
         match std::fs::remove_file(path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),
             _ => {}
@@ -52,10 +55,18 @@ impl Delivery {
     /// Puts one input in place.
     pub fn deliver(&mut self, input: &[u8]) -> Result<(), TargetError> {
         match self {
-            Self::Stdin { file, path } => write_in_place(file, input)
-                .map_err(|source| TargetError::Deliver { path: path.clone(), source }),
-            Self::Named { path, keep } => write_named(path, *keep, input)
-                .map_err(|source| TargetError::Deliver { path: path.clone(), source }),
+            Self::Stdin { file, path } => {
+                write_in_place(file, input).map_err(|source| failed(path, source))
+            }
+            Self::Named { path, keep, ours } => {
+                let was_ours = ours.load(Ordering::Relaxed);
+                write_named(path, *keep, was_ours, input).map_err(|source| failed(path, source))?;
+                if !was_ours {
+                    // A link of the user's leads to the file that is to be kept.
+                    ours.store(!(*keep && path.is_symlink()), Ordering::Relaxed);
+                }
+                Ok(())
+            }
             Self::Shared { map } => {
                 let len = input.len().min(MAX_INPUT);
                 let length = &mut map.words_mut(0, 1)[0];
@@ -110,16 +121,59 @@ fn write_in_place(file: &mut File, input: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-fn write_named(path: &Path, keep: bool, input: &[u8]) -> io::Result<()> {
-    if keep {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+fn failed(path: &Path, source: io::Error) -> TargetError {
+    let path = path.into();
+    match source.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT) => TargetError::Full { path },
+        _ => TargetError::Deliver { path, source },
+    }
+}
+
+/// Attempts at making the file: somebody whom the target has left behind may be in the way again.
+const ATTEMPTS: usize = 8;
+
+fn write_named(path: &Path, keep: bool, ours: bool, input: &[u8]) -> io::Result<()> {
+    if keep && let Some(mut file) = open_kept(path, ours)? {
+        file.set_len(0)?;
         return file.write_all(input);
     }
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    let mut made = clear(path, ours).and_then(|()| make(path));
+    for _ in 1..ATTEMPTS {
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                made = clear(path, ours).and_then(|()| make(path));
+            }
+            result => return result?.write_all(input),
+        }
     }
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(input)
+    made?.write_all(input)
+}
+
+fn make(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// The file that stays the same in every run; None if there is none, or if the target has put something
+/// else in its place. Nothing behind a link of the target's is touched, and a pipe is not waited for.
+fn open_kept(path: &Path, ours: bool) -> io::Result<Option<File>> {
+    let flags = libc::O_NONBLOCK | if ours { libc::O_NOFOLLOW } else { 0 };
+    let opened = OpenOptions::new().write(true).create(!ours).custom_flags(flags).open(path);
+    match opened {
+        Ok(file) if !ours || file.metadata()?.is_file() => Ok(Some(file)),
+        Err(error) if !ours => Err(error),
+        _ => Ok(None),
+    }
+}
+
+/// Removes what is there. A folder only if we know that the target has made it.
+fn clear(path: &Path, ours: bool) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(_) if ours && path.symlink_metadata().is_ok_and(|data| data.is_dir()) => {
+            std::fs::remove_dir_all(path)
+        }
+        result => result,
+    }
 }
 
 #[cfg(test)]
@@ -142,11 +196,53 @@ mod tests {
         }
     }
 
+    fn named(path: &Path, keep: bool) -> Delivery {
+        Delivery::Named { path: path.into(), keep, ours: Arc::default() }
+    }
+
+    #[test]
+    fn what_the_target_puts_in_place_of_the_file_is_removed() {
+        for keep in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let (path, victim) = (dir.path().join("input"), dir.path().join("victim"));
+            std::fs::write(&victim, "safe").unwrap();
+            let mut delivery = named(&path, keep);
+            delivery.deliver(b"one").unwrap();
+            let harm: [&dyn Fn(); 5] = [
+                &|| {
+                    std::fs::create_dir(&path).unwrap();
+                    std::fs::write(path.join("inside"), "x").unwrap();
+                },
+                &|| nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+                &|| std::os::unix::fs::symlink(&victim, &path).unwrap(),
+                &|| std::os::unix::fs::symlink("nowhere", &path).unwrap(),
+                &|| {},
+            ];
+            for (index, harm) in harm.into_iter().enumerate() {
+                std::fs::remove_file(&path).unwrap();
+                harm();
+                delivery.deliver(b"two").unwrap();
+                assert_eq!(std::fs::read(&path).unwrap(), b"two", "{index}");
+                assert!(std::fs::symlink_metadata(&path).unwrap().is_file());
+                assert_eq!(std::fs::read(&victim).unwrap(), b"safe");
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_of_the_users_is_left_alone() {
+        for keep in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            assert!(named(dir.path(), keep).deliver(b"one").is_err());
+            assert!(dir.path().is_dir());
+        }
+    }
+
     #[test]
     fn named_file_is_replaced_even_if_the_target_changed_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("input");
-        let mut delivery = Delivery::Named { path: path.clone(), keep: false };
+        let mut delivery = named(&path, false);
         delivery.deliver(b"one").unwrap();
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();

@@ -8,7 +8,8 @@ use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::{Executor, Observation, Outcome, Spent, TargetError, exit_kind};
 use crate::domain::Domain;
 use crate::sys::memory::SharedMap;
-use crate::sys::process::{self, Launch, Output};
+use crate::sys::process::{self, Launch, Output, Process};
+use crate::sys::stop::{Leave, Stop};
 
 /// Starts the program anew for every run.
 #[derive(Debug)]
@@ -20,7 +21,11 @@ pub struct Direct {
     timeout: Duration,
     execs: u64,
     spent: Spent,
+    leave: Leave,
 }
+
+/// Between two looks at whether an end was asked for.
+const SLICE: Duration = Duration::from_millis(100);
 
 impl Direct {
     /// Nothing is started yet; the first run will show whether the program starts.
@@ -35,7 +40,16 @@ impl Direct {
             SharedMap::sysv(bytes).map_err(|source| TargetError::Memory { bytes, source })?;
         let maps = Maps::in_segment(segment, edges, Vec::new());
         let delivery = setup.open_delivery()?;
-        Ok(Self { setup, maps, segment_id, delivery, timeout, execs: 0, spent: Spent::default() })
+        Ok(Self {
+            setup,
+            maps,
+            segment_id,
+            delivery,
+            timeout,
+            execs: 0,
+            spent: Spent::default(),
+            leave: Leave::default(),
+        })
     }
 
     fn execute(&mut self, mut feed: Feed<'_>) -> Result<Outcome, TargetError> {
@@ -60,7 +74,7 @@ impl Direct {
         })
         .map_err(|source| self.setup.start_error(source))?;
         feed.once_started();
-        let status = process.wait_for(self.timeout);
+        let status = self.wait(&mut process, start)?;
         let killed = status.is_none();
         drop(process);
         if self.execs == 0 {
@@ -76,6 +90,20 @@ impl Direct {
         let duration = start.elapsed();
         self.spent.add(duration, None);
         Ok(Outcome { exit, duration })
+    }
+
+    /// None if its time is up.
+    fn wait(&mut self, process: &mut Process, start: Instant) -> Result<Option<i32>, TargetError> {
+        loop {
+            let left = self.timeout.saturating_sub(start.elapsed());
+            let status = process.wait_for(left.min(SLICE));
+            if status.is_some() || left.is_zero() {
+                return Ok(status);
+            }
+            if self.leave.is_due() {
+                return Err(TargetError::Interrupted);
+            }
+        }
     }
 
     fn observation(&self, outcome: Outcome) -> Observation<'_> {
@@ -133,6 +161,14 @@ impl Executor for Direct {
 
     fn rung(&self) -> &'static str {
         "exec"
+    }
+
+    fn heed(&mut self, stop: Option<&Stop>) {
+        self.leave = Leave::from(stop);
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.leave.is_asked()
     }
 
     fn mode(&self) -> String {

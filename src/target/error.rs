@@ -53,6 +53,10 @@ pub enum TargetError {
     Lost { how: String },
     #[error("cannot deliver an input through {path:?}: {source}")]
     Deliver { path: PathBuf, source: io::Error },
+    #[error("no room left to write the input {}", path.display())]
+    Full { path: PathBuf },
+    #[error("a run was given up because an end was asked for")]
+    Interrupted,
     #[error("the target needs the file descriptors up to {most}, more than the limit allows")]
     OpenFiles { most: i32 },
     #[error("the limit on file sizes is too small for the memory shared with the target")]
@@ -137,6 +141,8 @@ impl TargetError {
             Self::Deliver { .. } => {
                 "check that the folder is writable and the disk has room".into()
             }
+            Self::Full { .. } => "free some space".into(),
+            Self::Interrupted => "start it again".into(),
             Self::OpenFiles { most } => format!("raise it: ulimit -n {}", most + 1),
             Self::FileSize => "raise it: ulimit -f unlimited".into(),
             Self::Thread { .. } => "raise the limit on processes (ulimit -u)".into(),

@@ -2,6 +2,7 @@
 
 mod batches;
 mod notes;
+mod patience;
 mod pipes;
 mod snapshot;
 
@@ -21,11 +22,9 @@ use super::{
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
 use crate::sys::alarm::Alarm;
+use crate::sys::stop::{Leave, Stop};
+use crate::sys::waits::Wait;
 use crate::sys::{load, process};
-
-/// How long a fork server may take to fork, or to report a child that was killed: far beyond any
-/// load, so that only a dead or hostile one gets there.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a child may take to obey a signal that it can catch.
 const GRACE: Duration = Duration::from_secs(1);
@@ -57,6 +56,10 @@ pub struct ForkServer {
     cases: usize,
     /// Inputs in a row that cost us the fork server twice.
     lost: u32,
+    /// Starts after the first one.
+    restarts: u64,
+    /// Whoever asks for an end does not wait for a run.
+    leave: Leave,
     every_run: bool,
     watch: bool,
     /// None: children are never put back.
@@ -108,6 +111,8 @@ impl ForkServer {
             restart: None,
             cases: 1,
             lost: 0,
+            restarts: 0,
+            leave: Leave::default(),
             every_run: false,
             watch: false,
             snapshot: None,
@@ -139,9 +144,11 @@ impl ForkServer {
 
     /// Starts the target anew after its fork server died. Its domains must be the same as before.
     fn start_again(&mut self, how: String) -> Result<(), TargetError> {
+        let _wait = Wait::begin("the target has not started again");
         self.kill_child(libc::SIGKILL);
         (self.child, self.last) = (None, 0);
         self.killed = false;
+        self.restarts += 1;
         let mut session = Session::start(&self.setup, self.timeout)?;
         if let (Some(runs), Some(earlier)) = (&mut session.runs, &self.session.runs) {
             runs.inherit(earlier);
@@ -259,6 +266,9 @@ impl Executor for ForkServer {
             *next += pass.done;
             if let Some(outcome) = pass.shown {
                 return Ok(Some(self.observation(*next - 1, outcome)));
+            }
+            if self.leave.heeds() && pass.done < rest.len() {
+                break;
             }
         }
         Ok(None)
@@ -391,6 +401,19 @@ impl Executor for ForkServer {
 
     fn take_restart(&mut self) -> Option<String> {
         self.restart.take()
+    }
+
+    fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    fn heed(&mut self, stop: Option<&Stop>) {
+        self.leave = Leave::from(stop);
+        self.alarm = None;
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.leave.is_asked()
     }
 }
 

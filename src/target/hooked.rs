@@ -12,6 +12,7 @@ use super::{
 use crate::custom::{Hook, Mutators, Processed};
 use crate::domain::{Domain, Site};
 use crate::mutate::Candidate;
+use crate::sys::stop::Stop;
 
 /// Owns an executor and the mutators.
 pub struct Hooked {
@@ -151,10 +152,10 @@ impl Hooked {
         let from = self.next;
         self.note_process();
         let run = self.inner.run(&self.batch[..self.places.len()], &mut self.next)?;
-        let done = run.as_ref().map_or(self.places.len(), |run| run.index + 1);
+        let done = run.as_ref().map_or(self.next.min(self.places.len()), |run| run.index + 1);
         self.record.add_all(&self.batch[from..done]);
         let Some(run) = run else {
-            *next = batch.len();
+            *next = self.places.get(self.next).copied().unwrap_or(batch.len());
             return Ok(None);
         };
         self.delivered = Delivered::Batch(run.index);
@@ -198,8 +199,8 @@ impl Executor for Hooked {
             let from = *next;
             self.note_process();
             let run = self.inner.run(batch, next)?;
-            self.record
-                .add_all(&batch[from..run.as_ref().map_or(batch.len(), |run| run.index + 1)]);
+            let done = run.as_ref().map_or(*next, |run| run.index + 1);
+            self.record.add_all(&batch[from..done]);
             Ok(run)
         } else if self.mutators.need_single_runs() {
             self.run_singly(batch, next)
@@ -320,6 +321,18 @@ impl Executor for Hooked {
 
     fn take_restart(&mut self) -> Option<String> {
         self.inner.take_restart()
+    }
+
+    fn restarts(&self) -> u64 {
+        self.inner.restarts()
+    }
+
+    fn heed(&mut self, stop: Option<&Stop>) {
+        self.inner.heed(stop);
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.inner.is_hurried()
     }
 }
 

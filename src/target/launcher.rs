@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::binary::{self, Traits};
@@ -45,6 +47,8 @@ pub struct Setup {
     pub(super) input: InputFrom,
     /// Link to the file behind the target's stdin.
     stdin_file: PathBuf,
+    /// We have written the file for inputs.
+    wrote_input: Arc<AtomicBool>,
     pub(super) traits: Traits,
     instance_dir: Option<PathBuf>,
 }
@@ -77,6 +81,7 @@ impl Setup {
             argv,
             input,
             stdin_file: input_file.into(),
+            wrote_input: Arc::default(),
             traits,
             instance_dir: instance_dir.map(Into::into),
         })
@@ -107,8 +112,8 @@ impl Setup {
         match &self.input {
             InputFrom::Stdin => Delivery::stdin(&self.stdin_file),
             InputFrom::File(path) => {
-                let mut delivery =
-                    Delivery::Named { path: path.clone(), keep: self.options.keep_input_file };
+                let (keep, ours) = (self.options.keep_input_file, Arc::clone(&self.wrote_input));
+                let mut delivery = Delivery::Named { path: path.clone(), keep, ours };
                 // Some targets look at the file before their fork server is up.
                 delivery.deliver(&[])?;
                 Ok(delivery)

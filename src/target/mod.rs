@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use crate::domain::{Domain, DsfView, Site};
 use crate::mutate::Candidate;
+use crate::sys::stop::Stop;
 
 /// Largest input, bytes: AFL's limit and the size of its shared-memory test case.
 pub const MAX_INPUT: usize = 1 << 20;
@@ -234,6 +235,20 @@ pub trait Executor {
     /// Why the target was started anew since the last call, if it was.
     fn take_restart(&mut self) -> Option<String> {
         None
+    }
+
+    /// How often it was started anew so far.
+    fn restarts(&self) -> u64 {
+        0
+    }
+
+    /// From now on [`Executor::run`] may return None before the end of a batch, and a run that takes long is
+    /// given up ([`TargetError::Interrupted`]), once an end was asked for. None: nobody is heeded.
+    fn heed(&mut self, _stop: Option<&Stop>) {}
+
+    /// Somebody who is heeded has asked for an end: runs that need not be made should not be made.
+    fn is_hurried(&self) -> bool {
+        false
     }
 }
 

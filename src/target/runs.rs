@@ -84,6 +84,13 @@ pub(super) const FIELDS: [(&str, usize); 24] = [
     ("lasting_status", field::LASTING_STATUS),
 ];
 
+/// Values of `report`.
+const REPORT_STOPPED: u32 = 1;
+const REPORT_ENDED: u32 = 2;
+
+/// Between two looks while the word that is waited for tells nothing.
+const SOON: Duration = Duration::from_millis(1);
+
 /// `enum ffuzz_shown`.
 const SHOWN_EACH: u32 = 1;
 const SHOWN_NEWS: u32 = 2;
@@ -107,6 +114,8 @@ pub(super) struct Runs {
     wanted: u32,
     batch: u32,
     cases: u32,
+    /// The batch was cut short: the child may stop before its end.
+    cut: bool,
     /// The last child of each kind, and whose turn it is.
     children: [Numbered; 2],
     turn: Child,
@@ -163,6 +172,7 @@ impl Runs {
             wanted: 0,
             batch: 0,
             cases: 0,
+            cut: false,
             children: [Numbered::default(); 2],
             turn: Child::Own,
             why: None,
@@ -208,6 +218,7 @@ impl Runs {
 
     fn order(&mut self, count: u32, (each, watch): (bool, bool), child: Child) {
         self.cases = count;
+        self.cut = false;
         self.turn = child;
         self.put(field::COUNT, count);
         self.put(field::EACH, u32::from(each));
@@ -243,8 +254,39 @@ impl Runs {
         if !matches!(progress, Progress::Underway { .. }) {
             return progress;
         }
-        futex::wait(self.memory.atomic(RUNS + field::REPORT), 0, timeout);
+        match self.get(field::REPORT) {
+            0 => futex::wait(self.memory.atomic(RUNS + field::REPORT), 0, timeout),
+            REPORT_STOPPED => {}
+            // `ended` follows at once, unless it was the program that wrote here.
+            REPORT_ENDED if self.has_ended() => {}
+            REPORT_ENDED => self.wait_for_change(timeout.min(SOON)),
+            _ => return Progress::Nonsense,
+        }
         self.look()
+    }
+
+    /// Waits until the child whose turn it is has ended, at most so long; false if it has not. What the
+    /// program has written makes it sleep no less.
+    pub(super) fn wait_for_end(&mut self, timeout: Duration) -> bool {
+        if !self.has_ended() {
+            self.wait_for_change(timeout);
+        }
+        let ended = self.has_ended();
+        if ended && self.is_alive() {
+            self.note_end();
+        }
+        ended
+    }
+
+    fn wait_for_change(&self, timeout: Duration) {
+        let word = self.memory.atomic(RUNS + field::REPORT);
+        futex::wait(word, word.load(Ordering::Acquire), timeout);
+    }
+
+    /// The child hands over after the case that is under way.
+    pub(super) fn cut_short(&mut self) {
+        self.cut = true;
+        self.put(field::COUNT, 1);
     }
 
     fn look(&mut self) -> Progress {
@@ -268,10 +310,10 @@ impl Runs {
                 self.note_idle_end();
                 Progress::Stopped { finished, shown }
             }
-            1 if finished == self.cases || (shown && finished > 0) => {
+            REPORT_STOPPED if finished == self.cases || (finished > 0 && (shown || self.cut)) => {
                 Progress::Stopped { finished, shown }
             }
-            1 => Progress::Nonsense,
+            REPORT_STOPPED => Progress::Nonsense,
             _ => Progress::Underway { started },
         }
     }
@@ -442,5 +484,59 @@ impl Runs {
 
     fn put(&self, field: usize, value: u32) {
         self.memory.atomic(RUNS + field).store(value, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::sys::memory;
+
+    /// A batch of two cases, and nobody who runs them.
+    fn ordered() -> Runs {
+        let fd = memory::memfd(c"runs", 4096 + ARENA).unwrap();
+        let memory = SharedMap::file(&fd, 4096 + ARENA).unwrap();
+        let none = || Region { offset: 4096, count: 0 };
+        let arena = Region { offset: 4096, count: ARENA };
+        let mut runs = Runs::new(memory, arena, none(), none(), &[]);
+        assert_eq!(runs.begin([b"a".as_slice(), b"b"].into_iter(), (false, false), Child::Own), 2);
+        runs
+    }
+
+    #[test]
+    fn reports_of_the_programs_own_are_neither_believed_nor_waited_for_busily() {
+        let mut runs = ordered();
+        runs.put(field::REPORT, REPORT_ENDED);
+        let start = Instant::now();
+        for _ in 0..5 {
+            let progress = runs.wait(Duration::from_secs(100));
+            assert_eq!(progress, Progress::Underway { started: 0 });
+        }
+        assert!(start.elapsed() >= 5 * SOON, "it did not sleep: {:?}", start.elapsed());
+        let start = Instant::now();
+        assert!(!runs.wait_for_end(Duration::from_millis(5)));
+        assert!(start.elapsed() >= Duration::from_millis(5));
+        runs.put(field::REPORT, 77);
+        assert_eq!(runs.wait(Duration::from_secs(100)), Progress::Nonsense);
+        runs.put(field::ENDED, 1);
+        assert!(runs.wait_for_end(Duration::from_secs(100)) && !runs.is_alive());
+    }
+
+    #[test]
+    fn a_batch_that_was_cut_may_stop_before_its_end() {
+        for (cut, expected) in
+            [(false, Progress::Nonsense), (true, Progress::Stopped { finished: 1, shown: false })]
+        {
+            let mut runs = ordered();
+            if cut {
+                runs.cut_short();
+            }
+            runs.put(field::STARTED, 1);
+            runs.put(field::FINISHED, 1);
+            runs.put(field::REPORT, REPORT_STOPPED);
+            assert_eq!(runs.wait(Duration::from_secs(100)), expected);
+        }
     }
 }

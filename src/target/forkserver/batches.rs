@@ -2,15 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use super::{ForkServer, GRACE, NoRun, PATIENCE, Pass};
+use super::patience::{self, Patience};
+use super::{ForkServer, GRACE, NoRun, Pass};
 use crate::config::options::RunMode;
 use crate::mutate::Candidate;
+use crate::sys::process::Doing;
 use crate::target::delivery::Delivery;
 use crate::target::runs::{Child, MOST_CASES, Progress, Runs};
-use crate::target::{ExitKind, Outcome, exit_kind};
+use crate::target::{ExitKind, Outcome, TargetError, exit_kind};
 
 /// What a batch may take: the hand-over is a thousandth of it, and the screen stays awake.
 const BATCH_TIME: Duration = Duration::from_millis(2);
+
+/// One that takes longer than this was planned by the speed of other inputs: it ends early.
+const LONGEST_BATCH: Duration = Duration::from_millis(250);
 
 /// After so long without a report it is looked whether the fork server still lives.
 const LONGEST_SLICE: Duration = Duration::from_millis(50);
@@ -174,8 +179,14 @@ impl ForkServer {
         let slice = (self.timeout / 4).clamp(Duration::from_millis(1), LONGEST_SLICE);
         // The present case, and since when it is known to be under way.
         let (mut present, mut since) = (present, start);
+        let mut cut = false;
         loop {
-            match self.wait(slice)? {
+            let progress = self.wait(slice)?;
+            if matches!(progress, Progress::Underway { .. }) && !cut && self.is_too_long(start) {
+                self.session.runs.iter_mut().for_each(Runs::cut_short);
+                cut = true;
+            }
+            match progress {
                 Progress::Underway { started } if started > present => {
                     (present, since) = (started, Instant::now());
                 }
@@ -185,9 +196,11 @@ impl ForkServer {
                     if since.elapsed() >= limit {
                         return self.end_slow_child(started.saturating_sub(1));
                     }
-                    if let Some(status) = self.session.process.try_wait() {
-                        return Err(NoRun::Lost(super::describe_end(Some(status))));
+                    if self.leave.is_due() {
+                        self.end_slow_child(0)?;
+                        return Err(TargetError::Interrupted.into());
                     }
+                    self.look_at_server()?;
                 }
                 Progress::Stopped { finished, shown } => {
                     return Ok(End::Stopped { finished: finished as usize, shown });
@@ -200,6 +213,24 @@ impl ForkServer {
         }
     }
 
+    /// Whether a batch that began then should stop after its present case.
+    fn is_too_long(&self, start: Instant) -> bool {
+        let late = !self.setup.options.steady_batches && start.elapsed() >= LONGEST_BATCH;
+        self.leave.is_asked() || (late && self.leave.heeds())
+    }
+
+    /// Nothing is reported by a fork server that has ended, or stands still: whoever did that to it, nobody
+    /// lets it go on.
+    fn look_at_server(&mut self) -> Result<(), NoRun> {
+        if let Some(status) = self.session.process.try_wait() {
+            return Err(NoRun::Lost(super::describe_end(Some(status))));
+        }
+        if self.session.process.doing().0 == Doing::Stopped {
+            return Err(NoRun::Lost("it was stopped, or is traced".into()));
+        }
+        Ok(())
+    }
+
     fn wait(&mut self, timeout: Duration) -> Result<Progress, NoRun> {
         let runs = self.session.runs.as_mut().ok_or_else(nonsense)?;
         let progress = runs.wait(timeout);
@@ -209,19 +240,37 @@ impl ForkServer {
 
     /// Kills the child, by SIGKILL if the signal of the user's choice is ignored.
     fn end_slow_child(&mut self, case: u32) -> Result<End, NoRun> {
-        for (signal, patience) in
-            [(self.setup.options.kill_signal, GRACE), (libc::SIGKILL, PATIENCE)]
-        {
-            self.kill_child(signal);
-            let deadline = Instant::now() + patience;
-            while let Some(left) = deadline.checked_duration_since(Instant::now()) {
-                self.wait(left)?;
-                if self.child.is_none() {
-                    return Ok(End::Hung { finished: case as usize });
+        let hung = End::Hung { finished: case as usize };
+        let wanted = self.setup.options.kill_signal;
+        if wanted != libc::SIGKILL {
+            self.kill_child(wanted);
+            let start = Instant::now();
+            while start.elapsed() < GRACE {
+                if self.has_child_ended()? {
+                    return Ok(hung);
                 }
+                self.look_at_server()?;
             }
         }
-        Err(NoRun::Lost("it does not report the end of a child that was killed".into()))
+        self.kill_child(libc::SIGKILL);
+        let mut patience = None;
+        while !self.has_child_ended()? {
+            let server = &self.session.process;
+            let patience = patience.get_or_insert_with(|| Patience::new(server));
+            if let Some(how) = patience.is_over(server, self.child) {
+                return Err(NoRun::Lost(how.into()));
+            }
+        }
+        Ok(hung)
+    }
+
+    fn has_child_ended(&mut self) -> Result<bool, NoRun> {
+        let runs = self.session.runs.as_mut().ok_or_else(nonsense)?;
+        let ended = runs.wait_for_end(patience::LOOK);
+        if ended {
+            self.child = None;
+        }
+        Ok(ended)
     }
 }
 

@@ -2,19 +2,21 @@
 
 use std::time::Instant;
 
-use super::{ForkServer, GRACE, NoRun, PATIENCE};
+use super::patience::{LOOK, Patience};
+use super::{ForkServer, GRACE, NoRun};
 use crate::sys::alarm::Alarm;
 use crate::sys::wire::NoWord;
 use crate::target::delivery::Feed;
 use crate::target::{ExitKind, Outcome, TargetError, exit_kind};
-use std::time::Duration;
 
 impl ForkServer {
     pub(super) fn run_by_pipes(&mut self, feed: Feed<'_>) -> Result<Outcome, NoRun> {
         self.session.maps.clear();
         let alarm = match self.alarm.take() {
             Some(alarm) => alarm,
-            None => Alarm::new().map_err(|source| TargetError::Thread { source })?,
+            None => {
+                Alarm::new(self.leave.clone()).map_err(|source| TargetError::Thread { source })?
+            }
         };
         let outcome = self.order_by_pipes(feed, &alarm);
         alarm.clear();
@@ -29,8 +31,15 @@ impl ForkServer {
         if self.session.control.write(word).is_err() {
             return Err(self.lost());
         }
-        alarm.set(start, PATIENCE);
-        let pid = self.session.status.read_until(alarm).map_err(|_| self.lost())?.cast_signed();
+        alarm.set(start, GRACE);
+        let pid = match self.session.status.read_until(alarm) {
+            Err(NoWord::Timeout) => {
+                alarm.clear();
+                self.await_word(None)?
+            }
+            word => word.map_err(|_| self.lost())?,
+        }
+        .cast_signed();
         if pid <= 1 {
             let what = format!("it reported the process id {pid}");
             return Err(TargetError::Protocol { what }.into());
@@ -44,15 +53,18 @@ impl ForkServer {
             Err(NoWord::Timeout) => {
                 alarm.clear();
                 self.killed = true;
-                self.end_child()?
+                let status = self.end_child()?;
+                if self.leave.is_asked() && start.elapsed() < self.timeout {
+                    self.note_end(status.cast_signed());
+                    return Err(TargetError::Interrupted.into());
+                }
+                status
             }
             Err(_) => return Err(self.lost()),
         }
         .cast_signed();
         let duration = start.elapsed();
-        if !libc::WIFSTOPPED(status) {
-            self.child = None;
-        }
+        self.note_end(status);
         self.execs += 1;
         self.spent.add(duration, None);
         let exit = exit_kind(status, self.killed, |code| self.is_crash_code(code));
@@ -60,18 +72,40 @@ impl ForkServer {
         Ok(Outcome { exit, duration })
     }
 
+    fn note_end(&mut self, status: i32) {
+        if !libc::WIFSTOPPED(status) {
+            self.child = None;
+        }
+    }
+
     /// Kills the child, by SIGKILL if the signal of the user's choice is ignored; returns its wait
     /// status.
     fn end_child(&mut self) -> Result<u32, NoRun> {
-        self.kill_child(self.setup.options.kill_signal);
-        match self.session.status.read(GRACE) {
-            Err(NoWord::Timeout) => self.kill_child(libc::SIGKILL),
-            result => return result.map_err(|_| self.lost()),
+        let wanted = self.setup.options.kill_signal;
+        if wanted != libc::SIGKILL {
+            self.kill_child(wanted);
+            match self.session.status.read(GRACE) {
+                Err(NoWord::Timeout) => {}
+                result => return result.map_err(|_| self.lost()),
+            }
         }
-        self.read_word(PATIENCE)
+        self.kill_child(libc::SIGKILL);
+        self.await_word(self.child)
     }
 
-    fn read_word(&mut self, timeout: Duration) -> Result<u32, NoRun> {
-        self.session.status.read(timeout).map_err(|_| self.lost())
+    /// A word that is due; `child`: the process whose end it has to report.
+    fn await_word(&mut self, child: Option<i32>) -> Result<u32, NoRun> {
+        let mut patience = None;
+        loop {
+            match self.session.status.read(LOOK) {
+                Err(NoWord::Timeout) => {}
+                result => return result.map_err(|_| self.lost()),
+            }
+            let server = &self.session.process;
+            let patience = patience.get_or_insert_with(|| Patience::new(server));
+            if let Some(how) = patience.is_over(server, child) {
+                return Err(NoRun::Lost(how.into()));
+            }
+        }
     }
 }

@@ -1,0 +1,75 @@
+//! Waits that may take long: a line tells the user of one that does.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::stdio;
+
+/// Time after which the user is told, and how often it is looked.
+const LONG: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A wait, from its begin to its end. Not for every run: it costs a lock and, now and then, a thread.
+#[derive(Debug)]
+pub struct Wait(u64);
+
+#[derive(Debug)]
+struct Waits {
+    all: Vec<Entry>,
+    last: u64,
+    is_watched: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    since: Instant,
+    what: &'static str,
+    told: bool,
+}
+
+static WAITS: Mutex<Waits> = Mutex::new(Waits { all: Vec::new(), last: 0, is_watched: false });
+
+fn waits() -> MutexGuard<'static, Waits> {
+    WAITS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Wait {
+    /// `what`: who has not done what.
+    #[must_use]
+    pub fn begin(what: &'static str) -> Self {
+        let mut waits = waits();
+        waits.last += 1;
+        let number = waits.last;
+        waits.all.push(Entry { number, since: Instant::now(), what, told: false });
+        if !waits.is_watched {
+            let thread = thread::Builder::new().name("waits".into());
+            waits.is_watched = thread.spawn(watch).is_ok();
+        }
+        Self(number)
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        waits().all.retain(|wait| wait.number != self.0);
+    }
+}
+
+/// Until nobody waits any more.
+fn watch() {
+    loop {
+        thread::park_timeout(LOOK);
+        let mut waits = waits();
+        if waits.all.is_empty() {
+            waits.is_watched = false;
+            return;
+        }
+        for wait in waits.all.iter_mut().filter(|wait| wait.since.elapsed() >= LONG && !wait.told) {
+            wait.told = true;
+            let text = ["ffuzz: warning: ", wait.what, " for 2 seconds; still waiting\n"];
+            stdio::last_words(&text);
+        }
+    }
+}

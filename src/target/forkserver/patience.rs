@@ -1,0 +1,66 @@
+//! How long a fork server is waited for that does not answer, and what the user hears meanwhile.
+//!
+//! One that is stopped, that sleeps although it has something to report, or that works without coming to an
+//! end is given up after a moment. One that gets no core is waited for.
+
+use std::time::{Duration, Instant};
+
+use crate::sys::process::{self, Doing, Process};
+use crate::sys::waits::Wait;
+
+/// How long a fork server may take to fork, or to report a child that was killed: far beyond any
+/// load, so that only a dead or hostile one gets there.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// Before this nobody is suspected, unless it is stopped.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// Time on a core in which it should have answered.
+const ENOUGH_WORK: Duration = Duration::from_millis(500);
+
+/// Looks in a row at which it sleeps: once it may be on its way.
+const MOST_NAPS: u32 = 3;
+
+/// Between two looks.
+pub(super) const LOOK: Duration = Duration::from_millis(20);
+
+/// From now on an answer is late.
+#[derive(Debug)]
+pub(super) struct Patience {
+    since: Instant,
+    /// Its time on cores when the wait began.
+    worked: Duration,
+    naps: u32,
+    /// The user hears of it if it takes long.
+    _wait: Wait,
+}
+
+impl Patience {
+    pub(super) fn new(server: &Process) -> Self {
+        let (_, worked) = server.doing();
+        let wait = Wait::begin("the target's fork server has not answered");
+        Self { since: Instant::now(), worked, naps: 0, _wait: wait }
+    }
+
+    /// Why it is not worth waiting any longer. `child`: the process whose end it has to report, if that is
+    /// known; it may take its time to end.
+    pub(super) fn is_over(&mut self, server: &Process, child: Option<i32>) -> Option<&'static str> {
+        let (doing, worked) = server.doing();
+        match doing {
+            Doing::Stopped => return Some("it was stopped, or is traced"),
+            Doing::Ended => return Some("it has ended"),
+            Doing::Sleeps | Doing::Works => {}
+        }
+        let waited = self.since.elapsed();
+        if waited < MOMENT {
+            return None;
+        }
+        let is_ending = child.is_some_and(|pid| process::doing_of(pid) == Doing::Works);
+        let naps = doing == Doing::Sleeps && !is_ending;
+        self.naps = if naps { self.naps + 1 } else { 0 };
+        let given_up = self.naps >= MOST_NAPS
+            || worked.saturating_sub(self.worked) >= ENOUGH_WORK
+            || waited >= LONGEST;
+        given_up.then_some("it does not answer")
+    }
+}

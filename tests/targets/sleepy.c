@@ -1,0 +1,17 @@
+/* Takes its time: 200 ms a run, in a loop with test cases in shared memory. Each run adds a byte to the file
+ * that its argument names. */
+#include <fcntl.h>
+#include <unistd.h>
+
+__AFL_FUZZ_INIT();
+
+int main(int argc, char **argv) {
+  int log = open(argc > 1 ? argv[1] : "/dev/null", O_CREAT | O_APPEND | O_WRONLY, 0600);
+  __AFL_INIT();
+  unsigned char *data = __AFL_FUZZ_TESTCASE_BUF;
+  while (__AFL_LOOP(1000)) {
+    if (write(log, data, 1) < 0) return 1;
+    usleep(200 * 1000);
+  }
+  return 0;
+}
