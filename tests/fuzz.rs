@@ -303,6 +303,55 @@ fn a_folder_that_the_user_names_as_input_file_is_left_alone() {
     assert_eq!(dir.text("named/inside"), "x");
 }
 
+#[test]
+fn daemons_end_with_their_runs() {
+    let modes = MODES.into_iter().chain([("", "exec")]);
+    for (flags, mode) in modes {
+        let dir = TestDir::with_seed("A");
+        dir.write("in/2", "Q");
+        let run = if mode == "exec" { "-n".into() } else { format!("--run-mode {mode}") };
+        let hostile = target("hostile.c", flags);
+        let job =
+            dir.fuzz(&format!("-s 1 -t 5000 {run}"), &hostile, "daemon").arg(dir.path("pids"));
+        let mut running = job.start();
+        running.wait_for_campaign(&dir);
+        let started = || fs::read_to_string(dir.path("pids")).unwrap_or_default().lines().count();
+        let alive = || {
+            let pids = fs::read_to_string(dir.path("pids")).unwrap_or_default();
+            pids.lines().filter(|pid| dir_of_process(pid).exists()).count()
+        };
+        // Many came, and while more come the early ones are gone.
+        wait_until("daemons", || started() > 40);
+        let early = fs::read_to_string(dir.path("pids")).unwrap();
+        let early: Vec<&str> = early.lines().skip(20).take(20).collect();
+        wait_until("an end of the early daemons", || {
+            early.iter().all(|pid| !dir_of_process(pid).exists())
+        });
+        running.signal(Signal::SIGINT);
+        running.finish().expect(0);
+        assert_eq!(alive(), 0, "{mode}");
+    }
+}
+
+fn dir_of_process(pid: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/exe"))
+}
+
+#[test]
+fn a_killed_fuzzer_leaves_no_daemon() {
+    for (options, flags) in [("", ""), ("-n", ""), ("", "-DSHARED")] {
+        let dir = TestDir::with_seed("Q");
+        let hostile = target("hostile.c", flags);
+        let job = dir.fuzz(&format!("-s 1 {options}"), &hostile, "daemon").arg(dir.path("pids"));
+        let mut running = job.start();
+        running.wait_for_campaign(&dir);
+        wait_until("a daemon", || dir.path("pids").exists());
+        running.signal(Signal::SIGKILL);
+        // It fails if a process is left.
+        running.finish().expect(128 + 9);
+    }
+}
+
 // --- how a campaign ends
 
 #[test]
@@ -384,8 +433,8 @@ fn a_fuzzer_killed_in_the_middle_of_a_run_leaves_nothing() {
         let dir = TestDir::with_seed("A");
         let mut running = dir.fuzz(options, &outcomes(), "hang").start();
         running.wait_for_campaign(&dir);
-        // Fuzzer and run; with a fork server that one too, and its guard.
-        let processes = if options.contains("-n") { 2 } else { 4 };
+        // Fuzzer, run and guard; with a fork server that one too.
+        let processes = if options.contains("-n") { 3 } else { 4 };
         let input = dir.path("out/default/.cur_input");
         wait_until("the endless run", || {
             fs::read(&input).is_ok_and(|input| input.first() == Some(&b'Q'))

@@ -185,6 +185,7 @@ impl Worker {
             core_limit: 0,
             guarded: false,
             traced: false,
+            strays: None,
         })?;
         for (pipe, is_json) in [(out, true), (err, false)] {
             let (inbox, process) = (inbox.clone(), self.started);

@@ -69,6 +69,7 @@ impl CrashTrace {
             core_limit: 0,
             guarded: false,
             traced: false,
+            strays: None,
         })?;
         process.wait_for(PATIENCE);
         Ok(())
@@ -95,7 +96,8 @@ mod tests {
         let crash = dir.path().join("id:000000,sig:06");
         fs::write(&crash, "input").unwrap();
         let script = "cat; echo \" $0\"; echo error >&2; while :; do printf %1000s; done";
-        let command = ["/bin/sh", "-c", script, "@@"].map(OsString::from).into();
+        let command =
+            ["/bin/sh", "-c", script, "                        "].map(OsString::from).into();
         let mut sink = CrashTrace::new(dir.path(), &TargetOptions::for_command(command));
         let (path, source) = (crash.clone(), Source::Own);
         sink.handle(&Event::CrashSaved { number: 0, path, signal: 6, source });

@@ -20,6 +20,16 @@ pub fn ticks() -> u64 {
     }
 }
 
+/// Time since the machine was started, the unit in which the kernel tells when a process began.
+#[must_use]
+pub fn since_boot() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call gets a valid local struct; Linux has the clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
+    let (seconds, rest) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or(0), rest.unwrap_or(0))
+}
+
 /// For a signal handler: milliseconds since some moment before the start, never 0.
 pub(super) fn milliseconds() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -7,18 +7,27 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Each line names the process group to watch, `-` none; the end of its input means that the fuzzer is
-/// gone. The group's leader leads a session as well: a debugger puts the target into a group of its own
-/// there. A shell, and not a fork of ours, which would hold our shared memory.
-const WATCH: &str = r#"group=-
-while read -r next; do group=$next; done
+/// Each line names the process group to watch, `-` or 0 none, and the mark of what it may leave behind; the
+/// end of its input means that the fuzzer is gone. The group's leader leads a session as well: a debugger puts
+/// the target into a group of its own there. What is marked may be anywhere, and start more meanwhile. A
+/// shell, and not a fork of ours, which would hold our shared memory.
+const WATCH: &str = r#"group=- mark=
+while read -r next its; do group=$next mark=$its; done
 [ "$group" = - ] && exit
-kill -s KILL -- "-$group"
-for stat in /proc/[0-9]*/stat; do
-    read -r line <"$stat" || continue
-    pid=${line%% *}
-    set -- ${line##*) }
-    [ "$4" = "$group" ] && kill -s KILL "$pid"
+if [ "$group" != 0 ]; then
+    kill -s KILL -- "-$group"
+    for stat in /proc/[0-9]*/stat; do
+        read -r line <"$stat" || continue
+        pid=${line%% *}
+        set -- ${line##*) }
+        [ "$4" = "$group" ] && kill -s KILL "$pid"
+    done
+fi
+[ "$mark" ] && for round in 1 2 3; do
+    for found in $(grep -lsxzF -- "__FFUZZ_RUN_OF=$mark" /proc/[0-9]*/environ); do
+        found=${found#/proc/}
+        kill -s KILL "${found%/environ}"
+    done
 done"#;
 
 /// Watches over one process group after the other.
@@ -34,9 +43,10 @@ impl Guard {
         command.spawn().map(Self)
     }
 
-    /// From now on the process group `group` is killed when this process ends without a further word.
-    pub fn watch(&mut self, group: i32) {
-        self.tell(&group.to_string());
+    /// From now on the process group `group`, unless it is 0, and all processes with this mark (see
+    /// [`super::strays`]) are killed when this process ends without a further word.
+    pub fn watch(&mut self, group: i32, mark: &str) {
+        self.tell(&format!("{group} {mark}"));
     }
 
     /// The group's leader was reaped: from now on nobody is killed.
@@ -77,7 +87,7 @@ mod tests {
     fn a_fuzzer_that_vanishes_takes_the_group_along() {
         let (mut child, pid) = group();
         let mut guard = Guard::new().unwrap();
-        guard.watch(pid);
+        guard.watch(pid, "");
         // What the kernel does when the fuzzer is killed.
         drop(guard.0.stdin.take());
         assert_eq!(child.wait().unwrap().signal(), Some(9));
@@ -96,7 +106,7 @@ mod tests {
             std::thread::yield_now();
         }
         let mut guard = Guard::new().unwrap();
-        guard.watch(leader.pid());
+        guard.watch(leader.pid(), "");
         drop(guard.0.stdin.take());
         assert!(guard.0.wait().is_ok());
         let pid = std::fs::read_to_string(file).unwrap();
@@ -112,7 +122,7 @@ mod tests {
     fn a_guard_that_is_dismissed_ends_nobody() {
         let (mut child, pid) = group();
         let mut guard = Guard::new().unwrap();
-        guard.watch(pid);
+        guard.watch(pid, "");
         drop(guard);
         assert_eq!(child.try_wait().unwrap(), None);
         child.kill().unwrap();

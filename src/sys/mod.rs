@@ -20,6 +20,7 @@ pub mod process;
 pub mod python;
 pub mod stdio;
 pub mod stop;
+pub mod strays;
 pub mod terminal;
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 
 use super::guard::Guard;
+use super::strays::{self, Strays};
 
 /// What to start and with which descriptors and limits.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub struct Launch<'a> {
     pub guarded: bool,
     /// It stops at each of its signals for the thread that started it: see [`super::traced`].
     pub traced: bool,
+    /// Who ends what it leaves behind.
+    pub strays: Option<&'a Strays>,
 }
 
 /// Where stdout and stderr of a target go.
@@ -64,6 +67,8 @@ pub struct Process {
     reaped: bool,
     /// None also on a system without a shell.
     guard: Option<Guard>,
+    /// Of its [`Strays`].
+    mark: Option<String>,
 }
 
 /// Starts a program in a session of its own.
@@ -100,12 +105,18 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     let (traced, parent) = (launch.traced, nix::unistd::getpid());
     // SAFETY: `prepare` makes only async-signal-safe calls and allocates nothing.
     unsafe { command.pre_exec(move || prepare(&fds, &limits, parent, traced)) };
+    let mark = launch.strays.map(|strays| strays.mark().to_owned());
+    command.envs(mark.iter().map(|mark| (strays::MARK, mark)));
+    let mut started = strays::started();
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
-    let mut process = Process { pid: Pid::from_raw(pid), reaped: false, guard: None };
+    started.push(pid);
+    drop(started);
+    let mut process = Process { pid: Pid::from_raw(pid), reaped: false, guard: None, mark };
     if launch.guarded {
+        let mark = process.mark.as_deref().unwrap_or_default();
         process.guard = Guard::new().ok();
-        process.guard.iter_mut().for_each(|guard| guard.watch(pid));
+        process.guard.iter_mut().for_each(|guard| guard.watch(pid, mark));
     }
     Ok(process)
 }
@@ -301,6 +312,7 @@ impl Process {
             _ => return None,
         };
         self.reaped = true;
+        strays::started().retain(|pid| *pid != self.pid.as_raw());
         self.guard = None;
         Some(status)
     }
@@ -313,17 +325,42 @@ impl Process {
         send(self.pid.as_raw(), signal);
         // A fork server only has to kill its child and leave; 200 ms is ample for that.
         if self.wait_for(Duration::from_millis(200)).is_none() {
-            send(self.pid.as_raw(), libc::SIGKILL);
-            self.wait_with(WaitPidFlag::empty());
+            self.kill();
+        }
+    }
+
+    /// A tracer of its own keeps it from being reaped: then that one goes first.
+    fn kill(&mut self) {
+        let _ = killpg(self.pid, Signal::SIGKILL);
+        send(self.pid.as_raw(), libc::SIGKILL);
+        if self.wait_for(LAST_WAIT).is_none() {
+            self.mark.iter().for_each(|mark| strays::end_all(mark));
+            self.wait_for(LAST_WAIT);
         }
     }
 }
 
+/// For a process that was killed: more than it takes to release a large memory on a busy machine.
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
 impl Drop for Process {
     fn drop(&mut self) {
         if !self.reaped {
-            send(self.pid.as_raw(), libc::SIGKILL);
-            self.wait_with(WaitPidFlag::empty());
+            self.kill();
+        }
+    }
+}
+
+/// Waits at most `timeout` until a process has ended, which then has to be reaped.
+pub(super) fn wait_for_end(pid: i32, timeout: Duration) {
+    let deadline = Instant::now() + timeout;
+    let Some(fd) = pidfd(pid) else { return };
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut fds, Some(TimeSpec::from_duration(left)), None) {
+            Err(nix::errno::Errno::EINTR) if !left.is_zero() => {}
+            _ => return,
         }
     }
 }
@@ -353,7 +390,7 @@ fn session(leader: i32) -> impl Iterator<Item = i32> {
 }
 
 /// The names in a folder that are numbers: processes, or threads.
-fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
+pub(super) fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
@@ -395,7 +432,7 @@ fn doing(stat: &str) -> Doing {
     }
 }
 
-fn time(ticks: u64) -> Duration {
+pub(super) fn time(ticks: u64) -> Duration {
     // SAFETY: the call takes an integer and returns one.
     let rate = u32::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) });
     Duration::from_secs(ticks) / rate.unwrap_or(100).max(1)
@@ -414,7 +451,7 @@ pub(super) fn session_load(leader: i32) -> Load {
 }
 
 /// What stands behind the name, which may hold anything: the state first.
-fn stat(path: &str) -> String {
+pub(super) fn stat(path: &str) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     text.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest.to_owned())

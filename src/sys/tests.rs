@@ -5,6 +5,7 @@ use std::io;
 use std::process::Stdio;
 
 use super::process::{Launch, Output, Process, launch};
+use super::strays::Strays;
 
 /// A shell that runs a script.
 pub(super) fn shell(script: &str, output: Output<'_>, traced: bool) -> Process {
@@ -12,6 +13,23 @@ pub(super) fn shell(script: &str, output: Output<'_>, traced: bool) -> Process {
 }
 
 pub(super) fn start(argv: &[&str], output: Output<'_>, traced: bool) -> io::Result<Process> {
+    start_with(argv, output, traced, None)
+}
+
+pub(super) fn start_marked(
+    argv: &[&str],
+    output: Output<'_>,
+    strays: Option<&Strays>,
+) -> io::Result<Process> {
+    start_with(argv, output, false, strays)
+}
+
+fn start_with(
+    argv: &[&str],
+    output: Output<'_>,
+    traced: bool,
+    strays: Option<&Strays>,
+) -> io::Result<Process> {
     let argv: Vec<OsString> = argv.iter().map(Into::into).collect();
     launch(Launch {
         argv: &argv,
@@ -23,5 +41,6 @@ pub(super) fn start(argv: &[&str], output: Output<'_>, traced: bool) -> io::Resu
         core_limit: 0,
         guarded: false,
         traced,
+        strays,
     })
 }

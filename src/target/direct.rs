@@ -7,9 +7,11 @@ use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::{Executor, Observation, Outcome, Spent, TargetError, exit_kind};
 use crate::domain::Domain;
+use crate::sys::guard::Guard;
 use crate::sys::memory::SharedMap;
 use crate::sys::process::{self, Launch, Output, Process};
 use crate::sys::stop::{Leave, Stop};
+use crate::sys::strays::Strays;
 
 /// Starts the program anew for every run.
 #[derive(Debug)]
@@ -22,6 +24,9 @@ pub struct Direct {
     execs: u64,
     spent: Spent,
     leave: Leave,
+    strays: Strays,
+    /// None on a system without a shell.
+    _guard: Option<Guard>,
 }
 
 /// Between two looks at whether an end was asked for.
@@ -40,6 +45,9 @@ impl Direct {
             SharedMap::sysv(bytes).map_err(|source| TargetError::Memory { bytes, source })?;
         let maps = Maps::in_segment(segment, edges, Vec::new());
         let delivery = setup.open_delivery()?;
+        let (strays, mut guard) = (Strays::default(), Guard::new().ok());
+        // A process of a run ends with us by itself.
+        guard.iter_mut().for_each(|guard| guard.watch(0, strays.mark()));
         Ok(Self {
             setup,
             maps,
@@ -49,6 +57,8 @@ impl Direct {
             execs: 0,
             spent: Spent::default(),
             leave: Leave::default(),
+            strays,
+            _guard: guard,
         })
     }
 
@@ -61,6 +71,7 @@ impl Direct {
             env.push(("AFL_MAP_SIZE".into(), Some(self.map_size().to_string().into())));
         }
         let start = Instant::now();
+        self.strays.sweep_if_due(start, |_| false);
         let mut process = process::launch(Launch {
             argv: &self.setup.argv,
             env: &env,
@@ -71,6 +82,7 @@ impl Direct {
             core_limit: 0,
             guarded: false,
             traced: false,
+            strays: Some(&self.strays),
         })
         .map_err(|source| self.setup.start_error(source))?;
         feed.once_started();

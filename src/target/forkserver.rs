@@ -1,6 +1,7 @@
 //! A target that forks a process for a run, or for many: by AFL's pipes, or through our channel.
 
 mod batches;
+mod helpers;
 mod notes;
 mod patience;
 mod pipes;
@@ -9,6 +10,7 @@ mod snapshot;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use helpers::Helpers;
 use notes::Note;
 
 use super::delivery::{Delivery, Feed};
@@ -60,6 +62,7 @@ pub struct ForkServer {
     restarts: u64,
     /// Whoever asks for an end does not wait for a run.
     leave: Leave,
+    helpers: Helpers,
     every_run: bool,
     watch: bool,
     /// None: children are never put back.
@@ -113,6 +116,7 @@ impl ForkServer {
             lost: 0,
             restarts: 0,
             leave: Leave::default(),
+            helpers: Helpers::new(),
             every_run: false,
             watch: false,
             snapshot: None,
@@ -156,6 +160,7 @@ impl ForkServer {
         let (before, now) = (self.session.maps.keys(), session.maps.keys());
         let edges = (self.session.maps.edges().len(), session.maps.edges().len());
         self.session = session;
+        self.helpers = Helpers::new();
         self.offer_snapshots();
         self.restart = Some(how);
         self.note_new_map(edges);
@@ -169,6 +174,7 @@ impl ForkServer {
         &mut self,
         mut attempt: impl FnMut(&mut Self, bool) -> Result<Pass, NoRun>,
     ) -> Result<Pass, TargetError> {
+        self.sweep_if_due();
         let lost = match attempt(self, false) {
             Err(NoRun::Lost(how)) => how,
             other => return self.settle(other),

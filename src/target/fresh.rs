@@ -14,6 +14,7 @@ use crate::custom::{Hook, Mutators, Processed};
 use crate::sys::guard::Guard;
 use crate::sys::listen::{Limit, Listener};
 use crate::sys::process::{self, Launch};
+use crate::sys::strays::Strays;
 use crate::sys::traced::{self, Stop};
 
 /// What is kept of each stream: its first bytes and its last, so many each.
@@ -66,6 +67,7 @@ pub struct Fresh {
     processed: Vec<u8>,
     /// Ends what the target has started if we are killed; None on a system without a shell.
     guard: Option<Guard>,
+    strays: Strays,
 }
 
 impl Fresh {
@@ -77,8 +79,8 @@ impl Fresh {
         process: bool,
     ) -> Result<Self, TargetError> {
         let delivery = setup.open_delivery()?;
-        let guard = Guard::new().ok();
-        Ok(Self { setup, delivery, mutators, late, process, processed: Vec::new(), guard })
+        let (guard, strays) = (Guard::new().ok(), Strays::default());
+        Ok(Self { setup, delivery, mutators, late, process, processed: Vec::new(), guard, strays })
     }
 
     /// The program and its arguments, with the name of the input's file.
@@ -136,9 +138,10 @@ impl Fresh {
             core_limit: manner.core_limit,
             guarded: false,
             traced: manner.traced && manner.look.is_some(),
+            strays: Some(&self.strays),
         })
         .map_err(start_error)?;
-        self.guard.iter_mut().for_each(|guard| guard.watch(process.pid()));
+        self.guard.iter_mut().for_each(|guard| guard.watch(process.pid(), self.strays.mark()));
         feed.once_started();
         let status = match manner.look {
             Some(look) if manner.traced => {
@@ -152,6 +155,7 @@ impl Fresh {
         if !manner.under.is_empty() {
             process::end_session(session);
         }
+        self.strays.clear();
         self.guard.iter_mut().for_each(Guard::rest);
         let is_crash = |code| self.setup.options.is_crash_code(code);
         let exit = exit_kind(status.unwrap_or_default(), status.is_none(), is_crash);

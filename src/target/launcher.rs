@@ -19,6 +19,7 @@ use crate::config::options::{RunMode, TargetOptions};
 use crate::sys::memory::SharedMap;
 use crate::sys::process::{self, Launch, Output, Process};
 use crate::sys::stdio;
+use crate::sys::strays::Strays;
 use crate::sys::wire::{self, WordReader, WordWriter};
 
 /// Descriptors of AFL's protocol in the target.
@@ -220,6 +221,8 @@ impl Setup {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) process: Process,
+    /// After the process: it is what they are left by.
+    pub(super) strays: Strays,
     pub(super) control: WordWriter,
     pub(super) status: WordReader,
     pub(super) maps: Maps,
@@ -258,7 +261,9 @@ impl Session {
         let runs = setup.options.run_mode != RunMode::Pipe;
         let offers = Offers::new(map, setup.input != InputFrom::Inherit, runs)?;
         let delivery = setup.open_delivery()?;
-        let (mut process, mut control, mut status) = launch(setup, &offers, map, &delivery)?;
+        let strays = Strays::default();
+        let (mut process, mut control, mut status) =
+            launch(setup, &offers, map, &delivery, &strays)?;
         let timeout = setup.init_timeout(timeout);
         let mut wires = Wires { status: &mut status, control: &mut control, timeout };
         let hello = match handshake::greet(&mut wires) {
@@ -271,7 +276,7 @@ impl Session {
                 return Err(setup.early_end(process.wait_for(Duration::from_secs(1))));
             }
         };
-        Self::finish(setup, offers, hello, (process, control, status, delivery))
+        Self::finish(setup, offers, hello, (process, control, status, delivery), strays)
     }
 
     fn finish(
@@ -279,6 +284,7 @@ impl Session {
         offers: Offers,
         hello: Hello,
         (process, control, status, delivery): (Process, WordWriter, WordReader, Delivery),
+        strays: Strays,
     ) -> Result<Start, TargetError> {
         let mut refused = None;
         let mut maps = match offers.channel.accept()? {
@@ -303,8 +309,17 @@ impl Session {
         let dictionary =
             if setup.options.ignore_auto_dictionary { Vec::new() } else { hello.dictionary };
         let runs = maps.take_runs();
-        let session = Self { process, control, status, maps, runs, refused, delivery, dictionary };
-        Ok(Start::Ready(Box::new(session)))
+        Ok(Start::Ready(Box::new(Self {
+            process,
+            strays,
+            control,
+            status,
+            maps,
+            runs,
+            refused,
+            delivery,
+            dictionary,
+        })))
     }
 }
 
@@ -333,6 +348,7 @@ fn launch(
     offers: &Offers,
     map: usize,
     delivery: &Delivery,
+    strays: &Strays,
 ) -> Result<(Process, WordWriter, WordReader), TargetError> {
     let start_error = |source| setup.start_error(source);
     let (control_theirs, control) = wire::pipe().map_err(start_error)?;
@@ -362,6 +378,7 @@ fn launch(
         core_limit: 0,
         guarded: true,
         traced: false,
+        strays: Some(strays),
     })
     .map_err(start_error)?;
     Ok((process, control.into(), status.into()))

@@ -24,6 +24,7 @@ pub(super) fn ask(argv: &[OsString], patience: Duration) -> io::Result<Option<St
         core_limit: 0,
         guarded: false,
         traced: false,
+        strays: None,
     })?;
     let ended = listener.wait(&mut process, patience);
     let [stdout, _] = listener.into_heard();

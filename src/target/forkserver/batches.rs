@@ -154,6 +154,7 @@ impl ForkServer {
         self.execs += done as u64;
         self.spent.add(elapsed, self.session.runs.as_ref().map(Runs::work));
         let duration = elapsed / done.max(1) as u32;
+        self.note_child(elapsed);
         self.adapt(duration);
         match exit {
             Some(exit) => self.session.maps.collect(exit == ExitKind::Ok),

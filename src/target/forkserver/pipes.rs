@@ -65,6 +65,7 @@ impl ForkServer {
         .cast_signed();
         let duration = start.elapsed();
         self.note_end(status);
+        self.note_child(duration);
         self.execs += 1;
         self.spent.add(duration, None);
         let exit = exit_kind(status, self.killed, |code| self.is_crash_code(code));

@@ -1,0 +1,204 @@
+//! What a target leaves behind: processes that outlive their run in sessions of their own.
+//!
+//! This process adopts orphans of its targets, so that each is known by its parent; a variable that a target's
+//! processes inherit says whose it was. Nobody is looked for in a run: only now and then, and at the end.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::unistd::{Pid, getsid};
+
+use super::process::{numbers, send, stat, wait_for_end};
+
+/// The variable, also in the script of the guard. Its value has always the same length: programs see that.
+pub(super) const MARK: &str = "__FFUZZ_RUN_OF";
+
+/// Between two looks if nobody was found, and if somebody was.
+const CALM: Duration = Duration::from_secs(1);
+const BUSY: Duration = Duration::from_millis(20);
+/// A look takes no more than one part in so many of the time, in both cases.
+const CALM_SHARE: u32 = 200;
+const BUSY_SHARE: u32 = 20;
+/// Looks at the end: one that is killed leaves children of its own to the next look.
+const LAST_LOOKS: usize = 64;
+/// For a process that was killed, until it is gone.
+const END: Duration = Duration::from_secs(1);
+
+/// Processes that were started by us and not reaped yet.
+static STARTED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+/// Foreign code in this process may have children that nobody knows.
+static SHARED: AtomicBool = AtomicBool::new(false);
+
+/// While it is held nobody is started and nobody is looked for.
+pub(super) fn started() -> MutexGuard<'static, Vec<i32>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on a process that does not say whose it is may be one of a mutator's.
+pub fn share_process() {
+    SHARED.store(true, Ordering::Relaxed);
+}
+
+/// The processes that the starts of one target leave behind; they end with it.
+#[derive(Debug)]
+pub struct Strays {
+    mark: String,
+    next: Instant,
+}
+
+impl Default for Strays {
+    fn default() -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        static ADOPT: Once = Once::new();
+        // SAFETY: an attribute of this process; where the kernel refuses, orphans are init's.
+        ADOPT.call_once(|| unsafe {
+            libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        });
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("{:08x}{number:08x}", std::process::id());
+        Self { mark, next: Instant::now() + CALM }
+    }
+}
+
+impl Strays {
+    /// What the target's environment says.
+    #[must_use]
+    pub fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// Ends those that are there, if it is time for a look; to be called between two runs. Those that were
+    /// started at a moment that is `spared`, as time since the machine's start, are left alone.
+    pub fn sweep_if_due(&mut self, now: Instant, spared: impl Fn(Duration) -> bool) {
+        if now < self.next {
+            return;
+        }
+        let found = sweep(&self.mark, spared);
+        let pause = match found {
+            0 => CALM.max(now.elapsed() * CALM_SHARE),
+            _ => BUSY.max(now.elapsed() * BUSY_SHARE),
+        };
+        self.next = Instant::now() + pause;
+    }
+
+    /// Ends all.
+    pub fn clear(&self) {
+        end_all(&self.mark);
+    }
+}
+
+impl Drop for Strays {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+pub(super) fn end_all(mark: &str) {
+    for _ in 0..LAST_LOOKS {
+        if sweep(mark, |_| false) == 0 {
+            break;
+        }
+    }
+}
+
+/// Kills adopted processes of this mark, and reaps those that have ended. Returns how many were killed.
+fn sweep(mark: &str, spared: impl Fn(Duration) -> bool) -> usize {
+    let started = started();
+    let (own, session) = (std::process::id().cast_signed(), getsid(None).map_or(0, Pid::as_raw));
+    let alone = started.len() <= 1 && !SHARED.load(Ordering::Relaxed);
+    let mut killed = 0;
+    for pid in numbers("/proc") {
+        let Some(process) = Adopted::read(pid) else { continue };
+        if process.parent != own || process.session == session || started.contains(&pid) {
+            continue;
+        }
+        if process.has_ended {
+            reap(pid);
+        } else if !spared(process.since) && belongs(pid, mark, alone) {
+            send(pid, libc::SIGKILL);
+            wait_for_end(pid, END);
+            reap(pid);
+            killed += 1;
+        }
+    }
+    killed
+}
+
+/// `alone`: a process that does not say whose it is can be no one else's.
+fn belongs(pid: i32, mark: &str, alone: bool) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let name = format!("{MARK}=");
+    let said =
+        environment.split(|byte| *byte == 0).find_map(|word| word.strip_prefix(name.as_bytes()));
+    said.map_or(alone, |said| said == mark.as_bytes())
+}
+
+fn reap(pid: i32) {
+    // SAFETY: the call takes integers; nobody else waits for this process.
+    unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
+}
+
+/// What the kernel says of a process, as far as it matters here.
+struct Adopted {
+    has_ended: bool,
+    parent: i32,
+    session: i32,
+    since: Duration,
+}
+
+impl Adopted {
+    fn read(pid: i32) -> Option<Self> {
+        let stat = stat(&format!("/proc/{pid}/stat"));
+        let mut fields = stat.split(' ');
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let session = fields.nth(1)?.parse().ok()?;
+        // Field 22 of proc(5); the session was field 6.
+        let since = super::process::time(fields.nth(15)?.parse().ok()?);
+        Some(Self { has_ended: state.starts_with(['Z', 'X']), parent, session, since })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::clock::since_boot;
+    use crate::sys::process::Output;
+    use crate::sys::tests::start_marked;
+
+    /// A shell that starts a process in a session of its own; its number.
+    fn daemon(strays: &Strays) -> i32 {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let script = format!(
+            "(setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000' &) ; while [ ! -e {0} ]; do :; done",
+            file.display()
+        );
+        let mut shell =
+            start_marked(&["/bin/sh", "-c", &script], Output::Nowhere, Some(strays)).unwrap();
+        assert_eq!(shell.wait_for(Duration::from_secs(100)), Some(0));
+        fs::read_to_string(file).unwrap().trim().parse().unwrap()
+    }
+
+    fn lives(pid: i32) -> bool {
+        Adopted::read(pid).is_some_and(|process| !process.has_ended)
+    }
+
+    #[test]
+    fn only_those_of_the_target_end() {
+        let (mut one, other) = (Strays::default(), Strays::default());
+        let before = since_boot();
+        let (first, second) = (daemon(&one), daemon(&other));
+        one.sweep_if_due(one.next - Duration::from_millis(1), |_| false);
+        assert!(lives(first), "it is not time yet");
+        one.next = Instant::now();
+        one.sweep_if_due(Instant::now(), |since| since + Duration::from_millis(20) >= before);
+        assert!(lives(first), "spared");
+        one.clear();
+        assert!(!lives(first) && lives(second));
+        drop(other);
+        assert!(!lives(second));
+    }
+}
