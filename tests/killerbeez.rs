@@ -253,6 +253,37 @@ fn mistakes_are_explained() {
 }
 
 #[test]
+fn a_module_that_never_returns_does_not_keep_the_campaign() {
+    let dir = TestDir::with_seed(SEED);
+    module(&dir, "stuck", "");
+    for signals in [1, 2] {
+        let out = format!("out{signals}");
+        let mut run = alone(&dir, &out, "--mutator stuck", "log").start();
+        run.wait_for("mutator stuck is still busy in fuzz after 5 seconds");
+        run.signal(Signal::SIGTERM);
+        run.wait_for("a second Ctrl-C ends it at once");
+        if signals == 2 {
+            // What comes within half a second of the first is the same wish.
+            common::wait_until("an end", || {
+                let runs = run.processes().contains(&run.pid());
+                if runs {
+                    run.signal(Signal::SIGTERM);
+                }
+                !runs
+            });
+        }
+        let done = run.finish().expect(1);
+        match signals {
+            1 => done.says("mutator stuck did not return from fuzz").says("resume with -i -"),
+            _ => done.does_not_say("did not return"),
+        };
+        let resumed = dir.ffuzz(&format!("-i - -o {out} -n -E 60"));
+        let resumed = resumed.arg("--").arg(plain("append.c", "")).words("log");
+        resumed.env(NO_TRIAGE, "1").run().expect(0).says("resumed: 1 queue entries");
+    }
+}
+
+#[test]
 fn a_module_that_crashes_is_named() {
     let dir = TestDir::with_seed(SEED);
     module(&dir, "crashes", "");

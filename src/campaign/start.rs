@@ -31,9 +31,8 @@ use crate::schedule::bandit::Bandit;
 use crate::schedule::{ScheduleOptions, Scheduler};
 use crate::stage::produce::Donors;
 use crate::sync::{Peers, Places};
-use crate::sys::affinity;
-use crate::sys::file;
 use crate::sys::stop::Stop;
+use crate::sys::{affinity, file, underway};
 use crate::target::{Direct, Executor, ForkServer, Hooked, Setup};
 use crate::triage::Follower;
 
@@ -87,6 +86,7 @@ pub(super) fn open(
     let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
     stop.suspend_between_runs().map_err(CampaignError::Signals)?;
     executor.heed(Some(&stop));
+    underway::heed(&stop);
     let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;
     let sync = peers(&options);
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);

@@ -87,6 +87,10 @@ impl Campaign {
                 return true;
             }
             std::thread::sleep(left.min(LOOK));
+            let suspended = self.stop.suspend();
+            if !suspended.is_zero() {
+                self.statistics.leave_out(suspended);
+            }
             // No state is written: it would claim what could not be.
             if self.last_tick.elapsed() >= self.tick_pause {
                 self.tick();

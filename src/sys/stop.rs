@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
 use signal_hook::{flag, low_level};
 
-use super::{clock, terminal};
+use super::{clock, terminal, underway};
 
 /// Signals within so many milliseconds of the first are the same wish: a key that was held, or a
 /// terminal that is closed, of which the shell tells and the kernel again.
@@ -36,6 +36,7 @@ impl Stop {
                 stop.hear(all.is_before(now));
                 if signal != SIGHUP && hurried.is_before(now) == Some(true) {
                     terminal::leave();
+                    underway::forget();
                     low_level::exit(1);
                 }
             };

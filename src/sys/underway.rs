@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::{stdio, terminal};
+use super::stop::Stop;
+use super::{stdio, strays, terminal};
 
 /// A hook of a mutator, in words that a signal handler can write.
 #[derive(Debug)]
@@ -31,6 +32,12 @@ static CALLS: AtomicU64 = AtomicU64::new(0);
 /// Time after which the user hears of a call that does not return, and how often it is looked.
 const LONG: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(250);
+
+/// How long a call may go on once an end was asked for.
+const LEAVE: Duration = Duration::from_secs(10);
+
+/// Who asks for an end.
+static STOP: OnceLock<Stop> = OnceLock::new();
 
 /// Signals by which code ends its process.
 const FATAL: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT];
@@ -171,6 +178,7 @@ pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         start_witness();
+        strays::share_process();
         install_handlers();
         // SAFETY: a plain function that allocates nothing.
         unsafe { libc::atexit(at_exit) };
@@ -178,14 +186,26 @@ pub fn watch() {
     });
 }
 
+/// From now on a call that does not return when an end is asked for is named, and ends the process after a
+/// while.
+pub fn heed(stop: &Stop) {
+    // There is one campaign in a process.
+    let _ = STOP.set(stop.clone());
+}
+
 /// Never ends.
 fn look_for_slow_calls() {
     let mut warned: Vec<&str> = Vec::new();
     let (mut call, mut since) = (0, Instant::now());
+    let mut asked: Option<Instant> = None;
     loop {
         std::thread::sleep(LOOK);
         let now = CALLS.load(Ordering::Relaxed);
         let label = current();
+        match label.filter(|_| now == call && STOP.get().is_some_and(Stop::asked)) {
+            Some(label) => leave(label, &mut asked),
+            None => asked = None,
+        }
         if now != call || label.is_none() {
             (call, since) = (now, Instant::now());
         } else if let Some(label) = label.filter(|_| since.elapsed() >= LONG)
@@ -201,6 +221,43 @@ fn look_for_slow_calls() {
             ];
             stdio::last_words(&text);
         }
+    }
+}
+
+/// An end was asked for, then or now, and this call stands in its way.
+fn leave(label: &Label, asked: &mut Option<Instant>) {
+    let Some(since) = *asked else {
+        *asked = Some(Instant::now());
+        let (mutator, hook) = (&label.mutator, label.hook);
+        stdio::last_words(&[
+            "ffuzz: mutator ",
+            mutator,
+            " has not returned from ",
+            hook,
+            ": the campaign ends when it does, or in 10 seconds; a second Ctrl-C ends it at once\n",
+        ]);
+        return;
+    };
+    if since.elapsed() >= LEAVE {
+        terminal::leave();
+        stdio::last_words(&[
+            "ffuzz: mutator ",
+            &label.mutator,
+            " did not return from ",
+            label.hook,
+            "\nffuzz: hint: what was found is on disk: resume with -i -, without the mutator if need be\n",
+        ]);
+        forget();
+        // SAFETY: no precondition. Foreign code may hold any lock: nothing is run on the way out.
+        unsafe { libc::_exit(1) };
+    }
+}
+
+/// The end that comes now is not the mutator's doing. Async-signal-safe.
+pub(super) fn forget() {
+    // A label that is set has opened the board.
+    if !CURRENT.swap(std::ptr::null_mut(), Ordering::AcqRel).is_null() {
+        show(0);
     }
 }
 

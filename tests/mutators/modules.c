@@ -150,6 +150,15 @@ static void *own(char *options, char *state, char *input, size_t length) {
 }
 static void change(struct table *table) { table->create = own; }
 
+#elif defined(STUCK) /* never returns from its third call */
+#include <unistd.h>
+static int own(void *data, char *buffer, size_t size) {
+  if (((struct object *)data)->made == 2)
+    for (;;) pause();
+  return mutate(data, buffer, size);
+}
+static void change(struct table *table) { table->mutate = own; }
+
 #elif defined(CRASHES)
 static int own(void *data, char *buffer, size_t size) {
   if (((struct object *)data)->made == 3) *(volatile int *)8 = 0;
