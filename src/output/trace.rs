@@ -96,8 +96,7 @@ mod tests {
         let crash = dir.path().join("id:000000,sig:06");
         fs::write(&crash, "input").unwrap();
         let script = "cat; echo \" $0\"; echo error >&2; while :; do printf %1000s; done";
-        let command =
-            ["/bin/sh", "-c", script, "                        "].map(OsString::from).into();
+        let command = ["/bin/sh", "-c", script, "@@"].map(OsString::from).into();
         let mut sink = CrashTrace::new(dir.path(), &TargetOptions::for_command(command));
         let (path, source) = (crash.clone(), Source::Own);
         sink.handle(&Event::CrashSaved { number: 0, path, signal: 6, source });
