@@ -110,7 +110,7 @@ fn a_disk_that_is_read_only() {
     dir.write("disk/in/seed", "A");
     disk.make_read_only();
     let job = dir.ffuzz("-i in -o disk/out --").arg(good()).words("none");
-    job.run().refused(1, "Read-only file system", "-o that is writable");
+    job.run().refused(1, "Read-only file system", "a place that is writable");
     // As a source of seeds it is as good as any.
     let job = dir.ffuzz("-i disk/in -o out -s 1 -E 100 --").arg(good()).words("none");
     job.run().expect(0);

@@ -82,8 +82,6 @@ fn shares(out: &mut Lines, shares: &Shares) {
     out.add("time_in_target", format_args!("{:.2}%", shares.target));
     if let Some(hand_over) = shares.hand_over {
         out.add("time_in_handover", format_args!("{hand_over:.2}%"));
-    }
-    if shares.waiting > 0.0 {
         out.add("time_waiting", format_args!("{:.2}%", shares.waiting));
     }
     out.add("time_in_fuzzer", format_args!("{:.2}%", shares.fuzzer));
@@ -373,6 +371,7 @@ mod tests {
         run_mode          : batch
         time_in_target    : 61.26%
         time_in_handover  : 8.00%
+        time_waiting      : 0.00%
         time_in_fuzzer    : 30.74%
         command_line      : ffuzz -i in -o out
         ");
