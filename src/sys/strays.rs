@@ -1,11 +1,12 @@
 //! What a target leaves behind: processes that outlive their run in sessions of their own.
 //!
-//! This process adopts orphans of its targets, so that each is known by its parent; a variable that a target's
-//! processes inherit says whose it was. Nobody is looked for in a run: only now and then, and at the end.
+//! A variable that a target's processes inherit says whose they are, and a parent without it that they are
+//! orphans. This process does not adopt them itself (`PR_SET_CHILD_SUBREAPER`): a program that signals its parent
+//! after that one has ended would signal the fuzzer. Nobody is looked for in a run: only now and then, and at the end.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::unistd::{Pid, getsid};
@@ -51,11 +52,6 @@ pub struct Strays {
 impl Default for Strays {
     fn default() -> Self {
         static LAST: AtomicU32 = AtomicU32::new(0);
-        static ADOPT: Once = Once::new();
-        // SAFETY: an attribute of this process; where the kernel refuses, orphans are init's.
-        ADOPT.call_once(|| unsafe {
-            libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-        });
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{:08x}{number:08x}", std::process::id());
         Self { mark, next: Instant::now() + CALM }
@@ -103,20 +99,27 @@ pub(super) fn end_all(mark: &str) {
     }
 }
 
-/// Kills adopted processes of this mark, and reaps those that have ended. Returns how many were killed.
+/// Kills orphans of this mark. Those that this process has adopted, because it is the first one of a container, are
+/// reaped. Returns how many were killed.
 fn sweep(mark: &str, spared: impl Fn(Duration) -> bool) -> usize {
     let started = started();
     let (own, session) = (std::process::id().cast_signed(), getsid(None).map_or(0, Pid::as_raw));
     let alone = started.len() <= 1 && !SHARED.load(Ordering::Relaxed);
     let mut killed = 0;
     for pid in numbers("/proc") {
-        let Some(process) = Adopted::read(pid) else { continue };
-        if process.parent != own || process.session == session || started.contains(&pid) {
+        let Some(process) = Orphan::read(pid) else { continue };
+        if process.session == session || started.contains(&pid) {
             continue;
         }
+        let adopted = process.parent == own;
         if process.has_ended {
-            reap(pid);
-        } else if !spared(process.since) && belongs(pid, mark, alone) {
+            if adopted {
+                reap(pid);
+            }
+        } else if !spared(process.since)
+            && belongs(pid, mark, alone && adopted)
+            && (adopted || !belongs(process.parent, mark, false))
+        {
             send(pid, libc::SIGKILL);
             wait_for_end(pid, END);
             reap(pid);
@@ -141,14 +144,14 @@ fn reap(pid: i32) {
 }
 
 /// What the kernel says of a process, as far as it matters here.
-struct Adopted {
+struct Orphan {
     has_ended: bool,
     parent: i32,
     session: i32,
     since: Duration,
 }
 
-impl Adopted {
+impl Orphan {
     fn read(pid: i32) -> Option<Self> {
         let stat = stat(&format!("/proc/{pid}/stat"));
         let mut fields = stat.split(' ');
@@ -183,7 +186,7 @@ mod tests {
     }
 
     fn lives(pid: i32) -> bool {
-        Adopted::read(pid).is_some_and(|process| !process.has_ended)
+        Orphan::read(pid).is_some_and(|process| !process.has_ended)
     }
 
     #[test]
@@ -191,6 +194,9 @@ mod tests {
         let (mut one, other) = (Strays::default(), Strays::default());
         let before = since_boot();
         let (first, second) = (daemon(&one), daemon(&other));
+        // It may send its parent a signal.
+        let parent = Orphan::read(first).unwrap().parent;
+        assert_ne!(parent, std::process::id().cast_signed());
         one.sweep_if_due(one.next - Duration::from_millis(1), |_| false);
         assert!(lives(first), "it is not time yet");
         one.next = Instant::now();
