@@ -4,7 +4,7 @@
 //! environment and [`toolchain`] to clang's arguments, [`assets`] unpacks what travels inside the
 //! executable, [`domains`] finds what `WAYPOINTS` asks for, [`declared`] reads domains without C++,
 //! [`plugin`] has passes and runtime files ready for the clang at hand, [`lists`] decides which
-//! sources and functions get coverage, [`tell`] says what a program has got. Nothing here knows the fuzzer.
+//! sources and functions get coverage, `tell` says what a program has got. Nothing here knows the fuzzer.
 
 pub mod args;
 pub mod assets;
