@@ -197,7 +197,7 @@ impl Statistics {
         self.yields.clone_from(&counters.stages);
     }
 
-    /// So many inputs will be in the corpus once the dry run is over.
+    /// Number of inputs in the corpus once the dry run is over.
     pub(super) fn expect_corpus(&mut self, count: usize) {
         if let Some(earlier) = &mut self.earlier {
             earlier.corpus = count as u64;

@@ -107,13 +107,13 @@ impl Orders {
             return Share::Line(self.give(order, vec![*first]), vec![*first]);
         }
         if running.is_empty() {
-            // They are told at their start.
+            // They get it at their start.
             return Share::Answer(order.answer(Ok(Answer::Done)));
         }
         Share::Line(self.give(order, running.clone()), running)
     }
 
-    /// The line for these workers, whose answers are waited for.
+    /// The line for these workers, whose answers are still to come.
     fn give(&mut self, order: Order, workers: Vec<usize>) -> String {
         self.count += 1;
         self.injected.forwarded += u64::from(order.is_input());
@@ -125,7 +125,7 @@ impl Orders {
         line
     }
 
-    /// What a worker is told at its start.
+    /// What a worker gets at its start.
     pub(super) fn for_start(&mut self, worker: usize) -> Vec<String> {
         let mut lines = self.standing.lines();
         let waiting = std::mem::take(&mut self.waiting);

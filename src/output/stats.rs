@@ -217,7 +217,7 @@ impl StatsFile {
         }
     }
 
-    /// The last numbers of a campaign: what may pass is waited for.
+    /// The last numbers of a campaign: a failure that may pass is retried.
     fn write_for_good(&mut self, s: &Snapshot) {
         let start = Instant::now();
         self.write(s);

@@ -154,7 +154,7 @@ impl Client {
     fn hear(&mut self) {
         let Ok(first) = self.heard.recv_timeout(LOOK) else { return };
         self.take(first);
-        // What is taken out of the channel is carried out: the limit is looked at before.
+        // What is taken out of the channel is carried out: the limit is checked before.
         for _ in 1..IN_A_ROW {
             let Ok(next) = self.heard.try_recv() else { return };
             self.take(next);
@@ -349,7 +349,7 @@ impl Client {
         let Some(session) = self.session.as_mut().filter(|_| quiet) else { return };
         let Some(ImportCount { run, refused, .. }) = session.all_run() else { return };
         let message = format!("{run} inputs of the broker were run, {refused} given up");
-        // Without room for it, it is told later.
+        // Without room for it, it is sent later.
         if self
             .link
             .send(Message::Log(Log { message: message.clone(), level: Level::Debug as i32 }))

@@ -213,7 +213,7 @@ impl Session {
         self.control = None;
     }
 
-    /// Once all that the broker has sent was run: how much that is, unless it was told.
+    /// Once all that the broker has sent was run: how much that is, unless it was reported.
     pub(super) fn all_run(&self) -> Option<ImportCount> {
         let count = self.imports.count();
         (count.open == 0 && count.run > self.told_run).then_some(count)

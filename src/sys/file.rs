@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
-/// A failure that may pass is waited for this long, and tried again after this pause.
+/// A failure that may pass is retried for this long, after this pause each time.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 pub const RETRY: Duration = Duration::from_millis(100);
 

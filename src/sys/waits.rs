@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::stdio;
 
-/// Time after which the user is told, and how often it is looked.
+/// Time after which the user gets a line, and time between two checks.
 const LONG: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(250);
 

@@ -88,7 +88,7 @@ pub(super) const FIELDS: [(&str, usize); 24] = [
 const REPORT_STOPPED: u32 = 1;
 const REPORT_ENDED: u32 = 2;
 
-/// Between two looks while the word that is waited for tells nothing.
+/// Between two checks while the awaited word says nothing.
 const SOON: Duration = Duration::from_millis(1);
 
 /// `enum ffuzz_shown`.

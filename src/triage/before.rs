@@ -1,6 +1,6 @@
 //! Inputs that a process got before the one that crashed it. A campaign has written them beside the crash
 //! (`before_crashes/RECORD:000007,cnt:000000` and so on, the last is the crash itself), and a target of `ffuzz-cc` takes them
-//! first if it is told where they are.
+//! first if `FFUZZ_REPLAY` says where they are.
 
 use std::fs;
 use std::path::{Path, PathBuf};

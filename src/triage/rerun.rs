@@ -21,7 +21,7 @@ use crate::sys::listen::Limit;
 use crate::sys::traced::{LATE, Stop};
 use crate::target::{ExitKind, Fresh, Manner, TargetError};
 
-/// Runs of an input that has not crashed yet, or not while it was looked at: one that crashes in a tenth of
+/// Runs of an input that has not crashed yet, or not while it was watched: one that crashes in a tenth of
 /// its runs is missed by that many in one case of twenty. They end with the time limit of one run.
 pub(super) const RARE_RUNS: u32 = 30;
 /// Readable runs of a crash that does not happen every time.
@@ -255,7 +255,7 @@ impl Rerun {
         Ok(if comes_again { looked } else { seen })
     }
 
-    /// One that has ended without a word, and did not do so while it was looked at: looked at again, until
+    /// One that has ended without a word, and did not do so while it was watched: run again, until
     /// it shows where.
     pub(super) fn look_again(
         &mut self,

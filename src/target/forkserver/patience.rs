@@ -1,7 +1,7 @@
-//! How long a fork server is waited for that does not answer, and what the user hears meanwhile.
+//! How long to wait for a fork server that does not answer, and what the user sees meanwhile.
 //!
 //! One that is stopped, that sleeps although it has something to report, or that works without coming to an
-//! end is given up after a moment. One that gets no core is waited for.
+//! end is given up after a moment. One that gets no core has more time.
 
 use std::time::{Duration, Instant};
 
