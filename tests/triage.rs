@@ -45,6 +45,13 @@ fn report(dir: &TestDir) -> Value {
     serde_json::from_slice(&dir.read("out/triage/report.json")).unwrap()
 }
 
+/// How many of these the report has, as far as it is written.
+fn in_the_report(dir: &TestDir, what: &str) -> usize {
+    let report = fs::read(dir.path("out/triage/report.json")).unwrap_or_default();
+    let report = serde_json::from_slice::<Value>(&report).unwrap_or_default();
+    report[what].as_array().map_or(0, Vec::len)
+}
+
 /// For each bug the crash files that belong to it, by the function where it is.
 fn bugs(dir: &TestDir) -> BTreeMap<String, Vec<String>> {
     let report = report(dir);
@@ -359,7 +366,8 @@ fn without_gdb_our_own_look_is_as_good() {
     for programs in [&["addr2line"][..], &[]] {
         let dir = TestDir::new();
         crashes(&dir, "nag");
-        let job = dir.ffuzz("triage -o out crashes").env("PATH", &only(&dir, programs)).arg("--");
+        let job =
+            dir.ffuzz("triage -j 1 -o out crashes").env("PATH", &only(&dir, programs)).arg("--");
         job.arg(plain("bugs.c", "")).run().expect(0).says("3 bugs in 6 crash files");
         if programs.is_empty() {
             // Without a symbolizer there are no names, and still all are told apart.
@@ -654,8 +662,14 @@ fn campaign(dir: &TestDir, options: &str) -> common::Job {
 #[test]
 fn a_short_campaign_ends_with_its_report() {
     let dir = TestDir::with_seed("PAAA");
-    let done = campaign(&dir, "-V 3").run().expect(0);
-    assert!(dir.crashes().len() > 1, "{:?}", dir.crashes());
+    let running = campaign(&dir, "-V 600").start();
+    // The lowest priority gets little on a busy machine.
+    wait_until("all crashes in the report", || {
+        let reported = in_the_report(&dir, "crashes");
+        reported > 1 && reported == dir.crashes().len()
+    });
+    running.signal(Signal::SIGINT);
+    let done = running.finish().expect(0);
     let summary = done.out.split("+++ Testing aborted").nth(1).unwrap();
     assert!(summary.contains(&format!("{} crashes (1 bug)", dir.crashes().len())), "{summary}");
     assert_eq!(dir.stat("saved_bugs"), 1);
@@ -766,9 +780,12 @@ fn each_bug_is_delivered_once_by_triage_and_by_a_campaign() {
     let names = dir.names("crashes");
     assert!(names.contains(&"o1.submitted".into()) && names.contains(&"g2.submitted".into()));
     assert!(names.contains(&"fine.failed".into()), "{names:?}");
-    let job = dir.fuzz("-V 4 --collector", &target("crashing.c", ""), "");
     dir.write("in/seed", "PAAA");
-    job.env("FM_CONFIG_PATH", &config).run().expect(0).says("(1 bug)");
+    let job = dir.fuzz("-V 600 --collector", &target("crashing.c", ""), "");
+    let running = job.env("FM_CONFIG_PATH", &config).start();
+    wait_until("its report", || server.crashes().len() == 3);
+    running.signal(Signal::SIGINT);
+    running.finish().expect(0).says("(1 bug)");
     dir.ffuzz("triage --collector -o out").env("FM_CONFIG_PATH", &config).run().expect(0);
     assert_eq!(server.crashes().len(), 3);
 }

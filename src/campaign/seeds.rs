@@ -97,7 +97,6 @@ impl Campaign {
             let next = stored.last().map_or(SeedId(0), |last: &Stored| SeedId(last.id.0 + 1));
             stored.push(self.store(start, next)?);
         }
-        self.output.note_source(None)?;
         self.tell_cut_seeds(&stored);
         for (index, seed) in stored.into_iter().enumerate() {
             if self.stop.asked() {
@@ -116,6 +115,8 @@ impl Campaign {
         }
         self.replay_crashes(findings)?;
         self.finish_import()?;
+        // If no seed can be used, the next start looks there for others.
+        self.output.note_source(None)?;
         self.save_state();
         Ok(())
     }
@@ -179,6 +180,9 @@ impl Campaign {
             }
         }
         let (added, dir) = (starts.len() - before, dir.display());
+        if added == 0 {
+            return;
+        }
         let message = format!("the earlier start was ended early: {added} more seeds from {dir}");
         self.bus.send(&Event::Notice { message });
     }

@@ -310,7 +310,7 @@ impl Fleet {
             Heard::Words(message) => {
                 self.bus.send_of(&worker.plan.name, &Event::Warning { message });
             }
-            Heard::Closed => {}
+            Heard::Part | Heard::Closed => {}
         }
     }
 

@@ -11,6 +11,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
 use super::error::FleetError;
 use crate::control::Incoming;
 use crate::event::{Event, Snapshot, StopReason, WorkerStatus};
@@ -56,6 +59,8 @@ pub struct Plan {
 #[derive(Debug)]
 pub(crate) enum Heard {
     Event(Box<Event>),
+    /// An event of a worker of its own, if it is a fleet: the state of the whole comes apart from it.
+    Part,
     /// A line of its standard error, or one of its standard output that is no event.
     Words(String),
     Closed,
@@ -217,12 +222,13 @@ impl Worker {
         if process != self.started {
             return false;
         }
-        if matches!(heard, Heard::Event(_)) {
+        if matches!(heard, Heard::Event(_) | Heard::Part) {
             self.heard_at = Instant::now();
         }
         running.spoke_at = Instant::now();
         match heard {
             Heard::Closed => running.open -= 1,
+            Heard::Part => {}
             Heard::Words(line) => {
                 self.words.push_back(line.clone());
                 if self.words.len() > WORDS_KEPT {
@@ -290,6 +296,11 @@ impl Worker {
     pub(crate) fn note_false_start(&mut self) {
         self.false_starts += 1;
         self.early_ends += 1;
+    }
+
+    /// Its last process did not get to fuzzing.
+    pub(crate) fn has_failed_to_start(&self) -> bool {
+        self.false_starts > 0
     }
 
     /// It does not get to fuzzing, however often it is started.
@@ -396,13 +407,24 @@ fn listen(pipe: OwnedFd, is_json: bool, tell: impl Fn(Heard) -> bool) {
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
-        let event = if is_json { serde_json::from_slice(&line).ok() } else { None };
-        let heard = event.map_or_else(|| Heard::Words(words_of(&line)), Heard::Event);
-        if !tell(heard) {
+        let event = if is_json { event_of(&line) } else { None };
+        if !tell(event.unwrap_or_else(|| Heard::Words(words_of(&line)))) {
             return;
         }
     }
     tell(Heard::Closed);
+}
+
+/// None if a line is no event.
+fn event_of(line: &[u8]) -> Option<Heard> {
+    /// What `Json::handle_of` adds to the event of a worker.
+    #[derive(Deserialize)]
+    struct From {
+        worker: Option<IgnoredAny>,
+    }
+    let From { worker } = serde_json::from_slice(line).ok()?;
+    let event = serde_json::from_slice(line).ok()?;
+    Some(if worker.is_some() { Heard::Part } else { Heard::Event(event) })
 }
 
 /// Without what a terminal would obey.
@@ -484,6 +506,19 @@ mod tests {
             }
         };
         assert_eq!(heard, "ffuzz: stop");
+    }
+
+    #[test]
+    fn the_numbers_of_a_fleet_are_those_of_the_whole() {
+        let tick = |execs| Event::Tick(Box::new(Snapshot { execs, ..Snapshot::default() }));
+        let whole = serde_json::to_string(&tick(5)).unwrap();
+        let part = serde_json::to_string(&tick(3)).unwrap();
+        let part = part.replacen('{', "{\"worker\":\"main\",", 1);
+        let started = "{\"worker\":\"main\",\"event\":\"started\"}";
+        let mut one = worker(&format!("echo '{whole}'; echo '{part}'; echo '{started}'; exit 1"));
+        assert!(matches!(run(&mut one), End::Died(_)));
+        assert_eq!(one.snapshot().map(|snapshot| snapshot.execs), Some(5));
+        assert!(one.false_starts == 1 && one.words.is_empty(), "{:?}", one.words);
     }
 
     #[test]

@@ -19,10 +19,12 @@ use crate::fleet::strategy;
 use crate::fleet::worker::{End, Message, Plan, Worker};
 use crate::output;
 
-/// From a Stop, or from the fuzzer's last words after it, to its end by force: a broker may expect the
-/// end within 5 s. On an overloaded machine a fuzzer that is heard ending has more time.
-const FAREWELL: Duration = Duration::from_secs(4);
-const LONGEST_FAREWELL: Duration = Duration::from_secs(15);
+/// Silence after a Stop, or from its last words, until a fuzzer is ended by force. Above the time that it
+/// gives its triage at the end (`StopReason::patience`, and 2 s until that is gone), with room for an
+/// overloaded machine: one that is killed leaves no last numbers. Usually it ends within a second.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// The same for one that is still heard.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(20);
 /// For what the socket of a fuzzer that has ended still holds. Its end comes with the process, so this is
 /// a bound that is not reached.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
@@ -152,7 +154,8 @@ impl Session {
         format!("{cause}; it starts again in {} s", self.worker.start_later().as_secs())
     }
 
-    /// What came so far, unless the fuzzer goes on with work of its own.
+    /// What came so far, unless the fuzzer goes on with work of its own. One that could use none of its seeds
+    /// looks there for others.
     fn write_seeds(&self) -> Result<(), Refusal> {
         let folder = self.order.folder.join("seeds");
         package::make_folder(&folder)?;
@@ -165,7 +168,8 @@ impl Session {
             })
         };
         write("default", DEFAULT_SEED)?;
-        if output::holds_work(&self.order.output(), &strategy::name(0)) {
+        let works = output::holds_work(&self.order.output(), &strategy::name(0));
+        if works && !self.worker.has_failed_to_start() {
             return Ok(());
         }
         // Those of an earlier start that came to nothing are still there.

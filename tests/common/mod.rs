@@ -6,7 +6,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary includes this and uses a part")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{Read, Write};
@@ -15,10 +15,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -526,7 +527,7 @@ fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cc-cache")
 }
 
-/// A target from `tests/targets` (or `demo/`), built once per test binary by `ffuzz cc`.
+/// A target from `tests/targets` (or `demo/`), built once by `ffuzz cc`.
 pub fn target(source: &str, flags: &str) -> PathBuf {
     build(&[env!("CARGO_BIN_EXE_ffuzz"), "cc"], &[("AFL_QUIET", "1")], source, flags)
 }
@@ -560,27 +561,29 @@ pub fn need(program: &str) {
     assert!(there, "{program} is not installed: `make test` installs Debian's afl++");
 }
 
+/// The name is the same in every run and every test process; the first one that needs it builds it.
 fn build(compiler: &[&str], variables: &[(&str, &str)], source: &str, flags: &str) -> PathBuf {
-    static BUILT: OnceLock<Mutex<HashMap<String, PathBuf>>> = OnceLock::new();
-    let mut built = BUILT.get_or_init(Mutex::default).lock().unwrap();
     let key = format!("{} {variables:?} {source} {flags}", compiler.join(" "));
-    if let Some(path) = built.get(&key) {
-        return path.clone();
-    }
     let folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join("targets").join(env!("CARGO_CRATE_NAME"));
     fs::create_dir_all(&folder).unwrap();
     let stem = Path::new(source).file_stem().unwrap().to_str().unwrap();
-    let path = folder.join(format!("{stem}-{}-{}", built.len(), std::process::id()));
+    let path = folder.join(format!("{stem}-{:016x}", hash(key.as_bytes())));
+    let lock = fs::File::create(path.with_extension("lock")).unwrap();
+    let _lock = Flock::lock(lock, FlockArg::LockExclusive).unwrap();
     let file = if source.contains('/') {
         repository(source)
     } else {
         repository("tests/targets").join(source)
     };
+    if is_newer_than(&path, &[Path::new(compiler[0]), file.parent().unwrap()]) {
+        return path;
+    }
+    let fresh = path.with_extension("new");
     let output = Command::new(compiler[0])
         .args(&compiler[1..])
         .args(["-O1", "-g", "-o"])
-        .arg(&path)
+        .arg(&fresh)
         .arg(file)
         .args(flags.split_whitespace())
         .env_remove("WAYPOINTS")
@@ -591,11 +594,18 @@ fn build(compiler: &[&str], variables: &[(&str, &str)], source: &str, flags: &st
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{key}: {said}");
-    // The name is the same in every run, so that nothing piles up.
-    let last = folder.join(format!("{stem}-{:016x}", hash(key.as_bytes())));
-    fs::rename(&path, &last).unwrap();
-    built.insert(key, last.clone());
-    last
+    fs::rename(&fresh, &path).unwrap();
+    path
+}
+
+/// Whether it was written after all of these, files in a folder included. A program found by its name
+/// counts as old.
+fn is_newer_than(path: &Path, others: &[&Path]) -> bool {
+    let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+    let Some(built) = changed(path) else { return false };
+    let files = others.iter().filter_map(|other| fs::read_dir(other).ok());
+    let files = files.flatten().filter_map(|entry| changed(&entry.ok()?.path()));
+    files.chain(others.iter().filter_map(|other| changed(other))).all(|other| other < built)
 }
 
 /// FNV-1a.
