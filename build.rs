@@ -1,7 +1,7 @@
 //! Compiles what `ffuzz-cc` puts into targets: the C runtime, and the pass of its domains if LLVM is
 //! there. Writes `assets.rs`, a table which `src/compiler/assets.rs` includes. Without LLVM the
 //! fuzzer still builds; the pass sources travel along in any case. And builds the Python host, which
-//! `src/sys/python.rs` includes.
+//! `src/abi/python.rs` includes.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 /* The channel: what ffuzz and a target built by ffuzz-cc share, written down once.
- * src/target/channel.rs mirrors it; a test compares sizes and offsets.
+ * src/exec/channel.rs mirrors it; a test compares sizes and offsets.
  *
  * The fuzzer creates a memfd of FFUZZ_CHANNEL_HEADER bytes (sealed against shrinking), leaves it
  * open in the target under a descriptor number of its choice, and names it in the environment:

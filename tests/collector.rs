@@ -14,9 +14,9 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use common::{DEADLINE, Job, SmallDisk, TestDir, free_port, wait_until};
-use ffuzz::collector::{Client, Delivery, Report, Settings, Spool, Values, Worker};
 use ffuzz::config::env::Environment;
-use ffuzz::crash::Output;
+use ffuzz::crashes::collector::{Client, Delivery, Report, Settings, Spool, Values, Worker};
+use ffuzz::crashes::crash::Output;
 use fuzzmanager::{Answer, FalseServer, configure};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ffuzz::crash::{self, Crash, CrashInfo, Output, Program, Signature, Wanted};
+use ffuzz::crashes::crash::{self, Crash, CrashInfo, Output, Program, Signature, Wanted};
 use serde_json::{Value, json};
 
 fn data(file: &str) -> PathBuf {

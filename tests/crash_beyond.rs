@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ffuzz::crash::{self, Crash, Output, Program, Signature, Signatures, Wanted, beyond};
+use ffuzz::crashes::crash::{self, Crash, Output, Program, Signature, Signatures, Wanted, beyond};
 use proptest::prelude::*;
 
 fn texts() -> Vec<(String, String)> {

@@ -9,8 +9,8 @@ mod fuzzmanager;
 use std::collections::BTreeSet;
 
 use common::{Job, TestDir, wait_until};
-use ffuzz::collector::{Report, Spool, Testcase};
-use ffuzz::crash::{Output, Program};
+use ffuzz::crashes::collector::{Report, Spool, Testcase};
+use ffuzz::crashes::crash::{Output, Program};
 use fuzzmanager::{Answer, FalseServer, Server, configure};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 //! Killerbeez modules in a campaign and alone. The traps of single calls are tested where the
-//! modules are called (`src/custom/killerbeez/tests.rs`).
+//! modules are called (`src/mutators/killerbeez/tests.rs`).
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
 

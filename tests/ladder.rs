@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use common::*;
 use ffuzz::config::options::RunMode;
-use ffuzz::feedback::Judge;
-use ffuzz::target::{Executor, ExitKind, ForkServer, Seen};
+use ffuzz::engine::feedback::Judge;
+use ffuzz::exec::{Executor, ExitKind, ForkServer, Seen};
 use server::{candidates, fork_server, kill};
 
 const MODES: [RunMode; 5] =

@@ -16,8 +16,8 @@ use std::time::Instant;
 
 use broker::{Broker, Client, start_for};
 use common::{Running, TestDir, plain, stats_of, target, wait_until};
-use ffuzz::pastis::engines::{ENGINES, VERSION};
-use ffuzz::pastis::messages::{Engine, Kind, Message, Start, State, Telemetry};
+use ffuzz::fleet::pastis::engines::{ENGINES, VERSION};
+use ffuzz::fleet::pastis::messages::{Engine, Kind, Message, Start, State, Telemetry};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -145,7 +145,10 @@ fn inputs_of_the_broker_are_run_and_never_go_back() {
     }
     client.wait_for_log(WARNING, "an empty input");
     client.wait_for_log(WARNING, "above 1 MiB");
-    client.send(Message::Seed(ffuzz::pastis::messages::Seed { bytes: b"y".to_vec(), kind: 9 }));
+    client.send(Message::Seed(ffuzz::fleet::pastis::messages::Seed {
+        bytes: b"y".to_vec(),
+        kind: 9,
+    }));
     client.wait_for_log(WARNING, "an unknown kind");
     let worker = format!("{}/out/main", session(&dir));
     for (folder, content) in

@@ -15,7 +15,7 @@ use std::time::Instant;
 use common::{
     Finished, Job, Running, TestDir, free_port, repository, target, target_with, wait_until,
 };
-use ffuzz::pastis::engines::{ENGINES, VERSION};
+use ffuzz::fleet::pastis::engines::{ENGINES, VERSION};
 use nix::sys::signal::Signal;
 
 /// The stock broker, which listens on all addresses and has no option for that. Background jobs of a

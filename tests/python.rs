@@ -1,5 +1,5 @@
 //! Mutators in Python. What single results become is tested where they are read
-//! (`src/custom/python/tests.rs`).
+//! (`src/mutators/python/tests.rs`).
 
 #![cfg(feature = "python")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]

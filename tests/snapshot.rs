@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use common::*;
 use ffuzz::config::options::RunMode;
-use ffuzz::feedback::Judge;
-use ffuzz::target::{Executor, ExitKind, ForkServer, Seen, SnapshotRuns};
+use ffuzz::engine::feedback::Judge;
+use ffuzz::exec::{Executor, ExitKind, ForkServer, Seen, SnapshotRuns};
 use server::{candidates, field, kill, memory_and_descriptors, options, processes, shown};
 
 /// Long enough for a fork on a machine that is busy otherwise.

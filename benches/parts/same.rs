@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ffuzz::config::options::RunMode;
-use ffuzz::mutate::dictionary::Dictionary;
-use ffuzz::mutate::havoc::{HavocContext, havoc};
-use ffuzz::mutate::{Rng, below, is_text};
-use ffuzz::target::{Executor as _, ExitKind, ForkServer, Seen};
+use ffuzz::engine::mutate::dictionary::Dictionary;
+use ffuzz::engine::mutate::havoc::{HavocContext, havoc};
+use ffuzz::engine::mutate::{Rng, below, is_text};
+use ffuzz::exec::{Executor as _, ExitKind, ForkServer, Seen};
 use rand_core::SeedableRng as _;
 
 use super::server::{self, candidates, shown};

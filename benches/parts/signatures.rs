@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use ffuzz::crash::{Crash, Output, Program, Signatures, beyond};
+use ffuzz::crashes::crash::{Crash, Output, Program, Signatures, beyond};
 use serde_json::{Map, Value, json};
 
 use super::{Bench, median};

@@ -1,6 +1,6 @@
 //! Modules in Python with the hooks of AFL++, in an interpreter inside `ffuzz`: the part that needs
 //! libpython. `build.rs` builds it as a shared library and embeds that in `ffuzz`, which loads it
-//! behind libpython when a module is asked for (`src/sys/python.rs`).
+//! behind libpython when a module is asked for (`src/abi/python.rs`).
 //!
 //! It is built for Python's stable interface of 3.9, so one build serves every later version, and
 //! building needs no Python. Here is the border; `module.rs` has the Python.

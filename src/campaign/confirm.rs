@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
-use crate::corpus::names;
-use crate::target::{Executor, ExitKind, TargetError};
+use crate::engine::corpus::names;
+use crate::exec::{Executor, ExitKind, TargetError};
 
 /// Number of inputs of a process that are remembered.
 pub(super) const MOST_BEFORE: usize = 1000;

@@ -3,11 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::control::NO_THREAD;
-use crate::custom::CustomError;
-use crate::mutate::dictionary::DictionaryError;
-use crate::output::OutputError;
-use crate::target::TargetError;
+use crate::disk::output::OutputError;
+use crate::engine::mutate::dictionary::DictionaryError;
+use crate::exec::TargetError;
+use crate::fleet::control::NO_THREAD;
+use crate::mutators::CustomError;
 
 /// Turns in a row without a run after which there will be none; beyond every pass over a large queue.
 pub(super) const TURNS_WITHOUT_RUNS: u64 = 100_000;

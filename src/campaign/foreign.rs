@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use super::Campaign;
-use crate::corpus::names::DESCRIPTION_MAX;
-use crate::corpus::{SeedId, Step};
-use crate::custom::Hook;
-use crate::mutate::Candidate;
-use crate::target::Executor;
+use crate::engine::corpus::names::DESCRIPTION_MAX;
+use crate::engine::corpus::{SeedId, Step};
+use crate::engine::mutate::Candidate;
+use crate::exec::Executor;
+use crate::mutators::Hook;
 
 impl Campaign {
     /// The words of the mutator that made a candidate, for its file name.

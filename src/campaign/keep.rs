@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
 use crate::config::options::{DomainMode, TimeoutSpec};
-use crate::corpus::{Origin, Seed, SeedId, Step, names};
-use crate::coverage::Novelty;
-use crate::domain::KeyGain;
+use crate::engine::corpus::{Origin, Seed, SeedId, Step, names};
+use crate::engine::coverage::Novelty;
+use crate::engine::domain::KeyGain;
+use crate::engine::feedback::{Finding, Verdict};
+use crate::engine::mutate::Candidate;
+use crate::engine::stage::calibrate::{self, Calibration, calibrate};
 use crate::event::{DomainGain, Event, MOST_GAINS, Outcome, Source};
-use crate::feedback::{Finding, Verdict};
-use crate::mutate::Candidate;
-use crate::stage::calibrate::{self, Calibration, calibrate};
-use crate::target::{Executor, ExitKind, TargetError};
+use crate::exec::{Executor, ExitKind, TargetError};
 
 /// Most crashes and hangs that are stored; AFL++'s numbers. A campaign beyond them has a target
 /// that crashes on nearly everything.

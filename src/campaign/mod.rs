@@ -26,22 +26,22 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::config::options::{DomainMode, Options, OutputOptions};
-use crate::control::Control;
-use crate::corpus::{Corpus, SeedId};
-use crate::domain::KeyNames;
+use crate::crashes::triage::{Follower, pointers};
+use crate::disk::output::fflog::FuzzFactoryLog;
+use crate::disk::output::{OutputDir, OutputError};
+use crate::engine::corpus::{Corpus, SeedId};
+use crate::engine::domain::KeyNames;
+use crate::engine::feedback::Judge;
+use crate::engine::mutate::deterministic::Deterministic;
+use crate::engine::mutate::dictionary::Dictionary;
+use crate::engine::mutate::{Candidate, Rng};
+use crate::engine::schedule::Scheduler;
+use crate::engine::schedule::bandit::Bandit;
+use crate::engine::stage::produce::Donors;
 use crate::event::{Event, EventBus, EventSink, StopReason};
-use crate::feedback::Judge;
-use crate::mutate::deterministic::Deterministic;
-use crate::mutate::dictionary::Dictionary;
-use crate::mutate::{Candidate, Rng};
-use crate::output::fflog::FuzzFactoryLog;
-use crate::output::{OutputDir, OutputError};
-use crate::schedule::Scheduler;
-use crate::schedule::bandit::Bandit;
-use crate::stage::produce::Donors;
+use crate::exec::{Executor, Hooked};
+use crate::fleet::control::Control;
 use crate::sys::stop::Stop;
-use crate::target::{Executor, Hooked};
-use crate::triage::{Follower, pointers};
 
 use statistics::Statistics;
 

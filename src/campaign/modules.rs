@@ -10,13 +10,13 @@ use std::time::Instant;
 use super::round::StageEnd;
 use super::{Campaign, CampaignError};
 use crate::config::options::Input;
-use crate::corpus::SeedId;
-use crate::custom::states::{Reached, States};
+use crate::disk::output::replace_file;
+use crate::disk::output::state::State;
+use crate::engine::corpus::SeedId;
+use crate::engine::stage::produce::Producer;
 use crate::event::{Event, StopReason};
-use crate::output::replace_file;
-use crate::output::state::State;
-use crate::stage::produce::Producer;
-use crate::target::Executor;
+use crate::exec::Executor;
+use crate::mutators::states::{Reached, States};
 
 /// The one seed of the sequential mode.
 const ONLY: SeedId = SeedId(0);

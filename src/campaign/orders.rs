@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
 use crate::config::options::TimeoutSpec;
-use crate::control::{Answer, Command, Control, Incoming, Order, Setting};
-use crate::corpus::Origin;
+use crate::engine::corpus::Origin;
 use crate::event::{Event, EventBus, Injected, Outcome};
+use crate::exec::Executor;
+use crate::fleet::control::{Answer, Command, Control, Incoming, Order, Setting};
 use crate::sys::stop::Stop;
-use crate::target::Executor;
 
 /// Orders that the threads of clients may have delivered and nobody has looked at.
 const INBOX: usize = 256;

@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
-use crate::corpus::Origin;
+use crate::disk::sync::{Import, Peers, Position};
+use crate::engine::corpus::Origin;
+use crate::engine::mutate::Candidate;
 use crate::event::Outcome;
-use crate::mutate::Candidate;
-use crate::sync::{Import, Peers, Position};
+use crate::exec::Executor;
 use crate::sys::stop::Stop;
-use crate::target::Executor;
 
 /// How often the others are looked at: a find arrives within two seconds.
 const LOOK: Duration = Duration::from_millis(500);

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use super::{Campaign, CampaignError};
 use crate::config::options::TargetOptions;
-use crate::coverage;
-use crate::output::setup::shell_line;
-use crate::target::Executor;
+use crate::disk::output::setup::shell_line;
+use crate::engine::coverage;
+use crate::exec::Executor;
 
 impl Campaign {
     /// Warns if the target seems not to read its input. After the dry run, and not again when

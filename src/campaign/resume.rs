@@ -8,10 +8,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::seeds::Start;
 use super::{Campaign, CampaignError};
 use crate::config::options::TargetOptions;
-use crate::corpus::{Seed, SeedId};
-use crate::domain::Domain;
-use crate::output::state::{KnownSeed, State};
-use crate::target::{Executor, Hooked, binary};
+use crate::disk::output::state::{KnownSeed, State};
+use crate::engine::corpus::{Seed, SeedId};
+use crate::engine::domain::Domain;
+use crate::exec::{Executor, Hooked, binary};
 
 /// Queue entries that need not be run, by name.
 pub(super) type Known = HashMap<String, KnownSeed>;

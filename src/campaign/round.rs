@@ -5,15 +5,15 @@ use std::time::Instant;
 use super::orders::{Orders, PATIENCE};
 use super::{Campaign, CampaignError};
 use crate::config::options::Strategy;
-use crate::corpus::{Origin, SeedId, Step};
-use crate::coverage;
-use crate::custom::{Hook, Made};
-use crate::feedback::Verdict;
-use crate::mutate::deterministic::Deterministic;
-use crate::mutate::{Candidate, is_text};
-use crate::stage::produce::{Lent, Materials, Producer};
-use crate::stage::trim::Trimmer;
-use crate::target::{Executor, ExitKind};
+use crate::engine::corpus::{Origin, SeedId, Step};
+use crate::engine::coverage;
+use crate::engine::feedback::Verdict;
+use crate::engine::mutate::deterministic::Deterministic;
+use crate::engine::mutate::{Candidate, is_text};
+use crate::engine::stage::produce::{Lent, Materials, Producer};
+use crate::engine::stage::trim::Trimmer;
+use crate::exec::{Executor, ExitKind};
+use crate::mutators::{Hook, Made};
 
 /// Timeouts in a row after which a seed's turn ends; AFL's number.
 const MAX_TIMEOUTS: u32 = 250;

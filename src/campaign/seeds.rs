@@ -9,13 +9,13 @@ use super::keep::{MAX_CRASHES, MAX_HANGS};
 use super::resume::Known;
 use super::{Campaign, CampaignError};
 use crate::config::options::{Input, TimeoutSpec, Wanted};
-use crate::corpus::{Origin, Seed, SeedId, names};
+use crate::disk::output::state::State;
+use crate::engine::corpus::{Origin, Seed, SeedId, names};
+use crate::engine::feedback::Finding;
+use crate::engine::mutate::{Candidate, below};
 use crate::event::Event;
-use crate::feedback::Finding;
-use crate::mutate::{Candidate, below};
-use crate::output::state::State;
+use crate::exec::{Executor, ExitKind, MAX_INPUT};
 use crate::sys::file;
-use crate::target::{Executor, ExitKind, MAX_INPUT};
 
 /// Rules by which AFL derives the timeout from the seeds' mean time: a multiple that falls with the
 /// time, rounded up to 20 ms, at most one second.

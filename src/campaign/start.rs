@@ -16,25 +16,25 @@ use super::{Campaign, CampaignError, resume};
 use crate::config::options::{
     CpuChoice, DomainMode, Input, Options, SyncOptions, TargetOptions, TimeoutSpec,
 };
-use crate::control::Control;
-use crate::corpus::Corpus;
-use crate::custom;
-use crate::domain;
+use crate::crashes::triage::Follower;
+use crate::disk::output::OutputDir;
+use crate::disk::output::earlier::Earlier;
+use crate::disk::output::fflog::FuzzFactoryLog;
+use crate::disk::sync::{Peers, Places};
+use crate::engine::corpus::Corpus;
+use crate::engine::domain;
+use crate::engine::feedback::Judge;
+use crate::engine::mutate::Rng;
+use crate::engine::mutate::dictionary::{Dictionary, Token};
+use crate::engine::schedule::bandit::Bandit;
+use crate::engine::schedule::{ScheduleOptions, Scheduler};
+use crate::engine::stage::produce::Donors;
 use crate::event::{Event, EventBus, EventSink};
-use crate::feedback::Judge;
-use crate::mutate::Rng;
-use crate::mutate::dictionary::{Dictionary, Token};
-use crate::output::OutputDir;
-use crate::output::earlier::Earlier;
-use crate::output::fflog::FuzzFactoryLog;
-use crate::schedule::bandit::Bandit;
-use crate::schedule::{ScheduleOptions, Scheduler};
-use crate::stage::produce::Donors;
-use crate::sync::{Peers, Places};
+use crate::exec::{Direct, Executor, ForkServer, Hooked, Setup};
+use crate::fleet::control::Control;
+use crate::mutators;
 use crate::sys::stop::Stop;
 use crate::sys::{affinity, file, underway};
-use crate::target::{Direct, Executor, ForkServer, Hooked, Setup};
-use crate::triage::Follower;
 
 /// Timeout of a run until the seeds are known.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
@@ -54,7 +54,8 @@ pub(super) fn open(
         dictionary.add_user(load_dictionary(path, *level)?);
     }
     let output = OutputDir::open(&options.output, options.input == Input::Resume)?;
-    let mutators = custom::load(&options.custom, options.rng_seed.unwrap_or_else(seed_of_the_day))?;
+    let mutators =
+        mutators::load(&options.custom, options.rng_seed.unwrap_or_else(seed_of_the_day))?;
     options.target.run_mode = options.target.run_mode.min(mutators.run_mode());
     let target = &options.target;
     output.write_target_command(&target.command)?;
@@ -188,7 +189,7 @@ fn peers(options: &Options) -> Option<Sync> {
 fn seed_of_the_day() -> u64 {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanoseconds = time.map_or(0, |time| time.as_nanos()) as u64;
-    crate::coverage::mix(nanoseconds ^ u64::from(std::process::id()) << 40)
+    crate::engine::coverage::mix(nanoseconds ^ u64::from(std::process::id()) << 40)
 }
 
 fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executor>, CampaignError> {

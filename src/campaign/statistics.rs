@@ -5,15 +5,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::Campaign;
 use super::waiting::Waiting;
 use crate::config::options::Wanted;
-use crate::corpus::SeedId;
-use crate::coverage;
-use crate::domain::KeyGain;
+use crate::crashes::triage::Follower;
+use crate::disk::output::earlier::Earlier;
+use crate::disk::output::state::Counters;
+use crate::engine::corpus::SeedId;
+use crate::engine::coverage;
+use crate::engine::domain::KeyGain;
 use crate::event::{DomainStatus, Event, PutBack, Shares, Snapshot, StageYield};
-use crate::output::earlier::Earlier;
-use crate::output::state::Counters;
+use crate::exec::{Executor, SnapshotRuns, Spent};
 use crate::sys::process;
-use crate::target::{Executor, SnapshotRuns, Spent};
-use crate::triage::Follower;
 
 /// At most five snapshots a second: a person reads no faster.
 pub(super) const TICK: Duration = Duration::from_millis(200);

@@ -1,7 +1,7 @@
 //! What ends a campaign: signals and limits.
 
 use super::Campaign;
-use crate::corpus::Seed;
+use crate::engine::corpus::Seed;
 use crate::event::StopReason;
 
 /// Fruitless cycles after which `AFL_EXIT_WHEN_DONE` believes that nothing is left; AFL's number.

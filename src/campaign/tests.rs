@@ -12,15 +12,15 @@ use std::time::Duration;
 use super::start::assemble;
 use super::{Campaign, CampaignError};
 use crate::config::options::*;
-use crate::custom::Mutators;
-use crate::domain::{Domain, Reducer};
+use crate::disk::output::OutputDir;
+use crate::disk::sync::{Peers, Places};
+use crate::engine::domain::{Domain, Reducer};
+use crate::engine::mutate::dictionary::Dictionary;
 use crate::event::{Event, EventBus, EventSink, StopReason};
-use crate::mutate::dictionary::Dictionary;
-use crate::output::OutputDir;
-use crate::sync::{Peers, Places};
+use crate::exec::fake::FakeExecutor;
+use crate::exec::{Executor, ExitKind, Hooked};
+use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
-use crate::target::fake::FakeExecutor;
-use crate::target::{Executor, ExitKind, Hooked};
 
 fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
     Options {
@@ -207,8 +207,8 @@ fn a_seed_owns_what_it_reaches_even_without_new_coverage() {
     let dir = seed_folder(&[b"\x10", b"\x80"]);
     let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Guide, 1), first_byte());
     campaign.fuzz().unwrap();
-    assert!(campaign.scheduler.is_owner(crate::corpus::SeedId(1)));
-    assert!(!campaign.scheduler.is_owner(crate::corpus::SeedId(0)));
+    assert!(campaign.scheduler.is_owner(crate::engine::corpus::SeedId(1)));
+    assert!(!campaign.scheduler.is_owner(crate::engine::corpus::SeedId(0)));
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn resume(root: &Path, executor: FakeExecutor) -> (u64, Recorder) {
     let resumed = Options { input: Input::Resume, ..options(root, DomainMode::Off, 1) };
     let (mut campaign, recorder) = campaign(resumed, executor);
     campaign.fuzz().unwrap();
-    (crate::coverage::found(campaign.judge.virgin()).0, recorder)
+    (crate::engine::coverage::found(campaign.judge.virgin()).0, recorder)
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
-use crate::output::{OutputDir, OutputError};
+use crate::disk::output::{OutputDir, OutputError};
+use crate::exec::TargetError;
 use crate::sys::file;
-use crate::target::TargetError;
 
 /// Between two looks at signals and limits.
 const LOOK: Duration = Duration::from_millis(50);

@@ -6,8 +6,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::exec::{ProcessorTime, Spent};
 use crate::sys::load;
-use crate::target::{ProcessorTime, Spent};
 
 /// Between two measurements: processor time comes in ticks of ten milliseconds.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -14,8 +14,8 @@ use clap::Parser;
 
 use super::exit::Failure;
 use crate::campaign::{collect_files, read_limited};
-use crate::corpus::{SeedId, names};
-use crate::output::replace_file;
+use crate::disk::output::replace_file;
+use crate::engine::corpus::{SeedId, names};
 use crate::sys::file::Locked;
 
 /// Its folder below OUT; AFL++ reserves the name as well.

@@ -24,9 +24,9 @@ use worker::{CHUNK, Ledger, Shared};
 use super::exit::{CANNOT, Failure};
 use super::tool::{self, Scratch, Wanted, say};
 use crate::config::env::Environment;
-use crate::minimize::cover::{self, Trace};
+use crate::engine::minimize::cover::{self, Trace};
+use crate::exec::{ExitKind, MAX_INPUT};
 use crate::sys::affinity;
-use crate::target::{ExitKind, MAX_INPUT};
 
 /// Below this a timeout is refused, as AFL does.
 const MIN_TIMEOUT_MS: u64 = 10;

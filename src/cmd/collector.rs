@@ -13,9 +13,9 @@ use clap::{ArgGroup, Parser};
 
 use super::exit::{Failure, USAGE};
 use super::{tool, triage};
-use crate::collector::{CollectorError, Settings, Target, Testcase, Values};
 use crate::config::env::Environment;
-use crate::crash::{self, Output};
+use crate::crashes::collector::{CollectorError, Settings, Target, Testcase, Values};
+use crate::crashes::crash::{self, Output};
 use crate::sys::file;
 
 /// No match for `--search`, none possible for `--generalize`.

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use super::exit::Failure;
-use crate::output::{plot, stats};
+use crate::disk::output::{plot, stats};
 use crate::sys::file;
 use chart::{Chart, Line, escape};
 

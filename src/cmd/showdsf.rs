@@ -19,9 +19,9 @@ use owners::Owners;
 
 use super::exit::Failure;
 use super::tool::{self, Scratch, Wanted, list_inputs, print, report, say, tell};
-use crate::domain::{self, Aggregates, KeyNames};
+use crate::engine::domain::{self, Aggregates, KeyNames};
+use crate::exec::{Executor, Hooked, Observation, binary};
 use crate::sys::stdio;
-use crate::target::{Executor, Hooked, Observation, binary};
 
 /// Below this a timeout is refused, as the original does.
 const MIN_TIMEOUT_MS: u64 = 20;

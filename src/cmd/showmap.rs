@@ -18,10 +18,10 @@ use view::{Shown, View};
 use super::exit::{CANNOT, Failure};
 use super::tool::{self, Scratch, Wanted, print, report, say, tell};
 use crate::config::env::Environment;
-use crate::coverage;
-use crate::domain::Aggregates;
+use crate::engine::coverage;
+use crate::engine::domain::Aggregates;
+use crate::exec::{Executor, ExitKind, Hooked, Observation, binary};
 use crate::sys::stdio;
-use crate::target::{Executor, ExitKind, Hooked, Observation, binary};
 
 /// Below this a timeout is refused, as AFL does.
 const MIN_TIMEOUT_MS: u64 = 10;

@@ -15,9 +15,9 @@ use goal::Judge;
 use super::exit::Failure;
 use super::tool::{self, Scratch, Wanted, say, tell};
 use crate::config::env::Environment;
-use crate::minimize::tmin::{FILLER, Note, Stage, Tmin};
-use crate::mutate::Candidate;
-use crate::target::{Executor, ExitKind, Hooked, MAX_INPUT};
+use crate::engine::minimize::tmin::{FILLER, Note, Stage, Tmin};
+use crate::engine::mutate::Candidate;
+use crate::exec::{Executor, ExitKind, Hooked, MAX_INPUT};
 
 /// Below this a timeout is refused, as AFL does.
 const MIN_TIMEOUT_MS: u64 = 10;

@@ -20,11 +20,9 @@ use super::fuzz::{self, resolve};
 pub(super) use super::scratch::Scratch;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, RunMode, TargetOptions};
-use crate::custom::{self, Mutators};
+use crate::exec::{Direct, Executor, ExitKind, ForkServer, Hooked, MAX_INPUT, Setup, TargetError};
+use crate::mutators::{self, Mutators};
 use crate::sys::file;
-use crate::target::{
-    Direct, Executor, ExitKind, ForkServer, Hooked, MAX_INPUT, Setup, TargetError,
-};
 
 /// Without `-t` a run may take as long as it wants; a day stands for that.
 pub(super) const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
@@ -262,7 +260,7 @@ fn mutators(
 ) -> Result<Mutators, Failure> {
     let about = About { command, file, out: None };
     let options = CustomOptions { only: false, ..fuzz::custom::options(environment, &about) };
-    custom::load(&options, 0).map_err(|error| Failure::new(&error, error.remedy()))
+    mutators::load(&options, 0).map_err(|error| Failure::new(&error, error.remedy()))
 }
 
 pub(super) fn failure(error: TargetError) -> Failure {

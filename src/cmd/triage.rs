@@ -17,10 +17,10 @@ use prepare::Plan;
 use super::exit::Failure;
 use super::tool::{self, Scratch, say};
 use crate::config::env::Environment;
-use crate::crash::Output;
+use crate::crashes::crash::Output;
+use crate::crashes::triage::{self, TriageError, Work, find};
 use crate::sys::affinity;
 use crate::sys::file::{self, Locked};
-use crate::triage::{self, TriageError, Work, find};
 
 /// For bugs that wait to be delivered; what is left is delivered by the next triage.
 const DELIVERY: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use super::exit::Failure;
-use crate::output::instances::{self, Instance, State};
+use crate::disk::output::instances::{self, Instance, State};
 
 #[derive(Debug, Parser)]
 #[command(

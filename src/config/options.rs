@@ -44,7 +44,7 @@ pub enum ControlPlace {
     Stdin,
 }
 
-/// Part of [`crate::triage`]: the process beside a campaign that looks at its crashes.
+/// Part of [`crate::crashes::triage`]: the process beside a campaign that looks at its crashes.
 #[derive(Clone, Debug)]
 pub struct TriageOptions {
     pub argv: Vec<OsString>,
@@ -66,7 +66,7 @@ pub enum Input {
     Resume,
 }
 
-/// Part of [`crate::output`].
+/// Part of [`crate::disk::output`].
 #[derive(Clone, Debug)]
 pub struct OutputOptions {
     /// `-o`, absolute.
@@ -92,7 +92,7 @@ pub struct OutputOptions {
     pub autoresume: bool,
 }
 
-/// Part of [`crate::target`].
+/// Part of [`crate::exec`].
 #[derive(Clone, Debug)]
 pub struct TargetOptions {
     /// `PATH`, for a program given without a slash.
@@ -331,7 +331,7 @@ pub enum Strategy {
     Alternate(Duration),
 }
 
-/// Part of [`crate::custom`]: foreign mutators.
+/// Part of [`crate::mutators`]: foreign mutators.
 #[derive(Clone, Debug, Default)]
 pub struct CustomOptions {
     /// `AFL_CUSTOM_MUTATOR_LIBRARY`.
@@ -359,7 +359,7 @@ impl CustomOptions {
     }
 }
 
-/// Part of [`crate::custom`]: `--mutator` with Killerbeez modules.
+/// Part of [`crate::mutators`]: `--mutator` with Killerbeez modules.
 #[derive(Clone, Debug, Default)]
 pub struct KillerbeezOptions {
     pub modules: Vec<KillerbeezModule>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::corpus::SeedId;
+use crate::engine::corpus::SeedId;
 
 /// Something that happened. Not one per execution: those are counters in [`Snapshot`].
 ///
@@ -279,7 +279,7 @@ pub struct Snapshot {
     pub schedule: String,
     /// AFL's words, for example `persistent shmem_testcase`, or `default`.
     pub target_mode: String,
-    /// See [`crate::target::Executor::rung`].
+    /// See [`crate::exec::Executor::rung`].
     pub rung: Cow<'static, str>,
     /// What came of snapshots, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -340,7 +340,7 @@ impl Injected {
     }
 }
 
-/// Runs by a process that is put back after each ([`crate::target::SnapshotRuns`]).
+/// Runs by a process that is put back after each ([`crate::exec::SnapshotRuns`]).
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct PutBack {
     /// Of all runs, those that had to be made by fork in the end; and why, the last time or for good.
@@ -358,7 +358,7 @@ pub struct PutBack {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Shares {
     pub target: f64,
-    /// See [`crate::target::Spent`].
+    /// See [`crate::exec::Spent`].
     pub hand_over: Option<f64>,
     /// Of what would be hand-over: waiting for a core that others use.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Safe wrappers of the kernel. The only module besides `ffi` where `unsafe` may stand; every
+//! Safe wrappers of the kernel. `unsafe` may stand here, in `abi` and in `python-host/`; every
 //! resource has one owner that releases it in `Drop`.
 
 #![allow(unsafe_code, reason = "this is the fence: raw kernel interfaces end here")]
@@ -9,15 +9,11 @@ pub mod clock;
 pub mod file;
 pub mod futex;
 pub mod guard;
-pub mod killerbeez;
-pub mod library;
 pub mod listen;
 pub mod load;
 pub mod memory;
 pub mod network;
 pub mod process;
-#[cfg(feature = "python")]
-pub mod python;
 pub mod stdio;
 pub mod stop;
 pub mod strays;

@@ -52,7 +52,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::corpus::SeedId;
+    use crate::engine::corpus::SeedId;
     use crate::event::{
         DomainGain, MutatorStatus, Outcome, Reply, Snapshot, Source, StageYield, StopReason,
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::format::{clock, count, fit, fit_end, rate};
 use super::summary::{domain_name, summary};
-use crate::corpus::names::NAME_MAX;
+use crate::engine::corpus::names::NAME_MAX;
 use crate::event::{Event, EventSink, Snapshot};
 
 /// Campaign time between the first two progress lines; then it grows up to [`LONGEST_MS`].

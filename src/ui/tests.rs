@@ -2,7 +2,7 @@
 
 use super::panels;
 use super::*;
-use crate::corpus::SeedId;
+use crate::engine::corpus::SeedId;
 use crate::event::{
     DomainStatus, Event, MutatorStatus, Pointer, Shares, Snapshot, Source, StageYield, StopReason,
     WorkerStatus,

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ffuzz::pastis::engines::VERSION;
-use ffuzz::pastis::messages::{
+use ffuzz::fleet::pastis::engines::VERSION;
+use ffuzz::fleet::pastis::messages::{
     Engine, Hello, Kind, Log, Message, Seed, SeedLocation, Start, Stop, Telemetry,
 };
 

@@ -1,9 +1,9 @@
 //! Foreign mutators in a campaign: the order of their calls, and what becomes of what they make.
 
 use super::*;
-use crate::custom::fake::{Calls, FakeMutator};
-use crate::custom::{Hook, Hooks, Made};
-use crate::target::Executor;
+use crate::exec::Executor;
+use crate::mutators::fake::{Calls, FakeMutator};
+use crate::mutators::{Hook, Hooks, Made};
 
 const ALL: [Hook; 10] = [
     Hook::FuzzCount,

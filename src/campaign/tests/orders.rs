@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use super::super::orders::Orders;
 use super::*;
-use crate::control::{Command, Incoming, Order, Setting};
+use crate::engine::mutate::dictionary::Token;
 use crate::event::{Reply, Source};
-use crate::mutate::dictionary::Token;
-use crate::target::Executor;
+use crate::exec::Executor;
+use crate::fleet::control::{Command, Incoming, Order, Setting};
 
 /// A campaign with a fixed seed, and the way to its orders.
 fn commanded(dir: &Path, execs: u64) -> (Campaign, Recorder, SyncSender<Incoming>) {

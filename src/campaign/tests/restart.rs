@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::{Campaign, Recorder, campaign, options, seed_folder};
 use crate::config::options::{DomainMode, Input, Options};
-use crate::domain::{Domain, Reducer};
+use crate::engine::domain::{Domain, Reducer};
+use crate::engine::mutate::{Rng, below};
 use crate::event::{Event, Snapshot, StopReason};
-use crate::mutate::{Rng, below};
-use crate::target::ExitKind;
-use crate::target::fake::FakeExecutor;
+use crate::exec::ExitKind;
+use crate::exec::fake::FakeExecutor;
 
 /// Edges by each of four bytes, a key by their sum, and one byte that crashes.
 fn target() -> FakeExecutor {

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 
 use crate::cmd::exit::Failure;
-use crate::coverage;
-use crate::minimize::cover::Trace;
+use crate::engine::coverage;
+use crate::engine::minimize::cover::Trace;
+use crate::exec::ExitKind;
 use crate::sys::file::Locked;
-use crate::target::ExitKind;
 
 const NAME: &str = ".cmin";
 /// Words in front of a record: its length in words, and two of checksum.

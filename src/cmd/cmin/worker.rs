@@ -16,12 +16,12 @@ use crate::cmd::exit::Failure;
 use crate::cmd::showmap::view::{Values, cmin_lines};
 use crate::cmd::tool::{self, Wanted};
 use crate::config::env::Environment;
-use crate::coverage::{self, Classes};
-use crate::domain::{Aggregates, Domain};
-use crate::minimize::cover::Trace;
-use crate::mutate::Candidate;
+use crate::engine::coverage::{self, Classes};
+use crate::engine::domain::{Aggregates, Domain};
+use crate::engine::minimize::cover::Trace;
+use crate::engine::mutate::Candidate;
+use crate::exec::{Executor, ExitKind, Hooked, Observation};
 use crate::sys::affinity;
-use crate::target::{Executor, ExitKind, Hooked, Observation};
 
 /// Inputs of a chunk: as many as a batch can have.
 pub(super) const CHUNK: usize = 64;

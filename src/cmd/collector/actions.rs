@@ -8,8 +8,8 @@ use std::thread;
 
 use super::{Args, Failure, NO_MATCH, read, say};
 use crate::cmd::{print, tool};
-use crate::collector::{self, Client, Directory, Report, Settings, Target};
-use crate::crash::{self, Crash, CrashInfo, Output, Program, Signature, Wanted};
+use crate::crashes::collector::{self, Client, Directory, Report, Settings, Target};
+use crate::crashes::crash::{self, Crash, CrashInfo, Output, Program, Signature, Wanted};
 
 /// Prints what is read out of a crash. The program is of no interest here, so nothing needs to be known of
 /// it.

@@ -11,11 +11,11 @@ use serde_json::json;
 
 use super::{Failure, SourceArgs, read, say};
 use crate::cmd::tool::{self, Scratch, TargetArgs, Wanted};
-use crate::collector::coverage::Coverage;
-use crate::collector::{Client, CollectorError, Settings};
-use crate::lines::{LineMap, LinesError, Reached};
-use crate::target::{Executor, Hooked, Module};
-use crate::triage::find;
+use crate::crashes::collector::coverage::Coverage;
+use crate::crashes::collector::{Client, CollectorError, Settings};
+use crate::crashes::triage::find;
+use crate::exec::lines::{LineMap, LinesError, Reached};
+use crate::exec::{Executor, Hooked, Module};
 
 /// Entries of a queue were quicker once.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Failure, say};
 use crate::cmd::print;
-use crate::collector::{self, Client, Delivery, Settings, Spool, download_name};
+use crate::crashes::collector::{self, Client, Delivery, Settings, Spool, download_name};
 
 /// A server that is not there within this time is not coming back while somebody waits for it.
 const PATIENCE: Duration = Duration::from_secs(130);

@@ -11,11 +11,11 @@ use super::{print_warnings, reports, resolve, resume, this_program, values, word
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CpuChoice, Input, Options, Schedule};
-use crate::control::Hello;
+use crate::disk::output::{self, OutputError};
 use crate::event::EventSink;
-use crate::fleet::strategy::{self, Strategy};
-use crate::fleet::{self, Orders, Plan};
-use crate::output::{self, OutputError};
+use crate::fleet::control::Hello;
+use crate::fleet::workers::strategy::{self, Strategy};
+use crate::fleet::workers::{self, Orders, Plan};
 use crate::sys::affinity;
 
 /// Far beyond the cores of any machine; a typing error should not start thousands of processes.
@@ -57,7 +57,7 @@ pub(super) fn run(
     sinks.extend(metrics.map(|metrics| Box::new(metrics) as Box<_>));
     sinks.push(found.sink());
     sinks.extend(crate::ui::sink(options.ui, options.colors, None));
-    let result = fleet::run(orders, sinks, control);
+    let result = workers::run(orders, sinks, control);
     result.map(|_| found.exit_code()).map_err(|error| Failure::new(&error, error.remedy()))
 }
 

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use super::args::Args;
 use super::values;
+use crate::abi::killerbeez::Module;
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{KillerbeezModule, KillerbeezOptions};
-use crate::custom::find::{self, FindError, Kind};
-use crate::sys::killerbeez::Module;
+use crate::mutators::find::{self, FindError, Kind};
 
 /// Upstream's ratio of buffer and input.
 const RATIO: f64 = 2.0;

@@ -9,8 +9,8 @@ use super::args::Args;
 use super::{this_program, values, words};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
-use crate::fleet::{Plan, strategy};
-use crate::pastis::{self, Level, Order, Orders};
+use crate::fleet::pastis::{self, Level, Order, Orders};
+use crate::fleet::workers::{Plan, strategy};
 
 /// Without `-o`.
 const OUTPUT: &str = "ffuzz-pastis";

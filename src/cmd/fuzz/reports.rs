@@ -7,7 +7,7 @@ use super::values;
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{ControlPlace, FindingOptions, StatsdOptions, StatsdTags};
-use crate::control::{Control, Hello};
+use crate::fleet::control::{Control, Hello};
 use crate::ui::{Metrics, Statsd};
 
 /// Most inputs that are remembered for a crash: 16 batches.

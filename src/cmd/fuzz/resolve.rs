@@ -17,7 +17,7 @@ use crate::config::options::{
     TargetOptions, TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
-use crate::output;
+use crate::disk::output;
 
 /// Largest input (AFL's limit, and the size of the memory that targets share).
 const MAX_INPUT: u64 = 1 << 20;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::args::Args;
 use super::words;
-use crate::output::setup::shell_line;
+use crate::disk::output::setup::shell_line;
 
 /// Limits of this call: `-E` counts all runs of a campaign, so it would end at once.
 const ONCE: &[&str] = &["-V", "-E", "-i"];

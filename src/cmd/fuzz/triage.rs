@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::args::Args;
 use crate::cmd::exit::Failure;
-use crate::collector::{CollectorError, Settings, Values, beside};
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, OutputOptions, TargetOptions, TriageOptions};
-use crate::target::binary;
-use crate::triage::FOLDER;
+use crate::crashes::collector::{CollectorError, Settings, Values, beside};
+use crate::crashes::triage::FOLDER;
+use crate::exec::binary;
 
 /// None if the user does not want it.
 pub(super) fn options(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::cmd::exit::Failure;
 use crate::config::options::{RunMode, Schedule, Strategy, TimeoutSpec};
-use crate::triage::Wish;
+use crate::crashes::triage::Wish;
 
 /// Shortest timeout that a process can meet at all, milliseconds (AFL's limit).
 const MIN_TIMEOUT_MS: u64 = 5;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::output::plot::Row;
+use crate::disk::output::plot::Row;
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 260.0;

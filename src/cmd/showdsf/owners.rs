@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::domain::{DsfView, Reducer};
+use crate::engine::domain::{DsfView, Reducer};
 
 /// The inputs of a folder, and what each reaches best.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ fn offer(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Domain;
+    use crate::engine::domain::Domain;
 
     fn owners(reducer: Reducer, initial: u32, runs: &[(&str, usize, u32)]) -> Vec<String> {
         let domains = [Domain { name: "d".into(), start: 0, size: 1, reducer, initial }];

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use serde::Serialize;
 
 use super::owners::Owners;
-use crate::domain::{Aggregates, Domain, KeyNames, Reducer, Site};
+use crate::engine::domain::{Aggregates, Domain, KeyNames, Reducer, Site};
 
 /// Version of the JSON's shape: a field may be added under the same number.
 const JSON_VERSION: u32 = 1;
@@ -217,7 +217,7 @@ fn json_site(site: &Site) -> JsonSite<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::DsfView;
+    use crate::engine::domain::DsfView;
 
     fn domains() -> Vec<Domain> {
         let domain = |name: &str, start, size, reducer, initial| {

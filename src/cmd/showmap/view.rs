@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::args::Args;
-use crate::coverage;
-use crate::target::ExitKind;
+use crate::engine::coverage;
+use crate::exec::ExitKind;
 
 /// AFL's maps are of a size that this divides.
 const MAP_UNIT: usize = 64;

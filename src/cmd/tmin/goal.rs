@@ -2,9 +2,9 @@
 
 use super::args::Args;
 use crate::cmd::exit::Failure;
-use crate::coverage::{self, Classes};
-use crate::domain::Domain;
-use crate::target::{ExitKind, Observation};
+use crate::engine::coverage::{self, Classes};
+use crate::engine::domain::Domain;
+use crate::exec::{ExitKind, Observation};
 
 /// What is kept.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -131,7 +131,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::domain::{DsfView, Reducer};
+    use crate::engine::domain::{DsfView, Reducer};
 
     fn domains() -> Vec<Domain> {
         let domain = |name: &str, start, reducer, initial| Domain {

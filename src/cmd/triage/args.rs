@@ -8,7 +8,7 @@ use clap::Parser;
 
 use crate::cmd::exit::Failure;
 use crate::cmd::fuzz::{found, values};
-use crate::triage::Records;
+use crate::crashes::triage::Records;
 
 /// Below this a timeout is refused, as AFL does.
 const MIN_TIMEOUT_MS: u64 = 10;

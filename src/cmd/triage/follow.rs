@@ -15,12 +15,12 @@ use super::prepare::Plan;
 use super::{folders, lock};
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, say};
-use crate::collector::Status;
 use crate::config::env::Environment;
+use crate::crashes::collector::Status;
+use crate::crashes::triage::{FINISH, FOLDER, Records, Work, find};
 use crate::sys::process::leave_background;
 use crate::sys::stdio;
 use crate::sys::watch::Watch;
-use crate::triage::{FINISH, FOLDER, Records, Work, find};
 
 /// Between two listings of all folders: some file systems do not tell what is written.
 const RELIST: Duration = Duration::from_secs(5);

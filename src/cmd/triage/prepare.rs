@@ -13,18 +13,18 @@ use crate::cmd::fuzz::args::Args as FuzzArgs;
 use crate::cmd::fuzz::custom::{self as mutators, About};
 use crate::cmd::fuzz::resolve;
 use crate::cmd::tool::{self, Scratch};
-use crate::collector::{CollectorError, Settings, Target, Values, beside};
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, TargetOptions};
 use crate::config::sanitizers::{Report as Style, SANITIZER_VARIABLES, report_environment};
-use crate::crash::{Program, StableHasher};
-use crate::custom::{self, Mutators};
-use crate::target::{Fresh, Setup, binary};
-use crate::triage::report::{self, Report};
-use crate::triage::{
+use crate::crashes::collector::{CollectorError, Settings, Target, Values, beside};
+use crate::crashes::crash::{Program, StableHasher};
+use crate::crashes::triage::report::{self, Report};
+use crate::crashes::triage::{
     Cores, Courier, Debugging, FOLDER, IDENTITY, Orders, Rerun, Symbolizer, Tools, Work,
     clang_version, program,
 };
+use crate::exec::{Fresh, Setup, binary};
+use crate::mutators::Mutators;
 
 /// A symbolizer may take ten times as long as a run: both are slower for a large program. It reads a
 /// file in any case, and nobody waits longer for names.
@@ -177,7 +177,7 @@ impl Plan {
         let about =
             About { command: &self.target.command, file: self.target.file.as_deref(), out: None };
         let options = CustomOptions { only: false, ..mutators::options(environment, &about) };
-        custom::load(&options, 0).map_err(|error| Failure::new(&error, error.remedy()))
+        crate::mutators::load(&options, 0).map_err(|error| Failure::new(&error, error.remedy()))
     }
 
     pub(super) fn rerun(
@@ -263,7 +263,7 @@ fn command(args: &Args, folders: &[PathBuf]) -> Result<Vec<OsString>, Failure> {
     if !args.command.is_empty() {
         return Ok(args.command.clone());
     }
-    crate::triage::find::command(folders).ok_or_else(|| {
+    crate::crashes::triage::find::command(folders).ok_or_else(|| {
         let cause = "no command line: there is no file cmdline beside the crashes";
         Failure::new(cause, "give the target behind --, for example: -- ./target @@")
     })

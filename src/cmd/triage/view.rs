@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cmd::tool::say;
-use crate::collector::{Counts, Status};
-use crate::triage::Work;
-use crate::triage::report::{Bug, Report, State};
+use crate::crashes::collector::{Counts, Status};
+use crate::crashes::triage::Work;
+use crate::crashes::triage::report::{Bug, Report, State};
 
 const ON_TERMINAL: Duration = Duration::from_millis(200);
 const ELSEWHERE: Duration = Duration::from_secs(5);
@@ -19,14 +19,14 @@ const TITLE: usize = 60;
 
 /// How far it is, on stderr.
 pub(super) struct Progress {
-    before: crate::triage::Progress,
+    before: crate::crashes::triage::Progress,
     start: Instant,
     terminal: bool,
     quiet: bool,
 }
 
 impl Progress {
-    pub(super) fn new(before: crate::triage::Progress, quiet: bool) -> Self {
+    pub(super) fn new(before: crate::crashes::triage::Progress, quiet: bool) -> Self {
         let terminal = io::stderr().is_terminal();
         Self { before, start: Instant::now(), terminal, quiet }
     }
@@ -139,7 +139,7 @@ fn row(bug: &Bug) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::triage::report::Crash;
+    use crate::crashes::triage::report::Crash;
 
     #[test]
     fn the_table_begins_with_the_most_frequent_bug() {

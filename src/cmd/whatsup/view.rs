@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
-use crate::output::instances::{Instance, State};
+use crate::disk::output::instances::{Instance, State};
 
 /// Below so many executions a second something is wrong with most targets; AFL's number.
 const SLOW: f64 = 100.0;
@@ -296,7 +296,7 @@ fn typed(value: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::stats;
+    use crate::disk::output::stats;
 
     fn sample(name: &str, state: State, text: &str) -> Instance {
         Instance { name: name.into(), folder: name.into(), state, stats: stats::parse(text) }

@@ -1,0 +1,302 @@
+//! Where the server is and what to tell it about a target: the machine's configuration file and the
+//! binary's, completed by the command line.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::CollectorError;
+use super::ini::{File, Values};
+use crate::config::env::Environment;
+use crate::crashes::crash::Program;
+
+/// The name of a binary's own file is the binary's plus this.
+const SUFFIX: &str = ".fuzzmanagerconf";
+/// The reference's default for https; a typing error of theirs, but clients depend on it.
+const HTTPS_PORT: u16 = 433;
+const HTTP_PORT: u16 = 80;
+/// A server that matches a crash against thousands of buckets takes its time.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LONGEST_PATIENCE: Duration = Duration::from_secs(3600);
+const PORT_WARNING: &str =
+    "serverport is not set: port 433 is used, as FuzzManager's client does; https is usually 443";
+
+/// A secret: no message and no log can hold it by accident.
+#[derive(Clone, Eq, PartialEq)]
+pub struct Token(String);
+
+impl Token {
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.trim().to_owned())
+    }
+
+    /// For the header of a request, and nothing else.
+    pub(super) fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Token(…)")
+    }
+}
+
+/// The crash server and our account there.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// `PROTO://HOST:PORT`
+    pub url: String,
+    pub token: Token,
+    /// An authority of one's own, in place of the public ones.
+    pub authority: Option<PathBuf>,
+    /// How long it may take to answer.
+    pub patience: Duration,
+    /// Which fuzzer reports.
+    pub tool: String,
+    /// Which machine.
+    pub client: String,
+}
+
+/// The machine's file with what the command line replaces in it.
+#[derive(Clone)]
+pub struct Settings {
+    main: Values,
+    /// What to tell the user, one line each.
+    pub warnings: Vec<String>,
+}
+
+impl fmt::Debug for Settings {
+    /// Names only: one of the values is the token.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_set().entries(self.main.keys()).finish()
+    }
+}
+
+impl Settings {
+    /// The path is in `FM_CONFIG_PATH`, else `~/.fuzzmanagerconf`. No file is fine; `given` wins.
+    pub fn read(env: &Environment, given: Values) -> Result<Self, CollectorError> {
+        let named = env.get("FM_CONFIG_PATH").map(PathBuf::from);
+        let home = || Some(PathBuf::from(env.get("HOME")?).join(SUFFIX));
+        let mut file = File::default();
+        if let Some(path) = named.or_else(home).filter(|path| path.exists()) {
+            file = read(&path)?;
+        }
+        let warnings = file.warning().into_iter().collect();
+        file.main.extend(given);
+        let mut settings = Self { main: file.main, warnings };
+        let secure = settings.get("serverproto").unwrap_or("https") == "https";
+        if secure && settings.has_server() && settings.get("serverport").is_none() {
+            settings.warnings.push(PORT_WARNING.into());
+        }
+        Ok(settings)
+    }
+
+    /// A server is named: crashes are to be reported.
+    #[must_use]
+    pub fn has_server(&self) -> bool {
+        self.get("serverhost").is_some()
+    }
+
+    pub fn server(&self) -> Result<Server, CollectorError> {
+        let host = self.need("serverhost")?;
+        let proto = self.get("serverproto").unwrap_or("https");
+        let default = match proto {
+            "https" => HTTPS_PORT,
+            "http" => HTTP_PORT,
+            _ => return Err(invalid("serverproto", proto, "http or https")),
+        };
+        let port = match self.get("serverport") {
+            Some(text) => text.parse().map_err(|_| invalid("serverport", text, "a port number"))?,
+            None => default,
+        };
+        let patience = match self.get("servertimeout") {
+            Some(text) => {
+                let seconds = text.parse().ok().map(Duration::from_secs);
+                let seconds = seconds.filter(|time| !time.is_zero() && *time <= LONGEST_PATIENCE);
+                seconds.ok_or_else(|| {
+                    invalid("servertimeout", text, "a number of seconds, at most 3600")
+                })?
+            }
+            None => PATIENCE,
+        };
+        Ok(Server {
+            patience,
+            url: format!("{proto}://{host}:{port}"),
+            token: self.token()?,
+            authority: self.get("servercafile").map(PathBuf::from),
+            tool: self.need("tool")?.to_owned(),
+            client: self.client(),
+        })
+    }
+
+    /// `clientid`, or the machine's name.
+    #[must_use]
+    pub fn client(&self) -> String {
+        let named = self.get("clientid").map(str::to_owned);
+        let host = || nix::unistd::gethostname().ok()?.into_string().ok();
+        named.or_else(host).unwrap_or_else(|| "localhost".into())
+    }
+
+    pub fn signatures(&self) -> Result<PathBuf, CollectorError> {
+        self.need("sigdir").map(PathBuf::from)
+    }
+
+    /// The same for a campaign, which has a folder of its own if none is named.
+    #[must_use]
+    pub fn signatures_for(&self, spool: &Path) -> PathBuf {
+        self.signatures().unwrap_or_else(|_| spool.join("signatures"))
+    }
+
+    fn token(&self) -> Result<Token, CollectorError> {
+        if let Some(token) = self.get("serverauthtoken") {
+            return Ok(Token::new(token));
+        }
+        let path = self.get("serverauthtokenfile").map(Path::new);
+        let path = path.ok_or(CollectorError::Missing { key: "serverauthtoken" })?;
+        let text = fs::read_to_string(path).map_err(|error| CollectorError::read(path, error))?;
+        Ok(Token::new(&text))
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        self.main.get(key).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    fn need(&self, key: &'static str) -> Result<&str, CollectorError> {
+        self.get(key).ok_or(CollectorError::Missing { key })
+    }
+}
+
+/// What a report says about the program, besides the crash.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    pub program: Program,
+    pub metadata: Values,
+    /// What to tell the user, one line each.
+    pub warnings: Vec<String>,
+}
+
+impl Target {
+    /// From `BINARY.fuzzmanagerconf`, if there is one; `given` wins.
+    pub fn read(binary: Option<&Path>, given: Values) -> Result<Self, CollectorError> {
+        let file = match binary.map(beside).filter(|path| path.exists()) {
+            Some(path) => read(&path)?,
+            None => File::default(),
+        };
+        let warnings = file.warning().into_iter().collect();
+        let mut main = file.main;
+        main.extend(given);
+        let need = |key| main.get(key).cloned().ok_or(CollectorError::Missing { key });
+        let program = Program {
+            product: need("product")?.to_lowercase(),
+            product_version: main.get("product_version").cloned().unwrap_or_default(),
+            platform: need("platform")?.to_lowercase(),
+            os: need("os")?.to_lowercase(),
+        };
+        Ok(Self { program, metadata: file.metadata, warnings })
+    }
+}
+
+/// The configuration file of a binary.
+#[must_use]
+pub fn beside(binary: &Path) -> PathBuf {
+    let mut name = binary.as_os_str().to_owned();
+    name.push(SUFFIX);
+    name.into()
+}
+
+fn read(path: &Path) -> Result<File, CollectorError> {
+    let text = fs::read_to_string(path).map_err(|error| CollectorError::read(path, error))?;
+    File::parse(&text).map_err(|source| CollectorError::Config { path: path.to_owned(), source })
+}
+
+fn invalid(key: &'static str, value: &str, expected: &'static str) -> CollectorError {
+    CollectorError::Invalid { key, value: value.to_owned(), expected }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(pairs: &[(&str, &str)]) -> Values {
+        pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
+    }
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        Settings::read(&Environment::default(), values(pairs)).expect("no file")
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("conf");
+        let text =
+            "[Main]\nserverhost = a\nserverproto = http\ntool = t\nserverauthtoken = x\n[Other]\n";
+        fs::write(&path, text).expect("file");
+        let env = Environment::from_pairs(&[("FM_CONFIG_PATH", path.to_str().expect("UTF-8"))]);
+        let settings = Settings::read(&env, values(&[("serverhost", "b")])).expect("good");
+        let server = settings.server().expect("complete");
+        assert_eq!((server.url.as_str(), server.tool.as_str()), ("http://b:80", "t"));
+        assert_eq!(settings.warnings.len(), 1);
+    }
+
+    #[test]
+    fn a_file_in_the_home_folder_is_found() {
+        let folder = tempfile::tempdir().expect("folder");
+        fs::write(folder.path().join(SUFFIX), "[Main]\nclientid = c\n").expect("file");
+        let env = Environment::from_pairs(&[("HOME", folder.path().to_str().expect("UTF-8"))]);
+        assert_eq!(Settings::read(&env, Values::new()).expect("good").client(), "c");
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let error = |pairs: &[(&str, &str)]| settings(pairs).server().expect_err("a fault");
+        assert_eq!(error(&[]).to_string(), "serverhost is not set");
+        let pairs = [("serverhost", "h"), ("serverport", "x")];
+        assert_eq!(error(&pairs).to_string(), "serverport = x is not a port number");
+        let pairs = [("serverhost", "h"), ("serverproto", "ftp")];
+        assert_eq!(error(&pairs).remedy(), "set serverproto to http or https");
+        let pairs = [("serverhost", "h"), ("tool", "t")];
+        assert!(error(&pairs).remedy().contains("serverauthtokenfile"));
+        let error = Target::read(None, Values::new()).expect_err("nothing given");
+        assert_eq!(error.to_string(), "product is not set");
+    }
+
+    #[test]
+    fn https_goes_to_the_port_of_the_reference() {
+        let pairs = [("serverhost", "h"), ("tool", "t"), ("serverauthtoken", " s\n")];
+        let server = settings(&pairs).server().expect("complete");
+        assert_eq!(server.url, "https://h:433");
+        assert!(settings(&pairs).warnings[0].contains("433"));
+        assert_eq!(server.token.secret(), "s");
+        let shown = format!("{server:?} {:?}", settings(&pairs));
+        assert!(!shown.contains("\" s") && !shown.contains("\"s\""), "{shown}");
+    }
+
+    #[test]
+    fn a_token_file_is_read_without_its_line_end() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("token");
+        fs::write(&path, "secret \n").expect("file");
+        let path = path.to_str().expect("UTF-8");
+        let pairs = [("serverhost", "h"), ("tool", "t"), ("serverauthtokenfile", path)];
+        assert_eq!(settings(&pairs).server().expect("complete").token.secret(), "secret");
+    }
+
+    #[test]
+    fn the_file_of_a_binary_names_product_and_metadata() {
+        let folder = tempfile::tempdir().expect("folder");
+        let binary = folder.path().join("prog");
+        let text = "[Main]\nproduct = Slices\nplatform = x86-64\nos = Linux\n[Metadata]\nk = v\n";
+        fs::write(beside(&binary), text).expect("file");
+        let target = Target::read(Some(&binary), values(&[("os", "B2G")])).expect("complete");
+        let Program { product, product_version, os, .. } = &target.program;
+        assert_eq!(
+            (product.as_str(), product_version.as_str(), os.as_str()),
+            ("slices", "", "b2g")
+        );
+        assert_eq!(target.metadata["k"], "v");
+    }
+}

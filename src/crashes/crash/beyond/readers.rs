@@ -1,0 +1,198 @@
+//! Readers for what the reference has no reader for. Each looks at one text.
+
+use super::reports;
+use crate::crashes::crash::class;
+use crate::crashes::crash::frames::{clean, without_hash};
+use crate::crashes::crash::info::{Kind, Message, Source};
+use crate::crashes::crash::lines::{Lazy, capture, found, hex, regex, trim};
+use crate::crashes::crash::names::is_machinery;
+
+/// What was found in one text.
+pub(super) struct Found {
+    pub(super) kind: Kind,
+    pub(super) backtrace: Vec<String>,
+    pub(super) address: Option<u64>,
+    pub(super) said: Message,
+    pub(super) class: String,
+    /// `FILE:LINE`, where the message does not have it.
+    pub(super) place: Option<String>,
+}
+
+/// The first reader that finds something, in crash data before stderr.
+pub(super) fn find(stderr: &[&str], crash_data: &[&str]) -> Option<Found> {
+    read(&[sanitizer, rust, go, python, abort], stderr, crash_data)
+}
+
+/// Why a program has ended itself, as it said.
+pub(super) fn last_words(stderr: &[&str], crash_data: &[&str]) -> Option<Found> {
+    read(&[rust, go, python, abort], stderr, crash_data)
+}
+
+type Reader = fn(Source, &[&str]) -> Option<Found>;
+
+fn read(readers: &[Reader], stderr: &[&str], crash_data: &[&str]) -> Option<Found> {
+    let places = [(Source::CrashData, crash_data), (Source::Stderr, stderr)];
+    let mut readings = places
+        .into_iter()
+        .flat_map(|(source, lines)| readers.iter().map(move |read| read(source, lines)));
+    readings.find_map(|found| found)
+}
+
+/// Names as gdb writes them, so that the server reads them back: a space before a bracket would
+/// end them.
+pub(super) fn gdb_name(name: &str) -> String {
+    match without_hash(trim(name).replace(" (", "(")) {
+        name if name.is_empty() => "??".to_owned(),
+        name => name,
+    }
+}
+
+static ADDRESS: Lazy = Lazy::new(|| regex(r"on (?:unknown )?(?:address )?0x([0-9a-f]+)"));
+static NOISE: Lazy = Lazy::new(|| {
+    regex(
+        r"^.*?(?:==\d+==\s*|^)(?:ERROR: )?| \(pc 0x.*$| on (?:unknown )?address 0x.*$| on 0x[0-9a-f]+.*$",
+    )
+});
+/// Frames of the reporters themselves, which say nothing.
+static FUZZER: Lazy =
+    Lazy::new(|| regex("^(?:__sanitizer_print_|__sanitizer::|__asan::|__msan::|fuzzer::)"));
+
+fn sanitizer(source: Source, lines: &[&str]) -> Option<Found> {
+    let chief = reports::chief(lines)?;
+    let headline = lines[chief.line];
+    let (stack, _) = reports::first_stack(lines, chief.line);
+    let own = own_frames(&stack);
+    let said = trim(&NOISE.replace_all(headline, "")).to_owned();
+    Some(Found {
+        kind: chief.kind,
+        backtrace: stack[own..].iter().map(|frame| gdb_name(frame)).collect(),
+        address: capture(&ADDRESS, headline).and_then(hex),
+        said: Message { source, lines: vec![said] },
+        class: class::of_text(headline).unwrap_or_else(|| "sanitizer report".to_owned()),
+        place: None,
+    })
+}
+
+/// How many frames at the top are the fuzzer's signal handler, with the kernel's call of it.
+fn own_frames(stack: &[String]) -> usize {
+    let own = stack.iter().take_while(|frame| found(&FUZZER, frame)).count();
+    let call = stack.get(own).is_some_and(|frame| own > 0 && frame.contains("+0x"));
+    let own = own + usize::from(call);
+    if own < stack.len() { own } else { 0 }
+}
+
+static PANIC: Lazy = Lazy::new(|| regex(r"^thread .*(panicked at .+:\d+:\d+:)$"));
+static RUST_FRAME: Lazy = Lazy::new(|| regex(r"^ +\d+: +(?:0x[0-9a-f]+ - )?(.+)$"));
+/// The number of a crate's build, in full backtraces.
+static CRATE: Lazy = Lazy::new(|| regex(r"\[[0-9a-f]{16}\]"));
+
+/// A panic as compilers since 1.73 print it: the place, and the message on the lines below.
+fn rust(source: Source, lines: &[&str]) -> Option<Found> {
+    let start = lines.iter().position(|line| found(&PANIC, line))?;
+    let mut said = vec![capture(&PANIC, lines[start])?.to_owned()];
+    let is_end =
+        |line: &str| line.starts_with("note: ") || line == "stack backtrace:" || line.is_empty();
+    let message = lines[start + 1..].iter().take_while(|line| !is_end(line));
+    said.extend(message.take(MOST_LINES).map(|line| (*line).to_owned()));
+    let stack = lines[start..].iter().skip_while(|line| **line != "stack backtrace:").skip(1);
+    let stack = stack.take_while(|line| line.starts_with(' '));
+    let stack: Vec<&str> = stack.filter_map(|line| capture(&RUST_FRAME, line)).collect();
+    let library = stack.iter().take_while(|frame| is_machinery(frame)).count();
+    let library = if library == stack.len() { 0 } else { library };
+    Some(Found {
+        kind: Kind::Rust,
+        backtrace: stack[library..]
+            .iter()
+            .map(|frame| gdb_name(&CRATE.replace_all(frame, "")))
+            .collect(),
+        address: None,
+        said: Message { source, lines: said },
+        class: "panic".to_owned(),
+        place: None,
+    })
+}
+
+/// Of a message; more would only make the signature narrow.
+const MOST_LINES: usize = 3;
+
+static GOROUTINE: Lazy = Lazy::new(|| regex(r"^goroutine \d+ .*\[running.*\]:$"));
+static GO_PLACE: Lazy = Lazy::new(|| regex(r"^\t(?:.*/)?([^/]+:\d+)(?: \+0x[0-9a-f]+)?$"));
+
+/// A panic of Go: of each frame a line, and one with its place.
+fn go(source: Source, lines: &[&str]) -> Option<Found> {
+    let start = lines.iter().position(|line| found(&GOROUTINE, line))?;
+    let is_said = |line: &&&str| line.starts_with("panic: ") || line.starts_with("fatal error: ");
+    let said = lines[..start].iter().rev().find(is_said)?;
+    let stack = lines[start + 1..].iter().take_while(|line| !line.is_empty());
+    let stack = stack.take_while(|line| !line.starts_with("created by "));
+    let stack: Vec<&str> = stack.copied().collect();
+    let (frames, _) = stack.as_chunks::<2>();
+    let name = |frame: &[&str; 2]| clean(frame[0]);
+    let own = frames.iter().position(|frame| !is_machinery(&name(frame))).unwrap_or(0);
+    Some(Found {
+        kind: Kind::Go,
+        backtrace: frames[own..].iter().map(|frame| gdb_name(&name(frame))).collect(),
+        address: None,
+        place: frames.get(own).and_then(|[_, place]| capture(&GO_PLACE, place)).map(str::to_owned),
+        said: Message { source, lines: vec![(*said).to_owned()] },
+        class: "panic".to_owned(),
+    })
+}
+
+static PYTHON_FRAME: Lazy = Lazy::new(|| regex(r#"^  File ".*", line \d+, in (.+)$"#));
+static PYTHON_PLACE: Lazy = Lazy::new(|| regex(r#"^  File "(?:.*/)?([^/"]+)", line (\d+), in "#));
+
+/// A module that comes with Python.
+fn is_of_python(frame: &str) -> bool {
+    frame.starts_with("  File \"<frozen ")
+        || frame.contains("/lib/python") && !frame.contains("-packages/")
+}
+
+/// The last traceback; its frames stand in the opposite order.
+fn python(source: Source, lines: &[&str]) -> Option<Found> {
+    let start = lines.iter().rposition(|line| *line == "Traceback (most recent call last):")?;
+    let report = &lines[start + 1..];
+    let end = report.iter().position(|line| !line.starts_with(' ')).unwrap_or(report.len());
+    let frames = report[..end].iter().rev().filter(|line| found(&PYTHON_FRAME, line));
+    let frames: Vec<&str> = frames.copied().collect();
+    let own = frames.iter().position(|frame| !is_of_python(frame)).unwrap_or(0);
+    let frames = &frames[own..];
+    let place = frames.first().and_then(|frame| PYTHON_PLACE.captures(frame).ok()?);
+    let group = |at: usize| Some(place.as_ref()?.get(at)?.as_str());
+    let said = report.get(end)?;
+    Some(Found {
+        kind: Kind::Python,
+        backtrace: frames
+            .iter()
+            .filter_map(|line| capture(&PYTHON_FRAME, line))
+            .map(gdb_name)
+            .collect(),
+        address: None,
+        place: group(1).zip(group(2)).map(|(file, line)| format!("{file}:{line}")),
+        said: Message { source, lines: vec![(*said).to_owned()] },
+        class: said.split(':').next().unwrap_or_default().to_owned(),
+    })
+}
+
+static ABORT: Lazy = Lazy::new(|| {
+    regex(concat!(
+        r"^(?:.*: )?(?:(?:free|realloc|calloc|malloc|munmap_chunk|malloc_consolidate|_int_\w+)\(\): \w",
+        r"|double free or corruption|corrupted (?:size|double-linked list|unsorted)|Fatal glibc error: ",
+        r"|break adjusted to free malloc space|invalid fastbin entry)",
+        r"|^\*\*\* .* \*\*\*(?:: |$)",
+        r"|^libc\+\+abi: terminat|^fatal runtime error: |^memory allocation of \d+ bytes failed|has overflowed its stack$",
+    ))
+});
+
+/// What the C library, or Rust's, says before it ends the process.
+fn abort(source: Source, lines: &[&str]) -> Option<Found> {
+    let line = lines.iter().rfind(|line| found(&ABORT, line))?;
+    Some(Found {
+        kind: Kind::Glibc,
+        backtrace: vec![],
+        address: None,
+        said: Message { source, lines: vec![(*line).to_owned()] },
+        class: class::of_message(line),
+        place: None,
+    })
+}

@@ -1,0 +1,70 @@
+//! Crash data that the server's parser reads: never a text that it answers with 500.
+
+use std::fmt::Write;
+
+use super::{readers, reports};
+use crate::crashes::crash::info::{CrashInfo, Message, Output, Program, Source};
+
+/// The crash data to send with this stdout and stderr: as they are if the server finds all the
+/// frames that we know, else the one report that it can read, else our facts in gdb's form.
+#[must_use]
+pub fn for_server(output: &Output, info: &CrashInfo) -> String {
+    let read = |crash_data: &str| {
+        let sent = Output { crash_data: crash_data.to_owned(), ..output.clone() };
+        let read = crate::crashes::crash::parse(&sent, &Program::default());
+        read.refused.is_none().then_some(read.backtrace)
+    };
+    let own = std::iter::once(output.crash_data.clone()).chain(reports::cuts(output));
+    let same = own.into_iter().find(|own| read(own).as_ref() == Some(&info.backtrace));
+    same.unwrap_or_else(|| {
+        let gdb = gdb(info);
+        let is_whole = read(&gdb).is_some_and(|frames| frames.len() == info.backtrace.len());
+        if is_whole { gdb } else { self::gdb(&CrashInfo::default()) }
+    })
+}
+
+/// All three texts to send. Crash data that had to be replaced stay readable for people, behind
+/// stderr. A signature for the server is best made from what `parse` says of these texts.
+#[must_use]
+pub fn to_send(output: &Output, info: &CrashInfo) -> Output {
+    let crash_data = for_server(output, info);
+    if crash_data == output.crash_data || output.crash_data.is_empty() {
+        return Output { crash_data, ..output.clone() };
+    }
+    let end = if output.stderr.is_empty() || output.stderr.ends_with('\n') { "" } else { "\n" };
+    let stderr = format!("{}{end}{}", output.stderr, output.crash_data);
+    let whole = Output { stderr, ..output.clone() };
+    Output { crash_data: for_server(&whole, info), ..whole }
+}
+
+/// As a debugger would have printed it.
+fn gdb(info: &CrashInfo) -> String {
+    let signal = match info.class.split_whitespace().next() {
+        Some("SEGV" | "SIGSEGV" | "stack-overflow") => "SIGSEGV, Segmentation fault",
+        Some("FPE" | "SIGFPE") => "SIGFPE, Arithmetic exception",
+        Some("ILL" | "SIGILL") => "SIGILL, Illegal instruction",
+        Some("BUS" | "SIGBUS") => "SIGBUS, Bus error",
+        Some("SIGTRAP") => "SIGTRAP, Trace/breakpoint trap",
+        _ => "SIGABRT, Aborted",
+    };
+    let mut text = format!("Program received signal {signal}.\n");
+    // Writing to a text cannot fail.
+    for (number, name) in info.backtrace.iter().enumerate() {
+        let _ = writeln!(text, "#{number}  {} ()", readers::gdb_name(name));
+    }
+    if let Some(address) = info.address {
+        let _ = writeln!(text, "Crash Address: {address:#x}");
+    }
+    for (name, value) in &info.registers {
+        let _ = writeln!(text, "{name}\t{value:#x}");
+    }
+    // A signature looks for them in crash data if they stood there.
+    for line in [&info.message, &info.auxiliary].into_iter().flatten().flat_map(in_crash_data) {
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+fn in_crash_data(message: &Message) -> &[String] {
+    if message.source == Source::CrashData { &message.lines } else { &[] }
+}

@@ -1,0 +1,83 @@
+//! A signature of our own making: the machinery through which a program ends is no part of it, the
+//! place of a panic or an assertion is, and sizes and other numbers of the input are not.
+
+use serde_json::{Value, json};
+
+use crate::crashes::crash::info::{CrashInfo, Kind};
+use crate::crashes::crash::lines::{Lazy, regex};
+use crate::crashes::crash::names::{canonical, is_entry, is_machinery, is_named};
+use crate::crashes::crash::pattern;
+use crate::crashes::crash::signature::{Signature, Wanted, symptoms};
+
+/// Any number of frames, in a signature.
+const ANY: &str = "???";
+
+static SIZE: Lazy = Lazy::new(|| regex(r"((?:READ|WRITE) of size )(?:\[0-9\]\{2,\}|[0-9])"));
+static THREAD: Lazy = Lazy::new(|| regex(r"( thread )T[0-9]+"));
+
+/// As [`Signature::create`]. It holds for what the server reads of the same crash.
+#[must_use]
+pub fn signature(info: &CrashInfo, wanted: Wanted) -> Option<Signature> {
+    let (skipped, own) = own_frames(&info.backtrace);
+    let own = CrashInfo { backtrace: own.to_vec(), ..info.clone() };
+    // A panic or an assertion has no address.
+    let gives_up = info.message.is_some() && !matches!(info.kind, Kind::Asan | Kind::Ubsan);
+    let force_address = wanted.force_address && !gives_up;
+    let mut symptoms = symptoms(&own, Wanted { force_address, ..wanted })?;
+    if let Some(said) = said(info) {
+        let source = symptoms.iter().find(|symptom| symptom["type"] == "output").cloned()?;
+        symptoms.retain(|symptom| symptom["type"] != "output");
+        let output =
+            |value: String| json!({"type": "output", "src": source["src"], "value": value});
+        symptoms.splice(0..0, said.into_iter().map(output));
+    }
+    for symptom in &mut symptoms {
+        match symptom["type"].as_str() {
+            Some("stackFrames") if skipped => {
+                symptom["functionNames"].as_array_mut()?.insert(0, json!(ANY));
+            }
+            Some("output") => symptom["value"] = general(symptom["value"].as_str()?),
+            _ => {}
+        }
+    }
+    Signature::of(symptoms)
+}
+
+/// Those from the innermost of the program's own functions to the one that its caller calls, and
+/// whether there are others before.
+fn own_frames(backtrace: &[String]) -> (bool, &[String]) {
+    let is_own = |name: &String| is_named(name) && !is_machinery(name);
+    let Some(first) = backtrace.iter().position(is_own) else { return (false, backtrace) };
+    // What nobody knows the name of may be the program's.
+    let known = backtrace[..first].iter().rposition(|name| is_named(name));
+    let first = known.map_or(0, |last| last + 1);
+    let entry = backtrace[first..].iter().position(|name| is_entry(&canonical(name)));
+    let end = entry.map_or(backtrace.len(), |entry| first + entry + 1);
+    (first > 0, &backtrace[first..end])
+}
+
+/// Place and words of a panic or an assertion, without what is the input's.
+fn said(info: &CrashInfo) -> Option<Vec<String>> {
+    let identity = info.identity("");
+    let (place, words) = identity.said()?.split_once(' ')?;
+    let place = place.rsplit_once(':').filter(|(_, line)| line.parse::<u32>().is_ok())?;
+    let literal = |text: &str| fancy_regex::escape(text).into_owned();
+    let place = format!("{}:{}", literal(place.0), place.1);
+    match identity.cause() {
+        "panic" if info.place.is_none() => {
+            let place = format!(r"/panicked at (.*[/ ])?{place}(:[0-9]+)+/");
+            // Of the message only what stands before any value.
+            let words = words.split(['N', '\'']).next().unwrap_or_default().trim_end();
+            let words = (!words.is_empty()).then(|| pattern::of(words));
+            Some(std::iter::once(place).chain(words).collect())
+        }
+        "assertion" => Some(vec![format!("/{place}: .*{}/", literal(words))]),
+        _ => None,
+    }
+}
+
+/// Any size, any thread.
+fn general(pattern: &str) -> Value {
+    let pattern = SIZE.replace_all(pattern, "${1}[0-9]+");
+    json!(THREAD.replace_all(&pattern, "${1}T[0-9]+"))
+}

@@ -1,0 +1,200 @@
+//! Bugs on their way to the crash server: each is put into the spool once, when its folder is complete,
+//! and goes to the server in the background.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::paths::from_text;
+use super::records::{Record, Records};
+use super::report::Bug;
+use super::write::{INPUT, MINIMIZED};
+use crate::crashes::collector::{
+    CollectorError, Report, Settings, Spool, Status, Target, Testcase, Values, Worker,
+};
+use crate::crashes::crash::{self, Output};
+
+/// Folder of the spool, in that of the report.
+const SPOOL: &str = "spool";
+/// FuzzManager's numbers: reduced, and not reduced yet.
+const REDUCED: i64 = 0;
+const AS_FOUND: i64 = 5;
+/// Behind the name of a crash, as other tools have it.
+const SUBMITTED: &str = "submitted";
+const FAILED: &str = "failed";
+
+/// The spool that belongs to this folder of a report.
+#[must_use]
+pub(super) fn spool(folder: &Path) -> PathBuf {
+    folder.join(SPOOL)
+}
+
+/// Reports that wait there.
+#[must_use]
+pub(super) fn waiting(folder: &Path) -> u64 {
+    Spool::waiting_in(&spool(folder)).unwrap_or(0) as u64
+}
+
+/// Who delivers.
+#[derive(Debug)]
+pub struct Courier {
+    spool: Spool,
+    worker: Mutex<Option<Worker>>,
+    target: Target,
+    /// The target's arguments, as FuzzManager has them,
+    args: Vec<String>,
+    /// and the variables that were set for it.
+    env: Values,
+}
+
+impl Courier {
+    /// `folder` is that of the report.
+    pub fn start(
+        folder: &Path,
+        settings: &Settings,
+        target: Target,
+        args: Vec<String>,
+        env: Values,
+    ) -> Result<Self, CollectorError> {
+        let folder = spool(folder);
+        let spool = Spool::open(&folder)?;
+        let worker = Worker::start(&folder, settings)?;
+        Ok(Self { spool, worker: Mutex::new(Some(worker)), target, args, env })
+    }
+
+    /// Takes over a bug.
+    pub(super) fn take(&self, report: &Report) -> Result<(), CollectorError> {
+        self.spool.add(report)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Takes over what is better than what it has of a bug, unless that was sent.
+    pub(super) fn improve(&self, report: &Report) -> Result<(), CollectorError> {
+        self.spool.improve(report)
+    }
+
+    /// Another tool has marked this crash as delivered, before this spool was made.
+    pub(super) fn was_delivered_before(&self, crash: &Path) -> bool {
+        let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+        let marked = changed(&mark_of(crash, SUBMITTED));
+        // A file that was written later is another crash.
+        marked >= changed(crash) && marked.is_some_and(|time| time < self.spool.began())
+    }
+
+    /// Takes over what the campaign below `root` has reached since the last call; at the same place once.
+    pub fn take_records(&self, records: &mut Records, root: &Path) -> Result<(), CollectorError> {
+        for record in records.look(root) {
+            let line = record.line.clone();
+            self.spool.add(&self.report_of_record(record))?;
+            records.handed_over(line);
+            self.wake();
+        }
+        Ok(())
+    }
+
+    fn report_of_record(&self, record: Record) -> Report {
+        let Record { line, domain, place, value, input, data } = record;
+        let mut metadata = self.metadata();
+        metadata.insert("domain".into(), domain);
+        metadata.insert("place".into(), place);
+        metadata.insert("value".into(), value.to_string());
+        let extension = Testcase::extension_of(&input);
+        Report {
+            key: line.clone(),
+            program: self.target.program.clone(),
+            output: Output { stderr: line + "\n", ..Output::default() },
+            testcase: Some(Testcase { bytes: data, extension, quality: AS_FOUND, size: None }),
+            args: self.args.clone(),
+            env: self.env.clone(),
+            metadata,
+        }
+    }
+
+    fn metadata(&self) -> Values {
+        let mut metadata = self.target.metadata.clone();
+        metadata.insert("fuzzer".into(), format!("ffuzz {}", env!("CARGO_PKG_VERSION")));
+        metadata
+    }
+
+    fn wake(&self) {
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        worker.iter().for_each(Worker::wake);
+    }
+
+    /// Of a bug whose folder is complete.
+    pub(super) fn report(&self, bug: &Bug, folder: &Path) -> Result<Report, CollectorError> {
+        let text = |name: &str| {
+            let bytes = fs::read(folder.join(name)).unwrap_or_default();
+            crash::text(&bytes)
+        };
+        let minimized = fs::read(folder.join(MINIMIZED)).ok();
+        let path = folder.join(INPUT);
+        let input = fs::read(&path).map_err(|source| CollectorError::Read { path, source })?;
+        let quality = match &minimized {
+            Some(small) if small.len() < input.len() => REDUCED,
+            _ => AS_FOUND,
+        };
+        let input_file = from_text(&bug.input);
+        let testcase = Testcase {
+            bytes: minimized.unwrap_or(input),
+            extension: Testcase::extension_of(&input_file),
+            quality,
+            size: None,
+        };
+        let mut metadata = self.metadata();
+        metadata.insert("reproduced".into(), format!("{} of {}", bug.crashes, bug.runs));
+        metadata.insert("signal".into(), bug.signal.clone());
+        if bug.before > 0 {
+            let words = format!("{} inputs before it in the same process", bug.before);
+            metadata.insert("needs".into(), words);
+        }
+        // AFL's names tell parent, time, executions and mutation.
+        let file = input_file.file_name().unwrap_or_default();
+        metadata.insert("file".into(), file.to_string_lossy().into_owned());
+        Ok(Report {
+            key: bug.id.clone(),
+            program: self.target.program.clone(),
+            output: Output {
+                stdout: text("stdout.txt"),
+                stderr: text("stderr.txt"),
+                crash_data: text("debugger.txt"),
+            },
+            testcase: Some(testcase),
+            args: self.args.clone(),
+            env: self.env.clone(),
+            metadata,
+        })
+    }
+
+    /// How the delivery is doing; None once it is over.
+    pub(super) fn status(&self) -> Option<Status> {
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        worker.as_ref().map(Worker::status)
+    }
+
+    /// Waits until all is delivered, at most so long.
+    pub fn finish(&self, patience: Duration) -> Option<Status> {
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        worker.map(|worker| worker.finish(patience))
+    }
+}
+
+/// Marks a crash file for other tools: its bug was handed over, or it cannot be. What could not be once
+/// may have crashed now.
+pub(super) fn mark(crash: &Path, good: bool) {
+    let path = mark_of(crash, if good { SUBMITTED } else { FAILED });
+    // Somebody else's folder may be read-only: the spool knows as well.
+    let _ = OpenOptions::new().write(true).create_new(true).open(path);
+    if good {
+        let _ = fs::remove_file(mark_of(crash, FAILED));
+    }
+}
+
+fn mark_of(crash: &Path, word: &str) -> PathBuf {
+    let mut name = crash.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(word);
+    crash.with_file_name(name)
+}

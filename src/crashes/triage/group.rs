@@ -1,0 +1,178 @@
+//! Which crashes are the same, and what the bug that they are is called. Both come from the crash's
+//! identity alone: a bug has one name in every campaign, on every machine and with every compiler.
+
+use super::debugger::signal_name;
+use super::hang;
+use super::report::{Bug, hex};
+use super::seen::Seen;
+use crate::crashes::crash::{Identity, Wanted, beyond, is_machinery, is_of_system};
+
+/// Changes when the same crash gets another identity.
+pub const IDENTITY: u32 = 2;
+/// Longest name of a folder, without the hash.
+const NAME: usize = 48;
+
+/// The bugs known so far, as far as they are needed to tell whether a crash is one of them: name and
+/// hash.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    known: Vec<(String, u64)>,
+}
+
+impl Groups {
+    /// Those of an earlier report.
+    #[must_use]
+    pub(super) fn of(bugs: &[Bug]) -> Self {
+        let hash = |bug: &Bug| u64::from_str_radix(&bug.stack_hash, 16).unwrap_or_default();
+        Self { known: bugs.iter().map(|bug| (bug.id.clone(), hash(bug))).collect() }
+    }
+
+    /// The bug that a crash belongs to.
+    #[must_use]
+    pub(super) fn find(&self, seen: &Seen) -> Option<&str> {
+        let hash = identity(seen).hash();
+        self.known.iter().find(|(_, known)| *known == hash).map(|(id, _)| id.as_str())
+    }
+
+    /// The bug of a crash that belongs to none.
+    pub(super) fn describe(&self, seen: &Seen) -> Bug {
+        let (info, identity) = (&seen.info, identity(seen));
+        let signature = beyond::signature(info, Wanted::default());
+        let json = signature.as_ref().map(crate::crashes::crash::Signature::to_json);
+        let class = class(seen);
+        Bug {
+            id: self.name(&identity),
+            title: title(seen, &class),
+            class,
+            kind: info.kind.name().to_owned(),
+            signal: match seen.reported_signal() {
+                0 => String::new(),
+                signal => signal_name(signal),
+            },
+            place: place(seen),
+            stack_hash: hex(identity.hash()),
+            signature: json.and_then(|text| serde_json::from_str(&text).ok()),
+            frames: info.backtrace.clone(),
+            address: info.address.map(|address| format!("{address:#x}")),
+            ..Bug::default()
+        }
+    }
+
+    /// From now on crashes may belong to it.
+    pub(super) fn add(&mut self, bug: &Bug) {
+        self.known.extend(Self::of(std::slice::from_ref(bug)).known);
+    }
+
+    fn name(&self, identity: &Identity) -> String {
+        let mut name = String::new();
+        let function = identity.functions().first();
+        let words = [identity.cause(), function.map_or("", String::as_str)].join(" ");
+        for letter in words.chars() {
+            match letter {
+                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => name.push(letter),
+                _ if !name.is_empty() && !name.ends_with('-') => name.push('-'),
+                _ => {}
+            }
+        }
+        name.truncate(NAME);
+        let name = format!("{}-{:08x}", name.trim_matches('-'), identity.hash() >> 32);
+        let taken = |name: &String| self.known.iter().any(|(known, _)| known == name);
+        let others = (2..).map(|number| format!("{name}-{number}"));
+        let mut names = std::iter::once(name.clone()).chain(others);
+        names.find(|name| !taken(name)).unwrap_or(name)
+    }
+}
+
+/// Of a crash; where nobody knows the names of functions, their places in the program's files.
+fn identity(seen: &Seen) -> Identity {
+    let ending = if seen.is_hang { hang::CLASS.to_owned() } else { signal_name(seen.signal()) };
+    let identity = seen.info.identity(&ending);
+    let Some(trace) = &seen.trace else { return identity };
+    if identity.functions().iter().any(|name| !is_machinery(name)) {
+        return identity;
+    }
+    let places = trace.frames.iter().filter_map(|frame| frame.place.as_ref());
+    let own = places.filter(|(path, _)| !is_of_system(&path.to_string_lossy()));
+    let named = own.map(|(path, at)| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        format!("{file}+{at:#x}")
+    });
+    identity.at(named)
+}
+
+fn class(seen: &Seen) -> String {
+    match (seen.info.class(), seen.signal()) {
+        _ if seen.is_hang => hang::CLASS.to_owned(),
+        (class, _) if !class.is_empty() => class.to_owned(),
+        (_, 0) => "exit code".to_owned(),
+        (_, signal) => signal_name(signal),
+    }
+}
+
+fn title(seen: &Seen, class: &str) -> String {
+    let short = without_address(&seen.info.short_text());
+    match short.as_str() {
+        "" | "No crash detected" => class.to_owned(),
+        frame if frame.starts_with("[@ ") => format!("{class} {frame}"),
+        _ => short,
+    }
+}
+
+/// ASan says of some signals where in memory they came from, which differs with each run.
+fn without_address(text: &str) -> String {
+    const WORDS: &str = " on unknown address 0x";
+    let Some((head, rest)) = text.split_once(WORDS) else { return text.to_owned() };
+    format!("{head}{}", rest.trim_start_matches(|letter: char| letter.is_ascii_hexdigit()))
+}
+
+/// `FILE:LINE` of the first frame that is in no library.
+fn place(seen: &Seen) -> Option<String> {
+    let output = &seen.output;
+    let text = if output.crash_data.is_empty() { &output.stderr } else { &output.crash_data };
+    let number = |line: &str| {
+        let digits = line.strip_prefix('#')?.split_whitespace().next()?;
+        digits.parse::<usize>().ok()
+    };
+    let frames = text.lines().map(str::trim).filter(|line| {
+        let name = number(line).and_then(|number| seen.info.backtrace.get(number));
+        name.is_some_and(|name| !is_machinery(name))
+    });
+    frames
+        .filter_map(source)
+        .find(|place| !["/usr/", "/build/", "/rustc/"].iter().any(|start| place.starts_with(start)))
+}
+
+/// The last word of a frame, if it is a place in a source: `FILE:LINE`, or `FILE:LINE:COLUMN`.
+fn source(line: &str) -> Option<String> {
+    let line = line.split(" (BuildId:").next()?;
+    let word = line.rsplit(' ').next()?;
+    let mut parts = word.split(':');
+    let (file, number) = (parts.next()?, parts.next()?);
+    let is_place = !file.is_empty() && number.parse::<u32>().is_ok();
+    is_place.then(|| format!("{file}:{number}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_are_the_same_in_each_run() {
+        let of = without_address;
+        assert_eq!(
+            of("AddressSanitizer: ABRT on unknown address 0x03e8 [@ f]"),
+            "AddressSanitizer: ABRT [@ f]"
+        );
+        assert_eq!(of("[@ f]"), "[@ f]");
+    }
+
+    #[test]
+    fn places_are_read_from_both_kinds_of_frames() {
+        let of = |line| source(line);
+        assert_eq!(of("#1 0x55 in b0 /a/ten.c:5:3").as_deref(), Some("/a/ten.c:5"));
+        assert_eq!(of("#1 0x55 in b0 /a/t.c:5:3 (BuildId: 12)").as_deref(), Some("/a/t.c:5"));
+        assert_eq!(of("#0  b5 () at ten.c:10").as_deref(), Some("ten.c:10"));
+        assert_eq!(of("#2 0x7f (/lib/libc.so.6+0x2)"), None);
+        assert_eq!(of("#3  0x00 in main ()"), None);
+    }
+}

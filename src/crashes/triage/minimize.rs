@@ -1,0 +1,41 @@
+//! Making the input of a bug small: as `tmin` does, with the condition that the crash stays the same.
+
+use std::time::{Duration, Instant};
+
+use super::rerun::Rerun;
+use super::seen::Build;
+use crate::engine::minimize::tmin::Tmin;
+use crate::exec::TargetError;
+
+/// What was made of an input.
+pub(super) struct Small {
+    pub(super) data: Vec<u8>,
+    /// Nobody had to leave off.
+    pub(super) done: bool,
+}
+
+/// The smallest input found until the time is up, or until it does not go on.
+pub(super) fn minimize(
+    rerun: &mut Rerun,
+    build: Build,
+    input: &[u8],
+    time: Duration,
+    is_same: impl Fn(u64) -> bool,
+    goes_on: impl Fn() -> bool,
+) -> Result<Small, TargetError> {
+    let deadline = Instant::now() + time;
+    let (mut tmin, mut best, mut proposal) = (Tmin::new(input), input.to_vec(), Vec::new());
+    while Instant::now() < deadline && tmin.next(&best, &mut proposal) {
+        if !goes_on() {
+            return Ok(Small { data: best, done: false });
+        }
+        let seen = rerun.quick(build, &proposal)?;
+        if seen.crashed() && is_same(seen.key()) {
+            std::mem::swap(&mut best, &mut proposal);
+            tmin.accepted();
+        } else {
+            tmin.rejected();
+        }
+    }
+    Ok(Small { data: best, done: true })
+}

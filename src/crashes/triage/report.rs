@@ -1,0 +1,258 @@
+//! `triage/report.json`: what is known about crashes and bugs. Written whole or not at all, read by
+//! people, by scripts, and by the next triage, which runs nothing again that stands there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::output::{OutputError, replace_for_good};
+
+/// Of the file's form. A reader that knows this number can read what is added later, too.
+pub const VERSION: u32 = 1;
+pub const NAME: &str = "report.json";
+
+/// The whole file.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Report {
+    pub version: u32,
+    /// Who wrote it.
+    pub tool: String,
+    /// The target's words; the input's file is `@@`.
+    pub command: Vec<String>,
+    /// The program of `-w`.
+    pub sanitizer_build: Option<String>,
+    /// Changes with the programs and with what they are told: results of another one count for nothing.
+    pub fingerprint: String,
+    /// Runs of each file.
+    pub runs: u32,
+    pub bugs: Vec<Bug>,
+    pub crashes: Vec<Crash>,
+    /// From the hash of a stack of addresses to the bug.
+    pub stacks: BTreeMap<String, String>,
+}
+
+/// Crashes that are the same.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Bug {
+    /// Name of its folder.
+    pub id: String,
+    /// One line: the message and the innermost function.
+    pub title: String,
+    /// A few words, for tables.
+    pub class: String,
+    /// Who spoke: `asan`, `gdb`, ….
+    pub kind: String,
+    pub signal: String,
+    /// The program of `-w` does not crash, the target does.
+    pub only_without_sanitizer: bool,
+    /// `FILE:LINE` of the innermost function that is not a library's.
+    pub place: Option<String>,
+    pub stack_hash: String,
+    /// As FuzzManager has it.
+    pub signature: Option<serde_json::Value>,
+    pub frames: Vec<String>,
+    pub address: Option<String>,
+    pub files: u32,
+    /// Of all its files.
+    pub runs: u32,
+    pub crashes: u32,
+    /// The smallest of its files.
+    pub input: String,
+    pub input_size: u64,
+    pub input_hash: String,
+    /// `minimized` in its folder was made from the file with this hash (None: there was no time to finish
+    /// that), and has so many bytes.
+    pub minimized_from: Option<String>,
+    pub minimized_size: Option<u64>,
+    /// Number of other inputs that the process has to get before this one.
+    #[serde(default)]
+    pub before: u32,
+    /// What `before` was then.
+    #[serde(default)]
+    pub minimized_before: u32,
+    /// It was handed over for the crash server, by us or by another tool.
+    #[serde(default)]
+    pub reported: bool,
+}
+
+impl Bug {
+    /// There is a smaller file than what was made small before, or nobody has finished that.
+    #[must_use]
+    pub fn has_smaller_input(&self) -> bool {
+        self.minimized_from.as_ref().is_none_or(|from| {
+            *from != self.input_hash
+                && (self.minimized_before != self.before
+                    || self.minimized_size.is_none_or(|size| self.input_size < size))
+        })
+    }
+}
+
+/// A crash file.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Crash {
+    pub path: String,
+    pub hash: String,
+    pub size: u64,
+    pub state: State,
+    pub runs: u32,
+    pub crashes: u32,
+    /// Milliseconds that a run could take.
+    #[serde(default)]
+    pub limit_ms: u64,
+    /// Number of other inputs that a process has to get before it crashes on this one.
+    #[serde(default)]
+    pub before: u32,
+    /// See [`Report::stacks`].
+    pub stack: Option<String>,
+    pub bug: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Crashes,
+    #[default]
+    NoCrash,
+    TimesOut,
+    Unreadable,
+}
+
+/// A hash, as the file has it.
+#[must_use]
+pub fn hex(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+impl Report {
+    /// The file of an earlier run; None if there is none, or none of this form.
+    #[must_use]
+    pub fn load(folder: &Path) -> Option<Self> {
+        let text = fs::read(folder.join(NAME)).ok()?;
+        let report: Self = serde_json::from_slice(&text).ok()?;
+        (report.version == VERSION).then_some(report)
+    }
+
+    /// Brings the sums of all bugs up to date and writes the file.
+    pub fn save(&mut self, folder: &Path) -> Result<(), OutputError> {
+        self.count();
+        let text = serde_json::to_vec_pretty(self).unwrap_or_default();
+        replace_for_good(folder, &folder.join(NAME), &text)
+    }
+
+    /// Files, runs and crashes of each bug, and its smallest file.
+    pub fn count(&mut self) {
+        let places: BTreeMap<String, usize> =
+            self.bugs.iter().enumerate().map(|(index, bug)| (bug.id.clone(), index)).collect();
+        for bug in &mut self.bugs {
+            (bug.files, bug.runs, bug.crashes) = (0, 0, 0);
+        }
+        for crash in &mut self.crashes {
+            crash.bug = crash.stack.as_ref().and_then(|stack| self.stacks.get(stack)).cloned();
+            let Some(index) = crash.bug.as_ref().and_then(|bug| places.get(bug)) else { continue };
+            let bug = &mut self.bugs[*index];
+            bug.files += 1;
+            bug.runs += crash.runs;
+            bug.crashes += crash.crashes;
+            // One that crashes alone is the better one, however large it is.
+            let rank = (crash.before, crash.size, &crash.path);
+            if bug.input.is_empty() || rank < (bug.before, bug.input_size, &bug.input) {
+                bug.before = crash.before;
+                bug.input.clone_from(&crash.path);
+                bug.input_hash.clone_from(&crash.hash);
+                bug.input_size = crash.size;
+            }
+        }
+    }
+
+    /// The paths of a bug's files.
+    #[must_use]
+    pub fn files(&self, bug: &str) -> Vec<String> {
+        let own = self.crashes.iter().filter(|crash| crash.bug.as_deref() == Some(bug));
+        own.map(|crash| crash.path.clone()).collect()
+    }
+
+    /// How many files ended so.
+    #[must_use]
+    pub fn number(&self, state: State) -> usize {
+        self.crashes.iter().filter(|crash| crash.state == state).count()
+    }
+}
+
+/// The number of bugs that a report has, quickly; None without a report.
+#[must_use]
+pub fn number_of_bugs(folder: &Path) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Bugs {
+        bugs: Vec<serde::de::IgnoredAny>,
+    }
+    let text = fs::read(folder.join(NAME)).ok()?;
+    serde_json::from_slice::<Bugs>(&text).ok().map(|report| report.bugs.len() as u64)
+}
+
+/// How many bugs were not handed over for the crash server yet.
+#[must_use]
+pub fn unreported_bugs(folder: &Path) -> u64 {
+    #[derive(Deserialize)]
+    struct Bugs {
+        bugs: Vec<Handed>,
+    }
+    #[derive(Deserialize)]
+    struct Handed {
+        #[serde(default)]
+        reported: bool,
+    }
+    let text = fs::read(folder.join(NAME)).unwrap_or_default();
+    let bugs = serde_json::from_slice::<Bugs>(&text).map(|report| report.bugs);
+    bugs.unwrap_or_default().iter().filter(|bug| !bug.reported).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crash(path: &str, size: u64, stack: &str) -> Crash {
+        let (path, stack) = (path.to_owned(), Some(stack.to_owned()));
+        Crash { path, size, stack, runs: 3, crashes: 2, ..Crash::default() }
+    }
+
+    #[test]
+    fn an_input_is_made_small_until_that_is_done() {
+        let bug = |from: Option<&str>, size| Bug {
+            input_hash: "a".into(),
+            input_size: 7,
+            minimized_from: from.map(Into::into),
+            minimized_size: size,
+            ..Bug::default()
+        };
+        assert!(bug(None, None).has_smaller_input() && bug(None, Some(5)).has_smaller_input());
+        assert!(bug(Some("b"), Some(8)).has_smaller_input());
+        assert!(!bug(Some("b"), Some(5)).has_smaller_input());
+        assert!(!bug(Some("a"), Some(8)).has_smaller_input());
+    }
+
+    #[test]
+    fn a_bug_has_the_sums_of_its_files_and_the_smallest() {
+        let bug = |id: &str| Bug { id: id.into(), ..Bug::default() };
+        let stacks = [("1", "a"), ("2", "b"), ("3", "a")].map(|(k, v)| (k.into(), v.into()));
+        let mut report = Report {
+            version: VERSION,
+            bugs: vec![bug("a"), bug("b")],
+            crashes: vec![crash("x", 9, "1"), crash("y", 5, "3"), crash("z", 1, "7")],
+            stacks: stacks.into(),
+            ..Report::default()
+        };
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(number_of_bugs(dir.path()), None);
+        report.save(dir.path()).unwrap();
+        let read = Report::load(dir.path()).unwrap();
+        let a = &read.bugs[0];
+        assert_eq!((a.files, a.runs, a.crashes, a.input.as_str()), (2, 6, 4, "y"));
+        assert_eq!((read.bugs[1].files, read.files("a")), (0, vec!["x".into(), "y".into()]));
+        assert_eq!(read.crashes[2].bug, None);
+        assert_eq!(number_of_bugs(dir.path()), Some(2));
+        fs::write(dir.path().join(NAME), "{").unwrap();
+        assert!(Report::load(dir.path()).is_none());
+    }
+}

@@ -1,0 +1,447 @@
+//! One crash, run again in fresh processes: does it happen, how often, and what is said.
+//!
+//! Every run is quick and without names; the addresses tell one crash from another. Only for one of
+//! each kind is it run once more so that people can read it.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::before::REPLAY;
+use super::cores::Cores;
+use super::debugger::{self, DEBUGGER_START};
+use super::frames::{Modules, Trace};
+use super::hang;
+use super::seen::{Build, Seen};
+use super::symbols::Symbolizer;
+use crate::crashes::crash::{self, Program};
+use crate::exec::{ExitKind, Fresh, Manner, TargetError};
+use crate::sys::listen::Limit;
+use crate::sys::traced::{LATE, Stop};
+
+/// Runs of an input that has not crashed yet, or not while it was watched: one that crashes in a tenth of
+/// its runs is missed by that many in one case of twenty. They end with the time limit of one run.
+pub(super) const RARE_RUNS: u32 = 30;
+/// Readable runs of a crash that does not happen every time.
+const ATTEMPTS: u32 = 5;
+/// More of a core file would only fill the disk.
+const LARGEST_CORE: u64 = 4 << 30;
+/// A run that waits for a core may take so many times as long: beside a campaign others come first.
+const STARVED: u32 = 10;
+
+/// About which crashes gdb is asked.
+#[derive(Debug)]
+pub enum Debugging {
+    /// Those about which nobody else speaks.
+    Silent,
+    /// All.
+    Always,
+    /// All, by their core files.
+    Core(Cores),
+}
+
+/// What runs need besides the target.
+#[derive(Debug)]
+pub struct Tools {
+    /// Variables for a quick report, for one that can be read, and for a core file.
+    pub raw: Vec<(OsString, OsString)>,
+    pub readable: Vec<(OsString, OsString)>,
+    pub bare: Vec<(OsString, OsString)>,
+    pub gdb: Option<PathBuf>,
+    pub debugging: Debugging,
+    pub symbolizer: Option<Symbolizer>,
+    pub timeout: Duration,
+    /// A run that takes too long is a bug, too.
+    pub hangs: bool,
+    pub program: Program,
+}
+
+impl Tools {
+    /// Of a run in which somebody else takes time as well.
+    fn limit(&self, others: Duration) -> Limit {
+        Limit { own: self.timeout + others, wall: self.timeout * STARVED + others }
+    }
+}
+
+/// What several runs of an input came to.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    pub runs: u32,
+    pub crashes: u32,
+    /// A run took too long, and there were no more.
+    pub hung: bool,
+    /// The crash that came most often.
+    pub seen: Option<Seen>,
+}
+
+/// Runs inputs on one target, or on two builds of it.
+pub struct Rerun {
+    target: Fresh,
+    sanitizer: Option<Fresh>,
+    tools: Arc<Tools>,
+    modules: Modules,
+    /// It dies without a word: it is looked at while it does.
+    silent: [bool; 2],
+    /// The kernel allows it.
+    can_trace: bool,
+    started: bool,
+    /// What the process gets before the input, if anything: see [`Rerun::after`].
+    before: Option<OsString>,
+    /// What the user should know, and whether there was no core file once.
+    notes: Vec<String>,
+    coreless: bool,
+}
+
+impl Rerun {
+    #[must_use]
+    pub fn new(target: Fresh, sanitizer: Option<Fresh>, tools: Arc<Tools>) -> Self {
+        Self {
+            target,
+            sanitizer,
+            tools,
+            modules: Modules::default(),
+            silent: [false; 2],
+            can_trace: true,
+            started: false,
+            before: None,
+            notes: Vec::new(),
+            coreless: false,
+        }
+    }
+
+    /// The command line of a build.
+    #[must_use]
+    pub fn command(&self, build: Build) -> &[OsString] {
+        match (&self.sanitizer, build) {
+            (Some(sanitizer), Build::Sanitizer) => sanitizer.command(),
+            _ => self.target.command(),
+        }
+    }
+
+    /// What the input is called in a command line.
+    #[must_use]
+    pub fn input_file(&self) -> &Path {
+        self.target.input_file()
+    }
+
+    /// What the user should know; the mutators have something to say, too.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        let mut messages = std::mem::take(&mut self.notes);
+        messages.extend(self.target.take_messages());
+        messages.extend(self.sanitizer.iter_mut().flat_map(Fresh::take_messages));
+        messages.extend(self.tools.symbolizer.iter().filter_map(Symbolizer::take_note));
+        messages
+    }
+
+    /// From now on a process that takes one input after the other gets these before its own: files of this
+    /// name plus `,cnt:000000` and so on.
+    pub fn after(&mut self, inputs: Option<&Path>) {
+        self.before = inputs.map(|path| path.as_os_str().to_owned());
+    }
+
+    /// Variables of a run.
+    fn environment(&self, of_report: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+        let before = self.before.iter().map(|path| (REPLAY.into(), path.clone()));
+        of_report.iter().cloned().chain(before).collect()
+    }
+
+    /// Runs it until it shows where it crashes, at most `runs` times; a crash that the sanitizer's build
+    /// does not have is looked for in the target.
+    pub fn examine(&mut self, input: &[u8], runs: u32) -> Result<Examined, TargetError> {
+        self.examine_while(input, |examined| examined.runs < runs)
+    }
+
+    /// The same for one that did not crash in its first runs.
+    pub(super) fn examine_rare(&mut self, input: &[u8]) -> Result<Examined, TargetError> {
+        let end = Instant::now() + self.tools.timeout;
+        self.examine_while(input, |examined| {
+            examined.runs == 0
+                || (examined.crashes == 0 && examined.runs < RARE_RUNS && Instant::now() < end)
+        })
+    }
+
+    fn examine_while(
+        &mut self,
+        input: &[u8],
+        goes_on: impl Fn(&Examined) -> bool,
+    ) -> Result<Examined, TargetError> {
+        if self.sanitizer.is_some() {
+            let examined = self.examine_in(Build::Sanitizer, input, &goes_on)?;
+            if examined.crashes > 0 {
+                return Ok(examined);
+            }
+        }
+        self.examine_in(Build::Target, input, &goes_on)
+    }
+
+    /// Runs it `runs` times more. Returns how many runs there were, and how many crashed.
+    pub(super) fn count(
+        &mut self,
+        build: Build,
+        input: &[u8],
+        runs: u32,
+    ) -> Result<(u32, u32), TargetError> {
+        let (mut done, mut crashes) = (0, 0);
+        while done < runs {
+            let seen = self.quick(build, input)?;
+            done += 1;
+            crashes += u32::from(seen.crashed());
+            if seen.exit == ExitKind::Hang {
+                break;
+            }
+        }
+        Ok((done, crashes))
+    }
+
+    fn examine_in(
+        &mut self,
+        build: Build,
+        input: &[u8],
+        goes_on: impl Fn(&Examined) -> bool,
+    ) -> Result<Examined, TargetError> {
+        let mut examined = Examined { runs: 0, crashes: 0, hung: false, seen: None };
+        let mut kinds: HashMap<u64, (u32, Seen)> = HashMap::new();
+        let mut only_traced = true;
+        let mut has_place = false;
+        while goes_on(&examined) && !examined.hung && !has_place {
+            only_traced &= self.traces(build);
+            let seen = self.quick(build, input)?;
+            examined.runs += 1;
+            examined.hung = seen.exit == ExitKind::Hang;
+            if seen.crashed() {
+                examined.crashes += 1;
+                has_place = seen.has_place();
+                kinds.entry(seen.key()).or_insert((0, seen)).0 += 1;
+            }
+        }
+        if only_traced && examined.crashes == 0 && !examined.hung {
+            // A program may behave otherwise because it is looked at.
+            let seen = self.quick_as(build, input, false)?;
+            if seen.crashed() && !seen.is_hang {
+                (examined.runs, examined.crashes) = (examined.runs + 1, 1);
+                kinds.insert(seen.key(), (1, seen));
+            }
+        }
+        // One that shows its place; of equals the smallest key: the same answer every time.
+        let order = |(key, (count, seen)): &(u64, (u32, Seen))| (seen.has_place(), *count, !*key);
+        let most = kinds.into_iter().max_by_key(order);
+        examined.seen = most.map(|(_, (_, seen))| seen);
+        Ok(examined)
+    }
+
+    /// Whether its next quick run is traced.
+    fn traces(&self, build: Build) -> bool {
+        self.can_trace && self.silent[build as usize]
+    }
+
+    /// One run without names. A silent end of a build is looked at in a second run, and from then on in
+    /// the first.
+    pub fn quick(&mut self, build: Build, input: &[u8]) -> Result<Seen, TargetError> {
+        self.quick_as(build, input, self.traces(build))
+    }
+
+    fn quick_as(&mut self, build: Build, input: &[u8], traced: bool) -> Result<Seen, TargetError> {
+        let seen = self.run(build, input, traced)?;
+        let signalled = matches!(seen.exit, ExitKind::Crash { signal } if signal > 0);
+        if !signalled || seen.has_place() || traced || !self.can_trace {
+            return Ok(seen);
+        }
+        let looked = self.run(build, input, true)?;
+        let comes_again = looked.crashed() && !looked.is_hang;
+        // One that hides from a look is not to be missed the next time.
+        self.silent[build as usize] = comes_again;
+        Ok(if comes_again { looked } else { seen })
+    }
+
+    /// One that has ended without a word, and did not do so while it was watched: run again, until
+    /// it shows where.
+    pub(super) fn look_again(
+        &mut self,
+        input: &[u8],
+        quick: &Seen,
+    ) -> Result<Option<Seen>, TargetError> {
+        let signalled = matches!(quick.exit, ExitKind::Crash { signal } if signal > 0);
+        if !signalled || quick.has_place() || !self.can_trace {
+            return Ok(None);
+        }
+        let end = Instant::now() + self.tools.timeout;
+        for _ in 0..RARE_RUNS {
+            let seen = self.run(quick.build, input, true)?;
+            if seen.crashed() && seen.has_place() {
+                return Ok(Some(seen));
+            }
+            if Instant::now() >= end {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    fn run(&mut self, build: Build, input: &[u8], traced: bool) -> Result<Seen, TargetError> {
+        let (mut trace, mut late) = (None, Vec::new());
+        let tools = Arc::clone(&self.tools);
+        let env = self.environment(&tools.raw);
+        let modules = &mut self.modules;
+        let mut look = |stop: &Stop| match stop.signal {
+            LATE if tools.hangs => late.push(modules.trace(stop)),
+            LATE => {}
+            _ => trace = Some(modules.trace(stop)),
+        };
+        let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
+        let mut run = |traced| {
+            let look: Option<&mut dyn FnMut(&Stop)> =
+                if traced || tools.hangs { Some(&mut look) } else { None };
+            let manner = Manner::within(tools.limit(Duration::ZERO));
+            fresh.run(input, Manner { env: &env, look, traced, ..manner })
+        };
+        let ended = match run(traced && self.can_trace) {
+            // Some sandboxes forbid it.
+            Err(TargetError::Start { .. }) if traced && self.can_trace => {
+                self.can_trace = false;
+                run(false)?
+            }
+            ended => ended?,
+        };
+        if !std::mem::replace(&mut self.started, true) {
+            let names = fresh.missing_libraries(&ended);
+            if !names.is_empty() {
+                return Err(TargetError::NoLibrary { names });
+            }
+        }
+        let exit = ended.exit;
+        // A signal that was handled is not what ended it.
+        let ends = |trace: &Trace| exit == ExitKind::Crash { signal: trace.signal };
+        let trace = trace.filter(ends);
+        let mut seen = Seen::new(build, ended, trace, &tools.program);
+        if exit == ExitKind::Hang && tools.hangs {
+            seen.hangs(&hang::line(&late, tools.symbolizer.as_ref()), &tools.program);
+        }
+        Ok(seen)
+    }
+
+    /// Runs it so that people and servers can read what happened; what was seen already if that does not
+    /// come again.
+    pub fn readable(&mut self, input: &[u8], quick: &Seen) -> Result<Seen, TargetError> {
+        if quick.is_hang {
+            return Ok(quick.clone());
+        }
+        let tools = Arc::clone(&self.tools);
+        let told = match &tools.debugging {
+            Debugging::Silent => None,
+            Debugging::Always => self.under_gdb(input, quick.build, &debugger::FATAL)?,
+            Debugging::Core(cores) => self.by_core(cores, input, quick.build)?,
+        };
+        if let Some(text) = told {
+            return Ok(quick.debugged(text, &tools.program));
+        }
+        let made = match (&quick.trace, quick.info.backtrace.is_empty()) {
+            (Some(trace), true) => Some(self.debugged(input, quick, trace)?),
+            _ => self.reported(input, quick)?,
+        };
+        Ok(made.unwrap_or_else(|| quick.clone()))
+    }
+
+    /// A sanitizer's report with names.
+    fn reported(&mut self, input: &[u8], quick: &Seen) -> Result<Option<Seen>, TargetError> {
+        let tools = Arc::clone(&self.tools);
+        let env = self.environment(&tools.readable);
+        let fresh = of_build(&mut self.target, &mut self.sanitizer, quick.build);
+        let mut others = Duration::ZERO;
+        if let Some(symbolizer) = &tools.symbolizer {
+            // The sanitizer would wait for it without an end.
+            if !symbolizer.answers(Path::new(&fresh.command()[0])) {
+                return Ok(None);
+            }
+            others = symbolizer.patience();
+        }
+        for _ in 0..ATTEMPTS {
+            let manner = Manner { env: &env, ..Manner::within(tools.limit(others)) };
+            let ended = fresh.run(input, manner)?;
+            let seen = Seen::new(quick.build, ended, None, &tools.program);
+            let same = seen.crashed() && seen.info.kind == quick.info.kind;
+            if same && (quick.info.backtrace.is_empty() || !seen.info.backtrace.is_empty()) {
+                return Ok(Some(seen));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Under gdb if there is one, else from what was seen.
+    fn debugged(&mut self, input: &[u8], quick: &Seen, trace: &Trace) -> Result<Seen, TargetError> {
+        let tools = Arc::clone(&self.tools);
+        let told = self.under_gdb(input, quick.build, &[trace.signal])?;
+        let own = || debugger::self_made(trace, tools.symbolizer.as_ref());
+        Ok(quick.debugged(told.unwrap_or_else(own), &tools.program))
+    }
+
+    /// What gdb says at the first of these signals.
+    fn under_gdb(
+        &mut self,
+        input: &[u8],
+        build: Build,
+        signals: &[i32],
+    ) -> Result<Option<String>, TargetError> {
+        let tools = Arc::clone(&self.tools);
+        let Some(gdb) = &tools.gdb else { return Ok(None) };
+        let under = debugger::gdb_words(gdb, signals);
+        let limit = tools.limit(DEBUGGER_START);
+        let env = self.environment(&tools.raw);
+        let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
+        for _ in 0..ATTEMPTS {
+            let manner = Manner { env: &env, under: &under, ..Manner::within(limit) };
+            // A gdb that cannot be started is none.
+            let Ok(ended) = fresh.run(input, manner) else { return Ok(None) };
+            if ended.exit == ExitKind::Hang {
+                return Ok(None);
+            }
+            let printed = crash::text(&ended.stdout);
+            if let Some(part) = debugger::gdb_part(&printed) {
+                return Ok(Some(part.to_owned()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What gdb reads in the core file of one more run.
+    fn by_core(
+        &mut self,
+        cores: &Cores,
+        input: &[u8],
+        build: Build,
+    ) -> Result<Option<String>, TargetError> {
+        let tools = Arc::clone(&self.tools);
+        let Some(gdb) = &tools.gdb else { return Ok(None) };
+        let env = self.environment(&tools.bare);
+        let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
+        let limit = tools.limit(Duration::ZERO);
+        let manner = || Manner { env: &env, ..Manner::within(limit) };
+        for _ in 0..ATTEMPTS {
+            let before = cores.list();
+            let ended = fresh.run(input, Manner { core_limit: LARGEST_CORE, ..manner() })?;
+            if let Some(core) = cores.new_since(&before) {
+                return Ok(debugger::of_core(gdb, Path::new(&fresh.command()[0]), core.path()));
+            }
+            let signalled = matches!(ended.exit, ExitKind::Crash { signal } if signal > 0);
+            if signalled && !std::mem::replace(&mut self.coreless, true) {
+                let folder = cores.folder().display();
+                self.notes.push(format!(
+                    "no core file came into {folder} (check its permissions and `ulimit -Hc`)"
+                ));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn of_build<'a>(
+    target: &'a mut Fresh,
+    sanitizer: &'a mut Option<Fresh>,
+    build: Build,
+) -> &'a mut Fresh {
+    match (sanitizer, build) {
+        (Some(sanitizer), Build::Sanitizer) => sanitizer,
+        _ => target,
+    }
+}

@@ -1,0 +1,126 @@
+//! What was seen of one run, and whether two runs have shown the same.
+
+use std::hash::{Hash, Hasher};
+
+use super::frames::Trace;
+use crate::crashes::crash::{self, CrashInfo, Kind, Output, Program, StableHasher};
+use crate::exec::{Ended, ExitKind};
+
+/// Innermost frames that tell one crash from another.
+const FRAMES: usize = 32;
+
+/// Which of the two programs was run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Build {
+    /// `-w`.
+    Sanitizer,
+    Target,
+}
+
+/// What was seen of one run.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub build: Build,
+    pub exit: ExitKind,
+    pub output: Output,
+    pub info: CrashInfo,
+    /// A hang that is a bug: `output` has our line about it.
+    pub is_hang: bool,
+    pub(super) trace: Option<Trace>,
+}
+
+impl Seen {
+    pub(super) fn new(build: Build, ended: Ended, trace: Option<Trace>, program: &Program) -> Self {
+        let (stdout, stderr) = (crash::text(&ended.stdout), crash::text(&ended.stderr));
+        let output = Output { stdout, stderr, crash_data: String::new() };
+        let info = crash::beyond::parse(&output, program);
+        Self { build, exit: ended.exit, output, info, is_hang: false, trace }
+    }
+
+    /// The same crash in the words of a debugger.
+    pub(super) fn debugged(&self, crash_data: String, program: &Program) -> Self {
+        let output = Output { crash_data, ..self.output.clone() };
+        let info = crash::beyond::parse(&output, program);
+        Self { output, info, ..self.clone() }
+    }
+
+    #[must_use]
+    pub fn crashed(&self) -> bool {
+        matches!(self.exit, ExitKind::Crash { .. } | ExitKind::Oom)
+            || (self.exit == ExitKind::Ok && is_report(self.info.kind))
+            || self.is_hang
+    }
+
+    /// There is more to tell it by than its signal.
+    pub(super) fn has_place(&self) -> bool {
+        !self.info.backtrace.is_empty() || self.trace.is_some()
+    }
+
+    pub(super) fn hangs(&mut self, line: &str, program: &Program) {
+        let stderr = &mut self.output.stderr;
+        if !stderr.is_empty() && !stderr.ends_with('\n') {
+            stderr.push('\n');
+        }
+        stderr.push_str(&format!("{line}\n"));
+        self.info = crash::beyond::parse(&self.output, program);
+        self.is_hang = true;
+    }
+
+    /// The signal that ended it, or 0.
+    #[must_use]
+    pub fn signal(&self) -> i32 {
+        match self.exit {
+            ExitKind::Crash { signal } => signal,
+            ExitKind::Oom => libc::SIGKILL,
+            ExitKind::Ok | ExitKind::Hang => 0,
+        }
+    }
+
+    /// The signal that a sanitizer's report is about, else the one that ended it: a sanitizer that has
+    /// caught one ends by SIGABRT.
+    #[must_use]
+    pub fn reported_signal(&self) -> i32 {
+        let [stderr, crash_data] = [&self.output.stderr, &self.output.crash_data];
+        let mut lines = stderr.lines().chain(crash_data.lines());
+        lines.find_map(caught_signal).unwrap_or_else(|| self.signal())
+    }
+
+    /// Equal for crashes at the same place, in this build of the program.
+    #[must_use]
+    pub fn key(&self) -> u64 {
+        let mut hasher = StableHasher::default();
+        (self.build == Build::Target, self.signal(), self.info.kind.name()).hash(&mut hasher);
+        let names = &self.info.backtrace;
+        match &self.trace {
+            _ if names.iter().any(|name| name != "??") => {
+                names.iter().take(FRAMES).for_each(|name| name.hash(&mut hasher));
+            }
+            Some(trace) if !trace.frames.is_empty() => {
+                trace.frames.iter().take(FRAMES).for_each(|frame| frame.place.hash(&mut hasher));
+            }
+            _ => self.info.short_text().hash(&mut hasher),
+        }
+        // A library's function that panics may be called from one place for many reasons.
+        self.info.identity("").said().hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Of a line like `ERROR: AddressSanitizer: FPE on unknown address`.
+fn caught_signal(line: &str) -> Option<i32> {
+    let (_, said) = line.split_once("Sanitizer: ").filter(|(who, _)| who.contains("ERROR: "))?;
+    let (word, _) = said.split_once(" on ")?;
+    Some(match word {
+        "SEGV" | "stack-overflow" => libc::SIGSEGV,
+        "BUS" => libc::SIGBUS,
+        "FPE" => libc::SIGFPE,
+        "ILL" => libc::SIGILL,
+        "TRAP" => libc::SIGTRAP,
+        _ => return None,
+    })
+}
+
+/// A sanitizer may report and let the program go on to a good end.
+fn is_report(kind: Kind) -> bool {
+    matches!(kind, Kind::Asan | Kind::Ubsan | Kind::Lsan | Kind::Tsan | Kind::Msan)
+}

@@ -1,0 +1,170 @@
+//! What those who work share: the report as it grows, what waits, and who does what.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::TriageError;
+use super::group::Groups;
+use super::report::{Bug, Crash, Report};
+use super::seen::Build;
+use crate::crashes::collector::CollectorError;
+
+/// Between two versions of the report while there is work.
+pub(super) const SAVE: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) report: Report,
+    /// Where each file stands in the report's list.
+    places: HashMap<String, usize>,
+    pub(super) groups: Groups,
+    pub(super) waiting: VecDeque<PathBuf>,
+    /// Files that were run as often as is needed to find their bug, and not as often as wanted.
+    pub(super) to_count: VecDeque<PathBuf>,
+    /// Files that another tool has delivered, as long as their bug is not known.
+    pub(super) delivered: HashSet<PathBuf>,
+    /// Files that were seen, those of earlier runs included.
+    pub(super) known: HashSet<PathBuf>,
+    /// Examined now.
+    pub(super) under_way: usize,
+    /// Bugs that somebody completes.
+    pub(super) taken: HashSet<String>,
+    /// The build in which each bug crashes: from this run.
+    pub(super) builds: HashMap<String, Build>,
+    /// Bugs that cannot be delivered as they are.
+    withheld: HashSet<String>,
+    pub(super) stop: bool,
+    /// An end is near: nothing is made small any more.
+    pub(super) hurry: bool,
+    pub(super) dirty: bool,
+    pub(super) saved: Instant,
+    pub(super) notes: Vec<String>,
+    /// Crash files that have their mark, a good one or a bad one.
+    pub(super) marked: HashSet<(String, bool)>,
+}
+
+impl State {
+    #[must_use]
+    pub(super) fn new(report: Report) -> Self {
+        let paths = report.crashes.iter().map(|crash| crash.path.clone());
+        Self {
+            places: paths.zip(0..).collect(),
+            groups: Groups::of(&report.bugs),
+            report,
+            waiting: VecDeque::new(),
+            to_count: VecDeque::new(),
+            delivered: HashSet::new(),
+            known: HashSet::new(),
+            under_way: 0,
+            taken: HashSet::new(),
+            builds: HashMap::new(),
+            withheld: HashSet::new(),
+            stop: false,
+            hurry: false,
+            dirty: true,
+            saved: Instant::now(),
+            notes: Vec::new(),
+            marked: HashSet::new(),
+        }
+    }
+
+    /// What is known of a file.
+    #[must_use]
+    pub(super) fn crash(&self, path: &str) -> Option<&Crash> {
+        self.places.get(path).map(|place| &self.report.crashes[*place])
+    }
+
+    pub(super) fn note(&mut self, crash: Crash) {
+        self.dirty = true;
+        match self.places.get(&crash.path) {
+            Some(place) => self.report.crashes[*place] = crash,
+            None => {
+                self.places.insert(crash.path.clone(), self.report.crashes.len());
+                self.report.crashes.push(crash);
+            }
+        }
+    }
+
+    /// A bug that is to be reported. It is marked as taken.
+    pub(super) fn unreported(&mut self) -> Option<usize> {
+        if !self.delivered.is_empty() {
+            return None;
+        }
+        let (taken, withheld) = (&self.taken, &self.withheld);
+        let is_open = |bug: &Bug| !bug.reported && !withheld.contains(&bug.id);
+        if !self.report.bugs.iter().any(is_open) {
+            return None;
+        }
+        self.report.count();
+        let waits = |bug: &Bug| is_open(bug) && bug.files > 0 && !taken.contains(&bug.id);
+        let index = self.report.bugs.iter().position(waits)?;
+        self.taken.insert(self.report.bugs[index].id.clone());
+        Some(index)
+    }
+
+    /// A bug whose smallest input was not made small yet, or that waits to be delivered. It is marked as
+    /// taken. In a hurry its folder is completed and no more.
+    pub(super) fn unfinished(&mut self, delivers: bool) -> Option<usize> {
+        self.report.count();
+        let (taken, withheld, hurry) = (&self.taken, &self.withheld, self.hurry);
+        let waits = |bug: &Bug| {
+            let is_open = bug.has_smaller_input() && (!hurry || bug.minimized_size.is_none());
+            let wanted = is_open || (delivers && !bug.reported && !withheld.contains(&bug.id));
+            bug.files > 0 && wanted && !taken.contains(&bug.id)
+        };
+        let index = self.report.bugs.iter().position(waits)?;
+        self.taken.insert(self.report.bugs[index].id.clone());
+        Some(index)
+    }
+
+    /// The build in which a bug crashes.
+    #[must_use]
+    pub(super) fn build_of(&self, bug: &Bug) -> Build {
+        let other = match self.report.sanitizer_build {
+            Some(_) if !bug.only_without_sanitizer => Build::Sanitizer,
+            _ => Build::Target,
+        };
+        self.builds.get(&bug.id).copied().unwrap_or(other)
+    }
+
+    /// This bug waits for another triage.
+    pub(super) fn withhold(&mut self, id: &str, error: &CollectorError) {
+        let remedy = "remove triage/report.json, then `ffuzz-triage -o OUT` makes all folders anew";
+        self.notes.push(format!("a bug is not reported: {error} ({remedy})"));
+        self.withheld.insert(id.to_owned());
+    }
+
+    /// Writes the report.
+    pub(super) fn save(&mut self, folder: &Path) -> Result<(), TriageError> {
+        let mut written = self.report.clone();
+        // What nobody has finished looking at is looked at again.
+        written.stacks.retain(|_, bug| !bug.is_empty());
+        let stacks = &written.stacks;
+        let known = |crash: &Crash| crash.stack.as_ref().is_none_or(|key| stacks.contains_key(key));
+        written.crashes.retain(|crash| known(crash));
+        written.save(folder)?;
+        self.report.count();
+        (self.dirty, self.saved) = (false, Instant::now());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_noted_once() {
+        let crash = |path: &str, size| Crash { path: path.into(), size, ..Crash::default() };
+        let crashes = vec![crash("a", 1), crash("b", 2)];
+        let mut state = State::new(Report { crashes, ..Report::default() });
+        for (path, size) in [("b", 3), ("c", 4), ("a", 5), ("c", 6)] {
+            state.note(crash(path, size));
+        }
+        let sizes: Vec<u64> = state.report.crashes.iter().map(|crash| crash.size).collect();
+        assert_eq!(sizes, [5, 3, 6]);
+        assert_eq!(state.crash("b").map(|crash| crash.size), Some(3));
+        assert!(state.crash("d").is_none());
+    }
+}

@@ -1,0 +1,326 @@
+//! The work: files that wait to be examined, bugs that wait to be made small, and those who do it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::examine::{hash_of, read};
+use super::paths::to_text;
+use super::report::{Crash, Report, State as Outcome};
+use super::rerun::{RARE_RUNS, Rerun};
+use super::state::{SAVE, State};
+use super::{Courier, Records, TriageError};
+use crate::crashes::collector::Status;
+use crate::crashes::crash::Program;
+
+/// What the work depends on.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    /// `…/triage`.
+    pub folder: PathBuf,
+    /// Paths in the report begin below it.
+    pub root: PathBuf,
+    pub runs: u32,
+    /// Of one run.
+    pub timeout: Duration,
+    /// Longest time for making one input small; zero: not at all.
+    pub minimize: Duration,
+    /// A campaign runs, and has what we want.
+    pub beside: bool,
+    pub program: Program,
+    /// For `reproduce.sh`.
+    pub env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+}
+
+impl Orders {
+    pub(super) fn limit_ms(&self) -> u64 {
+        u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// A file that never crashed may be one of those that seldom do.
+    pub(super) fn is_worth_another_look(&self, crash: &Crash) -> bool {
+        crash.state == Outcome::NoCrash && crash.runs < RARE_RUNS
+    }
+
+    /// More runs or longer ones could show something else.
+    fn may_show_more(&self, crash: &Crash) -> bool {
+        match crash.state {
+            Outcome::Crashes => false,
+            Outcome::NoCrash => crash.runs < self.runs,
+            Outcome::TimesOut => crash.limit_ms < self.limit_ms(),
+            Outcome::Unreadable => true,
+        }
+    }
+}
+
+/// What those who work share.
+#[derive(Debug)]
+pub struct Work {
+    pub(super) orders: Orders,
+    /// Delivers bugs, if somebody wants them.
+    pub(super) courier: Option<Courier>,
+    inside: Mutex<State>,
+    changed: Condvar,
+}
+
+/// One thing to do, the most urgent first. Bugs are given by their position.
+enum Job {
+    /// It is new, and not reported yet.
+    Report(usize),
+    Examine(PathBuf),
+    /// Its rate is to be found, or whether it crashes at all.
+    Count(PathBuf),
+    Finish(usize),
+}
+
+/// How far the work is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Progress {
+    pub done: usize,
+    pub waiting: usize,
+    pub bugs: usize,
+}
+
+impl Work {
+    /// Goes on with `report`, if that is about the same programs.
+    #[must_use]
+    pub fn new(orders: Orders, mut report: Report, earlier: Option<Report>) -> Self {
+        if let Some(earlier) = earlier.filter(|it| it.fingerprint == report.fingerprint) {
+            report = earlier;
+        }
+        let inside = State::new(report);
+        Self { orders, courier: None, inside: Mutex::new(inside), changed: Condvar::new() }
+    }
+
+    /// Every bug is handed to `courier` once, and its files are marked.
+    #[must_use]
+    pub fn deliver_by(mut self, courier: Option<Courier>) -> Self {
+        self.courier = courier;
+        self
+    }
+
+    /// Hands over the records that there are now.
+    pub fn deliver_records(&self, records: &mut Records) -> Result<(), TriageError> {
+        let take = |courier: &Courier| courier.take_records(records, &self.orders.root);
+        Ok(self.courier.as_ref().map(take).transpose().map(drop)?)
+    }
+
+    /// What keeps reports waiting.
+    #[must_use]
+    pub fn delivery_trouble(&self) -> Option<String> {
+        self.courier.as_ref()?.status()?.trouble()
+    }
+
+    /// Waits for what is to be delivered, at most so long; None if nobody delivers.
+    pub fn finish_delivery(&self, patience: Duration) -> Option<Status> {
+        self.courier.as_ref().and_then(|courier| courier.finish(patience))
+    }
+
+    pub(super) fn inside(&self) -> MutexGuard<'_, State> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Files to examine; what the report knows by name and content is passed over. Returns how many are
+    /// new.
+    pub fn add(&self, files: impl IntoIterator<Item = PathBuf>) -> usize {
+        let mut inside = self.inside();
+        let before = inside.waiting.len();
+        let files: Vec<PathBuf> =
+            files.into_iter().filter(|path| !inside.known.contains(path)).collect();
+        if files.is_empty() {
+            return 0;
+        }
+        for path in files {
+            if !inside.known.insert(path.clone()) {
+                continue;
+            }
+            let known = inside.crash(&self.shown(&path)).filter(|crash| {
+                let is_same = || read(&path).is_ok_and(|data| hash_of(&data) == crash.hash);
+                !self.orders.may_show_more(crash) && is_same()
+            });
+            let most = self.orders.runs.min(inside.report.runs);
+            match known {
+                Some(crash) if self.is_to_be_counted(crash, most) => {
+                    inside.to_count.push_back(path);
+                }
+                Some(_) => {}
+                // Its bug is not to be reported before that is known.
+                None if self.was_delivered_before(&path) => {
+                    inside.delivered.insert(path.clone());
+                    inside.waiting.push_front(path);
+                }
+                None => inside.waiting.push_back(path),
+            }
+        }
+        let added = inside.waiting.len() - before;
+        drop(inside);
+        self.changed.notify_all();
+        added
+    }
+
+    /// Its first runs were made, and others are left.
+    pub(super) fn is_to_be_counted(&self, crash: &Crash, most: u32) -> bool {
+        (crash.state == Outcome::Crashes && crash.runs < most)
+            || self.orders.is_worth_another_look(crash)
+    }
+
+    fn was_delivered_before(&self, path: &Path) -> bool {
+        self.courier.as_ref().is_some_and(|courier| courier.was_delivered_before(path))
+    }
+
+    /// A path as the report has it.
+    pub(super) fn shown(&self, path: &Path) -> String {
+        to_text(path.strip_prefix(&self.orders.root).unwrap_or(path))
+    }
+
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let inside = self.inside();
+        let waiting = inside.waiting.len() + inside.to_count.len() + inside.under_way;
+        let done = inside.report.crashes.len();
+        Progress { done, waiting, bugs: inside.report.bugs.len() }
+    }
+
+    /// Everybody ends with what he does.
+    pub fn stop(&self) {
+        self.inside().stop = true;
+        self.changed.notify_all();
+    }
+
+    /// There will be no more files, and little time.
+    pub fn hurry(&self) {
+        self.inside().hurry = true;
+        self.changed.notify_all();
+    }
+
+    /// There may be more to do.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        let inside = self.inside();
+        !inside.stop && !inside.hurry
+    }
+
+    /// Waits until there may be something to do; false at the end.
+    #[must_use]
+    pub fn wait(&self) -> bool {
+        let mut inside = self.inside();
+        let has_work = |inside: &State| !inside.waiting.is_empty() || !inside.to_count.is_empty();
+        while !has_work(&inside) && !inside.stop && !inside.hurry {
+            inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
+        }
+        !inside.stop && has_work(&inside)
+    }
+
+    /// What the user should know, since the last call.
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut self.inside().notes)
+    }
+
+    /// Does what is to be done until there is no more.
+    pub fn run(&self, rerun: &mut Rerun) -> Result<(), TriageError> {
+        let result = self.jobs(rerun);
+        self.inside().notes.extend(rerun.take_messages());
+        result
+    }
+
+    fn jobs(&self, rerun: &mut Rerun) -> Result<(), TriageError> {
+        while let Some(job) = self.next() {
+            match job {
+                Job::Examine(path) => {
+                    let result = self.examine(rerun, &path);
+                    let mut inside = self.inside();
+                    inside.under_way -= 1;
+                    match result {
+                        Ok(()) => drop(inside.delivered.remove(&path)),
+                        Err(_) => inside.waiting.push_front(path),
+                    }
+                    drop(inside);
+                    self.changed.notify_all();
+                    result?;
+                }
+                Job::Count(path) => {
+                    let result = self.count(rerun, &path);
+                    let mut inside = self.inside();
+                    inside.under_way -= 1;
+                    if result.is_err() {
+                        inside.to_count.push_front(path);
+                    }
+                    drop(inside);
+                    self.changed.notify_all();
+                    result?;
+                }
+                Job::Report(index) => self.with_bug(index, |work| work.report(index))?,
+                Job::Finish(index) => self.with_bug(index, |work| work.finish(rerun, index))?,
+            }
+            self.save_if_due()?;
+        }
+        Ok(())
+    }
+
+    /// Does something with a bug that was taken for it.
+    fn with_bug(
+        &self,
+        index: usize,
+        act: impl FnOnce(&Self) -> Result<(), TriageError>,
+    ) -> Result<(), TriageError> {
+        let result = act(self);
+        let mut inside = self.inside();
+        let id = inside.report.bugs[index].id.clone();
+        inside.taken.remove(&id);
+        drop(inside);
+        self.changed.notify_all();
+        result
+    }
+
+    /// Reports come first. As long as a file is examined, a bug may get a smaller
+    /// input.
+    fn next(&self) -> Option<Job> {
+        let mut inside = self.inside();
+        loop {
+            if inside.stop {
+                return None;
+            }
+            if self.courier.is_some()
+                && let Some(index) = inside.unreported()
+            {
+                return Some(Job::Report(index));
+            }
+            if let Some(path) = inside.waiting.pop_front() {
+                inside.under_way += 1;
+                return Some(Job::Examine(path));
+            }
+            if inside.hurry {
+                inside.to_count.clear();
+            }
+            if let Some(path) = inside.to_count.pop_front() {
+                inside.under_way += 1;
+                return Some(Job::Count(path));
+            }
+            if inside.under_way == 0 {
+                return inside.unfinished(self.courier.is_some()).map(Job::Finish);
+            }
+            inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn save_if_due(&self) -> Result<(), TriageError> {
+        let mut inside = self.inside();
+        let waits = !inside.waiting.is_empty() || !inside.to_count.is_empty();
+        let idle = !waits && inside.under_way == 0;
+        if inside.dirty && (idle || inside.saved.elapsed() >= SAVE) {
+            inside.save(&self.orders.folder)?;
+            self.mark(&mut inside);
+        }
+        Ok(())
+    }
+
+    /// Writes the report if something is new in it, and returns it.
+    pub fn save(&self) -> Result<Report, TriageError> {
+        let mut inside = self.inside();
+        if inside.dirty {
+            inside.save(&self.orders.folder)?;
+        }
+        self.mark(&mut inside);
+        Ok(inside.report.clone())
+    }
+}

@@ -1,0 +1,158 @@
+//! The folder of a bug: everything that somebody needs to look into it. All of it is on the disk before
+//! the report names the bug: after a power failure nothing empty is taken for an input.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+
+use super::before::{BEFORE, REPLAY};
+use super::report::Bug;
+use super::seen::Seen;
+use crate::disk::output::setup::quoted;
+use crate::disk::output::{OutputError, replace_for_good};
+
+/// The smallest of the bug's files, and what was made of it.
+pub(super) const INPUT: &str = "input";
+pub(super) const MINIMIZED: &str = "minimized";
+/// Runs the target on either.
+pub(super) const SCRIPT: &str = "reproduce.sh";
+
+/// Makes a folder, readable for nobody else: inputs may be secret.
+pub fn create(folder: &Path) -> Result<(), OutputError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(folder).map_err(|error| OutputError::write(folder, error))
+}
+
+/// Writes what one run has shown.
+pub(super) fn seen(folder: &Path, seen: &Seen) -> Result<(), OutputError> {
+    create(folder)?;
+    // Its name is data of the folder around it.
+    let names = folder.parent().map_or(Ok(()), |around| File::open(around)?.sync_all());
+    names.map_err(|error| OutputError::write(folder, error))?;
+    let put =
+        |name: &str, text: &str| replace_for_good(folder, &folder.join(name), text.as_bytes());
+    let output = &seen.output;
+    put("stdout.txt", &output.stdout)?;
+    put("stderr.txt", &output.stderr)?;
+    if !output.crash_data.is_empty() {
+        put("debugger.txt", &output.crash_data)?;
+    }
+    let numbered = seen.info.backtrace.iter().enumerate();
+    let stack: String = numbered.map(|(number, name)| format!("#{number} {name}\n")).collect();
+    put("stack.txt", &stack)
+}
+
+/// Writes the facts, and the signature by itself.
+pub(super) fn facts(folder: &Path, bug: &Bug) -> Result<(), OutputError> {
+    let put = |name: &str, text: Vec<u8>| replace_for_good(folder, &folder.join(name), &text);
+    put("bug.json", serde_json::to_vec_pretty(bug).unwrap_or_default())?;
+    if let Some(signature) = &bug.signature {
+        put("bug.signature", serde_json::to_vec_pretty(signature).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// Writes an input.
+pub(super) fn input(folder: &Path, name: &str, data: &[u8]) -> Result<(), OutputError> {
+    create(folder)?;
+    replace_for_good(folder, &folder.join(name), data)
+}
+
+/// Writes `reproduce.sh`: the command line on the smallest input there is, or on a given one. `file` is
+/// what the input is called in `command`.
+pub(super) fn script(
+    folder: &Path,
+    command: &[OsString],
+    file: &Path,
+    env: &[(OsString, OsString)],
+) -> Result<(), OutputError> {
+    let mut text =
+        b"#!/bin/sh\n# Runs the target on the input of this folder, or on the file given.\n\
+                     here=$(cd \"$(dirname \"$0\")\" && pwd)\n\
+                     input=${1:-$here/minimized}\n[ -e \"$input\" ] || input=$here/input\n"
+            .to_vec();
+    if let Ok(folder) = std::env::current_dir() {
+        text.extend_from_slice(b"case $input in /*) ;; *) input=$PWD/$input ;; esac\ncd ");
+        text.extend_from_slice(&quoted(&[folder.into_os_string()]));
+        text.extend_from_slice(b" || exit\n");
+    }
+    for (name, value) in env {
+        text.extend_from_slice(b"export ");
+        text.extend_from_slice(name.as_bytes());
+        text.push(b'=');
+        text.extend_from_slice(&quoted(std::slice::from_ref(value)));
+        text.push(b'\n');
+    }
+    // Of a crash that needs them: what its process gets first.
+    let before =
+        format!("[ -e \"$here/{BEFORE},cnt:000000\" ] && export {REPLAY}=\"$here/{BEFORE}\"\n");
+    text.extend_from_slice(before.as_bytes());
+    text.extend_from_slice(b"exec");
+    let mut named = false;
+    for word in command {
+        text.push(b' ');
+        let parts = split(word.as_bytes(), file.as_os_str().as_bytes());
+        named |= parts.len() > 1;
+        for (index, part) in parts.iter().enumerate() {
+            if index > 0 {
+                text.extend_from_slice(b"\"$input\"");
+            }
+            if !part.is_empty() || parts.len() == 1 {
+                text.extend_from_slice(&quoted(&[OsString::from(std::ffi::OsStr::from_bytes(
+                    part,
+                ))]));
+            }
+        }
+    }
+    text.extend_from_slice(if named { b"\n" } else { b" < \"$input\"\n" });
+    let path = folder.join(SCRIPT);
+    replace_for_good(folder, &path, &text)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
+        .map_err(|error| OutputError::write(&path, error))
+}
+
+/// What is between the places of a name.
+fn split<'a>(word: &'a [u8], name: &[u8]) -> Vec<&'a [u8]> {
+    let (mut parts, mut rest) = (Vec::new(), word);
+    if name.is_empty() {
+        return vec![word];
+    }
+    while let Some(at) = rest.windows(name.len()).position(|window| window == name) {
+        parts.push(&rest[..at]);
+        rest = &rest[at + name.len()..];
+    }
+    parts.push(rest);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn run(command: &[&str], argument: Option<&Path>) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        input(dir.path(), INPUT, b"data").unwrap();
+        let command: Vec<OsString> = command.iter().map(Into::into).collect();
+        let env = [("WORD".into(), "it's".into())];
+        script(dir.path(), &command, Path::new("/tmp/.cur"), &env).unwrap();
+        let mut run = Command::new(dir.path().join("reproduce.sh"));
+        let output = run.args(argument).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn the_script_runs_the_target_on_its_input() {
+        assert_eq!(run(&["cat"], None), "data");
+        assert_eq!(
+            run(&["sh", "-c", "cat ${1#--in=}; echo $WORD", "x", "--in=/tmp/.cur"], None),
+            "datait's\n"
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "other").unwrap();
+        assert_eq!(run(&["cat", "/tmp/.cur"], Some(file.path())), "other");
+    }
+}

@@ -1,0 +1,4 @@
+//! Finds on disk: the folder of an instance, and the queues of other instances.
+
+pub mod output;
+pub mod sync;

@@ -1,0 +1,461 @@
+//! The output folder in AFL's layout: who may use it, and the only place that writes finds.
+//!
+//! Every file is written under a temporary name in the instance folder and renamed, so a reader
+//! sees a whole file or none, and `queue/` never holds anything but entries. The names themselves
+//! are made by [`crate::engine::corpus::names`]; what is in the statistics is decided by the campaign.
+
+pub mod earlier;
+mod error;
+pub mod fflog;
+mod files;
+pub mod hook;
+pub mod instances;
+pub mod plot;
+mod settle;
+pub mod setup;
+pub mod state;
+pub mod stats;
+pub mod trace;
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+pub use error::OutputError;
+pub use files::{replace_file, replace_for_good};
+
+use self::settle::Settler;
+use self::state::State;
+use crate::config::options::OutputOptions;
+use crate::engine::corpus::names;
+use crate::sys::file::{self, Locked};
+
+/// What a shortcut in OUT leads to in the instance folder.
+const LINKS: &[&str] =
+    &["queue", "crashes", "hangs", "fuzzfactory.log", "fuzzer_stats", "plot_data"];
+
+/// Files that are appended to, so that what has their name is written to.
+const APPENDED: &[&str] = &["plot_data", "fuzzfactory.log"];
+
+/// Names the folder of seeds until all of them are in the queue.
+const SOURCE: &str = ".seeds_left";
+/// No path is longer.
+const LONGEST_PATH: u64 = 1 << 12;
+/// Of a file of `.synced`; it holds 12 bytes.
+const LONGEST_POSITION: u64 = 64;
+
+/// One instance folder, locked for as long as this value lives.
+#[derive(Debug)]
+pub struct OutputDir {
+    instance: PathBuf,
+    input: PathBuf,
+    main_node: bool,
+    crash_readme: bool,
+    command_line: Vec<OsString>,
+    resumed: bool,
+    settler: Settler,
+    notes: Vec<String>,
+    /// The open folder: the kernel frees the lock with it, however the process ends.
+    lock: Locked,
+}
+
+impl OutputDir {
+    /// Creates or takes over the instance folder. Nothing that was found earlier is changed; a
+    /// folder with work in it is refused unless `resume`, and a folder without any if `resume`.
+    pub fn open(options: &OutputOptions, resume: bool) -> Result<Self, OutputError> {
+        let instance = options.root.join(&options.instance);
+        if resume {
+            let path = instance.join("queue");
+            match file::patiently(|| fs::metadata(&path)) {
+                Ok(data) if data.is_dir() => {}
+                Err(error) if !file::is_missing(&error) => {
+                    return Err(OutputError::read(&path, error));
+                }
+                _ => return Err(OutputError::NothingToResume { path }),
+            }
+        }
+        files::create_dir(&options.root)?;
+        files::create_dir(&instance)?;
+        let lock = lock(&instance)?;
+        let works = find_work(&options.root, &options.instance)?;
+        if works && !resume {
+            return Err(OutputError::HoldsWork { path: instance, autoresume: options.autoresume });
+        }
+        if !works && resume {
+            return Err(OutputError::NothingToResume { path: instance.join("queue") });
+        }
+        let mut notes = Vec::new();
+        for name in ["", "queue", "crashes", "hangs"] {
+            notes.extend(files::exposed(&instance.join(name)));
+        }
+        make_folders(&instance)?;
+        let input = claim_input(options, &instance)?;
+        let dir = Self {
+            instance,
+            input,
+            main_node: options.main_node,
+            crash_readme: options.crash_readme,
+            command_line: options.command_line.clone(),
+            resumed: resume,
+            settler: Settler::new(),
+            notes,
+            lock,
+        };
+        dir.write_markers(options)?;
+        Ok(dir)
+    }
+
+    fn write_markers(&self, options: &OutputOptions) -> Result<(), OutputError> {
+        let setup = setup::fuzzer_setup(&options.environment, &options.command_line);
+        self.replace("fuzzer_setup", &setup)?;
+        if self.main_node {
+            self.replace("is_main_node", b"")?;
+        }
+        if !self.resumed {
+            files::remove(&self.instance.join("plot_data"));
+            files::remove(&self.instance.join("fuzzer_stats"));
+            files::remove(&self.state_path());
+            files::remove(&self.instance.join(SOURCE));
+            let _ = fs::remove_dir_all(self.instance.join(".synced"));
+        }
+        for name in APPENDED {
+            let path = self.instance.join(name);
+            if path.symlink_metadata().is_ok_and(|data| !data.is_file()) {
+                let what = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+                return Err(OutputError::write(&path, what));
+            }
+        }
+        if options.links {
+            for name in LINKS {
+                files::link(&options.root.join(name), &Path::new(&options.instance).join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the user should know about the folder.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Notes where the seeds come from until all are in the queue: a process that is killed before
+    /// leaves that to the next one.
+    pub fn note_source(&self, seeds: Option<&Path>) -> Result<(), OutputError> {
+        match seeds {
+            Some(seeds) => self.replace(SOURCE, seeds.as_os_str().as_bytes()),
+            None => {
+                files::remove(&self.instance.join(SOURCE));
+                Ok(())
+            }
+        }
+    }
+
+    /// The folder whose seeds an earlier process has not taken in completely.
+    #[must_use]
+    pub fn unfinished_source(&self) -> Option<PathBuf> {
+        let path = file::read_whole(&self.instance.join(SOURCE), LONGEST_PATH).ok()?;
+        let path = PathBuf::from(OsString::from_vec(path));
+        path.is_absolute().then_some(path)
+    }
+
+    /// The names in the queue. Folders that somebody has removed are made again; a folder that took the
+    /// place of ours belongs to somebody else.
+    pub fn queue_names(&mut self) -> Result<HashSet<String>, OutputError> {
+        let failed = |error| OutputError::read(&self.instance, error);
+        match file::patiently(|| fs::metadata(&self.instance)) {
+            Ok(data) => {
+                let ours = self.lock.metadata().map_err(failed)?;
+                if (data.dev(), data.ino()) != (ours.dev(), ours.ino()) {
+                    return Err(OutputError::Replaced { path: self.instance.clone() });
+                }
+            }
+            Err(error) if file::is_missing(&error) => {
+                files::create_dir(&self.instance)?;
+                self.lock = lock(&self.instance)?;
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        make_folders(&self.instance)?;
+        let queue = self.instance.join("queue");
+        let names = file::patiently(|| {
+            let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+            fs::read_dir(&queue)?.map(|entry| entry.map(name)).collect()
+        });
+        names.map_err(|error| OutputError::read(&queue, error))
+    }
+
+    /// `OUT/INSTANCE`.
+    #[must_use]
+    pub fn instance_dir(&self) -> &Path {
+        &self.instance
+    }
+
+    /// Whether the campaign continues an earlier one.
+    #[must_use]
+    pub fn resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// Where the target finds its input. Not created here, except in a shared `AFL_TMPDIR`;
+    /// removed when this value is dropped.
+    #[must_use]
+    pub fn input_path(&self) -> &Path {
+        &self.input
+    }
+
+    /// Writes a file of the instance folder, whole or not at all, over an older one if there is.
+    pub fn replace(&self, name: &str, data: &[u8]) -> Result<(), OutputError> {
+        replace_file(&self.instance, &self.instance.join(name), data)
+    }
+
+    /// What an earlier process of the campaign has left for this one.
+    pub fn load_state(&self) -> Result<State, OutputError> {
+        State::load(&self.state_path())
+    }
+
+    /// Leaves it for the next one.
+    pub fn save_state(&self, state: &State) -> Result<(), OutputError> {
+        self.replace(state::NAME, &state.text())
+    }
+
+    fn state_path(&self) -> PathBuf {
+        self.instance.join(state::NAME)
+    }
+
+    /// `cmdline`: the target's words, one a line, `@@` kept.
+    pub fn write_target_command(&self, command: &[OsString]) -> Result<(), OutputError> {
+        self.replace("cmdline", &setup::target_command(command))
+    }
+
+    /// Adds a file to the queue. A file of that name is an error: numbers are never reused.
+    pub fn save_seed(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let path = self.seed_path(name);
+        vacant(&path)?;
+        replace_file(&self.instance, &path, data)?;
+        self.settler.settle(&path);
+        Ok(path)
+    }
+
+    /// Puts a user's file into the queue, as a second name of it if the file system allows, which
+    /// is quicker. Nothing in the queue is ever written to, so the user's file stays as it is.
+    pub fn link_seed(
+        &mut self,
+        name: &str,
+        file: &Path,
+        data: &[u8],
+    ) -> Result<PathBuf, OutputError> {
+        let path = self.seed_path(name);
+        match files::hard_link(file, &path) {
+            Ok(()) => Ok(path),
+            Err(_) => self.save_seed(name, data),
+        }
+    }
+
+    /// Where a queue entry of this name lies.
+    #[must_use]
+    pub fn seed_path(&self, name: &str) -> PathBuf {
+        self.instance.join("queue").join(name)
+    }
+
+    /// How far the queue of this peer was read: the content of its file, empty if there is none.
+    #[must_use]
+    pub fn synced(&self, peer: &str) -> Vec<u8> {
+        let path = self.instance.join(".synced").join(peer);
+        file::read(&path, LONGEST_POSITION).unwrap_or_default()
+    }
+
+    /// Remembers it.
+    pub fn note_synced(&self, peer: &str, position: &[u8]) -> Result<(), OutputError> {
+        let folder = self.instance.join(".synced");
+        files::create_dir(&folder)?;
+        replace_file(&self.instance, &folder.join(peer), position)
+    }
+
+    /// Puts the trimmed content in the place of a queue file, which is on the disk: so it has to be
+    /// there first. The name may lead to either for a while.
+    pub fn replace_seed(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let path = self.seed_path(name);
+        files::replace_safely(&self.instance, &path, data)?;
+        self.settler.settle(&path);
+        Ok(path)
+    }
+
+    pub fn save_crash(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let path = self.save("crashes", name, data)?;
+        let readme = self.instance.join("crashes/README.txt");
+        if self.crash_readme && !readme.exists() {
+            // The crash is safe; a missing README is no reason to report a failure.
+            let _ = replace_file(&self.instance, &readme, &setup::crash_readme(&self.command_line));
+        }
+        Ok(path)
+    }
+
+    /// Stores an input of `--dsf-record`, beside the queue.
+    pub fn save_recorded(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let folder = self.instance.join("perf_inputs");
+        files::create_dir(&folder)?;
+        let path = folder.join(name);
+        replace_file(&self.instance, &path, data)?;
+        Ok(path)
+    }
+
+    /// Stores one of the inputs before a crash, as AFL++ does, beside it.
+    pub fn save_record(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let path = self.instance.join("crashes").join(name);
+        replace_file(&self.instance, &path, data)?;
+        Ok(path)
+    }
+
+    /// Stores what is known of a crash that did not repeat alone, apart: afl-fuzz removes no folder of
+    /// crashes that holds something of others.
+    pub fn save_before(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let folder = self.instance.join(names::BEFORE_CRASHES);
+        files::create_dir(&folder)?;
+        let path = folder.join(name);
+        replace_file(&self.instance, &path, data)?;
+        Ok(path)
+    }
+
+    /// Stores a hang under its name.
+    pub fn save_hang(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        self.save("hangs", name, data)
+    }
+
+    fn save(&mut self, folder: &str, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
+        let path = self.instance.join(folder).join(name);
+        vacant(&path)?;
+        files::replace_for_good(&self.instance, &path, data)?;
+        Ok(path)
+    }
+
+    /// Queue entries by number, then name; the order in which a resumed campaign reads them.
+    pub fn queue_files(&self) -> Result<Vec<(String, PathBuf)>, OutputError> {
+        entries(&self.instance.join("queue"))
+    }
+
+    /// Crashes by number; the next crash gets the number behind the last.
+    pub fn crash_files(&self) -> Result<Vec<(String, PathBuf)>, OutputError> {
+        entries(&self.instance.join("crashes"))
+    }
+
+    /// Hangs by number; the next hang gets the number behind the last.
+    pub fn hang_files(&self) -> Result<Vec<(String, PathBuf)>, OutputError> {
+        entries(&self.instance.join("hangs"))
+    }
+
+    /// Notes that the deterministic stage of a queue entry is finished.
+    pub fn mark_det_done(&mut self, name: &str) -> Result<(), OutputError> {
+        replace_file(&self.instance, &self.det_path(name), b"")
+    }
+
+    #[must_use]
+    pub fn det_done(&self, name: &str) -> bool {
+        self.det_path(name).exists()
+    }
+
+    fn det_path(&self, name: &str) -> PathBuf {
+        self.instance.join("queue/.state/deterministic_done").join(name)
+    }
+}
+
+impl Drop for OutputDir {
+    fn drop(&mut self) {
+        files::remove(&self.input);
+        if self.main_node {
+            files::remove(&self.instance.join("is_main_node"));
+        }
+    }
+}
+
+/// Whether an instance folder holds finds: entries in its queue, crashes or hangs. One that cannot
+/// be read is not known to be empty.
+#[must_use]
+pub fn holds_work(root: &Path, instance: &str) -> bool {
+    find_work(root, instance).unwrap_or(true)
+}
+
+/// The same for those who can say why it cannot be read.
+pub fn find_work(root: &Path, instance: &str) -> Result<bool, OutputError> {
+    for name in ["queue", "crashes", "hangs"] {
+        match entries(&root.join(instance).join(name)) {
+            Ok(found) if found.is_empty() => {}
+            Err(OutputError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            found => return found.map(|_| true),
+        }
+    }
+    Ok(false)
+}
+
+fn vacant(path: &Path) -> Result<(), OutputError> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(OutputError::write(path, io::ErrorKind::AlreadyExists.into())),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Takes the folder for this process. The lock hangs on the open folder, which targets do not
+/// inherit, so it ends with the fuzzer and not with what the fuzzer started.
+fn lock(instance: &Path) -> Result<Locked, OutputError> {
+    let lock = file::patiently(|| Locked::new(File::open(instance)?, false));
+    lock.map_err(|error| match file::is_taken(&error) {
+        true => OutputError::Busy { path: instance.to_owned() },
+        false => OutputError::read(instance, error),
+    })
+}
+
+/// The folders of an instance.
+fn make_folders(instance: &Path) -> Result<(), OutputError> {
+    for name in ["queue", "crashes", "hangs"] {
+        files::create_dir(&instance.join(name))?;
+    }
+    for name in ["deterministic_done", "auto_extras"] {
+        files::create_dir(&instance.join("queue/.state").join(name))?;
+    }
+    Ok(())
+}
+
+/// Path of `.cur_input`; a leftover in our own folder is removed, one in `AFL_TMPDIR` may belong
+/// to another fuzzer.
+fn claim_input(options: &OutputOptions, instance: &Path) -> Result<PathBuf, OutputError> {
+    let name = match &options.extension {
+        Some(extension) => format!(".cur_input.{extension}"),
+        None => ".cur_input".to_owned(),
+    };
+    let Some(folder) = &options.tmpdir else {
+        let path = instance.join(name);
+        files::remove(&path);
+        return Ok(path);
+    };
+    let path = folder.join(name);
+    file::create_new(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => OutputError::InputTaken { path: path.clone() },
+        _ => OutputError::write(&path, source),
+    })?;
+    Ok(path)
+}
+
+fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, OutputError> {
+    let list = || {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(parsed) = names::parse(&name)
+                && !entry.file_type()?.is_dir()
+            {
+                found.push((parsed.id, name, entry.path()));
+            }
+        }
+        Ok(found)
+    };
+    let mut found = file::patiently(list).map_err(|error| OutputError::read(folder, error))?;
+    found.sort();
+    Ok(found.into_iter().map(|(_, name, path)| (name, path)).collect())
+}
+
+#[cfg(test)]
+mod tests;

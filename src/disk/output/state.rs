@@ -1,0 +1,272 @@
+//! `state.json`: what a restarted campaign goes on from, beside the queue itself.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hasher};
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::OutputError;
+use crate::engine::feedback::Lessons;
+use crate::event::StageYield;
+use crate::mutators::states::Stored;
+use crate::sys::file;
+
+pub const NAME: &str = "state.json";
+
+/// Larger than that of any corpus that fits into memory.
+const LARGEST: u64 = 4 << 30;
+/// Beyond every counter of a campaign, and far from an overflow.
+const MOST: u64 = 1 << 48;
+/// An hour; no run takes longer.
+const LONGEST_US: u64 = 3_600_000_000;
+/// Turns and cycles of a seed.
+const MOST_TURNS: u32 = 1 << 30;
+const MOST_STAGES: usize = 256;
+const LONGEST_NAME: usize = 64;
+
+/// The end of the file: a hash of all before it.
+const CHECK: &[u8] = b",\"check\":\"";
+const CHECK_END: &[u8] = b"\"}\n";
+const DIGITS: usize = 16;
+
+/// The content of the file. A part that is missing is empty.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub struct State {
+    /// How far mutators are with each seed.
+    pub mutators: Vec<Stored>,
+    /// What the rest was learned of: the program, its arguments and its maps. Of another target
+    /// nothing is used.
+    pub target: u64,
+    pub judge: Lessons,
+    pub counters: Counters,
+    pub seeds: Vec<KnownSeed>,
+}
+
+/// Statistics that `fuzzer_stats` does not have.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Counters {
+    pub total_crashes: u64,
+    pub total_timeouts: u64,
+    pub saved_crashes: u64,
+    pub saved_hangs: u64,
+    pub cycles_without_finds: u64,
+    pub longest_without_finds_s: u64,
+    /// Seconds since 1970, 0 for never.
+    pub last_find_at: u64,
+    pub last_crash_at: u64,
+    pub last_hang_at: u64,
+    pub execs_at_crash: u64,
+    pub slowest_us: u64,
+    pub stages: Vec<StageYield>,
+}
+
+/// What is known of a queue entry.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub struct KnownSeed {
+    pub name: String,
+    /// Of its bytes: a file that was changed is run anew.
+    pub hash: u64,
+    pub exec_us: u64,
+    pub path_hash: u64,
+    pub edges: u32,
+    /// Empty unless the seed was the best for an edge.
+    #[serde(skip_serializing_if = "<[u32]>::is_empty")]
+    pub trace: Box<[u32]>,
+    /// Keys and bits that it owns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<(u32, u32)>,
+    pub changed_at: u32,
+    pub handicap: u32,
+    pub fuzzed: u32,
+    pub variable: bool,
+    pub trimmed: bool,
+    pub disabled: bool,
+}
+
+impl State {
+    /// Without a file the state is empty.
+    pub fn load(path: &Path) -> Result<Self, OutputError> {
+        let failed = |error| OutputError::read(path, error);
+        let text = match file::patiently(|| file::read_whole(path, LARGEST)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            read => read.map_err(failed)?,
+        };
+        if !is_as_written(&text) {
+            let damaged =
+                io::Error::new(io::ErrorKind::InvalidData, "it was changed or is damaged");
+            return Err(failed(damaged));
+        }
+        let state: Self = serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
+        match state.flaw() {
+            Some(flaw) => Err(failed(io::Error::new(io::ErrorKind::InvalidData, flaw))),
+            None => Ok(state),
+        }
+    }
+
+    pub(super) fn text(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec(self).unwrap_or_default();
+        if text.pop() == Some(b'}') {
+            let check = hash_of(&text);
+            text.extend_from_slice(CHECK);
+            text.extend_from_slice(format!("{check:016x}").as_bytes());
+            text.extend_from_slice(CHECK_END);
+        }
+        text
+    }
+
+    /// Why it cannot be that of any campaign.
+    fn flaw(&self) -> Option<&'static str> {
+        let mut names = HashSet::new();
+        let named = self.seeds.iter().filter(|seed| !seed.name.is_empty());
+        if !named.map(|seed| seed.name.as_str()).all(|name| names.insert(name)) {
+            return Some("it names an entry twice");
+        }
+        if !self.seeds.is_empty() && self.seeds.iter().all(|seed| seed.disabled) {
+            return Some("it has no entry that can be used");
+        }
+        let seeds = self.seeds.len();
+        if seeds > 0 && !self.mutators.iter().all(|stored| stored.is_within(seeds)) {
+            return Some("its mutators know seeds that do not exist");
+        }
+        self.counters.flaw()
+    }
+
+    /// Why it cannot be that of a campaign with a target of so many edges and keys.
+    #[must_use]
+    pub fn flaw_for(&self, edges: usize, keys: usize) -> Option<&'static str> {
+        let of_seeds = || self.seeds.iter().find_map(|seed| seed.flaw(self.judge.map_size(), keys));
+        self.judge.flaw(edges, keys).or_else(of_seeds)
+    }
+}
+
+impl Counters {
+    fn flaw(&self) -> Option<&'static str> {
+        let numbers = [
+            self.total_crashes,
+            self.total_timeouts,
+            self.saved_crashes,
+            self.saved_hangs,
+            self.cycles_without_finds,
+            self.longest_without_finds_s,
+            self.last_find_at,
+            self.last_crash_at,
+            self.last_hang_at,
+            self.execs_at_crash,
+            self.slowest_us,
+        ];
+        let stages = self.stages.iter().flat_map(|stage| [stage.finds, stage.execs]);
+        let is_name = |stage: &StageYield| {
+            stage.name.len() <= LONGEST_NAME && !stage.name.contains(char::is_control)
+        };
+        let good = numbers.into_iter().chain(stages).all(|number| number <= MOST)
+            && self.stages.len() <= MOST_STAGES
+            && self.stages.iter().all(is_name);
+        (!good).then_some("its counters cannot be")
+    }
+}
+
+impl KnownSeed {
+    fn flaw(&self, edges: usize, keys: usize) -> Option<&'static str> {
+        let hit = |edge: &u32| (*edge as usize) < edges;
+        if self.edges as usize > edges
+            || !self.trace.is_sorted_by(|a, b| a < b)
+            || !self.trace.last().is_none_or(hit)
+        {
+            return Some("an entry has edges that do not exist");
+        }
+        if !self.keys.iter().all(|(key, _)| (*key as usize) < keys) {
+            return Some("an entry has keys that do not exist");
+        }
+        let turns = self.handicap.max(self.fuzzed);
+        (self.exec_us > LONGEST_US || turns > MOST_TURNS).then_some("an entry has impossible times")
+    }
+}
+
+fn hash_of(text: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text);
+    hasher.finish()
+}
+
+/// A file without a hash was written by an older version, or by hand.
+fn is_as_written(text: &[u8]) -> bool {
+    let hash = text.strip_suffix(CHECK_END).and_then(|text| text.split_last_chunk::<DIGITS>());
+    let Some((text, hash)) = hash else { return true };
+    match (text.strip_suffix(CHECK), std::str::from_utf8(hash)) {
+        (Some(text), Ok(hash)) => u64::from_str_radix(hash, 16) == Ok(hash_of(text)),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_state_is_read_and_damage_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(NAME);
+        assert_eq!(State::load(&path).unwrap(), State::default());
+        let keys = vec![(7, 0), (8, 4)];
+        let seed =
+            KnownSeed { name: "id:000000,x".into(), hash: u64::MAX, keys, ..KnownSeed::default() };
+        let known = State { target: 7, seeds: vec![seed], ..State::default() };
+        fs::write(&path, known.text()).unwrap();
+        assert_eq!(State::load(&path).unwrap(), known);
+        let text =
+            r#"{"mutators":[{"mutator":"flip","options":null,"seeds":{"3":"x"}}],"later":1}"#;
+        fs::write(&path, text).unwrap();
+        let state = State::load(&path).unwrap();
+        assert_eq!(state.mutators.len(), 1);
+        fs::write(&path, state.text()).unwrap();
+        assert_eq!(State::load(&path).unwrap(), state);
+        fs::write(&path, &text[..20]).unwrap();
+        assert!(matches!(State::load(&path), Err(OutputError::Read { .. })));
+    }
+
+    #[test]
+    fn a_changed_digit_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(NAME);
+        let state = State { target: 7777, ..State::default() };
+        let text = String::from_utf8(state.text()).unwrap();
+        fs::write(&path, text.replace("7777", "7778")).unwrap();
+        let error = State::load(&path).unwrap_err().to_string();
+        assert!(error.contains("it was changed or is damaged"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let seed = |name: &str| KnownSeed { name: name.into(), edges: 1, ..KnownSeed::default() };
+        let with = |seed: KnownSeed| State { seeds: vec![seed], ..State::default() };
+        let judge: Lessons = serde_json::from_str(
+            r#"{"map_size":8,"edges":[],"crash_edges":[],"hang_edges":[],"blind_crashes":[],
+                "values":[],"noisy":[]}"#,
+        )
+        .unwrap();
+        let good = State { judge, ..with(seed("a")) };
+        assert_eq!((good.flaw(), good.flaw_for(8, 0)), (None, None));
+        let traced = |trace: &[u32]| State {
+            judge: good.judge.clone(),
+            ..with(KnownSeed { trace: trace.into(), ..seed("a") })
+        };
+        assert_eq!(traced(&[0, 7]).flaw_for(8, 0), None);
+        for bad in [&[u32::MAX][..], &[8], &[3, 3], &[4, 2]] {
+            assert!(traced(bad).flaw_for(8, 0).is_some(), "{bad:?}");
+        }
+        let keyed = with(KnownSeed { keys: vec![(3, 0)], edges: 0, ..seed("a") });
+        assert_eq!((keyed.flaw_for(0, 4), keyed.flaw_for(0, 3).is_some()), (None, true));
+        let twice = State { seeds: vec![seed("a"), seed("a")], ..State::default() };
+        let none = with(KnownSeed { disabled: true, ..seed("a") });
+        let counters = Counters { execs_at_crash: u64::MAX, ..Counters::default() };
+        for bad in [twice, none, State { counters, ..State::default() }] {
+            assert!(bad.flaw().is_some(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! `fuzzer_stats` and `fuzz_bitmap`, in the form that AFL's tools and their many readers expect.
+//!
+//! [`fuzzer_stats`] is pure; [`StatsFile`] decides when it is written. Readers source the file as
+//! shell text and depend on the padding to 18 columns, so both are kept even in our own keys.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{OutputError, replace_file};
+use crate::event::{Event, EventSink, PutBack, Shares, Snapshot};
+use crate::sys::file;
+
+/// What stands behind `afl_version`; AFL's own begins with `++`.
+const VERSION: &str = concat!("ffuzz-", env!("CARGO_PKG_VERSION"));
+/// `fuzz_bitmap` is filled up to a multiple of this, as AFL does.
+const MAP_UNIT: usize = 64;
+/// More than any fuzzer writes.
+const LARGEST: u64 = 16 << 20;
+
+/// The content of `fuzzer_stats`.
+#[must_use]
+pub fn fuzzer_stats(s: &Snapshot) -> String {
+    let mut out = Lines::default();
+    times(&mut out, s);
+    corpus(&mut out, s);
+    findings(&mut out, s);
+    domains(&mut out, s);
+    mutators(&mut out, s);
+    if let Some(bugs) = s.bugs {
+        out.add("saved_bugs", bugs);
+    }
+    out.add("afl_banner", shell_safe(&s.banner));
+    out.add("afl_version", VERSION);
+    out.add("target_mode", if s.target_mode.is_empty() { "default" } else { &s.target_mode });
+    out.add("run_mode", &s.rung);
+    if let Some(put_back) = &s.put_back {
+        snapshots(&mut out, put_back);
+    }
+    shares(&mut out, &s.shares);
+    out.add("command_line", s.command_line.replace('\n', " "));
+    out.0
+}
+
+/// The values of an instance's `fuzzer_stats`, of whichever fuzzer, by name; none without a file.
+#[must_use]
+pub fn read(instance: &Path) -> BTreeMap<String, String> {
+    let bytes = file::read(&instance.join("fuzzer_stats"), LARGEST).unwrap_or_default();
+    parse(&String::from_utf8_lossy(&bytes))
+}
+
+/// Values go to terminals: letters that would steer one are replaced.
+#[must_use]
+pub fn parse(text: &str) -> BTreeMap<String, String> {
+    let clean = |text: &str| text.trim().replace(char::is_control, "_");
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.map(|(name, value)| (clean(name), clean(value))).collect()
+}
+
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, key: &str, value: impl Display) {
+        let _ = writeln!(self.0, "{key:<18}: {value}");
+    }
+}
+
+fn snapshots(out: &mut Lines, put_back: &PutBack) {
+    out.add("snapshot_by_fork", format_args!("{:.2}%", put_back.by_fork_percent));
+    out.add("snapshot_pages", format_args!("{:.1}", put_back.pages));
+    out.add("snapshot_differs", put_back.differences);
+    out.add("snapshot_prologue", put_back.prologue);
+    if let Some(why) = &put_back.why {
+        out.add("snapshot_why", why);
+    }
+}
+
+fn shares(out: &mut Lines, shares: &Shares) {
+    out.add("time_in_target", format_args!("{:.2}%", shares.target));
+    if let Some(hand_over) = shares.hand_over {
+        out.add("time_in_handover", format_args!("{hand_over:.2}%"));
+        out.add("time_waiting", format_args!("{:.2}%", shares.waiting));
+    }
+    out.add("time_in_fuzzer", format_args!("{:.2}%", shares.fuzzer));
+}
+
+fn times(out: &mut Lines, s: &Snapshot) {
+    let fuzz_ms = s.run_time_ms.saturating_sub(s.calibration_ms + s.trim_ms + s.sync_ms);
+    out.add("start_time", s.started_at);
+    out.add("last_update", s.now);
+    out.add("run_time", s.run_time_ms / 1000);
+    out.add("fuzzer_pid", s.pid);
+    out.add("cycles_done", s.cycles_done);
+    out.add("cycles_wo_finds", s.cycles_without_finds);
+    out.add("time_wo_finds", s.longest_without_finds_s);
+    out.add("fuzz_time", fuzz_ms / 1000);
+    out.add("calibration_time", s.calibration_ms / 1000);
+    out.add("cmplog_time", 0);
+    out.add("sync_time", s.sync_ms / 1000);
+    out.add("trim_time", s.trim_ms / 1000);
+    out.add("execs_done", s.execs);
+    out.add("execs_per_sec", format_args!("{:.2}", s.execs_per_sec));
+    out.add("execs_ps_last_min", format_args!("{:.2}", s.execs_per_sec_last_min));
+}
+
+fn corpus(out: &mut Lines, s: &Snapshot) {
+    out.add("corpus_count", s.corpus_count);
+    out.add("corpus_favored", s.corpus_favored);
+    out.add("corpus_found", s.corpus_found);
+    out.add("corpus_imported", s.corpus_imported);
+    out.add("corpus_variable", s.corpus_variable);
+    out.add("max_depth", s.max_depth);
+    out.add("cur_item", s.current.map_or(0, |id| id.0));
+    out.add("pending_favs", s.pending_favored);
+    out.add("pending_total", s.pending_total);
+    out.add("stability", format_args!("{:.2}%", s.stability));
+    out.add("bitmap_cvg", format_args!("{:.2}%", s.map_percent()));
+}
+
+fn findings(out: &mut Lines, s: &Snapshot) {
+    out.add("saved_crashes", s.saved_crashes);
+    out.add("saved_hangs", s.saved_hangs);
+    out.add("last_find", s.last_find_at);
+    out.add("last_crash", s.last_crash_at);
+    out.add("last_hang", s.last_hang_at);
+    out.add("execs_since_crash", s.execs_since_crash);
+    out.add("exec_timeout", s.exec_timeout_ms);
+    out.add("slowest_exec_ms", s.slowest_exec_ms);
+    out.add("peak_rss_mb", s.peak_rss_mb);
+    out.add("cpu_affinity", s.cpu.map_or(-1, |core| i64::try_from(core).unwrap_or(-1)));
+    out.add("edges_found", s.edges_found);
+    out.add("total_edges", s.map_size);
+    out.add("var_byte_count", s.unstable_edges);
+    out.add("havoc_expansion", s.havoc_expansion);
+    out.add("auto_dict_entries", s.dictionary_entries);
+    out.add("testcache_size", 0);
+    out.add("testcache_count", 0);
+    out.add("testcache_evict", 0);
+}
+
+/// Our own keys. They stand in front of `afl_banner` because strict readers stop at the last key
+/// they know, and are numbered because names may be empty, equal or no shell names.
+fn domains(out: &mut Lines, s: &Snapshot) {
+    if s.domains.is_empty() {
+        return;
+    }
+    out.add("dsf_domains", s.domains.len());
+    out.add("dsf_guided", u8::from(s.guided_by_domains));
+    for (index, domain) in s.domains.iter().enumerate() {
+        let (key, value) = domain.best.unwrap_or_default();
+        out.add(&format!("dsf{index}_name"), shell_safe(&domain.name));
+        out.add(&format!("dsf{index}_reducer"), &domain.reducer);
+        out.add(&format!("dsf{index}_keys"), domain.keys);
+        out.add(&format!("dsf{index}_best_key"), key);
+        out.add(&format!("dsf{index}_best"), value);
+        if !domain.best_place.is_empty() {
+            out.add(&format!("dsf{index}_best_place"), shell_safe(&domain.best_place));
+        }
+        out.add(&format!("dsf{index}_waypoints"), domain.waypoints);
+    }
+}
+
+/// The same for foreign mutators.
+fn mutators(out: &mut Lines, s: &Snapshot) {
+    if s.mutators.is_empty() {
+        return;
+    }
+    out.add("mutators", s.mutators.len());
+    for (index, mutator) in s.mutators.iter().enumerate() {
+        out.add(&format!("mutator{index}_name"), shell_safe(&mutator.name));
+        out.add(&format!("mutator{index}_calls"), mutator.calls);
+        out.add(&format!("mutator{index}_finds"), mutator.finds);
+        out.add(&format!("mutator{index}_time"), format_args!("{:.2}%", mutator.time_percent));
+        out.add(&format!("mutator{index}_failures"), mutator.failures);
+        if let Some(text) = &mutator.says {
+            out.add(&format!("mutator{index}_says"), shell_safe(text));
+        }
+    }
+}
+
+/// The value stands between double quotes once a tool has turned the line into shell.
+fn shell_safe(text: &str) -> String {
+    text.chars().map(|c| if "\"$`\\".contains(c) || c.is_control() { '_' } else { c }).collect()
+}
+
+/// Writes `fuzzer_stats` at the start, at regular times and at the end; `fuzz_bitmap` whenever a
+/// snapshot carries the map. A failed write is tried again with the next snapshot.
+#[derive(Debug)]
+pub struct StatsFile {
+    instance: PathBuf,
+    interval_s: u64,
+    /// When it was written, by a clock that may be set back; 0: it is to be written now.
+    written: u64,
+    failure: Option<OutputError>,
+}
+
+impl StatsFile {
+    #[must_use]
+    pub fn new(instance: &Path, interval: Duration) -> Self {
+        Self {
+            instance: instance.to_owned(),
+            interval_s: interval.as_secs().max(1),
+            written: 0,
+            failure: None,
+        }
+    }
+
+    fn write(&mut self, s: &Snapshot) {
+        let stats = fuzzer_stats(s);
+        let path = self.instance.join("fuzzer_stats");
+        self.failure = replace_file(&self.instance, &path, stats.as_bytes()).err();
+        if self.failure.is_none() {
+            self.written = s.now;
+        }
+    }
+
+    /// The last numbers of a campaign: a failure that may pass is retried.
+    fn write_for_good(&mut self, s: &Snapshot) {
+        let start = Instant::now();
+        self.write(s);
+        while start.elapsed() < file::PATIENCE
+            && self.failure.as_ref().is_some_and(OutputError::may_pass)
+        {
+            std::thread::sleep(file::RETRY);
+            self.write(s);
+        }
+    }
+
+    fn write_map(&self, map: &[u8]) {
+        let mut padded = map.to_vec();
+        padded.resize(map.len().next_multiple_of(MAP_UNIT), 0xff);
+        let _ = replace_file(&self.instance, &self.instance.join("fuzz_bitmap"), &padded);
+    }
+}
+
+impl EventSink for StatsFile {
+    fn handle(&mut self, event: &Event) {
+        let snapshot = match event {
+            // It has no numbers of its own: the first snapshot after it is written.
+            Event::Started => {
+                self.written = 0;
+                return;
+            }
+            Event::Tick(snapshot)
+                if snapshot.now.abs_diff(self.written) >= self.interval_s
+                    || snapshot.virgin_map.is_some() =>
+            {
+                self.write(snapshot);
+                snapshot
+            }
+            Event::Stopped { snapshot, .. } => {
+                self.write_for_good(snapshot);
+                snapshot
+            }
+            _ => return,
+        };
+        if let Some(map) = &snapshot.virgin_map {
+            self.write_map(map);
+        }
+    }
+
+    fn take_failure(&mut self) -> Option<(PathBuf, io::Error)> {
+        let failure = self.failure.take()?;
+        Some((self.instance.join("fuzzer_stats"), failure.into_source()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::corpus::SeedId;
+    use crate::event::{DomainStatus, StopReason};
+
+    fn sample() -> Snapshot {
+        Snapshot {
+            started_at: 1_700_000_000,
+            now: 1_700_000_061,
+            run_time_ms: 61_000,
+            calibration_ms: 2_000,
+            trim_ms: 1_000,
+            pid: 42,
+            execs: 123_456,
+            execs_per_sec: 2023.868,
+            rung: "batch".into(),
+            shares: Shares { target: 61.256, hand_over: Some(8.0), waiting: 0.0, fuzzer: 30.744 },
+            corpus_count: 12,
+            current: Some(SeedId(7)),
+            stability: 100.0,
+            edges_found: 30,
+            map_size: 96,
+            exec_timeout_ms: 20,
+            cpu: Some(1),
+            banner: "./t$(x)".into(),
+            command_line: "ffuzz -i in\n-o out".into(),
+            domains: vec![DomainStatus {
+                name: "mem".into(),
+                reducer: "MAX".into(),
+                keys: 2,
+                best: Some((3, 99)),
+                best_place: "demo.c:16".into(),
+                waypoints: 5,
+                ..DomainStatus::default()
+            }],
+            virgin_map: Some(vec![0xfe; 65].into()),
+            ..Snapshot::default()
+        }
+    }
+
+    #[test]
+    fn stats_have_all_keys_in_the_order_of_afl() {
+        insta::assert_snapshot!(fuzzer_stats(&sample()), @r"
+        start_time        : 1700000000
+        last_update       : 1700000061
+        run_time          : 61
+        fuzzer_pid        : 42
+        cycles_done       : 0
+        cycles_wo_finds   : 0
+        time_wo_finds     : 0
+        fuzz_time         : 58
+        calibration_time  : 2
+        cmplog_time       : 0
+        sync_time         : 0
+        trim_time         : 1
+        execs_done        : 123456
+        execs_per_sec     : 2023.87
+        execs_ps_last_min : 0.00
+        corpus_count      : 12
+        corpus_favored    : 0
+        corpus_found      : 0
+        corpus_imported   : 0
+        corpus_variable   : 0
+        max_depth         : 0
+        cur_item          : 7
+        pending_favs      : 0
+        pending_total     : 0
+        stability         : 100.00%
+        bitmap_cvg        : 31.25%
+        saved_crashes     : 0
+        saved_hangs       : 0
+        last_find         : 0
+        last_crash        : 0
+        last_hang         : 0
+        execs_since_crash : 0
+        exec_timeout      : 20
+        slowest_exec_ms   : 0
+        peak_rss_mb       : 0
+        cpu_affinity      : 1
+        edges_found       : 30
+        total_edges       : 96
+        var_byte_count    : 0
+        havoc_expansion   : 0
+        auto_dict_entries : 0
+        testcache_size    : 0
+        testcache_count   : 0
+        testcache_evict   : 0
+        dsf_domains       : 1
+        dsf_guided        : 0
+        dsf0_name         : mem
+        dsf0_reducer      : MAX
+        dsf0_keys         : 2
+        dsf0_best_key     : 3
+        dsf0_best         : 99
+        dsf0_best_place   : demo.c:16
+        dsf0_waypoints    : 5
+        afl_banner        : ./t_(x)
+        afl_version       : ffuzz-0.1.0
+        target_mode       : default
+        run_mode          : batch
+        time_in_target    : 61.26%
+        time_in_handover  : 8.00%
+        time_waiting      : 0.00%
+        time_in_fuzzer    : 30.74%
+        command_line      : ffuzz -i in -o out
+        ");
+    }
+
+    #[test]
+    fn what_came_of_snapshots_is_said_if_there_were_any() {
+        assert!(!fuzzer_stats(&sample()).contains("snapshot"));
+        let why = Some("it starts processes or threads".into());
+        let put_back = Some(PutBack {
+            by_fork_percent: 1.25,
+            why,
+            pages: 17.96,
+            differences: 1,
+            prologue: 42,
+        });
+        let text = fuzzer_stats(&Snapshot { put_back, ..sample() });
+        let lines = "snapshot_by_fork  : 1.25%\nsnapshot_pages    : 18.0\nsnapshot_differs  : 1\n\
+                     snapshot_prologue : 42\nsnapshot_why      : it starts processes or threads\n";
+        assert!(text.contains(lines), "{text}");
+    }
+
+    #[test]
+    fn foreign_files_are_read_whatever_they_hold() {
+        let dir = tempfile::tempdir().expect("folder");
+        assert!(read(dir.path()).is_empty());
+        let bytes = b"execs_done        : 7\nno colon\nafl_banner : a:b\xff\x1b[2J\n:\n";
+        std::fs::write(dir.path().join("fuzzer_stats"), bytes).expect("file");
+        let values = read(dir.path());
+        assert_eq!(values["execs_done"], "7");
+        assert_eq!(values["afl_banner"], "a:b\u{fffd}_[2J");
+    }
+
+    #[test]
+    fn file_is_written_when_due_and_at_the_end() {
+        let dir = tempfile::tempdir().expect("folder");
+        let file = dir.path().join("fuzzer_stats");
+        let mut sink = StatsFile::new(dir.path(), Duration::from_secs(60));
+        let mut snapshot = sample();
+        sink.handle(&Event::Started);
+        assert!(!file.exists());
+        sink.handle(&Event::Tick(Box::new(snapshot.clone())));
+        let map = std::fs::read(dir.path().join("fuzz_bitmap")).expect("map");
+        assert_eq!((map.len(), map[64], map[65]), (128, 0xfe, 0xff));
+        let execs = || {
+            let text = std::fs::read_to_string(&file).expect("stats");
+            text.lines().find(|l| l.starts_with("execs_done")).map(str::to_owned)
+        };
+        snapshot.virgin_map = None;
+        snapshot.execs = 1;
+        snapshot.now += 59;
+        sink.handle(&Event::Tick(Box::new(snapshot.clone())));
+        assert_eq!(execs().as_deref(), Some("execs_done        : 123456"));
+        // A clock that is set back does not stop them.
+        snapshot.now -= 86_400;
+        snapshot.execs = 2;
+        sink.handle(&Event::Tick(Box::new(snapshot.clone())));
+        assert_eq!(execs().as_deref(), Some("execs_done        : 2"));
+        snapshot.execs = 1;
+        let reason = StopReason::User;
+        sink.handle(&Event::Stopped { reason, next: vec![], snapshot: Box::new(snapshot) });
+        assert_eq!(execs().as_deref(), Some("execs_done        : 1"));
+    }
+}

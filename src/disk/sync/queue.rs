@@ -1,0 +1,167 @@
+//! One folder from which inputs are taken over: another instance's queue, or any folder (`-F`).
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::sys::inotify::WatchDescriptor;
+
+use super::{Import, Position};
+use crate::engine::corpus::names;
+use crate::sys::file;
+
+/// Inputs above this are left out, as AFL does.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A folder and how far it was read.
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) name: &'static str,
+    pub(super) folder: PathBuf,
+    /// An instance's queue: names tell the order. In any other folder times do.
+    numbered: bool,
+    pub(super) position: Position,
+    /// The position has changed since it was asked for.
+    pub(super) moved: bool,
+    /// Not read yet: number or time in nanoseconds, and name.
+    waiting: BTreeSet<(u64, String)>,
+    /// The last file of a listing may have been under way: it is taken once more when it is closed.
+    last_listed: Option<u64>,
+    pub(super) watch: Option<WatchDescriptor>,
+    /// Of a folder that the kernel does not watch: its time of change at the last listing.
+    changed: Option<(i64, i64)>,
+    strange: Option<String>,
+}
+
+impl Queue {
+    pub(super) fn new(
+        name: &'static str,
+        folder: PathBuf,
+        numbered: bool,
+        position: Position,
+    ) -> Self {
+        Self {
+            name,
+            folder,
+            numbered,
+            position,
+            moved: false,
+            waiting: BTreeSet::new(),
+            last_listed: None,
+            watch: None,
+            changed: None,
+            strange: None,
+        }
+    }
+
+    /// Notes every file behind the position. The cost is that of a listing, whatever is new.
+    pub(super) fn list(&mut self) -> io::Result<()> {
+        let changed = fs::metadata(&self.folder).ok().map(|data| (data.mtime(), data.mtime_nsec()));
+        let mut found = BTreeSet::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if let Some(key) = self.key(&entry.file_name()) {
+                found.insert(key);
+            }
+        }
+        self.changed = changed;
+        self.last_listed = found.last().map(|(key, _)| *key);
+        let listed = self.last_listed.map_or(0, |last| last + 1);
+        if self.numbered && listed < self.position.next.into() {
+            // Fewer than were read: the instance began anew, or the position is damaged.
+            self.position = Position::default();
+        }
+        let start = self.start();
+        self.waiting.extend(found.into_iter().filter(|(key, _)| *key >= start));
+        Ok(())
+    }
+
+    /// Lists again if the folder has changed since the last time.
+    pub(super) fn list_if_changed(&mut self) -> io::Result<()> {
+        let data = fs::metadata(&self.folder)?;
+        if self.changed == Some((data.mtime(), data.mtime_nsec())) { Ok(()) } else { self.list() }
+    }
+
+    /// A file came, complete or (`complete` not set) perhaps only its name.
+    pub(super) fn came(&mut self, name: &OsStr, complete: bool) {
+        if !complete && !is_linked(&self.folder.join(name)) {
+            return;
+        }
+        let Some((key, name)) = self.key(name) else { return };
+        let again = self.last_listed == Some(key);
+        if key >= self.start() || again || !self.numbered {
+            self.last_listed = self.last_listed.filter(|_| !again);
+            self.waiting.insert((key, name));
+        }
+    }
+
+    /// The next input that can be read. Empty ones, those that are too large, and what is not a
+    /// file are passed over.
+    pub(super) fn take(&mut self) -> Option<Import> {
+        while let Some((key, name)) = self.waiting.pop_first() {
+            self.moved = true;
+            let number = if self.numbered {
+                let number = u32::try_from(key).unwrap_or(u32::MAX);
+                self.position.next = self.position.next.max(number.saturating_add(1));
+                number
+            } else {
+                self.position.newest = self.position.newest.max(key);
+                self.position.next
+            };
+            let Some(data) = read(&self.folder.join(&name)) else { continue };
+            if !self.numbered {
+                self.position.next = self.position.next.saturating_add(1);
+            }
+            return Some(Import { peer: self.name, number, data });
+        }
+        None
+    }
+
+    /// The first name that is not AFL's, once.
+    pub(super) fn take_strange(&mut self) -> Option<String> {
+        let name = self.strange.take().filter(|name| !name.is_empty())?;
+        // Empty: told already.
+        self.strange = Some(String::new());
+        Some(name)
+    }
+
+    /// Keys below this are known.
+    fn start(&self) -> u64 {
+        match self.numbered {
+            true => self.position.next.into(),
+            false => self.position.newest + 1,
+        }
+    }
+
+    fn key(&mut self, name: &OsStr) -> Option<(u64, String)> {
+        let name = name.to_str()?;
+        if name.starts_with('.') || name == "README.txt" {
+            return None;
+        }
+        if !self.numbered {
+            let data = fs::metadata(self.folder.join(name)).ok()?;
+            let nanoseconds =
+                i128::from(data.mtime()) * 1_000_000_000 + i128::from(data.mtime_nsec());
+            return Some((u64::try_from(nanoseconds).unwrap_or(0), name.to_owned()));
+        }
+        let parsed = names::parse(name);
+        if parsed.is_none() && self.strange.is_none() {
+            self.strange = Some(name.to_owned());
+        }
+        Some((parsed?.id.into(), name.to_owned()))
+    }
+}
+
+/// A second name of a file that was complete before, or a symbolic link.
+fn is_linked(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink() || data.nlink() > 1)
+}
+
+/// None for what cannot be an input.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let data = file::read_whole(path, MOST_BYTES).ok()?;
+    (!data.is_empty()).then_some(data)
+}

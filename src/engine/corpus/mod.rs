@@ -1,0 +1,210 @@
+//! The corpus: every input that is kept, with what is known about it.
+//!
+//! Pure data: no I/O, no clock. Files belong to [`crate::disk::output`], decisions to
+//! [`crate::engine::schedule`].
+
+pub mod names;
+
+use std::ops::{Index, IndexMut};
+
+/// Number of a seed; equal to the number in its file name, dense from 0 and never reused.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd,
+    serde::Deserialize,
+    serde::Serialize,
+)]
+pub struct SeedId(pub u32);
+
+impl SeedId {
+    /// Position of the seed in the corpus.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where a candidate came from; becomes the `src:…,op:…` part of a file name.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Origin {
+    /// The seed that was mutated.
+    pub parent: SeedId,
+    /// The second seed of a splice.
+    pub other: Option<SeedId>,
+    /// How it was mutated.
+    pub step: Step,
+    /// Foreign mutators that had a hand in it, a bit each (`custom::bit`).
+    pub by: u64,
+}
+
+/// One mutation, as AFL names it in a file name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Step {
+    /// A deterministic change at a byte position: `op:flip1,pos:7` or `op:arith16,pos:3,val:be:-4`.
+    At { op: &'static str, pos: u32, value: Option<i32>, big_endian: bool },
+    /// A stack of random changes: `op:havoc,rep:8`.
+    Stacked { op: &'static str, count: u32 },
+    /// Made by a foreign mutator of this number: `op:NAME`, or its own description.
+    Custom { op: &'static str, mutator: u8 },
+    /// Taken over from another fuzzer, where it has this number: `sync:PEER,src:000017`.
+    Synced { peer: &'static str, number: u32 },
+    /// Handed in by a client of the control socket, as the so manyth: `sync:inject,src:000003`.
+    Injected { number: u32 },
+}
+
+impl Step {
+    /// AFL's name of the operation.
+    #[must_use]
+    pub fn op(&self) -> &'static str {
+        match self {
+            Self::At { op, .. } | Self::Stacked { op, .. } | Self::Custom { op, .. } => op,
+            Self::Synced { .. } | Self::Injected { .. } => "sync",
+        }
+    }
+
+    /// Byte at which it changed the input, 0 if that was not one place.
+    #[must_use]
+    pub fn position(&self) -> u32 {
+        match self {
+            Self::At { pos, .. } => *pos,
+            Self::Stacked { .. }
+            | Self::Custom { .. }
+            | Self::Synced { .. }
+            | Self::Injected { .. } => 0,
+        }
+    }
+}
+
+impl Origin {
+    /// An input of another fuzzer: it has no parent here.
+    #[must_use]
+    pub fn synced(peer: &'static str, number: u32) -> Self {
+        Self { step: Step::Synced { peer, number }, ..Self::default() }
+    }
+
+    /// An input of a client of the control socket.
+    #[must_use]
+    pub fn injected(number: u32) -> Self {
+        Self { step: Step::Injected { number }, ..Self::default() }
+    }
+
+    /// The seed of this campaign that was mutated, if it was one.
+    #[must_use]
+    pub fn parent(&self) -> Option<SeedId> {
+        let foreign = matches!(self.step, Step::Synced { .. } | Step::Injected { .. });
+        (!foreign).then_some(self.parent)
+    }
+}
+
+impl Default for Step {
+    fn default() -> Self {
+        Self::Stacked { op: "havoc", count: 0 }
+    }
+}
+
+/// A kept input and what is known about it.
+#[derive(Clone, Debug, Default)]
+pub struct Seed {
+    pub id: SeedId,
+    /// File name in the queue folder.
+    pub name: String,
+    pub data: Box<[u8]>,
+    pub parent: Option<SeedId>,
+    /// Length of the chain of parents; 0 for an imported seed.
+    pub depth: u32,
+    /// Byte at which the change that made it began, 0 if unknown: deterministic steps go on there.
+    pub changed_at: u32,
+    /// Mean time of one run, microseconds.
+    pub exec_us: u64,
+    /// Number of edges hit.
+    pub edges: u32,
+    /// Indices of the edges hit, ascending. Emptied when the seed is the best for none of them.
+    pub trace: Box<[u32]>,
+    /// Hash of the classified edge map.
+    pub path_hash: u64,
+    /// Queue cycles missed because the seed came late (AFL's "handicap").
+    pub handicap: u32,
+    /// Turns in which the seed was fuzzed.
+    pub fuzzed: u32,
+    /// Brought a new edge when it was found.
+    pub new_edge: bool,
+    /// Improved a key of a domain when it was found.
+    pub waypoint: bool,
+    /// Its trace differs between runs.
+    pub variable: bool,
+    pub favored: bool,
+    pub trimmed: bool,
+    /// The deterministic stage was completed.
+    pub det_done: bool,
+    /// Never picked: a duplicate, or it crashes, hangs or cannot be calibrated. Still a donor for
+    /// splicing.
+    pub disabled: bool,
+}
+
+impl Seed {
+    /// True while it waits for its first turn.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.fuzzed == 0 && !self.disabled
+    }
+}
+
+/// All seeds, indexed by [`SeedId`].
+#[derive(Debug, Default)]
+pub struct Corpus {
+    seeds: Vec<Seed>,
+}
+
+impl Corpus {
+    /// Id that the next added seed has to carry.
+    #[must_use]
+    pub fn next_id(&self) -> SeedId {
+        SeedId(u32::try_from(self.seeds.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Adds a seed. Panics if its id is not [`Corpus::next_id`]: ids are dense.
+    pub fn add(&mut self, seed: Seed) -> SeedId {
+        assert_eq!(seed.id, self.next_id(), "seed ids are dense");
+        let id = seed.id;
+        self.seeds.push(seed);
+        id
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.seeds.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.seeds.is_empty()
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Seed> {
+        self.seeds.iter()
+    }
+
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Seed> {
+        self.seeds.iter_mut()
+    }
+}
+
+impl Index<SeedId> for Corpus {
+    type Output = Seed;
+    fn index(&self, id: SeedId) -> &Seed {
+        &self.seeds[id.index()]
+    }
+}
+
+impl IndexMut<SeedId> for Corpus {
+    fn index_mut(&mut self, id: SeedId) -> &mut Seed {
+        &mut self.seeds[id.index()]
+    }
+}

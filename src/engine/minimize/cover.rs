@@ -1,0 +1,205 @@
+//! Set cover: a few inputs that together show what all of them show.
+//!
+//! AFL's greedy way: of what is not covered yet the rarest comes first, and the best input that shows
+//! it is kept with everything else that this input shows.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::engine::coverage;
+use crate::engine::domain::{Aggregates, Domain, DsfView};
+
+/// Marks items that belong to a domain's key.
+const KEY: u64 = 1 << 63;
+
+/// What an input showed.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Trace {
+    /// Index times 8, plus the class of its hit count (0 to 7).
+    pub edges: Vec<u32>,
+    /// Keys that left their initial value, with what they came to.
+    pub keys: Vec<(u32, u32)>,
+}
+
+impl Trace {
+    #[must_use]
+    pub fn of(edges: &[u8], dsf: &DsfView<'_>) -> Self {
+        let hit = (0u32..).zip(edges).filter(|(_, count)| **count != 0);
+        let class = |count: u8| u32::from(coverage::class_number(count) - 1);
+        let edges = hit.map(|(index, count)| index << 3 | class(*count)).collect();
+        let mut keys = Vec::new();
+        dsf.for_each_changed(|_, key, value| keys.push((key, value)));
+        keys.sort_unstable();
+        keys.dedup();
+        Self { edges, keys }
+    }
+}
+
+/// The inputs that are kept, and what there was to be covered.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Cover {
+    /// Positions among the traces, ascending.
+    pub kept: Vec<usize>,
+    /// Edges, in each of their classes.
+    pub tuples: usize,
+    /// Keys of domains, and where the reducer works on bits each bit.
+    pub keys: usize,
+}
+
+/// `traces` with the best input first: what several show is kept by the first of them. A key is
+/// covered by a value that reaches the best of all traces.
+#[must_use]
+pub fn cover(traces: &[&Trace], domains: &[Domain], edges_only: bool) -> Cover {
+    let mut aggregates = Aggregates::new(domains);
+    for (key, value) in traces.iter().flat_map(|trace| &trace.keys) {
+        aggregates.merge_value(*key, *value);
+    }
+    let items: Vec<Vec<u64>> =
+        traces.iter().map(|trace| items(trace, &aggregates, edges_only)).collect();
+    let mut found: HashMap<u64, Item> = HashMap::new();
+    for (owner, items) in items.iter().enumerate() {
+        for item in items {
+            found.entry(*item).or_insert(Item { owner, count: 0, covered: false });
+        }
+    }
+    // What is first in nothing has no say: whether it was noted at all is up to chance.
+    let owners: BTreeSet<usize> = found.values().map(|item| item.owner).collect();
+    for item in owners.iter().flat_map(|owner| &items[*owner]) {
+        if let Some(item) = found.get_mut(item) {
+            item.count += 1;
+        }
+    }
+    let mut rarest: Vec<(u32, u64)> =
+        found.iter().map(|(item, seen)| (seen.count, *item)).collect();
+    rarest.sort_unstable();
+    let mut kept = Vec::new();
+    for (_, item) in &rarest {
+        let Item { owner, covered: false, .. } = found[item] else { continue };
+        kept.push(owner);
+        for item in &items[owner] {
+            if let Some(item) = found.get_mut(item) {
+                item.covered = true;
+            }
+        }
+    }
+    kept.sort_unstable();
+    let keys = rarest.iter().filter(|(_, item)| item & KEY != 0).count();
+    Cover { kept, tuples: rarest.len() - keys, keys }
+}
+
+/// One thing to be covered.
+struct Item {
+    /// The first that shows it.
+    owner: usize,
+    count: u32,
+    covered: bool,
+}
+
+fn items(trace: &Trace, aggregates: &Aggregates, edges_only: bool) -> Vec<u64> {
+    let edge = |tuple: &u32| u64::from(if edges_only { tuple & !7 } else { *tuple });
+    let mut items: Vec<u64> = trace.edges.iter().map(edge).collect();
+    for (key, value) in &trace.keys {
+        let parts = aggregates.parts(*key, *value).into_iter();
+        items.extend(parts.map(|part| KEY | u64::from(*key) << 32 | u64::from(part)));
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::domain::Reducer;
+
+    fn trace(edges: &[u32], keys: &[(u32, u32)]) -> Trace {
+        Trace { edges: edges.to_vec(), keys: keys.to_vec() }
+    }
+
+    fn domains() -> Vec<Domain> {
+        let domain = |start, reducer| Domain {
+            name: String::new(),
+            start,
+            size: 4,
+            reducer,
+            initial: if reducer == Reducer::Min { u32::MAX } else { 0 },
+        };
+        vec![domain(0, Reducer::Max), domain(4, Reducer::Min), domain(8, Reducer::BitUnion)]
+    }
+
+    fn kept(traces: &[Trace], edges_only: bool) -> Vec<usize> {
+        cover(&traces.iter().collect::<Vec<_>>(), &domains(), edges_only).kept
+    }
+
+    #[test]
+    fn a_run_becomes_edges_with_classes_and_keys() {
+        let domains = domains();
+        let mut values = vec![0; 12];
+        values[4..8].fill(u32::MAX);
+        (values[5], values[1]) = (9, 7);
+        let dsf = DsfView { domains: &domains, values: &values, touched: Some(&[5, 1, 5]) };
+        assert_eq!(Trace::of(&[0, 1, 0, 200], &dsf), trace(&[8, 31], &[(1, 7), (5, 9)]));
+    }
+
+    #[test]
+    fn the_rarest_comes_first_and_brings_the_rest_with_it() {
+        let traces = [trace(&[8, 16], &[]), trace(&[8, 24], &[]), trace(&[8, 16, 24, 32], &[])];
+        assert_eq!(kept(&traces, false), [2]);
+        assert_eq!(kept(&traces[..2], false), [0, 1]);
+    }
+
+    #[test]
+    fn hit_counts_matter_unless_told_otherwise() {
+        let traces = [trace(&[8], &[]), trace(&[9], &[])];
+        assert_eq!(kept(&traces, false), [0, 1]);
+        assert_eq!(kept(&traces, true), [0]);
+    }
+
+    #[test]
+    fn keys_are_kept_by_the_first_that_reaches_the_best() {
+        let maximum = [trace(&[8], &[(0, 5)]), trace(&[8], &[(0, 7)]), trace(&[8], &[(0, 7)])];
+        assert_eq!(kept(&maximum, false), [1]);
+        let minimum = [trace(&[8], &[(4, 5)]), trace(&[8], &[(4, 3)]), trace(&[8], &[(4, 4)])];
+        assert_eq!(kept(&minimum, false), [1]);
+        let bits =
+            [trace(&[8], &[(8, 0b011)]), trace(&[8], &[(8, 0b001)]), trace(&[8], &[(8, 0b100)])];
+        assert_eq!(kept(&bits, false), [0, 2]);
+        let all = cover(&bits.iter().collect::<Vec<_>>(), &domains(), false);
+        assert_eq!((all.tuples, all.keys), (1, 3));
+    }
+
+    fn any_trace() -> impl Strategy<Value = Trace> {
+        let edges = proptest::collection::btree_set(0u32..60, 0..12);
+        let keys = proptest::collection::btree_map(0u32..12, 1u32..6, 0..4);
+        (edges, keys).prop_map(|(edges, keys)| Trace {
+            edges: edges.into_iter().collect(),
+            keys: keys.into_iter().collect(),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_somebody_shows_is_lost(
+            traces in proptest::collection::vec(any_trace(), 0..20),
+            edges_only: bool,
+        ) {
+            let all: Vec<&Trace> = traces.iter().collect();
+            let result = cover(&all, &domains(), edges_only);
+            // Who brings nothing first changes nothing.
+            let twice: Vec<&Trace> = all.iter().flat_map(|trace| [*trace, *trace]).collect();
+            let kept: Vec<usize> =
+                cover(&twice, &domains(), edges_only).kept.iter().map(|at| at / 2).collect();
+            prop_assert_eq!(&kept, &result.kept);
+            let some: Vec<&Trace> = result.kept.iter().map(|at| all[*at]).collect();
+            let again = cover(&some, &domains(), edges_only);
+            prop_assert_eq!((again.tuples, again.keys), (result.tuples, result.keys));
+            let aggregates = |traces: &[&Trace]| {
+                let mut aggregates = Aggregates::new(&domains());
+                for (key, value) in traces.iter().flat_map(|trace| &trace.keys) {
+                    aggregates.merge_value(*key, *value);
+                }
+                aggregates.values().to_vec()
+            };
+            prop_assert_eq!(aggregates(&some), aggregates(&all));
+        }
+    }
+}

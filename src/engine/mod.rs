@@ -1,0 +1,11 @@
+//! The heart of the fuzzer: coverage and domains, the judge, the corpus, the schedule, mutation and the
+//! stages. It starts no process, opens no file and reads no clock.
+
+pub mod corpus;
+pub mod coverage;
+pub mod domain;
+pub mod feedback;
+pub mod minimize;
+pub mod mutate;
+pub mod schedule;
+pub mod stage;

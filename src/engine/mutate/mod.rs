@@ -1,0 +1,103 @@
+//! From a seed to candidates: deterministic steps, havoc, splice, dictionary.
+//!
+//! No I/O and no clock; the random generator is a parameter, never global.
+
+pub mod deterministic;
+pub mod dictionary;
+pub mod havoc;
+mod reachable;
+pub mod splice;
+pub mod values;
+
+use rand_core::Rng as _;
+
+use crate::engine::corpus::Origin;
+
+/// Random generator of the whole fuzzer: fast, small, reproducible from one seed.
+pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Largest input in bytes when the user sets no limit.
+pub const MAX_INPUT: usize = 1 << 20;
+
+/// So many leading bytes decide whether an input is text.
+const TEXT_PREFIX: usize = 4096;
+
+/// One byte in so many may be a control character or broken UTF-8, and the input is still text:
+/// mutated text keeps its profile, random bytes (one control character in nine) do not get it.
+const TEXT_ODD_BYTES: usize = 16;
+
+/// An input to be run and where it came from. Its buffer is reused from run to run.
+#[derive(Clone, Debug, Default)]
+pub struct Candidate {
+    pub bytes: Vec<u8>,
+    pub origin: Origin,
+}
+
+/// Random number in `0..n`, and 0 if `n` is 0.
+///
+/// One multiplication and one shift, no division (Lemire, ACM TOMACS 2019, without the rejection
+/// step: the bias is below n / 2^32 and of no importance here).
+#[inline]
+pub fn below(rng: &mut Rng, n: u32) -> u32 {
+    ((u64::from(rng.next_u32()) * u64::from(n)) >> 32) as u32
+}
+
+/// Random index in `0..n` of a buffer shorter than 4 GiB.
+#[inline]
+fn index(rng: &mut Rng, n: usize) -> usize {
+    below(rng, u32::try_from(n).unwrap_or(u32::MAX)) as usize
+}
+
+/// True if the input looks like text to a reader: UTF-8 with few control characters.
+#[must_use]
+pub fn is_text(bytes: &[u8]) -> bool {
+    let prefix = &bytes[..bytes.len().min(TEXT_PREFIX)];
+    let odd: usize = prefix
+        .utf8_chunks()
+        .map(|chunk| {
+            let controls = chunk.valid().bytes().filter(|&byte| is_control(byte)).count();
+            controls + chunk.invalid().len()
+        })
+        .sum();
+    !prefix.is_empty() && odd * TEXT_ODD_BYTES <= prefix.len()
+}
+
+fn is_control(byte: u8) -> bool {
+    byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_core::SeedableRng as _;
+
+    use super::*;
+
+    #[test]
+    fn below_stays_in_range_and_reaches_every_value() {
+        let mut rng = Rng::seed_from_u64(1);
+        let mut seen = [false; 7];
+        for _ in 0..1000 {
+            seen[below(&mut rng, 7) as usize] = true;
+        }
+        assert_eq!(seen, [true; 7]);
+        assert_eq!(below(&mut rng, 0), 0);
+        assert_eq!(below(&mut rng, 1), 0);
+    }
+
+    #[test]
+    fn prose_is_text_and_noise_is_not() {
+        assert!(is_text(b"{\"key\": [1, 2]}\r\n"));
+        assert!(is_text("größer als ∞".as_bytes()));
+        assert!(!is_text(b""));
+        assert!(!is_text(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"));
+        let mut noise = vec![0u8; 4096];
+        Rng::seed_from_u64(2).fill_bytes(&mut noise);
+        assert!(!is_text(&noise));
+    }
+
+    #[test]
+    fn text_cut_inside_a_character_stays_text() {
+        let text = "ä".repeat(TEXT_PREFIX);
+        assert!(is_text(&text.as_bytes()[1..]));
+    }
+}

@@ -1,0 +1,112 @@
+//! A choice between several ways of which nobody knows which one pays.
+
+use crate::engine::mutate::{Rng, below};
+use rand_core::Rng as _;
+
+/// Runs after which an arm's past counts half.
+const MEMORY: f64 = 32_768.0;
+/// What is believed of an arm before it was tried: one find in so many runs.
+const PRIOR_RUNS: f64 = 1024.0;
+/// And of the length of its turns, in runs.
+const PRIOR_TURN: f64 = 256.0;
+/// One draw in so many does not look at the past, so that no arm starves.
+const FAIR_DRAW: u32 = 4;
+
+/// Arms get runs in proportion to what they brought lately, in finds a run (probability matching:
+/// the best arm of this hour need not be that of the next). An arm whose turns are long is drawn
+/// less often.
+#[derive(Clone, Debug)]
+pub struct Bandit {
+    arms: Vec<Arm>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Arm {
+    finds: f64,
+    runs: f64,
+    turns: f64,
+}
+
+impl Arm {
+    fn rate(&self) -> f64 {
+        (self.finds + 1.0) / (self.runs + PRIOR_RUNS)
+    }
+
+    fn turns_per_run(&self) -> f64 {
+        (self.turns + 1.0) / (self.runs + PRIOR_TURN)
+    }
+}
+
+impl Bandit {
+    #[must_use]
+    pub fn new(arms: usize) -> Self {
+        Self { arms: vec![Arm::default(); arms] }
+    }
+
+    /// An arm was given so many runs and brought so many finds.
+    pub fn note(&mut self, arm: usize, runs: u64, finds: u64) {
+        let arm = &mut self.arms[arm];
+        arm.runs += runs as f64;
+        arm.finds += finds as f64;
+        arm.turns += 1.0;
+        let keep = MEMORY / arm.runs.max(MEMORY);
+        arm.runs *= keep;
+        arm.finds *= keep;
+        arm.turns *= keep;
+    }
+
+    /// An arm among those that are `open`; None if none is.
+    pub fn draw(&self, rng: &mut Rng, open: impl Fn(usize) -> bool) -> Option<usize> {
+        let fair = below(rng, FAIR_DRAW) == 0;
+        let weight = |arm: usize| {
+            let arm = &self.arms[arm];
+            arm.turns_per_run() * if fair { 1.0 } else { arm.rate() }
+        };
+        let arms = || (0..self.arms.len()).filter(|arm| open(*arm));
+        let total: f64 = arms().map(weight).sum();
+        let mut left = f64::from(rng.next_u32()) / f64::from(u32::MAX) * total;
+        arms().find(|arm| {
+            left -= weight(*arm);
+            left <= 0.0
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_core::SeedableRng;
+
+    fn shares(bandit: &Bandit, open: impl Fn(usize) -> bool) -> [u32; 3] {
+        let mut rng = Rng::seed_from_u64(1);
+        let mut shares = [0; 3];
+        for _ in 0..3000 {
+            if let Some(arm) = bandit.draw(&mut rng, &open) {
+                shares[arm] += 1;
+            }
+        }
+        shares
+    }
+
+    #[test]
+    fn what_pays_is_drawn_and_the_others_do_not_starve() {
+        let mut bandit = Bandit::new(3);
+        bandit.note(0, 10_000, 0);
+        bandit.note(1, 10_000, 500);
+        bandit.note(2, 10_000, 5);
+        let [none, much, little] = shares(&bandit, |_| true);
+        assert!(much > 2000 && little >= 250 && none >= 200, "{none} {much} {little}");
+        assert_eq!(shares(&bandit, |arm| arm == 2), [0, 0, 3000]);
+        assert_eq!(shares(&bandit, |_| false), [0, 0, 0]);
+    }
+
+    #[test]
+    fn the_past_fades() {
+        let mut bandit = Bandit::new(3);
+        bandit.note(0, 30_000, 3000);
+        bandit.note(0, 300_000, 0);
+        bandit.note(1, 1000, 10);
+        let [past, now, _] = shares(&bandit, |arm| arm < 2);
+        assert!(now > past, "{past} {now}");
+    }
+}

@@ -1,0 +1,96 @@
+//! Guidance by domains (`-p`): which domain is served next, and by which of its owners.
+
+use super::bandit::Bandit;
+use crate::engine::corpus::{Corpus, SeedId};
+use crate::engine::domain::Domain;
+use crate::engine::mutate::{Rng, below};
+
+/// The arm of edges; domain number `n` has arm `n + 1`.
+const EDGES: usize = 0;
+
+/// Serves edges and domains by what they bring.
+#[derive(Debug)]
+pub(super) struct Guide {
+    /// First key behind each domain.
+    ends: Vec<u32>,
+    bandit: Bandit,
+    /// Per domain: its favoured owners, ascending.
+    owners: Vec<Vec<SeedId>>,
+    /// The arm of the present turn, and the finds it brought.
+    serving: usize,
+    finds: u64,
+    /// The last seed that counted as a find.
+    last: Option<SeedId>,
+}
+
+impl Guide {
+    pub(super) fn new(domains: &[Domain]) -> Self {
+        Self {
+            ends: domains.iter().map(Domain::end).collect(),
+            bandit: Bandit::new(domains.len() + 1),
+            owners: vec![Vec::new(); domains.len()],
+            serving: EDGES,
+            finds: 0,
+            last: None,
+        }
+    }
+
+    pub(super) fn domain_of(&self, key: u32) -> usize {
+        self.ends.partition_point(|end| *end <= key)
+    }
+
+    /// Takes the owners of each domain's keys.
+    pub(super) fn set_owners(&mut self, owners: impl Iterator<Item = (usize, SeedId)>) {
+        self.owners.iter_mut().for_each(Vec::clear);
+        for (domain, id) in owners {
+            if let Some(list) = self.owners.get_mut(domain) {
+                list.push(id);
+            }
+        }
+        for list in &mut self.owners {
+            list.sort_unstable();
+            list.dedup();
+        }
+    }
+
+    /// A new seed is a find of the turn if it brought edges, or moved the domain that is served.
+    pub(super) fn found(&mut self, id: SeedId, domain: Option<usize>) {
+        let counts = domain.is_none_or(|domain| domain + 1 == self.serving);
+        if counts && self.last != Some(id) {
+            self.last = Some(id);
+            self.finds += 1;
+        }
+    }
+
+    /// The turn took so many runs.
+    pub(super) fn turn_over(&mut self, runs: u64) {
+        self.bandit.note(self.serving, runs, std::mem::take(&mut self.finds));
+    }
+
+    /// An owner of the domain that is to be served; None if it is the turn of edges.
+    pub(super) fn pick(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
+        let owners = &self.owners;
+        let open = |arm: usize| arm == EDGES || !owners[arm - 1].is_empty();
+        self.serving = self.bandit.draw(rng, open).unwrap_or(EDGES);
+        let list = self.owners.get(self.serving.checked_sub(1)?)?;
+        draw_owner(corpus, list, rng)
+    }
+}
+
+/// The newest that was never fuzzed, because values climb step by step; else one by weight: the
+/// more often it was fuzzed, the less.
+fn draw_owner(corpus: &Corpus, owners: &[SeedId], rng: &mut Rng) -> Option<SeedId> {
+    let usable = || owners.iter().copied().filter(|id| !corpus[*id].disabled);
+    if let Some(fresh) = usable().rev().find(|id| corpus[*id].fuzzed == 0) {
+        return Some(fresh);
+    }
+    let weight = |id: SeedId| 4096 / (corpus[id].fuzzed.min(4095) + 1);
+    let total: u32 = usable().map(weight).fold(0, u32::saturating_add);
+    let mut left = below(rng, total.max(1));
+    usable().find(|id| {
+        let weight = weight(*id);
+        let found = left < weight;
+        left = left.saturating_sub(weight);
+        found
+    })
+}

@@ -1,0 +1,420 @@
+//! Which seed comes next, and how much is spent on it.
+//!
+//! Pure: no I/O and no clock; the random generator is a parameter.
+
+pub mod bandit;
+mod energy;
+mod favored;
+mod guide;
+mod pending;
+mod weights;
+
+use std::collections::BTreeMap;
+
+use self::energy::Means;
+use self::favored::{Claimant, EdgeWinners, KeyOwners};
+use self::guide::Guide;
+use self::pending::Pending;
+use self::weights::AliasTable;
+use crate::config::options::Schedule;
+use crate::engine::corpus::{Corpus, Seed, SeedId};
+use crate::engine::domain::Domain;
+use crate::engine::mutate::{Rng, below};
+
+/// While favourites are pending, one pick in so many looks at the other seeds (AFL skips those
+/// with 99 %).
+const PENDING_LOTTERY: u32 = 100;
+/// Percent of skips for a seed that is not favoured: fuzzed already or in the first cycle, and
+/// new in a later cycle (AFL).
+const SKIP_OLD: u32 = 95;
+const SKIP_NEW: u32 = 75;
+/// Weights are computed again after so many runs per seed at the earliest: what a run costs must not
+/// grow with the corpus. What is new waits for its weight, not for its turn: it is pending.
+const RUNS_PER_WEIGHT: u64 = 8;
+/// Up to this number of seeds, none is skipped (AFL).
+const SKIP_NONE_UP_TO: u32 = 10;
+/// After so many skips in a row the next seed is taken: with 99 % of skips, one lottery in
+/// thirteen ends here.
+const MAX_SKIPS: u32 = 256;
+/// Table of path counts: 2^21 entries of 4 bytes, indexed by the low bits of the path hash (AFL).
+const PATH_TABLE: usize = 1 << 21;
+
+/// How seeds are chosen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScheduleOptions {
+    pub schedule: Schedule,
+    /// `-s`: nothing that depends on measured times may change a decision.
+    pub fixed_seed: bool,
+    /// `-Z`: seeds in order of the queue.
+    pub sequential: bool,
+    /// `-p`: owners of domain keys are favoured, too.
+    pub guided: bool,
+}
+
+/// Chooses seeds. Fed with every seed ([`Scheduler::added`]), every improved key
+/// ([`Scheduler::owns`]) and every key that a seed reaches as well ([`Scheduler::reaches`]); a turn
+/// is `cull`, `pick`, `energy`, `picked`.
+#[derive(Debug)]
+pub struct Scheduler {
+    options: ScheduleOptions,
+    winners: EdgeWinners,
+    owners: KeyOwners,
+    guide: Guide,
+    means: Means,
+    /// Per seed: has it been counted by `added`?
+    known: Vec<bool>,
+    /// Seeds that were not disabled when they were added.
+    enabled: u32,
+    /// The favourites have to be chosen again.
+    stale_favored: bool,
+    /// The weights have to be computed again.
+    stale_weights: bool,
+    /// Runs since then.
+    runs: u64,
+    pending: Pending,
+    table: AliasTable,
+    /// Runs per path hash; empty unless the schedule needs them.
+    path_counts: Vec<u32>,
+    cycles: u64,
+    /// Picks in the present cycle.
+    picks: u32,
+    /// Next seed in sequential mode.
+    cursor: usize,
+}
+
+impl Scheduler {
+    /// Scheduler for an edge map of `map_size` edges; a larger index in a trace is no error.
+    #[must_use]
+    pub fn new(options: ScheduleOptions, map_size: usize, domains: &[Domain]) -> Self {
+        let paths = if needs_path_counts(options.schedule) { PATH_TABLE } else { 0 };
+        Self {
+            options,
+            winners: EdgeWinners::new(map_size),
+            owners: KeyOwners::default(),
+            guide: Guide::new(domains),
+            means: Means::default(),
+            known: Vec::new(),
+            enabled: 0,
+            stale_favored: false,
+            stale_weights: true,
+            runs: 0,
+            pending: Pending::default(),
+            table: AliasTable::default(),
+            path_counts: vec![0; paths],
+            cycles: 0,
+            picks: 0,
+            cursor: 0,
+        }
+    }
+
+    /// A seed came into the corpus, or has a new trace. Seeds that are the best for no edge any
+    /// more lose their trace: it would be most of the memory of a large corpus.
+    pub fn added(&mut self, corpus: &mut Corpus, id: SeedId) {
+        self.stale_weights = true;
+        if corpus[id].disabled {
+            return;
+        }
+        if self.first_time(id) {
+            self.enabled += 1;
+            self.means.count(&corpus[id]);
+            if corpus[id].new_edge {
+                self.guide.found(id, None);
+            }
+        }
+        let by_length = self.length_only();
+        if self.winners.challenge(corpus, id, |seed| cost(seed, by_length)) {
+            self.stale_favored = true;
+        }
+    }
+
+    /// The seed improved a domain key. `bits` 0: the key has one slot, and a new owner replaces
+    /// the old (MAX, MIN). Otherwise each bit that was gained has an owner of its own.
+    pub fn owns(&mut self, corpus: &Corpus, id: SeedId, key: u32, bits: u32) {
+        self.owners.insert(self.claimant(corpus, id), key, bits);
+        self.guide.found(id, Some(self.guide.domain_of(key)));
+        self.stale_favored |= self.options.guided;
+    }
+
+    /// The seed reaches what others have reached at a key (`bits` as in [`Scheduler::owns`]): it
+    /// becomes the owner if it is cheaper, or is a waypoint that takes the other's place.
+    pub fn reaches(&mut self, corpus: &Corpus, id: SeedId, key: u32, bits: u32) {
+        let by_length = self.length_only();
+        let seed = self.claimant(corpus, id);
+        if self.owners.challenge(seed, key, bits, |owner| cost(&corpus[owner], by_length)) {
+            self.stale_favored |= self.options.guided;
+        }
+    }
+
+    /// What a seed owned before a restart is its own again; nobody has found anything.
+    pub fn gives_back(&mut self, corpus: &Corpus, id: SeedId, keys: &[(u32, u32)]) {
+        for (key, bits) in keys {
+            self.owners.insert(self.claimant(corpus, id), *key, *bits);
+        }
+        self.stale_favored |= self.options.guided;
+    }
+
+    /// Who owns which keys, or (second number not 0) bits of keys.
+    #[must_use]
+    pub fn claims(&self) -> BTreeMap<SeedId, Vec<(u32, u32)>> {
+        let mut claims: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (owner, slot) in self.owners.claims() {
+            claims.entry(owner).or_default().push(slot);
+        }
+        claims
+    }
+
+    fn claimant(&self, corpus: &Corpus, id: SeedId) -> Claimant {
+        let seed = &corpus[id];
+        Claimant { id, price: cost(seed, self.length_only()), ahead: seed.waypoint }
+    }
+
+    /// True if the seed holds a domain key.
+    #[must_use]
+    pub fn is_owner(&self, id: SeedId) -> bool {
+        self.owners.is_owner(id)
+    }
+
+    /// Chooses the favourites anew if anything changed: seeds that together hit every edge, and,
+    /// if domains guide, seeds that together own every key.
+    pub fn cull(&mut self, corpus: &mut Corpus) {
+        if !std::mem::take(&mut self.stale_favored) {
+            return;
+        }
+        let by_length = self.length_only();
+        let mut favored = if self.options.guided {
+            self.owners.cover(corpus, |seed| cost(seed, by_length))
+        } else {
+            Vec::new()
+        };
+        self.winners.cover(corpus, &mut favored);
+        corpus.iter_mut().for_each(|seed| seed.favored = false);
+        for &id in &favored {
+            corpus[id].favored = true;
+        }
+        if self.options.guided {
+            let slots = self.owners.slots().filter(|(_, id)| corpus[*id].favored);
+            let guide = &self.guide;
+            let owners: Vec<_> = slots.map(|(key, id)| (guide.domain_of(key), id)).collect();
+            self.guide.set_owners(owners.into_iter());
+            favored.retain(|id| !self.owners.is_owner(*id));
+        }
+        self.pending.rebuild(corpus, favored);
+        self.stale_weights = true;
+    }
+
+    /// The seed for the next turn; None only if every seed is disabled.
+    ///
+    /// Under guidance it is decided first whether edges or one of the domains are served. For edges,
+    /// favourites that were never fuzzed come first, oldest first. Then one is drawn by weight, and
+    /// seeds that are not favoured are mostly skipped.
+    pub fn pick(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
+        if self.options.sequential {
+            return self.pick_in_order(corpus, rng);
+        }
+        if self.picks >= self.enabled.max(1) {
+            self.picks = 0;
+            self.cycles += 1;
+            self.stale_weights = true;
+        }
+        let guided = if self.options.guided { self.guide.pick(corpus, rng) } else { None };
+        let id = match guided {
+            Some(id) => id,
+            None => {
+                let lottery = below(rng, PENDING_LOTTERY) == 0;
+                let pending = if lottery { None } else { self.pending.next(corpus) };
+                pending.or_else(|| self.pick_weighted(corpus, rng))?
+            }
+        };
+        self.picks += 1;
+        Some(id)
+    }
+
+    /// Bookkeeping at the end of a turn of so many runs: counts it and pays back the late seed's
+    /// handicap. To be called once per turn, after [`Scheduler::energy`].
+    pub fn picked(&mut self, corpus: &mut Corpus, id: SeedId, runs: u64) {
+        self.guide.turn_over(runs);
+        self.runs += runs;
+        let seed = &mut corpus[id];
+        seed.fuzzed = seed.fuzzed.saturating_add(1);
+        seed.handicap -= energy::handicap_step(seed.handicap);
+        self.stale_weights |= seed.fuzzed == 1;
+    }
+
+    /// Energy of a turn with the seed: 100 for an average one, at most 6400, at least 1. Schedule
+    /// `coe` answers 0 for a seed whose path is exercised more than the average: skip the turn.
+    #[must_use]
+    pub fn energy(&self, corpus: &Corpus, id: SeedId) -> u32 {
+        self.energy_of(&corpus[id])
+    }
+
+    /// From now on seeds are weighed by another schedule.
+    pub fn change_schedule(&mut self, schedule: Schedule) {
+        self.options.schedule = schedule;
+        self.stale_weights = true;
+        let paths = if needs_path_counts(schedule) { PATH_TABLE } else { 0 };
+        self.path_counts.resize(paths, 0);
+    }
+
+    /// Finished passes over the corpus: as many picks as there are enabled seeds.
+    #[must_use]
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// True if the schedule wants [`Scheduler::count_path`] after every run.
+    #[must_use]
+    pub fn needs_path_counts(&self) -> bool {
+        !self.path_counts.is_empty()
+    }
+
+    /// One more run took the path with this hash. Does nothing unless the schedule needs it.
+    pub fn count_path(&mut self, hash: u64) {
+        if let Some(count) = self.path_counts.get_mut(hash as usize & (PATH_TABLE - 1)) {
+            *count = count.saturating_add(1);
+            self.means.runs += 1;
+        }
+    }
+
+    /// A waypoint that owns nothing any more has done its work: it stays in the queue and as a donor,
+    /// but gets no turn.
+    fn is_retired(&self, seed: &Seed) -> bool {
+        let idle = !self.owners.is_owner(seed.id) && self.winners.won(seed.id) == 0;
+        self.options.guided && seed.waypoint && !seed.new_edge && idle
+    }
+
+    /// True at the first call for this seed.
+    fn first_time(&mut self, id: SeedId) -> bool {
+        if self.known.len() <= id.index() {
+            self.known.resize(id.index() + 1, false);
+        }
+        !std::mem::replace(&mut self.known[id.index()], true)
+    }
+
+    /// True if run times must not decide which of two seeds is the better one.
+    fn length_only(&self) -> bool {
+        self.options.fixed_seed || matches!(self.options.schedule, Schedule::Rare | Schedule::Seek)
+    }
+
+    fn path_count(&self, seed: &Seed) -> u32 {
+        let place = seed.path_hash as usize & (PATH_TABLE - 1);
+        self.path_counts.get(place).copied().unwrap_or(0)
+    }
+
+    fn energy_of(&self, seed: &Seed) -> u32 {
+        let context = energy::Context {
+            options: self.options,
+            means: &self.means,
+            owner: self.options.guided && self.owners.is_owner(seed.id),
+            path_count: self.path_count(seed),
+            edges_won: self.winners.won(seed.id),
+        };
+        energy::energy(seed, &context)
+    }
+
+    fn pick_weighted(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
+        let worth_it = self.runs >= RUNS_PER_WEIGHT * corpus.len() as u64;
+        if self.stale_weights && (worth_it || self.table.is_empty()) {
+            (self.stale_weights, self.runs) = (false, 0);
+            self.rebuild_weights(corpus);
+        }
+        // Some may have been disabled since the table was built.
+        (0..MAX_SKIPS)
+            .map_while(|_| self.table.draw(rng))
+            .find(|id| !corpus[*id].disabled)
+            .or_else(|| corpus.iter().find(|seed| !seed.disabled).map(|seed| seed.id))
+    }
+
+    fn pick_in_order(&mut self, corpus: &Corpus, rng: &mut Rng) -> Option<SeedId> {
+        let pending = self.pending.exists(corpus);
+        for _ in 0..MAX_SKIPS {
+            let id = self.advance(corpus)?;
+            if !self.skips(&corpus[id], pending, rng) {
+                return Some(id);
+            }
+        }
+        self.advance(corpus)
+    }
+
+    /// The next enabled seed in order; the end of the corpus is the end of a cycle.
+    fn advance(&mut self, corpus: &Corpus) -> Option<SeedId> {
+        for _ in 0..corpus.len() {
+            if self.cursor >= corpus.len() {
+                self.cursor = 0;
+                self.cycles += 1;
+                self.refresh_path_mean(corpus);
+            }
+            let id = SeedId(self.cursor as u32);
+            self.cursor += 1;
+            if !corpus[id].disabled {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// The skip lottery of AFL.
+    fn skips(&self, seed: &Seed, pending: bool, rng: &mut Rng) -> bool {
+        if pending && (seed.fuzzed > 0 || !seed.favored) {
+            return below(rng, PENDING_LOTTERY) > 0;
+        }
+        below(rng, 100) < self.skip_percent(seed)
+    }
+
+    fn skip_percent(&self, seed: &Seed) -> u32 {
+        if seed.favored || self.enabled <= SKIP_NONE_UP_TO {
+            0
+        } else if seed.fuzzed > 0 || self.cycles == 0 {
+            SKIP_OLD
+        } else {
+            SKIP_NEW
+        }
+    }
+
+    /// Schedule `coe` compares a seed's path with the average of all.
+    fn refresh_path_mean(&mut self, corpus: &Corpus) {
+        if self.options.schedule == Schedule::Coe {
+            let enabled = corpus.iter().filter(|seed| !seed.disabled);
+            self.means.log_path_count =
+                energy::mean(enabled.map(|seed| energy::log2(self.path_count(seed))));
+        }
+    }
+
+    fn rebuild_weights(&mut self, corpus: &Corpus) {
+        self.refresh_path_mean(corpus);
+        let newest = corpus.len().saturating_sub(weights::NEWEST);
+        let in_use = |seed: &&Seed| !seed.disabled && !self.is_retired(seed);
+        let weights = corpus.iter().filter(in_use).map(|seed| {
+            let weight = match self.options.schedule {
+                Schedule::Rare | Schedule::Seek => f64::from(self.energy_of(seed)),
+                schedule => weights::weight(
+                    seed,
+                    &weights::Context {
+                        schedule,
+                        means: &self.means,
+                        ignore_time: self.options.fixed_seed
+                            || (self.options.guided && self.owners.is_owner(seed.id)),
+                        path_count: self.path_count(seed),
+                        newest: seed.id.index() >= newest,
+                    },
+                ),
+            };
+            // The lottery is part of the weight: drawing and skipping would go through memory in vain.
+            (seed.id, weight * f64::from(100 - self.skip_percent(seed)))
+        });
+        self.table = AliasTable::new(weights);
+    }
+}
+
+fn needs_path_counts(schedule: Schedule) -> bool {
+    use Schedule::{Coe, Fast, Lin, Quad, Rare};
+    matches!(schedule, Fast | Coe | Lin | Quad | Rare)
+}
+
+/// What a seed costs per turn: microseconds times bytes, or bytes alone. Less is better.
+fn cost(seed: &Seed, by_length: bool) -> u64 {
+    let len = seed.data.len() as u64;
+    if by_length { len } else { seed.exec_us.max(1).saturating_mul(len) }
+}
+
+#[cfg(test)]
+mod tests;

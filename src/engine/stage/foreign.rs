@@ -1,0 +1,142 @@
+//! The custom stage: every foreign mutator in turn makes inputs from one seed.
+
+use crate::engine::corpus::{Origin, SeedId, Step};
+use crate::engine::mutate::{Candidate, Rng};
+use crate::mutators::{Hook, Job, Made, Mutators, bit};
+
+use super::produce::{LONGEST_EXTENSION, Materials};
+
+/// What the mutators work from: the seed, or what a splice made of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Base<'a> {
+    pub input: &'a [u8],
+    /// The other seed of the splice.
+    pub other: Option<SeedId>,
+}
+
+/// One pass through the mutators that make inputs.
+#[derive(Debug)]
+pub struct Foreign {
+    /// For mutators whose turn is behind all others', or for the others.
+    late: bool,
+    /// Inputs of a mutator that does not say how many it wants to make.
+    runs: u64,
+    /// The mutator at work, once asked what it has planned.
+    at: usize,
+    turn: Option<Turn>,
+    done: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    done: u64,
+    planned: u64,
+    /// The mutator gave the number itself.
+    fixed: bool,
+}
+
+impl Foreign {
+    #[must_use]
+    pub fn new(runs: u64) -> Self {
+        Self { late: false, runs, at: 0, turn: None, done: 0 }
+    }
+
+    /// Of those whose turn is behind all others'.
+    #[must_use]
+    pub fn late(runs: u64) -> Self {
+        Self { late: true, ..Self::new(runs) }
+    }
+
+    /// Nothing to do.
+    #[must_use]
+    pub fn ended() -> Self {
+        Self { at: usize::MAX, ..Self::new(0) }
+    }
+
+    #[must_use]
+    pub fn is_over(&self, mutators: &Mutators) -> bool {
+        self.at >= mutators.len()
+    }
+
+    /// Inputs made and planned, as far as they are known.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        let left = self.turn.map_or(0, |turn| turn.planned - turn.done.min(turn.planned));
+        (self.done, self.done + left)
+    }
+
+    /// Something was found: a mutator without a number of its own goes on for as long again.
+    pub fn extend(&mut self) {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| !turn.fixed) {
+            turn.planned = (turn.planned * 2).min(turn.planned.max(LONGEST_EXTENSION));
+        }
+    }
+
+    /// Writes the next input to `out`.
+    pub fn next(
+        &mut self,
+        base: Base<'_>,
+        from: &Materials<'_>,
+        (mutators, rng): (&mut Mutators, &mut Rng),
+        out: &mut Candidate,
+    ) -> Made {
+        let Some(turn) = self.turn(base, from.seed, mutators) else { return Made::Over };
+        turn.done += 1;
+        let optout = mutators.member_has(self.at, Hook::SpliceOptout);
+        let donor = if optout { None } else { from.donor(rng) };
+        let other = donor.map(|(_, bytes)| bytes);
+        let job = Job { input: base.input, other, max_len: from.max_len };
+        let made = mutators.fuzz(self.at, &job, &mut out.bytes);
+        match made {
+            Made::Input => {
+                self.done += 1;
+                let op = mutators.name(self.at);
+                let step = Step::Custom { op, mutator: u8::try_from(self.at).unwrap_or(u8::MAX) };
+                let other = base.other.or(donor.map(|(id, _)| id));
+                out.origin = Origin { parent: from.seed, other, step, by: bit(self.at) };
+                Made::Input
+            }
+            Made::Nothing => Made::Nothing,
+            Made::Over => {
+                self.turn_over(mutators);
+                Made::Nothing
+            }
+        }
+    }
+
+    /// The turn of the mutator whose it is; None when all had theirs.
+    fn turn(&mut self, base: Base<'_>, seed: SeedId, mutators: &mut Mutators) -> Option<&mut Turn> {
+        while self.at < mutators.len() {
+            if self.turn.is_some_and(|turn| turn.done >= turn.planned) {
+                self.turn_over(mutators);
+                continue;
+            }
+            let fuzzes =
+                mutators.member_has(self.at, Hook::Fuzz) && mutators.is_late(self.at) == self.late;
+            if self.turn.is_none() && fuzzes && mutators.stage_begins(self.at, seed, base.input) {
+                let count = mutators.fuzz_count(self.at, base.input).map(u64::from);
+                let (planned, fixed) = (count.unwrap_or(self.runs), count.is_some());
+                self.turn = Some(Turn { done: 0, planned, fixed });
+            } else if self.turn.is_none() {
+                self.at += 1;
+            } else {
+                break;
+            }
+        }
+        self.turn.as_mut()
+    }
+
+    fn turn_over(&mut self, mutators: &mut Mutators) {
+        mutators.stage_ends(self.at);
+        self.turn = None;
+        self.at += 1;
+    }
+
+    /// The stage ends, maybe before its time.
+    pub fn end(&mut self, mutators: &mut Mutators) {
+        if self.turn.is_some() {
+            self.turn_over(mutators);
+        }
+        self.at = mutators.len();
+    }
+}

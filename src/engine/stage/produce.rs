@@ -1,0 +1,417 @@
+//! Producers: stages that make candidates from a seed, one after the other.
+
+use super::foreign::{Base, Foreign};
+use crate::engine::corpus::{Corpus, Origin, SeedId, Step};
+use crate::engine::mutate::deterministic::Deterministic;
+use crate::engine::mutate::dictionary::Dictionary;
+use crate::engine::mutate::havoc::{HavocContext, havoc};
+use crate::engine::mutate::splice::splice;
+use crate::engine::mutate::{Candidate, Rng, below};
+use crate::mutators::{Hook, Made, Mutators};
+use crate::sys::memory::prefetch;
+
+/// Most runs of the deterministic stage on one seed. The full classic stage is a net loss on
+/// larger inputs (fuzzbench 113); this keeps the quick early steps and all steps on small inputs.
+const DETERMINISTIC_RUNS: u64 = 16 * 1024;
+
+/// Attempts to find a second seed that can be spliced.
+const DONOR_ATTEMPTS: u32 = 8;
+
+/// Other seeds that give pieces at a time, and the runs after which others are drawn: in a large
+/// corpus the first access to a seed's bytes waits for memory, longer than a short run takes.
+const DONORS: usize = 4;
+const RUNS_PER_DRAW: usize = 128;
+
+/// Shorter seeds give nothing.
+const SHORTEST_DONOR: usize = 4;
+
+/// A corpus of so many seeds does not fit into the processor's caches.
+const LARGE_CORPUS: u32 = 1024;
+
+/// Seeds drawn at random that give pieces to candidates.
+#[derive(Debug, Default)]
+pub struct Donors {
+    drawn: Vec<SeedId>,
+    /// Of a large corpus: the next ones. Their bytes are on their way to the cache.
+    coming: Vec<SeedId>,
+    runs_left: usize,
+}
+
+impl Donors {
+    /// Those for the next `runs` runs on `seed`.
+    pub fn lend<'a>(
+        &mut self,
+        rng: &mut Rng,
+        corpus: &'a Corpus,
+        seed: SeedId,
+        runs: usize,
+    ) -> Lent<'a> {
+        if self.runs_left == 0 {
+            self.runs_left = RUNS_PER_DRAW;
+            self.change(rng, corpus, seed);
+        }
+        self.runs_left = self.runs_left.saturating_sub(runs);
+        let mut lent = Lent::default();
+        for id in self.drawn.iter().filter(|id| **id != seed) {
+            lent.seeds[lent.count as usize] = (*id, &corpus[*id].data);
+            lent.count += 1;
+        }
+        lent
+    }
+
+    fn change(&mut self, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
+        std::mem::swap(&mut self.drawn, &mut self.coming);
+        if self.drawn.is_empty() {
+            draw(&mut self.drawn, rng, corpus, seed);
+        }
+        self.coming.clear();
+        if corpus.next_id().0 >= LARGE_CORPUS {
+            draw(&mut self.coming, rng, corpus, seed);
+            self.coming.iter().for_each(|id| prefetch(&corpus[*id].data));
+        }
+    }
+
+    /// Another seed has its turn: in a small corpus it gets donors of its own.
+    pub fn next_seed(&mut self) {
+        if self.coming.is_empty() {
+            self.runs_left = 0;
+        }
+    }
+}
+
+fn draw(into: &mut Vec<SeedId>, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
+    let random = (0..DONORS as u32 + DONOR_ATTEMPTS)
+        .map(|_| SeedId(below(rng, corpus.next_id().0)))
+        .filter(|id| *id != seed && corpus[*id].data.len() >= SHORTEST_DONOR);
+    into.extend(random.take(DONORS));
+}
+
+/// The donors' bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lent<'a> {
+    seeds: [(SeedId, &'a [u8]); DONORS],
+    count: u32,
+}
+
+/// What producers work from.
+#[derive(Clone, Copy)]
+pub struct Materials<'a> {
+    pub seed: SeedId,
+    pub input: &'a [u8],
+    /// The input is text, see [`crate::engine::mutate::is_text`].
+    pub text: bool,
+    pub dictionary: &'a Dictionary,
+    pub donors: Lent<'a>,
+    pub min_len: usize,
+    pub max_len: usize,
+    /// Block classes and stack depth that havoc may use; they grow while nothing is found.
+    pub long_blocks: u32,
+    pub stack_power: u32,
+    /// The seed is a step on the way to a higher value, see [`HavocContext::gentle`].
+    pub climbing: bool,
+    /// See [`HavocContext::exploit`].
+    pub exploit: bool,
+}
+
+impl<'a> Materials<'a> {
+    /// One of the donors.
+    pub(super) fn donor(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
+        let Lent { seeds, count } = &self.donors;
+        seeds[..*count as usize].get(below(rng, *count) as usize).copied()
+    }
+
+    fn havoc_context<'b>(&'b self, donor: Option<&'b [u8]>) -> HavocContext<'b> {
+        HavocContext {
+            dictionary: self.dictionary,
+            donor,
+            min_len: self.min_len,
+            max_len: self.max_len,
+            long_blocks: self.long_blocks,
+            stack_power: self.stack_power,
+            text: self.text,
+            exploit: self.exploit,
+            gentle: self.climbing,
+        }
+    }
+}
+
+/// A stage that makes candidates.
+pub enum Producer {
+    /// `until`: number of steps after which the walk pauses.
+    Deterministic {
+        steps: Box<Deterministic>,
+        until: u64,
+    },
+    Havoc {
+        done: u64,
+        planned: u64,
+    },
+    /// Rounds of: join with another seed, then foreign mutators and havoc on the result.
+    Splice {
+        done: u64,
+        planned: u64,
+        joined: Vec<u8>,
+        other: Option<SeedId>,
+        foreign: Foreign,
+        foreign_runs: u64,
+    },
+    /// Foreign mutators.
+    Custom {
+        foreign: Foreign,
+    },
+}
+
+/// Runs up to which a stage that finds something is doubled, AFL's number: one that finds for ever
+/// would starve all other seeds.
+pub(super) const LONGEST_EXTENSION: u64 = 6400;
+
+/// Havoc runs between two splices, AFL++'s number.
+const SPLICE_HAVOC: u64 = 32;
+
+impl Producer {
+    #[must_use]
+    pub fn deterministic(steps: Deterministic, slice: u64) -> Self {
+        let until = steps.done().saturating_add(slice).min(DETERMINISTIC_RUNS);
+        Self::Deterministic { steps: Box::new(steps), until }
+    }
+
+    #[must_use]
+    pub fn havoc(planned: u64) -> Self {
+        Self::Havoc { done: 0, planned }
+    }
+
+    /// `foreign_runs`: inputs of each foreign mutator after each join.
+    #[must_use]
+    pub fn splice(planned: u64, foreign_runs: u64) -> Self {
+        let foreign = Foreign::ended();
+        Self::Splice { done: 0, planned, joined: Vec::new(), other: None, foreign, foreign_runs }
+    }
+
+    #[must_use]
+    pub fn custom(runs: u64) -> Self {
+        Self::Custom { foreign: Foreign::new(runs) }
+    }
+
+    /// Of mutators whose turn is behind all others'.
+    #[must_use]
+    pub fn modules(runs: u64) -> Self {
+        Self::Custom { foreign: Foreign::late(runs) }
+    }
+
+    /// Name for the status screen and for the table of yields.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Deterministic { steps, .. } => steps.stage_name(),
+            Self::Havoc { .. } => "havoc",
+            Self::Splice { .. } => "splice",
+            Self::Custom { .. } => "custom",
+        }
+    }
+
+    /// Runs done and planned.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        match self {
+            Self::Deterministic { steps, .. } => {
+                (steps.done(), steps.planned().min(DETERMINISTIC_RUNS))
+            }
+            Self::Havoc { done, planned } | Self::Splice { done, planned, .. } => (*done, *planned),
+            Self::Custom { foreign } => foreign.progress(),
+        }
+    }
+
+    /// Lengthens the stage: it just found something, and more may be near.
+    pub fn extend(&mut self) {
+        if let Self::Havoc { planned, .. } | Self::Splice { planned, .. } = self {
+            *planned = (*planned * 2).min((*planned).max(LONGEST_EXTENSION));
+        }
+        if let Self::Custom { foreign } = self {
+            foreign.extend();
+        }
+    }
+
+    /// True if candidates take pieces of other seeds.
+    #[must_use]
+    pub fn has_donors(&self) -> bool {
+        !matches!(self, Self::Deterministic { .. })
+    }
+
+    /// True if a foreign mutator is to describe a find, which it can do only for its last input.
+    #[must_use]
+    pub fn is_described(&self, mutators: &Mutators) -> bool {
+        let foreign = matches!(self, Self::Custom { .. } | Self::Splice { .. });
+        foreign && mutators.has(Hook::Fuzz) && mutators.has(Hook::Describe)
+    }
+
+    /// The stage is over, maybe before its time.
+    pub fn end(&mut self, mutators: &mut Mutators) {
+        if let Self::Custom { foreign } | Self::Splice { foreign, .. } = self {
+            foreign.end(mutators);
+        }
+    }
+
+    /// True if the outcome of the last candidate has to be told by [`Producer::report`].
+    #[must_use]
+    pub fn wants_report(&self) -> bool {
+        matches!(self, Self::Deterministic { steps, .. } if steps.wants_report())
+    }
+
+    /// Whether the last candidate's run differed from the seed's.
+    pub fn report(&mut self, changed: bool) {
+        if let Self::Deterministic { steps, .. } = self {
+            steps.report(changed);
+        }
+    }
+
+    /// The walk, if it only paused.
+    #[must_use]
+    pub fn suspended(self) -> Option<Deterministic> {
+        match self {
+            Self::Deterministic { steps, until } if steps.done() >= until => {
+                Some(*steps).filter(|steps| steps.done() < DETERMINISTIC_RUNS)
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes the next candidate in `out`, unless a foreign mutator has none this time.
+    pub fn next(
+        &mut self,
+        from: &Materials<'_>,
+        (mutators, rng): (&mut Mutators, &mut Rng),
+        out: &mut Candidate,
+    ) -> Made {
+        match self {
+            Self::Deterministic { steps, until } => {
+                if steps.done() >= *until {
+                    return Made::Over;
+                }
+                let step = steps.next(from.input, from.dictionary, &mut out.bytes);
+                let Some(step) = step else { return Made::Over };
+                out.origin = Origin { parent: from.seed, other: None, step, by: 0 };
+                Made::Input
+            }
+            Self::Havoc { done, planned } => {
+                if *done >= *planned {
+                    return Made::Over;
+                }
+                if *done == 0 {
+                    mutators.havoc_begins();
+                }
+                *done += 1;
+                let base = Base { input: from.input, other: None };
+                next_havoc(from, (mutators, rng), base, "havoc", out);
+                Made::Input
+            }
+            Self::Splice { done, planned, joined, other, foreign, foreign_runs } => {
+                if *done >= *planned {
+                    return Made::Over;
+                }
+                if *done % SPLICE_HAVOC == 0 && foreign.is_over(mutators) {
+                    *other = join(from, rng, joined);
+                    *foreign = Foreign::new(*foreign_runs);
+                }
+                let Some(id) = *other else { return Made::Over };
+                let base = Base { input: joined, other: Some(id) };
+                match foreign.next(base, from, (mutators, rng), out) {
+                    Made::Over => {}
+                    made => return made,
+                }
+                if *done % SPLICE_HAVOC == 0 {
+                    mutators.havoc_begins();
+                }
+                *done += 1;
+                next_havoc(from, (mutators, rng), base, "splice", out);
+                Made::Input
+            }
+            Self::Custom { foreign } => {
+                let base = Base { input: from.input, other: None };
+                foreign.next(base, from, (mutators, rng), out)
+            }
+        }
+    }
+}
+
+fn next_havoc(
+    from: &Materials<'_>,
+    (mutators, rng): (&mut Mutators, &mut Rng),
+    base: Base<'_>,
+    op: &'static str,
+    out: &mut Candidate,
+) {
+    let donor = from.donor(rng).map(|(_, bytes)| bytes);
+    out.bytes.clear();
+    out.bytes.extend_from_slice(base.input);
+    let context = from.havoc_context(donor);
+    let mut by = 0;
+    let count = if mutators.has(Hook::Havoc) {
+        let mut pause = mutators.havoc_pause();
+        let foreign = |bytes: &mut Vec<u8>| {
+            if pause > 0 {
+                pause -= 1;
+                return;
+            }
+            by |= mutators.havoc(bytes, from.max_len);
+            pause = mutators.havoc_pause();
+        };
+        let count = havoc(rng, &mut out.bytes, &context, foreign);
+        mutators.havoc_paused(pause);
+        count
+    } else {
+        havoc(rng, &mut out.bytes, &context, |_| {})
+    };
+    let step = Step::Stacked { op, count };
+    out.origin = Origin { parent: from.seed, other: base.other, step, by };
+}
+
+/// Joins the seed with another one.
+fn join(from: &Materials<'_>, rng: &mut Rng, joined: &mut Vec<u8>) -> Option<SeedId> {
+    (0..DONOR_ATTEMPTS).find_map(|_| {
+        let (id, bytes) = from.donor(rng)?;
+        let fits = splice(rng, from.input, bytes, joined) && joined.len() <= from.max_len;
+        fits.then_some(id)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_core::SeedableRng;
+
+    #[test]
+    fn a_walk_in_slices_makes_every_candidate_once() {
+        let dictionary = Dictionary::default();
+        let from = Materials {
+            seed: SeedId(0),
+            input: b"seed",
+            text: true,
+            dictionary: &dictionary,
+            donors: Lent::default(),
+            min_len: 1,
+            max_len: 1024,
+            long_blocks: 1,
+            stack_power: 4,
+            climbing: false,
+            exploit: false,
+        };
+        let mut rng = Rng::seed_from_u64(1);
+        let mut made = |slice| {
+            let (mut all, mut out) = (Vec::new(), Candidate::default());
+            let mut steps = Some(Deterministic::new(4, &dictionary, false));
+            while let Some(walk) = steps.take() {
+                let (mut stage, before) = (Producer::deterministic(walk, slice), all.len() as u64);
+                let mut mutators = Mutators::default();
+                while stage.next(&from, (&mut mutators, &mut rng), &mut out) == Made::Input {
+                    all.push(out.bytes.clone());
+                }
+                assert!(all.len() as u64 - before <= slice);
+                steps = stage.suspended();
+            }
+            all
+        };
+        let whole = made(u64::MAX);
+        assert!(whole.len() > 100);
+        assert_eq!(made(100), whole);
+    }
+}

@@ -1,0 +1,189 @@
+//! A process per run: `-n` (no instrumentation) and `AFL_NO_FORKSRV`.
+
+use std::time::{Duration, Instant};
+
+use super::delivery::{Delivery, Feed};
+use super::launcher::Setup;
+use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
+use super::{Executor, Observation, Outcome, Spent, TargetError, exit_kind};
+use crate::engine::domain::Domain;
+use crate::sys::guard::Guard;
+use crate::sys::memory::SharedMap;
+use crate::sys::process::{self, Launch, Output, Process};
+use crate::sys::stop::{Leave, Stop};
+use crate::sys::strays::Strays;
+
+/// Starts the program anew for every run.
+#[derive(Debug)]
+pub struct Direct {
+    setup: Setup,
+    maps: Maps,
+    segment_id: i32,
+    delivery: Delivery,
+    timeout: Duration,
+    execs: u64,
+    spent: Spent,
+    leave: Leave,
+    strays: Strays,
+    /// None on a system without a shell.
+    _guard: Option<Guard>,
+}
+
+/// Between two looks at whether an end was asked for.
+const SLICE: Duration = Duration::from_millis(100);
+
+impl Direct {
+    /// Nothing is started yet; the first run will show whether the program starts.
+    pub fn new(setup: Setup, timeout: Duration) -> Result<Self, TargetError> {
+        let edges = if setup.options.non_instrumented {
+            0
+        } else {
+            setup.options.map_size.unwrap_or(CLASSIC_MAP)
+        };
+        let bytes = edges.max(CLASSIC_MAP + 4 * LEGACY_KEYS);
+        let (segment, segment_id) =
+            SharedMap::sysv(bytes).map_err(|source| TargetError::Memory { bytes, source })?;
+        let maps = Maps::in_segment(segment, edges, Vec::new());
+        let delivery = setup.open_delivery()?;
+        let (strays, mut guard) = (Strays::default(), Guard::new().ok());
+        // A process of a run ends with us by itself.
+        guard.iter_mut().for_each(|guard| guard.watch(0, strays.mark()));
+        Ok(Self {
+            setup,
+            maps,
+            segment_id,
+            delivery,
+            timeout,
+            execs: 0,
+            spent: Spent::default(),
+            leave: Leave::default(),
+            strays,
+            _guard: guard,
+        })
+    }
+
+    fn execute(&mut self, mut feed: Feed<'_>) -> Result<Outcome, TargetError> {
+        self.maps.clear();
+        feed.before(&mut self.delivery)?;
+        let mut env = self.setup.base_env();
+        if !self.setup.options.non_instrumented {
+            env.push(("__AFL_SHM_ID".into(), Some(self.segment_id.to_string().into())));
+            env.push(("AFL_MAP_SIZE".into(), Some(self.map_size().to_string().into())));
+        }
+        let start = Instant::now();
+        self.strays.sweep_if_due(start, |_| false);
+        let mut process = process::launch(Launch {
+            argv: &self.setup.argv,
+            env: &env,
+            stdin: self.setup.stdin_for(&self.delivery)?,
+            output: Output::shown(self.setup.options.show_output),
+            fds: &[],
+            memory_limit: self.setup.options.memory_limit,
+            core_limit: 0,
+            guarded: false,
+            traced: false,
+            strays: Some(&self.strays),
+        })
+        .map_err(|source| self.setup.start_error(source))?;
+        feed.once_started();
+        let status = self.wait(&mut process, start)?;
+        let killed = status.is_none();
+        drop(process);
+        if self.execs == 0 {
+            let names = self.setup.missing_libraries(status);
+            if !names.is_empty() {
+                return Err(TargetError::NoLibrary { names });
+            }
+        }
+        self.execs += 1;
+        let is_crash = |code| self.setup.options.is_crash_code(code);
+        let exit = exit_kind(status.unwrap_or_default(), killed, is_crash);
+        self.maps.collect(true);
+        let duration = start.elapsed();
+        self.spent.add(duration, None);
+        Ok(Outcome { exit, duration })
+    }
+
+    /// None if its time is up.
+    fn wait(&mut self, process: &mut Process, start: Instant) -> Result<Option<i32>, TargetError> {
+        loop {
+            let left = self.timeout.saturating_sub(start.elapsed());
+            let status = process.wait_for(left.min(SLICE));
+            if status.is_some() || left.is_zero() {
+                return Ok(status);
+            }
+            if self.leave.is_due() {
+                return Err(TargetError::Interrupted);
+            }
+        }
+    }
+
+    fn observation(&self, outcome: Outcome) -> Observation<'_> {
+        let Outcome { exit, duration } = outcome;
+        let (edges, dsf) = (self.maps.edges(), self.maps.dsf());
+        Observation { index: 0, exit, duration, edges, dsf }
+    }
+}
+
+impl Executor for Direct {
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
+        let outcome = self.execute(Feed::Input(input))?;
+        Ok(self.observation(outcome))
+    }
+
+    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, TargetError> {
+        if matches!(self.delivery, Delivery::Stdin { .. }) {
+            self.execute(Feed::Input(input))?;
+        }
+        Ok(self.delivery.was_read())
+    }
+
+    fn observe_sent(
+        &mut self,
+        late: bool,
+        send: &mut dyn FnMut(),
+    ) -> Result<Observation<'_>, TargetError> {
+        let outcome = self.execute(Feed::Sent { late, send })?;
+        Ok(self.observation(outcome))
+    }
+
+    fn map_size(&self) -> usize {
+        self.maps.edges().len()
+    }
+
+    fn domains(&self) -> &[Domain] {
+        &[]
+    }
+
+    fn execs(&self) -> u64 {
+        self.execs
+    }
+
+    fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
+    fn rung(&self) -> &'static str {
+        "exec"
+    }
+
+    fn heed(&mut self, stop: Option<&Stop>) {
+        self.leave = Leave::from(stop);
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.leave.is_asked()
+    }
+
+    fn mode(&self) -> String {
+        if self.setup.options.non_instrumented { "non_instrumented" } else { "no_fsrv" }.into()
+    }
+}

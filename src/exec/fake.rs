@@ -1,0 +1,104 @@
+//! An executor without a process: tests compute the maps from the input.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::{Executor, ExitKind, Observation, TargetError};
+use crate::engine::domain::{Domain, DsfView};
+
+type Program = Box<dyn FnMut(&[u8], &mut [u8], &mut [u32]) -> ExitKind>;
+
+/// Runs a closure that fills the edge map and the domain maps.
+pub(crate) struct FakeExecutor {
+    program: Program,
+    edges: Vec<u8>,
+    domains: Vec<Domain>,
+    values: Vec<u32>,
+    execs: u64,
+    timeout: Duration,
+    clock: Rc<Cell<Duration>>,
+}
+
+impl FakeExecutor {
+    pub(crate) fn new(
+        map_size: usize,
+        domains: Vec<Domain>,
+        program: impl FnMut(&[u8], &mut [u8], &mut [u32]) -> ExitKind + 'static,
+    ) -> Self {
+        let keys = domains.last().map_or(0, Domain::end) as usize;
+        Self {
+            program: Box::new(program),
+            edges: vec![0; map_size],
+            domains,
+            values: vec![0; keys],
+            execs: 0,
+            timeout: Duration::from_secs(1),
+            clock: Rc::new(Cell::new(Duration::from_micros(100))),
+        }
+    }
+
+    /// Each run takes as long as the program has written there.
+    pub(crate) fn timed_by(self, clock: &Rc<Cell<Duration>>) -> Self {
+        Self { clock: clock.clone(), ..self }
+    }
+}
+
+impl Executor for FakeExecutor {
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
+        self.execs += 1;
+        self.edges.fill(0);
+        for domain in &self.domains {
+            self.values[domain.range()].fill(domain.initial);
+        }
+        let exit = (self.program)(input, &mut self.edges, &mut self.values);
+        Ok(Observation {
+            index: 0,
+            exit,
+            duration: self.clock.get(),
+            edges: &self.edges,
+            dsf: DsfView { domains: &self.domains, values: &self.values, touched: None },
+        })
+    }
+
+    fn observe_sent(
+        &mut self,
+        _late: bool,
+        send: &mut dyn FnMut(),
+    ) -> Result<Observation<'_>, TargetError> {
+        send();
+        self.observe(b"")
+    }
+
+    fn reads_stdin(&mut self, _input: &[u8]) -> Result<Option<bool>, TargetError> {
+        Ok(Some(true))
+    }
+
+    fn map_size(&self) -> usize {
+        self.edges.len()
+    }
+
+    fn domains(&self) -> &[Domain] {
+        &self.domains
+    }
+
+    fn execs(&self) -> u64 {
+        self.execs
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
+    fn rung(&self) -> &'static str {
+        "fake"
+    }
+
+    fn mode(&self) -> String {
+        "fake".into()
+    }
+}

@@ -1,0 +1,432 @@
+//! A target that forks a process for a run, or for many: by AFL's pipes, or through our channel.
+
+mod batches;
+mod helpers;
+mod notes;
+mod patience;
+mod pipes;
+mod snapshot;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use helpers::Helpers;
+use notes::Note;
+
+use super::delivery::{Delivery, Feed};
+use super::launcher::{Session, Setup, describe_end};
+use super::modules::{self, Module};
+use super::runs::Runs;
+use super::{
+    Executor, ExitKind, Observation, Outcome, ProcessorTime, SnapshotRuns, Spent, TargetError,
+    sites,
+};
+use crate::engine::domain::{Domain, Site};
+use crate::engine::mutate::Candidate;
+use crate::sys::alarm::Alarm;
+use crate::sys::stop::{Leave, Stop};
+use crate::sys::waits::Wait;
+use crate::sys::{load, process};
+
+/// How long a child may take to obey a signal that it can catch.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// So many inputs in a row that end the fork server are not the inputs' fault.
+const MOST_LOST: u32 = 3;
+
+/// Exit codes of MemorySanitizer and LeakSanitizer that AFL sets (see `config::env`).
+const SANITIZER_CODES: [u8; 2] = [86, 23];
+
+/// A target with a fork server.
+#[derive(Debug)]
+pub struct ForkServer {
+    setup: Setup,
+    session: Session,
+    timeout: Duration,
+    /// The last child, if it may still exist: running, or stopped between two runs.
+    child: Option<i32>,
+    /// The process of the last run by pipes.
+    last: i32,
+    /// The last child was killed by us, which the protocol wants to know.
+    killed: bool,
+    execs: u64,
+    spent: Spent,
+    /// For runs ordered by pipes.
+    alarm: Option<Alarm>,
+    restart: Option<String>,
+    /// Test cases of the next batch: fewer on slow targets.
+    cases: usize,
+    /// Inputs in a row that cost us the fork server twice.
+    lost: u32,
+    /// Starts after the first one.
+    restarts: u64,
+    /// Whoever asks for an end does not wait for a run.
+    leave: Leave,
+    helpers: Helpers,
+    every_run: bool,
+    watch: bool,
+    /// None: children are never put back.
+    snapshot: Option<snapshot::Policy>,
+    /// Kinds of notes that were given, and notes that were not asked for yet.
+    told: BTreeSet<Note>,
+    notes: Vec<String>,
+}
+
+/// What a batch brought before it stopped: runs done, and the last one's outcome if it is to be judged.
+struct Pass {
+    done: usize,
+    shown: Option<Outcome>,
+}
+
+impl Pass {
+    fn one(outcome: Outcome) -> Self {
+        Self { done: 1, shown: Some(outcome) }
+    }
+}
+
+/// Why a run has no outcome.
+enum NoRun {
+    /// The fork server is gone.
+    Lost(String),
+    Error(TargetError),
+}
+
+impl From<TargetError> for NoRun {
+    fn from(error: TargetError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl ForkServer {
+    /// Starts the target and waits for its hello.
+    pub fn start(setup: Setup, timeout: Duration) -> Result<Self, TargetError> {
+        let session = Session::start(&setup, timeout)?;
+        let mut server = Self {
+            setup,
+            session,
+            timeout,
+            child: None,
+            last: 0,
+            killed: false,
+            execs: 0,
+            spent: Spent::default(),
+            alarm: None,
+            restart: None,
+            cases: 1,
+            lost: 0,
+            restarts: 0,
+            leave: Leave::default(),
+            helpers: Helpers::new(),
+            every_run: false,
+            watch: false,
+            snapshot: None,
+            told: BTreeSet::new(),
+            notes: Vec::new(),
+        };
+        server.offer_snapshots();
+        Ok(server)
+    }
+
+    fn execute(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
+        if self.puts_back() {
+            self.observe_by_snapshot(input)
+        } else if self.session.runs.is_some() {
+            self.run_by_channel(input)
+        } else {
+            self.run_by_pipes(Feed::Input(input))
+        }
+    }
+
+    fn is_crash_code(&self, code: u8) -> bool {
+        let sanitizer = self.setup.traits.sanitizer && SANITIZER_CODES.contains(&code);
+        sanitizer || self.setup.options.is_crash_code(code)
+    }
+
+    fn lost(&mut self) -> NoRun {
+        NoRun::Lost(describe_end(self.session.process.wait_for(Duration::from_millis(200))))
+    }
+
+    /// Starts the target anew after its fork server died. Its domains must be the same as before.
+    fn start_again(&mut self, how: String) -> Result<(), TargetError> {
+        let _wait = Wait::begin("the target has not started again");
+        self.kill_child(libc::SIGKILL);
+        (self.child, self.last) = (None, 0);
+        self.killed = false;
+        self.restarts += 1;
+        let mut session = Session::start(&self.setup, self.timeout)?;
+        if let (Some(runs), Some(earlier)) = (&mut session.runs, &self.session.runs) {
+            runs.inherit(earlier);
+        }
+        let (before, now) = (self.session.maps.keys(), session.maps.keys());
+        let edges = (self.session.maps.edges().len(), session.maps.edges().len());
+        self.session = session;
+        self.helpers = Helpers::new();
+        self.offer_snapshots();
+        self.restart = Some(how);
+        self.note_new_map(edges);
+        if before == now { Ok(()) } else { Err(TargetError::Changed { before, now }) }
+    }
+
+    /// An attempt that loses the fork server is followed by another one, to a new fork server
+    /// (`again`: with the first input alone). An input that does it twice is a find; several in a row
+    /// mean that nothing works any more.
+    fn persistently(
+        &mut self,
+        mut attempt: impl FnMut(&mut Self, bool) -> Result<Pass, NoRun>,
+    ) -> Result<Pass, TargetError> {
+        self.sweep_if_due();
+        let lost = match attempt(self, false) {
+            Err(NoRun::Lost(how)) => how,
+            other => return self.settle(other),
+        };
+        self.start_again(lost)?;
+        let how = match attempt(self, true) {
+            Err(NoRun::Lost(how)) => how,
+            other => return self.settle(other),
+        };
+        self.lost += 1;
+        if self.lost >= MOST_LOST {
+            return Err(TargetError::Lost { how });
+        }
+        self.start_again(how)?;
+        self.session.maps.clear();
+        self.session.maps.collect(false);
+        self.execs += 1;
+        let exit = ExitKind::Crash { signal: 0 };
+        Ok(Pass::one(Outcome { exit, duration: self.timeout }))
+    }
+
+    fn settle(&mut self, result: Result<Pass, NoRun>) -> Result<Pass, TargetError> {
+        self.lost = 0;
+        result.map_err(|failure| match failure {
+            NoRun::Error(error) => error,
+            NoRun::Lost(how) => TargetError::Lost { how },
+        })
+    }
+
+    fn shown(&self, pass: Pass) -> Result<Observation<'_>, TargetError> {
+        let unseen = || TargetError::Lost { how: "a run was not shown".into() };
+        Ok(self.observation(0, pass.shown.ok_or_else(unseen)?))
+    }
+
+    fn observation(&self, index: usize, outcome: Outcome) -> Observation<'_> {
+        let Outcome { exit, duration } = outcome;
+        let maps = &self.session.maps;
+        Observation { index, exit, duration, edges: maps.edges(), dsf: maps.dsf() }
+    }
+
+    /// Kills the last child if it is one of this fork server: its number came from the target.
+    fn kill_child(&mut self, signal: i32) {
+        let server = self.session.process.pid();
+        if let Some(pid) = self.child.filter(|pid| process::descends_from(*pid, server)) {
+            process::send(pid, signal);
+        }
+    }
+}
+
+impl Executor for ForkServer {
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
+        let pass = self.persistently(|server, _| server.execute(input).map(Pass::one))?;
+        self.shown(pass)
+    }
+
+    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, TargetError> {
+        // Often the last run has shown it.
+        match self.session.delivery.was_read() {
+            Some(false) => {}
+            known => return Ok(known),
+        }
+        // A restored child has a way of its own to its input.
+        self.persistently(|server, _| match server.session.runs.is_some() {
+            true => server.run_by_channel(input).map(Pass::one),
+            false => server.run_by_pipes(Feed::Input(input)).map(Pass::one),
+        })?;
+        Ok(self.session.delivery.was_read())
+    }
+
+    fn observe_sent(
+        &mut self,
+        late: bool,
+        send: &mut dyn FnMut(),
+    ) -> Result<Observation<'_>, TargetError> {
+        assert!(self.session.runs.is_none(), "a sender needs the pipe rung");
+        let pass = self.persistently(|server, _| {
+            server.run_by_pipes(Feed::Sent { late, send: &mut *send }).map(Pass::one)
+        })?;
+        self.shown(pass)
+    }
+
+    fn run(
+        &mut self,
+        batch: &[Candidate],
+        next: &mut usize,
+    ) -> Result<Option<Observation<'_>>, TargetError> {
+        while *next < batch.len() {
+            let rest = &batch[*next..];
+            let first = &rest[0].bytes;
+            let batches = self.takes_batches();
+            let pass = self.persistently(|server, again| match batches && !again {
+                true => server.run_batch(rest),
+                false => server.execute(first).map(Pass::one),
+            })?;
+            *next += pass.done;
+            if let Some(outcome) = pass.shown {
+                return Ok(Some(self.observation(*next - 1, outcome)));
+            }
+            if self.leave.heeds() && pass.done < rest.len() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    fn batch_size(&self) -> usize {
+        if self.takes_batches() { self.cases } else { 1 }
+    }
+
+    fn show_every_run(&mut self, every: bool) {
+        self.every_run = every;
+    }
+
+    fn watch_domains(&mut self) {
+        self.watch = true;
+    }
+
+    fn learn_edges(&mut self, virgin: &[u8]) {
+        if let Some(runs) = &mut self.session.runs {
+            let known = runs.virgin_mut();
+            let edges = known.len().min(virgin.len());
+            known[..edges].copy_from_slice(&virgin[..edges]);
+        }
+    }
+
+    fn learn_key(&mut self, key: u32, bar: u32) {
+        if let Some(runs) = &mut self.session.runs {
+            runs.bars_mut()[key as usize] = bar;
+        }
+    }
+
+    fn map_size(&self) -> usize {
+        self.session.maps.edges().len()
+    }
+
+    fn sites(&self) -> Vec<Site> {
+        sites::read(self.setup.program(), self.session.process.pid())
+    }
+
+    fn modules(&self) -> Vec<Module> {
+        modules::located(self.session.maps.modules(), self.session.process.pid())
+    }
+
+    fn domains(&self) -> &[Domain] {
+        self.session.maps.domains()
+    }
+
+    fn server(&self) -> Option<i32> {
+        Some(self.session.process.pid())
+    }
+
+    fn execs(&self) -> u64 {
+        self.execs
+    }
+
+    fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    fn processor_time(&self) -> Option<ProcessorTime> {
+        let runs = self.session.runs.as_ref()?;
+        let server = self.session.process.pid();
+        let [own, mut children] = load::processor_times(server)?;
+        // Their numbers came from the target.
+        let living = [self.child, runs.lasting_child()].into_iter().flatten();
+        for child in living.filter(|pid| process::descends_from(*pid, server)) {
+            children += load::processor_times(child).map_or(Duration::ZERO, |[own, _]| own);
+        }
+        Some(ProcessorTime { server: own, children })
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
+    fn mode(&self) -> String {
+        let shared = matches!(self.session.delivery, Delivery::Shared { .. });
+        let words = [
+            (self.setup.options.non_instrumented, "non_instrumented"),
+            (shared, "shmem_testcase"),
+            (self.setup.persistent(), "persistent"),
+            (self.setup.deferred(), "deferred"),
+        ];
+        let words: Vec<_> =
+            words.iter().filter(|(applies, _)| *applies).map(|(_, word)| *word).collect();
+        if words.is_empty() { "default".into() } else { words.join(" ") }
+    }
+
+    fn rung(&self) -> &'static str {
+        match &self.session.runs {
+            None => "pipe",
+            Some(_) if self.puts_back() => "snapshot",
+            Some(_) if self.takes_batches() => "batch",
+            Some(_) if self.setup.persistent() => "persistent",
+            Some(_) => "fork",
+        }
+    }
+
+    fn snapshot_runs(&self) -> Option<SnapshotRuns> {
+        self.snapshot_runs()
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(self.notes_of_session());
+        notes
+    }
+
+    fn take_dictionary(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.session.dictionary)
+    }
+
+    fn process(&self) -> Option<i32> {
+        let last = || self.session.runs.as_ref().map_or(self.last, Runs::child);
+        self.setup.persistent().then(last)
+    }
+
+    fn end_process(&mut self) {
+        if self.session.runs.is_some() {
+            self.end_idle_child();
+        } else if self.child.is_some() {
+            self.kill_child(libc::SIGKILL);
+            (self.child, self.killed) = (None, true);
+        }
+    }
+
+    fn take_restart(&mut self) -> Option<String> {
+        self.restart.take()
+    }
+
+    fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    fn heed(&mut self, stop: Option<&Stop>) {
+        self.leave = Leave::from(stop);
+        self.alarm = None;
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.leave.is_asked()
+    }
+}
+
+impl Drop for ForkServer {
+    fn drop(&mut self) {
+        // A stopped persistent child outlives its fork server for ever: kill it first.
+        self.kill_child(libc::SIGKILL);
+        self.session.process.stop(self.setup.options.fork_server_kill_signal);
+    }
+}

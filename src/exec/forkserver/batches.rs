@@ -1,0 +1,280 @@
+//! Runs ordered through the channel, many at once if the target can.
+
+use std::time::{Duration, Instant};
+
+use super::patience::{self, Patience};
+use super::{ForkServer, GRACE, NoRun, Pass};
+use crate::config::options::RunMode;
+use crate::engine::mutate::Candidate;
+use crate::exec::delivery::Delivery;
+use crate::exec::runs::{Child, MOST_CASES, Progress, Runs};
+use crate::exec::{ExitKind, Outcome, TargetError, exit_kind};
+use crate::sys::process::Doing;
+
+/// What a batch may take: the hand-over is a thousandth of it, and the screen stays awake.
+const BATCH_TIME: Duration = Duration::from_millis(2);
+
+/// One that takes longer than this was planned by the speed of other inputs: it ends early.
+const LONGEST_BATCH: Duration = Duration::from_millis(250);
+
+/// After so long without a report it is looked whether the fork server still lives.
+const LONGEST_SLICE: Duration = Duration::from_millis(50);
+
+/// Between two looks whether a child that was killed is gone.
+const LOOK: Duration = Duration::from_micros(200);
+
+/// How long a child may take until it is ready for its first run, beyond the time of a run.
+const START_TIME: Duration = Duration::from_secs(2);
+
+/// How a batch ended.
+#[derive(Clone, Copy)]
+pub(super) enum End {
+    Stopped {
+        finished: usize,
+        shown: bool,
+    },
+    Ended {
+        finished: usize,
+        status: i32,
+    },
+    /// The case behind those took too long, and the child was killed.
+    Hung {
+        finished: usize,
+    },
+}
+
+impl End {
+    /// Cases that were finished.
+    pub(super) fn done(self) -> usize {
+        match self {
+            Self::Stopped { finished, .. }
+            | Self::Ended { finished, .. }
+            | Self::Hung { finished } => finished,
+        }
+    }
+}
+
+impl ForkServer {
+    /// True if a child takes one input after the other by itself.
+    pub(super) fn takes_batches(&self) -> bool {
+        self.puts_back() || self.loops_in_batches()
+    }
+
+    pub(super) fn loops_in_batches(&self) -> bool {
+        self.setup.options.run_mode == RunMode::Batch && self.takes_cases()
+    }
+
+    fn takes_cases(&self) -> bool {
+        let shared = matches!(self.session.delivery, Delivery::Shared { .. });
+        self.session.runs.is_some() && shared && self.setup.persistent()
+    }
+
+    /// Runs one input; its maps stay in place.
+    pub(super) fn run_by_channel(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
+        let pass = self.pass(std::iter::once(input), true)?;
+        pass.shown.ok_or_else(nonsense)
+    }
+
+    /// Runs inputs until one has to be judged. The target clears its maps behind the others.
+    pub(super) fn run_batch(&mut self, batch: &[Candidate]) -> Result<Pass, NoRun> {
+        let inputs = batch.iter().map(|candidate| candidate.bytes.as_slice());
+        if self.puts_back() {
+            self.run_by_snapshot(inputs)
+        } else {
+            self.pass(inputs, self.every_run)
+        }
+    }
+
+    fn pass<'a>(
+        &mut self,
+        mut inputs: impl Iterator<Item = &'a [u8]>,
+        each: bool,
+    ) -> Result<Pass, NoRun> {
+        self.session.maps.clear();
+        let (cases, watch) = (self.takes_cases(), self.watch);
+        let session = &mut self.session;
+        let Some(runs) = &mut session.runs else { return Err(nonsense()) };
+        let start = Instant::now();
+        if cases {
+            runs.begin(inputs, (each, watch), Child::Own);
+        } else {
+            session.delivery.deliver(inputs.next().unwrap_or_default())?;
+            runs.begin_one();
+        }
+        let end = self.await_end(start, 1)?;
+        Ok(self.conclude(end, start.elapsed()))
+    }
+
+    /// The same by a child that is put back after each run.
+    pub(super) fn order_lasting<'a>(
+        &mut self,
+        inputs: impl Iterator<Item = &'a [u8]>,
+        each: bool,
+    ) -> Result<(End, Duration), NoRun> {
+        self.session.maps.clear();
+        let Some(runs) = &mut self.session.runs else { return Err(nonsense()) };
+        let start = Instant::now();
+        runs.begin(inputs, (each, self.watch), Child::Lasting);
+        let end = self.await_end(start, 0)?;
+        Ok((end, start.elapsed()))
+    }
+
+    /// Ends a child that is put back, between two batches. Should it not be gone when the next one is
+    /// ordered, that one is reported as ended.
+    pub(super) fn drop_lasting_child(&mut self) {
+        let Some(runs) = &mut self.session.runs else { return };
+        self.child = runs.lasting_child();
+        self.kill_child(libc::SIGKILL);
+        self.child = None;
+    }
+
+    /// Ends a child that waits for its next batch.
+    pub(super) fn end_idle_child(&mut self) {
+        let Some(child) = self.session.runs.as_mut().and_then(Runs::own_child) else { return };
+        self.child = Some(child);
+        self.kill_child(libc::SIGKILL);
+        self.child = None;
+        let deadline = Instant::now() + GRACE;
+        // The fork server reports it within a millisecond; nothing wakes us then.
+        while Instant::now() < deadline && !self.session.runs.as_mut().is_none_or(Runs::forget_own)
+        {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    pub(super) fn conclude(&mut self, end: End, elapsed: Duration) -> Pass {
+        let (done, exit) = match end {
+            End::Stopped { finished, shown } => (finished, shown.then_some(ExitKind::Ok)),
+            End::Hung { finished } => (finished + 1, Some(ExitKind::Hang)),
+            End::Ended { finished, status } => {
+                let exit = exit_kind(status, false, |code| self.is_crash_code(code));
+                (finished + 1, Some(exit))
+            }
+        };
+        self.execs += done as u64;
+        self.spent.add(elapsed, self.session.runs.as_ref().map(Runs::work));
+        let duration = elapsed / done.max(1) as u32;
+        self.note_child(elapsed);
+        self.adapt(duration);
+        match exit {
+            Some(exit) => self.session.maps.collect(exit == ExitKind::Ok),
+            None => self.session.maps.note_clean(),
+        }
+        Pass { done, shown: exit.map(|exit| Outcome { exit, duration }) }
+    }
+
+    /// Longer batches while runs are quick, at most twice as long as the last: one slow run says little.
+    fn adapt(&mut self, run: Duration) {
+        if self.setup.options.steady_batches {
+            self.cases = MOST_CASES;
+            return;
+        }
+        let fitting = BATCH_TIME.as_nanos() / run.as_nanos().max(1);
+        let fitting = usize::try_from(fitting).unwrap_or(MOST_CASES);
+        self.cases = fitting.clamp(1, (self.cases * 2).min(MOST_CASES));
+    }
+
+    /// `present`: the number of the case that is under way from the start on; 0 if the child has to get
+    /// ready first.
+    fn await_end(&mut self, start: Instant, present: u32) -> Result<End, NoRun> {
+        let slice = (self.timeout / 4).clamp(Duration::from_millis(1), LONGEST_SLICE);
+        // The present case, and since when it is known to be under way.
+        let (mut present, mut since) = (present, start);
+        let mut cut = false;
+        loop {
+            let progress = self.wait(slice)?;
+            if matches!(progress, Progress::Underway { .. }) && !cut && self.is_too_long(start) {
+                self.session.runs.iter_mut().for_each(Runs::cut_short);
+                cut = true;
+            }
+            match progress {
+                Progress::Underway { started } if started > present => {
+                    (present, since) = (started, Instant::now());
+                }
+                Progress::Underway { started } => {
+                    let limit =
+                        self.timeout + if present == 0 { START_TIME } else { Duration::ZERO };
+                    if since.elapsed() >= limit {
+                        return self.end_slow_child(started.saturating_sub(1));
+                    }
+                    if self.leave.is_due() {
+                        self.end_slow_child(0)?;
+                        return Err(TargetError::Interrupted.into());
+                    }
+                    self.look_at_server()?;
+                }
+                Progress::Stopped { finished, shown } => {
+                    return Ok(End::Stopped { finished: finished as usize, shown });
+                }
+                Progress::Ended { finished, status } => {
+                    return Ok(End::Ended { finished: finished as usize, status });
+                }
+                Progress::Nonsense => return Err(nonsense()),
+            }
+        }
+    }
+
+    /// Whether a batch that began then should stop after its present case.
+    fn is_too_long(&self, start: Instant) -> bool {
+        let late = !self.setup.options.steady_batches && start.elapsed() >= LONGEST_BATCH;
+        self.leave.is_asked() || (late && self.leave.heeds())
+    }
+
+    /// Nothing is reported by a fork server that has ended, or stands still: whoever did that to it, nobody
+    /// lets it go on.
+    fn look_at_server(&mut self) -> Result<(), NoRun> {
+        if let Some(status) = self.session.process.try_wait() {
+            return Err(NoRun::Lost(super::describe_end(Some(status))));
+        }
+        if self.session.process.doing().0 == Doing::Stopped {
+            return Err(NoRun::Lost("it was stopped, or is traced".into()));
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<Progress, NoRun> {
+        let runs = self.session.runs.as_mut().ok_or_else(nonsense)?;
+        let progress = runs.wait(timeout);
+        self.child = Some(runs.child()).filter(|_| runs.is_alive());
+        Ok(progress)
+    }
+
+    /// Kills the child, by SIGKILL if the signal of the user's choice is ignored.
+    fn end_slow_child(&mut self, case: u32) -> Result<End, NoRun> {
+        let hung = End::Hung { finished: case as usize };
+        let wanted = self.setup.options.kill_signal;
+        if wanted != libc::SIGKILL {
+            self.kill_child(wanted);
+            let start = Instant::now();
+            while start.elapsed() < GRACE {
+                if self.has_child_ended()? {
+                    return Ok(hung);
+                }
+                self.look_at_server()?;
+            }
+        }
+        self.kill_child(libc::SIGKILL);
+        let mut patience = None;
+        while !self.has_child_ended()? {
+            let server = &self.session.process;
+            let patience = patience.get_or_insert_with(|| Patience::new(server));
+            if let Some(how) = patience.is_over(server, self.child) {
+                return Err(NoRun::Lost(how.into()));
+            }
+        }
+        Ok(hung)
+    }
+
+    fn has_child_ended(&mut self) -> Result<bool, NoRun> {
+        let runs = self.session.runs.as_mut().ok_or_else(nonsense)?;
+        let ended = runs.wait_for_end(patience::LOOK);
+        if ended {
+            self.child = None;
+        }
+        Ok(ended)
+    }
+}
+
+pub(super) fn nonsense() -> NoRun {
+    NoRun::Lost("its reports make no sense".into())
+}

@@ -1,0 +1,82 @@
+//! What the user should know of a target that is slower, or seen less, than it could be: each once.
+
+use super::ForkServer;
+use crate::config::options::RunMode;
+use crate::exec::launcher::describe_end;
+
+/// Children that end between two runs: one may be the user's doing, several are the target's habit.
+const MANY_IDLE_ENDS: u32 = 3;
+
+/// Kinds of notes.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Note {
+    OldRuntime,
+    Refused,
+    CopiedCounters,
+    LateModule,
+    IdleEnds,
+    NewMap,
+}
+
+impl ForkServer {
+    /// What is to be said of the session as it is, and was not said yet.
+    pub(super) fn notes_of_session(&mut self) -> Vec<String> {
+        let found = [self.no_channel(), self.counters(), self.late_module(), self.idle_ends()];
+        let new = found.into_iter().flatten().filter(|(kind, _)| self.told.insert(*kind));
+        new.map(|(_, text)| text).collect()
+    }
+
+    /// `edges`: size of the map before and after a new start.
+    pub(super) fn note_new_map(&mut self, edges: (usize, usize)) {
+        let (before, now) = edges;
+        if before != now && self.told.insert(Note::NewMap) {
+            self.notes.push(format!(
+                "the target's map had {before} edges and has {now} since its new start: numbers of edges may have moved; \
+                 let it load the same libraries in every start"
+            ));
+        }
+    }
+
+    fn no_channel(&self) -> Option<(Note, String)> {
+        let session = &self.session;
+        if let Some(error) = &session.refused {
+            let text = format!(
+                "the target cannot map ffuzz's shared memory ({error}): runs are ordered by AFL's pipes; \
+                 allow it more memory (-m)"
+            );
+            return Some((Note::Refused, text));
+        }
+        let old = session.maps.channel().is_some() && session.runs.is_none();
+        let text = "the target's runtime is older than this fuzzer: runs are ordered by AFL's pipes; \
+                    build it again for more speed";
+        (old && self.setup.options.run_mode != RunMode::Pipe)
+            .then(|| (Note::OldRuntime, text.into()))
+    }
+
+    fn counters(&self) -> Option<(Note, String)> {
+        let text = "the target's linker did not place its counters on pages of their own: they are copied \
+                    after each run; use ld, lld or mold";
+        let copied = self.session.maps.channel().is_some_and(|channel| channel.counters_are_copied);
+        copied.then(|| (Note::CopiedCounters, text.into()))
+    }
+
+    fn late_module(&self) -> Option<(Note, String)> {
+        let (name, count) = self.session.maps.channel()?.late()?;
+        let more = if count > 1 { " and others" } else { "" };
+        let text = format!(
+            "the target loads {name:?}{more} only when it runs: its edges are not seen; \
+             AFL_PRELOAD={name} loads it at the start"
+        );
+        Some((Note::LateModule, text))
+    }
+
+    fn idle_ends(&self) -> Option<(Note, String)> {
+        let (count, status) = self.session.runs.as_ref()?.idle_ends();
+        let how = describe_end(Some(status));
+        let text = format!(
+            "the target's process ends between two runs ({how}), so that each batch needs a new one: \
+             leave system calls of ffuzz out of its filters (futex), and memory to its limits"
+        );
+        (count >= MANY_IDLE_ENDS).then_some((Note::IdleEnds, text))
+    }
+}

@@ -1,0 +1,112 @@
+//! Runs ordered by AFL's pipes.
+
+use std::time::Instant;
+
+use super::patience::{LOOK, Patience};
+use super::{ForkServer, GRACE, NoRun};
+use crate::exec::delivery::Feed;
+use crate::exec::{ExitKind, Outcome, TargetError, exit_kind};
+use crate::sys::alarm::Alarm;
+use crate::sys::wire::NoWord;
+
+impl ForkServer {
+    pub(super) fn run_by_pipes(&mut self, feed: Feed<'_>) -> Result<Outcome, NoRun> {
+        self.session.maps.clear();
+        let alarm = match self.alarm.take() {
+            Some(alarm) => alarm,
+            None => {
+                Alarm::new(self.leave.clone()).map_err(|source| TargetError::Thread { source })?
+            }
+        };
+        let outcome = self.order_by_pipes(feed, &alarm);
+        alarm.clear();
+        self.alarm = Some(alarm);
+        outcome
+    }
+
+    fn order_by_pipes(&mut self, mut feed: Feed<'_>, alarm: &Alarm) -> Result<Outcome, NoRun> {
+        feed.before(&mut self.session.delivery)?;
+        let start = Instant::now();
+        let word = u32::from(std::mem::take(&mut self.killed));
+        if self.session.control.write(word).is_err() {
+            return Err(self.lost());
+        }
+        alarm.set(start, GRACE);
+        let pid = match self.session.status.read_until(alarm) {
+            Err(NoWord::Timeout) => {
+                alarm.clear();
+                self.await_word(None)?
+            }
+            word => word.map_err(|_| self.lost())?,
+        }
+        .cast_signed();
+        if pid <= 1 {
+            let what = format!("it reported the process id {pid}");
+            return Err(TargetError::Protocol { what }.into());
+        }
+        (self.child, self.last) = (Some(pid), pid);
+        alarm.clear();
+        feed.once_started();
+        alarm.set(Instant::now(), self.timeout);
+        let status = match self.session.status.read_until(alarm) {
+            Ok(status) => status,
+            Err(NoWord::Timeout) => {
+                alarm.clear();
+                self.killed = true;
+                let status = self.end_child()?;
+                if self.leave.is_asked() && start.elapsed() < self.timeout {
+                    self.note_end(status.cast_signed());
+                    return Err(TargetError::Interrupted.into());
+                }
+                status
+            }
+            Err(_) => return Err(self.lost()),
+        }
+        .cast_signed();
+        let duration = start.elapsed();
+        self.note_end(status);
+        self.note_child(duration);
+        self.execs += 1;
+        self.spent.add(duration, None);
+        let exit = exit_kind(status, self.killed, |code| self.is_crash_code(code));
+        self.session.maps.collect(exit == ExitKind::Ok);
+        Ok(Outcome { exit, duration })
+    }
+
+    fn note_end(&mut self, status: i32) {
+        if !libc::WIFSTOPPED(status) {
+            self.child = None;
+        }
+    }
+
+    /// Kills the child, by SIGKILL if the signal of the user's choice is ignored; returns its wait
+    /// status.
+    fn end_child(&mut self) -> Result<u32, NoRun> {
+        let wanted = self.setup.options.kill_signal;
+        if wanted != libc::SIGKILL {
+            self.kill_child(wanted);
+            match self.session.status.read(GRACE) {
+                Err(NoWord::Timeout) => {}
+                result => return result.map_err(|_| self.lost()),
+            }
+        }
+        self.kill_child(libc::SIGKILL);
+        self.await_word(self.child)
+    }
+
+    /// A word that is due; `child`: the process whose end it has to report.
+    fn await_word(&mut self, child: Option<i32>) -> Result<u32, NoRun> {
+        let mut patience = None;
+        loop {
+            match self.session.status.read(LOOK) {
+                Err(NoWord::Timeout) => {}
+                result => return result.map_err(|_| self.lost()),
+            }
+            let server = &self.session.process;
+            let patience = patience.get_or_insert_with(|| Patience::new(server));
+            if let Some(how) = patience.is_over(server, child) {
+                return Err(NoRun::Lost(how.into()));
+            }
+        }
+    }
+}

@@ -1,0 +1,524 @@
+//! Runs by snapshot: how far they are believed, and when it is better to fork.
+//!
+//! A child that is put back after each run takes batches as a loop does (`runtime/snapshot.c`). It only ever
+//! says which runs are dull: one that it shows is run again by fork before anybody sees it, and so is
+//! whatever it cannot put back, or that ends it. Dull runs are checked now and then.
+
+use std::time::Duration;
+
+use super::batches::{End, nonsense};
+use super::{ForkServer, NoRun, Pass};
+use crate::config::options::RunMode;
+use crate::exec::delivery::Delivery;
+use crate::exec::launcher::{InputFrom, Setup, describe_end};
+use crate::exec::{ExitKind, Outcome, Seen, SnapshotRuns};
+
+/// Runs between two checks: with fork twenty times dearer they cost a hundredth of the time.
+const CHECK_EVERY: u64 = 2_000;
+/// The first runs that are observed are all checked: they are the seeds.
+const FIRST_CHECKS: u64 = 16;
+/// So many differences are no accident.
+const MOST_DIFFERENCES: u32 = 3;
+/// Until this many runs were timed beside their forks, checks come this close.
+const LEAST_TIMED: u32 = 16;
+const CHECK_SOON: u64 = 16;
+/// What was timed long ago counts less and less.
+const MOST_TIMED: u32 = 64;
+/// Runs of a child that are slower than later ones: it learns which pages they write to.
+const LEARNING_RUNS: u64 = 128;
+/// System calls before the input is looked at that are worth being looked at themselves, each for some
+/// microseconds; and how often a child may say that there were too many.
+const LONGEST_PROLOGUE: u32 = 50_000;
+const MOST_SHORTENED: u32 = 8;
+/// A run that needs a fork costs that and a new snapshot: above a tenth of all it is better to fork at once.
+/// Runs are counted in a window of this size; a few are free.
+const WINDOW: u32 = 2_000;
+const FREE_FORKS: u32 = 10;
+
+/// `enum ffuzz_why` of `runtime/channel.h`, from its first value on that concerns all runs.
+const WHY_EVERY_RUN: u32 = 32;
+/// `FFUZZ_WHY_PROLOGUE`.
+const WHY_PROLOGUE: u32 = 7;
+const WHY: [&str; 8] = [
+    "",
+    "it starts processes or threads",
+    "it makes system calls that cannot be undone",
+    "it changes memory mappings from before the run",
+    "it maps or replaces more than can be noted",
+    "it leaves signals pending, or handles SIGSYS",
+    "its input cannot be put in place",
+    "it leaves something behind before it reads its input",
+];
+const WHY_ALL: [&str; 10] = [
+    "userfaultfd is refused: Linux 6.7 or newer and leave to use it are needed",
+    "the kernel has no PAGEMAP_SCAN: Linux 6.7 or newer is needed",
+    "seccomp is refused: a container may forbid it",
+    "it has threads before main, or before __AFL_INIT()",
+    "it shares memory with others before its run",
+    "file descriptors 180 to 196 are taken, or beyond the limit (ulimit -n)",
+    "a timer runs before main, or before __AFL_INIT()",
+    "there is no memory for the copy of its own: allow it more (-m)",
+    "its restartable sequences cannot be switched off",
+    "too many domain keys are touched before main",
+];
+
+/// What is known of the rung with this target.
+#[derive(Debug)]
+pub(super) struct Policy {
+    runs: SnapshotRuns,
+    checks: u64,
+    next_check: u64,
+    /// Runs lately, and those of them that needed a fork.
+    recent: (u32, u32),
+    /// Runs of the present child, and what a run of its last batch took.
+    of_child: u64,
+    work: Duration,
+    /// Runs that were timed, and those of them that took longer than their forks.
+    timed: (u32, u32),
+    /// System calls that may stand before the snapshot, and how often they became fewer.
+    prologue: u32,
+    shortened: u32,
+    left: bool,
+}
+
+/// How much a run that is shown proves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Proof {
+    /// It was made by fork.
+    Fork,
+    /// The child says that it is dull.
+    Dull,
+    /// The child says that it is new: nothing that is kept rests on that.
+    News,
+}
+
+impl Proof {
+    fn needs_check(self, due: bool) -> bool {
+        self == Self::News || (self == Self::Dull && due)
+    }
+}
+
+impl Policy {
+    fn new(prologue: u32) -> Self {
+        Self {
+            runs: SnapshotRuns::default(),
+            checks: 0,
+            next_check: 0,
+            recent: (0, 0),
+            of_child: 0,
+            work: Duration::ZERO,
+            timed: (0, 0),
+            prologue,
+            shortened: 0,
+            left: false,
+        }
+    }
+
+    /// `work`: by the child's clock, so that it is not blamed for waiting until it was its turn.
+    fn note_runs(&mut self, done: usize, pages: u32, work: Duration) {
+        self.work = work / done.max(1) as u32;
+        self.runs.runs += done as u64;
+        self.of_child += done as u64;
+        self.runs.pages += u64::from(pages);
+        self.recent.0 += done as u32;
+        if self.recent.0 > WINDOW {
+            self.recent = (self.recent.0 / 2, self.recent.1 / 2);
+        }
+    }
+
+    fn note_fork(&mut self, why: Option<String>) {
+        self.runs.by_fork += 1;
+        self.recent.1 += 1;
+        if why.is_some() {
+            self.runs.why = why;
+        }
+    }
+
+    fn forks_too_often(&self) -> bool {
+        let (runs, forks) = self.recent;
+        forks > FREE_FORKS + runs / 10
+    }
+
+    /// The snapshot was taken behind something that it cannot hold.
+    fn shorten_prologue(&mut self, most: u32) {
+        self.shortened += 1;
+        let most = if self.shortened < MOST_SHORTENED { most } else { 0 };
+        self.prologue = most.min(self.prologue.saturating_sub(1));
+        self.recent = (0, 0);
+    }
+
+    fn is_check_due(&mut self) -> bool {
+        let due = self.checks < FIRST_CHECKS || self.runs.runs >= self.next_check;
+        if due {
+            let soon = self.timed.0 < LEAST_TIMED;
+            self.next_check = self.runs.runs + if soon { CHECK_SOON } else { CHECK_EVERY };
+        }
+        due
+    }
+
+    /// What a run of the last batch took by fork. Which was longer is counted and not by how much: one
+    /// pause of the machine says nothing.
+    fn note_fork_time(&mut self, fork: Duration) {
+        if self.of_child < LEARNING_RUNS {
+            return;
+        }
+        if self.timed.0 == MOST_TIMED {
+            self.timed = (self.timed.0 / 2, self.timed.1 / 2);
+        }
+        self.timed.0 += 1;
+        self.timed.1 += u32::from(self.work > fork);
+    }
+
+    fn is_slower_than_fork(&self) -> bool {
+        let (timed, slower) = self.timed;
+        timed >= LEAST_TIMED && slower * 4 > timed * 3
+    }
+}
+
+fn words(why: u32, detail: u32) -> String {
+    let known = match why.checked_sub(WHY_EVERY_RUN) {
+        None => WHY.get(why as usize),
+        Some(place) => WHY_ALL.get(place as usize),
+    };
+    let known = known.copied().unwrap_or("for a reason that is unknown");
+    if detail == 0 { known.into() } else { format!("{known} ({detail})") }
+}
+
+/// Whether children of this target may be put back at all.
+fn is_wanted(setup: &Setup) -> bool {
+    let options = &setup.options;
+    options.snapshots
+        && options.run_mode >= RunMode::Snapshot
+        && !setup.persistent()
+        && setup.input != InputFrom::Inherit
+}
+
+impl ForkServer {
+    /// Prepares the rung for a session that has just begun.
+    pub(super) fn offer_snapshots(&mut self) {
+        let can = self.session.maps.channel().is_some_and(|channel| channel.can_snapshot);
+        let is_left = self.snapshot.as_ref().is_some_and(|policy| policy.left);
+        if is_left || !is_wanted(&self.setup) {
+            return;
+        }
+        if !can {
+            self.note_incapable();
+            return;
+        }
+        let shared = matches!(self.session.delivery, Delivery::Shared { .. });
+        let file = match &self.setup.input {
+            InputFrom::File(path) if !shared => std::path::absolute(path).ok(),
+            _ => None,
+        };
+        let file = file.as_ref().map(|path| path.as_os_str().as_encoded_bytes());
+        let stdin = !shared && self.setup.input == InputFrom::Stdin;
+        let codes: Vec<bool> = (0..=u8::MAX).map(|code| self.is_crash_code(code)).collect();
+        let Some(runs) = &mut self.session.runs else { return };
+        runs.tell_crash_codes(|code| codes[usize::from(code)]);
+        if !runs.tell_input(file, stdin) {
+            return;
+        }
+        let prologue = if self.setup.options.snapshots_at_main { 0 } else { LONGEST_PROLOGUE };
+        let policy = self.snapshot.get_or_insert_with(|| Policy::new(prologue));
+        policy.of_child = 0;
+        runs.tell_prologue(policy.prologue);
+    }
+
+    /// Whoever asked for just this rung is told.
+    fn note_incapable(&mut self) {
+        if self.setup.options.run_mode == RunMode::Snapshot {
+            self.notes.push(
+                "runs go by fork, and not by snapshots: the target's runtime has none: build it with this ffuzz-cc"
+                    .into(),
+            );
+        }
+    }
+
+    /// True while runs are made by snapshots.
+    pub(super) fn puts_back(&self) -> bool {
+        self.session.runs.is_some() && self.snapshot.as_ref().is_some_and(|policy| !policy.left)
+    }
+
+    pub(super) fn snapshot_runs(&self) -> Option<SnapshotRuns> {
+        self.snapshot.as_ref().map(|policy| policy.runs.clone())
+    }
+
+    /// Runs one input and shows it.
+    pub(super) fn observe_by_snapshot(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
+        let due = self.is_check_due();
+        let (pass, proof) = self.put_back(std::iter::once(input), true)?;
+        let Some(outcome) = pass.shown else { return Err(nonsense()) };
+        if proof.needs_check(due) { self.check(input, outcome) } else { Ok(outcome) }
+    }
+
+    /// Runs inputs until one has to be judged; one that shows something new is run again by fork.
+    pub(super) fn run_by_snapshot<'a>(
+        &mut self,
+        mut inputs: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Result<Pass, NoRun> {
+        let due = self.is_check_due();
+        let (pass, proof) = match due {
+            true => self.put_back(inputs.clone().take(1), true)?,
+            false => self.put_back(inputs.clone(), self.every_run)?,
+        };
+        let Some(outcome) = pass.shown.filter(|_| proof.needs_check(due)) else { return Ok(pass) };
+        let Some(input) = inputs.nth(pass.done - 1) else { return Ok(pass) };
+        Ok(Pass { shown: Some(self.check(input, outcome)?), ..pass })
+    }
+
+    fn is_check_due(&mut self) -> bool {
+        self.snapshot.as_mut().is_some_and(Policy::is_check_due)
+    }
+
+    /// Also says how much the run that is shown proves.
+    fn put_back<'a>(
+        &mut self,
+        mut inputs: impl Iterator<Item = &'a [u8]> + Clone,
+        each: bool,
+    ) -> Result<(Pass, Proof), NoRun> {
+        let (end, elapsed) = self.order_lasting(inputs.clone(), each)?;
+        let (Some(runs), Some(policy)) = (&mut self.session.runs, &mut self.snapshot) else {
+            return Err(nonsense());
+        };
+        policy.note_runs(end.done(), runs.take_pages(), runs.work());
+        policy.runs.prologue = runs.prologue_calls();
+        let proof = if runs.shows_news() { Proof::News } else { Proof::Dull };
+        let (finished, status) = match end {
+            End::Stopped { .. } => return Ok((self.conclude(end, elapsed), proof)),
+            End::Ended { finished, status } => (finished, Some(status)),
+            End::Hung { finished } => (finished, None),
+        };
+        policy.of_child = 0;
+        self.execs += finished as u64;
+        self.spent.add(elapsed, None);
+        let has_started = runs.has_started();
+        match status {
+            Some(status) => self.note_end_of_child(status, has_started),
+            None if !has_started => self.note_late_start(),
+            None => {}
+        }
+        self.session.maps.collect(false);
+        let Some(input) = inputs.nth(finished) else { return Err(nonsense()) };
+        let outcome = self.run_by_channel(input)?;
+        Ok((Pass { done: finished + 1, shown: Some(outcome) }, Proof::Fork))
+    }
+
+    /// It took so long to get to its first run that it was killed.
+    fn note_late_start(&mut self) {
+        let Some(policy) = &mut self.snapshot else { return };
+        policy.note_fork(None);
+        if policy.prologue > 0 {
+            self.shorten_prologue(0);
+        } else {
+            self.leave_snapshots("the first copy of its memory takes too long");
+        }
+    }
+
+    /// `has_started`: a run had begun.
+    fn note_end_of_child(&mut self, status: i32, has_started: bool) {
+        let why = self.session.runs.as_mut().and_then(|runs| runs.take_why());
+        let code = u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX);
+        let ended_by_itself = libc::WIFEXITED(status) && !self.is_crash_code(code);
+        let Some(policy) = &mut self.snapshot else { return };
+        let text = match why {
+            Some((why, detail)) => Some(words(why, detail)),
+            None if libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSYS => {
+                Some(words(1, 0))
+            }
+            None => None,
+        };
+        policy.note_fork(text);
+        match why {
+            Some((WHY_PROLOGUE, calls)) => self.shorten_prologue(calls),
+            Some((why, detail)) if why >= WHY_EVERY_RUN => {
+                self.leave_snapshots(&words(why, detail));
+            }
+            None if !has_started && policy.prologue > 0 => self.shorten_prologue(0),
+            None if ended_by_itself => {
+                self.leave_snapshots(
+                    "its main is not started by the runtime: link it with ffuzz-cc",
+                );
+            }
+            _ if policy.forks_too_often() && policy.prologue > 0 => self.shorten_prologue(0),
+            _ if policy.forks_too_often() => {
+                let SnapshotRuns { why, .. } = &policy.runs;
+                let last = why.clone().unwrap_or_else(|| describe_end(Some(status)));
+                let (runs, forks) = policy.recent;
+                let text = format!(
+                    "{forks} of its last {} runs had to be made so: {last}",
+                    runs.max(forks)
+                );
+                self.leave_snapshots(&text);
+            }
+            _ => {}
+        }
+    }
+
+    /// The next child takes its snapshot behind that many system calls of its main, or earlier.
+    fn shorten_prologue(&mut self, most: u32) {
+        let (Some(policy), Some(runs)) = (&mut self.snapshot, &mut self.session.runs) else {
+            return;
+        };
+        policy.shorten_prologue(most);
+        runs.tell_prologue(policy.prologue);
+    }
+
+    fn leave_snapshots(&mut self, why: &str) {
+        let Some(policy) = &mut self.snapshot else { return };
+        policy.left = true;
+        policy.runs.why = Some(why.into());
+        self.notes.push(format!("runs go by fork, and not by snapshots: {why}"));
+        self.drop_lasting_child();
+    }
+
+    fn seen(&self, outcome: Outcome) -> Seen {
+        Seen::of(&self.observation(0, outcome))
+    }
+
+    /// Makes the run that is shown once more, by fork. Its maps are then the fork's.
+    fn check(&mut self, input: &[u8], outcome: Outcome) -> Result<Outcome, NoRun> {
+        if outcome.exit == ExitKind::Hang {
+            return Ok(outcome);
+        }
+        let execs = self.execs;
+        let snapshot = self.seen(outcome);
+        let Outcome { mut exit, duration } = self.run_by_channel(input)?;
+        let fork = self.seen(Outcome { exit, ..outcome });
+        if snapshot != fork && exit != ExitKind::Hang {
+            // A target that does not agree with itself proves nothing.
+            exit = self.run_by_channel(input)?.exit;
+            if self.seen(Outcome { exit, ..outcome }) == fork {
+                self.note_difference(&snapshot.difference(&fork));
+            }
+        } else {
+            self.note_fork_time(duration);
+        }
+        self.execs = execs;
+        if let Some(policy) = &mut self.snapshot {
+            policy.checks += 1;
+        }
+        Ok(Outcome { exit, ..outcome })
+    }
+
+    fn note_fork_time(&mut self, fork: Duration) {
+        let Some(policy) = &mut self.snapshot else { return };
+        policy.note_fork_time(fork);
+        if policy.is_slower_than_fork() {
+            let (timed, slower) = policy.timed;
+            self.leave_snapshots(&format!("{slower} of {timed} runs took longer than by fork"));
+        }
+    }
+
+    fn note_difference(&mut self, what: &str) {
+        let Some(policy) = &mut self.snapshot else { return };
+        policy.runs.differences += 1;
+        if policy.runs.differences >= MOST_DIFFERENCES {
+            self.leave_snapshots(&format!("{MOST_DIFFERENCES} runs had other results: {what}"));
+        } else {
+            policy.of_child = 0;
+            self.shorten_prologue(0);
+            self.drop_lasting_child();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_slower_than_a_fork_is_known_by_three_quarters_of_its_runs() {
+        let (short, long) = (Duration::from_micros(10), Duration::from_millis(1));
+        let mut policy = Policy::new(0);
+        policy.note_runs(1, 1, long);
+        for _ in 0..2 * MOST_TIMED {
+            policy.note_fork_time(short);
+        }
+        assert!(!policy.is_slower_than_fork(), "while it learns");
+        policy.of_child = LEARNING_RUNS;
+        for _ in 0..LEAST_TIMED {
+            assert!(!policy.is_slower_than_fork());
+            policy.note_fork_time(short);
+        }
+        assert!(policy.is_slower_than_fork());
+        // A quarter of pauses is no reason, and what was once slow can be fast now.
+        for run in 0..10 * MOST_TIMED {
+            policy.note_runs(64, 1, 64 * if run % 4 == 0 { long } else { short });
+            policy.note_fork_time(2 * short);
+        }
+        assert!(!policy.is_slower_than_fork());
+    }
+
+    #[test]
+    fn a_prologue_only_becomes_shorter_and_soon_is_none() {
+        let mut policy = Policy::new(100);
+        policy.shorten_prologue(70);
+        assert_eq!(policy.prologue, 70);
+        policy.shorten_prologue(90);
+        assert_eq!(policy.prologue, 69);
+        for _ in 0..MOST_SHORTENED {
+            policy.shorten_prologue(60);
+        }
+        assert_eq!(policy.prologue, 0);
+    }
+
+    #[test]
+    fn checks_are_close_until_it_is_known_how_long_runs_take() {
+        let mut policy = Policy { checks: FIRST_CHECKS, ..Policy::new(0) };
+        let mut due = |timed: u32| {
+            policy.timed.0 = timed;
+            let runs = 100 * CHECK_EVERY;
+            let count = (0..runs).filter(|_| {
+                policy.note_runs(1, 1, Duration::ZERO);
+                policy.is_check_due()
+            });
+            runs / count.count() as u64
+        };
+        assert_eq!((due(0), due(LEAST_TIMED)), (CHECK_SOON, CHECK_EVERY));
+    }
+
+    #[test]
+    fn a_tenth_of_the_runs_by_fork_is_too_much() {
+        let mut policy = Policy::new(0);
+        for _ in 0..FREE_FORKS {
+            policy.note_fork(None);
+            assert!(!policy.forks_too_often());
+        }
+        policy.note_fork(Some("it starts processes or threads".into()));
+        assert!(policy.forks_too_often());
+        // What was long ago counts less and less.
+        for _ in 0..100 {
+            policy.note_runs(64, 640, Duration::ZERO);
+        }
+        assert!(!policy.forks_too_often());
+        assert_eq!((policy.runs.runs, policy.runs.pages), (6_400, 64_000));
+        for _ in 0..40 {
+            policy.note_runs(9, 0, Duration::ZERO);
+            policy.note_fork(None);
+        }
+        assert!(!policy.forks_too_often(), "{:?}", policy.recent);
+        for _ in 0..2_000 {
+            policy.note_runs(4, 0, Duration::ZERO);
+            policy.note_fork(None);
+        }
+        assert!(policy.forks_too_often());
+    }
+
+    /// Each value of `enum ffuzz_why` has its words, in the order of the header.
+    #[test]
+    fn every_reason_has_words() {
+        let header = include_str!("../../../runtime/channel.h");
+        let start = header.find("enum ffuzz_why {").unwrap();
+        let values = header[start..].split("};").next().unwrap();
+        let names = values.lines().map(str::trim).filter(|line| line.starts_with("FFUZZ_WHY_"));
+        let names: Vec<&str> = names.collect();
+        let border = names.iter().position(|name| name.contains("_RUN = 31")).unwrap();
+        assert_eq!((border, names.len() - border - 1), (WHY.len(), WHY_ALL.len()));
+        assert_eq!(words(1, 0), "it starts processes or threads");
+        assert_eq!(
+            words(33, 25),
+            "the kernel has no PAGEMAP_SCAN: Linux 6.7 or newer is needed (25)"
+        );
+        assert_eq!(words(99, 0), "for a reason that is unknown");
+    }
+}

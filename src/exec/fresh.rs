@@ -1,0 +1,178 @@
+//! A process of its own for each input, with what it prints: for runs that are looked at closely.
+//!
+//! No fork server, no shared memory: a target reads standard input or the file on its command line,
+//! as when it is started by hand.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::delivery::{Delivery, Feed};
+use super::launcher::{InputFrom, Setup};
+use super::{ExitKind, TargetError, exit_kind};
+use crate::mutators::{Hook, Mutators, Processed};
+use crate::sys::guard::Guard;
+use crate::sys::listen::{Limit, Listener};
+use crate::sys::process::{self, Launch};
+use crate::sys::strays::Strays;
+use crate::sys::traced::{self, Stop};
+
+/// What is kept of each stream: its first bytes and its last, so many each.
+const PART: usize = 256 << 10;
+
+/// How a run is to be made.
+pub struct Manner<'a> {
+    /// Added to what the target's options set.
+    pub env: &'a [(OsString, OsString)],
+    /// Words in front of the command line: a debugger with its options.
+    pub under: &'a [OsString],
+    pub limit: Limit,
+    /// Called several times when its time is up,
+    pub look: Option<&'a mut dyn FnMut(&Stop)>,
+    /// and in the moment of each signal that may end it. Some programs behave otherwise then.
+    pub traced: bool,
+    /// Largest core file that it may leave, in bytes.
+    pub core_limit: u64,
+}
+
+impl Manner<'_> {
+    /// A run that is not looked at.
+    #[must_use]
+    pub fn within(limit: impl Into<Limit>) -> Self {
+        let limit = limit.into();
+        Self { env: &[], under: &[], limit, look: None, traced: false, core_limit: 0 }
+    }
+}
+
+/// How it ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    pub exit: ExitKind,
+    /// If it ended by itself.
+    pub code: Option<u8>,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub duration: Duration,
+}
+
+/// A target that is started anew for each input.
+pub struct Fresh {
+    setup: Setup,
+    delivery: Delivery,
+    mutators: Mutators,
+    /// See [`super::Hooked::send_late`].
+    late: bool,
+    /// Inputs pass `post_process` before the target gets them.
+    process: bool,
+    processed: Vec<u8>,
+    /// Ends what the target has started if we are killed; None on a system without a shell.
+    guard: Option<Guard>,
+    strays: Strays,
+}
+
+impl Fresh {
+    /// Nothing is started yet.
+    pub fn new(
+        setup: Setup,
+        mutators: Mutators,
+        late: bool,
+        process: bool,
+    ) -> Result<Self, TargetError> {
+        let delivery = setup.open_delivery()?;
+        let (guard, strays) = (Guard::new().ok(), Strays::default());
+        Ok(Self { setup, delivery, mutators, late, process, processed: Vec::new(), guard, strays })
+    }
+
+    /// The program and its arguments, with the name of the input's file.
+    #[must_use]
+    pub fn command(&self) -> &[OsString] {
+        &self.setup.argv
+    }
+
+    /// That name.
+    #[must_use]
+    pub fn input_file(&self) -> &Path {
+        match &self.setup.input {
+            InputFrom::File(path) => path,
+            InputFrom::Stdin | InputFrom::Inherit => Path::new(""),
+        }
+    }
+
+    /// Runs one input.
+    pub fn run(&mut self, input: &[u8], manner: Manner<'_>) -> Result<Ended, TargetError> {
+        let changed = self.process
+            && self.mutators.post_process(input, &mut self.processed) == Processed::Changed;
+        let mut processed = std::mem::take(&mut self.processed);
+        let bytes = if changed { &processed } else { input };
+        let sends = self.mutators.has(Hook::FuzzSend);
+        let mut mutators = std::mem::take(&mut self.mutators);
+        let mut send = || mutators.fuzz_send(bytes);
+        let feed = match sends {
+            true => Feed::Sent { late: self.late, send: &mut send },
+            false => Feed::Input(bytes),
+        };
+        let ended = self.start(feed, manner);
+        mutators.post_run();
+        self.mutators = mutators;
+        processed.clear();
+        self.processed = processed;
+        ended
+    }
+
+    fn start(&mut self, mut feed: Feed<'_>, manner: Manner<'_>) -> Result<Ended, TargetError> {
+        feed.before(&mut self.delivery)?;
+        let mut env = self.setup.base_env();
+        env.extend(manner.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
+        let start_error = |source| self.setup.start_error(source);
+        let mut listener = Listener::new(PART).map_err(start_error)?;
+        let limit = self.setup.options.memory_limit;
+        let start = Instant::now();
+        let mut process = process::launch(Launch {
+            argv: &[manner.under, &self.setup.argv].concat(),
+            env: &env,
+            stdin: self.setup.stdin_for(&self.delivery)?,
+            output: listener.output(),
+            fds: &[],
+            // A debugger is no part of the target, and larger than most.
+            memory_limit: limit.filter(|_| manner.under.is_empty()),
+            core_limit: manner.core_limit,
+            guarded: false,
+            traced: manner.traced && manner.look.is_some(),
+            strays: Some(&self.strays),
+        })
+        .map_err(start_error)?;
+        self.guard.iter_mut().for_each(|guard| guard.watch(process.pid(), self.strays.mark()));
+        feed.once_started();
+        let status = match manner.look {
+            Some(look) if manner.traced => {
+                traced::wait(&mut process, &mut listener, manner.limit, look)
+            }
+            Some(look) => traced::wait_untraced(&mut process, &mut listener, manner.limit, look),
+            None => listener.wait(&mut process, manner.limit),
+        };
+        let session = process.pid();
+        drop(process);
+        if !manner.under.is_empty() {
+            process::end_session(session);
+        }
+        self.strays.clear();
+        self.guard.iter_mut().for_each(Guard::rest);
+        let is_crash = |code| self.setup.options.is_crash_code(code);
+        let exit = exit_kind(status.unwrap_or_default(), status.is_none(), is_crash);
+        let code = status.filter(|status| libc::WIFEXITED(*status));
+        let code = code.and_then(|status| u8::try_from(libc::WEXITSTATUS(status)).ok());
+        let [stdout, stderr] = listener.into_heard();
+        Ok(Ended { exit, code, stdout, stderr, duration: start.elapsed() })
+    }
+
+    /// Shared libraries that the loader did not find in a run that ended so.
+    #[must_use]
+    pub fn missing_libraries(&self, ended: &Ended) -> Vec<String> {
+        self.setup.missing_libraries(ended.code.map(|code| i32::from(code) << 8))
+    }
+
+    /// What the mutators have to say.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        self.mutators.take_messages()
+    }
+}

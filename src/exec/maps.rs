@@ -1,0 +1,174 @@
+//! The maps of a running target, wherever they are: in our channel, or in AFL's SysV segment.
+
+use super::channel::Channel;
+use super::modules::Named;
+use super::runs::Runs;
+use crate::engine::domain::{Domain, DsfView};
+use crate::sys::memory::SharedMap;
+
+/// AFL's classic map size, and the place of the DSF array in a FuzzFactory segment.
+pub(super) const CLASSIC_MAP: usize = 1 << 16;
+/// Most DSF keys of a FuzzFactory target: 4 domains of 65536.
+pub(super) const LEGACY_KEYS: usize = 4 << 16;
+
+/// Where the maps are.
+#[derive(Debug)]
+enum Place {
+    Channel(Box<Channel>),
+    Segment { segment: SharedMap, map_size: usize, keys: usize },
+}
+
+/// Edge map and domain maps, cleared before a run and read after it.
+#[derive(Debug)]
+pub(super) struct Maps {
+    place: Place,
+    domains: Vec<Domain>,
+    /// Keys to look at after the last run; meaningful unless `everything`.
+    touched: Vec<u32>,
+    /// The whole DSF array has to be looked at, or cleared.
+    everything: bool,
+    /// Nothing has to be cleared: the target did it.
+    clean: bool,
+}
+
+impl Maps {
+    pub(super) fn in_channel(mut channel: Box<Channel>) -> Self {
+        let domains = std::mem::take(&mut channel.domains);
+        Self {
+            place: Place::Channel(channel),
+            domains,
+            touched: Vec::new(),
+            everything: true,
+            clean: false,
+        }
+    }
+
+    /// `domains` only for targets of the original FuzzFactory.
+    pub(super) fn in_segment(segment: SharedMap, map_size: usize, domains: Vec<Domain>) -> Self {
+        let keys = domains.last().map_or(0, Domain::end) as usize;
+        let place = Place::Segment { segment, map_size, keys };
+        Self { place, domains, touched: Vec::new(), everything: true, clean: false }
+    }
+
+    pub(super) fn domains(&self) -> &[Domain] {
+        &self.domains
+    }
+
+    /// Those whose counters are known to lie apart.
+    pub(super) fn modules(&self) -> &[Named] {
+        match &self.place {
+            Place::Channel(channel) => &channel.modules,
+            Place::Segment { .. } => &[],
+        }
+    }
+
+    pub(super) fn edges(&self) -> &[u8] {
+        match &self.place {
+            Place::Channel(channel) => channel.edges(),
+            Place::Segment { segment, map_size, .. } => segment.bytes(0, *map_size),
+        }
+    }
+
+    /// Brings all maps to their state before a run.
+    pub(super) fn clear(&mut self) {
+        if std::mem::take(&mut self.clean) {
+            return;
+        }
+        match &mut self.place {
+            Place::Channel(channel) => {
+                channel.edges_mut().fill(0);
+                channel.forget_touched();
+                let values = channel.dsf_mut();
+                clear_domains(values, &self.domains, (!self.everything).then_some(&self.touched));
+            }
+            Place::Segment { segment, map_size, keys } => {
+                segment.bytes_mut(0, *map_size).fill(0);
+                clear_domains(segment.words_mut(CLASSIC_MAP, *keys), &self.domains, None);
+            }
+        }
+        self.touched.clear();
+        self.everything = false;
+    }
+
+    /// Reads the list of touched keys after a run. A run that did not end by itself may have died
+    /// between a value and its entry in the list, so then everything is looked at.
+    pub(super) fn collect(&mut self, complete: bool) {
+        self.everything = match &self.place {
+            Place::Channel(channel) => !(channel.copy_touched(&mut self.touched) && complete),
+            Place::Segment { .. } => true,
+        };
+    }
+
+    /// The target has cleared the maps itself.
+    pub(super) fn note_clean(&mut self) {
+        self.clean = true;
+    }
+
+    pub(super) fn take_runs(&mut self) -> Option<Runs> {
+        match &mut self.place {
+            Place::Channel(channel) => channel.runs.take(),
+            Place::Segment { .. } => None,
+        }
+    }
+
+    pub(super) fn dsf(&self) -> DsfView<'_> {
+        let values = match &self.place {
+            Place::Channel(channel) => channel.dsf(),
+            Place::Segment { segment, keys, .. } => segment.words(CLASSIC_MAP, *keys),
+        };
+        let touched = (!self.everything).then_some(self.touched.as_slice());
+        DsfView { domains: &self.domains, values, touched }
+    }
+
+    /// The domains in one line.
+    pub(super) fn keys(&self) -> String {
+        let keys = self.domains.iter();
+        let keys = keys.map(|d| format!("{}:{}:{}", d.size, d.reducer.name(), d.initial));
+        keys.collect::<Vec<_>>().join(" ")
+    }
+
+    pub(super) fn channel(&self) -> Option<&Channel> {
+        match &self.place {
+            Place::Channel(channel) => Some(channel),
+            Place::Segment { .. } => None,
+        }
+    }
+}
+
+fn clear_domains(values: &mut [u32], domains: &[Domain], touched: Option<&Vec<u32>>) {
+    let Some(touched) = touched else {
+        for domain in domains {
+            values[domain.range()].fill(domain.initial);
+        }
+        return;
+    };
+    for key in touched {
+        if let Some(domain) = domains.iter().find(|domain| *key < domain.end()) {
+            values[*key as usize] = domain.initial;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::domain::Reducer;
+
+    fn legacy(domains: Vec<Domain>) -> Maps {
+        let (segment, _) = SharedMap::sysv(CLASSIC_MAP + 4 * LEGACY_KEYS).unwrap();
+        Maps::in_segment(segment, CLASSIC_MAP, domains)
+    }
+
+    #[test]
+    fn a_legacy_segment_is_preset_to_initial_values() {
+        let name = String::new();
+        let min = Domain { name, start: 0, size: 3, reducer: Reducer::Min, initial: u32::MAX };
+        let mut maps = legacy(vec![min]);
+        maps.clear();
+        maps.collect(true);
+        assert_eq!(maps.dsf().values, [u32::MAX; 3]);
+        let mut changed = 0;
+        maps.dsf().for_each_changed(|_, _, _| changed += 1);
+        assert_eq!(changed, 0);
+    }
+}

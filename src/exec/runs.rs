@@ -1,0 +1,542 @@
+//! Runs ordered through the channel (`struct ffuzz_runs` of `runtime/channel.h`).
+//!
+//! Both sides wait for words in shared memory. A target in its persistent loop takes a batch of test
+//! cases and stops at the first that shows something new; one without a loop runs one and ends, or is
+//! put back after each ([`Child::Lasting`]).
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::channel::Region;
+use crate::engine::domain::Domain;
+use crate::sys::futex;
+use crate::sys::memory::SharedMap;
+
+/// Most test cases of a batch: with 64 the hand-over is a twentieth of a microsecond a run, and more
+/// gain nothing.
+pub(super) const MOST_CASES: usize = 64;
+/// Bytes for the test cases of one batch.
+pub(super) const ARENA: usize = 2 << 20;
+
+pub(super) const RUNS: usize = 1024;
+pub(super) const CASES: usize = 2048;
+/// Bytes of a case in the table.
+const CASE: usize = 8;
+/// What is written into the arena begins at a multiple of this.
+const ALIGN: usize = 16;
+
+/// Unit of the target's clock, nanoseconds.
+pub(super) const TICK: u64 = 256;
+
+/// Byte offsets of `struct ffuzz_runs`.
+mod field {
+    pub(super) const WANT: usize = 0;
+    pub(super) const LASTING: usize = 4;
+    pub(super) const PROLOGUE: usize = 8;
+    pub(super) const GO: usize = 64;
+    pub(super) const COUNT: usize = 68;
+    pub(super) const EACH: usize = 72;
+    pub(super) const WATCH: usize = 76;
+    pub(super) const CRASH_CODES: usize = 80;
+    pub(super) const REPORT: usize = 128;
+    pub(super) const STARTED: usize = 132;
+    pub(super) const FINISHED: usize = 136;
+    pub(super) const SHOWN: usize = 140;
+    pub(super) const BEGAN: usize = 144;
+    pub(super) const STOPPED: usize = 148;
+    pub(super) const WHY: usize = 152;
+    pub(super) const DETAIL: usize = 156;
+    pub(super) const PAGES: usize = 160;
+    pub(super) const PROLOGUE_CALLS: usize = 164;
+    pub(super) const CHILD: usize = 192;
+    pub(super) const ENDED: usize = 196;
+    pub(super) const STATUS: usize = 200;
+    pub(super) const LASTING_CHILD: usize = 204;
+    pub(super) const LASTING_ENDED: usize = 208;
+    pub(super) const LASTING_STATUS: usize = 212;
+}
+
+#[cfg(test)]
+pub(super) const FIELDS: [(&str, usize); 24] = [
+    ("want", field::WANT),
+    ("lasting", field::LASTING),
+    ("prologue", field::PROLOGUE),
+    ("go", field::GO),
+    ("count", field::COUNT),
+    ("each", field::EACH),
+    ("watch", field::WATCH),
+    ("crash_codes", field::CRASH_CODES),
+    ("report", field::REPORT),
+    ("started", field::STARTED),
+    ("finished", field::FINISHED),
+    ("shown", field::SHOWN),
+    ("began", field::BEGAN),
+    ("stopped", field::STOPPED),
+    ("why", field::WHY),
+    ("detail", field::DETAIL),
+    ("pages", field::PAGES),
+    ("prologue_calls", field::PROLOGUE_CALLS),
+    ("child", field::CHILD),
+    ("ended", field::ENDED),
+    ("status", field::STATUS),
+    ("lasting_child", field::LASTING_CHILD),
+    ("lasting_ended", field::LASTING_ENDED),
+    ("lasting_status", field::LASTING_STATUS),
+];
+
+/// Values of `report`.
+const REPORT_STOPPED: u32 = 1;
+const REPORT_ENDED: u32 = 2;
+
+/// Between two checks while the awaited word says nothing.
+const SOON: Duration = Duration::from_millis(1);
+
+/// `enum ffuzz_shown`.
+const SHOWN_EACH: u32 = 1;
+const SHOWN_NEWS: u32 = 2;
+
+/// Where the input is, for a child that puts it in place by itself: offset of `struct ffuzz_input`, bytes of
+/// its path, and kinds.
+pub(super) const INPUT: usize = 2560;
+pub(super) const INPUT_PATH: usize = 4096 - INPUT - 4;
+const INPUT_NONE: u32 = 0;
+const INPUT_STDIN: u32 = 1;
+const INPUT_FILE: u32 = 2;
+
+/// Orders to a target and its reports.
+#[derive(Debug)]
+pub(super) struct Runs {
+    memory: SharedMap,
+    arena: Region,
+    virgin: Region,
+    bars: Region,
+    /// Number of the last child that was wanted; of the last batch; and its cases.
+    wanted: u32,
+    batch: u32,
+    cases: u32,
+    /// The batch was cut short: the child may stop before its end.
+    cut: bool,
+    /// The last child of each kind, and whose turn it is.
+    children: [Numbered; 2],
+    turn: Child,
+    /// Why a lasting child ended, until somebody asks.
+    why: Option<(u32, u32)>,
+    pages: u32,
+    /// Children that ended between two runs, and the wait status of the last.
+    idle_ends: u32,
+    idle_status: i32,
+}
+
+/// Kinds of children of the fork server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Child {
+    /// It ends with its run, or has a loop.
+    Own,
+    /// It is put back after each run; the fork server serves others beside it.
+    Lasting,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbered {
+    number: u32,
+    /// It is not known to have ended.
+    alive: bool,
+}
+
+/// What became of a batch so far.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Progress {
+    /// Nobody reported yet; so many cases were started.
+    Underway { started: u32 },
+    /// The child stopped behind so many cases; `shown`: the last of them is to be judged.
+    Stopped { finished: u32, shown: bool },
+    /// The child ended in the case behind those, with this wait status.
+    Ended { finished: u32, status: i32 },
+    /// The target wrote what cannot be.
+    Nonsense,
+}
+
+impl Runs {
+    pub(super) fn new(
+        memory: SharedMap,
+        arena: Region,
+        virgin: Region,
+        bars: Region,
+        domains: &[Domain],
+    ) -> Self {
+        let mut runs = Self {
+            memory,
+            arena,
+            virgin,
+            bars,
+            wanted: 0,
+            batch: 0,
+            cases: 0,
+            cut: false,
+            children: [Numbered::default(); 2],
+            turn: Child::Own,
+            why: None,
+            pages: 0,
+            idle_ends: 0,
+            idle_status: 0,
+        };
+        runs.virgin_mut().fill(0xff);
+        for domain in domains {
+            runs.bars_mut()[domain.range()].fill(domain.initial);
+        }
+        runs
+    }
+
+    /// Orders as many of the inputs as fit into one batch, at least one, and returns how many.
+    /// `each`: stop behind every one; `watch`: look at domains, too.
+    pub(super) fn begin<'a>(
+        &mut self,
+        inputs: impl Iterator<Item = &'a [u8]>,
+        (each, watch): (bool, bool),
+        child: Child,
+    ) -> usize {
+        let (mut offset, mut count) = (0, 0);
+        for input in inputs.take(MOST_CASES) {
+            let input = &input[..input.len().min(super::MAX_INPUT)];
+            if offset + input.len() > self.arena.count {
+                break;
+            }
+            self.memory.bytes_mut(self.arena.offset + offset, input.len()).copy_from_slice(input);
+            let case = [offset as u32, input.len() as u32];
+            self.memory.words_mut(CASES + count * CASE, 2).copy_from_slice(&case);
+            offset = (offset + input.len()).next_multiple_of(ALIGN);
+            count += 1;
+        }
+        self.order(count as u32, (each, watch), child);
+        count
+    }
+
+    /// Orders one run whose input gets there by another way.
+    pub(super) fn begin_one(&mut self) {
+        self.order(1, (true, false), Child::Own);
+    }
+
+    fn order(&mut self, count: u32, (each, watch): (bool, bool), child: Child) {
+        self.cases = count;
+        self.cut = false;
+        self.turn = child;
+        self.put(field::COUNT, count);
+        self.put(field::EACH, u32::from(each));
+        self.put(field::WATCH, u32::from(watch));
+        for word in [field::STARTED, field::FINISHED, field::SHOWN, field::REPORT] {
+            self.put(word, 0);
+        }
+        if self.is_alive() && self.has_ended() {
+            self.note_idle_end();
+        }
+        // Only then: a child that is put back waits for this word while others run beside it.
+        let word = if self.is_alive() {
+            self.batch = self.batch.wrapping_add(1);
+            self.put(field::GO, self.batch);
+            field::GO
+        } else {
+            self.wanted = self.wanted.wrapping_add(1);
+            self.children[child as usize] = Numbered { number: self.wanted, alive: true };
+            if child == Child::Lasting {
+                self.why = None;
+                self.put(field::PROLOGUE_CALLS, 0);
+            }
+            self.put(field::LASTING, u32::from(child == Child::Lasting));
+            self.put(field::WANT, self.wanted);
+            field::WANT
+        };
+        futex::wake(self.memory.atomic(RUNS + word));
+    }
+
+    /// Waits for a report, at most so long.
+    pub(super) fn wait(&mut self, timeout: Duration) -> Progress {
+        let progress = self.look();
+        if !matches!(progress, Progress::Underway { .. }) {
+            return progress;
+        }
+        match self.get(field::REPORT) {
+            0 => futex::wait(self.memory.atomic(RUNS + field::REPORT), 0, timeout),
+            REPORT_STOPPED => {}
+            // `ended` follows at once, unless it was the program that wrote here.
+            REPORT_ENDED if self.has_ended() => {}
+            REPORT_ENDED => self.wait_for_change(timeout.min(SOON)),
+            _ => return Progress::Nonsense,
+        }
+        self.look()
+    }
+
+    /// Waits until the child whose turn it is has ended, at most so long; false if it has not. What the
+    /// program has written makes it sleep no less.
+    pub(super) fn wait_for_end(&mut self, timeout: Duration) -> bool {
+        if !self.has_ended() {
+            self.wait_for_change(timeout);
+        }
+        let ended = self.has_ended();
+        if ended && self.is_alive() {
+            self.note_end();
+        }
+        ended
+    }
+
+    fn wait_for_change(&self, timeout: Duration) {
+        let word = self.memory.atomic(RUNS + field::REPORT);
+        futex::wait(word, word.load(Ordering::Acquire), timeout);
+    }
+
+    /// The child hands over after the case that is under way.
+    pub(super) fn cut_short(&mut self) {
+        self.cut = true;
+        self.put(field::COUNT, 1);
+    }
+
+    fn look(&mut self) -> Progress {
+        // First what says that the other words are final: a child that reports meanwhile would seem to
+        // have stopped at a case that it had left behind.
+        let ended = self.has_ended();
+        let report = self.get(field::REPORT);
+        let [started, finished] = [field::STARTED, field::FINISHED].map(|field| self.get(field));
+        let shown = matches!(self.get(field::SHOWN), SHOWN_EACH | SHOWN_NEWS);
+        if finished > self.cases || started > self.cases {
+            return Progress::Nonsense;
+        }
+        // A child that died while it waited for the next batch has done its duty.
+        let idle = finished > 0 && (started == finished || finished == self.cases);
+        match report {
+            _ if ended && !idle => {
+                self.note_end();
+                Progress::Ended { finished, status: self.status() }
+            }
+            _ if ended => {
+                self.note_idle_end();
+                Progress::Stopped { finished, shown }
+            }
+            REPORT_STOPPED if finished == self.cases || (finished > 0 && (shown || self.cut)) => {
+                Progress::Stopped { finished, shown }
+            }
+            REPORT_STOPPED => Progress::Nonsense,
+            _ => Progress::Underway { started },
+        }
+    }
+
+    fn note_end(&mut self) {
+        self.children[self.turn as usize].alive = false;
+        if self.turn == Child::Lasting && self.get(field::WHY) != 0 {
+            self.why = Some((self.get(field::WHY), self.get(field::DETAIL)));
+            self.put(field::WHY, 0);
+        }
+    }
+
+    fn note_idle_end(&mut self) {
+        self.note_end();
+        if self.why.is_none() {
+            self.idle_ends = self.idle_ends.saturating_add(1);
+            self.idle_status = self.status();
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        let ended = match self.turn {
+            Child::Own => field::ENDED,
+            Child::Lasting => field::LASTING_ENDED,
+        };
+        self.get(ended) == self.children[self.turn as usize].number
+    }
+
+    fn status(&self) -> i32 {
+        let status = match self.turn {
+            Child::Own => field::STATUS,
+            Child::Lasting => field::LASTING_STATUS,
+        };
+        self.get(status).cast_signed()
+    }
+
+    /// Whether the run that is shown has something new, in the words of the target.
+    pub(super) fn shows_news(&self) -> bool {
+        self.get(field::SHOWN) == SHOWN_NEWS
+    }
+
+    /// Why a lasting child ended by itself (`enum ffuzz_why`), and the error or system call, once.
+    pub(super) fn take_why(&mut self) -> Option<(u32, u32)> {
+        self.why.take()
+    }
+
+    /// Pages that a lasting child has put back since the last call.
+    pub(super) fn take_pages(&mut self) -> u32 {
+        let now = self.get(field::PAGES);
+        now.wrapping_sub(std::mem::replace(&mut self.pages, now))
+    }
+
+    /// Tells a lasting child where its input goes: a file of that path, or the target's stdin. None: it has
+    /// shared memory. False if the path is too long.
+    pub(super) fn tell_input(&mut self, file: Option<&[u8]>, stdin: bool) -> bool {
+        let path = file.unwrap_or_default();
+        if path.len() >= INPUT_PATH || path.contains(&0) {
+            return false;
+        }
+        let kind = match (file, stdin) {
+            (Some(_), _) => INPUT_FILE,
+            (None, true) => INPUT_STDIN,
+            (None, false) => INPUT_NONE,
+        };
+        self.memory.words_mut(INPUT, 1)[0] = kind;
+        let room = self.memory.bytes_mut(INPUT + 4, INPUT_PATH);
+        room.fill(0);
+        room[..path.len()].copy_from_slice(path);
+        true
+    }
+
+    /// Whether the child whose turn it is has begun a case of the last batch.
+    pub(super) fn has_started(&self) -> bool {
+        self.get(field::STARTED) > 0
+    }
+
+    /// Tells the next lasting child how many system calls of its main may stand before its snapshot.
+    pub(super) fn tell_prologue(&mut self, most: u32) {
+        self.put(field::PROLOGUE, most);
+    }
+
+    /// How many stand before that of the last lasting child.
+    pub(super) fn prologue_calls(&self) -> u32 {
+        self.get(field::PROLOGUE_CALLS)
+    }
+
+    /// Tells it which exit codes are ends that the fork server has to report.
+    pub(super) fn tell_crash_codes(&mut self, is_crash: impl Fn(u8) -> bool) {
+        let words = self.memory.words_mut(RUNS + field::CRASH_CODES, 8);
+        words.fill(0);
+        for code in (0..=u8::MAX).filter(|code| is_crash(*code)) {
+            words[usize::from(code) / 32] |= 1 << (code % 32);
+        }
+    }
+
+    /// How often a child ended between two runs, and the last one's wait status.
+    pub(super) fn idle_ends(&self) -> (u32, i32) {
+        (self.idle_ends, self.idle_status)
+    }
+
+    /// True if the child whose turn it is is not known to have ended.
+    pub(super) fn is_alive(&self) -> bool {
+        self.children[self.turn as usize].alive
+    }
+
+    /// Process id of that child, as the target says.
+    pub(super) fn child(&self) -> i32 {
+        let child = match self.turn {
+            Child::Own => field::CHILD,
+            Child::Lasting => field::LASTING_CHILD,
+        };
+        self.get(child).cast_signed()
+    }
+
+    /// Process id of the child that takes one batch after the other, if it may still be there.
+    pub(super) fn own_child(&mut self) -> Option<i32> {
+        self.turn = Child::Own;
+        self.is_alive().then(|| self.child())
+    }
+
+    /// True once it has ended; such an end is no event.
+    pub(super) fn forget_own(&mut self) -> bool {
+        self.turn = Child::Own;
+        if self.has_ended() {
+            self.children[Child::Own as usize].alive = false;
+        }
+        !self.is_alive()
+    }
+
+    /// Process id of the child that is put back, if it may still be there.
+    pub(super) fn lasting_child(&self) -> Option<i32> {
+        let alive = self.children[Child::Lasting as usize].alive;
+        alive.then(|| self.get(field::LASTING_CHILD).cast_signed())
+    }
+
+    /// Time that the child worked on the last batch, as the target says. Below zero, if the fork
+    /// server noted the start of a child that had already stopped, counts as zero.
+    pub(super) fn work(&self) -> Duration {
+        let ticks = self.get(field::STOPPED).wrapping_sub(self.get(field::BEGAN)).cast_signed();
+        Duration::from_nanos(u64::from(ticks.max(0).cast_unsigned()) * TICK)
+    }
+
+    /// What is not new any more: per edge the hit-count classes that are still unseen.
+    pub(super) fn virgin_mut(&mut self) -> &mut [u8] {
+        self.memory.bytes_mut(self.virgin.offset, self.virgin.count)
+    }
+
+    /// Per key what a value has to beat to be of interest.
+    pub(super) fn bars_mut(&mut self) -> &mut [u32] {
+        self.memory.words_mut(self.bars.offset, self.bars.count)
+    }
+
+    /// Learns what those of an earlier start of the same target knew.
+    pub(super) fn inherit(&mut self, earlier: &Self) {
+        let virgin = earlier.memory.bytes(earlier.virgin.offset, earlier.virgin.count);
+        let bars = earlier.memory.words(earlier.bars.offset, earlier.bars.count);
+        let edges = virgin.len().min(self.virgin.count);
+        self.virgin_mut()[..edges].copy_from_slice(&virgin[..edges]);
+        if bars.len() == self.bars.count {
+            self.bars_mut().copy_from_slice(bars);
+        }
+        self.idle_ends = earlier.idle_ends;
+    }
+
+    fn get(&self, field: usize) -> u32 {
+        self.memory.atomic(RUNS + field).load(Ordering::Acquire)
+    }
+
+    fn put(&self, field: usize, value: u32) {
+        self.memory.atomic(RUNS + field).store(value, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::sys::memory;
+
+    /// A batch of two cases, and nobody who runs them.
+    fn ordered() -> Runs {
+        let fd = memory::memfd(c"runs", 4096 + ARENA).unwrap();
+        let memory = SharedMap::file(&fd, 4096 + ARENA).unwrap();
+        let none = || Region { offset: 4096, count: 0 };
+        let arena = Region { offset: 4096, count: ARENA };
+        let mut runs = Runs::new(memory, arena, none(), none(), &[]);
+        assert_eq!(runs.begin([b"a".as_slice(), b"b"].into_iter(), (false, false), Child::Own), 2);
+        runs
+    }
+
+    #[test]
+    fn reports_of_the_programs_own_are_neither_believed_nor_waited_for_busily() {
+        let mut runs = ordered();
+        runs.put(field::REPORT, REPORT_ENDED);
+        let start = Instant::now();
+        for _ in 0..5 {
+            let progress = runs.wait(Duration::from_secs(100));
+            assert_eq!(progress, Progress::Underway { started: 0 });
+        }
+        assert!(start.elapsed() >= 5 * SOON, "it did not sleep: {:?}", start.elapsed());
+        let start = Instant::now();
+        assert!(!runs.wait_for_end(Duration::from_millis(5)));
+        assert!(start.elapsed() >= Duration::from_millis(5));
+        runs.put(field::REPORT, 77);
+        assert_eq!(runs.wait(Duration::from_secs(100)), Progress::Nonsense);
+        runs.put(field::ENDED, 1);
+        assert!(runs.wait_for_end(Duration::from_secs(100)) && !runs.is_alive());
+    }
+
+    #[test]
+    fn a_batch_that_was_cut_may_stop_before_its_end() {
+        for (cut, expected) in
+            [(false, Progress::Nonsense), (true, Progress::Stopped { finished: 1, shown: false })]
+        {
+            let mut runs = ordered();
+            if cut {
+                runs.cut_short();
+            }
+            runs.put(field::STARTED, 1);
+            runs.put(field::FINISHED, 1);
+            runs.put(field::REPORT, REPORT_STOPPED);
+            assert_eq!(runs.wait(Duration::from_secs(100)), expected);
+        }
+    }
+}

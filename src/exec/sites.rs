@@ -1,0 +1,136 @@
+//! Reads the tables of key names from a target's files: the program and the libraries it is linked
+//! with. The files may hold anything, so every size is checked before something is read.
+
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use object::read::{Object, ObjectSection, ReadCache};
+
+use crate::engine::domain::Site;
+
+/// Written by `llvm-passes/ffuzz-domain.hpp`.
+const SECTION: &str = ".ffuzz_keys";
+/// Largest table that is read: that of a program with some two million sites.
+const MAX_TABLE: u64 = 128 << 20;
+
+/// The sites of `program`, which runs as `pid`, and of its libraries.
+pub(super) fn read(program: &Path, pid: i32) -> Vec<Site> {
+    let mut files = files_of(pid);
+    if !files.iter().any(|file| file == program) {
+        files.push(program.to_owned());
+    }
+    files.iter().flat_map(|file| of_file(file)).collect()
+}
+
+/// The files whose code a process has in its memory.
+pub(super) fn files_of(pid: i32) -> Vec<PathBuf> {
+    mapped_code(&fs::read(format!("/proc/{pid}/maps")).unwrap_or_default())
+}
+
+/// Files with code, as the kernel lists them: `from-to r-xp offset device inode path`.
+fn mapped_code(maps: &[u8]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for line in maps.split(|byte| *byte == b'\n') {
+        let Some(at) = line.iter().position(|byte| *byte == b'/') else { continue };
+        let (head, path) = line.split_at(at);
+        let is_code = head.split(|byte| *byte == b' ').nth(1).is_some_and(|p| p.contains(&b'x'));
+        let path = Path::new(std::ffi::OsStr::from_bytes(path)).to_owned();
+        if is_code && !files.contains(&path) {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// Nothing if the file has no table or is no ELF file at all.
+fn of_file(path: &Path) -> Vec<Site> {
+    table(path).map(|table| Site::parse(&table)).unwrap_or_default()
+}
+
+fn table(path: &Path) -> Option<Vec<u8>> {
+    // Not a pipe, which would block, nor a device.
+    let data = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let file = object::File::parse(&cache).ok()?;
+    let section = file.section_by_name(SECTION)?;
+    let size = section.size();
+    if size > data.len().min(MAX_TABLE) {
+        return None;
+    }
+    Some(section.data().ok()?.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_list_of_files() {
+        let maps = b"55e0-55e1 r--p 00000000 08:01 7 /bin/a b\n\
+            55e1-55e2 r-xp 00001000 08:01 7 /bin/a b\n\
+            7f00-7f01 r-xp 00000000 08:01 9 /lib/x.so\n\
+            7f01-7f02 r-xp 00000000 08:01 9 /lib/x.so\n\
+            7f02-7f03 rw-p 00000000 00:00 0\n7ffd-7ffe r-xp 00000000 00:00 0 [vdso]\n\n";
+        assert_eq!(mapped_code(maps), [Path::new("/bin/a b"), Path::new("/lib/x.so")]);
+    }
+
+    #[test]
+    fn files_without_a_table_have_no_sites() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = fs::read(std::env::current_exe().unwrap()).unwrap();
+        let put = |name: &str, content: &[u8]| {
+            let path = dir.path().join(name);
+            fs::write(&path, content).unwrap();
+            path
+        };
+        for path in [
+            put("empty", b""),
+            put("text", b"#!/bin/sh\n"),
+            put("head", b"\x7fELF\x02\x01\x01"),
+            put("cut", &own[..own.len() / 2]),
+            dir.path().join("missing"),
+            dir.path().into(),
+        ] {
+            assert_eq!(of_file(&path), [], "{path:?}");
+        }
+    }
+
+    /// An ELF file of two sections; the table claims to be `size` bytes long.
+    fn elf(table: &[u8], size: u64) -> Vec<u8> {
+        let names = b"\0.ffuzz_keys\0.shstrtab\0";
+        let mut file = vec![0; 64];
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        let mut put =
+            |at: usize, value: u16| file[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        for (at, value) in
+            [(16, 2), (18, 62), (20, 1), (40, 64), (52, 64), (58, 64), (60, 3), (62, 2)]
+        {
+            put(at, value);
+        }
+        let data_at = 64 * 4;
+        for (name, kind, at, size) in [
+            (0u32, 0u32, 0, 0),
+            (1, 1, data_at, size),
+            (13, 3, data_at + table.len() as u64, names.len() as u64),
+        ] {
+            file.extend_from_slice(&name.to_le_bytes());
+            file.extend_from_slice(&kind.to_le_bytes());
+            for word in [0, 0, at, size, 0, 1, 0] {
+                file.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+        [&file, table, names].concat()
+    }
+
+    #[test]
+    fn a_table_that_claims_too_much_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let table = b"mem\t1\t/a.c\t1\t1\tf\tmalloc\n";
+        for (size, sites) in [(table.len() as u64, 1), (1 << 40, 0), (u64::MAX, 0), (4096, 0)] {
+            fs::write(&path, elf(table, size)).unwrap();
+            assert_eq!(of_file(&path).len(), sites, "{size}");
+        }
+    }
+}

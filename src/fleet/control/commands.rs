@@ -1,0 +1,263 @@
+//! What clients say: JSON, an object a line. `docs/control.md` is its text for users.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::config::options::Schedule;
+use crate::engine::mutate::dictionary::Token;
+use crate::sys::file;
+
+/// Largest input, and the longest line: such an input in base64, and room for the rest.
+pub const LONGEST_INPUT: usize = 1 << 20;
+pub(super) const LONGEST_LINE: usize = 1_400_000;
+/// What a run may be given at least, milliseconds: the limit of `-t`.
+const SHORTEST_TIMEOUT: u64 = 5;
+
+/// What a client wants.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Command {
+    /// These bytes are to be run and judged.
+    Inject(Vec<u8>),
+    Pause,
+    Resume,
+    Stats,
+    Stop,
+    Set(Setting),
+}
+
+/// What changes while the campaign runs; None stays as it is.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Setting {
+    pub timeout: Option<Duration>,
+    pub schedule: Option<Schedule>,
+    pub token: Option<Token>,
+}
+
+/// A command as it is written.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(tag = "cmd", rename_all = "lowercase")]
+enum Words {
+    Inject {
+        #[serde(default, rename = "type")]
+        kind: Kind,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<PathBuf>,
+    },
+    Pause,
+    Resume,
+    Stats,
+    Stop,
+    Set {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        timeout_ms: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        schedule: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        token: Option<String>,
+    },
+}
+
+/// What the sender takes an input for. It is judged in any case.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    #[default]
+    Input,
+    Crash,
+    Hang,
+}
+
+#[derive(Serialize)]
+struct Numbered {
+    id: u64,
+    #[serde(flatten)]
+    words: Words,
+}
+
+impl Command {
+    /// Reads a line, and the file that it names: the command's number, and the command or what is
+    /// wrong with it.
+    pub fn parse(line: &[u8]) -> (Option<u64>, Result<Self, String>) {
+        let value: Value = match serde_json::from_slice(line) {
+            Ok(value) => value,
+            Err(error) => return (None, Err(format!("this is no JSON: {error}"))),
+        };
+        let id = value.get("id").and_then(Value::as_u64);
+        if id.is_none() && value.get("id").is_some_and(|id| !id.is_null()) {
+            return (None, Err("the id is not a whole number".into()));
+        }
+        let words = serde_json::from_value(value).map_err(|error| error.to_string());
+        (id, words.and_then(Self::check))
+    }
+
+    /// The line that [`Command::parse`] reads.
+    #[must_use]
+    pub fn to_line(&self, id: u64) -> String {
+        let words = match self {
+            Self::Inject(data) => {
+                let data = Some(BASE64_STANDARD.encode(data));
+                Words::Inject { kind: Kind::Input, data, path: None }
+            }
+            Self::Pause => Words::Pause,
+            Self::Resume => Words::Resume,
+            Self::Stats => Words::Stats,
+            Self::Stop => Words::Stop,
+            Self::Set(Setting { timeout, schedule, token }) => Words::Set {
+                timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+                schedule: schedule.map(|schedule| schedule.name().to_owned()),
+                token: token.as_ref().map(|token| BASE64_STANDARD.encode(token.bytes())),
+            },
+        };
+        super::line(&Numbered { id, words })
+    }
+
+    fn check(words: Words) -> Result<Self, String> {
+        Ok(match words {
+            Words::Inject { data, path, .. } => Self::Inject(input(data, path)?),
+            Words::Pause => Self::Pause,
+            Words::Resume => Self::Resume,
+            Words::Stats => Self::Stats,
+            Words::Stop => Self::Stop,
+            Words::Set { timeout_ms: None, schedule: None, token: None } => {
+                return Err("set needs timeout_ms, schedule or token".into());
+            }
+            Words::Set { timeout_ms, schedule, token } => Self::Set(Setting {
+                timeout: timeout_ms.map(timeout).transpose()?,
+                schedule: schedule.map(|name| schedule_of(&name)).transpose()?,
+                token: token.map(|text| token_of(&text)).transpose()?,
+            }),
+        })
+    }
+}
+
+fn decode(what: &str, text: &str) -> Result<Vec<u8>, String> {
+    BASE64_STANDARD.decode(text).map_err(|error| format!("{what} is not base64: {error}"))
+}
+
+fn input(data: Option<String>, path: Option<PathBuf>) -> Result<Vec<u8>, String> {
+    let data = match (data, path) {
+        (Some(data), None) => decode("data", &data)?,
+        (None, Some(path)) => read(&path).map_err(|e| format!("cannot read {path:?}: {e}"))?,
+        _ => return Err("inject needs either data or path".into()),
+    };
+    match data.len() {
+        0 => Err("the input is empty".into()),
+        length if length > LONGEST_INPUT => {
+            Err(format!("the input is longer than {LONGEST_INPUT} bytes"))
+        }
+        _ => Ok(data),
+    }
+}
+
+/// Only files, and only so much of them that it is known whether they are too long: what else there
+/// is may never come to its end.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    file::read(path, LONGEST_INPUT as u64 + 1)
+}
+
+fn timeout(ms: u64) -> Result<Duration, String> {
+    let range = SHORTEST_TIMEOUT..=u64::from(u32::MAX);
+    if !range.contains(&ms) {
+        return Err(format!("timeout_ms is not from {SHORTEST_TIMEOUT} to {}", u32::MAX));
+    }
+    Ok(Duration::from_millis(ms))
+}
+
+fn schedule_of(name: &str) -> Result<Schedule, String> {
+    Schedule::named(name).ok_or_else(|| {
+        let names = Schedule::ALL.map(Schedule::name).join(", ");
+        format!("{name:?} is no schedule: {names}")
+    })
+}
+
+fn token_of(text: &str) -> Result<Token, String> {
+    Token::new(&decode("token", text)?).ok_or_else(|| "a token has 1 to 128 bytes".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::fs;
+
+    fn parsed(line: &str) -> (Option<u64>, Result<Command, String>) {
+        Command::parse(line.as_bytes())
+    }
+
+    #[test]
+    fn commands_are_understood_and_written_alike() {
+        let set = |timeout, schedule, token| Command::Set(Setting { timeout, schedule, token });
+        let ms = Duration::from_millis;
+        for (text, command) in [
+            (
+                r#"{"cmd":"inject","id":7,"type":"crash","data":"SGkh"}"#,
+                Command::Inject("Hi!".into()),
+            ),
+            (r#"{"cmd":"inject","data":"SGkh","id":7,"new":[1]}"#, Command::Inject("Hi!".into())),
+            (r#"{"id":7,"cmd":"pause"}"#, Command::Pause),
+            (r#" {"cmd":"resume","id":7} "#, Command::Resume),
+            (r#"{"cmd":"stats","id":7}"#, Command::Stats),
+            (r#"{"cmd":"stop","id":7}"#, Command::Stop),
+            (r#"{"cmd":"set","id":7,"timeout_ms":5}"#, set(Some(ms(5)), None, None)),
+            (
+                r#"{"cmd":"set","id":7,"schedule":"rare","token":"SGk="}"#,
+                set(None, Some(Schedule::Rare), Token::new(b"Hi")),
+            ),
+        ] {
+            assert_eq!(parsed(text), (Some(7), Ok(command.clone())), "{text}");
+            let again = Command::parse(command.to_line(9).trim().as_bytes());
+            assert_eq!(again, (Some(9), Ok(command)), "{text}");
+        }
+        assert_eq!(parsed(r#"{"cmd":"stop"}"#), (None, Ok(Command::Stop)));
+    }
+
+    #[test]
+    fn what_is_no_command_is_told_with_its_number() {
+        for (text, id, error) in [
+            ("", None, "no JSON"),
+            ("{\"cmd\":", None, "no JSON"),
+            ("[7]", None, ""),
+            (r#"{"id":7}"#, Some(7), "cmd"),
+            (r#"{"id":7,"cmd":"fly"}"#, Some(7), "fly"),
+            (r#"{"id":"7","cmd":"stop"}"#, None, "whole number"),
+            (r#"{"id":-7,"cmd":"stop"}"#, None, "whole number"),
+            (r#"{"id":7,"cmd":"inject"}"#, Some(7), "either data or path"),
+            (r#"{"id":7,"cmd":"inject","data":"SGk=","path":"/x"}"#, Some(7), "either"),
+            (r#"{"id":7,"cmd":"inject","data":"%"}"#, Some(7), "not base64"),
+            (r#"{"id":7,"cmd":"inject","data":""}"#, Some(7), "empty"),
+            (r#"{"id":7,"cmd":"inject","type":"bomb","data":"SGk="}"#, Some(7), "bomb"),
+            (r#"{"id":7,"cmd":"inject","path":"/nonexistent"}"#, Some(7), "/nonexistent"),
+            (r#"{"id":7,"cmd":"inject","path":"/dev/zero"}"#, Some(7), "a device"),
+            (r#"{"id":7,"cmd":"set"}"#, Some(7), "set needs"),
+            (r#"{"id":7,"cmd":"set","timeout_ms":4}"#, Some(7), "from 5 to"),
+            (r#"{"id":7,"cmd":"set","schedule":"slow"}"#, Some(7), "explore, fast"),
+            (r#"{"id":7,"cmd":"set","token":""}"#, Some(7), "1 to 128"),
+        ] {
+            let (its_id, command) = parsed(text);
+            let said = command.unwrap_err();
+            assert!(its_id == id && said.contains(error), "{text}: {said}");
+        }
+        assert!(Command::parse(b"\xff\0\xfe").1.is_err());
+    }
+
+    #[test]
+    fn a_named_file_is_read_up_to_the_largest_input() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let command = json!({"cmd": "inject", "id": 1, "path": path}).to_string();
+        fs::write(&path, "Hi!").unwrap();
+        assert_eq!(parsed(&command), (Some(1), Ok(Command::Inject("Hi!".into()))));
+        fs::write(&path, vec![7; LONGEST_INPUT + 1]).unwrap();
+        assert!(parsed(&command).1.unwrap_err().contains("is longer than 1048576"));
+        let largest = Command::Inject(vec![7; LONGEST_INPUT]);
+        assert!(largest.to_line(u64::MAX).len() <= LONGEST_LINE);
+    }
+}

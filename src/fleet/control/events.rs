@@ -1,0 +1,215 @@
+//! What clients hear: JSON, an object a line. `docs/control.md` is its text for users.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::line;
+use crate::event::{DomainGain, Event, Reply, Snapshot, Source, StopReason};
+
+/// Raised when a client that knows this version could misunderstand the next.
+const VERSION: u32 = 1;
+
+/// What the fuzzer says first.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Hello {
+    pub version: u32,
+    pub pid: u32,
+    #[serde(serialize_with = "crate::event::lossy")]
+    pub out: PathBuf,
+    /// Name of the folder in `out`; a fleet has `workers`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<String>,
+}
+
+impl Hello {
+    /// One instance's, or a fleet's with the main first.
+    #[must_use]
+    pub fn new(out: PathBuf, instance: Option<String>, workers: Vec<String>) -> Self {
+        Self { version: VERSION, pid: std::process::id(), out, instance, workers }
+    }
+
+    #[must_use]
+    pub fn line(&self) -> String {
+        line(&Message::Hello(self))
+    }
+
+    /// What clients hear of an event, a line each. `worker`: the one of a fleet that says it.
+    #[must_use]
+    pub fn lines(&self, event: &Event, worker: Option<&str>) -> Vec<String> {
+        let messages = match worker {
+            Some(worker) if !self.is_news(event, worker) => Vec::new(),
+            _ => messages(event),
+        };
+        messages.into_iter().map(|message| line(&From { worker, message })).collect()
+    }
+
+    /// Of what workers say, the fleet tells the whole by itself, and what one has from another is
+    /// known.
+    fn is_news(&self, event: &Event, worker: &str) -> bool {
+        match event {
+            Event::SeedSaved { source: Source::Import { peer }, .. } => {
+                !self.workers.contains(peer)
+            }
+            Event::SeedImported { .. } => self.workers.first().is_some_and(|main| main == worker),
+            Event::Started | Event::Tick(_) | Event::Stopped { .. } | Event::Reply(_) => false,
+            _ => true,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct From<'a> {
+    #[serde(flatten)]
+    message: Message<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<&'a str>,
+}
+
+/// What the fuzzer says.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Message<'a> {
+    Hello(&'a Hello),
+    Started,
+    Seed {
+        #[serde(flatten)]
+        find: Find<'a>,
+        new_edge: bool,
+    },
+    Waypoint {
+        #[serde(flatten)]
+        find: Find<'a>,
+        #[serde(flatten)]
+        gain: &'a DomainGain,
+    },
+    Crash {
+        #[serde(flatten)]
+        find: Find<'a>,
+        signal: i32,
+    },
+    Hang {
+        #[serde(flatten)]
+        find: Find<'a>,
+    },
+    Stats(&'a Snapshot),
+    Warning {
+        message: &'a str,
+    },
+    Reply(&'a Reply),
+    Stopped {
+        reason: StopReason,
+        #[serde(flatten)]
+        snapshot: &'a Snapshot,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Find<'a> {
+    #[serde(serialize_with = "crate::event::lossy")]
+    path: &'a Path,
+    input_id: u64,
+    #[serde(flatten)]
+    source: &'a Source,
+}
+
+fn messages(event: &Event) -> Vec<Message<'_>> {
+    match event {
+        Event::Started => vec![Message::Started],
+        Event::SeedImported { id, path, .. } => {
+            let find = Find { path, input_id: id.0.into(), source: &Source::Seed };
+            vec![Message::Seed { find, new_edge: false }]
+        }
+        Event::SeedSaved { id, path, new_edge, source, gains, .. } => {
+            let find = Find { path, input_id: id.0.into(), source };
+            let seed = Message::Seed { find, new_edge: *new_edge };
+            let waypoints = gains.iter().map(|gain| Message::Waypoint { find, gain });
+            std::iter::once(seed).chain(waypoints).collect()
+        }
+        Event::CrashSaved { path, number, signal, source } => {
+            let find = Find { path, input_id: *number, source };
+            vec![Message::Crash { find, signal: *signal }]
+        }
+        Event::HangSaved { path, number, source } => {
+            vec![Message::Hang { find: Find { path, input_id: *number, source } }]
+        }
+        Event::Tick(snapshot) => vec![Message::Stats(snapshot)],
+        Event::Warning { message } => vec![Message::Warning { message }],
+        Event::Reply(reply) => vec![Message::Reply(reply)],
+        Event::Stopped { reason, snapshot, .. } => {
+            vec![Message::Stopped { reason: *reason, snapshot }]
+        }
+        Event::CycleFinished { .. }
+        | Event::TargetRestarted { .. }
+        | Event::DomainsFound { .. }
+        | Event::Notice { .. } => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::corpus::SeedId;
+    use serde_json::{Value, json};
+
+    fn saved(path: &str, source: Source, gains: Vec<DomainGain>) -> Event {
+        let (id, waypoint) = (SeedId(7), !gains.is_empty());
+        Event::SeedSaved { id, path: path.into(), new_edge: true, waypoint, source, gains }
+    }
+
+    fn values(hello: &Hello, event: &Event, worker: Option<&str>) -> Vec<Value> {
+        let lines = hello.lines(event, worker);
+        lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_find_is_told_with_where_it_came_from() {
+        let hello = Hello::new("out".into(), Some("default".into()), Vec::new());
+        let first: Value = serde_json::from_str(&hello.line()).unwrap();
+        assert_eq!(
+            first,
+            json!({"event": "hello", "version": 1, "pid": std::process::id(), "out": "out",
+                   "instance": "default"})
+        );
+        let domain = |name: &str| DomainGain {
+            domain: name.into(),
+            key: 3,
+            value: 9,
+            place: "a.c:1".into(),
+            keys: 2,
+        };
+        let event = saved("out/default/queue/id", Source::Own, vec![domain("mem")]);
+        let find = json!({"path": "out/default/queue/id", "input_id": 7, "origin": "own"});
+        let with = |event: &str, more: Value| {
+            let mut all = find.as_object().unwrap().clone();
+            all.insert("event".into(), event.into());
+            all.extend(more.as_object().unwrap().clone());
+            Value::from(all)
+        };
+        let waypoint = json!({"domain": "mem", "key": 3, "value": 9, "place": "a.c:1", "keys": 2});
+        assert_eq!(
+            values(&hello, &event, None),
+            [with("seed", json!({"new_edge": true})), with("waypoint", waypoint)]
+        );
+        assert!(values(&hello, &Event::CycleFinished { cycles: 1 }, None).is_empty());
+    }
+
+    #[test]
+    fn of_a_fleet_everything_is_told_once() {
+        let names = ["main", "worker01"].map(str::to_owned).into();
+        let hello = Hello::new("out".into(), None, names);
+        let of = |peer: &str| saved("p", Source::Import { peer: peer.into() }, Vec::new());
+        assert!(values(&hello, &of("main"), Some("worker01")).is_empty());
+        let news = values(&hello, &of("afl"), Some("worker01"));
+        assert_eq!((&news[0]["peer"], &news[0]["worker"]), (&json!("afl"), &json!("worker01")));
+        let (id, path) = (SeedId(0), PathBuf::from("p"));
+        let start = Event::SeedImported { id, path, index: 1, total: 1 };
+        assert_eq!(values(&hello, &start, Some("main"))[0]["origin"], "seed");
+        assert!(values(&hello, &start, Some("worker01")).is_empty());
+        let tick = Event::Tick(Box::default());
+        assert!(values(&hello, &tick, Some("main")).is_empty());
+        assert_eq!(values(&hello, &tick, None)[0]["event"], "stats");
+    }
+}

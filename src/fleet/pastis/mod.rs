@@ -1,0 +1,438 @@
+//! A PASTIS engine: waits for a broker's Start, fuzzes its target, exchanges inputs, and obeys Stop.
+//!
+//! The fuzzer is a process of its own and this one a client of its control socket, so whatever the
+//! network does, it does not touch the fuzzing. One loop owns everything; threads that read and write
+//! the network and the socket only hand on.
+
+pub mod alerts;
+mod connection;
+mod control_client;
+pub mod engines;
+mod error;
+mod exports;
+mod imports;
+mod link;
+pub mod messages;
+mod order;
+mod package;
+mod session;
+mod zmtp;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+pub use error::{PastisError, Refusal};
+pub use messages::Level;
+pub use order::Order;
+
+use crate::event::StopReason;
+use crate::fleet::control::LONGEST_INPUT;
+use crate::fleet::workers::Plan;
+use crate::sys::stop::Stop;
+use alerts::Watcher;
+use connection::Connection;
+use control_client::{FuzzerEvent, OWN};
+use engines::Machine;
+use error::shortened;
+use imports::ImportCount;
+use link::{BrokerEvent, Link};
+use messages::{Kind, Log, Message, Seed, Start};
+use session::{Session, State};
+
+/// Between two looks at processes and signals when nothing is heard.
+const LOOK: Duration = Duration::from_millis(50);
+/// Taken in a row before they are looked at again.
+const IN_A_ROW: usize = 10_000;
+/// Between two messages with numbers.
+const NUMBERS: Duration = Duration::from_secs(5);
+/// For the last messages.
+const FLUSH: Duration = Duration::from_secs(1);
+/// Warnings remembered.
+const MOST_TOLD: usize = 1000;
+/// Letters of a line of the log.
+const LONGEST_LOG: usize = 2000;
+
+/// What is to be done.
+pub struct Orders {
+    /// `HOST:PORT` of the broker.
+    pub address: String,
+    /// Folder for all targets.
+    pub root: PathBuf,
+    /// From an order, a folder of seeds and the control socket to the fuzzer's command line.
+    pub plan: Plans,
+    /// For the user.
+    pub say: Words,
+}
+
+type Words = Box<dyn Fn(Level, &str)>;
+type Plans = Box<dyn Fn(&Order, &Path, &Path) -> Result<Plan, String>>;
+
+/// Something that a thread has heard.
+#[derive(Debug)]
+enum Incoming {
+    Broker(BrokerEvent),
+    /// The fuzzer, and over which connection.
+    Fuzzer(u32, FuzzerEvent),
+}
+
+impl From<BrokerEvent> for Incoming {
+    fn from(news: BrokerEvent) -> Self {
+        Self::Broker(news)
+    }
+}
+
+impl From<(u32, FuzzerEvent)> for Incoming {
+    fn from((client, said): (u32, FuzzerEvent)) -> Self {
+        Self::Fuzzer(client, said)
+    }
+}
+
+/// Runs until a signal asks for the end.
+///
+/// Has to be called by a thread that lives as long as the process.
+pub fn run(orders: Orders) -> Result<(), PastisError> {
+    let stop = Stop::on_signals().map_err(PastisError::Signals)?;
+    let failed = |source| PastisError::Folder { path: orders.root.clone(), source };
+    std::fs::create_dir_all(&orders.root).map_err(failed)?;
+    let (sender, heard) = channel();
+    let link = Link::start(orders.address.clone(), hello(None), sender.clone());
+    let link = link.map_err(failed)?;
+    let mut client = Client {
+        orders,
+        link,
+        sender,
+        heard,
+        session: None,
+        leaving: Vec::new(),
+        watcher: None,
+        connection: None,
+        was_down: false,
+        offers_one: false,
+        control_clients: 0,
+        machine: Machine::default(),
+        next_numbers: Instant::now(),
+        told: HashSet::new(),
+    };
+    while !stop.asked() {
+        client.hear();
+        client.tick();
+    }
+    client.leave();
+    while !client.leaving.is_empty() {
+        client.hear();
+        client.tick();
+    }
+    client.link.flush(FLUSH);
+    Ok(())
+}
+
+struct Client {
+    orders: Orders,
+    link: Link,
+    sender: Sender<Incoming>,
+    heard: Receiver<Incoming>,
+    session: Option<Session>,
+    /// They were told to stop.
+    leaving: Vec<Session>,
+    /// Looks for alerts among the finds.
+    watcher: Option<Watcher>,
+    connection: Option<Connection>,
+    /// The user knows that there is no broker.
+    was_down: bool,
+    /// The next connection begins with a Hello for the engine at work.
+    offers_one: bool,
+    /// Connections to fuzzers so far.
+    control_clients: u32,
+    machine: Machine,
+    next_numbers: Instant,
+    told: HashSet<String>,
+}
+
+impl Client {
+    fn hear(&mut self) {
+        let Ok(first) = self.heard.recv_timeout(LOOK) else { return };
+        self.take(first);
+        // What is taken out of the channel is carried out: the limit is checked before.
+        for _ in 1..IN_A_ROW {
+            let Ok(next) = self.heard.try_recv() else { return };
+            self.take(next);
+        }
+    }
+
+    fn take(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Broker(news) => self.hear_broker(news),
+            Incoming::Fuzzer(client, said) => self.hear_fuzzer(client, said),
+        }
+    }
+
+    fn hear_broker(&mut self, news: BrokerEvent) {
+        match news {
+            BrokerEvent::Up => {
+                self.connection = Some(Connection::new());
+                self.was_down = false;
+                (self.orders.say)(Level::Info, &format!("connected to {}", self.orders.address));
+                if let Some(session) = &mut self.session {
+                    session.known.begin_connection();
+                    session.exports.begin_connection();
+                }
+            }
+            BrokerEvent::Down(reason) => {
+                self.connection = None;
+                if !std::mem::replace(&mut self.was_down, true) {
+                    let address = &self.orders.address;
+                    let text = format!("no connection to {address} ({reason}); it is tried again");
+                    (self.orders.say)(Level::Warning, &text);
+                }
+            }
+            BrokerEvent::Message(None, _) => {
+                self.tell_once(Level::Warning, "the broker sent what is no message")
+            }
+            BrokerEvent::Message(Some(Message::Start(start)), _) => self.start(&start),
+            BrokerEvent::Message(Some(Message::Stop(_)), _) => {
+                self.log(Level::Info, "stop: the broker wants no more");
+                self.leave();
+            }
+            BrokerEvent::Message(Some(Message::Seed(seed)), held) => self.receive(seed, held),
+            BrokerEvent::Message(Some(_), _) => {
+                self.tell_once(Level::Warning, "the broker sent what is for brokers")
+            }
+        }
+    }
+
+    fn start(&mut self, start: &Start) {
+        if let Some(connection) = &mut self.connection {
+            connection.start();
+        }
+        let at_work = self.session.as_ref().map_or("", |session| &session.order.name);
+        let order = match Order::read(start, &self.orders.root, at_work) {
+            Ok(Some(order)) => order,
+            Ok(None) => {
+                let text = format!("{} is being fuzzed already: it goes on", start.file_name);
+                return self.log(Level::Info, &text);
+            }
+            Err(refusal) => return self.refuse(&start.file_name, &refusal),
+        };
+        self.leave();
+        for (level, note) in order.notes.clone() {
+            self.log(level, &note);
+        }
+        let folder = order.folder.display().to_string();
+        match Session::new(order, &self.orders.plan) {
+            Ok(session) => {
+                let order = &session.order;
+                self.watcher = order.report.clone().map(|_| Watcher::start(order, &self.link));
+                self.session = Some(session);
+                self.offer();
+                self.log(Level::Info, &format!("fuzzing {} in {folder}", start.file_name));
+            }
+            Err(refusal) => self.refuse(&start.file_name, &refusal),
+        }
+    }
+
+    fn refuse(&mut self, name: &str, refusal: &Refusal) {
+        let name = shortened(name);
+        self.log(Level::Error, &format!("cannot fuzz {name}: {refusal} ({})", refusal.remedy()));
+    }
+
+    /// The broker's inputs go to the fuzzer once each.
+    fn receive(&mut self, Seed { bytes, kind }: Seed, held: link::Reservation) {
+        if let Some(connection) = &mut self.connection {
+            connection.receive();
+        }
+        let Ok(kind) = Kind::try_from(kind) else {
+            return self.tell_once(Level::Warning, "the broker sent an input of an unknown kind");
+        };
+        match bytes.len() {
+            0 => return self.tell_once(Level::Warning, "the broker sent an empty input"),
+            length if length > LONGEST_INPUT => {
+                let text = "the broker sent an input above 1 MiB, the most that a run gets";
+                return self.tell_once(Level::Warning, text);
+            }
+            _ => {}
+        }
+        if let Some(session) = &mut self.session {
+            session.receive(kind, bytes, held);
+        }
+    }
+
+    fn hear_fuzzer(&mut self, client: u32, said: FuzzerEvent) {
+        let sessions = self.session.iter_mut().chain(&mut self.leaving);
+        let Some(session) = sessions.into_iter().find(|session| session.is_control_client(client))
+        else {
+            return;
+        };
+        let (kind, path, origin) = match said {
+            FuzzerEvent::Seed { path, origin } => (Kind::Input, path, origin),
+            FuzzerEvent::Crash { path, origin } => (Kind::Crash, path, origin),
+            FuzzerEvent::Hang { path, origin } => (Kind::Hang, path, origin),
+            FuzzerEvent::Warning { message } => return self.tell_once(Level::Warning, &message),
+            FuzzerEvent::Gone => return session.close_control(),
+            FuzzerEvent::Started | FuzzerEvent::Reply { .. } | FuzzerEvent::Other => return,
+        };
+        if origin == OWN {
+            session.exports.add(kind, path);
+        }
+    }
+
+    fn tick(&mut self) {
+        self.warn_without_start();
+        self.publish();
+        self.look_after_those_that_leave();
+        if self.leaving.is_empty() {
+            self.look_after_session();
+        }
+        if Instant::now() >= self.next_numbers {
+            self.send_numbers();
+        }
+    }
+
+    /// What the next connection begins with. A broker that was started again has forgotten who did
+    /// what: whoever is at work asks for that only, or all would be given other targets.
+    fn offer(&mut self) {
+        let engine = self.session.as_ref().map(|session| session.order.engine.as_str());
+        self.link.greet_with(hello(engine));
+        self.offers_one = engine.is_some();
+    }
+
+    fn warn_without_start(&mut self) {
+        if !self.connection.as_mut().is_some_and(Connection::wants_warning) {
+            return;
+        }
+        if std::mem::replace(&mut self.offers_one, false) {
+            self.log(
+                Level::Info,
+                "the broker has no target for the engine at work: all are offered",
+            );
+            self.link.greet_with(hello(None));
+            self.link.flush(FLUSH);
+            self.link.hang_up();
+        } else {
+            let text = format!(
+                "no Start after {} s: does the broker have a target built by ffuzz-cc in its bins folder, and \
+                 the Python package pastis-ffuzz {}?",
+                connection::NO_START.as_secs(),
+                engines::VERSION
+            );
+            self.log(Level::Warning, &text);
+        }
+    }
+
+    /// Own finds that the broker does not have.
+    fn publish(&mut self) {
+        let settled = self.connection.as_ref().is_some_and(Connection::is_settled);
+        let Some(session) = self.session.as_mut().filter(|_| settled) else { return };
+        publish(&self.link, session, self.watcher.as_ref());
+    }
+
+    fn look_after_session(&mut self) {
+        let Some(session) = &mut self.session else { return };
+        match session.look_after(&mut self.control_clients, &self.sender) {
+            State::Running => self.tell_what_was_run(),
+            State::Died(how) => {
+                let text = format!("the fuzzer of {} ended: {how}", session.order.name);
+                self.tell_once(Level::Error, &text);
+            }
+            State::Ended(reason) => {
+                if let Some(session) = self.session.take() {
+                    self.offer();
+                    self.say_goodbye(session, reason);
+                }
+            }
+        }
+    }
+
+    fn tell_what_was_run(&mut self) {
+        let quiet = self.connection.as_ref().is_some_and(Connection::is_quiet);
+        let Some(session) = self.session.as_mut().filter(|_| quiet) else { return };
+        let Some(ImportCount { run, refused, .. }) = session.all_run() else { return };
+        let message = format!("{run} inputs of the broker were run, {refused} given up");
+        // Without room for it, it is sent later.
+        if self
+            .link
+            .send(Message::Log(Log { message: message.clone(), level: Level::Debug as i32 }))
+        {
+            (self.orders.say)(Level::Debug, &message);
+            session.told_run = run;
+        }
+    }
+
+    fn look_after_those_that_leave(&mut self) {
+        for mut session in std::mem::take(&mut self.leaving) {
+            match session.look_after(&mut self.control_clients, &self.sender) {
+                State::Ended(reason) => self.say_goodbye(session, reason),
+                _ => self.leaving.push(session),
+            }
+        }
+    }
+
+    /// Its fuzzer has ended: the last finds and numbers.
+    fn say_goodbye(&mut self, mut session: Session, reason: StopReason) {
+        session.exports.look_again();
+        publish(&self.link, &mut session, None);
+        self.link.send_numbers(self.machine.telemetry(session.numbers(), false));
+        let text = format!("{} ended ({reason:?}); {}", session.order.name, session.account());
+        self.log(Level::Info, &text);
+    }
+
+    /// The session of now, if there is one, has to end.
+    fn leave(&mut self) {
+        self.publish();
+        self.watcher = None;
+        if let Some(mut session) = self.session.take() {
+            session.stop();
+            self.leaving.push(session);
+            self.offer();
+        }
+    }
+
+    fn send_numbers(&mut self) {
+        self.next_numbers = Instant::now() + NUMBERS;
+        let session = self.session.as_ref();
+        let running = session.is_some_and(Session::is_running);
+        let numbers = self.machine.telemetry(session.and_then(Session::numbers), running);
+        self.link.send_numbers(numbers);
+    }
+
+    /// For the user and the broker.
+    fn log(&self, level: Level, text: &str) {
+        let message = printable(text);
+        (self.orders.say)(level, &message);
+        self.link.send(Message::Log(Log { message, level: level as i32 }));
+    }
+
+    /// What would be said again and again.
+    fn tell_once(&mut self, level: Level, text: &str) {
+        if self.told.len() >= MOST_TOLD {
+            self.told.clear();
+        }
+        if self.told.insert(text.to_owned()) {
+            self.log(level, text);
+        }
+    }
+}
+
+fn hello(only: Option<&str>) -> Vec<u8> {
+    Message::Hello(engines::hello(only)).to_bytes()
+}
+
+/// Without what a terminal would obey: parts of it may come from the network.
+fn printable(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(LONGEST_LOG).collect()
+}
+
+fn publish(link: &Link, session: &mut Session, watcher: Option<&Watcher>) {
+    while let Some((kind, path, bytes)) = session.exports.next(&session.known) {
+        let message = Message::Seed(Seed { bytes: bytes.clone(), kind: kind as i32 });
+        if !link.send(message) {
+            return session.exports.put_back(kind, path);
+        }
+        session.known.sent(&bytes, kind);
+        session.exports.sent();
+        if let Some(watcher) = watcher {
+            watcher.look(bytes);
+        }
+    }
+}

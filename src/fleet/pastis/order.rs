@@ -1,0 +1,210 @@
+//! From a broker's Start to everything that is needed to fuzz its target.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha1::{Digest, Sha1};
+
+use super::alerts::Report;
+use super::engines::{self, ENGINES, VERSION};
+use super::error::{Refusal, shortened};
+use super::messages::{ExecMode, FuzzMode, Level, SeedLocation, Start};
+use super::package::{self, Package};
+
+/// A Start that can be obeyed. The target is unpacked.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Equal for the same target with the same arguments.
+    pub name: String,
+    /// Everything of it: package, seeds, the fuzzer's output.
+    pub folder: PathBuf,
+    /// The one of [`ENGINES`] that the broker has chosen.
+    pub engine: String,
+    pub program: PathBuf,
+    /// With `@@` if the target reads a file.
+    pub argv: Vec<OsString>,
+    pub dictionary: Option<PathBuf>,
+    /// Domains guide.
+    pub guided: bool,
+    /// A process for each run.
+    pub single: bool,
+    /// Options of ffuzz, as text.
+    pub engine_args: String,
+    /// For the target, `NAME=VALUE`.
+    pub environment: Vec<String>,
+    pub report: Option<Report>,
+    /// What the broker should know.
+    pub notes: Vec<(Level, String)>,
+}
+
+impl Order {
+    /// Unpacks the target below `root`; None if it is the one of this name.
+    pub fn read(start: &Start, root: &Path, at_work: &str) -> Result<Option<Self>, Refusal> {
+        let engine = start.engine.clone().unwrap_or_default();
+        if !ENGINES.iter().any(|(name, _)| *name == engine.name) {
+            return Err(Refusal::Engine(shortened(&engine.name)));
+        }
+        if engine.version != VERSION {
+            return Err(Refusal::Version { theirs: shortened(&engine.version), ours: VERSION });
+        }
+        if start.fuzz_mode == FuzzMode::BinaryOnly as i32 {
+            return Err(Refusal::BinaryOnly);
+        }
+        let words = start.argv.iter().chain(&start.environment).chain([&start.engine_args]);
+        if let Some(word) = words.into_iter().find(|word| word.contains('\0')) {
+            let word = shortened(word);
+            return Err(Refusal::Arguments(format!("{word:?} has a zero byte")));
+        }
+        let Some((folder, name, package)) = unpack(start, root, at_work)? else { return Ok(None) };
+        let mut notes = Vec::new();
+        let mut argv: Vec<OsString> = start.argv.iter().map(OsString::from).collect();
+        let file = start.argv.iter().any(|word| word.contains("@@"));
+        match start.seed_location() {
+            SeedLocation::Argv if !file => {
+                notes.push((Level::Warning, "no @@ in the target's arguments: it is added".into()));
+                argv.push("@@".into());
+            }
+            SeedLocation::Stdin if file => {
+                let text = "@@ in the target's arguments: seeds come as a file, not on stdin";
+                notes.push((Level::Warning, text.into()));
+            }
+            _ => {}
+        }
+        let report = Report::read(&start.report).map_err(|text| notes.push((Level::Error, text)));
+        Ok(Some(Self {
+            name,
+            folder,
+            program: package.program,
+            argv,
+            dictionary: package.dictionary,
+            guided: engines::is_guided(&engine.name),
+            engine: engine.name,
+            single: start.exec_mode == ExecMode::SingleExec as i32,
+            engine_args: start.engine_args.clone(),
+            environment: start.environment.clone(),
+            report: report.unwrap_or_default(),
+            notes,
+        }))
+    }
+
+    /// The fuzzer's `-o`.
+    #[must_use]
+    pub fn output(&self) -> PathBuf {
+        self.folder.join("out")
+    }
+}
+
+/// Into a folder with a name for the target, which is the same after a restart. That of the target at
+/// work is left alone.
+fn unpack(
+    start: &Start,
+    root: &Path,
+    at_work: &str,
+) -> Result<Option<(PathBuf, String, Package)>, Refusal> {
+    let fresh = root.join(format!(".package-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&fresh);
+    let unpacked = package::unpack(&start.file_name, &start.package, &fresh).and_then(|package| {
+        let name = format!("{}-{}", start.file_name, fingerprint(start, &package));
+        let place = (name != at_work).then(|| place(root, name, &fresh, package));
+        place.transpose()
+    });
+    let _ = fs::remove_dir_all(&fresh);
+    unpacked
+}
+
+fn place(
+    root: &Path,
+    name: String,
+    fresh: &Path,
+    package: Package,
+) -> Result<(PathBuf, String, Package), Refusal> {
+    let folder = root.join(&name);
+    let last = folder.join("package");
+    let _ = fs::remove_dir_all(&last);
+    let moved = fs::create_dir_all(&folder).and_then(|()| fs::rename(fresh, &last));
+    moved.map_err(|source| Refusal::Write { path: last.clone(), source })?;
+    let moved = |path: &Path| path.file_name().map(|name| last.join(name)).unwrap_or_default();
+    let program = moved(&package.program);
+    let dictionary = package.dictionary.as_deref().map(moved);
+    Ok((folder, name, Package { program, dictionary, ..package }))
+}
+
+/// Of all that makes a difference, in hexadecimal digits.
+fn fingerprint(start: &Start, package: &Package) -> String {
+    let rest = Start { package: Vec::new(), ..start.clone() };
+    let mut digest = Sha1::new();
+    digest.update(package.fingerprint);
+    digest.update(prost::Message::encode_to_vec(&rest));
+    let digest: [u8; 20] = digest.finalize().into();
+    digest[..6].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::pastis::messages::Engine;
+
+    fn start() -> Start {
+        let engine =
+            Engine { name: "FFUZZ".into(), version: VERSION.into(), module: String::new() };
+        let own = fs::read("/proc/self/exe").unwrap();
+        let package = [&own[..64], b"__AFL_SHM_ID\0"].concat();
+        Start { file_name: "t".into(), package, engine: Some(engine), ..Start::default() }
+    }
+
+    fn read(change: impl FnOnce(&mut Start)) -> Result<Order, Refusal> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut start = start();
+        change(&mut start);
+        let order = Order::read(&start, dir.path(), "other");
+        let left = fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(left, usize::from(order.is_ok()));
+        order.map(Option::unwrap)
+    }
+
+    #[test]
+    fn the_same_target_has_the_same_name() {
+        let one = read(|_| {}).unwrap();
+        assert_eq!(one.name, read(|_| {}).unwrap().name);
+        assert!(one.name.starts_with("t-") && one.name.len() == 14, "{}", one.name);
+        assert_ne!(one.name, read(|start| start.argv.push("-x".into())).unwrap().name);
+        assert_ne!(one.name, read(|start| start.package.push(0)).unwrap().name);
+        assert!(one.program.ends_with("package/t") && !one.guided && !one.single);
+    }
+
+    #[test]
+    fn the_target_at_work_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Order::read(&start(), dir.path(), "").unwrap().unwrap();
+        fs::write(first.folder.join("package/mine"), "x").unwrap();
+        assert!(Order::read(&start(), dir.path(), &first.name).unwrap().is_none());
+        assert!(first.folder.join("package/mine").exists());
+        Order::read(&start(), dir.path(), "").unwrap().unwrap();
+        assert!(!first.folder.join("package/mine").exists());
+    }
+
+    #[test]
+    fn strangers_and_other_versions_are_refused() {
+        let told = |change: fn(&mut Start)| read(change).unwrap_err().to_string();
+        let engine = |start: &mut Start| start.engine.as_mut().unwrap().name = "AFLPP".into();
+        assert!(told(engine).contains("\"AFLPP\" is not one of ffuzz"));
+        let version = |start: &mut Start| start.engine.as_mut().unwrap().version = "9".into();
+        assert!(told(version).contains("version \"9\""));
+        assert!(told(|start| start.engine = None).contains("is not one of ffuzz"));
+        assert!(told(|start| start.fuzz_mode = 2).contains("binary only"));
+        assert!(told(|start| start.package.truncate(10)).contains("no"));
+        assert!(told(|start| start.argv.push("a\0".into())).contains("\"a\\0\" has a zero byte"));
+        assert!(told(|start| start.environment.push("A=\0".into())).contains("a zero byte"));
+    }
+
+    #[test]
+    fn where_seeds_go_is_settled() {
+        let file = read(|start| start.seed_location = 1).unwrap();
+        assert_eq!((file.argv, file.notes.len()), (vec!["@@".into()], 1));
+        let stdin = read(|start| start.argv.push("@@".into())).unwrap();
+        assert_eq!((stdin.argv.len(), stdin.notes.len()), (1, 1));
+        let guided = read(|start| start.engine.as_mut().unwrap().name = "FFUZZ-CMP-MEM".into());
+        assert!(guided.unwrap().guided);
+    }
+}

@@ -1,0 +1,261 @@
+//! One target being fuzzed: an ordinary `ffuzz -j N --control SOCKET`, kept running, fed and heard.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use super::control_client::{ControlClient, FuzzerEvent};
+use super::error::Refusal;
+use super::exports::{ExportQueue, KnownInputs, digest};
+use super::imports::{ImportCount, ImportQueue, Input};
+use super::link::Reservation;
+use super::messages::Kind;
+use super::order::Order;
+use super::package;
+use crate::disk::output;
+use crate::event::{Snapshot, StopReason};
+use crate::fleet::workers::strategy;
+use crate::fleet::workers::worker::{End, Message, Plan, Worker};
+
+/// Silence after a Stop, or from its last words, until a fuzzer is ended by force. Above the time that it
+/// gives its triage at the end (`StopReason::patience`, and 2 s until that is gone), with room for an
+/// overloaded machine: one that is killed leaves no last numbers. Usually it ends within a second.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// The same for one that is still heard.
+const LONGEST_FAREWELL: Duration = Duration::from_secs(20);
+/// For what the socket of a fuzzer that has ended still holds. Its end comes with the process, so this is
+/// a bound that is not reached.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
+/// Messages of the fuzzer's pipes under way.
+const INBOX: usize = 4096;
+/// Inputs that are written into the folder of seeds. The others are fed to the fuzzer that runs.
+const MOST_SEEDS: usize = 10;
+/// The control socket: from the working folder, because the kernel takes short paths only.
+const SOCKET: &str = "../control";
+/// For a broker without any. It may crash the target: then the next start has what came meanwhile.
+const DEFAULT_SEED: &[u8] = b"0";
+
+/// How the session is doing.
+#[derive(Debug)]
+pub(super) enum State {
+    Running,
+    /// Its fuzzer died and is started again.
+    Died(String),
+    Ended(StopReason),
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) order: Order,
+    pub(super) imports: Arc<ImportQueue>,
+    pub(super) known: KnownInputs,
+    pub(super) exports: ExportQueue,
+    worker: Worker,
+    /// What its pipes say.
+    sender: SyncSender<Message>,
+    inbox: Receiver<Message>,
+    control: Option<ControlClient>,
+    stopping: Option<Instant>,
+    /// How and when the fuzzer has ended; its last answers may still come.
+    ended: Option<(End, Instant)>,
+    /// Inputs that the broker has sent, and those of them that were known.
+    received: u64,
+    known_already: u64,
+    /// Inputs of the broker that were run when that was last told.
+    pub(super) told_run: u64,
+}
+
+impl Session {
+    /// Nothing is started yet. `plan` knows the way from the order, the folder of seeds and the socket
+    /// to a command line.
+    pub(super) fn new(
+        order: Order,
+        plan: impl FnOnce(&Order, &Path, &Path) -> Result<Plan, String>,
+    ) -> Result<Self, Refusal> {
+        let seeds = order.folder.join("seeds");
+        let plan = plan(&order, &seeds, SOCKET.as_ref()).map_err(Refusal::Arguments)?;
+        let (sender, inbox) = sync_channel(INBOX);
+        Ok(Self {
+            imports: Arc::default(),
+            known: KnownInputs::default(),
+            exports: ExportQueue::new(order.output()),
+            worker: Worker::new(plan),
+            sender,
+            inbox,
+            control: None,
+            stopping: None,
+            ended: None,
+            received: 0,
+            known_already: 0,
+            told_run: 0,
+            order,
+        })
+    }
+
+    /// The broker's inputs go to the fuzzer once each.
+    pub(super) fn receive(&mut self, kind: Kind, bytes: Vec<u8>, held: Reservation) {
+        self.received += 1;
+        if self.known.receive(&bytes, kind) {
+            self.imports.add(Input::new(kind, bytes, Some(held)));
+        } else {
+            self.known_already += 1;
+        }
+    }
+
+    /// Starts the fuzzer if it is time, and hears it. Has to be called by a thread that lives as long
+    /// as the process. A new connection to the fuzzer gets the next number of `control_clients`.
+    pub(super) fn look_after(
+        &mut self,
+        control_clients: &mut u32,
+        said: &Sender<impl From<(u32, FuzzerEvent)> + Send + 'static>,
+    ) -> State {
+        if self.worker.is_due()
+            && self.stopping.is_none()
+            && let Err(cause) = self.start()
+        {
+            return State::Died(self.again(&cause));
+        }
+        while let Ok(message) = self.inbox.try_recv() {
+            if let Message::Worker(_, process, heard) = message {
+                self.worker.note(process, &heard);
+            }
+        }
+        if self.control.is_none() && self.worker.is_running() {
+            // Until the fuzzer has opened it, there is none.
+            if let Ok(open) = ControlClient::open(
+                SOCKET.as_ref(),
+                *control_clients + 1,
+                &self.imports,
+                said.clone(),
+            ) {
+                *control_clients += 1;
+                self.control = Some(open);
+            }
+        }
+        let silent = |since: Instant| since.max(self.worker.heard_at()).elapsed() > FAREWELL;
+        let late = |since: Instant| silent(since) || since.elapsed() > LONGEST_FAREWELL;
+        if self.stopping.is_some_and(late) {
+            self.worker.signal(libc::SIGKILL);
+        }
+        self.end()
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        self.write_seeds().map_err(|refusal| refusal.to_string())?;
+        // Files that lie beside the target are found by their names, and so is the socket.
+        std::env::set_current_dir(self.order.folder.join("package")).map_err(|e| e.to_string())?;
+        self.worker.start(0, &self.sender).map_err(|error| format!("{error} ({})", error.remedy()))
+    }
+
+    /// It is started later.
+    fn again(&mut self, cause: &str) -> String {
+        format!("{cause}; it starts again in {} s", self.worker.start_later().as_secs())
+    }
+
+    /// What came so far, unless the fuzzer goes on with work of its own. One that could use none of its seeds
+    /// looks there for others.
+    fn write_seeds(&self) -> Result<(), Refusal> {
+        let folder = self.order.folder.join("seeds");
+        package::make_folder(&folder)?;
+        let write = |name: &str, bytes: &[u8]| {
+            let path = folder.join(name);
+            fs::write(&path, bytes).map_err(|source| {
+                // What there is of it is no input.
+                let _ = fs::remove_file(&path);
+                Refusal::Write { path, source }
+            })
+        };
+        write("default", DEFAULT_SEED)?;
+        let works = output::holds_work(&self.order.output(), &strategy::name(0));
+        if works && !self.worker.has_failed_to_start() {
+            return Ok(());
+        }
+        // Those of an earlier start that came to nothing are still there.
+        self.imports.move_seeds(MOST_SEEDS, |bytes| write(&seed_name(bytes), bytes))
+    }
+
+    fn end(&mut self) -> State {
+        let stopped = self.stopping.is_some();
+        if let Some(end) = self.worker.end() {
+            self.ended = Some((end, Instant::now()));
+        }
+        // What it has answered counts, and is read up to the end of the connection.
+        let late = |(_, at): &(End, Instant)| at.elapsed() < LAST_ANSWERS;
+        if self.control.is_some() && self.ended.as_ref().is_some_and(late) {
+            return State::Running;
+        }
+        let how = match self.ended.take().map(|(end, _)| end) {
+            None if stopped && !self.worker.is_running() => {
+                return State::Ended(StopReason::User);
+            }
+            None => return State::Running,
+            Some(End::Stopped(reason)) => return State::Ended(reason),
+            Some(End::Died(_)) if stopped => return State::Ended(StopReason::User),
+            Some(End::Died(how)) => how,
+        };
+        self.control = None;
+        let words = self.worker.last_words().map(|(cause, remedy)| format!("{cause} ({remedy})"));
+        State::Died(self.again(&words.unwrap_or(how)))
+    }
+
+    /// Asks the fuzzer to end.
+    pub(super) fn stop(&mut self) {
+        self.stopping.get_or_insert_with(Instant::now);
+        self.worker.signal(libc::SIGINT);
+    }
+
+    /// Whether this connection to the fuzzer is the one of now.
+    #[must_use]
+    pub(super) fn is_control_client(&self, number: u32) -> bool {
+        self.control.as_ref().is_some_and(|control| control.number() == number)
+    }
+
+    /// The connection is gone.
+    pub(super) fn close_control(&mut self) {
+        self.control = None;
+    }
+
+    /// Once all that the broker has sent was run: how much that is, unless it was reported.
+    pub(super) fn all_run(&self) -> Option<ImportCount> {
+        let count = self.imports.count();
+        (count.open == 0 && count.run > self.told_run).then_some(count)
+    }
+
+    /// What became of the broker's inputs, counted at each step of their way.
+    pub(super) fn account(&self) -> String {
+        let ImportCount { run, seeds, injected, answered, refused, open } = self.imports.count();
+        let (received, known) = (self.received, self.known_already);
+        format!(
+            "inputs of the broker: {run} run, {refused} given up, {open} not run ({received} \
+             received, {known} known already, {seeds} as seeds, {injected} injected, {answered} answered)"
+        )
+    }
+
+    /// Its last numbers.
+    #[must_use]
+    pub(super) fn numbers(&self) -> Option<&Snapshot> {
+        self.worker.snapshot()
+    }
+
+    #[must_use]
+    pub(super) fn is_running(&self) -> bool {
+        self.worker.is_running()
+    }
+}
+
+/// By content: another input never takes its place.
+fn seed_name(bytes: &[u8]) -> String {
+    digest(bytes).iter().fold("broker-".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_named_by_their_content() {
+        assert_eq!(seed_name(b"abc"), "broker-a9993e364706816aba3e25717850c26c9cd0d89d");
+    }
+}

@@ -1,0 +1,583 @@
+//! `-j N`: several workers under one command. Each is an ordinary `ffuzz` process with an instance
+//! folder of its own; they know each other by what `sync` reads. Here they are started, heard,
+//! started again when they die, and ended; what they say is handed on as one.
+
+mod error;
+mod join;
+mod orders;
+pub mod strategy;
+pub(crate) mod worker;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+pub use error::FleetError;
+pub use worker::Plan;
+
+use crate::config::options::TriageOptions;
+use crate::crashes::triage::{Follower, pointers};
+use crate::event::{Event, EventBus, EventSink, Snapshot, StopReason};
+use crate::fleet::control::{Answer, Command, Control, Deliver, Incoming, Order};
+use crate::sys::process::raise_open_files;
+use crate::sys::stop::Stop;
+use orders::{Orders as Commands, Share};
+use worker::{End, Heard, Message, Worker};
+
+/// Between two looks at processes and signals when nothing is heard.
+const LOOK: Duration = Duration::from_millis(50);
+/// Between two states for people.
+const TICK: Duration = Duration::from_millis(200);
+/// Messages under way; more than all workers send between two looks.
+const INBOX: usize = 4096;
+/// Taken in a row before signals are looked at again.
+const IN_A_ROW: usize = 1000;
+/// Warnings remembered.
+const MOST_TOLD: usize = 1000;
+/// Open files of the fleet itself, its start-up and its clients included, and of each worker's three
+/// pipes.
+const FILES: u64 = 256;
+const FILES_A_WORKER: u64 = 3;
+/// For the workers to pause after Ctrl-Z: their longest stretches of runs, on a loaded machine.
+const PAUSE: Duration = Duration::from_secs(5);
+/// For a worker's last run and its files. What has neither ended then nor told of its work (it may
+/// import what the others have, `AFL_FINAL_SYNC`) is killed.
+const FAREWELL: Duration = Duration::from_secs(15);
+
+/// What is to be done, as [`run`] needs to know it. The rest is in the workers' words.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    /// The main first.
+    pub workers: Vec<Plan>,
+    /// `-V`.
+    pub time: Option<Duration>,
+    /// `AFL_BENCH_UNTIL_CRASH`: the first to end ends all.
+    pub until_crash: bool,
+    pub command_line: String,
+    /// The output folder, and the line that resumes the campaign.
+    pub root: PathBuf,
+    pub resume: Option<String>,
+    pub triage: Option<TriageOptions>,
+}
+
+/// Runs all workers until the last has ended, or something says stop.
+///
+/// Has to be called by a thread that lives as long as the process: the kernel ends the workers with
+/// the thread that has started them.
+pub fn run(
+    orders: Orders,
+    sinks: Vec<Box<dyn EventSink>>,
+    control: Option<Control>,
+) -> Result<StopReason, FleetError> {
+    let stop = Stop::on_signals().map_err(FleetError::Signals)?;
+    stop.suspend_between_runs().map_err(FleetError::Signals)?;
+    let mut bus = EventBus::default();
+    for sink in sinks {
+        bus.add(sink);
+    }
+    raise_open_files(FILES + FILES_A_WORKER * orders.workers.len() as u64);
+    let (sender, inbox) = sync_channel(INBOX);
+    if let Some(control) = control {
+        let sink = control.serve(deliver(&sender, &stop)).map_err(FleetError::Control)?;
+        sink.into_iter().for_each(|sink| bus.add(sink));
+    }
+    let mut fleet = Fleet {
+        workers: orders.workers.into_iter().map(Worker::new).collect(),
+        time: orders.time,
+        until_crash: orders.until_crash,
+        command_line: orders.command_line,
+        root: orders.root,
+        resume: orders.resume,
+        triage: orders.triage.map(Follower::new),
+        stop,
+        bus,
+        sender,
+        inbox,
+        target_works: false,
+        fuzzing_since: None,
+        commands: Commands::default(),
+        paused_since: None,
+        at_work: Vec::new(),
+        last_reason: StopReason::Done,
+        last_tick: Instant::now(),
+        told: HashMap::new(),
+    };
+    let result = fleet.watch();
+    fleet.end(result)
+}
+
+/// For the threads of clients. A wish to stop is heard at once.
+fn deliver(inbox: &SyncSender<Message>, stop: &Stop) -> Deliver {
+    let (inbox, stop) = (inbox.clone(), stop.clone());
+    Arc::new(move |incoming: Incoming| {
+        if incoming.is_stop() {
+            stop.ask();
+        }
+        inbox.send(Message::Client(incoming)).is_ok()
+    })
+}
+
+/// Whether nobody else has said it.
+fn first_by(told: &mut HashMap<String, usize>, message: &str, number: usize) -> bool {
+    if told.len() >= MOST_TOLD {
+        told.clear();
+    }
+    *told.entry(message.to_owned()).or_insert(number) == number
+}
+
+struct Fleet {
+    workers: Vec<Worker>,
+    time: Option<Duration>,
+    until_crash: bool,
+    command_line: String,
+    root: PathBuf,
+    resume: Option<String>,
+    triage: Option<Follower>,
+    stop: Stop,
+    bus: EventBus,
+    sender: SyncSender<Message>,
+    inbox: Receiver<Message>,
+    /// The main was heard, so the target has started: time for the others.
+    target_works: bool,
+    fuzzing_since: Option<Instant>,
+    /// From outside (`--control`).
+    commands: Commands,
+    /// That time does not count.
+    paused_since: Option<Instant>,
+    /// Workers that have not paused yet for Ctrl-Z.
+    at_work: Vec<usize>,
+    /// Of the worker that ended last.
+    last_reason: StopReason,
+    last_tick: Instant,
+    /// Warnings, and who gave them first: one is enough, all workers have the same target.
+    told: HashMap<String, usize>,
+}
+
+impl Fleet {
+    fn watch(&mut self) -> Result<StopReason, FleetError> {
+        loop {
+            self.start_due()?;
+            self.hear();
+            self.suspend_if_asked();
+            for number in 0..self.workers.len() {
+                self.look_after(number)?;
+            }
+            if let Some(reason) = self.stop_reason() {
+                return Ok(reason);
+            }
+            if self.stop.skip() {
+                self.signal(libc::SIGUSR1);
+            }
+            self.tick_if_due();
+        }
+    }
+
+    /// The others follow when the main has shown that the target can be started, so that a fault
+    /// is told once.
+    fn start_due(&mut self) -> Result<(), FleetError> {
+        let count = if self.target_works { self.workers.len() } else { 1 };
+        for number in 0..count {
+            let worker = &mut self.workers[number];
+            if !worker.is_due() {
+                continue;
+            }
+            match worker.start(number, &self.sender) {
+                Ok(()) => {
+                    let lines = self.commands.for_start(number);
+                    lines.iter().for_each(|line| worker.command(line));
+                }
+                Err(error) => self.take_false_start(number, error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// It had not even a process. Once there is fuzzing to lose, it is tried again.
+    fn take_false_start(&mut self, number: usize, error: FleetError) -> Result<(), FleetError> {
+        self.workers[number].note_false_start();
+        if self.fuzzing_since.is_none() || self.is_lost(number) {
+            return Err(error);
+        }
+        self.put_off(number, &error.to_string());
+        Ok(())
+    }
+
+    /// After an end of this one no worker will fuzz any more. Before the first has, one that cannot is
+    /// enough.
+    fn is_lost(&self, number: usize) -> bool {
+        let at_work = |worker: &Worker| !worker.has_ended() && !worker.is_hopeless();
+        let fuzzing = self.fuzzing_since.is_some() && self.workers.iter().any(at_work);
+        self.workers[number].is_hopeless() && !fuzzing
+    }
+
+    fn put_off(&mut self, number: usize, what: &str) {
+        let worker = &mut self.workers[number];
+        let message = format!("{what}; starts again in {} s", worker.start_later().as_secs());
+        self.bus.send_of(&worker.plan.name, &Event::Warning { message });
+    }
+
+    fn hear(&mut self) {
+        let mut next = self.inbox.recv_timeout(LOOK).ok();
+        for _ in 0..IN_A_ROW {
+            let Some(message) = next else { return };
+            self.take(message);
+            next = self.inbox.try_recv().ok();
+        }
+        if let Some(message) = next {
+            self.take(message);
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Worker(number, process, heard) => self.take_from(number, process, heard),
+            Message::Client(Incoming::Order(order)) => self.carry_out(order),
+            Message::Client(Incoming::Refused(message)) => {
+                self.bus.send(&Event::Warning { message });
+            }
+        }
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        let own = match &order.command {
+            Ok(Command::Stats) => Some(Answer::Stats(Box::new(self.snapshot()))),
+            // It was asked for when it came.
+            Ok(Command::Stop) => Some(Answer::Done),
+            _ => None,
+        };
+        if let Some(answer) = own {
+            return self.bus.send(&order.answer(Ok(answer)));
+        }
+        let running = (0..self.workers.len()).filter(|number| self.workers[*number].is_running());
+        match self.commands.divide(order, running.collect()) {
+            Share::Answer(event) => self.bus.send(&event),
+            Share::Later => {}
+            Share::Line(line, workers) => {
+                workers.into_iter().for_each(|number| self.workers[number].command(&line));
+            }
+        }
+        self.mind_pause();
+    }
+
+    /// Ctrl-Z: the workers are in sessions of their own, and pause meanwhile. They cannot miss the end of
+    /// it, as they could with signals.
+    fn suspend_if_asked(&mut self) {
+        if !self.stop.wants_suspension() {
+            return;
+        }
+        if self.commands.standing.paused {
+            let _ = self.stop.suspend();
+            return;
+        }
+        self.at_work = (0..self.workers.len()).filter(|n| self.workers[*n].is_running()).collect();
+        self.tell_workers(&Command::Pause, orders::SUSPENSION);
+        let asked = Instant::now();
+        // A second Ctrl-Z is obeyed when it comes.
+        while !self.at_work.is_empty() && asked.elapsed() < PAUSE && self.stop.wants_suspension() {
+            self.hear();
+        }
+        let time = self.stop.suspend();
+        self.tell_workers(&Command::Resume, orders::NOBODY);
+        self.fuzzing_since.iter_mut().for_each(|since| *since += time);
+    }
+
+    fn tell_workers(&self, command: &Command, id: u64) {
+        let line = command.to_line(id);
+        self.workers.iter().for_each(|worker| worker.command(&line));
+    }
+
+    fn mind_pause(&mut self) {
+        match (self.commands.standing.paused, self.paused_since) {
+            (true, None) => self.paused_since = Some(Instant::now()),
+            (false, Some(since)) => {
+                self.paused_since = None;
+                self.fuzzing_since.iter_mut().for_each(|from| *from += since.elapsed());
+            }
+            _ => {}
+        }
+    }
+
+    fn take_from(&mut self, number: usize, process: u32, heard: Heard) {
+        let worker = &mut self.workers[number];
+        if !worker.note(process, &heard) {
+            return;
+        }
+        match heard {
+            Heard::Event(event) => self.take_event(number, *event),
+            Heard::Words(line) if worker::is_own_message(&line) || line.is_empty() => {}
+            Heard::Words(message) => {
+                self.bus.send_of(&worker.plan.name, &Event::Warning { message });
+            }
+            Heard::Part | Heard::Closed => {}
+        }
+    }
+
+    fn take_event(&mut self, number: usize, event: Event) {
+        self.target_works = true;
+        let is_news = match event {
+            Event::Reply(reply) if reply.id == Some(orders::SUSPENSION) => {
+                return self.at_work.retain(|other| *other != number);
+            }
+            Event::Reply(reply) => {
+                let answer = self.commands.answered(number, reply);
+                return answer.iter().for_each(|answer| self.bus.send(answer));
+            }
+            Event::Warning { ref message } => first_by(&mut self.told, message, number),
+            _ => true,
+        };
+        if is_news {
+            self.bus.send_of(&self.workers[number].plan.name, &event);
+        }
+        self.look_at_crashes(&event);
+        if matches!(event, Event::Started) && self.fuzzing_since.is_none() {
+            self.fuzzing_since = Some(Instant::now());
+            self.bus.send(&Event::Started);
+        }
+    }
+
+    /// The first of them, or one of an earlier campaign, starts the triage.
+    fn look_at_crashes(&mut self, event: &Event) {
+        let Some(triage) = &mut self.triage else { return };
+        match event {
+            Event::Tick(state) => triage.start_for(state.saved_crashes, state.saved_hangs),
+            Event::CrashSaved { .. } => triage.start_for(1, 0),
+            Event::HangSaved { .. } => triage.start_for(0, 1),
+            _ => {}
+        }
+        for message in triage.take_notes() {
+            self.bus.send(&Event::Warning { message });
+        }
+    }
+
+    /// Starts it again if it has died, unless there is no hope.
+    fn look_after(&mut self, number: usize) -> Result<(), FleetError> {
+        let Some(end) = self.workers[number].end() else { return Ok(()) };
+        for answer in self.commands.ended(number) {
+            self.bus.send(&answer);
+        }
+        let how = match end {
+            End::Stopped(reason) => {
+                self.last_reason = reason;
+                return Ok(());
+            }
+            End::Died(how) => how,
+        };
+        let worker = &self.workers[number];
+        let (name, words) = (&worker.plan.name, worker.last_words());
+        // What keeps the first from fuzzing would keep all, and is told as a single fuzzer tells it.
+        if let (None, Some((cause, remedy))) = (self.fuzzing_since, &words) {
+            let cause = if number == 0 { cause.clone() } else { format!("{name}: {cause}") };
+            return Err(FleetError::Worker { cause, remedy: remedy.clone() });
+        }
+        if self.is_lost(number) {
+            let (cause, remedy) = words.unwrap_or_else(|| (how, format!("see -S {name} alone")));
+            let cause = format!("{name} cannot start any more: {cause}");
+            return Err(FleetError::Worker { cause, remedy });
+        }
+        let cause = words.map_or_else(String::new, |(cause, _)| format!(" ({cause})"));
+        self.put_off(number, &format!("{how}{cause}"));
+        Ok(())
+    }
+
+    fn stop_reason(&self) -> Option<StopReason> {
+        if self.stop.asked() {
+            return Some(StopReason::User);
+        }
+        let now = self.paused_since.unwrap_or_else(Instant::now);
+        let fuzzing = self.fuzzing_since.map_or(Duration::ZERO, |since| now - since);
+        if self.time.is_some_and(|limit| fuzzing >= limit) {
+            return Some(StopReason::TimeLimit);
+        }
+        let ended = self.workers.iter().filter(|worker| worker.has_ended()).count();
+        let all = ended == self.workers.len();
+        let first = ended > 0 && self.until_crash && self.last_reason == StopReason::Done;
+        (all || first).then_some(self.last_reason)
+    }
+
+    fn signal(&self, signal: i32) {
+        self.workers.iter().for_each(|worker| worker.signal(signal));
+    }
+
+    /// Asks all workers to end and waits for them; tells the last state of all.
+    fn end(mut self, mut result: Result<StopReason, FleetError>) -> Result<StopReason, FleetError> {
+        self.signal(libc::SIGINT);
+        self.stop.suspend_at_once();
+        let asked = Instant::now();
+        let works = |worker: &Worker| {
+            worker.is_running() && worker.heard_at().max(asked).elapsed() < FAREWELL
+        };
+        while self.workers.iter().any(works) {
+            self.hear();
+            for number in 0..self.workers.len() {
+                let failed = self.take_leave_of(number);
+                result = result.and_then(|reason| failed.map_or(Ok(reason), Err));
+            }
+        }
+        for worker in self.workers.iter().filter(|worker| worker.is_running()) {
+            let seconds = FAREWELL.as_secs();
+            let message = format!("was silent for {seconds} s and did not end: killed");
+            self.bus.send_of(&worker.plan.name, &Event::Warning { message });
+        }
+        let left: Vec<Message> = self.inbox.try_iter().take(INBOX).collect();
+        left.into_iter().for_each(|message| self.take(message));
+        self.commands.dismiss().iter().for_each(|answer| self.bus.send(answer));
+        let reason = *result.as_ref().unwrap_or(&StopReason::Failed);
+        if let Some(triage) = &mut self.triage {
+            triage.finish(reason.patience());
+        }
+        // A fleet that never fuzzed has nothing to show but its error.
+        if self.fuzzing_since.is_some() || result.is_ok() {
+            let snapshot = Box::new(self.snapshot());
+            let next = pointers(&self.root, None, &snapshot, self.resume.as_deref());
+            self.bus.send(&Event::Stopped { reason, next, snapshot });
+        }
+        result
+    }
+
+    /// If it has ended: what kept it from ending well, which everybody hears of.
+    fn take_leave_of(&mut self, number: usize) -> Option<FleetError> {
+        let end = self.workers[number].end()?;
+        self.commands.ended(number).iter().for_each(|answer| self.bus.send(answer));
+        let End::Died(how) = end else { return None };
+        let worker = &self.workers[number];
+        let name = &worker.plan.name;
+        let (message, cause, remedy) = match worker.last_words() {
+            Some((cause, remedy)) => (format!("{how} ({cause})"), cause, remedy),
+            None => (how.clone(), how, "-i - goes on with what it has found".to_owned()),
+        };
+        self.bus.send_of(name, &Event::Warning { message });
+        Some(FleetError::Worker { cause: format!("{name}: {cause}"), remedy })
+    }
+
+    fn tick_if_due(&mut self) {
+        if self.fuzzing_since.is_some() && self.last_tick.elapsed() >= TICK {
+            self.last_tick = Instant::now();
+            let snapshot = Box::new(self.snapshot());
+            self.bus.send(&Event::Tick(snapshot));
+        }
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let known: Vec<&Snapshot> = self.workers.iter().filter_map(Worker::snapshot).collect();
+        let mut all = join::join(&known);
+        all.workers = self.workers.iter().map(Worker::status).collect();
+        all.execs_per_sec = all.workers.iter().map(|worker| worker.execs_per_sec).sum();
+        all.pid = std::process::id();
+        all.paused = self.commands.standing.paused;
+        all.injected = self.commands.injected();
+        all.instance = format!("{} workers", self.workers.len());
+        all.command_line.clone_from(&self.command_line);
+        all.bugs = self.triage.as_mut().and_then(Follower::bugs);
+        all.undelivered = self.triage.as_ref().and_then(Follower::undelivered);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Mutex;
+
+    /// Warnings of workers.
+    #[derive(Clone, Default)]
+    struct Told(Arc<Mutex<Vec<String>>>);
+
+    impl EventSink for Told {
+        fn handle(&mut self, _event: &Event) {}
+
+        fn handle_of(&mut self, worker: &str, event: &Event) {
+            if let Event::Warning { message } = event {
+                self.0.lock().unwrap().push(format!("[{worker}] {message}"));
+            }
+        }
+    }
+
+    fn orders(scripts: &[&str], time: Duration) -> Orders {
+        let plan = |(number, script): (usize, &&str)| Plan {
+            name: strategy::name(number),
+            argv: ["/bin/sh", "-c", script].map(Into::into).into(),
+            env: Vec::new(),
+            tmpdir: None,
+            listens: false,
+        };
+        let workers = scripts.iter().enumerate().map(plan).collect();
+        let (time, command_line) = (Some(time), String::new());
+        let (root, resume) = (PathBuf::new(), None);
+        Orders { workers, time, until_crash: false, command_line, root, resume, triage: None }
+    }
+
+    #[test]
+    fn one_that_fails_while_it_ends_is_told_and_fails_all() {
+        let full =
+            "trap 'echo ffuzz: no room left >&2; echo ffuzz: hint: free some >&2; exit 1' INT
+            echo '{\"event\":\"started\"}'; sleep 1000 & wait";
+        let well = "trap 'exit 0' INT; echo '{\"event\":\"started\"}'; sleep 1000 & wait";
+        let (told, time) = (Told::default(), Duration::from_millis(1));
+        let error = run(orders(&[full, well], time), vec![Box::new(told.clone())], None);
+        let error = error.unwrap_err();
+        assert_eq!(
+            (error.to_string(), error.remedy()),
+            ("main: no room left".into(), "free some".into())
+        );
+        assert_eq!(*told.0.lock().unwrap(), ["[main] ended with exit code 1 (no room left)"]);
+    }
+
+    #[test]
+    fn the_only_one_is_started_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mark = dir.path().join("mark");
+        let script =
+            format!("echo '{{\"event\":\"started\"}}'; mkdir {} && exit 1; exit 0", mark.display());
+        let told = Told::default();
+        let orders = orders(&[&script], Duration::from_secs(120));
+        assert_eq!(run(orders, vec![Box::new(told.clone())], None).unwrap(), StopReason::Done);
+        let told = told.0.lock().unwrap();
+        assert_eq!(told[0], "[main] ended with exit code 1; starts again in 1 s");
+    }
+
+    #[test]
+    fn one_that_cannot_be_started_again_leaves_the_others_at_work() {
+        let dir = tempfile::tempdir().unwrap();
+        let (program, end) = (dir.path().join("program"), dir.path().join("end"));
+        nix::unistd::mkfifo(&end, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let script = "#!/bin/sh\necho '{\"event\":\"started\"}'; rm \"$0\"; exit 1\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+        let script = format!("echo '{{\"event\":\"started\"}}'; read line < {}", end.display());
+        let mut orders = orders(&[&script, ""], Duration::from_secs(120));
+        orders.workers[1].argv = vec![program.into()];
+        let told = Told::default();
+        let heard = told.clone();
+        let wait = move || {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while heard.0.lock().unwrap().len() < 2 && Instant::now() < deadline {
+                std::thread::yield_now();
+            }
+            std::fs::write(end, "end\n").unwrap();
+        };
+        orders.until_crash = true;
+        let waits = std::thread::spawn(wait);
+        let reason = run(orders, vec![Box::new(told.clone())], None).unwrap();
+        waits.join().unwrap();
+        assert_eq!(reason, StopReason::Done);
+        let told = told.0.lock().unwrap();
+        assert!(told[0].contains("ended with exit code 1; starts again in 1 s"), "{told:?}");
+        assert!(told[1].contains("cannot start the worker worker01: No such file"), "{told:?}");
+        assert!(told[1].ends_with("; starts again in 2 s"), "{told:?}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let argv = vec!["/nonexistent".into()];
+        let (name, env, tmpdir) = ("main".into(), Vec::new(), None);
+        let plan = Plan { name, argv, env, tmpdir, listens: false };
+        let orders = Orders { workers: vec![plan], ..orders(&[], Duration::ZERO) };
+        let error = run(orders, Vec::new(), None).unwrap_err();
+        assert!(error.to_string().starts_with("cannot start the worker main: "), "{error}");
+        assert!(error.remedy().contains("-j"));
+    }
+}

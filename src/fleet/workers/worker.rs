@@ -1,0 +1,532 @@
+//! One worker: an ordinary `ffuzz` process, what it says, and when it is started again.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::error::FleetError;
+use crate::event::{Event, Snapshot, StopReason, WorkerStatus};
+use crate::fleet::control::Incoming;
+use crate::sys::process::{self, Launch, Output, Process};
+use crate::sys::wire;
+
+/// A state with thousands of domains is some hundred kilobytes; anything longer is no event.
+const LONGEST_LINE: u64 = 16 << 20;
+/// Words of a worker kept to explain its end: a panic with its trace is longer than a cause.
+const WORDS_KEPT: usize = 20;
+const LONGEST_WORDS: usize = 4096;
+/// Starts in a row that do not get to fuzzing, after which another is not expected to.
+const MOST_FALSE_STARTS: u32 = 3;
+/// Pauses before a worker is started again double from the first to the last; one that has fuzzed
+/// for a while begins anew.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const A_WHILE: Duration = Duration::from_secs(60);
+/// A process that has ended and whose pipes stay open (a child of its own has them) is not waited
+/// for when nothing was heard for so long, and no longer than this in any case.
+const LATE_WORDS: Duration = Duration::from_secs(1);
+const LATEST_WORDS: Duration = Duration::from_secs(10);
+/// How a command of ours marks its last lines (`cmd::exit`), and its first.
+const PREFIX: &str = "ffuzz: ";
+const HINT: &str = "hint: ";
+const WARNING: &str = "warning: ";
+
+/// What a worker is started with.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub name: String,
+    /// Its command line, the program included.
+    pub argv: Vec<OsString>,
+    /// Changes to the environment; None takes a variable out of it.
+    pub env: Vec<(OsString, Option<OsString>)>,
+    /// Its own `AFL_TMPDIR`, which comes and goes with it.
+    pub tmpdir: Option<PathBuf>,
+    /// It takes commands on its standard input.
+    pub listens: bool,
+}
+
+/// Something that came out of a worker's pipes.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Event(Box<Event>),
+    /// An event of a worker of its own, if it is a fleet: the state of the whole comes apart from it.
+    Part,
+    /// A line of its standard error, or one of its standard output that is no event.
+    Words(String),
+    Closed,
+}
+
+/// What reaches the fleet.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Number of the worker, number of its process, and what was heard.
+    Worker(usize, u32, Heard),
+    Client(Incoming),
+}
+
+/// How a process of a worker ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// With the last event of a campaign that ends well.
+    Stopped(StopReason),
+    /// In words.
+    Died(String),
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// From then on it may be started.
+    Waiting {
+        from: Instant,
+    },
+    Running(Running),
+    Ended,
+}
+
+#[derive(Debug)]
+struct Running {
+    process: Process,
+    /// Lines for its standard input.
+    commands: Option<Sender<String>>,
+    /// Pipes that are not closed yet.
+    open: u8,
+    fuzzing_since: Option<Instant>,
+    stopped: Option<StopReason>,
+    /// When and how it ended, once that is known.
+    gone: Option<(Instant, i32)>,
+    /// When something came through its pipes last.
+    spoke_at: Instant,
+}
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) plan: Plan,
+    phase: Phase,
+    /// Number of its process, so that late words of an earlier one are known.
+    started: u32,
+    heard_at: Instant,
+    last: Option<Box<Snapshot>>,
+    words: VecDeque<String>,
+    /// Ends in a row without having fuzzed, and without having fuzzed for a while.
+    false_starts: u32,
+    early_ends: u32,
+}
+
+impl Worker {
+    pub(crate) fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            phase: Phase::Waiting { from: Instant::now() },
+            started: 0,
+            heard_at: Instant::now(),
+            last: None,
+            words: VecDeque::new(),
+            false_starts: 0,
+            early_ends: 0,
+        }
+    }
+
+    /// Waits, and long enough.
+    pub(crate) fn is_due(&self) -> bool {
+        matches!(self.phase, Phase::Waiting { from } if Instant::now() >= from)
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ended)
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.phase, Phase::Running(_))
+    }
+
+    /// When an event of it came last.
+    pub(crate) fn heard_at(&self) -> Instant {
+        self.heard_at
+    }
+
+    pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
+        self.last.as_deref()
+    }
+
+    /// Starts its process. From its second on it continues what is there.
+    pub(crate) fn start(
+        &mut self,
+        number: usize,
+        inbox: &SyncSender<Message>,
+    ) -> Result<(), FleetError> {
+        self.fresh_tmpdir()?;
+        let started = self.launch(number, inbox);
+        started.map_err(|source| FleetError::Start { name: self.plan.name.clone(), source })
+    }
+
+    fn launch(&mut self, number: usize, inbox: &SyncSender<Message>) -> io::Result<()> {
+        self.started += 1;
+        self.words.clear();
+        let (out, out_theirs) = wire::pipe()?;
+        let (err, err_theirs) = wire::pipe()?;
+        let mut env = self.plan.env.clone();
+        if self.started > 1 {
+            env.push(("AFL_AUTORESUME".into(), Some("1".into())));
+        }
+        let (stdin, commands) = self.plan.listens.then(ear).transpose()?.unzip();
+        // In a session of its own, so that Ctrl-C at the terminal is for the fleet alone.
+        let process = process::launch(Launch {
+            argv: &self.plan.argv,
+            env: &env,
+            stdin: stdin.unwrap_or_else(Stdio::null),
+            output: Output::Shown,
+            fds: &[(out_theirs.as_fd(), 1), (err_theirs.as_fd(), 2)],
+            memory_limit: None,
+            core_limit: 0,
+            guarded: false,
+            traced: false,
+            strays: None,
+        })?;
+        for (pipe, is_json) in [(out, true), (err, false)] {
+            let (inbox, process) = (inbox.clone(), self.started);
+            let tell = move |heard| inbox.send(Message::Worker(number, process, heard)).is_ok();
+            thread::Builder::new().spawn(move || listen(pipe, is_json, tell))?;
+        }
+        self.phase = Phase::Running(Running {
+            process,
+            commands,
+            open: 2,
+            fuzzing_since: None,
+            stopped: None,
+            gone: None,
+            spoke_at: Instant::now(),
+        });
+        Ok(())
+    }
+
+    /// What an earlier process left there would keep this one from starting.
+    fn fresh_tmpdir(&self) -> Result<(), FleetError> {
+        let Some(folder) = &self.plan.tmpdir else { return Ok(()) };
+        let _ = fs::remove_dir_all(folder);
+        fs::create_dir(folder).map_err(|source| FleetError::Folder { path: folder.clone(), source })
+    }
+
+    /// Notes what it said. False if it comes from a process of the past.
+    pub(crate) fn note(&mut self, process: u32, heard: &Heard) -> bool {
+        let Phase::Running(running) = &mut self.phase else { return false };
+        if process != self.started {
+            return false;
+        }
+        if matches!(heard, Heard::Event(_) | Heard::Part) {
+            self.heard_at = Instant::now();
+        }
+        running.spoke_at = Instant::now();
+        match heard {
+            Heard::Closed => running.open -= 1,
+            Heard::Part => {}
+            Heard::Words(line) => {
+                self.words.push_back(line.clone());
+                if self.words.len() > WORDS_KEPT {
+                    self.words.pop_front();
+                }
+            }
+            Heard::Event(event) => match &**event {
+                Event::Started => {
+                    running.fuzzing_since = Some(Instant::now());
+                    self.false_starts = 0;
+                }
+                Event::Tick(snapshot) => self.last = Some(snapshot.clone()),
+                Event::Stopped { reason, snapshot, .. } => {
+                    self.last = Some(snapshot.clone());
+                    running.stopped = Some(*reason);
+                }
+                _ => {}
+            },
+        }
+        true
+    }
+
+    /// Gives it a line. One that ends meanwhile does not read it.
+    pub(crate) fn command(&self, line: &str) {
+        if let Phase::Running(Running { commands: Some(commands), .. }) = &self.phase {
+            let _ = commands.send(line.to_owned());
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: i32) {
+        if let Phase::Running(running) = &self.phase {
+            process::send(running.process.pid(), signal);
+        }
+    }
+
+    /// How its process ended, once everything is heard that it said.
+    pub(crate) fn end(&mut self) -> Option<End> {
+        let Phase::Running(running) = &mut self.phase else { return None };
+        if running.gone.is_none() {
+            running.gone = running.process.try_wait().map(|status| (Instant::now(), status));
+        }
+        let (at, status) = running.gone?;
+        let silence = at.max(running.spoke_at).elapsed();
+        if running.open > 0 && silence < LATE_WORDS && at.elapsed() < LATEST_WORDS {
+            return None;
+        }
+        let fuzzed = running.fuzzing_since.map(|since| since.elapsed());
+        let stopped = running.stopped;
+        self.phase = Phase::Ended;
+        match status {
+            0 => return Some(End::Stopped(stopped.unwrap_or(StopReason::Done))),
+            // It was asked to end before it could listen.
+            libc::SIGINT => return Some(End::Stopped(StopReason::User)),
+            _ => {}
+        }
+        match fuzzed {
+            Some(time) if time >= A_WHILE => self.early_ends = 0,
+            Some(_) => self.early_ends += 1,
+            None => self.note_false_start(),
+        }
+        Some(End::Died(how(status)))
+    }
+
+    /// It did not get to fuzzing.
+    pub(crate) fn note_false_start(&mut self) {
+        self.false_starts += 1;
+        self.early_ends += 1;
+    }
+
+    /// Its last process did not get to fuzzing.
+    pub(crate) fn has_failed_to_start(&self) -> bool {
+        self.false_starts > 0
+    }
+
+    /// It does not get to fuzzing, however often it is started.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.false_starts >= MOST_FALSE_STARTS
+    }
+
+    /// It will be due after a pause, which is returned.
+    pub(crate) fn start_later(&mut self) -> Duration {
+        let doubled = FIRST_PAUSE.saturating_mul(1 << self.early_ends.saturating_sub(1).min(6));
+        let pause = doubled.min(LONGEST_PAUSE);
+        self.phase = Phase::Waiting { from: Instant::now() + pause };
+        pause
+    }
+
+    /// Cause and remedy, if it has told them at its end as every command of ours does.
+    pub(crate) fn last_words(&self) -> Option<(String, String)> {
+        let said = |line: &'_ String| line.strip_prefix(PREFIX).map(str::to_owned);
+        let (mut cause, mut remedy) = (None, String::new());
+        for line in self.words.iter().filter_map(said).filter(|line| !line.starts_with(WARNING)) {
+            match line.strip_prefix(HINT) {
+                Some(hint) => remedy = hint.to_owned(),
+                None => cause = Some(line),
+            }
+        }
+        cause.map(|cause| (cause, remedy))
+    }
+
+    pub(crate) fn status(&self) -> WorkerStatus {
+        let (state, speed) = match &self.phase {
+            Phase::Waiting { .. } => ("waiting", false),
+            Phase::Running(Running { fuzzing_since: None, .. }) => ("starting", false),
+            Phase::Running(_) => ("fuzzing", true),
+            Phase::Ended => ("ended", true),
+        };
+        let name = self.plan.name.clone();
+        let restarts = self.started.saturating_sub(1);
+        let own = WorkerStatus { name, state: state.into(), restarts, ..WorkerStatus::default() };
+        let Some(s) = self.snapshot() else { return own };
+        let rests = state == "fuzzing" && s.paused;
+        WorkerStatus {
+            state: if rests { "paused".into() } else { own.state.clone() },
+            schedule: s.schedule.clone(),
+            execs: s.execs,
+            execs_per_sec: if speed { s.execs_per_sec } else { 0.0 },
+            corpus_count: s.corpus_count,
+            corpus_imported: s.corpus_imported,
+            edges_found: s.edges_found,
+            saved_crashes: s.saved_crashes,
+            saved_hangs: s.saved_hangs,
+            last_find_at: s.last_find_at,
+            injected: s.injected,
+            ..own
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Its process is killed, if it still runs, before its folder goes.
+        self.phase = Phase::Ended;
+        if let Some(folder) = &self.plan.tmpdir {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// Whether a line is told by other means: with the worker's end, or by the fleet at its start.
+pub(crate) fn is_own_message(line: &str) -> bool {
+    line.starts_with(PREFIX)
+}
+
+fn how(status: i32) -> String {
+    if libc::WIFSIGNALED(status) {
+        format!("was killed by signal {}", libc::WTERMSIG(status))
+    } else {
+        format!("ended with exit code {}", libc::WEXITSTATUS(status))
+    }
+}
+
+/// A standard input, and a thread that writes into it: its reader may be busy.
+fn ear() -> io::Result<(Stdio, Sender<String>)> {
+    let (theirs, ours) = wire::pipe()?;
+    let (sender, lines): (_, Receiver<String>) = channel();
+    let mut pipe = File::from(ours);
+    let write = move || {
+        for line in lines {
+            if pipe.write_all(line.as_bytes()).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().spawn(write)?;
+    Ok((Stdio::from(theirs), sender))
+}
+
+/// Reads lines until the pipe is closed, or until nobody wants to be told.
+fn listen(pipe: OwnedFd, is_json: bool, tell: impl Fn(Heard) -> bool) {
+    let mut reader = BufReader::new(File::from(pipe));
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        let event = if is_json { event_of(&line) } else { None };
+        if !tell(event.unwrap_or_else(|| Heard::Words(words_of(&line)))) {
+            return;
+        }
+    }
+    tell(Heard::Closed);
+}
+
+/// None if a line is no event.
+fn event_of(line: &[u8]) -> Option<Heard> {
+    /// What `Json::handle_of` adds to the event of a worker.
+    #[derive(Deserialize)]
+    struct From {
+        worker: Option<IgnoredAny>,
+    }
+    let From { worker } = serde_json::from_slice(line).ok()?;
+    let event = serde_json::from_slice(line).ok()?;
+    Some(if worker.is_some() { Heard::Part } else { Heard::Event(event) })
+}
+
+/// Without what a terminal would obey.
+fn words_of(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_WORDS)]);
+    let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::stop::Stop;
+
+    fn worker(script: &str) -> Worker {
+        let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
+        let (name, env, tmpdir) = ("worker01".into(), Vec::new(), None);
+        Worker::new(Plan { name, argv, env, tmpdir, listens: true })
+    }
+
+    /// Starts it and hears it to its end.
+    fn run(worker: &mut Worker) -> End {
+        let (sender, inbox) = std::sync::mpsc::sync_channel(16);
+        worker.start(0, &sender).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            assert!(Instant::now() < deadline, "no end");
+            let heard = inbox.recv_timeout(Duration::from_millis(20));
+            if let Ok(Message::Worker(0, process, heard)) = heard {
+                worker.note(process, &heard);
+            }
+            if let Some(end) = worker.end() {
+                return end;
+            }
+        }
+    }
+
+    #[test]
+    fn an_end_is_told_with_the_words_before_it() {
+        let mut one = worker(
+            "echo 'ffuzz: warning: w' >&2; echo 'ffuzz: no seed' >&2; \
+                              echo 'ffuzz: hint: write one' >&2; exit 1",
+        );
+        let End::Died(how) = run(&mut one) else { panic!() };
+        assert_eq!(how, "ended with exit code 1");
+        assert_eq!(one.last_words(), Some(("no seed".into(), "write one".into())));
+    }
+
+    #[test]
+    fn one_that_is_asked_to_end_before_it_listens_ends_well() {
+        // Whoever runs the test may ignore SIGINT; a signal that is caught is not inherited.
+        Stop::on_signals().unwrap();
+        assert!(matches!(run(&mut worker("kill -INT $$")), End::Stopped(StopReason::User)));
+    }
+
+    #[test]
+    fn starts_that_fail_are_counted_and_pauses_grow() {
+        let mut one = worker("kill -9 $$");
+        for (start, pause) in [(1, 1), (2, 2), (3, 4)] {
+            assert!(!one.is_hopeless());
+            let End::Died(how) = run(&mut one) else { panic!() };
+            assert_eq!(how, "was killed by signal 9");
+            assert_eq!((one.started, one.start_later()), (start, Duration::from_secs(pause)));
+            assert!(!one.is_due());
+        }
+        assert!(one.is_hopeless());
+    }
+
+    #[test]
+    fn a_command_reaches_its_standard_input() {
+        let mut one = worker("read line; echo \"ffuzz: $line\" >&2; exit 1");
+        let (sender, inbox) = std::sync::mpsc::sync_channel(16);
+        one.start(0, &sender).unwrap();
+        one.command("stop\n");
+        let heard = loop {
+            let message = inbox.recv_timeout(Duration::from_secs(60)).unwrap();
+            if let Message::Worker(0, 1, Heard::Words(line)) = message {
+                break line;
+            }
+        };
+        assert_eq!(heard, "ffuzz: stop");
+    }
+
+    #[test]
+    fn the_numbers_of_a_fleet_are_those_of_the_whole() {
+        let tick = |execs| Event::Tick(Box::new(Snapshot { execs, ..Snapshot::default() }));
+        let whole = serde_json::to_string(&tick(5)).unwrap();
+        let part = serde_json::to_string(&tick(3)).unwrap();
+        let part = part.replacen('{', "{\"worker\":\"main\",", 1);
+        let started = "{\"worker\":\"main\",\"event\":\"started\"}";
+        let mut one = worker(&format!("echo '{whole}'; echo '{part}'; echo '{started}'; exit 1"));
+        assert!(matches!(run(&mut one), End::Died(_)));
+        assert_eq!(one.snapshot().map(|snapshot| snapshot.execs), Some(5));
+        assert!(one.false_starts == 1 && one.words.is_empty(), "{:?}", one.words);
+    }
+
+    #[test]
+    fn one_that_was_fuzzing_begins_anew() {
+        let mut one = worker("echo '{\"event\":\"started\"}'; echo no event; exit 101");
+        one.false_starts = 3;
+        assert!(matches!(run(&mut one), End::Died(_)));
+        assert!(!one.is_hopeless() && one.false_starts == 0);
+        assert_eq!(one.words, ["no event"]);
+    }
+}

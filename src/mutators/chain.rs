@@ -1,0 +1,615 @@
+//! All foreign mutators of a campaign, in the order in which the user named them.
+//!
+//! Calls go through here: they are counted and timed, a failure costs one input and is told once,
+//! and a hook that only fails is switched off. The random numbers are of its own, so that a mutator
+//! which changes nothing leaves the campaign as it was.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rand_core::SeedableRng;
+
+use super::pause::Pauses;
+use super::states::{States, Stored};
+use super::{DEFAULT_PROBABILITY, Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX};
+use crate::config::options::RunMode;
+use crate::engine::corpus::SeedId;
+use crate::engine::mutate::{MAX_INPUT, Rng};
+use crate::event::MutatorStatus;
+use crate::sys::clock::{TickLength, ticks};
+use crate::sys::underway::{Label, Underway};
+
+/// Failures in a row after which a hook is switched off.
+const MOST_FAILURES: u32 = 100;
+/// Different complaints about one mutator that are told.
+const MOST_COMPLAINTS: usize = 10;
+/// Calls of havoc that are all timed, and the part of the later ones that is.
+const ALL_TIMED: u64 = 1024;
+const TIMED_HAVOC: u64 = 16;
+/// Inputs in a row that post-processing may drop before the user is told.
+const MANY_SKIPPED: u64 = 10_000;
+
+/// What [`Mutators::post_process`] made of an input.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Processed {
+    /// Nobody touched it.
+    AsGiven,
+    /// The result lies in the buffer.
+    Changed,
+    /// A mutator wants it not to be run.
+    Skipped,
+}
+
+/// Loaded mutators, and what is known about them.
+#[derive(Default)]
+pub struct Mutators {
+    members: Vec<Member>,
+    /// What at least one member has.
+    hooks: Hooks,
+    rng: Option<Rng>,
+    messages: Vec<String>,
+    scratch: Vec<u8>,
+    skipped_in_a_row: u64,
+    /// Havoc's next step, and the one in which somebody is called next.
+    step: u64,
+    next_call: u64,
+    clock: Option<TickLength>,
+    /// `AFL_DEBUG`.
+    pub debug: bool,
+}
+
+struct Member {
+    mutator: Box<dyn Mutator>,
+    /// Kept for ever: names of finds and of stages are static.
+    name: &'static str,
+    hooks: Hooks,
+    labels: [&'static Label; Hook::COUNT],
+    /// Havoc's steps between two calls.
+    pauses: Box<Pauses>,
+    probability: u8,
+    /// The havoc step of its next call.
+    next_call: u64,
+    failures_in_a_row: [u32; Hook::COUNT],
+    complaints: Vec<String>,
+    calls: u64,
+    failures: u64,
+    finds: u64,
+    /// Of [`ticks`]; an estimate for havoc, see [`Member::calls_timed_as_one`].
+    ticks: u64,
+}
+
+impl Member {
+    fn new(mutator: Box<dyn Mutator>) -> Self {
+        Self {
+            name: short_name(mutator.name()),
+            hooks: mutator.hooks(),
+            labels: Hook::ALL.map(|hook| Label::new(mutator.name(), hook.name())),
+            mutator,
+            pauses: Box::new(Pauses::new(DEFAULT_PROBABILITY)),
+            probability: DEFAULT_PROBABILITY,
+            next_call: u64::MAX,
+            failures_in_a_row: [0; Hook::COUNT],
+            complaints: Vec::new(),
+            calls: 0,
+            failures: 0,
+            finds: 0,
+            ticks: 0,
+        }
+    }
+
+    fn set_probability(&mut self, percent: u8) {
+        if percent != self.probability {
+            self.probability = percent;
+            *self.pauses = Pauses::new(percent);
+        }
+    }
+
+    /// For how many calls the time of the next one is taken; 0 if it is not timed. Havoc calls so
+    /// often that two looks at the clock each time would cost more than a small mutator: then one
+    /// call in some stands for all.
+    #[inline]
+    fn calls_timed_as_one(&self, hook: Hook) -> u64 {
+        match hook {
+            Hook::Havoc if self.calls < ALL_TIMED => 1,
+            Hook::Havoc => u64::from(self.calls.is_multiple_of(TIMED_HAVOC)) * TIMED_HAVOC,
+            _ => 1,
+        }
+    }
+}
+
+impl Mutators {
+    #[must_use]
+    pub fn new(mutators: Vec<Box<dyn Mutator>>, seed: u64) -> Self {
+        let members = mutators.into_iter().map(Member::new).collect();
+        let rng = Some(Rng::seed_from_u64(seed));
+        let clock = Some(TickLength::from_now());
+        let mut all = Self { members, rng, clock, ..Self::default() };
+        all.note_hooks();
+        all
+    }
+
+    fn note_hooks(&mut self) {
+        self.hooks = self.members.iter().fold(Hooks::default(), |all, m| all.union(m.hooks));
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether a mutator has the hook.
+    #[must_use]
+    pub fn has(&self, hook: Hook) -> bool {
+        self.hooks.has(hook)
+    }
+
+    /// Whether runs are not simply handed on.
+    #[must_use]
+    pub fn touch_runs(&self) -> bool {
+        self.hooks.has_any(&[Hook::PostProcess, Hook::FuzzSend, Hook::PostRun])
+    }
+
+    /// Whether a stored input reaches the target as it did only through the mutators.
+    #[must_use]
+    pub fn are_needed_to_replay(&self, keep_original: bool) -> bool {
+        self.has(Hook::FuzzSend) || (keep_original && self.has(Hook::PostProcess))
+    }
+
+    /// How runs can be ordered at most: only AFL's pipes tell when the process of a run is there.
+    #[must_use]
+    pub fn run_mode(&self) -> RunMode {
+        if self.has(Hook::FuzzSend) { RunMode::Pipe } else { RunMode::default() }
+    }
+
+    /// Whether inputs have to be made and run one by one, because a mutator is called before and
+    /// behind the making or the run: with a batch it would see its calls in another order.
+    #[must_use]
+    pub fn need_single_runs(&self) -> bool {
+        self.members.iter().any(|member| {
+            let makes = member.hooks.has_any(&[Hook::Fuzz, Hook::Havoc]);
+            member.hooks.has_any(&[Hook::FuzzSend, Hook::PostRun])
+                || makes && member.hooks.has(Hook::PostProcess)
+        })
+    }
+
+    /// Told with the next messages, as the mutator's.
+    pub fn tell(&mut self, index: usize, text: &str) {
+        self.messages.push(format!("mutator {}: {text}", self.members[index].name));
+    }
+
+    /// Numbers of the mutators that have the hook.
+    #[must_use]
+    pub fn with_hook(&self, hook: Hook) -> Vec<usize> {
+        let numbered = self.members.iter().enumerate();
+        numbered.filter(|(_, member)| member.hooks.has(hook)).map(|(index, _)| index).collect()
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    #[must_use]
+    pub fn name(&self, index: usize) -> &'static str {
+        self.members[index].name
+    }
+
+    #[must_use]
+    pub fn member_has(&self, index: usize, hook: Hook) -> bool {
+        self.members[index].hooks.has(hook)
+    }
+
+    /// Whether the mutator's stage is behind all others.
+    #[must_use]
+    pub fn is_late(&self, index: usize) -> bool {
+        self.members[index].mutator.is_late()
+    }
+
+    #[must_use]
+    pub fn has_late(&self) -> bool {
+        (0..self.len()).any(|index| self.is_late(index))
+    }
+
+    /// Whether all can work on a starting seed; the complaint of the first that cannot.
+    pub fn check(&mut self, input: &[u8]) -> Result<(), String> {
+        for member in &mut self.members {
+            let _underway = Underway::begin(member.labels[Hook::Stage as usize]);
+            let failed = |failure| format!("the mutator {} {failure}", member.name);
+            member.mutator.check(input).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The states of those that have some.
+    pub fn states_mut(&mut self) -> impl Iterator<Item = &mut States> {
+        self.members.iter_mut().filter_map(|member| member.mutator.states_mut())
+    }
+
+    /// All states of this moment, as they are stored.
+    pub fn stored(&mut self) -> Vec<Stored> {
+        let stored = self.members.iter_mut().filter_map(|member| {
+            let _underway = Underway::begin(member.labels[Hook::Stage as usize]);
+            member.mutator.note_state();
+            member.mutator.states().map(States::stored)
+        });
+        stored.collect()
+    }
+
+    /// Takes over what was stored.
+    pub fn restore(&mut self, stored: &[Stored]) {
+        self.states_mut().for_each(|states| states.restore(stored));
+    }
+
+    /// What the user should know, once.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages)
+    }
+
+    /// Work of one mutator on a seed begins. False if it cannot.
+    pub fn stage_begins(&mut self, index: usize, seed: SeedId, input: &[u8]) -> bool {
+        !self.member_has(index, Hook::Stage)
+            || self.call(index, Hook::Stage, |mutator| mutator.stage_begins(seed, input)).is_some()
+    }
+
+    pub fn stage_ends(&mut self, index: usize) {
+        self.call(index, Hook::Stage, |mutator| mutator.stage_ends());
+    }
+
+    /// None if the mutator does not care.
+    pub fn fuzz_count(&mut self, index: usize, input: &[u8]) -> Option<u32> {
+        self.call(index, Hook::FuzzCount, |mutator| mutator.fuzz_count(input))
+    }
+
+    pub fn fuzz(&mut self, index: usize, job: &Job<'_>, out: &mut Vec<u8>) -> Made {
+        out.clear();
+        let made = self.call(index, Hook::Fuzz, |mutator| mutator.fuzz(job, out));
+        let switched_off = !self.members[index].hooks.has(Hook::Fuzz);
+        let made = made.unwrap_or(if switched_off { Made::Over } else { Made::Nothing });
+        self.checked(index, Hook::Fuzz, made, out, job.max_len)
+    }
+
+    pub fn describe(&mut self, index: usize, max_len: usize) -> Option<String> {
+        let text = self.call(index, Hook::Describe, |mutator| mutator.describe(max_len))?;
+        text.filter(|text| !text.is_empty())
+    }
+
+    /// Hands an input through all post-processors; the result is in `out` if it says so.
+    pub fn post_process(&mut self, input: &[u8], out: &mut Vec<u8>) -> Processed {
+        let mut processed = Processed::AsGiven;
+        for index in 0..self.members.len() {
+            if !self.members[index].hooks.has(Hook::PostProcess) {
+                continue;
+            }
+            let mut scratch = std::mem::take(&mut self.scratch);
+            scratch.clear();
+            let from = if processed == Processed::Changed { out.as_slice() } else { input };
+            let act = |mutator: &mut dyn Mutator| mutator.post_process(from, &mut scratch);
+            let made = self.call(index, Hook::PostProcess, act).unwrap_or(Made::Nothing);
+            let made = self.checked(index, Hook::PostProcess, made, &mut scratch, MAX_INPUT);
+            std::mem::swap(out, &mut scratch);
+            self.scratch = scratch;
+            if made != Made::Input {
+                self.note_skipped(index);
+                return Processed::Skipped;
+            }
+            processed = Processed::Changed;
+        }
+        self.skipped_in_a_row = 0;
+        processed
+    }
+
+    fn note_skipped(&mut self, index: usize) {
+        self.skipped_in_a_row += 1;
+        if self.skipped_in_a_row == MANY_SKIPPED {
+            let text = format!("post_process dropped the last {MANY_SKIPPED} inputs");
+            self.complain(index, text);
+        }
+    }
+
+    /// Asks for the probabilities of the coming havoc stage.
+    pub fn havoc_begins(&mut self) {
+        for index in self.with_hook(Hook::Havoc) {
+            let asked = self.call(index, Hook::Havoc, |mutator| mutator.havoc_probability());
+            if let Some(percent) = asked {
+                if percent > 100 {
+                    let text =
+                        format!("havoc_mutation_probability returned {percent}: 100 is used");
+                    self.complain(index, text);
+                }
+                self.members[index].set_probability(percent);
+            }
+            self.draw_next_call(index, self.step);
+        }
+        self.note_next_call();
+    }
+
+    /// Havoc's steps before the next one in which a mutator is called: each is, with its probability.
+    #[inline]
+    #[must_use]
+    pub fn havoc_pause(&self) -> u64 {
+        self.next_call - self.step
+    }
+
+    /// So many steps of the pause are left after a stack of havoc.
+    #[inline]
+    pub fn havoc_paused(&mut self, left: u64) {
+        self.step = self.next_call - left;
+    }
+
+    /// The step behind the pause. Returns a bit for each mutator that changed the input.
+    pub fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> u64 {
+        self.step = self.next_call;
+        let mut by = 0;
+        for index in 0..self.members.len() {
+            if self.members[index].next_call > self.step {
+                continue;
+            }
+            self.draw_next_call(index, self.step + 1);
+            let act = |mutator: &mut dyn Mutator| mutator.havoc_mutation(bytes, max_len);
+            let made = self.call(index, Hook::Havoc, act).unwrap_or(Made::Nothing);
+            if self.checked(index, Hook::Havoc, made, bytes, max_len) == Made::Input {
+                by |= bit(index);
+            }
+        }
+        self.step += 1;
+        self.note_next_call();
+        by
+    }
+
+    /// Draws how many steps from the given one on pass before the next call: one number a call, in
+    /// place of one a step.
+    fn draw_next_call(&mut self, index: usize, step: u64) {
+        let member = &mut self.members[index];
+        let pause = self.rng.as_mut().map_or(0, |rng| member.pauses.draw(rng));
+        member.next_call = step + pause;
+    }
+
+    fn note_next_call(&mut self) {
+        let havoc = self.members.iter().filter(|member| member.hooks.has(Hook::Havoc));
+        self.next_call = havoc.map(|member| member.next_call).min().unwrap_or(u64::MAX);
+    }
+
+    /// Whether the seed in this file may be fuzzed now: all are asked and have to agree.
+    pub fn queue_get(&mut self, path: &Path) -> bool {
+        let mut wanted = true;
+        for index in 0..self.members.len() {
+            let answer = self.call(index, Hook::QueueGet, |mutator| mutator.queue_get(path));
+            wanted &= answer != Some(false);
+        }
+        wanted
+    }
+
+    /// Tells of a new file in the queue. True if somebody says that he changed it.
+    pub fn queue_new_entry(&mut self, path: &Path, parent: Option<&Path>) -> bool {
+        let mut changed = false;
+        for index in 0..self.members.len() {
+            let act = |mutator: &mut dyn Mutator| mutator.queue_new_entry(path, parent);
+            changed |= self.call(index, Hook::QueueNewEntry, act) == Some(true);
+        }
+        changed
+    }
+
+    pub fn init_trim(&mut self, index: usize, input: &[u8]) -> Option<u32> {
+        self.call(index, Hook::Trim, |mutator| mutator.init_trim(input))
+    }
+
+    pub fn trim(&mut self, index: usize, out: &mut Vec<u8>) -> Made {
+        out.clear();
+        let made = self.call(index, Hook::Trim, |mutator| mutator.trim(out)).unwrap_or(Made::Over);
+        self.checked(index, Hook::Trim, made, out, MAX_INPUT)
+    }
+
+    pub fn post_trim(&mut self, index: usize, success: bool) -> Option<u32> {
+        self.call(index, Hook::Trim, |mutator| mutator.post_trim(success))
+    }
+
+    /// A step of trimming, for those who debug a mutator (`AFL_DEBUG`).
+    pub fn tell_trim(
+        &mut self,
+        index: usize,
+        (step, planned): (u32, u32),
+        (before, proposed): (usize, usize),
+        success: bool,
+    ) {
+        if self.debug {
+            let result = if success { "taken" } else { "not taken" };
+            let text =
+                format!("trim step {step} of {planned}: {before} to {proposed} bytes, {result}");
+            self.tell(index, &text);
+        }
+    }
+
+    /// Hands the input to the target in place of the executor.
+    pub fn fuzz_send(&mut self, input: &[u8]) {
+        for index in 0..self.members.len() {
+            self.call(index, Hook::FuzzSend, |mutator| mutator.fuzz_send(input));
+        }
+    }
+
+    pub fn post_run(&mut self) {
+        for index in 0..self.members.len() {
+            self.call(index, Hook::PostRun, |mutator| mutator.post_run());
+        }
+    }
+
+    /// A find to whose making these mutators contributed (see [`bit`]).
+    pub fn found(&mut self, by: u64) {
+        for (index, member) in self.members.iter_mut().enumerate() {
+            member.finds += u64::from(by & bit(index) != 0);
+        }
+    }
+
+    /// For the screen and the statistics. `elapsed`: the time of which shares are told.
+    #[must_use]
+    pub fn status(&self, elapsed: Duration) -> Vec<MutatorStatus> {
+        let Some(clock) = self.clock else { return Vec::new() };
+        let status = |member: &Member| {
+            let time = clock.time_of(member.ticks);
+            MutatorStatus {
+                name: member.name.to_owned(),
+                calls: member.calls,
+                finds: member.finds,
+                time_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+                time_percent: time.as_secs_f64() * 100.0 / elapsed.as_secs_f64().max(0.001),
+                failures: member.failures,
+                says: None,
+            }
+        };
+        self.members.iter().map(status).collect()
+    }
+
+    /// What a mutator has to say about itself.
+    pub fn introspection(&mut self, index: usize) -> Option<String> {
+        self.call(index, Hook::Introspection, |mutator| mutator.introspection())?
+    }
+
+    /// Cuts what is too long; nothing is no input.
+    fn checked(
+        &mut self,
+        index: usize,
+        hook: Hook,
+        made: Made,
+        out: &mut Vec<u8>,
+        max_len: usize,
+    ) -> Made {
+        if made != Made::Input {
+            return made;
+        }
+        if out.len() > max_len {
+            let text = format!("{} returned more than {max_len} bytes: cut", hook.name());
+            self.members[index].failures += 1;
+            self.complain(index, text);
+            out.truncate(max_len);
+        }
+        if out.is_empty() { Made::Nothing } else { Made::Input }
+    }
+
+    /// The one place where foreign code is called. None if the hook is off or the call failed.
+    fn call<T>(
+        &mut self,
+        index: usize,
+        hook: Hook,
+        act: impl FnOnce(&mut dyn Mutator) -> Result<T, Failure>,
+    ) -> Option<T> {
+        let member = &mut self.members[index];
+        if !member.hooks.has(hook) {
+            return None;
+        }
+        let stands_for = member.calls_timed_as_one(hook);
+        let start = if stands_for > 0 { ticks() } else { 0 };
+        let underway = Underway::begin(member.labels[hook as usize]);
+        let result = act(&mut *member.mutator);
+        drop(underway);
+        if stands_for > 0 {
+            member.ticks += ticks().saturating_sub(start) * stands_for;
+        }
+        member.calls += 1;
+        match result {
+            Ok(value) => {
+                member.failures_in_a_row[hook as usize] = 0;
+                Some(value)
+            }
+            Err(failure) => {
+                self.failed(index, hook, &failure);
+                None
+            }
+        }
+    }
+
+    fn failed(&mut self, index: usize, hook: Hook, failure: &Failure) {
+        let member = &mut self.members[index];
+        member.failures += 1;
+        let in_a_row = &mut member.failures_in_a_row[hook as usize];
+        *in_a_row += 1;
+        let off = *in_a_row >= MOST_FAILURES;
+        self.complain(index, format!("{}: {failure}", hook.name()));
+        if off {
+            let text = format!(
+                "{} failed {MOST_FAILURES} times in a row and is switched off",
+                hook.name()
+            );
+            self.members[index].hooks = self.members[index].hooks.without(hook);
+            self.note_hooks();
+            self.tell(index, &text);
+        }
+    }
+
+    /// Tells each complaint once.
+    pub fn complain(&mut self, index: usize, text: String) {
+        let member = &mut self.members[index];
+        if member.complaints.len() < MOST_COMPLAINTS && !member.complaints.contains(&text) {
+            member.complaints.push(text.clone());
+            self.tell(index, &text);
+        }
+    }
+}
+
+fn short_name(name: &str) -> &'static str {
+    let mut end = name.len().min(NAME_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    Box::leak(name[..end].into())
+}
+
+/// The bit that stands for a mutator; those behind the first 63 share one.
+#[must_use]
+pub fn bit(index: usize) -> u64 {
+    1 << index.min(63)
+}
+
+impl std::fmt::Debug for Mutators {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.members.iter().map(|member| member.name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutators::fake::{Calls, FakeMutator};
+
+    #[test]
+    fn havoc_is_called_with_its_probability() {
+        for percent in [0u8, 6, 50, 100, 200] {
+            let calls = Calls::default();
+            let mut mutator = FakeMutator::new(&[Hook::Havoc], &calls, |_, _| Ok(Made::Nothing));
+            mutator.probability = percent;
+            let mut mutators = Mutators::new(vec![Box::new(mutator)], 1);
+            let steps = 20_000;
+            for step in 0..steps {
+                // Stages are short: asking anew must not change the odds.
+                if step % 50 == 0 {
+                    mutators.havoc_begins();
+                }
+                match mutators.havoc_pause() {
+                    0 => assert_eq!(mutators.havoc(&mut b"x".to_vec(), 10), 0),
+                    pause => mutators.havoc_paused(pause - 1),
+                }
+            }
+            let made = calls.take().iter().filter(|call| *call == "havoc_mutation").count() as u32;
+            let wanted = steps * u32::from(percent.min(100)) / 100;
+            assert!(made.abs_diff(wanted) <= wanted / 10, "{made} calls at {percent} %");
+            assert_eq!(mutators.take_messages().len(), usize::from(percent > 100));
+        }
+    }
+
+    #[test]
+    fn a_result_that_is_too_long_is_cut_and_told_once() {
+        let calls = Calls::default();
+        let mutator = FakeMutator::new(&[Hook::Fuzz], &calls, |_, out| {
+            out.extend_from_slice(b"longer");
+            Ok(Made::Input)
+        });
+        let mut mutators = Mutators::new(vec![Box::new(mutator)], 1);
+        let mut out = Vec::new();
+        for _ in 0..2 {
+            let job = Job { input: b"x", other: None, max_len: 4 };
+            assert_eq!(mutators.fuzz(0, &job, &mut out), Made::Input);
+            assert_eq!(out, b"long");
+        }
+        let told = mutators.take_messages();
+        assert_eq!(told, ["mutator fake: fuzz returned more than 4 bytes: cut"]);
+        assert_eq!(mutators.status(Duration::from_secs(1))[0].failures, 2);
+    }
+}

@@ -1,0 +1,140 @@
+//! Loading what the user named, and why that can fail.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::killerbeez::Killerbeez;
+use super::library::LibraryMutator;
+use super::python::{PythonError, PythonMutator};
+use super::{Hook, Mutator, Mutators};
+use crate::abi::killerbeez::ModuleError;
+use crate::abi::library;
+use crate::config::options::CustomOptions;
+use crate::engine::coverage::mix;
+use crate::sys::underway::{Label, Underway};
+use crate::sys::{stdio, underway};
+
+/// Why a mutator cannot be used: Display is the cause, [`CustomError::remedy`] the way out.
+#[derive(Debug, thiserror::Error)]
+pub enum CustomError {
+    #[error("mutator library {} does not exist", .path.display())]
+    Missing { path: PathBuf },
+    #[error("cannot load the mutator library {}: {reason}", .path.display())]
+    Load { path: PathBuf, reason: String },
+    #[error("mutator library {} needs the symbol {symbol}, which nobody has", .path.display())]
+    Undefined { path: PathBuf, symbol: String },
+    #[error("mutator library {} has no function afl_custom_init", .path.display())]
+    NoInit { path: PathBuf },
+    #[error("mutator library {} has no function that could be called", .path.display())]
+    NoHook { path: PathBuf },
+    #[error("mutator library {} is AFL++'s {name}, which {needs}", .path.display())]
+    NeedsAfl { path: PathBuf, name: &'static str, needs: &'static str },
+    #[error("cannot give the mutator libraries random numbers: {0}")]
+    Random(io::Error),
+    #[error("afl_custom_init of mutator library {} returned NULL", .path.display())]
+    Refused { path: PathBuf },
+    #[error(transparent)]
+    Python(#[from] PythonError),
+    #[error(transparent)]
+    Module(#[from] ModuleError),
+    #[error("AFL_CUSTOM_MUTATOR_ONLY is set, but no mutator makes inputs")]
+    OnlyNone,
+    #[error("AFL_CUSTOM_MUTATOR_LATE_SEND is set, but {senders} mutators have fuzz_send")]
+    LateSenders { senders: usize },
+}
+
+impl CustomError {
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Python(error) => return error.remedy(),
+            Self::Module(error) => error.remedy(),
+            Self::Missing { .. } => {
+                "check AFL_CUSTOM_MUTATOR_LIBRARY; names are split at ; : and ,"
+            }
+            Self::Load { .. } => "build it for this machine: cc -shared -fPIC -o NAME.so NAME.c",
+            Self::Undefined { .. } => {
+                "a function of afl-fuzz itself exists only there: such a library works with afl-fuzz \
+                 alone; any other has to be linked"
+            }
+            Self::NeedsAfl { .. } => {
+                "where these lie differs in every release: use it with afl-fuzz of its own release, on \
+                 the same output folder (ffuzz -S NAME -o OUT, afl-fuzz -S OTHER -o OUT)"
+            }
+            Self::Random(_) => "raise the limits for open files and processes (ulimit -n, -u)",
+            Self::NoInit { .. } | Self::NoHook { .. } => {
+                "export the functions of include/ffuzz-mutator.h; from C++ they need extern \"C\""
+            }
+            Self::Refused { .. } => "what it has printed may say why; a variable may be missing",
+            Self::OnlyNone => {
+                "name a mutator with a fuzz function, or unset AFL_CUSTOM_MUTATOR_ONLY"
+            }
+            Self::LateSenders { .. } => "name exactly one of them, or unset the variable",
+        }
+        .to_owned()
+    }
+}
+
+/// Loads all mutators, in the user's order.
+///
+/// AFL++'s own mutators draw random numbers by code of its headers, which reads a descriptor that it finds
+/// in afl-fuzz's state. Ours is all zeros, so with a library descriptor 0 has random bytes.
+pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError> {
+    if options.is_empty() {
+        return if options.only { Err(CustomError::OnlyNone) } else { Ok(Mutators::default()) };
+    }
+    // Before the watch starts its thread.
+    for (name, value) in &options.info {
+        library::set_variable(name, value);
+    }
+    underway::watch();
+    if !options.libraries.is_empty() {
+        let (mut count, start) = (0, mix(seed));
+        let next = move || {
+            count += 1;
+            mix(start ^ count)
+        };
+        stdio::feed_zero(next).map_err(CustomError::Random)?;
+    }
+    let mut mutators: Vec<Box<dyn Mutator>> = Vec::new();
+    let mut notes = Vec::new();
+    for path in &options.libraries {
+        let (mutator, note) = LibraryMutator::open(path, random(seed, mutators.len()))?;
+        notes.extend(note.map(|note| (mutators.len(), note)));
+        mutators.push(Box::new(mutator));
+    }
+    if let Some(module) = &options.python {
+        let _underway = Underway::begin(Label::new(&module.module, "init"));
+        let (mutator, told) = PythonMutator::open(module, random(seed, mutators.len()))?;
+        notes.extend(told.into_iter().map(|note| (mutators.len(), note)));
+        mutators.push(Box::new(mutator));
+    }
+    for module in &options.killerbeez.modules {
+        let _underway = Underway::begin(Label::new(&module.name, "init"));
+        let seed = mix(seed ^ mutators.len() as u64);
+        mutators.push(Box::new(Killerbeez::open(module, &options.killerbeez, seed)?));
+    }
+    let mut mutators = Mutators::new(mutators, seed);
+    mutators.debug = options.debug;
+    for (index, note) in notes {
+        mutators.tell(index, &note);
+    }
+    check(&mutators, options)?;
+    Ok(mutators)
+}
+
+/// What a mutator gets for its own random numbers: below 2^32 - 1, as from AFL++.
+fn random(seed: u64, index: usize) -> u32 {
+    (mix(seed ^ index as u64) % u64::from(u32::MAX)) as u32
+}
+
+fn check(mutators: &Mutators, options: &CustomOptions) -> Result<(), CustomError> {
+    if options.only && !mutators.has(Hook::Fuzz) {
+        return Err(CustomError::OnlyNone);
+    }
+    let senders = mutators.with_hook(Hook::FuzzSend).len();
+    if options.late_send && senders != 1 {
+        return Err(CustomError::LateSenders { senders });
+    }
+    Ok(())
+}

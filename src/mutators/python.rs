@@ -1,0 +1,240 @@
+//! A Python module with the hooks of AFL++, in an interpreter inside this process. The interpreter is
+//! the library of whatever Python is there, loaded when the first module is asked for; the Python
+//! itself is in `python-host/`.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::{Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX};
+use crate::abi::python::{Function, Module, Values};
+use crate::config::options::PythonOptions;
+
+mod find;
+
+/// Why a module cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PythonError {
+    #[error("a mutator in Python needs libpython, and none can be loaded{}", in_brackets(.reasons))]
+    NoLibrary { reasons: String },
+    #[error("cannot load the Python host: {reason}")]
+    Host { reason: String },
+    #[error("cannot import the Python module {module}: {reason}")]
+    Import { module: String, reason: String },
+    #[error("the Python module {module}, init: {reason}")]
+    Init { module: String, reason: String },
+    #[error("the Python module {module} has none of the hooks")]
+    NoHook { module: String },
+}
+
+fn in_brackets(reasons: &str) -> String {
+    if reasons.is_empty() { String::new() } else { format!(" ({reasons})") }
+}
+
+impl PythonError {
+    /// One line: what the user can do.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NoLibrary { .. } => {
+                "install it: apt-get install libpython3-dev; a Python of your \
+                                       own, 3.9 or newer, is built with --enable-shared"
+                    .into()
+            }
+            Self::Host { .. } => {
+                "ffuzz loads it out of memory, behind libpython: what forbids that \
+                                  has to allow it"
+                    .into()
+            }
+            Self::Import { module, .. } => format!(
+                "python3 -c 'import {module}' has to work with the same PYTHONPATH: name the \
+                 folder of {module}.py there"
+            ),
+            Self::Init { .. } => "an init that fails ends everything: mend it".into(),
+            Self::NoHook { .. } => "docs/mutators.md lists them: fuzz, post_process …".into(),
+        }
+    }
+}
+
+/// A loaded module.
+#[derive(Debug)]
+pub struct PythonMutator {
+    name: String,
+    module: Module,
+    hooks: Hooks,
+    /// For results that are copied from here, and for what is no result.
+    scratch: Vec<u8>,
+}
+
+impl PythonMutator {
+    /// Imports the module and calls its `init`. The second value is what the user should know.
+    pub fn open(wanted: &PythonOptions, seed: u32) -> Result<(Self, Vec<String>), PythonError> {
+        let environment = wanted.virtual_env.as_deref();
+        let mut notes: Vec<String> = find::load(environment)?.into_iter().collect();
+        let module = || wanted.module.clone();
+        let (loaded, note) = Module::open(&wanted.module, environment)
+            .map_err(|reason| PythonError::Import { module: module(), reason })?;
+        notes.extend(Some(note).filter(|note| !note.is_empty()));
+        let hooks = hooks(&loaded);
+        if hooks == Hooks::default() {
+            return Err(PythonError::NoHook { module: module() });
+        }
+        if TRIM.iter().any(|part| loaded.has(*part)) && !hooks.has(Hook::Trim) {
+            let note = "it has some of init_trim, trim and post_trim, but not all: none is used";
+            notes.push(note.to_owned());
+        }
+        let mut mutator =
+            Self { name: short(&wanted.module), module: loaded, hooks, scratch: Vec::new() };
+        if mutator.module.has(Function::Init) {
+            let seed = Values { number: seed as usize, ..Values::default() };
+            mutator
+                .call(Function::Init, &seed)
+                .map_err(|Failure(reason)| PythonError::Init { module: module(), reason })?;
+        }
+        Ok((mutator, notes))
+    }
+
+    /// Calls a function that returns no bytes.
+    fn call(&mut self, function: Function, values: &Values<'_>) -> Result<u32, Failure> {
+        self.module.call(function, values, &mut self.scratch).map_err(Failure)
+    }
+
+    /// Calls one that returns bytes.
+    fn make(
+        &mut self,
+        function: Function,
+        values: &Values<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Made, Failure> {
+        let any = self.module.call(function, values, out).map_err(Failure)?;
+        Ok(if any == 0 { Made::Nothing } else { Made::Input })
+    }
+
+    /// Calls one that returns a text.
+    fn text(&mut self, function: Function, values: &Values<'_>) -> Result<Option<String>, Failure> {
+        let any = self.call(function, values)?;
+        Ok((any != 0).then(|| String::from_utf8_lossy(&self.scratch).into_owned()))
+    }
+}
+
+/// One hook: all of them or none.
+const TRIM: [Function; 3] = [Function::InitTrim, Function::Trim, Function::PostTrim];
+
+fn hooks(module: &Module) -> Hooks {
+    let simple = [
+        (Hook::FuzzCount, Function::FuzzCount),
+        (Hook::Fuzz, Function::Fuzz),
+        (Hook::Describe, Function::Describe),
+        (Hook::PostProcess, Function::PostProcess),
+        (Hook::Havoc, Function::Havoc),
+        (Hook::QueueGet, Function::QueueGet),
+        (Hook::QueueNewEntry, Function::QueueNewEntry),
+        (Hook::FuzzSend, Function::FuzzSend),
+        (Hook::PostRun, Function::PostRun),
+        (Hook::Introspection, Function::Introspection),
+        (Hook::SpliceOptout, Function::SpliceOptout),
+    ];
+    let there = simple.into_iter().filter(|(_, function)| module.has(*function));
+    let found: Hooks = there.map(|(hook, _)| hook).collect();
+    let trims = TRIM.iter().all(|part| module.has(*part));
+    if trims { found.with(Hook::Trim) } else { found }
+}
+
+/// The last part of a dotted name, as long as names may be.
+fn short(module: &str) -> String {
+    let last = module.rsplit('.').next().unwrap_or(module);
+    last.chars().take(NAME_MAX).collect()
+}
+
+fn input(first: &[u8]) -> Values<'_> {
+    Values { first, ..Values::default() }
+}
+
+fn number(number: usize) -> Values<'static> {
+    Values { number, ..Values::default() }
+}
+
+fn path(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+impl Mutator for PythonMutator {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn hooks(&self) -> Hooks {
+        self.hooks
+    }
+
+    fn fuzz_count(&mut self, bytes: &[u8]) -> Result<u32, Failure> {
+        self.call(Function::FuzzCount, &input(bytes))
+    }
+
+    fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, Failure> {
+        let values = Values { first: job.input, second: job.other, number: job.max_len };
+        self.make(Function::Fuzz, &values, out)
+    }
+
+    fn describe(&mut self, max_len: usize) -> Result<Option<String>, Failure> {
+        self.text(Function::Describe, &number(max_len))
+    }
+
+    fn post_process(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Made, Failure> {
+        self.make(Function::PostProcess, &input(bytes), out)
+    }
+
+    fn init_trim(&mut self, bytes: &[u8]) -> Result<u32, Failure> {
+        self.call(Function::InitTrim, &input(bytes))
+    }
+
+    fn trim(&mut self, out: &mut Vec<u8>) -> Result<Made, Failure> {
+        self.make(Function::Trim, &Values::default(), out)
+    }
+
+    fn post_trim(&mut self, success: bool) -> Result<u32, Failure> {
+        self.call(Function::PostTrim, &number(success.into()))
+    }
+
+    fn havoc_mutation(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> Result<Made, Failure> {
+        let values = Values { first: bytes, second: None, number: max_len };
+        let made =
+            self.module.call(Function::Havoc, &values, &mut self.scratch).map_err(Failure)?;
+        if made == 0 {
+            return Ok(Made::Nothing);
+        }
+        std::mem::swap(bytes, &mut self.scratch);
+        Ok(Made::Input)
+    }
+
+    fn havoc_probability(&mut self) -> Result<u8, Failure> {
+        if !self.module.has(Function::Probability) {
+            return Ok(super::DEFAULT_PROBABILITY);
+        }
+        // The host refuses what is more.
+        self.call(Function::Probability, &Values::default()).map(|percent| percent as u8)
+    }
+
+    fn queue_get(&mut self, seed: &Path) -> Result<bool, Failure> {
+        self.call(Function::QueueGet, &input(path(seed))).map(|wanted| wanted != 0)
+    }
+
+    fn queue_new_entry(&mut self, new: &Path, parent: Option<&Path>) -> Result<bool, Failure> {
+        let values = Values { first: path(new), second: parent.map(path), number: 0 };
+        self.call(Function::QueueNewEntry, &values).map(|changed| changed != 0)
+    }
+
+    fn fuzz_send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.call(Function::FuzzSend, &input(bytes)).map(|_| ())
+    }
+
+    fn post_run(&mut self) -> Result<(), Failure> {
+        self.call(Function::PostRun, &Values::default()).map(|_| ())
+    }
+
+    fn introspection(&mut self) -> Result<Option<String>, Failure> {
+        self.text(Function::Introspection, &Values::default())
+    }
+}
+
+#[cfg(test)]
+mod tests;

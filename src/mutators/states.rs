@@ -1,0 +1,114 @@
+//! What a mutator has reached on each seed, for as long as the campaign lives.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::corpus::SeedId;
+
+/// How far a mutator is with a seed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Reached {
+    /// The mutator's own text, which nobody else reads.
+    State(CString),
+    /// It has made all its inputs; its last state, if it has one.
+    Exhausted(Option<CString>),
+    /// It failed there, and is left alone until the next start.
+    Failed,
+}
+
+/// The states of one mutator.
+#[derive(Clone, Debug, Default)]
+pub struct States {
+    name: String,
+    options: Option<String>,
+    seeds: BTreeMap<SeedId, Reached>,
+}
+
+/// The form in which they are stored.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Stored {
+    mutator: String,
+    options: Option<String>,
+    /// By number of the seed. An empty text: exhausted.
+    seeds: BTreeMap<u32, String>,
+}
+
+impl Stored {
+    /// It belongs to a corpus of so many seeds.
+    #[must_use]
+    pub fn is_within(&self, seeds: usize) -> bool {
+        self.seeds.last_key_value().is_none_or(|(id, _)| (*id as usize) < seeds)
+    }
+}
+
+impl States {
+    #[must_use]
+    pub fn new(name: &str, options: Option<&CStr>) -> Self {
+        let options = options.map(|text| text.to_string_lossy().into_owned());
+        Self { name: name.to_owned(), options, seeds: BTreeMap::new() }
+    }
+
+    #[must_use]
+    pub fn get(&self, seed: SeedId) -> Option<&Reached> {
+        self.seeds.get(&seed)
+    }
+
+    /// None: begin anew.
+    pub fn set(&mut self, seed: SeedId, reached: Option<Reached>) {
+        match reached {
+            Some(reached) => self.seeds.insert(seed, reached),
+            None => self.seeds.remove(&seed),
+        };
+    }
+
+    /// What is worth storing. A text that is no UTF-8 cannot be part of a JSON file.
+    #[must_use]
+    pub fn stored(&self) -> Stored {
+        let text = |reached: &Reached| match reached {
+            Reached::State(state) => state.to_str().ok().map(str::to_owned),
+            Reached::Exhausted(_) => Some(String::new()),
+            Reached::Failed => None,
+        };
+        let seeds = self.seeds.iter().filter_map(|(id, reached)| Some((id.0, text(reached)?)));
+        Stored { mutator: self.name.clone(), options: self.options.clone(), seeds: seeds.collect() }
+    }
+
+    /// Takes over what was stored for the same mutator with the same options.
+    pub fn restore(&mut self, stored: &[Stored]) {
+        let own = |stored: &&Stored| stored.mutator == self.name && stored.options == self.options;
+        let Some(stored) = stored.iter().find(own) else { return };
+        for (id, text) in &stored.seeds {
+            let reached = match CString::new(text.as_str()) {
+                Ok(text) if text.is_empty() => Reached::Exhausted(None),
+                Ok(text) => Reached::State(text),
+                Err(_) => continue,
+            };
+            self.seeds.insert(SeedId(*id), reached);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_come_back_for_the_same_options_only() {
+        let mut states = States::new("flip", Some(c"{}"));
+        states.set(SeedId(1), Some(Reached::State(c"{\"i\": -3}".into())));
+        states.set(SeedId(2), Some(Reached::Exhausted(Some(c"{}".into()))));
+        states.set(SeedId(3), Some(Reached::Failed));
+        let text = serde_json::to_string(&[states.stored()]).unwrap();
+        let stored: Vec<Stored> = serde_json::from_str(&text).unwrap();
+        let mut again = States::new("flip", Some(c"{}"));
+        again.restore(&stored);
+        assert_eq!(again.get(SeedId(1)), Some(&Reached::State(c"{\"i\": -3}".into())));
+        assert_eq!(again.get(SeedId(2)), Some(&Reached::Exhausted(None)));
+        assert_eq!(again.get(SeedId(3)), None);
+        let mut other = States::new("flip", None);
+        other.restore(&stored);
+        assert_eq!(other.get(SeedId(1)), None);
+    }
+}
