@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use common::*;
 use ffuzz::config::options::RunMode;
+use ffuzz::engine::executor::{Executor, ExitKind};
 use ffuzz::engine::feedback::Judge;
-use ffuzz::exec::{Executor, ExitKind, ForkServer, Seen};
+use ffuzz::exec::{ForkServer, Seen};
 use server::{candidates, fork_server, kill};
 
 const MODES: [RunMode; 5] =

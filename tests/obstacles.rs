@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use common::*;
 use ffuzz::config::options::TargetOptions;
-use ffuzz::exec::{Executor, ExitKind, ForkServer, Setup};
+use ffuzz::engine::executor::{Executor, ExitKind};
+use ffuzz::exec::{ForkServer, Setup};
 
 fn start(target: &Path, env: &[(&str, &Path)], dir: &TestDir) -> ForkServer {
     let mut options = TargetOptions::for_command(vec![OsString::from(target)]);

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use common::*;
 use ffuzz::config::options::RunMode;
+use ffuzz::engine::executor::{Executor, ExitKind, SnapshotRuns};
 use ffuzz::engine::feedback::Judge;
-use ffuzz::exec::{Executor, ExitKind, ForkServer, Seen, SnapshotRuns};
+use ffuzz::exec::{ForkServer, Seen};
 use server::{candidates, field, kill, memory_and_descriptors, options, processes, shown};
 
 /// Long enough for a fork on a machine that is busy otherwise.

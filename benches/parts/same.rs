@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ffuzz::config::options::RunMode;
+use ffuzz::engine::executor::Executor as _;
+use ffuzz::engine::executor::ExitKind;
 use ffuzz::engine::mutate::dictionary::Dictionary;
 use ffuzz::engine::mutate::havoc::{HavocContext, havoc};
 use ffuzz::engine::mutate::{Rng, below, is_text};
-use ffuzz::exec::{Executor as _, ExitKind, ForkServer, Seen};
+use ffuzz::exec::{ForkServer, Seen};
 use rand_core::SeedableRng as _;
 
 use super::server::{self, candidates, shown};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
 use crate::engine::corpus::names;
-use crate::exec::{Executor, ExitKind, TargetError};
+use crate::engine::executor::{Executor, ExitKind, RunError};
 
 /// Number of inputs of a process that are remembered.
 pub(super) const MOST_BEFORE: usize = 1000;
@@ -125,7 +125,7 @@ impl Campaign {
         loop {
             match self.executor.replay(input) {
                 Ok(exit) => return Ok(exit),
-                Err(TargetError::Interrupted) => return Ok(ExitKind::Hang),
+                Err(RunError::Interrupted) => return Ok(ExitKind::Hang),
                 Err(error) => self.wait_for_room(error)?,
             }
         }

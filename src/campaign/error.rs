@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::disk::output::OutputError;
+use crate::engine::executor::RunError;
 use crate::engine::mutate::dictionary::DictionaryError;
 use crate::exec::TargetError;
 use crate::fleet::control::NO_THREAD;
@@ -18,6 +19,8 @@ pub(super) const TURNS_WITHOUT_RUNS: u64 = 100_000;
 pub enum CampaignError {
     #[error(transparent)]
     Target(#[from] TargetError),
+    #[error(transparent)]
+    Run(#[from] RunError),
     #[error(transparent)]
     Custom(#[from] CustomError),
     #[error(transparent)]
@@ -60,7 +63,7 @@ impl CampaignError {
     /// A run was given up because the campaign is to end: nothing has failed.
     #[must_use]
     pub(super) fn is_interruption(&self) -> bool {
-        matches!(self, Self::Target(TargetError::Interrupted))
+        matches!(self, Self::Run(RunError::Interrupted))
     }
 
     /// What the user can do about it.
@@ -68,6 +71,7 @@ impl CampaignError {
     pub fn remedy(&self) -> String {
         match self {
             Self::Target(error) => error.remedy(),
+            Self::Run(error) => error.remedy(),
             Self::Custom(error) => error.remedy(),
             Self::Output(error) => error.remedy(),
             Self::Seed { .. } => "check its permissions, or take it out of the folder".into(),

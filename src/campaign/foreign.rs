@@ -6,8 +6,8 @@ use std::path::Path;
 use super::Campaign;
 use crate::engine::corpus::names::DESCRIPTION_MAX;
 use crate::engine::corpus::{SeedId, Step};
+use crate::engine::executor::Executor;
 use crate::engine::mutate::Candidate;
-use crate::exec::Executor;
 use crate::mutators::Hook;
 
 impl Campaign {

@@ -8,11 +8,11 @@ use crate::config::options::{DomainMode, TimeoutSpec};
 use crate::engine::corpus::{Origin, Seed, SeedId, Step, names};
 use crate::engine::coverage::Novelty;
 use crate::engine::domain::KeyGain;
+use crate::engine::executor::{Executor, ExitKind, RunError};
 use crate::engine::feedback::{Finding, Verdict};
 use crate::engine::mutate::Candidate;
 use crate::engine::stage::calibrate::{self, Calibration, calibrate};
 use crate::event::{DomainGain, Event, MOST_GAINS, Outcome, Source};
-use crate::exec::{Executor, ExitKind, TargetError};
 
 /// Most crashes and hangs that are stored; AFL++'s numbers. A campaign beyond them has a target
 /// that crashes on nearly everything.
@@ -99,7 +99,7 @@ impl Campaign {
         let run = loop {
             match self.executor.observe(input) {
                 Ok(run) => break run,
-                Err(TargetError::Interrupted) => {
+                Err(RunError::Interrupted) => {
                     // Nothing of them is remembered yet.
                     verdict.gains.clear();
                     return Ok(None);
@@ -217,7 +217,7 @@ impl Campaign {
             match calibrate(&mut self.executor, &mut self.judge, input, runs) {
                 Ok(result) => break result,
                 // The next process runs it.
-                Err(TargetError::Interrupted) => break Calibration::default(),
+                Err(RunError::Interrupted) => break Calibration::default(),
                 Err(error) => self.wait_for_room(error)?,
             }
         };
@@ -377,7 +377,7 @@ impl Campaign {
         let run = loop {
             match self.executor.observe(&candidate.bytes) {
                 Ok(run) => break run,
-                Err(TargetError::Interrupted) => {
+                Err(RunError::Interrupted) => {
                     self.executor.set_timeout(usual);
                     return Ok((ExitKind::Hang, None, usual));
                 }

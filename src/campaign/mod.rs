@@ -31,6 +31,7 @@ use crate::disk::output::fflog::FuzzFactoryLog;
 use crate::disk::output::{OutputDir, OutputError};
 use crate::engine::corpus::{Corpus, SeedId};
 use crate::engine::domain::KeyNames;
+use crate::engine::executor::Executor;
 use crate::engine::feedback::Judge;
 use crate::engine::mutate::deterministic::Deterministic;
 use crate::engine::mutate::dictionary::Dictionary;
@@ -39,7 +40,7 @@ use crate::engine::schedule::Scheduler;
 use crate::engine::schedule::bandit::Bandit;
 use crate::engine::stage::produce::Donors;
 use crate::event::{Event, EventBus, EventSink, StopReason};
-use crate::exec::{Executor, Hooked};
+use crate::exec::Hooked;
 use crate::fleet::control::Control;
 use crate::sys::stop::Stop;
 

@@ -13,9 +13,9 @@ use crate::config::options::Input;
 use crate::disk::output::replace_file;
 use crate::disk::output::state::State;
 use crate::engine::corpus::SeedId;
+use crate::engine::executor::Executor;
 use crate::engine::stage::produce::Producer;
 use crate::event::{Event, StopReason};
-use crate::exec::Executor;
 use crate::mutators::states::{Reached, States};
 
 /// The one seed of the sequential mode.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::{Campaign, CampaignError};
 use crate::config::options::TimeoutSpec;
 use crate::engine::corpus::Origin;
+use crate::engine::executor::Executor;
 use crate::event::{Event, EventBus, Injected, Outcome};
-use crate::exec::Executor;
 use crate::fleet::control::{Answer, Command, Control, Incoming, Order, Setting};
 use crate::sys::stop::Stop;
 

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use super::{Campaign, CampaignError};
 use crate::disk::sync::{Import, Peers, Position};
 use crate::engine::corpus::Origin;
+use crate::engine::executor::Executor;
 use crate::engine::mutate::Candidate;
 use crate::event::Outcome;
-use crate::exec::Executor;
 use crate::sys::stop::Stop;
 
 /// How often the others are looked at: a find arrives within two seconds.

@@ -11,7 +11,7 @@ use super::{Campaign, CampaignError};
 use crate::config::options::TargetOptions;
 use crate::disk::output::setup::shell_line;
 use crate::engine::coverage;
-use crate::exec::Executor;
+use crate::engine::executor::Executor;
 
 impl Campaign {
     /// Warns if the target seems not to read its input. After the dry run, and not again when

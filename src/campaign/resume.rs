@@ -11,7 +11,8 @@ use crate::config::options::TargetOptions;
 use crate::disk::output::state::{KnownSeed, State};
 use crate::engine::corpus::{Seed, SeedId};
 use crate::engine::domain::Domain;
-use crate::exec::{Executor, Hooked, binary};
+use crate::engine::executor::Executor;
+use crate::exec::{Hooked, binary};
 
 /// Queue entries that need not be run, by name.
 pub(super) type Known = HashMap<String, KnownSeed>;

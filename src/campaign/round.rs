@@ -7,12 +7,12 @@ use super::{Campaign, CampaignError};
 use crate::config::options::Strategy;
 use crate::engine::corpus::{Origin, SeedId, Step};
 use crate::engine::coverage;
+use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::feedback::Verdict;
 use crate::engine::mutate::deterministic::Deterministic;
 use crate::engine::mutate::{Candidate, is_text};
 use crate::engine::stage::produce::{Lent, Materials, Producer};
 use crate::engine::stage::trim::Trimmer;
-use crate::exec::{Executor, ExitKind};
 use crate::mutators::{Hook, Made};
 
 /// Timeouts in a row after which a seed's turn ends; AFL's number.

@@ -11,10 +11,11 @@ use super::{Campaign, CampaignError};
 use crate::config::options::{Input, TimeoutSpec, Wanted};
 use crate::disk::output::state::State;
 use crate::engine::corpus::{Origin, Seed, SeedId, names};
+use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::feedback::Finding;
+use crate::engine::mutate::MAX_INPUT;
 use crate::engine::mutate::{Candidate, below};
 use crate::event::Event;
-use crate::exec::{Executor, ExitKind, MAX_INPUT};
 use crate::sys::file;
 
 /// Rules by which AFL derives the timeout from the seeds' mean time: a multiple that falls with the

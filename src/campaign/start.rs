@@ -23,6 +23,7 @@ use crate::disk::output::fflog::FuzzFactoryLog;
 use crate::disk::sync::{Peers, Places};
 use crate::engine::corpus::Corpus;
 use crate::engine::domain;
+use crate::engine::executor::Executor;
 use crate::engine::feedback::Judge;
 use crate::engine::mutate::Rng;
 use crate::engine::mutate::dictionary::{Dictionary, Token};
@@ -30,7 +31,7 @@ use crate::engine::schedule::bandit::Bandit;
 use crate::engine::schedule::{ScheduleOptions, Scheduler};
 use crate::engine::stage::produce::Donors;
 use crate::event::{Event, EventBus, EventSink};
-use crate::exec::{Direct, Executor, ForkServer, Hooked, Setup};
+use crate::exec::{Direct, ForkServer, Hooked, Setup};
 use crate::fleet::control::Control;
 use crate::mutators;
 use crate::sys::stop::Stop;
@@ -86,7 +87,7 @@ pub(super) fn open(
     }
     let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
     stop.suspend_between_runs().map_err(CampaignError::Signals)?;
-    executor.heed(Some(&stop));
+    executor.heed(Some(stop.wish()));
     underway::heed(&stop);
     let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;
     let sync = peers(&options);

@@ -11,8 +11,8 @@ use crate::disk::output::state::Counters;
 use crate::engine::corpus::SeedId;
 use crate::engine::coverage;
 use crate::engine::domain::KeyGain;
+use crate::engine::executor::{Executor, SnapshotRuns, Spent};
 use crate::event::{DomainStatus, Event, PutBack, Shares, Snapshot, StageYield};
-use crate::exec::{Executor, SnapshotRuns, Spent};
 use crate::sys::process;
 
 /// At most five snapshots a second: a person reads no faster.

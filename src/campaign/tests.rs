@@ -15,10 +15,11 @@ use crate::config::options::*;
 use crate::disk::output::OutputDir;
 use crate::disk::sync::{Peers, Places};
 use crate::engine::domain::{Domain, Reducer};
+use crate::engine::executor::{Executor, ExitKind};
+use crate::engine::fake::FakeExecutor;
 use crate::engine::mutate::dictionary::Dictionary;
 use crate::event::{Event, EventBus, EventSink, StopReason};
-use crate::exec::fake::FakeExecutor;
-use crate::exec::{Executor, ExitKind, Hooked};
+use crate::exec::Hooked;
 use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
 use crate::disk::output::{OutputDir, OutputError};
-use crate::exec::TargetError;
+use crate::engine::executor::RunError;
 use crate::sys::file;
 
 /// Between two looks at signals and limits.
@@ -52,10 +52,10 @@ impl Campaign {
 
     /// After a run that failed so. `Ok`: it is to be tried again. An input for which there was no room is
     /// lost with a campaign that is to end: nobody has seen it.
-    pub(super) fn wait_for_room(&mut self, error: TargetError) -> Result<(), CampaignError> {
+    pub(super) fn wait_for_room(&mut self, error: RunError) -> Result<(), CampaignError> {
         match error {
-            TargetError::Full { .. } if self.pause_for_room(&error.to_string()) => Ok(()),
-            TargetError::Full { .. } => Err(TargetError::Interrupted.into()),
+            RunError::Full { .. } if self.pause_for_room(&error.to_string()) => Ok(()),
+            RunError::Full { .. } => Err(RunError::Interrupted.into()),
             error => Err(error.into()),
         }
     }

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::exec::{ProcessorTime, Spent};
+use crate::engine::executor::{ProcessorTime, Spent};
 use crate::sys::load;
 
 /// Between two measurements: processor time comes in ticks of ten milliseconds.

@@ -24,8 +24,9 @@ use worker::{CHUNK, Ledger, Shared};
 use super::exit::{CANNOT, Failure};
 use super::tool::{self, Scratch, Wanted, say};
 use crate::config::env::Environment;
+use crate::engine::executor::ExitKind;
 use crate::engine::minimize::cover::{self, Trace};
-use crate::exec::{ExitKind, MAX_INPUT};
+use crate::engine::mutate::MAX_INPUT;
 use crate::sys::affinity;
 
 /// Below this a timeout is refused, as AFL does.

@@ -20,7 +20,8 @@ use owners::Owners;
 use super::exit::Failure;
 use super::tool::{self, Scratch, Wanted, list_inputs, print, report, say, tell};
 use crate::engine::domain::{self, Aggregates, KeyNames};
-use crate::exec::{Executor, Hooked, Observation, binary};
+use crate::engine::executor::{Executor, Observation};
+use crate::exec::{Hooked, binary};
 use crate::sys::stdio;
 
 /// Below this a timeout is refused, as the original does.

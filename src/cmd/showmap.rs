@@ -20,7 +20,8 @@ use super::tool::{self, Scratch, Wanted, print, report, say, tell};
 use crate::config::env::Environment;
 use crate::engine::coverage;
 use crate::engine::domain::Aggregates;
-use crate::exec::{Executor, ExitKind, Hooked, Observation, binary};
+use crate::engine::executor::{Executor, ExitKind, Observation};
+use crate::exec::{Hooked, binary};
 use crate::sys::stdio;
 
 /// Below this a timeout is refused, as AFL does.

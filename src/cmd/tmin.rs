@@ -15,9 +15,11 @@ use goal::Judge;
 use super::exit::Failure;
 use super::tool::{self, Scratch, Wanted, say, tell};
 use crate::config::env::Environment;
+use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::minimize::tmin::{FILLER, Note, Stage, Tmin};
 use crate::engine::mutate::Candidate;
-use crate::exec::{Executor, ExitKind, Hooked, MAX_INPUT};
+use crate::engine::mutate::MAX_INPUT;
+use crate::exec::Hooked;
 
 /// Below this a timeout is refused, as AFL does.
 const MIN_TIMEOUT_MS: u64 = 10;

@@ -20,7 +20,9 @@ use super::fuzz::{self, resolve};
 pub(super) use super::scratch::Scratch;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, RunMode, TargetOptions};
-use crate::exec::{Direct, Executor, ExitKind, ForkServer, Hooked, MAX_INPUT, Setup, TargetError};
+use crate::engine::executor::{Executor, ExitKind, RunError};
+use crate::engine::mutate::MAX_INPUT;
+use crate::exec::{Direct, ForkServer, Hooked, Setup};
 use crate::mutators::{self, Mutators};
 use crate::sys::file;
 
@@ -263,7 +265,8 @@ fn mutators(
     mutators::load(&options, 0).map_err(|error| Failure::new(&error, error.remedy()))
 }
 
-pub(super) fn failure(error: TargetError) -> Failure {
+pub(super) fn failure(error: impl Into<RunError>) -> Failure {
+    let error = error.into();
     Failure::new(&error, error.remedy())
 }
 

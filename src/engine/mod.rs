@@ -4,6 +4,8 @@
 pub mod corpus;
 pub mod coverage;
 pub mod domain;
+pub mod executor;
+pub mod fake;
 pub mod feedback;
 pub mod minimize;
 pub mod mutate;

@@ -279,7 +279,7 @@ pub struct Snapshot {
     pub schedule: String,
     /// AFL's words, for example `persistent shmem_testcase`, or `default`.
     pub target_mode: String,
-    /// See [`crate::exec::Executor::rung`].
+    /// See [`crate::engine::executor::Executor::rung`].
     pub rung: Cow<'static, str>,
     /// What came of snapshots, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -340,7 +340,7 @@ impl Injected {
     }
 }
 
-/// Runs by a process that is put back after each ([`crate::exec::SnapshotRuns`]).
+/// Runs by a process that is put back after each ([`crate::engine::executor::SnapshotRuns`]).
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct PutBack {
     /// Of all runs, those that had to be made by fork in the end; and why, the last time or for good.
@@ -358,7 +358,7 @@ pub struct PutBack {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Shares {
     pub target: f64,
-    /// See [`crate::exec::Spent`].
+    /// See [`crate::engine::executor::Spent`].
     pub hand_over: Option<f64>,
     /// Of what would be hand-over: waiting for a core that others use.
     #[serde(default)]

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-use super::{MAX_INPUT, TargetError};
+use super::TargetError;
+use crate::engine::mutate::MAX_INPUT;
 use crate::sys::memory::SharedMap;
 
 /// One way to hand over inputs.

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use super::delivery::{Delivery, Feed};
 use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
-use super::{Executor, Observation, Outcome, Spent, TargetError, exit_kind};
+use super::{Outcome, TargetError, exit_kind};
 use crate::engine::domain::Domain;
+use crate::engine::executor::{Executor, Observation, RunError, Spent, Wish};
 use crate::sys::guard::Guard;
 use crate::sys::memory::SharedMap;
 use crate::sys::process::{self, Launch, Output, Process};
-use crate::sys::stop::{Leave, Stop};
+use crate::sys::stop::Leave;
 use crate::sys::strays::Strays;
 
 /// Starts the program anew for every run.
@@ -126,12 +127,12 @@ impl Direct {
 }
 
 impl Executor for Direct {
-    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
         let outcome = self.execute(Feed::Input(input))?;
         Ok(self.observation(outcome))
     }
 
-    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, TargetError> {
+    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
         if matches!(self.delivery, Delivery::Stdin { .. }) {
             self.execute(Feed::Input(input))?;
         }
@@ -142,7 +143,7 @@ impl Executor for Direct {
         &mut self,
         late: bool,
         send: &mut dyn FnMut(),
-    ) -> Result<Observation<'_>, TargetError> {
+    ) -> Result<Observation<'_>, RunError> {
         let outcome = self.execute(Feed::Sent { late, send })?;
         Ok(self.observation(outcome))
     }
@@ -175,8 +176,8 @@ impl Executor for Direct {
         "exec"
     }
 
-    fn heed(&mut self, stop: Option<&Stop>) {
-        self.leave = Leave::from(stop);
+    fn heed(&mut self, end: Option<Wish>) {
+        self.leave = Leave::from(end);
     }
 
     fn is_hurried(&self) -> bool {

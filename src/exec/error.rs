@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::binary::Kin;
 use crate::engine::domain::RecordError;
+use crate::engine::executor::{Failure, RunError};
 
 /// Why a target cannot be started, or cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +66,22 @@ pub enum TargetError {
     Thread { source: io::Error },
     #[error("cannot get shared memory of {bytes} bytes: {source}")]
     Memory { bytes: usize, source: io::Error },
+}
+
+impl From<TargetError> for RunError {
+    fn from(error: TargetError) -> Self {
+        match error {
+            TargetError::Full { .. } => Self::Full { cause: error.to_string() },
+            TargetError::Interrupted => Self::Interrupted,
+            error => Self::Failed(Box::new(error)),
+        }
+    }
+}
+
+impl Failure for TargetError {
+    fn remedy(&self) -> String {
+        Self::remedy(self)
+    }
 }
 
 impl TargetError {

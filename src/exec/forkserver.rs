@@ -15,16 +15,16 @@ use notes::Note;
 
 use super::delivery::{Delivery, Feed};
 use super::launcher::{Session, Setup, describe_end};
-use super::modules::{self, Module};
+use super::modules;
 use super::runs::Runs;
-use super::{
-    Executor, ExitKind, Observation, Outcome, ProcessorTime, SnapshotRuns, Spent, TargetError,
-    sites,
-};
+use super::{Outcome, TargetError, sites};
 use crate::engine::domain::{Domain, Site};
+use crate::engine::executor::{
+    Executor, ExitKind, Module, Observation, ProcessorTime, RunError, SnapshotRuns, Spent, Wish,
+};
 use crate::engine::mutate::Candidate;
 use crate::sys::alarm::Alarm;
-use crate::sys::stop::{Leave, Stop};
+use crate::sys::stop::Leave;
 use crate::sys::waits::Wait;
 use crate::sys::{load, process};
 
@@ -225,12 +225,12 @@ impl ForkServer {
 }
 
 impl Executor for ForkServer {
-    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
         let pass = self.persistently(|server, _| server.execute(input).map(Pass::one))?;
-        self.shown(pass)
+        Ok(self.shown(pass)?)
     }
 
-    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, TargetError> {
+    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
         // Often the last run has shown it.
         match self.session.delivery.was_read() {
             Some(false) => {}
@@ -248,19 +248,19 @@ impl Executor for ForkServer {
         &mut self,
         late: bool,
         send: &mut dyn FnMut(),
-    ) -> Result<Observation<'_>, TargetError> {
+    ) -> Result<Observation<'_>, RunError> {
         assert!(self.session.runs.is_none(), "a sender needs the pipe rung");
         let pass = self.persistently(|server, _| {
             server.run_by_pipes(Feed::Sent { late, send: &mut *send }).map(Pass::one)
         })?;
-        self.shown(pass)
+        Ok(self.shown(pass)?)
     }
 
     fn run(
         &mut self,
         batch: &[Candidate],
         next: &mut usize,
-    ) -> Result<Option<Observation<'_>>, TargetError> {
+    ) -> Result<Option<Observation<'_>>, RunError> {
         while *next < batch.len() {
             let rest = &batch[*next..];
             let first = &rest[0].bytes;
@@ -413,8 +413,8 @@ impl Executor for ForkServer {
         self.restarts
     }
 
-    fn heed(&mut self, stop: Option<&Stop>) {
-        self.leave = Leave::from(stop);
+    fn heed(&mut self, end: Option<Wish>) {
+        self.leave = Leave::from(end);
         self.alarm = None;
     }
 

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::delivery::{Delivery, Feed};
 use super::launcher::{InputFrom, Setup};
-use super::{ExitKind, TargetError, exit_kind};
+use super::{TargetError, exit_kind};
+use crate::engine::executor::ExitKind;
 use crate::mutators::{Hook, Mutators, Processed};
 use crate::sys::guard::Guard;
 use crate::sys::listen::{Limit, Listener};

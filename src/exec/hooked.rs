@@ -6,13 +6,12 @@
 use std::time::Duration;
 
 use super::record::Record;
-use super::{
-    Executor, ExitKind, Module, Observation, ProcessorTime, SnapshotRuns, Spent, TargetError,
-};
 use crate::engine::domain::{Domain, Site};
+use crate::engine::executor::{
+    Executor, ExitKind, Module, Observation, ProcessorTime, RunError, SnapshotRuns, Spent, Wish,
+};
 use crate::engine::mutate::Candidate;
 use crate::mutators::{Hook, Mutators, Processed};
-use crate::sys::stop::Stop;
 
 /// Owns an executor and the mutators.
 pub struct Hooked {
@@ -65,7 +64,7 @@ impl Hooked {
     }
 
     /// Runs what a target got once more: no hook changes it.
-    pub fn replay(&mut self, input: &[u8]) -> Result<ExitKind, TargetError> {
+    pub fn replay(&mut self, input: &[u8]) -> Result<ExitKind, RunError> {
         self.note_process();
         let exit = if self.mutators.has(Hook::FuzzSend) {
             let mutators = &mut self.mutators;
@@ -104,11 +103,7 @@ impl Hooked {
     }
 
     /// Runs what `post_process` made of an input.
-    fn execute(
-        &mut self,
-        input: &[u8],
-        processed: Processed,
-    ) -> Result<Observation<'_>, TargetError> {
+    fn execute(&mut self, input: &[u8], processed: Processed) -> Result<Observation<'_>, RunError> {
         self.note_process();
         let changed = processed == Processed::Changed;
         self.delivered = if changed { Delivered::Single } else { Delivered::AsGiven };
@@ -129,7 +124,7 @@ impl Hooked {
         &mut self,
         batch: &[Candidate],
         next: &mut usize,
-    ) -> Result<Option<Observation<'_>>, TargetError> {
+    ) -> Result<Option<Observation<'_>>, RunError> {
         let mut processed = Processed::Skipped;
         while processed == Processed::Skipped {
             let Some(candidate) = batch.get(*next) else { return Ok(None) };
@@ -145,7 +140,7 @@ impl Hooked {
         &mut self,
         batch: &[Candidate],
         next: &mut usize,
-    ) -> Result<Option<Observation<'_>>, TargetError> {
+    ) -> Result<Option<Observation<'_>>, RunError> {
         if *next == 0 {
             self.process(batch);
         }
@@ -184,7 +179,7 @@ impl Hooked {
 
 impl Executor for Hooked {
     /// An input that `post_process` drops is run as it is: whoever asks has to see something.
-    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
         let processed = self.mutators.post_process(input, &mut self.single);
         self.execute(input, processed)
     }
@@ -193,7 +188,7 @@ impl Executor for Hooked {
         &mut self,
         batch: &[Candidate],
         next: &mut usize,
-    ) -> Result<Option<Observation<'_>>, TargetError> {
+    ) -> Result<Option<Observation<'_>>, RunError> {
         if !self.mutators.touch_runs() {
             self.delivered = Delivered::AsGiven;
             let from = *next;
@@ -209,7 +204,7 @@ impl Executor for Hooked {
         }
     }
 
-    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, TargetError> {
+    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
         self.inner.reads_stdin(input)
     }
 
@@ -217,7 +212,7 @@ impl Executor for Hooked {
         &mut self,
         late: bool,
         send: &mut dyn FnMut(),
-    ) -> Result<Observation<'_>, TargetError> {
+    ) -> Result<Observation<'_>, RunError> {
         self.inner.observe_sent(late, send)
     }
 
@@ -327,8 +322,8 @@ impl Executor for Hooked {
         self.inner.restarts()
     }
 
-    fn heed(&mut self, stop: Option<&Stop>) {
-        self.inner.heed(stop);
+    fn heed(&mut self, end: Option<Wish>) {
+        self.inner.heed(end);
     }
 
     fn is_hurried(&self) -> bool {
@@ -339,7 +334,7 @@ impl Executor for Hooked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::fake::FakeExecutor;
+    use crate::engine::fake::FakeExecutor;
     use crate::mutators::fake::{Calls, FakeMutator};
     use crate::mutators::{Failure, Made, Mutator};
 

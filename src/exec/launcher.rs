@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::TargetError;
 use super::binary::{self, Traits};
 use super::channel::{self, Answer, Offer};
 use super::delivery::Delivery;
 use super::handshake::{self, Hello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::runs::Runs;
-use super::{MAX_INPUT, TargetError};
 use crate::config::options::{RunMode, TargetOptions};
+use crate::engine::mutate::MAX_INPUT;
 use crate::sys::memory::SharedMap;
 use crate::sys::process::{self, Launch, Output, Process};
 use crate::sys::stdio;

@@ -6,16 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::sites;
+use crate::engine::executor::Module;
 
-/// A file with counters.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Module {
-    /// Places in the edge map.
-    pub counters: Range<usize>,
-    pub file: PathBuf,
-}
-
-/// The same as the target says it.
+/// A file with counters, as the target names it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Named {
     pub(super) counters: Range<usize>,

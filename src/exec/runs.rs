@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::channel::Region;
 use crate::engine::domain::Domain;
+use crate::engine::mutate::MAX_INPUT;
 use crate::sys::futex;
 use crate::sys::memory::SharedMap;
 
@@ -197,7 +198,7 @@ impl Runs {
     ) -> usize {
         let (mut offset, mut count) = (0, 0);
         for input in inputs.take(MOST_CASES) {
-            let input = &input[..input.len().min(super::MAX_INPUT)];
+            let input = &input[..input.len().min(MAX_INPUT)];
             if offset + input.len() > self.arena.count {
                 break;
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ExitKind, Observation};
+use crate::engine::executor::{ExitKind, Observation};
 
 /// What was seen of a run, kept.
 #[derive(Clone, Debug, Eq, PartialEq)]

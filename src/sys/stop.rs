@@ -101,6 +101,13 @@ impl Stop {
         self.asked.load(Ordering::Relaxed)
     }
 
+    /// The same as a question that executors can keep.
+    #[must_use]
+    pub fn wish(&self) -> Wish {
+        let asked = Arc::clone(&self.asked);
+        Arc::new(move || asked.load(Ordering::Relaxed))
+    }
+
     /// A signal came after that: the last work, too, should be left.
     #[must_use]
     pub fn asked_again(&self) -> bool {
@@ -152,16 +159,25 @@ impl Suspension {
 /// How long a run may go on once an end was asked for.
 const HURRY: Duration = Duration::from_millis(500);
 
-/// What a wait for a target looks at: whether it is to be left. Nobody is heeded by default.
-#[derive(Clone, Debug, Default)]
+/// Answers whether an end was asked for.
+pub type Wish = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// What a wait for a target looks at: whether it is to be left. By default it never is.
+#[derive(Clone, Default)]
 pub struct Leave {
-    stop: Option<Stop>,
+    end: Option<Wish>,
     noticed: Option<Instant>,
 }
 
-impl From<Option<&Stop>> for Leave {
-    fn from(stop: Option<&Stop>) -> Self {
-        Self { stop: stop.cloned(), noticed: None }
+impl From<Option<Wish>> for Leave {
+    fn from(end: Option<Wish>) -> Self {
+        Self { end, noticed: None }
+    }
+}
+
+impl std::fmt::Debug for Leave {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Leave").field("is_asked", &self.is_asked()).finish_non_exhaustive()
     }
 }
 
@@ -169,13 +185,13 @@ impl Leave {
     /// Somebody may ask for an end.
     #[must_use]
     pub fn heeds(&self) -> bool {
-        self.stop.is_some()
+        self.end.is_some()
     }
 
     /// An end was asked for.
     #[must_use]
     pub fn is_asked(&self) -> bool {
-        self.stop.as_ref().is_some_and(Stop::asked)
+        self.end.as_ref().is_some_and(|end| end())
     }
 
     /// It was asked for some time before, as far as calls of this have seen.

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use ffuzz::config::options::{RunMode, TargetOptions};
+use ffuzz::engine::executor::Executor;
 use ffuzz::engine::mutate::Candidate;
-use ffuzz::exec::{Executor, ForkServer, Seen, Setup};
+use ffuzz::exec::{ForkServer, Seen, Setup};
 
 /// Up to this rung, and snapshots are among them.
 pub fn options(target: &Path, words: &str, mode: RunMode) -> TargetOptions {

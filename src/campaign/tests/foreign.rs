@@ -1,7 +1,7 @@
 //! Foreign mutators in a campaign: the order of their calls, and what becomes of what they make.
 
 use super::*;
-use crate::exec::Executor;
+use crate::engine::executor::Executor;
 use crate::mutators::fake::{Calls, FakeMutator};
 use crate::mutators::{Hook, Hooks, Made};
 

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use super::super::orders::Orders;
 use super::*;
+use crate::engine::executor::Executor;
 use crate::engine::mutate::dictionary::Token;
 use crate::event::{Reply, Source};
-use crate::exec::Executor;
 use crate::fleet::control::{Command, Incoming, Order, Setting};
 
 /// A campaign with a fixed seed, and the way to its orders.

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::{Campaign, Recorder, campaign, options, seed_folder};
 use crate::config::options::{DomainMode, Input, Options};
 use crate::engine::domain::{Domain, Reducer};
+use crate::engine::executor::ExitKind;
+use crate::engine::fake::FakeExecutor;
 use crate::engine::mutate::{Rng, below};
 use crate::event::{Event, Snapshot, StopReason};
-use crate::exec::ExitKind;
-use crate::exec::fake::FakeExecutor;
 
 /// Edges by each of four bytes, a key by their sum, and one byte that crashes.
 fn target() -> FakeExecutor {

@@ -13,8 +13,8 @@ use nix::errno::Errno;
 
 use crate::cmd::exit::Failure;
 use crate::engine::coverage;
+use crate::engine::executor::ExitKind;
 use crate::engine::minimize::cover::Trace;
-use crate::exec::ExitKind;
 use crate::sys::file::Locked;
 
 const NAME: &str = ".cmin";

@@ -18,9 +18,10 @@ use crate::cmd::tool::{self, Wanted};
 use crate::config::env::Environment;
 use crate::engine::coverage::{self, Classes};
 use crate::engine::domain::{Aggregates, Domain};
+use crate::engine::executor::{Executor, ExitKind, Observation};
 use crate::engine::minimize::cover::Trace;
 use crate::engine::mutate::Candidate;
-use crate::exec::{Executor, ExitKind, Hooked, Observation};
+use crate::exec::Hooked;
 use crate::sys::affinity;
 
 /// Inputs of a chunk: as many as a batch can have.

@@ -14,8 +14,9 @@ use crate::cmd::tool::{self, Scratch, TargetArgs, Wanted};
 use crate::crashes::collector::coverage::Coverage;
 use crate::crashes::collector::{Client, CollectorError, Settings};
 use crate::crashes::triage::find;
+use crate::engine::executor::{Executor, Module};
+use crate::exec::Hooked;
 use crate::exec::lines::{LineMap, LinesError, Reached};
-use crate::exec::{Executor, Hooked, Module};
 
 /// Entries of a queue were quicker once.
 const TIMEOUT: Duration = Duration::from_secs(10);

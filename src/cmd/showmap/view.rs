@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::args::Args;
 use crate::engine::coverage;
-use crate::exec::ExitKind;
+use crate::engine::executor::ExitKind;
 
 /// AFL's maps are of a size that this divides.
 const MAP_UNIT: usize = 64;

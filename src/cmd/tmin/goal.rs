@@ -4,7 +4,7 @@ use super::args::Args;
 use crate::cmd::exit::Failure;
 use crate::engine::coverage::{self, Classes};
 use crate::engine::domain::Domain;
-use crate::exec::{ExitKind, Observation};
+use crate::engine::executor::{ExitKind, Observation};
 
 /// What is kept.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -11,7 +11,8 @@ use super::state::{SAVE, State};
 use super::work::Work;
 use super::{TriageError, before, write};
 use crate::crashes::crash::StableHasher;
-use crate::exec::{MAX_INPUT, TargetError};
+use crate::engine::mutate::MAX_INPUT;
+use crate::exec::TargetError;
 use crate::sys::file;
 
 impl Work {

@@ -17,7 +17,8 @@ use super::hang;
 use super::seen::{Build, Seen};
 use super::symbols::Symbolizer;
 use crate::crashes::crash::{self, Program};
-use crate::exec::{ExitKind, Fresh, Manner, TargetError};
+use crate::engine::executor::ExitKind;
+use crate::exec::{Fresh, Manner, TargetError};
 use crate::sys::listen::Limit;
 use crate::sys::traced::{LATE, Stop};
 

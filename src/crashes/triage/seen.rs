@@ -4,7 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use super::frames::Trace;
 use crate::crashes::crash::{self, CrashInfo, Kind, Output, Program, StableHasher};
-use crate::exec::{Ended, ExitKind};
+use crate::engine::executor::ExitKind;
+use crate::exec::Ended;
 
 /// Innermost frames that tell one crash from another.
 const FRAMES: usize = 32;

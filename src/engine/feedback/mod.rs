@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::config::options::Wanted;
 use crate::engine::coverage::{self, Classes, Novelty};
 use crate::engine::domain::{Aggregates, Domain, KeyGain};
-use crate::exec::{Executor, ExitKind, Observation};
+use crate::engine::executor::{Executor, ExitKind, Observation};
 use serde::{Deserialize, Serialize};
 
 /// What a run was worth.

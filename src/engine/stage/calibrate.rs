@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::engine::coverage::{self, Novelty};
+use crate::engine::executor::{Executor, ExitKind, RunError};
 use crate::engine::feedback::{Finding, Judge};
-use crate::exec::{Executor, ExitKind, TargetError};
 
 /// Runs of an ordinary calibration, and with `AFL_CAL_FAST`; AFL++'s numbers.
 pub const RUNS: u32 = 7;
@@ -43,7 +43,7 @@ pub fn calibrate(
     judge: &mut Judge,
     input: &[u8],
     runs: u32,
-) -> Result<Calibration, TargetError> {
+) -> Result<Calibration, RunError> {
     let usual = executor.timeout();
     executor.set_timeout(usual + (usual / 4).max(Duration::from_millis(50)));
     let result = measure(executor, judge, input, runs);
@@ -56,7 +56,7 @@ fn measure(
     judge: &mut Judge,
     input: &[u8],
     runs: u32,
-) -> Result<Calibration, TargetError> {
+) -> Result<Calibration, RunError> {
     let mut result = Calibration::default();
     let mut first: Vec<u8> = Vec::new();
     let mut varies = vec![];
@@ -108,7 +108,7 @@ fn note_differences(first: &[u8], now: &[u8], varies: &mut Vec<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::fake::FakeExecutor;
+    use crate::engine::fake::FakeExecutor;
 
     #[test]
     fn a_steady_seed_has_its_trace_and_no_unstable_edge() {

@@ -1,10 +1,11 @@
 //! Trimming: a seed's first turn begins with the removal of what changes nothing.
 
 use crate::engine::coverage;
+use crate::engine::executor::{Executor, Observation, RunError};
 use crate::engine::feedback::{Judge, Verdict};
 use crate::engine::minimize::trim::Trim;
 use crate::engine::mutate::Candidate;
-use crate::exec::{Executor, Hooked, Observation, TargetError};
+use crate::exec::Hooked;
 use crate::mutators::Made;
 
 /// Steps of a foreign mutator's trimming: one that never comes to its end would starve all seeds.
@@ -35,7 +36,7 @@ pub struct Trimmer<'a, F, G> {
 
 impl<F: FnMut(&Candidate, Verdict), G: FnMut() -> bool> Trimmer<'_, F, G> {
     /// Shortens `input` in place, block by block.
-    pub fn trim(&mut self, input: &mut Vec<u8>) -> Result<(), TargetError> {
+    pub fn trim(&mut self, input: &mut Vec<u8>) -> Result<(), RunError> {
         let Some(wanted) = self.wanted(input)? else { return Ok(()) };
         let mut trim = Trim::new(input.len()).keep(self.min_len);
         let mut candidate = Candidate::default();
@@ -54,7 +55,7 @@ impl<F: FnMut(&Candidate, Verdict), G: FnMut() -> bool> Trimmer<'_, F, G> {
     }
 
     /// Lets a foreign mutator propose what `input` is replaced by.
-    pub fn trim_by(&mut self, mutator: usize, input: &mut Vec<u8>) -> Result<(), TargetError> {
+    pub fn trim_by(&mut self, mutator: usize, input: &mut Vec<u8>) -> Result<(), RunError> {
         let Some(wanted) = self.wanted(input)? else { return Ok(()) };
         let Some(mut planned) = self.executor.mutators.init_trim(mutator, input) else {
             return Ok(());
@@ -85,7 +86,7 @@ impl<F: FnMut(&Candidate, Verdict), G: FnMut() -> bool> Trimmer<'_, F, G> {
     }
 
     /// What a proposal has to show. Without domains calibration has seen it.
-    fn wanted(&mut self, input: &[u8]) -> Result<Option<Fingerprint>, TargetError> {
+    fn wanted(&mut self, input: &[u8]) -> Result<Option<Fingerprint>, RunError> {
         if !self.judge.watches_domains() {
             return Ok(Some(Fingerprint(self.path_hash, 0)));
         }
@@ -93,7 +94,7 @@ impl<F: FnMut(&Candidate, Verdict), G: FnMut() -> bool> Trimmer<'_, F, G> {
     }
 
     /// Whether the run is as wanted.
-    fn try_out(&mut self, candidate: &Candidate, wanted: Fingerprint) -> Result<bool, TargetError> {
+    fn try_out(&mut self, candidate: &Candidate, wanted: Fingerprint) -> Result<bool, RunError> {
         let run = self.executor.observe(&candidate.bytes)?;
         let same = Fingerprint::of(&run, self.judge) == Some(wanted);
         let verdict = self.judge.judge(&run);
@@ -107,8 +108,8 @@ impl<F: FnMut(&Candidate, Verdict), G: FnMut() -> bool> Trimmer<'_, F, G> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::ExitKind;
-    use crate::exec::fake::FakeExecutor;
+    use crate::engine::executor::ExitKind;
+    use crate::engine::fake::FakeExecutor;
     use crate::mutators::fake::{Calls, FakeMutator};
     use crate::mutators::{Hook, Mutators};
 

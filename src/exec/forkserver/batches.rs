@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use super::patience::{self, Patience};
 use super::{ForkServer, GRACE, NoRun, Pass};
 use crate::config::options::RunMode;
+use crate::engine::executor::ExitKind;
 use crate::engine::mutate::Candidate;
 use crate::exec::delivery::Delivery;
 use crate::exec::runs::{Child, MOST_CASES, Progress, Runs};
-use crate::exec::{ExitKind, Outcome, TargetError, exit_kind};
+use crate::exec::{Outcome, TargetError, exit_kind};
 use crate::sys::process::Doing;
 
 /// What a batch may take: the hand-over is a thousandth of it, and the screen stays awake.

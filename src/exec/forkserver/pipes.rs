@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use super::patience::{LOOK, Patience};
 use super::{ForkServer, GRACE, NoRun};
+use crate::engine::executor::ExitKind;
 use crate::exec::delivery::Feed;
-use crate::exec::{ExitKind, Outcome, TargetError, exit_kind};
+use crate::exec::{Outcome, TargetError, exit_kind};
 use crate::sys::alarm::Alarm;
 use crate::sys::wire::NoWord;
 

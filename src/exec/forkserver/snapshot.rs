@@ -9,9 +9,10 @@ use std::time::Duration;
 use super::batches::{End, nonsense};
 use super::{ForkServer, NoRun, Pass};
 use crate::config::options::RunMode;
+use crate::engine::executor::{ExitKind, SnapshotRuns};
 use crate::exec::delivery::Delivery;
 use crate::exec::launcher::{InputFrom, Setup, describe_end};
-use crate::exec::{ExitKind, Outcome, Seen, SnapshotRuns};
+use crate::exec::{Outcome, Seen};
 
 /// Runs between two checks: with fork twenty times dearer they cost a hundredth of the time.
 const CHECK_EVERY: u64 = 2_000;

@@ -17,7 +17,8 @@ use super::link::Link;
 use super::messages::{Data, Level, Log, Message};
 use super::order::Order;
 use crate::config::options::TargetOptions;
-use crate::exec::{Ended, ExitKind, Fresh, Manner, Setup, TargetError};
+use crate::engine::executor::ExitKind;
+use crate::exec::{Ended, Fresh, Manner, Setup, TargetError};
 use crate::mutators::Mutators;
 
 const MARK: &[u8] = b"REACHED ID ";

@@ -1,16 +1,17 @@
-//! An executor without a process: tests compute the maps from the input.
+//! An executor without a process: a closure computes the maps from the input. For tests, and for programs
+//! that embed the engine.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Executor, ExitKind, Observation, TargetError};
-use crate::engine::domain::{Domain, DsfView};
+use super::domain::{Domain, DsfView};
+use super::executor::{Executor, ExitKind, Observation, RunError};
 
 type Program = Box<dyn FnMut(&[u8], &mut [u8], &mut [u32]) -> ExitKind>;
 
 /// Runs a closure that fills the edge map and the domain maps.
-pub(crate) struct FakeExecutor {
+pub struct FakeExecutor {
     program: Program,
     edges: Vec<u8>,
     domains: Vec<Domain>,
@@ -21,7 +22,8 @@ pub(crate) struct FakeExecutor {
 }
 
 impl FakeExecutor {
-    pub(crate) fn new(
+    #[must_use]
+    pub fn new(
         map_size: usize,
         domains: Vec<Domain>,
         program: impl FnMut(&[u8], &mut [u8], &mut [u32]) -> ExitKind + 'static,
@@ -39,13 +41,14 @@ impl FakeExecutor {
     }
 
     /// Each run takes as long as the program has written there.
-    pub(crate) fn timed_by(self, clock: &Rc<Cell<Duration>>) -> Self {
+    #[must_use]
+    pub fn timed_by(self, clock: &Rc<Cell<Duration>>) -> Self {
         Self { clock: clock.clone(), ..self }
     }
 }
 
 impl Executor for FakeExecutor {
-    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, TargetError> {
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
         self.execs += 1;
         self.edges.fill(0);
         for domain in &self.domains {
@@ -65,12 +68,12 @@ impl Executor for FakeExecutor {
         &mut self,
         _late: bool,
         send: &mut dyn FnMut(),
-    ) -> Result<Observation<'_>, TargetError> {
+    ) -> Result<Observation<'_>, RunError> {
         send();
         self.observe(b"")
     }
 
-    fn reads_stdin(&mut self, _input: &[u8]) -> Result<Option<bool>, TargetError> {
+    fn reads_stdin(&mut self, _input: &[u8]) -> Result<Option<bool>, RunError> {
         Ok(Some(true))
     }
 

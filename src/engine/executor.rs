@@ -1,0 +1,280 @@
+//! What runs inputs: the trait that every engine of `exec` implements, and what can be seen of a run.
+//!
+//! No process is needed for it: [`super::fake::FakeExecutor`] computes the maps from the input.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::domain::{Domain, DsfView, Site};
+use super::mutate::Candidate;
+
+/// Why there is nothing to be seen of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The run can be tried again once there is room.
+    #[error("{cause}")]
+    Full { cause: String },
+    #[error("a run was given up because an end was asked for")]
+    Interrupted,
+    /// The target cannot be run any more.
+    #[error("{0}")]
+    Failed(Box<dyn Failure>),
+}
+
+impl RunError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Full { .. } => "free some space".into(),
+            Self::Interrupted => "start it again".into(),
+            Self::Failed(failure) => failure.remedy(),
+        }
+    }
+}
+
+/// A cause with a remedy.
+pub trait Failure: std::error::Error + Send + Sync {
+    /// What the user can do about it, one line.
+    fn remedy(&self) -> String;
+}
+
+/// Answers whether an end was asked for.
+pub use crate::sys::stop::Wish;
+
+/// A file with counters.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Module {
+    /// Places in the edge map.
+    pub counters: Range<usize>,
+    pub file: PathBuf,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ExitKind {
+    Ok,
+    /// Killed by a signal, or an exit code that counts as a crash (`signal` is 0 then).
+    Crash {
+        signal: i32,
+    },
+    /// Killed by us when its time was up.
+    Hang,
+    /// Killed by SIGKILL that we did not send: nearly always the kernel's out-of-memory killer.
+    Oom,
+}
+
+/// What can be seen of one run. It borrows the executor, so no other run can start while the maps
+/// are being read.
+#[derive(Debug)]
+pub struct Observation<'a> {
+    /// Position of the candidate in the batch.
+    pub index: usize,
+    pub exit: ExitKind,
+    pub duration: Duration,
+    /// Raw edge counters.
+    pub edges: &'a [u8],
+    /// Domain maps; empty if there are none.
+    pub dsf: DsfView<'a>,
+}
+
+/// Where the time of runs went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    pub target: Duration,
+    /// Waking each other, forking. Not known apart (and in `target`) where runs are ordered by pipes.
+    pub hand_over: Option<Duration>,
+}
+
+/// Processor time of a fork server, and of its children, those that live included.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcessorTime {
+    pub server: Duration,
+    pub children: Duration,
+}
+
+/// Runs by a process whose memory is restored after each.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SnapshotRuns {
+    pub runs: u64,
+    /// Those that had to be made by fork in the end.
+    pub by_fork: u64,
+    /// Why, the last time, or for good.
+    pub why: Option<String>,
+    /// Memory pages that were restored.
+    pub pages: u64,
+    /// Runs that showed something else by fork.
+    pub differences: u32,
+    /// System calls of main that stand before the snapshot.
+    pub prologue: u32,
+}
+
+impl Spent {
+    pub(crate) fn add(&mut self, elapsed: Duration, work: Option<Duration>) {
+        let work = work.map(|work| work.min(elapsed));
+        self.target += work.unwrap_or(elapsed);
+        if let Some(work) = work {
+            *self.hand_over.get_or_insert_default() += elapsed - work;
+        }
+    }
+}
+
+/// Runs inputs. The unit is a batch; an executor that can only do one run at a time is one that
+/// stops after each.
+pub trait Executor {
+    /// Runs one input, however uninteresting, and shows what was seen.
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError>;
+
+    /// Runs an input that `send` hands to the target in our place: before the run, or `late`, once
+    /// the process that has to take it is there.
+    fn observe_sent(
+        &mut self,
+        late: bool,
+        send: &mut dyn FnMut(),
+    ) -> Result<Observation<'_>, RunError>;
+
+    /// Whether a process that has this input as its standard input reads from there; None if inputs take
+    /// another way. Makes a run of its own if the last one does not answer it, and does not show it.
+    fn reads_stdin(&mut self, _input: &[u8]) -> Result<Option<bool>, RunError> {
+        Ok(None)
+    }
+
+    /// What the target got in the run shown last, if that is not what was given.
+    fn delivered(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// Runs `batch[*next..]` in order until a run may deserve to be judged, moves `next` behind it
+    /// and shows what was seen; None when the batch is finished. `next` is 0 for a new batch.
+    fn run(
+        &mut self,
+        batch: &[Candidate],
+        next: &mut usize,
+    ) -> Result<Option<Observation<'_>>, RunError> {
+        let index = *next;
+        let Some(candidate) = batch.get(index) else { return Ok(None) };
+        *next += 1;
+        Ok(Some(Observation { index, ..self.observe(&candidate.bytes)? }))
+    }
+
+    /// Largest useful batch now.
+    fn batch_size(&self) -> usize {
+        1
+    }
+
+    /// [`Executor::run`] shows every run, uninteresting ones as well.
+    fn show_every_run(&mut self, _every: bool) {}
+
+    /// From now on domains are looked at, too.
+    fn watch_domains(&mut self) {}
+
+    /// What is not new any more: per edge the hit-count classes that no run has shown yet.
+    fn learn_edges(&mut self, _virgin: &[u8]) {}
+
+    /// What a value of this key has to beat to be of interest.
+    fn learn_key(&mut self, _key: u32, _threshold: u32) {}
+
+    /// Number of counters of the edge map.
+    fn map_size(&self) -> usize;
+
+    fn domains(&self) -> &[Domain];
+
+    /// The names of static keys, as far as the target's files have them. Reads those files.
+    fn sites(&self) -> Vec<Site> {
+        Vec::new()
+    }
+
+    /// The program and the libraries whose edges are counted, as far as that is known.
+    fn modules(&self) -> Vec<Module> {
+        Vec::new()
+    }
+
+    /// The process that starts the target's; None if each run is a child of ours.
+    fn server(&self) -> Option<i32> {
+        None
+    }
+
+    /// Runs so far.
+    fn execs(&self) -> u64;
+
+    /// Where the time of those runs went.
+    fn spent(&self) -> Spent {
+        Spent::default()
+    }
+
+    /// What the scheduler gave to them; None if that is not known apart. Reads files of the kernel.
+    fn processor_time(&self) -> Option<ProcessorTime> {
+        None
+    }
+
+    fn timeout(&self) -> Duration;
+
+    fn set_timeout(&mut self, timeout: Duration);
+
+    /// AFL's words for `target_mode`, for example `persistent shmem_testcase`; `default` if none
+    /// applies.
+    fn mode(&self) -> String;
+
+    /// Rung of the ladder of speed: `exec`, `pipe`, `fork`, `snapshot`, `persistent` or `batch`.
+    fn rung(&self) -> &'static str;
+
+    /// What came of snapshots, if there were any.
+    fn snapshot_runs(&self) -> Option<SnapshotRuns> {
+        None
+    }
+
+    /// What the user should know of the target and was not told yet, a line each.
+    fn take_notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Tokens that the target offered at its start (AFL's "autodictionary").
+    fn take_dictionary(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    /// The process that made the last run, if one takes many inputs; None if each has a process of its own.
+    fn process(&self) -> Option<i32> {
+        None
+    }
+
+    /// Ends that process: the next run is the first of another one.
+    fn end_process(&mut self) {}
+
+    /// Why the target was started anew since the last call, if it was.
+    fn take_restart(&mut self) -> Option<String> {
+        None
+    }
+
+    /// How often it was started anew so far.
+    fn restarts(&self) -> u64 {
+        0
+    }
+
+    /// From now on [`Executor::run`] may return None before the end of a batch, and a run that takes long is
+    /// given up ([`RunError::Interrupted`]), once the answer is yes. None: no end can be asked for.
+    fn heed(&mut self, _end: Option<Wish>) {}
+
+    /// Somebody who is heeded has asked for an end: runs that need not be made should not be made.
+    fn is_hurried(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_target_did_not_work_was_hand_over() {
+        let us = Duration::from_micros;
+        let mut spent = Spent::default();
+        spent.add(us(10), None);
+        assert_eq!((spent.target, spent.hand_over), (us(10), None));
+        spent.add(us(10), Some(us(7)));
+        // More than there was: the target says what it likes.
+        spent.add(us(10), Some(us(99)));
+        assert_eq!((spent.target, spent.hand_over), (us(27), Some(us(3))));
+    }
+}
