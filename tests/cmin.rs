@@ -224,7 +224,7 @@ fn inputs_that_crash_or_hang_are_treated_as_by_afl() {
     }
     dir.write("hang", "");
     let run = |options: &str| {
-        dir.tool(&format!("cmin -t 300 -i in -o out {options}"), &counts(""), "").run()
+        dir.tool(&format!("cmin -t 3000 -i in -o out {options}"), &counts(""), "").run()
     };
     run("")
         .expect(2)

@@ -56,9 +56,12 @@ fn a_sequence_that_was_interrupted_goes_on_with_the_next_input() {
     run.signal(Signal::SIGINT);
     run.finish().expect(0);
     let first = made(&dir, "log").len();
-    assert_eq!(dir.text("state"), first.to_string(), "the module's own words");
+    // The last run may have been given up, and is made again then.
+    let kept = dir.text("state").parse::<usize>().expect("the module's own words");
+    assert!(kept == first || kept + 1 == first, "{kept} of {first}");
     alone(&dir, "second", &format!("{wanted} -E 30"), "log").run().expect(0);
-    let all = made(&dir, "log");
+    let mut all = made(&dir, "log");
+    all.drain(kept..first);
     assert!(all.len() > first + 10, "{all:?}");
     assert_eq!(all, numbers(all.len()));
 }
