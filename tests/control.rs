@@ -243,13 +243,14 @@ fn injection_does_not_wait_for_the_fuzzer() {
 }
 
 #[test]
-fn a_long_trimming_is_cut_short() {
+fn orders_are_carried_out_while_a_seed_is_trimmed() {
     let dir = TestDir::with_seed(vec![b'x'; 20_000]);
     let slow = target("commanded.c", "-fsanitize=fuzzer -DPAUSE=3000");
     let (running, mut client) = start_on(&dir, "", &slow);
-    // Whole, it would be about two thousand runs.
+    // Whole, it is about two thousand runs.
     assert_eq!(client.inject("alpha")["kept"], true);
     let trimmed = client.stats()["trim_execs"].as_u64().unwrap();
+    assert_eq!(client.stats()["stage"], "trim");
     assert!(trimmed < 1000, "{trimmed} runs");
     stop(running, client, &dir);
 }

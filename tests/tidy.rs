@@ -220,6 +220,24 @@ fn decisions_depend_on_neither_files_nor_clock() {
     none(&format!("{PURE:?} do no I/O and read no clock"), &found);
 }
 
+#[test]
+fn a_campaign_runs_and_judges_in_one_place() {
+    let calls = [
+        "executor.observe",
+        "executor.run(",
+        "executor.replay(",
+        "executor.reads_stdin(",
+        "judge.judge(",
+        "judge.confirm(",
+        "calibrate(&mut",
+    ];
+    let found = places_in(
+        |source| source.is_below(&["src/campaign/"]) && source.name != "src/campaign/door.rs",
+        |line| calls.iter().any(|call| line.contains(call)),
+    );
+    none("runs are made and judged in src/campaign/door.rs", &found);
+}
+
 fn group(module: &str) -> usize {
     GROUPS.iter().position(|group| group.contains(&module)).unwrap()
 }
@@ -230,13 +248,19 @@ fn named(path: &str) -> Option<&'static str> {
     GROUPS.concat().into_iter().find(begins)
 }
 
-/// Modules that a line names by `crate::PATH`.
+/// Modules that a line names by `crate::PATH` or `crate::{PATH…, PATH…}`.
 fn imports(line: &str) -> Vec<&'static str> {
-    let paths = line.match_indices("crate::").map(|(at, start)| {
-        let part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-        line[at + start.len()..].chars().take_while(|c| part(*c)).collect::<String>()
-    });
-    paths.filter_map(|path| named(&path)).collect()
+    let part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let path = |text: &str| text.chars().take_while(|c| part(*c)).collect::<String>();
+    let mut found = vec![];
+    for (at, start) in line.match_indices("crate::") {
+        let rest = &line[at + start.len()..];
+        match rest.strip_prefix('{') {
+            Some(list) => found.extend(list.split(',').map(|name| path(name.trim()))),
+            None => found.push(path(rest)),
+        }
+    }
+    found.iter().filter_map(|path| named(path)).collect()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
 use crate::engine::corpus::names;
-use crate::engine::executor::{Executor, ExitKind, RunError};
+use crate::engine::executor::{Executor, ExitKind};
 
 /// Number of inputs of a process that are remembered.
 pub(super) const MOST_BEFORE: usize = 1000;
@@ -112,22 +112,19 @@ impl Campaign {
         self.executor.end_process();
         let Some((last, before)) = inputs.split_last() else { return Ok(false) };
         for input in before {
-            let exit = self.replay(input)?;
+            let exit = self.exit_of(input)?;
             if exit != ExitKind::Ok || Instant::now() >= end {
                 return Ok(false);
             }
         }
-        Ok(matches!(self.replay(last)?, ExitKind::Crash { .. } | ExitKind::Oom))
+        Ok(matches!(self.exit_of(last)?, ExitKind::Crash { .. } | ExitKind::Oom))
     }
 
     /// A run that is given up because of the user proves nothing.
-    fn replay(&mut self, input: &[u8]) -> Result<ExitKind, CampaignError> {
-        loop {
-            match self.executor.replay(input) {
-                Ok(exit) => return Ok(exit),
-                Err(RunError::Interrupted) => return Ok(ExitKind::Hang),
-                Err(error) => self.wait_for_room(error)?,
-            }
+    fn exit_of(&mut self, input: &[u8]) -> Result<ExitKind, CampaignError> {
+        match self.replay(input) {
+            Err(error) if error.is_interruption() => Ok(ExitKind::Hang),
+            exit => exit,
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Keeping what was found: on disk first, then in the corpus.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Campaign, CampaignError};
 use crate::config::options::{DomainMode, TimeoutSpec};
 use crate::engine::corpus::{Origin, Seed, SeedId, Step, names};
 use crate::engine::coverage::Novelty;
 use crate::engine::domain::KeyGain;
-use crate::engine::executor::{Executor, ExitKind, RunError};
+use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::feedback::{Finding, Verdict};
 use crate::engine::mutate::Candidate;
-use crate::engine::stage::calibrate::{self, Calibration, calibrate};
+use crate::engine::stage::calibrate::{self, Calibration};
 use crate::event::{DomainGain, Event, MOST_GAINS, Outcome, Source};
 
 /// Most crashes and hangs that are stored; AFL++'s numbers. A campaign beyond them has a target
@@ -96,19 +96,16 @@ impl Campaign {
         if verdict.gains.is_empty() {
             return Ok(None);
         }
-        let run = loop {
-            match self.executor.observe(input) {
-                Ok(run) => break run,
-                Err(RunError::Interrupted) => {
-                    // Nothing of them is remembered yet.
-                    verdict.gains.clear();
-                    return Ok(None);
-                }
-                Err(error) => self.wait_for_room(error)?,
+        let gains = std::mem::take(&mut verdict.gains);
+        let second = match self.confirmed(input, &gains) {
+            // Nothing of them is remembered yet.
+            Err(error) if error.is_interruption() => return Ok(None),
+            seen => {
+                let (confirmed, second) = seen?;
+                verdict.gains = confirmed;
+                second
             }
         };
-        verdict.gains = self.judge.confirm(&verdict.gains, &run);
-        let second = self.judge.judge(&run);
         verdict.novelty = verdict.novelty.max(second.novelty);
         Ok(second.finding)
     }
@@ -189,13 +186,13 @@ impl Campaign {
         }
     }
 
-    /// Runs an input several times, or few times. The clock and the counters notice.
+    /// Runs an input several times, or few times.
     pub(super) fn calibrate(
         &mut self,
         input: &[u8],
         quick: bool,
     ) -> Result<Calibration, CampaignError> {
-        self.calibrate_by(input, self.calibration_runs(quick))
+        self.calibrated(input, self.calibration_runs(quick))
     }
 
     fn calibration_runs(&self, quick: bool) -> u32 {
@@ -206,24 +203,9 @@ impl Campaign {
     /// The same for a starting seed: the run that was judged is the first of them.
     pub(super) fn calibrate_start(&mut self, input: &[u8]) -> Result<Calibration, CampaignError> {
         if self.options.calibration.skip_at_start {
-            return self.calibrate_by(input, 1);
+            return self.calibrated(input, 1);
         }
-        self.calibrate_by(input, self.calibration_runs(false) - 1)
-    }
-
-    fn calibrate_by(&mut self, input: &[u8], runs: u32) -> Result<Calibration, CampaignError> {
-        let start = Instant::now();
-        let result = loop {
-            match calibrate(&mut self.executor, &mut self.judge, input, runs) {
-                Ok(result) => break result,
-                // The next process runs it.
-                Err(RunError::Interrupted) => break Calibration::default(),
-                Err(error) => self.wait_for_room(error)?,
-            }
-        };
-        self.statistics.calibration += start.elapsed();
-        self.statistics.slowest = self.statistics.slowest.max(result.slowest);
-        Ok(result)
+        self.calibrated(input, self.calibration_runs(false) - 1)
     }
 
     /// Puts a seed, already on disk, into the corpus. It owns what it improved.
@@ -373,25 +355,14 @@ impl Campaign {
         patient: Duration,
     ) -> Result<(ExitKind, Option<Verdict>, Duration), CampaignError> {
         let (usual, room) = (self.executor.timeout(), self.room_for_slow());
-        self.executor.set_timeout(patient);
-        let run = loop {
-            match self.executor.observe(&candidate.bytes) {
-                Ok(run) => break run,
-                Err(RunError::Interrupted) => {
-                    self.executor.set_timeout(usual);
-                    return Ok((ExitKind::Hang, None, usual));
-                }
-                Err(error) => self.wait_for_room(error)?,
+        match self.judged_patiently(&candidate.bytes, patient, room) {
+            Err(error) if error.is_interruption() => Ok((ExitKind::Hang, None, usual)),
+            seen => {
+                let (exit, verdict, duration) = seen?;
+                self.statistics.waited += duration;
+                Ok((exit, verdict, duration))
             }
-        };
-        let (exit, duration) = (run.exit, run.duration);
-        let is_kept = !self.judge.accepts(exit)
-            || duration <= usual
-            || (room.is_some_and(|limit| duration <= limit) && self.judge.would_gain(&run));
-        let verdict = is_kept.then(|| self.judge.judge(&run));
-        self.executor.set_timeout(usual);
-        self.statistics.waited += duration;
-        Ok((exit, verdict, duration))
+        }
     }
 
     /// How far the time limit may move for a slow input that improves a domain. As a seed it would time out in

@@ -1,6 +1,7 @@
 //! A campaign: owns corpus, scheduler, executor and judge, and is the only place where they meet.
 
 mod confirm;
+mod door;
 mod error;
 mod foreign;
 mod keep;
@@ -9,8 +10,8 @@ mod orders;
 mod peers;
 mod reading;
 mod resume;
-mod round;
 mod seeds;
+mod stages;
 mod start;
 mod statistics;
 mod stop;
@@ -67,7 +68,7 @@ struct Campaign {
     corpus: Corpus,
     scheduler: Scheduler,
     tactics: Bandit,
-    /// Walks of owners that will go on in a later turn.
+    /// Deterministic stages of owners that will go on in a later turn.
     walks: BTreeMap<SeedId, Deterministic>,
     /// The candidates under way; their buffers are used again and again.
     batch: Vec<Candidate>,
@@ -177,7 +178,7 @@ impl Campaign {
             let Some(id) = self.scheduler.pick(&self.corpus, &mut self.rng) else {
                 return Err(self.no_usable_seed());
             };
-            self.round(id)?;
+            self.turn(id)?;
             idle_turns = if self.executor.execs() == execs { idle_turns + 1 } else { 0 };
             execs = self.executor.execs();
             if idle_turns == TURNS_WITHOUT_RUNS && !self.executor.mutators.is_empty() {
@@ -192,12 +193,6 @@ impl Campaign {
                 return Ok(StopReason::Done);
             }
         }
-    }
-
-    /// What comes from outside: orders, and other fuzzers' finds.
-    fn look_outside(&mut self) -> Result<(), CampaignError> {
-        self.obey()?;
-        self.import_if_due()
     }
 
     /// Guided by domains (`-p`)?

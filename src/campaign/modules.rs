@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use super::round::StageEnd;
+use super::stages::StageEnd;
 use super::{Campaign, CampaignError};
 use crate::config::options::Input;
 use crate::disk::output::replace_file;
@@ -45,14 +45,6 @@ impl Campaign {
         Ok(())
     }
 
-    /// The seed's stage of modules that are to work behind all others.
-    pub(super) fn late_stage(&mut self, id: SeedId) -> Result<StageEnd, CampaignError> {
-        match self.havoc_runs(id) {
-            0 => Ok(StageEnd::TurnOver),
-            runs => self.run_stage(id, &mut Producer::modules(runs)),
-        }
-    }
-
     /// `--mutator-only`: everything that the module makes of the seed, in order.
     pub(super) fn sequence(&mut self) -> Result<StopReason, CampaignError> {
         let mut made = 0;
@@ -61,7 +53,7 @@ impl Campaign {
                 return Ok(reason);
             }
             let mut stage = Producer::modules(u64::MAX >> 2);
-            let end = self.run_stage(ONLY, &mut stage)?;
+            let end = self.run_producer(ONLY, &mut stage)?;
             made += stage.progress().0;
             self.tick_if_due();
             let name = self.options.custom.killerbeez.modules[0].name.clone();

@@ -19,10 +19,6 @@ const INBOX: usize = 256;
 const SLICE: Duration = Duration::from_millis(50);
 /// While paused, between two looks at signals.
 const LOOK: Duration = Duration::from_millis(50);
-/// A trimming that takes longer than this is given up if an order waits: the longest stretch of
-/// runs that is not cut into batches.
-pub(super) const PATIENCE: Duration = Duration::from_millis(500);
-
 /// Orders that wait, and what they have changed.
 #[derive(Debug)]
 pub(super) struct Orders {
@@ -56,7 +52,7 @@ impl Orders {
     }
 
     /// Whether somebody wants something. Costs next to nothing if nobody does.
-    pub(super) fn wait(&mut self) -> bool {
+    fn wait(&mut self) -> bool {
         self.waiting.extend(self.inbox.try_recv());
         !self.waiting.is_empty()
     }
@@ -180,7 +176,7 @@ impl Campaign {
         let Some(orders) = &self.orders else { return Ok(Err("nobody listens".into())) };
         let number = u32::try_from(orders.injected.run).unwrap_or(u32::MAX);
         let (start, length) = (Instant::now(), data.len());
-        let kept = match self.take_over(data, Origin::injected(number)) {
+        let kept = match self.take_in(data, Origin::injected(number)) {
             Err(error) if error.is_interruption() => {
                 return Ok(Err("the campaign has ended".into()));
             }

@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 use super::{Campaign, CampaignError};
 use crate::disk::sync::{Import, Peers, Position};
 use crate::engine::corpus::Origin;
-use crate::engine::executor::Executor;
-use crate::engine::mutate::Candidate;
 use crate::event::Outcome;
 use crate::sys::stop::Stop;
 
@@ -111,7 +109,7 @@ impl Campaign {
         else {
             return Ok(false);
         };
-        let taken = self.take_over(data, Origin::synced(peer, number));
+        let taken = self.take_in(data, Origin::synced(peer, number));
         if taken.as_ref().is_err_and(CampaignError::is_interruption) {
             // It was not judged: the next process reads it again.
             self.sync = None;
@@ -119,9 +117,8 @@ impl Campaign {
         taken.map(|_| true)
     }
 
-    /// Runs and judges an input that was made elsewhere, and keeps it if it deserves it. None if it
-    /// has not the length that inputs have here.
-    pub(super) fn take_over(
+    /// Takes an input that was made elsewhere. None if it has not the length that inputs have here.
+    pub(super) fn take_in(
         &mut self,
         bytes: Vec<u8>,
         origin: Origin,
@@ -130,13 +127,6 @@ impl Campaign {
         if !(mutation.min_len..=mutation.max_len).contains(&bytes.len()) {
             return Ok(None);
         }
-        let run = loop {
-            match self.executor.observe(&bytes) {
-                Ok(run) => break run,
-                Err(error) => self.wait_for_room(error)?,
-            }
-        };
-        let verdict = self.judge.judge(&run);
-        self.keep(&Candidate { bytes, origin }, verdict).map(Some)
+        self.take_over(bytes, origin).map(Some)
     }
 }

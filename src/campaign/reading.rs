@@ -10,8 +10,6 @@ use std::path::Path;
 use super::{Campaign, CampaignError};
 use crate::config::options::TargetOptions;
 use crate::disk::output::setup::shell_line;
-use crate::engine::coverage;
-use crate::engine::executor::Executor;
 
 impl Campaign {
     /// Warns if the target seems not to read its input. After the dry run, and not again when
@@ -28,8 +26,9 @@ impl Campaign {
             return Ok(());
         }
         let (path, data, seeds) = (first.path_hash, first.data.clone(), usable.len());
+        let reads = self.reads_stdin(&data)?;
         let target = &self.options.target;
-        let message = match self.executor.reads_stdin(&data)? {
+        let message = match reads {
             Some(false) => Some(not_read(&target.command)),
             None if names_file(target) => {
                 let is_one = self.takes_one_path(&data, path)?;
@@ -50,8 +49,7 @@ impl Campaign {
         let inverted: Vec<u8> = data.iter().map(|byte| !byte).collect();
         let longer: Vec<u8> = data.iter().rev().chain(data).chain(b"\n\0\xff").copied().collect();
         for input in [&inverted[..], &longer, b"\n"] {
-            let run = self.executor.observe(input)?;
-            if coverage::path_hash(run.edges) != path {
+            if self.behaviour_of(input)?.0 != path {
                 return Ok(false);
             }
         }

@@ -259,13 +259,7 @@ impl Campaign {
             return Ok(());
         }
         dry_run.run += 1;
-        let run = loop {
-            match self.executor.observe(&data) {
-                Ok(run) => break run,
-                Err(error) => self.wait_for_room(error)?,
-            }
-        };
-        let (exit, mut verdict) = (run.exit, self.judge.judge(&run));
+        let (exit, mut verdict) = self.judged(&data)?;
         if !self.judge.accepts(exit) {
             self.bad_seed(from, exit, &data, verdict.finding)?;
             seed.disabled = true;
@@ -387,15 +381,7 @@ impl Campaign {
             }
             let data = read_limited(path)
                 .map_err(|source| CampaignError::Seed { path: path.clone(), source })?;
-            let run = loop {
-                match self.executor.observe(&data) {
-                    Ok(run) => break run,
-                    Err(error) => self.wait_for_room(error)?,
-                }
-            };
-            if !self.judge.accepts(run.exit) {
-                self.judge.judge(&run);
-            }
+            self.recall(&data)?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use rand_core::SeedableRng;
 
 use super::orders::Orders;
 use super::peers::Sync;
-use super::round::Tactic;
+use super::stages::Tactic;
 use super::statistics::{Statistics, TICK};
 use super::{Campaign, CampaignError, resume};
 use crate::config::options::{

@@ -3,6 +3,7 @@
 mod foreign;
 mod orders;
 mod restart;
+mod stages;
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;

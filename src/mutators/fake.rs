@@ -33,6 +33,8 @@ pub(crate) struct FakeMutator {
     pub(crate) probability: u8,
     /// Steps of trimming done and planned.
     pub(crate) trim: (u32, u32),
+    /// Its stage is the last of a turn.
+    pub(crate) late: bool,
 }
 
 impl FakeMutator {
@@ -49,6 +51,7 @@ impl FakeMutator {
             wanted: true,
             probability: 100,
             trim: (0, 0),
+            late: false,
         }
     }
 }
@@ -64,6 +67,10 @@ impl Mutator for FakeMutator {
 
     fn hooks(&self) -> Hooks {
         self.hooks
+    }
+
+    fn is_late(&self) -> bool {
+        self.late
     }
 
     fn fuzz_count(&mut self, input: &[u8]) -> Result<u32, Failure> {

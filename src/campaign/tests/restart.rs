@@ -218,7 +218,7 @@ fn the_first_pass_is_no_finished_cycle_and_runs_of_trimming_count() {
     first.import_seeds().unwrap();
     let id = first.scheduler.pick(&first.corpus, &mut first.rng).unwrap();
     assert_eq!(first.scheduler.cycles(), 0);
-    first.round(id).unwrap();
+    first.turn(id).unwrap();
     let trim = first.statistics.yield_of("trim").execs;
     assert!(trim > 0 && trim == first.statistics.trim_execs, "{trim}");
     first.scheduler.pick(&first.corpus, &mut first.rng).unwrap();

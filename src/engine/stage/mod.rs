@@ -4,4 +4,3 @@
 pub mod calibrate;
 pub mod foreign;
 pub mod produce;
-pub mod trim;

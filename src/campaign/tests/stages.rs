@@ -1,0 +1,262 @@
+//! Every stage of a turn on a fake target: limits, a stop, a pause and orders reach it within one batch, ticks
+//! go on, and a crash is on the disk before the next run.
+
+use std::sync::mpsc::sync_channel;
+
+use super::super::orders::Orders;
+use super::super::stages::{Stage, StageEnd, TURN};
+use super::super::statistics::TICK;
+use super::*;
+use crate::engine::corpus::SeedId;
+use crate::engine::coverage;
+use crate::fleet::control::{Command, Order};
+use crate::mutators::fake::{Calls, FakeMutator};
+use crate::mutators::{Hook, Made, Mutator};
+
+/// What happens in each run of the stage, counted from 1; returns how it ends.
+type Script = Box<dyn FnMut(u64) -> ExitKind>;
+
+/// A fake target that shows the same path for everything, and what its runs do.
+#[derive(Clone)]
+struct Target {
+    runs: Rc<Cell<u64>>,
+    script: Rc<RefCell<Script>>,
+}
+
+impl Target {
+    fn new() -> Self {
+        let script: Script = Box::new(|_| ExitKind::Ok);
+        Self { runs: Rc::default(), script: Rc::new(RefCell::new(script)) }
+    }
+
+    fn executor(&self) -> FakeExecutor {
+        let target = self.clone();
+        FakeExecutor::new(16, vec![], move |_, edges, _| {
+            target.runs.set(target.runs.get() + 1);
+            let exit = (target.script.borrow_mut())(target.runs.get());
+            edges[0] = 1;
+            edges[1] = u8::from(exit != ExitKind::Ok);
+            exit
+        })
+    }
+
+    /// From now on runs count from 1, and do this.
+    fn does(&self, script: impl FnMut(u64) -> ExitKind + 'static) {
+        self.runs.set(0);
+        *self.script.borrow_mut() = Box::new(script);
+    }
+}
+
+/// A mutator that always has one more input.
+fn endless(late: bool) -> Box<dyn Mutator> {
+    let mut mutator = FakeMutator::new(&[Hook::Fuzz], &Calls::default(), |input, out| {
+        out.extend_from_slice(input);
+        Ok(Made::Input)
+    });
+    mutator.late = late;
+    Box::new(mutator)
+}
+
+/// A campaign whose seeds are taken in, with something to do for every stage.
+fn begun(dir: &tempfile::TempDir, target: &Target) -> (Campaign, Recorder) {
+    let mutators = Mutators::new(vec![endless(false), endless(true)], 1);
+    let options = options(dir.path(), DomainMode::Off, u64::MAX);
+    let (mut campaign, recorder) = campaign_with(options, target.executor(), mutators);
+    campaign.import_seeds().unwrap();
+    (campaign, recorder)
+}
+
+fn seeds() -> tempfile::TempDir {
+    seed_folder(&[&[b'a'; 5000], &[b'b'; 5000], &[b'c'; 5000]])
+}
+
+/// Runs the stage on the first seed that can be used.
+fn run(stage: &dyn Stage, campaign: &mut Campaign) -> StageEnd {
+    let id = campaign.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
+    stage.run(campaign, id).unwrap()
+}
+
+fn for_each_stage(test: impl Fn(&dyn Stage, &Target, &mut Campaign, &Recorder, &Path)) {
+    for stage in TURN {
+        let (dir, target) = (seeds(), Target::new());
+        let (mut campaign, recorder) = begun(&dir, &target);
+        test(*stage, &target, &mut campaign, &recorder, dir.path());
+    }
+}
+
+#[test]
+fn every_stage_runs_when_nothing_stops_it() {
+    for_each_stage(|stage, target, campaign, _, _| {
+        target.does(|_| ExitKind::Ok);
+        assert_eq!(run(stage, campaign), StageEnd::Finished, "{}", stage.name());
+        assert!(target.runs.get() > 10, "{}: {} runs", stage.name(), target.runs.get());
+    });
+}
+
+#[test]
+fn limits_end_every_stage_within_one_batch() {
+    let set: [fn(&mut Limits, u64); 3] = [
+        |limits, execs| limits.execs = Some(execs + 4),
+        |limits, _| limits.time = Some(Duration::from_nanos(1)),
+        |limits, _| limits.until_crash = true,
+    ];
+    for (index, set) in set.into_iter().enumerate() {
+        for_each_stage(|stage, target, campaign, _, _| {
+            let execs = campaign.executor.execs();
+            set(&mut campaign.options.limits, execs);
+            let crash = ExitKind::Crash { signal: 6 };
+            let crashes = index == 2;
+            target.does(move |run| if crashes && run == 4 { crash } else { ExitKind::Ok });
+            assert_eq!(run(stage, campaign), StageEnd::TurnOver, "{} {index}", stage.name());
+            assert!(target.runs.get() <= 5, "{} {index}: {}", stage.name(), target.runs.get());
+            assert_eq!(campaign.statistics.saved_crashes, u64::from(crashes), "{}", stage.name());
+        });
+    }
+}
+
+#[test]
+fn a_stop_ends_every_stage_within_one_batch() {
+    for_each_stage(|stage, target, campaign, _, _| {
+        let stop = campaign.stop.clone();
+        target.does(move |run| {
+            if run == 3 {
+                stop.ask();
+            }
+            ExitKind::Ok
+        });
+        assert_eq!(run(stage, campaign), StageEnd::TurnOver, "{}", stage.name());
+        assert!(target.runs.get() <= 4, "{}: {}", stage.name(), target.runs.get());
+    });
+}
+
+#[test]
+fn orders_and_a_pause_reach_every_stage_within_one_batch() {
+    for_each_stage(|stage, target, campaign, recorder, _| {
+        let (sender, inbox) = sync_channel(8);
+        campaign.orders = Some(Orders::from(inbox));
+        let (recorder, name) = (recorder.clone(), stage.name());
+        target.does(move |run| {
+            let replies = |event: &&Event| matches!(event, Event::Reply(_));
+            let answered = recorder.0.borrow().iter().filter(replies).count();
+            if run == 3 {
+                for (id, command) in
+                    [Command::Pause, Command::Stats, Command::Resume].into_iter().enumerate()
+                {
+                    let order = Order { client: 1, id: Some(id as u64), command: Ok(command) };
+                    sender.send(order.into()).unwrap();
+                }
+            }
+            assert!(run <= 3 || answered == 3, "{name}: {answered} answers before run {run}");
+            ExitKind::Ok
+        });
+        assert_eq!(run(stage, campaign), StageEnd::Finished, "{name}");
+    });
+}
+
+/// Counts the ticks.
+struct Ticks(Rc<Cell<u64>>);
+
+impl EventSink for Ticks {
+    fn handle(&mut self, event: &Event) {
+        self.0.set(self.0.get() + u64::from(matches!(event, Event::Tick(_))));
+    }
+}
+
+#[test]
+fn ticks_go_on_in_every_stage() {
+    for_each_stage(|stage, target, campaign, _, _| {
+        let ticks = Rc::<Cell<u64>>::default();
+        campaign.bus.add(Box::new(Ticks(Rc::clone(&ticks))));
+        let (seen, name) = (Rc::clone(&ticks), stage.name());
+        target.does(move |run| {
+            assert!(run <= 3 || seen.get() > 0, "{name}: no tick before run {run}");
+            if run == 3 {
+                // A slow run: the next tick is due after it.
+                std::thread::sleep(TICK);
+            }
+            ExitKind::Ok
+        });
+        run(stage, campaign);
+        assert!(target.runs.get() > 3, "{name}");
+    });
+}
+
+#[test]
+fn a_crash_is_kept_before_the_next_run_of_every_stage() {
+    for_each_stage(|stage, target, campaign, _, dir| {
+        let (crashes, name) = (dir.join("out/default/crashes"), stage.name());
+        target.does(move |run| {
+            assert!(run <= 3 || names(&crashes).len() == 1, "{name}: not kept before run {run}");
+            if run == 3 { ExitKind::Crash { signal: 6 } } else { ExitKind::Ok }
+        });
+        run(stage, campaign);
+        assert!(target.runs.get() > 3, "{name}");
+        assert_eq!(campaign.statistics.saved_crashes, 1, "{name}");
+    });
+}
+
+/// Counts `x` and crashes without any `!`.
+fn counting() -> FakeExecutor {
+    FakeExecutor::new(64, vec![], |input, edges, _| {
+        edges[0] = u8::try_from(input.iter().filter(|b| **b == b'x').count()).unwrap();
+        edges[1] = 1;
+        match input.contains(&b'!') {
+            true => ExitKind::Ok,
+            false => ExitKind::Crash { signal: 6 },
+        }
+    })
+}
+
+/// What trimming leaves of a seed.
+fn trimmed(seed: &[u8], mutators: Mutators, min_len: usize) -> (Vec<u8>, Campaign) {
+    let dir = seed_folder(&[seed]);
+    let mut options = options(dir.path(), DomainMode::Off, u64::MAX);
+    options.mutation.min_len = min_len;
+    let (mut campaign, _) = campaign_with(options, counting(), mutators);
+    campaign.import_seeds().unwrap();
+    assert_eq!(TURN[0].name(), "trim");
+    TURN[0].run(&mut campaign, SeedId(0)).unwrap();
+    (campaign.corpus[SeedId(0)].data.to_vec(), campaign)
+}
+
+#[test]
+fn what_changes_nothing_is_removed_and_finds_are_kept() {
+    let seed = b"aaaaaaaaaaaaaaaaaaaaaaaa!xxaaaaaaaaaaaaaaaaaaaaaa";
+    let (left, campaign) = trimmed(seed, Mutators::default(), 1);
+    assert!(left.len() < 20, "{}", left.len());
+    assert!(left.contains(&b'!') && left.iter().filter(|b| **b == b'x').count() == 2);
+    assert!(campaign.statistics.total_crashes > 0);
+    let hash = coverage::path_hash(&{
+        let mut edges = [0; 64];
+        (edges[0], edges[1]) = (2, 1);
+        edges
+    });
+    assert_eq!(campaign.corpus[SeedId(0)].path_hash, hash);
+}
+
+/// Trims "abc!xx" by proposals of a mutator with three steps; returns what is left and the calls.
+fn trimmed_by(proposals: [&'static str; 3], end: Made) -> (Vec<u8>, Vec<String>) {
+    let calls = Calls::default();
+    let mut next = proposals.into_iter();
+    let mut mutator = FakeMutator::new(&[Hook::Trim], &calls, move |_, out| {
+        let Some(proposal) = next.next() else { return Ok(end) };
+        out.extend_from_slice(proposal.as_bytes());
+        Ok(Made::Input)
+    });
+    mutator.trim = (0, 4);
+    let (left, _) = trimmed(b"abc!xx", Mutators::new(vec![Box::new(mutator)], 1), 2);
+    (left, calls.take())
+}
+
+#[test]
+fn a_foreign_mutator_trims_in_its_own_steps() {
+    // Less of x is another behaviour; the last proposal is below the smallest length.
+    let (left, calls) = trimmed_by(["ab!xx", "!x", ""], Made::Nothing);
+    assert_eq!(left, b"ab!xx");
+    let step = |taken: bool| ["trim".to_owned(), format!("post_trim {taken}")];
+    let steps = [step(true), step(false), step(false), step(false)].concat();
+    assert_eq!(calls, [vec!["init_trim abc!xx".to_owned()], steps].concat());
+    // Longer than before is allowed, and the end may come early.
+    let (left, calls) = trimmed_by(["abcdefgh!xx", "!xx", "x"], Made::Over);
+    assert_eq!((left, calls.len()), (b"!xx".to_vec(), 1 + 4 * 2));
+}
