@@ -39,6 +39,10 @@ const PURE: &[&str] = &[
 /// quick because it runs for every source file of a build.
 const ENVIRONMENT: &[&str] = &["src/config/env.rs", "src/compiler/env.rs"];
 const MAX_FILE: u64 = 1 << 20;
+/// Columns of the pages, outside tables and blocks of code.
+const MAX_COLUMNS: usize = 120;
+/// Pages that may have longer lines.
+const WIDE_PAGES: &[&str] = &["docs/architecture.md", "CHANGELOG.md", "CONTRIBUTING.md"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -337,6 +341,34 @@ fn links_between_pages_lead_somewhere() {
     none("links lead to files of the repository", &found);
 }
 
+/// Lines of a page that are neither in a table nor in a block of code, with their numbers.
+fn prose(page: &str) -> Vec<(usize, &str)> {
+    let mut in_code = false;
+    let mut found = vec![];
+    for (number, line) in (1..).zip(page.lines()) {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code && !line.starts_with('|') {
+            found.push((number, line));
+        }
+    }
+    found
+}
+
+#[test]
+fn lines_of_pages_are_short() {
+    let mut found = vec![];
+    for (page, text) in pages() {
+        let name = relative(&page);
+        let lines = prose(&text).into_iter().filter(|(_, line)| line.chars().count() > MAX_COLUMNS);
+        let lines = lines.filter(|_| !WIDE_PAGES.contains(&name.as_str()));
+        found.extend(lines.map(|(number, line)| {
+            format!("{name}:{number}: {} columns: {line}", line.chars().count())
+        }));
+    }
+    none(&format!("lines of pages have at most {MAX_COLUMNS} columns"), &found);
+}
+
 /// `AFL_…`, `FFUZZ_…` in a text; the bare prefixes stand for all of them.
 fn variables(text: &str) -> Vec<&str> {
     let part =
@@ -447,4 +479,10 @@ fn stripping_leaves_code() {
     assert_eq!(stripped(r#"let a = "unsafe // \" x"; // unsafe"#), r#"let a = ""; "#);
     assert_eq!(imports("use crate::{sys, event::Event};"), ["sys", "event"]);
     assert!(has_word("unsafe {", "unsafe") && !has_word("unsafe_code", "unsafe"));
+}
+
+#[test]
+fn tables_and_code_are_no_prose() {
+    let page = "one\n| a | b |\n```sh\n| x\n```\ntwo\n";
+    assert_eq!(prose(page), [(1, "one"), (6, "two")]);
 }

@@ -258,12 +258,15 @@ pub fn edit_distance(a: &str, b: &str) -> usize {
 pub fn markdown() -> String {
     let mut text = String::from(
         "# Environment variables\n\n\
-         Made from the table in `src/config/env/table.rs`; a test compares. A flag is on when its\n\
-         value is not empty. *honoured*: it does what it says. *accepted*: nothing needs to be done\n\
-         for it. *ignored*: not supported, with a warning. *refused*: not supported, and starting\n\
-         without it would be wrong. *target*: for the target, which inherits it. The *tools* that run a\n\
-         target are `showdsf`, `showmap`, `cmin` and `tmin`.\n\n\
-         An unknown `AFL_*` or `FFUZZ_*` name gives a warning with the nearest known one, unless\n\
+         This page is generated from the table in `src/config/env/table.rs`. A flag is on when\n\
+         its value is not empty. The *tools* that run a target are `showdsf`, `showmap`, `cmin`\n\
+         and `tmin`.\n\n\
+         - *honoured*: it has the described effect.\n\
+         - *accepted*: it needs no action here.\n\
+         - *ignored*: not supported; it prints a warning.\n\
+         - *refused*: not supported, and starting without it would be wrong.\n\
+         - *target*: for the target, which inherits it.\n\n\
+         An unknown `AFL_*` or `FFUZZ_*` name prints a warning with the nearest known name, unless\n\
          `AFL_IGNORE_UNKNOWN_ENVS` is set.\n\n\
          ## Run time\n\n\
          | variable | kind | default | command | status | meaning |\n|---|---|---|---|---|---|\n",

@@ -27,22 +27,24 @@ const PROGRAMS: &[(&str, &str)] = &[
 const HEAD: &str = "\
 # Coming from AFL++
 
-Made from the definitions in `src/cmd` and `src/config/env/table.rs`; a test compares. What is *not supported* is refused with one line; what is
-*ignored* gives one warning with what to use instead.
+This page is generated from the definitions in `src/cmd` and `src/config/env/table.rs`. An option
+that is *not supported* ends the start with a one-line error. An *ignored* one prints one warning
+that names the alternative.
 
 ";
 
 const DIFFERENCES: &str = "\
-## Differences worth knowing
+## Differences
 
-- An output folder that holds work is never overwritten, however young it is: `-i -` goes on with it.
-- Without `-M` and `-S` there are shortcuts in `OUT` to what is in `OUT/default`. `afl-whatsup` refuses a folder with such shortcuts (`ffuzz-whatsup`
-  does not), `afl-plot OUT/default` works.
-- `-C` passes over seeds that do not crash, in place of ending.
-- Without a free core a campaign starts unbound, and the frequency governor is not looked at.
-- A misspelt variable costs no pause, only a warning with the nearest name.
-- Texts of `AFL_CRASH_TRACES` lie in `traces/`, beside `crashes/`.
-- Wrong usage ends with 2, and with 1 as AFL++ has it in the tools that it has, too.
+- An output folder that holds work is never overwritten, even after a short campaign: `-i -`
+  resumes it.
+- Without `-M` and `-S`, `OUT` has links to the files in `OUT/default`. `afl-whatsup` refuses a
+  folder with such links (`ffuzz-whatsup` does not); `afl-plot OUT/default` works.
+- `-C` skips seeds that do not crash, instead of ending.
+- Without a free core a campaign starts unbound. The frequency governor is not checked.
+- A misspelt variable prints a warning with the nearest name, without a pause.
+- `AFL_CRASH_TRACES` writes to `traces/`, next to `crashes/`.
+- Wrong usage exits with 2; in the tools that AFL++ also has, with 1 as in AFL++.
 ";
 
 fn page() -> String {
@@ -64,7 +66,7 @@ fn options() -> String {
     for arg in Args::command().get_arguments() {
         let (Some(letter), Some(help)) = (arg.get_short(), arg.get_help()) else { continue };
         let help = help.to_string();
-        let state = if help.contains("no effect") { "ignored" } else { "there" };
+        let state = if help.contains("no effect") { "ignored" } else { "supported" };
         let value = arg.get_action().takes_values().then(|| arg.get_value_names()).flatten();
         let value = value.and_then(<[_]>::first).map_or(String::new(), |name| format!(" {name}"));
         rows.push((format!("-{letter}{value}"), help, state));
@@ -83,8 +85,8 @@ fn options() -> String {
 
 fn variables() -> String {
     let mut text = String::from(
-        "## Variables\n\n[env.md](env.md) has their defaults and says what the states mean; \
-         variables of the compiler are in [env-compile.md](env-compile.md).\n\n\
+        "## Variables\n\n[env.md](env.md) has their defaults and explains the states. \
+         Compile-time variables\nare in [env-compile.md](env-compile.md).\n\n\
          | variable | state | meaning |\n|---|---|---|\n",
     );
     let theirs = TABLE.iter().filter(|v| !v.name.starts_with("FFUZZ_"));
