@@ -85,6 +85,7 @@ check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) clippy --locked --package ffuzz-python -- -D warnings
+	$(CARGO) run --locked --quiet --example in_process
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --document-private-items --quiet
 
 bench: setup-test

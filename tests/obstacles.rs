@@ -50,7 +50,7 @@ fn nothing_is_said_of_a_target_without_obstacles() {
     let dir = TestDir::new();
     let mut server = start(&target("obstacles.c", ""), &[], &dir);
     assert_eq!(runs(&mut server).1, Vec::<String>::new());
-    assert_eq!(server.rung(), "batch");
+    assert_eq!(server.run_mode().name(), "batch");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_limit_on_memory_leads_to_the_pipes() {
     let mut server = start(&target("obstacles.c", "-DLIMIT"), &[], &dir);
     let (_, notes) = runs(&mut server);
     one_note(&notes, "cannot map ffuzz's shared memory (Cannot allocate memory", "-m");
-    assert_eq!(server.rung(), "pipe");
+    assert_eq!(server.run_mode().name(), "pipe");
 }
 
 #[test]

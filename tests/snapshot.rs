@@ -52,7 +52,7 @@ fn assert_shows_same(
     let theirs = TestDir::new();
     let now = shown(&mut server, inputs);
     let runs = server.snapshot_runs().unwrap();
-    assert_eq!(server.rung(), "snapshot", "{runs:?} {:?}", server.take_notes());
+    assert_eq!(server.run_mode().name(), "snapshot", "{runs:?} {:?}", server.take_notes());
     let wanted = shown(&mut start(target, words, RunMode::Fork, &theirs), inputs);
     assert_eq!(now.len(), inputs.len());
     for (index, (now, wanted)) in now.iter().zip(&wanted).enumerate() {
@@ -126,7 +126,7 @@ fn goes_by_fork_with((target, words): (&Path, &str), runs: usize, cause: &str) {
     let mut server = start(target, words, RunMode::Snapshot, &ours);
     let now = shown(&mut server, &inputs);
     let notes = server.take_notes();
-    assert_eq!(server.rung(), "fork", "{cause}: {notes:?}");
+    assert_eq!(server.run_mode().name(), "fork", "{cause}: {notes:?}");
     let one = notes.len() == 1 && notes[0].contains("runs go by fork") && notes[0].contains(cause);
     assert!(one, "{notes:?}, not {cause}");
     let wanted = shown(&mut start(target, words, RunMode::Fork, &theirs), &inputs);
@@ -210,7 +210,7 @@ fn a_snapshot_makes_nothing_up() {
         assert_eq!(Seen::of(&run), wanted, "{batched}");
     }
     assert_eq!(server.snapshot_runs().unwrap().differences, 2);
-    assert_eq!(server.rung(), "snapshot");
+    assert_eq!(server.run_mode().name(), "snapshot");
 }
 
 /// A word of the runtime's notes, another one in each run, behind which many clean runs come.
@@ -237,7 +237,7 @@ fn what_writes_over_notes_of_the_runtime_does_not_reach_the_next_run() {
             inputs[index / 21 * 21]
         );
     }
-    assert_eq!(server.rung(), "snapshot", "{:?}", server.take_notes());
+    assert_eq!(server.run_mode().name(), "snapshot", "{:?}", server.take_notes());
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_limit_on_memory_is_that_of_each_run() {
         let mut options = options(&taking, "", mode);
         options.memory_limit = Some(200 << 20);
         let mut server = server::start(&options, TIMEOUT, &dir.path(".input"));
-        (shown(&mut server, &inputs), server.rung())
+        (shown(&mut server, &inputs), server.run_mode().name())
     };
     let (now, rung) = runs(RunMode::Snapshot, &ours);
     assert_eq!((now, rung), (runs(RunMode::Fork, &theirs).0, "snapshot"));
@@ -282,7 +282,7 @@ fn a_run_that_takes_too_long_is_a_hang_and_the_next_is_clean() {
         server.set_timeout(TIMEOUT);
         assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good);
     }
-    assert_eq!(server.rung(), "snapshot");
+    assert_eq!(server.run_mode().name(), "snapshot");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn a_fork_server_that_is_killed_is_replaced() {
     kill(processes(&target).0);
     assert_eq!(Seen::of(&server.observe(b"[1, 2]").unwrap()), good);
     assert!(server.take_restart().is_some());
-    assert_eq!(server.rung(), "snapshot");
+    assert_eq!(server.run_mode().name(), "snapshot");
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn the_input_is_seen_to_be_looked_at() {
         let mut options = options(&target, &words, mode);
         options.file = Some(dir.path(".input"));
         let mut server = server::start(&options, TIMEOUT, &dir.path(".input"));
-        (shown(&mut server, &inputs), server.rung())
+        (shown(&mut server, &inputs), server.run_mode().name())
     };
     let (now, rung) = shown_by(RunMode::Snapshot, &ours);
     assert_eq!((now, rung), (shown_by(RunMode::Fork, &theirs).0, "snapshot"));
@@ -491,7 +491,7 @@ fn grows_not(target: &Path, words: &str, runs: usize) {
             let mut next = 0;
             while server.run(&batch, &mut next).unwrap().is_some() {}
         }
-        assert_eq!(server.rung(), "snapshot", "{:?}", server.take_notes());
+        assert_eq!(server.run_mode().name(), "snapshot", "{:?}", server.take_notes());
         memory_and_descriptors(target)
     };
     measure(runs / 10);

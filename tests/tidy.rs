@@ -14,11 +14,12 @@ const GROUPS: &[&[&str]] = &[
     &["abi", "engine::domain", "engine::corpus", "crashes::crash"],
     &["engine::mutate", "engine::minimize"],
     &["engine::executor"],
-    &["engine::feedback", "engine::fake", "event"],
+    &["engine::feedback", "engine::fake", "engine::schedule"],
+    &["engine::stage", "event"],
     &["mutators"],
     &["exec"],
-    &["engine::schedule", "disk", "crashes::collector", "fleet::control"],
-    &["engine::stage", "crashes::triage"],
+    &["disk", "crashes::collector", "fleet::control"],
+    &["crashes::triage"],
     &["campaign", "ui", "compiler", "fleet::workers"],
     &["fleet::pastis"],
     &["cmd"],
@@ -26,15 +27,7 @@ const GROUPS: &[&[&str]] = &[
 /// Importer, imported: what the rule allows all the same.
 const IMPORT_EXCEPTIONS: &[(&str, &str)] = &[];
 /// They decide, and neither read a file nor a clock.
-const PURE: &[&str] = &[
-    "engine/coverage",
-    "engine/domain",
-    "engine/feedback",
-    "engine/schedule",
-    "engine/mutate",
-    "engine/minimize",
-    "crashes/crash",
-];
+const PURE: &[&str] = &["engine", "crashes/crash"];
 /// Readers of the environment: the fuzzer's table, and the compiler wrapper's, which has to be
 /// quick because it runs for every source file of a build.
 const ENVIRONMENT: &[&str] = &["src/config/env.rs", "src/compiler/env.rs"];

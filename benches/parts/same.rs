@@ -123,9 +123,9 @@ impl Bench {
             runs.by_fork,
             runs.pages as f64 / runs.runs.max(1) as f64
         );
-        let rung = by_snapshot.rung();
+        let mode = by_snapshot.run_mode().name();
         let notes = by_snapshot.take_notes();
-        let words = first.into_iter().chain(notes).chain((rung != "snapshot").then(|| rung.into()));
+        let words = first.into_iter().chain(notes).chain((mode != "snapshot").then(|| mode.into()));
         words.for_each(|text| println!("  {text}"));
     }
 

@@ -31,7 +31,7 @@ use crate::engine::schedule::bandit::Bandit;
 use crate::engine::schedule::{ScheduleOptions, Scheduler};
 use crate::engine::stage::produce::Donors;
 use crate::event::{Event, EventBus, EventSink};
-use crate::exec::{Direct, ForkServer, Hooked, Setup};
+use crate::exec::{self, Hooked, Setup};
 use crate::fleet::control::Control;
 use crate::mutators;
 use crate::sys::stop::Stop;
@@ -75,7 +75,7 @@ pub(super) fn open(
         asked => asked,
     });
     // A process that goes on from run to run is better interrupted at once.
-    if ["pipe", "fork"].contains(&executor.rung()) {
+    if executor.run_mode().forks_each_run() {
         affinity::wait_patiently();
     }
     for token in executor.take_dictionary() {
@@ -198,11 +198,7 @@ fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executo
         TimeoutSpec::Fixed(timeout) | TimeoutSpec::Upto(timeout) => timeout,
         TimeoutSpec::Auto => FIRST_TIMEOUT,
     };
-    let blind = options.non_instrumented && !options.blind_fork_server;
-    if blind || options.no_fork_server {
-        return Ok(Box::new(Direct::new(setup, timeout)?));
-    }
-    Ok(Box::new(ForkServer::start(setup, timeout)?))
+    Ok(exec::open(setup, timeout)?)
 }
 
 /// What names mutators: triage loads none if the stored inputs are what the target got.

@@ -356,7 +356,7 @@ impl Campaign {
 
     /// The executor's words, and AFL's for `-C`.
     fn target_mode(&self) -> String {
-        let mode = self.executor.mode();
+        let mode = self.executor.target_mode();
         match (self.options.seeds.wanted, mode.as_str()) {
             (Wanted::Crashing, "default") => "crash".into(),
             (Wanted::Crashing, mode) => format!("crash {mode}"),
@@ -378,7 +378,7 @@ impl Campaign {
             instance: self.options.output.instance.clone(),
             schedule: self.options.schedule.name().into(),
             target_mode: self.target_mode(),
-            rung: self.executor.rung().into(),
+            rung: self.executor.run_mode().name().into(),
             put_back: self.executor.snapshot_runs().map(|runs| put_back(&runs)),
             shares: shares(
                 self.executor.spent(),

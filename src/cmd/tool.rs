@@ -20,9 +20,9 @@ use super::fuzz::{self, resolve};
 pub(super) use super::scratch::Scratch;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, RunMode, TargetOptions};
-use crate::engine::executor::{Executor, ExitKind, RunError};
+use crate::engine::executor::{ExitKind, RunError};
 use crate::engine::mutate::MAX_INPUT;
-use crate::exec::{Direct, ForkServer, Hooked, Setup};
+use crate::exec::{self, Hooked, Setup};
 use crate::mutators::{self, Mutators};
 use crate::sys::file;
 
@@ -164,7 +164,7 @@ pub(super) struct Wanted<'a> {
     pub(super) exit_is_crash: bool,
     /// Every run is a process of its own, also with a target that has a loop.
     pub(super) fresh_runs: bool,
-    /// A process that is put back may say which runs are dull: the tool wants only the others.
+    /// A process that is restored after each run may leave out uninteresting runs.
     pub(super) snapshots: bool,
 }
 
@@ -195,7 +195,6 @@ impl<'a> Wanted<'a> {
             setup,
             mutators,
             timeout: self.timeout,
-            direct: options.no_fork_server,
             late: environment.flag(&["AFL_CUSTOM_MUTATOR_LATE_SEND"]),
         })
     }
@@ -229,18 +228,13 @@ pub(super) struct Ready {
     setup: Setup,
     pub(super) mutators: Mutators,
     timeout: Duration,
-    direct: bool,
     late: bool,
 }
 
 impl Ready {
     /// Starts the target, behind the mutators.
     pub(super) fn start(self) -> Result<Hooked, Failure> {
-        let target: Box<dyn Executor> = if self.direct {
-            Box::new(Direct::new(self.setup, self.timeout).map_err(failure)?)
-        } else {
-            Box::new(ForkServer::start(self.setup, self.timeout).map_err(failure)?)
-        };
+        let target = exec::open(self.setup, self.timeout).map_err(failure)?;
         Ok(Hooked::new(target, self.mutators).send_late(self.late))
     }
 

@@ -117,7 +117,7 @@ pub struct TargetOptions {
     /// `AFL_KILL_SIGNAL` (default SIGKILL) and `AFL_FORK_SERVER_KILL_SIGNAL` (default SIGTERM).
     pub kill_signal: i32,
     pub fork_server_kill_signal: i32,
-    /// `--run-mode`: the highest rung of the ladder that may be used.
+    /// `--run-mode`: the fastest execution mode that may be used.
     pub run_mode: RunMode,
     /// Targets without a loop may be put back in place of being forked (not `FFUZZ_NO_SNAPSHOT`).
     pub snapshots: bool,
@@ -223,20 +223,47 @@ pub enum DomainMode {
     Record,
 }
 
-/// How runs are ordered, from the slowest to the quickest (`--run-mode`).
+/// Execution modes, from the slowest to the fastest. `--run-mode` names the fastest of those between `Pipe`
+/// and `Batch` that may be used.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum RunMode {
-    /// AFL's pipes, also for targets that know better.
+    /// Without a fork server: the fuzzer starts each run itself.
+    Exec,
+    /// AFL's pipes, also for targets that offer a faster mode.
     Pipe,
     /// A process for each run, ordered through shared memory.
     Fork,
-    /// A process that is put back after each run, in place of being forked.
+    /// A process that is restored after each run, instead of being forked.
     Snapshot,
     /// A process for many runs; every run is handed over.
     Persistent,
-    /// As many runs in a row as there is nothing to tell.
+    /// Many inputs per hand-over; the target stops at the first that shows something new.
     #[default]
     Batch,
+    /// No process: the target is part of this program.
+    InProcess,
+}
+
+impl RunMode {
+    /// As `--run-mode` and `fuzzer_stats` have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exec => "exec",
+            Self::Pipe => "pipe",
+            Self::Fork => "fork",
+            Self::Snapshot => "snapshot",
+            Self::Persistent => "persistent",
+            Self::Batch => "batch",
+            Self::InProcess => "in-process",
+        }
+    }
+
+    /// Each run is a process that a fork server forks: between two runs another process has to get the core.
+    #[must_use]
+    pub fn forks_each_run(self) -> bool {
+        matches!(self, Self::Pipe | Self::Fork)
+    }
 }
 
 /// Power schedules of AFL++ (`--schedule`, `-p NAME`).

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::domain::{Domain, DsfView, Site};
 use super::mutate::Candidate;
+use crate::config::options::RunMode;
 
 /// Why there is nothing to be seen of a run.
 #[derive(Debug, thiserror::Error)]
@@ -214,10 +215,10 @@ pub trait Executor {
 
     /// AFL's words for `target_mode`, for example `persistent shmem_testcase`; `default` if none
     /// applies.
-    fn mode(&self) -> String;
+    fn target_mode(&self) -> String;
 
-    /// Rung of the ladder of speed: `exec`, `pipe`, `fork`, `snapshot`, `persistent` or `batch`.
-    fn rung(&self) -> &'static str;
+    /// The execution mode in use now.
+    fn run_mode(&self) -> RunMode;
 
     /// What came of snapshots, if there were any.
     fn snapshot_runs(&self) -> Option<SnapshotRuns> {

@@ -5,6 +5,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::config::options::RunMode;
+
 use super::domain::{Domain, DsfView};
 use super::executor::{Executor, ExitKind, Observation, RunError};
 
@@ -97,11 +99,11 @@ impl Executor for FakeExecutor {
         self.timeout = timeout;
     }
 
-    fn rung(&self) -> &'static str {
-        "fake"
+    fn run_mode(&self) -> RunMode {
+        RunMode::InProcess
     }
 
-    fn mode(&self) -> String {
+    fn target_mode(&self) -> String {
         "fake".into()
     }
 }

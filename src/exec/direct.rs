@@ -6,6 +6,7 @@ use super::delivery::{Delivery, Feed};
 use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::{Outcome, TargetError, exit_kind};
+use crate::config::options::RunMode;
 use crate::engine::domain::Domain;
 use crate::engine::executor::{Executor, Observation, RunError, Spent, Wish};
 use crate::sys::guard::Guard;
@@ -172,8 +173,8 @@ impl Executor for Direct {
         self.timeout = timeout;
     }
 
-    fn rung(&self) -> &'static str {
-        "exec"
+    fn run_mode(&self) -> RunMode {
+        RunMode::Exec
     }
 
     fn heed(&mut self, end: Option<Wish>) {
@@ -184,7 +185,7 @@ impl Executor for Direct {
         self.leave.is_asked()
     }
 
-    fn mode(&self) -> String {
+    fn target_mode(&self) -> String {
         if self.setup.options.non_instrumented { "non_instrumented" } else { "no_fsrv" }.into()
     }
 }

@@ -18,6 +18,7 @@ use super::launcher::{Session, Setup, describe_end};
 use super::modules;
 use super::runs::Runs;
 use super::{Outcome, TargetError, sites};
+use crate::config::options::RunMode;
 use crate::engine::domain::{Domain, Site};
 use crate::engine::executor::{
     Executor, ExitKind, Module, Observation, ProcessorTime, RunError, SnapshotRuns, Spent, Wish,
@@ -354,7 +355,7 @@ impl Executor for ForkServer {
         self.timeout = timeout;
     }
 
-    fn mode(&self) -> String {
+    fn target_mode(&self) -> String {
         let shared = matches!(self.session.delivery, Delivery::Shared { .. });
         let words = [
             (self.setup.options.non_instrumented, "non_instrumented"),
@@ -367,13 +368,13 @@ impl Executor for ForkServer {
         if words.is_empty() { "default".into() } else { words.join(" ") }
     }
 
-    fn rung(&self) -> &'static str {
+    fn run_mode(&self) -> RunMode {
         match &self.session.runs {
-            None => "pipe",
-            Some(_) if self.puts_back() => "snapshot",
-            Some(_) if self.takes_batches() => "batch",
-            Some(_) if self.setup.persistent() => "persistent",
-            Some(_) => "fork",
+            None => RunMode::Pipe,
+            Some(_) if self.puts_back() => RunMode::Snapshot,
+            Some(_) if self.takes_batches() => RunMode::Batch,
+            Some(_) if self.setup.persistent() => RunMode::Persistent,
+            Some(_) => RunMode::Fork,
         }
     }
 

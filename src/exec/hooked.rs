@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::record::Record;
+use crate::config::options::RunMode;
 use crate::engine::domain::{Domain, Site};
 use crate::engine::executor::{
     Executor, ExitKind, Module, Observation, ProcessorTime, RunError, SnapshotRuns, Spent, Wish,
@@ -284,12 +285,12 @@ impl Executor for Hooked {
         self.inner.set_timeout(timeout);
     }
 
-    fn mode(&self) -> String {
-        self.inner.mode()
+    fn target_mode(&self) -> String {
+        self.inner.target_mode()
     }
 
-    fn rung(&self) -> &'static str {
-        self.inner.rung()
+    fn run_mode(&self) -> RunMode {
+        self.inner.run_mode()
     }
 
     fn snapshot_runs(&self) -> Option<SnapshotRuns> {

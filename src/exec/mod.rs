@@ -32,7 +32,34 @@ pub use seen::Seen;
 
 use std::time::Duration;
 
-use crate::engine::executor::ExitKind;
+use crate::config::options::TargetOptions;
+use crate::engine::executor::{Executor, ExitKind};
+
+/// What runs a target.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Engine {
+    /// A process of the target forks the others, or takes many inputs.
+    ForkServer,
+    /// The fuzzer starts a process for each run.
+    Fresh,
+}
+
+impl Engine {
+    /// The one that these options ask for.
+    #[must_use]
+    pub fn of(options: &TargetOptions) -> Self {
+        let blind = options.non_instrumented && !options.blind_fork_server;
+        if blind || options.no_fork_server { Self::Fresh } else { Self::ForkServer }
+    }
+}
+
+/// Starts the target by the engine that its options ask for. `timeout` is that of a run.
+pub fn open(setup: Setup, timeout: Duration) -> Result<Box<dyn Executor>, TargetError> {
+    Ok(match Engine::of(&setup.options) {
+        Engine::ForkServer => Box::new(ForkServer::start(setup, timeout)?),
+        Engine::Fresh => Box::new(Direct::new(setup, timeout)?),
+    })
+}
 
 /// The outcome of a run without its maps.
 #[derive(Clone, Copy, Debug)]

@@ -11,9 +11,10 @@ use rand_core::SeedableRng;
 
 use super::pause::Pauses;
 use super::states::{States, Stored};
-use super::{DEFAULT_PROBABILITY, Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX};
+use super::{DEFAULT_PROBABILITY, Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX, bit};
 use crate::config::options::RunMode;
 use crate::engine::corpus::SeedId;
+use crate::engine::mutate::foreign::ForeignMutators;
 use crate::engine::mutate::{MAX_INPUT, Rng};
 use crate::event::MutatorStatus;
 use crate::sys::clock::{TickLength, ticks};
@@ -552,10 +553,67 @@ fn short_name(name: &str) -> &'static str {
     Box::leak(name[..end].into())
 }
 
-/// The bit that stands for a mutator; those behind the first 63 share one.
-#[must_use]
-pub fn bit(index: usize) -> u64 {
-    1 << index.min(63)
+/// As the engine's stages see them.
+impl ForeignMutators for Mutators {
+    fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    fn name(&self, index: usize) -> &'static str {
+        self.members[index].name
+    }
+
+    fn makes_inputs(&self, index: usize) -> bool {
+        self.member_has(index, Hook::Fuzz)
+    }
+
+    fn declines_splicing(&self, index: usize) -> bool {
+        self.member_has(index, Hook::SpliceOptout)
+    }
+
+    fn is_late(&self, index: usize) -> bool {
+        Self::is_late(self, index)
+    }
+
+    fn describes(&self) -> bool {
+        self.has(Hook::Fuzz) && self.has(Hook::Describe)
+    }
+
+    fn stage_begins(&mut self, index: usize, seed: SeedId, input: &[u8]) -> bool {
+        Self::stage_begins(self, index, seed, input)
+    }
+
+    fn stage_ends(&mut self, index: usize) {
+        Self::stage_ends(self, index);
+    }
+
+    fn fuzz_count(&mut self, index: usize, input: &[u8]) -> Option<u32> {
+        Self::fuzz_count(self, index, input)
+    }
+
+    fn fuzz(&mut self, index: usize, job: &Job<'_>, out: &mut Vec<u8>) -> Made {
+        Self::fuzz(self, index, job, out)
+    }
+
+    fn joins_havoc(&self) -> bool {
+        self.has(Hook::Havoc)
+    }
+
+    fn havoc_begins(&mut self) {
+        Self::havoc_begins(self);
+    }
+
+    fn havoc_pause(&self) -> u64 {
+        Self::havoc_pause(self)
+    }
+
+    fn havoc_paused(&mut self, left: u64) {
+        Self::havoc_paused(self, left);
+    }
+
+    fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> u64 {
+        Self::havoc(self, bytes, max_len)
+    }
 }
 
 impl std::fmt::Debug for Mutators {

@@ -19,12 +19,13 @@ pub mod python;
 pub mod python;
 pub mod states;
 
-pub use chain::{Mutators, Processed, bit};
+pub use chain::{Mutators, Processed};
 pub use load::{CustomError, load};
 
 use std::path::Path;
 
 use crate::engine::corpus::SeedId;
+pub use crate::engine::mutate::foreign::{Job, Made, bit};
 
 /// Longest short name (`op:NAME` in file names), bytes; AFL++'s number.
 pub const NAME_MAX: usize = 21;
@@ -130,27 +131,6 @@ impl FromIterator<Hook> for Hooks {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct Failure(pub String);
-
-/// What became of a hook that makes an input.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Made {
-    /// `out` holds it.
-    Input,
-    /// None this time.
-    Nothing,
-    /// None this time, and none will come for this seed.
-    Over,
-}
-
-/// What [`Mutator::fuzz`] works from.
-#[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
-    pub input: &'a [u8],
-    /// Another input, to be spliced in.
-    pub other: Option<&'a [u8]>,
-    /// Longest result, bytes. More is cut by the caller.
-    pub max_len: usize,
-}
 
 /// A foreign mutator. Hooks that [`Mutator::hooks`] does not name are never called.
 ///

@@ -8,9 +8,9 @@ use crate::campaign::{Campaign, CampaignError};
 use crate::config::options::Strategy;
 use crate::engine::corpus::SeedId;
 use crate::engine::executor::Executor;
+use crate::engine::mutate::foreign::{ForeignMutators, Made};
 use crate::engine::mutate::{Candidate, is_text};
 use crate::engine::stage::produce::{Lent, Materials};
-use crate::mutators::Made;
 
 /// Timeouts in a row after which a seed's turn ends; AFL's number.
 const MAX_TIMEOUTS: u32 = 250;
@@ -105,7 +105,8 @@ impl Campaign {
         };
         let mut made = 0;
         while made < room {
-            let with = (&mut self.executor.mutators, &mut self.rng);
+            let mutators: &mut dyn ForeignMutators = &mut self.executor.mutators;
+            let with = (mutators, &mut self.rng);
             match stage.next(&from, with, &mut batch[made]) {
                 Made::Input => made += 1,
                 // A foreign mutator may be slow.

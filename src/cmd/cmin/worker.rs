@@ -84,7 +84,7 @@ impl Shared<'_> {
         }
         let mut worker = Worker::new(target.prepare(environment)?.start()?);
         // A process that goes on from run to run is better interrupted at once.
-        if ["pipe", "fork"].contains(&worker.executor.rung()) {
+        if worker.executor.run_mode().forks_each_run() {
             affinity::wait_patiently();
         }
         worker.executor.show_every_run(self.traces.is_some());

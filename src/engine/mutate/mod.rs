@@ -4,6 +4,7 @@
 
 pub mod deterministic;
 pub mod dictionary;
+pub mod foreign;
 pub mod havoc;
 mod reachable;
 pub mod splice;

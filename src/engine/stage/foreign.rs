@@ -1,8 +1,8 @@
 //! The custom stage: every foreign mutator in turn makes inputs from one seed.
 
 use crate::engine::corpus::{Origin, SeedId, Step};
+use crate::engine::mutate::foreign::{ForeignMutators, Job, Made, bit};
 use crate::engine::mutate::{Candidate, Rng};
-use crate::mutators::{Hook, Job, Made, Mutators, bit};
 
 use super::produce::{LONGEST_EXTENSION, Materials};
 
@@ -54,7 +54,7 @@ impl Foreign {
     }
 
     #[must_use]
-    pub fn is_over(&self, mutators: &Mutators) -> bool {
+    pub fn is_over(&self, mutators: &dyn ForeignMutators) -> bool {
         self.at >= mutators.len()
     }
 
@@ -77,12 +77,12 @@ impl Foreign {
         &mut self,
         base: Base<'_>,
         from: &Materials<'_>,
-        (mutators, rng): (&mut Mutators, &mut Rng),
+        (mutators, rng): (&mut dyn ForeignMutators, &mut Rng),
         out: &mut Candidate,
     ) -> Made {
         let Some(turn) = self.turn(base, from.seed, mutators) else { return Made::Over };
         turn.done += 1;
-        let optout = mutators.member_has(self.at, Hook::SpliceOptout);
+        let optout = mutators.declines_splicing(self.at);
         let donor = if optout { None } else { from.donor(rng) };
         let other = donor.map(|(_, bytes)| bytes);
         let job = Job { input: base.input, other, max_len: from.max_len };
@@ -105,14 +105,18 @@ impl Foreign {
     }
 
     /// The turn of the mutator whose it is; None when all had theirs.
-    fn turn(&mut self, base: Base<'_>, seed: SeedId, mutators: &mut Mutators) -> Option<&mut Turn> {
+    fn turn(
+        &mut self,
+        base: Base<'_>,
+        seed: SeedId,
+        mutators: &mut dyn ForeignMutators,
+    ) -> Option<&mut Turn> {
         while self.at < mutators.len() {
             if self.turn.is_some_and(|turn| turn.done >= turn.planned) {
                 self.turn_over(mutators);
                 continue;
             }
-            let fuzzes =
-                mutators.member_has(self.at, Hook::Fuzz) && mutators.is_late(self.at) == self.late;
+            let fuzzes = mutators.makes_inputs(self.at) && mutators.is_late(self.at) == self.late;
             if self.turn.is_none() && fuzzes && mutators.stage_begins(self.at, seed, base.input) {
                 let count = mutators.fuzz_count(self.at, base.input).map(u64::from);
                 let (planned, fixed) = (count.unwrap_or(self.runs), count.is_some());
@@ -126,14 +130,14 @@ impl Foreign {
         self.turn.as_mut()
     }
 
-    fn turn_over(&mut self, mutators: &mut Mutators) {
+    fn turn_over(&mut self, mutators: &mut dyn ForeignMutators) {
         mutators.stage_ends(self.at);
         self.turn = None;
         self.at += 1;
     }
 
     /// The stage ends, maybe before its time.
-    pub fn end(&mut self, mutators: &mut Mutators) {
+    pub fn end(&mut self, mutators: &mut dyn ForeignMutators) {
         if self.turn.is_some() {
             self.turn_over(mutators);
         }

@@ -4,10 +4,10 @@ use super::foreign::{Base, Foreign};
 use crate::engine::corpus::{Corpus, Origin, SeedId, Step};
 use crate::engine::mutate::deterministic::Deterministic;
 use crate::engine::mutate::dictionary::Dictionary;
+use crate::engine::mutate::foreign::{ForeignMutators, Made};
 use crate::engine::mutate::havoc::{HavocContext, havoc};
 use crate::engine::mutate::splice::splice;
 use crate::engine::mutate::{Candidate, Rng, below};
-use crate::mutators::{Hook, Made, Mutators};
 use crate::sys::memory::prefetch;
 
 /// Most runs of the deterministic stage on one seed. The full classic stage is a net loss on
@@ -239,13 +239,13 @@ impl Producer {
 
     /// True if a foreign mutator is to describe a find, which it can do only for its last input.
     #[must_use]
-    pub fn is_described(&self, mutators: &Mutators) -> bool {
+    pub fn is_described(&self, mutators: &dyn ForeignMutators) -> bool {
         let foreign = matches!(self, Self::Custom { .. } | Self::Splice { .. });
-        foreign && mutators.has(Hook::Fuzz) && mutators.has(Hook::Describe)
+        foreign && mutators.describes()
     }
 
     /// The stage is over, maybe before its time.
-    pub fn end(&mut self, mutators: &mut Mutators) {
+    pub fn end(&mut self, mutators: &mut dyn ForeignMutators) {
         if let Self::Custom { foreign } | Self::Splice { foreign, .. } = self {
             foreign.end(mutators);
         }
@@ -279,7 +279,7 @@ impl Producer {
     pub fn next(
         &mut self,
         from: &Materials<'_>,
-        (mutators, rng): (&mut Mutators, &mut Rng),
+        (mutators, rng): (&mut dyn ForeignMutators, &mut Rng),
         out: &mut Candidate,
     ) -> Made {
         match self {
@@ -335,7 +335,7 @@ impl Producer {
 
 fn next_havoc(
     from: &Materials<'_>,
-    (mutators, rng): (&mut Mutators, &mut Rng),
+    (mutators, rng): (&mut dyn ForeignMutators, &mut Rng),
     base: Base<'_>,
     op: &'static str,
     out: &mut Candidate,
@@ -345,7 +345,7 @@ fn next_havoc(
     out.bytes.extend_from_slice(base.input);
     let context = from.havoc_context(donor);
     let mut by = 0;
-    let count = if mutators.has(Hook::Havoc) {
+    let count = if mutators.joins_havoc() {
         let mut pause = mutators.havoc_pause();
         let foreign = |bytes: &mut Vec<u8>| {
             if pause > 0 {
@@ -401,7 +401,7 @@ mod tests {
             let mut steps = Some(Deterministic::new(4, &dictionary, false));
             while let Some(walk) = steps.take() {
                 let (mut stage, before) = (Producer::deterministic(walk, slice), all.len() as u64);
-                let mut mutators = Mutators::default();
+                let mut mutators = crate::engine::mutate::foreign::NoMutators;
                 while stage.next(&from, (&mut mutators, &mut rng), &mut out) == Made::Input {
                     all.push(out.bytes.clone());
                 }

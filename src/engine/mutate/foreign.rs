@@ -1,0 +1,110 @@
+//! Mutators that are not part of the engine, as its stages see them.
+
+use crate::engine::corpus::SeedId;
+
+/// What became of a call that makes an input.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Made {
+    /// `out` holds it.
+    Input,
+    /// None this time.
+    Nothing,
+    /// None this time, and none will come for this seed.
+    Over,
+}
+
+/// What a mutator works from.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    pub input: &'a [u8],
+    /// Another input, to be spliced in.
+    pub other: Option<&'a [u8]>,
+    /// Longest result, bytes. More is cut by the caller.
+    pub max_len: usize,
+}
+
+/// The bit that stands for a mutator; those after the first 63 share one.
+#[must_use]
+pub fn bit(index: usize) -> u64 {
+    1 << index.min(63)
+}
+
+/// All foreign mutators in the user's order; `index` is a place in it, below [`ForeignMutators::len`]. The methods do
+/// nothing unless they are overridden.
+pub trait ForeignMutators {
+    fn len(&self) -> usize {
+        0
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its short name, for `op:NAME` of its finds.
+    fn name(&self, _index: usize) -> &'static str {
+        ""
+    }
+
+    /// It makes inputs by [`ForeignMutators::fuzz`].
+    fn makes_inputs(&self, _index: usize) -> bool {
+        false
+    }
+
+    /// It wants no second input in its jobs.
+    fn declines_splicing(&self, _index: usize) -> bool {
+        false
+    }
+
+    /// Its turn comes after havoc and splicing.
+    fn is_late(&self, _index: usize) -> bool {
+        false
+    }
+
+    /// One of them describes its last input, for a file name: inputs are run one by one then.
+    fn describes(&self) -> bool {
+        false
+    }
+
+    /// Work of one mutator on a seed begins. False if it cannot.
+    fn stage_begins(&mut self, _index: usize, _seed: SeedId, _input: &[u8]) -> bool {
+        true
+    }
+
+    fn stage_ends(&mut self, _index: usize) {}
+
+    /// How many inputs it makes of this seed; None if that is the caller's choice.
+    fn fuzz_count(&mut self, _index: usize, _input: &[u8]) -> Option<u32> {
+        None
+    }
+
+    fn fuzz(&mut self, _index: usize, _job: &Job<'_>, _out: &mut Vec<u8>) -> Made {
+        Made::Over
+    }
+
+    /// One of them takes part in havoc.
+    fn joins_havoc(&self) -> bool {
+        false
+    }
+
+    /// A havoc stage begins.
+    fn havoc_begins(&mut self) {}
+
+    /// Steps of havoc before the next one in which a mutator is called.
+    fn havoc_pause(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// `left` steps of the pause are left after a stack of havoc.
+    fn havoc_paused(&mut self, _left: u64) {}
+
+    /// The step after the pause. Returns a [`bit`] for each mutator that changed the input.
+    fn havoc(&mut self, _bytes: &mut Vec<u8>, _max_len: usize) -> u64 {
+        0
+    }
+}
+
+/// No foreign mutators.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMutators;
+
+impl ForeignMutators for NoMutators {}
