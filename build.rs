@@ -10,36 +10,8 @@ use std::{env, fs};
 
 /// Newest first; `LLVM_CONFIG` comes before all of them.
 const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
-/// Objects of the archive that executables are linked with.
-const RUNTIME: &[&str] = &[
-    "memory",
-    "domains",
-    "maps",
-    "modules",
-    "callbacks",
-    "guards",
-    "connect",
-    "copies",
-    "exit-hook",
-    "forkserver",
-    "persistent",
-    "runs",
-    "novelty",
-    "manual",
-    "testcase",
-    "replay",
-    "start",
-    "snapshot",
-    "snapshot-prologue",
-    "snapshot-mappings",
-    "snapshot-memory",
-    "snapshot-changes",
-    "snapshot-calls",
-    "snapshot-filter",
-    "snapshot-machine",
-];
-const DRIVER: &[&str] =
-    &["driver", "driver-main", "driver-options", "driver-files", "driver-crash"];
+/// Linked into shared libraries, where no runtime may live.
+const STUB: &str = "stub";
 const DOMAINS: &[&str] =
     &["cmp", "diff", "heap", "mem", "out", "perf", "slack", "slow", "stack", "valid"];
 /// The pass that includes all of them, and serves declared ones.
@@ -133,30 +105,45 @@ fn stdout(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The objects must be linkable by every clang and every linker: plain code, no bitcode.
+/// What executables are linked with, what `-fsanitize=fuzzer` adds, and the object of each domain.
 fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
     let mut assets = vec![];
-    for (archive, units) in [("libffuzz-rt.a", RUNTIME), ("libffuzz-driver.a", DRIVER)] {
+    let mut parts = units("");
+    parts.retain(|unit| unit != STUB);
+    parts.extend(units("snapshot/"));
+    for (archive, units) in [("libffuzz-rt.a", parts), ("libffuzz-driver.a", units("driver/"))] {
         let path = out.join(archive);
         let _ = fs::remove_file(&path);
         let objects = units.iter().map(|unit| object(out, llvm, unit));
         run(Command::new("ar").arg("rcsD").arg(&path).args(objects));
         assets.push((archive.to_owned(), path));
     }
-    assets.push(("ffuzz-stub.o".into(), object(out, llvm, "stub")));
+    assets.push(("ffuzz-stub.o".into(), object(out, llvm, STUB)));
     for domain in DOMAINS {
-        let unit = format!("waypoints-{domain}-rt");
-        assets.push((format!("{unit}.o"), object(out, llvm, &unit)));
+        let unit = format!("domains/waypoints-{domain}-rt");
+        assets.push((format!("waypoints-{domain}-rt.o"), object(out, llvm, &unit)));
     }
     assets
 }
 
+/// The sources of a folder of the runtime, as paths without `.c`.
+fn units(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(format!("runtime/{folder}")).expect("it is part of the sources");
+    let names = entries.map(|entry| entry.expect("it can be read").file_name());
+    let names = names.filter_map(|name| name.to_str()?.strip_suffix(".c").map(str::to_owned));
+    let mut units: Vec<String> = names.map(|name| format!("{folder}{name}")).collect();
+    units.sort();
+    units
+}
+
+/// It must be linkable by every clang and every linker: plain code, no bitcode. In an archive a name
+/// stands for one object, so the folder is part of it.
 fn object(out: &Path, llvm: Option<&Llvm>, unit: &str) -> PathBuf {
-    let path = out.join(format!("{unit}.o"));
+    let path = out.join(format!("{}.o", unit.replace('/', "-")));
     let compiler = llvm.map_or_else(|| "cc".into(), |llvm| llvm.bindir.join("clang"));
     // Parts run before libc is ready, or while the program's memory is in any state.
     let flags = "-O2 -fPIC -std=gnu11 -Wall -Wextra -ffunction-sections -fno-lto \
-                 -fno-stack-protector -Iruntime/include";
+                 -fno-stack-protector -Iruntime/include -iquote runtime";
     let source = format!("runtime/{unit}.c");
     run(Command::new(compiler)
         .args(flags.split_whitespace())

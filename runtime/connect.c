@@ -11,8 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ffuzz-rt.h"
-#include "snapshot-machine.h"
+#include "connect.h"
+#include "domains.h"
+#include "edge-map.h"
+#include "machine.h"
+#include "memory.h"
+#include "modules.h"
+#include "pipes.h"
+#include "process.h"
+#include "runs.h"
 
 #define ERROR_MAP_SIZE 1
 #define ERROR_SHMAT 8
@@ -24,10 +31,7 @@
 #define LEGACY_KEYS (4u * 65536u)
 #define LEGACY_SEGMENT (LEGACY_EDGES + LEGACY_KEYS * 4u)
 
-static uint8_t *edges; /* the whole edge map, beside the modules' own pages */
-static uint64_t edges_size;
 static struct ffuzz_channel *channel;
-static int foreign_fuzzer;
 static int legacy_fuzzer;
 
 static int whole_pages(const struct module *m) {
@@ -164,9 +168,7 @@ static int use_channel(void) {
   }
   close((int)fd);
   struct ffuzz_channel *c = (void *)base;
-  edges = base + head.map_offset;
-  edges_size = head.map_size;
-  memset(edges, 0, head.map_size);
+  ffuzz_edges_attach(base + head.map_offset, head.map_size, 0);
   write_tables(base, &head);
   ffuzz_domains_attach(&c->touched_count, (void *)(base + head.touched_offset), head.touched_capacity);
   if (head.features & FFUZZ_FEATURE_RUNS) ffuzz_runs_attach(base, &head);
@@ -224,14 +226,11 @@ static void use_segment(void) {
     ffuzz_die_with_code(ERROR_SHMAT);
     return;
   }
-  edges = segment;
-  edges_size = size;
-  foreign_fuzzer = 1;
-  memset(edges, 0, size);
+  ffuzz_edges_attach(segment, size, 1);
   for (uint32_t i = 0; i < ffuzz_module_count; i++) {
     struct module *m = &ffuzz_modules[i];
     if (!whole_pages(m) || m->at + m->count > size) continue;
-    map_again(edges + m->at, m->count, m->start);
+    map_again(segment + m->at, m->count, m->start);
     m->mapped = 1;
   }
   if (legacy_fuzzer) use_legacy_domains(segment);
@@ -241,42 +240,5 @@ HIDDEN void ffuzz_connect(void) {
   if (ffuzz_frozen) return;
   ffuzz_frozen = 1;
   if (!use_channel()) use_segment();
-  if (edges) ffuzz_copies_start(edges, edges_size);
-  ffuzz_hooks_call();
-}
-
-/* AFL takes an empty map for a program that is not instrumented. One that has no counter at all
- * (only domains, say) shows a single one. */
-HIDDEN void ffuzz_show_life(void) {
-  if (foreign_fuzzer && !ffuzz_module_count) edges[0] = 1;
-}
-
-HIDDEN void ffuzz_run_begins(void) {
-  if (edges) {
-    memset(edges, 0, edges_size);
-    ffuzz_copies_clear();
-    ffuzz_show_life();
-  }
-  ffuzz_domains_reset();
-  ffuzz_hooks_call();
-}
-
-HIDDEN void ffuzz_run_goes_on(void) {
-  ffuzz_copies_clear();
-  ffuzz_show_life();
-  ffuzz_hooks_call();
-}
-
-HIDDEN void ffuzz_run_ends(void) { ffuzz_copies_flush(); }
-
-HIDDEN void ffuzz_run_is_over(void) {
-  ffuzz_copies_flush();
-  ffuzz_copies_stop();
-  for (uint32_t i = 0; i < ffuzz_module_count; i++) {
-    const struct module *m = &ffuzz_modules[i];
-    if (!m->mapped) continue;
-    /* Should this fail the pages stay shared: some edges too many, no harm beyond that. */
-    mmap(m->start, ffuzz_page_up(m->count), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  }
-  ffuzz_domains_detach();
+  ffuzz_edges_start();
 }

@@ -1,5 +1,6 @@
 /* Modules whose counters are not on pages of their own (linked by gold or mold, or by somebody
- * else's linker call), or do not fit into the map of an old fuzzer: their counters are copied into the map when a run ends, however it ends. */
+ * else's linker call), or do not fit into the map of an old fuzzer: their counters are copied into the
+ * map when a run ends, however it ends. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
@@ -7,7 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ffuzz-rt.h"
+#include "copies.h"
+#include "memory.h"
+#include "modules.h"
 
 #define STACK_BYTES 65536
 

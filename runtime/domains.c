@@ -1,4 +1,4 @@
-/* Domain maps: registration by name, the update functions, and the memory behind them.
+/* Domain maps: the update functions, and the memory behind them.
  *
  * All maps are one array, whose address stays: to meet a fuzzer, and to leave it, is to put other
  * pages at the same place, so code that holds a pointer into a map may keep it. Cost follows what a
@@ -7,9 +7,9 @@
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "ffuzz-rt.h"
+#include "domains.h"
+#include "memory.h"
 
 /* Room at the start: what FuzzFactory's own layout holds. More than that moves the array. */
 #define FIRST_KEYS 262144u
@@ -26,47 +26,6 @@ static uint32_t *touched_count = &unseen_count;
 static uint32_t *touched_list;
 static uint32_t touched_capacity;
 
-static void append(char *line, size_t room, const char *text) {
-  size_t used = strlen(line);
-  strncat(line, text, room - used - 1);
-}
-
-static void append_number(char *line, size_t room, uint32_t n) {
-  char digits[12];
-  char *at = digits + sizeof digits - 1;
-  *at = 0;
-  do *--at = (char)('0' + n % 10);
-  while (n /= 10);
-  append(line, room, at);
-}
-
-static void refuse_size(uint32_t size) {
-  char line[80] = "[-] ERROR: Invalid domain-specific map size: ";
-  append_number(line, sizeof line, size);
-  append(line, sizeof line, "\n");
-  ffuzz_say(line);
-  _exit(1);
-}
-
-static void refuse_conflict(const char *name) {
-  char line[160] = "[-] ERROR: Domain \"";
-  append(line, sizeof line, name);
-  append(line, sizeof line, "\" is registered twice with different size, reducer or initial value.\n");
-  ffuzz_say(line);
-  _exit(1);
-}
-
-static dsf_t find(const struct domain *wanted) {
-  for (uint32_t i = 0; i < ffuzz_domain_count; i++) {
-    const struct domain *d = &ffuzz_domains[i];
-    if (strcmp(d->name, wanted->name)) continue;
-    if (d->size != wanted->size || d->reducer != wanted->reducer || d->initial != wanted->initial)
-      refuse_conflict(d->name);
-    return (dsf_t)i;
-  }
-  return -1;
-}
-
 static void fill(const struct domain *d) {
   for (uint32_t i = 0; i < d->size; i++) __fuzzfactory_dsf_map[d->start + i] = d->initial;
 }
@@ -80,43 +39,14 @@ static void make_room(uint64_t keys) {
   __fuzzfactory_dsf_map = array;
 }
 
-/* A variable `__afl_foo_dsf` stands for the domain "foo". */
-static void set_name(char *to, size_t size, const char *name) {
-  size_t length = strlen(name);
-  if (length > 10 && !strncmp(name, "__afl_", 6) && !strcmp(name + length - 4, "_dsf")) {
-    name += 6;
-    length -= 10;
-  }
-  memcpy(to, name, length < size ? length : size - 1);
-}
-
-/* Name, size, reducer and initial value are the domain's record. A second registration of the same
- * record (the same domain in a shared library) is the same domain. Once the fuzzer has been told
- * the layout a new domain has no place any more: it gets an id that every update ignores. */
-dsf_t __ffuzz_new_domain(const char *name, uint32_t size, uint32_t reducer, uint32_t initial) {
-  struct domain new = {.start = ffuzz_dsf_total, .size = size, .reducer = reducer, .initial = initial};
-  if (size == 0 || size > UINT32_MAX - ffuzz_dsf_total) refuse_size(size);
-  if (name) {
-    set_name(new.name, sizeof new.name, name);
-  } else {
-    append(new.name, sizeof new.name, "map");
-    append_number(new.name, sizeof new.name, ffuzz_domain_count);
-  }
-  dsf_t known = name ? find(&new) : -1;
-  if (known >= 0 || ffuzz_frozen) return known;
+/* Behind all others. The caller counts it, when its map is in place. */
+HIDDEN void ffuzz_domain_add(const struct domain *new) {
   size_t used = ffuzz_domain_count * sizeof *ffuzz_domains;
   ffuzz_domains = ffuzz_grow(ffuzz_domains, used, used + sizeof *ffuzz_domains);
-  make_room((uint64_t)ffuzz_dsf_total + size);
-  ffuzz_domains[ffuzz_domain_count] = new;
-  ffuzz_dsf_total += size;
-  if (initial) fill(&new);
-  ffuzz_maps_place();
-  return (dsf_t)ffuzz_domain_count++;
-}
-
-/* The reference's registration: its domains have no names. */
-dsf_t __fuzzfactory_new_domain(uint32_t size, uint32_t reducer, uint32_t initial) {
-  return __ffuzz_new_domain(NULL, size, reducer, initial);
+  make_room((uint64_t)ffuzz_dsf_total + new->size);
+  ffuzz_domains[ffuzz_domain_count] = *new;
+  ffuzz_dsf_total += new->size;
+  if (new->initial) fill(new);
 }
 
 /* Before the value is stored: a run that is killed in between leaves a key in the list that has

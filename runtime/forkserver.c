@@ -14,25 +14,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ffuzz-rt.h"
+#include "forkserver.h"
+#include "connect.h"
+#include "counters.h"
+#include "domains.h"
+#include "edge-map.h"
+#include "memory.h"
+#include "modules.h"
+#include "pipes.h"
+#include "process.h"
+#include "registration.h"
+#include "runs.h"
 
 #define OLD_OPTIONS 0x80000001u
 #define OLD_MAP_SIZE 0x40000000u
 #define OLD_SHMEM 0x01000000u
-#define OLD_ERROR 0xf800008fu
-#define OLD_LARGEST_MAP (8u << 20)
 #define V1_HELLO 0x41464c01u
-#define V1_ERROR 0xeffe0000u
 #define V1_MAP_SIZE 1u
 #define V1_SHMEM 2u
 #define ERROR_SHM_OPEN 4
-
-HIDDEN int ffuzz_under_fuzzer;
-HIDDEN int ffuzz_persistent;
-HIDDEN uint32_t ffuzz_iteration;
-
-unsigned int *__afl_fuzz_len;
-unsigned char *__afl_fuzz_ptr;
 
 /* Defined by __AFL_FUZZ_INIT() in the program, or by the driver. */
 extern int __afl_sharedmem_fuzzing __attribute__((weak));
@@ -42,34 +42,6 @@ static volatile int child_is_stopped;
 /* A child that is put back after each run, and its number. */
 static volatile pid_t lasting_child;
 static volatile uint32_t lasting_number;
-
-HIDDEN int ffuzz_lasting;
-HIDDEN uint64_t ffuzz_inherited;
-
-static int receive(uint32_t *word) {
-  ssize_t n;
-  do n = read(CONTROL_FD, word, 4);
-  while (n < 0 && errno == EINTR);
-  return n == 4;
-}
-
-static int answer(uint32_t word) {
-  ssize_t n;
-  do n = write(STATUS_FD, &word, 4);
-  while (n < 0 && errno == EINTR);
-  return n == 4;
-}
-
-HIDDEN int ffuzz_speaks_v1(void) {
-  const char *wish = getenv("FFUZZ_FORKSERVER");
-  return (wish && !strcmp(wish, "v1")) || ffuzz_map_size() > OLD_LARGEST_MAP;
-}
-
-/* Tells the fuzzer why there is no fork server. Without one the program just runs. */
-HIDDEN void ffuzz_die_with_code(uint32_t code) {
-  uint32_t word = ffuzz_speaks_v1() ? V1_ERROR | code : OLD_ERROR | code << 8;
-  if (answer(word)) _exit(1);
-}
 
 static int offers_shared_input(void) {
   return &__afl_sharedmem_fuzzing && __afl_sharedmem_fuzzing && getenv("__AFL_SHM_FUZZ_ID");
@@ -87,15 +59,15 @@ static void map_shared_input(void) {
 
 static int hello_v1(uint32_t size, int shared_input) {
   uint32_t reply;
-  if (!answer(V1_HELLO)) return 0;
-  if (!receive(&reply) || reply != ~V1_HELLO) {
+  if (!ffuzz_answer(V1_HELLO)) return 0;
+  if (!ffuzz_receive(&reply) || reply != ~V1_HELLO) {
     ffuzz_say("[-] ERROR: The fuzzer does not speak version 1 of the fork server protocol.\n");
     _exit(1);
   }
-  answer(V1_MAP_SIZE | (shared_input ? V1_SHMEM : 0));
-  answer(size);
+  ffuzz_answer(V1_MAP_SIZE | (shared_input ? V1_SHMEM : 0));
+  ffuzz_answer(size);
   if (shared_input) map_shared_input();
-  return answer(V1_HELLO);
+  return ffuzz_answer(V1_HELLO);
 }
 
 /* Without shared-memory test cases there is no reply to this hello: reading one would swallow the
@@ -103,9 +75,9 @@ static int hello_v1(uint32_t size, int shared_input) {
 static int hello_old(uint32_t size, int shared_input) {
   uint32_t reply;
   uint32_t hello = OLD_OPTIONS | OLD_MAP_SIZE | (size - 1) << 1;
-  if (!answer(hello | (shared_input ? OLD_SHMEM : 0))) return 0;
+  if (!ffuzz_answer(hello | (shared_input ? OLD_SHMEM : 0))) return 0;
   if (!shared_input) return 1;
-  if (!receive(&reply)) _exit(1);
+  if (!ffuzz_receive(&reply)) _exit(1);
   if ((reply & (OLD_OPTIONS | OLD_SHMEM)) == (OLD_OPTIONS | OLD_SHMEM)) map_shared_input();
   return 1;
 }
@@ -204,7 +176,7 @@ static void serve(void) {
   for (;;) {
     uint32_t was_killed;
     int status;
-    if (!receive(&was_killed)) leave();
+    if (!ffuzz_receive(&was_killed)) leave();
     if (child_is_stopped && was_killed) {
       child_is_stopped = 0;
       waitpid(child, &status, 0);
@@ -216,10 +188,10 @@ static void serve(void) {
       child = 0;
       if (!start_child(&old, server)) return;
     }
-    if (!answer((uint32_t)child) || !wait_for(child, ffuzz_persistent ? WUNTRACED : 0, &status)) leave();
+    if (!ffuzz_answer((uint32_t)child) || !wait_for(child, ffuzz_persistent ? WUNTRACED : 0, &status)) leave();
     child_is_stopped = WIFSTOPPED(status);
     if (!child_is_stopped) child = 0;
-    if (!answer((uint32_t)status)) leave();
+    if (!ffuzz_answer((uint32_t)status)) leave();
   }
 }
 
@@ -311,5 +283,9 @@ HIDDEN void ffuzz_start_server(void) {
 __attribute__((constructor(5))) static void start_early(void) {
   if (!getenv("__AFL_DEFER_FORKSRV")) ffuzz_start_server();
 }
+
+/* A shared library needs them of a program that has neither counters nor domains itself. Not asked for by names that
+ * the library has too: the linker would be content with those. */
+__attribute__((used)) static void (*const linked_with_us[])(void) = {ffuzz_counters, ffuzz_registration};
 
 void __ffuzz_runtime(void) {} /* the name by which the linker is asked for the runtime */

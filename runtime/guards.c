@@ -1,7 +1,7 @@
 /* Objects of another compiler call with -fsanitize-coverage=trace-pc-guard: a number for each edge, and a
  * call for each time that it is passed. An object of its own, so that a program may have its own
  * functions; a sanitizer's runtime has some too, and ffuzz-cc asks for these then. */
-#include "ffuzz-rt.h"
+#include "counters.h"
 
 void __ffuzz_guards(void) {} /* the name by which the linker is asked for this object */
 

@@ -1,5 +1,8 @@
 /* __AFL_INIT(). In an object of its own because fuzzers look for the marker. */
-#include "ffuzz-rt.h"
+#include "manual.h"
+#include "forkserver.h"
+#include "process.h"
+#include "snapshot/snapshot.h"
 
 __attribute__((used)) static const char marker[] = "##SIG_AFL_DEFER_FORKSRV##";
 

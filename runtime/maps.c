@@ -4,7 +4,8 @@
  * Each module (the program, a shared library) has variables of its own for the same domain, or, if
  * the dynamic linker sees to it, all have one. Both lists are changed by constructors and
  * destructors only. */
-#include "ffuzz-rt.h"
+#include "maps.h"
+#include "memory.h"
 
 struct keeper {
   uint32_t **variable;

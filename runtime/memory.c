@@ -1,10 +1,11 @@
-/* Pages and messages without malloc and stdio. */
+/* See memory.h. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ffuzz-rt.h"
+#include "memory.h"
+#include "pipes.h"
 
 /* Not one of AFL's codes: only ffuzz says in words what it means. */
 #define ERROR_NO_MEMORY 512

@@ -1,78 +1,8 @@
-/* Edge counters: who has some, and where each module's part of the map lies.
- *
- * clang calls the init functions from a constructor of priority 2 in every object that was
- * compiled with coverage; all calls of one linked object name the same section. */
-#define _GNU_SOURCE
-#include <sys/mman.h>
-
-#include "ffuzz-rt.h"
-
-/* Address space for the counters of guards; the kernel gives memory for those that are used. */
-#define GUARDS_MAX (4u << 20)
+/* See modules.h. */
+#include "modules.h"
 
 HIDDEN struct module *ffuzz_modules;
 HIDDEN uint32_t ffuzz_module_count;
-HIDDEN int ffuzz_frozen;
-
-static struct module *latest;
-static uint8_t *guard_counters;
-static uint32_t guards_end = FFUZZ_PAGE; /* guard 0 counts nothing */
-
-static struct module *add_module(uint8_t *start, uint8_t *stop, uint64_t count) {
-  size_t used = ffuzz_module_count * sizeof *ffuzz_modules;
-  ffuzz_modules = ffuzz_grow(ffuzz_modules, used, used + sizeof *ffuzz_modules);
-  struct module *new = &ffuzz_modules[ffuzz_module_count++];
-  *new = (struct module){.start = start, .stop = stop, .count = count};
-  return new;
-}
-
-void __sanitizer_cov_8bit_counters_init(uint8_t *start, uint8_t *stop) {
-  latest = NULL;
-  if (start >= stop) return;
-  if (ffuzz_frozen) {
-    ffuzz_note_late_module(start);
-    return;
-  }
-  for (uint32_t i = 0; i < ffuzz_module_count; i++)
-    if (ffuzz_modules[i].start == start) latest = &ffuzz_modules[i];
-  if (latest) return;
-  latest = add_module(start, stop, (uint64_t)(stop - start));
-}
-
-/* Follows the call above in the same constructor. */
-void __sanitizer_cov_pcs_init(const uintptr_t *pcs, const uintptr_t *end) {
-  if (!latest || latest->pcs) return;
-  uint64_t length = (uint64_t)(latest->stop - latest->start);
-  uint64_t count = (uint64_t)(end - pcs) / 2;
-  latest->pcs = pcs;
-  latest->pcs_end = end;
-  if (count && count <= length) latest->count = count;
-}
-
-static int reserve_guards(void) {
-  void *at = mmap(NULL, GUARDS_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at != MAP_FAILED) guard_counters = at;
-  return guard_counters != NULL;
-}
-
-/* What guards.c passes on, and stub.c. */
-void __ffuzz_guard_init(uint32_t *start, uint32_t *stop) {
-  if (start >= stop || *start) return;
-  if (ffuzz_frozen) {
-    ffuzz_note_late_module((const uint8_t *)start);
-    return;
-  }
-  uint64_t count = (uint64_t)(stop - start), room = ffuzz_page_up(count);
-  if ((!guard_counters && !reserve_guards()) || room > GUARDS_MAX - guards_end) return;
-  uint8_t *counters = guard_counters + guards_end;
-  add_module(counters, counters + room, count);
-  for (uint32_t i = 0; i < count; i++) start[i] = guards_end + i;
-  guards_end += (uint32_t)room;
-}
-
-void __ffuzz_guard(uint32_t *guard) {
-  if (*guard) guard_counters[*guard]++;
-}
 
 /* Gives each module whole pages of the map; the size ends with the last counter in use. A program
  * without any counter has a map of one byte, because nobody accepts an empty one. */

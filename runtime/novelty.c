@@ -8,7 +8,8 @@
 #include <immintrin.h>
 #endif
 
-#include "ffuzz-rt.h"
+#include "novelty.h"
+#include "memory.h"
 
 #define BLOCK 64u
 

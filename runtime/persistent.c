@@ -2,7 +2,11 @@
 #define _GNU_SOURCE
 #include <signal.h>
 
-#include "ffuzz-rt.h"
+#include "persistent.h"
+#include "edge-map.h"
+#include "process.h"
+#include "replay.h"
+#include "runs.h"
 
 __attribute__((used)) static const char marker[] = "##SIG_AFL_PERSISTENT##";
 

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ffuzz-rt.h"
+#include "replay.h"
+#include "process.h"
 
 #define MOST 65536u
 #define KEPT_FD 230 /* the program's standard input meanwhile */

@@ -7,8 +7,13 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "ffuzz-rt.h"
-#include "snapshot-machine.h"
+#include "runs.h"
+#include "domains.h"
+#include "edge-map.h"
+#include "machine.h"
+#include "memory.h"
+#include "novelty.h"
+#include "process.h"
 
 #define LARGEST (1u << 20) /* AFL's limit for a test case */
 

@@ -1,10 +1,13 @@
 /* The way from the start of a program to its main, and from its exit to its end. ffuzz-cc links with
  * --wrap=__libc_start_main, so the C library is started by us. A program that ffuzz does not run is
  * started as if we were not there. */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 
-#include "ffuzz-rt.h"
+#include "process.h"
+#include "snapshot/cycle.h"
+#include "snapshot/snapshot.h"
 
 typedef int main_function(int, char **, char **);
 typedef void plain_function(void);

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "ffuzz-rt.h"
+#include "testcase.h"
+#include "process.h"
 
 #define LARGEST (1u << 20) /* AFL's limit for a test case */
 

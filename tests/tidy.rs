@@ -26,6 +26,40 @@ const GROUPS: &[&[&str]] = &[
 ];
 /// Importer, imported: what the rule allows all the same.
 const IMPORT_EXCEPTIONS: &[(&str, &str)] = &[];
+/// Files of the runtime from low to high: each includes its own header and those of lines before its
+/// own. Domains include `waypoints.h` only.
+const RUNTIME_LAYERS: &[&[&str]] = &[
+    &["channel"],
+    &["base"],
+    &["machine", "process", "modules"],
+    &["pipes"],
+    &["memory"],
+    &["domains", "copies", "novelty"],
+    &["maps"],
+    &["edge-map"],
+    &["runs"],
+    &["connect"],
+    &["counters", "registration", "replay", "testcase"],
+    &["forkserver"],
+    &["snapshot/state"],
+    &["snapshot/mappings", "snapshot/made"],
+    &["snapshot/pages", "snapshot/changes"],
+    &["snapshot/cycle"],
+    &["snapshot/calls"],
+    &["snapshot/filter"],
+    &["snapshot/take"],
+    &["snapshot/prologue"],
+    &["snapshot/snapshot"],
+    &["persistent", "manual", "start", "guards", "callbacks", "exit-hook", "stub"],
+    &["driver/options", "driver/input"],
+    &["driver/crash"],
+    &["driver/files"],
+    &["driver/driver"],
+    &["driver/main"],
+];
+/// What compiled code, the linker or libc asks for by name: nobody includes a header of it.
+const RUNTIME_ENTRIES: &[&str] =
+    &["start", "guards", "callbacks", "exit-hook", "stub", "driver/main"];
 /// They decide, and neither read a file nor a clock.
 const PURE: &[&str] = &["engine", "crashes/crash"];
 /// Readers of the environment: the fuzzer's table, and the compiler wrapper's, which has to be
@@ -275,6 +309,68 @@ fn modules_import_only_from_groups_before_their_own() {
         }
     }
     none("import rule of docs/architecture.md", &found);
+}
+
+/// C files of the runtime but users' headers: path below `runtime/` without the ending, the ending, text.
+fn runtime_files() -> Vec<(String, String, String)> {
+    let found = files("runtime").into_iter().filter_map(|path| {
+        let name = relative(&path).strip_prefix("runtime/")?.to_owned();
+        let (name, ending) = name.rsplit_once('.')?;
+        let is_code = ["c", "h"].contains(&ending) && !name.starts_with("include/");
+        is_code.then(|| (name.into(), ending.into(), fs::read_to_string(&path).unwrap()))
+    });
+    found.collect()
+}
+
+fn layer(name: &str) -> Option<usize> {
+    RUNTIME_LAYERS.iter().position(|layer| layer.contains(&name))
+}
+
+#[test]
+fn runtime_files_include_only_headers_of_lower_layers() {
+    let files = runtime_files();
+    assert!(files.len() > 50, "the walk finds no files");
+    let mut found = vec![];
+    for (name, ending, text) in &files {
+        let file = format!("runtime/{name}.{ending}");
+        let includes = text.lines().filter_map(|line| line.strip_prefix("#include \""));
+        let includes: Vec<&str> =
+            includes.filter_map(|line| line.split_once(".h\"")).map(|(name, _)| name).collect();
+        if name.starts_with("domains/") {
+            if includes != ["waypoints"] {
+                found.push(format!("{file}: a domain includes waypoints.h only"));
+            }
+            continue;
+        }
+        let Some(own) = layer(name) else {
+            found.push(format!("{file}: is in no layer"));
+            continue;
+        };
+        let higher = includes.iter().filter(|include| **include != name);
+        let higher = higher.filter(|include| layer(include).is_none_or(|layer| layer >= own));
+        found.extend(higher.map(|include| format!("{file}: includes {include}.h")));
+    }
+    none("RUNTIME_LAYERS of tests/tidy.rs", &found);
+    for name in RUNTIME_LAYERS.concat() {
+        assert!(files.iter().any(|(file, _, _)| file == name), "there is no runtime/{name}");
+    }
+}
+
+#[test]
+fn runtime_files_begin_with_their_own_headers() {
+    let files = runtime_files();
+    let mut found = vec![];
+    for (name, _, text) in files.iter().filter(|(_, ending, _)| ending == "c") {
+        let is_domain = name.starts_with("domains/");
+        let is_entry = RUNTIME_ENTRIES.contains(&name.as_str());
+        let has_header = files.iter().any(|(file, ending, _)| file == name && ending == "h");
+        let first = text.lines().find_map(|line| line.strip_prefix("#include \""));
+        let includes_it = first.and_then(|line| line.strip_suffix(".h\"")) == Some(name);
+        if !is_domain && (is_entry == has_header || has_header != includes_it) {
+            found.push(format!("runtime/{name}.c"));
+        }
+    }
+    none("a .c file has and includes a header of its own name, or is an entry", &found);
 }
 
 #[test]

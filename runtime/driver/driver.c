@@ -1,0 +1,77 @@
+/* The driver behind -fsanitize=fuzzer, for programs that define LLVMFuzzerTestOneInput.
+ *
+ * Under a fuzzer it takes inputs one after the other in the same process; started by hand it runs
+ * what it is given (files.c). */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/driver.h"
+#include "driver/files.h"
+#include "driver/options.h"
+#include "manual.h"
+#include "persistent.h"
+#include "process.h"
+#include "testcase.h"
+
+/* A new process after so many inputs: leaks and worn-out state end there, and at 100 us or so for
+ * the fork against 1 us for the shortest input its cost stays below 0.1 %. */
+#define INPUTS_PER_PROCESS 100000u
+
+__attribute__((weak)) int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+int __afl_sharedmem_fuzzing = 1;
+
+static void run_file(harness *test, const char *path, size_t most) {
+  size_t size;
+  uint8_t *data = ffuzz_driver_read(path, most, &size);
+  if (data) ffuzz_driver_run_one(test, data, size);
+  free(data);
+}
+
+/* Shared memory, else the file on the command line (@@), else standard input. */
+static void run_loop(harness *test) {
+  size_t most = ffuzz_driver.max_len > 0 ? (size_t)ffuzz_driver.max_len : SIZE_MAX;
+  while (__afl_persistent_loop(INPUTS_PER_PROCESS)) {
+    if (!__afl_fuzz_ptr && ffuzz_driver_path_count) {
+      run_file(test, ffuzz_driver_paths[0], most);
+    } else {
+      size_t size = __ffuzz_testcase_len();
+      ffuzz_driver_run_one(test, __ffuzz_testcase_buf(), size < most ? size : most);
+    }
+  }
+}
+
+int LLVMFuzzerRunDriver(int *argc, char ***argv, harness *test) {
+  if (LLVMFuzzerInitialize) LLVMFuzzerInitialize(argc, argv);
+  ffuzz_driver_parse(*argc, *argv);
+  __afl_manual_init();
+  if (!ffuzz_under_fuzzer) return ffuzz_driver_by_hand(test, (*argv)[0]);
+  run_loop(test);
+  return 0;
+}
+
+/* For custom mutators that ask for "some ordinary mutation". */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) {
+  static uint64_t state;
+  if (!state) state = (uint64_t)ffuzz_driver.seed * 0xbf58476d1ce4e5b9u ^ 0x9e3779b97f4a7c15u;
+  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+  uint32_t choice = (uint32_t)(state >> 60), value = (uint32_t)(state >> 40) & 0xff;
+  if (size == 0 || (choice < 3 && size < most)) { /* insert */
+    if (size >= most) return size;
+    size_t at = (size_t)(state % (size + 1));
+    memmove(data + at + 1, data + at, size - at);
+    data[at] = (uint8_t)value;
+    return size + 1;
+  }
+  size_t at = (size_t)(state % size);
+  if (choice < 5 && size > 1) { /* remove */
+    memmove(data + at, data + at + 1, size - at - 1);
+    return size - 1;
+  }
+  if (choice < 10)
+    data[at] ^= (uint8_t)(1u << (value & 7));
+  else
+    data[at] = (uint8_t)value;
+  return size;
+}

@@ -1,0 +1,311 @@
+/* System calls of a run that are trapped: what can be undone is noted and then done, for all else the child
+ * gives up. A call that is not known here is one of these, so a new one is no danger.
+ *
+ * The rules for this code are in state.h; it runs in a signal handler, in the midst of the program. */
+#define _GNU_SOURCE
+#include "snapshot/calls.h"
+
+#if FFUZZ_HAS_SNAPSHOTS
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "snapshot/changes.h"
+#include "snapshot/cycle.h"
+#include "snapshot/made.h"
+#include "snapshot/mappings.h"
+
+/* Bytes of memory from before the run that a run may empty at once. */
+#define MOST_DISCARDED (1u << 30)
+#define CODE_SECCOMP 1 /* SYS_SECCOMP, whose name would be that of a call */
+
+static long noted(const struct call *c, uint32_t what) {
+  ffuzz_changes->what |= what;
+  return perform(c);
+}
+
+static long refused(const struct call *c) { ffuzz_give_up(FFUZZ_WHY_CALL, c->number); }
+
+/* Memory. */
+
+static uint64_t end_of(uint64_t start, uint64_t length) {
+  uint64_t rest = ~(uint64_t)0 - start;
+  return start + (length < rest ? round_up(length) : rest);
+}
+
+/* Is it there since before the run? Reserved addresses count only if `strictly`. */
+static int is_known(uint64_t start, uint64_t length, int strictly) {
+  uint64_t end = end_of(start, length);
+  if (ffuzz_is_own(start, end)) return 1;
+  for (const struct mapping *m = ffuzz_mapping_behind(start); m && m->start < end; m = ffuzz_mapping_behind(m->end))
+    if (strictly || !m->is_reserved) return 1;
+  return 0;
+}
+
+static void refuse_known(uint64_t start, uint64_t length) {
+  if (!is_known(start, length, 1)) return;
+  ffuzz_refuse_mapped(start, end_of(start, length));
+  ffuzz_give_up(FFUZZ_WHY_MAPPING, 0);
+}
+
+/* Where a page has a copy it has to stay, because a scan reports what is there; all other are given back. */
+static void discard(const struct mapping *m, uint64_t start, uint64_t end) {
+  const uint32_t *copy_of = ffuzz_saved->copy_of + m->first - m->start / FFUZZ_PAGE;
+  for (uint64_t at = start, next; at < end; at = next) {
+    int has_copy = copy_of[at / FFUZZ_PAGE] != 0;
+    for (next = at + FFUZZ_PAGE; next < end && (copy_of[next / FFUZZ_PAGE] != 0) == has_copy;) next += FFUZZ_PAGE;
+    if (has_copy)
+      zero_bytes((void *)at, next - at);
+    else
+      CALL(madvise, at, next - at, MADV_DONTNEED);
+  }
+}
+
+/* Is all of it there since before the run, and ours to put back? */
+static int is_put_back(uint64_t start, uint64_t end) {
+  for (uint64_t at = start; at < end;) {
+    const struct mapping *m = ffuzz_mapping_behind(at);
+    if (!m || at < m->start || !m->is_put_back || m->is_file) return 0;
+    at = m->end;
+  }
+  return 1;
+}
+
+/* Empties memory from before the run. */
+static int is_discarded(uint64_t start, uint64_t length) {
+  uint64_t end = end_of(start, length);
+  if (end - start > MOST_DISCARDED || start % FFUZZ_PAGE || !is_put_back(start, end)) return 0;
+  for (uint64_t at = start; at < end;) {
+    const struct mapping *m = ffuzz_mapping_behind(at);
+    uint64_t next = m->end < end ? m->end : end;
+    discard(m, at, next);
+    at = next;
+  }
+  return 1;
+}
+
+/* Over reserved addresses, as allocators do it, it is undone by reserving them again. Over other memory
+ * from before the run (sanitizers do that with their shadow) it is a way to empty it. */
+static long maps(const struct call *c) {
+  uint64_t start = (uint64_t)c->a[0], length = (uint64_t)c->a[1];
+  int is_fixed = (c->a[3] & MAP_FIXED) != 0, was_reserved = is_fixed && is_known(start, length, 1);
+  if (c->a[3] & MAP_GROWSDOWN) return refused(c); /* how far it grows nobody says */
+  if (is_fixed && is_known(start, length, 0)) {
+    int is_plain = c->a[2] == (PROT_READ | PROT_WRITE) && c->a[3] & MAP_ANONYMOUS && c->a[3] & MAP_PRIVATE;
+    if (is_plain && is_discarded(start, length)) return (long)start;
+    refuse_known(start, length);
+  }
+  long at = perform(c);
+  if (at < 0 && at > -4096) return at;
+  ffuzz_note_mapping((uint64_t)at, length, was_reserved);
+  return at;
+}
+
+static long unmaps(const struct call *c) {
+  refuse_known((uint64_t)c->a[0], (uint64_t)c->a[1]);
+  long error = perform(c);
+  if (!error) ffuzz_forget_mapping((uint64_t)c->a[0], (uint64_t)c->a[1]);
+  return error;
+}
+
+static long protects(const struct call *c) {
+  refuse_known((uint64_t)c->a[0], (uint64_t)c->a[1]);
+  return perform(c);
+}
+
+static long moves(const struct call *c) {
+  uint64_t old = (uint64_t)c->a[0], old_length = (uint64_t)c->a[1], length = (uint64_t)c->a[2];
+  if (c->a[3] & ~(MREMAP_MAYMOVE | MREMAP_FIXED)) return refused(c);
+  refuse_known(old, old_length ? old_length : 1);
+  if (c->a[3] & MREMAP_FIXED) refuse_known((uint64_t)c->a[4], length);
+  long at = perform(c);
+  if (at < 0 && at > -4096) return at;
+  ffuzz_forget_mapping(old, old_length);
+  ffuzz_note_mapping((uint64_t)at, length, 0);
+  return at;
+}
+
+static long advises(const struct call *c) {
+  uint64_t start = (uint64_t)c->a[0], length = (uint64_t)c->a[1];
+  switch (c->a[2]) {
+    case MADV_NORMAL:
+    case MADV_RANDOM:
+    case MADV_SEQUENTIAL:
+    case MADV_WILLNEED:
+    case MADV_HUGEPAGE:
+    case MADV_NOHUGEPAGE:
+    case MADV_DONTDUMP:
+    case MADV_DODUMP: return perform(c);
+  }
+  if (!is_known(start, length, 1)) return perform(c);
+  if (c->a[2] == MADV_DONTNEED && is_discarded(start, length)) return 0;
+  if (c->a[2] == MADV_FREE) return 0; /* the kernel may leave it as it is */
+  return refused(c);
+}
+
+static long moves_heap_end(const struct call *c) {
+  uint64_t end = (uint64_t)c->a[0];
+  if (end && end < ffuzz_saved->heap_end)
+    ffuzz_give_up(ffuzz_saved->prologue ? FFUZZ_WHY_PROLOGUE : FFUZZ_WHY_MAPPING, 0);
+  return noted(c, CHANGED_HEAP_END);
+}
+
+/* Descriptors. */
+
+static int is_own_descriptor(long number) { return number >= OWN_FIRST && number <= OWN_LAST; }
+
+static long closes(const struct call *c) {
+  if (is_own_descriptor((int)c->a[0])) return -EBADF;
+  ffuzz_note_descriptor((int)c->a[0]);
+  return perform(c);
+}
+
+static long closes_range(const struct call *c) {
+  uint64_t first = (uint32_t)c->a[0], last = (uint32_t)c->a[1];
+  if (c->a[2]) return refused(c);
+  if (first > last) return -EINVAL;
+  for (uint32_t i = 0; i < ffuzz_saved->descriptor_count; i++) {
+    uint64_t known = (uint64_t)ffuzz_saved->descriptors[i];
+    if (known >= first && known <= last) ffuzz_note_descriptor((long)known);
+  }
+  if (first < OWN_FIRST) CALL(close_range, first, last < OWN_FIRST ? last : OWN_FIRST - 1, 0);
+  if (last > OWN_LAST) CALL(close_range, first > OWN_LAST ? first : OWN_LAST + 1, last, 0);
+  return 0;
+}
+
+static long replaces(const struct call *c) {
+  if (is_own_descriptor((int)c->a[1])) return refused(c);
+  if (c->a[0] != c->a[1]) ffuzz_note_descriptor((int)c->a[1]);
+  return perform(c);
+}
+
+/* Of the descriptor, or of what it stands for, which by fork each run opens anew if it was not inherited. */
+static long sets_flags(const struct call *c) {
+  if (c->a[1] == F_SETFD)
+    ffuzz_note_descriptor((int)c->a[0]);
+  else
+    ffuzz_refuse_opened(c->a[0]);
+  return perform(c);
+}
+
+static long locks(const struct call *c) {
+  ffuzz_refuse_opened(c->a[0]);
+  return perform(c);
+}
+
+/* The rest. */
+
+static long handles(const struct call *c) {
+  struct kernel_action *old = (void *)c->a[2];
+  long number = c->a[0];
+  if (number < 1 || number >= SIGNALS) return perform(c);
+  if (number == SIGSYS && c->a[1]) ffuzz_give_up(FFUZZ_WHY_SIGNAL, SIGSYS);
+  if (c->a[1]) ffuzz_note_signal(number);
+  long error = perform(c);
+  if (!error && number == SIGSYS && old) zero_bytes(old, sizeof *old);
+  return error;
+}
+
+/* To itself; for others it would be the signal of many runs. There is one thread, of the process's number. */
+static long sends(const struct call *c) { return c->a[0] == CALL(getpid) ? perform(c) : refused(c); }
+
+/* The handler's return sets the stack to what its frame says. */
+static long changes_stack(const struct call *c) {
+  if (c->a[0] && !(ffuzz_changes->what & CHANGED_STACK)) {
+    CALL(sigaltstack, NULL, &ffuzz_changes->stack);
+    ffuzz_changes->what |= CHANGED_STACK;
+  }
+  long error = perform(c);
+  if (!error) CALL(sigaltstack, NULL, &c->at->uc_stack);
+  return error;
+}
+
+static long changes_folder(const struct call *c) {
+  if (ffuzz_changes->what & CHANGED_FOLDER) return perform(c);
+  long here = CALL(openat, AT_FDCWD, ".", O_PATH | O_CLOEXEC);
+  if (here < 0) return refused(c);
+  CALL(dup3, here, OWN_FOLDER, O_CLOEXEC);
+  CALL(close, here);
+  return noted(c, CHANGED_FOLDER);
+}
+
+static long changes_umask(const struct call *c) {
+  long before = perform(c);
+  if (!(ffuzz_changes->what & CHANGED_UMASK)) ffuzz_changes->umask = (uint32_t)before;
+  ffuzz_changes->what |= CHANGED_UMASK;
+  return before;
+}
+
+static long asks_process(const struct call *c) {
+  switch (c->a[0]) {
+    case PR_GET_DUMPABLE:
+    case PR_GET_NAME:
+    case PR_GET_SECCOMP:
+    case PR_GET_NO_NEW_PRIVS:
+    case PR_GET_TIMERSLACK:
+    case PR_GET_KEEPCAPS:
+    case PR_CAPBSET_READ: return perform(c);
+  }
+  return refused(c);
+}
+
+static long ends(const struct call *c) { ffuzz_snapshot_run_ends((int)c->a[0]); }
+
+static long starts_process(const struct call *c) { ffuzz_give_up(FFUZZ_WHY_PROCESS, c->number); }
+
+static long answer(const struct call *c) {
+  switch (c->number) {
+    case SYS_exit:
+    case SYS_exit_group: return ends(c);
+    case SYS_clone:
+    case SYS_clone3:
+    case SYS_execve:
+    case SYS_execveat: return starts_process(c);
+    case SYS_mmap: return maps(c);
+    case SYS_munmap: return unmaps(c);
+    case SYS_mprotect: return protects(c);
+    case SYS_mremap: return moves(c);
+    case SYS_madvise: return advises(c);
+    case SYS_brk: return moves_heap_end(c);
+    case SYS_close: return closes(c);
+    case SYS_close_range: return closes_range(c);
+    case SYS_dup3: return replaces(c);
+    case SYS_fcntl: return sets_flags(c);
+    case SYS_flock: return locks(c);
+    case SYS_rt_sigaction: return handles(c);
+    case SYS_kill:
+    case SYS_tkill:
+    case SYS_tgkill: return sends(c);
+    case SYS_sigaltstack: return changes_stack(c);
+    case SYS_chdir:
+    case SYS_fchdir: return changes_folder(c);
+    case SYS_umask: return changes_umask(c);
+    case SYS_setitimer: return noted(c, CHANGED_TIMERS);
+    case SYS_unlinkat:
+    case SYS_renameat:
+    case SYS_renameat2: return noted(c, CHANGED_INPUT);
+    case SYS_prctl: return asks_process(c);
+    case SYS_prlimit64: return c->a[2] ? refused(c) : perform(c);
+#ifdef SYS_open
+    case SYS_fork:
+    case SYS_vfork: return starts_process(c);
+    case SYS_dup2: return replaces(c);
+    case SYS_alarm: return noted(c, CHANGED_TIMERS);
+    case SYS_unlink:
+    case SYS_rename: return noted(c, CHANGED_INPUT);
+#endif
+  }
+  return refused(c);
+}
+
+HIDDEN void ffuzz_on_trap(int signal_number, siginfo_t *info, void *context) {
+  ucontext_t *at = context;
+  (void)signal_number;
+  /* Somebody has sent it, or another kind of system call. */
+  if (info->si_code != CODE_SECCOMP || info->si_arch != MACHINE_ARCH) ffuzz_give_up(FFUZZ_WHY_SIGNAL, SIGSYS);
+  struct call c = trapped_call(info, at);
+  trapped_returns(at, answer(&c));
+}
+#endif

@@ -1,0 +1,73 @@
+/* The beginning of all snapshots: the process is made ready for them. The rules for this code are in state.h. */
+#define _GNU_SOURCE
+#include "snapshot/snapshot.h"
+#include "process.h"
+#include "snapshot/state.h"
+
+#if FFUZZ_HAS_SNAPSHOTS
+#include <malloc.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "snapshot/mappings.h"
+#include "snapshot/prologue.h"
+#include "snapshot/take.h"
+
+/* Blocks up to that are usual: the buffer of a stream is one. */
+#define USUAL_BLOCK 5000u
+
+extern void __asan_get_shadow_mapping(size_t *, size_t *) __attribute__((weak));
+
+static void touch_heap(size_t size) {
+  void *volatile block = malloc(size);
+  free(block);
+}
+
+/* The heap's first pages are there before the first run: what is put back is cheaper than what comes and goes.
+ * Of libc's no more than it takes at first, so that a write far behind a block is still one behind the heap;
+ * and it does not end before where it ends now. A sanitizer maps memory when a class of sizes is first asked for:
+ * each class that a run asks for first costs traps and faults, each that is there costs scans, so the usual ones
+ * are there. */
+static void begin_heap(void) {
+  if (!mallopt(M_TRIM_THRESHOLD, INT32_MAX) && !&__asan_get_shadow_mapping) return;
+  touch_heap(1);
+  if (!&__asan_get_shadow_mapping) return;
+  for (size_t size = 32; size < USUAL_BLOCK; size += size < 256 ? 32 : size / 2) touch_heap(size);
+}
+
+/* glibc registers an area in thread-local memory where the kernel writes which core a thread is on: put
+ * back, it would lie. Without it glibc asks the kernel (rseq(2)). */
+static void stop_rseq(void) {
+  extern const unsigned __rseq_size __attribute__((weak));
+  extern const ptrdiff_t __rseq_offset __attribute__((weak));
+  if (!&__rseq_size || !__rseq_size) return;
+  long area = (long)__builtin_thread_pointer() + __rseq_offset, error = 0;
+  for (long bytes = 32; bytes <= 256; bytes += 32) {
+    error = CALL(rseq, area, bytes, 1 /* RSEQ_FLAG_UNREGISTER */, MACHINE_RSEQ_SIGNATURE);
+    if (!error) return;
+  }
+  ffuzz_give_up(FFUZZ_WHY_RSEQ, -error);
+}
+
+static void ask_sanitizer(void) {
+  size_t scale = 0, offset = 0;
+  if (&__asan_get_shadow_mapping) __asan_get_shadow_mapping(&scale, &offset);
+  ffuzz_saved->shadow = (struct shadow){scale, offset};
+}
+
+/* Returns before each run, or once if the runs begin later. */
+HIDDEN void ffuzz_snapshot(void) {
+  ffuzz_lasting = 0;
+  /* A huge page would be copied as a whole. */
+  CALL(prctl, PR_SET_THP_DISABLE, 1);
+  begin_heap();
+  stop_rseq();
+  ffuzz_memory_start();
+  ask_sanitizer();
+  if (!ffuzz_prologue_begins()) ffuzz_snapshot_take();
+}
+
+#else
+HIDDEN void ffuzz_snapshot(void) { ffuzz_lasting = 0; }
+#endif
