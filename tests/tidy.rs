@@ -69,7 +69,7 @@ const MAX_FILE: u64 = 1 << 20;
 /// Columns of the pages, outside tables and blocks of code.
 const MAX_COLUMNS: usize = 120;
 /// Pages that may have longer lines.
-const WIDE_PAGES: &[&str] = &["docs/architecture.md", "CHANGELOG.md", "CONTRIBUTING.md"];
+const WIDE_PAGES: &[&str] = &["CHANGELOG.md", "CONTRIBUTING.md"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
