@@ -1,5 +1,5 @@
-//! What the campaign tells the world: plain data ([`Event`], and the numbers in a [`Snapshot`]), and the
-//! bus that hands it to sinks.
+//! What the campaign tells the world: plain data ([`Event`], and the numbers in a [`Snapshot`]), and
+//! the bus that hands it to sinks.
 
 mod bus;
 mod snapshot;

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use super::args::Args;
 use super::found::Found;
-use super::{print_warnings, reports, resolve, resume, this_program, values, words};
+use super::handed::{self, Workers};
+use super::{print_warnings, reports, resolve, resume, this_program, values};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CpuChoice, Input, Options, Schedule};
@@ -242,15 +243,13 @@ impl Fleet<'_> {
 
     /// Options that are handed on as they are.
     fn keeps(&self, option: &[OsString], strategy: Strategy, input: Option<&Path>) -> bool {
-        match words::name(option).as_str() {
-            "-j" | "-s" | "-E" | "-V" | "-b" | "--json" | "--collector" | "--control"
-            | "--metrics" | "--error-exitcode" => false,
-            "-i" => input.is_none(),
-            "-p" | "--domains" => strategy.domains,
-            // The others have it from the main.
-            "-F" => strategy.main,
-            "--schedule" => !strategy.main || main_takes(self.args),
-            _ => true,
+        match handed::row_of(option).map_or(Workers::Get, |row| row.workers) {
+            Workers::Get => true,
+            Workers::Without | Workers::Refused => false,
+            Workers::NewOnes => input.is_none(),
+            Workers::GuidedOnes => strategy.domains,
+            Workers::Main => strategy.main,
+            Workers::ThoseItSuits => !strategy.main || main_takes(self.args),
         }
     }
 

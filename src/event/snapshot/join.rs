@@ -1,8 +1,9 @@
-//! How one state is made of those of several workers: what each way is called, and that every group
-//! says for every field which one is its own.
+//! How one state is made of those of several workers: the ways there are. Each group says for every
+//! field which one is its own.
 //!
-//! What workers do and what they keep adds up, as in `ffuzz-whatsup`. Edges do not: workers take over
-//! each other's finds within seconds, so that the one that knows most, the leader, knows what all know.
+//! What workers do and what they keep adds up, as in `ffuzz-whatsup`. Edges do not: workers take
+//! over each other's finds within seconds, so that the one that knows most, the leader, knows what
+//! all know.
 
 /// A group of numbers that several workers have.
 pub trait Join: Sized {

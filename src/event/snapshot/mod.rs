@@ -1,8 +1,8 @@
 //! The campaign's numbers at one moment, in groups: what is shown together is joined, filled and
 //! passed on together.
 //!
-//! In JSON there are no groups: every field of every group is a key of the one object, so no two may
-//! have the same name.
+//! In JSON there are no groups: every field of every group is a key of the one object, so no two
+//! may have the same name.
 
 mod control;
 mod corpus;
