@@ -385,6 +385,15 @@ mod tests {
     }
 
     #[test]
+    fn bugs_are_reported_by_the_fleet_and_not_by_workers() {
+        let dir = seeds();
+        let line =
+            "-i IN -o OUT --collector=http://h --report-hangs --report-records mem=1 -j 2 ./t";
+        let all = lines(dir.path(), line, &[("AFL_NO_AFFINITY", "1")], &[]);
+        assert!(!all.iter().any(|line| line.contains("report")), "{all:?}");
+    }
+
+    #[test]
     fn one_of_four_is_not_guided_by_domains() {
         let dir = seeds();
         let all =

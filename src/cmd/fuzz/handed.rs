@@ -163,13 +163,13 @@ const TABLE: &[Row] = &[
     too(&["--collector"], Workers::Without, Pastis::Gets, Triage::Word(|c| c.collector.clone())),
     too(
         &["--report-hangs"],
-        Workers::Get,
+        Workers::Without,
         Pastis::Gets,
         Triage::Word(|c| c.args.report_hangs.then(|| "--report-hangs".into())),
     ),
     too(
         &["--report-records"],
-        Workers::Get,
+        Workers::Without,
         Pastis::Gets,
         Triage::Value(|c| c.args.report_records.clone().map(Into::into)),
     ),
