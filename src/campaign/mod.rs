@@ -151,13 +151,13 @@ impl Campaign {
         self.triage.iter_mut().for_each(|triage| triage.finish(reason.patience()));
         self.pass_notes_on();
         let mut snapshot = self.snapshot();
-        snapshot.virgin_map = Some(self.judge.virgin().into());
+        snapshot.coverage.virgin_map = Some(self.judge.virgin().into());
         for (index, mutator) in snapshot.mutators.iter_mut().enumerate() {
             mutator.says = self.executor.mutators.introspection(index);
         }
         let OutputOptions { root, instance, resume, .. } = &self.options.output;
         let resume = resume.as_deref().filter(|_| self.statistics.is_fuzzing());
-        let next = pointers(root, Some(instance), &snapshot, resume);
+        let next = pointers(root, Some(instance), &snapshot.finds, resume);
         self.bus.send(&Event::Stopped { reason, next, snapshot: Box::new(snapshot) });
         let unwritten = self.bus.take_failure();
         result.and_then(|reason| match unwritten {

@@ -12,7 +12,10 @@ use crate::engine::corpus::SeedId;
 use crate::engine::coverage;
 use crate::engine::domain::KeyGain;
 use crate::engine::executor::{Executor, SnapshotRuns, Spent};
-use crate::event::{DomainStatus, Event, PutBack, Shares, Snapshot, StageYield};
+use crate::event::{
+    Control, Corpus, Coverage, Cycles, DomainStatus, Event, Finds, PutBack, Resources, Runs,
+    Search, Setup, Shares, Snapshot, StageYield, Times, Turn,
+};
 use crate::sys::process;
 
 /// At most five snapshots a second: a person reads no faster.
@@ -366,36 +369,21 @@ impl Campaign {
 
     pub(super) fn snapshot(&mut self) -> Snapshot {
         let mut snapshot = Snapshot {
-            started_at: self.statistics.started_at,
-            now: unix_now(),
-            run_time_ms: self.statistics.campaign_ms(),
-            pid: std::process::id(),
-            cpu: self.statistics.core,
-            guided_by_domains: self.guided(),
-            paused: self.orders.as_ref().is_some_and(|orders| orders.paused),
-            injected: self.orders.as_ref().map(|orders| orders.injected).unwrap_or_default(),
-            banner: self.options.banner.clone(),
-            instance: self.options.output.instance.clone(),
-            schedule: self.options.schedule.name().into(),
-            target_mode: self.target_mode(),
-            rung: self.executor.run_mode().name().into(),
-            put_back: self.executor.snapshot_runs().map(|runs| put_back(&runs)),
-            shares: shares(
-                self.executor.spent(),
-                self.statistics.waiting.total(),
-                self.statistics.started.elapsed(),
-            ),
-            load_percent: self.statistics.waiting.load_percent(),
-            command_line: join_words(&self.options.output.command_line),
-            exec_timeout_ms: milliseconds(self.executor.timeout()),
-            dictionary_entries: self.dictionary.len() as u64,
+            times: self.times_now(),
+            cycles: self.cycles_now(),
+            control: self.control_now(),
+            runs: self.runs_now(),
+            resources: self.resources_now(),
+            corpus: self.corpus_now(),
+            coverage: self.coverage_now(),
+            finds: self.finds_now(),
+            turn: self.turn_now(),
+            search: self.search_now(),
+            setup: self.setup_now(),
             domains: self.domain_status(),
             mutators: self.executor.mutators.status(self.statistics.started.elapsed()),
-            ..Snapshot::default()
+            workers: Vec::new(),
         };
-        self.add_counters(&mut snapshot);
-        self.add_corpus(&mut snapshot);
-        self.add_coverage(&mut snapshot);
         self.add_earlier(&mut snapshot);
         snapshot
     }
@@ -403,78 +391,162 @@ impl Campaign {
     /// While the queue of an earlier process is read, what that had reached.
     fn add_earlier(&self, snapshot: &mut Snapshot) {
         let Some(earlier) = self.statistics.earlier else { return };
-        snapshot.corpus_count = snapshot.corpus_count.max(earlier.corpus);
-        snapshot.corpus_favored = snapshot.corpus_favored.max(earlier.favored);
-        snapshot.saved_crashes = snapshot.saved_crashes.max(earlier.crashes);
-        snapshot.saved_hangs = snapshot.saved_hangs.max(earlier.hangs);
-        snapshot.max_depth = snapshot.max_depth.max(earlier.max_depth);
-        snapshot.edges_found = snapshot.edges_found.max(earlier.edges.min(snapshot.map_size));
+        let Snapshot { corpus, coverage, finds, .. } = snapshot;
+        corpus.corpus_count = corpus.corpus_count.max(earlier.corpus);
+        corpus.corpus_favored = corpus.corpus_favored.max(earlier.favored);
+        finds.saved_crashes = finds.saved_crashes.max(earlier.crashes);
+        finds.saved_hangs = finds.saved_hangs.max(earlier.hangs);
+        corpus.max_depth = corpus.max_depth.max(earlier.max_depth);
+        coverage.edges_found = coverage.edges_found.max(earlier.edges.min(coverage.map_size));
     }
 
-    fn add_counters(&mut self, snapshot: &mut Snapshot) {
-        let (execs, own) = (self.execs(), self.executor.execs());
+    // The groups of a snapshot, each with every field: one that is not filled does not compile.
+
+    fn times_now(&self) -> Times {
+        let statistics = &self.statistics;
+        Times {
+            started_at: statistics.started_at,
+            now: unix_now(),
+            run_time_ms: statistics.campaign_ms(),
+            calibration_ms: milliseconds(statistics.calibration),
+            trim_ms: milliseconds(statistics.trim),
+            sync_ms: milliseconds(statistics.sync),
+        }
+    }
+
+    fn cycles_now(&self) -> Cycles {
+        let statistics = &self.statistics;
+        let fruitless = statistics.without_finds().as_secs();
+        Cycles {
+            cycles_done: statistics.cycles_before + self.scheduler.cycles(),
+            cycles_without_finds: statistics.cycles_without_finds,
+            longest_without_finds_s: statistics.longest_without_finds.max(fruitless),
+        }
+    }
+
+    fn control_now(&self) -> Control {
+        let orders = self.orders.as_ref();
+        Control {
+            paused: orders.is_some_and(|orders| orders.paused),
+            injected: orders.map(|orders| orders.injected).unwrap_or_default(),
+        }
+    }
+
+    fn runs_now(&mut self) -> Runs {
+        let own = self.executor.execs();
+        let elapsed = self.statistics.started.elapsed().as_secs_f64();
+        Runs {
+            execs: self.execs(),
+            execs_per_sec: own as f64 / elapsed.max(0.001),
+            execs_per_sec_last_min: self.statistics.last_minute_rate(own),
+            target_mode: self.target_mode(),
+            rung: self.executor.run_mode().name().into(),
+            put_back: self.executor.snapshot_runs().map(|runs| put_back(&runs)),
+        }
+    }
+
+    fn resources_now(&mut self) -> Resources {
         let peak = match self.executor.server() {
             Some(server) => process::peak_rss_mb(server),
             None => process::peak_child_rss_mb(),
         };
         let statistics = &mut self.statistics;
         statistics.peak_rss_mb = statistics.peak_rss_mb.max(peak);
-        snapshot.peak_rss_mb = statistics.peak_rss_mb;
-        snapshot.execs = execs;
-        snapshot.execs_per_sec = own as f64 / statistics.started.elapsed().as_secs_f64().max(0.001);
-        snapshot.execs_per_sec_last_min = statistics.last_minute_rate(own);
-        snapshot.calibration_ms = milliseconds(statistics.calibration);
-        snapshot.trim_ms = milliseconds(statistics.trim);
-        snapshot.sync_ms = milliseconds(statistics.sync);
-        snapshot.trim_execs = statistics.trim_execs;
-        let (before, after) = statistics.trim_bytes;
-        snapshot.trimmed_percent = percent(before - after, before);
-        snapshot.cycles_done = statistics.cycles_before + self.scheduler.cycles();
-        snapshot.cycles_without_finds = statistics.cycles_without_finds;
-        let fruitless = statistics.without_finds().as_secs();
-        snapshot.longest_without_finds_s = statistics.longest_without_finds.max(fruitless);
-        snapshot.saved_crashes = statistics.saved_crashes;
-        snapshot.bugs = self.triage.as_mut().and_then(Follower::bugs);
-        snapshot.dependent_crashes = statistics.dependent_crashes;
-        snapshot.undelivered = self.triage.as_ref().and_then(Follower::undelivered);
-        snapshot.total_crashes = statistics.total_crashes;
-        snapshot.saved_hangs = statistics.saved_hangs;
-        snapshot.total_timeouts = statistics.total_timeouts;
-        snapshot.last_find_at = statistics.last_find_at;
-        snapshot.last_crash_at = statistics.last_crash_at;
-        snapshot.last_hang_at = statistics.last_hang_at;
-        snapshot.execs_since_crash = execs.saturating_sub(statistics.execs_at_crash);
-        snapshot.slowest_exec_ms = milliseconds(statistics.slowest);
-        snapshot.corpus_found = statistics.found;
-        snapshot.corpus_imported = statistics.imported;
-        snapshot.current = statistics.current;
-        snapshot.stage = statistics.stage.0.to_owned();
-        (snapshot.stage_done, snapshot.stage_total) = (statistics.stage.1, statistics.stage.2);
-        snapshot.stages.clone_from(&statistics.yields);
-    }
-
-    fn add_corpus(&self, snapshot: &mut Snapshot) {
-        snapshot.corpus_count = self.corpus.len() as u64;
-        // One pass: a large corpus is not in the cache.
-        for seed in self.corpus.iter() {
-            snapshot.corpus_favored += u64::from(seed.favored);
-            snapshot.corpus_variable += u64::from(seed.variable);
-            snapshot.max_depth = snapshot.max_depth.max(seed.depth + 1);
-            snapshot.pending_total += u64::from(seed.is_pending());
-            snapshot.pending_favored += u64::from(seed.is_pending() && seed.favored);
+        Resources {
+            exec_timeout_ms: milliseconds(self.executor.timeout()),
+            slowest_exec_ms: milliseconds(statistics.slowest),
+            peak_rss_mb: statistics.peak_rss_mb,
+            cpu: statistics.core,
+            shares: shares(
+                self.executor.spent(),
+                statistics.waiting.total(),
+                statistics.started.elapsed(),
+            ),
+            load_percent: statistics.waiting.load_percent(),
         }
     }
 
-    fn add_coverage(&self, snapshot: &mut Snapshot) {
+    fn corpus_now(&self) -> Corpus {
+        let mut corpus = Corpus {
+            corpus_count: self.corpus.len() as u64,
+            corpus_favored: 0,
+            corpus_found: self.statistics.found,
+            corpus_imported: self.statistics.imported,
+            corpus_variable: 0,
+            max_depth: 0,
+            pending_favored: 0,
+            pending_total: 0,
+        };
+        // One pass: a large corpus is not in the cache.
+        for seed in self.corpus.iter() {
+            corpus.corpus_favored += u64::from(seed.favored);
+            corpus.corpus_variable += u64::from(seed.variable);
+            corpus.max_depth = corpus.max_depth.max(seed.depth + 1);
+            corpus.pending_total += u64::from(seed.is_pending());
+            corpus.pending_favored += u64::from(seed.is_pending() && seed.favored);
+        }
+        corpus
+    }
+
+    fn coverage_now(&self) -> Coverage {
         let (edges, bits) = coverage::found(self.judge.virgin());
         let unstable = self.judge.ignored_edges() as u64;
-        snapshot.map_size = self.executor.map_size() as u64;
-        snapshot.edges_found = edges;
-        snapshot.bits_per_edge = bits as f64 / edges.max(1) as f64;
-        snapshot.unstable_edges = unstable;
-        snapshot.stability = 100.0 - percent(unstable, edges);
+        let map_size = self.executor.map_size() as u64;
         let current = self.statistics.current.map_or(0, |id| self.corpus[id].edges);
-        snapshot.current_density = percent(current.into(), snapshot.map_size);
+        Coverage {
+            stability: 100.0 - percent(unstable, edges),
+            edges_found: edges,
+            map_size,
+            unstable_edges: unstable,
+            bits_per_edge: bits as f64 / edges.max(1) as f64,
+            current_density: percent(current.into(), map_size),
+            virgin_map: None,
+        }
+    }
+
+    fn finds_now(&mut self) -> Finds {
+        let (execs, statistics) = (self.execs(), &self.statistics);
+        Finds {
+            saved_crashes: statistics.saved_crashes,
+            bugs: self.triage.as_mut().and_then(Follower::bugs),
+            dependent_crashes: statistics.dependent_crashes,
+            undelivered: self.triage.as_ref().and_then(Follower::undelivered),
+            total_crashes: statistics.total_crashes,
+            saved_hangs: statistics.saved_hangs,
+            total_timeouts: statistics.total_timeouts,
+            last_find_at: statistics.last_find_at,
+            last_crash_at: statistics.last_crash_at,
+            last_hang_at: statistics.last_hang_at,
+            execs_since_crash: execs.saturating_sub(statistics.execs_at_crash),
+        }
+    }
+
+    fn turn_now(&self) -> Turn {
+        let (stage, stage_done, stage_total) = self.statistics.stage;
+        Turn { current: self.statistics.current, stage: stage.into(), stage_done, stage_total }
+    }
+
+    fn search_now(&self) -> Search {
+        let (before, after) = self.statistics.trim_bytes;
+        Search {
+            havoc_expansion: 0,
+            dictionary_entries: self.dictionary.len() as u64,
+            stages: self.statistics.yields.clone(),
+            trimmed_percent: percent(before - after, before),
+            trim_execs: self.statistics.trim_execs,
+        }
+    }
+
+    fn setup_now(&self) -> Setup {
+        let output = &self.options.output;
+        Setup {
+            pid: std::process::id(),
+            guided_by_domains: self.guided(),
+            banner: self.options.banner.clone(),
+            instance: output.instance.clone(),
+            schedule: self.options.schedule.name().into(),
+            command_line: join_words(&output.command_line),
+        }
     }
 
     fn domain_status(&self) -> Vec<DomainStatus> {

@@ -7,6 +7,7 @@ pub mod args;
 pub(super) mod custom;
 mod fleet;
 pub(super) mod found;
+mod handed;
 mod mutators;
 mod pastis;
 mod reports;

@@ -1,6 +1,6 @@
 //! Numbers and times as people read them.
 
-use crate::event::Snapshot;
+use crate::event::Finds;
 
 /// `1234`, `12.3k`, `4.56M`: at most five characters up to 999G.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
@@ -86,17 +86,17 @@ pub(super) fn fit_end(text: &str, width: usize) -> String {
 }
 
 /// Crashes, and how many bugs they are, as far as that is known: `12 crashes (3 bugs)`.
-pub(super) fn crashes(s: &Snapshot) -> String {
-    let bugs = match s.bugs {
+pub(super) fn crashes(finds: &Finds) -> String {
+    let bugs = match finds.bugs {
         None => String::new(),
         Some(1) => " (1 bug)".to_owned(),
         Some(bugs) => format!(" ({bugs} bugs)"),
     };
-    let dependent = match s.dependent_crashes {
+    let dependent = match finds.dependent_crashes {
         0 => String::new(),
         count => format!(", {count} did not repeat alone"),
     };
-    format!("{} crashes{bugs}{dependent}", s.saved_crashes)
+    format!("{} crashes{bugs}{dependent}", finds.saved_crashes)
 }
 
 #[cfg(test)]

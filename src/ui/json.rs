@@ -54,13 +54,15 @@ mod tests {
     use super::*;
     use crate::engine::corpus::SeedId;
     use crate::event::{
-        DomainGain, MutatorStatus, Outcome, Reply, Snapshot, Source, StageYield, StopReason,
+        DomainGain, MutatorStatus, Outcome, Reply, Runs, Search, Snapshot, Source, StageYield,
+        StopReason,
     };
 
     #[test]
     fn every_event_is_one_line_with_its_name() {
         let mutators = vec![MutatorStatus { name: "m.so".into(), calls: 7, ..Default::default() }];
-        let snapshot = Box::new(Snapshot { execs: 3, mutators, ..Snapshot::default() });
+        let runs = Runs { execs: 3, ..Runs::default() };
+        let snapshot = Box::new(Snapshot { runs, mutators, ..Snapshot::default() });
         let mut out = Vec::new();
         let mut sink = Json::new(&mut out);
         sink.handle(&Event::Warning { message: "two\nlines".into() });
@@ -87,7 +89,9 @@ mod tests {
     #[test]
     fn what_is_written_can_be_read_back() {
         let stages = vec![StageYield { name: "havoc".into(), finds: 2, execs: u64::MAX }];
-        let snapshot = Box::new(Snapshot { stages, rung: "fork".into(), ..Snapshot::default() });
+        let runs = Runs { rung: "fork".into(), ..Runs::default() };
+        let search = Search { stages, ..Search::default() };
+        let snapshot = Box::new(Snapshot { runs, search, ..Snapshot::default() });
         let path = std::path::PathBuf::from(OsStr::from_bytes(b"out/\xff"));
         for event in [
             Event::Started,

@@ -7,7 +7,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::event::{DomainStatus, Event, EventSink, Snapshot, StageYield, WorkerStatus};
+use crate::event::{
+    Control, Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, Resources, Runs,
+    Search, Shares, Snapshot, StageYield, Times, WorkerStatus,
+};
 use http::Server;
 
 /// Keeps the newest state for whoever asks; nobody who asks is waited for.
@@ -32,7 +35,7 @@ impl Metrics {
     }
 
     fn keep(&mut self, snapshot: &Snapshot) {
-        self.last = snapshot.now;
+        self.last = snapshot.times.now;
         let new = Some(Arc::new(snapshot.clone()));
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = new;
     }
@@ -41,7 +44,7 @@ impl Metrics {
 impl EventSink for Metrics {
     fn handle(&mut self, event: &Event) {
         match event {
-            Event::Tick(snapshot) if snapshot.now > self.last => self.keep(snapshot),
+            Event::Tick(snapshot) if snapshot.times.now > self.last => self.keep(snapshot),
             Event::Stopped { snapshot, .. } => self.keep(snapshot),
             _ => {}
         }
@@ -51,45 +54,66 @@ impl EventSink for Metrics {
 /// Name, meaning and value of a number. Names that end in `_total` only grow.
 type Row<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
 
-const WHOLE: &[Row<Snapshot>] = &[
-    ("execs_total", "Executions", |s| count(s.execs)),
-    ("execs_per_second", "Executions a second since the start", |s| Some(s.execs_per_sec)),
-    ("run_time_seconds_total", "Campaign time", |s| Some(s.run_time_ms as f64 / 1000.0)),
-    ("start_time_seconds", "Unix time of the start", |s| count(s.started_at)),
-    ("paused", "1 while a command has paused the campaign", |s| count(s.paused.into())),
-    ("cycles_total", "Passes over the queue", |s| count(s.cycles_done)),
-    ("cycles_without_finds", "Passes since the last find", |s| count(s.cycles_without_finds)),
-    ("corpus_count", "Seeds", |s| count(s.corpus_count)),
-    ("corpus_favored", "Favoured seeds", |s| count(s.corpus_favored)),
-    ("corpus_found_total", "Seeds that were found here", |s| count(s.corpus_found)),
-    ("corpus_imported_total", "Seeds that were handed in", |s| count(s.corpus_imported)),
-    ("corpus_variable", "Seeds whose runs differ", |s| count(s.corpus_variable)),
-    ("pending", "Seeds that wait for their first turn", |s| count(s.pending_total)),
-    ("pending_favored", "Favoured ones of these", |s| count(s.pending_favored)),
-    ("edges_found", "Edges reached", |s| count(s.edges_found)),
-    ("edges_unstable", "Edges that vary between runs", |s| count(s.unstable_edges)),
-    ("map_size", "Edges of the target", |s| count(s.map_size)),
-    ("crashes_saved_total", "Crashes stored", |s| count(s.saved_crashes)),
-    ("crashes_total", "Executions that crashed", |s| count(s.total_crashes)),
-    ("bugs", "Kinds of crashes, as far as they were triaged", |s| s.bugs.and_then(count)),
-    ("hangs_saved_total", "Hangs stored", |s| count(s.saved_hangs)),
-    ("timeouts_total", "Executions that took too long", |s| count(s.total_timeouts)),
-    ("last_find_time_seconds", "Unix time of the last seed, 0 for never", |s| {
-        count(s.last_find_at)
-    }),
-    ("last_crash_time_seconds", "Unix time of the last crash, 0 for never", |s| {
-        count(s.last_crash_at)
-    }),
-    ("last_hang_time_seconds", "Unix time of the last hang, 0 for never", |s| {
-        count(s.last_hang_at)
-    }),
-    ("exec_timeout_seconds", "Longest time for an execution", |s| {
-        Some(s.exec_timeout_ms as f64 / 1000.0)
-    }),
-    ("slowest_exec_seconds", "Slowest seed", |s| Some(s.slowest_exec_ms as f64 / 1000.0)),
-    ("peak_memory_bytes", "Most memory of a target", |s| count(s.peak_rss_mb << 20)),
-    ("dictionary_entries", "Tokens", |s| count(s.dictionary_entries)),
+const RUNS: &[Row<Runs>] = &[
+    ("execs_total", "Executions", |r| count(r.execs)),
+    ("execs_per_second", "Executions a second since the start", |r| Some(r.execs_per_sec)),
 ];
+
+const TIMES: &[Row<Times>] = &[
+    ("run_time_seconds_total", "Campaign time", |t| Some(t.run_time_ms as f64 / 1000.0)),
+    ("start_time_seconds", "Unix time of the start", |t| count(t.started_at)),
+];
+
+const CONTROL: &[Row<Control>] =
+    &[("paused", "1 while a command has paused the campaign", |c| count(c.paused.into()))];
+
+const CYCLES: &[Row<Cycles>] = &[
+    ("cycles_total", "Passes over the queue", |c| count(c.cycles_done)),
+    ("cycles_without_finds", "Passes since the last find", |c| count(c.cycles_without_finds)),
+];
+
+const CORPUS: &[Row<Corpus>] = &[
+    ("corpus_count", "Seeds", |c| count(c.corpus_count)),
+    ("corpus_favored", "Favoured seeds", |c| count(c.corpus_favored)),
+    ("corpus_found_total", "Seeds that were found here", |c| count(c.corpus_found)),
+    ("corpus_imported_total", "Seeds that were handed in", |c| count(c.corpus_imported)),
+    ("corpus_variable", "Seeds whose runs differ", |c| count(c.corpus_variable)),
+    ("pending", "Seeds that wait for their first turn", |c| count(c.pending_total)),
+    ("pending_favored", "Favoured ones of these", |c| count(c.pending_favored)),
+];
+
+const COVERAGE: &[Row<Coverage>] = &[
+    ("edges_found", "Edges reached", |c| count(c.edges_found)),
+    ("edges_unstable", "Edges that vary between runs", |c| count(c.unstable_edges)),
+    ("map_size", "Edges of the target", |c| count(c.map_size)),
+];
+
+const FINDS: &[Row<Finds>] = &[
+    ("crashes_saved_total", "Crashes stored", |f| count(f.saved_crashes)),
+    ("crashes_total", "Executions that crashed", |f| count(f.total_crashes)),
+    ("bugs", "Kinds of crashes, as far as they were triaged", |f| f.bugs.and_then(count)),
+    ("hangs_saved_total", "Hangs stored", |f| count(f.saved_hangs)),
+    ("timeouts_total", "Executions that took too long", |f| count(f.total_timeouts)),
+    ("last_find_time_seconds", "Unix time of the last seed, 0 for never", |f| {
+        count(f.last_find_at)
+    }),
+    ("last_crash_time_seconds", "Unix time of the last crash, 0 for never", |f| {
+        count(f.last_crash_at)
+    }),
+    ("last_hang_time_seconds", "Unix time of the last hang, 0 for never", |f| {
+        count(f.last_hang_at)
+    }),
+];
+
+const RESOURCES: &[Row<Resources>] = &[
+    ("exec_timeout_seconds", "Longest time for an execution", |r| {
+        Some(r.exec_timeout_ms as f64 / 1000.0)
+    }),
+    ("slowest_exec_seconds", "Slowest seed", |r| Some(r.slowest_exec_ms as f64 / 1000.0)),
+    ("peak_memory_bytes", "Most memory of a target", |r| count(r.peak_rss_mb << 20)),
+];
+
+const SEARCH: &[Row<Search>] = &[("dictionary_entries", "Tokens", |s| count(s.dictionary_entries))];
 
 const DOMAIN: &[Row<DomainStatus>] = &[
     ("domain_best", "Best value of a domain", |d| d.best.and_then(|best| count(best.1.into()))),
@@ -124,19 +148,27 @@ fn text(s: &Snapshot) -> String {
     let mut out = String::new();
     let about = [
         ("version", env!("CARGO_PKG_VERSION")),
-        ("banner", &s.banner),
-        ("name", &s.instance),
-        ("schedule", &s.schedule),
-        ("run_mode", &s.rung),
+        ("banner", &s.setup.banner),
+        ("name", &s.setup.instance),
+        ("schedule", &s.setup.schedule),
+        ("run_mode", &s.runs.rung),
     ];
     family(&mut out, "info", "What is fuzzed and how");
     sample(&mut out, "info", &about, 1.0);
-    table(&mut out, WHOLE, [(Vec::new(), s)].into_iter());
-    shares(&mut out, s);
+    one(&mut out, RUNS, &s.runs);
+    one(&mut out, TIMES, &s.times);
+    one(&mut out, CONTROL, &s.control);
+    one(&mut out, CYCLES, &s.cycles);
+    one(&mut out, CORPUS, &s.corpus);
+    one(&mut out, COVERAGE, &s.coverage);
+    one(&mut out, FINDS, &s.finds);
+    one(&mut out, RESOURCES, &s.resources);
+    one(&mut out, SEARCH, &s.search);
+    shares(&mut out, &s.resources.shares);
     table(
         &mut out,
         STAGE,
-        s.stages.iter().map(|stage| (vec![("stage", stage.name.as_ref())], stage)),
+        s.search.stages.iter().map(|stage| (vec![("stage", stage.name.as_ref())], stage)),
     );
     let numbers: Vec<String> = (0..s.domains.len()).map(|index| index.to_string()).collect();
     let domains = s.domains.iter().zip(&numbers).map(|(domain, number)| {
@@ -150,20 +182,25 @@ fn text(s: &Snapshot) -> String {
     out
 }
 
-fn shares(out: &mut String, s: &Snapshot) {
+fn shares(out: &mut String, shares: &Shares) {
     family(
         out,
         "time_ratio",
         "Part of the time that target, hand-over, waiting for a core and fuzzer take",
     );
-    let parts = [("target", Some(s.shares.target)), ("hand_over", s.shares.hand_over)];
-    let rest = [("waiting", s.shares.waiting), ("fuzzer", s.shares.fuzzer)];
+    let parts = [("target", Some(shares.target)), ("hand_over", shares.hand_over)];
+    let rest = [("waiting", shares.waiting), ("fuzzer", shares.fuzzer)];
     let rest = rest.map(|(part, percent)| (part, Some(percent)));
     for (part, percent) in parts.into_iter().chain(rest) {
         if let Some(percent) = percent {
             sample(out, "time_ratio", &[("part", part)], percent / 100.0);
         }
     }
+}
+
+/// The numbers of the whole, without labels.
+fn one<T>(out: &mut String, rows: &[Row<T>], group: &T) {
+    table(out, rows, [(Vec::new(), group)].into_iter());
 }
 
 /// A family for each row, a sample in it for each thing.
@@ -202,6 +239,7 @@ fn sample(out: &mut String, name: &str, labels: &[(&str, &str)], value: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Setup;
 
     #[test]
     fn numbers_have_their_names_and_labels() {
@@ -212,8 +250,8 @@ mod tests {
             ..DomainStatus::default()
         };
         let snapshot = Snapshot {
-            execs: 7,
-            banner: "a \"b\"\\\n".into(),
+            runs: Runs { execs: 7, ..Runs::default() },
+            setup: Setup { banner: "a \"b\"\\\n".into(), ..Setup::default() },
             domains: vec![domain("mem", Some((1, u32::MAX))), domain("mem", None)],
             workers: vec![WorkerStatus { name: "main".into(), execs: 3, ..Default::default() }],
             ..Snapshot::default()

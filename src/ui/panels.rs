@@ -1,4 +1,5 @@
-//! The panels of the full screen. Each is drawn from a [`Snapshot`] and nothing else.
+//! The panels of the full screen. Each is drawn from the groups of a [`Snapshot`] that it shows, and
+//! nothing else.
 //!
 //! Names and places are those of AFL's status screen, which people know; the domain panel is ours.
 //! 80×24 is the smallest size that shows everything; a larger terminal shows more domains.
@@ -15,7 +16,10 @@ use ratatui::widgets::{Block, Paragraph};
 use super::format::{count, fit, fit_end, long_time, percent, rate, short_time};
 use super::summary::domain_name;
 use crate::config::options::Colors;
-use crate::event::{DomainStatus, Shares, Snapshot};
+use crate::event::{
+    Corpus, Coverage, Cycles, DomainStatus, Finds, MutatorStatus, Resources, Runs, Search, Setup,
+    Shares, Snapshot, Times, Turn,
+};
 
 const MIN_WIDTH: u16 = 80;
 const MIN_HEIGHT: u16 = 24;
@@ -45,8 +49,8 @@ fn draw_all(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) 
     let [title, main, bottom] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
             .areas(area);
-    frame.render_widget(Paragraph::new(heading(s)).centered(), title);
-    last_line(frame, bottom, s, message, colors);
+    frame.render_widget(Paragraph::new(heading(&s.setup)).centered(), title);
+    last_line(frame, bottom, &s.resources, message, colors);
     if !s.workers.is_empty() {
         fleet::draw(frame, main, s);
         return;
@@ -65,16 +69,16 @@ fn draw_all(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) 
     .spacing(-1)
     .areas(main);
     let [left, right] = columns(first, 66);
-    panel(frame, left, "process timing", timing(s));
-    panel(frame, right, "overall results", results(s));
+    panel(frame, left, "process timing", timing(&s.times, &s.finds));
+    panel(frame, right, "overall results", results(&s.cycles, &s.corpus, &s.finds));
     let [left, right] = columns(second, 50);
-    panel(frame, left, "cycle progress", cycle(s));
-    panel(frame, right, "map coverage", coverage(s));
+    panel(frame, left, "cycle progress", cycle(&s.turn, &s.corpus, &s.runs, &s.finds));
+    panel(frame, right, "map coverage", coverage(&s.coverage));
     let [left, right] = columns(third, 50);
-    panel(frame, left, "stage progress", stage(s));
-    panel(frame, right, "findings in depth", findings(s));
+    panel(frame, left, "stage progress", stage(&s.turn, &s.runs));
+    panel(frame, right, "findings in depth", findings(&s.corpus, &s.coverage, &s.finds));
     let [left, right] = columns(fourth, 66);
-    panel(frame, right, "item geometry", geometry(s));
+    panel(frame, right, "item geometry", geometry(&s.corpus, &s.coverage, &s.runs));
     let inside = !tall && !s.domains.is_empty();
     let foreign = u16::try_from(s.mutators.len()).unwrap_or(u16::MAX).min(MOST_MUTATORS);
     let mut rows =
@@ -82,21 +86,27 @@ fn draw_all(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) 
     rows.extend((foreign > 0).then_some(Constraint::Length(foreign + 2)));
     rows.extend(inside.then_some(Constraint::Fill(1)));
     let rows = Layout::vertical(&rows).spacing(-1).split(left);
-    strategies(frame, rows[0], s);
+    strategies(frame, rows[0], &s.search);
     if foreign > 0 {
-        mutator_panel(frame, rows[1], s);
+        mutator_panel(frame, rows[1], &s.mutators);
     }
     if tall {
-        domain_panel(frame, domains, s);
+        domain_panel(frame, domains, &s.domains, s.times.now);
     } else if inside {
-        domain_panel(frame, rows[rows.len() - 1], s);
+        domain_panel(frame, rows[rows.len() - 1], &s.domains, s.times.now);
     }
 }
 
 /// The message, where the time goes, and whether the cores are too few.
-fn last_line(frame: &mut Frame<'_>, area: Rect, s: &Snapshot, message: &str, colors: Colors) {
-    let shares = shares(&s.shares);
-    let load = s.load_percent.map_or_else(String::new, |load| format!(" [cpu:{load:.0}%]"));
+fn last_line(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    resources: &Resources,
+    message: &str,
+    colors: Colors,
+) {
+    let shares = shares(&resources.shares);
+    let load = resources.load_percent.map_or_else(String::new, |load| format!(" [cpu:{load:.0}%]"));
     let width = u16::try_from(shares.len() + load.len()).unwrap_or(u16::MAX);
     let [left, right] =
         Layout::horizontal([Constraint::Fill(1), Constraint::Length(width)]).spacing(1).areas(area);
@@ -104,7 +114,7 @@ fn last_line(frame: &mut Frame<'_>, area: Rect, s: &Snapshot, message: &str, col
     let text = fit(message, usize::from(left.width));
     frame.render_widget(Paragraph::new(Line::styled(text, style)), left);
     let style = Style::new().fg(Color::Gray);
-    let too_much = s.is_overloaded() && colors != Colors::CalmLoad;
+    let too_much = resources.is_overloaded() && colors != Colors::CalmLoad;
     let load_style = if too_much { Style::new().fg(Color::LightRed) } else { style };
     let line = Line::from(vec![Span::styled(shares, style), Span::styled(load, load_style)]);
     frame.render_widget(Paragraph::new(line), right);
@@ -129,11 +139,11 @@ fn shares(shares: &Shares) -> String {
 fn small(s: &Snapshot) -> Vec<Line<'static>> {
     let mut lines = vec![
         Line::raw(format!("ffuzz: terminal smaller than {MIN_WIDTH}x{MIN_HEIGHT}")),
-        pair("run time", short_time(s.run_time_ms / 1000)),
-        pair("executions", format!("{} ({})", count(s.execs), rate(s.execs_per_sec))),
-        pair("corpus", s.corpus_count.to_string()),
-        pair("crashes", s.saved_crashes.to_string()),
-        pair("hangs", s.saved_hangs.to_string()),
+        pair("run time", short_time(s.times.run_time_ms / 1000)),
+        pair("executions", format!("{} ({})", count(s.runs.execs), rate(s.runs.execs_per_sec))),
+        pair("corpus", s.corpus.corpus_count.to_string()),
+        pair("crashes", s.finds.saved_crashes.to_string()),
+        pair("hangs", s.finds.saved_hangs.to_string()),
     ];
     lines.extend(s.domains.iter().enumerate().map(|(i, d)| pair(&domain_name(i, d), best(d))));
     lines
@@ -171,132 +181,136 @@ fn alarm(name: &str, value: String, on: bool) -> Line<'static> {
     if on { line.patch_style(Style::new().fg(Color::LightRed)) } else { line }
 }
 
-fn heading(s: &Snapshot) -> Line<'static> {
-    let mode = if s.guided_by_domains { " [domains]" } else { "" };
+fn heading(setup: &Setup) -> Line<'static> {
+    let mode = if setup.guided_by_domains { " [domains]" } else { "" };
     let style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
     Line::styled(
         format!(
             "ffuzz {} {{{}}} ({}) [{}]{mode}",
             env!("CARGO_PKG_VERSION"),
-            fit(&s.instance, 20),
-            fit(&s.banner, 30),
-            s.schedule
+            fit(&setup.instance, 20),
+            fit(&setup.banner, 30),
+            setup.schedule
         ),
         style,
     )
 }
 
-fn timing(s: &Snapshot) -> Vec<Line<'static>> {
+fn timing(times: &Times, finds: &Finds) -> Vec<Line<'static>> {
     let since = |at: u64, never: &str| match at {
         0 => never.to_owned(),
-        at => long_time(s.now.saturating_sub(at)),
+        at => long_time(times.now.saturating_sub(at)),
     };
     vec![
-        pair("run time", long_time(s.run_time_ms / 1000)),
-        pair("last new find", since(s.last_find_at, "none yet")),
-        pair("last saved crash", since(s.last_crash_at, "none seen yet")),
-        pair("last saved hang", since(s.last_hang_at, "none seen yet")),
+        pair("run time", long_time(times.run_time_ms / 1000)),
+        pair("last new find", since(finds.last_find_at, "none yet")),
+        pair("last saved crash", since(finds.last_crash_at, "none seen yet")),
+        pair("last saved hang", since(finds.last_hang_at, "none seen yet")),
     ]
 }
 
-fn results(s: &Snapshot) -> Vec<Line<'static>> {
+fn results(cycles: &Cycles, corpus: &Corpus, finds: &Finds) -> Vec<Line<'static>> {
+    let crashes = count(finds.saved_crashes);
     vec![
-        pair("cycles done", count(s.cycles_done)),
-        pair("corpus count", count(s.corpus_count)),
-        match s.bugs {
-            None => alarm("saved crashes", count(s.saved_crashes), s.saved_crashes > 0),
-            Some(bugs) => {
-                alarm("bugs (crashes)", format!("{bugs} ({})", count(s.saved_crashes)), true)
-            }
+        pair("cycles done", count(cycles.cycles_done)),
+        pair("corpus count", count(corpus.corpus_count)),
+        match finds.bugs {
+            None => alarm("saved crashes", crashes, finds.saved_crashes > 0),
+            Some(bugs) => alarm("bugs (crashes)", format!("{bugs} ({crashes})"), true),
         },
-        pair("saved hangs", count(s.saved_hangs)),
+        pair("saved hangs", count(finds.saved_hangs)),
     ]
 }
 
-fn cycle(s: &Snapshot) -> Vec<Line<'static>> {
-    let now = match s.current {
-        Some(id) => format!("{} ({:.1}%)", id.0, percent(id.0.into(), s.corpus_count)),
+fn cycle(turn: &Turn, corpus: &Corpus, runs: &Runs, finds: &Finds) -> Vec<Line<'static>> {
+    let now = match turn.current {
+        Some(id) => format!("{} ({:.1}%)", id.0, percent(id.0.into(), corpus.corpus_count)),
         None => "-".to_owned(),
     };
-    let timeouts = percent(s.total_timeouts, s.execs);
+    let timeouts = percent(finds.total_timeouts, runs.execs);
     vec![
         pair("now processing", now),
-        pair("runs timed out", format!("{} ({timeouts:.2}%)", count(s.total_timeouts))),
+        pair("runs timed out", format!("{} ({timeouts:.2}%)", count(finds.total_timeouts))),
     ]
 }
 
-fn coverage(s: &Snapshot) -> Vec<Line<'static>> {
+fn coverage(coverage: &Coverage) -> Vec<Line<'static>> {
+    let density = format!("{:.2}% / {:.2}%", coverage.current_density, coverage.map_percent());
     vec![
-        pair("map density", format!("{:.2}% / {:.2}%", s.current_density, s.map_percent())),
-        pair("count coverage", format!("{:.2} bits/tuple", s.bits_per_edge)),
+        pair("map density", density),
+        pair("count coverage", format!("{:.2} bits/tuple", coverage.bits_per_edge)),
     ]
 }
 
-fn stage(s: &Snapshot) -> Vec<Line<'static>> {
-    let execs = match s.stage_total {
-        0 => count(s.stage_done),
-        total => format!(
-            "{}/{} ({:.2}%)",
-            count(s.stage_done),
-            count(total),
-            percent(s.stage_done, total)
-        ),
+fn stage(turn: &Turn, runs: &Runs) -> Vec<Line<'static>> {
+    let done = count(turn.stage_done);
+    let execs = match turn.stage_total {
+        0 => done,
+        total => {
+            format!("{done}/{} ({:.2}%)", count(total), percent(turn.stage_done, total))
+        }
     };
     vec![
-        pair("now trying", fit(&s.stage, 20)),
+        pair("now trying", fit(&turn.stage, 20)),
         pair("stage execs", execs),
-        pair("total execs", count(s.execs)),
-        alarm("exec speed", speed(s), s.execs_per_sec < 100.0 && s.execs > 0),
+        pair("total execs", count(runs.execs)),
+        exec_speed(runs),
     ]
 }
 
-fn speed(s: &Snapshot) -> String {
-    let word = match s.execs_per_sec {
+fn exec_speed(runs: &Runs) -> Line<'static> {
+    alarm("exec speed", speed(runs), runs.execs_per_sec < 100.0 && runs.execs > 0)
+}
+
+fn speed(runs: &Runs) -> String {
+    let word = match runs.execs_per_sec {
         v if v < 20.0 => " (zzzz...)",
         v if v < 100.0 => " (slow!)",
         _ => "",
     };
-    let forks = s.put_back.as_ref().map_or(0.0, |put_back| put_back.by_fork_percent);
-    let forks = match s.rung.as_ref() {
+    let forks = runs.put_back.as_ref().map_or(0.0, |put_back| put_back.by_fork_percent);
+    let forks = match runs.rung.as_ref() {
         "snapshot" if forks >= 0.1 => format!(", {forks:.1}% by fork"),
         _ => String::new(),
     };
-    format!("{}{word} {}{forks}", rate(s.execs_per_sec), s.rung)
+    format!("{}{word} {}{forks}", rate(runs.execs_per_sec), runs.rung)
 }
 
-fn findings(s: &Snapshot) -> Vec<Line<'static>> {
-    let favored = percent(s.corpus_favored, s.corpus_count);
+fn findings(corpus: &Corpus, coverage: &Coverage, finds: &Finds) -> Vec<Line<'static>> {
+    let favored = percent(corpus.corpus_favored, corpus.corpus_count);
+    let Finds { saved_crashes, total_crashes, saved_hangs, total_timeouts, .. } = finds;
     vec![
-        pair("favored items", format!("{} ({favored:.2}%)", count(s.corpus_favored))),
-        pair("edges found", format!("{} of {}", s.edges_found, s.map_size)),
+        pair("favored items", format!("{} ({favored:.2}%)", count(corpus.corpus_favored))),
+        pair("edges found", format!("{} of {}", coverage.edges_found, coverage.map_size)),
         alarm(
             "total crashes",
-            format!("{} ({} saved)", count(s.total_crashes), s.saved_crashes),
-            s.total_crashes > 0,
+            format!("{} ({saved_crashes} saved)", count(*total_crashes)),
+            *total_crashes > 0,
         ),
-        pair("total tmouts", format!("{} ({} saved)", count(s.total_timeouts), s.saved_hangs)),
+        pair("total tmouts", format!("{} ({saved_hangs} saved)", count(*total_timeouts))),
     ]
 }
 
-fn geometry(s: &Snapshot) -> Vec<Line<'static>> {
+fn geometry(corpus: &Corpus, coverage: &Coverage, runs: &Runs) -> Vec<Line<'static>> {
+    let stability = coverage.stability;
     vec![
-        pair("levels", s.max_depth.to_string()),
-        pair("pending", count(s.pending_total)),
-        pair("pend fav", count(s.pending_favored)),
-        pair("own finds", count(s.corpus_found)),
-        pair("imported", count(s.corpus_imported)),
-        alarm("stability", format!("{:.2}%", s.stability), s.stability < 90.0 && s.execs > 0),
+        pair("levels", corpus.max_depth.to_string()),
+        pair("pending", count(corpus.pending_total)),
+        pair("pend fav", count(corpus.pending_favored)),
+        pair("own finds", count(corpus.corpus_found)),
+        pair("imported", count(corpus.corpus_imported)),
+        alarm("stability", format!("{stability:.2}%"), stability < 90.0 && runs.execs > 0),
     ]
 }
 
 /// Finds and executions per stage, several to a row. When they do not all fit, stages that never
 /// ran are left out first.
-fn strategies(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+fn strategies(frame: &mut Frame<'_>, area: Rect, search: &Search) {
     let per_row = usize::from((area.width.saturating_sub(2) / YIELD_CELL).max(1));
     let room = per_row * usize::from(area.height.saturating_sub(2));
-    let mut cells = vec![("trim".to_owned(), trim(s))];
-    let all = s.stages.len() < room;
-    let ran = s.stages.iter().filter(|stage| all || stage.execs > 0);
+    let mut cells = vec![("trim".to_owned(), trim(search))];
+    let all = search.stages.len() < room;
+    let ran = search.stages.iter().filter(|stage| all || stage.execs > 0);
     cells.splice(
         0..0,
         ran.map(|stage| {
@@ -314,16 +328,16 @@ fn strategies(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     panel(frame, area, "fuzzing strategy yields", lines.collect());
 }
 
-fn trim(s: &Snapshot) -> String {
-    match s.trim_execs {
+fn trim(search: &Search) -> String {
+    match search.trim_execs {
         0 => "n/a".to_owned(),
-        execs => format!("{:.1}%/{}", s.trimmed_percent, count(execs)),
+        execs => format!("{:.1}%/{}", search.trimmed_percent, count(execs)),
     }
 }
 
 /// One row a foreign mutator.
-fn mutator_panel(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
-    let lines = s.mutators.iter().map(|m| {
+fn mutator_panel(frame: &mut Frame<'_>, area: Rect, mutators: &[MutatorStatus]) {
+    let lines = mutators.iter().map(|m| {
         let text = format!(
             " {:<12} {:>6} {:>5} {:>5.1}% {:>5}",
             fit(&m.name, 12),
@@ -340,29 +354,29 @@ fn mutator_panel(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
 
 /// One row a domain: name, keys, best value with its place, last moved. The last row tells how many
 /// do not fit.
-fn domain_panel(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+fn domain_panel(frame: &mut Frame<'_>, area: Rect, domains: &[DomainStatus], now: u64) {
     let rows = usize::from(area.height.saturating_sub(2));
     let wide = area.width >= WIDE;
     let header = usize::from(wide && rows > 1);
     let room = rows - header;
-    let hidden = s.domains.len().saturating_sub(room);
+    let hidden = domains.len().saturating_sub(room);
     let shown = if hidden > 0 { room.saturating_sub(1) } else { room };
     let mut lines = Vec::new();
     if header > 0 {
         lines.push(Line::styled(WIDE_HEADER, Style::new().fg(Color::Gray)));
     }
-    let domains = s.domains.iter().enumerate().take(shown);
-    lines.extend(domains.map(|(i, d)| {
+    let shown_ones = domains.iter().enumerate().take(shown);
+    lines.extend(shown_ones.map(|(i, d)| {
         let text = match wide {
-            true => wide_row(i, d, s.now, usize::from(area.width.saturating_sub(2))),
-            false => narrow_row(i, d, s.now),
+            true => wide_row(i, d, now, usize::from(area.width.saturating_sub(2))),
+            false => narrow_row(i, d, now),
         };
-        let moved = d.last.is_some_and(|(_, _, at)| s.now.saturating_sub(at) < 10);
+        let moved = d.last.is_some_and(|(_, _, at)| now.saturating_sub(at) < 10);
         let color = if moved { Color::LightGreen } else { Color::Reset };
         Line::styled(text, Style::new().fg(color))
     }));
     if hidden > 0 {
-        lines.push(Line::raw(format!(" and {} more", s.domains.len() - shown)));
+        lines.push(Line::raw(format!(" and {} more", domains.len() - shown)));
     }
     panel(frame, area, "domains: keys, best value, last moved", lines);
 }
@@ -438,7 +452,7 @@ mod tests {
         let with = |percent| {
             let put_back = Some(PutBack { by_fork_percent: percent, ..PutBack::default() });
             let rung = "snapshot".into();
-            speed(&Snapshot { put_back, rung, execs_per_sec: 2000.0, ..Snapshot::default() })
+            speed(&Runs { put_back, rung, execs_per_sec: 2000.0, ..Runs::default() })
         };
         assert!(with(0.05).ends_with(" snapshot"), "{}", with(0.05));
         assert!(with(2.5).ends_with(" snapshot, 2.5% by fork"), "{}", with(2.5));

@@ -60,18 +60,18 @@ impl<W: Write> Plain<W> {
     }
 
     fn tick(&mut self, s: &Snapshot) {
-        if self.finds > 0 && s.run_time_ms >= self.next_find_ms {
+        if self.finds > 0 && s.times.run_time_ms >= self.next_find_ms {
             let more = match self.finds {
                 1 => String::new(),
                 n => format!(" and {} more", n - 1),
             };
             self.line(&format!("{}{more}", self.last_find));
             self.finds = 0;
-            self.next_find_ms = s.run_time_ms + FINDS_MS;
+            self.next_find_ms = s.times.run_time_ms + FINDS_MS;
         }
-        if s.run_time_ms >= self.next_progress_ms {
+        if s.times.run_time_ms >= self.next_progress_ms {
             self.line(&progress(s));
-            self.next_progress_ms = s.run_time_ms + self.interval_ms;
+            self.next_progress_ms = s.times.run_time_ms + self.interval_ms;
             self.interval_ms = (self.interval_ms + self.interval_ms / 4).min(LONGEST_MS);
         }
     }
@@ -83,18 +83,18 @@ fn file_name(path: &Path) -> String {
 
 /// One progress line.
 fn progress(s: &Snapshot) -> String {
-    let bugs = s.bugs.map_or_else(String::new, |bugs| format!(" (bugs {bugs})"));
+    let bugs = s.finds.bugs.map_or_else(String::new, |bugs| format!(" (bugs {bugs})"));
     let mut text = format!(
         "[{}] {} execs, {}, corpus {}, edges {} ({:.2}%), crashes {}{bugs}, hangs {}, cycles {}",
-        clock(s.run_time_ms / 1000),
-        count(s.execs),
-        rate(s.execs_per_sec),
-        s.corpus_count,
-        s.edges_found,
-        s.map_percent(),
-        s.saved_crashes,
-        s.saved_hangs,
-        s.cycles_done,
+        clock(s.times.run_time_ms / 1000),
+        count(s.runs.execs),
+        rate(s.runs.execs_per_sec),
+        s.corpus.corpus_count,
+        s.coverage.edges_found,
+        s.coverage.map_percent(),
+        s.finds.saved_crashes,
+        s.finds.saved_hangs,
+        s.cycles.cycles_done,
     );
     for (index, domain) in s.domains.iter().enumerate().take(DOMAINS_SHOWN) {
         let best = domain.best.map_or_else(|| "-".to_owned(), |(_, value)| value.to_string());
@@ -103,7 +103,7 @@ fn progress(s: &Snapshot) -> String {
             text.push_str(&format!(" @{}", fit_end(&domain.best_place, PLACE_WIDTH)));
         }
     }
-    if let Some(load) = s.load_percent.filter(|_| s.is_overloaded()) {
+    if let Some(load) = s.resources.load_percent.filter(|_| s.resources.is_overloaded()) {
         text.push_str(&format!(", cpu: {load:.0}%"));
     }
     text

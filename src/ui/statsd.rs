@@ -25,7 +25,7 @@ impl Statsd {
     }
 
     fn send(&mut self, snapshot: &Snapshot) {
-        self.last = snapshot.now;
+        self.last = snapshot.times.now;
         let _ = self.socket.send(gauges(snapshot, self.tags).as_bytes());
     }
 }
@@ -33,7 +33,7 @@ impl Statsd {
 impl EventSink for Statsd {
     fn handle(&mut self, event: &Event) {
         match event {
-            Event::Tick(snapshot) if snapshot.now > self.last => self.send(snapshot),
+            Event::Tick(snapshot) if snapshot.times.now > self.last => self.send(snapshot),
             Event::Stopped { snapshot, .. } => self.send(snapshot),
             _ => {}
         }
@@ -42,28 +42,28 @@ impl EventSink for Statsd {
 
 fn gauges(s: &Snapshot, flavor: StatsdTags) -> String {
     let values = [
-        ("cycle_done", s.cycles_done.to_string()),
-        ("cycles_wo_finds", s.cycles_without_finds.to_string()),
-        ("execs_done", s.execs.to_string()),
-        ("execs_per_sec", format!("{:.2}", s.execs_per_sec)),
-        ("corpus_count", s.corpus_count.to_string()),
-        ("corpus_favored", s.corpus_favored.to_string()),
-        ("corpus_found", s.corpus_found.to_string()),
-        ("corpus_imported", s.corpus_imported.to_string()),
-        ("max_depth", s.max_depth.to_string()),
-        ("cur_item", s.current.map_or(0, |id| id.0).to_string()),
-        ("pending_favs", s.pending_favored.to_string()),
-        ("pending_total", s.pending_total.to_string()),
-        ("corpus_variable", s.corpus_variable.to_string()),
-        ("saved_crashes", s.saved_crashes.to_string()),
-        ("saved_hangs", s.saved_hangs.to_string()),
-        ("total_crashes", s.total_crashes.to_string()),
-        ("slowest_exec_ms", s.slowest_exec_ms.to_string()),
-        ("edges_found", s.edges_found.to_string()),
-        ("var_byte_count", s.unstable_edges.to_string()),
-        ("havoc_expansion", s.havoc_expansion.to_string()),
+        ("cycle_done", s.cycles.cycles_done.to_string()),
+        ("cycles_wo_finds", s.cycles.cycles_without_finds.to_string()),
+        ("execs_done", s.runs.execs.to_string()),
+        ("execs_per_sec", format!("{:.2}", s.runs.execs_per_sec)),
+        ("corpus_count", s.corpus.corpus_count.to_string()),
+        ("corpus_favored", s.corpus.corpus_favored.to_string()),
+        ("corpus_found", s.corpus.corpus_found.to_string()),
+        ("corpus_imported", s.corpus.corpus_imported.to_string()),
+        ("max_depth", s.corpus.max_depth.to_string()),
+        ("cur_item", s.turn.current.map_or(0, |id| id.0).to_string()),
+        ("pending_favs", s.corpus.pending_favored.to_string()),
+        ("pending_total", s.corpus.pending_total.to_string()),
+        ("corpus_variable", s.corpus.corpus_variable.to_string()),
+        ("saved_crashes", s.finds.saved_crashes.to_string()),
+        ("saved_hangs", s.finds.saved_hangs.to_string()),
+        ("total_crashes", s.finds.total_crashes.to_string()),
+        ("slowest_exec_ms", s.resources.slowest_exec_ms.to_string()),
+        ("edges_found", s.coverage.edges_found.to_string()),
+        ("var_byte_count", s.coverage.unstable_edges.to_string()),
+        ("havoc_expansion", s.search.havoc_expansion.to_string()),
     ];
-    let (before, behind) = tags(s, flavor);
+    let (before, behind) = tags(&s.setup.banner, flavor);
     let mut text = String::new();
     for (name, value) in values {
         let _ = writeln!(text, "fuzzing.{name}{before}:{value}|g{behind}");
@@ -72,10 +72,10 @@ fn gauges(s: &Snapshot, flavor: StatsdTags) -> String {
 }
 
 /// What stands behind the name, and behind the value.
-fn tags(s: &Snapshot, flavor: StatsdTags) -> (String, String) {
+fn tags(banner: &str, flavor: StatsdTags) -> (String, String) {
     // These separate parts of a line in one flavour or the other.
     let clean = |text: &str| text.replace([',', '|', '#', ':', '=', '[', ']', '\n'], "_");
-    let (banner, version) = (clean(&s.banner), concat!("ffuzz-", env!("CARGO_PKG_VERSION")));
+    let (banner, version) = (clean(banner), concat!("ffuzz-", env!("CARGO_PKG_VERSION")));
     let equal = format!("banner={banner},afl_version={version}");
     match flavor {
         StatsdTags::None => (String::new(), String::new()),
@@ -91,10 +91,15 @@ fn tags(s: &Snapshot, flavor: StatsdTags) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{Runs, Setup, Times};
 
     #[test]
     fn flavours_are_those_of_afl() {
-        let snapshot = Snapshot { banner: "./t:1".into(), execs: 7, ..Snapshot::default() };
+        let snapshot = Snapshot {
+            setup: Setup { banner: "./t:1".into(), ..Setup::default() },
+            runs: Runs { execs: 7, ..Runs::default() },
+            ..Snapshot::default()
+        };
         let line = |flavor| {
             let text = gauges(&snapshot, flavor);
             assert_eq!(text.lines().count(), 20);
@@ -120,7 +125,11 @@ mod tests {
         let tags = StatsdTags::None;
         let options = StatsdOptions { host: "127.0.0.1".into(), port, tags };
         let mut sink = Statsd::new(&options).unwrap();
-        let snapshot = |now, execs| Box::new(Snapshot { now, execs, ..Snapshot::default() });
+        let snapshot = |now, execs| {
+            let times = Times { now, ..Times::default() };
+            let runs = Runs { execs, ..Runs::default() };
+            Box::new(Snapshot { times, runs, ..Snapshot::default() })
+        };
         for (now, execs) in [(5, 1), (5, 2), (6, 3)] {
             sink.handle(&Event::Tick(snapshot(now, execs)));
         }

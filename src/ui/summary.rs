@@ -23,24 +23,24 @@ pub fn summary(reason: StopReason, next: &[Pointer], s: &Snapshot) -> String {
         _ => "programmatically",
     };
     let _ = writeln!(text, "\n+++ Testing aborted {who} +++");
-    let _ = writeln!(text, "  run time   : {}", long_time(s.run_time_ms / 1000));
-    let _ = writeln!(text, "  executions : {} ({:.2}/sec)", s.execs, s.execs_per_sec);
+    let _ = writeln!(text, "  run time   : {}", long_time(s.times.run_time_ms / 1000));
+    let _ = writeln!(text, "  executions : {} ({:.2}/sec)", s.runs.execs, s.runs.execs_per_sec);
     let _ = writeln!(
         text,
         "  coverage   : {} of {} edges ({:.2}%)",
-        s.edges_found,
-        s.map_size,
-        s.map_percent()
+        s.coverage.edges_found,
+        s.coverage.map_size,
+        s.coverage.map_percent()
     );
     let _ = writeln!(
         text,
         "  corpus     : {} inputs, {} of them found, {} cycles done",
-        count(s.corpus_count),
-        count(s.corpus_found),
-        s.cycles_done
+        count(s.corpus.corpus_count),
+        count(s.corpus.corpus_found),
+        s.cycles.cycles_done
     );
-    let _ = writeln!(text, "  findings   : {}, {} hangs", crashes(s), s.saved_hangs);
-    if let Some(Undelivered { reports, command }) = &s.undelivered {
+    let _ = writeln!(text, "  findings   : {}, {} hangs", crashes(&s.finds), s.finds.saved_hangs);
+    if let Some(Undelivered { reports, command }) = &s.finds.undelivered {
         let _ = writeln!(text, "  reports    : {reports} not delivered yet: {command}");
     }
     for worker in &s.workers {

@@ -4,8 +4,8 @@ use super::panels;
 use super::*;
 use crate::engine::corpus::SeedId;
 use crate::event::{
-    DomainStatus, Event, MutatorStatus, Pointer, Shares, Snapshot, Source, StageYield, StopReason,
-    WorkerStatus,
+    Corpus, Coverage, Cycles, DomainStatus, Event, Finds, MutatorStatus, Pointer, Resources, Runs,
+    Search, Setup, Shares, Snapshot, Source, StageYield, StopReason, Times, Turn, WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -16,48 +16,74 @@ fn sample(domains: usize) -> Snapshot {
     let places = ["demo.c:16", "", "", "some/folder/with-a-long-name.c:1234"];
     let stage = |name: &'static str, finds, execs| StageYield { name: name.into(), finds, execs };
     Snapshot {
-        started_at: 1_700_000_000,
-        now: 1_700_003_723,
-        run_time_ms: 3_723_000,
-        cycles_done: 3,
-        execs: 12_345_678,
-        execs_per_sec: 3315.6,
-        rung: "batch".into(),
-        shares: Shares { target: 61.256, hand_over: Some(8.0), waiting: 0.0, fuzzer: 30.744 },
-        corpus_count: 412,
-        corpus_favored: 37,
-        corpus_found: 409,
-        max_depth: 9,
-        current: Some(SeedId(123)),
-        pending_favored: 2,
-        pending_total: 88,
-        stability: 99.5,
-        edges_found: 731,
-        map_size: 2048,
-        bits_per_edge: 2.17,
-        current_density: 12.5,
-        saved_crashes: 2,
-        total_crashes: 57,
-        total_timeouts: 11,
-        last_find_at: 1_700_003_700,
-        last_crash_at: 1_700_000_100,
-        stages: vec![
-            stage("flip1/2/4", 12, 40_000),
-            stage("arith", 3, 90_000),
-            stage("interest", 1, 80_000),
-            stage("dictionary", 0, 0),
-            stage("havoc", 380, 9_000_000),
-            stage("splice", 13, 3_000_000),
-        ],
-        stage: "havoc".into(),
-        stage_done: 512,
-        stage_total: 2048,
-        trimmed_percent: 17.25,
-        trim_execs: 5_000,
-        guided_by_domains: domains > 0,
-        banner: "./demo".into(),
-        instance: "default".into(),
-        schedule: "explore".into(),
+        times: Times {
+            started_at: 1_700_000_000,
+            now: 1_700_003_723,
+            run_time_ms: 3_723_000,
+            ..Times::default()
+        },
+        cycles: Cycles { cycles_done: 3, ..Cycles::default() },
+        runs: Runs {
+            execs: 12_345_678,
+            execs_per_sec: 3315.6,
+            rung: "batch".into(),
+            ..Runs::default()
+        },
+        resources: Resources {
+            shares: Shares { target: 61.256, hand_over: Some(8.0), waiting: 0.0, fuzzer: 30.744 },
+            ..Resources::default()
+        },
+        corpus: Corpus {
+            corpus_count: 412,
+            corpus_favored: 37,
+            corpus_found: 409,
+            max_depth: 9,
+            pending_favored: 2,
+            pending_total: 88,
+            ..Corpus::default()
+        },
+        coverage: Coverage {
+            stability: 99.5,
+            edges_found: 731,
+            map_size: 2048,
+            bits_per_edge: 2.17,
+            current_density: 12.5,
+            ..Coverage::default()
+        },
+        finds: Finds {
+            saved_crashes: 2,
+            total_crashes: 57,
+            total_timeouts: 11,
+            last_find_at: 1_700_003_700,
+            last_crash_at: 1_700_000_100,
+            ..Finds::default()
+        },
+        turn: Turn {
+            current: Some(SeedId(123)),
+            stage: "havoc".into(),
+            stage_done: 512,
+            stage_total: 2048,
+        },
+        search: Search {
+            stages: vec![
+                stage("flip1/2/4", 12, 40_000),
+                stage("arith", 3, 90_000),
+                stage("interest", 1, 80_000),
+                stage("dictionary", 0, 0),
+                stage("havoc", 380, 9_000_000),
+                stage("splice", 13, 3_000_000),
+            ],
+            trimmed_percent: 17.25,
+            trim_execs: 5_000,
+            ..Search::default()
+        },
+        setup: Setup {
+            guided_by_domains: domains > 0,
+            banner: "./demo".into(),
+            instance: "default".into(),
+            schedule: "explore".into(),
+            ..Setup::default()
+        },
         domains: (0..domains)
             .map(|i| DomainStatus {
                 name: names.get(i).copied().unwrap_or_default().into(),
@@ -130,7 +156,9 @@ fn with_workers(domains: usize, count: usize) -> Snapshot {
         ..WorkerStatus::default()
     };
     let workers: Vec<WorkerStatus> = (0..count).map(worker).collect();
-    Snapshot { instance: format!("{count} workers"), workers, ..sample(domains) }
+    let mut all = Snapshot { workers, ..sample(domains) };
+    all.setup.instance = format!("{count} workers");
+    all
 }
 
 #[test]
@@ -150,8 +178,8 @@ fn screen_of_200x50() {
 #[test]
 fn no_line_of_a_screen_of_120x40_is_cut() {
     let mut s = sample(4);
-    s.load_percent = Some(340.0);
-    s.shares = Shares { target: 11.0, hand_over: Some(9.0), waiting: 70.0, fuzzer: 10.0 };
+    s.resources.load_percent = Some(340.0);
+    s.resources.shares = Shares { target: 11.0, hand_over: Some(9.0), waiting: 70.0, fuzzer: 10.0 };
     let text = screen(120, 40, &s, "");
     for row in ["3s ago to 2147483645 ", "hand-over 9% waiting 70% fuzzer 10%] [cpu:340%]"] {
         assert!(text.contains(row), "{row}: {text}");
@@ -166,7 +194,8 @@ fn no_line_of_a_screen_of_120x40_is_cut() {
 fn without_colors_every_cell_has_that_of_the_terminal() {
     let colored = |colors| {
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("terminal");
-        let s = Snapshot { load_percent: Some(150.0), ..sample(2) };
+        let mut s = sample(2);
+        s.resources.load_percent = Some(150.0);
         terminal.draw(|frame| panels::draw(frame, &s, "", colors)).expect("drawn");
         let cells = terminal.backend().buffer().content().iter();
         let with = |color| cells.clone().filter(|cell| cell.fg == color).count();
@@ -204,7 +233,8 @@ fn lines(events: &[Event]) -> String {
 fn lines_tell_start_finds_progress_and_end() {
     let load = |ms| (ms >= 5_000).then_some(240.4);
     let tick = |ms| {
-        let state = Snapshot { run_time_ms: ms, load_percent: load(ms), ..sample(1) };
+        let mut state = sample(1);
+        (state.times.run_time_ms, state.resources.load_percent) = (ms, load(ms));
         Event::Tick(Box::new(state))
     };
     let saved = |name: &str| Event::SeedSaved {

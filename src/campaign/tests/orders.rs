@@ -76,7 +76,7 @@ fn what_is_set_holds_from_then_on() {
     let replies = replies(&recorder);
     assert!(replies[0].ok);
     let stats = replies[1].stats.as_ref().unwrap();
-    assert_eq!((stats.schedule.as_str(), stats.dictionary_entries), ("fast", 1));
+    assert_eq!((stats.setup.schedule.as_str(), stats.search.dictionary_entries), ("fast", 1));
     assert_eq!(campaign.executor.timeout(), timeout);
     assert!(campaign.scheduler.needs_path_counts());
     assert_eq!(campaign.dictionary.user, Vec::from_iter(token));

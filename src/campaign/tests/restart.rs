@@ -194,9 +194,9 @@ fn nothing_that_is_published_runs_backwards_while_a_queue_is_read() {
     let resumed = Options { input: Input::Resume, ..options(dir.path(), DomainMode::Guide, 1) };
     let (mut next, _) = campaign(resumed, target());
     let shown = |next: &mut Campaign| {
-        let Snapshot { corpus_count, saved_crashes, edges_found, .. } = next.snapshot();
-        assert_eq!((corpus_count, saved_crashes), (entries, 13));
-        assert!(edges_found >= 9, "{edges_found}");
+        let Snapshot { corpus, finds, coverage, .. } = next.snapshot();
+        assert_eq!((corpus.corpus_count, finds.saved_crashes), (entries, 13));
+        assert!(coverage.edges_found >= 9, "{}", coverage.edges_found);
     };
     shown(&mut next);
     // Ended before the first entry was taken in.

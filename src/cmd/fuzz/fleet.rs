@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use super::args::Args;
 use super::found::Found;
-use super::{print_warnings, reports, resolve, resume, this_program, values, words};
+use super::handed::{self, Workers};
+use super::{print_warnings, reports, resolve, resume, this_program, values};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CpuChoice, Input, Options, Schedule};
@@ -242,15 +243,13 @@ impl Fleet<'_> {
 
     /// Options that are handed on as they are.
     fn keeps(&self, option: &[OsString], strategy: Strategy, input: Option<&Path>) -> bool {
-        match words::name(option).as_str() {
-            "-j" | "-s" | "-E" | "-V" | "-b" | "--json" | "--collector" | "--control"
-            | "--metrics" | "--error-exitcode" => false,
-            "-i" => input.is_none(),
-            "-p" | "--domains" => strategy.domains,
-            // The others have it from the main.
-            "-F" => strategy.main,
-            "--schedule" => !strategy.main || main_takes(self.args),
-            _ => true,
+        match handed::row_of(option).map_or(Workers::Get, |row| row.workers) {
+            Workers::Get => true,
+            Workers::Without | Workers::Refused => false,
+            Workers::NewOnes => input.is_none(),
+            Workers::GuidedOnes => strategy.domains,
+            Workers::Main => strategy.main,
+            Workers::ThoseItSuits => !strategy.main || main_takes(self.args),
         }
     }
 
@@ -383,6 +382,15 @@ mod tests {
         let listens = |line: &String| line.contains(" --json --control - -i IN");
         assert!(all.iter().all(listens), "{all:?}");
         assert!(!all.iter().any(|line| line.contains("ctl") || line.contains("9000")), "{all:?}");
+    }
+
+    #[test]
+    fn bugs_are_reported_by_the_fleet_and_not_by_workers() {
+        let dir = seeds();
+        let line =
+            "-i IN -o OUT --collector=http://h --report-hangs --report-records mem=1 -j 2 ./t";
+        let all = lines(dir.path(), line, &[("AFL_NO_AFFINITY", "1")], &[]);
+        assert!(!all.iter().any(|line| line.contains("report")), "{all:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::args::Args;
+use super::handed::{self, Pastis, Row};
 use super::{this_program, values, words};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
@@ -14,17 +15,6 @@ use crate::fleet::workers::{Plan, strategy};
 
 /// Without `-o`.
 const OUTPUT: &str = "ffuzz-pastis";
-/// Options that are this command's own to set, or that make no sense with it.
-const OURS: &[&str] = &["-i", "-o", "-j", "--json", "--control", "--pastis"];
-const REFUSED: &[(&str, &str)] = &[
-    ("-M", "-j names the workers"),
-    ("-S", "-j names the workers"),
-    ("-f", "the workers of -j would all write that file"),
-    ("-C", "inputs that crash would be sent as good ones"),
-    ("--mutator-only", "there is nothing to exchange"),
-    ("--error-exitcode", "it serves until it is stopped"),
-    ("--control", "the client itself is what is connected to it"),
-];
 
 pub(super) fn run(
     address: &str,
@@ -80,8 +70,23 @@ fn check(address: &str, args: &Args) -> Result<(), Failure> {
 }
 
 fn refused(options: &[Vec<OsString>]) -> Option<(&'static str, &'static str)> {
-    let names: Vec<String> = options.iter().map(|option| words::name(option)).collect();
-    REFUSED.iter().copied().find(|(name, _)| names.iter().any(|given| given == name))
+    options.iter().filter_map(|option| handed::row_of(option)).find_map(|row| match row.pastis {
+        Pastis::Refused(why) => Some((row.name(), why)),
+        _ => None,
+    })
+}
+
+/// Whether the user's option goes to the fuzzer, whose engine has these.
+fn is_kept(option: &[OsString], engine: &[Vec<OsString>]) -> bool {
+    let Some(row) = handed::row_of(option) else { return true };
+    match row.pastis {
+        Pastis::Own | Pastis::Refused(_) => false,
+        Pastis::GetsBoth => true,
+        Pastis::Gets => {
+            let theirs = |other: &Row| other.name() == row.name();
+            !engine.iter().filter_map(|option| handed::row_of(option)).any(theirs)
+        }
+    }
 }
 
 /// What the user has said.
@@ -103,13 +108,8 @@ impl Defaults {
         if let Some(dictionary) = &order.dictionary {
             argv.extend(["-x".into(), dictionary.into()]);
         }
-        let given: Vec<String> = engine.iter().map(|option| words::name(option)).collect();
-        let theirs = |name: &str| given.iter().any(|given| given == name);
-        let kept = self.options.iter().filter(|option| {
-            let name = words::name(option);
-            !OURS.contains(&name.as_str()) && (name == "-x" || !theirs(&name))
-        });
-        let mut all: Vec<Vec<OsString>> = kept.cloned().chain(engine.clone()).collect();
+        let kept = self.options.iter().filter(|option| is_kept(option, &engine));
+        let mut all: Vec<Vec<OsString>> = kept.chain(&engine).cloned().collect();
         let mut add = |names: &[&str], option: &[&str]| {
             if !all.iter().any(|known| names.contains(&words::name(known).as_str())) {
                 all.push(option.iter().map(OsString::from).collect());
@@ -146,9 +146,9 @@ impl Defaults {
         if let Some((name, why)) = refused(&args.given) {
             return Err(format!("{name}: {why}"));
         }
-        let ours = |option: &&Vec<OsString>| OURS.contains(&words::name(option).as_str());
-        match args.given.iter().find(ours) {
-            Some(option) => Err(format!("{} is not the broker's to set", words::name(option))),
+        let mut rows = args.given.iter().filter_map(|option| handed::row_of(option));
+        match rows.find(|row| row.pastis == Pastis::Own) {
+            Some(row) => Err(format!("{} is not the broker's to set", row.name())),
             None => Ok(args.given),
         }
     }
@@ -240,6 +240,8 @@ mod tests {
             plan(line, all).unwrap(),
             format!("{HEAD} -x /r/t.dict -x d -t 50 -p --run-mode fork -- /r/t-1/package/t @@")
         );
+        let twice = |order: &mut Order| order.engine_args = "--domains".into();
+        assert_eq!(plan("-p", twice).unwrap(), format!("{HEAD} --domains -- /r/t-1/package/t @@"));
         let guided = plan("--dsf-record", |order| order.guided = true).unwrap();
         assert!(!guided.contains("-p"), "{guided}");
     }

@@ -3,18 +3,15 @@
 use std::ffi::OsString;
 
 use super::args::Args;
-use super::words;
+use super::handed;
 use crate::disk::output::setup::shell_line;
-
-/// Limits of this call: `-E` counts all runs of a campaign, so it would end at once.
-const ONCE: &[&str] = &["-V", "-E", "-i"];
 
 /// The user's words with `-i -`; None if the campaign has no queue to go on with.
 pub(super) fn line(args: &Args) -> Option<String> {
     if args.mutator_only {
         return None;
     }
-    let kept = args.given.iter().filter(|option| !ONCE.contains(&words::name(option).as_str()));
+    let kept = args.given.iter().filter(|option| handed::is_resumed(option));
     let mut all: Vec<OsString> = ["ffuzz", "-i", "-"].map(OsString::from).into();
     all.extend(kept.flatten().cloned());
     all.push("--".into());

@@ -1,9 +1,9 @@
 //! From the campaign's command line to that of the triage beside it.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 
 use super::args::Args;
+use super::handed::{self, Checked};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, OutputOptions, TargetOptions, TriageOptions};
@@ -32,19 +32,9 @@ pub(super) fn options(
         };
     }
     let mut argv: Vec<OsString> = vec![super::this_program().into(), "triage".into()];
-    let mut add = |option: &str, value: Option<&OsStr>| {
-        argv.extend(value.map(|value| [option.into(), value.to_owned()]).into_iter().flatten());
-    };
-    add("-o", Some(output.root.as_os_str()));
-    add("-m", args.memory.as_deref().map(OsStr::new));
-    add("-f", target.file.as_deref().map(Path::as_os_str));
-    add("-e", output.extension.as_deref().map(OsStr::new));
     let collector = collector(args, env, target)?;
     super::values::records(args.report_records.as_deref(), collector.is_some())?;
-    argv.extend(collector);
-    let records = args.report_records.iter();
-    argv.extend(records.flat_map(|list| ["--report-records".into(), list.into()]));
-    argv.extend(args.report_hangs.then(|| "--report-hangs".into()));
+    argv.extend(handed::to_triage(&Checked { args, output, target, collector }));
     argv.extend(["--follow".into(), "--".into()]);
     argv.extend(target.command.iter().cloned());
     // Those that the command line names (--mutator) may change what the target gets, too.

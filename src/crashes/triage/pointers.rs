@@ -7,7 +7,7 @@ use std::path::Path;
 use super::report::{Bug, Report};
 use super::{FOLDER, write};
 use crate::disk::output::setup::shell_line;
-use crate::event::{Pointer, Snapshot};
+use crate::event::{Finds, Pointer};
 
 /// Bugs that are named; the report has all.
 const MOST_BUGS: usize = 3;
@@ -17,7 +17,7 @@ const MOST_BUGS: usize = 3;
 pub fn pointers(
     root: &Path,
     instance: Option<&str>,
-    state: &Snapshot,
+    state: &Finds,
     resume: Option<&str>,
 ) -> Vec<Pointer> {
     let mut found = Vec::new();
@@ -93,8 +93,8 @@ mod tests {
         std::fs::create_dir_all(folder.join("f-0")).unwrap();
         std::fs::write(folder.join("f-0/minimized"), "1234").unwrap();
         std::fs::write(folder.join("report.json"), serde_json::to_vec(&report).unwrap()).unwrap();
-        assert_eq!(texts(&pointers(root, None, &Snapshot::default(), None)), [""; 0]);
-        let state = Snapshot { saved_crashes: 7, saved_hangs: 1, ..Snapshot::default() };
+        assert_eq!(texts(&pointers(root, None, &Finds::default(), None)), [""; 0]);
+        let state = Finds { saved_crashes: 7, saved_hangs: 1, ..Finds::default() };
         let at = |text: &str| text.replace("ROOT", &root.display().to_string());
         let untriaged = texts(&pointers(root, None, &state, Some("ffuzz -i -")));
         let expected = [
@@ -104,7 +104,7 @@ mod tests {
             "resume: ffuzz -i -",
         ];
         assert_eq!(untriaged, expected.map(at));
-        let state = Snapshot { bugs: Some(5), ..state };
+        let state = Finds { bugs: Some(5), ..state };
         let triaged = texts(&pointers(root, Some("default"), &state, None));
         let expected = [
             "crashes: ROOT/default/crashes",

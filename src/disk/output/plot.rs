@@ -20,19 +20,19 @@ pub const HEADER: &str = "# relative_time, cycles_done, cur_item, corpus_count, 
 pub fn row(s: &Snapshot) -> String {
     format!(
         "{}, {}, {}, {}, {}, {}, {:.2}%, {}, {}, {}, {:.2}, {}, {}\n",
-        s.run_time_ms / 1000,
-        s.cycles_done,
-        s.current.map_or(0, |id| id.0),
-        s.corpus_count,
-        s.pending_total,
-        s.pending_favored,
-        s.map_percent(),
-        s.saved_crashes,
-        s.saved_hangs,
-        s.max_depth,
-        s.execs_per_sec,
-        s.execs,
-        s.edges_found,
+        s.times.run_time_ms / 1000,
+        s.cycles.cycles_done,
+        s.turn.current.map_or(0, |id| id.0),
+        s.corpus.corpus_count,
+        s.corpus.pending_total,
+        s.corpus.pending_favored,
+        s.coverage.map_percent(),
+        s.finds.saved_crashes,
+        s.finds.saved_hangs,
+        s.corpus.max_depth,
+        s.runs.execs_per_sec,
+        s.runs.execs,
+        s.coverage.edges_found,
     )
 }
 
@@ -61,15 +61,15 @@ type State = [u64; 9];
 
 fn state(s: &Snapshot) -> State {
     [
-        s.cycles_done,
-        s.current.map_or(0, |id| id.0.into()),
-        s.corpus_count,
-        s.pending_total,
-        s.pending_favored,
-        s.edges_found,
-        s.saved_crashes,
-        s.saved_hangs,
-        s.max_depth.into(),
+        s.cycles.cycles_done,
+        s.turn.current.map_or(0, |id| id.0.into()),
+        s.corpus.corpus_count,
+        s.corpus.pending_total,
+        s.corpus.pending_favored,
+        s.coverage.edges_found,
+        s.finds.saved_crashes,
+        s.finds.saved_hangs,
+        s.corpus.max_depth.into(),
     ]
 }
 
@@ -91,7 +91,7 @@ impl PlotFile {
 
     fn write(&mut self, s: &Snapshot) {
         if self.append(&row(s)).is_ok() {
-            self.written = s.now;
+            self.written = s.times.now;
             self.last = Some(state(s));
         }
     }
@@ -123,7 +123,8 @@ impl EventSink for PlotFile {
     fn handle(&mut self, event: &Event) {
         match event {
             Event::Tick(s)
-                if s.now.abs_diff(self.written) >= INTERVAL_S && self.last != Some(state(s)) =>
+                if s.times.now.abs_diff(self.written) >= INTERVAL_S
+                    && self.last != Some(state(s)) =>
             {
                 self.write(s);
             }
@@ -136,11 +137,16 @@ impl EventSink for PlotFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::StopReason;
+    use crate::event::{Corpus, Coverage, Runs, StopReason, Times};
 
     #[test]
     fn what_was_written_is_read_again_and_damage_passed_over() {
-        let s = Snapshot { run_time_ms: 7_000, execs: 9, edges_found: 3, ..Snapshot::default() };
+        let s = Snapshot {
+            times: Times { run_time_ms: 7_000, ..Times::default() },
+            runs: Runs { execs: 9, ..Runs::default() },
+            coverage: Coverage { edges_found: 3, ..Coverage::default() },
+            ..Snapshot::default()
+        };
         let text = format!("{HEADER}{}1, 2, x\n{}\n", row(&s), "nan, ".repeat(13));
         let rows = parse(&text);
         assert_eq!(rows.len(), 1);
@@ -154,27 +160,24 @@ mod tests {
         let dir = tempfile::tempdir().expect("folder");
         let mut sink = PlotFile::new(dir.path());
         let mut s = Snapshot {
-            now: 100,
-            run_time_ms: 2_500,
-            corpus_count: 3,
-            edges_found: 5,
-            map_size: 64,
-            execs: 1000,
-            execs_per_sec: 400.0,
+            times: Times { now: 100, run_time_ms: 2_500, ..Times::default() },
+            corpus: Corpus { corpus_count: 3, ..Corpus::default() },
+            coverage: Coverage { edges_found: 5, map_size: 64, ..Coverage::default() },
+            runs: Runs { execs: 1000, execs_per_sec: 400.0, ..Runs::default() },
             ..Snapshot::default()
         };
         sink.handle(&Event::Tick(Box::new(s.clone())));
-        s.corpus_count = 4;
-        s.now = 104;
+        s.corpus.corpus_count = 4;
+        s.times.now = 104;
         sink.handle(&Event::Tick(Box::new(s.clone())));
-        s.now = 105;
+        s.times.now = 105;
         sink.handle(&Event::Tick(Box::new(s.clone())));
-        s.now = 200;
-        s.execs = 2000;
+        s.times.now = 200;
+        s.runs.execs = 2000;
         sink.handle(&Event::Tick(Box::new(s.clone())));
         // A clock that is set back does not stop them.
-        s.now = 50;
-        s.corpus_count = 5;
+        s.times.now = 50;
+        s.corpus.corpus_count = 5;
         sink.handle(&Event::Tick(Box::new(s.clone())));
         // A second process goes on in the same file.
         let mut sink = PlotFile::new(dir.path());

@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::{OutputError, replace_file};
-use crate::event::{Event, EventSink, PutBack, Shares, Snapshot};
+use crate::event::{
+    Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, MutatorStatus, PutBack,
+    Resources, Runs, Search, Shares, Snapshot, Times, Turn,
+};
 use crate::sys::file;
 
 /// What stands behind `afl_version`; AFL's own begins with `++`.
@@ -24,23 +27,28 @@ const LARGEST: u64 = 16 << 20;
 #[must_use]
 pub fn fuzzer_stats(s: &Snapshot) -> String {
     let mut out = Lines::default();
-    times(&mut out, s);
-    corpus(&mut out, s);
-    findings(&mut out, s);
-    domains(&mut out, s);
-    mutators(&mut out, s);
-    if let Some(bugs) = s.bugs {
+    times(&mut out, &s.times);
+    out.add("fuzzer_pid", s.setup.pid);
+    cycles(&mut out, &s.cycles);
+    time_spent(&mut out, &s.times);
+    runs(&mut out, &s.runs);
+    corpus(&mut out, &s.corpus, &s.turn);
+    out.add("stability", format_args!("{:.2}%", s.coverage.stability));
+    out.add("bitmap_cvg", format_args!("{:.2}%", s.coverage.map_percent()));
+    finds(&mut out, &s.finds);
+    resources(&mut out, &s.resources);
+    edges(&mut out, &s.coverage);
+    search(&mut out, &s.search);
+    domains(&mut out, &s.domains, s.setup.guided_by_domains);
+    mutators(&mut out, &s.mutators);
+    if let Some(bugs) = s.finds.bugs {
         out.add("saved_bugs", bugs);
     }
-    out.add("afl_banner", shell_safe(&s.banner));
+    out.add("afl_banner", shell_safe(&s.setup.banner));
     out.add("afl_version", VERSION);
-    out.add("target_mode", if s.target_mode.is_empty() { "default" } else { &s.target_mode });
-    out.add("run_mode", &s.rung);
-    if let Some(put_back) = &s.put_back {
-        snapshots(&mut out, put_back);
-    }
-    shares(&mut out, &s.shares);
-    out.add("command_line", s.command_line.replace('\n', " "));
+    modes(&mut out, &s.runs);
+    shares(&mut out, &s.resources.shares);
+    out.add("command_line", s.setup.command_line.replace('\n', " "));
     out.0
 }
 
@@ -87,55 +95,79 @@ fn shares(out: &mut Lines, shares: &Shares) {
     out.add("time_in_fuzzer", format_args!("{:.2}%", shares.fuzzer));
 }
 
-fn times(out: &mut Lines, s: &Snapshot) {
-    let fuzz_ms = s.run_time_ms.saturating_sub(s.calibration_ms + s.trim_ms + s.sync_ms);
-    out.add("start_time", s.started_at);
-    out.add("last_update", s.now);
-    out.add("run_time", s.run_time_ms / 1000);
-    out.add("fuzzer_pid", s.pid);
-    out.add("cycles_done", s.cycles_done);
-    out.add("cycles_wo_finds", s.cycles_without_finds);
-    out.add("time_wo_finds", s.longest_without_finds_s);
+fn times(out: &mut Lines, times: &Times) {
+    out.add("start_time", times.started_at);
+    out.add("last_update", times.now);
+    out.add("run_time", times.run_time_ms / 1000);
+}
+
+fn time_spent(out: &mut Lines, times: &Times) {
+    let Times { calibration_ms, trim_ms, sync_ms, .. } = times;
+    let fuzz_ms = times.run_time_ms.saturating_sub(calibration_ms + trim_ms + sync_ms);
     out.add("fuzz_time", fuzz_ms / 1000);
-    out.add("calibration_time", s.calibration_ms / 1000);
+    out.add("calibration_time", calibration_ms / 1000);
     out.add("cmplog_time", 0);
-    out.add("sync_time", s.sync_ms / 1000);
-    out.add("trim_time", s.trim_ms / 1000);
-    out.add("execs_done", s.execs);
-    out.add("execs_per_sec", format_args!("{:.2}", s.execs_per_sec));
-    out.add("execs_ps_last_min", format_args!("{:.2}", s.execs_per_sec_last_min));
+    out.add("sync_time", sync_ms / 1000);
+    out.add("trim_time", trim_ms / 1000);
 }
 
-fn corpus(out: &mut Lines, s: &Snapshot) {
-    out.add("corpus_count", s.corpus_count);
-    out.add("corpus_favored", s.corpus_favored);
-    out.add("corpus_found", s.corpus_found);
-    out.add("corpus_imported", s.corpus_imported);
-    out.add("corpus_variable", s.corpus_variable);
-    out.add("max_depth", s.max_depth);
-    out.add("cur_item", s.current.map_or(0, |id| id.0));
-    out.add("pending_favs", s.pending_favored);
-    out.add("pending_total", s.pending_total);
-    out.add("stability", format_args!("{:.2}%", s.stability));
-    out.add("bitmap_cvg", format_args!("{:.2}%", s.map_percent()));
+fn cycles(out: &mut Lines, cycles: &Cycles) {
+    out.add("cycles_done", cycles.cycles_done);
+    out.add("cycles_wo_finds", cycles.cycles_without_finds);
+    out.add("time_wo_finds", cycles.longest_without_finds_s);
 }
 
-fn findings(out: &mut Lines, s: &Snapshot) {
-    out.add("saved_crashes", s.saved_crashes);
-    out.add("saved_hangs", s.saved_hangs);
-    out.add("last_find", s.last_find_at);
-    out.add("last_crash", s.last_crash_at);
-    out.add("last_hang", s.last_hang_at);
-    out.add("execs_since_crash", s.execs_since_crash);
-    out.add("exec_timeout", s.exec_timeout_ms);
-    out.add("slowest_exec_ms", s.slowest_exec_ms);
-    out.add("peak_rss_mb", s.peak_rss_mb);
-    out.add("cpu_affinity", s.cpu.map_or(-1, |core| i64::try_from(core).unwrap_or(-1)));
-    out.add("edges_found", s.edges_found);
-    out.add("total_edges", s.map_size);
-    out.add("var_byte_count", s.unstable_edges);
-    out.add("havoc_expansion", s.havoc_expansion);
-    out.add("auto_dict_entries", s.dictionary_entries);
+fn runs(out: &mut Lines, runs: &Runs) {
+    out.add("execs_done", runs.execs);
+    out.add("execs_per_sec", format_args!("{:.2}", runs.execs_per_sec));
+    out.add("execs_ps_last_min", format_args!("{:.2}", runs.execs_per_sec_last_min));
+}
+
+fn modes(out: &mut Lines, runs: &Runs) {
+    out.add("target_mode", if runs.target_mode.is_empty() { "default" } else { &runs.target_mode });
+    out.add("run_mode", &runs.rung);
+    if let Some(put_back) = &runs.put_back {
+        snapshots(out, put_back);
+    }
+}
+
+fn corpus(out: &mut Lines, corpus: &Corpus, turn: &Turn) {
+    out.add("corpus_count", corpus.corpus_count);
+    out.add("corpus_favored", corpus.corpus_favored);
+    out.add("corpus_found", corpus.corpus_found);
+    out.add("corpus_imported", corpus.corpus_imported);
+    out.add("corpus_variable", corpus.corpus_variable);
+    out.add("max_depth", corpus.max_depth);
+    out.add("cur_item", turn.current.map_or(0, |id| id.0));
+    out.add("pending_favs", corpus.pending_favored);
+    out.add("pending_total", corpus.pending_total);
+}
+
+fn finds(out: &mut Lines, finds: &Finds) {
+    out.add("saved_crashes", finds.saved_crashes);
+    out.add("saved_hangs", finds.saved_hangs);
+    out.add("last_find", finds.last_find_at);
+    out.add("last_crash", finds.last_crash_at);
+    out.add("last_hang", finds.last_hang_at);
+    out.add("execs_since_crash", finds.execs_since_crash);
+}
+
+fn resources(out: &mut Lines, resources: &Resources) {
+    out.add("exec_timeout", resources.exec_timeout_ms);
+    out.add("slowest_exec_ms", resources.slowest_exec_ms);
+    out.add("peak_rss_mb", resources.peak_rss_mb);
+    out.add("cpu_affinity", resources.cpu.map_or(-1, |core| i64::try_from(core).unwrap_or(-1)));
+}
+
+fn edges(out: &mut Lines, coverage: &Coverage) {
+    out.add("edges_found", coverage.edges_found);
+    out.add("total_edges", coverage.map_size);
+    out.add("var_byte_count", coverage.unstable_edges);
+}
+
+fn search(out: &mut Lines, search: &Search) {
+    out.add("havoc_expansion", search.havoc_expansion);
+    out.add("auto_dict_entries", search.dictionary_entries);
     out.add("testcache_size", 0);
     out.add("testcache_count", 0);
     out.add("testcache_evict", 0);
@@ -143,13 +175,13 @@ fn findings(out: &mut Lines, s: &Snapshot) {
 
 /// Our own keys. They stand in front of `afl_banner` because strict readers stop at the last key
 /// they know, and are numbered because names may be empty, equal or no shell names.
-fn domains(out: &mut Lines, s: &Snapshot) {
-    if s.domains.is_empty() {
+fn domains(out: &mut Lines, domains: &[DomainStatus], guided: bool) {
+    if domains.is_empty() {
         return;
     }
-    out.add("dsf_domains", s.domains.len());
-    out.add("dsf_guided", u8::from(s.guided_by_domains));
-    for (index, domain) in s.domains.iter().enumerate() {
+    out.add("dsf_domains", domains.len());
+    out.add("dsf_guided", u8::from(guided));
+    for (index, domain) in domains.iter().enumerate() {
         let (key, value) = domain.best.unwrap_or_default();
         out.add(&format!("dsf{index}_name"), shell_safe(&domain.name));
         out.add(&format!("dsf{index}_reducer"), &domain.reducer);
@@ -164,12 +196,12 @@ fn domains(out: &mut Lines, s: &Snapshot) {
 }
 
 /// The same for foreign mutators.
-fn mutators(out: &mut Lines, s: &Snapshot) {
-    if s.mutators.is_empty() {
+fn mutators(out: &mut Lines, mutators: &[MutatorStatus]) {
+    if mutators.is_empty() {
         return;
     }
-    out.add("mutators", s.mutators.len());
-    for (index, mutator) in s.mutators.iter().enumerate() {
+    out.add("mutators", mutators.len());
+    for (index, mutator) in mutators.iter().enumerate() {
         out.add(&format!("mutator{index}_name"), shell_safe(&mutator.name));
         out.add(&format!("mutator{index}_calls"), mutator.calls);
         out.add(&format!("mutator{index}_finds"), mutator.finds);
@@ -213,7 +245,7 @@ impl StatsFile {
         let path = self.instance.join("fuzzer_stats");
         self.failure = replace_file(&self.instance, &path, stats.as_bytes()).err();
         if self.failure.is_none() {
-            self.written = s.now;
+            self.written = s.times.now;
         }
     }
 
@@ -245,8 +277,8 @@ impl EventSink for StatsFile {
                 return;
             }
             Event::Tick(snapshot)
-                if snapshot.now.abs_diff(self.written) >= self.interval_s
-                    || snapshot.virgin_map.is_some() =>
+                if snapshot.times.now.abs_diff(self.written) >= self.interval_s
+                    || snapshot.coverage.virgin_map.is_some() =>
             {
                 self.write(snapshot);
                 snapshot
@@ -257,7 +289,7 @@ impl EventSink for StatsFile {
             }
             _ => return,
         };
-        if let Some(map) = &snapshot.virgin_map {
+        if let Some(map) = &snapshot.coverage.virgin_map {
             self.write_map(map);
         }
     }
@@ -272,29 +304,50 @@ impl EventSink for StatsFile {
 mod tests {
     use super::*;
     use crate::engine::corpus::SeedId;
-    use crate::event::{DomainStatus, StopReason};
+    use crate::event::{Setup, StopReason};
 
     fn sample() -> Snapshot {
         Snapshot {
-            started_at: 1_700_000_000,
-            now: 1_700_000_061,
-            run_time_ms: 61_000,
-            calibration_ms: 2_000,
-            trim_ms: 1_000,
-            pid: 42,
-            execs: 123_456,
-            execs_per_sec: 2023.868,
-            rung: "batch".into(),
-            shares: Shares { target: 61.256, hand_over: Some(8.0), waiting: 0.0, fuzzer: 30.744 },
-            corpus_count: 12,
-            current: Some(SeedId(7)),
-            stability: 100.0,
-            edges_found: 30,
-            map_size: 96,
-            exec_timeout_ms: 20,
-            cpu: Some(1),
-            banner: "./t$(x)".into(),
-            command_line: "ffuzz -i in\n-o out".into(),
+            times: Times {
+                started_at: 1_700_000_000,
+                now: 1_700_000_061,
+                run_time_ms: 61_000,
+                calibration_ms: 2_000,
+                trim_ms: 1_000,
+                ..Times::default()
+            },
+            runs: Runs {
+                execs: 123_456,
+                execs_per_sec: 2023.868,
+                rung: "batch".into(),
+                ..Runs::default()
+            },
+            resources: Resources {
+                exec_timeout_ms: 20,
+                cpu: Some(1),
+                shares: Shares {
+                    target: 61.256,
+                    hand_over: Some(8.0),
+                    waiting: 0.0,
+                    fuzzer: 30.744,
+                },
+                ..Resources::default()
+            },
+            corpus: Corpus { corpus_count: 12, ..Corpus::default() },
+            turn: Turn { current: Some(SeedId(7)), ..Turn::default() },
+            coverage: Coverage {
+                stability: 100.0,
+                edges_found: 30,
+                map_size: 96,
+                virgin_map: Some(vec![0xfe; 65].into()),
+                ..Coverage::default()
+            },
+            setup: Setup {
+                pid: 42,
+                banner: "./t$(x)".into(),
+                command_line: "ffuzz -i in\n-o out".into(),
+                ..Setup::default()
+            },
             domains: vec![DomainStatus {
                 name: "mem".into(),
                 reducer: "MAX".into(),
@@ -304,7 +357,6 @@ mod tests {
                 waypoints: 5,
                 ..DomainStatus::default()
             }],
-            virgin_map: Some(vec![0xfe; 65].into()),
             ..Snapshot::default()
         }
     }
@@ -388,7 +440,8 @@ mod tests {
             differences: 1,
             prologue: 42,
         });
-        let text = fuzzer_stats(&Snapshot { put_back, ..sample() });
+        let runs = Runs { put_back, ..Runs::default() };
+        let text = fuzzer_stats(&Snapshot { runs, ..sample() });
         let lines = "snapshot_by_fork  : 1.25%\nsnapshot_pages    : 18.0\nsnapshot_differs  : 1\n\
                      snapshot_prologue : 42\nsnapshot_why      : it starts processes or threads\n";
         assert!(text.contains(lines), "{text}");
@@ -420,17 +473,17 @@ mod tests {
             let text = std::fs::read_to_string(&file).expect("stats");
             text.lines().find(|l| l.starts_with("execs_done")).map(str::to_owned)
         };
-        snapshot.virgin_map = None;
-        snapshot.execs = 1;
-        snapshot.now += 59;
+        snapshot.coverage.virgin_map = None;
+        snapshot.runs.execs = 1;
+        snapshot.times.now += 59;
         sink.handle(&Event::Tick(Box::new(snapshot.clone())));
         assert_eq!(execs().as_deref(), Some("execs_done        : 123456"));
         // A clock that is set back does not stop them.
-        snapshot.now -= 86_400;
-        snapshot.execs = 2;
+        snapshot.times.now -= 86_400;
+        snapshot.runs.execs = 2;
         sink.handle(&Event::Tick(Box::new(snapshot.clone())));
         assert_eq!(execs().as_deref(), Some("execs_done        : 2"));
-        snapshot.execs = 1;
+        snapshot.runs.execs = 1;
         let reason = StopReason::User;
         sink.handle(&Event::Stopped { reason, next: vec![], snapshot: Box::new(snapshot) });
         assert_eq!(execs().as_deref(), Some("execs_done        : 1"));

@@ -118,8 +118,8 @@ impl Sink {
             return;
         }
         match event {
-            Event::Tick(snapshot) if snapshot.now == self.last_stats => return,
-            Event::Tick(snapshot) if worker.is_none() => self.last_stats = snapshot.now,
+            Event::Tick(snapshot) if snapshot.times.now == self.last_stats => return,
+            Event::Tick(snapshot) if worker.is_none() => self.last_stats = snapshot.times.now,
             _ => {}
         }
         for line in self.hello.lines(event, worker) {

@@ -87,13 +87,13 @@ impl Machine {
         };
         let Some(s) = numbers else { return own };
         Telemetry {
-            execs_per_sec: s.execs_per_sec as u32,
-            execs: s.execs,
-            cycles: small(s.cycles_done),
-            hangs: small(s.saved_hangs),
-            edges: small(s.edges_found),
-            paths: small(s.corpus_count),
-            last_find: s.last_find_at,
+            execs_per_sec: s.runs.execs_per_sec as u32,
+            execs: s.runs.execs,
+            cycles: small(s.cycles.cycles_done),
+            hangs: small(s.finds.saved_hangs),
+            edges: small(s.coverage.edges_found),
+            paths: small(s.corpus.corpus_count),
+            last_find: s.finds.last_find_at,
             ..own
         }
     }
@@ -131,6 +131,7 @@ fn read(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{Corpus, Coverage, Cycles, Finds, Runs};
 
     #[test]
     fn host_names_are_safe_in_file_names() {
@@ -172,13 +173,11 @@ mod tests {
     #[test]
     fn telemetry_has_the_numbers_of_the_statistics() {
         let snapshot = Snapshot {
-            execs: 1 << 40,
-            execs_per_sec: 99.9,
-            cycles_done: 3,
-            saved_hangs: 2,
-            edges_found: 16,
-            corpus_count: 9,
-            last_find_at: 7,
+            runs: Runs { execs: 1 << 40, execs_per_sec: 99.9, ..Runs::default() },
+            cycles: Cycles { cycles_done: 3, ..Cycles::default() },
+            finds: Finds { saved_hangs: 2, last_find_at: 7, ..Finds::default() },
+            coverage: Coverage { edges_found: 16, ..Coverage::default() },
+            corpus: Corpus { corpus_count: 9, ..Corpus::default() },
             ..Snapshot::default()
         };
         let sent = Machine::default().telemetry(Some(&snapshot), true);

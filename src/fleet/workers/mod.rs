@@ -341,7 +341,9 @@ impl Fleet {
     fn look_at_crashes(&mut self, event: &Event) {
         let Some(triage) = &mut self.triage else { return };
         match event {
-            Event::Tick(state) => triage.start_for(state.saved_crashes, state.saved_hangs),
+            Event::Tick(state) => {
+                triage.start_for(state.finds.saved_crashes, state.finds.saved_hangs);
+            }
             Event::CrashSaved { .. } => triage.start_for(1, 0),
             Event::HangSaved { .. } => triage.start_for(0, 1),
             _ => {}
@@ -430,7 +432,7 @@ impl Fleet {
         // A fleet that never fuzzed has nothing to show but its error.
         if self.fuzzing_since.is_some() || result.is_ok() {
             let snapshot = Box::new(self.snapshot());
-            let next = pointers(&self.root, None, &snapshot, self.resume.as_deref());
+            let next = pointers(&self.root, None, &snapshot.finds, self.resume.as_deref());
             self.bus.send(&Event::Stopped { reason, next, snapshot });
         }
         result
@@ -463,14 +465,14 @@ impl Fleet {
         let known: Vec<&Snapshot> = self.workers.iter().filter_map(Worker::snapshot).collect();
         let mut all = join::join(&known);
         all.workers = self.workers.iter().map(Worker::status).collect();
-        all.execs_per_sec = all.workers.iter().map(|worker| worker.execs_per_sec).sum();
-        all.pid = std::process::id();
-        all.paused = self.commands.standing.paused;
-        all.injected = self.commands.injected();
-        all.instance = format!("{} workers", self.workers.len());
-        all.command_line.clone_from(&self.command_line);
-        all.bugs = self.triage.as_mut().and_then(Follower::bugs);
-        all.undelivered = self.triage.as_ref().and_then(Follower::undelivered);
+        all.runs.execs_per_sec = all.workers.iter().map(|worker| worker.execs_per_sec).sum();
+        all.setup.pid = std::process::id();
+        all.control.paused = self.commands.standing.paused;
+        all.control.injected = self.commands.injected();
+        all.setup.instance = format!("{} workers", self.workers.len());
+        all.setup.command_line.clone_from(&self.command_line);
+        all.finds.bugs = self.triage.as_mut().and_then(Follower::bugs);
+        all.finds.undelivered = self.triage.as_ref().and_then(Follower::undelivered);
         all
     }
 }

@@ -340,19 +340,19 @@ impl Worker {
         let restarts = self.started.saturating_sub(1);
         let own = WorkerStatus { name, state: state.into(), restarts, ..WorkerStatus::default() };
         let Some(s) = self.snapshot() else { return own };
-        let rests = state == "fuzzing" && s.paused;
+        let rests = state == "fuzzing" && s.control.paused;
         WorkerStatus {
             state: if rests { "paused".into() } else { own.state.clone() },
-            schedule: s.schedule.clone(),
-            execs: s.execs,
-            execs_per_sec: if speed { s.execs_per_sec } else { 0.0 },
-            corpus_count: s.corpus_count,
-            corpus_imported: s.corpus_imported,
-            edges_found: s.edges_found,
-            saved_crashes: s.saved_crashes,
-            saved_hangs: s.saved_hangs,
-            last_find_at: s.last_find_at,
-            injected: s.injected,
+            schedule: s.setup.schedule.clone(),
+            execs: s.runs.execs,
+            execs_per_sec: if speed { s.runs.execs_per_sec } else { 0.0 },
+            corpus_count: s.corpus.corpus_count,
+            corpus_imported: s.corpus.corpus_imported,
+            edges_found: s.coverage.edges_found,
+            saved_crashes: s.finds.saved_crashes,
+            saved_hangs: s.finds.saved_hangs,
+            last_find_at: s.finds.last_find_at,
+            injected: s.control.injected,
             ..own
         }
     }
@@ -437,6 +437,7 @@ fn words_of(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Runs;
     use crate::sys::stop::Stop;
 
     fn worker(script: &str) -> Worker {
@@ -510,14 +511,17 @@ mod tests {
 
     #[test]
     fn the_numbers_of_a_fleet_are_those_of_the_whole() {
-        let tick = |execs| Event::Tick(Box::new(Snapshot { execs, ..Snapshot::default() }));
+        let tick = |execs| {
+            let runs = Runs { execs, ..Runs::default() };
+            Event::Tick(Box::new(Snapshot { runs, ..Snapshot::default() }))
+        };
         let whole = serde_json::to_string(&tick(5)).unwrap();
         let part = serde_json::to_string(&tick(3)).unwrap();
         let part = part.replacen('{', "{\"worker\":\"main\",", 1);
         let started = "{\"worker\":\"main\",\"event\":\"started\"}";
         let mut one = worker(&format!("echo '{whole}'; echo '{part}'; echo '{started}'; exit 1"));
         assert!(matches!(run(&mut one), End::Died(_)));
-        assert_eq!(one.snapshot().map(|snapshot| snapshot.execs), Some(5));
+        assert_eq!(one.snapshot().map(|snapshot| snapshot.runs.execs), Some(5));
         assert!(one.false_starts == 1 && one.words.is_empty(), "{:?}", one.words);
     }
 

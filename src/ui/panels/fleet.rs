@@ -6,8 +6,8 @@ use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 
 use super::super::format::{count, fit, rate, short_time};
-use super::{alarm, columns, domain_panel, findings, pair, panel, results, speed, timing};
-use crate::event::{Snapshot, WorkerStatus};
+use super::{columns, domain_panel, exec_speed, findings, pair, panel, results, timing};
+use crate::event::{Corpus, Runs, Snapshot, WorkerStatus};
 
 /// Rows that domains may take from the workers.
 const MOST_DOMAINS: u16 = 6;
@@ -27,35 +27,38 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     .spacing(-1)
     .areas(area);
     let [left, right] = columns(first, 66);
-    panel(frame, left, "process timing", timing(s));
-    panel(frame, right, "overall results", results(s));
+    panel(frame, left, "process timing", timing(&s.times, &s.finds));
+    panel(frame, right, "overall results", results(&s.cycles, &s.corpus, &s.finds));
     let [left, right] = columns(second, 50);
-    panel(frame, left, "all workers", together(s));
-    panel(frame, right, "findings in depth", findings(s));
-    worker_panel(frame, workers, s);
+    panel(frame, left, "all workers", together(&s.workers, &s.runs, &s.corpus));
+    panel(frame, right, "findings in depth", findings(&s.corpus, &s.coverage, &s.finds));
+    worker_panel(frame, workers, &s.workers, s.times.now);
     if below > 0 {
-        domain_panel(frame, last, s);
+        domain_panel(frame, last, &s.domains, s.times.now);
     }
 }
 
-fn together(s: &Snapshot) -> Vec<Line<'static>> {
-    let busy = s.workers.iter().filter(|worker| worker.state == "fuzzing").count();
+fn together(workers: &[WorkerStatus], runs: &Runs, corpus: &Corpus) -> Vec<Line<'static>> {
+    let busy = workers.iter().filter(|worker| worker.state == "fuzzing").count();
     vec![
-        pair("fuzzing", format!("{busy} of {}", s.workers.len())),
-        pair("total execs", count(s.execs)),
-        alarm("exec speed", speed(s), s.execs_per_sec < 100.0 && s.execs > 0),
-        pair("own / imported", format!("{} / {}", count(s.corpus_found), count(s.corpus_imported))),
+        pair("fuzzing", format!("{busy} of {}", workers.len())),
+        pair("total execs", count(runs.execs)),
+        exec_speed(runs),
+        pair(
+            "own / imported",
+            format!("{} / {}", count(corpus.corpus_found), count(corpus.corpus_imported)),
+        ),
     ]
 }
 
 /// The last row tells how many do not fit.
-fn worker_panel(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
+fn worker_panel(frame: &mut Frame<'_>, area: Rect, workers: &[WorkerStatus], now: u64) {
     let room = usize::from(area.height.saturating_sub(3));
-    let shown = if s.workers.len() > room { room.saturating_sub(1) } else { s.workers.len() };
+    let shown = if workers.len() > room { room.saturating_sub(1) } else { workers.len() };
     let mut lines = vec![Line::styled(HEADER, Style::new().fg(Color::Gray))];
-    lines.extend(s.workers.iter().take(shown).map(|worker| row(worker, s.now)));
-    if shown < s.workers.len() {
-        lines.push(Line::raw(format!(" and {} more", s.workers.len() - shown)));
+    lines.extend(workers.iter().take(shown).map(|worker| row(worker, now)));
+    if shown < workers.len() {
+        lines.push(Line::raw(format!(" and {} more", workers.len() - shown)));
     }
     panel(frame, area, "workers", lines);
 }

@@ -1,0 +1,250 @@
+//! Which options of the user other processes get: the workers of `-j`, the triage beside a
+//! campaign, the fuzzer of a PASTIS session, and the line that resumes a campaign.
+//!
+//! One row an option. All these command lines are made from this table, and a test compares it with
+//! the options of [`super::args::Args`]. Those that are refused anyway
+//! ([`super::args::Unsupported`]) have no row.
+
+use std::ffi::OsString;
+
+use super::args::Args;
+use super::words;
+use crate::config::options::{OutputOptions, TargetOptions};
+
+/// An option, and who gets it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    /// All ways to write it.
+    names: &'static [&'static str],
+    pub(super) workers: Workers,
+    triage: Triage,
+    pub(super) pastis: Pastis,
+    resume: Resume,
+}
+
+/// The workers of `-j`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Workers {
+    Get,
+    /// It is the fleet's own, or each worker gets a value of its own.
+    Without,
+    /// `-j` excludes it.
+    Refused,
+    /// Those that begin with the user's seeds.
+    NewOnes,
+    /// Those that are to be guided by domains.
+    GuidedOnes,
+    /// The main alone: the others have it from there.
+    Main,
+    /// The secondaries, and the main if it is one of a main's schedules.
+    ThoseItSuits,
+}
+
+/// The triage beside the campaign. What it gets is made of the checked options.
+#[derive(Clone, Copy, Debug)]
+enum Triage {
+    Without,
+    /// The option's name and this value, if there is one.
+    Value(fn(&Checked<'_>) -> Option<OsString>),
+    /// This word, if there is one.
+    Word(fn(&Checked<'_>) -> Option<OsString>),
+}
+
+/// The fuzzer that a PASTIS session starts (`-j`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Pastis {
+    /// The broker's if it names one, else the user's.
+    Gets,
+    /// The user's beside the broker's.
+    GetsBoth,
+    /// The session has its own; it is not the broker's to set.
+    Own,
+    /// Neither the user nor the broker may set it: the reason.
+    Refused(&'static str),
+}
+
+/// The line that resumes a campaign.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Resume {
+    Gets,
+    /// It was meant for this start alone; `-E` counts all runs of a campaign, so it would end at
+    /// once.
+    Without,
+}
+
+/// What the triage's options are made of.
+#[derive(Debug)]
+pub(super) struct Checked<'a> {
+    pub(super) args: &'a Args,
+    pub(super) output: &'a OutputOptions,
+    pub(super) target: &'a TargetOptions,
+    /// `--collector`, also if FuzzManager's files ask for it.
+    pub(super) collector: Option<OsString>,
+}
+
+const fn row(names: &'static [&'static str], workers: Workers, pastis: Pastis) -> Row {
+    Row { names, workers, triage: Triage::Without, pastis, resume: Resume::Gets }
+}
+
+/// The same, and the triage gets it.
+const fn too(
+    names: &'static [&'static str],
+    workers: Workers,
+    pastis: Pastis,
+    triage: Triage,
+) -> Row {
+    Row { names, workers, triage, pastis, resume: Resume::Gets }
+}
+
+/// Not for the line that resumes a campaign.
+const fn once(row: Row) -> Row {
+    Row { resume: Resume::Without, ..row }
+}
+
+const J_NAMES: Pastis = Pastis::Refused("-j names the workers");
+
+/// In the order of the help. Libraries of `--mutator` reach the triage in a variable.
+const TABLE: &[Row] = &[
+    once(row(&["-i"], Workers::NewOnes, Pastis::Own)),
+    too(&["-o"], Workers::Get, Pastis::Own, Triage::Value(|c| Some(c.output.root.clone().into()))),
+    row(&["-p", "--domains"], Workers::GuidedOnes, Pastis::Gets),
+    row(&["--dsf-record"], Workers::Get, Pastis::Gets),
+    row(&["-t"], Workers::Get, Pastis::Gets),
+    row(&["--run-mode"], Workers::Get, Pastis::Gets),
+    too(
+        &["-m"],
+        Workers::Get,
+        Pastis::Gets,
+        Triage::Value(|c| c.args.memory.clone().map(Into::into)),
+    ),
+    too(
+        &["-f"],
+        Workers::Get,
+        Pastis::Refused("the workers of -j would all write that file"),
+        Triage::Value(|c| c.target.file.clone().map(Into::into)),
+    ),
+    too(
+        &["-e"],
+        Workers::Get,
+        Pastis::Gets,
+        Triage::Value(|c| c.output.extension.clone().map(Into::into)),
+    ),
+    row(&["-N"], Workers::Get, Pastis::Gets),
+    row(&["-n"], Workers::Get, Pastis::Gets),
+    row(&["-b"], Workers::Without, Pastis::Gets),
+    row(&["-x"], Workers::Get, Pastis::GetsBoth),
+    row(&["-g"], Workers::Get, Pastis::Gets),
+    row(&["-G"], Workers::Get, Pastis::Gets),
+    row(&["--schedule"], Workers::ThoseItSuits, Pastis::Gets),
+    row(&["-d"], Workers::Get, Pastis::Gets),
+    row(&["-D"], Workers::Get, Pastis::Gets),
+    row(&["-z"], Workers::Get, Pastis::Gets),
+    row(&["-Z"], Workers::Get, Pastis::Gets),
+    row(&["-C"], Workers::Get, Pastis::Refused("inputs that crash would be sent as good ones")),
+    row(&["-a"], Workers::Get, Pastis::Gets),
+    row(&["-P"], Workers::Get, Pastis::Gets),
+    row(&["-s"], Workers::Without, Pastis::Gets),
+    row(&["--mutator"], Workers::Get, Pastis::Gets),
+    row(&["--mutator-options"], Workers::Get, Pastis::Gets),
+    row(&["--mutator-dir"], Workers::Get, Pastis::Gets),
+    row(&["--mutator-ratio"], Workers::Get, Pastis::Gets),
+    row(&["--mutator-only"], Workers::Refused, Pastis::Refused("there is nothing to exchange")),
+    row(&["--mutator-state"], Workers::Get, Pastis::Gets),
+    row(&["--mutator-list"], Workers::Without, Pastis::Gets),
+    row(&["-j"], Workers::Without, Pastis::Own),
+    row(&["-M"], Workers::Refused, J_NAMES),
+    row(&["-S"], Workers::Refused, J_NAMES),
+    row(&["-F"], Workers::Main, Pastis::Gets),
+    row(&["--pastis"], Workers::Without, Pastis::Own),
+    once(row(&["-V"], Workers::Without, Pastis::Gets)),
+    once(row(&["-E"], Workers::Without, Pastis::Gets)),
+    row(&["-T"], Workers::Get, Pastis::Gets),
+    row(&["-I"], Workers::Get, Pastis::Gets),
+    too(&["--collector"], Workers::Without, Pastis::Gets, Triage::Word(|c| c.collector.clone())),
+    too(
+        &["--report-hangs"],
+        Workers::Without,
+        Pastis::Gets,
+        Triage::Word(|c| c.args.report_hangs.then(|| "--report-hangs".into())),
+    ),
+    too(
+        &["--report-records"],
+        Workers::Without,
+        Pastis::Gets,
+        Triage::Value(|c| c.args.report_records.clone().map(Into::into)),
+    ),
+    row(&["--error-exitcode"], Workers::Without, Pastis::Refused("it serves until it is stopped")),
+    row(
+        &["--control"],
+        Workers::Without,
+        Pastis::Refused("the client itself is what is connected to it"),
+    ),
+    row(&["--metrics"], Workers::Without, Pastis::Gets),
+    row(&["--json"], Workers::Without, Pastis::Own),
+    row(&["-h", "--help"], Workers::Without, Pastis::Gets),
+    row(&["--version"], Workers::Without, Pastis::Gets),
+    row(&["-L"], Workers::Get, Pastis::Gets),
+    row(&["-c"], Workers::Get, Pastis::Gets),
+    row(&["-l"], Workers::Get, Pastis::Gets),
+];
+
+/// The row of an option as it was written; None: it is refused anyway.
+pub(super) fn row_of(option: &[OsString]) -> Option<&'static Row> {
+    let name = words::name(option);
+    TABLE.iter().find(|row| row.names.contains(&name.as_str()))
+}
+
+impl Row {
+    /// The name that stands for all.
+    pub(super) fn name(&self) -> &'static str {
+        self.names[0]
+    }
+}
+
+/// The options of the triage beside the campaign.
+pub(super) fn to_triage(checked: &Checked<'_>) -> Vec<OsString> {
+    let mut words = Vec::new();
+    for row in TABLE {
+        match row.triage {
+            Triage::Without => {}
+            Triage::Value(value) => {
+                words.extend(
+                    value(checked).into_iter().flat_map(|value| [row.name().into(), value]),
+                );
+            }
+            Triage::Word(word) => words.extend(word(checked)),
+        }
+    }
+    words
+}
+
+/// Whether the line that resumes a campaign has it.
+pub(super) fn is_resumed(option: &[OsString]) -> bool {
+    row_of(option).is_none_or(|row| row.resume == Resume::Gets)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command, CommandFactory};
+
+    use super::super::args::Unsupported;
+    use super::*;
+
+    fn names(arg: &clap::Arg) -> Vec<String> {
+        let short = arg.get_short().map(|letter| format!("-{letter}"));
+        short.into_iter().chain(arg.get_long().map(|name| format!("--{name}"))).collect()
+    }
+
+    #[test]
+    fn every_option_has_one_row_in_the_order_of_the_help() {
+        let refused = Unsupported::augment_args(Command::new("refused"));
+        let refused: Vec<&str> = refused.get_arguments().map(|arg| arg.get_id().as_str()).collect();
+        let command = Args::command();
+        let options =
+            command.get_arguments().filter(|arg| !refused.contains(&arg.get_id().as_str()));
+        let options: Vec<Vec<String>> = options.map(names).collect();
+        let rows: Vec<Vec<String>> =
+            TABLE.iter().map(|row| row.names.iter().map(ToString::to_string).collect()).collect();
+        assert_eq!(rows, options, "src/cmd/fuzz/handed.rs says who gets an option");
+    }
+}

@@ -1,0 +1,129 @@
+//! The campaign's numbers at one moment, in groups: what is shown together is joined, filled and
+//! passed on together.
+//!
+//! In JSON there are no groups: every field of every group is a key of the one object, so no two
+//! may have the same name.
+
+mod control;
+mod corpus;
+mod coverage;
+mod domains;
+mod finds;
+pub mod join;
+mod mutators;
+mod resources;
+mod runs;
+mod search;
+mod setup;
+mod times;
+mod workers;
+
+use serde::{Deserialize, Serialize};
+
+pub use control::{Control, Injected};
+pub use corpus::Corpus;
+pub use coverage::Coverage;
+pub use domains::DomainStatus;
+pub use finds::{Finds, Undelivered};
+pub use mutators::MutatorStatus;
+pub use resources::{Resources, Shares};
+pub use runs::{PutBack, Runs};
+pub use search::{Search, StageYield, Turn};
+pub use setup::Setup;
+pub use times::{Cycles, Times};
+pub use workers::WorkerStatus;
+
+/// Everything that the status screen, `fuzzer_stats`, `plot_data` and `--json` show. Times are in the
+/// unit of their name; `*_at` are unix seconds, 0 = never.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Snapshot {
+    #[serde(flatten)]
+    pub times: Times,
+    #[serde(flatten)]
+    pub cycles: Cycles,
+    #[serde(flatten)]
+    pub control: Control,
+    #[serde(flatten)]
+    pub runs: Runs,
+    #[serde(flatten)]
+    pub resources: Resources,
+    #[serde(flatten)]
+    pub corpus: Corpus,
+    #[serde(flatten)]
+    pub coverage: Coverage,
+    #[serde(flatten)]
+    pub finds: Finds,
+    #[serde(flatten)]
+    pub turn: Turn,
+    #[serde(flatten)]
+    pub search: Search,
+    #[serde(flatten)]
+    pub setup: Setup,
+    /// Empty if the target registers no domain. Shown whenever there is one.
+    pub domains: Vec<DomainStatus>,
+    /// Foreign mutators, in the user's order.
+    pub mutators: Vec<MutatorStatus>,
+    /// The workers of a fleet (`-j`), whose state this is together; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerStatus>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::corpus::SeedId;
+
+    /// Readers know these; a key that goes or changes its name breaks them.
+    const KEYS: &str = "banner bits_per_edge bugs calibration_ms command_line corpus_count \
+        corpus_favored corpus_found corpus_imported corpus_variable cpu current current_density \
+        cycles_done cycles_without_finds dependent_crashes dictionary_entries domains edges_found \
+        exec_timeout_ms execs execs_per_sec execs_per_sec_last_min execs_since_crash \
+        guided_by_domains havoc_expansion injected instance last_crash_at last_find_at \
+        last_hang_at load_percent longest_without_finds_s map_size max_depth mutators now paused \
+        peak_rss_mb pending_favored pending_total pid put_back run_time_ms rung saved_crashes \
+        saved_hangs schedule shares slowest_exec_ms stability stage stage_done stage_total stages \
+        started_at sync_ms target_mode total_crashes total_timeouts trim_execs trim_ms \
+        trimmed_percent undelivered unstable_edges workers";
+
+    #[test]
+    fn in_json_all_fields_are_keys_of_one_object() {
+        let mut full = Snapshot {
+            domains: vec![DomainStatus::default()],
+            mutators: vec![MutatorStatus::default()],
+            workers: vec![WorkerStatus::default()],
+            ..Snapshot::default()
+        };
+        full.control.injected.received = u64::MAX;
+        full.finds.bugs = Some(1);
+        full.finds.undelivered = Some(Undelivered::default());
+        full.runs.put_back = Some(PutBack::default());
+        full.runs.execs_per_sec = 4.0;
+        full.resources.load_percent = Some(3.5);
+        full.resources.cpu = Some(2);
+        full.turn.current = Some(SeedId(7));
+        let text = serde_json::to_string(&full).unwrap();
+        let object: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&text).unwrap();
+        let mut keys: Vec<&str> = object.keys().map(String::as_str).collect();
+        keys.sort_unstable();
+        assert_eq!(keys, KEYS.split(' ').collect::<Vec<_>>());
+        let read: Snapshot = serde_json::from_str(&text).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{full:?}"));
+    }
+
+    #[test]
+    fn each_key_is_there_once_and_some_may_be_missing() {
+        let text = serde_json::to_string(&Snapshot::default()).unwrap();
+        let object: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&text).unwrap();
+        let inside = object["shares"].as_object().unwrap();
+        assert_eq!(text.matches("\":").count(), object.len() + inside.len(), "{text}");
+        for key in ["bugs", "undelivered", "put_back", "load_percent", "injected", "workers"] {
+            assert!(!text.contains(&format!("\"{key}\"")), "{key}: {text}");
+        }
+        let text = text.replace("\"paused\":false,", "").replace("\"dependent_crashes\":0,", "");
+        let read: Snapshot = serde_json::from_str(&text).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{:?}", Snapshot::default()));
+        assert!(serde_json::from_str::<Snapshot>(&text.replace("\"execs\"", "\"x\"")).is_err());
+    }
+}

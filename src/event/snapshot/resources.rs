@@ -1,0 +1,66 @@
+//! Time, memory and cores that runs take.
+
+use serde::{Deserialize, Serialize};
+
+use super::join::{All, Join};
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Resources {
+    pub exec_timeout_ms: u64,
+    pub slowest_exec_ms: u64,
+    pub peak_rss_mb: u64,
+    /// Core the fuzzer is bound to.
+    pub cpu: Option<usize>,
+    pub shares: Shares,
+    /// Of the whole machine: threads that run or want to, in percent of its cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_percent: Option<f64>,
+}
+
+impl Resources {
+    /// More wants to run than there are cores, and not by chance.
+    #[must_use]
+    pub fn is_overloaded(&self) -> bool {
+        self.load_percent.is_some_and(|load| load > 120.0)
+    }
+}
+
+impl Join for Resources {
+    fn join(all: &All<'_, Self>) -> Self {
+        Self {
+            exec_timeout_ms: all.largest(|r| r.exec_timeout_ms),
+            slowest_exec_ms: all.largest(|r| r.slowest_exec_ms),
+            peak_rss_mb: all.largest(|r| r.peak_rss_mb),
+            cpu: None,
+            shares: all.join(|r| &r.shares),
+            load_percent: all.iter().rev().find_map(|r| r.load_percent),
+        }
+    }
+}
+
+/// Where the time of this process went, in percent.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub struct Shares {
+    pub target: f64,
+    /// See [`crate::engine::executor::Spent`].
+    pub hand_over: Option<f64>,
+    /// Of what would be hand-over: waiting for a core that others use.
+    #[serde(default)]
+    pub waiting: f64,
+    /// All else: making inputs, judging, writing files.
+    pub fuzzer: f64,
+}
+
+/// The mean. A rung on which the hand-over is not known makes it unknown for all.
+impl Join for Shares {
+    fn join(all: &All<'_, Self>) -> Self {
+        let known = all.iter().all(|s| s.hand_over.is_some());
+        let hand_over = all.mean(|s| s.hand_over.unwrap_or(0.0));
+        Self {
+            target: all.mean(|s| s.target) + if known { 0.0 } else { hand_over },
+            hand_over: known.then_some(hand_over),
+            waiting: all.mean(|s| s.waiting),
+            fuzzer: all.mean(|s| s.fuzzer),
+        }
+    }
+}

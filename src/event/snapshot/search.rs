@@ -1,0 +1,78 @@
+//! What the stages brought, and the one at work.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::join::{All, Join};
+use crate::engine::corpus::SeedId;
+
+/// The turn of a seed.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Turn {
+    pub current: Option<SeedId>,
+    /// Stage at work, its progress (runs done, runs planned).
+    pub stage: String,
+    pub stage_done: u64,
+    pub stage_total: u64,
+}
+
+/// Each worker has its own.
+impl Join for Turn {
+    fn join(_all: &All<'_, Self>) -> Self {
+        Self { current: None, stage: String::new(), stage_done: 0, stage_total: 0 }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Search {
+    pub havoc_expansion: u32,
+    pub dictionary_entries: u64,
+    /// Finds and runs per stage, in display order (`flip1/2/4`, `arith`, `havoc`, `splice`, …).
+    pub stages: Vec<StageYield>,
+    /// Trimming: bytes removed in percent, runs spent.
+    pub trimmed_percent: f64,
+    pub trim_execs: u64,
+}
+
+impl Join for Search {
+    fn join(all: &All<'_, Self>) -> Self {
+        Self {
+            havoc_expansion: all.leading(|s| &s.havoc_expansion),
+            dictionary_entries: all.leading(|s| &s.dictionary_entries),
+            stages: all.join(|s| &s.stages),
+            trimmed_percent: all.leading(|s| &s.trimmed_percent),
+            trim_execs: all.sum(|s| s.trim_execs),
+        }
+    }
+}
+
+/// What one stage brought.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct StageYield {
+    pub name: Cow<'static, str>,
+    pub finds: u64,
+    pub execs: u64,
+}
+
+impl StageYield {
+    fn add(&mut self, other: &Self) {
+        let Self { name: _, finds, execs } = other;
+        self.finds += finds;
+        self.execs += execs;
+    }
+}
+
+/// By name, in the order in which they appear.
+impl Join for Vec<StageYield> {
+    fn join(all: &All<'_, Self>) -> Self {
+        let mut found = Self::new();
+        for stage in all.iter().flatten() {
+            match found.iter_mut().find(|known: &&mut StageYield| known.name == stage.name) {
+                Some(known) => known.add(stage),
+                None => found.push(stage.clone()),
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,37 @@
+//! What is fuzzed, by whom and how; hardly any of it ever changes.
+
+use serde::{Deserialize, Serialize};
+
+use super::join::{All, Join};
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Setup {
+    pub pid: u32,
+    /// Whether domains guide the campaign (`-p`).
+    pub guided_by_domains: bool,
+    pub banner: String,
+    pub instance: String,
+    pub schedule: String,
+    pub command_line: String,
+}
+
+/// A fleet puts in its own process, name and command line.
+impl Join for Setup {
+    fn join(all: &All<'_, Self>) -> Self {
+        Self {
+            pid: all.leading(|s| &s.pid),
+            guided_by_domains: all.iter().any(|s| s.guided_by_domains),
+            banner: all.leading(|s| &s.banner),
+            instance: all.leading(|s| &s.instance),
+            schedule: schedules(all),
+            command_line: all.leading(|s| &s.command_line),
+        }
+    }
+}
+
+/// The one that all have.
+fn schedules(all: &All<'_, Setup>) -> String {
+    let first = all.iter().next().map(|s| s.schedule.as_str()).unwrap_or_default();
+    let same = all.iter().all(|s| s.schedule == first);
+    if same { first.to_owned() } else { "mixed".to_owned() }
+}
