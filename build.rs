@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Newest first; `LLVM_CONFIG` comes before all of them.
+/// In the order of preference: that of the tests first. `LLVM_CONFIG` comes before all of them.
 const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
 /// Linked into shared libraries, where no runtime may live.
 const STUB: &str = "stub";
