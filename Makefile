@@ -26,7 +26,7 @@ OTHER_TESTS := $(filter-out $(SERVER_TESTS),$(patsubst $(ROOT)/tests/%.rs,%,$(wi
 # Cargo alone drops the debug information of a release build; here it becomes a file of its own.
 export CARGO_PROFILE_RELEASE_STRIP := none
 
-.PHONY: all help setup setup-test setup-servers build links domains llvm-domains demo test check bench install uninstall clean
+.PHONY: all help setup setup-test setup-servers build links domains llvm-domains demo test quick check bench install uninstall clean
 
 all: build links
 
@@ -35,6 +35,7 @@ help:
 	@echo 'make demo        install what is missing, build, and find the 2 GB allocation of demo/demo.c'
 	@echo 'make test        install what is missing, check form and lints, run all tests; with SERVERS= without'
 	@echo '                 those that talk to servers, which are fetched right before them'
+	@echo 'make quick       unit tests and the rules of tests/tidy.rs: below two minutes behind a build'
 	@echo 'make check       form, lints and documentation only'
 	@echo 'make bench       measure, also against AFL++, which it fetches and builds, and libFuzzer'
 	@echo 'make install     PREFIX=/usr/local DESTDIR='
@@ -80,6 +81,10 @@ test: setup-test
 	$(CARGO) test --locked --doc
 	@$(if $(SERVERS),scripts/setup.sh --servers,scripts/setup.sh --servers --skip)
 	$(CARGO) $(RUN_TESTS) --locked $(SERVER_TESTS:%=--test %)
+
+# For the time between two edits: no target is built, no campaign is run.
+quick:
+	$(CARGO) $(RUN_TESTS) --locked --lib --bins --test tidy
 
 check:
 	$(CARGO) fmt --all --check

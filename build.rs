@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Newest first; `LLVM_CONFIG` comes before all of them.
+/// In the order of preference: that of the tests first. `LLVM_CONFIG` comes before all of them.
 const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
 /// Linked into shared libraries, where no runtime may live.
 const STUB: &str = "stub";
-const DOMAINS: &[&str] =
-    &["cmp", "diff", "heap", "mem", "out", "perf", "slack", "slow", "stack", "valid"];
-/// The pass that includes all of them, and serves declared ones.
+/// The pass that includes those of all domains, and serves declared ones.
 const BUILTIN: &str = "builtin";
 
 /// What passes include.
@@ -119,11 +117,20 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
         assets.push((archive.to_owned(), path));
     }
     assets.push(("ffuzz-stub.o".into(), object(out, llvm, STUB)));
-    for domain in DOMAINS {
+    for domain in domains() {
         let unit = format!("domains/waypoints-{domain}-rt");
         assets.push((format!("waypoints-{domain}-rt.o"), object(out, llvm, &unit)));
     }
     assets
+}
+
+/// Names of the built-in domains: each has its map in `runtime/domains/`.
+fn domains() -> Vec<String> {
+    let units = units("domains/").into_iter();
+    let name = |unit: String| {
+        unit.strip_prefix("domains/waypoints-")?.strip_suffix("-rt").map(str::to_owned)
+    };
+    units.filter_map(name).collect()
 }
 
 /// The sources of a folder of the runtime, as paths without `.c`.
@@ -177,7 +184,7 @@ fn sources() -> Vec<(String, PathBuf)> {
     for header in HEADERS {
         names.push((format!("src/{header}"), format!("llvm-passes/{header}")));
     }
-    for domain in DOMAINS.iter().chain([&BUILTIN]) {
+    for domain in domains().into_iter().chain([BUILTIN.to_owned()]) {
         let file = format!("waypoints-{domain}-pass.cc");
         names.push((format!("src/{file}"), format!("llvm-passes/{file}")));
     }

@@ -36,7 +36,7 @@ public:
     if (isOurs(Cmp) || (isa<Constant>(A) && isa<Constant>(B))) return;
     if (isSanitizerValue(A) || isSanitizerValue(B) || isSeenCall(A) || isSeenCall(B)) return;
     auto Builder = insert_before(Cmp);
-    countBitsByInstruction(*Cmp.getFunction());
+    // One instruction if the function is for processors that have it (-mpopcnt, -march=...), else twelve.
     Value *Different = Builder.CreateUnaryIntrinsic(Intrinsic::ctpop, Builder.CreateXor(A, B));
     Value *Equal = Builder.CreateSub(getConst(A->getType()->getIntegerBitWidth()),
                                      Builder.CreateZExtOrTrunc(Different, getIntTy(32)));
@@ -72,16 +72,6 @@ private:
         .Cases("strncmp", "strncasecmp", "__ffuzz_cmp_strncmp")
         .Case("strstr", "__ffuzz_cmp_strstr")
         .Default("");
-  }
-
-  // One instruction in place of twelve. The program is then for processors of 2009 and later, so
-  // only if this one, for which it is compiled in all likelihood, is among them.
-  static void countBitsByInstruction(Function &F) {
-#ifdef __x86_64__
-    StringRef Had = F.getFnAttribute("target-features").getValueAsString();
-    if (!__builtin_cpu_supports("popcnt") || Had.contains("popcnt")) return;
-    F.addFnAttr("target-features", Had.empty() ? "+popcnt" : Had.str() + ",+popcnt");
-#endif
   }
 
   static bool isUsefulWidth(const Type *T) {

@@ -148,6 +148,22 @@ fn domains_do_not_see_each_other_in_whatever_order() {
 }
 
 #[test]
+fn bits_are_counted_by_an_instruction_only_where_the_target_has_it() {
+    let bench = Bench::new();
+    bench.write("t.c", "int same(long a, long b) { return a == b; }\n");
+    let popcnt = |flags: &str| {
+        bench.build(&[("WAYPOINTS", "cmp")], &format!("-O1 {flags} -S t.c -o t.s"));
+        std::fs::read_to_string(bench.path("t.s")).unwrap().contains("\tpopcnt")
+    };
+    if cfg!(target_arch = "x86_64") {
+        assert!(!popcnt(""), "not every x86-64 has it");
+        assert!(popcnt("-mpopcnt"));
+        assert!(popcnt("-march=x86-64-v2"));
+        assert!(!popcnt("-march=x86-64-v2 -mno-popcnt"));
+    }
+}
+
+#[test]
 fn blocks_after_a_failed_assumption_do_not_count() {
     for level in ["-O0", "-O2", "-O2 -flto -fuse-ld=lld"] {
         let bench = bench("valid", "valid.c", level, &["az", "bz"]);

@@ -373,6 +373,50 @@ fn runtime_files_begin_with_their_own_headers() {
     none("a .c file has and includes a header of its own name, or is an entry", &found);
 }
 
+/// Names of the built-in domains; the files in `runtime/domains/` are their list.
+fn domains() -> Vec<String> {
+    let names = runtime_files().into_iter().filter_map(|(name, _, _)| {
+        let name = name.strip_prefix("domains/waypoints-")?.strip_suffix("-rt")?;
+        Some(name.to_owned())
+    });
+    names.collect()
+}
+
+/// What stands between two words of a text, wherever they do.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> Vec<&'a str> {
+    let parts = text.split(before).skip(1);
+    parts.filter_map(|part| part.split_once(after)).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn every_place_that_lists_the_built_in_domains_has_all() {
+    let domains = domains();
+    assert!(domains.len() > 5, "the walk finds no domains");
+    let text = |file: &str| fs::read_to_string(root().join(file)).unwrap();
+    let builtin = text("llvm-passes/waypoints-builtin-pass.cc");
+    assert_eq!(between(&builtin, "#include \"waypoints-", "-pass.cc\""), domains);
+    assert_eq!(between(&builtin, "DOMAIN(\"", "\","), domains);
+    let named = |file: &str, word: &dyn Fn(&str) -> String| {
+        let text = text(file);
+        let missing = domains.iter().map(|name| word(name)).filter(|word| !text.contains(word));
+        none(file, &missing.collect::<Vec<_>>());
+    };
+    named("docs/domains.md", &|name| format!("| [{name}](domains/{name}.md) |"));
+    named("README.md", &|name| format!("`{name}`"));
+    named("tests/pages.rs", &|name| format!("is_right(\"{name}\")"));
+    named("src/fleet/pastis/engines.rs", &|name| format!("\"FFUZZ-{}\"", name.to_uppercase()));
+    for folder in ["llvm-passes", "docs/domains"] {
+        let mut found: Vec<String> = vec![];
+        for path in files(folder) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let page = name.strip_suffix(".md");
+            let pass = name.strip_prefix("waypoints-").and_then(|end| end.strip_suffix("-pass.cc"));
+            found.extend(page.or(pass).filter(|name| *name != "builtin").map(str::to_owned));
+        }
+        assert_eq!(found, domains, "{folder}");
+    }
+}
+
 #[test]
 fn the_architecture_text_names_the_groups() {
     let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();

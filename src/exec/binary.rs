@@ -2,10 +2,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use object::Endianness;
+use object::elf::{FileHeader32, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::{FileKind, ReadCache};
 
 use super::TargetError;
 
@@ -111,12 +115,21 @@ pub fn sanitizer_variables(path: &Path) -> Option<Vec<&'static str>> {
 /// Path of the dynamic loader that the program asks for.
 #[must_use]
 pub fn loader(path: &Path) -> Option<PathBuf> {
-    let mut head = Vec::new();
-    // It stands near the start of every dynamic ELF program.
-    fs::File::open(path).ok()?.take(1 << 16).read_to_end(&mut head).ok()?;
-    let start = head.windows(4).position(|window| window == b"/lib")?;
-    let name = head[start..].split(|byte| *byte == 0).next()?;
-    name.windows(3).any(|window| window == b"ld-").then(|| OsStr::from_bytes(name).into())
+    let cache = ReadCache::new(fs::File::open(path).ok()?);
+    let name = match FileKind::parse(&cache).ok()? {
+        FileKind::Elf32 => interpreter::<FileHeader32<Endianness>>(&cache),
+        FileKind::Elf64 => interpreter::<FileHeader64<Endianness>>(&cache),
+        _ => None,
+    };
+    Some(OsStr::from_bytes(name?).into())
+}
+
+/// The content of the segment `PT_INTERP`.
+fn interpreter<E: FileHeader>(file: &ReadCache<fs::File>) -> Option<&[u8]> {
+    let header = E::parse(file).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, file).ok()?;
+    segments.iter().find_map(|segment| segment.interpreter(endian, file).ok()?)
 }
 
 const ELF_MAGIC: &[u8] = b"\x7fELF";
@@ -204,6 +217,17 @@ mod tests {
         assert!(contains(b"xx__AFL_SHM_ID\0yy", b"__AFL_SHM_ID\0"));
         assert!(contains(b"___AFL_SHM_ID\0", b"__AFL_SHM_ID\0"));
         assert!(!contains(b"__AFL_SHM_IDX\0", b"__AFL_SHM_ID\0"));
+    }
+
+    #[test]
+    fn the_loader_is_what_the_segment_says() {
+        let own = std::env::current_exe().unwrap();
+        assert!(loader(&own).is_none_or(|loader| loader.exists()), "a static test has none");
+        let dir = tempfile::tempdir().unwrap();
+        let text = dir.path().join("text");
+        fs::write(&text, "\x7fELF /lib64/ld-linux-x86-64.so.2\0").unwrap();
+        assert_eq!(loader(&text), None);
+        assert_eq!(loader(&dir.path().join("missing")), None);
     }
 
     #[test]

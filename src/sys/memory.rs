@@ -5,6 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
+use memmap2::{MmapOptions, MmapRaw};
+
 /// Longer inputs are fetched in part.
 const MOST_FETCHED: usize = 2048;
 const CACHE_LINE: usize = 64;
@@ -34,7 +36,8 @@ pub fn prefetch(bytes: &[u8]) {
 pub struct SharedMap {
     base: NonNull<u8>,
     len: usize,
-    sysv: bool,
+    /// Of a file; a segment is detached by its address.
+    file: Option<MmapRaw>,
 }
 
 // SAFETY: the mapping belongs to this value alone within this process; moving it to another thread
@@ -59,7 +62,7 @@ impl SharedMap {
         unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
         match NonNull::new(base.cast::<u8>()) {
             Some(base) if base.as_ptr().addr() != usize::MAX => {
-                Ok((Self { base, len, sysv: true }, id))
+                Ok((Self { base, len, file: None }, id))
             }
             _ => Err(attached),
         }
@@ -67,23 +70,9 @@ impl SharedMap {
 
     /// Maps the first `len` bytes of a file, shared and writable.
     pub fn file(fd: impl AsFd, len: usize) -> io::Result<Self> {
-        // SAFETY: a null hint without MAP_FIXED replaces nothing; the descriptor is open for the
-        // length of the call.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                fd.as_fd().as_raw_fd(),
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast::<u8>()).ok_or_else(io::Error::last_os_error)?;
-        Ok(Self { base, len, sysv: false })
+        let file = MmapOptions::new().len(len).map_raw(fd.as_fd().as_raw_fd())?;
+        let base = NonNull::new(file.as_mut_ptr()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { base, len, file: Some(file) })
     }
 
     #[must_use]
@@ -155,13 +144,9 @@ impl SharedMap {
 
 impl Drop for SharedMap {
     fn drop(&mut self) {
-        // SAFETY: base and len are those of the mapping made in the constructor, undone once.
-        unsafe {
-            if self.sysv {
-                libc::shmdt(self.base.as_ptr().cast());
-            } else {
-                libc::munmap(self.base.as_ptr().cast(), self.len);
-            }
+        if self.file.is_none() {
+            // SAFETY: base is that of the segment attached in the constructor, detached once.
+            unsafe { libc::shmdt(self.base.as_ptr().cast()) };
         }
     }
 }

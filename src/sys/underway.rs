@@ -78,7 +78,8 @@ struct Board {
 const ENTRIES: usize = 256;
 const ENTRY: usize = 120;
 
-/// None if there is no memory for it.
+/// None if there is no memory for it. The witness sees it: shared, but of no file, which memmap2's
+/// anonymous mappings are not.
 fn board() -> Option<&'static Board> {
     static BOARD: OnceLock<Option<&'static Board>> = OnceLock::new();
     *BOARD.get_or_init(|| {

@@ -31,6 +31,22 @@ fn bench() -> Bench {
     bench
 }
 
+/// A bench with the harness `t`, compiled with these flags.
+fn built(flags: &str) -> Bench {
+    let bench = bench();
+    bench.build(&[], &format!("-O1 -fsanitize=fuzzer{flags} h.c -o t"));
+    bench
+}
+
+/// An object that another compiler has made for libFuzzer.
+#[track_caller]
+fn stock(bench: &Bench, flags: &str, source: &str, object: &str) {
+    let mut command = Command::new("clang-19");
+    command.current_dir(bench.folder.path()).args(flags.split_whitespace());
+    let output = command.args(["-c", source, "-o", object]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// Runs the harness by hand: as a shell counts it, and what it said.
 fn run(bench: &Bench, target: &str, words: &str) -> (i32, String) {
     use std::os::unix::process::ExitStatusExt;
@@ -117,22 +133,16 @@ fn our_driver_is_linked_where_the_build_names_the_libraries() {
 
 #[test]
 fn objects_of_stock_clang_are_linked_and_their_guards_count() {
-    let bench = bench();
-    let stock = |flags: &str, output: &str| {
-        let mut command = Command::new("clang-19");
-        command.current_dir(bench.folder.path()).args(flags.split_whitespace());
-        let output = command.args(["-c", "h.c", "-o", output]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    };
     if !has("clang-19") {
         return;
     }
+    let bench = bench();
     for flags in [
         "-fsanitize=fuzzer-no-link",
         "-fsanitize=fuzzer-no-link -fsanitize-coverage=trace-div,trace-gep,trace-loads,trace-stores",
         "-fsanitize-coverage=trace-pc-guard,trace-cmp,indirect-calls",
     ] {
-        stock(flags, "h.o");
+        stock(&bench, flags, "h.c", "h.o");
         bench.build(&[], "-fsanitize=fuzzer h.o -o t");
         is_fuzzed(&bench, "t");
         // Another letter takes another way, and the same letter the same.
@@ -140,7 +150,7 @@ fn objects_of_stock_clang_are_linked_and_their_guards_count() {
         assert_ways(&seen);
     }
     for flags in ["fuzzer-no-link,address", "address -fsanitize-coverage=trace-pc-guard"] {
-        stock(&format!("-fsanitize={flags}"), "h.o");
+        stock(&bench, &format!("-fsanitize={flags}"), "h.c", "h.o");
         bench.build(&[], "-fsanitize=fuzzer,address h.o -o t");
         is_fuzzed(&bench, "t");
     }
@@ -153,7 +163,7 @@ fn objects_of_stock_clang_are_linked_and_their_guards_count() {
          int check(void);\nint main(void) { check(); return calls; }\n",
     );
     bench.write("h.c", "int check(void) { return 0; }\n");
-    stock("-fsanitize-coverage=trace-pc-guard", "h.o");
+    stock(&bench, "-fsanitize-coverage=trace-pc-guard", "h.c", "h.o");
     bench.build(&[], "own.c h.o -o own");
     assert_eq!(bench.status("own", b""), 1);
 }
@@ -169,10 +179,10 @@ fn assert_ways(seen: &str) {
 
 #[test]
 fn guards_of_shared_libraries_count_too() {
-    let bench = Bench::new();
     if !has("clang-19") {
         return;
     }
+    let bench = Bench::new();
     bench.write("lib.c", "int check(int x) { return x == 'a' ? 1 : x == 'b' ? 2 : 0; }\n");
     bench.write(
         "use.c",
@@ -180,11 +190,8 @@ fn guards_of_shared_libraries_count_too() {
     );
     bench.write("a", "a");
     bench.write("b", "b");
-    let mut stock = Command::new("clang-19");
-    stock.current_dir(bench.folder.path());
-    stock
-        .args("-O1 -fPIC -fsanitize-coverage=trace-pc-guard,no-prune -c lib.c -o lib.o".split(' '));
-    assert!(stock.status().unwrap().success());
+    let flags = "-O1 -fPIC -fsanitize-coverage=trace-pc-guard,no-prune";
+    stock(&bench, flags, "lib.c", "lib.o");
     bench.build(&[], "-shared -Wl,-z,defs lib.o -o libown.so");
     let rpath = format!("-Wl,-rpath,{}", bench.folder.path().display());
     bench.build(&[], &format!("use.c -o use -L. -lown {rpath}"));
@@ -200,9 +207,8 @@ fn guards_of_shared_libraries_count_too() {
 
 #[test]
 fn a_folder_ends_with_77_and_a_file_with_its_own_signal_both_named() {
-    let bench = bench();
     for flags in ["", ",address"] {
-        bench.build(&[], &format!("-O1 -fsanitize=fuzzer{flags} h.c -o t"));
+        let bench = built(flags);
         let plain = flags.is_empty();
         runs(&bench, "t", "-runs=0 good", 0, "2 inputs were run, each once");
         runs(&bench, "t", "-runs=0 A", 77, "The input A/deep/1 ends the harness by SIGABRT.\n");
@@ -222,6 +228,7 @@ fn a_folder_ends_with_77_and_a_file_with_its_own_signal_both_named() {
         }
         runs(&bench, "t", "missing", 1, "missing: No such file");
     }
+    let bench = bench();
     bench.write(
         "undefined.c",
         HARNESS.replace("abort();", "{ volatile int big = 0x7fffffff; big += 1; break; }"),
@@ -234,8 +241,7 @@ fn a_folder_ends_with_77_and_a_file_with_its_own_signal_both_named() {
 
 #[test]
 fn options_of_libfuzzer_do_what_they_do_there_or_are_refused() {
-    let bench = bench();
-    bench.build(&[], "-O1 -fsanitize=fuzzer h.c -o t");
+    let bench = built("");
     let t = |words: &str, code: i32, text: &str| runs(&bench, "t", words, code, text);
     t("-runs=5 -print_final_stats=1 good/0 good/1", 0, "stat::number_of_executed_units: 10\n");
     t("-runs=0 -print_final_stats=1 good", 0, "stat::number_of_executed_units: 2\n");
@@ -269,8 +275,7 @@ fn options_of_libfuzzer_do_what_they_do_there_or_are_refused() {
 
 #[test]
 fn without_arguments_it_says_what_it_is_unless_it_is_given_an_input() {
-    let bench = bench();
-    bench.build(&[], "-O1 -fsanitize=fuzzer h.c -o t");
+    let bench = built("");
     runs(&bench, "t", "", 1, "is a libFuzzer harness, built by ffuzz-cc");
     assert_eq!(bench.status("t", b"a"), 0);
     assert_eq!(bench.status("t", b"A"), 134);

@@ -31,7 +31,7 @@ pub const TABLE: &[Variable] = &[
     row("AFL_KEEP_TRACES", Flag, "off", "cmin", Honoured, "the edges of each input stay in the folder .traces of the output"),
     row("AFL_PRINT_FILENAMES", Flag, "off", "cmin, showmap", Honoured, "the name of each input on stdout"),
     row("AFL_TMIN_EXACT", Flag, "off", "tmin", Honoured, "a crash has to reach the same edges as before"),
-    row("AFL_CRASH_EXITCODE", Number, "none", "fuzz, tools", Honoured, "exit code that counts as a crash, -127 to 128"),
+    row("AFL_CRASH_EXITCODE", Number, "none", "fuzz, tools", Honoured, "exit code that counts as a crash, -127 to 255"),
     row("AFL_CRASHING_SEEDS_AS_NEW_CRASH", Flag, "off", "fuzz", Honoured, "seeds that crash are stored as crashes"),
     row("AFL_CRASH_TRACES", Flag, "off", "fuzz", Honoured, "what the target says when it crashes is kept in traces/"),
     row("AFL_CUSTOM_INFO_PROGRAM", Text, "the target", "fuzz, tools", Target, "the program, for custom mutators and the target"),
