@@ -367,20 +367,23 @@ fn an_unused_allocation_is_still_seen() {
 fn files_of_the_same_name_have_different_keys_and_a_rebuild_the_same() {
     let bench = Bench::new();
     bench.write("in", "");
-    for (folder, size) in [("a", 10), ("b", 20)] {
+    let folders = ["a", "b", "c", "d", "e", "f"];
+    for (folder, size) in folders.iter().zip([1, 2, 4, 8, 16, 32]) {
         let source =
             format!("#include <stdlib.h>\nvoid {folder}_f(void) {{ free(malloc({size})); }}\n");
         bench.write(&format!("{folder}/util.c"), source);
     }
-    bench.write(
-        "main.c",
-        "void a_f(void); void b_f(void);\nint main(void) { a_f(); b_f(); return 0; }\n",
-    );
-    let line = "main.c a/util.c b/util.c -o m";
-    bench.build(&[("WAYPOINTS", "mem")], line);
+    let calls = folders.map(|folder| format!("void {folder}_f(void);\n")).concat();
+    let body = folders.map(|folder| format!("{folder}_f(); ")).concat();
+    bench.write("main.c", format!("{calls}int main(void) {{ {body}return 0; }}\n"));
+    let files = folders.map(|folder| format!("{folder}/util.c")).join(" ");
+    let line = format!("main.c {files} -o m");
+    bench.build(&[("WAYPOINTS", "mem")], &line);
     let first = bench.client("", "m", &["in"]);
-    assert_eq!(sorted_values(&first), [10, 20]);
-    bench.build(&[("WAYPOINTS", "mem")], line);
+    // Paths are random here and the map has 1024 keys: two of six may meet, more than that not.
+    let sizes = sorted_values(&first);
+    assert!(sizes.len() >= 5 && sizes.iter().sum::<u32>() == 63, "{sizes:?}");
+    bench.build(&[("WAYPOINTS", "mem")], &line);
     assert_eq!(values(&bench.client("", "m", &["in"])), values(&first));
 }
 

@@ -1,6 +1,6 @@
 //! Runs by snapshot: how far they are believed, and when it is better to fork.
 //!
-//! A child that is put back after each run takes batches as a loop does (`runtime/snapshot.c`). It only ever
+//! A child that is put back after each run takes batches as a loop does (`runtime/snapshot/cycle.c`). It only ever
 //! says which runs are dull: one that it shows is run again by fork before anybody sees it, and so is
 //! whatever it cannot put back, or that ends it. Dull runs are checked now and then.
 
