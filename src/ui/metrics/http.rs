@@ -174,10 +174,11 @@ mod tests {
     fn who_talks_without_end_or_not_at_all_stops_nobody() {
         let server = server(Some("a 1\n"));
         assert_eq!(ask(&server, &[b'x'; 3 * REQUEST]), "");
+        // The connection before may not be counted as gone yet.
         let silent: Vec<TcpStream> =
-            (1..MOST).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+            (2..MOST).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
         assert!(ask(&server, b"GET / HTTP/1.1\r\n\r\n").contains("200 OK"));
-        assert_eq!(silent.len(), MOST - 1);
+        assert_eq!(silent.len(), MOST - 2);
         let address = server.address();
         drop(server);
         // The thread lets the port go.
