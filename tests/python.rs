@@ -88,10 +88,11 @@ fn hooks_are_called_in_the_order_of_afl() {
         calls.one("trim");
         calls.run();
         calls.one("post_trim");
-    }
-    while calls.next_is("describe") || calls.next_is("queue_new_entry") {
-        calls.0 = &calls.0[1..];
-        calls.runs();
+        // What the step has found.
+        while calls.next_is("describe") || calls.next_is("queue_new_entry") {
+            calls.0 = &calls.0[1..];
+            calls.runs();
+        }
     }
     calls.one("fuzz_count");
     let mut found = 0;

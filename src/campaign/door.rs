@@ -86,17 +86,19 @@ impl Campaign {
         Ok(outcome)
     }
 
-    /// Runs one candidate, keeps it if it deserves that, and says how it behaved; None if it ended in a way
-    /// in which no seed does.
-    pub(super) fn try_out(
+    /// Runs one candidate and keeps it if it deserves that; `report` gets how it behaved (None if it ended in
+    /// a way in which no seed does) after the run and before anything is kept.
+    pub(super) fn try_out<T>(
         &mut self,
         candidate: &Candidate,
-    ) -> Result<Option<Behaviour>, CampaignError> {
+        report: impl FnOnce(&mut Self, Option<Behaviour>) -> T,
+    ) -> Result<T, CampaignError> {
         let (behaviour, verdict) = self.see(&candidate.bytes, |judge, run| {
             (judge.accepts(run.exit).then(|| Behaviour::of(run)), judge.judge(run))
         })?;
+        let reported = report(self, behaviour);
         self.keep_delivered(candidate, verdict)?;
-        Ok(behaviour)
+        Ok(reported)
     }
 
     /// An input that was made elsewhere: run, judged and kept if it deserves it.

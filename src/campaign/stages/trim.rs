@@ -92,7 +92,8 @@ impl Campaign {
     fn trim_blocks(&mut self, work: &mut Work) -> Result<StageEnd, CampaignError> {
         let mut trim = Trim::new(work.input.len()).keep(self.options.mutation.min_len);
         while trim.next(&work.input, &mut work.candidate.bytes).is_some() {
-            if self.is_as_wanted(work)? {
+            let wanted = work.wanted;
+            if self.try_out(&work.candidate, |campaign, seen| campaign.is_same(seen, wanted))? {
                 std::mem::swap(&mut work.input, &mut work.candidate.bytes);
                 trim.accepted();
             } else {
@@ -116,16 +117,24 @@ impl Campaign {
                 return Ok(StageEnd::Finished);
             }
             let made = self.executor.mutators.trim(mutator, &mut work.candidate.bytes);
-            let mut same = false;
-            if made == Made::Input && work.candidate.bytes.len() >= min_len {
-                same = self.is_as_wanted(work)?;
-            }
             let lengths = (work.input.len(), work.candidate.bytes.len());
+            let runs = made == Made::Input && lengths.1 >= min_len;
+            let wanted = work.wanted;
+            // The mutator's own step is reported to it before what the step has found.
+            let report = |campaign: &mut Self, seen| {
+                let same = runs && campaign.is_same(seen, wanted);
+                let mutators = &mut campaign.executor.mutators;
+                let next = mutators.post_trim(mutator, same);
+                mutators.tell_trim(mutator, (step, planned), lengths, same);
+                (same, next)
+            };
+            let (same, next) = match runs {
+                true => self.try_out(&work.candidate, report)?,
+                false => report(self, None),
+            };
             if same {
                 std::mem::swap(&mut work.input, &mut work.candidate.bytes);
             }
-            let next = self.executor.mutators.post_trim(mutator, same);
-            self.executor.mutators.tell_trim(mutator, (step, planned), lengths, same);
             step = next.filter(|_| made != Made::Over).unwrap_or(planned);
             planned = planned.max(1);
             self.statistics.stage = ("trim", step.into(), planned.into());
@@ -138,11 +147,11 @@ impl Campaign {
         Ok(StageEnd::Finished)
     }
 
-    fn is_as_wanted(&mut self, work: &Work) -> Result<bool, CampaignError> {
+    /// Whether a proposal behaves as the seed did.
+    fn is_same(&self, seen: Option<Behaviour>, wanted: Behaviour) -> bool {
         let watches = self.judge.watches_domains();
-        let seen = self.try_out(&work.candidate)?;
-        Ok(seen.is_some_and(|Behaviour(path, values)| {
-            path == work.wanted.0 && (!watches || values == work.wanted.1)
-        }))
+        seen.is_some_and(|Behaviour(path, values)| {
+            path == wanted.0 && (!watches || values == wanted.1)
+        })
     }
 }
