@@ -2,7 +2,7 @@
 //!
 //! A file that was renamed into place is complete for every reader, but the kernel may keep its
 //! bytes in memory for half a minute. Crashes and hangs are few and are brought to the disk before
-//! they get their name; queue entries are many, and a thread does it behind them.
+//! they get their name; queue entries are many, and a thread does it later.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -48,7 +48,7 @@ impl Drop for Settler {
     }
 }
 
-/// A file may be gone again, and a disk that fails is told of by the next write: errors are passed over.
+/// Ignores errors: a file may be removed already, and the next write reports a failing disk.
 fn work(paths: &Receiver<PathBuf>, sync: impl Fn(&Path) -> io::Result<()>) {
     while let Ok(first) = paths.recv() {
         let mut files = BTreeSet::from([first]);
