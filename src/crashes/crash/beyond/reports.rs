@@ -13,7 +13,7 @@ static RUNTIME_ERROR: Lazy = Lazy::new(|| regex(r":\d+:\d+: runtime error: "));
 pub(super) struct Headline {
     pub(super) line: usize,
     pub(super) kind: Kind,
-    /// Lower ones end the process, or say more.
+    /// Lower ones end the process, or have more details.
     rank: u8,
 }
 
@@ -35,13 +35,13 @@ fn headline(number: usize, line: &str) -> Option<Headline> {
     Some(Headline { line: number, kind, rank })
 }
 
-/// The one that counts: the first of those that say most.
+/// The one that counts: the first of those with the highest rank.
 pub(super) fn chief(lines: &[&str]) -> Option<Headline> {
     let headlines = lines.iter().enumerate().filter_map(|(number, line)| headline(number, line));
     headlines.min_by_key(|headline| headline.rank)
 }
 
-/// The first stack behind a headline, and the line behind it.
+/// The first stack after a headline, and the line after it.
 pub(super) fn first_stack(lines: &[&str], start: usize) -> (Vec<String>, usize) {
     let mut stack = vec![];
     let mut end = start;
