@@ -18,7 +18,7 @@ const ASK: &str = "import sys, sysconfig; print('%d.%d' % sys.version_info[:2], 
                    getattr(sys, 'abiflags', ''), sysconfig.get_config_var('LIBDIR') or '', \
                    sys.base_prefix + '/lib', sep='\\n')";
 
-/// An interpreter that was asked.
+/// An interpreter and its answers.
 #[derive(Debug, Eq, PartialEq)]
 struct Python {
     program: PathBuf,
