@@ -1,4 +1,4 @@
-//! Waits that may take long: a line tells the user of one that does.
+//! Waits that may take long: a line reports one that does.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -36,7 +36,7 @@ fn waits() -> MutexGuard<'static, Waits> {
 }
 
 impl Wait {
-    /// `what`: who has not done what.
+    /// `what`: the event that is late, as the beginning of a sentence.
     #[must_use]
     pub fn begin(what: &'static str) -> Self {
         let mut waits = waits();
@@ -57,7 +57,7 @@ impl Drop for Wait {
     }
 }
 
-/// Until nobody waits any more.
+/// Until there are no more waits.
 fn watch() {
     loop {
         thread::park_timeout(LOOK);
