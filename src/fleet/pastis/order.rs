@@ -34,7 +34,7 @@ pub struct Order {
     /// For the target, `NAME=VALUE`.
     pub environment: Vec<String>,
     pub report: Option<Report>,
-    /// What the broker should know.
+    /// Log messages for the broker.
     pub notes: Vec<(Level, String)>,
 }
 
@@ -62,7 +62,7 @@ impl Order {
         let file = start.argv.iter().any(|word| word.contains("@@"));
         match start.seed_location() {
             SeedLocation::Argv if !file => {
-                notes.push((Level::Warning, "no @@ in the target's arguments: it is added".into()));
+                notes.push((Level::Warning, "no @@ in the target's arguments: adding it".into()));
                 argv.push("@@".into());
             }
             SeedLocation::Stdin if file => {
