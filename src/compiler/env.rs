@@ -248,9 +248,9 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_told_and_no_documented_one_is() {
-        let told = |names: &[&str]| misspelt(names.iter().map(|name| (*name).to_owned()));
+        let warnings = |names: &[&str]| misspelt(names.iter().map(|name| (*name).to_owned()));
         assert_eq!(
-            told(&["AFL_USE_ASN", "WAYPOINT", "AFL_QUIET", "HOME", "DOMAIN", "AFL_USE_QASAN"]),
+            warnings(&["AFL_USE_ASN", "WAYPOINT", "AFL_QUIET", "HOME", "DOMAIN", "AFL_USE_QASAN"]),
             [
                 "warning: unknown environment variable AFL_USE_ASN; did you mean AFL_USE_ASAN?",
                 "warning: unknown environment variable WAYPOINT; did you mean WAYPOINTS?",
@@ -265,7 +265,7 @@ mod tests {
         });
         let words: Vec<&str> = words.collect();
         assert!(words.len() > 50, "{words:?}");
-        assert_eq!(told(&words), [""; 0]);
+        assert_eq!(warnings(&words), [""; 0]);
     }
 
     #[test]

@@ -225,14 +225,14 @@ mod tests {
             bytes[18..20].copy_from_slice(&machine);
             bytes
         };
-        let told = |name: &str, content: Vec<u8>| file(name, &content, 0o755).to_string();
+        let refusal = |name: &str, content: Vec<u8>| file(name, &content, 0o755).to_string();
         let (machine, class, host) = HOST;
         let here = machine.to_le_bytes();
-        assert!(told("d", elf(2, 1, 2, [8, 0])).contains("is built for MIPS (64 bits)"));
-        assert!(told("e", elf(2, 2, 2, [0, 20])).contains("is built for PowerPC (64 bits)"));
-        assert!(told("f", elf(1, 1, 2, here)).contains(&format!("built for {host} (32 bits)")));
+        assert!(refusal("d", elf(2, 1, 2, [8, 0])).contains("is built for MIPS (64 bits)"));
+        assert!(refusal("e", elf(2, 2, 2, [0, 20])).contains("is built for PowerPC (64 bits)"));
+        assert!(refusal("f", elf(1, 1, 2, here)).contains(&format!("built for {host} (32 bits)")));
         for (kind, what) in [(1, "an object file"), (3, "a shared library"), (4, "a core dump")] {
-            assert!(told("g", elf(class, 1, kind, here)).contains(what));
+            assert!(refusal("g", elf(class, 1, kind, here)).contains(what));
         }
         let folder = inspect(dir.path()).unwrap_err().to_string();
         assert!(folder.contains("is a folder, not a program"), "{folder}");

@@ -318,16 +318,16 @@ mod tests {
 
     #[test]
     fn errors_of_both_encodings_are_told() {
-        let told = |word| match play(&[word]).0 {
+        let refusal = |word| match play(&[word]).0 {
             Err(NoHello::Error(error @ TargetError::Reported { .. })) => error.to_string(),
             other => panic!("{word:#x}: {other:?}"),
         };
         for (code, expected, _) in REPORTS {
             for word in [0xf800_008f | code << 8, 0xeffe_0000 | code] {
-                assert!(told(word).ends_with(expected), "{word:#x}");
+                assert!(refusal(word).ends_with(expected), "{word:#x}");
             }
         }
-        assert!(told(0xeffe_0003).ends_with("code 3, which is unknown"));
+        assert!(refusal(0xeffe_0003).ends_with("code 3, which is unknown"));
         assert!(matches!(play(&[KILLERBEEZ]).0, Err(NoHello::Error(TargetError::Killerbeez))));
         assert!(matches!(play(&[]).0, Err(NoHello::Ended)));
     }

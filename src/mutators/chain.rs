@@ -162,7 +162,7 @@ impl Mutators {
     }
 
     /// Whether inputs have to be made and run one by one, because a mutator is called before and
-    /// behind the making or the run: with a batch it would see its calls in another order.
+    /// after the making or the run: with a batch it would see its calls in another order.
     #[must_use]
     pub fn need_single_runs(&self) -> bool {
         self.members.iter().any(|member| {
@@ -608,8 +608,8 @@ mod tests {
             assert_eq!(mutators.fuzz(0, &job, &mut out), Made::Input);
             assert_eq!(out, b"long");
         }
-        let told = mutators.take_messages();
-        assert_eq!(told, ["mutator fake: fuzz returned more than 4 bytes: cut"]);
+        let messages = mutators.take_messages();
+        assert_eq!(messages, ["mutator fake: fuzz returned more than 4 bytes: cut"]);
         assert_eq!(mutators.status(Duration::from_secs(1))[0].failures, 2);
     }
 }

@@ -29,7 +29,7 @@ pub struct Killerbeez {
     states: States,
     stage: Option<(SeedId, Session)>,
     /// It was reported that no states can be saved.
-    told: bool,
+    reported: bool,
 }
 
 impl Killerbeez {
@@ -49,7 +49,7 @@ impl Killerbeez {
             rng: Rng::seed_from_u64(seed),
             states: States::new(&wanted.name, wanted.options.as_deref()),
             stage: None,
-            told: false,
+            reported: false,
         })
     }
 
@@ -121,7 +121,7 @@ impl Mutator for Killerbeez {
         let state = session.object.state();
         let stateless = state.is_none();
         self.states.set(seed, state.map(Reached::State));
-        if stateless && !std::mem::replace(&mut self.told, true) {
+        if stateless && !std::mem::replace(&mut self.reported, true) {
             return Err(Failure(
                 "cannot save its state: each turn of a seed starts from the beginning".into(),
             ));

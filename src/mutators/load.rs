@@ -105,8 +105,8 @@ pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError>
     }
     if let Some(module) = &options.python {
         let _underway = Underway::begin(Label::new(&module.module, "init"));
-        let (mutator, told) = PythonMutator::open(module, random(seed, mutators.len()))?;
-        notes.extend(told.into_iter().map(|note| (mutators.len(), note)));
+        let (mutator, messages) = PythonMutator::open(module, random(seed, mutators.len()))?;
+        notes.extend(messages.into_iter().map(|note| (mutators.len(), note)));
         mutators.push(Box::new(mutator));
     }
     for module in &options.killerbeez.modules {

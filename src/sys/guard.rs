@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 /// Each line names the process group to watch, `-` or 0 none, and the mark of what it may leave behind; the
 /// end of its input means that the fuzzer is gone. The group's leader leads a session as well: a debugger puts
-/// the target into a group of its own there. What is marked may be anywhere, and start more meanwhile. A
+/// the target into a group of its own there. Marked processes may be anywhere, and start more at any time. A
 /// shell, and not a fork of the fuzzer, which would hold its shared memory.
 const WATCH: &str = r#"group=- mark=
 while read -r next its; do group=$next mark=$its; done

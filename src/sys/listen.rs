@@ -262,8 +262,8 @@ impl Listener {
 /// A process that waits to be reaped does not run.
 fn is_running(pid: i32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let behind_name = state.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    !behind_name.is_empty() && !behind_name.starts_with(['Z', 'X'])
+    let after_name = state.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    !after_name.is_empty() && !after_name.starts_with(['Z', 'X'])
 }
 
 #[cfg(test)]

@@ -40,8 +40,8 @@ pub fn processor_times(pid: i32) -> Option<[Duration; 2]> {
 
 /// utime, stime, cutime and cstime stand 12 words after the name, which may hold anything.
 fn times(stat: &str, ticks: u64) -> Option<[Duration; 2]> {
-    let (_, behind) = stat.rsplit_once(") ")?;
-    let mut words = behind.split(' ').skip(11).map(|word| word.parse::<u64>().ok());
+    let (_, after) = stat.rsplit_once(") ")?;
+    let mut words = after.split(' ').skip(11).map(|word| word.parse::<u64>().ok());
     let mut both = || Some(words.next()??.saturating_add(words.next()??));
     let time = |count: u64| Duration::from_millis(count.saturating_mul(1000) / ticks);
     Some([time(both()?), time(both()?)])

@@ -33,7 +33,7 @@ impl Stop {
             let (stop, all, hurried) = (stop.clone(), Arc::clone(&all), Arc::clone(&hurried));
             let ask = move || {
                 let now = clock::milliseconds();
-                stop.hear(all.is_before(now));
+                stop.record(all.is_before(now));
                 if signal != SIGHUP && hurried.is_before(now) == Some(true) {
                     terminal::leave();
                     underway::forget();
@@ -84,7 +84,7 @@ impl Stop {
     }
 
     /// A signal came; `later` than the first, unless it is the first.
-    fn hear(&self, later: Option<bool>) {
+    fn record(&self, later: Option<bool>) {
         if self.asked.swap(true, Ordering::Relaxed) && later != Some(false) {
             self.again.store(true, Ordering::Relaxed);
         }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn what_was_asked_for_is_asked_for_again_by_a_later_signal() {
         let again = |stop: &Stop, later| {
-            stop.hear(later);
+            stop.record(later);
             assert!(stop.asked());
             stop.asked_again()
         };

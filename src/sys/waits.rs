@@ -26,7 +26,7 @@ struct Entry {
     number: u64,
     since: Instant,
     what: &'static str,
-    told: bool,
+    reported: bool,
 }
 
 static WAITS: Mutex<Waits> = Mutex::new(Waits { all: Vec::new(), last: 0, is_watched: false });
@@ -42,7 +42,7 @@ impl Wait {
         let mut waits = waits();
         waits.last += 1;
         let number = waits.last;
-        waits.all.push(Entry { number, since: Instant::now(), what, told: false });
+        waits.all.push(Entry { number, since: Instant::now(), what, reported: false });
         if !waits.is_watched {
             let thread = thread::Builder::new().name("waits".into());
             waits.is_watched = thread.spawn(watch).is_ok();
@@ -66,8 +66,10 @@ fn watch() {
             waits.is_watched = false;
             return;
         }
-        for wait in waits.all.iter_mut().filter(|wait| wait.since.elapsed() >= LONG && !wait.told) {
-            wait.told = true;
+        for wait in
+            waits.all.iter_mut().filter(|wait| wait.since.elapsed() >= LONG && !wait.reported)
+        {
+            wait.reported = true;
             let text = ["ffuzz: warning: ", wait.what, " for 2 seconds; still waiting\n"];
             stdio::last_words(&text);
         }

@@ -73,7 +73,7 @@ pub(super) struct Args {
     /// Report hangs, too: inputs that exceed -t when rerun
     #[arg(long)]
     pub(super) report_hangs: bool,
-    /// Report inputs that reach VALUE or better in a domain: DOMAIN=VALUE,…
+    /// Report inputs that reach VALUE or better in a domain, even without a crash: DOMAIN=VALUE,…
     #[arg(long, value_name = "LIST")]
     report_records: Option<String>,
     /// Exit code if a bug was found, 1 to 255 [default: 0]

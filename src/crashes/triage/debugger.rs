@@ -89,8 +89,8 @@ pub(super) fn self_made(trace: &Trace, symbolizer: Option<&Symbolizer>) -> Strin
     let words = words.map_or("Unknown signal", |(_, _, words)| words);
     let _ = writeln!(text, "Program received signal {}, {words}.", signal_name(trace.signal));
     let symbols = symbolizer.map(|known| known.symbols(&trace.frames)).unwrap_or_default();
-    let nobody = vec![vec![Symbol::default()]; trace.frames.len()];
-    let symbols = if symbols.is_empty() { nobody } else { symbols };
+    let unnamed = vec![vec![Symbol::default()]; trace.frames.len()];
+    let symbols = if symbols.is_empty() { unnamed } else { symbols };
     let frames = trace.frames.iter().zip(symbols);
     let frames = frames.flat_map(|(frame, all)| all.into_iter().map(move |symbol| (frame, symbol)));
     for (number, (frame, symbol)) in frames.enumerate() {

@@ -183,10 +183,10 @@ impl Follower {
     /// Lets it finish what waits, within this time, and ends it.
     pub fn finish(&mut self, patience: Duration) {
         if let Some(mut child) = self.child.take() {
-            let told = child.stdin.as_mut().map(|line| {
+            let sent = child.stdin.as_mut().map(|line| {
                 line.write_all(format!("{FINISH}{}\n", patience.as_millis()).as_bytes())
             });
-            if matches!(told, Some(Ok(()))) {
+            if matches!(sent, Some(Ok(()))) {
                 wait(&mut child, patience);
             }
             end(child);

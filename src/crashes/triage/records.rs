@@ -43,13 +43,13 @@ pub(super) struct Record {
 pub struct Records {
     wishes: Vec<Wish>,
     /// Lines of those that were handed over.
-    told: HashSet<String>,
+    reported: HashSet<String>,
 }
 
 impl Records {
     #[must_use]
     pub fn new(wishes: Vec<Wish>) -> Self {
-        Self { wishes, told: HashSet::new() }
+        Self { wishes, reported: HashSet::new() }
     }
 
     /// Records that were not delivered yet. What cannot be read now is read later.
@@ -63,7 +63,7 @@ impl Records {
     }
 
     pub(super) fn handed_over(&mut self, line: String) {
-        self.told.insert(line);
+        self.reported.insert(line);
     }
 
     fn of_instance(&self, instance: &instances::Instance) -> Vec<Record> {
@@ -84,7 +84,7 @@ impl Records {
                 place => place.to_owned(),
             };
             let line = format!("{NON_CRASH}{} reaches {} at {place}", wish.domain, wish.value);
-            if self.told.contains(&line) {
+            if self.reported.contains(&line) {
                 return None;
             }
             let input = owner(&instance.folder, key)?;

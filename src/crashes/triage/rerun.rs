@@ -149,7 +149,7 @@ impl Rerun {
     }
 
     /// Runs it until it shows where it crashes, at most `runs` times; a crash that the sanitizer's build
-    /// does not have is looked for in the target.
+    /// does not have is searched in the target.
     pub fn examine(&mut self, input: &[u8], runs: u32) -> Result<Examined, TargetError> {
         self.examine_while(input, |examined| examined.runs < runs)
     }
@@ -329,12 +329,12 @@ impl Rerun {
             return Ok(quick.clone());
         }
         let tools = Arc::clone(&self.tools);
-        let told = match &tools.debugging {
+        let account = match &tools.debugging {
             Debugging::Silent => None,
             Debugging::Always => self.under_gdb(input, quick.build, &debugger::FATAL)?,
             Debugging::Core(cores) => self.by_core(cores, input, quick.build)?,
         };
-        if let Some(text) = told {
+        if let Some(text) = account {
             return Ok(quick.debugged(text, &tools.program));
         }
         let made = match (&quick.trace, quick.info.backtrace.is_empty()) {
@@ -372,9 +372,9 @@ impl Rerun {
     /// Under gdb if there is one, else from what was seen.
     fn debugged(&mut self, input: &[u8], quick: &Seen, trace: &Trace) -> Result<Seen, TargetError> {
         let tools = Arc::clone(&self.tools);
-        let told = self.under_gdb(input, quick.build, &[trace.signal])?;
+        let account = self.under_gdb(input, quick.build, &[trace.signal])?;
         let own = || debugger::self_made(trace, tools.symbolizer.as_ref());
-        Ok(quick.debugged(told.unwrap_or_else(own), &tools.program))
+        Ok(quick.debugged(account.unwrap_or_else(own), &tools.program))
     }
 
     /// Gdb's output at the first of these signals.

@@ -80,7 +80,7 @@ pub struct Symbolizer {
     /// One was not answered in time: there are no more, or each bug would wait for that.
     silent: AtomicBool,
     /// It was reported.
-    told: AtomicBool,
+    reported: AtomicBool,
 }
 
 impl Symbolizer {
@@ -105,8 +105,8 @@ impl Symbolizer {
         };
         let options = options.iter().map(Into::into);
         let words = std::iter::once(path.into_os_string()).chain(options).collect();
-        let [silent, told] = [AtomicBool::new(false), AtomicBool::new(false)];
-        Self { words, patience, tried: Once::new(), silent, told }
+        let [silent, reported] = [AtomicBool::new(false), AtomicBool::new(false)];
+        Self { words, patience, tried: Once::new(), silent, reported }
     }
 
     /// For a sanitizer, which runs it itself. Without LLVM's it has a better one built in.
@@ -130,7 +130,7 @@ impl Symbolizer {
     /// Message for the user, once.
     pub(super) fn take_note(&self) -> Option<String> {
         let is_news =
-            self.silent.load(Ordering::Relaxed) && !self.told.swap(true, Ordering::Relaxed);
+            self.silent.load(Ordering::Relaxed) && !self.reported.swap(true, Ordering::Relaxed);
         let (name, seconds) = (Path::new(&self.words[0]).display(), self.patience.as_secs_f64());
         is_news.then(|| {
             format!(

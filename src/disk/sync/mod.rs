@@ -108,7 +108,7 @@ impl Peers {
     pub fn look(&mut self, known: impl Fn(&str) -> Position) {
         self.find_instances(&known);
         self.find_folders(&known);
-        self.hear();
+        self.receive();
         let all = self.listed.elapsed() >= self.places.relist;
         if all {
             self.listed = Instant::now();
@@ -227,7 +227,7 @@ impl Peers {
         }
     }
 
-    fn hear(&mut self) {
+    fn receive(&mut self) {
         let Some(watch) = &self.watch else { return };
         for news in watch.news() {
             let of = |folder| move |queue: &&mut Queue| queue.watch == Some(folder);

@@ -89,7 +89,7 @@ pub(super) struct ExportQueue {
     /// Files whose turn has come since the connection began.
     done: HashSet<PathBuf>,
     /// The folders hold files that are not listed yet.
-    behind: bool,
+    unlisted: bool,
     allowance: f64,
     counted: Instant,
 }
@@ -98,13 +98,13 @@ impl ExportQueue {
     #[must_use]
     pub(super) fn new(folder: PathBuf) -> Self {
         let (waiting, done) = Default::default();
-        Self { folder, waiting, done, behind: true, allowance: RATE, counted: Instant::now() }
+        Self { folder, waiting, done, unlisted: true, allowance: RATE, counted: Instant::now() }
     }
 
     /// One more file.
     pub(super) fn add(&mut self, kind: Kind, path: PathBuf) {
         if self.waiting.iter().map(VecDeque::len).sum::<usize>() >= MOST_WAITING {
-            self.behind = true;
+            self.unlisted = true;
             return;
         }
         let place = ORDER.iter().position(|(known, _)| *known == kind).unwrap_or_default();
@@ -115,12 +115,12 @@ impl ExportQueue {
     pub(super) fn begin_connection(&mut self) {
         self.waiting.iter_mut().for_each(VecDeque::clear);
         self.done.clear();
-        self.behind = true;
+        self.unlisted = true;
     }
 
     /// There may be files that were not reported.
     pub(super) fn look_again(&mut self) {
-        self.behind = true;
+        self.unlisted = true;
     }
 
     /// The next file to send to the broker. None if there is none, or if it is not time for one.
@@ -129,8 +129,8 @@ impl ExportQueue {
         if self.allowance < 1.0 {
             return None;
         }
-        if self.behind && self.waiting.iter().all(VecDeque::is_empty) {
-            self.behind = false;
+        if self.unlisted && self.waiting.iter().all(VecDeque::is_empty) {
+            self.unlisted = false;
             self.list();
         }
         let begun = Instant::now();

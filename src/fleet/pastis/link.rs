@@ -108,15 +108,15 @@ impl Link {
             let outbox = Arc::clone(&self.outbox);
             let write = move || outbox.drain(writer, &stream);
             let writing = thread::Builder::new().name("pastis-writer".into()).spawn(write);
-            let heard = writing.and_then(|writing| {
-                let heard = self.hear(&mut reader, tell);
+            let received = writing.and_then(|writing| {
+                let received = self.receive(&mut reader, tell);
                 self.outbox.close();
                 // It ends with the queue.
                 let _ = writing.join();
-                heard
+                received
             });
             self.outbox.close();
-            heard
+            received
         });
         match result {
             Ok(()) => false,
@@ -128,7 +128,7 @@ impl Link {
         }
     }
 
-    fn hear(
+    fn receive(
         &self,
         reader: &mut Reader<TcpStream>,
         tell: &impl Fn(BrokerEvent) -> bool,

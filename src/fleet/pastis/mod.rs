@@ -50,7 +50,7 @@ const NUMBERS: Duration = Duration::from_secs(5);
 /// For the last messages.
 const FLUSH: Duration = Duration::from_secs(1);
 /// Maximum number of recorded warnings.
-const MOST_TOLD: usize = 1000;
+const MOST_REPORTED: usize = 1000;
 /// Letters of a line of the log.
 const LONGEST_LOG: usize = 2000;
 
@@ -113,15 +113,15 @@ pub fn run(orders: Orders) -> Result<(), PastisError> {
         control_clients: 0,
         machine: Machine::default(),
         next_numbers: Instant::now(),
-        told: HashSet::new(),
+        reported: HashSet::new(),
     };
     while !stop.asked() {
-        client.hear();
+        client.receive_event();
         client.tick();
     }
     client.leave();
     while !client.leaving.is_empty() {
-        client.hear();
+        client.receive_event();
         client.tick();
     }
     client.link.flush(FLUSH);
@@ -147,11 +147,11 @@ struct Client {
     control_clients: u32,
     machine: Machine,
     next_numbers: Instant,
-    told: HashSet<String>,
+    reported: HashSet<String>,
 }
 
 impl Client {
-    fn hear(&mut self) {
+    fn receive_event(&mut self) {
         let Ok(first) = self.heard.recv_timeout(LOOK) else { return };
         self.take(first);
         // What is taken out of the channel is carried out: the limit is checked before.
@@ -163,12 +163,12 @@ impl Client {
 
     fn take(&mut self, incoming: Incoming) {
         match incoming {
-            Incoming::Broker(news) => self.hear_broker(news),
-            Incoming::Fuzzer(client, said) => self.hear_fuzzer(client, said),
+            Incoming::Broker(news) => self.receive_from_broker(news),
+            Incoming::Fuzzer(client, said) => self.receive_from_fuzzer(client, said),
         }
     }
 
-    fn hear_broker(&mut self, news: BrokerEvent) {
+    fn receive_from_broker(&mut self, news: BrokerEvent) {
         match news {
             BrokerEvent::Up => {
                 self.connection = Some(Connection::new());
@@ -259,7 +259,7 @@ impl Client {
         }
     }
 
-    fn hear_fuzzer(&mut self, client: u32, said: FuzzerEvent) {
+    fn receive_from_fuzzer(&mut self, client: u32, said: FuzzerEvent) {
         let sessions = self.session.iter_mut().chain(&mut self.leaving);
         let Some(session) = sessions.into_iter().find(|session| session.is_control_client(client))
         else {
@@ -406,10 +406,10 @@ impl Client {
 
     /// Logs a message that may repeat only once.
     fn tell_once(&mut self, level: Level, text: &str) {
-        if self.told.len() >= MOST_TOLD {
-            self.told.clear();
+        if self.reported.len() >= MOST_REPORTED {
+            self.reported.clear();
         }
-        if self.told.insert(text.to_owned()) {
+        if self.reported.insert(text.to_owned()) {
             self.log(level, text);
         }
     }

@@ -257,15 +257,15 @@ mod tests {
     #[test]
     fn what_is_no_package_is_named() {
         let program = instrumented();
-        let told = |name: &str, bytes: &[u8]| unpacked(name, bytes).unwrap_err().to_string();
-        assert!(told("t", b"").contains("neither"));
-        assert!(told("t", b"#!/bin/sh\n").contains("neither"));
-        assert!(told("t", b"PK\x03\x04nonsense").contains("damaged"));
-        assert!(told("t", &zip(&[("other", &program)])).contains("does not have the target"));
-        assert!(told("t", &elf("nothing")).contains("not instrumented"));
+        let refusal = |name: &str, bytes: &[u8]| unpacked(name, bytes).unwrap_err().to_string();
+        assert!(refusal("t", b"").contains("neither"));
+        assert!(refusal("t", b"#!/bin/sh\n").contains("neither"));
+        assert!(refusal("t", b"PK\x03\x04nonsense").contains("damaged"));
+        assert!(refusal("t", &zip(&[("other", &program)])).contains("does not have the target"));
+        assert!(refusal("t", &elf("nothing")).contains("not instrumented"));
         let mut foreign = program;
         // Another machine: the number is at offset 18.
         foreign[18] = 8;
-        assert!(told("t", &foreign).contains("is built for MIPS"), "{}", told("t", &foreign));
+        assert!(refusal("t", &foreign).contains("is built for MIPS"), "{}", refusal("t", &foreign));
     }
 }

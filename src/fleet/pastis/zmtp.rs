@@ -129,15 +129,15 @@ fn check_ready(flags: u8, body: &[u8]) -> io::Result<()> {
 /// A value of READY, by the name of its property.
 fn property<'a>(mut rest: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     loop {
-        let (length, behind) = rest.split_first()?;
-        let (name, behind) = behind.split_at_checked(usize::from(*length))?;
-        let (length, behind) = behind.split_first_chunk()?;
+        let (length, after) = rest.split_first()?;
+        let (name, after) = after.split_at_checked(usize::from(*length))?;
+        let (length, after) = after.split_first_chunk()?;
         let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
-        let (value, behind) = behind.split_at_checked(length)?;
+        let (value, after) = after.split_at_checked(length)?;
         if name.eq_ignore_ascii_case(wanted) {
             return Some(value);
         }
-        rest = behind;
+        rest = after;
     }
 }
 
@@ -269,10 +269,10 @@ mod tests {
 
     #[test]
     fn other_kinds_of_peers_are_named() {
-        let told = |body: &[u8]| check_ready(COMMAND, body).unwrap_err().to_string();
-        assert!(told(b"\x05READY\x0bSocket-Type\0\0\0\x03PUB").contains("\"PUB\""));
-        assert!(told(b"\x05READY\x0bSocket-Type\0\0\xff\xffPUB").contains("not a broker"));
-        assert!(told(b"\x05ERROR\x03no!").contains("refuses"));
+        let refusal = |body: &[u8]| check_ready(COMMAND, body).unwrap_err().to_string();
+        assert!(refusal(b"\x05READY\x0bSocket-Type\0\0\0\x03PUB").contains("\"PUB\""));
+        assert!(refusal(b"\x05READY\x0bSocket-Type\0\0\xff\xffPUB").contains("not a broker"));
+        assert!(refusal(b"\x05ERROR\x03no!").contains("refuses"));
         check_ready(COMMAND, b"\x05READY\x08Identity\0\0\0\0\x0bSocket-Type\0\0\0\x06ROUTER")
             .unwrap();
         let mut theirs = greeting();

@@ -8,7 +8,7 @@ use super::PythonError;
 use crate::abi::python;
 
 /// The oldest Python 3.x whose stable interface has what the host needs, and the newest that is
-/// looked for by name; one that is asked may be newer.
+/// searched by name; an interpreter that was found may have a newer one.
 pub(super) const OLDEST: u32 = 9;
 pub(super) const NEWEST: u32 = 29;
 

@@ -64,11 +64,11 @@ pub(super) fn cuts(output: &Output) -> Vec<String> {
     let text = if output.crash_data.is_empty() { &output.stderr } else { &output.crash_data };
     let lines = lines(text);
     let Some(chief) = chief(&lines) else { return vec![] };
-    let behind = lines.iter().enumerate().skip(chief.line + 1);
+    let after = lines.iter().enumerate().skip(chief.line + 1);
     let is_end = |number: usize, line: &str| {
         line.starts_with("SUMMARY: ") || headline(number, line).is_some()
     };
-    let end = behind.clone().find(|(number, line)| is_end(*number, line)).map(|(number, _)| number);
+    let end = after.clone().find(|(number, line)| is_end(*number, line)).map(|(number, _)| number);
     let whole = &lines[chief.line..end.unwrap_or(lines.len())];
     let short = &lines[chief.line..first_stack(&lines, chief.line).1.max(chief.line + 1)];
     [whole, short].into_iter().map(|lines| lines.join("\n") + "\n").collect()

@@ -96,12 +96,12 @@ impl<'a> Translator<'a> {
 
     /// `{M}`, `{M,}`, `{,N}`, `{M,N}` after the brace; other braces are literal.
     fn braces(&mut self) -> Option<String> {
-        let mut behind = self.rest.clone();
+        let mut after = self.rest.clone();
         let mut inner = String::new();
-        while let Some(letter) = behind.next_if(|next| next.is_ascii_digit() || *next == ',') {
+        while let Some(letter) = after.next_if(|next| next.is_ascii_digit() || *next == ',') {
             inner.push(letter);
         }
-        if behind.next() != Some('}') {
+        if after.next() != Some('}') {
             return None;
         }
         let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -113,7 +113,7 @@ impl<'a> Translator<'a> {
             None if is_number(&inner) && !inner.is_empty() => format!("{{{inner}}}"),
             _ => return None,
         };
-        self.rest = behind;
+        self.rest = after;
         Some(counts)
     }
 
