@@ -1263,7 +1263,7 @@ fn failures_name_a_cause_and_a_remedy() {
         "name the folder",
     );
     crashes(&dir, "n");
-    dir.ffuzz("triage -o out crashes").run().refused(1, "no command line", "behind --");
+    dir.ffuzz("triage -o out crashes").run().refused(1, "no command line", "after --");
     dir.ffuzz("triage -o out crashes -- ./missing").run().refused(1, "missing", "");
     dir.ffuzz("triage -n 0 -o out crashes -- x").run().refused(2, "-n", "");
     dir.write("file", "");
