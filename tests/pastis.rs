@@ -302,7 +302,7 @@ fn a_broker_may_come_and_go() {
     // Hello first, which `client` sees to; the broker has forgotten everything.
     let mut client = broker.client();
     client.start(start_for(&relay()));
-    client.wait_for_log(INFO, "it goes on");
+    client.wait_for_log(INFO, "the campaign continues");
     client.seed(Kind::Input, NEAR);
     client.wait_for_seed("a crash", |kind, _| kind == Kind::Crash);
     let found = client.seeds();
@@ -335,7 +335,7 @@ fn an_engine_at_work_asks_for_its_own_target_first() {
     let mut other = broker.client();
     assert_eq!(other.hello.engines.len(), ENGINES.len());
     other.start(start_for(&relay()));
-    other.wait_for_log(INFO, "it goes on");
+    other.wait_for_log(INFO, "the campaign continues");
     finish(running);
 }
 
