@@ -115,7 +115,7 @@ fn what_is_kept_is_what_fork_shows() {
             (done.expect(0), dir.names("out"))
         };
         let (done, names) = keep("AFL_NO_COLOR");
-        assert_eq!(done.err.contains("all again, by fork"), differs, "{}", done.err);
+        assert_eq!(done.err.contains("repeating all runs with fork"), differs, "{}", done.err);
         assert_eq!(names, keep("FFUZZ_NO_SNAPSHOT").1);
         assert!(dir.names("out").iter().all(|name| name != ".cmin"));
     }
@@ -203,7 +203,7 @@ fn interrupted_work_is_gone_on_with() {
         let done = interrupted(&dir, signal).finish();
         if signal == Signal::SIGINT {
             assert_eq!(done.code(), 1);
-            assert!(done.err.contains("the same command goes on"), "{}", done.err);
+            assert!(done.err.contains("run the same command to continue"), "{}", done.err);
         }
         assert_eq!(dir.names("out"), [".cmin"]);
         // Another command does not touch it.
@@ -211,7 +211,7 @@ fn interrupted_work_is_gone_on_with() {
         other.refused(1, "unfinished work of another", "the same inputs");
         fs::remove_file(dir.path("hang")).unwrap();
         let done = dir.tool("cmin -i in -o out", &counts("-DKEYS"), "").run().expect(0);
-        done.says("[*] Going on: 192 of 201 files are traced already.");
+        done.says("[*] Continuing: 192 of 201 files are traced already.");
         assert_eq!(dir.names("out"), expected_with_last);
     }
 }
@@ -226,10 +226,7 @@ fn inputs_that_crash_or_hang_are_treated_as_by_afl() {
     let run = |options: &str| {
         dir.tool(&format!("cmin -t 3000 -i in -o out {options}"), &counts(""), "").run()
     };
-    run("")
-        .expect(2)
-        .says("in/z crashes the target, and 1 more")
-        .says("hint: the same command with -A");
+    run("").expect(2).says("in/z crashes the target, and 1 more").says("hint: add -A");
     // Its traces are there, and serve any choice.
     run("-C").expect(0).says("4 of 4 files are traced already");
     assert_eq!(dir.names("out"), ["z"]);
@@ -291,8 +288,8 @@ fn what_cannot_be_minimized() {
     refused("-i in -o out", "no inputs in \"in\"", "not empty");
     refused("-i nowhere -o out", "nowhere", "folder");
     dir.write("in/a", "A");
-    refused("-i in -o in/out", "lies in the input folder", "another -o");
-    refused("-i in -o in", "lies in the input folder", "another -o");
+    refused("-i in -o in/out", "is inside of the input folder", "another -o");
+    refused("-i in -o in", "is inside of the input folder", "another -o");
     refused("-i in -o out -T 0", "-T 0", "from 1");
     refused("-i in -o out -t 9", "-t 9", "at least 10");
     refused("-i in -o out -U", "-U (unicorn)", "ffuzz-cc");

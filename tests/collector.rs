@@ -82,7 +82,7 @@ fn a_wait_that_the_server_asks_for_is_kept() {
     let limit = Answer::Say("429 Too Many Requests\r\nRetry-After: 3", "{}");
     let (dir, server) = folder(vec![limit, NONE_FOUND, STORES]);
     let start = std::time::Instant::now();
-    submit(&dir).run().expect(0).says("another try in 3 s").says("stored as crash 7");
+    submit(&dir).run().expect(0).says("trying again in 3 s").says("stored as crash 7");
     assert!(start.elapsed().as_secs() >= 3);
     assert_eq!(server.requests().len(), 3);
 }
@@ -271,9 +271,13 @@ fn search_and_generate_answer_as_the_reference_does() {
     let words = format!("--generalize {path} --stderr none.txt {PROGRAM}");
     collector(&dir, &words).run().expect(3).says("No match found");
     let words = format!("--generalize none.txt --stderr none.txt {PROGRAM}");
-    collector(&dir, &words).run().refused(1, "none.txt is no signature", "NAME.signature");
+    collector(&dir, &words).run().refused(1, "none.txt is not a signature", "NAME.signature");
     let nothing = format!("--generate --stderr none.txt {PROGRAM}");
-    collector(&dir, &nothing).run().refused(1, "too little for a signature", "sanitizer build");
+    collector(&dir, &nothing).run().refused(
+        1,
+        "too little information for a signature",
+        "sanitizer build",
+    );
     dir.write("sig/bad.signature", "{");
     for (name, length) in [("long", 1 << 20), ("most", 1 << 16)] {
         let expression = "{".repeat(length);
@@ -284,8 +288,8 @@ fn search_and_generate_answer_as_the_reference_does() {
     collector(&dir, &format!("--search {crash}"))
         .run()
         .expect(0)
-        .says("warning: bad is no signature")
-        .says("warning: long is no signature: an expression is longer than 64 KiB")
+        .says("warning: bad is not a signature")
+        .says("warning: long is not a signature: an expression is longer than 64 KiB")
         .does_not_say("warning: most");
 }
 
@@ -338,7 +342,7 @@ fn a_spool_keeps_what_the_server_does_not_take() {
     collector(&dir, "--deliver spool").run().refused(1, "another process delivers", "stop it");
     collector(&dir, "--deliver nowhere").run().refused(
         1,
-        "nowhere is no spool",
+        "nowhere is not a spool",
         "OUT/triage/spool",
     );
 }
@@ -350,7 +354,7 @@ fn a_report_that_is_refused_for_good_is_kept_with_the_reason() {
     collector(&dir, "--deliver spool").run().refused(
         1,
         "1 reports were refused",
-        "spool/refused/*.txt say why",
+        "see spool/refused/*.txt for the reasons",
     );
     let counts = spool.counts().unwrap();
     assert_eq!((counts.waiting, counts.sent, counts.refused), (0, 1, 1));
@@ -454,7 +458,7 @@ fn a_frequent_bug_is_not_reported_and_a_known_one_ten_times() {
     dir.write("sig/9.metadata", r#"{"frequent": false}"#);
     deliver(0..7).says("7 reports are at the server");
     // Each delivery is a process of its own.
-    deliver(7..12).says("10 reports are at the server").says("2 were left out");
+    deliver(7..12).says("10 reports are at the server").says("2 were skipped");
     assert_eq!(server.requests().len(), 10);
     // The count begins anew with each refresh.
     dir.write("sig/.refreshed", "");
@@ -462,7 +466,7 @@ fn a_frequent_bug_is_not_reported_and_a_known_one_ten_times() {
     // The server asks its newest bucket first.
     dir.write("sig/10.signature", signature);
     dir.write("sig/10.metadata", r#"{"frequent": true}"#);
-    deliver(13..14).says("11 reports are at the server").says("3 were left out");
+    deliver(13..14).says("11 reports are at the server").says("3 were skipped");
     assert_eq!(server.requests().len(), 11);
 }
 

@@ -413,7 +413,7 @@ fn the_socket_of_a_killed_fuzzer_is_replaced_and_one_in_use_is_not() {
     let dir = TestDir::with_seed("hello");
     let (running, client) = start(&dir, "");
     let job = dir.ffuzz("-i in -o other --control ctl --").arg(commanded());
-    job.run().refused(1, "belongs to a fuzzer that runs", "another one with --control");
+    job.run().refused(1, "belongs to a running fuzzer", "another one with --control");
     assert!(!dir.path("other").exists());
     running.signal(Signal::SIGKILL);
     running.finish().expect(128 + 9);
@@ -435,14 +435,14 @@ fn a_path_that_cannot_be_used_is_told_before_anything_else() {
     };
     refused(&"x".repeat(120), "has 120 bytes", "shorter");
     dir.write("file", "mine");
-    refused("file", "is no socket", "another path");
-    refused("no/such/folder", "cannot make the control socket", "--control");
+    refused("file", "is not a socket", "another path");
+    refused("no/such/folder", "cannot create the control socket", "--control");
     assert_eq!(dir.read("file"), b"mine");
     let job = dir.ffuzz("-i in -o out --control - --").arg(commanded());
     job.run().refused(2, "--json", "--json as well");
     // A name that somebody else listens at is not touched.
     let _listener = UnixListener::bind(dir.path("theirs")).unwrap();
-    refused("theirs", "belongs to a fuzzer that runs", "another");
+    refused("theirs", "belongs to a running fuzzer", "another");
     assert!(UnixStream::connect(dir.path("theirs")).is_ok());
 }
 
@@ -464,7 +464,7 @@ fn commands_come_by_standard_input_too() {
         .collect();
     let known = |id: Value| replies.iter().find(|reply| reply["id"] == id).unwrap();
     assert_eq!(known(json!(6))["ok"], true);
-    assert!(known(Value::Null)["error"].as_str().unwrap().contains("no JSON"));
+    assert!(known(Value::Null)["error"].as_str().unwrap().contains("not JSON"));
     // Its input has ended while it was paused: nobody could let it go on, so it does.
     running.wait_for("\"id\":5");
     running.signal(Signal::SIGINT);

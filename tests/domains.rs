@@ -261,12 +261,12 @@ fn the_start_introduces_the_domains_as_fuzzfactory_does() {
 fn maps_without_room_are_refused() {
     let dir = TestDir::with_seed("A");
     let large = target("wide.c", "-DHUGE=100000000u");
-    let (cause, remedy) = ("there is no memory for the maps of its domains", "maps smaller");
+    let (cause, remedy) = ("there is no memory for the maps of its domains", "smaller domain maps");
     dir.fuzz("-p -m 200", &large, "").run().refused(1, cause, remedy);
     dir.showdsf("-m 200", &large, "").run().expect(1).says(cause).says(remedy);
     let larger = target("wide.c", "-DHUGE=300000000u");
     let cause = "domain maps have 300131073 keys, more than the 268435456 that ffuzz takes";
-    dir.fuzz("-p", &larger, "").run().refused(1, cause, "make the maps smaller");
+    dir.fuzz("-p", &larger, "").run().refused(1, cause, "use smaller maps");
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn maps_that_change_between_starts_are_refused() {
     let starts = dir.path("starts").display().to_string();
     let done = dir.fuzz("-p", &target("changing.c", ""), "").env("STARTS", &starts).run();
     let cause = "registers other maps than at its first start";
-    done.refused(1, cause, "the same in every start");
+    done.refused(1, cause, "the same maps in every start");
 }
 
 #[test]

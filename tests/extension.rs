@@ -151,7 +151,7 @@ fn a_pass_for_another_llvm_is_rebuilt_or_refused() {
     let waypoints = [("WAYPOINTS", "built/ret")];
     cc(&dir, old, &waypoints).expect(0);
     let reason = format!("is built for LLVM {old}, clang is {new}");
-    cc(&dir, new, &waypoints).refused(1, &reason, "put its source beside it");
+    cc(&dir, new, &waypoints).refused(1, &reason, "put its source next to it");
     take(&dir.path("own/waypoints-ret-pass.cc"), "built/waypoints-ret-pass.cc");
     cc(&dir, new, &waypoints).expect(0);
     let shown = dir.showdsf("", &dir.path("t"), "").run().expect(0);

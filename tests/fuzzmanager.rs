@@ -182,7 +182,7 @@ fn the_limit_of_requests_is_waited_for() {
         spool.add(&report(key)).unwrap();
     }
     let done = collector(&dir, "--deliver spool").run().expect(0);
-    done.says("answers 429: too many requests; there will be another try");
+    done.says("answers 429: too many requests; trying again later");
     wait_until("a second without requests", {
         let start = std::time::Instant::now();
         move || start.elapsed().as_millis() > 1100

@@ -240,7 +240,7 @@ fn mistakes_are_explained() {
     refused("--mutator incomplete", 1, "has no mutate_extended", "mutators.h");
     refused("--mutator counter --mutator-ratio 0", 2, "not a number above 0", "2.0");
     refused("--mutator-options {} --mutator counter", 2, "before any mutator", "behind");
-    refused("--mutator counter --mutator-options @no", 1, "@no", "behind @");
+    refused("--mutator counter --mutator-options @no", 1, "@no", "after @");
     refused("--mutator-only", 2, "with 0 Killerbeez modules", "--mutator");
     refused("--mutator counter --mutator-state x", 2, "without --mutator-only", "add");
     let only = "--mutator-only --mutator-state in --mutator counter";
@@ -264,7 +264,7 @@ fn a_module_that_never_returns_does_not_keep_the_campaign() {
         let mut run = alone(&dir, &out, "--mutator stuck", "log").start();
         run.wait_for("mutator stuck is still busy in fuzz after 5 seconds");
         run.signal(Signal::SIGTERM);
-        run.wait_for("a second Ctrl-C ends it at once");
+        run.wait_for("a second Ctrl-C ends it immediately");
         if signals == 2 {
             // What comes within half a second of the first is the same wish.
             common::wait_until("an end", || {

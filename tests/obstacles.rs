@@ -58,7 +58,7 @@ fn a_filter_of_system_calls_costs_a_process_for_each_batch() {
     let dir = TestDir::new();
     let mut server = start(&target("obstacles.c", "-DSTRICT"), &[], &dir);
     let (_, notes) = runs(&mut server);
-    one_note(&notes, "ends between two runs (killed by signal", "futex");
+    one_note(&notes, "exits between two runs (killed by signal", "futex");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn an_older_runtime_is_driven_by_pipes() {
     let flags = format!("-I{}", repository("runtime").display());
     let older = plain("older.c", &flags);
     let done = dir.fuzz("-s 1 -E 3000", &older, "").run().expect(0);
-    done.says("the target's runtime is older than this fuzzer").says("build it again");
+    done.says("the target's runtime is older than this fuzzer").says("rebuild it");
     assert_eq!(dir.stats()["run_mode"], "pipe");
     assert_eq!(dir.crashes().len(), 1);
 }

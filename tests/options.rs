@@ -343,13 +343,13 @@ fn slips_of_the_keyboard_are_answered_with_what_was_meant() {
     let run = |words: &str| dir.ffuzz(words).run();
     run("cmim -i in -o out -- ./t").refused(
         2,
-        "'cmim' is no command of ffuzz",
+        "'cmim' is not a command of ffuzz",
         "did you mean: ffuzz cmin",
     );
-    run("traige -o out").refused(2, "'traige' is no command", "did you mean: ffuzz triage");
+    run("traige -o out").refused(2, "'traige' is not a command", "did you mean: ffuzz triage");
     run("target -i in -o out").refused(
         2,
-        "'target' is no command",
+        "'target' is not a command",
         "ffuzz -i SEEDS -o OUT ./target",
     );
     run("-i in -o out --metric 80 ./t").refused(2, "'--metric'", "did you mean --metrics?");
@@ -363,7 +363,7 @@ fn slips_of_the_keyboard_are_answered_with_what_was_meant() {
     assert_eq!(version, run("--version").expect(0).out);
     assert_eq!(run("help").expect(0).out, run("--help").expect(0).out);
     assert_eq!(run("help cmin").expect(0).out, run("cmin --help").expect(0).out);
-    run("help cmim").refused(2, "'cmim' is no command of ffuzz", "ffuzz cmin");
+    run("help cmim").refused(2, "'cmim' is not a command of ffuzz", "ffuzz cmin");
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn inputs_of_the_broker_are_run_and_never_go_back() {
         });
     }
     client.stop();
-    running.wait_for("inputs of the broker: 3 run, 0 given up, 0 not run");
+    running.wait_for("inputs of the broker: 3 run, 0 dropped, 0 not run");
     let back = ["RLAYCrash", "RLAYHang", "RLAYxxxx"];
     assert!(client.seeds().iter().all(|(_, bytes)| back.iter().all(|b| b.as_bytes() != bytes)));
     finish(running);
@@ -226,7 +226,7 @@ fn orders_that_cannot_be_obeyed_are_answered() {
         (Start { engine: engine("AFLPP", VERSION), ..good.clone() }, "\"AFLPP\" is not one of"),
         (Start { engine: engine("FFUZZ", "0.0.0"), ..good.clone() }, "has version \"0.0.0\""),
         (Start { package: foreign, ..good.clone() }, "is built for MIPS"),
-        (Start { package: outside, ..good.clone() }, "leads out of its folder"),
+        (Start { package: outside, ..good.clone() }, "is outside of its folder"),
         (Start { package: link, ..good.clone() }, "has the link"),
         (Start { package: b"PK\x03\x04rubbish".to_vec(), ..good.clone() }, "is damaged"),
         (Start { package: vec![], ..good.clone() }, "neither an ELF file nor a ZIP"),
@@ -259,7 +259,7 @@ fn a_second_start_changes_nothing_and_another_one_all() {
     let mut client = broker.client();
     client.start(start_for(&relay()));
     client.start(start_for(&relay()));
-    client.wait_for_log(INFO, "is being fuzzed already: it goes on");
+    client.wait_for_log(INFO, "is being fuzzed already: the campaign continues");
     client.wait_for_execs(1);
     assert_eq!(client.logs().iter().filter(|(_, line)| line.starts_with("fuzzing ")).count(), 1);
     let other = Start { file_name: "other".into(), ..start_for(&relay()) };
@@ -302,7 +302,7 @@ fn a_broker_may_come_and_go() {
     // Hello first, which `client` sees to; the broker has forgotten everything.
     let mut client = broker.client();
     client.start(start_for(&relay()));
-    client.wait_for_log(INFO, "it goes on");
+    client.wait_for_log(INFO, "the campaign continues");
     client.seed(Kind::Input, NEAR);
     client.wait_for_seed("a crash", |kind, _| kind == Kind::Crash);
     let found = client.seeds();
@@ -331,11 +331,11 @@ fn an_engine_at_work_asks_for_its_own_target_first() {
     let names: Vec<&str> = again.hello.engines.iter().map(|e| e.name.as_str()).collect();
     assert_eq!(names, ["FFUZZ"]);
     // This broker has nothing for it.
-    again.wait_for_log(INFO, "no target for the engine at work: all are offered");
+    again.wait_for_log(INFO, "no target for the current engine: offering all engines");
     let mut other = broker.client();
     assert_eq!(other.hello.engines.len(), ENGINES.len());
     other.start(start_for(&relay()));
-    other.wait_for_log(INFO, "it goes on");
+    other.wait_for_log(INFO, "the campaign continues");
     finish(running);
 }
 
@@ -345,12 +345,12 @@ fn nonsense_on_a_good_connection_is_told_and_forgotten() {
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
     client.send_frame(0, b"\xff\xff\xff\xff");
-    client.wait_for_log(WARNING, "what is no message");
+    client.wait_for_log(WARNING, "an invalid message");
     client.send_frame(1, b"one part");
     client.send_frame(0, b"and another");
     client.send_frame(4, b"\x05OTHERcommand");
     client.send(Message::Hello(client.hello.clone()));
-    client.wait_for_log(WARNING, "what is for brokers");
+    client.wait_for_log(WARNING, "a message that is meant for brokers");
     // A frame that cannot be ends the connection; the next one is good.
     client.send_bytes(&[0xff; 64]);
     let mut client = broker.client();
@@ -388,7 +388,7 @@ fn account(said: &str) -> [u64; 5] {
 
 /// At each step of the way as many come out as went in, and the engine stops with all of them run.
 fn no_input_is_lost(dir: &TestDir, mut running: Running, mut client: Client, sent: u64) {
-    client.wait_for_log(DEBUG, &format!("{sent} inputs of the broker were run, 0 given up"));
+    client.wait_for_log(DEBUG, &format!("{sent} inputs of the broker were run, 0 dropped"));
     let mut last = counts(dir);
     // What the fleet knows of its worker comes five times a second.
     wait_until("the counts of the worker", || {
@@ -396,7 +396,7 @@ fn no_input_is_lost(dir: &TestDir, mut running: Running, mut client: Client, sen
         last[6] >= last[3]
     });
     client.stop();
-    running.wait_for(&format!("inputs of the broker: {sent} run, 0 given up, 0 not run ("));
+    running.wait_for(&format!("inputs of the broker: {sent} run, 0 dropped, 0 not run ("));
     let [received, known, seeds, injected, answered] = account(&running.said());
     finish(running);
     eprintln!(
@@ -418,7 +418,7 @@ fn ten_thousand_inputs_are_all_run() {
         bytes[..8].copy_from_slice(format!("{number:08}").as_bytes());
         client.seed(Kind::Input, &bytes);
     }
-    client.wait_for_log(DEBUG, "10000 inputs of the broker were run, 0 given up");
+    client.wait_for_log(DEBUG, "10000 inputs of the broker were run, 0 dropped");
     let took = begun.elapsed();
     eprintln!("10000 inputs of 1 KiB: {took:?} from the first to the last");
     no_input_is_lost(&dir, running, client, 10_000);
@@ -492,9 +492,9 @@ fn a_disk_that_does_not_answer_does_not_stop_the_reader() {
     }
     assert!(!running.said().contains("fuzzing target in"));
     let _open = fs::OpenOptions::new().write(true).open(dir.path("gate")).unwrap();
-    client.wait_for_log(DEBUG, "400 inputs of the broker were run, 0 given up");
+    client.wait_for_log(DEBUG, "400 inputs of the broker were run, 0 dropped");
     client.stop();
-    running.wait_for("inputs of the broker: 400 run, 0 given up, 0 not run");
+    running.wait_for("inputs of the broker: 400 run, 0 dropped, 0 not run");
     finish(running);
 }
 

@@ -131,8 +131,8 @@ fn two_engines_exchange_what_they_find_whatever_the_broker_does() {
     first.wait_for("no connection to");
     second.wait_for("no connection to");
     let broker_two = broker(&dir, port, "").unwrap();
-    first.wait_for("relay-cmp-mem is being fuzzed already: it goes on");
-    second.wait_for("relay is being fuzzed already: it goes on");
+    first.wait_for("relay-cmp-mem is being fuzzed already: the campaign continues");
+    second.wait_for("relay is being fuzzed already: the campaign continues");
     wait_until("numbers of both", || {
         let said = broker_two.said();
         let numbers =
@@ -282,14 +282,14 @@ fn a_pool_of_ten_thousand_inputs_is_run() {
     engine.wait_for("fuzzing relay in");
     let begun = Instant::now();
     let all_run = |text: &[u8]| {
-        String::from_utf8_lossy(text).contains(" 10000 inputs of the broker were run, 0 given up")
+        String::from_utf8_lossy(text).contains(" 10000 inputs of the broker were run, 0 dropped")
     };
     wait_for_file("a line about all inputs", &dir.path("ws/logs"), all_run);
     // 30 s are the aim, for a build with optimisations on an idle machine.
     eprintln!("a pool of 10000 inputs of 1 KiB: {:?}", begun.elapsed());
     broker.signal(Signal::SIGINT);
     broker.finish().expect(0);
-    engine.wait_for("inputs of the broker: 10000 run, 0 given up, 0 not run");
+    engine.wait_for("inputs of the broker: 10000 run, 0 dropped, 0 not run");
     engine.signal(Signal::SIGTERM);
     engine.finish().expect(0);
 }

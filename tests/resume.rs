@@ -257,7 +257,7 @@ fn an_error_that_passes_does_not_end_the_campaign() {
 fn an_error_that_stays_has_its_own_remedy() {
     let dir = TestDir::with_seed("m1");
     let remedies = [
-        (libc::EIO, "look at dmesg"),
+        (libc::EIO, "see dmesg"),
         (libc::EMFILE, "ulimit -n"),
         (libc::ENFILE, "fs.file-max"),
         (libc::EACCES, "permissions"),

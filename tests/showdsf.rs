@@ -254,9 +254,13 @@ fn a_run_that_takes_too_long_is_told() {
     dir.write("in/q", "Q");
     let outcomes = target("outcomes.c", "");
     let done = dir.showdsf("-t 100", &outcomes, "hang").input("Q").run().expect(0);
-    assert!(done.err.ends_with("[!] The target was stopped: its time was up\n"), "{}", done.err);
+    assert!(
+        done.err.ends_with("[!] The target was stopped: it exceeded the timeout\n"),
+        "{}",
+        done.err
+    );
     let done = dir.showdsf("-t 100 -i in", &outcomes, "hang").run().expect(0);
-    done.says("its time was up on in/q").does_not_say("on in/a");
+    done.says("it exceeded the timeout on in/q").does_not_say("on in/a");
 }
 
 #[test]
@@ -345,7 +349,7 @@ fn bad_records_are_refused() {
     let legacy = plain("legacy.c", "");
     for kind in ["range", "gap", "order", "reducer"] {
         let done = dir.showdsf("", &legacy, kind).run().expect(1);
-        done.says("domain records are unusable").says("hint: build the target anew");
+        done.says("domain records are unusable").says("hint: rebuild the target");
     }
 }
 

@@ -97,7 +97,7 @@ fn codes_and_words_are_those_of_afl() {
     folder("none", "maps").expect(0).says("[+] Processed 2 input files.");
     assert_eq!(dir.names("maps"), ["a", "q"]);
     folder("abort", "maps").expect(2).says("crashed by signal 6 on in/below/q");
-    folder("hang", "maps").expect(1).says("its time was up on in/below/q");
+    folder("hang", "maps").expect(1).says("it exceeded the timeout on in/below/q");
     // For cmin a crash has edges only if it is asked for.
     folder("abort", "cmin -Z").expect(2);
     assert_eq!(dir.text("cmin/q"), "");

@@ -127,7 +127,7 @@ fn goes_by_fork_with((target, words): (&Path, &str), runs: usize, cause: &str) {
     let now = shown(&mut server, &inputs);
     let notes = server.take_notes();
     assert_eq!(server.run_mode().name(), "fork", "{cause}: {notes:?}");
-    let one = notes.len() == 1 && notes[0].contains("runs go by fork") && notes[0].contains(cause);
+    let one = notes.len() == 1 && notes[0].contains("runs use fork") && notes[0].contains(cause);
     assert!(one, "{notes:?}, not {cause}");
     let wanted = shown(&mut start(target, words, RunMode::Fork, &theirs), &inputs);
     assert_eq!(now, wanted, "{cause}");
@@ -142,7 +142,7 @@ fn a_program_that_cannot_be_put_back_is_forked_and_the_reason_is_said() {
         ("-DDESCRIPTOR", "file descriptors 180 to 196"),
         ("-DEACH_RUN", "it starts processes or threads"),
         ("-DPROLOGUE", "it starts processes or threads"),
-        ("-DWATCHED", "3 runs had other results: 2 edges, the first"),
+        ("-DWATCHED", "3 runs had other results than with fork: 2 edges, the first"),
     ] {
         goes_by_fork(("refusing.c", flags), 60, cause);
     }
@@ -150,7 +150,7 @@ fn a_program_that_cannot_be_put_back_is_forked_and_the_reason_is_said() {
 
 #[test]
 fn a_program_that_is_slower_to_put_back_is_forked() {
-    goes_by_fork(("memories.c", "-DCALLS"), 600, "runs took longer than by fork");
+    goes_by_fork(("memories.c", "-DCALLS"), 600, "runs took longer than with fork");
 }
 
 /// Bytes of all seeds.
@@ -180,7 +180,7 @@ fn where_the_kernel_refuses_a_campaign_goes_by_fork_and_finds_the_same() {
         let job = job.arg(error.to_string()).arg(env!("CARGO_BIN_EXE_ffuzz")).words(options);
         let done = job.words("snapshot --").arg(&reader).run().expect(0);
         let lines = done.err.lines().chain(done.out.lines());
-        let said: Vec<&str> = lines.filter(|line| line.contains("runs go by fork")).collect();
+        let said: Vec<&str> = lines.filter(|line| line.contains("runs use fork")).collect();
         assert!(said.len() == 1 && said[0].contains(cause), "{request} {error}: {said:?}");
         let stats = dir.stats();
         assert_eq!(stats["run_mode"], "fork", "{request} {error}");
@@ -308,7 +308,7 @@ fn a_campaign_says_how_its_runs_are_made() {
     let reader = target("texts.c", "");
     let dir = TestDir::with_seed("[1, {\"a\": 2}]");
     let options = "-s 1 -E 4000 --run-mode snapshot";
-    dir.fuzz(options, &reader, "@@").run().expect(0).does_not_say("runs go by fork, and");
+    dir.fuzz(options, &reader, "@@").run().expect(0).does_not_say("runs use fork instead");
     let stats = dir.stats();
     assert_eq!(stats["run_mode"], "snapshot");
     assert_eq!(stats["snapshot_differs"], "0");

@@ -444,7 +444,7 @@ fn gdb_reads_core_files_if_that_is_wanted() {
     }
     let job = dir.ffuzz("triage -o out crashes").env("FTB_FORCE_GDB", "1");
     let job = job.env("PATH", &only(&dir, &[])).arg("--").arg(asan());
-    job.run().refused(1, "FTB_FORCE_GDB is set, and there is no gdb", "install gdb");
+    job.run().refused(1, "FTB_FORCE_GDB is set, but there is no gdb", "install gdb");
 }
 
 #[test]
@@ -457,7 +457,7 @@ fn a_symbolizer_that_hangs_is_not_waited_for_again_and_again() {
     // Ten times as long as a run, and at least 5 s.
     let job = dir.ffuzz("triage -o out -t 500 -n 1 --minimize 0 crashes").arg("--").arg(asan());
     let done = job.env("ASAN_SYMBOLIZER_PATH", path.to_str().unwrap()).run().expect(0);
-    done.says("llvm-symbolizer gave no answer within 5 s: functions have no names (try it by hand")
+    done.says("llvm-symbolizer gave no answer within 5 s: functions have no names (run it by hand")
         .says("4 bugs in 8 crash files");
     assert_eq!(dir.text("asked"), "\n");
 }
@@ -1125,7 +1125,7 @@ fn a_campaign_fetches_signatures_and_does_not_send_frequent_bugs() {
     server.post("buckets/?save=true&reassign=true", &bucket);
     server.administer(&["export_signatures", "signatures.zip"]);
     fs::rename(dir.path("out"), dir.path("first")).unwrap();
-    campaign().says("0 reports sent, 0 waiting, 0 refused, 1 left out as frequent");
+    campaign().says("0 reports sent, 0 waiting, 0 refused, 1 skipped as frequent");
     assert_eq!(server.crashes().len(), 1);
     assert!(dir.names("sig").contains(&"1.signature".into()), "{:?}", dir.names("sig"));
 }
@@ -1244,7 +1244,7 @@ fn what_is_wrong_with_the_server_is_told() {
     let job = dir.ffuzz(&format!("triage --collector -o out crashes {words}"));
     job.env("FM_CONFIG_PATH", &none).run().refused(1, "serverhost", "");
     let job = dir.ffuzz(&format!("triage --collector=host -o out crashes {words}"));
-    job.run().refused(2, "is no address", "https://HOST:PORT");
+    job.run().refused(2, "is not an address", "https://HOST:PORT");
     let job = dir.fuzz("--collector", &target, "").env("FM_CONFIG_PATH", &none);
     job.run().refused(1, "serverhost", "");
     let job = dir.fuzz("--collector", &target, "").env("FFUZZ_NO_TRIAGE", "1");
@@ -1263,7 +1263,7 @@ fn failures_name_a_cause_and_a_remedy() {
         "name the folder",
     );
     crashes(&dir, "n");
-    dir.ffuzz("triage -o out crashes").run().refused(1, "no command line", "behind --");
+    dir.ffuzz("triage -o out crashes").run().refused(1, "no command line", "after --");
     dir.ffuzz("triage -o out crashes -- ./missing").run().refused(1, "missing", "");
     dir.ffuzz("triage -n 0 -o out crashes -- x").run().refused(2, "-n", "");
     dir.write("file", "");

@@ -130,7 +130,7 @@ fn added_seeds_are_imported() {
     fs::create_dir(dir.path("out")).unwrap();
     let add = |words: &str| dir.ffuzz("addseeds -o out").words(words).run();
     add("more").expect(0).says("2 seeds added");
-    add("-i one more").expect(0).says("1 seeds added, 2 were there already");
+    add("-i one more").expect(0).says("1 seeds added, 2 exist already");
     let names = dir.entries("out/addseeds/queue");
     let numbers: Vec<u32> = names.iter().map(|name| common::id_of(name)).collect();
     assert_eq!(numbers, [0, 1, 2], "{names:?}");

@@ -20,7 +20,7 @@ const MULTIPLE_INPUTS: u64 = 0x10000;
 /// Most parts of an input; their numbers have 16 bits.
 const MAX_PARTS: usize = 1 << 16;
 
-/// Bytes behind a module's buffer that it must leave alone.
+/// Bytes after a module's buffer that it must not change.
 const GUARD: [u8; 64] = [0xa5; 64];
 
 type Create = unsafe extern "C" fn(*mut c_char, *mut c_char, *mut c_char, usize) -> *mut c_void;
@@ -86,7 +86,7 @@ impl Module {
             let reason = reason.strip_prefix(&own).unwrap_or(&reason).to_owned();
             ModuleError::Load { path: path.into(), reason }
         };
-        // SAFETY: the user asked for this code to be run; it lives as long as `Module`.
+        // SAFETY: the user has requested this code; it lives as long as `Module`.
         let library = unsafe { Library::open(Some(path), FLAGS) }.map_err(failed)?;
         // SAFETY: no function is null and so are all pointers.
         let mut table: Table = unsafe { std::mem::zeroed() };
@@ -94,7 +94,7 @@ impl Module {
             // SAFETY: the interface defines the type of `init`.
             let init = unsafe { library.get::<unsafe extern "C" fn(*mut Table)>(b"init\0") };
             let init = init.map_err(|_| ModuleError::NoInit { path: path.into() })?;
-            // SAFETY: the table is as long as the interface says, and longer.
+            // SAFETY: the table is at least as long as the interface requires.
             unsafe { init(&raw mut table) };
         }
         let missing = |function| ModuleError::Incomplete { path: path.into(), function };
@@ -108,8 +108,8 @@ impl Module {
         }))
     }
 
-    /// An object for one input; None if the module refuses options, state or input, and says why
-    /// on stderr if at all. `seed` is for modules that ask libc for randomness.
+    /// An object for one input; None if the module refuses options, state or input; a reason, if any, is
+    /// on stderr. `seed` is for modules that ask libc for randomness.
     #[must_use]
     pub fn create(
         self: &Rc<Self>,
@@ -139,7 +139,7 @@ impl Module {
         (!object.is_null()).then(|| Object { module: Rc::clone(self), object })
     }
 
-    /// What the module says about itself.
+    /// The module's help text.
     #[must_use]
     pub fn help(&self) -> Option<String> {
         let mut text = null_mut();
@@ -180,15 +180,15 @@ unsafe fn copied(text: *const c_char) -> Option<CString> {
 /// What a call brought.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Outcome {
-    /// So many bytes of the buffer.
+    /// Number of bytes of the buffer.
     Made(usize),
     Exhausted,
     Failed,
-    /// It wrote behind its buffer.
+    /// It wrote past the end of its buffer.
     Overran,
 }
 
-/// Memory for a module to write to, with a guard behind it.
+/// Memory for a module to write to, with a guard after it.
 #[derive(Debug)]
 pub struct Buffer(Vec<u8>);
 
@@ -219,7 +219,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// Sizes of the input's parts, as far as the module tells.
+    /// Sizes of the input's parts, if the module reports them.
     #[must_use]
     pub fn parts(&self) -> Vec<usize> {
         let Some(info) = self.module.table.get_input_info else { return Vec::new() };
@@ -259,7 +259,7 @@ impl Object {
         }
     }
 
-    /// What [`Module::create`] goes on from; None if the module cannot say.
+    /// The state from which [`Module::create`] continues; None if the module has none.
     #[must_use]
     pub fn state(&self) -> Option<CString> {
         // SAFETY: the string is the module's until it is given back; it may be a constant, so

@@ -1,7 +1,7 @@
 //! A mutator library of AFL++'s C interface: symbols, calls, and copies at the border.
 //!
-//! Symbols are looked up once and kept beside the library that they come from. What a call returns
-//! is copied at once; a length that cannot be is an error, not a read.
+//! Symbols are looked up once and kept together with their library. The result of a call
+//! is copied immediately; an impossible length is an error, not a read.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_uint, c_void};
 use std::ops::Range;
@@ -27,8 +27,8 @@ type QueueNew = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) 
 type Send = unsafe extern "C" fn(*mut c_void, *const u8, usize);
 type Text = unsafe extern "C" fn(*mut c_void) -> *const c_char;
 
-/// 64-bit words behind the pointer that a library's init gets: AFL++'s own is its whole state, which
-/// has 1.3 MB in 4.21c and looks different in every release. A library that looks into it reads zeros,
+/// 64-bit words at the pointer that a library's init gets: AFL++'s own is its whole state, which
+/// has 1.3 MB in 4.21c and differs in every release. A library that accesses it reads zeros,
 /// and may write, as code of AFL++'s headers does with its random numbers. Pages that nobody touches
 /// are never made.
 const OPAQUE_WORDS: usize = 2 << 20;
@@ -70,7 +70,7 @@ pub struct Library {
 /// Why a library cannot be used.
 #[derive(Debug)]
 pub enum OpenError {
-    /// The loader's words.
+    /// The loader's message.
     Load(String),
     NoInit,
     /// Its init returned NULL.
@@ -86,12 +86,12 @@ pub enum Returned {
     Empty,
     /// No buffer.
     Null,
-    /// No sense; the text says what.
+    /// An invalid result; the text describes it.
     Wild(&'static str),
 }
 
 impl Library {
-    /// Loads a library and lets it begin. `around` runs its init, and can say whose it is.
+    /// Loads a library and initializes it. `around` runs its init, and can record its name.
     pub fn open(
         path: &Path,
         seed: u32,
@@ -274,7 +274,7 @@ fn take(
         out.extend_from_slice(unsafe { std::slice::from_raw_parts(start, wanted) });
     } else if isize::try_from(len).is_err() || !read_own_memory(start, wanted, out) {
         // No object is as large as the first; the second cannot be read to its end.
-        return Returned::Wild("returned a length that cannot be");
+        return Returned::Wild("returned an impossible length");
     }
     Returned::Bytes
 }
@@ -374,7 +374,7 @@ impl Functions {
     }
 }
 
-/// The loader's own words lie below those of the wrapper.
+/// The loader's own message is the source of the wrapper's error.
 pub(super) fn reason(error: &libloading::Error) -> String {
     let inner = std::error::Error::source(error).map(ToString::to_string);
     inner.unwrap_or_else(|| error.to_string())
@@ -383,12 +383,12 @@ pub(super) fn reason(error: &libloading::Error) -> String {
 /// A function of the library. `T` is its prototype.
 fn symbol<T: Copy>(handle: &Handle, name: &str) -> Option<T> {
     // SAFETY: every caller names the prototype that the interface gives this symbol; the pointer is
-    // kept beside the library only.
+    // kept together with the library only.
     let found = unsafe { handle.get::<Option<T>>(name.as_bytes()) };
     found.ok().and_then(|symbol| *symbol)
 }
 
-/// Copies memory that may not be there: the kernel looks. False if it is not.
+/// Copies memory that may not be mapped: the kernel checks it. False if it is not.
 fn read_own_memory(start: *const u8, len: usize, out: &mut Vec<u8>) -> bool {
     out.resize(len, 0);
     let to = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: len };
@@ -414,6 +414,6 @@ fn c_path(path: &Path) -> CString {
 
 /// Sets a variable of this process, for libraries to read. To be called while there is one thread.
 pub fn set_variable(name: &str, value: &OsStr) {
-    // SAFETY: the caller keeps to the rule above: nobody reads the environment meanwhile.
+    // SAFETY: the caller keeps to the rule above: nothing reads the environment at the same time.
     unsafe { std::env::set_var(name, value) };
 }

@@ -1,5 +1,5 @@
-//! The Python host (`python-host/`): a shared library inside this executable, which is loaded behind
-//! libpython when a module in Python is asked for. So `ffuzz` itself needs no Python to start.
+//! The Python host (`python-host/`): a shared library inside this executable, which is loaded after
+//! libpython for the first module in Python. So `ffuzz` itself needs no Python to start.
 //!
 //! The library is loaded out of memory: no file has to be unpacked, so none can be stale, damaged or
 //! on a file system that forbids execution.
@@ -29,10 +29,10 @@ static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python-host.so
 /// The table of the loaded host: loaded once, and for ever.
 static HOST: OnceLock<Host> = OnceLock::new();
 
-/// Makes a libpython visible to everything that is loaded from now on: extension modules in C look
-/// its functions up there, and so does the host. The error is the loader's words.
+/// Makes a libpython visible to everything that is loaded from now on: extension modules in C find
+/// its functions there, and so does the host. The error is the loader's message.
 pub fn load_libpython(path: &Path) -> Result<(), String> {
-    // SAFETY: constructors of the library run here: the user asked for Python to be run.
+    // SAFETY: constructors of the library run here: the user has requested Python.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }
         .map_err(|error| reason(&error))?;
     // An interpreter cannot be unloaded.
@@ -40,7 +40,7 @@ pub fn load_libpython(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Loads the host, behind a libpython. The error is the loader's words, or the kernel's.
+/// Loads the host, after a libpython. The error is the loader's or the kernel's message.
 pub fn load_host() -> Result<(), String> {
     if HOST.get().is_some() {
         return Ok(());
@@ -55,7 +55,7 @@ pub fn load_host() -> Result<(), String> {
         unsafe { library.get(abi::TABLE) }.map_err(|error| reason(&error))?;
     // SAFETY: as above; the table is never written.
     let _ = HOST.set(unsafe { **table });
-    // The loader tells libraries apart by name: no other may get this descriptor's.
+    // The loader distinguishes libraries by name: no other may get this descriptor's.
     std::mem::forget((library, file));
     Ok(())
 }
@@ -150,8 +150,8 @@ fn sink(out: &mut Vec<u8>) -> Sink {
 
 /// Copies what the host gives.
 unsafe extern "C" fn put(to: *mut c_void, bytes: Bytes) {
-    // SAFETY: `sink` made the pointer for the length of the call, in which nobody else uses the
-    // buffer; the bytes are the host's until we return.
+    // SAFETY: `sink` made the pointer for the length of the call, in which nothing else uses the
+    // buffer; the bytes are the host's until this function returns.
     let (out, bytes) =
         unsafe { (&mut *to.cast::<Vec<u8>>(), std::slice::from_raw_parts(bytes.start, bytes.len)) };
     out.clear();

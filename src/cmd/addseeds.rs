@@ -24,8 +24,8 @@ const INSTANCE: &str = "addseeds";
 #[derive(Debug, Parser)]
 #[command(
     name = "ffuzz-addseeds",
-    about = "Give more seeds to a campaign that runs",
-    after_help = "The instances below OUT import them, those of AFL++ too. What was added before is \
+    about = "Add seeds to a running campaign",
+    after_help = "The instances below OUT import them, AFL++'s instances too. What was added before is \
                   not added again.\n\nExample:\n  ffuzz-addseeds -o out new-seeds/ one-more-file"
 )]
 struct Args {
@@ -55,7 +55,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     }
     let added = add(&args.output.join(INSTANCE), &files)?;
     super::print(&format!(
-        "{added} seeds added, {} were there already or are empty\n",
+        "{added} seeds added, {} exist already or are empty\n",
         files.len() - added
     ))
 }
@@ -74,7 +74,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
 
 fn failure(path: &Path, error: impl std::fmt::Display) -> Failure {
     let cause = format!("cannot write {}: {error}", path.display());
-    Failure::new(cause, "check the permissions and the room in the output folder")
+    Failure::new(cause, "check the permissions and the free space of the output folder")
 }
 
 /// Copies what is new into the queue, with numbers that follow those which are there: a peer reads
@@ -90,7 +90,7 @@ fn add(instance: &Path, files: &[PathBuf]) -> Result<usize, Failure> {
     let first = next;
     for file in files {
         let data = read_limited(file).map_err(|error| {
-            Failure::new(format!("cannot read {}: {error}", file.display()), "take it out")
+            Failure::new(format!("cannot read {}: {error}", file.display()), "remove it")
         })?;
         if data.is_empty() || !known.insert(data.clone()) {
             continue;

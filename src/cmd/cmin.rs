@@ -117,7 +117,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
         print_names: environment.flag(&["AFL_PRINT_FILENAMES"]),
     };
     let done = take_over(&mut shared, chunks, quiet);
-    let words = "\n[!] Interrupted: the same command goes on where this one was".to_owned();
+    let words = "\n[!] Interrupted: run the same command to continue".to_owned();
     tool::leave_on_signals(&scratch.iter().collect::<Vec<_>>(), Some(words));
     // Mutators are not made for several threads.
     let left = (shared.finished.len() - done).max(1);
@@ -133,7 +133,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     if shared.start_over_if_doubtful()? {
         say(
             quiet,
-            "[!] By snapshot the target shows other edges than by fork: all again, by fork.",
+            "[!] With snapshots the target reaches other edges than with fork: repeating all runs with fork.",
         );
         run_all(&shared, &targets(false), environment, &cores)?;
     }
@@ -150,7 +150,7 @@ fn input_folder(folder: &Path, output: &Path) -> Result<PathBuf, Failure> {
     if let (Ok(input), Ok(output)) = (real(&folder), real(output))
         && output.starts_with(&input)
     {
-        let cause = format!("the output folder {output:?} lies in the input folder");
+        let cause = format!("the output folder {output:?} is inside of the input folder");
         return Err(Failure::new(cause, "choose another -o"));
     }
     Ok(folder)
@@ -161,7 +161,7 @@ fn inputs(folder: &Path, quiet: bool) -> Result<Vec<Input>, Failure> {
     let mut inputs = Vec::new();
     for path in tool::list_inputs_below(folder)? {
         let data = fs::metadata(&path).map_err(|error| {
-            let remedy = "check its permissions, or take it out of the folder";
+            let remedy = "check its permissions, or remove it from the folder";
             Failure::new(format!("cannot read {path:?}: {error}"), remedy)
         })?;
         if data.len() > MAX_INPUT as u64 {
@@ -237,7 +237,7 @@ fn take_over(shared: &mut Shared<'_>, chunks: Vec<work::Chunk>, quiet: bool) -> 
     let total = shared.inputs.len();
     let traced = (done * CHUNK).min(total);
     if done > 0 {
-        say(quiet, &format!("[*] Going on: {traced} of {total} files are traced already."));
+        say(quiet, &format!("[*] Continuing: {traced} of {total} files are traced already."));
     }
     let ledger = shared.ledger.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
     ledger.progress = Progress::new(total, traced, quiet);
@@ -323,7 +323,7 @@ fn refuse_bad(runs: &[Run], paths: &[PathBuf]) -> Result<(), Failure> {
         0 => String::new(),
         others => format!(", and {others} more"),
     };
-    let remedy = "the same command with -A keeps such inputs, too, with -C only those that crash; \
-                  its traces are kept";
+    let remedy = "add -A to keep such inputs, too, or -C to keep only those that crash; \
+                  the traces so far are kept";
     Err(Failure { code, ..Failure::new(format!("{path} {what}{others}"), remedy) })
 }

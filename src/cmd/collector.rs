@@ -45,21 +45,21 @@ Exit codes: 0 good, 1 failed, 2 wrong usage, 3 no signature matches (--search, -
 #[derive(Debug, Parser)]
 #[command(
     name = "ffuzz-collector",
-    about = "Talk to a FuzzManager server: signatures, crashes, coverage",
+    about = "Exchange signatures, crashes and coverage with a FuzzManager server",
     after_help = EXAMPLES,
     group = ArgGroup::new("action").required(true)
 )]
 struct Args {
-    /// Fetch the server's signatures into --sigdir
+    /// Download the server's signatures into --sigdir
     #[arg(long, group = "action")]
     refresh: bool,
     /// Print the signature that matches the crash
     #[arg(long, group = "action")]
     search: bool,
-    /// Print what is read out of the crash: kind, short text, address, frames
+    /// Print what the report of the crash contains: kind, short text, address, frames
     #[arg(long, group = "action")]
     show: bool,
-    /// Make a signature of the crash, in --sigdir
+    /// Write a signature of the crash into --sigdir
     #[arg(long, group = "action")]
     generate: bool,
     /// Print this signature, changed as little as possible so that it matches the crash, too
@@ -68,7 +68,7 @@ struct Args {
     /// Send the crash to the server
     #[arg(long, group = "action")]
     submit: bool,
-    /// Run the command line behind the options, and send its crash to the server
+    /// Run the command line after the options, and send its crash to the server
     #[arg(long, group = "action", requires = "command")]
     autosubmit: bool,
     /// Write the input of this crash here, as ID.EXT
@@ -80,7 +80,7 @@ struct Args {
     /// Print the name under which this machine reports
     #[arg(long, group = "action")]
     get_clientid: bool,
-    /// Send what waits in the spool of a campaign, and what was refused before
+    /// Send the reports in a campaign's spool, also those refused before
     #[arg(long, value_name = "SPOOL", group = "action")]
     deliver: Option<PathBuf>,
     /// Send source coverage: of a campaign's folder (or any folder of inputs), or of an lcov or Coveralls file
@@ -107,28 +107,28 @@ struct CrashArgs {
     /// What the program wrote to stdout
     #[arg(long, value_name = "FILE")]
     stdout: Option<PathBuf>,
-    /// What it wrote to stderr
+    /// What the program wrote to stderr
     #[arg(long, value_name = "FILE")]
     stderr: Option<PathBuf>,
-    /// A debugger's or sanitizer's text that was kept apart
+    /// Output of a debugger or sanitizer, if separate
     #[arg(long, value_name = "FILE")]
     crashdata: Option<PathBuf>,
     /// The input
     #[arg(long, value_name = "FILE")]
     testcase: Option<PathBuf>,
-    /// Its quality, 0 is the best
+    /// Quality of the input, 0 is the best
     #[arg(long, value_name = "N", default_value_t = 0, alias = "testcase-quality")]
     testcasequality: i64,
     /// Its size, if not the file's
     #[arg(long, value_name = "N")]
     testcasesize: Option<u64>,
-    /// A signature holds the crash address
+    /// Include the crash address in the signature
     #[arg(long)]
     forcecrashaddr: bool,
-    /// A signature holds the crash instruction
+    /// Include the crash instruction in the signature
     #[arg(long)]
     forcecrashinst: bool,
-    /// Frames of a signature
+    /// Number of frames in the signature
     #[arg(long, value_name = "N", default_value_t = 8)]
     numframes: usize,
 }
@@ -136,7 +136,7 @@ struct CrashArgs {
 /// The program that crashed.
 #[derive(Debug, clap::Args)]
 struct AboutArgs {
-    /// Program whose BINARY.fuzzmanagerconf is read
+    /// Program; BINARY.fuzzmanagerconf is read
     #[arg(long)]
     binary: Option<PathBuf>,
     #[arg(long)]
@@ -149,13 +149,13 @@ struct AboutArgs {
     /// linux, windows, macosx, …
     #[arg(long)]
     os: Option<String>,
-    /// Arguments of the program; a backslash before a letter is taken away
+    /// Arguments of the program; a backslash before a letter is removed
     #[arg(long, value_name = "ARG", num_args = 1.., allow_hyphen_values = false)]
     args: Vec<String>,
-    /// Its environment
+    /// Environment of the program
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = pair)]
     env: Vec<(String, String)>,
-    /// More about the crash
+    /// Metadata of the crash
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = pair)]
     metadata: Vec<(String, String)>,
 }
@@ -190,15 +190,15 @@ struct ServerArgs {
 /// For --coverage.
 #[derive(Debug, clap::Args)]
 struct SourceArgs {
-    /// Its name at the server
+    /// Name of the repository at the server
     #[arg(long, value_name = "NAME")]
     repository: Option<String>,
-    /// What was measured, unless the file says so
+    /// Commit that was measured, unless the file names it
     #[arg(long)]
     revision: Option<String>,
     #[arg(long)]
     branch: Option<String>,
-    /// A line for people
+    /// A line of description
     #[arg(long, value_name = "TEXT", default_value = "")]
     description: String,
     /// Folder of the sources: paths below it become relative

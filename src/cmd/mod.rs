@@ -38,13 +38,13 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("c++", cc::run_cxx, "C++ compiler that instruments the target"),
     ("domains", domains::run, "list the domains of the compilers, or build some"),
     ("showdsf", showdsf::run, "run inputs and print their domain values"),
-    ("whatsup", whatsup::run, "show how the instances of an output folder are doing"),
-    ("plot", plot::run, "draw the course of a campaign"),
-    ("addseeds", addseeds::run, "give more seeds to a campaign that runs"),
+    ("whatsup", whatsup::run, "show the state of the instances of an output folder"),
+    ("plot", plot::run, "draw charts of a campaign"),
+    ("addseeds", addseeds::run, "add seeds to a running campaign"),
     ("cmin", cmin::run, "keep the smallest inputs that reach everything"),
-    ("tmin", tmin::run, "make one input smaller, and keep what it does"),
-    ("collector", collector::run, "talk to a FuzzManager server: signatures, crashes, coverage"),
-    ("triage", triage::run, "run crashes again, and group, minimize and report them"),
+    ("tmin", tmin::run, "minimize one input, and keep its behaviour"),
+    ("collector", collector::run, "exchange signatures, crashes and coverage with FuzzManager"),
+    ("triage", triage::run, "rerun crashes, and group, minimize and report them"),
     ("showmap", showmap::run, "run inputs and print the edges they reach"),
 ];
 
@@ -100,7 +100,7 @@ fn by_first_word(words: &mut Vec<OsString>) -> Result<(&'static str, Run), Failu
 }
 
 fn no_command(word: &str) -> Failure {
-    let cause = format!("'{word}' is no command of ffuzz");
+    let cause = format!("'{word}' is not a command of ffuzz");
     let names = COMMANDS.iter().map(|(name, _, _)| *name).chain(["help", "version"]);
     match env::similar(word, names) {
         Some(name) => Failure::usage(cause, format!("did you mean: ffuzz {name}")),
@@ -159,7 +159,7 @@ fn explain(error: &clap::Error) -> (String, Option<String>) {
 fn print(text: &str) -> Result<ExitCode, Failure> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("cannot write: {error}"), "check the standard output"))
+            Err(Failure::new(format!("cannot write: {error}"), "check standard output"))
         }
         _ => Ok(ExitCode::SUCCESS),
     }

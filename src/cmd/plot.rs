@@ -23,8 +23,8 @@ const LARGEST: u64 = 1 << 30;
 #[derive(Debug, Parser)]
 #[command(
     name = "ffuzz-plot",
-    about = "Draw the course of a campaign",
-    after_help = "The folder may be one of ffuzz or of afl-fuzz.\n\nExample:\n  \
+    about = "Draw charts of a campaign",
+    after_help = "The folder may be from ffuzz or from afl-fuzz.\n\nExample:\n  \
                   ffuzz-plot out/default charts && xdg-open charts/index.html"
 )]
 struct Args {

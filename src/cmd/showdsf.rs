@@ -79,7 +79,7 @@ fn names(target: &Hooked, args: &Args) -> KeyNames {
     }
     let names = KeyNames::new(target.domains(), target.sites());
     if names.is_empty() && !target.domains().is_empty() {
-        say(args.quiet, "[!] The target has no table of names: keys are shown by number");
+        say(args.quiet, "[!] The target has no table of names: keys are shown as numbers");
     }
     names
 }

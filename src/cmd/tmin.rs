@@ -69,7 +69,7 @@ fn read(args: &Args, quiet: bool) -> Result<Vec<u8>, Failure> {
         return Err(Failure::new(format!("{path} is empty"), "give an input with at least a byte"));
     }
     if fs::metadata(&args.input).is_ok_and(|data| data.len() > MAX_INPUT as u64) {
-        say(quiet, &format!("[!] {path} is larger than 1 MiB: only the first MiB is looked at"));
+        say(quiet, &format!("[!] {path} is larger than 1 MiB: only the first MiB is used"));
     }
     say(quiet, &format!("[+] Read {} from '{path}'.", bytes(input.len())));
     Ok(input)
@@ -93,8 +93,8 @@ fn dry_run(
     target.observe(input).map_err(tool::failure)?;
     let judge = Judge::of(&target.observe(input).map_err(tool::failure)?, args, exact)?;
     if !judge.accepts(&target.observe(input).map_err(tool::failure)?) {
-        let text = "[!] Another run of the input differs: some of what is tried will be refused \
-                    by mistake (-e looks at edges only)";
+        let text = "[!] Another run of the input differs: some candidates will be rejected \
+                    by mistake (-e compares edges only)";
         say(quiet, text);
     }
     Ok(judge)

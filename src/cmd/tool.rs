@@ -87,7 +87,7 @@ impl TargetArgs {
         ];
         match refused.iter().find(|(given, _)| *given) {
             Some((_, cause)) => {
-                Err(Failure::new(cause, "build the target with ffuzz-cc, and leave it out"))
+                Err(Failure::new(cause, "build the target with ffuzz-cc, without this option"))
             }
             None => Ok(()),
         }
@@ -100,7 +100,7 @@ impl TargetArgs {
             Some(text) => match text.parse() {
                 Ok(ms) if ms >= least => Ok(Duration::from_millis(ms)),
                 _ => Err(Failure::new(
-                    format!("-t {text} is no timeout"),
+                    format!("-t {text} is not a timeout"),
                     format!("give milliseconds, at least {least}"),
                 )),
             },
@@ -323,7 +323,7 @@ pub(super) fn read_input(path: &Path, bytes: &mut Vec<u8>) -> Result<(), Failure
     bytes.clear();
     let read = file::open(path).and_then(|file| file.take(MAX_INPUT as u64).read_to_end(bytes));
     read.map(|_| ()).map_err(|error| {
-        let remedy = "check its permissions, or take it out of the folder";
+        let remedy = "check its permissions, or remove it from the folder";
         Failure::new(format!("cannot read {path:?}: {error}"), remedy)
     })
 }
@@ -357,7 +357,7 @@ pub(super) fn report(exit: ExitKind, input: Option<&Path>, quiet: bool) {
         ExitKind::Ok => return,
         ExitKind::Crash { signal: 0 } => "crashed by exit code".to_owned(),
         ExitKind::Crash { signal } => format!("crashed by signal {signal}"),
-        ExitKind::Hang => "was stopped: its time was up".to_owned(),
+        ExitKind::Hang => "was stopped: it exceeded the timeout".to_owned(),
         ExitKind::Oom => "was killed (signal 9): out of memory?".to_owned(),
     };
     let input = input.map_or_else(String::new, |path| format!(" on {}", path.display()));

@@ -77,7 +77,7 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let new = work.add(files.iter().cloned());
     let jobs = jobs(args, environment, &plan, new)?;
     let scratch: Vec<Scratch> = (0..jobs).map(|_| plan.scratch()).collect();
-    let words = "\n[!] Interrupted: the same command goes on where this one was".to_owned();
+    let words = "\n[!] Interrupted: run the same command to continue".to_owned();
     tool::leave_on_signals(&scratch.iter().collect::<Vec<_>>(), Some(words));
     let known = files.len() - new;
     let goes_on = if known > 0 { format!(", {known} of them known") } else { String::new() };

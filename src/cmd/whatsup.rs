@@ -15,25 +15,25 @@ use crate::disk::output::instances::{self, Instance, State};
 #[derive(Debug, Parser)]
 #[command(
     name = "ffuzz-whatsup",
-    about = "Show how the fuzzers of an output folder are doing",
-    after_help = "The folder may belong to ffuzz, to afl-fuzz, or to both.\n\nExamples:\n  \
+    about = "Show the state of the fuzzers of an output folder",
+    after_help = "The folder may be from ffuzz, from afl-fuzz, or shared by both.\n\nExamples:\n  \
                   ffuzz-whatsup -s out\n  watch ffuzz-whatsup out\n  \
                   ffuzz-whatsup --json out | jq .summary.execs_done"
 )]
 struct Args {
-    /// Only the summary
+    /// Print only the summary
     #[arg(short)]
     summary: bool,
-    /// Count those that are dead, or run on another machine, as well
+    /// Also count instances that are dead or run on another machine
     #[arg(short)]
     dead: bool,
-    /// One line per instance
+    /// Print one line per instance
     #[arg(short)]
     minimal: bool,
-    /// No colours (there are none)
+    /// Print no colours (no effect: there are none)
     #[arg(short = 'n')]
     _no_color: bool,
-    /// Everything as JSON: every instance, and the sums of those that count
+    /// Print JSON: every instance, and the sums of the counted ones
     #[arg(long)]
     json: bool,
     /// The folder given to -o

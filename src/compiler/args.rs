@@ -1,4 +1,4 @@
-//! What the user asks of the compiler. Reads the command line, changes nothing.
+//! What the command line requests from the compiler. Reads it, changes nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -36,19 +36,19 @@ pub struct Invocation {
     pub sources: Vec<OsString>,
     /// All files that go in, sources among them.
     pub inputs: usize,
-    /// `-x` is in force at the end of the line, so files of ours need `-x none` before them.
+    /// `-x` is in force at the end of the line, so additional files need `-x none` before them.
     pub language_forced: bool,
     /// The last `-O…`.
     pub level: Option<OsString>,
-    /// `-fsanitize=fuzzer`, or a library that stands for it.
+    /// `-fsanitize=fuzzer`, or a library with the same purpose.
     pub fuzzer_driver: bool,
     /// `-fsanitize=` names a sanitizer that has its own opinion about memory.
     pub sanitized: bool,
     /// `-D_FORTIFY_SOURCE=…` is the user's.
     pub fortified: bool,
-    /// Something that the runtime cannot live in: no libc, or another word size.
+    /// A product that the runtime does not support: no libc, or another word size.
     freestanding: bool,
-    /// The compiler is to add no libraries or start files; a build tool names them itself (rustc does).
+    /// The compiler must add no libraries or start files; a build tool names them itself (as rustc does).
     pub bare: bool,
     /// `-lc`.
     names_libc: bool,
@@ -254,7 +254,7 @@ impl Invocation {
         !self.query && !self.freestanding && !without_libc && self.inputs > 0
     }
 
-    /// libFuzzer's part of the program would be clang's, because ours cannot live there.
+    /// The program would get clang's libFuzzer, because it cannot contain the runtime of ffuzz.
     #[must_use]
     pub fn lacks_driver(&self) -> bool {
         self.freestanding && self.fuzzer_driver && !self.query && self.links() && self.inputs > 0
@@ -290,7 +290,7 @@ impl Invocation {
         self.sources.iter().map(OsString::as_os_str).collect()
     }
 
-    /// What the linker of this call does with our script. Calls that do not link take anything.
+    /// How the linker of this call handles the linker script. Calls that do not link accept it.
     pub fn linker(&self, default: impl Fn() -> Linker) -> Linker {
         match &self.linker {
             _ if !self.links() => Linker::TakesScript,

@@ -31,7 +31,7 @@ pub struct Assets {
 }
 
 impl Assets {
-    /// `FFUZZ_LIB_DIR`, else `AFL_PATH` if it is one of ours, else the cache.
+    /// `FFUZZ_LIB_DIR`, else `AFL_PATH` if it holds the files of ffuzz, else the cache.
     pub fn open(env: &Env) -> Result<Self, CompilerError> {
         let is_ours = |folder: &&PathBuf| folder.join(RUNTIME).is_file();
         if let Some(folder) = env.lib_dir.as_ref().filter(|folder| !is_ours(folder)) {
@@ -56,7 +56,7 @@ impl Assets {
         Ok(Self { made: directory.clone(), directory, root })
     }
 
-    /// Links to domains that `ffuzz domains` was told to keep.
+    /// Links to domains that were registered with `ffuzz domains`.
     #[must_use]
     pub fn kept_domains(&self) -> PathBuf {
         self.root.join("domains")
@@ -75,7 +75,7 @@ fn cache_folders(env: &Env) -> (Option<PathBuf>, PathBuf) {
 }
 
 /// Puts all files into `root`/HASH. Cheap when they are there: each is read and compared, because
-/// what lies in a folder for temporary files is believed by no one.
+/// files in a folder for temporary files are not trusted.
 fn unpack(root: &Path) -> Result<PathBuf, CompilerError> {
     let directory = root.join(embedded::HASH);
     let folders =
@@ -93,7 +93,7 @@ fn unpack(root: &Path) -> Result<PathBuf, CompilerError> {
     Ok(directory)
 }
 
-/// A real folder of ours that nobody else can write to; made if it is not there.
+/// A real folder of this user that others cannot write to; created if it does not exist.
 pub(super) fn private_folder(path: &Path) -> Result<(), CompilerError> {
     let failed = |source| CompilerError::Unpack { path: path.to_owned(), source };
     match fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
@@ -108,7 +108,7 @@ pub(super) fn private_folder(path: &Path) -> Result<(), CompilerError> {
     Ok(())
 }
 
-/// Under another name first: a second compiler that starts at the same time never sees half a file.
+/// Under another name first: a second compiler that starts at the same time never reads half a file.
 pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));

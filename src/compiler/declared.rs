@@ -1,7 +1,7 @@
-//! Domains declared in a file (`WAYPOINTS=@FILE`): what the file says, checked completely.
+//! Domains declared in a file (`WAYPOINTS=@FILE`): the content of the file, checked completely.
 //!
 //! Nothing unchecked leaves this module: the pass reads the normalized [`text`], the runtime gets
-//! the record of [`runtime_source`], and both believe what they are given. `docs/declared-domains.md`
+//! the record of [`runtime_source`], and both trust their input. `docs/declared-domains.md`
 //! explains every key to users.
 
 mod file;
@@ -107,7 +107,7 @@ pub struct Declaration {
     pub watch: Watch,
     /// Of functions or variables; wildcards. Empty if the watched things have no names.
     pub names: Vec<String>,
-    /// Where to look; wildcards. Both empty: everywhere.
+    /// Where the domain applies, as patterns with wildcards. Both empty: everywhere.
     pub functions: Vec<String>,
     pub files: Vec<String>,
     /// Their product is the value.
@@ -136,7 +136,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, Mistake> {
     file::parse(path, text)
 }
 
-/// For the pass: a line per fact, the word before the blank says which.
+/// For the pass: one line per setting; the word before the blank is its name.
 #[must_use]
 pub fn text<'a>(declarations: impl IntoIterator<Item = &'a Declaration>) -> String {
     let mut text = String::new();

@@ -45,7 +45,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// One of the four files, if it is there; a link is followed, so that what stands beside the
+    /// One of the four files, if it is there; a link is followed, so that what is next to the
     /// file is found.
     #[must_use]
     pub fn file(&self, end: &str) -> Option<PathBuf> {
@@ -82,7 +82,7 @@ impl Pair {
     }
 }
 
-/// The domains that `WAYPOINTS` asks for, in its order; no two have one name.
+/// The domains that `WAYPOINTS` names, in its order; names are unique.
 pub fn resolve(env: &Env, assets: &Assets) -> Result<Vec<Domain>, CompilerError> {
     let mut domains: Vec<Domain> = vec![];
     for word in &env.domains {
@@ -106,7 +106,7 @@ fn namesakes(first: &Domain, second: &Domain) -> CompilerError {
     }
 }
 
-/// What one word stands for: `@FILE`, a path with a slash, or a name.
+/// Resolves one word: `@FILE`, a path with a slash, or a name.
 fn find(word: &str, env: &Env, assets: &Assets) -> Result<Vec<Domain>, CompilerError> {
     if let Some(file) = word.strip_prefix('@') {
         let declared = read_declarations(Path::new(file), env)?;
@@ -151,7 +151,7 @@ fn by_name(name: &str, env: &Env, assets: &Assets) -> Result<Pair, CompilerError
     })
 }
 
-/// `FFUZZ_DOMAIN_PATH`, what `ffuzz domains` was told to keep, what came with ffuzz.
+/// `FFUZZ_DOMAIN_PATH`, what was registered with `ffuzz domains`, what is built in.
 fn folders(env: &Env, assets: &Assets) -> Vec<PathBuf> {
     let own = [assets.kept_domains(), assets.directory.clone()];
     env.domain_path.iter().cloned().chain(own).collect()
@@ -185,7 +185,7 @@ pub fn is_builtin(name: &str, assets: &Assets) -> bool {
     Pair { name: name.to_owned(), folder: assets.directory.clone() }.runtime().is_some()
 }
 
-/// From now on the pair is known by its name: links to its files, so that a change in them is seen.
+/// Registers the pair by its name: links to its files, so that later changes in them have an effect.
 pub fn keep(pair: &Pair, assets: &Assets) -> Result<(), CompilerError> {
     let folder = assets.kept_domains();
     super::assets::private_folder(&folder)?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::CompilerError;
 use crate::config::env;
 
-/// A sanitizer that a variable asks for.
+/// A sanitizer that a variable requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Sanitizer {
     Address,
@@ -17,7 +17,7 @@ pub enum Sanitizer {
     Cfi,
 }
 
-/// The environment as the wrapper sees it.
+/// The part of the environment that the wrapper uses.
 #[derive(Clone, Debug, Default)]
 pub struct Env {
     /// `FFUZZ_CC`: path or version number of clang.
@@ -29,7 +29,7 @@ pub struct Env {
     pub lib_dir: Option<PathBuf>,
     /// `FFUZZ_DOMAIN_PATH`: folders with domains of the user's.
     pub domain_path: Vec<PathBuf>,
-    /// `AFL_PATH`; used only if our files are there.
+    /// `AFL_PATH`; used only if it holds the files of ffuzz.
     pub afl_path: Option<PathBuf>,
     /// `XDG_CACHE_HOME`, `HOME`, `TMPDIR`: where the runtime is unpacked.
     pub cache_home: Option<PathBuf>,
@@ -51,7 +51,7 @@ pub struct Env {
     pub domains: Vec<String>,
     /// `WAYPOINTS_DISABLE_COVERAGE`.
     pub no_coverage: bool,
-    /// A line for each name that looks like a mistake.
+    /// A line for each name that is probably a mistake.
     pub misspelt: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ impl Env {
     }
 }
 
-/// How the shared pass learns which built-in domains to add: their names.
+/// The built-in domains that the shared pass must add: their names.
 pub const BUILTIN: &str = "FFUZZ_BUILTIN_DOMAINS";
 /// How the declared domains reach it: the file with their normalized text.
 pub const DECLARED: &str = "FFUZZ_DECLARED_DOMAINS";
@@ -133,7 +133,7 @@ const SANITIZERS: &[(&str, Sanitizer)] = &[
     ("AFL_USE_CFISAN", Sanitizer::Cfi),
 ];
 
-/// Variables that AFL++'s compiler knows, and ours. Those of the fuzzer are in `config::env`.
+/// Variables of AFL++'s compiler and of ffuzz-cc. Those of the fuzzer are in `config::env`.
 const KNOWN: &[&str] = &[
     "WAYPOINTS",
     "WAYPOINTS_DISABLE_COVERAGE",
@@ -248,9 +248,9 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_told_and_no_documented_one_is() {
-        let told = |names: &[&str]| misspelt(names.iter().map(|name| (*name).to_owned()));
+        let warnings = |names: &[&str]| misspelt(names.iter().map(|name| (*name).to_owned()));
         assert_eq!(
-            told(&["AFL_USE_ASN", "WAYPOINT", "AFL_QUIET", "HOME", "DOMAIN", "AFL_USE_QASAN"]),
+            warnings(&["AFL_USE_ASN", "WAYPOINT", "AFL_QUIET", "HOME", "DOMAIN", "AFL_USE_QASAN"]),
             [
                 "warning: unknown environment variable AFL_USE_ASN; did you mean AFL_USE_ASAN?",
                 "warning: unknown environment variable WAYPOINT; did you mean WAYPOINTS?",
@@ -265,7 +265,7 @@ mod tests {
         });
         let words: Vec<&str> = words.collect();
         assert!(words.len() > 50, "{words:?}");
-        assert_eq!(told(&words), [""; 0]);
+        assert_eq!(warnings(&words), [""; 0]);
     }
 
     #[test]

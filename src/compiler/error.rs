@@ -15,7 +15,7 @@ pub enum CompilerError {
     NotClang(PathBuf),
     #[error("cannot unpack the runtime into {}: {source}", path.display())]
     Unpack { path: PathBuf, source: io::Error },
-    #[error("{} belongs to somebody else or can be written by others", .0.display())]
+    #[error("{} belongs to another user or can be written by others", .0.display())]
     ForeignFolder(PathBuf),
     #[error("FFUZZ_LIB_DIR={} holds no libffuzz-rt.a", .0.display())]
     EmptyLibDir(PathBuf),
@@ -67,7 +67,7 @@ impl CompilerError {
             }
             Self::EmptyLibDir(_) => "unset FFUZZ_LIB_DIR to use what is built in".into(),
             Self::UnknownDomain { name, .. } => format!(
-                "set WAYPOINTS to a comma list of known names, or say where it is: \
+                "set WAYPOINTS to a comma list of known names, or name its folder: \
                  FFUZZ_DOMAIN_PATH=FOLDER, or /path/to/{name}"
             ),
             Self::NoDomainThere { name, .. } => {
@@ -78,7 +78,7 @@ impl CompilerError {
             }
             Self::Namesakes { name, .. } => format!(
                 "rename one, or leave one out; a path (/path/to/{name}) chooses between folders, \
-                 and `ffuzz domains --remove {name}` forgets a registered one"
+                 and `ffuzz domains --remove {name}` unregisters one"
             ),
             Self::NotKept { .. } => "`ffuzz domains` lists the known names and their files".into(),
             Self::NoDriver => "leave out the option that asks for it (-m32, --target=, \
@@ -91,7 +91,7 @@ impl CompilerError {
             }
             Self::Declared(mistake) => mistake.remedy.clone(),
             Self::OtherLlvm { pass, .. } => format!(
-                "put its source beside it ({}), or choose another clang with FFUZZ_CC",
+                "put its source next to it ({}), or choose another clang with FFUZZ_CC",
                 pass.with_extension("cc").display()
             ),
             Self::Source { .. } => "check its permissions".into(),

@@ -1,8 +1,8 @@
-//! AFL's lists of what is to be instrumented: `fun: NAME`, `src: FILE`, or just a file. `*` and `?`
+//! AFL's lists of what to instrument: `fun: NAME`, `src: FILE`, or just a file. `*` and `?`
 //! are wildcards. A file is compared with the end of the source's path.
 //!
-//! clang wants another format, and in an allow list both file and function have to match, where
-//! AFL wants one of the two. So files are decided here, and clang is told about functions only.
+//! clang uses another format, and in an allow list both file and function must match, where
+//! AFL requires one of the two. So files are decided here, and clang gets functions only.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

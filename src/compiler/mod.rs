@@ -2,9 +2,9 @@
 //!
 //! [`args`] reads the user's command line, [`rewrite`] is the pure function from command line,
 //! environment and [`toolchain`] to clang's arguments, [`assets`] unpacks what travels inside the
-//! executable, [`domains`] finds what `WAYPOINTS` asks for, [`declared`] reads domains without C++,
+//! executable, [`domains`] finds what `WAYPOINTS` names, [`declared`] reads domains without C++,
 //! [`plugin`] has passes and runtime files ready for the clang at hand, [`lists`] decides which
-//! sources and functions get coverage, `tell` says what a program has got. Nothing here knows the fuzzer.
+//! sources and functions get coverage, `tell` reports what a program contains. Nothing here depends on the fuzzer.
 
 pub mod args;
 pub mod assets;
@@ -31,15 +31,15 @@ use toolchain::{Language, Linker};
 
 use crate::sys::file;
 
-/// Of a text file of the user: declarations, a list, a response file. Nobody writes larger ones.
+/// Maximum bytes of a user's text file: declarations, a list, a response file.
 const LARGEST_TEXT: u64 = 64 << 20;
 
-/// What the caller (who may print) says about a link without shared counters.
+/// The caller's message about a link without shared counters.
 pub const COPIED_COUNTERS: &str = "this linker cannot place the counters on pages of their own; \
                                    they are copied after each run (use GNU ld or lld for speed)";
 
-/// Runs clang on `arguments`. Comes back only for a failure of our own or a link that had to be
-/// watched; otherwise clang takes the place of this process. `note` shows one line to the user.
+/// Runs clang on `arguments`. Returns only for an error of ffuzz-cc or a link that had to be
+/// watched; otherwise clang replaces this process. `note` shows one line to the user.
 pub fn run(
     language: Language,
     arguments: Vec<OsString>,
@@ -143,7 +143,7 @@ fn replace_process(mut command: Command) -> CompilerError {
     CompilerError::Run { program: command.get_program().into(), source }
 }
 
-/// A linker that nobody knows: try the script, and go without if it is what the linker complains
+/// An unknown linker: try the script, and go without if it is what the linker complains
 /// about.
 fn watched_link(
     clang: &Path,

@@ -15,13 +15,13 @@ use crate::sys::file::Locked;
 
 const HEADERS: &[&str] = &["h", "hh", "hpp", "inc"];
 
-/// What `ffuzz-domain.hpp` writes into every pass, and the version behind it.
+/// The text that `ffuzz-domain.hpp` writes into every pass, before the version.
 const BUILT_FOR: &[u8] = b"ffuzz pass for LLVM ";
 
-/// Most of a pass's time is spent in LLVM's library: more than -O1 costs only the one who builds it.
+/// Most of a pass's time is spent in LLVM's library: more than -O1 only makes the build slower.
 const PASS_FLAGS: &str =
     "-std=c++17 -O1 -fPIC -shared -fno-rtti -fno-exceptions -fvisibility=hidden -Wl,-s";
-/// Plain code that every linker takes; the header is there without being asked for.
+/// Plain code that every linker accepts; the header is included automatically.
 const RUNTIME_FLAGS: &str = "-O2 -fPIC -std=gnu11 -ffunction-sections -fno-lto -D__AFL_COMPILER=1 \
      -DFFUZZ_DOMAIN_RUNTIME -include waypoints.h";
 
@@ -53,7 +53,7 @@ impl Workshop<'_> {
         Ok(passes)
     }
 
-    /// Names of those that the shared pass has to be told.
+    /// Names of the domains that the shared pass must add.
     #[must_use]
     pub fn builtin(&self, domains: &[Domain]) -> Vec<String> {
         let name = |domain: &Domain| match domain {
@@ -76,7 +76,7 @@ impl Workshop<'_> {
         domains.iter().map(object).collect()
     }
 
-    /// The file that tells the pass of declared domains what to do, if there are any.
+    /// The input file of the pass for declared domains, if there are any.
     pub fn declarations(&self, domains: &[Domain]) -> Result<Option<PathBuf>, CompilerError> {
         let declared = domains.iter().filter_map(|domain| match domain {
             Domain::Declared(declared) => Some(declared),
@@ -89,7 +89,7 @@ impl Workshop<'_> {
         keep_text(self.assets, &text, "txt").map(Some)
     }
 
-    /// A source beside the runtime file is compiled. What is built for another LLVM is compiled from
+    /// A source next to the runtime file is compiled. What is built for another LLVM is compiled from
     /// the source that travels along, if there is one.
     fn pass(&self, pair: &Pair) -> Result<PathBuf, CompilerError> {
         if let Some(source) = pair.file("pass.cc") {
@@ -166,8 +166,8 @@ impl Workshop<'_> {
         })
     }
 
-    /// A compiler looks for headers beside the source first, and in FuzzFactory's own folder finds there
-    /// what is made for its LLVM: this one of ours takes its place.
+    /// A compiler searches headers next to the source first, and in FuzzFactory's own folder finds
+    /// those for its LLVM: this header replaces them.
     fn prefer(
         &self,
         header: &Path,
@@ -253,7 +253,7 @@ impl Workshop<'_> {
     }
 }
 
-/// Compiler flags and folder of programs, from the `llvm-config` beside clang or the one in PATH.
+/// Compiler flags and folder of programs, from the `llvm-config` next to clang or the one in PATH.
 fn llvm_config(clang: &Clang) -> Option<(String, String)> {
     let beside = clang.path.canonicalize().ok()?.with_file_name("llvm-config");
     let in_path = PathBuf::from(format!("llvm-config-{}", clang.major));
@@ -277,7 +277,7 @@ fn sources_in(folder: &Path, ends: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// The LLVM that a pass says it was built for.
+/// The LLVM version in the pass's mark.
 fn llvm_of(pass: &[u8]) -> Option<u32> {
     let at = pass.windows(BUILT_FOR.len()).position(|window| window == BUILT_FOR)?;
     let digits = pass[at + BUILT_FOR.len()..].iter().take_while(|byte| byte.is_ascii_digit());

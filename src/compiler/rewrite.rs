@@ -1,7 +1,7 @@
-//! The pure heart of the wrapper: what clang is given for what the user wrote.
+//! The pure core of the wrapper: from the user's command line to clang's.
 //!
-//! Order: objects of the domains, our options, the user's words as they came (so the user's
-//! options win), and behind them what has to be last in a link.
+//! Order: objects of the domains, ffuzz-cc's options, the user's words in their order (so the user's
+//! options win), and after them what must be last in a link.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub enum Link {
     Shared,
     /// The linker does not take the script: they are copied after a run.
     Copied,
-    /// Nobody knows before it was tried.
+    /// Unknown before the first try.
     Unknown,
 }
 
@@ -42,7 +42,7 @@ pub struct Additions {
     pub opt_level: bool,
 }
 
-/// The AFL macros. They stand on the command line, where existing sources look for them with
+/// The AFL macros. They are on the command line, where existing sources test for them with
 /// `#ifdef`, and have to work in C and C++, so each names its function with an assembler label.
 const MACROS: &[&str] = &[
     "-D__AFL_COMPILER=1",
@@ -59,7 +59,7 @@ const MACROS: &[&str] = &[
      __asm__(\"__ffuzz_testcase_len\"); __ffuzz_len_of(); }))",
 ];
 
-/// Edge counters and the table of their addresses, said to the compiler proper: given to the
+/// Edge counters and the table of their addresses, for the compiler proper: given to the
 /// driver, clang would link a sanitizer runtime whose signal handlers hide crashes.
 const COVERAGE: &[&str] = &[
     "-fsanitize-coverage-type=3",
@@ -67,11 +67,11 @@ const COVERAGE: &[&str] = &[
     "-fsanitize-coverage-pc-table",
 ];
 
-/// The C++ library, if something wants it.
+/// The C++ library, if something needs it.
 const CXX_LIBRARY: &[&str] =
     &["-Wl,--push-state,--as-needed", "-lstdc++", "-lm", "-Wl,--pop-state"];
 
-/// What our parts need where the compiler adds no libraries: those of the user stand before them.
+/// What the runtime needs where the compiler adds no libraries: the user's libraries come before it.
 const BARE_LIBRARIES: &[&str] = &["-Wl,--start-group", "-lgcc", "-lc", "-Wl,--end-group"];
 
 /// Builtins that AFL_NO_BUILTIN keeps from being inlined.
@@ -210,7 +210,7 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions
         words.push("-Wl,-u,__ffuzz_guards".into());
     }
     if invocation.fuzzer_driver {
-        // Archives are searched once, in their order: one of the user's that holds the harness stands
+        // Archives are searched once, in their order: one of the user's that holds the harness is
         // before the driver, which needs it.
         words.push("-Wl,-u,LLVMFuzzerTestOneInput".into());
         words.push(file("libffuzz-driver.a"));

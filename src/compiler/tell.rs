@@ -7,7 +7,7 @@ use std::path::Path;
 
 use object::read::{Object, ObjectSection, ReadCache};
 
-/// The addresses of clang's counters, two words for each.
+/// Section with the addresses of clang's counters, two words for each.
 const TABLE: &str = "__sancov_pcs";
 /// Written by `llvm-passes/ffuzz-domain.hpp`: a line for each source and domain, with the number of its sites.
 const SITES: &str = ".ffuzz_sites";

@@ -21,7 +21,7 @@ pub struct Clang {
     pub major: u32,
 }
 
-/// What is known about a linker and our linker script.
+/// How a linker handles the linker script.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Linker {
     TakesScript,
@@ -56,7 +56,7 @@ pub fn find(language: Language, env: &Env) -> Result<Clang, CompilerError> {
         .ok_or_else(|| CompilerError::NoClang { tried: format!("{name}-19 … {name}-14, {name}") })
 }
 
-/// `FFUZZ_CC` names the C compiler or the C++ one; each stands for both.
+/// `FFUZZ_CC` names the C compiler or the C++ one; each implies the other.
 fn for_language(path: &Path, language: Language) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let c_name = name.replacen("clang++", "clang", 1);
@@ -97,7 +97,7 @@ fn major(clang: &Path) -> Option<u32> {
     rest.split('.').next()?.parse().ok()
 }
 
-/// The linker that clang takes when nobody says otherwise: `ld` in PATH, whatever it links to.
+/// The linker that clang uses by default: `ld` in PATH, links resolved.
 #[must_use]
 pub fn default_linker(env: &Env) -> Linker {
     let Some(ld) = locate(Path::new("ld"), &env.path).and_then(|ld| ld.canonicalize().ok()) else {
@@ -107,7 +107,7 @@ pub fn default_linker(env: &Env) -> Linker {
     if name.contains("bfd") { Linker::TakesScript } else { by_name(&name) }
 }
 
-/// Judges `-fuse-ld=NAME`, `--ld-path=PATH` or the file behind `ld`.
+/// Classifies `-fuse-ld=NAME`, `--ld-path=PATH` or the file of `ld`.
 #[must_use]
 pub fn by_name(name: &str) -> Linker {
     let name = name.rsplit('/').next().unwrap_or(name);

@@ -15,20 +15,20 @@ pub use table::TABLE;
 pub const INSTEAD_OF_CMPLOG: &str =
     "comparisons are solved by building the target with WAYPOINTS=cmp and fuzzing with -p";
 
-/// One variable. A name that ends in `*` stands for all names that begin so.
+/// One variable. A name that ends in `*` stands for all names with this prefix.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
     pub name: &'static str,
     pub kind: Kind,
     /// What holds without it.
     pub default: &'static str,
-    /// Commands that look at it.
+    /// Commands that use it.
     pub command: &'static str,
     pub status: Status,
     pub meaning: &'static str,
 }
 
-/// What a value looks like. A flag is on if the value is not empty.
+/// Type of a value. A flag is on if the value is not empty.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
     Flag,
@@ -40,7 +40,7 @@ pub enum Kind {
 /// What happens when a variable is set.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Status {
-    /// It does what it says.
+    /// It has the described effect.
     Honoured,
     /// Nothing needs to be done for it.
     Accepted,
@@ -221,13 +221,13 @@ impl Environment {
     }
 }
 
-/// Known name with the smallest edit distance.
+/// The known name with the smallest edit distance.
 fn nearest(name: &str) -> &'static str {
     let names = TABLE.iter().map(|variable| variable.name);
     names.min_by_key(|known| edit_distance(known, name)).unwrap_or_default()
 }
 
-/// The one of `names` that was meant by a mistyped word, if there is one like it.
+/// The one of `names` that is most similar to a mistyped word, if any is similar enough.
 #[must_use]
 pub fn similar<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distances = names.map(|name| (edit_distance(name, word), name));

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything a campaign needs to know. `campaign` takes it apart; no other part sees all of it.
+/// All settings of a campaign. `campaign` takes it apart; no other part gets all of it.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub input: Input,
@@ -25,7 +25,7 @@ pub struct Options {
     pub control: Option<ControlPlace>,
     /// `--metrics`.
     pub metrics: Option<SocketAddr>,
-    /// None: crashes are kept, and nobody looks at them.
+    /// None: crashes are saved, but not triaged.
     pub triage: Option<TriageOptions>,
     pub ui: UiMode,
     pub colors: Colors,
@@ -44,15 +44,15 @@ pub enum ControlPlace {
     Stdin,
 }
 
-/// Part of [`crate::crashes::triage`]: the process beside a campaign that looks at its crashes.
+/// Part of [`crate::crashes::triage`]: the process next to a campaign that triages its crashes.
 #[derive(Clone, Debug)]
 pub struct TriageOptions {
     pub argv: Vec<OsString>,
-    /// Added to our environment.
+    /// Added to the fuzzer's environment.
     pub env: Vec<(OsString, OsString)>,
     /// Where it writes.
     pub folder: PathBuf,
-    /// It looks at hangs as well,
+    /// It triages hangs as well,
     pub hangs: bool,
     /// and at values, from the beginning.
     pub records: bool,
@@ -119,7 +119,7 @@ pub struct TargetOptions {
     pub fork_server_kill_signal: i32,
     /// `--run-mode`: the fastest execution mode that may be used.
     pub run_mode: RunMode,
-    /// Targets without a loop may be put back in place of being forked (not `FFUZZ_NO_SNAPSHOT`).
+    /// Targets without a loop may be restored instead of forked (not `FFUZZ_NO_SNAPSHOT`).
     pub snapshots: bool,
     /// Their runs begin at main, also if the input is read much later (`FFUZZ_SNAPSHOT_AT_MAIN`).
     pub snapshots_at_main: bool,
@@ -338,7 +338,7 @@ pub struct MutationOptions {
     pub skip_arith: bool,
     /// `-Z`: seeds in order of the queue.
     pub sequential: bool,
-    /// `-a`: the inputs are text, or are not; None: what each looks like.
+    /// `-a`: the inputs are text, or are not; None: decided for each input.
     pub text: Option<bool>,
     /// `-P`.
     pub strategy: Strategy,
@@ -372,7 +372,7 @@ pub struct CustomOptions {
     pub late_send: bool,
     /// `AFL_POST_PROCESS_KEEP_ORIGINAL`.
     pub keep_original: bool,
-    /// `AFL_DEBUG`: each step of a foreign trimming is told.
+    /// `AFL_DEBUG`: each step of a foreign trimming is reported.
     pub debug: bool,
     /// `AFL_CUSTOM_INFO_*`, unless the user set them.
     pub info: Vec<(String, OsString)>,
@@ -442,7 +442,7 @@ pub struct SyncOptions {
     /// `-F`: folders of other tools, absolute.
     pub folders: Vec<PathBuf>,
     /// `AFL_SYNC_TIME`: the longest time between two listings of all folders, in case the file
-    /// system does not tell what others write.
+    /// system does not report what others write.
     pub relist: Duration,
     /// `AFL_IMPORT_FIRST`: everything is read before fuzzing begins.
     pub first: bool,
@@ -462,12 +462,12 @@ pub enum Wanted {
     Crashing,
 }
 
-/// What is kept of findings, beside the input.
+/// What is saved of finds, in addition to the input.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FindingOptions {
     /// `AFL_IGNORE_TIMEOUTS`: hangs are counted, not stored.
     pub ignore_timeouts: bool,
-    /// `AFL_CRASH_TRACES`: what the target says when it crashes.
+    /// `AFL_CRASH_TRACES`: the target's output when it crashes.
     pub traces: bool,
     /// `AFL_PERSISTENT_RECORD`: the last inputs up to each crash, at most this many.
     pub record: usize,
@@ -481,7 +481,7 @@ pub struct StatsdOptions {
     pub tags: StatsdTags,
 }
 
-/// How servers want tags written (`AFL_STATSD_TAGS_FLAVOR`).
+/// Format of tags (`AFL_STATSD_TAGS_FLAVOR`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum StatsdTags {
     #[default]
@@ -506,7 +506,7 @@ pub struct SeedPolicy {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CalibrationOptions {
-    /// `AFL_CAL_FAST`: 3 runs in place of 7.
+    /// `AFL_CAL_FAST`: 3 runs instead of 7.
     pub fast: bool,
     /// `AFL_NO_STARTUP_CALIBRATION`: one run of a starting seed is enough.
     pub skip_at_start: bool,

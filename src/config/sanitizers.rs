@@ -13,7 +13,7 @@ const COMMON: &str = "detect_odr_violation=0:abort_on_error=1:symbolize=0:\
     handle_sigill=0:detect_stack_use_after_return=0:check_initialization_order=0:";
 const ADDRESS: &str = "detect_leaks=0:malloc_context_size=0:";
 const UNDEFINED: &str = "halt_on_error=1:detect_leaks=0:malloc_context_size=0:";
-/// The fuzzer knows 86 as MSan's and 23 as LSan's exit code.
+/// The fuzzer recognizes 86 as MSan's and 23 as LSan's exit code.
 const MEMORY: &str = "exit_code=86:msan_track_origins=0:";
 const LEAK: &str = "exitcode=23:fast_unwind_on_malloc=0:print_suppressions=0:detect_leaks=1:\
     malloc_context_size=30:symbolize=0:";
@@ -59,7 +59,7 @@ pub fn target_environment(
     Ok(defaults.into_iter().filter(|(name, _)| given(name).is_none()).collect())
 }
 
-/// For runs whose report is read: the sanitizer speaks about signals as well, and ends by one.
+/// For runs whose report is read: the sanitizer reports signals as well, and ends by one.
 const REPORTING: &str = "abort_on_error=1:halt_on_error=1:handle_segv=1:handle_sigbus=1:\
     handle_abort=1:handle_sigfpe=1:handle_sigill=1:print_stacktrace=1:";
 /// Without names a report takes a tenth of the time.
@@ -68,18 +68,18 @@ const READABLE: &str = "symbolize=1:malloc_context_size=30";
 /// For a core file of the fault itself; without it ASan forbids one.
 const BARE: &str = "abort_on_error=1:halt_on_error=1:handle_segv=0:handle_sigbus=0:handle_abort=0:\
     handle_sigfpe=0:handle_sigill=0:disable_coredump=0:symbolize=0";
-/// Where each sanitizer looks for its options.
+/// The variable of each sanitizer's options.
 pub const SANITIZER_VARIABLES: [&str; 5] =
     ["ASAN_OPTIONS", "UBSAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"];
 
-/// How a report is to be written.
+/// Form of the report.
 #[derive(Clone, Copy, Debug)]
 pub enum Report<'a> {
     /// Modules and offsets.
     Raw,
     /// Functions and lines, by this symbolizer or the one that the sanitizer finds.
     Readable(Option<&'a Path>),
-    /// Of what only a sanitizer sees; signals are for the kernel.
+    /// Only for errors that a sanitizer alone detects; the kernel handles signals.
     Bare,
 }
 

@@ -1,4 +1,4 @@
-//! Crashes: what a program says when it dies, the bugs behind it, and the server they are reported to.
+//! Crashes: reports of a dying program, the bugs that cause them, and the server that gets the reports.
 
 pub mod collector;
 pub mod crash;

@@ -1,4 +1,4 @@
-//! What can be learned from the target's file before it is started.
+//! Facts from the target's file that are known before it is started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,11 +21,11 @@ pub struct Traits {
     pub deferred: bool,
     /// Linked with a sanitizer runtime.
     pub sanitizer: bool,
-    /// Why a program that is not instrumented may not be.
+    /// Kind of a program that is not instrumented; the remedy depends on it.
     pub kin: Kin,
 }
 
-/// Programs that need another remedy than a new build with `ffuzz-cc`.
+/// Programs for which rebuilding with `ffuzz-cc` is not the remedy.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Kin {
     #[default]
@@ -50,7 +50,7 @@ fn kin(path: &Path, content: &[u8]) -> Kin {
     }
 }
 
-/// Finds the program as a shell would: a name without a slash is looked up in `search_path`.
+/// Finds the program like a shell: a name without a slash is searched in `search_path`.
 pub fn locate(program: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, TargetError> {
     let path = PathBuf::from(program);
     let found = if program.as_bytes().contains(&b'/') {
@@ -67,7 +67,7 @@ pub fn locate(program: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, T
         .ok_or_else(|| TargetError::NotFound { program: program.into() })
 }
 
-/// Looks into the file: is it a program of this machine, and which markers does it carry?
+/// Reads the file: checks that it is a program for this machine, and collects its markers.
 pub fn inspect(path: &Path) -> Result<Traits, TargetError> {
     let unreadable = |source| TargetError::Unreadable { path: path.into(), source };
     let data = fs::metadata(path).map_err(unreadable)?;
@@ -150,7 +150,7 @@ fn check_machine(path: &Path, content: &[u8]) -> Result<(), TargetError> {
         if little_endian { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) }
     };
     let (kind, machine) = (number(16), number(18));
-    // 32-bit x86 programs run on 64-bit kernels, and their runtimes speak the same protocol.
+    // 32-bit x86 programs run on 64-bit kernels, and their runtimes use the same protocol.
     let runs_here =
         (machine, class) == (HOST.0, HOST.1) || (HOST.0 == 62 && (machine, class) == (3, 1));
     if !runs_here || !little_endian {
@@ -249,14 +249,14 @@ mod tests {
             bytes[18..20].copy_from_slice(&machine);
             bytes
         };
-        let told = |name: &str, content: Vec<u8>| file(name, &content, 0o755).to_string();
+        let refusal = |name: &str, content: Vec<u8>| file(name, &content, 0o755).to_string();
         let (machine, class, host) = HOST;
         let here = machine.to_le_bytes();
-        assert!(told("d", elf(2, 1, 2, [8, 0])).contains("is built for MIPS (64 bits)"));
-        assert!(told("e", elf(2, 2, 2, [0, 20])).contains("is built for PowerPC (64 bits)"));
-        assert!(told("f", elf(1, 1, 2, here)).contains(&format!("built for {host} (32 bits)")));
+        assert!(refusal("d", elf(2, 1, 2, [8, 0])).contains("is built for MIPS (64 bits)"));
+        assert!(refusal("e", elf(2, 2, 2, [0, 20])).contains("is built for PowerPC (64 bits)"));
+        assert!(refusal("f", elf(1, 1, 2, here)).contains(&format!("built for {host} (32 bits)")));
         for (kind, what) in [(1, "an object file"), (3, "a shared library"), (4, "a core dump")] {
-            assert!(told("g", elf(class, 1, kind, here)).contains(what));
+            assert!(refusal("g", elf(class, 1, kind, here)).contains(what));
         }
         let folder = inspect(dir.path()).unwrap_err().to_string();
         assert!(folder.contains("is a folder, not a program"), "{folder}");

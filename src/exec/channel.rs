@@ -1,4 +1,4 @@
-//! Mirror of `runtime/channel.h`: the memory that a target built by `ffuzz-cc` shares with us.
+//! Mirror of `runtime/channel.h`: the memory that a target built by `ffuzz-cc` shares with the fuzzer.
 //!
 //! Everything the target writes is checked here once, after its hello; the sizes are sealed then.
 
@@ -12,7 +12,7 @@ use crate::sys::memory::{self, SharedMap};
 
 /// Name of the environment variable that holds the descriptor number.
 pub(super) const ENV: &str = "FFUZZ_CHANNEL";
-/// Descriptor of the channel in the target: beside AFL's 198 and 199.
+/// Descriptor of the channel in the target, next to AFL's 198 and 199.
 pub(super) const TARGET_FD: i32 = 197;
 
 const MAGIC: u32 = 0x5a5a_4646;
@@ -72,11 +72,11 @@ pub(super) struct Offer {
     header: SharedMap,
 }
 
-/// What a target says to the offer.
+/// A target's answer to the offer.
 #[derive(Debug)]
 pub(super) enum Answer {
     Accepted(Box<Channel>),
-    /// It knows the channel, but cannot use it.
+    /// It supports the channel, but cannot use it.
     Refused(std::io::Error),
     Unknown,
 }
@@ -86,9 +86,9 @@ pub(super) enum Answer {
 pub(super) struct Channel {
     memory: SharedMap,
     pub(super) counters_are_copied: bool,
-    /// Orders and reports of runs, until the executor takes them; None if the target wants AFL's pipes.
+    /// Orders and reports of runs, until the executor takes them; None if the target uses AFL's pipes.
     pub(super) runs: Option<Runs>,
-    /// Its children can be put back after a run, if it has an ordinary main.
+    /// Its children can be restored after a run, if it has an ordinary main.
     pub(super) can_snapshot: bool,
     map: Region,
     dsf: Region,
@@ -118,7 +118,7 @@ impl Offer {
         self.fd.as_fd()
     }
 
-    /// Looks at the answer.
+    /// Checks the answer.
     pub(super) fn accept(self) -> Result<Answer, TargetError> {
         match self.header.load(field::ACCEPTED) {
             0 => return Ok(self.no_channel()),
@@ -227,11 +227,11 @@ impl Channel {
         let arena =
             part("test cases", field::ARENA_OFFSET, (runs::ARENA as u64, 1, runs::ARENA as u64))?;
         let virgin = part("virgin map", field::VIRGIN_OFFSET, (self.map.count as u64, 1, MAX_MAP))?;
-        let bars = match self.dsf.count {
+        let thresholds = match self.dsf.count {
             0 => self.dsf,
-            keys => part("bars", field::BARS_OFFSET, (keys as u64, 4, MAX_KEYS))?,
+            keys => part("thresholds", field::BARS_OFFSET, (keys as u64, 4, MAX_KEYS))?,
         };
-        Ok(Runs::new(memory, arena, virgin, bars, &self.domains))
+        Ok(Runs::new(memory, arena, virgin, thresholds, &self.domains))
     }
 
     fn read_domains(memory: &SharedMap) -> Result<Vec<Domain>, TargetError> {
@@ -278,7 +278,7 @@ impl Channel {
             .collect()
     }
 
-    /// The first instrumented object that was loaded too late to be seen, and how many there were.
+    /// The first instrumented object that was loaded too late to be counted, and the number of such objects.
     pub(super) fn late(&self) -> Option<(String, u32)> {
         let count = self.memory.load(field::LATE_COUNT);
         (count > 0).then(|| (text(self.memory.bytes(field::LATE_NAME, LATE_NAME)), count))
@@ -465,7 +465,7 @@ mod tests {
             accepted(offer).unwrap().unwrap().runs.is_some()
         };
         assert!(runs(true, RUNS));
-        // An older runtime, and one that takes what nobody offered.
+        // An older runtime, and one that accepts what was not offered.
         assert!(!runs(true, COPIED_COUNTERS) && !runs(false, RUNS));
     }
 

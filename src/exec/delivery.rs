@@ -20,8 +20,8 @@ pub enum Delivery {
     /// An anonymous file that is the target's descriptor 0, rewritten in place. A file on a disk
     /// would cost a journal entry for every run, twice: a new size, and a new time of access.
     Stdin { file: File, path: PathBuf },
-    /// A file that the target opens; made anew for every run unless `keep`. `ours`: we have written it, so
-    /// that whatever is there now was put there by the target.
+    /// A file that the target opens; it is created again for every run unless `keep`. `ours`: the fuzzer has
+    /// written it, so anything else at this path comes from the target.
     Named { path: PathBuf, keep: bool, ours: Arc<AtomicBool> },
     /// AFL's shared-memory test case: length, then the bytes.
     Shared { map: SharedMap },
@@ -30,15 +30,15 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// Makes the file behind the target's stdin; `path` becomes a link to it for whoever wants to
-    /// look at the present input.
+    /// Creates the file for the target's stdin; `path` becomes a link to it, so that users can read
+    /// the current input.
     pub fn stdin(path: &Path) -> Result<Self, TargetError> {
         let error = |source| failed(path, source);
         match std::fs::remove_file(path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),
             _ => {}
         }
-        // Without leave to seal it, a target cannot lock us out.
+        // Without permission to seal it, a target cannot lock the fuzzer out.
         let file = memfd_create(c"ffuzz-input", MFdFlags::MFD_CLOEXEC);
         let file = File::from(file.map_err(|errno| error(errno.into()))?);
         let name = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
@@ -53,7 +53,7 @@ impl Delivery {
         file.stream_position().ok().map(|position| position > 0)
     }
 
-    /// Puts one input in place.
+    /// Delivers one input.
     pub fn deliver(&mut self, input: &[u8]) -> Result<(), TargetError> {
         match self {
             Self::Stdin { file, path } => {
@@ -63,7 +63,7 @@ impl Delivery {
                 let was_ours = ours.load(Ordering::Relaxed);
                 write_named(path, *keep, was_ours, input).map_err(|source| failed(path, source))?;
                 if !was_ours {
-                    // A link of the user's leads to the file that is to be kept.
+                    // A link of the user points to the file to keep.
                     ours.store(!(*keep && path.is_symlink()), Ordering::Relaxed);
                 }
                 Ok(())
@@ -87,7 +87,7 @@ impl Delivery {
 /// Where the input of a run comes from.
 pub(super) enum Feed<'a> {
     Input(&'a [u8]),
-    /// Somebody else hands it over: before the run, or `late`, when the process is there.
+    /// A mutator delivers it: before the run, or `late`, when the process has started.
     Sent {
         late: bool,
         send: &'a mut dyn FnMut(),
@@ -95,7 +95,7 @@ pub(super) enum Feed<'a> {
 }
 
 impl Feed<'_> {
-    /// What has to be done before the run is ordered.
+    /// To be called before the run is ordered.
     pub(super) fn before(&mut self, delivery: &mut Delivery) -> Result<(), TargetError> {
         match self {
             Self::Input(input) => return delivery.deliver(input),
@@ -105,7 +105,7 @@ impl Feed<'_> {
         Ok(())
     }
 
-    /// What has to be done once the process of the run is there.
+    /// To be called when the process of the run has started.
     pub(super) fn once_started(&mut self) {
         if let Self::Sent { late: true, send } = self {
             send();
@@ -130,7 +130,7 @@ fn failed(path: &Path, source: io::Error) -> TargetError {
     }
 }
 
-/// Attempts at making the file: somebody whom the target has left behind may be in the way again.
+/// Attempts at creating the file: a process that the target left running may block the path again.
 const ATTEMPTS: usize = 8;
 
 fn write_named(path: &Path, keep: bool, ours: bool, input: &[u8]) -> io::Result<()> {
@@ -154,8 +154,8 @@ fn make(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// The file that stays the same in every run; None if there is none, or if the target has put something
-/// else in its place. Nothing behind a link of the target's is touched, and a pipe is not waited for.
+/// The file that stays the same in every run; None if there is none, or if the target has replaced
+/// it. Links made by the target are not followed, and opening a pipe does not block.
 fn open_kept(path: &Path, ours: bool) -> io::Result<Option<File>> {
     let flags = libc::O_NONBLOCK | if ours { libc::O_NOFOLLOW } else { 0 };
     let opened = OpenOptions::new().write(true).create(!ours).custom_flags(flags).open(path);
@@ -166,7 +166,7 @@ fn open_kept(path: &Path, ours: bool) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes what is there. A folder only if we know that the target has made it.
+/// Removes the entry at this path; a folder only if the target is known to have created it.
 fn clear(path: &Path, ours: bool) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -15,7 +15,7 @@ use crate::sys::process::{self, Launch, Output, Process};
 use crate::sys::stop::Leave;
 use crate::sys::strays::Strays;
 
-/// Starts the program anew for every run.
+/// Starts a new process of the program for every run.
 #[derive(Debug)]
 pub struct Direct {
     setup: Setup,
@@ -31,11 +31,11 @@ pub struct Direct {
     _guard: Option<Guard>,
 }
 
-/// Between two looks at whether an end was asked for.
+/// Interval between two checks for a request to stop.
 const SLICE: Duration = Duration::from_millis(100);
 
 impl Direct {
-    /// Nothing is started yet; the first run will show whether the program starts.
+    /// Starts nothing yet; the first run shows whether the program starts.
     pub fn new(setup: Setup, timeout: Duration) -> Result<Self, TargetError> {
         let edges = if setup.options.non_instrumented {
             0
@@ -48,7 +48,7 @@ impl Direct {
         let maps = Maps::in_segment(segment, edges, Vec::new());
         let delivery = setup.open_delivery()?;
         let (strays, mut guard) = (Strays::default(), Guard::new().ok());
-        // A process of a run ends with us by itself.
+        // The process of a run ends together with the fuzzer.
         guard.iter_mut().for_each(|guard| guard.watch(0, strays.mark()));
         Ok(Self {
             setup,
@@ -106,7 +106,7 @@ impl Direct {
         Ok(Outcome { exit, duration })
     }
 
-    /// None if its time is up.
+    /// None if it exceeds the timeout.
     fn wait(&mut self, process: &mut Process, start: Instant) -> Result<Option<i32>, TargetError> {
         loop {
             let left = self.timeout.saturating_sub(start.elapsed());

@@ -7,7 +7,7 @@ use super::binary::Kin;
 use crate::engine::domain::RecordError;
 use crate::engine::executor::{Failure, RunError};
 
-/// Why a target cannot be started, or cannot go on.
+/// Why a target cannot be started, or cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     #[error("cannot find the target {program:?}")]
@@ -38,7 +38,7 @@ pub enum TargetError {
     ReadsEarly,
     #[error("the target's fork server reports an error: {meaning}")]
     Reported { meaning: String, remedy: &'static str },
-    #[error("the target speaks the protocol of Killerbeez's own fork server")]
+    #[error("the target uses Killerbeez's own fork server protocol")]
     Killerbeez,
     #[error("the target broke the fork server protocol: {what}")]
     Protocol { what: String },
@@ -56,7 +56,7 @@ pub enum TargetError {
     Deliver { path: PathBuf, source: io::Error },
     #[error("no room left to write the input {}", path.display())]
     Full { path: PathBuf },
-    #[error("a run was given up because an end was asked for")]
+    #[error("a run was interrupted by a request to stop")]
     Interrupted,
     #[error("the target needs the file descriptors up to {most}, more than the limit allows")]
     OpenFiles { most: i32 },
@@ -124,7 +124,7 @@ impl TargetError {
             Self::Start { source, .. } => match source.kind() {
                 io::ErrorKind::WouldBlock => "raise the limit on processes (ulimit -u)".into(),
                 io::ErrorKind::ExecutableFileBusy => "wait until its build is done".into(),
-                _ => "start the target by hand and see what it says".into(),
+                _ => "start the target by hand and read its output".into(),
             },
             Self::DiedAtStart { memory_limit: Some(bytes), .. } => format!(
                 "its memory limit is {} MB: try -m none; AFL_DEBUG_CHILD=1 shows its output",
@@ -140,7 +140,7 @@ impl TargetError {
                                        AFL_TARGET_ENV=LD_LIBRARY_PATH=/folder"
                 .into(),
             Self::ReadsEarly => "call __AFL_INIT() before anything is read, or start the target \
-                                 by hand and see what it waits for"
+                                 by hand to see what it waits for"
                 .into(),
             Self::NoHello { .. } => "a slow start needs AFL_FORKSRV_INIT_TMOUT (in ms); a target \
                                      without fork server must be built with ffuzz-cc"
@@ -148,13 +148,13 @@ impl TargetError {
             Self::Reported { remedy, .. } => (*remedy).into(),
             Self::Killerbeez => "build the target with ffuzz-cc".into(),
             Self::Protocol { .. } | Self::Records(_) | Self::Channel { .. } => {
-                "build the target anew with ffuzz-cc; AFL_DEBUG_CHILD=1 shows its output".into()
+                "rebuild the target with ffuzz-cc; AFL_DEBUG_CHILD=1 shows its output".into()
             }
             Self::TooManyKeys { .. } => {
-                "make the maps smaller: keys are taken modulo the size of a map".into()
+                "use smaller maps: keys are taken modulo the size of a map".into()
             }
-            Self::Changed { .. } => "make its registration of maps the same in every start".into(),
-            Self::Lost { .. } => "AFL_DEBUG_CHILD=1 shows what the target says before".into(),
+            Self::Changed { .. } => "register the same maps in every start".into(),
+            Self::Lost { .. } => "AFL_DEBUG_CHILD=1 shows the target's output before that".into(),
             Self::Deliver { .. } => {
                 "check that the folder is writable and the disk has room".into()
             }

@@ -1,4 +1,4 @@
-//! A target that forks a process for a run, or for many: by AFL's pipes, or through our channel.
+//! A target that forks a process for one run or for many, controlled by AFL's pipes or through the channel.
 
 mod batches;
 mod helpers;
@@ -29,10 +29,10 @@ use crate::sys::stop::Leave;
 use crate::sys::waits::Wait;
 use crate::sys::{load, process};
 
-/// How long a child may take to obey a signal that it can catch.
+/// Time limit for a child to end after a signal that it can catch.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// So many inputs in a row that end the fork server are not the inputs' fault.
+/// After this many inputs in a row that end the fork server, the target itself is considered broken.
 const MOST_LOST: u32 = 3;
 
 /// Exit codes of MemorySanitizer and LeakSanitizer that AFL sets (see `config::env`).
@@ -48,7 +48,7 @@ pub struct ForkServer {
     child: Option<i32>,
     /// The process of the last run by pipes.
     last: i32,
-    /// The last child was killed by us, which the protocol wants to know.
+    /// The fuzzer killed the last child, which the protocol must report.
     killed: bool,
     execs: u64,
     spent: Spent,
@@ -57,23 +57,23 @@ pub struct ForkServer {
     restart: Option<String>,
     /// Test cases of the next batch: fewer on slow targets.
     cases: usize,
-    /// Inputs in a row that cost us the fork server twice.
+    /// Inputs in a row that ended the fork server twice.
     lost: u32,
     /// Starts after the first one.
     restarts: u64,
-    /// Whoever asks for an end does not wait for a run.
+    /// A request to stop does not wait for the end of a run.
     leave: Leave,
     helpers: Helpers,
     every_run: bool,
     watch: bool,
-    /// None: children are never put back.
+    /// None: children are never restored.
     snapshot: Option<snapshot::Policy>,
-    /// Kinds of notes that were given, and notes that were not asked for yet.
-    told: BTreeSet<Note>,
+    /// Kinds of notes that were reported, and notes that were not fetched yet.
+    reported: BTreeSet<Note>,
     notes: Vec<String>,
 }
 
-/// What a batch brought before it stopped: runs done, and the last one's outcome if it is to be judged.
+/// Result of a batch until it stopped: number of runs done, and the outcome of the last one if it must be judged.
 struct Pass {
     done: usize,
     shown: Option<Outcome>,
@@ -87,7 +87,7 @@ impl Pass {
 
 /// Why a run has no outcome.
 enum NoRun {
-    /// The fork server is gone.
+    /// The fork server has ended.
     Lost(String),
     Error(TargetError),
 }
@@ -121,7 +121,7 @@ impl ForkServer {
             every_run: false,
             watch: false,
             snapshot: None,
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             notes: Vec::new(),
         };
         server.offer_snapshots();
@@ -129,7 +129,7 @@ impl ForkServer {
     }
 
     fn execute(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
-        if self.puts_back() {
+        if self.restores() {
             self.observe_by_snapshot(input)
         } else if self.session.runs.is_some() {
             self.run_by_channel(input)
@@ -147,9 +147,9 @@ impl ForkServer {
         NoRun::Lost(describe_end(self.session.process.wait_for(Duration::from_millis(200))))
     }
 
-    /// Starts the target anew after its fork server died. Its domains must be the same as before.
+    /// Restarts the target after its fork server died. Its domains must be the same as before.
     fn start_again(&mut self, how: String) -> Result<(), TargetError> {
-        let _wait = Wait::begin("the target has not started again");
+        let _wait = Wait::begin("the target has not restarted");
         self.kill_child(libc::SIGKILL);
         (self.child, self.last) = (None, 0);
         self.killed = false;
@@ -168,9 +168,9 @@ impl ForkServer {
         if before == now { Ok(()) } else { Err(TargetError::Changed { before, now }) }
     }
 
-    /// An attempt that loses the fork server is followed by another one, to a new fork server
-    /// (`again`: with the first input alone). An input that does it twice is a find; several in a row
-    /// mean that nothing works any more.
+    /// After an attempt that ends the fork server, one more follows with a new fork server
+    /// (`again`: with the first input alone). An input that ends it twice is a find; several in a row
+    /// are an error.
     fn persistently(
         &mut self,
         mut attempt: impl FnMut(&mut Self, bool) -> Result<Pass, NoRun>,
@@ -232,12 +232,12 @@ impl Executor for ForkServer {
     }
 
     fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
-        // Often the last run has shown it.
+        // Often the last run was of this input.
         match self.session.delivery.was_read() {
             Some(false) => {}
             known => return Ok(known),
         }
-        // A restored child has a way of its own to its input.
+        // A restored child gets its input in another way.
         self.persistently(|server, _| match server.session.runs.is_some() {
             true => server.run_by_channel(input).map(Pass::one),
             false => server.run_by_pipes(Feed::Input(input)).map(Pass::one),
@@ -250,7 +250,7 @@ impl Executor for ForkServer {
         late: bool,
         send: &mut dyn FnMut(),
     ) -> Result<Observation<'_>, RunError> {
-        assert!(self.session.runs.is_none(), "a sender needs the pipe rung");
+        assert!(self.session.runs.is_none(), "a sender needs the pipe mode");
         let pass = self.persistently(|server, _| {
             server.run_by_pipes(Feed::Sent { late, send: &mut *send }).map(Pass::one)
         })?;
@@ -301,9 +301,9 @@ impl Executor for ForkServer {
         }
     }
 
-    fn learn_key(&mut self, key: u32, bar: u32) {
+    fn learn_key(&mut self, key: u32, threshold: u32) {
         if let Some(runs) = &mut self.session.runs {
-            runs.bars_mut()[key as usize] = bar;
+            runs.thresholds_mut()[key as usize] = threshold;
         }
     }
 
@@ -371,7 +371,7 @@ impl Executor for ForkServer {
     fn run_mode(&self) -> RunMode {
         match &self.session.runs {
             None => RunMode::Pipe,
-            Some(_) if self.puts_back() => RunMode::Snapshot,
+            Some(_) if self.restores() => RunMode::Snapshot,
             Some(_) if self.takes_batches() => RunMode::Batch,
             Some(_) if self.setup.persistent() => RunMode::Persistent,
             Some(_) => RunMode::Fork,
@@ -426,7 +426,7 @@ impl Executor for ForkServer {
 
 impl Drop for ForkServer {
     fn drop(&mut self) {
-        // A stopped persistent child outlives its fork server for ever: kill it first.
+        // A stopped persistent child would outlive its fork server: kill it first.
         self.kill_child(libc::SIGKILL);
         self.session.process.stop(self.setup.options.fork_server_kill_signal);
     }

@@ -1,4 +1,4 @@
-//! A process of its own for each input, with what it prints: for runs that are looked at closely.
+//! A process of its own for each input, with its output: for runs that are analysed in detail.
 //!
 //! No fork server, no shared memory: a target reads standard input or the file on its command line,
 //! as when it is started by hand.
@@ -18,26 +18,26 @@ use crate::sys::process::{self, Launch};
 use crate::sys::strays::Strays;
 use crate::sys::traced::{self, Stop};
 
-/// What is kept of each stream: its first bytes and its last, so many each.
+/// Number of first bytes, and of last bytes, that are kept of each stream.
 const PART: usize = 256 << 10;
 
-/// How a run is to be made.
+/// How a run is made.
 pub struct Manner<'a> {
     /// Added to what the target's options set.
     pub env: &'a [(OsString, OsString)],
-    /// Words in front of the command line: a debugger with its options.
+    /// Words before the command line: a debugger with its options.
     pub under: &'a [OsString],
     pub limit: Limit,
-    /// Called several times when its time is up,
+    /// Called several times when it exceeds the timeout,
     pub look: Option<&'a mut dyn FnMut(&Stop)>,
-    /// and in the moment of each signal that may end it. Some programs behave otherwise then.
+    /// and at each signal that may end it. Some programs behave otherwise then.
     pub traced: bool,
     /// Largest core file that it may leave, in bytes.
     pub core_limit: u64,
 }
 
 impl Manner<'_> {
-    /// A run that is not looked at.
+    /// A run without tracing.
     #[must_use]
     pub fn within(limit: impl Into<Limit>) -> Self {
         let limit = limit.into();
@@ -49,14 +49,14 @@ impl Manner<'_> {
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub exit: ExitKind,
-    /// If it ended by itself.
+    /// Its wait status, if it ended without being killed.
     pub code: Option<u8>,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub duration: Duration,
 }
 
-/// A target that is started anew for each input.
+/// A target that is started again for each input.
 pub struct Fresh {
     setup: Setup,
     delivery: Delivery,
@@ -66,13 +66,13 @@ pub struct Fresh {
     /// Inputs pass `post_process` before the target gets them.
     process: bool,
     processed: Vec<u8>,
-    /// Ends what the target has started if we are killed; None on a system without a shell.
+    /// Ends the target's processes if the fuzzer is killed; None on a system without a shell.
     guard: Option<Guard>,
     strays: Strays,
 }
 
 impl Fresh {
-    /// Nothing is started yet.
+    /// Starts nothing yet.
     pub fn new(
         setup: Setup,
         mutators: Mutators,
@@ -90,7 +90,7 @@ impl Fresh {
         &self.setup.argv
     }
 
-    /// That name.
+    /// Name of the input's file.
     #[must_use]
     pub fn input_file(&self) -> &Path {
         match &self.setup.input {
@@ -172,7 +172,7 @@ impl Fresh {
         self.setup.missing_libraries(ended.code.map(|code| i32::from(code) << 8))
     }
 
-    /// What the mutators have to say.
+    /// Messages of the mutators.
     pub fn take_messages(&mut self) -> Vec<String> {
         self.mutators.take_messages()
     }

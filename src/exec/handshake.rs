@@ -1,4 +1,4 @@
-//! The first words between a fuzzer and a fork server, in all dialects.
+//! The handshake between a fuzzer and a fork server, in all versions.
 //!
 //! AFL 2.5x sends 0; AFL++ up to 4.10 a word of option bits; AFL++ from 4.20 a versioned exchange;
 //! FuzzFactory the number of its domains.
@@ -10,10 +10,10 @@ use crate::engine::domain::{self, Domain, Reducer};
 use crate::exec::maps::{CLASSIC_MAP, LEGACY_KEYS};
 use crate::sys::wire::{NoWord, WordReader, WordWriter};
 
-/// What the target said of itself.
+/// What the target reported in its hello.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub(super) struct Hello {
-    /// Size of the edge map, if it said one.
+    /// Size of the edge map in bytes, if reported.
     pub(super) map_size: Option<usize>,
     /// It takes test cases from shared memory.
     pub(super) shared_input: bool,
@@ -23,8 +23,8 @@ pub(super) struct Hello {
 }
 
 impl Hello {
-    /// Size of the edge map; a target that says nothing has AFL's classic one, or what the user
-    /// asked for.
+    /// Size of the edge map in bytes; without a report it is AFL's classic size, or the size that the
+    /// user set.
     pub(super) fn edges(&self, asked: Option<usize>) -> usize {
         self.map_size.unwrap_or_else(|| asked.unwrap_or(CLASSIC_MAP))
     }
@@ -90,7 +90,7 @@ const V1_SHARED: u32 = 2;
 const V1_DICTIONARY: u32 = 0x800;
 const KILLERBEEZ: u32 = 0x4141_4141;
 
-/// Reads the hello and answers it as its dialect asks.
+/// Reads the hello and answers it in the same version.
 pub(super) fn greet(wires: &mut Wires<'_>) -> Result<Hello, NoHello> {
     let word = wires.word()?;
     match word {
@@ -104,7 +104,7 @@ pub(super) fn greet(wires: &mut Wires<'_>) -> Result<Hello, NoHello> {
     }
 }
 
-/// The codes of AFL's runtimes, and 512 of ours: what they mean, what helps.
+/// Error codes of AFL's runtimes, and 512 of this project's: meaning and remedy.
 const REPORTS: &[(u32, &str, &str)] = &[
     (
         1,
@@ -114,12 +114,12 @@ const REPORTS: &[(u32, &str, &str)] = &[
     (
         2,
         "the fixed address of its map is taken",
-        "build it anew, without AFL_LLVM_MAP_ADDR, or with AFL_LLVM_MAP_DYNAMIC=1",
+        "rebuild it without AFL_LLVM_MAP_ADDR, or with AFL_LLVM_MAP_DYNAMIC=1",
     ),
     (
         4,
         "it cannot open a shared memory object",
-        "build it anew with ffuzz-cc: its runtime wants another kind of shared memory",
+        "rebuild it with ffuzz-cc: its runtime needs another kind of shared memory",
     ),
     (
         8,
@@ -127,26 +127,26 @@ const REPORTS: &[(u32, &str, &str)] = &[
         "a larger -m, or -m none; a target in a container of its own cannot attach it",
     ),
     (16, "it cannot map shared memory", "a larger -m, or -m none"),
-    (32, "its comparison log has another layout", "build it anew with ffuzz-cc"),
-    (64, "its comparison log for QEMU has another layout", "build it anew with ffuzz-cc"),
+    (32, "its comparison log has another layout", "rebuild it with ffuzz-cc"),
+    (64, "its comparison log for QEMU has another layout", "rebuild it with ffuzz-cc"),
     (
         512,
         "there is no memory for the maps of its domains",
-        "make its domain maps smaller, or give it more memory (-m)",
+        "use smaller domain maps, or allow it more memory (-m)",
     ),
 ];
 
 fn reported(code: u32) -> TargetError {
     let known = REPORTS.iter().find(|(known, _, _)| *known == code);
     let (meaning, remedy) = known.map_or_else(
-        || (format!("code {code}, which is unknown"), "build it anew with ffuzz-cc"),
+        || (format!("code {code}, which is unknown"), "rebuild it with ffuzz-cc"),
         |(_, meaning, remedy)| ((*meaning).to_owned(), *remedy),
     );
     TargetError::Reported { meaning, remedy }
 }
 
 fn greet_old(wires: &mut Wires<'_>, word: u32) -> Result<Hello, NoHello> {
-    // All four bits at once come from an old, broken runtime.
+    // All four bits together come from an old, broken runtime.
     let word = if word & OLD_UNUSED == OLD_UNUSED { word & !OLD_UNUSED } else { word };
     let mut hello = Hello::default();
     if word & OLD_MAP_SIZE != 0 {
@@ -156,7 +156,7 @@ fn greet_old(wires: &mut Wires<'_>, word: u32) -> Result<Hello, NoHello> {
     let offered = word & (OLD_SHARED | OLD_DICTIONARY);
     if offered != 0 {
         // Everything offered is accepted: a target whose dictionary is refused takes the answer
-        // for its first run command and is one run ahead for ever.
+        // for its first run command, and stays one run ahead.
         wires.send(OLD_OPTIONS | offered)?;
     }
     if word & OLD_DICTIONARY != 0 {
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use crate::sys::wire::pipe;
 
-    /// Plays the target's words, returns the result and the fuzzer's answers.
+    /// Replays the target's words; returns the result and the fuzzer's answers.
     fn play(words: &[u32]) -> (Result<Hello, NoHello>, Vec<u32>) {
         let (status_in, status_out) = pipe().unwrap();
         let (control_in, control_out) = pipe().unwrap();
@@ -318,16 +318,16 @@ mod tests {
 
     #[test]
     fn errors_of_both_encodings_are_told() {
-        let told = |word| match play(&[word]).0 {
+        let refusal = |word| match play(&[word]).0 {
             Err(NoHello::Error(error @ TargetError::Reported { .. })) => error.to_string(),
             other => panic!("{word:#x}: {other:?}"),
         };
         for (code, expected, _) in REPORTS {
             for word in [0xf800_008f | code << 8, 0xeffe_0000 | code] {
-                assert!(told(word).ends_with(expected), "{word:#x}");
+                assert!(refusal(word).ends_with(expected), "{word:#x}");
             }
         }
-        assert!(told(0xeffe_0003).ends_with("code 3, which is unknown"));
+        assert!(refusal(0xeffe_0003).ends_with("code 3, which is unknown"));
         assert!(matches!(play(&[KILLERBEEZ]).0, Err(NoHello::Error(TargetError::Killerbeez))));
         assert!(matches!(play(&[]).0, Err(NoHello::Ended)));
     }

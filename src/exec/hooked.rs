@@ -1,6 +1,6 @@
-//! An executor behind the foreign mutators: every run passes their hooks.
+//! An executor with foreign mutators: every run passes their hooks.
 //!
-//! `post_process` decides what the target gets, `fuzz_send` hands it over, `post_run` follows. Without
+//! `post_process` decides what the target gets, `fuzz_send` delivers it, `post_run` follows. Without
 //! such hooks calls go straight through.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::mutators::{Hook, Mutators, Processed};
 pub struct Hooked {
     inner: Box<dyn Executor>,
     pub mutators: Mutators,
-    /// `fuzz_send` is called once the child runs.
+    /// `fuzz_send` is called when the child runs.
     late: bool,
     single: Vec<u8>,
     /// The processed batch; which one of the given batch each was; and how far it was run.
@@ -29,11 +29,11 @@ pub struct Hooked {
     record: Record,
     /// The process whose inputs are recorded.
     recorded: Option<i32>,
-    /// Where in the record the last runs begin.
+    /// Position in the record at which the last runs begin.
     mark: u64,
 }
 
-/// Where the bytes of the run shown last are.
+/// Position of the bytes of the run that was shown last.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Delivered {
     AsGiven,
@@ -59,7 +59,7 @@ impl Hooked {
         }
     }
 
-    /// From now on the last `most` inputs are remembered.
+    /// Records the last `most` inputs from now on.
     pub fn record(&mut self, most: usize) {
         self.record = Record::new(most);
     }
@@ -78,8 +78,8 @@ impl Hooked {
         Ok(exit)
     }
 
-    /// To be called before runs: did those before them have another process than the ones before? Then
-    /// inputs up to there are of no interest any more.
+    /// To be called before runs. If the previous runs used a new process, the inputs before them are no
+    /// longer needed.
     fn note_process(&mut self) {
         let process = self.inner.process();
         if process != self.recorded {
@@ -120,7 +120,7 @@ impl Hooked {
         Ok(run)
     }
 
-    /// One after the other; those that are to be dropped are passed over.
+    /// Runs them one by one, and skips dropped ones.
     fn run_singly(
         &mut self,
         batch: &[Candidate],
@@ -179,7 +179,7 @@ impl Hooked {
 }
 
 impl Executor for Hooked {
-    /// An input that `post_process` drops is run as it is: whoever asks has to see something.
+    /// An input that `post_process` drops is run unchanged, because the caller needs an observation.
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
         let processed = self.mutators.post_process(input, &mut self.single);
         self.execute(input, processed)
@@ -241,8 +241,8 @@ impl Executor for Hooked {
         self.inner.learn_edges(virgin);
     }
 
-    fn learn_key(&mut self, key: u32, bar: u32) {
-        self.inner.learn_key(key, bar);
+    fn learn_key(&mut self, key: u32, threshold: u32) {
+        self.inner.learn_key(key, threshold);
     }
 
     fn map_size(&self) -> usize {
@@ -339,7 +339,7 @@ mod tests {
     use crate::mutators::fake::{Calls, FakeMutator};
     use crate::mutators::{Failure, Made, Mutator};
 
-    /// Notes its runs beside the calls of the mutators.
+    /// Records its runs together with the calls of the mutators.
     fn executor(calls: &Calls) -> Box<dyn Executor> {
         let calls = calls.clone();
         Box::new(FakeExecutor::new(8, vec![], move |input, edges, _| {
@@ -392,7 +392,7 @@ mod tests {
         let before = ["post_process a", "post_process x", "post_process b", "run aa", "run bb"];
         assert_eq!(calls.take(), before);
         assert!(run_all(&mut hooked, &["x", "x"]).is_empty());
-        // Whoever wants to see an input sees it.
+        // An input that must be observed is run.
         hooked.observe(b"x").unwrap();
         assert_eq!(hooked.delivered(), None);
         assert_eq!(calls.take().last().unwrap(), "run x");

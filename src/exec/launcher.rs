@@ -36,20 +36,20 @@ const OFFERED_MAP: usize = 8 << 20;
 pub enum InputFrom {
     Stdin,
     File(PathBuf),
-    /// The target inherits our stdin.
+    /// The target inherits the fuzzer's stdin.
     Inherit,
 }
 
-/// A target that was found and looked at, ready to be started.
+/// A target that was found and checked, ready to be started.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub(super) options: TargetOptions,
     /// Program and arguments, `@@` replaced.
     pub(super) argv: Vec<OsString>,
     pub(super) input: InputFrom,
-    /// Link to the file behind the target's stdin.
+    /// Link to the file of the target's stdin.
     stdin_file: PathBuf,
-    /// We have written the file for inputs.
+    /// The fuzzer has written the file for inputs.
     wrote_input: Arc<AtomicBool>,
     pub(super) traits: Traits,
     instance_dir: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub struct Setup {
 
 impl Setup {
     /// Finds and checks the program. `input_file` is the file for inputs unless the options name
-    /// another one (AFL's `.cur_input`); `instance_dir` is told to the target.
+    /// another one (AFL's `.cur_input`); the target gets `instance_dir` in its environment.
     pub fn new(
         options: &TargetOptions,
         input_file: &Path,
@@ -89,7 +89,7 @@ impl Setup {
         })
     }
 
-    /// Lets the target inherit stdin in place of reading inputs from it.
+    /// Lets the target inherit stdin instead of reading inputs from it.
     pub fn inherit_stdin(&mut self) {
         if self.input == InputFrom::Stdin {
             self.input = InputFrom::Inherit;
@@ -109,14 +109,14 @@ impl Setup {
         self.traits.deferred || self.options.force_deferred
     }
 
-    /// The file or pipe through which inputs go, unless the target asks for shared memory.
+    /// The file or pipe for inputs, unless the target requests shared memory.
     pub(super) fn open_delivery(&self) -> Result<Delivery, TargetError> {
         match &self.input {
             InputFrom::Stdin => Delivery::stdin(&self.stdin_file),
             InputFrom::File(path) => {
                 let (keep, ours) = (self.options.keep_input_file, Arc::clone(&self.wrote_input));
                 let mut delivery = Delivery::Named { path: path.clone(), keep, ours };
-                // Some targets look at the file before their fork server is up.
+                // Some targets open the file before their fork server is up.
                 delivery.deliver(&[])?;
                 Ok(delivery)
             }
@@ -151,7 +151,7 @@ impl Setup {
         }
     }
 
-    /// Why a process that ended at once may have done so.
+    /// The likely reason for a process that ended immediately.
     fn early_end(&self, status: Option<i32>) -> TargetError {
         let names = self.missing_libraries(status);
         if !names.is_empty() {
@@ -164,8 +164,8 @@ impl Setup {
         TargetError::DiedAtStart { how: describe_end(status), memory_limit, deferred }
     }
 
-    /// Shared libraries that the loader does not find: it ends with 127 then, and lists them in
-    /// place of starting the program if asked as `ldd` does.
+    /// Shared libraries that the loader does not find. It exits with 127 then, and lists them instead
+    /// of starting the program if called as by `ldd`.
     pub(super) fn missing_libraries(&self, status: Option<i32>) -> Vec<String> {
         let by_loader = status.is_some_and(|s| libc::WIFEXITED(s) && libc::WEXITSTATUS(s) == 127);
         if !by_loader || binary::loader(self.program()).is_none() {
@@ -195,7 +195,7 @@ impl Setup {
             "__AFL_PERSISTENT",
             "__AFL_DEFER_FORKSRV",
             "AFL_CHILD_SYNC_SHM",
-            // Makes AFL++ 4.22 targets send no hello at all.
+            // With it, AFL++ 4.22 targets send no hello.
             "AFL_OLD_FORKSERVER",
             channel::ENV,
         ]
@@ -218,18 +218,18 @@ impl Setup {
     }
 }
 
-/// A fork server that said hello.
+/// A fork server after its hello.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) process: Process,
-    /// After the process: it is what they are left by.
+    /// Dropped after the process, whose leftovers it removes.
     pub(super) strays: Strays,
     pub(super) control: WordWriter,
     pub(super) status: WordReader,
     pub(super) maps: Maps,
-    /// None: runs are ordered by AFL's pipes.
+    /// None: runs use AFL's pipes.
     pub(super) runs: Option<Runs>,
-    /// Why the target could not use our channel.
+    /// Why the target cannot use the channel.
     pub(super) refused: Option<std::io::Error>,
     pub(super) delivery: Delivery,
     pub(super) dictionary: Vec<Vec<u8>>,
@@ -326,14 +326,14 @@ impl Session {
 
 enum Start {
     Ready(Box<Session>),
-    /// The target wants a map of this size.
+    /// The target needs a map of this size, in bytes.
     Larger(usize),
 }
 
 impl Offers {
     fn new(map: usize, with_input: bool, runs: bool) -> Result<Self, TargetError> {
         let memory = |bytes| move |source| TargetError::Memory { bytes, source };
-        // A FuzzFactory target writes to its domain array whether or not anybody asked.
+        // A FuzzFactory target writes to its domain array in any case.
         let bytes = map.max(CLASSIC_MAP + 4 * LEGACY_KEYS).next_multiple_of(64);
         let segment = SharedMap::sysv(bytes).map_err(memory(bytes))?;
         let bytes = MAX_INPUT + 4;
@@ -361,7 +361,7 @@ fn launch(
     if let Some((_, id)) = &offers.input {
         set("__AFL_SHM_FUZZ_ID", id.to_string());
     }
-    // Without it the target writes its coverage where nobody looks.
+    // Without it the target writes its coverage to private memory.
     if !setup.options.non_instrumented {
         set(channel::ENV, channel::TARGET_FD.to_string());
     }
@@ -385,7 +385,7 @@ fn launch(
     Ok((process, control.into(), status.into()))
 }
 
-/// How a process ended, in words.
+/// Describes how a process ended.
 pub(super) fn describe_end(status: Option<i32>) -> String {
     match status {
         None => "it closed the connection but still ran".into(),

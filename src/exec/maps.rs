@@ -1,4 +1,4 @@
-//! The maps of a running target, wherever they are: in our channel, or in AFL's SysV segment.
+//! The maps of a running target, in the channel or in AFL's SysV segment.
 
 use super::channel::Channel;
 use super::modules::Named;
@@ -23,11 +23,11 @@ enum Place {
 pub(super) struct Maps {
     place: Place,
     domains: Vec<Domain>,
-    /// Keys to look at after the last run; meaningful unless `everything`.
+    /// Keys to check after the last run; valid unless `everything`.
     touched: Vec<u32>,
-    /// The whole DSF array has to be looked at, or cleared.
+    /// The whole DSF array must be checked or cleared.
     everything: bool,
-    /// Nothing has to be cleared: the target did it.
+    /// Nothing has to be cleared: the target has done it.
     clean: bool,
 }
 
@@ -54,7 +54,7 @@ impl Maps {
         &self.domains
     }
 
-    /// Those whose counters are known to lie apart.
+    /// Modules whose counters are known not to overlap.
     pub(super) fn modules(&self) -> &[Named] {
         match &self.place {
             Place::Channel(channel) => &channel.modules,
@@ -69,7 +69,7 @@ impl Maps {
         }
     }
 
-    /// Brings all maps to their state before a run.
+    /// Resets all maps to their state before a run.
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.clean) {
             return;
@@ -90,8 +90,8 @@ impl Maps {
         self.everything = false;
     }
 
-    /// Reads the list of touched keys after a run. A run that did not end by itself may have died
-    /// between a value and its entry in the list, so then everything is looked at.
+    /// Reads the list of touched keys after a run. A run that was killed may have ended
+    /// between a value and its entry in the list, so everything is checked then.
     pub(super) fn collect(&mut self, complete: bool) {
         self.everything = match &self.place {
             Place::Channel(channel) => !(channel.copy_touched(&mut self.touched) && complete),

@@ -1,8 +1,8 @@
-//! What is run, and what is seen of a run.
+//! Running targets, and observing runs.
 //!
-//! [`ForkServer`] speaks AFL's fork server protocol in all its dialects, and over it offers our
-//! channel (`runtime/channel.h`); [`Direct`] starts a process per run. Both are an
-//! [`Executor`](crate::engine::executor::Executor), which is all that the parts above know.
+//! [`ForkServer`] implements all versions of AFL's fork server protocol, and offers the channel
+//! (`runtime/channel.h`) through it; [`Direct`] starts a process per run. Both implement
+//! [`Executor`](crate::engine::executor::Executor), the only interface for callers.
 
 pub mod binary;
 mod channel;
@@ -68,7 +68,7 @@ struct Outcome {
     duration: Duration,
 }
 
-/// Meaning of a raw wait status. `killed`: we killed the process because its time was up.
+/// Meaning of a raw wait status. `killed`: the process was killed because it exceeded the timeout.
 fn exit_kind(status: i32, killed: bool, is_crash_code: impl Fn(u8) -> bool) -> ExitKind {
     if killed {
         return ExitKind::Hang;

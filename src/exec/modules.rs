@@ -12,11 +12,11 @@ use crate::engine::executor::Module;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Named {
     pub(super) counters: Range<usize>,
-    /// The end of the path by which the loader knows the file.
+    /// The end of the path under which the loader opened the file.
     pub(super) name: String,
 }
 
-/// Only files that the process has in its memory: it may name what it likes.
+/// Accepts only files that are mapped in the process: the names come from the target.
 pub(super) fn located(named: &[Named], pid: i32) -> Vec<Module> {
     let files = sites::files_of(pid);
     let module = |named: &Named| {

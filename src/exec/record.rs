@@ -1,11 +1,11 @@
-//! The last inputs that a target got: a crash of a process that has run many may need more than one.
+//! The last inputs of a target: reproducing a crash of a long-running process may need more than one.
 
 use crate::engine::mutate::Candidate;
 
-/// Bytes of inputs after which the oldest are forgotten, twice over.
+/// Limit of recorded bytes; the oldest inputs are dropped at twice this size.
 const ROOM: usize = 4 << 20;
 
-/// The inputs of one process. Without room it costs nothing; else what it costs is the copy of each input.
+/// The inputs of one process. With a capacity of 0 it costs nothing, otherwise one copy per input.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     most: usize,
@@ -63,7 +63,7 @@ impl Record {
         self.added
     }
 
-    /// Those before this number are another process's.
+    /// Inputs before this number belong to another process.
     pub(super) fn forget_before(&mut self, number: u64) {
         self.first = number;
     }

@@ -2,7 +2,7 @@
 //!
 //! Both sides wait for words in shared memory. A target in its persistent loop takes a batch of test
 //! cases and stops at the first that shows something new; one without a loop runs one and ends, or is
-//! put back after each ([`Child::Lasting`]).
+//! restored after each ([`Child::Lasting`]).
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use crate::engine::mutate::MAX_INPUT;
 use crate::sys::futex;
 use crate::sys::memory::SharedMap;
 
-/// Most test cases of a batch: with 64 the hand-over is a twentieth of a microsecond a run, and more
-/// gain nothing.
+/// Maximum number of test cases in a batch: with 64 the hand-over costs a twentieth of a microsecond per
+/// run, and more gain nothing.
 pub(super) const MOST_CASES: usize = 64;
 /// Bytes for the test cases of one batch.
 pub(super) const ARENA: usize = 2 << 20;
@@ -89,14 +89,14 @@ pub(super) const FIELDS: [(&str, usize); 24] = [
 const REPORT_STOPPED: u32 = 1;
 const REPORT_ENDED: u32 = 2;
 
-/// Between two checks while the awaited word says nothing.
+/// Interval between two checks while the awaited word does not change.
 const SOON: Duration = Duration::from_millis(1);
 
 /// `enum ffuzz_shown`.
 const SHOWN_EACH: u32 = 1;
 const SHOWN_NEWS: u32 = 2;
 
-/// Where the input is, for a child that puts it in place by itself: offset of `struct ffuzz_input`, bytes of
+/// Where the input is, for a child that delivers it itself: offset of `struct ffuzz_input`, bytes of
 /// its path, and kinds.
 pub(super) const INPUT: usize = 2560;
 pub(super) const INPUT_PATH: usize = 4096 - INPUT - 4;
@@ -110,8 +110,8 @@ pub(super) struct Runs {
     memory: SharedMap,
     arena: Region,
     virgin: Region,
-    bars: Region,
-    /// Number of the last child that was wanted; of the last batch; and its cases.
+    thresholds: Region,
+    /// Number of the last requested child, number of the last batch, and its number of cases.
     wanted: u32,
     batch: u32,
     cases: u32,
@@ -120,7 +120,7 @@ pub(super) struct Runs {
     /// The last child of each kind, and whose turn it is.
     children: [Numbered; 2],
     turn: Child,
-    /// Why a lasting child ended, until somebody asks.
+    /// Why a lasting child ended, until the caller takes it.
     why: Option<(u32, u32)>,
     pages: u32,
     /// Children that ended between two runs, and the wait status of the last.
@@ -133,7 +133,7 @@ pub(super) struct Runs {
 pub(super) enum Child {
     /// It ends with its run, or has a loop.
     Own,
-    /// It is put back after each run; the fork server serves others beside it.
+    /// It is restored after each run; the fork server serves other children at the same time.
     Lasting,
 }
 
@@ -147,13 +147,13 @@ struct Numbered {
 /// What became of a batch so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Progress {
-    /// Nobody reported yet; so many cases were started.
+    /// No report yet; the value is the number of started cases.
     Underway { started: u32 },
-    /// The child stopped behind so many cases; `shown`: the last of them is to be judged.
+    /// The child stopped after this many cases; `shown`: the last of them must be judged.
     Stopped { finished: u32, shown: bool },
-    /// The child ended in the case behind those, with this wait status.
+    /// The child ended in the case after those, with this wait status.
     Ended { finished: u32, status: i32 },
-    /// The target wrote what cannot be.
+    /// The target wrote impossible values.
     Nonsense,
 }
 
@@ -162,14 +162,14 @@ impl Runs {
         memory: SharedMap,
         arena: Region,
         virgin: Region,
-        bars: Region,
+        thresholds: Region,
         domains: &[Domain],
     ) -> Self {
         let mut runs = Self {
             memory,
             arena,
             virgin,
-            bars,
+            thresholds,
             wanted: 0,
             batch: 0,
             cases: 0,
@@ -183,13 +183,13 @@ impl Runs {
         };
         runs.virgin_mut().fill(0xff);
         for domain in domains {
-            runs.bars_mut()[domain.range()].fill(domain.initial);
+            runs.thresholds_mut()[domain.range()].fill(domain.initial);
         }
         runs
     }
 
     /// Orders as many of the inputs as fit into one batch, at least one, and returns how many.
-    /// `each`: stop behind every one; `watch`: look at domains, too.
+    /// `each`: stop after every one; `watch`: check domains, too.
     pub(super) fn begin<'a>(
         &mut self,
         inputs: impl Iterator<Item = &'a [u8]>,
@@ -212,7 +212,7 @@ impl Runs {
         count
     }
 
-    /// Orders one run whose input gets there by another way.
+    /// Orders one run whose input is delivered in another way.
     pub(super) fn begin_one(&mut self) {
         self.order(1, (true, false), Child::Own);
     }
@@ -230,7 +230,7 @@ impl Runs {
         if self.is_alive() && self.has_ended() {
             self.note_idle_end();
         }
-        // Only then: a child that is put back waits for this word while others run beside it.
+        // Only then: a restored child waits for this word while other children run.
         let word = if self.is_alive() {
             self.batch = self.batch.wrapping_add(1);
             self.put(field::GO, self.batch);
@@ -249,7 +249,7 @@ impl Runs {
         futex::wake(self.memory.atomic(RUNS + word));
     }
 
-    /// Waits for a report, at most so long.
+    /// Waits for a report, with a time limit.
     pub(super) fn wait(&mut self, timeout: Duration) -> Progress {
         let progress = self.look();
         if !matches!(progress, Progress::Underway { .. }) {
@@ -258,7 +258,7 @@ impl Runs {
         match self.get(field::REPORT) {
             0 => futex::wait(self.memory.atomic(RUNS + field::REPORT), 0, timeout),
             REPORT_STOPPED => {}
-            // `ended` follows at once, unless it was the program that wrote here.
+            // `ended` follows immediately, unless the program wrote here.
             REPORT_ENDED if self.has_ended() => {}
             REPORT_ENDED => self.wait_for_change(timeout.min(SOON)),
             _ => return Progress::Nonsense,
@@ -266,8 +266,8 @@ impl Runs {
         self.look()
     }
 
-    /// Waits until the child whose turn it is has ended, at most so long; false if it has not. What the
-    /// program has written makes it sleep no less.
+    /// Waits until the current child has ended, with a time limit; false if it has not. Values written by
+    /// the program do not turn this into a busy loop.
     pub(super) fn wait_for_end(&mut self, timeout: Duration) -> bool {
         if !self.has_ended() {
             self.wait_for_change(timeout);
@@ -284,15 +284,15 @@ impl Runs {
         futex::wait(word, word.load(Ordering::Acquire), timeout);
     }
 
-    /// The child hands over after the case that is under way.
+    /// Makes the child hand over after the current case.
     pub(super) fn cut_short(&mut self) {
         self.cut = true;
         self.put(field::COUNT, 1);
     }
 
     fn look(&mut self) -> Progress {
-        // First what says that the other words are final: a child that reports meanwhile would seem to
-        // have stopped at a case that it had left behind.
+        // Read the word first that marks the others as final: a child that reports in between would seem to
+        // have stopped at an earlier case.
         let ended = self.has_ended();
         let report = self.get(field::REPORT);
         let [started, finished] = [field::STARTED, field::FINISHED].map(|field| self.get(field));
@@ -300,7 +300,7 @@ impl Runs {
         if finished > self.cases || started > self.cases {
             return Progress::Nonsense;
         }
-        // A child that died while it waited for the next batch has done its duty.
+        // A child that died while it waited for the next batch has finished its work.
         let idle = finished > 0 && (started == finished || finished == self.cases);
         match report {
             _ if ended && !idle => {
@@ -351,7 +351,7 @@ impl Runs {
         self.get(status).cast_signed()
     }
 
-    /// Whether the run that is shown has something new, in the words of the target.
+    /// Whether the run that is shown has something new, as the target reported.
     pub(super) fn shows_news(&self) -> bool {
         self.get(field::SHOWN) == SHOWN_NEWS
     }
@@ -361,15 +361,15 @@ impl Runs {
         self.why.take()
     }
 
-    /// Pages that a lasting child has put back since the last call.
+    /// Number of pages that a lasting child has restored since the last call.
     pub(super) fn take_pages(&mut self) -> u32 {
         let now = self.get(field::PAGES);
         now.wrapping_sub(std::mem::replace(&mut self.pages, now))
     }
 
-    /// Tells a lasting child where its input goes: a file of that path, or the target's stdin. None: it has
+    /// Sets where a lasting child delivers its input: a file of that path, or the target's stdin. None: it has
     /// shared memory. False if the path is too long.
-    pub(super) fn tell_input(&mut self, file: Option<&[u8]>, stdin: bool) -> bool {
+    pub(super) fn set_input(&mut self, file: Option<&[u8]>, stdin: bool) -> bool {
         let path = file.unwrap_or_default();
         if path.len() >= INPUT_PATH || path.contains(&0) {
             return false;
@@ -386,23 +386,23 @@ impl Runs {
         true
     }
 
-    /// Whether the child whose turn it is has begun a case of the last batch.
+    /// Whether the current child has begun a case of the last batch.
     pub(super) fn has_started(&self) -> bool {
         self.get(field::STARTED) > 0
     }
 
-    /// Tells the next lasting child how many system calls of its main may stand before its snapshot.
-    pub(super) fn tell_prologue(&mut self, most: u32) {
+    /// Sets the maximum number of system calls of main before the snapshot of the next lasting child.
+    pub(super) fn set_prologue(&mut self, most: u32) {
         self.put(field::PROLOGUE, most);
     }
 
-    /// How many stand before that of the last lasting child.
+    /// Number of system calls before the snapshot of the last lasting child.
     pub(super) fn prologue_calls(&self) -> u32 {
         self.get(field::PROLOGUE_CALLS)
     }
 
-    /// Tells it which exit codes are ends that the fork server has to report.
-    pub(super) fn tell_crash_codes(&mut self, is_crash: impl Fn(u8) -> bool) {
+    /// Sets the exit codes that the fork server must report.
+    pub(super) fn set_crash_codes(&mut self, is_crash: impl Fn(u8) -> bool) {
         let words = self.memory.words_mut(RUNS + field::CRASH_CODES, 8);
         words.fill(0);
         for code in (0..=u8::MAX).filter(|code| is_crash(*code)) {
@@ -415,12 +415,12 @@ impl Runs {
         (self.idle_ends, self.idle_status)
     }
 
-    /// True if the child whose turn it is is not known to have ended.
+    /// True if the current child is not known to have ended.
     pub(super) fn is_alive(&self) -> bool {
         self.children[self.turn as usize].alive
     }
 
-    /// Process id of that child, as the target says.
+    /// Process id of that child, as reported by the target.
     pub(super) fn child(&self) -> i32 {
         let child = match self.turn {
             Child::Own => field::CHILD,
@@ -429,13 +429,13 @@ impl Runs {
         self.get(child).cast_signed()
     }
 
-    /// Process id of the child that takes one batch after the other, if it may still be there.
+    /// Process id of the child that takes one batch after the other, if it may still exist.
     pub(super) fn own_child(&mut self) -> Option<i32> {
         self.turn = Child::Own;
         self.is_alive().then(|| self.child())
     }
 
-    /// True once it has ended; such an end is no event.
+    /// True after it has ended; such an end is not reported.
     pub(super) fn forget_own(&mut self) -> bool {
         self.turn = Child::Own;
         if self.has_ended() {
@@ -444,37 +444,37 @@ impl Runs {
         !self.is_alive()
     }
 
-    /// Process id of the child that is put back, if it may still be there.
+    /// Process id of the restored child, if it may still exist.
     pub(super) fn lasting_child(&self) -> Option<i32> {
         let alive = self.children[Child::Lasting as usize].alive;
         alive.then(|| self.get(field::LASTING_CHILD).cast_signed())
     }
 
-    /// Time that the child worked on the last batch, as the target says. Below zero, if the fork
+    /// Time that the child worked on the last batch, as reported by the target. Below zero, if the fork
     /// server noted the start of a child that had already stopped, counts as zero.
     pub(super) fn work(&self) -> Duration {
         let ticks = self.get(field::STOPPED).wrapping_sub(self.get(field::BEGAN)).cast_signed();
         Duration::from_nanos(u64::from(ticks.max(0).cast_unsigned()) * TICK)
     }
 
-    /// What is not new any more: per edge the hit-count classes that are still unseen.
+    /// Per edge a byte: the hit-count classes that were not reached yet.
     pub(super) fn virgin_mut(&mut self) -> &mut [u8] {
         self.memory.bytes_mut(self.virgin.offset, self.virgin.count)
     }
 
-    /// Per key what a value has to beat to be of interest.
-    pub(super) fn bars_mut(&mut self) -> &mut [u32] {
-        self.memory.words_mut(self.bars.offset, self.bars.count)
+    /// Per key the threshold that a value must exceed to be interesting.
+    pub(super) fn thresholds_mut(&mut self) -> &mut [u32] {
+        self.memory.words_mut(self.thresholds.offset, self.thresholds.count)
     }
 
-    /// Learns what those of an earlier start of the same target knew.
+    /// Copies virgin map and thresholds from an earlier start of the same target.
     pub(super) fn inherit(&mut self, earlier: &Self) {
         let virgin = earlier.memory.bytes(earlier.virgin.offset, earlier.virgin.count);
-        let bars = earlier.memory.words(earlier.bars.offset, earlier.bars.count);
+        let thresholds = earlier.memory.words(earlier.thresholds.offset, earlier.thresholds.count);
         let edges = virgin.len().min(self.virgin.count);
         self.virgin_mut()[..edges].copy_from_slice(&virgin[..edges]);
-        if bars.len() == self.bars.count {
-            self.bars_mut().copy_from_slice(bars);
+        if thresholds.len() == self.thresholds.count {
+            self.thresholds_mut().copy_from_slice(thresholds);
         }
         self.idle_ends = earlier.idle_ends;
     }
@@ -495,7 +495,7 @@ mod tests {
     use super::*;
     use crate::sys::memory;
 
-    /// A batch of two cases, and nobody who runs them.
+    /// A batch of two cases that no target runs.
     fn ordered() -> Runs {
         let fd = memory::memfd(c"runs", 4096 + ARENA).unwrap();
         let memory = SharedMap::file(&fd, 4096 + ARENA).unwrap();

@@ -1,10 +1,10 @@
-//! All that two runs of the same input can be compared by.
+//! The results by which two runs of the same input are compared.
 
 use std::collections::BTreeMap;
 
 use crate::engine::executor::{ExitKind, Observation};
 
-/// What was seen of a run, kept.
+/// A copy of the results of a run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Seen {
     pub exit: ExitKind,
@@ -23,23 +23,23 @@ impl Seen {
         Self { exit: run.exit, edges: run.edges.to_vec(), keys }
     }
 
-    /// In words, what a run of the same input by fork has shown in its place.
+    /// Describes the difference to a run of the same input with fork.
     #[must_use]
     pub fn difference(&self, fork: &Self) -> String {
         if self.exit != fork.exit {
-            return format!("it ended as {:?}, by fork as {:?}", self.exit, fork.exit);
+            return format!("it ended as {:?}, with fork as {:?}", self.exit, fork.exit);
         }
         let pairs = || self.edges.iter().zip(&fork.edges).enumerate();
         if let Some((edge, (here, there))) = pairs().find(|(_, (here, there))| here != there) {
             let count = pairs().filter(|(_, (here, there))| here != there).count();
-            return format!("{count} edges, the first {edge}: {here} times, by fork {there}");
+            return format!("{count} edges, the first {edge}: {here} times, with fork {there}");
         }
         let keys = self.keys.keys().chain(fork.keys.keys());
         let values = |key: &u32| (self.keys.get(key).copied(), fork.keys.get(key).copied());
         let other = keys.map(|key| (key, values(key))).find(|(_, (here, there))| here != there);
         let said = |value: Option<u32>| value.map_or("nothing".into(), |value| value.to_string());
         other.map_or_else(String::new, |(key, (here, there))| {
-            format!("domain key {key}: {}, by fork {}", said(here), said(there))
+            format!("domain key {key}: {}, with fork {}", said(here), said(there))
         })
     }
 }
@@ -58,12 +58,12 @@ mod tests {
         let one = seen(ExitKind::Ok, &[0, 1, 2], &[(5, 7)]);
         let difference = |other: Seen| one.difference(&other);
         let edges = difference(seen(ExitKind::Ok, &[0, 3, 0], &[(5, 7)]));
-        assert_eq!(edges, "2 edges, the first 1: 1 times, by fork 3");
+        assert_eq!(edges, "2 edges, the first 1: 1 times, with fork 3");
         let keys = difference(seen(ExitKind::Ok, &[0, 1, 2], &[(5, 8), (6, 1)]));
-        assert_eq!(keys, "domain key 5: 7, by fork 8");
+        assert_eq!(keys, "domain key 5: 7, with fork 8");
         let more = difference(seen(ExitKind::Ok, &[0, 1, 2], &[(5, 7), (6, 1)]));
-        assert_eq!(more, "domain key 6: nothing, by fork 1");
+        assert_eq!(more, "domain key 6: nothing, with fork 1");
         let end = difference(seen(ExitKind::Hang, &[], &[]));
-        assert_eq!(end, "it ended as Ok, by fork as Hang");
+        assert_eq!(end, "it ended as Ok, with fork as Hang");
     }
 }

@@ -9,7 +9,7 @@ use object::read::{Object, ObjectSection, ReadCache};
 
 use crate::engine::domain::Site;
 
-/// Written by `llvm-passes/ffuzz-domain.hpp`.
+/// The section that `llvm-passes/ffuzz-domain.hpp` writes.
 const SECTION: &str = ".ffuzz_keys";
 /// Largest table that is read: that of a program with some two million sites.
 const MAX_TABLE: u64 = 128 << 20;
@@ -23,7 +23,7 @@ pub(super) fn read(program: &Path, pid: i32) -> Vec<Site> {
     files.iter().flat_map(|file| of_file(file)).collect()
 }
 
-/// The files whose code a process has in its memory.
+/// The files whose code is mapped in a process.
 pub(super) fn files_of(pid: i32) -> Vec<PathBuf> {
     mapped_code(&fs::read(format!("/proc/{pid}/maps")).unwrap_or_default())
 }

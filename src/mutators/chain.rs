@@ -1,6 +1,6 @@
 //! All foreign mutators of a campaign, in the order in which the user named them.
 //!
-//! Calls go through here: they are counted and timed, a failure costs one input and is told once,
+//! Calls go through here: they are counted and timed, a failure costs one input and is reported once,
 //! and a hook that only fails is switched off. The random numbers are of its own, so that a mutator
 //! which changes nothing leaves the campaign as it was.
 
@@ -22,26 +22,26 @@ use crate::sys::underway::{Label, Underway};
 
 /// Failures in a row after which a hook is switched off.
 const MOST_FAILURES: u32 = 100;
-/// Different complaints about one mutator that are told.
+/// Number of different complaints about one mutator that are reported.
 const MOST_COMPLAINTS: usize = 10;
 /// Calls of havoc that are all timed, and the part of the later ones that is.
 const ALL_TIMED: u64 = 1024;
 const TIMED_HAVOC: u64 = 16;
-/// Inputs in a row that post-processing may drop before the user is told.
+/// Inputs in a row that post-processing may drop before it is reported.
 const MANY_SKIPPED: u64 = 10_000;
 
 /// What [`Mutators::post_process`] made of an input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Processed {
-    /// Nobody touched it.
+    /// No mutator changed it.
     AsGiven,
-    /// The result lies in the buffer.
+    /// The result is in the buffer.
     Changed,
-    /// A mutator wants it not to be run.
+    /// A mutator dropped it.
     Skipped,
 }
 
-/// Loaded mutators, and what is known about them.
+/// Loaded mutators and their counters.
 #[derive(Default)]
 pub struct Mutators {
     members: Vec<Member>,
@@ -51,7 +51,7 @@ pub struct Mutators {
     messages: Vec<String>,
     scratch: Vec<u8>,
     skipped_in_a_row: u64,
-    /// Havoc's next step, and the one in which somebody is called next.
+    /// Havoc's next step, and the next step with a call.
     step: u64,
     next_call: u64,
     clock: Option<TickLength>,
@@ -106,7 +106,7 @@ impl Member {
     }
 
     /// For how many calls the time of the next one is taken; 0 if it is not timed. Havoc calls so
-    /// often that two looks at the clock each time would cost more than a small mutator: then one
+    /// often that reading the clock twice each time would cost more than a small mutator: then one
     /// call in some stands for all.
     #[inline]
     fn calls_timed_as_one(&self, hook: Hook) -> u64 {
@@ -156,14 +156,14 @@ impl Mutators {
         self.has(Hook::FuzzSend) || (keep_original && self.has(Hook::PostProcess))
     }
 
-    /// How runs can be ordered at most: only AFL's pipes tell when the process of a run is there.
+    /// The fastest possible execution mode: only AFL's pipes report when the process of a run exists.
     #[must_use]
     pub fn run_mode(&self) -> RunMode {
         if self.has(Hook::FuzzSend) { RunMode::Pipe } else { RunMode::default() }
     }
 
     /// Whether inputs have to be made and run one by one, because a mutator is called before and
-    /// behind the making or the run: with a batch it would see its calls in another order.
+    /// after the making or the run: with a batch it would see its calls in another order.
     #[must_use]
     pub fn need_single_runs(&self) -> bool {
         self.members.iter().any(|member| {
@@ -173,7 +173,7 @@ impl Mutators {
         })
     }
 
-    /// Told with the next messages, as the mutator's.
+    /// Reported with the next messages, as the mutator's.
     pub fn tell(&mut self, index: usize, text: &str) {
         self.messages.push(format!("mutator {}: {text}", self.members[index].name));
     }
@@ -200,7 +200,7 @@ impl Mutators {
         self.members[index].hooks.has(hook)
     }
 
-    /// Whether the mutator's stage is behind all others.
+    /// Whether the mutator's stage comes after all others.
     #[must_use]
     pub fn is_late(&self, index: usize) -> bool {
         self.members[index].mutator.is_late()
@@ -241,7 +241,7 @@ impl Mutators {
         self.states_mut().for_each(|states| states.restore(stored));
     }
 
-    /// What the user should know, once.
+    /// Messages for the user, each once.
     pub fn take_messages(&mut self) -> Vec<String> {
         std::mem::take(&mut self.messages)
     }
@@ -274,7 +274,7 @@ impl Mutators {
         text.filter(|text| !text.is_empty())
     }
 
-    /// Hands an input through all post-processors; the result is in `out` if it says so.
+    /// Passes an input through all post-processors; the return value shows whether the result is in `out`.
     pub fn post_process(&mut self, input: &[u8], out: &mut Vec<u8>) -> Processed {
         let mut processed = Processed::AsGiven;
         for index in 0..self.members.len() {
@@ -331,13 +331,13 @@ impl Mutators {
         self.next_call - self.step
     }
 
-    /// So many steps of the pause are left after a stack of havoc.
+    /// Sets the number of steps of the pause that are left after a stack of havoc.
     #[inline]
     pub fn havoc_paused(&mut self, left: u64) {
         self.step = self.next_call - left;
     }
 
-    /// The step behind the pause. Returns a bit for each mutator that changed the input.
+    /// The step after the pause. Returns a bit for each mutator that changed the input.
     pub fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> u64 {
         self.step = self.next_call;
         let mut by = 0;
@@ -370,7 +370,7 @@ impl Mutators {
         self.next_call = havoc.map(|member| member.next_call).min().unwrap_or(u64::MAX);
     }
 
-    /// Whether the seed in this file may be fuzzed now: all are asked and have to agree.
+    /// Whether the seed in this file may be fuzzed now: all mutators must agree.
     pub fn queue_get(&mut self, path: &Path) -> bool {
         let mut wanted = true;
         for index in 0..self.members.len() {
@@ -380,7 +380,7 @@ impl Mutators {
         wanted
     }
 
-    /// Tells of a new file in the queue. True if somebody says that he changed it.
+    /// Reports a new file in the queue to the mutators. True if one of them has changed it.
     pub fn queue_new_entry(&mut self, path: &Path, parent: Option<&Path>) -> bool {
         let mut changed = false;
         for index in 0..self.members.len() {
@@ -404,7 +404,7 @@ impl Mutators {
         self.call(index, Hook::Trim, |mutator| mutator.post_trim(success))
     }
 
-    /// A step of trimming, for those who debug a mutator (`AFL_DEBUG`).
+    /// Logs a step of trimming, for debugging a mutator (`AFL_DEBUG`).
     pub fn tell_trim(
         &mut self,
         index: usize,
@@ -420,7 +420,7 @@ impl Mutators {
         }
     }
 
-    /// Hands the input to the target in place of the executor.
+    /// Delivers the input to the target instead of the executor.
     pub fn fuzz_send(&mut self, input: &[u8]) {
         for index in 0..self.members.len() {
             self.call(index, Hook::FuzzSend, |mutator| mutator.fuzz_send(input));
@@ -433,14 +433,14 @@ impl Mutators {
         }
     }
 
-    /// A find to whose making these mutators contributed (see [`bit`]).
+    /// Counts a find to which these mutators contributed (see [`bit`]).
     pub fn found(&mut self, by: u64) {
         for (index, member) in self.members.iter_mut().enumerate() {
             member.finds += u64::from(by & bit(index) != 0);
         }
     }
 
-    /// For the screen and the statistics. `elapsed`: the time of which shares are told.
+    /// For the screen and the statistics. `elapsed`: the time for the percentages.
     #[must_use]
     pub fn status(&self, elapsed: Duration) -> Vec<MutatorStatus> {
         let Some(clock) = self.clock else { return Vec::new() };
@@ -459,7 +459,7 @@ impl Mutators {
         self.members.iter().map(status).collect()
     }
 
-    /// What a mutator has to say about itself.
+    /// A mutator's own status text.
     pub fn introspection(&mut self, index: usize) -> Option<String> {
         self.call(index, Hook::Introspection, |mutator| mutator.introspection())?
     }
@@ -535,7 +535,7 @@ impl Mutators {
         }
     }
 
-    /// Tells each complaint once.
+    /// Reports each complaint once.
     pub fn complain(&mut self, index: usize, text: String) {
         let member = &mut self.members[index];
         if member.complaints.len() < MOST_COMPLAINTS && !member.complaints.contains(&text) {
@@ -636,7 +636,7 @@ mod tests {
             let mut mutators = Mutators::new(vec![Box::new(mutator)], 1);
             let steps = 20_000;
             for step in 0..steps {
-                // Stages are short: asking anew must not change the odds.
+                // Stages are short: asking again must not change the probabilities.
                 if step % 50 == 0 {
                     mutators.havoc_begins();
                 }
@@ -666,8 +666,8 @@ mod tests {
             assert_eq!(mutators.fuzz(0, &job, &mut out), Made::Input);
             assert_eq!(out, b"long");
         }
-        let told = mutators.take_messages();
-        assert_eq!(told, ["mutator fake: fuzz returned more than 4 bytes: cut"]);
+        let messages = mutators.take_messages();
+        assert_eq!(messages, ["mutator fake: fuzz returned more than 4 bytes: cut"]);
         assert_eq!(mutators.status(Duration::from_secs(1))[0].failures, 2);
     }
 }

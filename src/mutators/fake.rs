@@ -1,4 +1,4 @@
-//! A mutator without a library: tests write its hooks as closures and see its calls.
+//! A mutator without a library: tests write its hooks as closures and read its calls.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -22,7 +22,7 @@ impl Calls {
     }
 }
 
-/// Notes every call; what makes an input is done by `act`, the rest by fixed answers.
+/// Records every call; what makes an input is done by `act`, the rest by fixed answers.
 pub(crate) struct FakeMutator {
     pub(crate) hooks: Hooks,
     pub(crate) calls: Calls,

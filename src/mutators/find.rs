@@ -15,7 +15,7 @@ pub enum Kind {
     Killerbeez,
 }
 
-/// Why a word of `--mutator` is none.
+/// Why an argument of `--mutator` is not a mutator.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     #[error("the mutator {name} is not in {}", dir.display())]
@@ -39,7 +39,7 @@ impl FindError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NotInDir { .. } => {
-                "a name means libNAME_mutator.so or libNAME.so there: --mutator-list shows them"
+                "a name means libNAME_mutator.so or libNAME.so in this folder: --mutator-list shows them"
             }
             Self::NoDir { .. } => {
                 "name the folder with --mutator-dir or FFUZZ_MUTATOR_DIR, or write a path with a /"
@@ -47,7 +47,7 @@ impl FindError {
             Self::Unreadable { .. } => "check the path given to --mutator",
             Self::NoLibrary { .. } => "build it with cc -shared -fPIC, for this machine",
             Self::NoSymbol { .. } => {
-                "docs/mutators.md says what a mutator exports; C++ needs extern \"C\""
+                "docs/mutators.md describes what a mutator exports; C++ needs extern \"C\""
             }
         }
     }

@@ -28,8 +28,8 @@ pub struct Killerbeez {
     rng: Rng,
     states: States,
     stage: Option<(SeedId, Session)>,
-    /// It was told that there are no states to be kept.
-    told: bool,
+    /// It was reported that no states can be saved.
+    reported: bool,
 }
 
 impl Killerbeez {
@@ -49,11 +49,11 @@ impl Killerbeez {
             rng: Rng::seed_from_u64(seed),
             states: States::new(&wanted.name, wanted.options.as_deref()),
             stage: None,
-            told: false,
+            reported: false,
         })
     }
 
-    /// Begins with an input, where `state` left it. None if the module does not want one of both.
+    /// Begins with an input, where `state` left it. None if the module refuses one of both.
     fn session(&mut self, state: Option<&CStr>, input: &[u8]) -> Option<Session> {
         let seed = self.fixed_seed.unwrap_or_else(|| self.rng.next_u32());
         let object = self.module.create(self.options.as_deref(), state, input, seed)?;
@@ -96,19 +96,19 @@ impl Mutator for Killerbeez {
         };
         let Some(session) = self.session(state.as_deref(), input) else {
             self.states.set(seed, Some(Reached::Failed));
-            return Err(Failure("refuses a seed, or its own state; left out there".into()));
+            return Err(Failure("refuses a seed, or its own state; skipped for this seed".into()));
         };
         self.stage = Some((seed, session));
         Ok(())
     }
 
     fn fuzz(&mut self, _job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, Failure> {
-        // Modules that are at their end stay there, so they are not asked again.
+        // A module that has reached its end stays there, so it is not called again.
         let Some((seed, session)) = &mut self.stage else { return Ok(Made::Over) };
         let reached = match session.next(out) {
             Ok(()) => return Ok(Made::Input),
             Err(End::Exhausted) => Ok(Reached::Exhausted(session.object.state())),
-            Err(end) => Err(Failure(format!("{end}; left out on this seed"))),
+            Err(end) => Err(Failure(format!("{end}; skipped for this seed"))),
         };
         let kept = reached.as_ref().unwrap_or(&Reached::Failed);
         self.states.set(*seed, Some(kept.clone()));
@@ -121,8 +121,10 @@ impl Mutator for Killerbeez {
         let state = session.object.state();
         let stateless = state.is_none();
         self.states.set(seed, state.map(Reached::State));
-        if stateless && !std::mem::replace(&mut self.told, true) {
-            return Err(Failure("cannot save its state: each turn of a seed begins anew".into()));
+        if stateless && !std::mem::replace(&mut self.reported, true) {
+            return Err(Failure(
+                "cannot save its state: each turn of a seed starts from the beginning".into(),
+            ));
         }
         Ok(())
     }
@@ -162,7 +164,7 @@ enum End {
     Exhausted,
     #[error("reports an error")]
     Failed,
-    #[error("writes behind its buffer")]
+    #[error("writes past the end of its buffer")]
     Overran,
 }
 

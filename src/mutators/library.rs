@@ -45,7 +45,7 @@ impl LibraryMutator {
 }
 
 /// AFL++'s mutators that work inside afl-fuzz alone: a text that only each of them holds (a variable that it
-/// reads), its name, and what it takes out of afl-fuzz's state. In ours they would find zeros, and crash.
+/// reads), its name, and what it reads from afl-fuzz's state. In ffuzz's they would find zeros, and crash.
 const NEEDS_AFL: &[(&str, &str, &str)] = &[
     (
         "AUTOTOKENS_LEARN_DICT",
@@ -69,7 +69,7 @@ fn needs_afl(path: &Path) -> Option<(&'static str, &'static str)> {
     known.map(|(_, name, needs)| (*name, *needs))
 }
 
-/// What the loader says of a function that only afl-fuzz has.
+/// The loader's text for a function that only afl-fuzz has.
 const UNDEFINED: &str = "undefined symbol: ";
 
 fn explain(path: &Path, error: OpenError) -> CustomError {
@@ -83,7 +83,7 @@ fn explain(path: &Path, error: OpenError) -> CustomError {
                 CustomError::Undefined { path, symbol }
             }
             None => {
-                // The path stands in front of the reason.
+                // The path comes before the reason.
                 let reason = text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text);
                 CustomError::Load { reason: reason.to_owned(), path }
             }

@@ -21,7 +21,7 @@ pub enum CustomError {
     Missing { path: PathBuf },
     #[error("cannot load the mutator library {}: {reason}", .path.display())]
     Load { path: PathBuf, reason: String },
-    #[error("mutator library {} needs the symbol {symbol}, which nobody has", .path.display())]
+    #[error("mutator library {} needs the symbol {symbol}, which is not defined", .path.display())]
     Undefined { path: PathBuf, symbol: String },
     #[error("mutator library {} has no function afl_custom_init", .path.display())]
     NoInit { path: PathBuf },
@@ -58,14 +58,14 @@ impl CustomError {
                  alone; any other has to be linked"
             }
             Self::NeedsAfl { .. } => {
-                "where these lie differs in every release: use it with afl-fuzz of its own release, on \
+                "their addresses differ in every release: use it with afl-fuzz of its own release, on \
                  the same output folder (ffuzz -S NAME -o OUT, afl-fuzz -S OTHER -o OUT)"
             }
             Self::Random(_) => "raise the limits for open files and processes (ulimit -n, -u)",
             Self::NoInit { .. } | Self::NoHook { .. } => {
                 "export the functions of include/ffuzz-mutator.h; from C++ they need extern \"C\""
             }
-            Self::Refused { .. } => "what it has printed may say why; a variable may be missing",
+            Self::Refused { .. } => "its output may show the reason; a variable may be missing",
             Self::OnlyNone => {
                 "name a mutator with a fuzz function, or unset AFL_CUSTOM_MUTATOR_ONLY"
             }
@@ -78,7 +78,7 @@ impl CustomError {
 /// Loads all mutators, in the user's order.
 ///
 /// AFL++'s own mutators draw random numbers by code of its headers, which reads a descriptor that it finds
-/// in afl-fuzz's state. Ours is all zeros, so with a library descriptor 0 has random bytes.
+/// in afl-fuzz's state. That of ffuzz is all zeros, so with a library descriptor 0 has random bytes.
 pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError> {
     if options.is_empty() {
         return if options.only { Err(CustomError::OnlyNone) } else { Ok(Mutators::default()) };
@@ -105,8 +105,8 @@ pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError>
     }
     if let Some(module) = &options.python {
         let _underway = Underway::begin(Label::new(&module.module, "init"));
-        let (mutator, told) = PythonMutator::open(module, random(seed, mutators.len()))?;
-        notes.extend(told.into_iter().map(|note| (mutators.len(), note)));
+        let (mutator, messages) = PythonMutator::open(module, random(seed, mutators.len()))?;
+        notes.extend(messages.into_iter().map(|note| (mutators.len(), note)));
         mutators.push(Box::new(mutator));
     }
     for module in &options.killerbeez.modules {

@@ -69,7 +69,7 @@ impl Hook {
         Self::Introspection,
     ];
 
-    /// The name that the mutator's author knows.
+    /// The name as the mutator's author writes it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -150,7 +150,7 @@ pub trait Mutator {
         Ok(())
     }
 
-    /// How often [`Mutator::fuzz`] is to be called for this seed.
+    /// Number of calls of [`Mutator::fuzz`] for this seed.
     fn fuzz_count(&mut self, _input: &[u8]) -> Result<u32, Failure> {
         Ok(0)
     }
@@ -168,7 +168,7 @@ pub trait Mutator {
         Ok(Made::Nothing)
     }
 
-    /// Number of steps, a guess.
+    /// Estimated number of steps.
     fn init_trim(&mut self, _input: &[u8]) -> Result<u32, Failure> {
         Ok(0)
     }
@@ -193,7 +193,7 @@ pub trait Mutator {
         Ok(DEFAULT_PROBABILITY)
     }
 
-    /// Whether the seed is to be fuzzed now.
+    /// Whether to fuzz the seed now.
     fn queue_get(&mut self, _path: &Path) -> Result<bool, Failure> {
         Ok(true)
     }
@@ -216,12 +216,12 @@ pub trait Mutator {
         Ok(())
     }
 
-    /// Whether its stage comes behind havoc and splicing, not before.
+    /// Whether its stage comes after havoc and splicing, not before.
     fn is_late(&self) -> bool {
         false
     }
 
-    /// What it has reached on each seed, if it can go on there.
+    /// Its state on each seed, if it can continue from there.
     fn states(&self) -> Option<&states::States> {
         None
     }

@@ -1,4 +1,4 @@
-//! How many steps of havoc a mutator is passed over: drawn at once, in place of a coin for each.
+//! How many steps of havoc a mutator is passed over: drawn at once instead of a coin toss for each.
 
 use rand_core::Rng as _;
 
@@ -12,7 +12,7 @@ const LOOKED_UP: usize = 64;
 /// end of the table is no end.
 #[derive(Clone)]
 pub(super) struct Pauses {
-    /// Of 2³² equally probable draws so many are longer than the index.
+    /// Number of draws, of 2³² equally probable ones, that are longer than the index.
     longer: [u32; LOOKED_UP],
     /// The shortest pause for draws with this first byte.
     guide: [u8; 256],
@@ -78,7 +78,7 @@ mod tests {
             let mean = sum as f64 / f64::from(draws);
             let wanted = (1.0 - hit) / hit;
             assert!((mean - wanted).abs() < wanted * 0.02 + 0.001, "{percent} %: {mean}");
-            // In the table, at its end and behind it.
+            // In the table, at its end and after it.
             for length in [0, 1, 5, 63, 64, 65, 130] {
                 let wanted = (1.0 - hit).powi(length) * hit * f64::from(draws);
                 let got = f64::from(counted[length as usize]);

@@ -41,15 +41,15 @@ impl PythonError {
                     .into()
             }
             Self::Host { .. } => {
-                "ffuzz loads it out of memory, behind libpython: what forbids that \
-                                  has to allow it"
+                "ffuzz loads it from memory, after libpython: whatever forbids that \
+                                  must allow it"
                     .into()
             }
             Self::Import { module, .. } => format!(
-                "python3 -c 'import {module}' has to work with the same PYTHONPATH: name the \
+                "python3 -c 'import {module}' must work with the same PYTHONPATH: name the \
                  folder of {module}.py there"
             ),
-            Self::Init { .. } => "an init that fails ends everything: mend it".into(),
+            Self::Init { .. } => "an init that fails stops the start: fix it".into(),
             Self::NoHook { .. } => "docs/mutators.md lists them: fuzz, post_process …".into(),
         }
     }
@@ -66,7 +66,7 @@ pub struct PythonMutator {
 }
 
 impl PythonMutator {
-    /// Imports the module and calls its `init`. The second value is what the user should know.
+    /// Imports the module and calls its `init`. The second value holds messages for the user.
     pub fn open(wanted: &PythonOptions, seed: u32) -> Result<(Self, Vec<String>), PythonError> {
         let environment = wanted.virtual_env.as_deref();
         let mut notes: Vec<String> = find::load(environment)?.into_iter().collect();

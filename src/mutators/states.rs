@@ -10,7 +10,7 @@ use crate::engine::corpus::SeedId;
 /// How far a mutator is with a seed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reached {
-    /// The mutator's own text, which nobody else reads.
+    /// The mutator's own text, which ffuzz does not interpret.
     State(CString),
     /// It has made all its inputs; its last state, if it has one.
     Exhausted(Option<CString>),
@@ -36,7 +36,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// It belongs to a corpus of so many seeds.
+    /// Adapts it to a corpus of this number of seeds.
     #[must_use]
     pub fn is_within(&self, seeds: usize) -> bool {
         self.seeds.last_key_value().is_none_or(|(id, _)| (*id as usize) < seeds)
@@ -55,7 +55,7 @@ impl States {
         self.seeds.get(&seed)
     }
 
-    /// None: begin anew.
+    /// None: start from the beginning.
     pub fn set(&mut self, seed: SeedId, reached: Option<Reached>) {
         match reached {
             Some(reached) => self.seeds.insert(seed, reached),

@@ -20,11 +20,11 @@ pub fn bind(core: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets a child that wakes this process go on, in place of being interrupted at once: what the
+/// Lets a child that wakes this process continue instead of preempting it: what the
 /// fuzzer waits for mostly comes with the next word. Children are not concerned.
 pub fn wait_patiently() {
     let policy = libc::SCHED_BATCH | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: the parameter is a local, all zero as the policy asks for. Where the kernel refuses,
+    // SAFETY: the parameter is a local, all zero as the policy requires. Where the kernel refuses,
     // everything works as before.
     unsafe {
         let parameter: libc::sched_param = std::mem::zeroed();
@@ -62,7 +62,7 @@ pub fn free_cores() -> Vec<usize> {
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     core: usize,
-    /// The process shares our control group, and so its quota.
+    /// The process is in the same control group, and shares its quota.
     in_group: bool,
 }
 
@@ -80,7 +80,7 @@ fn choose(allowed: &[usize], bound: &[Bound], granted: usize) -> Vec<usize> {
 }
 
 /// Cores to which some other process is bound alone (kernel threads, which use no memory, do not
-/// count), as AFL looks for them.
+/// count), as in AFL.
 fn bound_cores() -> Vec<Bound> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let own = std::process::id().to_string();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::stop::Leave;
 
-/// How often the second thread looks, as a part of the timeout, and within which limits.
+/// Interval of the second thread's checks, as a part of the timeout, and its limits.
 const LOOKS: u32 = 4;
 const SHORTEST_LOOK: Duration = Duration::from_millis(2);
 const LONGEST_LOOK: Duration = Duration::from_millis(50);
@@ -36,13 +36,13 @@ struct State {
     deadline: Option<Instant>,
     /// Brings the deadline forward.
     leave: Leave,
-    /// As the shortest timeout so far wants it.
+    /// Set for the shortest timeout so far.
     look: Duration,
     over: bool,
 }
 
 impl Alarm {
-    /// An alarm for the calling thread, which also comes soon after an end was asked for.
+    /// An alarm for the calling thread, which also comes soon after a request to stop.
     pub fn new(leave: Leave) -> std::io::Result<Self> {
         install_handler();
         // SAFETY: no precondition.

@@ -20,7 +20,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// Time since the machine was started, the unit in which the kernel tells when a process began.
+/// Time since the machine was started, the unit in which the kernel reports when a process began.
 #[must_use]
 pub fn since_boot() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -39,7 +39,7 @@ pub(super) fn milliseconds() -> u64 {
     (whole + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000).max(1)
 }
 
-/// Both clocks at one moment: what passed on one tells what a tick of the other is worth.
+/// Both clocks at one moment: the time passed on one gives the length of a tick of the other.
 #[derive(Clone, Copy, Debug)]
 pub struct TickLength {
     time: Instant,
@@ -52,7 +52,7 @@ impl TickLength {
         Self { time: Instant::now(), ticks: ticks() }
     }
 
-    /// So many ticks as a time.
+    /// Converts ticks to a time.
     #[must_use]
     pub fn time_of(&self, count: u64) -> Duration {
         let passed = ticks().saturating_sub(self.ticks).max(1);

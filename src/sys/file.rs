@@ -1,7 +1,7 @@
-//! Opening files of which nobody knows what they are.
+//! Opening files of unknown kind.
 //!
-//! A name in a folder may be a FIFO, which blocks whoever opens it, a device that never ends, or a link
-//! to somebody else's file. A user's file is read through [`read`] and [`read_whole`], a file of our
+//! A name in a folder may be a FIFO, which blocks on opening, a device that never ends, or a link
+//! to a foreign file. A user's file is read through [`read`] and [`read_whole`], a file of our
 //! own is opened by [`append`] and [`create`]. Nothing here follows a link in order to write.
 
 use std::fs::{self, File, OpenOptions};
@@ -47,7 +47,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// Opens a file of our own to write at its end; makes it if it is not there.
+/// Opens a file of the fuzzer's own to append to it; creates it if it does not exist.
 pub fn append(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let mut options = OpenOptions::new();
@@ -55,12 +55,12 @@ pub fn append(path: &Path) -> io::Result<File> {
     regular(file.map_err(name_link)?)
 }
 
-/// Makes a file that must not exist yet, readable for nobody else.
+/// Creates a file that must not exist yet, readable for its owner only.
 pub fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Makes an empty file of our own in the place of whatever file, link or FIFO has its name.
+/// Replaces the file, link or FIFO of this name with a new empty file.
 pub fn create(path: &Path) -> io::Result<File> {
     create_new(path).or_else(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| create_new(path)),
@@ -68,7 +68,7 @@ pub fn create(path: &Path) -> io::Result<File> {
     })
 }
 
-/// Whether the name leads to a regular file. One that cannot be looked at may be one.
+/// Whether the name leads to a regular file. One that cannot be checked may be one.
 #[must_use]
 pub fn may_be_regular(path: &Path) -> bool {
     match fs::metadata(path) {
@@ -77,7 +77,7 @@ pub fn may_be_regular(path: &Path) -> bool {
     }
 }
 
-/// The error says that there is nothing, not that it cannot be reached now.
+/// The error means that the file does not exist, not that it cannot be reached now.
 #[must_use]
 pub fn is_missing(error: &io::Error) -> bool {
     matches!(errno(error), Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP))
@@ -107,13 +107,13 @@ pub fn may_pass(error: &io::Error) -> bool {
     )
 }
 
-/// What a user can do about an error of the system, whatever file it was about.
+/// What a user can do about an error of the system, for any file.
 #[must_use]
 pub fn remedy(error: &io::Error) -> Option<&'static str> {
     let remedy = match errno(error)? {
         Errno::EMFILE => "raise the limit of open files: ulimit -n 4096",
         Errno::ENFILE => "the machine has too many open files: sysctl fs.file-max shows the limit",
-        Errno::EIO | Errno::EREMOTEIO => "the disk reports errors: look at dmesg",
+        Errno::EIO | Errno::EREMOTEIO => "the disk reports errors: see dmesg",
         Errno::ESTALE | Errno::ETIMEDOUT => {
             "the network file system does not answer: mount it again"
         }
@@ -149,7 +149,7 @@ fn errno(error: &io::Error) -> Option<Errno> {
     error.raw_os_error().map(Errno::from_raw)
 }
 
-/// The kernel's words for a link that is not followed speak of levels.
+/// The kernel's message for a link that is not followed mentions levels.
 fn name_link(error: io::Error) -> io::Error {
     match errno(&error) {
         Some(Errno::ELOOP) => not_a_file("a link"),
@@ -181,7 +181,7 @@ fn regular(file: File) -> io::Result<File> {
 pub struct Locked(File);
 
 impl Locked {
-    /// Takes the lock; with `wait` unset fails at once if somebody else has it, see [`is_taken`].
+    /// Takes the lock; with `wait` unset it fails immediately if another process has it, see [`is_taken`].
     pub fn new(file: File, wait: bool) -> io::Result<Self> {
         let how = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
         loop {
@@ -197,7 +197,7 @@ impl Locked {
     }
 }
 
-/// The lock could not be taken because somebody else has it.
+/// The lock could not be taken because another process has it.
 #[must_use]
 pub fn is_taken(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock

@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Sleeps until somebody wakes the word, but not if it is not `expected` any more, and at most for
-/// `timeout`. May also return for no reason: look at the word again.
+/// Sleeps until the word is woken, but not if it is not `expected` any more, and at most for
+/// `timeout`. May also return for no reason: check the word again.
 pub fn wait(word: &AtomicU32, expected: u32, timeout: Duration) {
     let timeout = libc::timespec {
         tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 
 /// Each line names the process group to watch, `-` or 0 none, and the mark of what it may leave behind; the
 /// end of its input means that the fuzzer is gone. The group's leader leads a session as well: a debugger puts
-/// the target into a group of its own there. What is marked may be anywhere, and start more meanwhile. A
-/// shell, and not a fork of ours, which would hold our shared memory.
+/// the target into a group of its own there. Marked processes may be anywhere, and start more at any time. A
+/// shell, and not a fork of the fuzzer, which would hold its shared memory.
 const WATCH: &str = r#"group=- mark=
 while read -r next its; do group=$next mark=$its; done
 [ "$group" = - ] && exit
@@ -35,7 +35,7 @@ done"#;
 pub struct Guard(Child);
 
 impl Guard {
-    /// Watches over nobody yet.
+    /// Watches no process yet.
     pub fn new() -> io::Result<Self> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", WATCH, "ffuzz-guard"]).process_group(0);
@@ -49,13 +49,13 @@ impl Guard {
         self.tell(&format!("{group} {mark}"));
     }
 
-    /// The group's leader was reaped: from now on nobody is killed.
+    /// The group's leader was reaped: from now on nothing is killed.
     pub fn rest(&mut self) {
         self.tell("-");
     }
 
     fn tell(&mut self, word: &str) {
-        // A guard that was killed guards nobody.
+        // A guard that was killed guards nothing.
         let _ = self.0.stdin.as_mut().map(|line| line.write_all(format!("{word}\n").as_bytes()));
     }
 }

@@ -1,4 +1,4 @@
-//! What a process prints, as far as it is of use: the beginning and the end of each stream.
+//! The output of a process: the beginning and the end of each stream.
 
 use std::collections::VecDeque;
 use std::io::{self, PipeReader, PipeWriter, Read, pipe};
@@ -10,15 +10,15 @@ use nix::sys::time::TimeSpec;
 
 use super::process::{Output, Process, pidfd, send, session_load};
 
-/// Read at once: what a pipe holds.
+/// Size of one read: the capacity of a pipe.
 const CHUNK: usize = 1 << 16;
-/// Chunks that are read of what a process has left in its pipes. Somebody else may still write.
+/// Number of chunks that are read from the pipes of an ended process. Other processes may still write.
 const MOST_LEFT: usize = 16;
-/// Between two looks at the process where the kernel does not tell of its end (before 5.3).
+/// Interval between two checks of the process where the kernel does not report its end (before 5.3).
 const LOOK: Duration = Duration::from_millis(5);
-/// How often a process is looked at that has used up its time.
+/// Number of stops of a process that has exceeded the timeout.
 const LATE_LOOKS: u32 = 30;
-/// Between two of these looks, and at most so many times.
+/// Interval between two of these checks, and their maximum number.
 const PAUSE: Duration = Duration::from_millis(10);
 const MOST_PAUSES: u32 = 10;
 
@@ -38,7 +38,7 @@ impl From<Duration> for Limit {
 }
 
 impl Limit {
-    /// How much longer a process may take, of which this long has passed. Only one that wants a core and
+    /// How much longer a process may take, of which this long has passed. Only one that needs a core and
     /// has had it for less than nearly all of its own time waits for others.
     fn more(&self, pid: i32, passed: Duration) -> Option<Duration> {
         let left = self.wall.saturating_sub(passed);
@@ -77,7 +77,7 @@ impl Bounded {
         self.lost += (skipped + over) as u64;
     }
 
-    /// With a line in place of what was lost.
+    /// With a line instead of the lost part.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         let mut bytes = self.head;
@@ -95,7 +95,7 @@ impl Bounded {
 pub struct Listener {
     /// None once its end was read.
     readers: [Option<PipeReader>; 2],
-    /// Ours are closed once the process has its own.
+    /// This side's copies are closed when the process has its own.
     writers: Option<[PipeWriter; 2]>,
     heard: [Bounded; 2],
 }
@@ -125,7 +125,7 @@ impl Listener {
         self.wait_or(process, limit.into(), |_| {})
     }
 
-    /// The same with a last word before it is killed.
+    /// The same with a last call before it is killed.
     pub(super) fn wait_or(
         &mut self,
         process: &mut Process,
@@ -187,7 +187,7 @@ impl Listener {
         }
     }
 
-    /// What was heard: stdout, stderr.
+    /// What was read: stdout, stderr.
     #[must_use]
     pub fn into_heard(self) -> [Vec<u8>; 2] {
         self.heard.map(Bounded::into_bytes)
@@ -201,7 +201,7 @@ impl Listener {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let pause = if handle.is_some() { left } else { left.min(LOOK) };
-            // Also when no time is left: it may have been us who got no core.
+            // Also when no time is left: maybe this process got no core.
             let gone = self.poll(handle.as_ref().map(AsFd::as_fd), pause);
             if gone || ended() || (handle.is_none() && !is_running(pid)) {
                 return true;
@@ -262,8 +262,8 @@ impl Listener {
 /// A process that waits to be reaped does not run.
 fn is_running(pid: i32) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let behind_name = state.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    !behind_name.is_empty() && !behind_name.starts_with(['Z', 'X'])
+    let after_name = state.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    !after_name.is_empty() && !after_name.starts_with(['Z', 'X'])
 }
 
 #[cfg(test)]

@@ -3,25 +3,25 @@
 use std::fs;
 use std::time::Duration;
 
-/// Threads of the whole machine that run or want to, in percent of its cores, as AFL shows it.
+/// Runnable threads of the whole machine, in percent of its cores, as AFL shows it.
 #[must_use]
 pub fn machine_percent() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     runnable(&text).map(|threads| threads * 100.0 / cores())
 }
 
-/// `0.20 0.18 0.12 1/80 11206`: the fourth word, in front of the slash.
+/// `0.20 0.18 0.12 1/80 11206`: the fourth word, before the slash.
 fn runnable(loadavg: &str) -> Option<f64> {
     loadavg.split(' ').nth(3)?.split('/').next()?.parse().ok()
 }
 
 fn cores() -> f64 {
-    // SAFETY: the call takes a number and touches no memory of ours.
+    // SAFETY: the call takes a number and touches no memory of this process.
     let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     cores.max(1) as f64
 }
 
-/// How long this thread has waited for a core that somebody else had. None where the kernel does not
+/// How long this thread has waited for a core that others used. None where the kernel does not
 /// count it.
 #[must_use]
 pub fn run_delay() -> Option<Duration> {
@@ -40,8 +40,8 @@ pub fn processor_times(pid: i32) -> Option<[Duration; 2]> {
 
 /// utime, stime, cutime and cstime stand 12 words after the name, which may hold anything.
 fn times(stat: &str, ticks: u64) -> Option<[Duration; 2]> {
-    let (_, behind) = stat.rsplit_once(") ")?;
-    let mut words = behind.split(' ').skip(11).map(|word| word.parse::<u64>().ok());
+    let (_, after) = stat.rsplit_once(") ")?;
+    let mut words = after.split(' ').skip(11).map(|word| word.parse::<u64>().ok());
     let mut both = || Some(words.next()??.saturating_add(words.next()??));
     let time = |count: u64| Duration::from_millis(count.saturating_mul(1000) / ticks);
     Some([time(both()?), time(both()?)])

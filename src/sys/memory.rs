@@ -1,4 +1,4 @@
-//! Memory shared with a target: SysV segments (AFL's protocol) and memfds (our channel).
+//! Memory shared with a target: SysV segments (AFL's protocol) and memfds (the channel).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -11,7 +11,7 @@ use memmap2::{MmapOptions, MmapRaw};
 const MOST_FETCHED: usize = 2048;
 const CACHE_LINE: usize = 64;
 
-/// Asks the processor to fetch bytes that will be read soon; a hint, which costs no waiting.
+/// Hints the processor to fetch bytes that will be read soon; a hint, which costs no waiting.
 #[inline]
 pub fn prefetch(bytes: &[u8]) {
     for line in bytes[..bytes.len().min(MOST_FETCHED)].chunks(CACHE_LINE) {
@@ -28,7 +28,7 @@ pub fn prefetch(bytes: &[u8]) {
 
 /// A mapping that another process may write at any time.
 ///
-/// The other side is hostile: a value read here may change before the next look, so every length or
+/// The other side is hostile: a value read here may change before the next read, so every length or
 /// index is copied, checked and used from the copy. Slices handed out are only ever read as plain
 /// bytes and words, for which every bit pattern is valid; the executor hands them out only between
 /// runs.
@@ -126,13 +126,13 @@ impl SharedMap {
         unsafe { self.base.as_ptr().add(offset).cast::<u32>().read_volatile() }
     }
 
-    /// One word that both sides use to tell each other something.
+    /// One word that both sides use to signal each other.
     #[must_use]
     pub fn atomic(&self, offset: usize) -> &AtomicU32 {
         self.check(offset, 4);
         assert_eq!(offset % 4, 0, "words are aligned");
-        // SAFETY: inside and aligned (checked), and alive as long as `self`. Whoever else writes the
-        // word writes it whole.
+        // SAFETY: inside and aligned (checked), and alive as long as `self`. Any other writer writes the
+        // word as a whole.
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
@@ -160,7 +160,7 @@ pub fn memfd(name: &std::ffi::CStr, len: usize) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a fresh descriptor that nobody else owns.
+    // SAFETY: a fresh descriptor without another owner.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     resize(&fd, len)?;
     seal(&fd, libc::F_SEAL_SHRINK)?;

@@ -3,13 +3,13 @@
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
-/// Seconds of silence before the other side is asked, between two questions, and how many go without
+/// Seconds of silence before the other side is probed, between two probes, and how many go without
 /// an answer.
 const IDLE: i32 = 30;
 const INTERVAL: i32 = 10;
 const QUESTIONS: i32 = 3;
 
-/// A host that was switched off says nothing: the kernel asks it from time to time, and the
+/// A host that was switched off sends nothing: the kernel probes it from time to time, and the
 /// connection ends when there is no answer. What the kernel refuses makes it end later.
 pub fn notice_death(stream: &TcpStream) {
     let options = [

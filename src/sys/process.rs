@@ -26,17 +26,17 @@ pub struct Launch<'a> {
     pub env: &'a [(OsString, Option<OsString>)],
     pub stdin: Stdio,
     pub output: Output<'a>,
-    /// Further descriptors: (ours, number in the target).
+    /// Further descriptors: (number here, number in the target).
     pub fds: &'a [(BorrowedFd<'a>, RawFd)],
     /// Largest address space in bytes.
     pub memory_limit: Option<u64>,
     /// Largest core file in bytes; 0: none.
     pub core_limit: u64,
-    /// Its children end with us too, however we end; for programs that have some.
+    /// Its children end together with the fuzzer in any case; for programs that have some.
     pub guarded: bool,
     /// It stops at each of its signals for the thread that started it: see [`super::traced`].
     pub traced: bool,
-    /// Who ends what it leaves behind.
+    /// Ends the processes that it leaves running.
     pub strays: Option<&'a Strays>,
 }
 
@@ -45,11 +45,11 @@ pub struct Launch<'a> {
 pub enum Output<'a> {
     /// To /dev/null.
     Nowhere,
-    /// Where ours go.
+    /// The same as the fuzzer's.
     Shown,
-    /// Into a file, at most so many bytes.
+    /// Into a file, at most this many bytes.
     File(&'a File, u64),
-    /// To us: stdout and stderr apart.
+    /// To the fuzzer: stdout and stderr separately.
     Pipes(&'a PipeWriter, &'a PipeWriter),
 }
 
@@ -176,7 +176,7 @@ pub fn in_background(command: &mut Command, cores: &[usize]) {
             }
             libc::setpriority(libc::PRIO_PROCESS, 0, 19);
             libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_CLASS_IDLE);
-            // Not SCHED_IDLE: the kernel lets nobody leave that at this priority without a privilege.
+            // Not SCHED_IDLE: leaving it at this priority needs a privilege.
             set_policy(0, libc::SCHED_BATCH);
             Ok(())
         })
@@ -185,7 +185,7 @@ pub fn in_background(command: &mut Command, cores: &[usize]) {
 
 /// Such a process becomes one like others, with all of its threads; what they start from now on, too.
 /// Without a privilege it stays nice: then it interrupts others again, and may use the disk as they do,
-/// but has its small part of a core that they want as well.
+/// but gets its small part of a core that they use as well.
 pub fn leave_background() {
     for thread in numbers("/proc/self/task") {
         set_policy(thread, libc::SCHED_OTHER);
@@ -199,7 +199,7 @@ pub fn leave_background() {
 
 /// Of a thread; 0 is the one that calls.
 fn set_policy(thread: i32, policy: i32) {
-    // SAFETY: the parameter is a local, all zero as both policies ask for.
+    // SAFETY: the parameter is a local, all zero as both policies require.
     unsafe {
         let parameter: libc::sched_param = std::mem::zeroed();
         libc::sched_setscheduler(thread, policy, &raw const parameter);
@@ -214,7 +214,7 @@ const IOPRIO_CLASS_IDLE: i32 = 3 << 13;
 /// Descriptor 199 must be legal: AFL's protocol uses it.
 const HIGHEST_FD: u64 = 200;
 
-/// Allows so many open files, if the system lets us.
+/// Raises the limit of open files to this number, if the system permits it.
 pub fn raise_open_files(count: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls get a valid local struct.
@@ -232,7 +232,7 @@ impl Process {
         self.pid.as_raw()
     }
 
-    /// Whether it sleeps in a call that waits for input, from whatever it may come.
+    /// Whether it sleeps in a call that waits for input from any source.
     #[must_use]
     pub fn waits_for_input(&self) -> bool {
         #[cfg(target_arch = "x86_64")]
@@ -317,7 +317,7 @@ impl Process {
         Some(status)
     }
 
-    /// Asks with `signal`, waits a moment, then kills.
+    /// Sends `signal`, waits a moment, then kills.
     pub fn stop(&mut self, signal: i32) {
         if self.reaped {
             return;
@@ -329,7 +329,7 @@ impl Process {
         }
     }
 
-    /// A tracer of its own keeps it from being reaped: then that one goes first.
+    /// A tracer of its own keeps it from being reaped: then the tracer is killed first.
     fn kill(&mut self) {
         let _ = killpg(self.pid, Signal::SIGKILL);
         send(self.pid.as_raw(), libc::SIGKILL);
@@ -376,7 +376,7 @@ pub fn send(pid: i32, signal: i32) {
 }
 
 /// Kills what is left of the session of a process that has ended: a debugger puts its target into a
-/// process group of its own, and lets the target's children go.
+/// process group of its own, and releases the target's children.
 pub fn end_session(leader: i32) {
     session(leader).for_each(|pid| send(pid, libc::SIGKILL));
 }
@@ -395,7 +395,7 @@ pub(super) fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// What the processes of a session have had, and want.
+/// Processor time of a session's processes, and whether they need more.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     /// Time on cores, that of children that have ended included.
@@ -450,14 +450,14 @@ pub(super) fn session_load(leader: i32) -> Load {
     Load { cpu: time(ticks), wants }
 }
 
-/// What stands behind the name, which may hold anything: the state first.
+/// The part after the name, which may hold anything: the state first.
 pub(super) fn stat(path: &str) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     text.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest.to_owned())
 }
 
-/// Of utime, stime, cutime and cstime so many are summed up: those of a process itself, or all.
+/// Number of values to sum of utime, stime, cutime and cstime: those of a process itself, or all.
 const OWN_TICKS: usize = 2;
 const ALL_TICKS: usize = 4;
 
@@ -506,7 +506,7 @@ pub fn peak_child_rss_mb() -> u64 {
 
 /// A descriptor that becomes readable when the process ends.
 pub(super) fn pidfd(pid: i32) -> Option<OwnedFd> {
-    // SAFETY: the call takes integers; a descriptor it returns is fresh and ours (close-on-exec).
+    // SAFETY: the call takes integers; a descriptor it returns is fresh and owned here (close-on-exec).
     unsafe {
         let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         i32::try_from(fd).ok().filter(|fd| *fd >= 0).map(|fd| OwnedFd::from_raw_fd(fd))
@@ -564,7 +564,7 @@ mod tests {
     fn all_threads_leave_the_background() {
         let (ask, asked) = std::sync::mpsc::channel();
         set_policy(0, libc::SCHED_BATCH);
-        // It has the policy of who starts it.
+        // It has the policy of the process that starts it.
         let other = std::thread::spawn(move || {
             asked.recv().unwrap();
             // SAFETY: the call takes an integer and returns one.

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Where words for people go: 1 and 2, unless they are redirected.
+/// Descriptors for messages to the user: 1 and 2, unless they are redirected.
 static OUT: AtomicI32 = AtomicI32::new(1);
 static ERR: AtomicI32 = AtomicI32::new(2);
 /// The user's standard input: 0, unless foreign code has random bytes there.
@@ -15,7 +15,7 @@ static INPUT: AtomicI32 = AtomicI32::new(0);
 /// Standard output and error lead elsewhere as long as this lives.
 #[derive(Debug)]
 pub struct Redirected {
-    /// Open as long as they are to be put back.
+    /// Open until they are restored.
     _out: OwnedFd,
     _err: OwnedFd,
 }
@@ -56,7 +56,7 @@ pub fn output() -> io::Result<File> {
     copy_of(out()).map(File::from)
 }
 
-/// The user's standard input, whatever descriptor 0 is. Nobody else opens it.
+/// The user's standard input, whatever descriptor 0 is. No other code opens it.
 pub fn input() -> io::Result<File> {
     copy_of(INPUT.load(Ordering::SeqCst)).map(File::from)
 }
@@ -86,7 +86,7 @@ pub fn feed_zero(mut next: impl FnMut() -> u64 + Send + 'static) -> io::Result<(
 }
 
 fn copy_of(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: the descriptors asked for here are open: the standard ones, or copies that are kept.
+    // SAFETY: the descriptors used here are open: the standard ones, or copies that are kept.
     unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
 }
 
@@ -127,6 +127,6 @@ pub(super) fn keep_words_only() {
 }
 
 fn write(fd: RawFd, text: &str) {
-    // SAFETY: the bytes are there for the length of the call. Nobody is left to be told of a failure.
+    // SAFETY: the bytes are there for the length of the call. A failure cannot be reported any more.
     unsafe { libc::write(fd, text.as_ptr().cast(), text.len()) };
 }

@@ -1,4 +1,4 @@
-//! Wishes of the user, as signals bring them.
+//! Requests of the user that arrive as signals.
 
 use std::io;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use signal_hook::{flag, low_level};
 
 use super::{clock, terminal, underway};
 
-/// Signals within so many milliseconds of the first are the same wish: a key that was held, or a
-/// terminal that is closed, of which the shell tells and the kernel again.
+/// Signals within this many milliseconds of the first are the same request: a key that was held, or a
+/// closed terminal, which both the shell and the kernel report.
 const ONE_WISH_MS: u64 = 500;
 
-/// What the user has asked for, set by signal handlers.
+/// What the user has requested, set by signal handlers.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
@@ -24,7 +24,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// SIGINT, SIGTERM, SIGHUP ask for a clean end, a later one of the first two ends at once;
+    /// SIGINT, SIGTERM, SIGHUP request a clean end, a later one of the first two ends immediately;
     /// SIGUSR1 skips the seed at work.
     pub fn on_signals() -> io::Result<Self> {
         let stop = Self::default();
@@ -33,7 +33,7 @@ impl Stop {
             let (stop, all, hurried) = (stop.clone(), Arc::clone(&all), Arc::clone(&hurried));
             let ask = move || {
                 let now = clock::milliseconds();
-                stop.hear(all.is_before(now));
+                stop.record(all.is_before(now));
                 if signal != SIGHUP && hurried.is_before(now) == Some(true) {
                     terminal::leave();
                     underway::forget();
@@ -49,7 +49,7 @@ impl Stop {
     }
 
     /// From now on SIGTSTP (Ctrl-Z) waits for [`Stop::suspend`]: between two runs no time limit of the
-    /// target runs out meanwhile. A second one is obeyed at once.
+    /// target runs out meanwhile. A second one is obeyed immediately.
     pub fn suspend_between_runs(&self) -> io::Result<()> {
         if terminal::ignores_stop() {
             return Ok(());
@@ -76,7 +76,7 @@ impl Stop {
         self.suspension.wanted.load(Ordering::Relaxed)
     }
 
-    /// Stops this process if Ctrl-Z has asked for it. Returns how long it was stopped since the last
+    /// Stops this process if Ctrl-Z has requested it. Returns how long it was stopped since the last
     /// call.
     #[must_use]
     pub fn suspend(&self) -> Duration {
@@ -84,18 +84,18 @@ impl Stop {
     }
 
     /// A signal came; `later` than the first, unless it is the first.
-    fn hear(&self, later: Option<bool>) {
+    fn record(&self, later: Option<bool>) {
         if self.asked.swap(true, Ordering::Relaxed) && later != Some(false) {
             self.again.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Asks for a clean end, as SIGINT does.
+    /// Requests a clean end, as SIGINT does.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// An end was asked for.
+    /// Whether an end was requested.
     #[must_use]
     pub fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
@@ -156,13 +156,13 @@ impl Suspension {
     }
 }
 
-/// How long a run may go on once an end was asked for.
+/// How long a run may continue after a request to stop.
 const HURRY: Duration = Duration::from_millis(500);
 
-/// Answers whether an end was asked for.
+/// Returns whether an end was requested.
 pub type Wish = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// What a wait for a target looks at: whether it is to be left. By default it never is.
+/// Checked by each wait for a target: whether to leave it. By default it never is.
 #[derive(Clone, Default)]
 pub struct Leave {
     end: Option<Wish>,
@@ -182,19 +182,19 @@ impl std::fmt::Debug for Leave {
 }
 
 impl Leave {
-    /// Somebody may ask for an end.
+    /// Whether an end can be requested.
     #[must_use]
     pub fn heeds(&self) -> bool {
         self.end.is_some()
     }
 
-    /// An end was asked for.
+    /// Whether an end was requested.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end())
     }
 
-    /// It was asked for some time before, as far as calls of this have seen.
+    /// Whether an end was requested some time ago, measured between calls of this function.
     pub fn is_due(&mut self) -> bool {
         self.is_asked() && self.noticed.get_or_insert_with(Instant::now).elapsed() >= HURRY
     }
@@ -205,7 +205,7 @@ impl Leave {
 struct First(AtomicU64);
 
 impl First {
-    /// Whether the first was a wish before the one of `now`; None if `now` is the first.
+    /// Whether the first was an earlier request than the one of `now`; None if `now` is the first.
     fn is_before(&self, now: u64) -> Option<bool> {
         let first = self.0.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed).err()?;
         Some(now.saturating_sub(first) > ONE_WISH_MS)
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn what_was_asked_for_is_asked_for_again_by_a_later_signal() {
         let again = |stop: &Stop, later| {
-            stop.hear(later);
+            stop.record(later);
             assert!(stop.asked());
             stop.asked_again()
         };
@@ -235,7 +235,7 @@ mod tests {
             [None, Some(false), Some(true)].map(|later| again(&stop, later)),
             [false, false, true]
         );
-        // A client has asked, and then the user for the first time.
+        // A client has requested an end, and then the user for the first time.
         let stop = Stop::default();
         stop.ask();
         assert!(!stop.asked_again() && again(&stop, None));

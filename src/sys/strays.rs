@@ -1,8 +1,8 @@
-//! What a target leaves behind: processes that outlive their run in sessions of their own.
+//! Processes that a target leaves running: they outlive their run in sessions of their own.
 //!
 //! A variable that a target's processes inherit says whose they are, and a parent without it that they are
 //! orphans. This process does not adopt them itself (`PR_SET_CHILD_SUBREAPER`): a program that signals its parent
-//! after that one has ended would signal the fuzzer. Nobody is looked for in a run: only now and then, and at the end.
+//! after that one has ended would signal the fuzzer. There is no search during a run: only now and then, and at the end.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -16,33 +16,33 @@ use super::process::{numbers, send, stat, wait_for_end};
 /// The variable, also in the script of the guard. Its value has always the same length: programs see that.
 pub(super) const MARK: &str = "__FFUZZ_RUN_OF";
 
-/// Between two looks if nobody was found, and if somebody was.
+/// Interval between two searches if nothing was found, and if something was.
 const CALM: Duration = Duration::from_secs(1);
 const BUSY: Duration = Duration::from_millis(20);
-/// A look takes no more than one part in so many of the time, in both cases.
+/// A search takes at most one part in this many of the time, in both cases.
 const CALM_SHARE: u32 = 200;
 const BUSY_SHARE: u32 = 20;
-/// Looks at the end: one that is killed leaves children of its own to the next look.
+/// Number of searches at the end: a killed process leaves children of its own to the next search.
 const LAST_LOOKS: usize = 64;
 /// For a process that was killed, until it is gone.
 const END: Duration = Duration::from_secs(1);
 
-/// Processes that were started by us and not reaped yet.
+/// Processes that the fuzzer started and has not reaped yet.
 static STARTED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
-/// Foreign code in this process may have children that nobody knows.
+/// Foreign code in this process may have unknown children.
 static SHARED: AtomicBool = AtomicBool::new(false);
 
-/// While it is held nobody is started and nobody is looked for.
+/// While it is held no process is started and no search runs.
 pub(super) fn started() -> MutexGuard<'static, Vec<i32>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on a process that does not say whose it is may be one of a mutator's.
+/// From now on a process without the variable may belong to a mutator.
 pub fn share_process() {
     SHARED.store(true, Ordering::Relaxed);
 }
 
-/// The processes that the starts of one target leave behind; they end with it.
+/// The processes that the starts of one target leave running; they end with it.
 #[derive(Debug)]
 pub struct Strays {
     mark: String,
@@ -59,13 +59,13 @@ impl Default for Strays {
 }
 
 impl Strays {
-    /// What the target's environment says.
+    /// The variable's value for the target's environment.
     #[must_use]
     pub fn mark(&self) -> &str {
         &self.mark
     }
 
-    /// Ends those that are there, if it is time for a look; to be called between two runs. Those that were
+    /// Ends those that exist, if it is time for a search; to be called between two runs. Those that were
     /// started at a moment that is `spared`, as time since the machine's start, are left alone.
     pub fn sweep_if_due(&mut self, now: Instant, spared: impl Fn(Duration) -> bool) {
         if now < self.next {
@@ -129,7 +129,7 @@ fn sweep(mark: &str, spared: impl Fn(Duration) -> bool) -> usize {
     killed
 }
 
-/// `alone`: a process that does not say whose it is can be no one else's.
+/// `alone`: a process without the variable can only be the target's.
 fn belongs(pid: i32, mark: &str, alone: bool) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let name = format!("{MARK}=");
@@ -139,11 +139,11 @@ fn belongs(pid: i32, mark: &str, alone: bool) -> bool {
 }
 
 fn reap(pid: i32) {
-    // SAFETY: the call takes integers; nobody else waits for this process.
+    // SAFETY: the call takes integers; no other code waits for this process.
     unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
 }
 
-/// What the kernel says of a process, as far as it matters here.
+/// The part of the kernel's data about a process that is needed here.
 struct Orphan {
     has_ended: bool,
     parent: i32,

@@ -1,4 +1,4 @@
-//! The terminal while the full screen is shown. Nobody reads keys: what is typed is not echoed, and is
+//! The terminal while the full screen is shown. No keys are read: what is typed is not echoed, and is
 //! thrown away with the screen, so that no shell runs it. Keys that are signals stay signals.
 //!
 //! Leaving is for signal handlers, too: all of it is async-signal-safe.
@@ -11,7 +11,7 @@ use super::stdio;
 
 /// The screen is shown.
 static SHOWN: AtomicBool = AtomicBool::new(false);
-/// The process was stopped and goes on: somebody else may have used the terminal meanwhile.
+/// The process was stopped and continues: another one may have used the terminal.
 static CONTINUED: AtomicBool = AtomicBool::new(false);
 /// Modes (`c_lflag`) that were switched off with the screen.
 static SILENCED: AtomicU32 = AtomicU32::new(0);
@@ -58,7 +58,7 @@ pub fn is_intact() -> bool {
     !CONTINUED.swap(false, Ordering::SeqCst) && SHOWN.load(Ordering::SeqCst)
 }
 
-/// Whether the terminal is ours to draw on; so is anything that is no terminal.
+/// Whether this process may draw on the terminal; also true for anything that is no terminal.
 #[must_use]
 pub fn is_foreground() -> bool {
     // SAFETY: two calls without memory.
@@ -95,7 +95,7 @@ pub(super) fn note_continued() {
     CONTINUED.store(true, Ordering::SeqCst);
 }
 
-/// Whether whoever started this process does not want it stopped by keys.
+/// Whether the parent has disabled stopping this process by keys.
 pub(super) fn ignores_stop() -> bool {
     // SAFETY: the struct is plain data, valid as zeros; nothing is set.
     unsafe {

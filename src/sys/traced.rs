@@ -1,4 +1,4 @@
-//! Looking at a process in the moment of a fatal signal (ptrace(2)): registers, memory, address.
+//! Inspecting a process at a fatal signal (ptrace(2)): registers, memory, address.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ pub const FATAL: [i32; 7] = [
     libc::SIGSYS,
 ];
 
-/// A process, or one of its threads, that stands still before a signal is delivered to it.
+/// A process, or one of its threads, that is stopped before a signal is delivered to it.
 #[derive(Debug)]
 pub struct Stop {
     thread: i32,
@@ -72,7 +72,7 @@ impl Stop {
 /// A signal that the kernel sent without an address (a general protection fault).
 const SI_KERNEL: i32 = 0x80;
 
-/// Stops a process that is looked at because its time is up; never delivered.
+/// Stops a process that has exceeded its timeout, to inspect it; never delivered.
 pub const LATE: i32 = libc::SIGSTOP;
 
 /// Waits for the end of a process that was started with `traced`, and shows it at each signal that may
@@ -98,11 +98,11 @@ pub fn wait(
     })
 }
 
-/// A process that is to be looked at stands still within this time, unless the kernel is busy with it.
+/// Time within which a process stops for an inspection, unless the kernel is busy with it.
 /// On a busy machine it waits for a core first.
 const STOPPING: Duration = Duration::from_secs(1);
 
-/// The same for a process that nobody traces: it is shown only when its time is up, and behaves until
+/// The same for an untraced process: it is shown only when it exceeds the timeout, and behaves until
 /// then as it always does.
 pub fn wait_untraced(
     process: &mut Process,
@@ -116,7 +116,7 @@ pub fn wait_untraced(
     })
 }
 
-/// Stops a process, shows it and lets it go on. Where that is forbidden nothing is seen.
+/// Stops a process, shows it and lets it continue. Where that is forbidden nothing is shown.
 fn look_at(pid: i32, look: &mut impl FnMut(&Stop)) {
     let process = Pid::from_raw(pid);
     if ptrace::seize(process, Options::empty()).and_then(|()| ptrace::interrupt(process)).is_err() {
@@ -130,7 +130,7 @@ fn look_at(pid: i32, look: &mut impl FnMut(&Stop)) {
                 if let Ok(stop) = Stop::new(pid, LATE) {
                     look(&stop);
                 }
-                // It stands before a signal of its own, or because of us.
+                // It is stopped before a signal of its own, or by the fuzzer.
                 let _ = ptrace::detach(process, Some(signal).filter(|_| event == 0));
                 return;
             }
@@ -140,7 +140,7 @@ fn look_at(pid: i32, look: &mut impl FnMut(&Stop)) {
     }
 }
 
-/// Lets it go on after every stop until it has ended.
+/// Continues it after every stop until it has ended.
 fn follow(pid: i32, look: &mut impl FnMut(&Stop)) {
     let mut known: Vec<i32> = Vec::new();
     while let Some((thread, status)) = next_stop(pid) {
@@ -159,10 +159,10 @@ fn follow(pid: i32, look: &mut impl FnMut(&Stop)) {
             {
                 look(&stop);
             }
-            // Nothing but a tracer would let it go on.
+            // Only a tracer can continue it.
             deliver = if deliver == LATE { 0 } else { deliver };
         }
-        // SAFETY: the thread is stopped and ours to continue; both last arguments are integers.
+        // SAFETY: the thread is stopped and traced by this one; both last arguments are integers.
         unsafe {
             libc::ptrace(libc::PTRACE_CONT, thread, 0usize, deliver as usize);
         }

@@ -1,4 +1,4 @@
-//! Whose code is running: for the last words when a foreign mutator ends the process, and for a
+//! Which mutator's code is running: for the last message when a foreign mutator ends the process, and for a
 //! warning when it takes for ever.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -29,14 +29,14 @@ impl Label {
 static CURRENT: AtomicPtr<Label> = AtomicPtr::new(std::ptr::null_mut());
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Time after which the user hears of a call that does not return, and how often it is looked.
+/// Time after which a call that does not return is reported, and the interval of the checks.
 const LONG: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long a call may go on once an end was asked for.
+/// How long a call may continue after a request to stop.
 const LEAVE: Duration = Duration::from_secs(10);
 
-/// Who asks for an end.
+/// The source of requests to stop.
 static STOP: OnceLock<Stop> = OnceLock::new();
 
 /// Signals by which code ends its process.
@@ -65,7 +65,7 @@ impl Drop for Underway {
     }
 }
 
-/// What the witness reads once we are gone: memory that is shared with it.
+/// What the witness reads after the end of this process: memory that is shared with it.
 #[repr(C)]
 struct Board {
     /// The entry whose call is underway, counted from 1; 0: none.
@@ -96,11 +96,11 @@ fn board() -> Option<&'static Board> {
 }
 
 impl Board {
-    /// Notes the words of a label; returns its place, 0 if there is none left.
+    /// Stores the text of a label; returns its place, 0 if there is none left.
     fn enter(&self, mutator: &str, hook: &str) -> u32 {
         let place = self.entered.fetch_add(1, Ordering::Relaxed);
         let Some(entry) = self.entries.get(place as usize) else { return 0 };
-        // Nobody reads it before the label is current.
+        // It is not read before the label is current.
         for (to, from) in entry.iter().zip(format!("{mutator} was in {hook}").into_bytes()) {
             to.store(from, Ordering::Relaxed);
         }
@@ -114,8 +114,8 @@ fn show(place: u32) {
     }
 }
 
-/// Starts a process that waits for our end: code that calls `_exit`, or a kill, leaves us no moment for
-/// a last word. It has our standard error and nothing else of ours.
+/// Starts a process that waits for the end of this one: after `_exit` or a kill this process cannot print a
+/// last message. The witness shares its standard error and nothing else.
 fn start_witness() {
     let Some(board) = board() else { return };
     let mut pipe = [0; 2];
@@ -127,7 +127,7 @@ fn start_witness() {
         }
         match libc::fork() {
             0 => witness(board, pipe[0]),
-            // Our end stays open until we end.
+            // This end stays open until the process ends.
             pid if pid > 0 => _ = libc::close(pipe[0]),
             _ => _ = (libc::close(pipe[0]), libc::close(pipe[1])),
         }
@@ -162,7 +162,7 @@ fn witness(board: &Board, end: i32) -> ! {
                 "ffuzz: the process ended while the mutator ",
                 text,
                 "\nffuzz: hint: it called _exit, or the process was killed; what was found is on disk: \
-                 go on with -i -\n",
+                 resume with -i -\n",
             ]);
         }
         libc::_exit(0)
@@ -187,7 +187,7 @@ pub fn watch() {
     });
 }
 
-/// From now on a call that does not return when an end is asked for is named, and ends the process after a
+/// From now on a call that does not return after a request to stop is named, and ends the process after a
 /// while.
 pub fn heed(stop: &Stop) {
     // There is one campaign in a process.
@@ -225,7 +225,7 @@ fn look_for_slow_calls() {
     }
 }
 
-/// An end was asked for, then or now, and this call stands in its way.
+/// An end was requested, then or now, and this call blocks it.
 fn leave(label: &Label, asked: &mut Option<Instant>) {
     let Some(since) = *asked else {
         *asked = Some(Instant::now());
@@ -235,7 +235,7 @@ fn leave(label: &Label, asked: &mut Option<Instant>) {
             mutator,
             " has not returned from ",
             hook,
-            ": the campaign ends when it does, or in 10 seconds; a second Ctrl-C ends it at once\n",
+            ": the campaign ends when it does, or in 10 seconds; a second Ctrl-C ends it immediately\n",
         ]);
         return;
     };
@@ -246,7 +246,7 @@ fn leave(label: &Label, asked: &mut Option<Instant>) {
             &label.mutator,
             " did not return from ",
             label.hook,
-            "\nffuzz: hint: what was found is on disk: resume with -i -, without the mutator if need be\n",
+            "\nffuzz: hint: what was found is on disk: resume with -i -, without the mutator if necessary\n",
         ]);
         forget();
         // SAFETY: no precondition. Foreign code may hold any lock: nothing is run on the way out.
@@ -290,7 +290,7 @@ extern "C" fn on_crash(signal: i32) {
             label.hook,
             " (signal ",
             number.trim_start_matches('0'),
-            ")\nffuzz: hint: what was found is on disk: go on with -i -, without it if need be\n",
+            ")\nffuzz: hint: what was found is on disk: resume with -i -, without the mutator if necessary\n",
         ]);
         show(0);
     }
@@ -310,7 +310,7 @@ extern "C" fn at_exit() {
             &label.mutator,
             " ended the process in ",
             label.hook,
-            "\nffuzz: hint: what it has printed may say why; what was found is on disk\n",
+            "\nffuzz: hint: its output may show the reason; what was found is on disk\n",
         ]);
         show(0);
     }

@@ -1,4 +1,4 @@
-//! Waits that may take long: a line tells the user of one that does.
+//! Waits that may take long: a line reports one that does.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -26,7 +26,7 @@ struct Entry {
     number: u64,
     since: Instant,
     what: &'static str,
-    told: bool,
+    reported: bool,
 }
 
 static WAITS: Mutex<Waits> = Mutex::new(Waits { all: Vec::new(), last: 0, is_watched: false });
@@ -36,13 +36,13 @@ fn waits() -> MutexGuard<'static, Waits> {
 }
 
 impl Wait {
-    /// `what`: who has not done what.
+    /// `what`: the event that is late, as the beginning of a sentence.
     #[must_use]
     pub fn begin(what: &'static str) -> Self {
         let mut waits = waits();
         waits.last += 1;
         let number = waits.last;
-        waits.all.push(Entry { number, since: Instant::now(), what, told: false });
+        waits.all.push(Entry { number, since: Instant::now(), what, reported: false });
         if !waits.is_watched {
             let thread = thread::Builder::new().name("waits".into());
             waits.is_watched = thread.spawn(watch).is_ok();
@@ -57,7 +57,7 @@ impl Drop for Wait {
     }
 }
 
-/// Until nobody waits any more.
+/// Until there are no more waits.
 fn watch() {
     loop {
         thread::park_timeout(LOOK);
@@ -66,8 +66,10 @@ fn watch() {
             waits.is_watched = false;
             return;
         }
-        for wait in waits.all.iter_mut().filter(|wait| wait.since.elapsed() >= LONG && !wait.told) {
-            wait.told = true;
+        for wait in
+            waits.all.iter_mut().filter(|wait| wait.since.elapsed() >= LONG && !wait.reported)
+        {
+            wait.reported = true;
             let text = ["ffuzz: warning: ", wait.what, " for 2 seconds; still waiting\n"];
             stdio::last_words(&text);
         }

@@ -11,7 +11,7 @@ use nix::sys::time::TimeSpec;
 
 use super::alarm::Alarm;
 
-/// Bytes that are read at once.
+/// Number of bytes of one read.
 const BUFFER: usize = 64;
 
 /// Why no word came.
@@ -28,7 +28,7 @@ pub enum NoWord {
 pub struct WordReader {
     pipe: File,
     buffer: [u8; BUFFER],
-    /// What of the buffer was read, but not yet asked for.
+    /// The part of the buffer that was read, but not yet taken.
     unread: Range<usize>,
 }
 
@@ -61,7 +61,7 @@ impl WordReader {
         Ok(u32::from_ne_bytes(word))
     }
 
-    /// The same for whoever reads very often: the alarm is set already, and polls need not be paid.
+    /// The same for very frequent reads: the alarm is set already, which saves the polls.
     pub fn read_until(&mut self, alarm: &Alarm) -> Result<u32, NoWord> {
         let mut word = [0; 4];
         let mut done = self.take(&mut word);
@@ -137,7 +137,7 @@ impl WordReader {
         }
     }
 
-    /// True if a word is waiting or the other side is gone.
+    /// True if a word is waiting or the other side has closed the pipe.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let mut fds = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];

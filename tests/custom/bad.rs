@@ -17,8 +17,8 @@ fn refused(flags: &str, cause: &str, remedy: &str) {
 fn libraries_that_cannot_be_used_are_refused_in_two_lines() {
     refused("-DWHAT=NO_HOOK", "bad.so has no function that could be called", "ffuzz-mutator.h");
     refused("-DWHAT=LONGER -DNO_INIT", "bad.so has no function afl_custom_init", "extern \"C\"");
-    refused("-DWHAT=NULL_INIT", "afl_custom_init of mutator library", "may say why");
-    refused("-DWHAT=SYMBOL", "needs the symbol rand_next, which nobody has", "afl-fuzz itself");
+    refused("-DWHAT=NULL_INIT", "afl_custom_init of mutator library", "may show the reason");
+    refused("-DWHAT=SYMBOL", "needs the symbol rand_next, which is not defined", "afl-fuzz itself");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn survives(what: &str, warning: &str, failures: bool) -> String {
 fn results_that_cannot_be_are_told_once_and_switch_off() {
     const OFF: &str = "mutator bad.so: fuzz failed 100 times in a row and is switched off";
     survives("LONGER", "mutator bad.so: fuzz returned more than 4096 bytes: cut", true);
-    let said = survives("WILD", "mutator bad.so: fuzz: returned a length that cannot be", true);
+    let said = survives("WILD", "mutator bad.so: fuzz: returned an impossible length", true);
     assert!(said.contains(OFF), "{said}");
     let said = survives("OWN", "mutator bad.so: fuzz: returned more bytes of its input than", true);
     assert!(said.contains(OFF), "{said}");
@@ -157,7 +157,7 @@ fn a_library_that_ends_the_process_is_named() {
     let dir = TestDir::new();
     library(&dir, "bad.c", "-DWHAT=ENDS", "bad.so");
     let done = with_libraries(&dir, "./bad.so", "-E 100").run();
-    done.refused(7, "mutator bad.so ended the process in init", "may say why");
+    done.refused(7, "mutator bad.so ended the process in init", "may show the reason");
 }
 
 #[test]

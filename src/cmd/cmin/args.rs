@@ -10,9 +10,9 @@ use crate::cmd::tool::TargetArgs;
 #[derive(Debug, Parser)]
 #[command(
     name = "ffuzz-cmin",
-    about = "Keep the smallest inputs that reach every edge and every best domain value",
-    after_help = "Interrupted, the same command goes on where it was. Inputs that crash or take \
-                  too long end it unless\n-A or -C says what to do with them (exit code 2 and 1).\n\n\
+    about = "Minimize a corpus: keep the smallest inputs that reach every edge and every best domain value",
+    after_help = "After an interruption, the same command continues. Without -A and -C, an input \
+    that crashes\nor takes too long ends the command (exit code 2 and 1).\n\n\
                   Examples:\n  \
                   ffuzz-cmin -i out/queue -o seeds -- ./target @@\n  \
                   ffuzz-cmin -C -i out/crashes -o crashes -- ./target"
@@ -21,22 +21,22 @@ pub(super) struct Args {
     /// Folder with inputs, or with a queue of inputs
     #[arg(short, value_name = "DIR")]
     pub(super) input: PathBuf,
-    /// Folder for those that are kept, new or empty
+    /// Folder for the inputs that are kept, new or empty
     #[arg(short, value_name = "DIR")]
     pub(super) output: PathBuf,
-    /// Edges only, whatever their hit counts
+    /// Compare edges only, without hit counts
     #[arg(short)]
     pub(super) edges_only: bool,
-    /// Inputs that crash or take too long are inputs as others
+    /// Process inputs that crash or take too long like others
     #[arg(short = 'A')]
     pub(super) allow_any: bool,
-    /// Only inputs that crash
+    /// Keep only inputs that crash
     #[arg(short = 'C', conflicts_with = "allow_any")]
     pub(super) crashes_only: bool,
-    /// Targets at work at the same time, or all: as many as there are cores [default: all]
+    /// Number of targets at the same time, or all: one per core [default: all]
     #[arg(short = 'T', value_name = "N")]
     pub(super) workers: Option<String>,
-    /// File that the target reads, if it is not named by @@; one target at work then
+    /// File that the target reads, if it is not named by @@; limits -T to 1
     #[arg(short, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
@@ -57,7 +57,7 @@ impl Args {
             Some(text) => match text.parse() {
                 Ok(number @ 1..=1024) => Ok(number),
                 _ => Err(Failure::new(
-                    format!("-T {text} is no number of workers"),
+                    format!("-T {text} is not a number of workers"),
                     "give a number from 1 to 1024, or all",
                 )),
             },

@@ -64,7 +64,7 @@ impl Work {
         let file = options.read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(failed)?;
         let file = Locked::new(file, false).map_err(|_| {
-            let cause = format!("another cmin is at work in {folder:?}");
+            let cause = format!("another cmin works in {folder:?}");
             Failure::new(cause, "wait for its end, or choose another -o")
         })?;
         let mut work = Self { file, path, header: 0, synced: Instant::now() };
@@ -295,7 +295,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (work, _) = opened(folder.path(), 7);
         let refusal = |number| Work::open(folder.path(), number).err().unwrap().cause;
-        assert!(refusal(7).contains("another cmin is at work"));
+        assert!(refusal(7).contains("another cmin works"));
         drop(work);
         assert!(refusal(8).contains("unfinished work of another"));
         for copies in [false, true] {

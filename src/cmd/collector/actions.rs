@@ -64,7 +64,7 @@ impl Given {
     pub(super) fn search(&self, program: &str, settings: &Settings) -> Result<ExitCode, Failure> {
         let folder = Directory::open(&settings.signatures()?)?;
         for (name, reason) in &folder.refused {
-            say(program, &format!("warning: {name} is no signature: {reason}"));
+            say(program, &format!("warning: {name} is not a signature: {reason}"));
         }
         let crash = self.crash();
         let Some(entry) = folder.find(&crash) else {
@@ -91,7 +91,7 @@ impl Given {
     pub(super) fn generalize(&self, path: &Path) -> Result<ExitCode, Failure> {
         let text = read(path)?;
         let signature = Signature::parse(&String::from_utf8_lossy(&text)).map_err(|reason| {
-            let cause = format!("{} is no signature: {reason}", path.display());
+            let cause = format!("{} is not a signature: {reason}", path.display());
             Failure::new(cause, "give a file of the folder of signatures: NAME.signature")
         })?;
         match signature.fitted(&self.crash()) {
@@ -107,7 +107,7 @@ impl Given {
         let folder = Directory::open(&settings.signatures()?)?;
         let Some(signature) = Signature::create(&self.info, self.wanted) else {
             return Err(Failure::new(
-                "the crash says too little for a signature",
+                "the crash report has too little information for a signature",
                 "give a report with a stack: --stderr or --crashdata of a sanitizer build or of gdb",
             ));
         };
@@ -117,7 +117,7 @@ impl Given {
     pub(super) fn submit(self, program: &str, settings: &Settings) -> Result<ExitCode, Failure> {
         let client = Client::new(settings.server()?)?;
         let number = collector::submit(&client, self.report, |wait, error| {
-            say(program, &format!("{error}; another try in {} s", wait.as_secs()));
+            say(program, &format!("{error}; trying again in {} s", wait.as_secs()));
             thread::sleep(wait);
         })?;
         say(program, &format!("stored as crash {number} at {}", client.server().url));

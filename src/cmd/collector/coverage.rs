@@ -82,8 +82,8 @@ fn measured(
     }
     let given = (!command.is_empty()).then(|| command.to_vec());
     let command = given.or_else(|| find::command(&queues)).ok_or_else(|| {
-        let cause = "no command line: there is no file cmdline beside the queue";
-        Failure::new(cause, "give the target behind --, for example: -- ./target @@")
+        let cause = "no command line: there is no file cmdline next to the queue";
+        Failure::new(cause, "give the target after --, for example: -- ./target @@")
     })?;
     let reached = reached(program, &inputs, command)?;
     let coverage = Coverage::of(&reached, root);
@@ -113,7 +113,7 @@ fn reached(program: &str, inputs: &[PathBuf], command: Vec<OsString>) -> Result<
         return Err(maps.into_iter().find_map(|(map, _)| map.err()).map_or_else(
             || {
                 let name = args.command[0].display();
-                let cause = format!("{name} does not say which edge is where");
+                let cause = format!("{name} has no source lines of its edges");
                 Failure::new(cause, "build it with ffuzz-cc -g, or give an lcov file")
             },
             |error| Failure::new(&error, error.remedy()),
@@ -126,7 +126,7 @@ fn reached(program: &str, inputs: &[PathBuf], command: Vec<OsString>) -> Result<
         match map {
             Ok(map) => map.collect(&mut reached),
             Err(error) => {
-                say(program, &format!("warning: left out: {error} ({})", error.remedy()));
+                say(program, &format!("warning: skipped: {error} ({})", error.remedy()));
             }
         }
     }

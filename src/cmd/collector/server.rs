@@ -21,7 +21,7 @@ pub(super) fn refresh(program: &str, settings: &Settings) -> Result<ExitCode, Fa
     let client = Client::new(settings.server()?)?;
     let refreshed = collector::refresh(&folder, &client)?;
     for name in &refreshed.others {
-        say(program, &format!("warning: {name} in {} is no signature", folder.display()));
+        say(program, &format!("warning: {name} in {} is not a signature", folder.display()));
     }
     say(program, &format!("{} signatures in {}", refreshed.signatures, folder.display()));
     Ok(ExitCode::SUCCESS)
@@ -32,7 +32,7 @@ pub(super) fn download(settings: &Settings, number: u64) -> Result<ExitCode, Fai
     let record = client.crash(number)?;
     let Some(name) = save(&client, number, &record)? else {
         let cause = format!("crash {number} was reported without its input");
-        return Err(Failure::new(cause, "look at another crash of its bucket"));
+        return Err(Failure::new(cause, "choose another crash of its bucket"));
     };
     print(&format!("{}{name}\n", about(&record)))
 }
@@ -60,7 +60,7 @@ fn save(client: &Client, number: u64, record: &Value) -> Result<Option<String>, 
     let Some(name) = download_name(number, record) else { return Ok(None) };
     let bytes = client.testcase(number)?;
     fs::write(&name, bytes).map_err(|error| {
-        Failure::new(format!("cannot write {name}: {error}"), "go to a folder with room")
+        Failure::new(format!("cannot write {name}: {error}"), "change to a folder with free space")
     })?;
     Ok(Some(name))
 }
@@ -103,13 +103,13 @@ pub(super) fn deliver(
     path: &Path,
 ) -> Result<ExitCode, Failure> {
     if !path.is_dir() {
-        let cause = format!("{} is no spool", path.display());
+        let cause = format!("{} is not a spool", path.display());
         return Err(Failure::new(cause, "name the folder OUT/triage/spool of a campaign"));
     }
     let spool = Spool::open(path)?;
     let Some(claim) = spool.claim()? else {
-        let cause = format!("another process delivers what is in {}", path.display());
-        return Err(Failure::new(cause, "let it work, or stop it first"));
+        let cause = format!("another process delivers the reports in {}", path.display());
+        return Err(Failure::new(cause, "wait for it, or stop it first"));
     };
     let client = Client::new(settings.server()?)?;
     claim.retry_refused()?;
@@ -122,14 +122,16 @@ pub(super) fn deliver(
         if counts.waiting == 0 && counts.refused == 0 {
             say(program, &format!("{} reports are at the server", counts.sent));
             if counts.known > 0 {
-                say(program, &format!("{} were left out: their bugs are frequent", counts.known));
+                say(program, &format!("{} were skipped: their bugs are frequent", counts.known));
             }
             return Ok(ExitCode::SUCCESS);
         }
         if counts.waiting == 0 {
             let cause = format!("{} reports were refused", counts.refused);
-            let remedy =
-                format!("{}/refused/*.txt say why; correct it, then again", path.display());
+            let remedy = format!(
+                "see {}/refused/*.txt for the reasons; correct them, then run it again",
+                path.display()
+            );
             return Err(Failure::new(cause, remedy));
         }
         if start.elapsed() > PATIENCE || delivery.is_blocked() {
@@ -137,7 +139,7 @@ pub(super) fn deliver(
         }
         let error = delivery.last_error().map(ToString::to_string).unwrap_or_default();
         if !error.is_empty() && error != said {
-            say(program, &format!("{error}; there will be another try"));
+            say(program, &format!("{error}; trying again later"));
             said = error;
         }
         thread::sleep(INTERVAL);

@@ -41,7 +41,10 @@ pub(super) fn mutators(
             (Kind::Custom, None) => libraries.push(path),
             (Kind::Custom, Some(_)) => {
                 let cause = format!("--mutator-options for {name}, which is a library for AFL++");
-                return Err(Failure::usage(cause, "those are told by environment variables"));
+                return Err(Failure::usage(
+                    cause,
+                    "libraries for AFL++ take options from environment variables",
+                ));
             }
         }
     }
@@ -90,7 +93,7 @@ fn text(word: &OsStr) -> Result<CString, Failure> {
         None => word.as_bytes().to_vec(),
         Some(path) => fs::read(OsStr::from_bytes(path)).map_err(|error| {
             let cause = format!("--mutator-options {}: {error}", word.display());
-            Failure::new(cause, "check the path behind @")
+            Failure::new(cause, "check the path after @")
         })?,
     };
     CString::new(bytes).map_err(|_| {

@@ -52,7 +52,7 @@ pub(super) fn statsd(env: &Environment) -> Result<Option<StatsdOptions>, Failure
 pub(super) fn control(args: &Args) -> Result<Option<ControlPlace>, Failure> {
     match &args.control {
         Some(path) if path == "-" && !args.json => Err(Failure::usage(
-            "--control - answers among the events of --json, which is not given",
+            "--control - sends replies in the stream of --json, which is not given",
             "give --json as well, or the path of a socket",
         )),
         Some(path) if path == "-" => Ok(Some(ControlPlace::Stdin)),

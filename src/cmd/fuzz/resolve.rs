@@ -183,7 +183,7 @@ fn input(args: &Args, env: &Environment, output: &OutputOptions) -> Result<Input
     let Some(folder) = &args.input else {
         return Err(Failure::usage(
             "no seed folder given",
-            "name one with -i SEEDS, or go on with the work in OUT with -i -",
+            "name one with -i SEEDS, or resume the campaign in OUT with -i -",
         ));
     };
     let folder = values::absolute(folder)?;
@@ -197,7 +197,7 @@ fn input(args: &Args, env: &Environment, output: &OutputOptions) -> Result<Input
         Ok(true) => Ok(Input::Directory(folder)),
         Ok(false) => Err(Failure::new(
             format!("seed folder {} holds no seed", folder.display()),
-            "put at least one small valid input into it (empty files and README.txt do not count)",
+            "store at least one small valid input in it (empty files and README.txt do not count)",
         )),
         Err(error) => Err(Failure::new(
             format!("cannot read seed folder {}: {error}", folder.display()),
@@ -327,7 +327,7 @@ fn schedule(args: &Args) -> Result<Schedule, Failure> {
     let schedule = args.schedule.as_deref().map_or(Ok(Schedule::default()), values::schedule)?;
     if args.main.is_some() && !schedule.is_for_main() {
         return Err(Failure::usage(
-            "a main instance (-M) has one of the schedules explore and fast",
+            "a main instance (-M) supports only the schedules explore and fast",
             "leave the schedule out, or use -S",
         ));
     }

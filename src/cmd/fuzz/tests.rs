@@ -256,7 +256,7 @@ fn wrong_usage_names_cause_and_remedy() {
         ("-i IN -o OUT -V 0 ./t", "-V 0 is not a number"),
         ("-i IN -o OUT -s -1 ./t", "unexpected argument"),
         ("-i IN -o OUT -M a -S b ./t", "-M and -S exclude each other"),
-        ("-i IN -o OUT -M a -p rare ./t", "a main instance (-M) has one of the schedules"),
+        ("-i IN -o OUT -M a -p rare ./t", "a main instance (-M) supports only the schedules"),
         ("-i IN -o OUT -S a/b ./t", "-S a/b is not a name"),
         ("-i IN -o OUT --foo ./t", "unexpected argument '--foo' found"),
         ("-i IN -i IN -o OUT ./t", "the argument '-i <SEEDS>' cannot be used multiple times"),

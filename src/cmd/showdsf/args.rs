@@ -22,34 +22,34 @@ pub(super) struct Args {
     /// Run every file of this folder
     #[arg(short, value_name = "DIR")]
     pub(super) input: Option<PathBuf>,
-    /// Write the dsf lines to this file in place of stdout
+    /// Write the dsf lines to this file instead of stdout
     #[arg(short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Name the place in the program that each key stands for
+    /// Print the source location of each key
     #[arg(long)]
     pub(super) names: bool,
-    /// Only the N best keys of each domain, the best one first
+    /// Print only the N best keys of each domain, the best one first
     #[arg(long, value_name = "N")]
     pub(super) top: Option<usize>,
-    /// Name the file that reaches the value of each key, the smallest if there are several
+    /// Print the file that reaches the value of each key, the smallest if there are several
     #[arg(long)]
     pub(super) best: bool,
-    /// Run two folders and show the keys in which they differ
+    /// Run the files of two folders and print the keys that differ
     #[arg(long, num_args = 2, value_names = ["DIR_A", "DIR_B"])]
     pub(super) diff: Option<Vec<PathBuf>>,
-    /// Everything as JSON, names included
+    /// Print JSON, with names
     #[arg(long)]
     pub(super) json: bool,
-    /// File that takes the place of @@; with -i every input is written to it
+    /// File that replaces @@; with -i every input is written to it
     #[arg(short = 'A', value_name = "FILE")]
     pub(super) at_file: Option<PathBuf>,
-    /// Say nothing but the dsf lines
+    /// Print only the dsf lines
     #[arg(short)]
     pub(super) quiet: bool,
-    /// Accepted as the original accepts it: without effect
+    /// Accepted for FuzzFactory's command lines, without effect
     #[arg(short = 'e', hide = true)]
     _edges: bool,
-    /// Accepted as the original accepts it: without effect
+    /// Accepted for FuzzFactory's command lines, without effect
     #[arg(short = 'c', hide = true)]
     _cores: bool,
     #[command(flatten)]
@@ -66,15 +66,12 @@ impl Args {
         }
         if self.diff.is_some() {
             if self.input.is_some() {
-                return refuse(
-                    "--diff and -i both name folders",
-                    "leave -i out: --diff DIR_A DIR_B",
-                );
+                return refuse("--diff and -i both name folders", "omit -i: --diff DIR_A DIR_B");
             }
             if self.top.is_some() || self.best {
                 return refuse(
                     "--diff compares all keys of two folders: --top and --best are about one",
-                    "leave them out, or run showdsf -i for each folder",
+                    "omit them, or run showdsf -i for each folder",
                 );
             }
         } else if self.best && self.input.is_none() {
@@ -83,7 +80,7 @@ impl Args {
         if self.json && !self.runs_folders() && self.output.is_none() {
             return refuse(
                 "--json would be mixed with what the target prints",
-                "add -o FILE, or put the input into a folder and name it with -i",
+                "add -o FILE, or write the input into a folder and name it with -i",
             );
         }
         Ok(())

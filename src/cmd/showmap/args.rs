@@ -19,46 +19,46 @@ use crate::cmd::tool::TargetArgs;
                   ffuzz-showmap -C -i out/queue -o edges -- ./target"
 )]
 pub(super) struct Args {
-    /// File for the edges, a line `index:class` each, or - for stdout; with -i a folder
+    /// File for the edges, one line `index:class` per edge, or - for stdout; with -i a folder
     #[arg(short, value_name = "FILE")]
     pub(super) output: PathBuf,
-    /// Run all files of this folder and those below
+    /// Run all files of this folder and its subfolders
     #[arg(short, value_name = "DIR")]
     pub(super) input: Option<PathBuf>,
-    /// With -i: all edges of all files into one
+    /// With -i: merge the edges of all files into one output file
     #[arg(short = 'C')]
     pub(super) collect: bool,
-    /// Edges only, whatever their hit counts
+    /// Print edges only, without hit counts
     #[arg(short)]
     pub(super) edges_only: bool,
-    /// Hit counts as they are, in place of their classes
+    /// Print raw hit counts instead of their classes
     #[arg(short)]
     pub(super) raw: bool,
     /// The same as -r
     #[arg(short = 's')]
     pub(super) unclassified: bool,
-    /// The map as it is in memory
+    /// Write the raw map in binary form
     #[arg(short)]
     pub(super) binary: bool,
-    /// Lines of class and index without a colon, none for runs that do not end well
+    /// Print lines of class and index without a colon, and none for crashes and timeouts
     #[arg(short = 'Z')]
     pub(super) cmin: bool,
-    /// With the domain values, as showdsf prints them
+    /// Add the domain values, in the format of showdsf
     #[arg(long)]
     pub(super) dsf: bool,
-    /// Edges, hit counts and domain values as JSON
+    /// Print edges, hit counts and domain values as JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// File that takes the place of @@; without -i it is the input
+    /// File that replaces @@; without -i it is the input
     #[arg(short = 'H', value_name = "FILE")]
     pub(super) at_file: Option<PathBuf>,
     /// File that the target reads, if it is not named by @@
     #[arg(short, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
-    /// Neither messages nor what the target prints
+    /// Print neither messages nor the target's output
     #[arg(short)]
     pub(super) quiet: bool,
-    /// Accepted as AFL's accepts it: without effect
+    /// Accepted for afl-showmap's command lines, without effect
     #[arg(short = 'c', hide = true)]
     _cores: bool,
     #[command(flatten)]
@@ -70,11 +70,11 @@ impl Args {
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.target.check()?;
         if self.edges_only && (self.raw || self.unclassified) {
-            let cause = "-e leaves hit counts out, -r shows them: they exclude each other";
+            let cause = "-e omits hit counts, -r prints them: they exclude each other";
             return Err(Failure::new(cause, "leave one of them out"));
         }
         if self.collect && self.input.is_none() {
-            let remedy = "name the folder with -i, or leave -C out";
+            let remedy = "name the folder with -i, or omit -C";
             return Err(Failure::new(
                 "-C collects the edges of a folder, and none is given",
                 remedy,
@@ -83,7 +83,7 @@ impl Args {
         let forms = [self.binary, self.cmin, self.json].into_iter().filter(|form| *form);
         if forms.count() > 1 || (self.dsf && (self.binary || self.cmin)) {
             let cause = "-b, -Z and --json are different forms of output";
-            return Err(Failure::new(cause, "choose one; --json has the domain values in it"));
+            return Err(Failure::new(cause, "choose one; --json includes the domain values"));
         }
         Ok(())
     }

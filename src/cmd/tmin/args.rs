@@ -10,9 +10,9 @@ use crate::cmd::tool::TargetArgs;
 #[derive(Debug, Parser)]
 #[command(
     name = "ffuzz-tmin",
-    about = "Make one input smaller and simpler, and keep what it does",
-    after_help = "What is kept is seen in a first run: a crash, or else which edges are reached how \
-                  often.\n\nExamples:\n  \
+    about = "Minimize one input and keep its behaviour",
+    after_help = "The first run decides what is kept: a crash, or else the edges and their hit \
+    counts.\n\nExamples:\n  \
                   ffuzz-tmin -i out/crashes/id:000000* -o small -- ./target @@\n  \
                   ffuzz-tmin --dsf mem -i out/queue/id:000007* -o small -- ./target"
 )]
@@ -23,22 +23,22 @@ pub(super) struct Args {
     /// File for the result
     #[arg(short, value_name = "FILE")]
     pub(super) output: PathBuf,
-    /// Edges only, whatever their hit counts
+    /// Compare edges only, without hit counts
     #[arg(short)]
     pub(super) edges_only: bool,
-    /// Every exit code but 0 is a crash
+    /// Count every exit code but 0 as a crash
     #[arg(short = 'x')]
     pub(super) exit_is_crash: bool,
-    /// The input takes too long, and still has to
+    /// Hang mode: the input must exceed the timeout, before and after
     #[arg(short = 'H')]
     pub(super) hang: bool,
-    /// Keep the values of a domain, or of the one key with this number: they may not get worse
+    /// Keep the values of a domain, or of the key with this number: none may get worse
     #[arg(long, value_name = "NAME|KEY", conflicts_with_all = ["hang", "edges_only"])]
     pub(super) dsf: Option<String>,
     /// File that the target reads, if it is not named by @@
     #[arg(short, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
-    /// Accepted as afl-cmin has it: without effect
+    /// Accepted for afl-cmin's command lines, without effect
     #[arg(short = 'a', hide = true)]
     _any: bool,
     #[command(flatten)]
@@ -50,7 +50,7 @@ impl Args {
         self.target.check()?;
         if self.output.is_dir() {
             let cause = format!("-o {:?} is a folder", self.output);
-            return Err(Failure::new(cause, "name the file that the result is to be"));
+            return Err(Failure::new(cause, "name a file for the result"));
         }
         let folder = self.output.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {

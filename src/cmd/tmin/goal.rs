@@ -36,7 +36,7 @@ impl Judge {
             (None, true, true) => Goal::Hang,
             (None, true, false) => {
                 let cause = "the target takes too long on this input";
-                return Err(Failure::new(cause, "give a larger -t, or keep just that with -H"));
+                return Err(Failure::new(cause, "give a larger -t, or keep the hang with -H"));
             }
             (None, false, true) => {
                 let cause = "the target does not take too long on this input";
@@ -120,7 +120,7 @@ fn values(run: &Observation<'_>, name: &str) -> Result<Vec<(u32, u32)>, Failure>
         return Err(Failure::new("the target registers no domain", remedy));
     }
     let known = number.is_some() || labels.iter().any(|label| label == name);
-    let cause = if known { "reaches no value of" } else { "knows nothing of the domain" };
+    let cause = if known { "reaches no value of" } else { "does not have the domain" };
     let who = if known { "the input" } else { "the target" };
     let remedy = format!("its domains: {}; showdsf prints the keys reached", labels.join(", "));
     Err(Failure::new(format!("{who} {cause} {name}"), remedy))
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(judge(&VALUES, "most").unwrap(), [(0, 5)]);
         assert_eq!(judge(&VALUES, "3").unwrap(), [(3, 9)]);
         assert!(judge(&VALUES, "1").unwrap_err().cause.contains("reaches no value"));
-        assert!(judge(&VALUES, "heap").unwrap_err().cause.contains("knows nothing"));
+        assert!(judge(&VALUES, "heap").unwrap_err().cause.contains("does not have"));
         assert!(judge(&VALUES, "heap").unwrap_err().remedy.contains("most, least, bits"));
     }
 

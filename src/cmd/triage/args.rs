@@ -20,13 +20,13 @@ const MOST_JOBS: u64 = 1024;
 #[derive(Clone, Debug, Default, Parser)]
 #[command(
     name = "ffuzz-triage",
-    about = "From crash files to bugs: run each again, group, minimize, report",
+    about = "Rerun crash files, and group them by bug, minimize and report them",
     override_usage = "ffuzz-triage [OPTIONS] [-o OUT | FOLDER...] [-- TARGET [ARGUMENTS]]",
     after_help = "Results: triage/report.json, and a folder for each bug with its input, stack and \
-                  report.\nWhat the report knows is not run again.\n\nExamples:\n  \
+                  report.\nCrashes that the report contains are not run again.\n\nExamples:\n  \
                   ffuzz-triage -o out                         a campaign of ffuzz or afl-fuzz\n  \
                   ffuzz-triage -o out -w ./target-asan        reports of a sanitizer build\n  \
-                  ffuzz-triage -o out -t 20000 --report-hangs what takes longer than 20 s\n  \
+                  ffuzz-triage -o out -t 20000 --report-hangs hangs of more than 20 s\n  \
                   ffuzz-triage crashes -- ./target @@         any folder of files\n  \
                   ffuzz-triage -o out --sarif bugs.sarif      for code-scanning tools"
 )]
@@ -34,22 +34,22 @@ pub(super) struct Args {
     /// Output folder of a campaign; triage/ is written there
     #[arg(short, value_name = "OUT")]
     pub(super) output: Option<PathBuf>,
-    /// Folders with crashes: of campaigns, of instances, or of nothing but files
+    /// Folders with crashes: of campaigns, of instances, or plain folders of files
     #[arg(value_name = "FOLDER")]
     pub(super) folders: Vec<PathBuf>,
-    /// Build with sanitizers, with which crashes are run first
+    /// Sanitizer build of the target; crashes run there first
     #[arg(short = 'w', value_name = "BINARY")]
     pub(super) sanitizer: Option<OsString>,
-    /// Runs of each crash
+    /// Number of runs of each crash
     #[arg(short = 'n', value_name = "NUMBER", default_value = "3")]
     runs: String,
-    /// Targets at the same time [default: the cores we may use]
+    /// Number of targets at the same time [default: the available cores]
     #[arg(short = 'j', value_name = "NUMBER")]
     jobs: Option<String>,
-    /// Milliseconds a run may take [default: 10000]
+    /// Timeout of a run in milliseconds [default: 10000]
     #[arg(short, value_name = "MS")]
     timeout: Option<String>,
-    /// Memory a run may take, in MB, or none (the default)
+    /// Memory limit of a run in MB, or none (the default)
     #[arg(short, value_name = "MB")]
     pub(super) memory: Option<String>,
     /// File that the target reads, if it is not named by @@
@@ -58,31 +58,31 @@ pub(super) struct Args {
     /// Extension of the input's file
     #[arg(short, value_name = "EXT")]
     extension: Option<String>,
-    /// Seconds for making the input of one bug small; 0: it stays as it is
+    /// Time to minimize the input of one bug, in seconds; 0: do not minimize
     #[arg(long, value_name = "SECONDS", default_value = "5")]
     minimize: String,
     /// Write the bugs to this file as SARIF 2.1.0
     #[arg(long, value_name = "FILE")]
     pub(super) sarif: Option<PathBuf>,
-    /// Folder that paths in SARIF are relative to [default: the repository we are in, or the working folder]
+    /// Folder that paths in SARIF are relative to [default: the current repository, or the working folder]
     #[arg(long, value_name = "FOLDER", requires = "sarif")]
     pub(super) source_root: Option<PathBuf>,
     /// Report each bug once to the FuzzManager server of FM_CONFIG_PATH, or at this URL
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true)]
     pub(super) collector: Option<Option<String>>,
-    /// Hangs are bugs, too: those that take longer than -t again
+    /// Report hangs, too: inputs that exceed -t when rerun
     #[arg(long)]
     pub(super) report_hangs: bool,
-    /// Report values from VALUE on of these domains, DOMAIN=VALUE,…, although nothing crashes
+    /// Report inputs that reach VALUE or better in a domain, even without a crash: DOMAIN=VALUE,…
     #[arg(long, value_name = "LIST")]
     report_records: Option<String>,
-    /// Exit code if there is a bug, 1 to 255 [default: 0]
+    /// Exit code if a bug was found, 1 to 255 [default: 0]
     #[arg(long, value_name = "CODE", conflicts_with = "follow")]
     error_exitcode: Option<String>,
-    /// Stay, and triage what comes; ends when standard input does
+    /// Wait for new crashes and triage them, until the end of standard input
     #[arg(long)]
     pub(super) follow: bool,
-    /// The target and its arguments [default: what the campaign noted in cmdline]
+    /// The target and its arguments [default: the campaign's file cmdline]
     #[arg(last = true, value_name = "TARGET")]
     pub(super) command: Vec<OsString>,
 }

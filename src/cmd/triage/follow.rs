@@ -106,7 +106,7 @@ fn follow(
         }
         if let Err(error) = done {
             // A full disk may have room again.
-            let error = format!("{error}; tried again ({})", error.remedy());
+            let error = format!("{error}; trying again ({})", error.remedy());
             if told != error {
                 say(false, &format!("[!] {error}"));
                 told = error;
@@ -152,7 +152,7 @@ impl<'a> Sight<'a> {
     fn seen(&mut self, folder: &Path, found: io::Result<Vec<PathBuf>>) -> Vec<PathBuf> {
         found.unwrap_or_else(|error| {
             let cause = format!("cannot read the folder {}: {error}", folder.display());
-            self.tell(format!("{cause}; the others are (check its permissions)"));
+            self.tell(format!("{cause}; other folders are read (check its permissions)"));
             Vec::new()
         })
     }
@@ -189,7 +189,7 @@ fn listen(
         work.add(sight.files(&found));
         if let Err(error) = work.deliver_records(records) {
             // A disk that is full may have room again.
-            sight.tell(format!("{error}; tried again ({})", error.remedy()));
+            sight.tell(format!("{error}; trying again ({})", error.remedy()));
         }
         if let Some(trouble) = work.delivery_trouble() {
             sight.tell(trouble);

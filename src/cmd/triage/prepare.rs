@@ -223,7 +223,7 @@ fn debugging(environment: &Environment, has_gdb: bool) -> Result<Debugging, Fail
         return Ok(Debugging::Silent);
     };
     if !has_gdb {
-        let cause = format!("{name} is set, and there is no gdb");
+        let cause = format!("{name} is set, but there is no gdb");
         return Err(Failure::new(cause, format!("install gdb, or unset {name}")));
     }
     if name == "FTB_FORCE_GDB" {
@@ -238,7 +238,7 @@ fn address(url: Option<&str>) -> Result<Values, Failure> {
     let Some(url) = url else { return Ok(Values::new()) };
     let parts = url.split_once("://").map(|(proto, rest)| (proto, rest.trim_end_matches('/')));
     let Some((proto, rest)) = parts.filter(|(_, rest)| !rest.is_empty()) else {
-        let cause = format!("--collector={url} is no address");
+        let cause = format!("--collector={url} is not an address");
         return Err(Failure::usage(cause, "write it as https://HOST:PORT"));
     };
     let (host, port) = rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port)));
@@ -264,8 +264,8 @@ fn command(args: &Args, folders: &[PathBuf]) -> Result<Vec<OsString>, Failure> {
         return Ok(args.command.clone());
     }
     crate::crashes::triage::find::command(folders).ok_or_else(|| {
-        let cause = "no command line: there is no file cmdline beside the crashes";
-        Failure::new(cause, "give the target behind --, for example: -- ./target @@")
+        let cause = "no command line: there is no file cmdline next to the crashes";
+        Failure::new(cause, "give the target after --, for example: -- ./target @@")
     })
 }
 

@@ -59,7 +59,7 @@ impl Progress {
         let speed = done as f64 / self.start.elapsed().as_secs_f64().max(0.001);
         let start = if self.terminal { "\r\x1b[K" } else { "" };
         let what = match now.waiting {
-            0 => "making inputs small".to_owned(),
+            0 => "minimizing inputs".to_owned(),
             waiting => format!("{waiting} files left ({speed:.0}/s)"),
         };
         let mut out = io::stderr().lock();
@@ -73,7 +73,7 @@ pub(super) fn delivery(status: &Status) -> String {
     let Counts { waiting, sent, known, refused } = status.counts;
     let mut text = format!("[*] server: {sent} reports sent, {waiting} waiting, {refused} refused");
     if known > 0 {
-        let _ = write!(text, ", {known} left out as frequent");
+        let _ = write!(text, ", {known} skipped as frequent");
     }
     if let Some(trouble) = status.trouble() {
         let _ = write!(text, "\n[!] {trouble}");

@@ -1,4 +1,4 @@
-//! From TOML to [`Declaration`]s. Whatever is wrong is told with line, key and remedy.
+//! From TOML to [`Declaration`]s. Each error has line, key and remedy.
 
 use std::fmt;
 use std::ops::Range;
@@ -104,7 +104,7 @@ impl Place<'_> {
         self.mistake(Some(key.to_owned()), span.start, refusal)
     }
 
-    /// What the TOML reader says: the expectation is the remedy.
+    /// The TOML reader's message: the expectation is the remedy.
     fn syntax(&self, error: &toml::de::Error) -> Mistake {
         let said = error.message().replace('\n', " ");
         let (problem, remedy) = match said.split_once(", expected ") {
@@ -164,7 +164,8 @@ fn declaration(place: &Place, table: Table) -> Result<Declaration, Mistake> {
     let names = match &table.names {
         Some(list) => checked(place, "names", list, |words| names_for(watch, words))?,
         None if watch.has_names() => {
-            let refusal = refusal("missing", "names = [\"malloc\", \"png_*\"] says which");
+            let refusal =
+                refusal("missing", "names = [\"malloc\", \"png_*\"] selects the functions");
             return Err(place.refuse("names", table.watch.span(), refusal));
         }
         None => vec![],
@@ -228,7 +229,7 @@ fn in_range(number: i64, least: u32, most: u32) -> Result<u32, Refusal> {
 fn can_improve(operation: Operation, downward: bool) -> Result<Operation, Refusal> {
     if downward && !matches!(operation, Operation::Min | Operation::Set) {
         return Err(refusal(
-            "only \"min\" and \"set\" can lower a value, which the reducers min and intersect look for",
+            "the reducers min and intersect need lower values, and only \"min\" and \"set\" can lower a value",
             "write operation = \"min\", or another reducer",
         ));
     }
@@ -238,7 +239,10 @@ fn can_improve(operation: Operation, downward: bool) -> Result<Operation, Refusa
 fn names_for(watch: Watch, words: &Words) -> Result<Vec<String>, Refusal> {
     if !watch.has_names() {
         let problem = format!("{} have no names", watch.word());
-        return Err((problem, "remove the line; in = [\"parse_*\", \"png*.c\"] says where".into()));
+        return Err((
+            problem,
+            "remove the line; in = [\"parse_*\", \"png*.c\"] limits the files and functions".into(),
+        ));
     }
     patterns(words)
 }

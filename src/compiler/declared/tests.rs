@@ -46,7 +46,7 @@ fn reducers_that_go_down_start_from_the_top() {
     assert_eq!(explicit[0].initial, u32::MAX);
     assert!(
         refused("name = \"a\"\nwatch = \"blocks\"\noperation = \"add\"\nreducer = \"min\"")
-            .contains("d.toml:4: operation: only \"min\"")
+            .contains("d.toml:4: operation: the reducers min")
     );
 }
 

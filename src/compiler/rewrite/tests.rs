@@ -139,7 +139,7 @@ fn the_option_of_the_diff_domain_reaches_llvm() {
 }
 
 proptest! {
-    /// Whatever the wrapper does not know is passed on, once and in its place.
+    /// Unknown options are passed on, once and at their position.
     #[test]
     fn unknown_arguments_keep_their_order(
         words in proptest::collection::vec("(-f[a-z]{3,8}(=[a-z]{1,4})?|-W[a-z]{2,6}|-[DI][a-z]{1,5}|[a-z]{1,5}\\.[co])", 1..20)

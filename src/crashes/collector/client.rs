@@ -1,4 +1,4 @@
-//! Requests to the server's REST interface. Each is sent once; who calls decides about another try.
+//! Requests to the server's REST interface. Each is sent once; the caller decides about another try.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -21,12 +21,12 @@ const MAX_ANSWER: u64 = 256 << 20;
 const MAX_FILE: u64 = 1 << 30;
 /// Longest archive of signatures.
 const MAX_ARCHIVE: u64 = 256 << 20;
-/// A whole exchange may take so many times as long as a part of it: a server that sends a byte now
+/// Factor between the time limit of a whole exchange and that of a part of it: a server that sends a byte now
 /// and then would have no end.
 const PATIENCE_IN_ALL: u32 = 10;
-/// What the server asks for when it does not say: its limit is per minute.
+/// Pause if the server does not request one: its limit is per minute.
 const DEFAULT_WAIT: Duration = Duration::from_secs(60);
-/// However long it asks for, it is tried once a day.
+/// Longest pause: there is at least one try a day.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 /// So much of an answer is shown to the user.
 const SHOWN: usize = 200;
@@ -76,9 +76,9 @@ impl Client {
     }
 
     /// The number of the crash whose metadata hold this identification. None if it is not there,
-    /// or if the account may not look.
+    /// or if the account has no permission to read.
     pub fn find(&self, id: &str) -> Result<Option<u64>, CollectorError> {
-        // The word is long and random: wherever it stands, it is ours.
+        // The word is long and random: anywhere in the record, it identifies the report.
         let query = json!({ "op": "AND", "metadata__contains": id });
         match self.select(&query, 0) {
             Ok(answer) => Ok(answer["results"][0]["id"].as_u64()),
@@ -173,7 +173,7 @@ impl Client {
         self.checked(url, request.call())
     }
 
-    /// The answer, unless it says no.
+    /// The answer, unless it is an error.
     fn checked(&self, url: &str, answer: Result<Response<Body>, ureq::Error>) -> Answer {
         let mut answer = answer.map_err(|error| failed(url, error))?;
         let status = answer.status();
@@ -234,7 +234,7 @@ fn text_of(answer: &Response<Body>, name: header::HeaderName) -> String {
     value.unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The beginning of an answer on one line; pages for browsers say nothing here.
+/// The beginning of an answer on one line; pages for browsers are left out.
 fn shown(answer: &mut Response<Body>, is_html: bool) -> String {
     let mut bytes = vec![];
     let reader = answer.body_mut().as_reader();

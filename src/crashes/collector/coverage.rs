@@ -144,7 +144,7 @@ fn lcov(text: &str) -> Result<Coverage, FormatError> {
                 lines[number - 1] = Some(sum);
             }
             _ if line.trim() == "end_of_record" => file = None,
-            // Functions, branches, sums: other words of the form.
+            // Functions, branches, sums: other records of the format.
             Some((word, _)) if word.chars().all(|c| c.is_ascii_uppercase()) => {}
             _ if line.trim().is_empty() || line.starts_with('#') => {}
             _ => return Err(fault()),

@@ -1,7 +1,7 @@
 //! Takes reports from the spool to the server, each once, however often one of the two goes away.
 //!
-//! A request whose answer was lost may have been stored. So every try but the first asks the server
-//! first, by the word that the report carries in its metadata.
+//! A request whose answer was lost may have been stored. So every try but the first searches the server
+//! first, by the id in the report's metadata.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -29,7 +29,7 @@ const PLAIN_TRIES: u32 = 2;
 /// Tries of a report that is in no spool: 2, 4, 8, 16, 32 and 64 s apart, as the reference's.
 const TRIES_AT_ONCE: u32 = 7;
 
-/// Whoever holds the claim of a spool, and a server.
+/// The holder of a spool's claim, with a server.
 #[derive(Debug)]
 pub struct Delivery {
     claim: Claim,
@@ -49,7 +49,7 @@ impl Delivery {
         Self { claim, client, known, not_before: UNIX_EPOCH, failures: 0, last: None }
     }
 
-    /// Sends what is due, the oldest first, as long as `go_on` holds. An error is one of our own
+    /// Sends what is due, the oldest first, as long as `go_on` holds. An error is one of this machine
     /// disk; those of the server are in [`Self::last_error`] and wait for another try.
     pub fn deliver_due(
         &mut self,
@@ -69,13 +69,13 @@ impl Delivery {
         Ok(())
     }
 
-    /// What the server said last, unless it took something since.
+    /// The server's last error, unless it accepted a report since.
     #[must_use]
     pub fn last_error(&self) -> Option<&CollectorError> {
         self.last.as_ref().or_else(|| self.known.error())
     }
 
-    /// Nothing will arrive until somebody corrects something.
+    /// Nothing will arrive until the user corrects a setting.
     #[must_use]
     pub fn is_blocked(&self) -> bool {
         self.last.as_ref().is_some_and(|error| !error.is_passing() && !is_final(error))
@@ -209,15 +209,15 @@ fn attempt(client: &Client, item: &Item, earlier: &Tries, now: SystemTime) -> Re
     let info = crash::beyond::parse(&report.output, &report.program);
     let mut sent = crash::beyond::to_send(&report.output, &info);
     if earlier.failed >= PLAIN_TRIES && earlier.failed.is_multiple_of(2) {
-        // The server could not cope with the text: only what we have read out of it, in the form
-        // that every server understands. Fails it on that as well, the text was not to blame.
+        // The server failed on the text: send only the parsed facts, in the form
+        // that every server supports. If it fails on that as well, the text was not the cause.
         sent.crash_data = crash::for_server(&Output::default(), &info);
     }
     let number = client.submit(&report.fields(&item.id, client.server(), &sent));
     number.map_err(|error| Failed { error, step: Step::Sending })
 }
 
-/// How long to wait before the server is asked whether it has the report: it may have been given the
+/// How long to wait before a query whether the server has the report: it may have been given the
 /// request, and not be done with it.
 fn settling(error: &CollectorError, client: &Client) -> Option<Duration> {
     error.leaves_request_open().then(|| client.server().patience)

@@ -1,4 +1,4 @@
-//! What can go wrong between us and the crash server, and what to do about it.
+//! Errors of the communication with the crash server, and their remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,8 @@ impl CollectorError {
                 "on the server: manage.py export_signatures signatures.zip, once an hour".into()
             }
             Self::Archive { .. } => {
-                "try again; if it stays so: manage.py export_signatures signatures.zip there".into()
+                "try again; if it fails again: manage.py export_signatures signatures.zip there"
+                    .into()
             }
             Self::NotTheServer { .. } => {
                 "set serverhost, serverport and serverproto to FuzzManager's, not to a proxy's"
@@ -132,7 +133,7 @@ impl CollectorError {
         )
     }
 
-    /// The server, or the one behind a proxy, may still be at work on the request.
+    /// The server, or one behind a proxy, may still be processing the request.
     #[must_use]
     pub fn leaves_request_open(&self) -> bool {
         matches!(
@@ -141,13 +142,13 @@ impl CollectorError {
         )
     }
 
-    /// The server has the request, and is slower than it may be.
+    /// The server has the request, and exceeds the timeout.
     #[must_use]
     pub fn is_overdue(&self) -> bool {
         matches!(self, Self::Slow { .. } | Self::Failing { status: 504, .. })
     }
 
-    /// How long the server wants to be left alone.
+    /// How long the server requests to wait.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -161,15 +162,15 @@ impl CollectorError {
 fn missing(key: &str) -> String {
     match key {
         "product" | "platform" | "os" => {
-            format!("put {key} = … under [Main] of BINARY.fuzzmanagerconf, or give --{key}")
+            format!("write {key} = … under [Main] of BINARY.fuzzmanagerconf, or give --{key}")
         }
         "repository" => {
             "give --repository: manage.py setup_repository made it at the server".into()
         }
         "revision" => "give --revision, the commit that was built".into(),
         "serverauthtoken" => {
-            "put serverauthtoken or serverauthtokenfile under [Main] of ~/.fuzzmanagerconf".into()
+            "write serverauthtoken or serverauthtokenfile under [Main] of ~/.fuzzmanagerconf".into()
         }
-        _ => format!("put {key} = … under [Main] of ~/.fuzzmanagerconf, or give --{key}"),
+        _ => format!("write {key} = … under [Main] of ~/.fuzzmanagerconf, or give --{key}"),
     }
 }

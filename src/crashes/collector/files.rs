@@ -1,6 +1,6 @@
 //! Files that are complete or not there, also after a loss of power.
 //!
-//! A report may hold secrets of whoever is fuzzed: folders are 0700 and files 0600.
+//! A report may hold secrets of the target: folders are 0700 and files 0600.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use super::error::CollectorError;
 use crate::sys::file::{self, Locked};
 
-/// A temporary file this old belongs to nobody who still writes it.
+/// Age after which a temporary file has no writer any more.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 const TEMPORARY: &str = ".new-";
 
@@ -21,7 +21,7 @@ pub(super) fn create_dir(path: &Path) -> Result<(), CollectorError> {
     made.map_err(|error| CollectorError::write(path, error))
 }
 
-/// Writes a file, in place of one that may be there.
+/// Writes a file, and replaces an existing one.
 pub(super) fn replace(path: &Path, data: &[u8]) -> Result<(), CollectorError> {
     publish(path, data, |temporary| rename(temporary, path)).map(drop)
 }
@@ -36,7 +36,7 @@ pub(super) fn replace_quickly(path: &Path, data: &[u8]) -> Result<(), CollectorE
     })
 }
 
-/// Writes a file unless there is one; tells whether it did. Of several who try at once one wins.
+/// Writes a file unless it exists; returns whether it did. Of several concurrent callers one succeeds.
 pub(super) fn create(path: &Path, data: &[u8]) -> Result<bool, CollectorError> {
     publish(path, data, |temporary| {
         let linked = fs::hard_link(temporary, path);
@@ -63,7 +63,7 @@ fn publish(
     }
 }
 
-/// A name in the same folder that nobody else uses.
+/// A unique name in the same folder.
 fn temporary(path: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +77,7 @@ fn write(path: &Path, data: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// A lock that is held as long as the value lives; None while somebody else has it.
+/// A lock that is held as long as the value lives; None while another process has it.
 pub(super) fn lock(path: &Path) -> Result<Option<Locked>, CollectorError> {
     let file = File::create(path).map_err(|error| CollectorError::write(path, error))?;
     match Locked::new(file, false) {

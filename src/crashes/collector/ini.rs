@@ -36,7 +36,7 @@ impl File {
         sections.finish()
     }
 
-    /// What the user should hear about sections that have no meaning.
+    /// Warning about sections without meaning.
     #[must_use]
     pub(super) fn warning(&self) -> Option<String> {
         let names = self.ignored.join(" ");
@@ -57,7 +57,7 @@ struct Sections {
     all: Vec<Section>,
     /// Index of the section at hand.
     at: Option<usize>,
-    /// Lines indented deeper than this one go on with its value.
+    /// Lines indented deeper than this one continue its value.
     indent: usize,
     in_value: bool,
 }

@@ -1,4 +1,4 @@
-//! Bugs that the server knows: its signatures, fetched anew now and then while reports are delivered,
+//! Bugs that the server has: its signatures, downloaded regularly while reports are delivered,
 //! and how many examples of each were sent since.
 
 use std::collections::HashMap;
@@ -16,19 +16,19 @@ use crate::crashes::crash::{self, Crash};
 
 /// The server makes its archive of signatures once an hour.
 const FRESH: Duration = Duration::from_secs(3600);
-/// Between two looks whether they are.
+/// Interval between two checks.
 const LOOK: Duration = Duration::from_secs(600);
-/// A known bug is reported so often between two refreshes: enough to see that it is still there.
+/// Number of reports of a known bug between two refreshes: enough to show that it still exists.
 const REPORTS_OF_ONE: u32 = 10;
 
-/// What is to be done with a crash.
+/// What to do with a crash.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Verdict {
     /// No signature matches.
     New,
     /// This one does; it may be reported as another example.
     Known(String),
-    /// This one does, and the server wants no more of it for now.
+    /// This one matches, and the server needs no more of it for now.
     Enough(String),
 }
 

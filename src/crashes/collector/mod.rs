@@ -1,4 +1,4 @@
-//! The crash server: where it is, what it knows, and how a report gets there once and only once.
+//! The crash server: its address, its signatures, and the delivery of each report exactly once.
 //!
 //! The protocol is FuzzManager's. A report is a file in a [`Spool`] before anything is sent, and a
 //! [`Worker`] takes it to the server in the background, unless its signature in the [`Directory`] says that

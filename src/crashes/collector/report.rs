@@ -12,13 +12,13 @@ use super::ini::Values;
 use super::settings::Server;
 use crate::crashes::crash::{Output, Program};
 
-/// Key of the metadata that tells two submissions apart.
+/// Key of the metadata that identifies a submission.
 pub(super) const ID: &str = "ffuzz_report";
 
 /// Longest text of a program that is sent; servers take 2.5 MB for sure.
 const MAX_TEXT: usize = 1 << 20;
 
-/// Everything that is known about a crash.
+/// All data about a crash.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Report {
     /// What makes it one bug: two reports with the same key are the same.
@@ -26,7 +26,7 @@ pub struct Report {
     pub program: Program,
     pub output: Output,
     pub testcase: Option<Testcase>,
-    /// Words of the target; `TESTFILE` stands for the input unless it is the last.
+    /// Arguments of the target; `TESTFILE` stands for the input unless it is the last.
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub metadata: Values,
@@ -46,7 +46,7 @@ pub struct Testcase {
 }
 
 impl Testcase {
-    /// Of a file name, without the dot; AFL's names have none, whatever they hold.
+    /// Of a file name, without the dot; AFL's names have none, even with dots.
     #[must_use]
     pub fn extension_of(path: &Path) -> String {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -67,7 +67,7 @@ impl Testcase {
 }
 
 impl Report {
-    /// The form fields of its submission, with these texts in place of its own.
+    /// The form fields of its submission, with these texts instead of its own.
     #[must_use]
     pub fn fields(&self, id: &str, server: &Server, sent: &Output) -> Vec<(&'static str, String)> {
         let Program { product, product_version, platform, os } = &self.program;
@@ -83,7 +83,7 @@ impl Report {
             ("platform", platform.to_lowercase()),
             ("product", product.to_lowercase()),
             ("os", os.to_lowercase()),
-            // Never left out: a server that knows two versions of a product answers 500 then.
+            // Never omitted: a server with two versions of a product answers 500 then.
             ("product_version", product_version.clone()),
             ("client", server.client.clone()),
             ("tool", server.tool.clone()),
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Fields by name; metadata, env and args as JSON, whatever its spaces.
+    /// Fields by name; metadata, env and args are compared as JSON, ignoring spaces.
     fn comparable(fields: impl Iterator<Item = (String, String)>) -> BTreeMap<String, Value> {
         fields
             .map(|(name, value)| {

@@ -1,4 +1,4 @@
-//! Where the server is and what to tell it about a target: the machine's configuration file and the
+//! Address of the server and data about a target: the machine's configuration file and the
 //! binary's, completed by the command line.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::crashes::crash::Program;
 
 /// The name of a binary's own file is the binary's plus this.
 const SUFFIX: &str = ".fuzzmanagerconf";
-/// The reference's default for https; a typing error of theirs, but clients depend on it.
+/// The reference's default for https: a typo there, but clients depend on it.
 const HTTPS_PORT: u16 = 433;
 const HTTP_PORT: u16 = 80;
 /// A server that matches a crash against thousands of buckets takes its time.
@@ -44,13 +44,13 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The crash server and our account there.
+/// The crash server and the account there.
 #[derive(Clone, Debug)]
 pub struct Server {
     /// `PROTO://HOST:PORT`
     pub url: String,
     pub token: Token,
-    /// An authority of one's own, in place of the public ones.
+    /// A private authority instead of the public ones.
     pub authority: Option<PathBuf>,
     /// How long it may take to answer.
     pub patience: Duration,
@@ -64,7 +64,7 @@ pub struct Server {
 #[derive(Clone)]
 pub struct Settings {
     main: Values,
-    /// What to tell the user, one line each.
+    /// Warnings for the user, one line each.
     pub warnings: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// A server is named: crashes are to be reported.
+    /// True if a server is named, so that crashes are reported.
     #[must_use]
     pub fn has_server(&self) -> bool {
         self.get("serverhost").is_some()
@@ -169,12 +169,12 @@ impl Settings {
     }
 }
 
-/// What a report says about the program, besides the crash.
+/// A report's data about the program, in addition to the crash.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
     pub program: Program,
     pub metadata: Values,
-    /// What to tell the user, one line each.
+    /// Warnings for the user, one line each.
     pub warnings: Vec<String>,
 }
 

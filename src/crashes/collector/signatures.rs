@@ -1,4 +1,4 @@
-//! The folder of signatures: what the server knows about bugs, and what was made here since.
+//! The folder of signatures: those of the server, and those made here since.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use crate::crashes::crash::{Crash, Entry, Refused, Signature, Signatures};
 
 /// Longest file of an archive.
 const MAX_ENTRY: u64 = 16 << 20;
-/// All files of an archive together, which are in memory at once.
+/// Limit of all files of an archive together, which are in memory at the same time.
 const MAX_SUM: u64 = 256 << 20;
 /// Files of an archive.
 const MAX_ENTRIES: usize = 100_000;
@@ -49,7 +49,7 @@ impl Directory {
         let mut triples = vec![];
         for path in list(folder)?.into_iter().filter(|path| has_ending(path, SIGNATURE)) {
             let text = match fs::read(&path) {
-                // Somebody refreshes the folder.
+                // Another process refreshes the folder.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 text => text.map_err(|error| CollectorError::read(&path, error))?,
             };
@@ -107,7 +107,7 @@ pub fn refresh(folder: &Path, client: &Client) -> Result<Refreshed, CollectorErr
     Ok(Refreshed { signatures, others })
 }
 
-/// The same, unless somebody did it lately or is about to.
+/// The same, unless another process did it recently or is doing it.
 pub(super) fn refresh_if_older(
     folder: &Path,
     client: &Client,
@@ -172,7 +172,7 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, CollectorError> {
     let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
     let mut paths = paths.map_err(failed)?;
     paths.retain(|path| !file_name(path).starts_with('.'));
-    // The server asks its newest bucket first.
+    // The server checks its newest bucket first.
     paths.sort_by_cached_key(|path| {
         let name = name_of(path);
         (std::cmp::Reverse(name.parse::<u64>().ok()), name)

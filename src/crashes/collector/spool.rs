@@ -45,7 +45,7 @@ pub struct Counts {
     pub refused: usize,
 }
 
-/// A report with a word of its own, by which the server knows it again.
+/// A report with a unique id, by which it is found at the server.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Item {
     pub(super) id: String,
@@ -105,7 +105,7 @@ impl Spool {
         Ok(names(&folder.join("waiting"), ".json")?.len())
     }
 
-    /// When it was made: what was delivered before, was so by somebody else.
+    /// When it was made: what was delivered before, was delivered by another process.
     #[must_use]
     pub fn began(&self) -> SystemTime {
         let written = fs::metadata(self.folder.join(BEGAN)).and_then(|data| data.modified());
@@ -120,7 +120,7 @@ impl Spool {
         }
         let item = Item::new(report.clone());
         let created = files::create(&self.waiting(&name), &json(&item))?;
-        // Delivered meanwhile: the mark was written before the report was taken away.
+        // Delivered in between: the mark was written before the report was removed.
         if created && self.is_done(&name) {
             files::remove(&self.waiting(&name))?;
             return Ok(Added::Known);
@@ -135,7 +135,7 @@ impl Spool {
         if self.is_done(&name) || self.tries(&name).exists() {
             return Ok(());
         }
-        // Should it be sent in this moment, its mark says so to whoever finds the file.
+        // If it is sent at this moment, its mark shows that to any reader of the file.
         match read::<Item>(&path)? {
             Some(known) => {
                 files::replace(&path, &json(&Item { id: known.id, report: report.clone() }))
@@ -144,7 +144,7 @@ impl Spool {
         }
     }
 
-    /// The right to deliver, until it is dropped. None while somebody else has it.
+    /// The right to deliver, until it is dropped. None while another process has it.
     pub fn claim(&self) -> Result<Option<Claim>, CollectorError> {
         let lock = files::lock(&self.folder.join("lock"))?;
         Ok(lock.map(|lock| Claim { spool: self.clone(), _lock: lock }))
@@ -204,7 +204,7 @@ impl Claim {
         Ok(found)
     }
 
-    /// The report, unless it is delivered already; whoever was killed in between left it.
+    /// The report, unless it is delivered already, but was left by a killed process.
     pub(super) fn take(&self, name: &str) -> Result<Option<Item>, CollectorError> {
         if self.spool.sent(name).exists() || self.spool.known(name).exists() {
             self.forget(name)?;
@@ -284,7 +284,7 @@ impl Claim {
         Ok(counts)
     }
 
-    /// Out of the way of the others, and kept, with the reason beside it.
+    /// Moves it away from the others, and keeps it with the reason next to it.
     pub(super) fn refuse(&self, name: &str, reason: &str) -> Result<(), CollectorError> {
         let refused = self.spool.refused(name);
         files::replace(&refused.with_extension("txt"), format!("{reason}\n").as_bytes())?;
@@ -330,7 +330,7 @@ fn nanoseconds() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos()
 }
 
-/// Our own types: maps with text keys, and nothing that JSON has no word for.
+/// Cannot fail: maps have text keys, and JSON can represent all values.
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
@@ -386,7 +386,7 @@ mod tests {
         }
         assert_eq!(claim.retry_refused().expect("room"), 1);
         assert_eq!(spool.counts().expect("folder"), counts(1, 1, 0));
-        // It may have arrived when it was refused, so the server is asked first.
+        // It may have arrived when it was refused, so the server is searched first.
         assert_eq!(claim.tries(&name_of("b")).expect("file").count, 1);
     }
 

@@ -1,4 +1,4 @@
-//! Delivery in the background: a thread that never holds up who adds reports.
+//! Delivery in the background: a thread that never blocks the caller that adds reports.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use super::error::CollectorError;
 use super::settings::Settings;
 use super::spool::{Counts, Spool};
 
-/// How often it looks for reports of others, and whether a wait is over.
+/// Interval of the checks for reports of others and for the end of a wait.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// How the delivery is doing.
@@ -37,7 +37,7 @@ impl Status {
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
-    /// Something was added since the last look.
+    /// A report was added since the last check.
     added: Mutex<bool>,
     wake: Condvar,
     status: Mutex<Status>,
@@ -113,14 +113,14 @@ struct LastWords<'a>(&'a Shared);
 impl Drop for LastWords<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            let cause = "the delivery of reports has ended by a fault of its own".to_owned();
+            let cause = "the delivery of reports has ended because of an internal error".to_owned();
             let remedy = "send the rest with ffuzz-collector --deliver OUT/triage/spool".to_owned();
             lock(&self.0.status).error = Some((cause, remedy));
         }
     }
 }
 
-/// Who delivers needs both.
+/// Delivery needs both.
 type Outfit = (Client, PathBuf);
 
 fn run(spool: &Spool, outfit: Outfit, shared: &Shared) {
@@ -146,7 +146,7 @@ fn run(spool: &Spool, outfit: Outfit, shared: &Shared) {
     }
 }
 
-/// Becomes the one that delivers if nobody else is, and delivers.
+/// Claims the spool if no other process has it, and delivers.
 fn turn(
     spool: &Spool,
     outfit: &mut Option<Outfit>,
@@ -183,10 +183,10 @@ mod tests {
             std::panic::resume_unwind(Box::new(()));
         };
         let worker = Worker { shared, thread: Some(thread::spawn(dies)) };
-        // It does not wait for what nobody will send.
+        // It does not wait for reports that will not be sent.
         let status = worker.finish(Duration::from_secs(600));
         assert_eq!(status.counts.waiting, 1);
-        let trouble = status.trouble().expect("it is said");
+        let trouble = status.trouble().expect("an error is shown");
         assert!(trouble.contains("has ended") && trouble.contains("--deliver"), "{trouble}");
     }
 }

@@ -9,7 +9,7 @@ use super::lines::{Lazy, capture, found, hex, regex, trim};
 
 type Registers = BTreeMap<String, u64>;
 
-/// An operand in memory begins like this; what stands behind it does not count.
+/// An operand in memory begins like this; what follows it does not count.
 static SIMPLE: Lazy = Lazy::new(|| regex(r"^\*?(-?0x[0-9a-f]+)?\(%([a-z0-9]+)\)"));
 static INDEXED: Lazy =
     Lazy::new(|| regex(r"^(-?0x[0-9a-f]+)?\(%([a-z0-9]+),%([a-z0-9]+),([0-9]+)\)"));
@@ -22,11 +22,11 @@ static ARM_MEMORY: Lazy = Lazy::new(|| regex(r"^\s*\[(.*)\]$"));
 const X86: &str =
     " eax ebx ecx edx esi edi ebp esp eip rax rbx rcx rdx rsi rdi rbp rsp r13 r14 r15 rip ";
 
-/// The reference gives up, and its server answers 500.
+/// The reference fails, and its server answers 500.
 #[derive(Debug)]
 pub(super) struct Unreadable;
 
-/// None if the instruction touches no memory that the registers tell.
+/// None if the instruction accesses no memory whose address the registers give.
 pub(super) fn of(instruction: &str, registers: &Registers) -> Result<Option<u64>, Unreadable> {
     Machine { registers }.address(trim(instruction))
 }

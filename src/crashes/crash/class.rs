@@ -1,4 +1,4 @@
-//! Two or three words that say what kind of bug it is, for tables and reports.
+//! Two or three words for the kind of a bug, for tables and reports.
 
 use super::info::{CrashInfo, Kind};
 use super::lines::{Lazy, capture, found, regex};
@@ -7,7 +7,7 @@ use super::valgrind;
 /// Nothing is mapped in the first page.
 const FIRST_PAGE: u64 = 0x1000;
 
-/// Words of a headline, and the class they stand for. The first that occurs counts.
+/// Words of a headline, and their class. The first that occurs counts.
 const CLASSES: &[(&str, &str)] = &[
     ("double-free", "double-free"),
     ("which was not malloc()-ed", "bad-free"),
@@ -74,7 +74,7 @@ pub(super) fn of_text(line: &str) -> Option<String> {
     capture(&SIGNAL, line).map(str::to_owned)
 }
 
-/// Of what a program or its library said itself.
+/// Class of a message of the program or its library.
 pub(super) fn of_message(line: &str) -> String {
     if line.contains("panicked at") || line.starts_with("panic: ") {
         return "panic".to_owned();

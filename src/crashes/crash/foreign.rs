@@ -51,7 +51,7 @@ pub(super) fn cdb(lines: &[&str], info: &mut CrashInfo) {
     info.backtrace = stack.map(|line| cdb_name(line)).collect();
 }
 
-/// Without what stands in angle brackets and behind.
+/// Without the part in angle brackets and after them.
 fn cdb_name(line: &str) -> String {
     match capture(&CDB_FRAME, line) {
         None => "??".to_owned(),

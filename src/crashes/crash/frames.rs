@@ -122,7 +122,7 @@ pub(super) fn other_sanitizer(line: &str) -> Option<(usize, String)> {
     Some((number, clean(&of_address(parts.get(1..).unwrap_or_default()))))
 }
 
-/// From the words behind the address: `in NAME PLACE` or `(MODULE+OFFSET)`.
+/// From the words after the address: `in NAME PLACE` or `(MODULE+OFFSET)`.
 fn of_address(parts: &[String]) -> String {
     match parts {
         [] => MISSING.to_owned(),

@@ -41,7 +41,7 @@ pub(super) fn read(report: &[&str], info: &mut CrashInfo) -> Result<(), String> 
     outcome?;
     if let (None, Some(instruction)) = (info.address, &info.instruction) {
         info.address = address::of(instruction, &info.registers)
-            .map_err(|_| format!("nobody knows what \"{instruction}\" touches"))?;
+            .map_err(|_| format!("it is unknown what \"{instruction}\" accesses"))?;
     }
     Ok(())
 }
@@ -59,7 +59,7 @@ struct Stack {
     /// Lines of a frame that has not ended yet.
     open: String,
     names: Vec<String>,
-    /// So many at the start are not part of the stack.
+    /// Number of lines at the start that are not part of the stack.
     repeated: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A hash that stands in files: the same with every version of Rust, which that of std need not be.
+//! A hash for files: the same with every version of Rust, which that of std need not be.
 
 use std::hash::Hasher;
 

@@ -1,5 +1,5 @@
 //! What makes a bug the same bug in every campaign, on every machine and with every compiler: why the
-//! program ended, what it said about that, and its own innermost functions.
+//! program ended, its message about that, and its own innermost functions.
 //!
 //! No size, address or count is part of it, because these are the input's; no machinery, because that
 //! is the machine's; no spelling of a name, because that is the symbolizer's.
@@ -13,11 +13,11 @@ use super::info::{CrashInfo, Kind};
 use super::lines::{Lazy, capture, found, regex};
 use super::names::{canonical, is_entry, is_machinery, is_named};
 
-/// Functions that count. More would tell apart who called them.
+/// Number of functions that count. More would separate the same bug by its callers.
 const FRAMES: usize = 4;
 /// A stack with as many frames of a function is a recursion that went too deep.
 const DEEP: usize = 64;
-/// A function of such a recursion has one of so many frames.
+/// A function of such a recursion has at least one of this number of frames.
 const CYCLE: usize = 16;
 /// The stack's end is reached so near to the stack pointer, at most.
 const GUARD: u64 = 1 << 20;
@@ -27,13 +27,13 @@ const GUARD: u64 = 1 << 20;
 pub struct Identity {
     /// `heap-buffer-overflow WRITE`, `SEGV`, `panic`.
     cause: String,
-    /// Place and words of a panic or an assertion.
+    /// Location and text of a panic or an assertion.
     said: Option<String>,
     functions: Vec<String>,
 }
 
 impl Identity {
-    /// Of a crash; `ending` says how the process ended, if nobody has spoken.
+    /// Of a crash; `ending`: how the process ended, for crashes without a report.
     #[must_use]
     pub(super) fn new(info: &CrashInfo, ending: &str) -> Self {
         let (cause, said) = cause(info, ending);
@@ -45,13 +45,13 @@ impl Identity {
         &self.cause
     }
 
-    /// `FILE:LINE` and words of a panic or an assertion.
+    /// `FILE:LINE` and text of a panic or an assertion.
     #[must_use]
     pub fn said(&self) -> Option<&str> {
         self.said.as_deref()
     }
 
-    /// The program's innermost functions; none if nobody knows their names.
+    /// The program's innermost functions; none if their names are unknown.
     #[must_use]
     pub fn functions(&self) -> &[String] {
         &self.functions
@@ -84,7 +84,7 @@ fn cause(info: &CrashInfo, ending: &str) -> (String, Option<String>) {
         _ => class::of_message(&message.lines[0]),
     };
     let words = match (&info.place, cause.as_str()) {
-        // The C library's words differ with what lies around in memory.
+        // The C library's text depends on the content of memory.
         (_, "double-free" | "heap corruption") => None,
         (Some(place), _) => Some(format!("{place} {}", words(&message.lines, &cause))),
         (None, _) => Some(place_and_words(&said, &message.lines, &cause)),
@@ -92,7 +92,7 @@ fn cause(info: &CrashInfo, ending: &str) -> (String, Option<String>) {
     (cause, words)
 }
 
-/// Without sizes, and without what a sanitizer sees and a debugger does not.
+/// Without sizes, and without what only a sanitizer detects.
 fn plain_class(class: &str) -> String {
     static SIZE: Lazy = Lazy::new(|| regex(r" near null| [0-9]+$"));
     let plain = SIZE.replace_all(class, "").into_owned();
@@ -103,7 +103,7 @@ fn plain_class(class: &str) -> String {
     }
 }
 
-/// The program itself has ended it: what it said is the cause.
+/// The program has ended itself: its message is the cause.
 fn is_given_up(cause: &str, kind: Kind) -> bool {
     let first = cause.split(' ').next().unwrap_or_default();
     ["ABRT", "ILL", "TRAP", "deadly", "", "crash", "exit"].contains(&first)
@@ -113,7 +113,7 @@ fn is_given_up(cause: &str, kind: Kind) -> bool {
         )
 }
 
-/// A recursion without an end, as a debugger sees it.
+/// An infinite recursion in a debugger's stack.
 fn is_stack_overflow(info: &CrashInfo) -> bool {
     let stack = info.registers.get("rsp").or_else(|| info.registers.get("sp"));
     let is_near = |(stack, address): (&u64, u64)| stack.abs_diff(address) < GUARD;
@@ -169,7 +169,7 @@ pub fn is_of_system(path: &str) -> bool {
     ["/lib/", "/lib64/", "/usr/lib", "[vdso]"].iter().any(|start| path.starts_with(start))
 }
 
-/// `FILE:LINE`, without the folder, and the words without what is the input's.
+/// `FILE:LINE`, without the folder, and the text without parts of the input.
 fn place_and_words(said: &str, lines: &[String], cause: &str) -> String {
     static PANIC: Lazy =
         Lazy::new(|| regex(r"panicked at (?:'.*', )?(?:[^\n]*/)?([^/\n:]+:\d+):\d+"));
@@ -189,7 +189,7 @@ fn place_and_words(said: &str, lines: &[String], cause: &str) -> String {
     }
 }
 
-/// What a message says whatever the input.
+/// The part of a message that does not depend on the input.
 fn words(lines: &[String], cause: &str) -> String {
     static CLAIM: Lazy = Lazy::new(|| regex(r#"(?i)assertion [`'"]?(.+?)['"`]? failed"#));
     static QUOTED: Lazy = Lazy::new(|| regex(r#""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)'"#));

@@ -17,7 +17,7 @@ pub struct Output {
     pub crash_data: String,
 }
 
-/// What ran, in the words of a signature's `products`, `platforms`, `operatingSystems`.
+/// What ran, in the terms of a signature's `products`, `platforms`, `operatingSystems`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Program {
     pub product: String,
@@ -80,14 +80,14 @@ impl Kind {
     }
 }
 
-/// Where a message stood.
+/// The stream of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Source {
     Stderr,
     CrashData,
 }
 
-/// What the program or a sanitizer said, one entry per line.
+/// Message of the program or a sanitizer, one entry per line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Message {
     pub source: Source,
@@ -103,7 +103,7 @@ pub struct CrashInfo {
     pub address: Option<u64>,
     pub instruction: Option<String>,
     pub registers: BTreeMap<String, u64>,
-    /// An assertion, panic or exception, in the program's words.
+    /// An assertion, panic or exception, as the program printed it.
     pub message: Option<Message>,
     /// A sanitizer's headline.
     pub auxiliary: Option<Message>,
@@ -113,7 +113,7 @@ pub struct CrashInfo {
     pub refused: Option<String>,
     /// The innermost functions of all stacks, where a report has several.
     pub(super) tops: Vec<String>,
-    /// The reference makes no signature: it chokes on a sanitizer's words.
+    /// The reference makes no signature: it fails on a sanitizer's text.
     pub(super) odd_auxiliary: bool,
     pub(super) short: String,
     pub(super) class: String,
@@ -126,8 +126,8 @@ impl CrashInfo {
         self.short.clone()
     }
 
-    /// What it has in common with every other crash of the same bug; `ending` says how the process
-    /// ended, for those about which nobody has spoken.
+    /// What it has in common with every other crash of the same bug; `ending`: how the process
+    /// ended, for crashes without a report.
     #[must_use]
     pub fn identity(&self, ending: &str) -> Identity {
         Identity::new(self, ending)
@@ -140,7 +140,7 @@ impl CrashInfo {
         &self.class
     }
 
-    /// Was anything found that tells this crash from another?
+    /// True if anything was found that distinguishes this crash from others.
     #[must_use]
     pub fn is_crash(&self) -> bool {
         self.kind != Kind::None || self.message.is_some() || self.auxiliary.is_some()

@@ -4,15 +4,15 @@ use std::sync::LazyLock;
 
 use fancy_regex::Regex;
 
-/// An expression of our own, made when it is first used.
+/// A fixed expression, compiled at its first use.
 pub(super) type Lazy = LazyLock<Regex>;
 
 #[expect(clippy::expect_used, reason = "the tests use every expression of this module")]
 pub(super) fn regex(expression: &str) -> Regex {
-    Regex::new(expression).expect("an expression of ours is valid")
+    Regex::new(expression).expect("every expression of this program is valid")
 }
 
-/// Does it occur in the line? Our expressions have no look-around, so this is linear and cannot
+/// Whether it occurs in the line. The expressions have no look-around, so this is linear and cannot
 /// give up.
 pub(super) fn found(expression: &Regex, line: &str) -> bool {
     expression.is_match(line).unwrap_or(false)

@@ -1,4 +1,4 @@
-//! What the program itself said (an assertion, a panic, an exception), and what a sanitizer said.
+//! Messages of the program (an assertion, a panic, an exception), and of a sanitizer.
 //! Of several the last counts.
 
 use super::info::Source;
@@ -23,7 +23,7 @@ static ASAN_NUMBERS: Lazy = Lazy::new(|| {
 });
 static TSAN_PID: Lazy = Lazy::new(|| regex(r" \(pid=\d+\)"));
 
-/// Looks in stderr, then in crash data.
+/// Searches stderr, then crash data.
 pub(super) fn first<T>(
     find: impl Fn(&[&str]) -> Option<T>,
     stderr: &[&str],
@@ -33,10 +33,10 @@ pub(super) fn first<T>(
     places.into_iter().find_map(|(source, lines)| Some((source, find(lines)?)))
 }
 
-/// Of a message or a headline with its accesses: whoever prints more says nothing new.
+/// Of a message or a headline with its accesses: longer output adds nothing.
 const MOST_LINES: usize = 16;
 
-/// A message that goes on until a line ends it.
+/// A message that continues until a line ends it.
 struct Open {
     end: &'static Lazy,
     lines: Vec<String>,
@@ -48,7 +48,7 @@ struct Program {
     open: Option<Open>,
     takes_next: bool,
     is_self_hosted: bool,
-    /// A later `MOZ_CRASH` says nothing new.
+    /// A later `MOZ_CRASH` adds nothing.
     is_said: bool,
 }
 
@@ -136,18 +136,18 @@ fn is_assertion(line: &str) -> bool {
         || found(&SHELL_ASSERTION, line)
 }
 
-/// What a sanitizer said.
+/// Message of a sanitizer.
 #[derive(Default)]
 pub(super) struct Said {
-    /// The headline and what it says on accesses.
+    /// The headline and its line about the access.
     pub(super) lines: Vec<String>,
     /// An access where none is expected.
     is_odd: bool,
-    wants_access: bool,
+    expects_access: bool,
     is_race: bool,
 }
 
-/// A sanitizer's headline, and what it says on accesses.
+/// A sanitizer's headline, and its line about the access.
 pub(super) fn sanitizer(lines: &[&str]) -> Option<Said> {
     let mut said = Said::default();
     for line in lines {
@@ -169,10 +169,10 @@ impl Said {
                 self.begin(line.split_once(": ").map_or(line, |(_, text)| text));
             } else if !is_plain_segv(line) {
                 self.begin(trim(&ASAN_NUMBERS.replace_all(line, "")));
-                self.wants_access = true;
+                self.expects_access = true;
             }
         } else if line.contains("WRITE of size")
-            || (self.wants_access && line.contains("READ of size"))
+            || (self.expects_access && line.contains("READ of size"))
         {
             self.access(line);
         } else if line.contains("WARNING: ThreadSanitizer:") {
@@ -194,7 +194,7 @@ impl Said {
     }
 
     fn access(&mut self, line: &str) {
-        self.wants_access = false;
+        self.expects_access = false;
         if self.lines.len() == 1 && !self.is_odd {
             self.lines.push(line.to_owned());
         } else {

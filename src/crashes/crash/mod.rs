@@ -1,8 +1,8 @@
-//! What a program said when it died: kind of report, frames, address, short text, and the
+//! Reports of a dying program: kind of report, frames, address, short text, and the
 //! signatures that recognise the same bug again. Text in, facts out: no files, no clock.
 //!
 //! `parse` answers what FuzzManager's own parser answers; `beyond::parse` also reads what that one
-//! misses, and is what everybody wants who does not compare. `for_server` gives crash data from
+//! misses, and is the right one except for comparisons. `for_server` gives crash data from
 //! which the server's parser finds the same frames.
 
 mod address;
@@ -32,7 +32,7 @@ pub use info::{CrashInfo, Kind, Message, Output, Program, Source, text};
 pub use names::{canonical, is_machinery};
 pub use signature::{Crash, Entry, Refused, Signature, Signatures, Wanted};
 
-/// What the reference parser makes of it. Where that gives up, `CrashInfo::refused` says why, and
+/// The reference parser's result. Where that fails, `CrashInfo::refused` holds the reason, and
 /// the frames are those that were found until then.
 #[must_use]
 pub fn parse(output: &Output, _program: &Program) -> CrashInfo {

@@ -1,5 +1,5 @@
 //! Names of functions as they are the same with every compiler and every symbolizer, and which of them
-//! are machinery: functions that only say how a program ended, or who called it.
+//! are machinery: functions that only show how a program ended, or what called it.
 
 use super::frames;
 use super::lines::{Lazy, found, regex, trim};
@@ -76,7 +76,7 @@ pub fn is_machinery(name: &str) -> bool {
         || WHOLE.contains(&format!(" {name} "))
 }
 
-/// `<TYPE as TRAIT>::…`: the library's if neither is somebody else's, whatever they are made of.
+/// `<TYPE as TRAIT>::…`: the library's if both belong to it, with any parameters.
 fn is_of_rust_library(of: &str) -> bool {
     let (kind, of_trait) = of.split_once(" as ").unwrap_or((of, ""));
     if of_trait.starts_with("core::ops::function::") {
@@ -91,7 +91,7 @@ fn is_of_rust_library(of: &str) -> bool {
     roots.peek().is_some() && roots.all(|root| ["core", "alloc", "std"].contains(&root))
 }
 
-/// Below it nothing belongs to the bug: who calls it is no part of the program.
+/// Frames below it do not belong to the bug: its callers are no part of the program.
 pub(super) fn is_entry(canonical: &str) -> bool {
     let last = canonical.rsplit("::").next().unwrap_or_default();
     ["main", "LLVMFuzzerTestOneInput", "rust_fuzzer_test_input", "main.main"].contains(&last)
@@ -131,7 +131,7 @@ pub fn canonical(name: &str) -> String {
     }
 }
 
-/// Where the word stands.
+/// Position of the word.
 fn operator(name: &str) -> Option<usize> {
     const WORD: &str = "operator";
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -141,7 +141,7 @@ fn operator(name: &str) -> Option<usize> {
     name.match_indices(WORD).map(|(at, _)| at).filter(is_word).last()
 }
 
-/// Spellings that say the same, in one of them.
+/// Normalizes equivalent spellings.
 fn plain(name: &str) -> String {
     static CLONE: Lazy = Lazy::new(|| {
         regex(concat!(
@@ -166,7 +166,7 @@ fn plain(name: &str) -> String {
     let name = frames::without_hash(trim(name).to_owned());
     let name = if name.contains('$') { of_legacy_rust(&name) } else { name };
     let mut name = frames::without_hash(name);
-    // A module's place on this machine says nothing.
+    // A module's path on this machine has no meaning.
     if name.contains("+0x") {
         return name.rsplit('/').next().unwrap_or_default().to_owned();
     }
@@ -207,7 +207,7 @@ fn of_legacy_rust(name: &str) -> String {
     LETTERS.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to))
 }
 
-/// What stands in the brackets of `<TYPE as TRAIT>::METHOD`, and what behind them.
+/// The part in the brackets of `<TYPE as TRAIT>::METHOD`, and the part after them.
 fn qualified(name: &str) -> Option<(&str, &str)> {
     if let Some(parts) = name.split_once("{impl}::") {
         return Some(parts);
@@ -226,7 +226,7 @@ fn qualified(name: &str) -> Option<(&str, &str)> {
     inside[..end].contains(" as ").then_some((&inside[..end], method))
 }
 
-/// Without what stands in round and angle brackets; a name that was cut off may have too few of them.
+/// Without the parts in round and angle brackets; a name that was cut off may have too few of them.
 fn without_brackets(name: &str) -> String {
     let mut depth = 0_usize;
     let mut last = ' ';
@@ -261,7 +261,7 @@ fn operator_name(text: &str) -> String {
     sign.map_or_else(|| "operator".to_owned(), |found| found.as_str().to_owned())
 }
 
-/// Does somebody know the function's name?
+/// Whether the function's name is known.
 pub(super) fn is_named(name: &str) -> bool {
     static NONE: Lazy = Lazy::new(|| regex(r"^(?:\?\?|<missing>|<null>|)$|\+0x[0-9a-f]+"));
     !found(&NONE, name)

@@ -1,5 +1,5 @@
 //! The expression that recognises a message again: numbers, addresses, threads and paths, which
-//! differ from run to run and from machine to machine, are replaced by what they look like.
+//! differ from run to run and from machine to machine, are replaced by patterns.
 
 use std::sync::LazyLock;
 
@@ -26,11 +26,11 @@ static NUMBER: Lazy = Lazy::new(|| regex("[0-9]{2,}"));
 /// Stands for a backslash of the message until it is known not to belong to a path.
 const MARK: char = '\0';
 
-/// The start of a line says enough. Without a bound, a long line of threads and colons would take
+/// The start of a line is enough. Without a bound, a long line of threads and colons would take
 /// quadratic time.
 const LONGEST: usize = 4096;
 
-/// Between slashes, as a signature wants it.
+/// Between slashes, as in a signature.
 pub(super) fn of(message: &str) -> String {
     let mut text = escape(message.chars().take(LONGEST));
     for (expression, (_, replacement)) in EXPRESSIONS.iter().zip(STEPS) {

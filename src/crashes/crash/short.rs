@@ -23,7 +23,7 @@ const LONGEST: usize = 300;
 const NO_WARNING: &str = "No TSan warning detected";
 const NOTHING: &str = "No crash detected";
 
-/// Err if the reference has no answer; the text is ours then.
+/// Err if the reference has no answer; the text is ffuzz's then.
 pub(super) fn text(info: &CrashInfo, lines: &[&str]) -> Result<String, (String, String)> {
     let message = info.message.as_ref().map(joined);
     let uses_auxiliary = match info.kind {
@@ -53,7 +53,7 @@ pub(super) fn text(info: &CrashInfo, lines: &[&str]) -> Result<String, (String, 
     Ok(printable(&text))
 }
 
-/// Of what the reference does not read: what was said, and the innermost function.
+/// For reports that the reference does not read: the message and the innermost function.
 pub(super) fn beyond(info: &CrashInfo) -> String {
     let said = info.message.as_ref().or(info.auxiliary.as_ref()).map(joined).unwrap_or_default();
     let said = said.trim_start_matches("ERROR: ").trim_start_matches("WARNING: ");
@@ -132,5 +132,9 @@ fn tsan(info: &CrashInfo, lines: &[&str]) -> Result<String, (String, String)> {
     let text = frame.map_or(warning.clone(), |frame| format!("{warning} [@ {frame}]"));
     let is_known =
         says(&["data race", "mutex", "deadlock", "thread leak", "signal", "use-after-free"]);
-    if is_known { Ok(text) } else { Err((text, format!("the server knows no \"{warning}\""))) }
+    if is_known {
+        Ok(text)
+    } else {
+        Err((text, format!("the server has no rule for \"{warning}\"")))
+    }
 }

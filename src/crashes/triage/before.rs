@@ -1,6 +1,6 @@
-//! Inputs that a process got before the one that crashed it. A campaign has written them beside the crash
+//! Inputs that a process got before the one that crashed it. A campaign has written them next to the crash
 //! (`before_crashes/RECORD:000007,cnt:000000` and so on, the last is the crash itself), and a target of `ffuzz-cc` takes them
-//! first if `FFUZZ_REPLAY` says where they are.
+//! first if `FFUZZ_REPLAY` names them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use super::examine::read;
 use super::write;
 use crate::engine::corpus::names;
 
-/// The variable that says so (`runtime/replay.c`).
+/// The variable with their path (`runtime/replay.c`).
 pub(super) const REPLAY: &str = "FFUZZ_REPLAY";
 /// What they are called in the folder of a bug.
 pub(super) const BEFORE: &str = "before";
-/// More are not looked for.
+/// Maximum number that is searched.
 const MOST: usize = 1 << 16;
 
 /// Of a crash file: what the names of these inputs begin with, and how many there are.

@@ -1,4 +1,4 @@
-//! A bug whose files are all examined: its input is made small, its folder completed, and it is handed
+//! A bug whose files are all examined: its input is minimized, its folder completed, and it is handed
 //! over for the crash server.
 
 use std::collections::HashSet;
@@ -25,7 +25,7 @@ impl Work {
         if self.courier.is_some() && !bug.reported { self.report(index) } else { Ok(()) }
     }
 
-    /// Hands over a bug: as soon as it is known, with the input that it was found with.
+    /// Delivers a bug: as soon as it is known, with its first input.
     pub(super) fn report(&self, index: usize) -> Result<(), TriageError> {
         let Some(courier) = &self.courier else { return Ok(()) };
         let (bug, files) = {
@@ -73,7 +73,7 @@ impl Work {
         };
         let folder = self.orders.folder.join(&bug.id);
         let path = self.orders.root.join(from_text(&bug.input));
-        // A file that is gone cannot be made small; what is known of it stays.
+        // A removed file cannot be minimized; earlier results stay.
         let small = match read(&path) {
             Ok(data) => {
                 let inputs = before::of(&path).map(|(inputs, _)| inputs);
@@ -95,7 +95,7 @@ impl Work {
             Err(_) => None,
         };
         let mut inside = self.inside();
-        // Known once it is written: a disk that is full may have room again.
+        // Known after it is written: a full disk may have room again.
         let mut known = inside.report.bugs[index].clone();
         // What was left off is for another triage.
         let is_done = small.as_ref().is_none_or(|small| small.done);
@@ -108,7 +108,7 @@ impl Work {
         Ok(())
     }
 
-    /// Tells other tools which crashes they need not deliver.
+    /// Marks the crashes that other tools need not deliver.
     pub(super) fn mark(&self, inside: &mut State) {
         if self.courier.is_none() {
             return;
@@ -120,7 +120,7 @@ impl Work {
             let good = match (&crash.bug, crash.state) {
                 (Some(bug), _) if reported.contains(bug) => true,
                 (_, Outcome::NoCrash) => false,
-                // While others have the cores that says little.
+                // While others use the cores that proves little.
                 (_, Outcome::TimesOut) if !self.orders.beside => false,
                 _ => continue,
             };

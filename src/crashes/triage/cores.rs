@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const PATTERN: &str = "/proc/sys/kernel/core_pattern";
-/// Behind the name stands the number of the process.
+/// The process id follows the name.
 const NUMBERED: &str = "/proc/sys/kernel/core_uses_pid";
 
 /// Why there are none.

@@ -1,5 +1,5 @@
 //! Crash data in the form of gdb, for crashes that no sanitizer has spoken about: from gdb itself, or
-//! from what was seen by our own means.
+//! from a trace by ffuzz itself.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ pub(super) use crate::sys::traced::FATAL;
 
 /// A debugger needs time before the target gets any.
 pub(super) const DEBUGGER_START: Duration = Duration::from_secs(30);
-/// What it says of a process that has stopped.
+/// Commands for the account of a stopped process.
 const ACCOUNT: [&str; 3] = ["bt 128", "info registers", "x/2i $pc"];
 
-/// Signals by number, with gdb's words.
+/// Signals by number, with gdb's names and texts.
 const SIGNALS: [(i32, &str, &str); 9] = [
     (libc::SIGSEGV, "SIGSEGV", "Segmentation fault"),
     (libc::SIGABRT, "SIGABRT", "Aborted"),
@@ -36,7 +36,7 @@ pub fn signal_name(signal: i32) -> String {
     known.map_or_else(|| format!("SIG{signal}"), |(_, name, _)| (*name).to_owned())
 }
 
-/// The words in front of the target's command line that run it under gdb up to one of these signals.
+/// The words before the target's command line that run it under gdb up to one of these signals.
 pub(super) fn gdb_words(gdb: &Path, signals: &[i32]) -> Vec<OsString> {
     let names: Vec<String> = signals.iter().map(|signal| signal_name(*signal)).collect();
     let stop = format!("handle {} stop print nopass", names.join(" "));
@@ -53,7 +53,7 @@ pub(super) fn gdb_words(gdb: &Path, signals: &[i32]) -> Vec<OsString> {
     words
 }
 
-/// What gdb says of a core file of this program; None if it says nothing in time.
+/// Gdb's output about a core file of this program; None without output in time.
 pub(super) fn of_core(gdb: &Path, program: &Path, core: &Path) -> Option<String> {
     let mut words = quiet(gdb, &[]);
     words.extend([program.into(), core.into()]);
@@ -61,7 +61,7 @@ pub(super) fn of_core(gdb: &Path, program: &Path, core: &Path) -> Option<String>
     gdb_part(&printed).map(str::to_owned)
 }
 
-/// gdb without questions and without files of others, to give its account behind these commands.
+/// gdb without questions and without files of others, to print its account after these commands.
 fn quiet(gdb: &Path, commands: &[&str]) -> Vec<OsString> {
     let early = ["set debuginfod enabled off", "set auto-load off"];
     let form = ["set pagination off", "set confirm off", "set width 0"];
@@ -82,15 +82,15 @@ pub(super) fn gdb_part(printed: &str) -> Option<&str> {
     Some(printed[start..].trim_end())
 }
 
-/// The same from our own look at the process.
+/// The same from a trace of the process by ffuzz itself.
 pub(super) fn self_made(trace: &Trace, symbolizer: Option<&Symbolizer>) -> String {
     let mut text = String::new();
     let words = SIGNALS.iter().find(|(number, ..)| *number == trace.signal);
     let words = words.map_or("Unknown signal", |(_, _, words)| words);
     let _ = writeln!(text, "Program received signal {}, {words}.", signal_name(trace.signal));
     let symbols = symbolizer.map(|known| known.symbols(&trace.frames)).unwrap_or_default();
-    let nobody = vec![vec![Symbol::default()]; trace.frames.len()];
-    let symbols = if symbols.is_empty() { nobody } else { symbols };
+    let unnamed = vec![vec![Symbol::default()]; trace.frames.len()];
+    let symbols = if symbols.is_empty() { unnamed } else { symbols };
     let frames = trace.frames.iter().zip(symbols);
     let frames = frames.flat_map(|(frame, all)| all.into_iter().map(move |symbol| (frame, symbol)));
     for (number, (frame, symbol)) in frames.enumerate() {

@@ -20,7 +20,7 @@ const SPOOL: &str = "spool";
 /// FuzzManager's numbers: reduced, and not reduced yet.
 const REDUCED: i64 = 0;
 const AS_FOUND: i64 = 5;
-/// Behind the name of a crash, as other tools have it.
+/// Suffix of a crash's name, as other tools use it.
 const SUBMITTED: &str = "submitted";
 const FAILED: &str = "failed";
 
@@ -36,7 +36,7 @@ pub(super) fn waiting(folder: &Path) -> u64 {
     Spool::waiting_in(&spool(folder)).unwrap_or(0) as u64
 }
 
-/// Who delivers.
+/// The delivery of bugs.
 #[derive(Debug)]
 pub struct Courier {
     spool: Spool,
@@ -150,7 +150,7 @@ impl Courier {
             let words = format!("{} inputs before it in the same process", bug.before);
             metadata.insert("needs".into(), words);
         }
-        // AFL's names tell parent, time, executions and mutation.
+        // AFL's names hold parent, time, executions and mutation.
         let file = input_file.file_name().unwrap_or_default();
         metadata.insert("file".into(), file.to_string_lossy().into_owned());
         Ok(Report {
@@ -185,7 +185,7 @@ impl Courier {
 /// may have crashed now.
 pub(super) fn mark(crash: &Path, good: bool) {
     let path = mark_of(crash, if good { SUBMITTED } else { FAILED });
-    // Somebody else's folder may be read-only: the spool knows as well.
+    // A foreign folder may be read-only: the spool has the mark as well.
     let _ = OpenOptions::new().write(true).create_new(true).open(path);
     if good {
         let _ = fs::remove_file(mark_of(crash, FAILED));

@@ -108,7 +108,7 @@ impl Work {
         if crash.state == Outcome::NoCrash {
             let mut examined = rerun.examine_rare(&data)?;
             examined.runs += crash.runs;
-            // A further look at one that stays so would bring nothing else.
+            // Another run of an unchanged one would give the same result.
             examined.runs = examined.runs.max(RARE_RUNS);
             return self.note(rerun, path, &data, examined, 0);
         }
@@ -127,7 +127,7 @@ impl Work {
         Ok(())
     }
 
-    /// Finds the bug that a stack belongs to, if that is not known.
+    /// Finds the bug of a stack, if it is unknown.
     fn learn(
         &self,
         rerun: &mut Rerun,
@@ -141,7 +141,7 @@ impl Work {
             if inside.report.stacks.contains_key(&key) {
                 return Ok(());
             }
-            // Others need not look at it as well.
+            // Other threads need not examine it as well.
             inside.report.stacks.insert(key.clone(), String::new());
         }
         let seen = rerun.look_again(data, quick).and_then(|shown| {
@@ -172,7 +172,7 @@ impl Work {
         Ok(())
     }
 
-    /// Its folder first: what cannot be written is not known.
+    /// Writes its folder first: a bug without a folder is not in the report.
     fn new_bug(
         &self,
         inside: &mut State,
@@ -193,7 +193,7 @@ impl Work {
         inside.groups.add(&bug);
         let id = bug.id.clone();
         inside.report.bugs.push(bug);
-        // Somebody waits for the number of bugs.
+        // A reader may wait for the number of bugs.
         inside.saved = Instant::now().checked_sub(SAVE).unwrap_or(inside.saved);
         Ok(id)
     }

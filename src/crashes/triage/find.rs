@@ -6,13 +6,13 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Beside a crash: it was delivered to a server, or could not be.
+/// Suffixes of marks next to a crash: it was delivered to a server, or could not be.
 const MARKS: [&[u8]; 2] = [b".submitted", b".failed"];
 /// Files of AFL's that are none.
 const OTHERS: [&[u8]; 2] = [b"README.txt", b"RECORD:"];
 
 /// The folders of crashes that belong to `root`: its own `crashes`, those of the instances in it,
-/// those that afl-fuzz put aside when it went on (`crashes.DATE`), or itself if it has neither.
+/// those that afl-fuzz renamed when it resumed (`crashes.DATE`), or itself if it has neither.
 pub fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
     all_named(root, |name| name == b"crashes" || name.starts_with(b"crashes."))
 }
@@ -23,7 +23,7 @@ pub fn hangs(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found.into_iter().filter(|folder| is_hangs(name_of(folder))).collect())
 }
 
-/// Whether a file lies in such a folder.
+/// Whether a file is in such a folder.
 #[must_use]
 pub fn is_hang(file: &Path) -> bool {
     file.parent().is_some_and(|folder| is_hangs(name_of(folder)))

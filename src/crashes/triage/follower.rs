@@ -1,4 +1,4 @@
-//! The process beside a campaign that looks at its crashes: started with the first of them, at the
+//! The process next to a campaign that triages its crashes: started with the first of them, at the
 //! lowest priority, and ended with the campaign, however that ends.
 
 use std::fs::{self, File};
@@ -13,22 +13,22 @@ use crate::config::options::TriageOptions;
 use crate::event::Undelivered;
 use crate::sys::{affinity, process};
 
-/// Between two looks at the report.
+/// Interval between two reads of the report.
 const LOOK: Duration = Duration::from_secs(1);
-/// Between two looks at a process that is about to end.
+/// Interval between two checks of a process that is about to end.
 const WAIT: Duration = Duration::from_millis(5);
-/// For a process that was told to leave at once.
+/// Time limit for a process that must end immediately.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Until it is started again, doubled with each end that comes soon after the start.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// One that lived so long did not end because of its start.
 const A_WHILE: Duration = Duration::from_secs(60);
-/// What the user can do who does not want to wait for that.
-const REMEDY: &str = "it is tried again, and `ffuzz-triage -o OUT` does it";
-/// What it says goes there, in the folder of the report.
+/// What the user can do instead of waiting.
+const REMEDY: &str = "the fuzzer tries again; by hand: `ffuzz-triage -o OUT`";
+/// File for its output, in the folder of the report.
 const LOG: &str = "log";
-/// The word on its standard input that it is to come to an end, in front of milliseconds; the end of the
+/// The word on its standard input that requests its end, before a number of milliseconds; the end of the
 /// input means that its parent is gone.
 pub const FINISH: &str = "finish ";
 
@@ -46,7 +46,7 @@ pub struct Follower {
     early_ends: u32,
     /// and when the next one is to be.
     due: Option<Instant>,
-    /// Where in the log our part begins.
+    /// Position in the log at which this run begins.
     log_start: u64,
     looked: Option<Instant>,
     /// When the report that was read last was written.
@@ -97,7 +97,7 @@ impl Follower {
         }
     }
 
-    /// The cause is told once.
+    /// The cause is reported once.
     fn start_later(&mut self, cause: String) {
         self.early_ends = if self.since.elapsed() < A_WHILE { self.early_ends + 1 } else { 1 };
         let pause = FIRST_PAUSE * (1 << (self.early_ends - 1).min(6));
@@ -114,7 +114,7 @@ impl Follower {
         }
     }
 
-    /// There are so many crashes and hangs, those of an earlier campaign included. To be called at the
+    /// Sets the number of crashes and hangs, those of an earlier campaign included. To be called at the
     /// beginning as well.
     pub fn start_for(&mut self, crashes: u64, hangs: u64) {
         if crashes > 0 || (self.options.hangs && hangs > 0) || self.options.records {
@@ -124,7 +124,7 @@ impl Follower {
 
     fn spawn(&mut self) -> io::Result<Child> {
         super::create(&self.options.folder).map_err(io::Error::other)?;
-        // One beside another instance may write there as well.
+        // That of another instance may write there as well.
         let log = File::options().append(true).create(true).open(self.options.folder.join(LOG))?;
         self.log_start = log.metadata()?.len();
         let mut command = Command::new(&self.options.argv[0]);
@@ -135,7 +135,7 @@ impl Follower {
         command.spawn()
     }
 
-    /// How many bugs are known; None before the first report.
+    /// Number of bugs; None before the first report.
     pub fn bugs(&mut self) -> Option<u64> {
         if self.started && self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
             self.looked = Some(Instant::now());
@@ -161,7 +161,7 @@ impl Follower {
         }
     }
 
-    /// What it says is for the user.
+    /// Forwards its messages to the user.
     fn listen(&mut self, log: &Path) {
         let said = read_from(log, self.log_start).unwrap_or_default();
         // The last line may not be complete yet.
@@ -175,7 +175,7 @@ impl Follower {
         }
     }
 
-    /// What the user should know, once.
+    /// Messages for the user, each once.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -183,10 +183,10 @@ impl Follower {
     /// Lets it finish what waits, within this time, and ends it.
     pub fn finish(&mut self, patience: Duration) {
         if let Some(mut child) = self.child.take() {
-            let told = child.stdin.as_mut().map(|line| {
+            let sent = child.stdin.as_mut().map(|line| {
                 line.write_all(format!("{FINISH}{}\n", patience.as_millis()).as_bytes())
             });
-            if matches!(told, Some(Ok(()))) {
+            if matches!(sent, Some(Ok(()))) {
                 wait(&mut child, patience);
             }
             end(child);
@@ -245,7 +245,7 @@ fn wait(child: &mut Child, most: Duration) -> bool {
     false
 }
 
-/// The end of its input is the word to leave.
+/// The end of its input is the request to end.
 fn end(mut child: Child) {
     drop(child.stdin.take());
     if !wait(&mut child, FAREWELL) {
@@ -310,7 +310,7 @@ mod tests {
         }
         assert_eq!(notes[0], "triage: no room");
         assert!(notes[1].starts_with("triage has ended: see "), "{notes:?}");
-        assert!(notes[1].ends_with("`ffuzz-triage -o OUT` does it"), "{notes:?}");
+        assert!(notes[1].ends_with("by hand: `ffuzz-triage -o OUT`"), "{notes:?}");
         // Also when it ends once more.
         follower.due = Some(Instant::now());
         follower.start_if_due();
@@ -338,7 +338,7 @@ mod tests {
         follower.start();
         let notes = follower.take_notes();
         assert!(notes[0].starts_with("crashes are not triaged: "), "{notes:?}");
-        assert!(notes[0].ends_with("`ffuzz-triage -o OUT` does it"), "{notes:?}");
+        assert!(notes[0].ends_with("by hand: `ffuzz-triage -o OUT`"), "{notes:?}");
         fs::remove_file(in_the_way).unwrap();
         until(&mut follower, |follower| follower.early_ends == 2);
         until(&mut follower, |follower| follower.child.is_some());

@@ -1,4 +1,4 @@
-//! From a process that stands still to its frames: unwinding by the tables that the compiler left in
+//! From a stopped process to its frames: unwinding by the tables that the compiler left in
 //! the program (`.eh_frame`), and the modules in which the addresses lie.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
 
 use crate::sys::traced::Stop;
 
-/// Innermost frames that are looked at: an endless recursion has tens of thousands.
+/// Number of innermost frames that are read: an endless recursion has tens of thousands.
 const MOST: usize = 128;
 /// Larger files are no programs. Devices have no end: a target may map any file as code.
 pub(super) const LARGEST: u64 = 1 << 30;

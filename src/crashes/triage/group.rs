@@ -12,7 +12,7 @@ pub const IDENTITY: u32 = 2;
 /// Longest name of a folder, without the hash.
 const NAME: usize = 48;
 
-/// The bugs known so far, as far as they are needed to tell whether a crash is one of them: name and
+/// The bugs known so far, as far as they are needed to compare a crash with them: name and
 /// hash.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
@@ -83,7 +83,7 @@ impl Groups {
     }
 }
 
-/// Of a crash; where nobody knows the names of functions, their places in the program's files.
+/// Of a crash; for functions without a name, their places in the program's files.
 fn identity(seen: &Seen) -> Identity {
     let ending = if seen.is_hang { hang::CLASS.to_owned() } else { signal_name(seen.signal()) };
     let identity = seen.info.identity(&ending);
@@ -118,7 +118,7 @@ fn title(seen: &Seen, class: &str) -> String {
     }
 }
 
-/// ASan says of some signals where in memory they came from, which differs with each run.
+/// ASan reports an address for some signals, which differs with each run.
 fn without_address(text: &str) -> String {
     const WORDS: &str = " on unknown address 0x";
     let Some((head, rest)) = text.split_once(WORDS) else { return text.to_owned() };

@@ -1,7 +1,7 @@
-//! Where a program hangs: the innermost function that is in every one of several looks at its stack.
+//! Where a program hangs: the innermost function that is in every one of several samples of its stack.
 //!
-//! What that function calls differs from look to look, and what calls it is the same, so it is the one
-//! with the loop. Its name tells one hang from another.
+//! What that function calls differs between samples, and what calls it is the same, so it is the one
+//! with the loop. Its name distinguishes hangs.
 
 use super::frames::{Frame, Trace};
 use super::symbols::Symbolizer;
@@ -30,11 +30,11 @@ fn function(looks: &[Trace], symbolizer: Option<&Symbolizer>) -> Option<String> 
         names.map(|(name, frame)| name.filter(|_| !is_c_library(frame))).collect()
     };
     let stacks: Vec<Vec<Option<String>>> = looks.iter().map(stack).collect();
-    // The same whoever has spelled it.
+    // The same in every spelling.
     innermost_of_all(&stacks).map(|name| canonical(&name))
 }
 
-/// Who waits for a call of the system does so there; who called it is of interest.
+/// A wait in a system call is inside of these libraries; its caller matters.
 fn is_c_library(frame: &Frame) -> bool {
     let Some((path, _)) = &frame.place else { return false };
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,4 +1,4 @@
-//! Programs that are asked about a crash, symbolizers and debuggers: each has a limit of its time.
+//! Helper programs for a crash, symbolizers and debuggers: each has a time limit.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::sys::listen::Listener;
 use crate::sys::process::{Launch, launch};
 
-/// What is kept of an answer: its first bytes and its last, so many each.
+/// Number of first bytes, and of last bytes, that are kept of an answer.
 const PART: usize = 1 << 20;
 
 /// What a program prints; None if it has not ended in time.

@@ -10,11 +10,11 @@ use crate::exec::TargetError;
 /// What was made of an input.
 pub(super) struct Small {
     pub(super) data: Vec<u8>,
-    /// Nobody had to leave off.
+    /// It was not interrupted.
     pub(super) done: bool,
 }
 
-/// The smallest input found until the time is up, or until it does not go on.
+/// The smallest input found until the time limit, or until there is no progress.
 pub(super) fn minimize(
     rerun: &mut Rerun,
     build: Build,

@@ -1,4 +1,4 @@
-//! From crash files to bugs: each crash is run again, grouped with those that are the same, made small
+//! From crash files to bugs: each crash is run again, grouped with those that are the same, minimized
 //! and written down. Nothing is written into `crashes/`.
 
 mod before;

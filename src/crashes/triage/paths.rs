@@ -20,17 +20,17 @@ pub(super) fn to_text(path: &Path) -> String {
 /// The path that became this text.
 pub(super) fn from_text(text: &str) -> PathBuf {
     let (mut bytes, mut rest) = (Vec::new(), text);
-    while let Some((before, behind)) = rest.split_once('\\') {
+    while let Some((before, after)) = rest.split_once('\\') {
         bytes.extend_from_slice(before.as_bytes());
-        let number = behind.strip_prefix('x').and_then(|digits| digits.get(..2));
+        let number = after.strip_prefix('x').and_then(|digits| digits.get(..2));
         match number.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(byte) => {
                 bytes.push(byte);
-                rest = &behind[3..];
+                rest = &after[3..];
             }
             None => {
                 bytes.push(b'\\');
-                rest = behind.strip_prefix('\\').unwrap_or(behind);
+                rest = after.strip_prefix('\\').unwrap_or(after);
             }
         }
     }

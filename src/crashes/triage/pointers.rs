@@ -1,4 +1,4 @@
-//! Where a user goes on when a campaign has ended: folders, the bugs with what was made of them, and
+//! Next steps for the user after a campaign: folders, the bugs with their results, and
 //! the command that resumes it.
 
 use std::ffi::OsString;

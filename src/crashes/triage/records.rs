@@ -1,4 +1,4 @@
-//! Records of domains: values that a campaign has reached and that somebody wants to hear of, although
+//! Records of domains: values that a campaign has reached and that are reported on request, although
 //! nothing has crashed.
 
 use std::collections::HashSet;
@@ -26,7 +26,7 @@ impl Wish {
     }
 }
 
-/// What is to be told.
+/// A record to report.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Record {
     /// The same for every value at the same place.
@@ -38,21 +38,21 @@ pub(super) struct Record {
     pub(super) data: Vec<u8>,
 }
 
-/// Looks at the instances of a campaign as often as somebody asks.
+/// Reads the instances of a campaign at each call.
 #[derive(Debug)]
 pub struct Records {
     wishes: Vec<Wish>,
     /// Lines of those that were handed over.
-    told: HashSet<String>,
+    reported: HashSet<String>,
 }
 
 impl Records {
     #[must_use]
     pub fn new(wishes: Vec<Wish>) -> Self {
-        Self { wishes, told: HashSet::new() }
+        Self { wishes, reported: HashSet::new() }
     }
 
-    /// Those that nobody has handed over. What cannot be read now is there later.
+    /// Records that were not delivered yet. What cannot be read now is read later.
     #[must_use]
     pub(super) fn look(&self, root: &Path) -> Vec<Record> {
         if self.wishes.is_empty() {
@@ -63,7 +63,7 @@ impl Records {
     }
 
     pub(super) fn handed_over(&mut self, line: String) {
-        self.told.insert(line);
+        self.reported.insert(line);
     }
 
     fn of_instance(&self, instance: &instances::Instance) -> Vec<Record> {
@@ -84,7 +84,7 @@ impl Records {
                 place => place.to_owned(),
             };
             let line = format!("{NON_CRASH}{} reaches {} at {place}", wish.domain, wish.value);
-            if self.told.contains(&line) {
+            if self.reported.contains(&line) {
                 return None;
             }
             let input = owner(&instance.folder, key)?;

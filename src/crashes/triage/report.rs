@@ -1,5 +1,5 @@
 //! `triage/report.json`: what is known about crashes and bugs. Written whole or not at all, read by
-//! people, by scripts, and by the next triage, which runs nothing again that stands there.
+//! people, by scripts, and by the next triage, which does not repeat its runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::output::{OutputError, replace_for_good};
 
-/// Of the file's form. A reader that knows this number can read what is added later, too.
+/// Of the file's form. A reader of this version can read later additions, too.
 pub const VERSION: u32 = 1;
 pub const NAME: &str = "report.json";
 
@@ -17,13 +17,13 @@ pub const NAME: &str = "report.json";
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Report {
     pub version: u32,
-    /// Who wrote it.
+    /// The program that wrote it.
     pub tool: String,
-    /// The target's words; the input's file is `@@`.
+    /// The target's command line; the input's file is `@@`.
     pub command: Vec<String>,
     /// The program of `-w`.
     pub sanitizer_build: Option<String>,
-    /// Changes with the programs and with what they are told: results of another one count for nothing.
+    /// Changes with the programs and their options: results with another value are not used.
     pub fingerprint: String,
     /// Runs of each file.
     pub runs: u32,
@@ -40,9 +40,9 @@ pub struct Bug {
     pub id: String,
     /// One line: the message and the innermost function.
     pub title: String,
-    /// A few words, for tables.
+    /// Class in a few words, for tables.
     pub class: String,
-    /// Who spoke: `asan`, `gdb`, ….
+    /// Source of the report: `asan`, `gdb`, ….
     pub kind: String,
     pub signal: String,
     /// The program of `-w` does not crash, the target does.
@@ -72,13 +72,13 @@ pub struct Bug {
     /// What `before` was then.
     #[serde(default)]
     pub minimized_before: u32,
-    /// It was handed over for the crash server, by us or by another tool.
+    /// It was delivered for the crash server, by ffuzz or by another tool.
     #[serde(default)]
     pub reported: bool,
 }
 
 impl Bug {
-    /// There is a smaller file than what was made small before, or nobody has finished that.
+    /// There is a smaller file than the minimized one, or minimizing was not finished.
     #[must_use]
     pub fn has_smaller_input(&self) -> bool {
         self.minimized_from.as_ref().is_none_or(|from| {

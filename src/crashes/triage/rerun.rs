@@ -1,6 +1,6 @@
-//! One crash, run again in fresh processes: does it happen, how often, and what is said.
+//! One crash, run again in fresh processes: whether it happens, how often, and its report.
 //!
-//! Every run is quick and without names; the addresses tell one crash from another. Only for one of
+//! Every run is quick and without names; the addresses distinguish crashes. Only for one of
 //! each kind is it run once more so that people can read it.
 
 use std::collections::HashMap;
@@ -29,13 +29,13 @@ pub(super) const RARE_RUNS: u32 = 30;
 const ATTEMPTS: u32 = 5;
 /// More of a core file would only fill the disk.
 const LARGEST_CORE: u64 = 4 << 30;
-/// A run that waits for a core may take so many times as long: beside a campaign others come first.
+/// Factor of the timeout for a run that waits for a core: during a campaign the fuzzers come first.
 const STARVED: u32 = 10;
 
-/// About which crashes gdb is asked.
+/// For which crashes gdb is run.
 #[derive(Debug)]
 pub enum Debugging {
-    /// Those about which nobody else speaks.
+    /// Those without another report.
     Silent,
     /// All.
     Always,
@@ -43,7 +43,7 @@ pub enum Debugging {
     Core(Cores),
 }
 
-/// What runs need besides the target.
+/// What runs need in addition to the target.
 #[derive(Debug)]
 pub struct Tools {
     /// Variables for a quick report, for one that can be read, and for a core file.
@@ -60,7 +60,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Of a run in which somebody else takes time as well.
+    /// For a run in which a debugger takes time as well.
     fn limit(&self, others: Duration) -> Limit {
         Limit { own: self.timeout + others, wall: self.timeout * STARVED + others }
     }
@@ -83,14 +83,14 @@ pub struct Rerun {
     sanitizer: Option<Fresh>,
     tools: Arc<Tools>,
     modules: Modules,
-    /// It dies without a word: it is looked at while it does.
+    /// It dies without a report: it is traced when it dies.
     silent: [bool; 2],
     /// The kernel allows it.
     can_trace: bool,
     started: bool,
     /// What the process gets before the input, if anything: see [`Rerun::after`].
     before: Option<OsString>,
-    /// What the user should know, and whether there was no core file once.
+    /// Messages for the user, and whether a core file was missing once.
     notes: Vec<String>,
     coreless: bool,
 }
@@ -127,7 +127,7 @@ impl Rerun {
         self.target.input_file()
     }
 
-    /// What the user should know; the mutators have something to say, too.
+    /// Messages for the user, those of the mutators included.
     pub fn take_messages(&mut self) -> Vec<String> {
         let mut messages = std::mem::take(&mut self.notes);
         messages.extend(self.target.take_messages());
@@ -149,7 +149,7 @@ impl Rerun {
     }
 
     /// Runs it until it shows where it crashes, at most `runs` times; a crash that the sanitizer's build
-    /// does not have is looked for in the target.
+    /// does not have is searched in the target.
     pub fn examine(&mut self, input: &[u8], runs: u32) -> Result<Examined, TargetError> {
         self.examine_while(input, |examined| examined.runs < runs)
     }
@@ -218,7 +218,7 @@ impl Rerun {
             }
         }
         if only_traced && examined.crashes == 0 && !examined.hung {
-            // A program may behave otherwise because it is looked at.
+            // A program may behave differently because it is traced.
             let seen = self.quick_as(build, input, false)?;
             if seen.crashed() && !seen.is_hang {
                 (examined.runs, examined.crashes) = (examined.runs + 1, 1);
@@ -237,7 +237,7 @@ impl Rerun {
         self.can_trace && self.silent[build as usize]
     }
 
-    /// One run without names. A silent end of a build is looked at in a second run, and from then on in
+    /// One run without names. A silent end of a build is traced in a second run, and from then on in
     /// the first.
     pub fn quick(&mut self, build: Build, input: &[u8]) -> Result<Seen, TargetError> {
         self.quick_as(build, input, self.traces(build))
@@ -251,12 +251,12 @@ impl Rerun {
         }
         let looked = self.run(build, input, true)?;
         let comes_again = looked.crashed() && !looked.is_hang;
-        // One that hides from a look is not to be missed the next time.
+        // A crash that does not occur under tracing must not be missed the next time.
         self.silent[build as usize] = comes_again;
         Ok(if comes_again { looked } else { seen })
     }
 
-    /// One that has ended without a word, and did not do so while it was watched: run again, until
+    /// A crash without a report that did not occur while it was traced: run again, until
     /// it shows where.
     pub(super) fn look_again(
         &mut self,
@@ -329,12 +329,12 @@ impl Rerun {
             return Ok(quick.clone());
         }
         let tools = Arc::clone(&self.tools);
-        let told = match &tools.debugging {
+        let account = match &tools.debugging {
             Debugging::Silent => None,
             Debugging::Always => self.under_gdb(input, quick.build, &debugger::FATAL)?,
             Debugging::Core(cores) => self.by_core(cores, input, quick.build)?,
         };
-        if let Some(text) = told {
+        if let Some(text) = account {
             return Ok(quick.debugged(text, &tools.program));
         }
         let made = match (&quick.trace, quick.info.backtrace.is_empty()) {
@@ -372,12 +372,12 @@ impl Rerun {
     /// Under gdb if there is one, else from what was seen.
     fn debugged(&mut self, input: &[u8], quick: &Seen, trace: &Trace) -> Result<Seen, TargetError> {
         let tools = Arc::clone(&self.tools);
-        let told = self.under_gdb(input, quick.build, &[trace.signal])?;
+        let account = self.under_gdb(input, quick.build, &[trace.signal])?;
         let own = || debugger::self_made(trace, tools.symbolizer.as_ref());
-        Ok(quick.debugged(told.unwrap_or_else(own), &tools.program))
+        Ok(quick.debugged(account.unwrap_or_else(own), &tools.program))
     }
 
-    /// What gdb says at the first of these signals.
+    /// Gdb's output at the first of these signals.
     fn under_gdb(
         &mut self,
         input: &[u8],

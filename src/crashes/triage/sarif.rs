@@ -13,7 +13,7 @@ const ROOT: &str = "SRCROOT";
 /// Folders that stand at the root of a source tree.
 const MARKS: [&str; 4] = [".git", ".hg", ".svn", ".jj"];
 
-/// The root of the source tree in which we are started; this folder if it is in none.
+/// The root of the source tree around the working folder; the working folder if it is in none.
 #[must_use]
 pub fn source_root() -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
@@ -51,7 +51,7 @@ pub fn sarif(report: &Report, output: &Path, root: &Path) -> String {
     serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
 }
 
-/// What kind of fault it is: the words of the class without numbers.
+/// The kind of fault: the class without numbers.
 fn rule(bug: &Bug) -> &str {
     let words = bug.class.trim_end_matches(|c: char| c.is_ascii_digit() || c == ' ');
     if words.is_empty() { "crash" } else { words }

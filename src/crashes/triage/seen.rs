@@ -7,7 +7,7 @@ use crate::crashes::crash::{self, CrashInfo, Kind, Output, Program, StableHasher
 use crate::engine::executor::ExitKind;
 use crate::exec::Ended;
 
-/// Innermost frames that tell one crash from another.
+/// Number of innermost frames that distinguish crashes.
 const FRAMES: usize = 32;
 
 /// Which of the two programs was run.
@@ -25,7 +25,7 @@ pub struct Seen {
     pub exit: ExitKind,
     pub output: Output,
     pub info: CrashInfo,
-    /// A hang that is a bug: `output` has our line about it.
+    /// A hang that is a bug: `output` has ffuzz's line about it.
     pub is_hang: bool,
     pub(super) trace: Option<Trace>,
 }
@@ -38,7 +38,7 @@ impl Seen {
         Self { build, exit: ended.exit, output, info, is_hang: false, trace }
     }
 
-    /// The same crash in the words of a debugger.
+    /// The same crash in a debugger's report.
     pub(super) fn debugged(&self, crash_data: String, program: &Program) -> Self {
         let output = Output { crash_data, ..self.output.clone() };
         let info = crash::beyond::parse(&output, program);
@@ -52,7 +52,7 @@ impl Seen {
             || self.is_hang
     }
 
-    /// There is more to tell it by than its signal.
+    /// More than its signal is known.
     pub(super) fn has_place(&self) -> bool {
         !self.info.backtrace.is_empty() || self.trace.is_some()
     }
@@ -121,7 +121,7 @@ fn caught_signal(line: &str) -> Option<i32> {
     })
 }
 
-/// A sanitizer may report and let the program go on to a good end.
+/// A sanitizer may report and let the program continue to a normal end.
 fn is_report(kind: Kind) -> bool {
     matches!(kind, Kind::Asan | Kind::Ubsan | Kind::Lsan | Kind::Tsan | Kind::Msan)
 }

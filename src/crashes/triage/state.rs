@@ -1,4 +1,4 @@
-//! What those who work share: the report as it grows, what waits, and who does what.
+//! State that the worker threads share: the growing report, the waiting work, and who does what.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -16,26 +16,26 @@ pub(super) const SAVE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) report: Report,
-    /// Where each file stands in the report's list.
+    /// Position of each file in the report's list.
     places: HashMap<String, usize>,
     pub(super) groups: Groups,
     pub(super) waiting: VecDeque<PathBuf>,
-    /// Files that were run as often as is needed to find their bug, and not as often as wanted.
+    /// Files that were run as often as is needed to find their bug, and not as often as requested.
     pub(super) to_count: VecDeque<PathBuf>,
-    /// Files that another tool has delivered, as long as their bug is not known.
+    /// Files that another tool has delivered, while their bug is unknown.
     pub(super) delivered: HashSet<PathBuf>,
     /// Files that were seen, those of earlier runs included.
     pub(super) known: HashSet<PathBuf>,
     /// Examined now.
     pub(super) under_way: usize,
-    /// Bugs that somebody completes.
+    /// Bugs that a thread completes.
     pub(super) taken: HashSet<String>,
     /// The build in which each bug crashes: from this run.
     pub(super) builds: HashMap<String, Build>,
     /// Bugs that cannot be delivered as they are.
     withheld: HashSet<String>,
     pub(super) stop: bool,
-    /// An end is near: nothing is made small any more.
+    /// An end was requested: nothing is minimized any more.
     pub(super) hurry: bool,
     pub(super) dirty: bool,
     pub(super) saved: Instant,
@@ -69,7 +69,7 @@ impl State {
         }
     }
 
-    /// What is known of a file.
+    /// The results of a file.
     #[must_use]
     pub(super) fn crash(&self, path: &str) -> Option<&Crash> {
         self.places.get(path).map(|place| &self.report.crashes[*place])
@@ -86,7 +86,7 @@ impl State {
         }
     }
 
-    /// A bug that is to be reported. It is marked as taken.
+    /// A bug to report. It is marked as taken.
     pub(super) fn unreported(&mut self) -> Option<usize> {
         if !self.delivered.is_empty() {
             return None;
@@ -103,7 +103,7 @@ impl State {
         Some(index)
     }
 
-    /// A bug whose smallest input was not made small yet, or that waits to be delivered. It is marked as
+    /// A bug whose smallest input was not minimized yet, or that waits to be delivered. It is marked as
     /// taken. In a hurry its folder is completed and no more.
     pub(super) fn unfinished(&mut self, delivers: bool) -> Option<usize> {
         self.report.count();
@@ -130,7 +130,8 @@ impl State {
 
     /// This bug waits for another triage.
     pub(super) fn withhold(&mut self, id: &str, error: &CollectorError) {
-        let remedy = "remove triage/report.json, then `ffuzz-triage -o OUT` makes all folders anew";
+        let remedy =
+            "remove triage/report.json, then `ffuzz-triage -o OUT` creates all folders again";
         self.notes.push(format!("a bug is not reported: {error} ({remedy})"));
         self.withheld.insert(id.to_owned());
     }
@@ -138,7 +139,7 @@ impl State {
     /// Writes the report.
     pub(super) fn save(&mut self, folder: &Path) -> Result<(), TriageError> {
         let mut written = self.report.clone();
-        // What nobody has finished looking at is looked at again.
+        // Unfinished files are examined again.
         written.stacks.retain(|_, bug| !bug.is_empty());
         let stacks = &written.stacks;
         let known = |crash: &Crash| crash.stack.as_ref().is_none_or(|key| stacks.contains_key(key));

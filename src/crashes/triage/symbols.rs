@@ -1,4 +1,4 @@
-//! Names of addresses: asked from `llvm-symbolizer` or `addr2line`, whichever there is.
+//! Names of addresses, from `llvm-symbolizer` or `addr2line`, whichever is installed.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +16,7 @@ use super::helper::ask;
 /// Newer versions of LLVM than exist.
 const NEWEST_LLVM: u32 = 30;
 const OLDEST_LLVM: u32 = 11;
-/// The symbolizer of those who have no LLVM.
+/// The symbolizer without LLVM.
 const BINUTILS: &str = "addr2line";
 
 /// The first of these programs that `PATH` leads to.
@@ -47,7 +47,7 @@ pub fn clang_version(program: &Path) -> Option<u32> {
     versions.max()
 }
 
-/// LLVM's symbolizer, which sanitizers call; distributions put a version behind its name. That of the
+/// LLVM's symbolizer, which sanitizers call; distributions append a version to its name. That of the
 /// compiler comes first, then newer ones; the version of one without a number is not known.
 fn llvm_symbolizer(search_path: Option<&OsStr>, version: Option<u32>) -> Option<PathBuf> {
     let version = version.unwrap_or_default();
@@ -60,7 +60,7 @@ fn llvm_symbolizer(search_path: Option<&OsStr>, version: Option<u32>) -> Option<
     program(&names, search_path)
 }
 
-/// A place in the source, as far as the program's file tells.
+/// A place in the source, if the program's file has it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Symbol {
     /// None: unknown.
@@ -69,7 +69,7 @@ pub(super) struct Symbol {
     pub(super) source: Option<String>,
 }
 
-/// Asks for addresses.
+/// A running symbolizer.
 #[derive(Debug)]
 pub struct Symbolizer {
     words: Vec<OsString>,
@@ -79,8 +79,8 @@ pub struct Symbolizer {
     tried: Once,
     /// One was not answered in time: there are no more, or each bug would wait for that.
     silent: AtomicBool,
-    /// Somebody was told.
-    told: AtomicBool,
+    /// It was reported.
+    reported: AtomicBool,
 }
 
 impl Symbolizer {
@@ -105,11 +105,11 @@ impl Symbolizer {
         };
         let options = options.iter().map(Into::into);
         let words = std::iter::once(path.into_os_string()).chain(options).collect();
-        let [silent, told] = [AtomicBool::new(false), AtomicBool::new(false)];
-        Self { words, patience, tried: Once::new(), silent, told }
+        let [silent, reported] = [AtomicBool::new(false), AtomicBool::new(false)];
+        Self { words, patience, tried: Once::new(), silent, reported }
     }
 
-    /// For a sanitizer, which asks by itself. Without LLVM's it has better means of its own.
+    /// For a sanitizer, which runs it itself. Without LLVM's it has a better one built in.
     #[must_use]
     pub fn for_sanitizers(&self) -> Option<&Path> {
         Some(Path::new(&self.words[0])).filter(|path| !is_of_binutils(path))
@@ -121,26 +121,26 @@ impl Symbolizer {
         self.patience
     }
 
-    /// Whether it answers in time; the first time it is asked about this program.
+    /// Whether it answers in time; tested at the first use for this program.
     pub(super) fn answers(&self, program: &Path) -> bool {
         self.tried.call_once(|| drop(self.ask(program, std::iter::once(0))));
         !self.silent.load(Ordering::Relaxed)
     }
 
-    /// What the user should know, once.
+    /// Message for the user, once.
     pub(super) fn take_note(&self) -> Option<String> {
         let is_news =
-            self.silent.load(Ordering::Relaxed) && !self.told.swap(true, Ordering::Relaxed);
+            self.silent.load(Ordering::Relaxed) && !self.reported.swap(true, Ordering::Relaxed);
         let (name, seconds) = (Path::new(&self.words[0]).display(), self.patience.as_secs_f64());
         is_news.then(|| {
             format!(
-                "{name} gave no answer within {seconds} s: functions have no names (try it by hand, or \
+                "{name} gave no answer within {seconds} s: functions have no names (run it by hand, or \
                  raise -t)"
             )
         })
     }
 
-    /// For each frame the function, after those that were inlined into it; a program is asked once for each
+    /// For each frame the function, after those that were inlined into it; a program is run once for each
     /// file.
     pub(super) fn symbols(&self, frames: &[Frame]) -> Vec<Vec<Symbol>> {
         let mut symbols = vec![vec![Symbol::default()]; frames.len()];
@@ -178,7 +178,7 @@ impl Symbolizer {
         let mut words = self.words.clone();
         words.push(file.into());
         words.extend(addresses.map(|at| format!("{at:#x}").into()));
-        // One that cannot be started knows nothing.
+        // One that cannot be started has no names.
         let answer = ask(&words, self.patience).unwrap_or_else(|_| Some(String::new()));
         self.silent.fetch_or(answer.is_none(), Ordering::Relaxed);
         parse(&answer.unwrap_or_default())
@@ -262,7 +262,7 @@ mod tests {
         let (llvm, binutils) = (find("/x/llvm-symbolizer"), find("/x/gnu-addr2line"));
         assert_eq!(llvm.for_sanitizers(), Some(Path::new("/x/llvm-symbolizer")));
         assert_eq!((binutils.for_sanitizers(), binutils.words.len()), (None, 6));
-        // One that is not there knows nothing, and nobody waits for it.
+        // A missing one has no names, and costs no time.
         assert!(llvm.answers(Path::new("/bin/sh")) && llvm.take_note().is_none());
         assert!(Symbolizer::find(None, None, None, Duration::ZERO).is_none());
     }

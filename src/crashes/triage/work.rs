@@ -1,4 +1,4 @@
-//! The work: files that wait to be examined, bugs that wait to be made small, and those who do it.
+//! The work: files that wait to be examined, bugs that wait to be minimized, and the threads for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ pub struct Orders {
     pub timeout: Duration,
     /// Longest time for making one input small; zero: not at all.
     pub minimize: Duration,
-    /// A campaign runs, and has what we want.
+    /// A campaign runs, and has priority.
     pub beside: bool,
     pub program: Program,
     /// For `reproduce.sh`.
@@ -53,11 +53,11 @@ impl Orders {
     }
 }
 
-/// What those who work share.
+/// What the threads share.
 #[derive(Debug)]
 pub struct Work {
     pub(super) orders: Orders,
-    /// Delivers bugs, if somebody wants them.
+    /// Delivers bugs, if a server is set.
     pub(super) courier: Option<Courier>,
     inside: Mutex<State>,
     changed: Condvar,
@@ -68,7 +68,7 @@ enum Job {
     /// It is new, and not reported yet.
     Report(usize),
     Examine(PathBuf),
-    /// Its rate is to be found, or whether it crashes at all.
+    /// Its rate must be measured, or whether it crashes at all.
     Count(PathBuf),
     Finish(usize),
 }
@@ -82,7 +82,7 @@ pub struct Progress {
 }
 
 impl Work {
-    /// Goes on with `report`, if that is about the same programs.
+    /// Continues `report`, if that is about the same programs.
     #[must_use]
     pub fn new(orders: Orders, mut report: Report, earlier: Option<Report>) -> Self {
         if let Some(earlier) = earlier.filter(|it| it.fingerprint == report.fingerprint) {
@@ -111,7 +111,7 @@ impl Work {
         self.courier.as_ref()?.status()?.trouble()
     }
 
-    /// Waits for what is to be delivered, at most so long; None if nobody delivers.
+    /// Waits for the delivery, with a time limit; None if there is no delivery.
     pub fn finish_delivery(&self, patience: Duration) -> Option<Status> {
         self.courier.as_ref().and_then(|courier| courier.finish(patience))
     }
@@ -120,7 +120,7 @@ impl Work {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Files to examine; what the report knows by name and content is passed over. Returns how many are
+    /// Files to examine; files in the report with the same name and content are skipped. Returns how many are
     /// new.
     pub fn add(&self, files: impl IntoIterator<Item = PathBuf>) -> usize {
         let mut inside = self.inside();
@@ -144,7 +144,7 @@ impl Work {
                     inside.to_count.push_back(path);
                 }
                 Some(_) => {}
-                // Its bug is not to be reported before that is known.
+                // Its bug must not be reported before that is known.
                 None if self.was_delivered_before(&path) => {
                     inside.delivered.insert(path.clone());
                     inside.waiting.push_front(path);
@@ -211,12 +211,12 @@ impl Work {
         !inside.stop && has_work(&inside)
     }
 
-    /// What the user should know, since the last call.
+    /// Messages for the user since the last call.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut self.inside().notes)
     }
 
-    /// Does what is to be done until there is no more.
+    /// Does the waiting work until there is no more.
     pub fn run(&self, rerun: &mut Rerun) -> Result<(), TriageError> {
         let result = self.jobs(rerun);
         self.inside().notes.extend(rerun.take_messages());

@@ -1,4 +1,4 @@
-//! The folder of a bug: everything that somebody needs to look into it. All of it is on the disk before
+//! The folder of a bug: everything that is needed to analyse it. All of it is on the disk before
 //! the report names the bug: after a power failure nothing empty is taken for an input.
 
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ pub(super) const MINIMIZED: &str = "minimized";
 /// Runs the target on either.
 pub(super) const SCRIPT: &str = "reproduce.sh";
 
-/// Makes a folder, readable for nobody else: inputs may be secret.
+/// Creates a folder that only its owner can read: inputs may be secret.
 pub fn create(folder: &Path) -> Result<(), OutputError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700);

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use crate::sys::file;
 
 /// Each names the path. [`OutputError::Full`] is apart because the campaign waits for room and
-/// goes on; the others end it.
+/// continues; the others end it.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     #[error("output folder {} belongs to a fuzzer that is running", path.display())]

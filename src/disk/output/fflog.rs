@@ -31,7 +31,7 @@ pub struct FuzzFactoryLog {
 }
 
 impl FuzzFactoryLog {
-    /// A log in the instance folder; a new campaign begins it anew, a resumed one continues it.
+    /// A log in the instance folder; a new campaign truncates it, a resumed one appends to it.
     #[must_use]
     pub fn new(instance: &Path, resumed: bool) -> Self {
         let path = instance.join("fuzzfactory.log");
@@ -47,12 +47,12 @@ impl FuzzFactoryLog {
         }
     }
 
-    /// True the first time that a key is asked about.
+    /// True at the first call for a key.
     pub fn meets(&mut self, key: u32) -> bool {
         self.met.insert(key)
     }
 
-    /// What a key stands for. A line of our own, which begins like the original's `# DSF map`.
+    /// The source location of a key: an additional line, which begins like the original's `# DSF map`.
     pub fn name(&mut self, key: u32, name: &str) {
         let _ = writeln!(self.lines, "# key 0x{key:06x} is {name}");
     }

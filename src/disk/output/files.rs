@@ -32,7 +32,7 @@ pub(super) fn replace_safely(folder: &Path, path: &Path, data: &[u8]) -> Result<
 /// The same, and once it has its name it survives a power failure.
 pub fn replace_for_good(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
     replace_safely(folder, path, data)?;
-    // Complete and in its place: for want of room nothing is to be written again.
+    // Complete and under its final name: a full disk is no reason to write it again.
     let names = path.parent().map_or(Ok(()), |parent| settled(sync(parent)));
     names.or_else(|source| match OutputError::write(path, source) {
         OutputError::Full { .. } => Ok(()),
@@ -76,7 +76,7 @@ pub(super) fn create_dir(path: &Path) -> Result<(), OutputError> {
 }
 
 /// What is wrong with a folder that exists already: others can write to it, so that they can put anything
-/// in the place of our files.
+/// in the place of the fuzzer's files.
 pub(super) fn exposed(path: &Path) -> Option<String> {
     let data = fs::metadata(path).ok()?;
     let (own, owner) = (nix::unistd::geteuid().as_raw(), data.uid());

@@ -12,7 +12,7 @@ use crate::event::{Event, EventSink};
 #[derive(Debug)]
 pub struct CrashCommand {
     command: OsString,
-    /// Programs read our standard output: what it prints there goes to our standard error.
+    /// Programs read the fuzzer's standard output: the command's output goes to standard error.
     aside: bool,
 }
 
@@ -26,7 +26,7 @@ impl CrashCommand {
 impl EventSink for CrashCommand {
     fn handle(&mut self, event: &Event) {
         if let Event::CrashSaved { path, .. } = event {
-            // Its outcome is the user's business: the campaign goes on in any case.
+            // The campaign continues whatever its exit code is.
             let _ = Command::new("/bin/sh")
                 .arg("-c")
                 .arg(&self.command)

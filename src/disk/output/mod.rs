@@ -137,7 +137,7 @@ impl OutputDir {
         Ok(())
     }
 
-    /// What the user should know about the folder.
+    /// Warnings about the folder for the user.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -162,8 +162,8 @@ impl OutputDir {
         path.is_absolute().then_some(path)
     }
 
-    /// The names in the queue. Folders that somebody has removed are made again; a folder that took the
-    /// place of ours belongs to somebody else.
+    /// The names in the queue. Folders that were removed are created again; a folder that replaced
+    /// one of the fuzzer's belongs to another program.
     pub fn queue_names(&mut self) -> Result<HashSet<String>, OutputError> {
         let failed = |error| OutputError::read(&self.instance, error);
         match file::patiently(|| fs::metadata(&self.instance)) {
@@ -226,7 +226,7 @@ impl OutputDir {
         self.instance.join(state::NAME)
     }
 
-    /// `cmdline`: the target's words, one a line, `@@` kept.
+    /// `cmdline`: the target's command line, one word per line, `@@` kept.
     pub fn write_target_command(&self, command: &[OsString]) -> Result<(), OutputError> {
         self.replace("cmdline", &setup::target_command(command))
     }
@@ -255,7 +255,7 @@ impl OutputDir {
         }
     }
 
-    /// Where a queue entry of this name lies.
+    /// Path of a queue entry of this name.
     #[must_use]
     pub fn seed_path(&self, name: &str) -> PathBuf {
         self.instance.join("queue").join(name)
@@ -268,7 +268,7 @@ impl OutputDir {
         file::read(&path, LONGEST_POSITION).unwrap_or_default()
     }
 
-    /// Remembers it.
+    /// Records it.
     pub fn note_synced(&self, peer: &str, position: &[u8]) -> Result<(), OutputError> {
         let folder = self.instance.join(".synced");
         files::create_dir(&folder)?;
@@ -294,7 +294,7 @@ impl OutputDir {
         Ok(path)
     }
 
-    /// Stores an input of `--dsf-record`, beside the queue.
+    /// Stores an input of `--dsf-record`, next to the queue.
     pub fn save_recorded(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         let folder = self.instance.join("perf_inputs");
         files::create_dir(&folder)?;
@@ -303,7 +303,7 @@ impl OutputDir {
         Ok(path)
     }
 
-    /// Stores one of the inputs before a crash, as AFL++ does, beside it.
+    /// Stores one of the inputs before a crash next to it, as AFL++ does.
     pub fn save_record(&mut self, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         let path = self.instance.join("crashes").join(name);
         replace_file(&self.instance, &path, data)?;
@@ -337,12 +337,12 @@ impl OutputDir {
         entries(&self.instance.join("queue"))
     }
 
-    /// Crashes by number; the next crash gets the number behind the last.
+    /// Crashes by number; the next crash gets the number after the last.
     pub fn crash_files(&self) -> Result<Vec<(String, PathBuf)>, OutputError> {
         entries(&self.instance.join("crashes"))
     }
 
-    /// Hangs by number; the next hang gets the number behind the last.
+    /// Hangs by number; the next hang gets the number after the last.
     pub fn hang_files(&self) -> Result<Vec<(String, PathBuf)>, OutputError> {
         entries(&self.instance.join("hangs"))
     }
@@ -378,7 +378,7 @@ pub fn holds_work(root: &Path, instance: &str) -> bool {
     find_work(root, instance).unwrap_or(true)
 }
 
-/// The same for those who can say why it cannot be read.
+/// The same for callers that report why it cannot be read.
 pub fn find_work(root: &Path, instance: &str) -> Result<bool, OutputError> {
     for name in ["queue", "crashes", "hangs"] {
         match entries(&root.join(instance).join(name)) {
@@ -418,7 +418,7 @@ fn make_folders(instance: &Path) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// Path of `.cur_input`; a leftover in our own folder is removed, one in `AFL_TMPDIR` may belong
+/// Path of `.cur_input`; a leftover in the instance folder is removed, one in `AFL_TMPDIR` may belong
 /// to another fuzzer.
 fn claim_input(options: &OutputOptions, instance: &Path) -> Result<PathBuf, OutputError> {
     let name = match &options.extension {

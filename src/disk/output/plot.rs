@@ -36,7 +36,7 @@ pub fn row(s: &Snapshot) -> String {
     )
 }
 
-/// A row as a reader sees it: the thirteen columns of [`HEADER`]. AFL before 4.0 wrote eleven: the
+/// A row as it is read: the thirteen columns of [`HEADER`]. AFL before 4.0 wrote eleven: the
 /// others are 0 then.
 pub type Row = [f64; 13];
 
@@ -179,7 +179,7 @@ mod tests {
         s.times.now = 50;
         s.corpus.corpus_count = 5;
         sink.handle(&Event::Tick(Box::new(s.clone())));
-        // A second process goes on in the same file.
+        // A second process continues the same file.
         let mut sink = PlotFile::new(dir.path());
         sink.handle(&Event::Stopped {
             reason: StopReason::User,

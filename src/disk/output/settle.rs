@@ -2,7 +2,7 @@
 //!
 //! A file that was renamed into place is complete for every reader, but the kernel may keep its
 //! bytes in memory for half a minute. Crashes and hangs are few and are brought to the disk before
-//! they get their name; queue entries are many, and a thread does it behind them.
+//! they get their name; queue entries are many, and a thread does it later.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -17,38 +17,38 @@ use std::time::{Duration, Instant};
 const GATHER: Duration = Duration::from_secs(1);
 
 /// Brings files to the disk, in a thread that lives as long as this value. Dropped, it finishes
-/// what it was told.
+/// the files that it was given.
 #[derive(Debug)]
 pub(super) struct Settler {
-    told: Option<Sender<PathBuf>>,
+    sender: Option<Sender<PathBuf>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Settler {
     /// Without a thread (the system refuses one) the kernel's own time holds.
     pub(super) fn new() -> Self {
-        let (told, paths) = channel();
+        let (sender, paths) = channel();
         let thread = thread::Builder::new().name("settle".into()).spawn(move || work(&paths, sync));
-        Self { told: Some(told), thread: thread.ok() }
+        Self { sender: Some(sender), thread: thread.ok() }
     }
 
     pub(super) fn settle(&self, path: &Path) {
-        if let Some(told) = &self.told {
-            let _ = told.send(path.to_owned());
+        if let Some(sender) = &self.sender {
+            let _ = sender.send(path.to_owned());
         }
     }
 }
 
 impl Drop for Settler {
     fn drop(&mut self) {
-        self.told = None;
+        self.sender = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// A file may be gone again, and a disk that fails is told of by the next write: errors are passed over.
+/// Ignores errors: a file may be removed already, and the next write reports a failing disk.
 fn work(paths: &Receiver<PathBuf>, sync: impl Fn(&Path) -> io::Result<()>) {
     while let Ok(first) = paths.recv() {
         let mut files = BTreeSet::from([first]);
@@ -83,11 +83,11 @@ mod tests {
 
     #[test]
     fn files_and_then_their_folder_are_brought_to_the_disk_before_the_end() {
-        let (told, paths) = channel();
+        let (sender, paths) = channel();
         for name in ["queue/a", "queue/b", "queue/a"] {
-            told.send(PathBuf::from(name)).unwrap();
+            sender.send(PathBuf::from(name)).unwrap();
         }
-        drop(told);
+        drop(sender);
         let synced = RefCell::new(Vec::new());
         work(&paths, |path| {
             synced.borrow_mut().push(path.to_owned());

@@ -17,7 +17,7 @@ pub fn fuzzer_setup(environment: &[(String, String)], command_line: &[OsString])
     text
 }
 
-/// `cmdline`: one word a line.
+/// `cmdline`: one word per line.
 #[must_use]
 pub fn target_command(command: &[OsString]) -> Vec<u8> {
     let mut text = Vec::new();

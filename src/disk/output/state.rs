@@ -1,4 +1,4 @@
-//! `state.json`: what a restarted campaign goes on from, beside the queue itself.
+//! `state.json`: what a restarted campaign continues from, next to the queue itself.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -37,7 +37,7 @@ const DIGITS: usize = 16;
 pub struct State {
     /// How far mutators are with each seed.
     pub mutators: Vec<Stored>,
-    /// What the rest was learned of: the program, its arguments and its maps. Of another target
+    /// What the rest was measured with: the program, its arguments and its maps. Of another target
     /// nothing is used.
     pub target: u64,
     pub judge: Lessons,
@@ -69,7 +69,7 @@ pub struct Counters {
 #[serde(default)]
 pub struct KnownSeed {
     pub name: String,
-    /// Of its bytes: a file that was changed is run anew.
+    /// Hash of its bytes: a changed file is run again.
     pub hash: u64,
     pub exec_us: u64,
     pub path_hash: u64,
@@ -131,12 +131,12 @@ impl State {
         }
         let seeds = self.seeds.len();
         if seeds > 0 && !self.mutators.iter().all(|stored| stored.is_within(seeds)) {
-            return Some("its mutators know seeds that do not exist");
+            return Some("its mutators have states of seeds that do not exist");
         }
         self.counters.flaw()
     }
 
-    /// Why it cannot be that of a campaign with a target of so many edges and keys.
+    /// Why it cannot belong to a campaign with a target of this number of edges and keys.
     #[must_use]
     pub fn flaw_for(&self, edges: usize, keys: usize) -> Option<&'static str> {
         let of_seeds = || self.seeds.iter().find_map(|seed| seed.flaw(self.judge.map_size(), keys));
@@ -166,7 +166,7 @@ impl Counters {
         let good = numbers.into_iter().chain(stages).all(|number| number <= MOST)
             && self.stages.len() <= MOST_STAGES
             && self.stages.iter().all(is_name);
-        (!good).then_some("its counters cannot be")
+        (!good).then_some("its counters are impossible")
     }
 }
 

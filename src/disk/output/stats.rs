@@ -1,7 +1,7 @@
 //! `fuzzer_stats` and `fuzz_bitmap`, in the form that AFL's tools and their many readers expect.
 //!
 //! [`fuzzer_stats`] is pure; [`StatsFile`] decides when it is written. Readers source the file as
-//! shell text and depend on the padding to 18 columns, so both are kept even in our own keys.
+//! shell text and depend on the padding to 18 columns, so both are kept in additional keys, too.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -16,7 +16,7 @@ use crate::event::{
 };
 use crate::sys::file;
 
-/// What stands behind `afl_version`; AFL's own begins with `++`.
+/// Value of `afl_version`; AFL's own begins with `++`.
 const VERSION: &str = concat!("ffuzz-", env!("CARGO_PKG_VERSION"));
 /// `fuzz_bitmap` is filled up to a multiple of this, as AFL does.
 const MAP_UNIT: usize = 64;
@@ -213,7 +213,7 @@ fn mutators(out: &mut Lines, mutators: &[MutatorStatus]) {
     }
 }
 
-/// The value stands between double quotes once a tool has turned the line into shell.
+/// The value is between double quotes when a tool has converted the line to shell.
 fn shell_safe(text: &str) -> String {
     text.chars().map(|c| if "\"$`\\".contains(c) || c.is_control() { '_' } else { c }).collect()
 }

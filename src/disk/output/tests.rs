@@ -188,7 +188,7 @@ fn a_queue_that_cannot_be_read_is_not_taken_for_an_empty_one() {
         (out.instance_dir().join("crashes"), out.instance_dir().join("fuzzer_stats"));
     drop(out);
     fs::remove_dir_all(&crashes).expect("removed");
-    // Root may read what others may not, but nobody gets to the end of this.
+    // Root may read everything, but this never ends.
     std::os::unix::fs::symlink("crashes", &crashes).expect("link");
     for resume in [false, true] {
         let error = OutputDir::open(&opts, resume).expect_err("unreadable");

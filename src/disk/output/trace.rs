@@ -1,4 +1,4 @@
-//! `AFL_CRASH_TRACES`: what the target says when it crashes, in `traces/` beside `crashes/`.
+//! `AFL_CRASH_TRACES`: the target's output on a crash, in `traces/` next to `crashes/`.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

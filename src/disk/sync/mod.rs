@@ -1,7 +1,7 @@
-//! Other fuzzers' finds: who is there, what is new, how far it was read.
+//! Other fuzzers' finds: which instances exist, what is new, how far it was read.
 //!
-//! Instances in the same output folder are found by looking for `*/queue`; each is read from the
-//! number that `.synced/NAME` remembers (AFL's file), and the kernel tells of later files. So an
+//! Instances in the same output folder are found by listing `*/queue`; each is read from the
+//! number in `.synced/NAME` (AFL's file), and the kernel reports later files. So an
 //! import costs work for what is new and nothing for what is not. Nothing is written here.
 
 mod queue;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use self::queue::Queue;
 use crate::sys::watch::{News, Watch};
 
-/// How much later than ours the clock of another machine may be.
+/// Maximum time by which the clock of another machine may be ahead.
 const SKEW: Duration = Duration::from_secs(86_400);
 
 /// An input of another fuzzer.
@@ -38,7 +38,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// From the content of a file of `.synced`: AFL's 4 bytes, and ours after them. None of one that no
+    /// From the content of a file of `.synced`: AFL's 4 bytes, and ffuzz's after them. None of one that no
     /// fuzzer wrote: with a length of its own, or a time that is still to come.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
@@ -64,14 +64,14 @@ impl Position {
     }
 }
 
-/// Where to look.
+/// Folders to read.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// Folder whose subfolders are instances, and the one that is not looked at: our own.
+    /// Folder whose subfolders are instances, and the one to skip: the fuzzer's own.
     pub instances: Option<(PathBuf, String)>,
     /// Folders of other tools (`-F`).
     pub folders: Vec<PathBuf>,
-    /// Time between two listings of all folders: some file systems do not tell what others write.
+    /// Time between two listings of all folders: some file systems do not report what others write.
     pub relist: Duration,
 }
 
@@ -84,13 +84,13 @@ pub struct Peers {
     names: BTreeMap<String, &'static str>,
     watch: Option<Watch>,
     listed: Instant,
-    /// Folders that cannot be read, and why: told once, and again when it changes.
+    /// Folders that cannot be read, and why: reported once, and again when the cause changes.
     unreadable: BTreeMap<PathBuf, String>,
     notes: Vec<String>,
 }
 
 impl Peers {
-    /// Nobody is looked for yet.
+    /// Lists no folder yet.
     #[must_use]
     pub fn new(places: Places) -> Self {
         Self {
@@ -104,11 +104,11 @@ impl Peers {
         }
     }
 
-    /// Looks who is there and what has come. `known` is how far a folder of this name was read.
+    /// Lists the instances and their new files. `known` returns how far a folder of this name was read.
     pub fn look(&mut self, known: impl Fn(&str) -> Position) {
         self.find_instances(&known);
         self.find_folders(&known);
-        self.hear();
+        self.receive();
         let all = self.listed.elapsed() >= self.places.relist;
         if all {
             self.listed = Instant::now();
@@ -151,7 +151,7 @@ impl Peers {
         queues.filter_map(|queue| moved(queue).then_some((queue.name, queue.position))).collect()
     }
 
-    /// What the user should know.
+    /// Messages for the user.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -182,7 +182,7 @@ impl Peers {
         }
     }
 
-    /// Watched first, then listed: what comes in between is told twice and not missed.
+    /// Watched first, then listed: what comes in between is reported twice and not missed.
     fn add(
         &mut self,
         name: &str,
@@ -203,7 +203,7 @@ impl Peers {
         }
     }
 
-    /// Says it when a folder cannot be read, and when it can be read again. One that is gone is
+    /// Reports a folder that cannot be read, and when it can be read again. One that was removed is
     /// neither.
     fn note_reading(&mut self, folder: &Path, result: &io::Result<()>) {
         let shown = folder.display();
@@ -220,14 +220,14 @@ impl Peers {
                 let cause = error.to_string();
                 let before = self.unreadable.insert(folder.to_owned(), cause.clone());
                 if before.as_ref() != Some(&cause) {
-                    let remedy = "it is tried again; allow this user to list it (chmod +rx)";
+                    let remedy = "the fuzzer tries again; allow this user to list it (chmod +rx)";
                     self.notes.push(format!("cannot read {shown}: {cause}; {remedy}"));
                 }
             }
         }
     }
 
-    fn hear(&mut self) {
+    fn receive(&mut self) {
         let Some(watch) = &self.watch else { return };
         for news in watch.news() {
             let of = |folder| move |queue: &&mut Queue| queue.watch == Some(folder);
@@ -249,7 +249,7 @@ impl Peers {
         }
     }
 
-    /// A folder that is gone is looked for like one that was never there.
+    /// A removed folder is treated like one that never existed.
     fn drop_missing(&mut self) {
         let watch = self.watch.as_ref();
         self.queues.retain(|queue| {

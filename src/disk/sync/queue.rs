@@ -21,10 +21,10 @@ const MOST_BYTES: u64 = 1 << 20;
 pub(super) struct Queue {
     pub(super) name: &'static str,
     pub(super) folder: PathBuf,
-    /// An instance's queue: names tell the order. In any other folder times do.
+    /// An instance's queue: names define the order. In any other folder times do.
     numbered: bool,
     pub(super) position: Position,
-    /// The position has changed since it was asked for.
+    /// The position has changed since it was taken.
     pub(super) moved: bool,
     /// Not read yet: number or time in nanoseconds, and name.
     waiting: BTreeSet<(u64, String)>,
@@ -57,7 +57,7 @@ impl Queue {
         }
     }
 
-    /// Notes every file behind the position. The cost is that of a listing, whatever is new.
+    /// Records every file after the position. The cost is that of a listing, whatever is new.
     pub(super) fn list(&mut self) -> io::Result<()> {
         let changed = fs::metadata(&self.folder).ok().map(|data| (data.mtime(), data.mtime_nsec()));
         let mut found = BTreeSet::new();
@@ -71,7 +71,7 @@ impl Queue {
         self.last_listed = found.last().map(|(key, _)| *key);
         let listed = self.last_listed.map_or(0, |last| last + 1);
         if self.numbered && listed < self.position.next.into() {
-            // Fewer than were read: the instance began anew, or the position is damaged.
+            // Fewer than were read: the instance started again, or the position is damaged.
             self.position = Position::default();
         }
         let start = self.start();
@@ -123,7 +123,7 @@ impl Queue {
     /// The first name that is not AFL's, once.
     pub(super) fn take_strange(&mut self) -> Option<String> {
         let name = self.strange.take().filter(|name| !name.is_empty())?;
-        // Empty: told already.
+        // Empty: reported already.
         self.strange = Some(String::new());
         Some(name)
     }

@@ -12,19 +12,19 @@ use crate::exec::runs::{Child, MOST_CASES, Progress, Runs};
 use crate::exec::{Outcome, TargetError, exit_kind};
 use crate::sys::process::Doing;
 
-/// What a batch may take: the hand-over is a thousandth of it, and the screen stays awake.
+/// Time limit of a batch: the hand-over is a thousandth of it, and the screen stays responsive.
 const BATCH_TIME: Duration = Duration::from_millis(2);
 
-/// One that takes longer than this was planned by the speed of other inputs: it ends early.
+/// A batch that takes longer than this was planned by the speed of other inputs: it ends early.
 const LONGEST_BATCH: Duration = Duration::from_millis(250);
 
-/// After so long without a report it is looked whether the fork server still lives.
+/// After this time without a report, the fork server is checked.
 const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
-/// Between two looks whether a child that was killed is gone.
+/// Interval between two checks whether a killed child has ended.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// How long a child may take until it is ready for its first run, beyond the time of a run.
+/// Time limit for a child to get ready for its first run, in addition to the timeout of a run.
 const START_TIME: Duration = Duration::from_secs(2);
 
 /// How a batch ended.
@@ -38,14 +38,14 @@ pub(super) enum End {
         finished: usize,
         status: i32,
     },
-    /// The case behind those took too long, and the child was killed.
+    /// The case after those took too long, and the child was killed.
     Hung {
         finished: usize,
     },
 }
 
 impl End {
-    /// Cases that were finished.
+    /// Number of finished cases.
     pub(super) fn done(self) -> usize {
         match self {
             Self::Stopped { finished, .. }
@@ -56,9 +56,9 @@ impl End {
 }
 
 impl ForkServer {
-    /// True if a child takes one input after the other by itself.
+    /// True if a child takes one input after the other without a fork.
     pub(super) fn takes_batches(&self) -> bool {
-        self.puts_back() || self.loops_in_batches()
+        self.restores() || self.loops_in_batches()
     }
 
     pub(super) fn loops_in_batches(&self) -> bool {
@@ -76,10 +76,10 @@ impl ForkServer {
         pass.shown.ok_or_else(nonsense)
     }
 
-    /// Runs inputs until one has to be judged. The target clears its maps behind the others.
+    /// Runs inputs until one must be judged. The target clears its maps after the others.
     pub(super) fn run_batch(&mut self, batch: &[Candidate]) -> Result<Pass, NoRun> {
         let inputs = batch.iter().map(|candidate| candidate.bytes.as_slice());
-        if self.puts_back() {
+        if self.restores() {
             self.run_by_snapshot(inputs)
         } else {
             self.pass(inputs, self.every_run)
@@ -106,7 +106,7 @@ impl ForkServer {
         Ok(self.conclude(end, start.elapsed()))
     }
 
-    /// The same by a child that is put back after each run.
+    /// The same with a child that is restored after each run.
     pub(super) fn order_lasting<'a>(
         &mut self,
         inputs: impl Iterator<Item = &'a [u8]>,
@@ -120,8 +120,8 @@ impl ForkServer {
         Ok((end, start.elapsed()))
     }
 
-    /// Ends a child that is put back, between two batches. Should it not be gone when the next one is
-    /// ordered, that one is reported as ended.
+    /// Ends a restored child between two batches. If it still exists when the next batch is ordered,
+    /// that batch is reported as ended.
     pub(super) fn drop_lasting_child(&mut self) {
         let Some(runs) = &mut self.session.runs else { return };
         self.child = runs.lasting_child();
@@ -136,7 +136,7 @@ impl ForkServer {
         self.kill_child(libc::SIGKILL);
         self.child = None;
         let deadline = Instant::now() + GRACE;
-        // The fork server reports it within a millisecond; nothing wakes us then.
+        // The fork server reports it within a millisecond, without a wake-up.
         while Instant::now() < deadline && !self.session.runs.as_mut().is_none_or(Runs::forget_own)
         {
             std::thread::sleep(LOOK);
@@ -164,7 +164,7 @@ impl ForkServer {
         Pass { done, shown: exit.map(|exit| Outcome { exit, duration }) }
     }
 
-    /// Longer batches while runs are quick, at most twice as long as the last: one slow run says little.
+    /// Longer batches while runs are quick, at most twice the last size: a single slow run proves little.
     fn adapt(&mut self, run: Duration) {
         if self.setup.options.steady_batches {
             self.cases = MOST_CASES;
@@ -175,11 +175,11 @@ impl ForkServer {
         self.cases = fitting.clamp(1, (self.cases * 2).min(MOST_CASES));
     }
 
-    /// `present`: the number of the case that is under way from the start on; 0 if the child has to get
+    /// `present`: the number of the case that runs from the start; 0 if the child must get
     /// ready first.
     fn await_end(&mut self, start: Instant, present: u32) -> Result<End, NoRun> {
         let slice = (self.timeout / 4).clamp(Duration::from_millis(1), LONGEST_SLICE);
-        // The present case, and since when it is known to be under way.
+        // The current case, and since when it is known to run.
         let (mut present, mut since) = (present, start);
         let mut cut = false;
         loop {
@@ -215,14 +215,14 @@ impl ForkServer {
         }
     }
 
-    /// Whether a batch that began then should stop after its present case.
+    /// Whether a batch that began then should stop after its current case.
     fn is_too_long(&self, start: Instant) -> bool {
         let late = !self.setup.options.steady_batches && start.elapsed() >= LONGEST_BATCH;
         self.leave.is_asked() || (late && self.leave.heeds())
     }
 
-    /// Nothing is reported by a fork server that has ended, or stands still: whoever did that to it, nobody
-    /// lets it go on.
+    /// A fork server that has ended or is stopped reports nothing, and nothing resumes
+    /// it.
     fn look_at_server(&mut self) -> Result<(), NoRun> {
         if let Some(status) = self.session.process.try_wait() {
             return Err(NoRun::Lost(super::describe_end(Some(status))));
@@ -240,7 +240,7 @@ impl ForkServer {
         Ok(progress)
     }
 
-    /// Kills the child, by SIGKILL if the signal of the user's choice is ignored.
+    /// Kills the child, by SIGKILL if it ignores the signal that the user chose.
     fn end_slow_child(&mut self, case: u32) -> Result<End, NoRun> {
         let hung = End::Hung { finished: case as usize };
         let wanted = self.setup.options.kill_signal;

@@ -1,10 +1,10 @@
-//! What the user should know of a target that is slower, or seen less, than it could be: each once.
+//! Notes about a target that runs slower, or reports less coverage, than possible: each once.
 
 use super::ForkServer;
 use crate::config::options::RunMode;
 use crate::exec::launcher::describe_end;
 
-/// Children that end between two runs: one may be the user's doing, several are the target's habit.
+/// Number of children that end between two runs before it is reported: a single one may be killed by the user.
 const MANY_IDLE_ENDS: u32 = 3;
 
 /// Kinds of notes.
@@ -19,20 +19,20 @@ pub(super) enum Note {
 }
 
 impl ForkServer {
-    /// What is to be said of the session as it is, and was not said yet.
+    /// Notes about the current session that were not reported before.
     pub(super) fn notes_of_session(&mut self) -> Vec<String> {
         let found = [self.no_channel(), self.counters(), self.late_module(), self.idle_ends()];
-        let new = found.into_iter().flatten().filter(|(kind, _)| self.told.insert(*kind));
+        let new = found.into_iter().flatten().filter(|(kind, _)| self.reported.insert(*kind));
         new.map(|(_, text)| text).collect()
     }
 
-    /// `edges`: size of the map before and after a new start.
+    /// `edges`: size of the map before and after a restart.
     pub(super) fn note_new_map(&mut self, edges: (usize, usize)) {
         let (before, now) = edges;
-        if before != now && self.told.insert(Note::NewMap) {
+        if before != now && self.reported.insert(Note::NewMap) {
             self.notes.push(format!(
-                "the target's map had {before} edges and has {now} since its new start: numbers of edges may have moved; \
-                 let it load the same libraries in every start"
+                "the target's map had {before} edges and has {now} after a restart: edge numbers may have changed; \
+                 make it load the same libraries in every start"
             ));
         }
     }
@@ -41,14 +41,14 @@ impl ForkServer {
         let session = &self.session;
         if let Some(error) = &session.refused {
             let text = format!(
-                "the target cannot map ffuzz's shared memory ({error}): runs are ordered by AFL's pipes; \
+                "the target cannot map ffuzz's shared memory ({error}): runs use AFL's pipes; \
                  allow it more memory (-m)"
             );
             return Some((Note::Refused, text));
         }
         let old = session.maps.channel().is_some() && session.runs.is_none();
-        let text = "the target's runtime is older than this fuzzer: runs are ordered by AFL's pipes; \
-                    build it again for more speed";
+        let text = "the target's runtime is older than this fuzzer: runs use AFL's pipes; \
+                    rebuild it for more speed";
         (old && self.setup.options.run_mode != RunMode::Pipe)
             .then(|| (Note::OldRuntime, text.into()))
     }
@@ -64,7 +64,7 @@ impl ForkServer {
         let (name, count) = self.session.maps.channel()?.late()?;
         let more = if count > 1 { " and others" } else { "" };
         let text = format!(
-            "the target loads {name:?}{more} only when it runs: its edges are not seen; \
+            "the target loads {name:?}{more} only when it runs: its edges are not counted; \
              AFL_PRELOAD={name} loads it at the start"
         );
         Some((Note::LateModule, text))
@@ -74,7 +74,7 @@ impl ForkServer {
         let (count, status) = self.session.runs.as_ref()?.idle_ends();
         let how = describe_end(Some(status));
         let text = format!(
-            "the target's process ends between two runs ({how}), so that each batch needs a new one: \
+            "the target's process exits between two runs ({how}), so each batch needs a new one: \
              leave system calls of ffuzz out of its filters (futex), and memory to its limits"
         );
         (count >= MANY_IDLE_ENDS).then_some((Note::IdleEnds, text))

@@ -1,7 +1,7 @@
-//! How long to wait for a fork server that does not answer, and what the user sees meanwhile.
+//! How long to wait for a fork server that does not answer, and what is shown to the user.
 //!
-//! One that is stopped, that sleeps although it has something to report, or that works without coming to an
-//! end is given up after a moment. One that gets no core has more time.
+//! A fork server that is stopped, sleeps although it has something to report, or computes without
+//! an end is given up after about a second. One that gets no core has more time.
 
 use std::time::{Duration, Instant};
 
@@ -9,19 +9,19 @@ use crate::sys::process::{self, Doing, Process};
 use crate::sys::waits::Wait;
 
 /// How long a fork server may take to fork, or to report a child that was killed: far beyond any
-/// load, so that only a dead or hostile one gets there.
+/// load, so that only a dead or hostile one reaches it.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// Before this nobody is suspected, unless it is stopped.
+/// Before this time only a stopped fork server is given up.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// Time on a core in which it should have answered.
 const ENOUGH_WORK: Duration = Duration::from_millis(500);
 
-/// Looks in a row at which it sleeps: once it may be on its way.
+/// Number of checks in a row at which it sleeps: a single one may be a coincidence.
 const MOST_NAPS: u32 = 3;
 
-/// Between two looks.
+/// Interval between two checks.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 
 /// From now on an answer is late.
@@ -31,7 +31,7 @@ pub(super) struct Patience {
     /// Its time on cores when the wait began.
     worked: Duration,
     naps: u32,
-    /// The user hears of it if it takes long.
+    /// Reports a long wait to the user.
     _wait: Wait,
 }
 
@@ -42,7 +42,7 @@ impl Patience {
         Self { since: Instant::now(), worked, naps: 0, _wait: wait }
     }
 
-    /// Why it is not worth waiting any longer. `child`: the process whose end it has to report, if that is
+    /// The reason to stop waiting. `child`: the process whose end it has to report, if that is
     /// known; it may take its time to end.
     pub(super) fn is_over(&mut self, server: &Process, child: Option<i32>) -> Option<&'static str> {
         let (doing, worked) = server.doing();

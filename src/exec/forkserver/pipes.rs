@@ -1,4 +1,4 @@
-//! Runs ordered by AFL's pipes.
+//! Runs controlled by AFL's pipes.
 
 use std::time::Instant;
 
@@ -80,7 +80,7 @@ impl ForkServer {
         }
     }
 
-    /// Kills the child, by SIGKILL if the signal of the user's choice is ignored; returns its wait
+    /// Kills the child, by SIGKILL if it ignores the signal that the user chose; returns its wait
     /// status.
     fn end_child(&mut self) -> Result<u32, NoRun> {
         let wanted = self.setup.options.kill_signal;
@@ -95,7 +95,7 @@ impl ForkServer {
         self.await_word(self.child)
     }
 
-    /// A word that is due; `child`: the process whose end it has to report.
+    /// Reads the next word of the protocol; `child`: the process whose end it has to report.
     fn await_word(&mut self, child: Option<i32>) -> Result<u32, NoRun> {
         let mut patience = None;
         loop {

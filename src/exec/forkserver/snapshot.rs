@@ -1,8 +1,8 @@
-//! Runs by snapshot: how far they are believed, and when it is better to fork.
+//! Runs by snapshot: how they are verified, and when fork is used instead.
 //!
-//! A child that is put back after each run takes batches as a loop does (`runtime/snapshot/cycle.c`). It only ever
-//! says which runs are dull: one that it shows is run again by fork before anybody sees it, and so is
-//! whatever it cannot put back, or that ends it. Dull runs are checked now and then.
+//! A child that is restored after each run takes batches as a loop does (`runtime/snapshot/cycle.c`). A snapshot
+//! run can only reject an input: a run that seems new is executed again with fork before it is judged, and so
+//! is a run that cannot be restored, or that ends the child. Some uninteresting runs are checked, too.
 
 use std::time::Duration;
 
@@ -14,29 +14,29 @@ use crate::exec::delivery::Delivery;
 use crate::exec::launcher::{InputFrom, Setup, describe_end};
 use crate::exec::{Outcome, Seen};
 
-/// Runs between two checks: with fork twenty times dearer they cost a hundredth of the time.
+/// Runs between two checks: if fork is twenty times slower, they cost a hundredth of the time.
 const CHECK_EVERY: u64 = 2_000;
 /// The first runs that are observed are all checked: they are the seeds.
 const FIRST_CHECKS: u64 = 16;
-/// So many differences are no accident.
+/// Number of differences after which snapshots are switched off.
 const MOST_DIFFERENCES: u32 = 3;
-/// Until this many runs were timed beside their forks, checks come this close.
+/// Until this many runs were timed against fork, checks come at the shorter interval.
 const LEAST_TIMED: u32 = 16;
 const CHECK_SOON: u64 = 16;
-/// What was timed long ago counts less and less.
+/// Limit of timed runs; old ones lose weight beyond it.
 const MOST_TIMED: u32 = 64;
-/// Runs of a child that are slower than later ones: it learns which pages they write to.
+/// First runs of a child, which are slower: it still finds out which pages are written.
 const LEARNING_RUNS: u64 = 128;
-/// System calls before the input is looked at that are worth being looked at themselves, each for some
-/// microseconds; and how often a child may say that there were too many.
+/// Maximum number of system calls that are traced before the input is used, each for some
+/// microseconds; and how often a child may report that there were too many.
 const LONGEST_PROLOGUE: u32 = 50_000;
 const MOST_SHORTENED: u32 = 8;
-/// A run that needs a fork costs that and a new snapshot: above a tenth of all it is better to fork at once.
-/// Runs are counted in a window of this size; a few are free.
+/// A run that needs a fork also costs a new snapshot: above a tenth of all runs, fork is faster.
+/// Runs are counted in a window of this size; a few forks are free.
 const WINDOW: u32 = 2_000;
 const FREE_FORKS: u32 = 10;
 
-/// `enum ffuzz_why` of `runtime/channel.h`, from its first value on that concerns all runs.
+/// The first value of `enum ffuzz_why` (`runtime/channel.h`) that concerns all runs.
 const WHY_EVERY_RUN: u32 = 32;
 /// `FFUZZ_WHY_PROLOGUE`.
 const WHY_PROLOGUE: u32 = 7;
@@ -45,38 +45,38 @@ const WHY: [&str; 8] = [
     "it starts processes or threads",
     "it makes system calls that cannot be undone",
     "it changes memory mappings from before the run",
-    "it maps or replaces more than can be noted",
+    "it maps or replaces more memory than can be recorded",
     "it leaves signals pending, or handles SIGSYS",
-    "its input cannot be put in place",
-    "it leaves something behind before it reads its input",
+    "its input cannot be delivered",
+    "it changes something outside of its process before it reads its input",
 ];
 const WHY_ALL: [&str; 10] = [
-    "userfaultfd is refused: Linux 6.7 or newer and leave to use it are needed",
+    "userfaultfd is refused: Linux 6.7 or newer and permission to use it are needed",
     "the kernel has no PAGEMAP_SCAN: Linux 6.7 or newer is needed",
     "seccomp is refused: a container may forbid it",
     "it has threads before main, or before __AFL_INIT()",
     "it shares memory with others before its run",
     "file descriptors 180 to 196 are taken, or beyond the limit (ulimit -n)",
     "a timer runs before main, or before __AFL_INIT()",
-    "there is no memory for the copy of its own: allow it more (-m)",
+    "there is no memory for the copy of its memory: allow it more (-m)",
     "its restartable sequences cannot be switched off",
     "too many domain keys are touched before main",
 ];
 
-/// What is known of the rung with this target.
+/// Results of the snapshot mode with this target.
 #[derive(Debug)]
 pub(super) struct Policy {
     runs: SnapshotRuns,
     checks: u64,
     next_check: u64,
-    /// Runs lately, and those of them that needed a fork.
+    /// Recent runs, and those of them that needed a fork.
     recent: (u32, u32),
-    /// Runs of the present child, and what a run of its last batch took.
+    /// Runs of the current child, and the mean time of a run of its last batch.
     of_child: u64,
     work: Duration,
     /// Runs that were timed, and those of them that took longer than their forks.
     timed: (u32, u32),
-    /// System calls that may stand before the snapshot, and how often they became fewer.
+    /// Maximum number of system calls before the snapshot, and how often it was lowered.
     prologue: u32,
     shortened: u32,
     left: bool,
@@ -85,17 +85,17 @@ pub(super) struct Policy {
 /// How much a run that is shown proves.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Proof {
-    /// It was made by fork.
+    /// It was made with fork.
     Fork,
-    /// The child says that it is dull.
-    Dull,
-    /// The child says that it is new: nothing that is kept rests on that.
+    /// The child reports it as uninteresting.
+    Uninteresting,
+    /// The child reports it as new, which needs a run with fork.
     News,
 }
 
 impl Proof {
     fn needs_check(self, due: bool) -> bool {
-        self == Self::News || (self == Self::Dull && due)
+        self == Self::News || (self == Self::Uninteresting && due)
     }
 }
 
@@ -115,7 +115,7 @@ impl Policy {
         }
     }
 
-    /// `work`: by the child's clock, so that it is not blamed for waiting until it was its turn.
+    /// `work`: by the child's clock, so that waiting for a core does not count.
     fn note_runs(&mut self, done: usize, pages: u32, work: Duration) {
         self.work = work / done.max(1) as u32;
         self.runs.runs += done as u64;
@@ -140,7 +140,7 @@ impl Policy {
         forks > FREE_FORKS + runs / 10
     }
 
-    /// The snapshot was taken behind something that it cannot hold.
+    /// The snapshot was taken after something that it cannot restore.
     fn shorten_prologue(&mut self, most: u32) {
         self.shortened += 1;
         let most = if self.shortened < MOST_SHORTENED { most } else { 0 };
@@ -157,8 +157,8 @@ impl Policy {
         due
     }
 
-    /// What a run of the last batch took by fork. Which was longer is counted and not by how much: one
-    /// pause of the machine says nothing.
+    /// Compares a run of the last batch with the same run by fork. Only which one took longer is counted,
+    /// not by how much, so that one pause of the machine changes little.
     fn note_fork_time(&mut self, fork: Duration) {
         if self.of_child < LEARNING_RUNS {
             return;
@@ -181,11 +181,11 @@ fn words(why: u32, detail: u32) -> String {
         None => WHY.get(why as usize),
         Some(place) => WHY_ALL.get(place as usize),
     };
-    let known = known.copied().unwrap_or("for a reason that is unknown");
+    let known = known.copied().unwrap_or("for an unknown reason");
     if detail == 0 { known.into() } else { format!("{known} ({detail})") }
 }
 
-/// Whether children of this target may be put back at all.
+/// Whether the options allow to restore children of this target.
 fn is_wanted(setup: &Setup) -> bool {
     let options = &setup.options;
     options.snapshots
@@ -195,7 +195,7 @@ fn is_wanted(setup: &Setup) -> bool {
 }
 
 impl ForkServer {
-    /// Prepares the rung for a session that has just begun.
+    /// Prepares the snapshot mode for a session that has just begun.
     pub(super) fn offer_snapshots(&mut self) {
         let can = self.session.maps.channel().is_some_and(|channel| channel.can_snapshot);
         let is_left = self.snapshot.as_ref().is_some_and(|policy| policy.left);
@@ -215,28 +215,28 @@ impl ForkServer {
         let stdin = !shared && self.setup.input == InputFrom::Stdin;
         let codes: Vec<bool> = (0..=u8::MAX).map(|code| self.is_crash_code(code)).collect();
         let Some(runs) = &mut self.session.runs else { return };
-        runs.tell_crash_codes(|code| codes[usize::from(code)]);
-        if !runs.tell_input(file, stdin) {
+        runs.set_crash_codes(|code| codes[usize::from(code)]);
+        if !runs.set_input(file, stdin) {
             return;
         }
         let prologue = if self.setup.options.snapshots_at_main { 0 } else { LONGEST_PROLOGUE };
         let policy = self.snapshot.get_or_insert_with(|| Policy::new(prologue));
         policy.of_child = 0;
-        runs.tell_prologue(policy.prologue);
+        runs.set_prologue(policy.prologue);
     }
 
-    /// Whoever asked for just this rung is told.
+    /// Reports that snapshots are impossible, if the user requested this mode.
     fn note_incapable(&mut self) {
         if self.setup.options.run_mode == RunMode::Snapshot {
             self.notes.push(
-                "runs go by fork, and not by snapshots: the target's runtime has none: build it with this ffuzz-cc"
+                "runs use fork instead of snapshots: the target's runtime has none: rebuild it with this ffuzz-cc"
                     .into(),
             );
         }
     }
 
     /// True while runs are made by snapshots.
-    pub(super) fn puts_back(&self) -> bool {
+    pub(super) fn restores(&self) -> bool {
         self.session.runs.is_some() && self.snapshot.as_ref().is_some_and(|policy| !policy.left)
     }
 
@@ -247,20 +247,20 @@ impl ForkServer {
     /// Runs one input and shows it.
     pub(super) fn observe_by_snapshot(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
         let due = self.is_check_due();
-        let (pass, proof) = self.put_back(std::iter::once(input), true)?;
+        let (pass, proof) = self.run_restored(std::iter::once(input), true)?;
         let Some(outcome) = pass.shown else { return Err(nonsense()) };
         if proof.needs_check(due) { self.check(input, outcome) } else { Ok(outcome) }
     }
 
-    /// Runs inputs until one has to be judged; one that shows something new is run again by fork.
+    /// Runs inputs until one must be judged; one that shows something new is run again with fork.
     pub(super) fn run_by_snapshot<'a>(
         &mut self,
         mut inputs: impl Iterator<Item = &'a [u8]> + Clone,
     ) -> Result<Pass, NoRun> {
         let due = self.is_check_due();
         let (pass, proof) = match due {
-            true => self.put_back(inputs.clone().take(1), true)?,
-            false => self.put_back(inputs.clone(), self.every_run)?,
+            true => self.run_restored(inputs.clone().take(1), true)?,
+            false => self.run_restored(inputs.clone(), self.every_run)?,
         };
         let Some(outcome) = pass.shown.filter(|_| proof.needs_check(due)) else { return Ok(pass) };
         let Some(input) = inputs.nth(pass.done - 1) else { return Ok(pass) };
@@ -271,8 +271,8 @@ impl ForkServer {
         self.snapshot.as_mut().is_some_and(Policy::is_check_due)
     }
 
-    /// Also says how much the run that is shown proves.
-    fn put_back<'a>(
+    /// Also returns how much the shown run proves.
+    fn run_restored<'a>(
         &mut self,
         mut inputs: impl Iterator<Item = &'a [u8]> + Clone,
         each: bool,
@@ -283,7 +283,7 @@ impl ForkServer {
         };
         policy.note_runs(end.done(), runs.take_pages(), runs.work());
         policy.runs.prologue = runs.prologue_calls();
-        let proof = if runs.shows_news() { Proof::News } else { Proof::Dull };
+        let proof = if runs.shows_news() { Proof::News } else { Proof::Uninteresting };
         let (finished, status) = match end {
             End::Stopped { .. } => return Ok((self.conclude(end, elapsed), proof)),
             End::Ended { finished, status } => (finished, Some(status)),
@@ -304,7 +304,7 @@ impl ForkServer {
         Ok((Pass { done: finished + 1, shown: Some(outcome) }, Proof::Fork))
     }
 
-    /// It took so long to get to its first run that it was killed.
+    /// The child was killed because it took too long to reach its first run.
     fn note_late_start(&mut self) {
         let Some(policy) = &mut self.snapshot else { return };
         policy.note_fork(None);
@@ -345,30 +345,28 @@ impl ForkServer {
                 let SnapshotRuns { why, .. } = &policy.runs;
                 let last = why.clone().unwrap_or_else(|| describe_end(Some(status)));
                 let (runs, forks) = policy.recent;
-                let text = format!(
-                    "{forks} of its last {} runs had to be made so: {last}",
-                    runs.max(forks)
-                );
+                let text =
+                    format!("{forks} of its last {} runs needed a fork: {last}", runs.max(forks));
                 self.leave_snapshots(&text);
             }
             _ => {}
         }
     }
 
-    /// The next child takes its snapshot behind that many system calls of its main, or earlier.
+    /// The next child takes its snapshot after at most this many system calls of its main.
     fn shorten_prologue(&mut self, most: u32) {
         let (Some(policy), Some(runs)) = (&mut self.snapshot, &mut self.session.runs) else {
             return;
         };
         policy.shorten_prologue(most);
-        runs.tell_prologue(policy.prologue);
+        runs.set_prologue(policy.prologue);
     }
 
     fn leave_snapshots(&mut self, why: &str) {
         let Some(policy) = &mut self.snapshot else { return };
         policy.left = true;
         policy.runs.why = Some(why.into());
-        self.notes.push(format!("runs go by fork, and not by snapshots: {why}"));
+        self.notes.push(format!("runs use fork instead of snapshots: {why}"));
         self.drop_lasting_child();
     }
 
@@ -376,7 +374,7 @@ impl ForkServer {
         Seen::of(&self.observation(0, outcome))
     }
 
-    /// Makes the run that is shown once more, by fork. Its maps are then the fork's.
+    /// Repeats the shown run with fork. The maps are those of the fork afterwards.
     fn check(&mut self, input: &[u8], outcome: Outcome) -> Result<Outcome, NoRun> {
         if outcome.exit == ExitKind::Hang {
             return Ok(outcome);
@@ -386,7 +384,7 @@ impl ForkServer {
         let Outcome { mut exit, duration } = self.run_by_channel(input)?;
         let fork = self.seen(Outcome { exit, ..outcome });
         if snapshot != fork && exit != ExitKind::Hang {
-            // A target that does not agree with itself proves nothing.
+            // An unstable target proves nothing.
             exit = self.run_by_channel(input)?.exit;
             if self.seen(Outcome { exit, ..outcome }) == fork {
                 self.note_difference(&snapshot.difference(&fork));
@@ -406,7 +404,7 @@ impl ForkServer {
         policy.note_fork_time(fork);
         if policy.is_slower_than_fork() {
             let (timed, slower) = policy.timed;
-            self.leave_snapshots(&format!("{slower} of {timed} runs took longer than by fork"));
+            self.leave_snapshots(&format!("{slower} of {timed} runs took longer than with fork"));
         }
     }
 
@@ -414,7 +412,9 @@ impl ForkServer {
         let Some(policy) = &mut self.snapshot else { return };
         policy.runs.differences += 1;
         if policy.runs.differences >= MOST_DIFFERENCES {
-            self.leave_snapshots(&format!("{MOST_DIFFERENCES} runs had other results: {what}"));
+            self.leave_snapshots(&format!(
+                "{MOST_DIFFERENCES} runs had other results than with fork: {what}"
+            ));
         } else {
             policy.of_child = 0;
             self.shorten_prologue(0);
@@ -435,14 +435,14 @@ mod tests {
         for _ in 0..2 * MOST_TIMED {
             policy.note_fork_time(short);
         }
-        assert!(!policy.is_slower_than_fork(), "while it learns");
+        assert!(!policy.is_slower_than_fork(), "during the first runs");
         policy.of_child = LEARNING_RUNS;
         for _ in 0..LEAST_TIMED {
             assert!(!policy.is_slower_than_fork());
             policy.note_fork_time(short);
         }
         assert!(policy.is_slower_than_fork());
-        // A quarter of pauses is no reason, and what was once slow can be fast now.
+        // Pauses in a quarter of the runs are no reason, and slow runs can become fast.
         for run in 0..10 * MOST_TIMED {
             policy.note_runs(64, 1, 64 * if run % 4 == 0 { long } else { short });
             policy.note_fork_time(2 * short);
@@ -487,7 +487,7 @@ mod tests {
         }
         policy.note_fork(Some("it starts processes or threads".into()));
         assert!(policy.forks_too_often());
-        // What was long ago counts less and less.
+        // Old runs lose weight.
         for _ in 0..100 {
             policy.note_runs(64, 640, Duration::ZERO);
         }
@@ -505,7 +505,7 @@ mod tests {
         assert!(policy.forks_too_often());
     }
 
-    /// Each value of `enum ffuzz_why` has its words, in the order of the header.
+    /// Each value of `enum ffuzz_why` has its text, in the order of the header.
     #[test]
     fn every_reason_has_words() {
         let header = include_str!("../../../runtime/channel.h");
@@ -520,6 +520,6 @@ mod tests {
             words(33, 25),
             "the kernel has no PAGEMAP_SCAN: Linux 6.7 or newer is needed (25)"
         );
-        assert_eq!(words(99, 0), "for a reason that is unknown");
+        assert_eq!(words(99, 0), "for an unknown reason");
     }
 }

@@ -26,7 +26,7 @@ struct Row {
 }
 
 impl Rows {
-    /// What cannot be read is left out.
+    /// Unreadable parts are skipped.
     pub(super) fn read(file: &object::File<'_>) -> Self {
         let section = |id: gimli::SectionId| -> Result<&[u8], gimli::Error> {
             let section = file.section_by_name(id.name());
@@ -39,7 +39,7 @@ impl Rows {
         let mut units = dwarf.units();
         while let Ok(Some(header)) = units.next() {
             if let Ok(unit) = dwarf.unit(header) {
-                // Rows in front of damage are as good as others.
+                // Rows before damaged data are valid.
                 let _ = rows.add(&dwarf, &unit, &mut known);
             }
         }
@@ -53,7 +53,7 @@ impl Rows {
 
     /// Files and lines of a stretch of code.
     pub(super) fn within(&self, range: &Range<u64>) -> impl Iterator<Item = (&str, u32)> {
-        // The row in front may reach into it.
+        // The previous row may reach into it.
         let first = self.rows.partition_point(|row| row.start < range.start).saturating_sub(1);
         let (start, end) = (range.start, range.end);
         let rows = self.rows[first..].iter().take_while(move |row| row.start < end);

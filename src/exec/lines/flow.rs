@@ -1,4 +1,4 @@
-//! Blocks of machine code, and which counters say that each was reached, those without one included.
+//! Blocks of machine code, and the counters that prove that a block was reached, also for blocks without one.
 //!
 //! clang leaves out the counter of a block through which all ways to others lead, or to which all ways
 //! lead: such a block was reached if one of those was.
@@ -39,7 +39,7 @@ pub(super) fn stretches(function: &Function<'_>, is_x86: bool, last: &Last) -> V
     ranges.zip(evidence).map(|(range, counters)| Stretch { range, counters }).collect()
 }
 
-/// Addresses of the calls in a function, or of the jumps that take the place of one, and what they lead to.
+/// Addresses of the calls in a function, or of the jumps that replace one, and what they lead to.
 pub(super) fn calls(function: &Function<'_>) -> Vec<(u64, u64)> {
     let is_call = |flow| matches!(flow, FlowControl::Call | FlowControl::UnconditionalBranch);
     let mut decoder = decoder(function.code, function.range.start);
@@ -75,7 +75,7 @@ fn evidence(blocks: &[Block]) -> Vec<Vec<usize>> {
                 _ => None,
             };
             let implied = [only, dominators[index]].into_iter().flatten();
-            // What has a counter speaks for itself, also for those beyond it.
+            // A block with a counter needs no other, and covers the blocks after it.
             waiting.extend(implied.filter(|other| blocks[*other].counter.is_none()));
         }
     }
@@ -85,7 +85,7 @@ fn evidence(blocks: &[Block]) -> Vec<Vec<usize>> {
 /// For each block the last one through which every way to it leads (Cooper, Harvey, Kennedy: A Simple,
 /// Fast Dominance Algorithm, 2001).
 fn dominators(blocks: &[Block]) -> Vec<Option<usize>> {
-    // Who calls the function, and whoever else comes from a place that is not known.
+    // The caller of the function, and every unknown origin of a jump.
     let root = blocks.len();
     let (order, is_start) = order(blocks);
     let mut number = vec![0; blocks.len() + 1];
@@ -114,7 +114,7 @@ fn dominators(blocks: &[Block]) -> Vec<Option<usize>> {
     known.into_iter().map(|it| it.filter(|index| *index != root)).collect()
 }
 
-/// Each block behind those that lead to it, as far as there are no circles; and which have none before
+/// Each block after those that lead to it, as far as there are no circles; and which have none before
 /// them. A circle that nothing leads to begins somewhere.
 fn order(blocks: &[Block]) -> (Vec<usize>, Vec<bool>) {
     let (mut seen, mut order) = (vec![false; blocks.len()], Vec::new());
@@ -147,7 +147,7 @@ fn order(blocks: &[Block]) -> (Vec<usize>, Vec<bool>) {
 struct Ends {
     /// Beginnings of blocks.
     starts: BTreeSet<u64>,
-    /// By the address behind the last instruction.
+    /// By the address after the last instruction.
     targets: BTreeMap<u64, Vec<u64>>,
     /// The same for jumps to a place that is not known before.
     computed: BTreeSet<u64>,

@@ -2,7 +2,7 @@
 //! debug information names.
 //!
 //! The compiler counts only the blocks from which the others follow. `flow` finds those others in the
-//! machine code, so that a line is neither taken for reached nor left out because it has no counter.
+//! machine code, so that lines without a counter are neither reported as reached nor skipped.
 
 mod dwarf;
 mod flow;
@@ -20,7 +20,7 @@ use program::Program;
 /// How many inputs have reached each line of each file, 0 included.
 pub type Reached = BTreeMap<String, BTreeMap<u32, u64>>;
 
-/// What keeps a program's lines from being known.
+/// Why the lines of a program are unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum LinesError {
     #[error("cannot read {}: {source}", path.display())]
@@ -44,7 +44,7 @@ impl LinesError {
             Self::Read { .. } => "check its name and permissions",
             Self::Format { .. } | Self::NoTable { .. } => "build it with ffuzz-cc",
             Self::NoLines { .. } => "build it with -g (not -gz, not stripped)",
-            Self::Changed { .. } => "do not build it anew meanwhile",
+            Self::Changed { .. } => "do not rebuild it during the run",
         }
     }
 }
@@ -126,7 +126,7 @@ impl LineMap {
         Ok(Self { path, counters: program.pcs.len(), functions: functions.collect(), rows })
     }
 
-    /// Another input has been run: `edges` are the program's counters behind it.
+    /// Adds a run: `edges` are the program's counters after it.
     pub fn add(&mut self, edges: &[u8]) -> Result<(), LinesError> {
         if edges.len() != self.counters {
             let (found, expected) = (self.counters, edges.len());
@@ -143,7 +143,7 @@ impl LineMap {
         Ok(())
     }
 
-    /// Adds its lines; one that belongs to several stretches counts as the most frequent of them.
+    /// Adds its lines; a line of several stretches has the count of the most frequent one.
     pub fn collect(&self, reached: &mut Reached) {
         for (stretch, count) in self.functions.iter().flat_map(|function| &function.stretches) {
             for (file, line) in self.rows.within(&stretch.range) {

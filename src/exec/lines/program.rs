@@ -1,4 +1,4 @@
-//! The part of an ELF file that says where its counters are: their addresses, and the functions that
+//! The part of an ELF file that describes its counters: their addresses, and the functions that
 //! hold them.
 
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ const ADDRESSES: [RelocationType; 4] =
 const LAST: &str = " exit _exit _Exit quick_exit abort __assert_fail __assert_perror_fail __cxa_throw __cxa_rethrow \
     __cxa_bad_cast __cxa_throw_bad_array_new_length _Unwind_Resume longjmp _longjmp siglongjmp __longjmp_chk \
     __stack_chk_fail __chk_fail __fortify_fail err errx verr verrx pthread_exit _ZSt9terminatev ";
-/// From the entry of another file's function to its jump: some processors want a mark there.
+/// From the entry of another file's function to its jump: some processors need a mark there.
 const STUB: usize = 3;
 
 /// A program as far as its counters go.
@@ -33,8 +33,8 @@ pub(super) struct Program<'a> {
     pub(super) last: Last,
 }
 
-/// What does not return: functions of the file, entries of those in other files, and the places where
-/// the addresses of these stand.
+/// What does not return: functions of the file, entries of those in other files, and the places that
+/// hold the addresses of these.
 #[derive(Debug, Default)]
 pub(super) struct Last {
     entries: HashSet<u64>,
@@ -154,7 +154,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// In a program that may lie anywhere the table is filled when it is loaded.
+/// In a position-independent program the table is filled at load time.
 fn table(file: &object::File<'_>) -> Option<Vec<u64>> {
     let section = file.section_by_name(TABLE)?;
     let (data, start) = (section.data().ok()?, section.address());

@@ -1,4 +1,4 @@
-//! What clients say: JSON, an object a line. `docs/control.md` is its text for users.
+//! Commands of clients: JSON, one object per line. `docs/control.md` describes them for users.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ pub(super) const LONGEST_LINE: usize = 1_400_000;
 /// What a run may be given at least, milliseconds: the limit of `-t`.
 const SHORTEST_TIMEOUT: u64 = 5;
 
-/// What a client wants.
+/// A client's command.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Command {
-    /// These bytes are to be run and judged.
+    /// Run and judge these bytes.
     Inject(Vec<u8>),
     Pause,
     Resume,
@@ -88,7 +88,7 @@ impl Command {
     pub fn parse(line: &[u8]) -> (Option<u64>, Result<Self, String>) {
         let value: Value = match serde_json::from_slice(line) {
             Ok(value) => value,
-            Err(error) => return (None, Err(format!("this is no JSON: {error}"))),
+            Err(error) => return (None, Err(format!("this is not JSON: {error}"))),
         };
         let id = value.get("id").and_then(Value::as_u64);
         if id.is_none() && value.get("id").is_some_and(|id| !id.is_null()) {
@@ -174,7 +174,7 @@ fn timeout(ms: u64) -> Result<Duration, String> {
 fn schedule_of(name: &str) -> Result<Schedule, String> {
     Schedule::named(name).ok_or_else(|| {
         let names = Schedule::ALL.map(Schedule::name).join(", ");
-        format!("{name:?} is no schedule: {names}")
+        format!("{name:?} is not a schedule: {names}")
     })
 }
 
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn what_is_no_command_is_told_with_its_number() {
         for (text, id, error) in [
-            ("", None, "no JSON"),
-            ("{\"cmd\":", None, "no JSON"),
+            ("", None, "not JSON"),
+            ("{\"cmd\":", None, "not JSON"),
             ("[7]", None, ""),
             (r#"{"id":7}"#, Some(7), "cmd"),
             (r#"{"id":7,"cmd":"fly"}"#, Some(7), "fly"),

@@ -1,4 +1,4 @@
-//! What clients hear: JSON, an object a line. `docs/control.md` is its text for users.
+//! Events for clients: JSON, one object per line. `docs/control.md` describes them for users.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::line;
 use crate::event::{DomainGain, Event, Reply, Snapshot, Source, StopReason};
 
-/// Raised when a client that knows this version could misunderstand the next.
+/// Increased when a client of this version could misinterpret the next.
 const VERSION: u32 = 1;
 
-/// What the fuzzer says first.
+/// The first line from the fuzzer.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Hello {
     pub version: u32,
@@ -36,7 +36,7 @@ impl Hello {
         line(&Message::Hello(self))
     }
 
-    /// What clients hear of an event, a line each. `worker`: the one of a fleet that says it.
+    /// The lines for clients about an event. `worker`: the worker of a fleet that reports it.
     #[must_use]
     pub fn lines(&self, event: &Event, worker: Option<&str>) -> Vec<String> {
         let messages = match worker {
@@ -46,7 +46,7 @@ impl Hello {
         messages.into_iter().map(|message| line(&From { worker, message })).collect()
     }
 
-    /// Of what workers say, the fleet tells the whole by itself, and what one has from another is
+    /// Worker events that are not forwarded: the fleet reports totals itself, and imports between workers are
     /// known.
     fn is_news(&self, event: &Event, worker: &str) -> bool {
         match event {
@@ -68,7 +68,7 @@ struct From<'a> {
     worker: Option<&'a str>,
 }
 
-/// What the fuzzer says.
+/// An event of the fuzzer.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 enum Message<'a> {

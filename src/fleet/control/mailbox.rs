@@ -1,10 +1,10 @@
-//! What waits to be read by one client, and how much of what it wants is not answered yet.
+//! Lines that wait for one client, and the size of its commands without a reply.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Commands, and bytes of them, that a client may have open: enough to keep a campaign busy
-/// between two looks, and a bound for what all clients together can have waiting.
+/// between two checks, and a bound for the waiting lines of all clients together.
 const MOST_OPEN: usize = 64;
 const MOST_OPEN_BYTES: usize = 4 << 20;
 
@@ -25,7 +25,7 @@ struct State {
     open: VecDeque<usize>,
     /// Nothing comes any more.
     closed: bool,
-    /// Nobody reads any more.
+    /// There is no reader any more.
     gone: bool,
 }
 
@@ -83,7 +83,7 @@ impl Mailbox {
         });
     }
 
-    /// Nobody reads any more.
+    /// There is no reader any more.
     pub(super) fn abandon(&self) {
         self.change(|state| {
             state.gone = true;
@@ -92,7 +92,7 @@ impl Mailbox {
         });
     }
 
-    /// Waits until there is room for a command of so many bytes; false if there never will be.
+    /// Waits until there is room for a command of this number of bytes; false if there never will be.
     pub(super) fn admit(&self, bytes: usize) -> bool {
         let mut state = self.lock();
         loop {
@@ -107,7 +107,7 @@ impl Mailbox {
         }
     }
 
-    /// Hands lines to `write` until there will be none, or until it says that nobody takes them.
+    /// Passes lines to `write` until there are no more, or until it returns that there is no reader.
     pub(super) fn deliver(&self, mut write: impl FnMut(&str) -> bool) {
         while let Some(line) = self.take() {
             if !write(&line.text) {

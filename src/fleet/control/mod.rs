@@ -1,7 +1,7 @@
-//! The control socket: who connects hands inputs in, hears of finds, and pauses or stops the
+//! The control socket: clients inject inputs, receive finds, and pause or stop the
 //! campaign.
 //!
-//! `commands` and `events` are what is said. A [`Control`] reads commands in threads of its own and
+//! `commands` and `events` are the protocol. A [`Control`] reads commands in threads of its own and
 //! hands them on as [`Order`]s; answers come back as events, through the sink.
 
 mod commands;
@@ -27,7 +27,7 @@ use crate::sys::stdio;
 /// The remedy if [`Control::serve`] fails.
 pub const NO_THREAD: &str = "allow this user more processes and open files: ulimit -u, ulimit -n";
 
-/// Something that a client wants.
+/// A request from a client.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// The connection; 0 is standard input.
@@ -42,12 +42,12 @@ pub struct Order {
 #[derive(Clone, Debug)]
 pub enum Incoming {
     Order(Order),
-    /// For the log of whoever runs the fuzzer: a client did something wrong.
+    /// A line for the fuzzer's log: an error of a client.
     Refused(String),
 }
 
 impl Incoming {
-    /// The campaign is to end. Whoever delivers this asks for it at once, whatever waits before it.
+    /// End the campaign. The deliverer requests it immediately, before all waiting requests.
     #[must_use]
     pub fn is_stop(&self) -> bool {
         matches!(self, Self::Order(order) if order.is_stop())
@@ -65,7 +65,7 @@ impl From<Order> for Incoming {
     }
 }
 
-/// What a command brought, beside `ok`.
+/// Result of a command, in addition to `ok`.
 #[derive(Debug)]
 pub enum Answer {
     Done,
@@ -79,7 +79,7 @@ impl Order {
         self.command == Ok(Command::Stop)
     }
 
-    /// It brings an input that is to be run.
+    /// It contains an input to run.
     #[must_use]
     pub fn is_input(&self) -> bool {
         matches!(self.command, Ok(Command::Inject(_)))
@@ -100,10 +100,10 @@ impl Order {
     }
 }
 
-/// Takes what comes; false if nobody wants more. May wait until there is room.
+/// Accepts a request; false if there is no receiver any more. May wait until there is room.
 pub type Deliver = Arc<dyn Fn(Incoming) -> bool + Send + Sync>;
 
-/// Where commands come from. Made before the campaign, so that a path that cannot be used is told at
+/// Where commands come from. Made before the campaign, so that an unusable path is reported at
 /// once.
 #[derive(Debug)]
 pub enum Control {
@@ -120,7 +120,7 @@ impl Control {
         })
     }
 
-    /// Begins to listen. The sink, if there is one, tells clients of events.
+    /// Starts listening. The sink, if there is one, sends events to clients.
     pub fn serve(self, deliver: Deliver) -> io::Result<Option<Box<dyn EventSink>>> {
         match self {
             Self::Socket(socket, hello) => {

@@ -1,12 +1,12 @@
-//! What clients do wrong, for the log of whoever runs the fuzzer. A client may do nothing else, so
-//! only some of it is told.
+//! Errors of clients, for the fuzzer's log. A client may send only errors, so
+//! their number is limited.
 
 use std::time::{Duration, Instant};
 
 /// Between two lines.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Says the first refusal at once, and how many there were since the last line with a later one.
+/// Reports the first refusal immediately, and with a later one the number since the last line.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     last: Option<Instant>,
@@ -14,7 +14,7 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    /// The line to be told, if it is time for one.
+    /// The line to log, if it is time for one.
     pub(super) fn note(&mut self, cause: &str, now: Instant) -> Option<String> {
         if self.last.is_some_and(|last| now.duration_since(last) < PAUSE) {
             self.unsaid += 1;
@@ -38,9 +38,9 @@ mod tests {
         let (mut refused, start) = (Refused::default(), Instant::now());
         let mut said = Vec::new();
         for second in 0..150 {
-            said.extend(refused.note("no JSON", start + Duration::from_secs(second)));
+            said.extend(refused.note("not JSON", start + Duration::from_secs(second)));
         }
-        let line = "a client of the control socket was refused: no JSON";
+        let line = "a client of the control socket was refused: not JSON";
         let more = format!("{line} (59 more were refused before)");
         assert_eq!(said, [line, &more, &more]);
     }

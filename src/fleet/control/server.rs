@@ -1,5 +1,5 @@
 //! The clients of a socket: for each a thread that reads commands and one that writes lines. The
-//! campaign is in neither, so nobody can hold it up.
+//! campaign is in neither, so no client can block it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ use super::socket::Socket;
 use super::{Deliver, Incoming, Order};
 use crate::event::{Event, EventSink, Reply};
 
-/// Clients at once: each costs two threads.
+/// Maximum number of clients: each costs two threads.
 const MOST_CLIENTS: usize = 64;
 /// For clients to read what is left at the end.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -31,9 +31,9 @@ struct State {
     clients: Vec<(u64, Arc<Mailbox>)>,
     /// Numbers given so far.
     count: u64,
-    /// What newcomers are told behind the greeting: that fuzzing has begun.
+    /// Line for new clients after the greeting: that fuzzing has begun.
     started: Option<Arc<str>>,
-    /// Nobody is let in any more.
+    /// No more clients are accepted.
     over: bool,
     refused: Refused,
 }
@@ -49,14 +49,14 @@ impl Clients {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes somebody in, whose first line is ready.
+    /// Accepts a client, whose first line is ready.
     fn add(&self, hello: &str) -> Result<(u64, Arc<Mailbox>), String> {
         let mut state = self.lock();
         if state.over {
             return Err("the campaign has ended".into());
         }
         if state.clients.len() >= MOST_CLIENTS {
-            return Err(format!("{MOST_CLIENTS} clients are there already"));
+            return Err(format!("{MOST_CLIENTS} clients are connected already"));
         }
         state.count += 1;
         let mailbox = Arc::new(Mailbox::default());
@@ -72,14 +72,14 @@ impl Clients {
         self.left.notify_all();
     }
 
-    /// Tells everybody, those who come later as well.
+    /// Sends a line to all clients, also to later ones.
     fn start(&self, line: Arc<str>) {
         let mut state = self.lock();
         state.clients.iter().for_each(|(_, mailbox)| mailbox.put(line.clone()));
         state.started = Some(line);
     }
 
-    /// Has it told, unless that was done a moment ago.
+    /// Sends it, unless one was sent a moment ago.
     fn refuse(&self, cause: &str, deliver: &Deliver) {
         let line = self.lock().refused.note(cause, Instant::now());
         if let Some(line) = line {
@@ -113,7 +113,7 @@ impl Sink {
     }
 
     fn tell(&mut self, event: &Event, worker: Option<&str>) {
-        // Lines are not made for nobody.
+        // Without clients no lines are made.
         if self.clients.lock().clients.is_empty() && !matches!(event, Event::Started) {
             return;
         }
@@ -215,7 +215,7 @@ fn start(
     let mut writer = stream.try_clone()?;
     spawn("control-out", move || {
         theirs.deliver(|line| writer.write_all(line.as_bytes()).is_ok());
-        // Whoever reads from it hears of the end, and the reading thread does.
+        // Each reader of the stream gets the end, also the reading thread.
         let _ = writer.shutdown(std::net::Shutdown::Both);
         all.remove(number);
     })?;
@@ -230,7 +230,8 @@ fn start(
     };
     spawn("control-in", move || match listen(&stream, number, take, |bytes| theirs.admit(bytes)) {
         End::TooLong => {
-            let error = format!("a line is longer than {LONGEST_LINE} bytes: that is the end");
+            let error =
+                format!("a line is longer than {LONGEST_LINE} bytes: the connection is closed");
             theirs.put(refusal(&error).into());
             theirs.close();
             all.refuse(&error, &deliver);
@@ -240,7 +241,7 @@ fn start(
     })
 }
 
-/// The last line for somebody who is not listened to any more.
+/// The last line for a client whose commands are not read any more.
 fn refusal(error: &str) -> String {
     let reply = Event::Reply(Reply { error: Some(error.into()), ..Reply::default() });
     Hello::default().lines(&reply, None).concat()
@@ -259,7 +260,7 @@ pub(super) enum End {
     TooLong,
 }
 
-/// Hands on what is read line by line. `admit` says whether a command of so many bytes may come in.
+/// Passes on the input line by line. `admit` returns whether a command of this number of bytes is accepted.
 pub(super) fn listen(
     from: impl Read,
     client: u64,

@@ -1,4 +1,4 @@
-//! The socket's file: made with mode 0600, put in place of one that a killed fuzzer has left, and
+//! The socket's file: made with mode 0600, it replaces one that a killed fuzzer has left, and is
 //! removed at the end.
 
 use std::fs;
@@ -26,11 +26,11 @@ pub enum ControlError {
         "the path of the control socket has {length} bytes, and the kernel takes {LONGEST_PATH}"
     )]
     TooLong { length: usize },
-    #[error("the control socket {path:?} belongs to a fuzzer that runs")]
+    #[error("the control socket {path:?} belongs to a running fuzzer")]
     InUse { path: PathBuf },
-    #[error("{path:?} is there and is no socket")]
+    #[error("{path:?} exists and is not a socket")]
     NoSocket { path: PathBuf },
-    #[error("cannot make the control socket {path:?}: {source}")]
+    #[error("cannot create the control socket {path:?}: {source}")]
     Make { path: PathBuf, source: io::Error },
 }
 
@@ -41,12 +41,12 @@ impl ControlError {
             Self::TooLong { .. } => "name a shorter one with --control, a relative path will do",
             Self::InUse { .. } => "name another one with --control, or stop that fuzzer",
             Self::NoSocket { .. } => "name another path with --control",
-            Self::Make { .. } => "name a path in a folder of yours with --control",
+            Self::Make { .. } => "with --control, name a path in a folder where you can write",
         }
     }
 }
 
-/// A socket that listens. Dropped, its file is gone, unless somebody else has put another there.
+/// A listening socket. Dropping it removes its file, unless another process has replaced it.
 #[derive(Debug)]
 pub struct Socket {
     path: PathBuf,
@@ -80,7 +80,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Whoever waits for a connection waits no longer.
+        // Ends a wait for a connection.
         let how = nix::sys::socket::Shutdown::Both;
         let _ = nix::sys::socket::shutdown(self.listener.as_raw_fd(), how);
         if self.file.is_some() && self.file == identity(&self.path) {
@@ -103,7 +103,7 @@ fn listener(path: &Path) -> nix::Result<UnixListener> {
     Ok(UnixListener::from(socket))
 }
 
-/// Nobody listens at the socket of a process that is dead.
+/// The socket of a dead process has no listener.
 fn remove_stale(path: &Path) -> Result<(), ControlError> {
     let made = |source| ControlError::Make { path: path.into(), source };
     if !fs::symlink_metadata(path).map_err(made)?.file_type().is_socket() {
@@ -141,7 +141,7 @@ mod tests {
         let path = dir.path().join("s");
         drop(UnixListener::bind(&path).unwrap());
         let old = Socket::bind(&path).unwrap();
-        // Another one is there meanwhile: it stays.
+        // Another one exists by now: it stays.
         fs::remove_file(&path).unwrap();
         let new = Socket::bind(&path).unwrap();
         drop(old);

@@ -24,12 +24,12 @@ use crate::mutators::Mutators;
 const MARK: &[u8] = b"REACHED ID ";
 /// For one run.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// ExportQueue that wait for a run of theirs.
+/// Maximum number of finds that wait for their run.
 const MOST_FINDS: usize = 1000;
 /// Until what could not be sent is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The alerts of a report, as far as they matter here.
+/// The fields of a report's alerts that are used here.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     ids: BTreeSet<i64>,
@@ -46,7 +46,7 @@ struct Alert {
     validated: bool,
 }
 
-/// What the broker is told about one.
+/// The message to the broker about one.
 #[derive(Debug, Eq, PartialEq, Serialize)]
 pub struct AlertNews {
     pub id: i64,
@@ -92,7 +92,7 @@ impl Report {
     }
 }
 
-/// Numbers behind the marks, in order.
+/// Numbers after the marks, in order.
 fn ids(text: &[u8]) -> Vec<i64> {
     let number = |at: usize| {
         let digits = text[at..].split(|byte| !byte.is_ascii_digit()).next()?;
@@ -115,7 +115,7 @@ impl Checker {
         Ok(Self { report, target: Fresh::new(setup, Mutators::default(), false, false)? })
     }
 
-    /// What the broker should know about this input.
+    /// News for the broker about this input.
     fn check(&mut self, input: &[u8]) -> Result<Vec<AlertNews>, TargetError> {
         let Ended { exit, stdout, stderr, .. } =
             self.target.run(input, Manner::within(PATIENCE))?;
@@ -124,7 +124,7 @@ impl Checker {
     }
 }
 
-/// A thread that looks for alerts among finds, and tells the broker.
+/// A thread that searches finds for alerts, and reports them to the broker.
 #[derive(Debug)]
 pub(super) struct Watcher {
     finds: SyncSender<Vec<u8>>,
@@ -138,11 +138,11 @@ impl Watcher {
         let (order, link) = (order.clone(), link.clone());
         let run = move || {
             if let Err(error) = watch(&order, &link, &inbox) {
-                let message = format!("no alerts are looked for: {error} ({})", error.remedy());
+                let message = format!("alerts are not searched for: {error} ({})", error.remedy());
                 link.send(Message::Log(Log { message, level: Level::Error as i32 }));
             }
         };
-        // Without a thread nobody listens, and finds are dropped.
+        // Without a thread finds are dropped.
         let _ = thread::Builder::new().name("pastis-alerts".into()).spawn(run);
         Self { finds }
     }

@@ -2,18 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-/// A broker that has nothing for us says nothing.
+/// A broker without a target for this client sends nothing.
 pub(super) const NO_START: Duration = Duration::from_secs(10);
-/// Behind a Start comes everything that the broker has. What we have and it has not is known when
+/// After a Start comes everything that the broker has. What the broker does not have is known when
 /// nothing came for so long, or after a while in any case.
 const QUIET: Duration = Duration::from_secs(1);
 const LONGEST_POOL: Duration = Duration::from_secs(30);
 
-/// What is known of the connection of the moment.
+/// State of the current connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     since: Instant,
-    /// The broker has nothing for us, and the user knows it.
+    /// The broker has no target for this client, and the warning was given.
     warned: bool,
     started: Option<Instant>,
     /// The last input that it sent.
@@ -50,7 +50,7 @@ impl Connection {
     }
 
     /// True once, if there was no Start for too long.
-    pub(super) fn wants_warning(&mut self) -> bool {
+    pub(super) fn takes_warning(&mut self) -> bool {
         let late = self.started.is_none() && self.since.elapsed() >= NO_START;
         late && !std::mem::replace(&mut self.warned, true)
     }

@@ -18,7 +18,7 @@ const LONGEST_LINE: u64 = 16 << 20;
 /// What the socket calls an input that the fuzzer itself has made.
 pub(super) const OWN: &str = "own";
 
-/// What the fuzzer says, as far as it matters here; `docs/control.md` has it all.
+/// The events of the fuzzer that are used here; `docs/control.md` describes all.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(super) enum FuzzerEvent {
@@ -58,7 +58,7 @@ pub(super) struct ControlClient {
 }
 
 impl ControlClient {
-    /// Feeds the fuzzer behind this socket, and hands on what it says.
+    /// Sends inputs to the fuzzer at this socket, and forwards its events.
     pub(super) fn open(
         socket: &Path,
         number: u32,
@@ -120,7 +120,7 @@ fn listen(stream: UnixStream, imports: &ImportQueue, tell: impl Fn(FuzzerEvent) 
 fn write(mut stream: UnixStream, imports: &ImportQueue, client: u32) {
     while let Some(line) = imports.next(client, inject) {
         if stream.write_all(line.as_bytes()).is_err() {
-            // The reader learns it, too.
+            // The reader gets the end, too.
             let _ = stream.shutdown(Shutdown::Both);
             return;
         }

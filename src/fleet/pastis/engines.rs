@@ -1,4 +1,4 @@
-//! Who we are to a broker: the engines on offer, this machine, and numbers of a campaign.
+//! What a broker gets about this client: the engines on offer, this machine, and numbers of a campaign.
 
 use std::fs;
 
@@ -75,7 +75,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Numbers for the broker, the same as in `fuzzer_stats`. What it does not know it takes for 0.
+    /// Numbers for the broker, the same as in `fuzzer_stats`. Unknown numbers are 0.
     pub fn telemetry(&mut self, numbers: Option<&Snapshot>, running: bool) -> Telemetry {
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let state = if running { State::Running } else { State::Idle };

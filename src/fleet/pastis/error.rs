@@ -18,13 +18,13 @@ impl PastisError {
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
-            Self::Signals(_) => "this is a fault of ffuzz; please report it".into(),
+            Self::Signals(_) => "this is a bug in ffuzz; please report it".into(),
             Self::Folder { .. } => "name a folder that can be written with -o OUT".into(),
         }
     }
 }
 
-/// Letters of a name from the network that are shown: the cause stands behind it.
+/// Number of letters of a name from the network that are shown: the cause comes after it.
 const SHOWN: usize = 100;
 
 /// The beginning of a name that may have any length.
@@ -33,24 +33,24 @@ pub(super) fn shortened(name: &str) -> String {
     name.chars().take(SHOWN).collect()
 }
 
-/// Why the target of a Start is not fuzzed. The broker is told, and another Start waited for.
+/// Why the target of a Start is not fuzzed. The client reports it to the broker and waits for another Start.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     #[error("the engine {0:?} is not one of ffuzz")]
     Engine(String),
     #[error(
-        "the broker has version {theirs:?} of the package pastis-ffuzz, and this is ffuzz {ours}"
+        "the broker has version {theirs:?} of the package pastis-ffuzz, but this is ffuzz {ours}"
     )]
     Version { theirs: String, ours: &'static str },
     #[error("the target is not instrumented (binary only), which is not supported yet")]
     BinaryOnly,
-    #[error("{0:?} is no name of a file")]
+    #[error("{0:?} is not a file name")]
     Name(String),
     #[error("the package is neither an ELF file nor a ZIP archive")]
     Format,
     #[error("the package is damaged: {0}")]
     Damaged(String),
-    #[error("the package has {0:?}, which leads out of its folder")]
+    #[error("the package has {0:?}, which is outside of its folder")]
     Outside(String),
     #[error("the package has the link {0:?}")]
     Link(String),
@@ -71,7 +71,7 @@ impl Refusal {
     pub fn remedy(&self) -> String {
         match self {
             Self::Engine(_) => {
-                "this client offers its engines in its Hello; the broker has a fault".into()
+                "this client offers its engines in its Hello; the broker has a bug".into()
             }
             Self::Version { ours, .. } => {
                 format!("install the package of ffuzz {ours} where the broker runs")
@@ -80,16 +80,16 @@ impl Refusal {
                 "put a target built by ffuzz-cc into the broker's bins folder".into()
             }
             Self::Name(_) | Self::Missing(_) | Self::Damaged(_) | Self::Format => {
-                "the broker makes packages of ELF files in its bins folder; look at what is there"
+                "the broker makes packages of ELF files in its bins folder; check what is there"
                     .into()
             }
             Self::Outside(_) | Self::Link(_) => {
-                "a broker makes no such package; do not trust it".into()
+                "a correct broker makes no such package; do not trust this one".into()
             }
-            Self::Large(_) => "take out of the bins folder what the target does not need".into(),
+            Self::Large(_) => "remove what the target does not need from the bins folder".into(),
             Self::Target(error) => error.remedy(),
             Self::Arguments(_) => "they are options of ffuzz: ffuzz --help lists them".into(),
-            Self::Write { .. } => "make room, or name another folder with -o OUT".into(),
+            Self::Write { .. } => "free some space, or name another folder with -o OUT".into(),
         }
     }
 }

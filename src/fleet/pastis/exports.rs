@@ -18,7 +18,7 @@ use crate::fleet::control::LONGEST_INPUT;
 
 /// Sent in a second, on average: a broker copies each to all other clients.
 pub(super) const RATE: f64 = 50.0;
-/// Names that wait. The rest stays in the folders until there is room.
+/// Maximum number of waiting names. The rest stays in the folders until there is room.
 const MOST_WAITING: usize = 10_000;
 /// For files in a row that the broker has already.
 const SLICE: Duration = Duration::from_millis(50);
@@ -26,7 +26,7 @@ const SLICE: Duration = Duration::from_millis(50);
 const ORDER: [(Kind, &str); 3] =
     [(Kind::Crash, "crashes"), (Kind::Hang, "hangs"), (Kind::Input, "queue")];
 
-/// Inputs by content: who has them.
+/// Inputs by content, and which side has them.
 #[derive(Debug, Default)]
 pub(super) struct KnownInputs {
     inputs: HashMap<[u8; 20], Mark>,
@@ -38,18 +38,18 @@ pub(super) struct KnownInputs {
 struct Mark {
     /// It came from the broker.
     theirs: bool,
-    /// The connection over which it went, and the worst kind that was told.
+    /// The connection over which it was sent, and the worst kind that was reported.
     connection: u32,
     kind: Kind,
 }
 
 impl KnownInputs {
-    /// A broker that may have forgotten everything.
+    /// A new connection: the broker may have lost everything.
     pub(super) fn begin_connection(&mut self) {
         self.connection += 1;
     }
 
-    /// It came from the broker. True if it is new to us.
+    /// It came from the broker. True if it is new to this client.
     pub(super) fn receive(&mut self, bytes: &[u8], kind: Kind) -> bool {
         let mark = Mark { theirs: true, connection: self.connection, kind };
         match self.inputs.get_mut(&digest(bytes)) {
@@ -61,7 +61,7 @@ impl KnownInputs {
         }
     }
 
-    /// Whether the broker is to get it.
+    /// Whether to send it to the broker.
     #[must_use]
     pub(super) fn is_wanted(&self, bytes: &[u8], kind: Kind) -> bool {
         let known = self.inputs.get(&digest(bytes));
@@ -88,8 +88,8 @@ pub(super) struct ExportQueue {
     waiting: [VecDeque<PathBuf>; ORDER.len()],
     /// Files whose turn has come since the connection began.
     done: HashSet<PathBuf>,
-    /// The folders hold more than is known here.
-    behind: bool,
+    /// The folders hold files that are not listed yet.
+    unlisted: bool,
     allowance: f64,
     counted: Instant,
 }
@@ -98,13 +98,13 @@ impl ExportQueue {
     #[must_use]
     pub(super) fn new(folder: PathBuf) -> Self {
         let (waiting, done) = Default::default();
-        Self { folder, waiting, done, behind: true, allowance: RATE, counted: Instant::now() }
+        Self { folder, waiting, done, unlisted: true, allowance: RATE, counted: Instant::now() }
     }
 
     /// One more file.
     pub(super) fn add(&mut self, kind: Kind, path: PathBuf) {
         if self.waiting.iter().map(VecDeque::len).sum::<usize>() >= MOST_WAITING {
-            self.behind = true;
+            self.unlisted = true;
             return;
         }
         let place = ORDER.iter().position(|(known, _)| *known == kind).unwrap_or_default();
@@ -115,22 +115,22 @@ impl ExportQueue {
     pub(super) fn begin_connection(&mut self) {
         self.waiting.iter_mut().for_each(VecDeque::clear);
         self.done.clear();
-        self.behind = true;
+        self.unlisted = true;
     }
 
-    /// There may be files that nobody has named.
+    /// There may be files that were not reported.
     pub(super) fn look_again(&mut self) {
-        self.behind = true;
+        self.unlisted = true;
     }
 
-    /// The next file that the broker is to get. None if there is none, or if it is not time for one.
+    /// The next file to send to the broker. None if there is none, or if it is not time for one.
     pub(super) fn next(&mut self, known: &KnownInputs) -> Option<(Kind, PathBuf, Vec<u8>)> {
         self.count();
         if self.allowance < 1.0 {
             return None;
         }
-        if self.behind && self.waiting.iter().all(VecDeque::is_empty) {
-            self.behind = false;
+        if self.unlisted && self.waiting.iter().all(VecDeque::is_empty) {
+            self.unlisted = false;
             self.list();
         }
         let begun = Instant::now();
@@ -154,7 +154,7 @@ impl ExportQueue {
     }
 
     /// It could not be sent now.
-    pub(super) fn put_back(&mut self, kind: Kind, path: PathBuf) {
+    pub(super) fn requeue(&mut self, kind: Kind, path: PathBuf) {
         let place = ORDER.iter().position(|(known, _)| *known == kind).unwrap_or_default();
         self.waiting[place].push_front(path);
     }
@@ -216,7 +216,7 @@ mod tests {
         dir
     }
 
-    /// All that come at once, as (kind, content).
+    /// All that are available, as (kind, content).
     fn all(exports: &mut ExportQueue, known: &mut KnownInputs) -> Vec<(Kind, String)> {
         let mut found = vec![];
         while let Some((kind, _, bytes)) = exports.next(known) {
@@ -253,12 +253,12 @@ mod tests {
         assert_eq!(sent, expected.map(|(kind, text)| (kind, text.to_owned())));
         exports.look_again();
         assert!(all(&mut exports, &mut known).is_empty());
-        // One that nobody has named.
+        // One that was not reported.
         let name = "main/queue/id:000003,src:000001,op:havoc,rep:2";
         fs::write(dir.path().join(name), name).unwrap();
         exports.look_again();
         assert_eq!(all(&mut exports, &mut known), [(Kind::Input, name.to_owned())]);
-        // Another connection, perhaps to a broker that knows nothing but one of them.
+        // Another connection, perhaps to a broker that has only one of them.
         known.begin_connection();
         known.receive(FILES[1].as_bytes(), Kind::Input);
         exports.begin_connection();

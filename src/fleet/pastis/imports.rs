@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::link::Reservation;
 use super::messages::Kind;
 
-/// An input that the fuzzer did not take so often is given up.
+/// An input that the fuzzer refused this many times is dropped.
 const MOST_TRIES: u8 = 3;
 
 /// An input, and its part of the memory for those.
@@ -36,7 +36,7 @@ pub(super) struct ImportCount {
     /// Sent over the control socket, again and again if need be; and answers to that.
     pub(super) injected: u64,
     pub(super) answered: u64,
-    /// Given up.
+    /// Number of dropped inputs.
     pub(super) refused: u64,
     pub(super) open: usize,
 }
@@ -126,7 +126,7 @@ impl ImportQueue {
         Some(made)
     }
 
-    /// The fuzzer has run it, or did not want to.
+    /// The fuzzer has run it, or refused it.
     pub(super) fn answered(&self, id: u64, run: bool) {
         let mut state = self.lock();
         let Some(input) = state.under_way.remove(&id) else { return };

@@ -1,7 +1,7 @@
 //! The connection to the broker, and the next one when it breaks.
 //!
 //! A thread reads and never waits for anything but the network, since a broker drops what its
-//! client does not take in time; another writes. Each connection begins with our Hello, and what was
+//! client does not take in time; another writes. Each connection begins with the client's Hello, and what was
 //! meant for the one before it is gone: a broker may die of a message from a stranger.
 
 use std::collections::VecDeque;
@@ -18,12 +18,12 @@ use super::zmtp::{self, Frame, Reader, Writer};
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(500);
 const CONNECT: Duration = Duration::from_secs(5);
-/// Messages that wait to be sent; the senders know what to do when there is no room.
+/// Maximum number of messages that wait to be sent; the senders handle a full queue.
 const MOST_WAITING: usize = 256;
 /// Bytes that were received and are not done with. Beyond it nothing more is read: the kernel and the
-/// broker hold the rest, as long as they can.
+/// broker hold the rest, up to their limits.
 const MOST_HELD: usize = 1 << 30;
-/// What a message of any length takes besides: its places in queues and maps.
+/// Additional cost of a message of any length: its places in queues and maps.
 const OVERHEAD: usize = 512;
 
 /// What the network brings.
@@ -47,8 +47,8 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects to `address` again and again. `tell` hears what comes, and says whether there is
-    /// still somebody who wants to know.
+    /// Connects to `address` again and again. `tell` receives what comes, and returns whether there is
+    /// still a receiver.
     pub(super) fn start(
         address: String,
         hello: Vec<u8>,
@@ -98,7 +98,7 @@ impl Link {
         drop(self.outbox.changed.wait_timeout_while(queue, patience, busy));
     }
 
-    /// One connection, from its beginning to its end. False if nobody listens any more.
+    /// One connection, from its beginning to its end. False if there is no receiver any more.
     fn connect(&self, address: &str, tell: &impl Fn(BrokerEvent) -> bool) -> bool {
         let result = dial(address).and_then(|stream| {
             let (mut reader, mut writer) = zmtp::open(stream.try_clone()?)?;
@@ -108,15 +108,15 @@ impl Link {
             let outbox = Arc::clone(&self.outbox);
             let write = move || outbox.drain(writer, &stream);
             let writing = thread::Builder::new().name("pastis-writer".into()).spawn(write);
-            let heard = writing.and_then(|writing| {
-                let heard = self.hear(&mut reader, tell);
+            let received = writing.and_then(|writing| {
+                let received = self.receive(&mut reader, tell);
                 self.outbox.close();
                 // It ends with the queue.
                 let _ = writing.join();
-                heard
+                received
             });
             self.outbox.close();
-            heard
+            received
         });
         match result {
             Ok(()) => false,
@@ -128,7 +128,7 @@ impl Link {
         }
     }
 
-    fn hear(
+    fn receive(
         &self,
         reader: &mut Reader<TcpStream>,
         tell: &impl Fn(BrokerEvent) -> bool,
@@ -158,7 +158,7 @@ impl Link {
 fn cause(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "the broker has closed it".into(),
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "nobody answers in time".into(),
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => "no answer in time".into(),
         _ => error.to_string(),
     }
 }
@@ -178,7 +178,7 @@ fn dial(address: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// What is to be sent over the connection of the moment.
+/// What must be sent over the current connection.
 #[derive(Debug, Default)]
 struct Outbox {
     queue: Mutex<Queue>,
@@ -240,7 +240,7 @@ impl Outbox {
         queue.open.then(|| queue.next()).flatten()
     }
 
-    /// Writes until the connection ends; then the reader has to know.
+    /// Writes until the connection ends; then it informs the reader.
     fn drain(&self, mut writer: Writer<TcpStream>, stream: &TcpStream) {
         while let Some(next) = self.take() {
             let written = match next {

@@ -1,11 +1,11 @@
-//! What a PASTIS broker and its engines say to each other: protocol buffers, an envelope a message.
+//! The messages between a PASTIS broker and its engines: protocol buffers, one envelope per message.
 //!
 //! Field numbers are those of the protocol; unknown fields and values are not an error, because a
 //! newer broker may send some.
 
 use prost::Message as _;
 
-/// One message; the field says its kind.
+/// One message; the field defines its kind.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Envelope {
     #[prost(oneof = "Message", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
@@ -28,7 +28,7 @@ pub enum Message {
     Log(Log),
     #[prost(message, tag = "7")]
     Telemetry(Telemetry),
-    /// Nothing is left to be covered; a fuzzer never knows that.
+    /// Full coverage, which a fuzzer never reports.
     #[prost(message, tag = "8")]
     Covered(Covered),
 }
@@ -42,7 +42,7 @@ pub struct Seed {
     pub kind: i32,
 }
 
-/// What is known about an alert, as JSON: see [`super::alerts`].
+/// Data about an alert, as JSON: see [`super::alerts`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Data {
     #[prost(string, tag = "1")]
@@ -77,7 +77,7 @@ pub struct Start {
     pub exec_mode: i32,
     #[prost(enumeration = "FuzzMode", tag = "6")]
     pub fuzz_mode: i32,
-    /// All crashes, or alerts only: both are looked for in any case.
+    /// All crashes, or alerts only: both are searched in any case.
     #[prost(int32, tag = "7")]
     pub check_mode: i32,
     #[prost(string, tag = "8")]
@@ -100,7 +100,7 @@ pub struct Stop {}
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Covered {}
 
-/// Who we are: the first message of every connection.
+/// Description of this client: the first message of every connection.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Hello {
     #[prost(enumeration = "Architecture", tag = "1")]
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn unknown_fields_are_skipped_and_nonsense_is_nothing() {
-        // Field 99 behind the seed of an input.
+        // Field 99 after the seed of an input.
         let bytes = b"\x0a\x07\x0a\x01x\x9a\x06\x01y";
         let Some(Message::Seed(seed)) = Message::from_bytes(bytes) else { panic!("no seed") };
         assert_eq!((seed.bytes.as_slice(), seed.kind), (b"x".as_slice(), 0));

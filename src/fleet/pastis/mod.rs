@@ -1,6 +1,6 @@
 //! A PASTIS engine: waits for a broker's Start, fuzzes its target, exchanges inputs, and obeys Stop.
 //!
-//! The fuzzer is a process of its own and this one a client of its control socket, so whatever the
+//! The fuzzer is a separate process and this one a client of its control socket, so whatever the
 //! network does, it does not touch the fuzzing. One loop owns everything; threads that read and write
 //! the network and the socket only hand on.
 
@@ -41,20 +41,20 @@ use link::{BrokerEvent, Link};
 use messages::{Kind, Log, Message, Seed, Start};
 use session::{Session, State};
 
-/// Between two looks at processes and signals when nothing is heard.
+/// Interval between two checks of processes and signals while no message arrives.
 const LOOK: Duration = Duration::from_millis(50);
-/// Taken in a row before they are looked at again.
+/// Number of messages in a row before they are checked again.
 const IN_A_ROW: usize = 10_000;
 /// Between two messages with numbers.
 const NUMBERS: Duration = Duration::from_secs(5);
 /// For the last messages.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Warnings remembered.
-const MOST_TOLD: usize = 1000;
+/// Maximum number of recorded warnings.
+const MOST_REPORTED: usize = 1000;
 /// Letters of a line of the log.
 const LONGEST_LOG: usize = 2000;
 
-/// What is to be done.
+/// Orders for the client.
 pub struct Orders {
     /// `HOST:PORT` of the broker.
     pub address: String,
@@ -69,7 +69,7 @@ pub struct Orders {
 type Words = Box<dyn Fn(Level, &str)>;
 type Plans = Box<dyn Fn(&Order, &Path, &Path) -> Result<Plan, String>>;
 
-/// Something that a thread has heard.
+/// An event from a thread.
 #[derive(Debug)]
 enum Incoming {
     Broker(BrokerEvent),
@@ -89,7 +89,7 @@ impl From<(u32, FuzzerEvent)> for Incoming {
     }
 }
 
-/// Runs until a signal asks for the end.
+/// Runs until a signal requests the end.
 ///
 /// Has to be called by a thread that lives as long as the process.
 pub fn run(orders: Orders) -> Result<(), PastisError> {
@@ -113,15 +113,15 @@ pub fn run(orders: Orders) -> Result<(), PastisError> {
         control_clients: 0,
         machine: Machine::default(),
         next_numbers: Instant::now(),
-        told: HashSet::new(),
+        reported: HashSet::new(),
     };
     while !stop.asked() {
-        client.hear();
+        client.receive_event();
         client.tick();
     }
     client.leave();
     while !client.leaving.is_empty() {
-        client.hear();
+        client.receive_event();
         client.tick();
     }
     client.link.flush(FLUSH);
@@ -134,12 +134,12 @@ struct Client {
     sender: Sender<Incoming>,
     heard: Receiver<Incoming>,
     session: Option<Session>,
-    /// They were told to stop.
+    /// They were requested to stop.
     leaving: Vec<Session>,
-    /// Looks for alerts among the finds.
+    /// Searches the finds for alerts.
     watcher: Option<Watcher>,
     connection: Option<Connection>,
-    /// The user knows that there is no broker.
+    /// The missing broker was reported.
     was_down: bool,
     /// The next connection begins with a Hello for the engine at work.
     offers_one: bool,
@@ -147,11 +147,11 @@ struct Client {
     control_clients: u32,
     machine: Machine,
     next_numbers: Instant,
-    told: HashSet<String>,
+    reported: HashSet<String>,
 }
 
 impl Client {
-    fn hear(&mut self) {
+    fn receive_event(&mut self) {
         let Ok(first) = self.heard.recv_timeout(LOOK) else { return };
         self.take(first);
         // What is taken out of the channel is carried out: the limit is checked before.
@@ -163,12 +163,12 @@ impl Client {
 
     fn take(&mut self, incoming: Incoming) {
         match incoming {
-            Incoming::Broker(news) => self.hear_broker(news),
-            Incoming::Fuzzer(client, said) => self.hear_fuzzer(client, said),
+            Incoming::Broker(news) => self.receive_from_broker(news),
+            Incoming::Fuzzer(client, said) => self.receive_from_fuzzer(client, said),
         }
     }
 
-    fn hear_broker(&mut self, news: BrokerEvent) {
+    fn receive_from_broker(&mut self, news: BrokerEvent) {
         match news {
             BrokerEvent::Up => {
                 self.connection = Some(Connection::new());
@@ -183,22 +183,22 @@ impl Client {
                 self.connection = None;
                 if !std::mem::replace(&mut self.was_down, true) {
                     let address = &self.orders.address;
-                    let text = format!("no connection to {address} ({reason}); it is tried again");
+                    let text =
+                        format!("no connection to {address} ({reason}); the client tries again");
                     (self.orders.say)(Level::Warning, &text);
                 }
             }
             BrokerEvent::Message(None, _) => {
-                self.tell_once(Level::Warning, "the broker sent what is no message")
+                self.tell_once(Level::Warning, "the broker sent an invalid message")
             }
             BrokerEvent::Message(Some(Message::Start(start)), _) => self.start(&start),
             BrokerEvent::Message(Some(Message::Stop(_)), _) => {
-                self.log(Level::Info, "stop: the broker wants no more");
+                self.log(Level::Info, "stopped by the broker");
                 self.leave();
             }
             BrokerEvent::Message(Some(Message::Seed(seed)), held) => self.receive(seed, held),
-            BrokerEvent::Message(Some(_), _) => {
-                self.tell_once(Level::Warning, "the broker sent what is for brokers")
-            }
+            BrokerEvent::Message(Some(_), _) => self
+                .tell_once(Level::Warning, "the broker sent a message that is meant for brokers"),
         }
     }
 
@@ -210,7 +210,8 @@ impl Client {
         let order = match Order::read(start, &self.orders.root, at_work) {
             Ok(Some(order)) => order,
             Ok(None) => {
-                let text = format!("{} is being fuzzed already: it goes on", start.file_name);
+                let text =
+                    format!("{} is being fuzzed already: the campaign continues", start.file_name);
                 return self.log(Level::Info, &text);
             }
             Err(refusal) => return self.refuse(&start.file_name, &refusal),
@@ -258,7 +259,7 @@ impl Client {
         }
     }
 
-    fn hear_fuzzer(&mut self, client: u32, said: FuzzerEvent) {
+    fn receive_from_fuzzer(&mut self, client: u32, said: FuzzerEvent) {
         let sessions = self.session.iter_mut().chain(&mut self.leaving);
         let Some(session) = sessions.into_iter().find(|session| session.is_control_client(client))
         else {
@@ -289,8 +290,8 @@ impl Client {
         }
     }
 
-    /// What the next connection begins with. A broker that was started again has forgotten who did
-    /// what: whoever is at work asks for that only, or all would be given other targets.
+    /// The Hello of the next connection. A restarted broker has no record of its engines: a client with a
+    /// target offers only its own engine, or all clients would get other targets.
     fn offer(&mut self) {
         let engine = self.session.as_ref().map(|session| session.order.engine.as_str());
         self.link.greet_with(hello(engine));
@@ -298,13 +299,13 @@ impl Client {
     }
 
     fn warn_without_start(&mut self) {
-        if !self.connection.as_mut().is_some_and(Connection::wants_warning) {
+        if !self.connection.as_mut().is_some_and(Connection::takes_warning) {
             return;
         }
         if std::mem::replace(&mut self.offers_one, false) {
             self.log(
                 Level::Info,
-                "the broker has no target for the engine at work: all are offered",
+                "the broker has no target for the current engine: offering all engines",
             );
             self.link.greet_with(hello(None));
             self.link.flush(FLUSH);
@@ -348,7 +349,7 @@ impl Client {
         let quiet = self.connection.as_ref().is_some_and(Connection::is_quiet);
         let Some(session) = self.session.as_mut().filter(|_| quiet) else { return };
         let Some(ImportCount { run, refused, .. }) = session.all_run() else { return };
-        let message = format!("{run} inputs of the broker were run, {refused} given up");
+        let message = format!("{run} inputs of the broker were run, {refused} dropped");
         // Without room for it, it is sent later.
         if self
             .link
@@ -403,12 +404,12 @@ impl Client {
         self.link.send(Message::Log(Log { message, level: level as i32 }));
     }
 
-    /// What would be said again and again.
+    /// Logs a message that may repeat only once.
     fn tell_once(&mut self, level: Level, text: &str) {
-        if self.told.len() >= MOST_TOLD {
-            self.told.clear();
+        if self.reported.len() >= MOST_REPORTED {
+            self.reported.clear();
         }
-        if self.told.insert(text.to_owned()) {
+        if self.reported.insert(text.to_owned()) {
             self.log(level, text);
         }
     }
@@ -427,7 +428,7 @@ fn publish(link: &Link, session: &mut Session, watcher: Option<&Watcher>) {
     while let Some((kind, path, bytes)) = session.exports.next(&session.known) {
         let message = Message::Seed(Seed { bytes: bytes.clone(), kind: kind as i32 });
         if !link.send(message) {
-            return session.exports.put_back(kind, path);
+            return session.exports.requeue(kind, path);
         }
         session.known.sent(&bytes, kind);
         session.exports.sent();

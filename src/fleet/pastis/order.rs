@@ -34,7 +34,7 @@ pub struct Order {
     /// For the target, `NAME=VALUE`.
     pub environment: Vec<String>,
     pub report: Option<Report>,
-    /// What the broker should know.
+    /// Log messages for the broker.
     pub notes: Vec<(Level, String)>,
 }
 
@@ -62,7 +62,7 @@ impl Order {
         let file = start.argv.iter().any(|word| word.contains("@@"));
         match start.seed_location() {
             SeedLocation::Argv if !file => {
-                notes.push((Level::Warning, "no @@ in the target's arguments: it is added".into()));
+                notes.push((Level::Warning, "no @@ in the target's arguments: adding it".into()));
                 argv.push("@@".into());
             }
             SeedLocation::Stdin if file => {
@@ -186,16 +186,18 @@ mod tests {
 
     #[test]
     fn strangers_and_other_versions_are_refused() {
-        let told = |change: fn(&mut Start)| read(change).unwrap_err().to_string();
+        let refusal = |change: fn(&mut Start)| read(change).unwrap_err().to_string();
         let engine = |start: &mut Start| start.engine.as_mut().unwrap().name = "AFLPP".into();
-        assert!(told(engine).contains("\"AFLPP\" is not one of ffuzz"));
+        assert!(refusal(engine).contains("\"AFLPP\" is not one of ffuzz"));
         let version = |start: &mut Start| start.engine.as_mut().unwrap().version = "9".into();
-        assert!(told(version).contains("version \"9\""));
-        assert!(told(|start| start.engine = None).contains("is not one of ffuzz"));
-        assert!(told(|start| start.fuzz_mode = 2).contains("binary only"));
-        assert!(told(|start| start.package.truncate(10)).contains("no"));
-        assert!(told(|start| start.argv.push("a\0".into())).contains("\"a\\0\" has a zero byte"));
-        assert!(told(|start| start.environment.push("A=\0".into())).contains("a zero byte"));
+        assert!(refusal(version).contains("version \"9\""));
+        assert!(refusal(|start| start.engine = None).contains("is not one of ffuzz"));
+        assert!(refusal(|start| start.fuzz_mode = 2).contains("binary only"));
+        assert!(refusal(|start| start.package.truncate(10)).contains("no"));
+        assert!(
+            refusal(|start| start.argv.push("a\0".into())).contains("\"a\\0\" has a zero byte")
+        );
+        assert!(refusal(|start| start.environment.push("A=\0".into())).contains("a zero byte"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The target as a broker sends it: an ELF file, or a ZIP archive of it and what lies beside it.
+//! The target as a broker sends it: an ELF file, or a ZIP archive of it and its further files.
 //!
-//! Whoever can send a package can run a program here; what is guarded against are accidents, and
+//! A sender of packages can run any program here; the checks protect against accidents, and
 //! that a file lands outside of the package's folder.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -31,7 +31,7 @@ pub(super) struct Package {
     pub(super) fingerprint: [u8; 20],
 }
 
-/// Writes the package into a folder that does not exist yet, and looks whether the target can run
+/// Writes the package into a folder that does not exist yet, and checks whether the target can run
 /// here.
 pub(super) fn unpack(name: &str, bytes: &[u8], folder: &Path) -> Result<Package, Refusal> {
     unpack_within(LARGEST, name, bytes, folder)
@@ -152,7 +152,7 @@ impl Writer<'_> {
     }
 }
 
-/// A folder that is readable by us alone.
+/// A folder that only this user can read.
 pub(super) fn make_folder(folder: &Path) -> Result<(), Refusal> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|source| Refusal::Write { path: folder.to_owned(), source })
@@ -164,7 +164,7 @@ mod tests {
     use zip::write::SimpleFileOptions;
     use zip::{CompressionMethod, ZipWriter};
 
-    /// A program of this machine, as far as its head goes.
+    /// A program of this machine, judged by its header.
     fn elf(marker: &str) -> Vec<u8> {
         let own = fs::read("/proc/self/exe").unwrap();
         let mut bytes = own[..64].to_vec();
@@ -257,15 +257,15 @@ mod tests {
     #[test]
     fn what_is_no_package_is_named() {
         let program = instrumented();
-        let told = |name: &str, bytes: &[u8]| unpacked(name, bytes).unwrap_err().to_string();
-        assert!(told("t", b"").contains("neither"));
-        assert!(told("t", b"#!/bin/sh\n").contains("neither"));
-        assert!(told("t", b"PK\x03\x04nonsense").contains("damaged"));
-        assert!(told("t", &zip(&[("other", &program)])).contains("does not have the target"));
-        assert!(told("t", &elf("nothing")).contains("not instrumented"));
+        let refusal = |name: &str, bytes: &[u8]| unpacked(name, bytes).unwrap_err().to_string();
+        assert!(refusal("t", b"").contains("neither"));
+        assert!(refusal("t", b"#!/bin/sh\n").contains("neither"));
+        assert!(refusal("t", b"PK\x03\x04nonsense").contains("damaged"));
+        assert!(refusal("t", &zip(&[("other", &program)])).contains("does not have the target"));
+        assert!(refusal("t", &elf("nothing")).contains("not instrumented"));
         let mut foreign = program;
-        // Another machine: the number stands at 18.
+        // Another machine: the number is at offset 18.
         foreign[18] = 8;
-        assert!(told("t", &foreign).contains("is built for MIPS"), "{}", told("t", &foreign));
+        assert!(refusal("t", &foreign).contains("is built for MIPS"), "{}", refusal("t", &foreign));
     }
 }

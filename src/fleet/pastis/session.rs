@@ -1,4 +1,4 @@
-//! One target being fuzzed: an ordinary `ffuzz -j N --control SOCKET`, kept running, fed and heard.
+//! One target being fuzzed: an ordinary `ffuzz -j N --control SOCKET`, kept running, with its inputs and events.
 
 use std::fs;
 use std::path::Path;
@@ -19,11 +19,11 @@ use crate::event::{Snapshot, StopReason};
 use crate::fleet::workers::strategy;
 use crate::fleet::workers::worker::{End, Message, Plan, Worker};
 
-/// Silence after a Stop, or from its last words, until a fuzzer is ended by force. Above the time that it
+/// Time without an event after a Stop until a fuzzer is killed. Above the time that it
 /// gives its triage at the end (`StopReason::patience`, and 2 s until that is gone), with room for an
 /// overloaded machine: one that is killed leaves no last numbers. Usually it ends within a second.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// The same for one that is still heard.
+/// The same for one that still sends events.
 const LONGEST_FAREWELL: Duration = Duration::from_secs(20);
 /// For what the socket of a fuzzer that has ended still holds. Its end comes with the process, so this is
 /// a bound that is not reached.
@@ -34,7 +34,7 @@ const INBOX: usize = 4096;
 const MOST_SEEDS: usize = 10;
 /// The control socket: from the working folder, because the kernel takes short paths only.
 const SOCKET: &str = "../control";
-/// For a broker without any. It may crash the target: then the next start has what came meanwhile.
+/// Seed if the broker has none. It may crash the target: then the next start uses what has arrived by then.
 const DEFAULT_SEED: &[u8] = b"0";
 
 /// How the session is doing.
@@ -53,22 +53,22 @@ pub(super) struct Session {
     pub(super) known: KnownInputs,
     pub(super) exports: ExportQueue,
     worker: Worker,
-    /// What its pipes say.
+    /// Output of its pipes.
     sender: SyncSender<Message>,
     inbox: Receiver<Message>,
     control: Option<ControlClient>,
     stopping: Option<Instant>,
     /// How and when the fuzzer has ended; its last answers may still come.
     ended: Option<(End, Instant)>,
-    /// Inputs that the broker has sent, and those of them that were known.
+    /// Number of inputs that the broker has sent, and of those that were known already.
     received: u64,
     known_already: u64,
-    /// Inputs of the broker that were run when that was last told.
+    /// Number of the broker's inputs that were run at the last report.
     pub(super) told_run: u64,
 }
 
 impl Session {
-    /// Nothing is started yet. `plan` knows the way from the order, the folder of seeds and the socket
+    /// Starts nothing yet. `plan` leads from the order, the folder of seeds and the socket
     /// to a command line.
     pub(super) fn new(
         order: Order,
@@ -104,7 +104,7 @@ impl Session {
         }
     }
 
-    /// Starts the fuzzer if it is time, and hears it. Has to be called by a thread that lives as long
+    /// Starts the fuzzer if it is time, and reads its events. Must be called by a thread that lives as long
     /// as the process. A new connection to the fuzzer gets the next number of `control_clients`.
     pub(super) fn look_after(
         &mut self,
@@ -144,7 +144,7 @@ impl Session {
 
     fn start(&mut self) -> Result<(), String> {
         self.write_seeds().map_err(|refusal| refusal.to_string())?;
-        // Files that lie beside the target are found by their names, and so is the socket.
+        // Files next to the target are found by relative names, and so is the socket.
         std::env::set_current_dir(self.order.folder.join("package")).map_err(|e| e.to_string())?;
         self.worker.start(0, &self.sender).map_err(|error| format!("{error} ({})", error.remedy()))
     }
@@ -154,8 +154,8 @@ impl Session {
         format!("{cause}; it starts again in {} s", self.worker.start_later().as_secs())
     }
 
-    /// What came so far, unless the fuzzer goes on with work of its own. One that could use none of its seeds
-    /// looks there for others.
+    /// What came so far, unless the fuzzer resumes its own campaign. A fuzzer that could use none of its seeds
+    /// takes others from there.
     fn write_seeds(&self) -> Result<(), Refusal> {
         let folder = self.order.folder.join("seeds");
         package::make_folder(&folder)?;
@@ -200,7 +200,7 @@ impl Session {
         State::Died(self.again(&words.unwrap_or(how)))
     }
 
-    /// Asks the fuzzer to end.
+    /// Requests the end of the fuzzer.
     pub(super) fn stop(&mut self) {
         self.stopping.get_or_insert_with(Instant::now);
         self.worker.signal(libc::SIGINT);
@@ -228,7 +228,7 @@ impl Session {
         let ImportCount { run, seeds, injected, answered, refused, open } = self.imports.count();
         let (received, known) = (self.received, self.known_already);
         format!(
-            "inputs of the broker: {run} run, {refused} given up, {open} not run ({received} \
+            "inputs of the broker: {run} run, {refused} dropped, {open} not run ({received} \
              received, {known} known already, {seeds} as seeds, {injected} injected, {answered} answered)"
         )
     }

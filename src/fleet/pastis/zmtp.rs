@@ -1,7 +1,7 @@
-//! ZeroMQ's wire protocol (ZMTP 3.0, no encryption) as a DEALER speaks it: greeting, READY, frames.
+//! ZeroMQ's wire protocol (ZMTP 3.0, no encryption) from the side of a DEALER: greeting, READY, frames.
 //!
-//! A connection here is one TCP stream and ends with it; whoever uses it decides when there is
-//! another one. That is what a broker asks for which wants to be greeted on each.
+//! A connection here is one TCP stream and ends with it; the caller decides when there is
+//! another one, because a broker expects a Hello on each.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ const COMMAND: u8 = 4;
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Frame {
     Message(Vec<u8>),
-    /// A message of several parts, which nobody here has any use for.
+    /// A message of several parts, which the protocol does not use.
     Parts,
     /// To be answered with these bytes by [`Writer::pong`].
     Ping(Vec<u8>),
@@ -45,7 +45,7 @@ pub(super) struct Writer<W> {
     stream: W,
 }
 
-/// Greets the other side and hears who it is.
+/// Exchanges greetings with the other side and reads its identity.
 pub(super) fn open(stream: TcpStream) -> io::Result<(Reader<TcpStream>, Writer<TcpStream>)> {
     let deadline = Instant::now() + HANDSHAKE;
     stream.set_nodelay(true)?;
@@ -92,13 +92,13 @@ fn greeting() -> [u8; GREETING] {
 
 fn check_greeting(theirs: &[u8; GREETING]) -> io::Result<()> {
     if theirs[0] != 0xff || theirs[9] & 1 == 0 {
-        return Err(nonsense("the other side does not speak ZeroMQ"));
+        return Err(nonsense("the other side does not use ZeroMQ"));
     }
     if theirs[10] < 3 {
-        return Err(nonsense("the other side speaks an old version of ZeroMQ's protocol"));
+        return Err(nonsense("the other side uses an old version of ZeroMQ's protocol"));
     }
     if !theirs[MECHANISM..MECHANISM + 20].starts_with(b"NULL\0") {
-        return Err(nonsense("the other side wants encryption or a password"));
+        return Err(nonsense("the other side requires encryption or a password"));
     }
     Ok(())
 }
@@ -123,21 +123,21 @@ fn check_ready(flags: u8, body: &[u8]) -> io::Result<()> {
         return Ok(());
     }
     let kind = String::from_utf8_lossy(&kind[..kind.len().min(20)]);
-    Err(nonsense(&format!("the other side is no broker but a {kind:?} socket")))
+    Err(nonsense(&format!("the other side is not a broker but a {kind:?} socket")))
 }
 
 /// A value of READY, by the name of its property.
 fn property<'a>(mut rest: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     loop {
-        let (length, behind) = rest.split_first()?;
-        let (name, behind) = behind.split_at_checked(usize::from(*length))?;
-        let (length, behind) = behind.split_first_chunk()?;
+        let (length, after) = rest.split_first()?;
+        let (name, after) = after.split_at_checked(usize::from(*length))?;
+        let (length, after) = after.split_first_chunk()?;
         let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
-        let (value, behind) = behind.split_at_checked(length)?;
+        let (value, after) = after.split_at_checked(length)?;
         if name.eq_ignore_ascii_case(wanted) {
             return Some(value);
         }
-        rest = behind;
+        rest = after;
     }
 }
 
@@ -161,7 +161,7 @@ fn read_frame(stream: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
     };
     let most = if flags & COMMAND == 0 { LONGEST_MESSAGE } else { LONGEST_COMMAND };
     if flags & !(MORE | LONG | COMMAND) != 0 || length > most {
-        return Err(nonsense("a frame that cannot be"));
+        return Err(nonsense("an impossible frame"));
     }
     let mut body = Vec::new();
     if stream.take(length).read_to_end(&mut body)? as u64 != length {
@@ -177,7 +177,7 @@ impl<R: Read> Reader<R> {
         loop {
             let (flags, body) = read_frame(&mut self.stream)?;
             if flags & COMMAND != 0 {
-                // Two bytes of time, and what is to be sent back.
+                // Two bytes of time, and the text to send back.
                 if let Some(rest) = body.strip_prefix(b"\x04PING") {
                     return Ok(Frame::Ping(rest.get(2..).unwrap_or_default().to_vec()));
                 }
@@ -269,10 +269,10 @@ mod tests {
 
     #[test]
     fn other_kinds_of_peers_are_named() {
-        let told = |body: &[u8]| check_ready(COMMAND, body).unwrap_err().to_string();
-        assert!(told(b"\x05READY\x0bSocket-Type\0\0\0\x03PUB").contains("\"PUB\""));
-        assert!(told(b"\x05READY\x0bSocket-Type\0\0\xff\xffPUB").contains("no broker"));
-        assert!(told(b"\x05ERROR\x03no!").contains("refuses"));
+        let refusal = |body: &[u8]| check_ready(COMMAND, body).unwrap_err().to_string();
+        assert!(refusal(b"\x05READY\x0bSocket-Type\0\0\0\x03PUB").contains("\"PUB\""));
+        assert!(refusal(b"\x05READY\x0bSocket-Type\0\0\xff\xffPUB").contains("not a broker"));
+        assert!(refusal(b"\x05ERROR\x03no!").contains("refuses"));
         check_ready(COMMAND, b"\x05READY\x08Identity\0\0\0\0\x0bSocket-Type\0\0\0\x06ROUTER")
             .unwrap();
         let mut theirs = greeting();

@@ -24,7 +24,7 @@ pub(super) fn push(out: &mut Vec<u8>, index: usize, part: &[u8]) {
     out.push(b'"');
 }
 
-/// Behind the last part.
+/// To be called after the last part.
 pub(super) fn close(out: &mut Vec<u8>) {
     out.push(b']');
 }

@@ -1,11 +1,11 @@
-//! The traps of real modules, each in a module of our own (`tests/mutators/modules.c`).
+//! The traps of real modules, each in a module for tests (`tests/mutators/modules.c`).
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use super::*;
 
-/// A folder with modules, compiled when they are asked for.
+/// A folder with modules, compiled on demand.
 struct Modules(tempfile::TempDir);
 
 impl Modules {
@@ -129,7 +129,7 @@ fn a_length_beyond_the_buffer_is_cut() {
 fn a_module_that_writes_behind_its_buffer_is_found_out() {
     let mut overruns = Modules::new().open("OVERRUNS");
     let (made, failure) = stage_on(&mut overruns, SEED, INPUT, 3);
-    assert_eq!((made.len(), failure.unwrap().contains("behind its buffer")), (0, true));
+    assert_eq!((made.len(), failure.unwrap().contains("past the end of its buffer")), (0, true));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::PythonError;
 use crate::abi::python;
 
 /// The oldest Python 3.x whose stable interface has what the host needs, and the newest that is
-/// looked for by name; one that is asked may be newer.
+/// searched by name; an interpreter that was found may have a newer one.
 pub(super) const OLDEST: u32 = 9;
 pub(super) const NEWEST: u32 = 29;
 
@@ -18,7 +18,7 @@ const ASK: &str = "import sys, sysconfig; print('%d.%d' % sys.version_info[:2], 
                    getattr(sys, 'abiflags', ''), sysconfig.get_config_var('LIBDIR') or '', \
                    sys.base_prefix + '/lib', sep='\\n')";
 
-/// An interpreter that was asked.
+/// An interpreter and its answers.
 #[derive(Debug, Eq, PartialEq)]
 struct Python {
     program: PathBuf,

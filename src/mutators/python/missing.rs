@@ -1,4 +1,4 @@
-//! In place of Python modules, where ffuzz is built without Python.
+//! Replaces Python modules where ffuzz is built without Python.
 
 use crate::config::options::PythonOptions;
 

@@ -1,5 +1,5 @@
 //! What the reference parser misses: sanitizer reports with other headlines, several reports in one
-//! text, current Rust panics, glibc's aborts, Python; and a form of it that the server understands.
+//! text, current Rust panics, glibc's aborts, Python; and a form of it that the server supports.
 
 mod readers;
 mod reports;
@@ -13,12 +13,12 @@ use readers::Found;
 pub use server::{for_server, to_send};
 pub use signature::signature;
 
-/// As `super::parse`, and where that finds nothing or gives up what can be found all the same.
+/// As `super::parse`; where that finds nothing or fails, as much as other readers find.
 #[must_use]
 pub fn parse(output: &Output, program: &Program) -> CrashInfo {
     let mut info = stack(output, program);
     if info.message.is_none() && info.kind == Kind::Gdb && info.class == "SIGABRT" {
-        // The debugger shows the stack, and the program has said why.
+        // The debugger shows the stack, and the program's message the cause.
         let (stderr, crash_data) = (lines(&output.stderr), lines(&output.crash_data));
         if let Some(found) = readers::last_words(&stderr, &crash_data) {
             (info.message, info.place) = (Some(found.said), found.place);
@@ -63,7 +63,7 @@ fn add(found: Found, info: &mut CrashInfo) {
     info.kind = found.kind;
     info.backtrace = found.backtrace;
     info.address = match found.kind {
-        // The reference says 0 of every panic.
+        // The reference reports 0 for every panic.
         Kind::Rust => None,
         _ => info.address.or(found.address),
     };

@@ -1,4 +1,4 @@
-//! Readers for what the reference has no reader for. Each looks at one text.
+//! Readers for what the reference has no reader for. Each reads one text.
 
 use super::reports;
 use crate::crashes::crash::class;
@@ -23,7 +23,7 @@ pub(super) fn find(stderr: &[&str], crash_data: &[&str]) -> Option<Found> {
     read(&[sanitizer, rust, go, python, abort], stderr, crash_data)
 }
 
-/// Why a program has ended itself, as it said.
+/// Why a program has ended itself, from its message.
 pub(super) fn last_words(stderr: &[&str], crash_data: &[&str]) -> Option<Found> {
     read(&[rust, go, python, abort], stderr, crash_data)
 }
@@ -53,7 +53,7 @@ static NOISE: Lazy = Lazy::new(|| {
         r"^.*?(?:==\d+==\s*|^)(?:ERROR: )?| \(pc 0x.*$| on (?:unknown )?address 0x.*$| on 0x[0-9a-f]+.*$",
     )
 });
-/// Frames of the reporters themselves, which say nothing.
+/// Frames of the reporters themselves, which have no meaning.
 static FUZZER: Lazy =
     Lazy::new(|| regex("^(?:__sanitizer_print_|__sanitizer::|__asan::|__msan::|fuzzer::)"));
 
@@ -184,7 +184,7 @@ static ABORT: Lazy = Lazy::new(|| {
     ))
 });
 
-/// What the C library, or Rust's, says before it ends the process.
+/// Messages of the C library, or Rust's, before it ends the process.
 fn abort(source: Source, lines: &[&str]) -> Option<Found> {
     let line = lines.iter().rfind(|line| found(&ABORT, line))?;
     Some(Found {

@@ -13,7 +13,7 @@ static RUNTIME_ERROR: Lazy = Lazy::new(|| regex(r":\d+:\d+: runtime error: "));
 pub(super) struct Headline {
     pub(super) line: usize,
     pub(super) kind: Kind,
-    /// Lower ones end the process, or say more.
+    /// Lower ones end the process, or have more details.
     rank: u8,
 }
 
@@ -35,13 +35,13 @@ fn headline(number: usize, line: &str) -> Option<Headline> {
     Some(Headline { line: number, kind, rank })
 }
 
-/// The one that counts: the first of those that say most.
+/// The one that counts: the first of those with the highest rank.
 pub(super) fn chief(lines: &[&str]) -> Option<Headline> {
     let headlines = lines.iter().enumerate().filter_map(|(number, line)| headline(number, line));
     headlines.min_by_key(|headline| headline.rank)
 }
 
-/// The first stack behind a headline, and the line behind it.
+/// The first stack after a headline, and the line after it.
 pub(super) fn first_stack(lines: &[&str], start: usize) -> (Vec<String>, usize) {
     let mut stack = vec![];
     let mut end = start;
@@ -64,11 +64,11 @@ pub(super) fn cuts(output: &Output) -> Vec<String> {
     let text = if output.crash_data.is_empty() { &output.stderr } else { &output.crash_data };
     let lines = lines(text);
     let Some(chief) = chief(&lines) else { return vec![] };
-    let behind = lines.iter().enumerate().skip(chief.line + 1);
+    let after = lines.iter().enumerate().skip(chief.line + 1);
     let is_end = |number: usize, line: &str| {
         line.starts_with("SUMMARY: ") || headline(number, line).is_some()
     };
-    let end = behind.clone().find(|(number, line)| is_end(*number, line)).map(|(number, _)| number);
+    let end = after.clone().find(|(number, line)| is_end(*number, line)).map(|(number, _)| number);
     let whole = &lines[chief.line..end.unwrap_or(lines.len())];
     let short = &lines[chief.line..first_stack(&lines, chief.line).1.max(chief.line + 1)];
     [whole, short].into_iter().map(|lines| lines.join("\n") + "\n").collect()

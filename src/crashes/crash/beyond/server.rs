@@ -6,7 +6,7 @@ use super::{readers, reports};
 use crate::crashes::crash::info::{CrashInfo, Message, Output, Program, Source};
 
 /// The crash data to send with this stdout and stderr: as they are if the server finds all the
-/// frames that we know, else the one report that it can read, else our facts in gdb's form.
+/// known frames, else the one report that it can read, else the parsed facts in gdb's form.
 #[must_use]
 pub fn for_server(output: &Output, info: &CrashInfo) -> String {
     let read = |crash_data: &str| {
@@ -23,8 +23,8 @@ pub fn for_server(output: &Output, info: &CrashInfo) -> String {
     })
 }
 
-/// All three texts to send. Crash data that had to be replaced stay readable for people, behind
-/// stderr. A signature for the server is best made from what `parse` says of these texts.
+/// All three texts to send. Crash data that had to be replaced stay readable, after
+/// stderr. A signature for the server is best made from the result of `parse` on these texts.
 #[must_use]
 pub fn to_send(output: &Output, info: &CrashInfo) -> Output {
     let crash_data = for_server(output, info);
@@ -58,7 +58,7 @@ fn gdb(info: &CrashInfo) -> String {
     for (name, value) in &info.registers {
         let _ = writeln!(text, "{name}\t{value:#x}");
     }
-    // A signature looks for them in crash data if they stood there.
+    // A signature searches them in crash data if they were there.
     for line in [&info.message, &info.auxiliary].into_iter().flatten().flat_map(in_crash_data) {
         let _ = writeln!(text, "{line}");
     }

@@ -1,4 +1,4 @@
-//! A signature of our own making: the machinery through which a program ends is no part of it, the
+//! Signatures beyond the reference's: the machinery through which a program ends is no part of it, the
 //! place of a panic or an assertion is, and sizes and other numbers of the input are not.
 
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ pub fn signature(info: &CrashInfo, wanted: Wanted) -> Option<Signature> {
 fn own_frames(backtrace: &[String]) -> (bool, &[String]) {
     let is_own = |name: &String| is_named(name) && !is_machinery(name);
     let Some(first) = backtrace.iter().position(is_own) else { return (false, backtrace) };
-    // What nobody knows the name of may be the program's.
+    // A frame without a name may be the program's.
     let known = backtrace[..first].iter().rposition(|name| is_named(name));
     let first = known.map_or(0, |last| last + 1);
     let entry = backtrace[first..].iter().position(|name| is_entry(&canonical(name)));
@@ -56,7 +56,7 @@ fn own_frames(backtrace: &[String]) -> (bool, &[String]) {
     (first > 0, &backtrace[first..end])
 }
 
-/// Place and words of a panic or an assertion, without what is the input's.
+/// Location and text of a panic or an assertion, without parts of the input.
 fn said(info: &CrashInfo) -> Option<Vec<String>> {
     let identity = info.identity("");
     let (place, words) = identity.said()?.split_once(' ')?;
@@ -66,7 +66,7 @@ fn said(info: &CrashInfo) -> Option<Vec<String>> {
     match identity.cause() {
         "panic" if info.place.is_none() => {
             let place = format!(r"/panicked at (.*[/ ])?{place}(:[0-9]+)+/");
-            // Of the message only what stands before any value.
+            // Of the message only the part before any value.
             let words = words.split(['N', '\'']).next().unwrap_or_default().trim_end();
             let words = (!words.is_empty()).then(|| pattern::of(words));
             Some(std::iter::once(place).chain(words).collect())

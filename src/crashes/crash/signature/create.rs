@@ -1,5 +1,5 @@
-//! A new signature from a crash: its message, its innermost frames and, where these say too
-//! little or it is wished, address and instruction.
+//! A new signature from a crash: its message, its innermost frames and, where these are not
+//! enough or on request, address and instruction.
 
 use serde_json::{Value, json};
 
@@ -7,12 +7,12 @@ use super::Wanted;
 use crate::crashes::crash::info::{CrashInfo, Message, Source};
 use crate::crashes::crash::pattern;
 
-/// So many of the innermost frames have to be known, one of them may miss.
+/// Number of innermost frames that must be known; one of them may be missing.
 const NEEDED: usize = 4;
 /// Addresses below are taken for a null pointer with an offset.
 const NEAR_NULL: u64 = 0x100;
 
-/// The symptoms as JSON; None if the crash says too little to be recognised again.
+/// The symptoms as JSON; None if the crash has too little information to be recognized again.
 pub(in crate::crashes::crash) fn symptoms(info: &CrashInfo, wanted: Wanted) -> Option<Vec<Value>> {
     let mut symptoms = outputs(info)?;
     let top = &info.backtrace[..wanted.frames.min(info.backtrace.len())];

@@ -1,4 +1,4 @@
-//! Expressions of Python's `re` in the words of our engine: braces and brackets that Python takes
+//! Expressions of Python's `re` in the syntax of the engine used here: braces and brackets that Python takes
 //! literally, its escapes, and the errors that it alone reports.
 
 use std::iter::Peekable;
@@ -18,13 +18,13 @@ pub(super) fn translate(expression: &str) -> Result<Translated, String> {
     Ok(Translated { text: translator.out, is_special: translator.is_special })
 }
 
-/// What a quantifier would stand behind.
+/// What comes before a quantifier.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Before {
     Nothing,
     Atom,
     Quantifier,
-    /// With `?` or `+` behind it.
+    /// With `?` or `+` after it.
     FullQuantifier,
 }
 
@@ -94,14 +94,14 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// `{M}`, `{M,}`, `{,N}`, `{M,N}` behind the brace; other braces are literal.
+    /// `{M}`, `{M,}`, `{,N}`, `{M,N}` after the brace; other braces are literal.
     fn braces(&mut self) -> Option<String> {
-        let mut behind = self.rest.clone();
+        let mut after = self.rest.clone();
         let mut inner = String::new();
-        while let Some(letter) = behind.next_if(|next| next.is_ascii_digit() || *next == ',') {
+        while let Some(letter) = after.next_if(|next| next.is_ascii_digit() || *next == ',') {
             inner.push(letter);
         }
-        if behind.next() != Some('}') {
+        if after.next() != Some('}') {
             return None;
         }
         let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -113,7 +113,7 @@ impl<'a> Translator<'a> {
             None if is_number(&inner) && !inner.is_empty() => format!("{{{inner}}}"),
             _ => return None,
         };
-        self.rest = behind;
+        self.rest = after;
         Some(counts)
     }
 
@@ -251,7 +251,7 @@ impl<'a> Translator<'a> {
             ':' | '=' | '!' | '>' => self.out.extend(['(', '?', kind]),
             '#' => {
                 self.rest.by_ref().find(|letter| *letter == ')').ok_or("unterminated comment")?;
-                // What stands before the comment can still be repeated.
+                // What comes before the comment can still be repeated.
                 self.before = Before::Atom;
             }
             '<' => {
@@ -336,7 +336,7 @@ impl Member {
     }
 }
 
-/// The letter itself, wherever it stands.
+/// The letter itself, at any position.
 fn literal(letter: char) -> String {
     match letter {
         _ if letter.is_alphanumeric() => letter.to_string(),

@@ -7,7 +7,7 @@ use super::frames::{self, Wanted};
 use super::strings::Text;
 use super::symptom::{Seen, Symptom};
 
-/// Changes of a list of frames; with more it would say nothing any more.
+/// Maximum changes of a list of frames; with more it would match too much.
 const MOST_EDITS: usize = 3;
 /// Of a longer list only single changes are tried.
 const LONGEST: usize = 64;
@@ -64,7 +64,7 @@ fn names(list: &[Value], stack: &[String]) -> Option<Vec<String>> {
     let most = if entries.len() > LONGEST { 1 } else { MOST_EDITS };
     let entries: Vec<&Entry> = entries.iter().collect();
     let mut found = (1..=most).find_map(|count| edits.find(&entries, 0, count))?;
-    // Behind the last name everything is free anyway.
+    // After the last name everything is free anyway.
     while found.pop_if(|last| last.is_wildcard()).is_some() {}
     (!found.is_empty()).then(|| found.into_iter().map(|entry| entry.text.clone()).collect())
 }
@@ -78,7 +78,7 @@ struct Edits<'a> {
 }
 
 impl Edits<'_> {
-    /// The list with exactly so many changes from `start` on that holds for the stack, of several the one
+    /// The list with exactly this number of changes from `start` on that holds for the stack, of several the one
     /// whose changes come first.
     fn find<'e>(
         &'e self,
@@ -104,7 +104,7 @@ impl Edits<'_> {
         if entry.is_wildcard() {
             return None;
         }
-        // Behind `???` a position in the list says nothing about the stack.
+        // After `???` a position in the list has no fixed position in the stack.
         let is_fixed = !list.iter().any(|entry| matches!(entry.wanted, Wanted::Any));
         let Some(frame) = self.stack.get(at).filter(|_| is_fixed) else {
             return Some(&self.wildcard);

@@ -1,5 +1,5 @@
 //! A list of names against a stack: `?` stands for at most one frame, `???` for any number, and
-//! what is left of the stack behind the list is free.
+//! the rest of the stack after the list is free.
 
 use super::strings::Text;
 
@@ -22,7 +22,7 @@ impl Wanted {
     }
 }
 
-/// Walks the list once and keeps all depths of the stack at which it may stand.
+/// Walks the list once and keeps all depths of the stack at which it may be.
 pub(super) fn matches<'a>(list: impl IntoIterator<Item = &'a Wanted>, stack: &[String]) -> bool {
     let mut depths = vec![false; stack.len() + 1];
     depths[0] = true;

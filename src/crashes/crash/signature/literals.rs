@@ -1,9 +1,9 @@
-//! Texts of which one has to occur wherever an expression matches: looking for them first is what
+//! Texts of which one must occur wherever an expression matches: searching them first is what
 //! makes thousands of expressions cheap.
 
 use fancy_regex::Expr;
 
-/// More alternatives than these are not worth looking for.
+/// Maximum number of alternatives that are worth a search.
 const MOST: usize = 16;
 
 /// One of these occurs in every matching text; empty if nothing is known.
@@ -23,7 +23,7 @@ pub(super) fn required(tree: &Expr) -> Vec<String> {
     if found.len() > MOST { vec![] } else { found }
 }
 
-/// Of the parts that all have to occur, the one that says most.
+/// Of the parts that must all occur, the most selective one.
 fn best(parts: &[Expr]) -> Vec<String> {
     let mut best = vec![];
     let mut run = String::new();

@@ -1,5 +1,5 @@
-//! Many signatures, of which the first that matches is wanted: all literals that their expressions
-//! need are looked for in one walk over each text, and only what can match is tried.
+//! Finds the first of many signatures that matches: all literals that their expressions
+//! need are searched in one pass over each text, and only possible matches are tried.
 
 use std::collections::HashMap;
 

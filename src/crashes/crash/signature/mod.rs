@@ -17,7 +17,7 @@ pub(in crate::crashes::crash) use create::symptoms;
 pub use many::{Entry, Signatures};
 use symptom::{Seen, Symptom};
 
-/// Everything a signature may look at.
+/// Everything a signature may test.
 #[derive(Clone, Copy, Debug)]
 pub struct Crash<'a> {
     pub info: &'a CrashInfo,
@@ -108,7 +108,7 @@ impl Signature {
             && self.symptoms.iter().all(|symptom| symptom.matches(seen))
     }
 
-    /// None if the crash says too little to be recognised again.
+    /// None if the crash has too little information to be recognized again.
     #[must_use]
     pub fn create(info: &CrashInfo, wanted: Wanted) -> Option<Self> {
         Self::of(symptoms(info, wanted)?)

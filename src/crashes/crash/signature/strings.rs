@@ -1,4 +1,4 @@
-//! Conditions on texts: plain text is looked for, `/EXPRESSION/` is searched.
+//! Conditions on texts: plain text must occur, `/EXPRESSION/` must match.
 
 use std::sync::OnceLock;
 

@@ -30,7 +30,7 @@ pub(super) enum Symptom {
     },
 }
 
-/// A text in which symptoms look line by line.
+/// A text that symptoms search line by line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Place {
     Stdout,
@@ -140,7 +140,7 @@ impl Symptom {
         Ok(Self::Instruction { name, registers: registers.collect::<Result<_, _>>()? })
     }
 
-    /// Cheap ones are asked first.
+    /// Cheap ones are tested first.
     pub(super) fn cost(&self) -> u8 {
         match self {
             Self::StackSize(_) | Self::CrashAddress(_) => 0,
