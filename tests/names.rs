@@ -309,9 +309,9 @@ fn options_that_make_no_sense_together_are_refused() {
     };
     refused("--top 0 -i in", "--top 0", "from 1 on");
     refused("--best", "--best has no files", "-i");
-    refused("--diff in other -i in", "--diff and -i", "leave -i out");
-    refused("--diff in other --top 3", "--diff compares", "leave them out");
-    refused("--diff in other --best", "--diff compares", "leave them out");
+    refused("--diff in other -i in", "--diff and -i", "omit -i");
+    refused("--diff in other --top 3", "--diff compares", "omit them");
+    refused("--diff in other --best", "--diff compares", "omit them");
     refused("--json", "--json would be mixed", "-o FILE");
 }
 
