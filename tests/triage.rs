@@ -22,6 +22,7 @@ use common::{
     Finished, TestDir, afl_target, compiled, need, plain, repository, target, target_with,
     wait_until,
 };
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -694,8 +695,12 @@ fn a_killed_campaign_takes_its_triage_along() {
         !fs::read(dir.path("out/triage/report.json")).unwrap_or_default().is_empty()
     });
     running.signal(Signal::SIGKILL);
-    // Waits until no process is left.
+    // Waits until no process is left; one that ends may still have the lock for a moment.
     running.finish();
+    wait_until("the lock", || {
+        let lock = fs::File::open(dir.path("out/triage/.lock")).unwrap();
+        Flock::lock(lock, FlockArg::LockExclusiveNonblock).is_ok()
+    });
     // The next one goes on with the report.
     dir.ffuzz("triage -o out").run().expect(0).says("1 bug in ");
 }

@@ -2,7 +2,7 @@
 //!
 //! [`ForkServer`] implements all versions of AFL's fork server protocol, and offers the channel
 //! (`runtime/channel.h`) through it; [`Direct`] starts a process per run. Both implement
-//! [`Executor`](crate::engine::executor::Executor), the only interface for callers.
+//! [`Executor`], the only interface for callers.
 
 pub mod binary;
 mod channel;
