@@ -660,6 +660,14 @@ fn campaign(dir: &TestDir, options: &str) -> common::Job {
     dir.fuzz(options, &target("crashing.c", ""), "")
 }
 
+/// Runs a campaign until its triage knows a bug, however little of a core that gets, and ends it.
+fn until_a_bug(dir: &TestDir, job: common::Job) -> Finished {
+    let running = job.start();
+    wait_until("a bug", || in_the_report(dir, "bugs") > 0);
+    running.signal(Signal::SIGINT);
+    running.finish().expect(0).says("(1 bug)")
+}
+
 #[test]
 fn a_short_campaign_ends_with_its_report() {
     let dir = TestDir::with_seed("PAAA");
@@ -1075,14 +1083,16 @@ fn a_server_and_a_file_beside_the_target_are_enough() {
     let (dir, server, config) = with_a_server();
     let target = dir.path("Parser");
     fs::copy(self::target("crashing.c", ""), &target).unwrap();
-    let run = || dir.fuzz("-V 3", &target, "").env("FM_CONFIG_PATH", &config).run().expect(0);
-    run().says("(1 bug)");
+    let run = || {
+        until_a_bug(&dir, dir.fuzz("-V 600", &target, "").env("FM_CONFIG_PATH", &config));
+    };
+    run();
     assert_eq!(server.requests().len(), 0);
     fs::remove_dir_all(dir.path("out")).unwrap();
     let own = "[Main]\nproduct = Parser\nproduct_version = 7\nplatform = x86-64\nos = linux\n\
         [Metadata]\nteam = blue\n";
     dir.write("Parser.fuzzmanagerconf", own);
-    run().says("(1 bug)");
+    run();
     let requests = server.requests();
     assert_eq!(requests.len(), 1, "{requests:#?}");
     for part in ["product=parser&", "product_version=7&", "team", "blue", "testcase=", "tool=ffuzz"]
@@ -1103,8 +1113,8 @@ fn a_server_that_is_away_or_refuses_stops_nobody() {
         fuzzmanager::configure(&dir, port, "very-secret", "http");
         dir.write("sig/.refreshed", "");
         let config = dir.path("fm.conf").display().to_string();
-        let job = campaign(&dir, "-V 3 --collector").env("FM_CONFIG_PATH", &config);
-        let done = job.run().expect(0).says("(1 bug)").says(words).does_not_say("very-secret");
+        let job = campaign(&dir, "-V 600 --collector").env("FM_CONFIG_PATH", &config);
+        let done = until_a_bug(&dir, job).says(words).does_not_say("very-secret");
         // The end names them, and what to do.
         done.says("1 not delivered yet: ffuzz-collector --deliver /").says("/out/triage/spool\n");
         let waiting = dir.names("out/triage/spool/waiting");
@@ -1119,8 +1129,8 @@ fn a_campaign_fetches_signatures_and_does_not_send_frequent_bugs() {
     server.configure(&dir);
     let config = dir.path("fm.conf").display().to_string();
     let campaign = || {
-        let job = dir.fuzz("-V 4 --collector", &target("crashing.c", ""), "");
-        job.env("FM_CONFIG_PATH", &config).run().expect(0).says("(1 bug)");
+        let job = dir.fuzz("-V 600 --collector", &target("crashing.c", ""), "");
+        until_a_bug(&dir, job.env("FM_CONFIG_PATH", &config));
         dir.ffuzz("triage --collector -o out").env("FM_CONFIG_PATH", &config).run().expect(0)
     };
     campaign().says("1 reports sent");
