@@ -146,7 +146,7 @@ impl Campaign {
         self.see(input, |judge, run| (run.exit, judge.judge(run)))
     }
 
-    /// How the target behaves on an input, which nobody judges.
+    /// How the target behaves on an input. The run is not judged.
     pub(super) fn behaviour_of(&mut self, input: &[u8]) -> Result<Behaviour, CampaignError> {
         self.see(input, |_, run| Behaviour::of(run))
     }
@@ -211,7 +211,7 @@ impl Campaign {
         self.when_there_is_room(|executor, _| executor.reads_stdin(input))
     }
 
-    /// Runs an input as the target got it before: no hook changes it, nobody judges it.
+    /// Runs an input as the target got it before: no hook changes it, and it is not judged.
     pub(super) fn replay(&mut self, input: &[u8]) -> Result<ExitKind, CampaignError> {
         self.when_there_is_room(|executor, _| executor.replay(input))
     }

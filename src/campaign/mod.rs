@@ -87,9 +87,9 @@ struct Campaign {
     complete: bool,
     /// None unless there may be others.
     sync: Option<peers::Sync>,
-    /// What clients want; None if nobody is listened to.
+    /// Orders of clients; None without a control socket.
     orders: Option<orders::Orders>,
-    /// Looks at crashes; None if nobody does.
+    /// The triage of crashes; None if it is switched off.
     triage: Option<Follower>,
     rng: Rng,
     last_tick: Instant,

@@ -64,7 +64,7 @@ impl Campaign {
                     return Ok(StopReason::Done);
                 }
                 Some(Reached::State(_)) => {}
-                // Without a state it would begin anew for ever.
+                // Without a state it would start over for ever.
                 None if end == StageEnd::TurnOver => return Ok(StopReason::Done),
                 _ => return Err(CampaignError::MutatorFailed { name, made }),
             }

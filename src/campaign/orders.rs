@@ -13,7 +13,7 @@ use crate::event::{Event, EventBus, Injected, Outcome};
 use crate::fleet::control::{Answer, Command, Control, Incoming, Order, Setting};
 use crate::sys::stop::Stop;
 
-/// Orders that the threads of clients may have delivered and nobody has looked at.
+/// Orders that the threads of clients have delivered and that wait.
 const INBOX: usize = 256;
 /// Longest time for orders before the next batch has its turn.
 const SLICE: Duration = Duration::from_millis(50);
@@ -51,7 +51,7 @@ impl Orders {
         Ok(Self::from(inbox))
     }
 
-    /// Whether somebody wants something. Costs next to nothing if nobody does.
+    /// Whether an order waits. Costs next to nothing if none does.
     fn wait(&mut self) -> bool {
         self.waiting.extend(self.inbox.try_recv());
         !self.waiting.is_empty()
@@ -123,7 +123,7 @@ impl Campaign {
             let next = orders.wait_for_next();
             // Nobody is left who could say that it is to go on.
             orders.paused &= !matches!(next, Err(RecvTimeoutError::Disconnected));
-            // Before anybody is told the time: it never goes back.
+            // Before the time is reported: it never goes back.
             self.statistics.leave_out(start.elapsed());
             if let Ok(next) = next {
                 self.take(next)?;

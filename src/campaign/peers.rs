@@ -9,7 +9,7 @@ use crate::engine::corpus::Origin;
 use crate::event::Outcome;
 use crate::sys::stop::Stop;
 
-/// How often the others are looked at: a find arrives within two seconds.
+/// Between two checks of the other queues: a find arrives within two seconds.
 const LOOK: Duration = Duration::from_millis(500);
 /// Imports are a quarter of the time at most: then own work has its turn, for three times as long.
 const SLICE: Duration = Duration::from_millis(50);

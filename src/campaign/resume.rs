@@ -18,7 +18,7 @@ use crate::exec::{Hooked, binary};
 pub(super) type Known = HashMap<String, KnownSeed>;
 
 /// What results of runs depend on: the program's bytes, its arguments and variables, its maps.
-/// `watched`: domains are looked at.
+/// `watched`: domains are judged.
 pub(super) fn fingerprint(options: &TargetOptions, executor: &Hooked, watched: bool) -> u64 {
     let mut hasher = DefaultHasher::new();
     let program = options.command.first().map(OsString::as_os_str).unwrap_or_default();

@@ -175,7 +175,7 @@ pub(super) fn assemble(
     }
 }
 
-/// None if nobody else is to be looked for.
+/// None without other instances or folders.
 fn peers(options: &Options) -> Option<Sync> {
     let SyncOptions { instances, folders, relist, .. } = &options.sync;
     if !instances && folders.is_empty() {

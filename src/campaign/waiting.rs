@@ -71,7 +71,7 @@ fn between(before: &Sample, now: &Sample) -> Duration {
     if delay.as_secs_f64() < SHORT * (now.at - before.at).as_secs_f64() {
         return Duration::ZERO;
     }
-    // A fork server that was started anew has used less than the one before.
+    // A fork server that was restarted has used less than the one before.
     let since = |field: fn(&ProcessorTime) -> Duration| {
         field(&now.processor).checked_sub(field(&before.processor))
     };

@@ -146,7 +146,7 @@ pub trait Executor {
         None
     }
 
-    /// Runs `batch[*next..]` in order until a run may deserve to be judged, moves `next` behind it
+    /// Runs `batch[*next..]` in order until a run may deserve to be judged, moves `next` past it
     /// and shows what was seen; None when the batch is finished. `next` is 0 for a new batch.
     fn run(
         &mut self,
@@ -167,7 +167,7 @@ pub trait Executor {
     /// [`Executor::run`] shows every run, uninteresting ones as well.
     fn show_every_run(&mut self, _every: bool) {}
 
-    /// From now on domains are looked at, too.
+    /// From now on domains count, too.
     fn watch_domains(&mut self) {}
 
     /// What is not new any more: per edge the hit-count classes that no run has shown yet.
@@ -243,12 +243,12 @@ pub trait Executor {
     /// Ends that process: the next run is the first of another one.
     fn end_process(&mut self) {}
 
-    /// Why the target was started anew since the last call, if it was.
+    /// Why the target was restarted since the last call, if it was.
     fn take_restart(&mut self) -> Option<String> {
         None
     }
 
-    /// How often it was started anew so far.
+    /// Restarts so far.
     fn restarts(&self) -> u64 {
         0
     }

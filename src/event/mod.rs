@@ -181,7 +181,7 @@ pub enum StopReason {
     ExecLimit,
     /// `AFL_EXIT_WHEN_DONE`, `AFL_EXIT_ON_TIME`, `AFL_BENCH_UNTIL_CRASH`, `AFL_BENCH_JUST_ONE`.
     Done,
-    /// The campaign cannot go on; the cause is told by whoever started it.
+    /// The campaign cannot go on; the process that started it reports the cause.
     Failed,
 }
 

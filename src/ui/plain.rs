@@ -110,7 +110,7 @@ fn progress(s: &Snapshot) -> String {
 }
 
 impl<W: Write> Plain<W> {
-    /// An event behind a mark: `+` or `!`, or the name of a worker.
+    /// An event after a mark: `+` or `!`, or the name of a worker.
     fn tell(&mut self, worker: Option<&str>, event: &Event) {
         let mark = |sign: &'static str| worker.unwrap_or(sign);
         match event {

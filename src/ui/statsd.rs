@@ -71,7 +71,7 @@ fn gauges(s: &Snapshot, flavor: StatsdTags) -> String {
     text
 }
 
-/// What stands behind the name, and behind the value.
+/// What follows the name, and what follows the value.
 fn tags(banner: &str, flavor: StatsdTags) -> (String, String) {
     // These separate parts of a line in one flavour or the other.
     let clean = |text: &str| text.replace([',', '|', '#', ':', '=', '[', ']', '\n'], "_");

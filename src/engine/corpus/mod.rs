@@ -55,7 +55,7 @@ pub enum Step {
     Custom { op: &'static str, mutator: u8 },
     /// Taken over from another fuzzer, where it has this number: `sync:PEER,src:000017`.
     Synced { peer: &'static str, number: u32 },
-    /// Handed in by a client of the control socket, as the so manyth: `sync:inject,src:000003`.
+    /// Injected by a client of the control socket, with its number: `sync:inject,src:000003`.
     Injected { number: u32 },
 }
 

@@ -15,7 +15,7 @@ pub const NAME_MAX: usize = 255;
 #[derive(Clone, Debug)]
 pub struct Found<'a> {
     pub origin: &'a Origin,
-    /// A foreign mutator's words, which stand in place of `op:…`.
+    /// A foreign mutator's description, instead of `op:…`.
     pub description: Option<String>,
     pub run_time_ms: u64,
     pub execs: u64,
@@ -71,7 +71,7 @@ const INJECTED: &str = "inject";
 /// Room for the name of a peer.
 const PEER_MAX: usize = 100;
 
-/// Room for a foreign mutator's description; what fits behind the longest numbers and marks, and
+/// Room for a foreign mutator's description; what fits after the longest numbers and marks, and
 /// what AFL++ gives.
 pub const DESCRIPTION_MAX: usize = 204;
 

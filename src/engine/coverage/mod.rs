@@ -4,7 +4,7 @@
 //! technical details); a virgin map holds, per edge, the classes not yet seen (0xff = never hit).
 //! Free functions over slices: no I/O, no clock; what is zero is skipped in blocks.
 
-/// Counters that are looked at together, with vector instructions.
+/// Counters that are compared together, with vector instructions.
 const BLOCK: usize = 64;
 
 /// Hit counts 1, 2, 3, 4–7, 8–15, 16–31, 32–127, 128–255 as one bit each.

@@ -24,7 +24,7 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// First key behind this domain.
+    /// First key after this domain.
     #[must_use]
     pub fn end(&self) -> u32 {
         self.start + self.size
@@ -91,7 +91,7 @@ pub struct DsfView<'a> {
     /// Values of all keys of all domains.
     pub values: &'a [u32],
     /// Keys that may differ from their initial value, in order of first touch, possibly repeated,
-    /// every one a valid index. None: the whole array has to be looked at.
+    /// every one a valid index. None: the whole array has to be read.
     pub touched: Option<&'a [u32]>,
 }
 

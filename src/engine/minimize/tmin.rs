@@ -106,7 +106,7 @@ impl Tmin {
         self.times += 1;
         self.bytes += self.pending;
         self.changed = true;
-        // What comes behind a removed block has moved to its place.
+        // What comes after a removed block has moved to its place.
         if self.stage != Stage::Remove {
             self.rejected();
         }

@@ -80,7 +80,7 @@ impl Trim {
         self.pending = 0;
     }
 
-    /// Proposals so far and still to come, the latter at most so many.
+    /// Proposals so far, and an upper bound of those still to come.
     #[must_use]
     pub fn planned(&self) -> u64 {
         let per_pass = |block: usize| self.len.saturating_sub(block).div_ceil(block);

@@ -144,7 +144,7 @@ impl Deterministic {
         self.effective_count = self.effective_count + usize::from(effective) - usize::from(before);
     }
 
-    /// Candidates given so far and still to come, the latter at most so many.
+    /// Candidates so far, and an upper bound of those still to come.
     #[must_use]
     pub fn planned(&self) -> u64 {
         let left = self.stage..FAMILIES.len();

@@ -38,7 +38,7 @@ pub struct HavocContext<'a> {
     pub stack_power: u32,
     /// The input is text, see [`super::is_text`].
     pub text: bool,
-    /// Dig where finds were made (small changes) in place of exploring (block operations).
+    /// Dig where finds were made (small changes) instead of exploring (block operations).
     pub exploit: bool,
     /// One change, seldom a few: for a seed whose value is to be raised step by step. Many changes
     /// at once would spoil more than they gain.

@@ -2,8 +2,8 @@
 
 use super::{Rng, index};
 
-/// Joins the head of `base` with the tail of `other` in `out`. The cut lies behind the first and
-/// not behind the last byte in which they differ, so the result equals neither. False, and `out`
+/// Joins the head of `base` with the tail of `other` in `out`. The cut lies after the first and
+/// not after the last byte in which they differ, so the result equals neither. False, and `out`
 /// unchanged, if they differ in fewer than two places of their common length.
 pub fn splice(rng: &mut Rng, base: &[u8], other: &[u8], out: &mut Vec<u8>) -> bool {
     let Some((first, last)) = differing_span(base, other) else { return false };

@@ -1,15 +1,15 @@
-//! A choice between several ways of which nobody knows which one pays.
+//! A choice between several ways whose yield is unknown.
 
 use crate::engine::mutate::{Rng, below};
 use rand_core::Rng as _;
 
 /// Runs after which an arm's past counts half.
 const MEMORY: f64 = 32_768.0;
-/// What is believed of an arm before it was tried: one find in so many runs.
+/// The prior of an arm: one find in this number of runs.
 const PRIOR_RUNS: f64 = 1024.0;
 /// And of the length of its turns, in runs.
 const PRIOR_TURN: f64 = 256.0;
-/// One draw in so many does not look at the past, so that no arm starves.
+/// One draw in this number ignores the past, so that no arm starves.
 const FAIR_DRAW: u32 = 4;
 
 /// Arms get runs in proportion to what they brought lately, in finds a run (probability matching:
@@ -43,7 +43,7 @@ impl Bandit {
         Self { arms: vec![Arm::default(); arms] }
     }
 
-    /// An arm was given so many runs and brought so many finds.
+    /// An arm had `runs` runs and brought `finds` finds.
     pub fn note(&mut self, arm: usize, runs: u64, finds: u64) {
         let arm = &mut self.arms[arm];
         arm.runs += runs as f64;

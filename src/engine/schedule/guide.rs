@@ -11,7 +11,7 @@ const EDGES: usize = 0;
 /// Serves edges and domains by what they bring.
 #[derive(Debug)]
 pub(super) struct Guide {
-    /// First key behind each domain.
+    /// First key after each domain.
     ends: Vec<u32>,
     bandit: Bandit,
     /// Per domain: its favoured owners, ascending.
@@ -62,7 +62,7 @@ impl Guide {
         }
     }
 
-    /// The turn took so many runs.
+    /// The turn took `runs` runs.
     pub(super) fn turn_over(&mut self, runs: u64) {
         self.bandit.note(self.serving, runs, std::mem::take(&mut self.finds));
     }

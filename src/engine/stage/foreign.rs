@@ -17,7 +17,7 @@ pub struct Base<'a> {
 /// One pass through the mutators that make inputs.
 #[derive(Debug)]
 pub struct Foreign {
-    /// For mutators whose turn is behind all others', or for the others.
+    /// For mutators whose turn comes after all others', or for the others.
     late: bool,
     /// Inputs of a mutator that does not say how many it wants to make.
     runs: u64,
@@ -41,7 +41,7 @@ impl Foreign {
         Self { late: false, runs, at: 0, turn: None, done: 0 }
     }
 
-    /// Of those whose turn is behind all others'.
+    /// Of those whose turn comes after all others'.
     #[must_use]
     pub fn late(runs: u64) -> Self {
         Self { late: true, ..Self::new(runs) }

@@ -1,5 +1,5 @@
-//! Stages: what is done with one seed. A stage uses mutators, executor and judge, and knows no
-//! other stage; keeping what it finds is the campaign's work.
+//! Parts of stages: calibration, and the producers of candidates. The stages of a campaign, which run and
+//! keep, are in `src/campaign/stages/`.
 
 pub mod calibrate;
 pub mod foreign;

@@ -25,7 +25,7 @@ const RUNS_PER_DRAW: usize = 128;
 /// Shorter seeds give nothing.
 const SHORTEST_DONOR: usize = 4;
 
-/// A corpus of so many seeds does not fit into the processor's caches.
+/// A corpus of this number of seeds does not fit into the processor's caches.
 const LARGE_CORPUS: u32 = 1024;
 
 /// Seeds drawn at random that give pieces to candidates.
@@ -192,7 +192,7 @@ impl Producer {
         Self::Custom { foreign: Foreign::new(runs) }
     }
 
-    /// Of mutators whose turn is behind all others'.
+    /// Of mutators whose turn comes after all others'.
     #[must_use]
     pub fn modules(runs: u64) -> Self {
         Self::Custom { foreign: Foreign::late(runs) }

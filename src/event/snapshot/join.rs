@@ -7,7 +7,7 @@
 
 /// A group of numbers that several workers have.
 pub trait Join: Sized {
-    /// That of all. Written as a struct expression without `..`: a field that nobody has thought of
+    /// That of all. Written as a struct expression without `..`: a field that is forgotten
     /// does not compile.
     fn join(all: &All<'_, Self>) -> Self;
 }

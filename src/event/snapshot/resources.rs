@@ -51,7 +51,7 @@ pub struct Shares {
     pub fuzzer: f64,
 }
 
-/// The mean. A rung on which the hand-over is not known makes it unknown for all.
+/// The mean. An execution mode in which the hand-over is not known makes it unknown for all.
 impl Join for Shares {
     fn join(all: &All<'_, Self>) -> Self {
         let known = all.iter().all(|s| s.hand_over.is_some());

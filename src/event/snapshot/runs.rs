@@ -34,7 +34,7 @@ impl Join for Runs {
     }
 }
 
-/// Runs by a process that is put back after each ([`crate::engine::executor::SnapshotRuns`]).
+/// Runs by a process that is restored after each ([`crate::engine::executor::SnapshotRuns`]).
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct PutBack {
     /// Of all runs, those that had to be made by fork in the end; and why, the last time or for good.

@@ -34,7 +34,7 @@ const fn family(op: &'static str, title: &'static str, kind: Kind) -> Family {
 /// Most bytes that [`Kind::Append`] adds: two 32-bit fields.
 pub(super) const APPENDED: usize = 8;
 
-/// AFL's order, and after the single bits of the input those behind its end.
+/// AFL's order, and after the single bits of the input those after its end.
 pub(super) static FAMILIES: [Family; 16] = [
     family("flip1", "bitflip 1/1", Kind::Bits(1)),
     family("append", "bit behind the end", Kind::Append),

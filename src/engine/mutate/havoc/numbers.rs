@@ -67,7 +67,7 @@ fn related(rng: &mut Rng, number: i64) -> i64 {
     }
 }
 
-/// The number at `start` or the next one behind it.
+/// The number at `start` or the next one after it.
 fn number_near(bytes: &[u8], start: usize) -> Option<Range<usize>> {
     let window = &bytes[start..bytes.len().min(start + SEARCH_WINDOW)];
     let mut first = start + window.iter().position(u8::is_ascii_digit)?;

@@ -164,7 +164,7 @@ fn clone_copy(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) ->
     let from = index(rng, bytes.len() - len + 1);
     let pos = index(rng, bytes.len() + 1);
     open_gap(bytes, pos, len);
-    // The part of the source behind `pos` has moved by `len`.
+    // The part of the source after `pos` has moved by `len`.
     let head = pos.saturating_sub(from).min(len);
     bytes.copy_within(from..from + head, pos);
     bytes.copy_within(from + len + head..from + len + len, pos + head);
