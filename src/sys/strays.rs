@@ -22,9 +22,12 @@ const BUSY: Duration = Duration::from_millis(20);
 /// A search takes at most one part in this many of the time, in both cases.
 const CALM_SHARE: u32 = 200;
 const BUSY_SHARE: u32 = 20;
+/// From this number of processes in one search on, that share does not count: a target that starts them faster than
+/// a twentieth of the time can end them would fill the machine with them.
+const MANY: usize = 64;
 /// Number of searches at the end: a killed process leaves children of its own to the next search.
 const LAST_LOOKS: usize = 64;
-/// For a process that was killed, until it is gone.
+/// For the processes that a search killed, until they are gone.
 const END: Duration = Duration::from_secs(1);
 
 /// Processes that the fuzzer started and has not reaped yet.
@@ -74,7 +77,8 @@ impl Strays {
         let found = sweep(&self.mark, spared);
         let pause = match found {
             0 => CALM.max(now.elapsed() * CALM_SHARE),
-            _ => BUSY.max(now.elapsed() * BUSY_SHARE),
+            1..MANY => BUSY.max(now.elapsed() * BUSY_SHARE),
+            _ => BUSY,
         };
         self.next = Instant::now() + pause;
     }
@@ -105,7 +109,7 @@ fn sweep(mark: &str, spared: impl Fn(Duration) -> bool) -> usize {
     let started = started();
     let (own, session) = (std::process::id().cast_signed(), getsid(None).map_or(0, Pid::as_raw));
     let alone = started.len() <= 1 && !SHARED.load(Ordering::Relaxed);
-    let mut killed = 0;
+    let mut killed = Vec::new();
     for pid in numbers("/proc") {
         let Some(process) = Orphan::read(pid) else { continue };
         if process.session == session || started.contains(&pid) {
@@ -121,12 +125,15 @@ fn sweep(mark: &str, spared: impl Fn(Duration) -> bool) -> usize {
             && (adopted || !belongs(process.parent, mark, false))
         {
             send(pid, libc::SIGKILL);
-            wait_for_end(pid, END);
-            reap(pid);
-            killed += 1;
+            killed.push(pid);
         }
     }
-    killed
+    let deadline = Instant::now() + END;
+    for pid in &killed {
+        wait_for_end(*pid, deadline.saturating_duration_since(Instant::now()));
+        reap(*pid);
+    }
+    killed.len()
 }
 
 /// `alone`: a process without the variable can only be the target's.
