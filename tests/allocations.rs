@@ -12,9 +12,10 @@ use ffuzz::engine::executor::{Executor, ExitKind};
 use ffuzz::engine::fake::FakeExecutor;
 use ffuzz::engine::feedback::Judge;
 use ffuzz::engine::mutate::dictionary::{Dictionary, Token};
+use ffuzz::engine::mutate::donors::Donors;
 use ffuzz::engine::mutate::foreign::{Made, NoMutators};
 use ffuzz::engine::mutate::{Candidate, Rng};
-use ffuzz::engine::stage::produce::{Donors, Materials, Producer};
+use ffuzz::engine::stage::produce::{Materials, Producer};
 use rand_core::SeedableRng;
 
 const RUNS: u64 = 100_000;

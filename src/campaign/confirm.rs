@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Campaign, CampaignError};
 use crate::engine::corpus::names;
 use crate::engine::executor::{Executor, ExitKind};
+use crate::engine::fuzzer::door::{Door, DoorError};
 
 /// Number of inputs of a process that are remembered.
 pub(super) const MOST_BEFORE: usize = 1000;
@@ -34,7 +35,7 @@ impl Campaign {
     /// Looks whether a crash that was just saved happens in a process of its own, and keeps what came before
     /// it if not.
     pub(super) fn confirm_crash(&mut self, crash: u64) -> Result<(), CampaignError> {
-        let inputs = self.executor.take_record();
+        let inputs = self.fuzzer.executor.take_record();
         let asked = self.options.findings.record;
         if asked > 0 {
             let last = &inputs[inputs.len().saturating_sub(asked)..];
@@ -44,7 +45,7 @@ impl Campaign {
             }
         }
         // Some(0): the crash took the fork server along, and there was no run since.
-        let is_many = self.executor.process().is_some_and(|process| process != 0);
+        let is_many = self.fuzzer.executor.process().is_some_and(|process| process != 0);
         if !is_many || inputs.len() < 2 {
             return Ok(());
         }
@@ -57,7 +58,7 @@ impl Campaign {
         };
         self.statistics.confirming += begin.elapsed();
         // What the next crash needs begins with a process of its own.
-        self.executor.end_process();
+        self.fuzzer.executor.end_process();
         let (count, known) = match needs {
             Needs::Nothing => return Ok(()),
             Needs::Inputs(count) => (count, true),
@@ -109,7 +110,7 @@ impl Campaign {
 
     /// Whether a fresh process that gets these inputs crashes at the last of them.
     fn crashes_again(&mut self, inputs: &[Vec<u8>], end: Instant) -> Result<bool, CampaignError> {
-        self.executor.end_process();
+        self.fuzzer.executor.end_process();
         let Some((last, before)) = inputs.split_last() else { return Ok(false) };
         for input in before {
             let exit = self.exit_of(input)?;

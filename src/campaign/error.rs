@@ -60,12 +60,6 @@ pub enum CampaignError {
 }
 
 impl CampaignError {
-    /// A run was given up because the campaign is to end: nothing has failed.
-    #[must_use]
-    pub(super) fn is_interruption(&self) -> bool {
-        matches!(self, Self::Run(RunError::Interrupted))
-    }
-
     /// What the user can do about it.
     #[must_use]
     pub fn remedy(&self) -> String {

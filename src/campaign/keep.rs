@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::{Campaign, CampaignError};
 use crate::config::options::{DomainMode, TimeoutSpec};
+use crate::engine::calibrate::{self, Calibration};
 use crate::engine::corpus::{Origin, Seed, SeedId, Step, names};
 use crate::engine::coverage::Novelty;
 use crate::engine::domain::KeyGain;
 use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::feedback::{Finding, Verdict};
+use crate::engine::fuzzer::door::{Door, DoorError};
 use crate::engine::mutate::Candidate;
-use crate::engine::stage::calibrate::{self, Calibration};
 use crate::event::{DomainGain, Event, MOST_GAINS, Outcome, Source};
 
 /// Most crashes and hangs that are stored. A campaign beyond them has a target that crashes on nearly
@@ -36,7 +37,7 @@ fn saved_as(number: u64, path: &Path) -> Outcome {
 
 impl Campaign {
     /// Acts on a verdict.
-    pub(super) fn keep(
+    pub(super) fn keep_find(
         &mut self,
         candidate: &Candidate,
         verdict: Verdict,
@@ -115,8 +116,8 @@ impl Campaign {
         candidate: &Candidate,
         verdict: Verdict,
     ) -> Result<Outcome, CampaignError> {
-        let id = self.corpus.next_id();
-        let waypoint = !verdict.gains.is_empty() && self.guided();
+        let id = self.fuzzer.corpus.next_id();
+        let waypoint = !verdict.gains.is_empty() && self.fuzzer.guided();
         let new_edge = verdict.novelty == Novelty::Edge;
         let description = self.description(candidate);
         let slow = matches!(verdict.finding, Some(Finding::Hang { .. }));
@@ -131,20 +132,27 @@ impl Campaign {
             name,
             data: data.into(),
             parent,
-            depth: parent.map_or(0, |parent| self.corpus[parent].depth + 1),
+            depth: parent.map_or(0, |parent| self.fuzzer.corpus[parent].depth + 1),
             changed_at: candidate.origin.step.position(),
             new_edge,
             waypoint,
-            handicap: u32::try_from(self.scheduler.cycles().saturating_sub(1)).unwrap_or(u32::MAX),
+            handicap: u32::try_from(self.fuzzer.scheduler.cycles().saturating_sub(1))
+                .unwrap_or(u32::MAX),
             ..Seed::default()
         };
         self.add_seed(seed, &path, calibration, &verdict.gains, Some(candidate))?;
+        let execs = self.fuzzer.executor.execs();
         match parent {
             Some(_) => {
-                self.statistics.seed_found(candidate.origin.step.op(), self.executor.execs());
-                self.executor.mutators.found(candidate.origin.by);
+                self.statistics.corpus_grew();
+                self.fuzzer.progress.seed_found(candidate.origin.step.op(), execs);
+                self.fuzzer.executor.mutators.found(candidate.origin.by);
             }
-            None => self.statistics.seed_imported(self.executor.execs()),
+            None => {
+                self.statistics.corpus_grew();
+                self.statistics.imported += 1;
+                self.fuzzer.progress.corpus_grew(execs);
+            }
         }
         let gains = if waypoint { self.domain_gains(&verdict.gains) } else { Vec::new() };
         let (source, saved) = (source(&candidate.origin), saved_as(id.0.into(), &path));
@@ -154,7 +162,7 @@ impl Campaign {
 
     /// What a waypoint brought, by domain.
     fn domain_gains(&self, gains: &[KeyGain]) -> Vec<DomainGain> {
-        let domains = self.judge.aggregates().domains().iter().enumerate();
+        let domains = self.fuzzer.judge.aggregates().domains().iter().enumerate();
         let told = domains.filter_map(|(index, domain)| {
             let of_domain = gains.iter().filter(|gain| domain.holds(gain.key));
             let keys = of_domain.map(|gain| (gain.key, gain.after));
@@ -225,14 +233,14 @@ impl Campaign {
         seed.variable = !calibration.unstable.is_empty();
         seed.disabled |= calibration.failed.is_some();
         let usable = !seed.disabled;
-        self.corpus.add(seed);
+        self.fuzzer.corpus.add(seed);
         if usable {
-            self.scheduler.added(&mut self.corpus, id);
+            self.fuzzer.scheduler.added(&mut self.fuzzer.corpus, id);
             for (key, bits) in calibration.reached {
-                self.scheduler.reaches(&self.corpus, id, key, bits);
+                self.fuzzer.scheduler.reaches(&self.fuzzer.corpus, id, key, bits);
             }
         }
-        if self.judge.watches_domains() {
+        if self.fuzzer.judge.watches_domains() {
             self.note_gains(id, path, gains, usable);
         }
         if let (Some(Finding::Crash { signal, unique: true }), Some(candidate)) =
@@ -246,14 +254,14 @@ impl Campaign {
     fn note_gains(&mut self, id: SeedId, path: &Path, gains: &[KeyGain], usable: bool) {
         self.log_gains(gains);
         self.log.adding(path);
-        let domains = self.judge.aggregates().domains();
+        let domains = self.fuzzer.judge.aggregates().domains();
         let mut moved = vec![false; domains.len()];
         for gain in gains {
             let index = domains.partition_point(|domain| domain.end() <= gain.key);
             moved[index] = true;
             self.statistics.domain_moved(index, gain);
             if usable {
-                self.scheduler.owns(&self.corpus, id, gain.key, gain.bits);
+                self.fuzzer.scheduler.owns(&self.fuzzer.corpus, id, gain.key, gain.bits);
                 self.log.top_rated(gain.key);
             }
         }
@@ -298,7 +306,7 @@ impl Campaign {
         self.confirm_crash(number)?;
         self.statistics.crash_saved(self.execs());
         self.start_triage();
-        self.executor.mutators.found(candidate.origin.by);
+        self.fuzzer.executor.mutators.found(candidate.origin.by);
         let (source, saved) = (source(&candidate.origin), saved_as(number, &path));
         self.bus.send(&Event::CrashSaved { number, path, signal, source });
         Ok(Outcome { crash: true, ..saved })
@@ -317,12 +325,12 @@ impl Campaign {
         let lost = Outcome { hang: true, ..Outcome::default() };
         let stored = !self.options.findings.ignore_timeouts;
         let unique = unique && stored && self.statistics.saved_hangs < MAX_HANGS;
-        let promising = self.guided() && !gains.is_empty() && self.may_wait();
+        let promising = self.fuzzer.guided() && !gains.is_empty() && self.may_wait();
         if !unique && !promising {
             return Ok(lost);
         }
         let patient = self.options.target.hang_timeout.unwrap_or(HANG_TIMEOUT);
-        if patient > self.executor.timeout() {
+        if patient > self.fuzzer.executor.timeout() {
             let (exit, verdict, duration) = self.run_patiently(candidate, patient)?;
             if exit != ExitKind::Hang {
                 return self.keep_late(candidate, verdict, duration);
@@ -354,7 +362,7 @@ impl Campaign {
         candidate: &Candidate,
         patient: Duration,
     ) -> Result<(ExitKind, Option<Verdict>, Duration), CampaignError> {
-        let (usual, room) = (self.executor.timeout(), self.room_for_slow());
+        let (usual, room) = (self.fuzzer.executor.timeout(), self.room_for_slow());
         match self.judged_patiently(&candidate.bytes, patient, room) {
             Err(error) if error.is_interruption() => Ok((ExitKind::Hang, None, usual)),
             seen => {
@@ -369,7 +377,7 @@ impl Campaign {
     /// every turn otherwise.
     fn room_for_slow(&self) -> Option<Duration> {
         match self.options.target.timeout {
-            _ if !self.guided() => None,
+            _ if !self.fuzzer.guided() => None,
             TimeoutSpec::Fixed(_) => None,
             TimeoutSpec::Upto(limit) => Some(limit),
             TimeoutSpec::Auto => Some(HANG_TIMEOUT),
@@ -388,9 +396,9 @@ impl Campaign {
         if let Some(Finding::Crash { signal, unique }) = verdict.finding {
             return self.keep_crash(candidate, signal, unique);
         }
-        if duration > self.executor.timeout() {
+        if duration > self.fuzzer.executor.timeout() {
             let Some(limit) = self.room_for_slow() else { return Ok(slow) };
-            self.executor.set_timeout((duration * 2).min(limit));
+            self.fuzzer.executor.set_timeout((duration * 2).min(limit));
         }
         self.keep_interesting(candidate, verdict)
     }

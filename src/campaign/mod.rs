@@ -1,17 +1,16 @@
 //! A campaign: owns corpus, scheduler, executor and judge, and is the only place where they meet.
 
 mod confirm;
-mod door;
 mod error;
 mod foreign;
 mod keep;
 mod modules;
 mod orders;
+mod outside;
 mod peers;
 mod reading;
 mod resume;
 mod seeds;
-mod stages;
 mod start;
 mod statistics;
 mod stop;
@@ -23,23 +22,18 @@ use error::TURNS_WITHOUT_RUNS;
 pub use seeds::{collect_files, read_limited};
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::config::options::{DomainMode, Options, OutputOptions};
+use crate::config::options::{Options, OutputOptions};
 use crate::crashes::triage::{Follower, pointers};
 use crate::disk::output::fflog::FuzzFactoryLog;
 use crate::disk::output::{OutputDir, OutputError};
-use crate::engine::corpus::{Corpus, SeedId};
+use crate::engine::corpus::SeedId;
 use crate::engine::domain::KeyNames;
 use crate::engine::executor::Executor;
-use crate::engine::feedback::Judge;
-use crate::engine::mutate::deterministic::Deterministic;
-use crate::engine::mutate::dictionary::Dictionary;
-use crate::engine::mutate::{Candidate, Rng};
-use crate::engine::schedule::Scheduler;
-use crate::engine::schedule::bandit::Bandit;
-use crate::engine::stage::produce::Donors;
+use crate::engine::fuzzer::Fuzzer;
+use crate::engine::fuzzer::door::{Door, DoorError};
+use crate::engine::stage;
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::exec::Hooked;
 use crate::fleet::control::Control;
@@ -63,17 +57,7 @@ pub fn run(
 /// One running instance.
 struct Campaign {
     options: Options,
-    executor: Hooked,
-    judge: Judge,
-    corpus: Corpus,
-    scheduler: Scheduler,
-    tactics: Bandit,
-    /// Deterministic stages of owners that will go on in a later turn.
-    walks: BTreeMap<SeedId, Deterministic>,
-    /// The candidates under way; their buffers are used again and again.
-    batch: Vec<Candidate>,
-    donors: Donors,
-    dictionary: Dictionary,
+    fuzzer: Fuzzer<Hooked>,
     output: OutputDir,
     log: FuzzFactoryLog,
     /// Read from the target's files when the first name is asked for.
@@ -91,7 +75,6 @@ struct Campaign {
     orders: Option<orders::Orders>,
     /// The triage of crashes; None if it is switched off.
     triage: Option<Follower>,
-    rng: Rng,
     last_tick: Instant,
     tick_pause: Duration,
     last_saved: Instant,
@@ -119,7 +102,7 @@ impl Campaign {
                 if self.options.custom.killerbeez.only { self.sequence() } else { self.rounds() }?;
             if self.options.sync.last {
                 // What has led here is no reason to leave these runs out.
-                self.executor.heed(None);
+                self.fuzzer.executor.heed(None);
                 self.import_all()?;
             }
             if self.complete {
@@ -151,9 +134,9 @@ impl Campaign {
         self.triage.iter_mut().for_each(|triage| triage.finish(reason.patience()));
         self.pass_notes_on();
         let mut snapshot = self.snapshot();
-        snapshot.coverage.virgin_map = Some(self.judge.virgin().into());
+        snapshot.coverage.virgin_map = Some(self.fuzzer.judge.virgin().into());
         for (index, mutator) in snapshot.mutators.iter_mut().enumerate() {
-            mutator.says = self.executor.mutators.introspection(index);
+            mutator.says = self.fuzzer.executor.mutators.introspection(index);
         }
         let OutputOptions { root, instance, resume, .. } = &self.options.output;
         let resume = resume.as_deref().filter(|_| self.statistics.is_fuzzing());
@@ -167,26 +150,25 @@ impl Campaign {
     }
 
     fn rounds(&mut self) -> Result<StopReason, CampaignError> {
-        let mut cycles = self.scheduler.cycles();
-        let (mut idle_turns, mut execs) = (0, self.executor.execs());
+        let mut cycles = self.fuzzer.scheduler.cycles();
+        let (mut idle_turns, mut execs) = (0, self.fuzzer.executor.execs());
         loop {
             if let Some(reason) = self.stop_reason() {
                 return Ok(reason);
             }
             self.look_outside()?;
-            self.scheduler.cull(&mut self.corpus);
-            let Some(id) = self.scheduler.pick(&self.corpus, &mut self.rng) else {
+            let Some(id) = self.fuzzer.pick() else {
                 return Err(self.no_usable_seed());
             };
             self.turn(id)?;
-            idle_turns = if self.executor.execs() == execs { idle_turns + 1 } else { 0 };
-            execs = self.executor.execs();
-            if idle_turns == TURNS_WITHOUT_RUNS && !self.executor.mutators.is_empty() {
+            idle_turns = if self.fuzzer.executor.execs() == execs { idle_turns + 1 } else { 0 };
+            execs = self.fuzzer.executor.execs();
+            if idle_turns == TURNS_WITHOUT_RUNS && !self.fuzzer.executor.mutators.is_empty() {
                 return Err(CampaignError::NothingRuns);
             }
-            if self.scheduler.cycles() != cycles {
-                cycles = self.scheduler.cycles();
-                self.statistics.cycle_finished();
+            if self.fuzzer.scheduler.cycles() != cycles {
+                cycles = self.fuzzer.scheduler.cycles();
+                self.fuzzer.progress.cycle_finished();
                 self.bus.send(&Event::CycleFinished { cycles });
             }
             if self.options.limits.one_seed {
@@ -195,22 +177,30 @@ impl Campaign {
         }
     }
 
-    /// Guided by domains (`-p`)?
-    fn guided(&self) -> bool {
-        self.options.domains == DomainMode::Guide && self.judge.watches_domains()
+    /// One picked seed's turn.
+    fn turn(&mut self, id: SeedId) -> Result<(), CampaignError> {
+        self.statistics.current = Some(id);
+        if self.fuzzer.judge.watches_domains() {
+            self.log.fuzzing(id.0, self.fuzzer.corpus[id].favored);
+        }
+        let runs = if self.mutators_want(id) { stage::run_turn(self, id)? } else { 0 };
+        let Fuzzer { scheduler, corpus, .. } = &mut self.fuzzer;
+        scheduler.picked(corpus, id, runs);
+        self.tick_if_due();
+        Ok(())
     }
 
     fn names(&self) -> &KeyNames {
-        let read = || KeyNames::new(self.executor.domains(), self.executor.sites());
+        let read = || KeyNames::new(self.fuzzer.executor.domains(), self.fuzzer.executor.sites());
         self.names.get_or_init(read)
     }
 
     /// Tells the user what is to be said of the target and the mutators.
     fn pass_notes_on(&mut self) {
-        if let Some(reason) = self.executor.take_restart() {
+        if let Some(reason) = self.fuzzer.executor.take_restart() {
             self.bus.send(&Event::TargetRestarted { reason });
         }
-        for note in self.executor.take_notes() {
+        for note in self.fuzzer.executor.take_notes() {
             self.warn(note);
         }
         for note in self.triage.iter_mut().flat_map(Follower::take_notes).collect::<Vec<_>>() {

@@ -7,7 +7,6 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use super::stages::StageEnd;
 use super::{Campaign, CampaignError};
 use crate::config::options::Input;
 use crate::disk::output::replace_file;
@@ -15,6 +14,7 @@ use crate::disk::output::state::State;
 use crate::engine::corpus::SeedId;
 use crate::engine::executor::Executor;
 use crate::engine::stage::produce::Producer;
+use crate::engine::stage::{StageEnd, run_producer};
 use crate::event::{Event, StopReason};
 use crate::mutators::states::{Reached, States};
 
@@ -34,8 +34,8 @@ impl Campaign {
         if only && count != 1 && self.options.input != Input::Resume {
             return Err(CampaignError::OneSeed { count });
         }
-        self.executor.mutators.check(first).map_err(CampaignError::Mutator)?;
-        self.executor.mutators.restore(&state.mutators);
+        self.fuzzer.executor.mutators.check(first).map_err(CampaignError::Mutator)?;
+        self.fuzzer.executor.mutators.restore(&state.mutators);
         if let Some(path) = self.options.custom.killerbeez.state.clone()
             && let Some(text) = read_state(&path)?
             && let Some(states) = self.only_states()
@@ -53,7 +53,7 @@ impl Campaign {
                 return Ok(reason);
             }
             let mut stage = Producer::modules(u64::MAX >> 2);
-            let end = self.run_producer(ONLY, &mut stage)?;
+            let end = run_producer(self, ONLY, &mut stage)?;
             made += stage.progress().0;
             self.tick_if_due();
             let name = self.options.custom.killerbeez.modules[0].name.clone();
@@ -72,12 +72,13 @@ impl Campaign {
     }
 
     fn only_states(&mut self) -> Option<&mut States> {
-        self.executor.mutators.states_mut().next()
+        self.fuzzer.executor.mutators.states_mut().next()
     }
 
     /// What an earlier process left. A damaged file costs time, not finds: the queue has them all.
     pub(super) fn load_state(&mut self) -> State {
-        let (edges, keys) = (self.executor.map_size(), self.judge.aggregates().values().len());
+        let (edges, keys) =
+            (self.fuzzer.executor.map_size(), self.fuzzer.judge.aggregates().values().len());
         let flaw = match self.output.load_state() {
             // Of another target only statistics are taken up.
             Ok(state) if state.target != self.fingerprint => return state,

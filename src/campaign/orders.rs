@@ -9,6 +9,7 @@ use super::{Campaign, CampaignError};
 use crate::config::options::TimeoutSpec;
 use crate::engine::corpus::Origin;
 use crate::engine::executor::Executor;
+use crate::engine::fuzzer::door::DoorError;
 use crate::event::{Event, EventBus, Injected, Outcome};
 use crate::fleet::control::{Answer, Command, Control, Incoming, Order, Setting};
 use crate::sys::stop::Stop;
@@ -197,13 +198,13 @@ impl Campaign {
         }
         if let Some(timeout) = *timeout {
             self.options.target.timeout = TimeoutSpec::Fixed(timeout);
-            self.executor.set_timeout(timeout);
+            self.fuzzer.executor.set_timeout(timeout);
         }
         if let Some(schedule) = *schedule {
             self.options.schedule = schedule;
-            self.scheduler.change_schedule(schedule);
+            self.fuzzer.scheduler.change_schedule(schedule);
         }
-        self.dictionary.add_user(token.clone());
+        self.fuzzer.dictionary.add_user(token.clone());
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Campaign, CampaignError};
 use crate::disk::sync::{Import, Peers, Position};
 use crate::engine::corpus::Origin;
+use crate::engine::fuzzer::door::DoorError;
 use crate::event::Outcome;
 use crate::sys::stop::Stop;
 

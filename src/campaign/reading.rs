@@ -10,6 +10,7 @@ use std::path::Path;
 use super::{Campaign, CampaignError};
 use crate::config::options::TargetOptions;
 use crate::disk::output::setup::shell_line;
+use crate::engine::fuzzer::door::Door;
 
 impl Campaign {
     /// Warns if the target seems not to read its input. After the dry run, and not again when
@@ -17,12 +18,12 @@ impl Campaign {
     pub(super) fn look_for_reading(&mut self) -> Result<(), CampaignError> {
         // Of twins all but one are disabled.
         let usable: Vec<_> =
-            self.corpus.iter().filter(|seed| seed.edges > 0 || !seed.disabled).collect();
+            self.fuzzer.corpus.iter().filter(|seed| seed.edges > 0 || !seed.disabled).collect();
         let Some(first) = usable.first() else { return Ok(()) };
         let same = usable.iter().all(|seed| seed.path_hash == first.path_hash);
         // What a mutator does with an input is its own affair.
         let known = self.output.resumed() || self.stop.asked();
-        if !same || known || !self.executor.mutators.is_empty() {
+        if !same || known || !self.fuzzer.executor.mutators.is_empty() {
             return Ok(());
         }
         let (path, data, seeds) = (first.path_hash, first.data.clone(), usable.len());
@@ -49,7 +50,7 @@ impl Campaign {
         let inverted: Vec<u8> = data.iter().map(|byte| !byte).collect();
         let longer: Vec<u8> = data.iter().rev().chain(data).chain(b"\n\0\xff").copied().collect();
         for input in [&inverted[..], &longer, b"\n"] {
-            if self.behaviour_of(input)?.0 != path {
+            if self.behaviour_of(input)?.path != path {
                 return Ok(false);
             }
         }

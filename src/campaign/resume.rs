@@ -48,7 +48,7 @@ fn lost_entries(state: &State, queue: &[Start]) -> usize {
 impl Campaign {
     /// What the next process needs to know, beside the queue.
     pub(super) fn state(&mut self) -> State {
-        let claims = self.scheduler.claims();
+        let claims = self.fuzzer.scheduler.claims();
         let seed = |seed: &Seed| KnownSeed {
             name: seed.name.clone(),
             // One that was not calibrated, because the end came, is run again.
@@ -66,11 +66,11 @@ impl Campaign {
             disabled: seed.disabled,
         };
         State {
-            mutators: self.executor.mutators.stored(),
+            mutators: self.fuzzer.executor.mutators.stored(),
             target: self.fingerprint,
-            judge: self.judge.lessons(),
-            counters: self.statistics.counters(),
-            seeds: self.corpus.iter().map(seed).collect(),
+            judge: self.fuzzer.judge.lessons(),
+            counters: self.statistics.counters(&self.fuzzer.progress),
+            seeds: self.fuzzer.corpus.iter().map(seed).collect(),
         }
     }
 
@@ -79,14 +79,15 @@ impl Campaign {
     pub(super) fn restore_queue(&mut self) -> Result<(), CampaignError> {
         let there = self.output.queue_names()?;
         let gone = |seed: &&Seed| !seed.name.is_empty() && !there.contains(&seed.name);
-        let gone: Vec<SeedId> = self.corpus.iter().filter(gone).map(|seed| seed.id).collect();
+        let gone: Vec<SeedId> =
+            self.fuzzer.corpus.iter().filter(gone).map(|seed| seed.id).collect();
         if gone.is_empty() {
             return Ok(());
         }
         let (count, queue) = (gone.len(), self.output.seed_path(""));
         self.warn(format!("{count} files of {} are gone: they are written again", queue.display()));
         for id in gone {
-            let seed = &self.corpus[id];
+            let seed = &self.fuzzer.corpus[id];
             self.output.save_seed(&seed.name, &seed.data)?;
         }
         Ok(())
@@ -95,9 +96,9 @@ impl Campaign {
     /// Takes up the state of an earlier process; what it knew of single seeds is returned. What it learned from
     /// entries that are gone is not known any more: they have to be found again.
     pub(super) fn take_up(&mut self, state: State, queue: &[Start]) -> Known {
-        self.statistics.recall(&state.counters);
+        self.statistics.recall(&state.counters, &mut self.fuzzer.progress);
         // The time limit follows from it.
-        let slowest = std::mem::take(&mut self.statistics.slowest);
+        let slowest = std::mem::take(&mut self.fuzzer.progress.slowest);
         if state.target != self.fingerprint {
             if state.target != 0 {
                 self.warn("the target, or -p, has changed: every queue entry is run again".into());
@@ -109,8 +110,8 @@ impl Campaign {
             self.warn(format!("{lost} queue entries are gone or empty: all others are run again"));
             return Known::new();
         }
-        self.statistics.slowest = slowest;
-        self.judge.recall(&state.judge);
+        self.fuzzer.progress.slowest = slowest;
+        self.fuzzer.judge.recall(&state.judge);
         // Numbers from here on are those of findings that the state has not seen.
         self.statistics.saved_crashes = state.counters.saved_crashes;
         self.statistics.saved_hangs = state.counters.saved_hangs;
@@ -124,7 +125,7 @@ impl Campaign {
         }
         let id = seed.id;
         let len = u32::try_from(seed.data.len()).unwrap_or(u32::MAX);
-        self.corpus.add(Seed {
+        self.fuzzer.corpus.add(Seed {
             exec_us: known.exec_us,
             path_hash: known.path_hash,
             edges: known.edges,
@@ -137,8 +138,8 @@ impl Campaign {
             disabled: known.disabled,
             ..seed.clone()
         });
-        self.scheduler.added(&mut self.corpus, id);
-        self.scheduler.gives_back(&self.corpus, id, &known.keys);
+        self.fuzzer.scheduler.added(&mut self.fuzzer.corpus, id);
+        self.fuzzer.scheduler.gives_back(&self.fuzzer.corpus, id, &known.keys);
         true
     }
 }

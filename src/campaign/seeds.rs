@@ -13,6 +13,7 @@ use crate::disk::output::state::State;
 use crate::engine::corpus::{Origin, Seed, SeedId, names};
 use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::feedback::Finding;
+use crate::engine::fuzzer::door::Door;
 use crate::engine::mutate::MAX_INPUT;
 use crate::engine::mutate::{Candidate, below};
 use crate::event::Event;
@@ -89,7 +90,8 @@ impl Campaign {
         let mut dry_run = DryRun { known, paths: HashMap::new(), total: starts.len(), run: 0 };
         if self.options.seeds.shuffle {
             for last in (1..starts.len()).rev() {
-                let other = below(&mut self.rng, u32::try_from(last + 1).unwrap_or(u32::MAX));
+                let other =
+                    below(&mut self.fuzzer.rng, u32::try_from(last + 1).unwrap_or(u32::MAX));
                 starts.swap(last, other as usize);
             }
         }
@@ -190,12 +192,12 @@ impl Campaign {
 
     /// A number missing in a resumed queue keeps its place: ids never change.
     fn fill_gap(&mut self, id: SeedId) {
-        if self.corpus.next_id() < id {
-            self.warn(format!("seed {} is missing in the queue", self.corpus.next_id().0));
+        if self.fuzzer.corpus.next_id() < id {
+            self.warn(format!("seed {} is missing in the queue", self.fuzzer.corpus.next_id().0));
         }
-        while self.corpus.next_id() < id {
-            let id = self.corpus.next_id();
-            self.corpus.add(Seed { id, disabled: true, ..Seed::default() });
+        while self.fuzzer.corpus.next_id() < id {
+            let id = self.fuzzer.corpus.next_id();
+            self.fuzzer.corpus.add(Seed { id, disabled: true, ..Seed::default() });
         }
     }
 
@@ -216,7 +218,7 @@ impl Campaign {
         };
         let path = if resumed {
             start.path.clone()
-        } else if whole && self.executor.mutators.is_empty() {
+        } else if whole && self.fuzzer.executor.mutators.is_empty() {
             self.write(|output| output.link_seed(&name, &start.path, &data))?
         } else {
             // Mutators may write to the queue's file, but not to the user's.
@@ -260,10 +262,10 @@ impl Campaign {
         }
         dry_run.run += 1;
         let (exit, mut verdict) = self.judged(&data)?;
-        if !self.judge.accepts(exit) {
+        if !self.fuzzer.judge.accepts(exit) {
             self.bad_seed(from, exit, &data, verdict.finding)?;
             seed.disabled = true;
-            self.corpus.add(seed);
+            self.fuzzer.corpus.add(seed);
             return Ok(());
         }
         // A seed that crashes now and then is the user's own file.
@@ -275,7 +277,7 @@ impl Campaign {
             seed.disabled = true;
         }
         self.add_seed(seed, &path, calibration, &gains, None)?;
-        if !self.corpus[id].disabled {
+        if !self.fuzzer.corpus[id].disabled {
             dry_run.paths.insert(path_hash, id);
         }
         let (index, total) = (index + 1, dry_run.total);
@@ -293,7 +295,7 @@ impl Campaign {
             id,
             data: data.into(),
             parent,
-            depth: parent.map_or(0, |parent| self.corpus[parent].depth + 1),
+            depth: parent.map_or(0, |parent| self.fuzzer.corpus[parent].depth + 1),
             new_edge: parsed.as_ref().is_some_and(|parsed| parsed.new_edge),
             waypoint: parsed.as_ref().is_some_and(|parsed| parsed.waypoint),
             det_done: self.output.det_done(&name),
@@ -305,9 +307,9 @@ impl Campaign {
     /// Of two starting seeds with one path the longer is disabled. True if the new one is it.
     fn supersede_twin(&mut self, dry_run: &DryRun, path_hash: u64, len: usize) -> bool {
         let Some(&id) = dry_run.paths.get(&path_hash) else { return false };
-        let longer = self.corpus[id].data.len() > len;
-        if longer && !self.scheduler.is_owner(id) {
-            self.corpus[id].disabled = true;
+        let longer = self.fuzzer.corpus[id].data.len() > len;
+        if longer && !self.fuzzer.scheduler.is_owner(id) {
+            self.fuzzer.corpus[id].disabled = true;
             return false;
         }
         !longer
@@ -387,17 +389,18 @@ impl Campaign {
     }
 
     fn finish_import(&mut self) -> Result<(), CampaignError> {
-        if self.corpus.iter().all(|seed| seed.disabled) && !self.stop.asked() {
+        if self.fuzzer.corpus.iter().all(|seed| seed.disabled) && !self.stop.asked() {
             return Err(self.no_usable_seed());
         }
         self.look_for_reading()?;
-        let usable = || self.corpus.iter().filter(|seed| !seed.disabled);
+        let usable = || self.fuzzer.corpus.iter().filter(|seed| !seed.disabled);
         let total: u64 = usable().map(|seed| seed.exec_us).sum();
         let mean = Duration::from_micros(total / usable().count().max(1) as u64);
-        let timeout = derive_timeout(self.options.target.timeout, mean, self.statistics.slowest);
-        self.executor.set_timeout(timeout);
-        if self.judge.watches_domains() {
-            let aggregates = self.judge.aggregates();
+        let timeout =
+            derive_timeout(self.options.target.timeout, mean, self.fuzzer.progress.slowest);
+        self.fuzzer.executor.set_timeout(timeout);
+        if self.fuzzer.judge.watches_domains() {
+            let aggregates = self.fuzzer.judge.aggregates();
             self.log.starting_keys(aggregates.domains(), aggregates.values());
         }
         self.statistics.dry_run_over(self.complete);

@@ -6,11 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rand_core::SeedableRng;
-
 use super::orders::Orders;
 use super::peers::Sync;
-use super::stages::Tactic;
 use super::statistics::{Statistics, TICK};
 use super::{Campaign, CampaignError, resume};
 use crate::config::options::{
@@ -21,15 +18,11 @@ use crate::disk::output::OutputDir;
 use crate::disk::output::earlier::Earlier;
 use crate::disk::output::fflog::FuzzFactoryLog;
 use crate::disk::sync::{Peers, Places};
-use crate::engine::corpus::Corpus;
 use crate::engine::domain;
 use crate::engine::executor::Executor;
-use crate::engine::feedback::Judge;
-use crate::engine::mutate::Rng;
+use crate::engine::fuzzer::{Fuzzer, Plan};
 use crate::engine::mutate::dictionary::{Dictionary, Token};
-use crate::engine::schedule::bandit::Bandit;
-use crate::engine::schedule::{ScheduleOptions, Scheduler};
-use crate::engine::stage::produce::Donors;
+use crate::engine::schedule::ScheduleOptions;
 use crate::event::{Event, EventBus, EventSink};
 use crate::exec::{self, Hooked, Setup};
 use crate::fleet::control::Control;
@@ -103,59 +96,46 @@ pub(super) fn open(
 /// Puts the parts together.
 pub(super) fn assemble(
     options: Options,
-    mut executor: Hooked,
+    executor: Hooked,
     mut output: OutputDir,
     mut bus: EventBus,
     dictionary: Dictionary,
     stop: Stop,
 ) -> Campaign {
-    let watch = options.domains != DomainMode::Off;
-    let judge =
-        Judge::new(executor.map_size(), executor.domains(), watch).wants(options.seeds.wanted);
-    if judge.watches_domains() {
-        executor.watch_domains();
-    }
-    let scheduler = Scheduler::new(
-        ScheduleOptions {
+    let plan = Plan {
+        mutation: options.mutation.clone(),
+        foreign_only: options.custom.only,
+        schedule: ScheduleOptions {
             schedule: options.schedule,
             fixed_seed: options.rng_seed.is_some(),
             sequential: options.mutation.sequential,
-            guided: options.domains == DomainMode::Guide && judge.watches_domains(),
+            guided: options.domains == DomainMode::Guide,
         },
-        executor.map_size(),
-        executor.domains(),
-    );
+        watch_domains: options.domains != DomainMode::Off,
+        wanted: options.seeds.wanted,
+        rng_seed: options.rng_seed.unwrap_or_else(seed_of_the_day),
+    };
+    let mut fuzzer = Fuzzer::new(executor, dictionary, plan);
     let log = FuzzFactoryLog::new(output.instance_dir(), output.resumed());
-    let mut statistics = Statistics::new(executor.domains().len());
+    let mut statistics = Statistics::new(fuzzer.executor.domains().len());
     if output.resumed() {
         let earlier = Earlier::read(output.instance_dir());
         if earlier.is_damaged {
             let message = "fuzzer_stats holds numbers that cannot be: they begin at 0 again";
             bus.send(&Event::Warning { message: message.into() });
         }
+        fuzzer.progress.found = earlier.found;
         statistics.continue_from(earlier);
     }
     for message in output.take_notes() {
         bus.send(&Event::Warning { message });
     }
-    let rng = match options.rng_seed {
-        Some(seed) => Rng::seed_from_u64(seed),
-        None => Rng::seed_from_u64(seed_of_the_day()),
-    };
-    let fingerprint = resume::fingerprint(&options.target, &executor, judge.watches_domains());
-    let corpus = Corpus::default();
+    let watches = fuzzer.judge.watches_domains();
+    let fingerprint = resume::fingerprint(&options.target, &fuzzer.executor, watches);
     let last_tick = Instant::now();
     Campaign {
         options,
-        executor,
-        judge,
-        corpus,
-        scheduler,
-        tactics: Bandit::new(Tactic::COUNT),
-        walks: std::collections::BTreeMap::new(),
-        batch: Vec::new(),
-        donors: Donors::default(),
-        dictionary,
+        fuzzer,
         output,
         log,
         names: OnceCell::new(),
@@ -167,7 +147,6 @@ pub(super) fn assemble(
         sync: None,
         orders: None,
         triage: None,
-        rng,
         last_tick,
         tick_pause: TICK,
         last_saved: last_tick,
@@ -250,7 +229,8 @@ impl Campaign {
     /// A target with domains was built for a purpose that nothing serves now. A secondary leaves it to
     /// its main: some are without domains on purpose.
     fn tell_unused_domains(&mut self) {
-        let names: Vec<&str> = self.executor.domains().iter().map(|d| d.name.as_str()).collect();
+        let names: Vec<&str> =
+            self.fuzzer.executor.domains().iter().map(|d| d.name.as_str()).collect();
         let output = &self.options.output;
         if names.is_empty() || !(output.main_node || output.links) {
             return;
@@ -269,9 +249,9 @@ impl Campaign {
         if self.options.domains == DomainMode::Off {
             return self.tell_unused_domains();
         }
-        let lines = domain::describe(self.executor.domains());
+        let lines = domain::describe(self.fuzzer.executor.domains());
         self.bus.send(&Event::DomainsFound { lines });
-        if self.executor.domains().is_empty() {
+        if self.fuzzer.executor.domains().is_empty() {
             let message = "the target registers no domain: -p has no effect (build it with \
                            WAYPOINTS=cmp,mem ffuzz-cc …)";
             self.bus.send(&Event::Warning { message: message.into() });

@@ -12,9 +12,10 @@ use crate::engine::corpus::SeedId;
 use crate::engine::coverage;
 use crate::engine::domain::KeyGain;
 use crate::engine::executor::{Executor, SnapshotRuns, Spent};
+use crate::engine::fuzzer::Progress;
 use crate::event::{
     Control, Corpus, Coverage, Cycles, DomainStatus, Event, Finds, PutBack, Resources, Runs,
-    Search, Setup, Shares, Snapshot, StageYield, Times, Turn,
+    Search, Setup, Shares, Snapshot, Times, Turn,
 };
 use crate::sys::process;
 
@@ -44,9 +45,6 @@ pub(super) struct Statistics {
     pub(super) trim: Duration,
     /// Spent on other fuzzers' finds.
     pub(super) sync: Duration,
-    pub(super) trim_execs: u64,
-    pub(super) trim_bytes: (u64, u64),
-    pub(super) found: u64,
     pub(super) imported: u64,
     /// Starting seeds that crash the target, and that take too long.
     pub(super) bad_seeds: (u64, u64),
@@ -54,17 +52,12 @@ pub(super) struct Statistics {
     pub(super) total_crashes: u64,
     pub(super) saved_hangs: u64,
     pub(super) total_timeouts: u64,
-    pub(super) cycles_without_finds: u64,
-    found_this_cycle: bool,
     pub(super) last_find: Option<Instant>,
-    /// Runs of this process when something was found last.
-    pub(super) execs_at_find: u64,
     last_find_at: u64,
     longest_without_finds: u64,
     last_crash_at: u64,
     last_hang_at: u64,
     execs_at_crash: u64,
-    pub(super) slowest: Duration,
     /// Spent on timeouts that were run again with more time.
     pub(super) waited: Duration,
     /// Spent on the question whether crashes happen in a process of their own,
@@ -73,8 +66,6 @@ pub(super) struct Statistics {
     pub(super) dependent_crashes: u64,
     pub(super) record_files: u64,
     pub(super) current: Option<SeedId>,
-    pub(super) stage: (&'static str, u64, u64),
-    yields: Vec<StageYield>,
     domains: Vec<DomainActivity>,
     minute: MinuteRate,
     waiting: Waiting,
@@ -124,32 +115,23 @@ impl Statistics {
             calibration: Duration::ZERO,
             trim: Duration::ZERO,
             sync: Duration::ZERO,
-            trim_execs: 0,
-            trim_bytes: (0, 0),
-            found: 0,
             imported: 0,
             bad_seeds: (0, 0),
             saved_crashes: 0,
             total_crashes: 0,
             saved_hangs: 0,
             total_timeouts: 0,
-            cycles_without_finds: 0,
-            found_this_cycle: false,
             last_find: None,
-            execs_at_find: 0,
             last_find_at: 0,
             longest_without_finds: 0,
             last_crash_at: 0,
             last_hang_at: 0,
             execs_at_crash: 0,
-            slowest: Duration::ZERO,
             waited: Duration::ZERO,
             confirming: Duration::ZERO,
             dependent_crashes: 0,
             record_files: 0,
             current: None,
-            stage: ("init", 0, 0),
-            yields: Vec::new(),
             domains: vec![DomainActivity::default(); domains],
             minute: MinuteRate { since: now, execs: 0, rate: 0.0 },
             waiting: Waiting::default(),
@@ -161,7 +143,6 @@ impl Statistics {
         self.run_time_before = earlier.run_time;
         self.execs_before = earlier.execs;
         self.cycles_before = earlier.cycles;
-        self.found = earlier.found;
         self.imported = earlier.imported;
         self.last_find_at = earlier.last_find;
         self.last_crash_at = earlier.last_crash;
@@ -170,34 +151,34 @@ impl Statistics {
     }
 
     /// What `fuzzer_stats` does not tell the next process.
-    pub(super) fn counters(&self) -> Counters {
+    pub(super) fn counters(&self, progress: &Progress) -> Counters {
         Counters {
             total_crashes: self.total_crashes,
             total_timeouts: self.total_timeouts,
             saved_crashes: self.saved_crashes,
             saved_hangs: self.saved_hangs,
-            cycles_without_finds: self.cycles_without_finds,
+            cycles_without_finds: progress.cycles_without_finds,
             longest_without_finds_s: self.longest_without_finds,
             last_find_at: self.last_find_at,
             last_crash_at: self.last_crash_at,
             last_hang_at: self.last_hang_at,
             execs_at_crash: self.execs_at_crash,
-            slowest_us: u64::try_from(self.slowest.as_micros()).unwrap_or(u64::MAX),
-            stages: self.yields.clone(),
+            slowest_us: u64::try_from(progress.slowest.as_micros()).unwrap_or(u64::MAX),
+            stages: progress.yields.clone(),
         }
     }
 
-    pub(super) fn recall(&mut self, counters: &Counters) {
+    pub(super) fn recall(&mut self, counters: &Counters, progress: &mut Progress) {
         self.total_crashes = counters.total_crashes;
         self.total_timeouts = counters.total_timeouts;
-        self.cycles_without_finds = counters.cycles_without_finds;
+        progress.cycles_without_finds = counters.cycles_without_finds;
         self.longest_without_finds = counters.longest_without_finds_s;
         self.last_find_at = counters.last_find_at;
         self.last_crash_at = counters.last_crash_at;
         self.last_hang_at = counters.last_hang_at;
         self.execs_at_crash = counters.execs_at_crash;
-        self.slowest = Duration::from_micros(counters.slowest_us);
-        self.yields.clone_from(&counters.stages);
+        progress.slowest = Duration::from_micros(counters.slowest_us);
+        progress.yields.clone_from(&counters.stages);
     }
 
     /// Number of inputs in the corpus once the dry run is over.
@@ -244,21 +225,9 @@ impl Statistics {
         self.last_find.map_or(Duration::ZERO, |last| last.elapsed())
     }
 
-    pub(super) fn seed_found(&mut self, stage: &'static str, execs: u64) {
-        self.corpus_grew(execs);
-        self.found += 1;
-        self.yield_of(stage).finds += 1;
-    }
-
-    pub(super) fn seed_imported(&mut self, execs: u64) {
-        self.corpus_grew(execs);
-        self.imported += 1;
-    }
-
-    fn corpus_grew(&mut self, execs: u64) {
-        self.execs_at_find = execs;
+    /// A seed was found or imported.
+    pub(super) fn corpus_grew(&mut self) {
         self.longest_without_finds = self.longest_without_finds.max(self.without_finds().as_secs());
-        self.found_this_cycle = true;
         self.last_find = Some(Instant::now());
         self.last_find_at = unix_now();
     }
@@ -272,20 +241,6 @@ impl Statistics {
     pub(super) fn hang_saved(&mut self) {
         self.saved_hangs += 1;
         self.last_hang_at = unix_now();
-    }
-
-    pub(super) fn cycle_finished(&mut self) {
-        let found = std::mem::take(&mut self.found_this_cycle);
-        self.cycles_without_finds = if found { 0 } else { self.cycles_without_finds + 1 };
-    }
-
-    pub(super) fn yield_of(&mut self, name: &'static str) -> &mut StageYield {
-        let position = self.yields.iter().position(|stage| stage.name == name);
-        let position = position.unwrap_or_else(|| {
-            self.yields.push(StageYield { name: name.into(), ..StageYield::default() });
-            self.yields.len() - 1
-        });
-        &mut self.yields[position]
     }
 
     /// Notes a waypoint that moved `gains` of domain number `domain`.
@@ -332,7 +287,7 @@ fn shares(spent: Spent, waited: Duration, elapsed: Duration) -> Shares {
 impl Campaign {
     /// Runs of the campaign, earlier processes included.
     pub(super) fn execs(&self) -> u64 {
-        self.statistics.execs_before + self.executor.execs()
+        self.statistics.execs_before + self.fuzzer.executor.execs()
     }
 
     /// Tells the sinks the state if a moment has passed since the last time.
@@ -349,7 +304,7 @@ impl Campaign {
             self.warn(error.to_string());
         }
         self.pass_notes_on();
-        let executor = &self.executor;
+        let executor = &self.fuzzer.executor;
         self.statistics.waiting.look(executor.spent(), || executor.processor_time());
         let snapshot = self.snapshot();
         self.bus.send(&Event::Tick(Box::new(snapshot)));
@@ -359,7 +314,7 @@ impl Campaign {
 
     /// The executor's words, and AFL's for `-C`.
     fn target_mode(&self) -> String {
-        let mode = self.executor.target_mode();
+        let mode = self.fuzzer.executor.target_mode();
         match (self.options.seeds.wanted, mode.as_str()) {
             (Wanted::Crashing, "default") => "crash".into(),
             (Wanted::Crashing, mode) => format!("crash {mode}"),
@@ -381,7 +336,7 @@ impl Campaign {
             search: self.search_now(),
             setup: self.setup_now(),
             domains: self.domain_status(),
-            mutators: self.executor.mutators.status(self.statistics.started.elapsed()),
+            mutators: self.fuzzer.executor.mutators.status(self.statistics.started.elapsed()),
             workers: Vec::new(),
         };
         self.add_earlier(&mut snapshot);
@@ -418,8 +373,8 @@ impl Campaign {
         let statistics = &self.statistics;
         let fruitless = statistics.without_finds().as_secs();
         Cycles {
-            cycles_done: statistics.cycles_before + self.scheduler.cycles(),
-            cycles_without_finds: statistics.cycles_without_finds,
+            cycles_done: statistics.cycles_before + self.fuzzer.scheduler.cycles(),
+            cycles_without_finds: self.fuzzer.progress.cycles_without_finds,
             longest_without_finds_s: statistics.longest_without_finds.max(fruitless),
         }
     }
@@ -433,32 +388,32 @@ impl Campaign {
     }
 
     fn runs_now(&mut self) -> Runs {
-        let own = self.executor.execs();
+        let own = self.fuzzer.executor.execs();
         let elapsed = self.statistics.started.elapsed().as_secs_f64();
         Runs {
             execs: self.execs(),
             execs_per_sec: own as f64 / elapsed.max(0.001),
             execs_per_sec_last_min: self.statistics.last_minute_rate(own),
             target_mode: self.target_mode(),
-            rung: self.executor.run_mode().name().into(),
-            put_back: self.executor.snapshot_runs().map(|runs| put_back(&runs)),
+            rung: self.fuzzer.executor.run_mode().name().into(),
+            put_back: self.fuzzer.executor.snapshot_runs().map(|runs| put_back(&runs)),
         }
     }
 
     fn resources_now(&mut self) -> Resources {
-        let peak = match self.executor.server() {
+        let peak = match self.fuzzer.executor.server() {
             Some(server) => process::peak_rss_mb(server),
             None => process::peak_child_rss_mb(),
         };
         let statistics = &mut self.statistics;
         statistics.peak_rss_mb = statistics.peak_rss_mb.max(peak);
         Resources {
-            exec_timeout_ms: milliseconds(self.executor.timeout()),
-            slowest_exec_ms: milliseconds(statistics.slowest),
+            exec_timeout_ms: milliseconds(self.fuzzer.executor.timeout()),
+            slowest_exec_ms: milliseconds(self.fuzzer.progress.slowest),
             peak_rss_mb: statistics.peak_rss_mb,
             cpu: statistics.core,
             shares: shares(
-                self.executor.spent(),
+                self.fuzzer.executor.spent(),
                 statistics.waiting.total(),
                 statistics.started.elapsed(),
             ),
@@ -468,9 +423,9 @@ impl Campaign {
 
     fn corpus_now(&self) -> Corpus {
         let mut corpus = Corpus {
-            corpus_count: self.corpus.len() as u64,
+            corpus_count: self.fuzzer.corpus.len() as u64,
             corpus_favored: 0,
-            corpus_found: self.statistics.found,
+            corpus_found: self.fuzzer.progress.found,
             corpus_imported: self.statistics.imported,
             corpus_variable: 0,
             max_depth: 0,
@@ -478,7 +433,7 @@ impl Campaign {
             pending_total: 0,
         };
         // One pass: a large corpus is not in the cache.
-        for seed in self.corpus.iter() {
+        for seed in self.fuzzer.corpus.iter() {
             corpus.corpus_favored += u64::from(seed.favored);
             corpus.corpus_variable += u64::from(seed.variable);
             corpus.max_depth = corpus.max_depth.max(seed.depth + 1);
@@ -489,10 +444,10 @@ impl Campaign {
     }
 
     fn coverage_now(&self) -> Coverage {
-        let (edges, bits) = coverage::found(self.judge.virgin());
-        let unstable = self.judge.ignored_edges() as u64;
-        let map_size = self.executor.map_size() as u64;
-        let current = self.statistics.current.map_or(0, |id| self.corpus[id].edges);
+        let (edges, bits) = coverage::found(self.fuzzer.judge.virgin());
+        let unstable = self.fuzzer.judge.ignored_edges() as u64;
+        let map_size = self.fuzzer.executor.map_size() as u64;
+        let current = self.statistics.current.map_or(0, |id| self.fuzzer.corpus[id].edges);
         Coverage {
             stability: 100.0 - percent(unstable, edges),
             edges_found: edges,
@@ -522,18 +477,18 @@ impl Campaign {
     }
 
     fn turn_now(&self) -> Turn {
-        let (stage, stage_done, stage_total) = self.statistics.stage;
+        let (stage, stage_done, stage_total) = self.fuzzer.progress.stage;
         Turn { current: self.statistics.current, stage: stage.into(), stage_done, stage_total }
     }
 
     fn search_now(&self) -> Search {
-        let (before, after) = self.statistics.trim_bytes;
+        let (before, after) = self.fuzzer.progress.trim_bytes;
         Search {
             havoc_expansion: 0,
-            dictionary_entries: self.dictionary.len() as u64,
-            stages: self.statistics.yields.clone(),
+            dictionary_entries: self.fuzzer.dictionary.len() as u64,
+            stages: self.fuzzer.progress.yields.clone(),
             trimmed_percent: percent(before - after, before),
-            trim_execs: self.statistics.trim_execs,
+            trim_execs: self.fuzzer.progress.trim_execs,
         }
     }
 
@@ -541,7 +496,7 @@ impl Campaign {
         let output = &self.options.output;
         Setup {
             pid: std::process::id(),
-            guided_by_domains: self.guided(),
+            guided_by_domains: self.fuzzer.guided(),
             banner: self.options.banner.clone(),
             instance: output.instance.clone(),
             schedule: self.options.schedule.name().into(),
@@ -550,7 +505,7 @@ impl Campaign {
     }
 
     fn domain_status(&self) -> Vec<DomainStatus> {
-        let aggregates = self.judge.aggregates();
+        let aggregates = self.fuzzer.judge.aggregates();
         let activity = self.statistics.domains.iter();
         aggregates
             .domains()

@@ -8,12 +8,6 @@ use crate::event::StopReason;
 const DONE_CYCLES: u64 = 100;
 
 impl Campaign {
-    /// Runs until `-E`, at least one.
-    pub(super) fn execs_left(&self) -> usize {
-        let left = self.options.limits.execs.map(|limit| limit.saturating_sub(self.execs()));
-        left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX).max(1))
-    }
-
     /// Why to stop now, if there is a reason.
     pub(super) fn stop_reason(&self) -> Option<StopReason> {
         let limits = &self.options.limits;
@@ -35,8 +29,8 @@ impl Campaign {
             return Some(StopReason::Done);
         }
         let exhausted = limits.when_done
-            && self.statistics.cycles_without_finds > DONE_CYCLES
-            && !self.corpus.iter().any(Seed::is_pending);
+            && self.fuzzer.progress.cycles_without_finds > DONE_CYCLES
+            && !self.fuzzer.corpus.iter().any(Seed::is_pending);
         exhausted.then_some(StopReason::Done)
     }
 }

@@ -45,18 +45,7 @@ fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
         schedule: Schedule::Explore,
         domains,
         triage: None,
-        mutation: MutationOptions {
-            dictionaries: Vec::new(),
-            min_len: 1,
-            max_len: 1 << 20,
-            skip_deterministic: false,
-            skip_trim: false,
-            skip_arith: false,
-            sequential: false,
-            text: None,
-            strategy: Strategy::Explore,
-            expand_havoc: false,
-        },
+        mutation: MutationOptions::default(),
         custom: CustomOptions::default(),
         sync: crate::config::options::SyncOptions::default(),
         limits: Limits { execs: Some(execs), ..Limits::default() },
@@ -185,7 +174,7 @@ fn waypoints_are_kept_only_when_domains_guide() {
     with.fuzz().unwrap();
     let queue = names(&guided.path().join("out/queue"));
     assert!(queue.len() > 1 && queue[1..].iter().all(|name| name.ends_with(",+dsf")), "{queue:?}");
-    assert_eq!(with.judge.aggregates().values()[2], 0xff);
+    assert_eq!(with.fuzzer.judge.aggregates().values()[2], 0xff);
     let log = std::fs::read_to_string(guided.path().join("out/fuzzfactory.log")).unwrap();
     assert!(log.contains("DSF update at key=0x000002"), "{log}");
 
@@ -209,8 +198,8 @@ fn a_seed_owns_what_it_reaches_even_without_new_coverage() {
     let dir = seed_folder(&[b"\x10", b"\x80"]);
     let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Guide, 1), first_byte());
     campaign.fuzz().unwrap();
-    assert!(campaign.scheduler.is_owner(crate::engine::corpus::SeedId(1)));
-    assert!(!campaign.scheduler.is_owner(crate::engine::corpus::SeedId(0)));
+    assert!(campaign.fuzzer.scheduler.is_owner(crate::engine::corpus::SeedId(1)));
+    assert!(!campaign.fuzzer.scheduler.is_owner(crate::engine::corpus::SeedId(0)));
 }
 
 #[test]
@@ -219,13 +208,13 @@ fn a_resumed_campaign_keeps_names_and_values() {
     let (mut first, _) = campaign(options(dir.path(), DomainMode::Guide, 2_000), first_byte());
     first.fuzz().unwrap();
     let before = names(&dir.path().join("out/queue"));
-    let best = first.judge.aggregates().values().to_vec();
+    let best = first.fuzzer.judge.aggregates().values().to_vec();
     drop(first);
     let resumed = Options { input: Input::Resume, ..options(dir.path(), DomainMode::Guide, 1) };
     let (mut second, _) = campaign(resumed, first_byte());
     second.fuzz().unwrap();
     assert_eq!(names(&dir.path().join("out/queue")), before);
-    assert_eq!(second.judge.aggregates().values(), best);
+    assert_eq!(second.fuzzer.judge.aggregates().values(), best);
 }
 
 #[test]
@@ -233,7 +222,7 @@ fn crashing_seeds_are_donors_only_and_none_else_is_an_error() {
     let dir = seed_folder(&[b"FUZ!", b"x"]);
     let (mut good, recorder) = campaign(options(dir.path(), DomainMode::Off, 100), ladder());
     good.fuzz().unwrap();
-    assert!(good.corpus.iter().next().unwrap().disabled);
+    assert!(good.fuzzer.corpus.iter().next().unwrap().disabled);
     let warned =
         recorder.0.borrow().iter().any(
             |event| matches!(event, Event::Warning { message } if message.contains("crashes")),
@@ -323,7 +312,7 @@ fn resume(root: &Path, executor: FakeExecutor) -> (u64, Recorder) {
     let resumed = Options { input: Input::Resume, ..options(root, DomainMode::Off, 1) };
     let (mut campaign, recorder) = campaign(resumed, executor);
     campaign.fuzz().unwrap();
-    (crate::engine::coverage::found(campaign.judge.virgin()).0, recorder)
+    (crate::engine::coverage::found(campaign.fuzzer.judge.virgin()).0, recorder)
 }
 
 #[test]
@@ -410,5 +399,5 @@ fn after_a_wish_to_stop_the_last_look_at_others_misses_nothing() {
     }
     campaign.stop.ask();
     campaign.import_all().unwrap();
-    assert_eq!(campaign.corpus.len(), 4);
+    assert_eq!(campaign.fuzzer.corpus.len(), 4);
 }

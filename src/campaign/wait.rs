@@ -52,7 +52,7 @@ impl Campaign {
 
     /// After a run that failed so. `Ok`: it is to be tried again. An input for which there was no room is
     /// lost with a campaign that is to end: it was not run.
-    pub(super) fn wait_for_room(&mut self, error: RunError) -> Result<(), CampaignError> {
+    pub(super) fn wait_after(&mut self, error: RunError) -> Result<(), CampaignError> {
         match error {
             RunError::Full { .. } if self.pause_for_room(&error.to_string()) => Ok(()),
             RunError::Full { .. } => Err(RunError::Interrupted.into()),

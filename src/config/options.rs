@@ -346,6 +346,23 @@ pub struct MutationOptions {
     pub expand_havoc: bool,
 }
 
+impl Default for MutationOptions {
+    fn default() -> Self {
+        Self {
+            dictionaries: Vec::new(),
+            min_len: 1,
+            max_len: 1 << 20,
+            skip_deterministic: false,
+            skip_trim: false,
+            skip_arith: false,
+            sequential: false,
+            text: None,
+            strategy: Strategy::Explore,
+            expand_havoc: false,
+        }
+    }
+}
+
 /// Which changes havoc prefers (`-P`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Strategy {

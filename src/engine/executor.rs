@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::domain::{Domain, DsfView, Site};
 use super::mutate::Candidate;
+use super::mutate::foreign::{ForeignMutators, NoMutators};
 use crate::config::options::RunMode;
 
 /// Why there is nothing to be seen of a run.
@@ -134,6 +135,17 @@ pub trait Executor {
         late: bool,
         send: &mut dyn FnMut(),
     ) -> Result<Observation<'_>, RunError>;
+
+    /// Runs an input as the target got it in an earlier run: nothing changes it on its way.
+    fn replay(&mut self, input: &[u8]) -> Result<ExitKind, RunError> {
+        Ok(self.observe(input)?.exit)
+    }
+
+    /// What else makes inputs for it.
+    fn mutators(&mut self) -> &mut dyn ForeignMutators {
+        // A value without a size: nothing is allocated.
+        Box::leak(Box::new(NoMutators))
+    }
 
     /// Whether a process that has this input as its standard input reads from there; None if inputs take
     /// another way. Makes a run of its own if the last one does not answer it, and does not show it.

@@ -12,6 +12,7 @@ use crate::engine::executor::{
     Executor, ExitKind, Module, Observation, ProcessorTime, RunError, SnapshotRuns, Spent, Wish,
 };
 use crate::engine::mutate::Candidate;
+use crate::engine::mutate::foreign::ForeignMutators;
 use crate::mutators::{Hook, Mutators, Processed};
 
 /// Owns an executor and the mutators.
@@ -62,20 +63,6 @@ impl Hooked {
     /// Records the last `most` inputs from now on.
     pub fn record(&mut self, most: usize) {
         self.record = Record::new(most);
-    }
-
-    /// Runs what a target got once more: no hook changes it.
-    pub fn replay(&mut self, input: &[u8]) -> Result<ExitKind, RunError> {
-        self.note_process();
-        let exit = if self.mutators.has(Hook::FuzzSend) {
-            let mutators = &mut self.mutators;
-            self.inner.observe_sent(self.late, &mut || mutators.fuzz_send(input))?.exit
-        } else {
-            self.inner.observe(input)?.exit
-        };
-        self.mutators.post_run();
-        self.record.add(input);
-        Ok(exit)
     }
 
     /// To be called before runs. If the previous runs used a new process, the inputs before them are no
@@ -203,6 +190,23 @@ impl Executor for Hooked {
         } else {
             self.run_processed(batch, next)
         }
+    }
+
+    fn replay(&mut self, input: &[u8]) -> Result<ExitKind, RunError> {
+        self.note_process();
+        let exit = if self.mutators.has(Hook::FuzzSend) {
+            let mutators = &mut self.mutators;
+            self.inner.observe_sent(self.late, &mut || mutators.fuzz_send(input))?.exit
+        } else {
+            self.inner.observe(input)?.exit
+        };
+        self.mutators.post_run();
+        self.record.add(input);
+        Ok(exit)
+    }
+
+    fn mutators(&mut self) -> &mut dyn ForeignMutators {
+        &mut self.mutators
     }
 
     fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {

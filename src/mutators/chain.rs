@@ -595,6 +595,34 @@ impl ForeignMutators for Mutators {
         Self::fuzz(self, index, job, out)
     }
 
+    fn trims(&self, index: usize) -> bool {
+        self.member_has(index, Hook::Trim)
+    }
+
+    fn trim_begins(&mut self, index: usize, input: &[u8]) -> Option<u32> {
+        self.init_trim(index, input)
+    }
+
+    fn trim(&mut self, index: usize, out: &mut Vec<u8>) -> Made {
+        Self::trim(self, index, out)
+    }
+
+    fn trimmed(
+        &mut self,
+        index: usize,
+        step: (u32, u32),
+        lengths: (usize, usize),
+        same: bool,
+    ) -> Option<u32> {
+        let next = self.post_trim(index, same);
+        self.tell_trim(index, step, lengths, same);
+        next
+    }
+
+    fn complain(&mut self, index: usize, text: String) {
+        Self::complain(self, index, text);
+    }
+
     fn joins_havoc(&self) -> bool {
         self.has(Hook::Havoc)
     }

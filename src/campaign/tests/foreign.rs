@@ -97,9 +97,9 @@ fn finds_of_a_mutator_carry_its_words_and_are_counted() {
     let calls = calls.take();
     let about = &calls[calls.iter().position(|call| call == "describe").unwrap()..][..2];
     assert!(about[1].contains("queue/id:000001") && about[1].ends_with(" true"), "{about:?}");
-    assert_eq!(campaign.statistics.yield_of("fake").finds, 1);
+    assert_eq!(campaign.fuzzer.progress.yield_of("fake").finds, 1);
     // Nothing but the mutator's three inputs, and the calibration of both seeds.
-    assert_eq!(campaign.executor.execs(), 7 + campaign.statistics.trim_execs + 3 + 7);
+    assert_eq!(campaign.fuzzer.executor.execs(), 7 + campaign.fuzzer.progress.trim_execs + 3 + 7);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn seeds_that_a_mutator_does_not_want_are_passed_over() {
         with_one(options(dir.path(), DomainMode::Off, 1_000_000), ladder(), mutator);
     assert!(matches!(campaign.fuzz(), Err(CampaignError::NothingRuns)));
     assert!(kinds(&calls.take()).iter().all(|kind| *kind == "queue_get"));
-    assert_eq!(campaign.executor.execs(), 7);
+    assert_eq!(campaign.fuzzer.executor.execs(), 7);
 }
 
 #[test]

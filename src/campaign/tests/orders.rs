@@ -77,9 +77,9 @@ fn what_is_set_holds_from_then_on() {
     assert!(replies[0].ok);
     let stats = replies[1].stats.as_ref().unwrap();
     assert_eq!((stats.setup.schedule.as_str(), stats.search.dictionary_entries), ("fast", 1));
-    assert_eq!(campaign.executor.timeout(), timeout);
-    assert!(campaign.scheduler.needs_path_counts());
-    assert_eq!(campaign.dictionary.user, Vec::from_iter(token));
+    assert_eq!(campaign.fuzzer.executor.timeout(), timeout);
+    assert!(campaign.fuzzer.scheduler.needs_path_counts());
+    assert_eq!(campaign.fuzzer.dictionary.user, Vec::from_iter(token));
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn nothing_that_is_published_runs_backwards_while_a_queue_is_read() {
     // Ended before the first entry was taken in.
     next.stop.ask();
     next.import_seeds().unwrap();
-    assert_eq!(next.corpus.len(), 0);
+    assert_eq!(next.fuzzer.corpus.len(), 0);
     shown(&mut next);
     drop(next);
     let resumed = Options { input: Input::Resume, ..options(dir.path(), DomainMode::Guide, 1) };
@@ -216,13 +216,13 @@ fn the_first_pass_is_no_finished_cycle_and_runs_of_trimming_count() {
     let dir = seed_folder(&[b"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"]);
     let (mut first, _) = campaign(options(dir.path(), DomainMode::Off, 1), target());
     first.import_seeds().unwrap();
-    let id = first.scheduler.pick(&first.corpus, &mut first.rng).unwrap();
-    assert_eq!(first.scheduler.cycles(), 0);
+    let id = first.fuzzer.scheduler.pick(&first.fuzzer.corpus, &mut first.fuzzer.rng).unwrap();
+    assert_eq!(first.fuzzer.scheduler.cycles(), 0);
     first.turn(id).unwrap();
-    let trim = first.statistics.yield_of("trim").execs;
-    assert!(trim > 0 && trim == first.statistics.trim_execs, "{trim}");
-    first.scheduler.pick(&first.corpus, &mut first.rng).unwrap();
-    assert_eq!(first.scheduler.cycles(), u64::from(first.corpus.len() == 1));
+    let trim = first.fuzzer.progress.yield_of("trim").execs;
+    assert!(trim > 0 && trim == first.fuzzer.progress.trim_execs, "{trim}");
+    first.fuzzer.scheduler.pick(&first.fuzzer.corpus, &mut first.fuzzer.rng).unwrap();
+    assert_eq!(first.fuzzer.scheduler.cycles(), u64::from(first.fuzzer.corpus.len() == 1));
 }
 
 #[test]

@@ -4,11 +4,11 @@
 use std::sync::mpsc::sync_channel;
 
 use super::super::orders::Orders;
-use super::super::stages::{Stage, StageEnd, TURN};
 use super::super::statistics::TICK;
 use super::*;
 use crate::engine::corpus::SeedId;
 use crate::engine::coverage;
+use crate::engine::stage::{Stage, StageEnd, turn};
 use crate::fleet::control::{Command, Order};
 use crate::mutators::fake::{Calls, FakeMutator};
 use crate::mutators::{Hook, Made, Mutator};
@@ -71,16 +71,16 @@ fn seeds() -> tempfile::TempDir {
 }
 
 /// Runs the stage on the first seed that can be used.
-fn run(stage: &dyn Stage, campaign: &mut Campaign) -> StageEnd {
-    let id = campaign.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
+fn run(stage: &dyn Stage<Campaign>, campaign: &mut Campaign) -> StageEnd {
+    let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
     stage.run(campaign, id).unwrap()
 }
 
-fn for_each_stage(test: impl Fn(&dyn Stage, &Target, &mut Campaign, &Recorder, &Path)) {
-    for stage in TURN {
+fn for_each_stage(test: impl Fn(&dyn Stage<Campaign>, &Target, &mut Campaign, &Recorder, &Path)) {
+    for stage in turn::<Campaign>() {
         let (dir, target) = (seeds(), Target::new());
         let (mut campaign, recorder) = begun(&dir, &target);
-        test(*stage, &target, &mut campaign, &recorder, dir.path());
+        test(stage, &target, &mut campaign, &recorder, dir.path());
     }
 }
 
@@ -102,7 +102,7 @@ fn limits_end_every_stage_within_one_batch() {
     ];
     for (index, set) in set.into_iter().enumerate() {
         for_each_stage(|stage, target, campaign, _, _| {
-            let execs = campaign.executor.execs();
+            let execs = campaign.fuzzer.executor.execs();
             set(&mut campaign.options.limits, execs);
             let crash = ExitKind::Crash { signal: 6 };
             let crashes = index == 2;
@@ -214,9 +214,9 @@ fn trimmed(seed: &[u8], mutators: Mutators, min_len: usize) -> (Vec<u8>, Campaig
     options.mutation.min_len = min_len;
     let (mut campaign, _) = campaign_with(options, counting(), mutators);
     campaign.import_seeds().unwrap();
-    assert_eq!(TURN[0].name(), "trim");
-    TURN[0].run(&mut campaign, SeedId(0)).unwrap();
-    (campaign.corpus[SeedId(0)].data.to_vec(), campaign)
+    assert_eq!(turn::<Campaign>()[0].name(), "trim");
+    turn::<Campaign>()[0].run(&mut campaign, SeedId(0)).unwrap();
+    (campaign.fuzzer.corpus[SeedId(0)].data.to_vec(), campaign)
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn what_changes_nothing_is_removed_and_finds_are_kept() {
         (edges[0], edges[1]) = (2, 1);
         edges
     });
-    assert_eq!(campaign.corpus[SeedId(0)].path_hash, hash);
+    assert_eq!(campaign.fuzzer.corpus[SeedId(0)].path_hash, hash);
 }
 
 /// Trims "abc!xx" by proposals of a mutator with three steps; returns what is left and the calls.

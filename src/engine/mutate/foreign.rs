@@ -81,6 +81,36 @@ pub trait ForeignMutators {
         Made::Over
     }
 
+    /// It trims by itself.
+    fn trims(&self, _index: usize) -> bool {
+        false
+    }
+
+    /// It begins to trim. Returns the number of steps that it plans; None if it cannot.
+    fn trim_begins(&mut self, _index: usize, _input: &[u8]) -> Option<u32> {
+        None
+    }
+
+    /// Its next proposal.
+    fn trim(&mut self, _index: usize, _out: &mut Vec<u8>) -> Made {
+        Made::Over
+    }
+
+    /// What became of the proposal of step `step` of `planned`, with the lengths before it and of it: `same` if the
+    /// target behaved as before and it is taken. Returns the next step; None if it cannot.
+    fn trimmed(
+        &mut self,
+        _index: usize,
+        (_step, _planned): (u32, u32),
+        (_before, _proposed): (usize, usize),
+        _same: bool,
+    ) -> Option<u32> {
+        None
+    }
+
+    /// Reports a fault of it to the user.
+    fn complain(&mut self, _index: usize, _text: String) {}
+
     /// One of them takes part in havoc.
     fn joins_havoc(&self) -> bool {
         false

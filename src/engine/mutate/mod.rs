@@ -4,6 +4,7 @@
 
 pub mod deterministic;
 pub mod dictionary;
+pub mod donors;
 pub mod foreign;
 pub mod havoc;
 mod reachable;

@@ -83,7 +83,7 @@ impl Foreign {
         let Some(turn) = self.turn(base, from.seed, mutators) else { return Made::Over };
         turn.done += 1;
         let optout = mutators.declines_splicing(self.at);
-        let donor = if optout { None } else { from.donor(rng) };
+        let donor = if optout { None } else { from.donors.draw(rng) };
         let other = donor.map(|(_, bytes)| bytes);
         let job = Job { input: base.input, other, max_len: from.max_len };
         let made = mutators.fuzz(self.at, &job, &mut out.bytes);

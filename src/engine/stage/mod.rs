@@ -1,6 +1,84 @@
-//! Parts of stages: calibration, and the producers of candidates. The stages of a campaign, which run and
-//! keep, are in `src/campaign/stages/`.
+//! A turn: what is done with one picked seed. A new stage is one file here and one line in [`turn`].
 
-pub mod calibrate;
+mod custom;
+mod deterministic;
+mod havoc;
+mod modules;
+mod splice;
+mod trim;
+
+mod batches;
 pub mod foreign;
 pub mod produce;
+
+pub use batches::run_producer;
+
+use super::corpus::SeedId;
+use super::executor::Executor;
+use super::fuzzer::Tactic;
+use super::fuzzer::door::Door;
+
+/// The stages of a turn, in their order. Each says itself when it has something to do.
+#[must_use]
+pub fn turn<'a, D: Door + 'a>() -> [&'a dyn Stage<D>; 6] {
+    [
+        &trim::Trimming,
+        &deterministic::DeterministicSteps,
+        &custom::Custom,
+        &havoc::Havoc,
+        &splice::Splicing,
+        &modules::LateMutators,
+    ]
+}
+
+/// A part of a turn.
+pub trait Stage<D: Door> {
+    /// For the screen and the table of yields, unless its steps have names of their own.
+    fn name(&self) -> &'static str;
+
+    /// Whether it has something to do with this seed in this turn.
+    fn wants(&self, door: &mut D, id: SeedId) -> bool;
+
+    /// Does it. All runs go through the door, and between two batches the stage asks
+    /// [`Door::between_batches`] whether it goes on.
+    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error>;
+
+    /// The arm of the bandit that it is, if it competes with another stage.
+    fn tactic(&self) -> Option<Tactic> {
+        None
+    }
+}
+
+/// How a stage ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum StageEnd {
+    Finished,
+    /// The turn is over: another seed is now worth more, or the user said so.
+    TurnOver,
+}
+
+/// All stages on one seed, and what the scheduler learns of it. Returns the number of runs.
+pub fn run_turn<D: Door>(door: &mut D, id: SeedId) -> Result<u64, D::Error> {
+    let before = door.fuzzer().executor.execs();
+    for stage in turn::<D>() {
+        if !stage.wants(door, id) {
+            continue;
+        }
+        let (execs, found) = counts(door);
+        let end = stage.run(door, id)?;
+        if let Some(tactic) = stage.tactic() {
+            let (execs_now, found_now) = counts(door);
+            let (runs, finds) = (execs_now - execs, found_now - found);
+            door.fuzzer_mut().tactics.note(tactic as usize, runs, finds);
+        }
+        if end == StageEnd::TurnOver {
+            break;
+        }
+    }
+    Ok(door.fuzzer().executor.execs() - before)
+}
+
+fn counts<D: Door>(door: &D) -> (u64, u64) {
+    let fuzzer = door.fuzzer();
+    (fuzzer.executor.execs(), fuzzer.progress.found)
+}

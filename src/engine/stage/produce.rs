@@ -1,97 +1,18 @@
-//! Producers: stages that make candidates from a seed, one after the other.
+//! Producers: what makes candidates from a seed, one after the other.
 
 use super::foreign::{Base, Foreign};
-use crate::engine::corpus::{Corpus, Origin, SeedId, Step};
+use crate::engine::corpus::{Origin, SeedId, Step};
 use crate::engine::mutate::deterministic::Deterministic;
 use crate::engine::mutate::dictionary::Dictionary;
+use crate::engine::mutate::donors::{DONOR_ATTEMPTS, Lent};
 use crate::engine::mutate::foreign::{ForeignMutators, Made};
 use crate::engine::mutate::havoc::{HavocContext, havoc};
 use crate::engine::mutate::splice::splice;
-use crate::engine::mutate::{Candidate, Rng, below};
-use crate::sys::memory::prefetch;
+use crate::engine::mutate::{Candidate, Rng};
 
 /// Most runs of the deterministic stage on one seed. The full classic stage is a net loss on
 /// larger inputs (fuzzbench 113); this keeps the quick early steps and all steps on small inputs.
 const DETERMINISTIC_RUNS: u64 = 16 * 1024;
-
-/// Attempts to find a second seed that can be spliced.
-const DONOR_ATTEMPTS: u32 = 8;
-
-/// Other seeds that give pieces at a time, and the runs after which others are drawn: in a large
-/// corpus the first access to a seed's bytes waits for memory, longer than a short run takes.
-const DONORS: usize = 4;
-const RUNS_PER_DRAW: usize = 128;
-
-/// Shorter seeds give nothing.
-const SHORTEST_DONOR: usize = 4;
-
-/// A corpus of this number of seeds does not fit into the processor's caches.
-const LARGE_CORPUS: u32 = 1024;
-
-/// Seeds drawn at random that give pieces to candidates.
-#[derive(Debug, Default)]
-pub struct Donors {
-    drawn: Vec<SeedId>,
-    /// Of a large corpus: the next ones. Their bytes are on their way to the cache.
-    coming: Vec<SeedId>,
-    runs_left: usize,
-}
-
-impl Donors {
-    /// Those for the next `runs` runs on `seed`.
-    pub fn lend<'a>(
-        &mut self,
-        rng: &mut Rng,
-        corpus: &'a Corpus,
-        seed: SeedId,
-        runs: usize,
-    ) -> Lent<'a> {
-        if self.runs_left == 0 {
-            self.runs_left = RUNS_PER_DRAW;
-            self.change(rng, corpus, seed);
-        }
-        self.runs_left = self.runs_left.saturating_sub(runs);
-        let mut lent = Lent::default();
-        for id in self.drawn.iter().filter(|id| **id != seed) {
-            lent.seeds[lent.count as usize] = (*id, &corpus[*id].data);
-            lent.count += 1;
-        }
-        lent
-    }
-
-    fn change(&mut self, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
-        std::mem::swap(&mut self.drawn, &mut self.coming);
-        if self.drawn.is_empty() {
-            draw(&mut self.drawn, rng, corpus, seed);
-        }
-        self.coming.clear();
-        if corpus.next_id().0 >= LARGE_CORPUS {
-            draw(&mut self.coming, rng, corpus, seed);
-            self.coming.iter().for_each(|id| prefetch(&corpus[*id].data));
-        }
-    }
-
-    /// Another seed has its turn: in a small corpus it gets donors of its own.
-    pub fn next_seed(&mut self) {
-        if self.coming.is_empty() {
-            self.runs_left = 0;
-        }
-    }
-}
-
-fn draw(into: &mut Vec<SeedId>, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
-    let random = (0..DONORS as u32 + DONOR_ATTEMPTS)
-        .map(|_| SeedId(below(rng, corpus.next_id().0)))
-        .filter(|id| *id != seed && corpus[*id].data.len() >= SHORTEST_DONOR);
-    into.extend(random.take(DONORS));
-}
-
-/// The donors' bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Lent<'a> {
-    seeds: [(SeedId, &'a [u8]); DONORS],
-    count: u32,
-}
 
 /// What producers work from.
 #[derive(Clone, Copy)]
@@ -113,13 +34,7 @@ pub struct Materials<'a> {
     pub exploit: bool,
 }
 
-impl<'a> Materials<'a> {
-    /// One of the donors.
-    pub(super) fn donor(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
-        let Lent { seeds, count } = &self.donors;
-        seeds[..*count as usize].get(below(rng, *count) as usize).copied()
-    }
-
+impl Materials<'_> {
     fn havoc_context<'b>(&'b self, donor: Option<&'b [u8]>) -> HavocContext<'b> {
         HavocContext {
             dictionary: self.dictionary,
@@ -135,7 +50,7 @@ impl<'a> Materials<'a> {
     }
 }
 
-/// A stage that makes candidates.
+/// Makes candidates.
 pub enum Producer {
     /// `until`: number of steps after which the walk pauses.
     Deterministic {
@@ -340,7 +255,7 @@ fn next_havoc(
     op: &'static str,
     out: &mut Candidate,
 ) {
-    let donor = from.donor(rng).map(|(_, bytes)| bytes);
+    let donor = from.donors.draw(rng).map(|(_, bytes)| bytes);
     out.bytes.clear();
     out.bytes.extend_from_slice(base.input);
     let context = from.havoc_context(donor);
@@ -368,7 +283,7 @@ fn next_havoc(
 /// Joins the seed with another one.
 fn join(from: &Materials<'_>, rng: &mut Rng, joined: &mut Vec<u8>) -> Option<SeedId> {
     (0..DONOR_ATTEMPTS).find_map(|_| {
-        let (id, bytes) = from.donor(rng)?;
+        let (id, bytes) = from.donors.draw(rng)?;
         let fits = splice(rng, from.input, bytes, joined) && joined.len() <= from.max_len;
         fits.then_some(id)
     })

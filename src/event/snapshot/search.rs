@@ -1,11 +1,10 @@
 //! What the stages brought, and the one at work.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
 use super::join::{All, Join};
 use crate::engine::corpus::SeedId;
+pub use crate::engine::fuzzer::StageYield;
 
 /// The turn of a seed.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -47,29 +46,16 @@ impl Join for Search {
     }
 }
 
-/// What one stage brought.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct StageYield {
-    pub name: Cow<'static, str>,
-    pub finds: u64,
-    pub execs: u64,
-}
-
-impl StageYield {
-    fn add(&mut self, other: &Self) {
-        let Self { name: _, finds, execs } = other;
-        self.finds += finds;
-        self.execs += execs;
-    }
-}
-
 /// By name, in the order in which they appear.
 impl Join for Vec<StageYield> {
     fn join(all: &All<'_, Self>) -> Self {
         let mut found = Self::new();
         for stage in all.iter().flatten() {
             match found.iter_mut().find(|known: &&mut StageYield| known.name == stage.name) {
-                Some(known) => known.add(stage),
+                Some(StageYield { name: _, finds, execs }) => {
+                    *finds += stage.finds;
+                    *execs += stage.execs;
+                }
                 None => found.push(stage.clone()),
             }
         }

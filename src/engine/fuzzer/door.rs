@@ -1,0 +1,298 @@
+//! The one door: every run of a search is made here and judged here.
+//!
+//! ```text
+//! run a batch → judge → keep at once → count → stop? tick? look outside?
+//! ```
+//!
+//! A stage makes candidates and hands them to [`Door::run_batch`] or [`Door::try_out`], and asks
+//! [`Door::between_batches`] whether it goes on. So limits, signals, orders, imports and the screen reach every
+//! stage alike, and what a run shows is kept before the next run. `tests/tidy.rs` checks that nothing else in
+//! stages and campaigns runs or judges.
+
+use std::time::Duration;
+
+use super::Fuzzer;
+use crate::config::options::Strategy;
+use crate::engine::calibrate::{Calibration, calibrate};
+use crate::engine::corpus::SeedId;
+use crate::engine::coverage::path_hash;
+use crate::engine::domain::KeyGain;
+use crate::engine::executor::{Executor, ExitKind, Observation, RunError};
+use crate::engine::feedback::{Judge, Verdict};
+use crate::engine::mutate::Candidate;
+
+/// What a run did: its path and, if domains are watched, a hash of all their values.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Behaviour {
+    pub path: u64,
+    pub values: u64,
+}
+
+impl Behaviour {
+    fn of(judge: &Judge, run: &Observation<'_>) -> Self {
+        let values = if judge.watches_domains() { run.dsf.hash() } else { 0 };
+        Self { path: path_hash(run.edges), values }
+    }
+}
+
+/// What a batch brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BatchOutcome {
+    /// A seed was kept.
+    pub found: bool,
+    /// The last run differed from the reference.
+    pub changed: bool,
+    /// The last run timed out.
+    pub hang: bool,
+}
+
+/// Parts of a search whose time is of interest.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Part {
+    Calibration,
+    Trimming,
+}
+
+/// Why a search cannot go on.
+pub trait DoorError: From<RunError> {
+    /// A run was given up because the search is to end: nothing has failed.
+    fn is_interruption(&self) -> bool;
+}
+
+impl DoorError for RunError {
+    fn is_interruption(&self) -> bool {
+        matches!(self, Self::Interrupted)
+    }
+}
+
+/// The surroundings of a [`Fuzzer`]: what keeps finds, what ends a search, and what comes in between. The
+/// methods without a body are all that an embedding program has to write.
+pub trait Door: Sized {
+    type Target: Executor;
+    type Error: DoorError;
+
+    fn fuzzer(&self) -> &Fuzzer<Self::Target>;
+
+    fn fuzzer_mut(&mut self) -> &mut Fuzzer<Self::Target>;
+
+    /// Acts on a verdict that has a find or is interesting. True if the candidate is a seed now.
+    fn keep(&mut self, candidate: &Candidate, verdict: Verdict) -> Result<bool, Self::Error>;
+
+    /// Between two batches: the screen, and what comes from outside.
+    fn look_outside(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// The stage at work is to end.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// Runs that are left until a limit; at least 1.
+    fn runs_left(&self) -> usize {
+        usize::MAX
+    }
+
+    /// After a run that failed so. `Ok`: it is tried again.
+    fn wait_for_room(&mut self, error: RunError) -> Result<(), Self::Error> {
+        Err(error.into())
+    }
+
+    /// Havoc prefers what breaks code to what leads to new code.
+    fn exploits(&self) -> bool {
+        self.fuzzer().mutation.strategy == Strategy::Exploit
+    }
+
+    /// Does `work`, whose time belongs to `part`.
+    fn timed<T>(&mut self, _part: Part, work: impl FnOnce(&mut Self) -> T) -> T {
+        work(self)
+    }
+
+    /// A seed's bytes are these from now on; the corpus has the former ones still.
+    fn seed_changed(&mut self, _id: SeedId, _bytes: &[u8]) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// The deterministic stage of a seed is done for good.
+    fn deterministic_done(&mut self, _id: SeedId) {}
+
+    /// What comes between two batches. True if the stage at work is to end.
+    fn between_batches(&mut self) -> Result<bool, Self::Error> {
+        self.look_outside()?;
+        Ok(self.is_over())
+    }
+
+    /// Runs a batch and keeps what deserves it. With `reference` it also says whether the last
+    /// run differed from that.
+    fn run_batch(
+        &mut self,
+        batch: &[Candidate],
+        reference: Option<Behaviour>,
+    ) -> Result<BatchOutcome, Self::Error> {
+        let mut outcome = BatchOutcome::default();
+        let mut next = 0;
+        let fuzzer = self.fuzzer_mut();
+        let every = reference.is_some() || fuzzer.scheduler.needs_path_counts();
+        fuzzer.executor.show_every_run(every);
+        while next < batch.len() {
+            let Fuzzer { executor, judge, scheduler, .. } = self.fuzzer_mut();
+            judge.teach(executor);
+            outcome.hang = false;
+            let run = match executor.run(batch, &mut next) {
+                Ok(Some(run)) => run,
+                // It was cut short, because runs are slow or because of the user.
+                Ok(None) => {
+                    if next < batch.len() && !self.is_over() {
+                        continue;
+                    }
+                    break;
+                }
+                Err(error) => {
+                    self.wait_for_room(error)?;
+                    continue;
+                }
+            };
+            let index = run.index;
+            outcome.hang = run.exit == ExitKind::Hang;
+            if let Some(reference) = reference {
+                outcome.changed = Behaviour::of(judge, &run) != reference;
+            }
+            if scheduler.needs_path_counts() {
+                scheduler.count_path(path_hash(run.edges));
+            }
+            let verdict = judge.judge(&run);
+            outcome.found |= self.keep_if_deserved(&batch[index], verdict)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Runs one candidate and keeps it if it deserves that; `report` gets how it behaved (None if it ended in
+    /// a way in which no seed does) after the run and before anything is kept.
+    fn try_out<T>(
+        &mut self,
+        candidate: &Candidate,
+        report: impl FnOnce(&mut Self, Option<Behaviour>) -> T,
+    ) -> Result<T, Self::Error> {
+        let (behaviour, verdict) = self.see(&candidate.bytes, |judge, run| {
+            let usable = judge.accepts(run.exit);
+            (usable.then(|| Behaviour::of(judge, run)), judge.judge(run))
+        })?;
+        let reported = report(self, behaviour);
+        self.keep_if_deserved(candidate, verdict)?;
+        Ok(reported)
+    }
+
+    fn keep_if_deserved(
+        &mut self,
+        candidate: &Candidate,
+        verdict: Verdict,
+    ) -> Result<bool, Self::Error> {
+        let deserves = verdict.finding.is_some() || verdict.is_interesting();
+        if deserves { self.keep(candidate, verdict) } else { Ok(false) }
+    }
+
+    /// Runs one input and judges it; whoever asks acts on the verdict.
+    fn judged(&mut self, input: &[u8]) -> Result<(ExitKind, Verdict), Self::Error> {
+        self.see(input, |judge, run| (run.exit, judge.judge(run)))
+    }
+
+    /// How the target behaves on an input. The run is not judged.
+    fn behaviour_of(&mut self, input: &[u8]) -> Result<Behaviour, Self::Error> {
+        self.see(input, |judge, run| Behaviour::of(judge, run))
+    }
+
+    /// A second run of what was promising: which of its gains show again, and the verdict on this run.
+    fn confirmed(
+        &mut self,
+        input: &[u8],
+        gains: &[KeyGain],
+    ) -> Result<(Vec<KeyGain>, Verdict), Self::Error> {
+        self.see(input, |judge, run| (judge.confirm(gains, run), judge.judge(run)))
+    }
+
+    /// A crash or hang of an earlier process: its kind is not new from now on. What ends well by now
+    /// teaches nothing.
+    fn recall(&mut self, input: &[u8]) -> Result<(), Self::Error> {
+        self.see(input, |judge, run| {
+            if !judge.accepts(run.exit) {
+                judge.judge(run);
+            }
+        })
+    }
+
+    /// One run with another time limit. It is judged unless it took longer than `usual` and than `room`, up
+    /// to which inputs are taken that improve a domain: what a run shows that is too slow for a seed has to
+    /// stay new for others.
+    fn judged_patiently(
+        &mut self,
+        input: &[u8],
+        patient: Duration,
+        room: Option<Duration>,
+    ) -> Result<(ExitKind, Option<Verdict>, Duration), Self::Error> {
+        let usual = self.fuzzer().executor.timeout();
+        self.fuzzer_mut().executor.set_timeout(patient);
+        let seen = self.see(input, |judge, run| {
+            let (exit, duration) = (run.exit, run.duration);
+            let is_kept = !judge.accepts(exit)
+                || duration <= usual
+                || (room.is_some_and(|limit| duration <= limit) && judge.would_gain(run));
+            (exit, is_kept.then(|| judge.judge(run)), duration)
+        });
+        self.fuzzer_mut().executor.set_timeout(usual);
+        seen
+    }
+
+    /// Whether the target reads its standard input, see [`Executor::reads_stdin`].
+    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, Self::Error> {
+        self.when_there_is_room(|fuzzer| fuzzer.executor.reads_stdin(input))
+    }
+
+    /// Runs an input as the target got it before: no hook changes it, and it is not judged.
+    fn replay(&mut self, input: &[u8]) -> Result<ExitKind, Self::Error> {
+        self.when_there_is_room(|fuzzer| fuzzer.executor.replay(input))
+    }
+
+    /// Runs an input several times. What an end of the search leaves off counts as not done.
+    fn calibrated(&mut self, input: &[u8], runs: u32) -> Result<Calibration, Self::Error> {
+        let result = self.timed(Part::Calibration, |door| {
+            door.when_there_is_room(|Fuzzer { executor, judge, .. }| {
+                calibrate(executor, judge, input, runs)
+            })
+        });
+        let result = match result {
+            Err(error) if error.is_interruption() => Calibration::default(),
+            result => result?,
+        };
+        let progress = &mut self.fuzzer_mut().progress;
+        progress.slowest = progress.slowest.max(result.slowest);
+        Ok(result)
+    }
+
+    /// One run, as soon as there is room for its input.
+    fn see<T>(
+        &mut self,
+        input: &[u8],
+        look: impl FnOnce(&mut Judge, &Observation<'_>) -> T,
+    ) -> Result<T, Self::Error> {
+        loop {
+            let Fuzzer { executor, judge, .. } = self.fuzzer_mut();
+            match executor.observe(input) {
+                Ok(run) => return Ok(look(judge, &run)),
+                Err(error) => self.wait_for_room(error)?,
+            }
+        }
+    }
+
+    /// An attempt to run something, as soon as there is room for its input.
+    fn when_there_is_room<T>(
+        &mut self,
+        mut attempt: impl FnMut(&mut Fuzzer<Self::Target>) -> Result<T, RunError>,
+    ) -> Result<T, Self::Error> {
+        loop {
+            match attempt(self.fuzzer_mut()) {
+                Ok(result) => return Ok(result),
+                Err(error) => self.wait_for_room(error)?,
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The fuzzer as one object: everything that decides which input is run next and what a run was worth.
+//!
+//! A program that embeds it owns a [`Fuzzer`] and implements [`door::Door`]; the stages in
+//! [`super::stage`] do the rest. `examples/in_process.rs` is a whole one.
+
+pub mod door;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
+
+use super::corpus::{Corpus, SeedId};
+use super::executor::Executor;
+use super::feedback::Judge;
+use super::mutate::deterministic::Deterministic;
+use super::mutate::dictionary::Dictionary;
+use super::mutate::donors::Donors;
+use super::mutate::{Candidate, Rng};
+use super::schedule::bandit::Bandit;
+use super::schedule::{ScheduleOptions, Scheduler};
+use crate::config::options::{MutationOptions, Wanted};
+
+/// What a search may do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub mutation: MutationOptions,
+    /// No inputs but those of foreign mutators (`AFL_CUSTOM_MUTATOR_ONLY`).
+    pub foreign_only: bool,
+    pub schedule: ScheduleOptions,
+    /// Domains count, also if they do not guide.
+    pub watch_domains: bool,
+    /// Which runs make seeds.
+    pub wanted: Wanted,
+    pub rng_seed: u64,
+}
+
+/// How a waypoint is fuzzed: the arms of a [`Bandit`].
+#[derive(Clone, Copy, Debug)]
+pub enum Tactic {
+    /// Deterministic steps, one after the other.
+    Deterministic,
+    /// Small random changes.
+    Climb,
+}
+
+impl Tactic {
+    const COUNT: usize = 2;
+}
+
+/// One search: the executor `X` and the parts that decide.
+pub struct Fuzzer<X> {
+    pub executor: X,
+    pub judge: Judge,
+    pub corpus: Corpus,
+    pub scheduler: Scheduler,
+    pub dictionary: Dictionary,
+    pub rng: Rng,
+    pub progress: Progress,
+    pub mutation: MutationOptions,
+    pub foreign_only: bool,
+    guides: bool,
+    pub(super) tactics: Bandit,
+    /// Deterministic stages of owners that will go on in a later turn.
+    pub(super) suspended: BTreeMap<SeedId, Deterministic>,
+    pub(super) donors: Donors,
+    /// The candidates under way; their buffers are used again and again.
+    pub(super) batch: Vec<Candidate>,
+}
+
+impl<X: Executor> Fuzzer<X> {
+    /// A search without seeds. The plan's schedule is guided only if the target has domains.
+    #[must_use]
+    pub fn new(mut executor: X, dictionary: Dictionary, plan: Plan) -> Self {
+        let Plan { mutation, foreign_only, mut schedule, watch_domains, wanted, rng_seed } = plan;
+        let judge = Judge::new(executor.map_size(), executor.domains(), watch_domains);
+        let judge = judge.wants(wanted);
+        if judge.watches_domains() {
+            executor.watch_domains();
+        }
+        schedule.guided &= judge.watches_domains();
+        let guides = schedule.guided;
+        let scheduler = Scheduler::new(schedule, executor.map_size(), executor.domains());
+        Self {
+            executor,
+            judge,
+            corpus: Corpus::default(),
+            scheduler,
+            dictionary,
+            rng: Rng::seed_from_u64(rng_seed),
+            progress: Progress { stage: ("init", 0, 0), ..Progress::default() },
+            mutation,
+            foreign_only,
+            guides,
+            tactics: Bandit::new(Tactic::COUNT),
+            suspended: BTreeMap::new(),
+            donors: Donors::default(),
+            batch: Vec::new(),
+        }
+    }
+
+    /// Domains guide the search (`-p`).
+    #[must_use]
+    pub fn guided(&self) -> bool {
+        self.guides
+    }
+
+    /// The seed whose turn is next; None if none can be used.
+    pub fn pick(&mut self) -> Option<SeedId> {
+        self.scheduler.cull(&mut self.corpus);
+        self.scheduler.pick(&self.corpus, &mut self.rng)
+    }
+}
+
+/// Counters of a search.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Seeds that the stages have found.
+    pub found: u64,
+    /// Runs of this process when a seed was found or imported last.
+    pub execs_at_find: u64,
+    pub cycles_without_finds: u64,
+    found_this_cycle: bool,
+    /// The stage at work: its name, steps done and planned.
+    pub stage: (&'static str, u64, u64),
+    /// In the order in which they first ran.
+    pub yields: Vec<StageYield>,
+    pub trim_execs: u64,
+    /// Length of the trimmed seeds before and after.
+    pub trim_bytes: (u64, u64),
+    /// The slowest run of all calibrations.
+    pub slowest: Duration,
+}
+
+/// What one stage brought.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct StageYield {
+    pub name: Cow<'static, str>,
+    pub finds: u64,
+    pub execs: u64,
+}
+
+impl Progress {
+    /// A stage has found a seed, after this number of runs.
+    pub fn seed_found(&mut self, stage: &'static str, execs: u64) {
+        self.corpus_grew(execs);
+        self.found += 1;
+        self.yield_of(stage).finds += 1;
+    }
+
+    /// The corpus has one more seed, wherever it came from.
+    pub fn corpus_grew(&mut self, execs: u64) {
+        self.execs_at_find = execs;
+        self.found_this_cycle = true;
+    }
+
+    /// Every seed had its turn.
+    pub fn cycle_finished(&mut self) {
+        let found = std::mem::take(&mut self.found_this_cycle);
+        self.cycles_without_finds = if found { 0 } else { self.cycles_without_finds + 1 };
+    }
+
+    pub fn yield_of(&mut self, name: &'static str) -> &mut StageYield {
+        let position = self.yields.iter().position(|stage| stage.name == name);
+        let position = position.unwrap_or_else(|| {
+            self.yields.push(StageYield { name: name.into(), ..StageYield::default() });
+            self.yields.len() - 1
+        });
+        &mut self.yields[position]
+    }
+}

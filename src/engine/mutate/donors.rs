@@ -1,0 +1,91 @@
+//! Donors: seeds that give pieces to candidates of another seed.
+
+use super::{Rng, below};
+use crate::engine::corpus::{Corpus, SeedId};
+use crate::sys::memory::prefetch;
+
+/// Attempts to find a second seed that can be spliced.
+pub const DONOR_ATTEMPTS: u32 = 8;
+
+/// Other seeds that give pieces at a time, and the runs after which others are drawn: in a large
+/// corpus the first access to a seed's bytes waits for memory, longer than a short run takes.
+const DONORS: usize = 4;
+const RUNS_PER_DRAW: usize = 128;
+
+/// Shorter seeds give nothing.
+const SHORTEST_DONOR: usize = 4;
+
+/// A corpus of this number of seeds does not fit into the processor's caches.
+const LARGE_CORPUS: u32 = 1024;
+
+/// Seeds drawn at random that give pieces to candidates.
+#[derive(Debug, Default)]
+pub struct Donors {
+    drawn: Vec<SeedId>,
+    /// Of a large corpus: the next ones. Their bytes are on their way to the cache.
+    coming: Vec<SeedId>,
+    runs_left: usize,
+}
+
+impl Donors {
+    /// Those for the next `runs` runs on `seed`.
+    pub fn lend<'a>(
+        &mut self,
+        rng: &mut Rng,
+        corpus: &'a Corpus,
+        seed: SeedId,
+        runs: usize,
+    ) -> Lent<'a> {
+        if self.runs_left == 0 {
+            self.runs_left = RUNS_PER_DRAW;
+            self.change(rng, corpus, seed);
+        }
+        self.runs_left = self.runs_left.saturating_sub(runs);
+        let mut lent = Lent::default();
+        for id in self.drawn.iter().filter(|id| **id != seed) {
+            lent.seeds[lent.count as usize] = (*id, &corpus[*id].data);
+            lent.count += 1;
+        }
+        lent
+    }
+
+    fn change(&mut self, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
+        std::mem::swap(&mut self.drawn, &mut self.coming);
+        if self.drawn.is_empty() {
+            draw(&mut self.drawn, rng, corpus, seed);
+        }
+        self.coming.clear();
+        if corpus.next_id().0 >= LARGE_CORPUS {
+            draw(&mut self.coming, rng, corpus, seed);
+            self.coming.iter().for_each(|id| prefetch(&corpus[*id].data));
+        }
+    }
+
+    /// Another seed has its turn: in a small corpus it gets donors of its own.
+    pub fn next_seed(&mut self) {
+        if self.coming.is_empty() {
+            self.runs_left = 0;
+        }
+    }
+}
+
+fn draw(into: &mut Vec<SeedId>, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
+    let random = (0..DONORS as u32 + DONOR_ATTEMPTS)
+        .map(|_| SeedId(below(rng, corpus.next_id().0)))
+        .filter(|id| *id != seed && corpus[*id].data.len() >= SHORTEST_DONOR);
+    into.extend(random.take(DONORS));
+}
+
+/// The donors' bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lent<'a> {
+    seeds: [(SeedId, &'a [u8]); DONORS],
+    count: u32,
+}
+
+impl<'a> Lent<'a> {
+    /// One of the donors.
+    pub fn draw(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
+        self.seeds[..self.count as usize].get(below(rng, self.count) as usize).copied()
+    }
+}

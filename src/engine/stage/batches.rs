@@ -1,0 +1,133 @@
+//! Batches of candidates of one [`Producer`] go through the door until there are no more.
+
+use super::StageEnd;
+use super::produce::{Materials, Producer};
+use crate::engine::corpus::SeedId;
+use crate::engine::executor::Executor;
+use crate::engine::fuzzer::door::Door;
+use crate::engine::fuzzer::{Fuzzer, Progress};
+use crate::engine::mutate::donors::Lent;
+use crate::engine::mutate::foreign::Made;
+use crate::engine::mutate::{Candidate, is_text};
+
+/// Timeouts in a row after which a seed's turn ends; AFL's number.
+const MAX_TIMEOUTS: u32 = 250;
+/// Runs without a find after which larger blocks and deeper stacks are allowed. Runs, not cycles:
+/// a cycle of a small corpus is over in a moment (fuzzbench 848).
+const ESCALATION: [u64; 2] = [1 << 17, 1 << 19];
+/// Attempts in a row that make no input before limits and the user are asked: a foreign mutator may be slow.
+const MOST_FRUITLESS: u32 = 16;
+
+/// Runs what the producer makes of a seed, to its end or to that of the turn.
+pub fn run_producer<D: Door>(
+    door: &mut D,
+    id: SeedId,
+    stage: &mut Producer,
+) -> Result<StageEnd, D::Error> {
+    let result = run_candidates(door, id, stage);
+    stage.end(door.fuzzer_mut().executor.mutators());
+    result
+}
+
+fn run_candidates<D: Door>(
+    door: &mut D,
+    id: SeedId,
+    stage: &mut Producer,
+) -> Result<StageEnd, D::Error> {
+    let fuzzer = door.fuzzer_mut();
+    let input = fuzzer.corpus[id].data.clone();
+    let owner_at_start = fuzzer.guided() && fuzzer.scheduler.is_owner(id);
+    let mut reference = None;
+    let text = fuzzer.mutation.text.unwrap_or_else(|| is_text(&input));
+    let mut timeouts = 0;
+    fuzzer.donors.next_seed();
+    loop {
+        let name = stage.name();
+        let made = match fill(door, (id, &input, text), stage) {
+            (0, Made::Over) => return Ok(StageEnd::Finished),
+            (0, _) if door.between_batches()? => return Ok(StageEnd::TurnOver),
+            (0, _) => continue,
+            (made, _) => made,
+        };
+        let batch = std::mem::take(&mut door.fuzzer_mut().batch);
+        if stage.wants_report() && reference.is_none() {
+            reference = Some(door.behaviour_of(&input)?);
+        }
+        let wanted = reference.filter(|_| stage.wants_report());
+        let outcome = door.run_batch(&batch[..made], wanted);
+        let fuzzer = door.fuzzer_mut();
+        note_stage(&mut fuzzer.progress, name, stage, &batch[..made]);
+        fuzzer.batch = batch;
+        let outcome = outcome?;
+        if stage.wants_report() {
+            stage.report(outcome.changed);
+        }
+        timeouts = if outcome.hang { timeouts + 1 } else { 0 };
+        if outcome.found {
+            stage.extend();
+        }
+        let over = door.between_batches()?;
+        let is_owner = |door: &D| door.fuzzer().scheduler.is_owner(id);
+        let superseded = outcome.found && owner_at_start && !is_owner(door);
+        if superseded || timeouts > MAX_TIMEOUTS || over {
+            return Ok(StageEnd::TurnOver);
+        }
+    }
+}
+
+/// Makes as many candidates as the executor takes at once; their buffers are reused. Returns their number, and
+/// [`Made::Over`] after the last one.
+fn fill<D: Door>(
+    door: &mut D,
+    (id, input, text): (SeedId, &[u8], bool),
+    stage: &mut Producer,
+) -> (usize, Made) {
+    let (exploit, left) = (door.exploits(), door.runs_left());
+    let fuzzer = door.fuzzer_mut();
+    let single = stage.wants_report() || stage.is_described(fuzzer.executor.mutators());
+    let room = if single { 1 } else { fuzzer.executor.batch_size().min(left) };
+    let climbing = fuzzer.guided() && fuzzer.scheduler.is_owner(id);
+    let Fuzzer { executor, corpus, donors, rng, batch, progress, mutation, dictionary, .. } =
+        fuzzer;
+    batch.resize_with(room.max(batch.len()), Candidate::default);
+    let donors = match stage.has_donors() {
+        true => donors.lend(rng, corpus, id, room),
+        false => Lent::default(),
+    };
+    let fruitless = executor.execs() - progress.execs_at_find;
+    let due = |runs: &&u64| mutation.expand_havoc || fruitless >= **runs;
+    let escalation = ESCALATION.iter().filter(due).count() as u32;
+    let from = Materials {
+        seed: id,
+        input,
+        text,
+        dictionary,
+        donors,
+        min_len: mutation.min_len,
+        max_len: mutation.max_len,
+        long_blocks: 1 + escalation,
+        stack_power: 4 + escalation,
+        climbing,
+        exploit,
+    };
+    let (mut made, mut fruitless) = (0, 0);
+    while made < room && fruitless < MOST_FRUITLESS {
+        match stage.next(&from, (executor.mutators(), rng), &mut batch[made]) {
+            Made::Input => (made, fruitless) = (made + 1, 0),
+            Made::Nothing => fruitless += 1,
+            Made::Over => return (made, Made::Over),
+        }
+        if stage.wants_report() {
+            break;
+        }
+    }
+    (made, Made::Nothing)
+}
+
+fn note_stage(progress: &mut Progress, name: &'static str, stage: &Producer, batch: &[Candidate]) {
+    let (done, planned) = stage.progress();
+    progress.stage = (name, done, planned);
+    for same in batch.chunk_by(|a, b| std::ptr::eq(a.origin.step.op(), b.origin.step.op())) {
+        progress.yield_of(same[0].origin.step.op()).execs += same.len() as u64;
+    }
+}

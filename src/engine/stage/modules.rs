@@ -1,0 +1,29 @@
+//! Mutators whose work on a seed comes after all other stages, and goes on after a restart.
+
+use super::batches::run_producer;
+use super::havoc::havoc_runs;
+use super::produce::Producer;
+use super::{Stage, StageEnd};
+use crate::engine::corpus::SeedId;
+use crate::engine::executor::Executor;
+use crate::engine::fuzzer::door::Door;
+
+pub(super) struct LateMutators;
+
+impl<D: Door> Stage<D> for LateMutators {
+    fn name(&self) -> &'static str {
+        "custom"
+    }
+
+    fn wants(&self, door: &mut D, _: SeedId) -> bool {
+        let mutators = door.fuzzer_mut().executor.mutators();
+        (0..mutators.len()).any(|index| mutators.is_late(index))
+    }
+
+    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
+        match havoc_runs(door.fuzzer(), id) {
+            0 => Ok(StageEnd::TurnOver),
+            runs => run_producer(door, id, &mut Producer::modules(runs)),
+        }
+    }
+}

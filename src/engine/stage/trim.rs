@@ -1,0 +1,149 @@
+//! Trimming: a seed's first turn begins with the removal of what changes nothing in its behaviour.
+
+use super::{Stage, StageEnd};
+use crate::engine::corpus::{Origin, SeedId, Step};
+use crate::engine::executor::Executor;
+use crate::engine::fuzzer::door::{Behaviour, Door, Part};
+use crate::engine::minimize::trim::Trim;
+use crate::engine::mutate::Candidate;
+use crate::engine::mutate::foreign::Made;
+
+/// Steps of a foreign mutator's trimming: one that never comes to its end would starve all seeds.
+const MOST_FOREIGN_STEPS: u32 = 1 << 16;
+
+pub(super) struct Trimming;
+
+/// A seed under work.
+struct Work {
+    /// As far as it is trimmed.
+    input: Vec<u8>,
+    candidate: Candidate,
+    /// What must stay the same.
+    wanted: Behaviour,
+}
+
+impl<D: Door> Stage<D> for Trimming {
+    fn name(&self) -> &'static str {
+        "trim"
+    }
+
+    /// A waypoint is mostly a step to the next one: it is not worth the runs before it has stayed.
+    fn wants(&self, door: &mut D, id: SeedId) -> bool {
+        let fuzzer = door.fuzzer();
+        let seed = &fuzzer.corpus[id];
+        let passing = seed.waypoint && !seed.new_edge && seed.fuzzed == 0 && fuzzer.guided();
+        !seed.trimmed && !passing && !fuzzer.mutation.skip_trim
+    }
+
+    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
+        door.timed(Part::Trimming, |door| trim_seed(door, id))
+    }
+}
+
+fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
+    let fuzzer = door.fuzzer_mut();
+    let execs = fuzzer.executor.execs();
+    let seed = &fuzzer.corpus[id];
+    let before = seed.data.len();
+    let (input, path) = (seed.data.to_vec(), seed.path_hash);
+    fuzzer.progress.stage = ("trim", 0, 0);
+    // Without domains calibration has seen it.
+    let wanted = match fuzzer.judge.watches_domains() {
+        true => door.behaviour_of(&input)?,
+        false => Behaviour { path, values: 0 },
+    };
+    let step = Step::Stacked { op: "trim", count: 1 };
+    let origin = Origin { parent: id, other: None, step, by: 0 };
+    let candidate = Candidate { bytes: Vec::new(), origin };
+    let mut work = Work { input, candidate, wanted };
+    let end = trim(door, &mut work);
+    // Also what is done so far counts.
+    let Work { input, .. } = work;
+    if *input != *door.fuzzer().corpus[id].data {
+        door.seed_changed(id, &input)?;
+    }
+    let fuzzer = door.fuzzer_mut();
+    let runs = fuzzer.executor.execs() - execs;
+    let progress = &mut fuzzer.progress;
+    progress.trim_bytes.0 += before as u64;
+    progress.trim_bytes.1 += input.len().min(before) as u64;
+    progress.trim_execs += runs;
+    progress.yield_of("trim").execs += runs;
+    let seed = &mut fuzzer.corpus[id];
+    seed.data = input.into();
+    seed.trimmed = matches!(end, Ok(StageEnd::Finished));
+    fuzzer.suspended.remove(&id);
+    end
+}
+
+fn trim<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Error> {
+    let mutators = door.fuzzer_mut().executor.mutators();
+    let trimmers: Vec<usize> = (0..mutators.len()).filter(|index| mutators.trims(*index)).collect();
+    if trimmers.is_empty() {
+        return trim_blocks(door, work);
+    }
+    for mutator in trimmers {
+        if trim_by(door, mutator, work)? == StageEnd::TurnOver {
+            return Ok(StageEnd::TurnOver);
+        }
+    }
+    Ok(StageEnd::Finished)
+}
+
+/// Leaves out block by block.
+fn trim_blocks<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Error> {
+    let mut trim = Trim::new(work.input.len()).keep(door.fuzzer().mutation.min_len);
+    while trim.next(&work.input, &mut work.candidate.bytes).is_some() {
+        if door.try_out(&work.candidate, |_, seen| seen)? == Some(work.wanted) {
+            std::mem::swap(&mut work.input, &mut work.candidate.bytes);
+            trim.accepted();
+        } else {
+            trim.rejected();
+        }
+        door.fuzzer_mut().progress.stage = ("trim", trim.done(), trim.planned());
+        if door.between_batches()? {
+            return Ok(StageEnd::TurnOver);
+        }
+    }
+    Ok(StageEnd::Finished)
+}
+
+/// Lets a foreign mutator propose what the input is replaced by.
+fn trim_by<D: Door>(door: &mut D, mutator: usize, work: &mut Work) -> Result<StageEnd, D::Error> {
+    let min_len = door.fuzzer().mutation.min_len;
+    let begun = door.fuzzer_mut().executor.mutators().trim_begins(mutator, &work.input);
+    let Some(mut planned) = begun else { return Ok(StageEnd::Finished) };
+    let mut step = 0;
+    for _ in 0..MOST_FOREIGN_STEPS {
+        if step >= planned {
+            return Ok(StageEnd::Finished);
+        }
+        let mutators = door.fuzzer_mut().executor.mutators();
+        let made = mutators.trim(mutator, &mut work.candidate.bytes);
+        let lengths = (work.input.len(), work.candidate.bytes.len());
+        let runs = made == Made::Input && lengths.1 >= min_len;
+        let wanted = work.wanted;
+        // The mutator's own step is reported to it before what the step has found.
+        let report = |door: &mut D, seen| {
+            let same = seen == Some(wanted);
+            let mutators = door.fuzzer_mut().executor.mutators();
+            (same, mutators.trimmed(mutator, (step, planned), lengths, same))
+        };
+        let (same, next) = match runs {
+            true => door.try_out(&work.candidate, report)?,
+            false => report(door, None),
+        };
+        if same {
+            std::mem::swap(&mut work.input, &mut work.candidate.bytes);
+        }
+        step = next.filter(|_| made != Made::Over).unwrap_or(planned);
+        planned = planned.max(1);
+        door.fuzzer_mut().progress.stage = ("trim", step.into(), planned.into());
+        if door.between_batches()? {
+            return Ok(StageEnd::TurnOver);
+        }
+    }
+    let text = format!("trimming did not end after {MOST_FOREIGN_STEPS} steps: stopped");
+    door.fuzzer_mut().executor.mutators().complain(mutator, text);
+    Ok(StageEnd::Finished)
+}
