@@ -14,14 +14,16 @@ DOMAINS ?=
 # An ffuzz that is there already; without it `make domains` builds one.
 FFUZZ ?=
 
-# With nextest, if it is there, the tests of all files run side by side.
+# With nextest, if it is there, the tests of all groups run side by side.
 RUN_TESTS = $(if $(shell $(CARGO) nextest --version 2>/dev/null),nextest run,test)
 
-# Files of tests that talk to a server of PyPI: they come last, and the servers are installed right
+# Tests that talk to a server of PyPI: they come last, and the servers are installed right
 # before them. `make test SERVERS=` installs none: tests of one that is not there are skipped.
 SERVERS ?= yes
-SERVER_TESTS := fuzzmanager pastis_broker triage
-OTHER_TESTS := $(filter-out $(SERVER_TESTS),$(patsubst $(ROOT)/tests/%.rs,%,$(wildcard $(ROOT)/tests/*.rs)))
+SERVER_TESTS := servers
+ALL_TESTS := $(patsubst $(ROOT)/tests/%/main.rs,%,$(wildcard $(ROOT)/tests/*/main.rs)) \
+  $(patsubst $(ROOT)/tests/%.rs,%,$(wildcard $(ROOT)/tests/*.rs))
+OTHER_TESTS := $(filter-out $(SERVER_TESTS),$(ALL_TESTS))
 
 # Cargo alone drops the debug information of a release build; here it becomes a file of its own.
 export CARGO_PROFILE_RELEASE_STRIP := none

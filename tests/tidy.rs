@@ -405,7 +405,7 @@ fn every_place_that_lists_the_built_in_domains_has_all() {
     };
     named("docs/domains.md", &|name| format!("| [{name}](domains/{name}.md) |"));
     named("README.md", &|name| format!("`{name}`"));
-    named("tests/pages.rs", &|name| format!("is_right(\"{name}\")"));
+    named("tests/docs/pages.rs", &|name| format!("is_right(\"{name}\")"));
     named("src/fleet/pastis/engines.rs", &|name| format!("\"FFUZZ-{}\"", name.to_uppercase()));
     for folder in ["llvm-passes", "docs/domains"] {
         let mut found: Vec<String> = vec![];
@@ -571,20 +571,25 @@ fn servers_are_fetched_when_all_other_tests_have_passed() {
     let mut run: Vec<&str> = before.iter().flat_map(|line| tests_of(line)).collect();
     let needing: Vec<&str> = after.iter().flat_map(|line| tests_of(line)).collect();
     for source in sources().iter().filter(|source| source.name.starts_with("tests/")) {
-        let Some(name) = source.name[6..].strip_suffix(".rs").filter(|n| !n.contains('/')) else {
-            continue;
-        };
         let talks = [" Server::start(", ":Server::start(", "join(\"pastis\")"];
-        let talks = name != "tidy" && talks.iter().any(|call| source.text.contains(call));
-        assert_eq!(needing.contains(&name), talks, "{name}: see SERVER_TESTS in the Makefile");
+        let talks = talks.iter().any(|call| source.text.contains(call));
+        let Some((group, _)) = source.name[6..].split_once('/') else { continue };
+        if !["common", "servers"].contains(&group) {
+            assert!(!talks, "{}: its place is tests/servers/", source.name);
+        }
     }
+    assert_eq!(needing, ["servers"], "see SERVER_TESTS in the Makefile");
     run.extend(needing);
     run.sort_unstable();
-    let files =
-        files("tests").into_iter().filter(|path| path.parent() == Some(&root().join("tests")));
-    let all: Vec<String> =
-        files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
-    assert_eq!(run, all, "each file of tests runs once");
+    let group = |path: &Path| match path.strip_prefix(root().join("tests")).unwrap() {
+        file if file.ends_with("main.rs") => file.parent().map(Path::to_owned),
+        file if file.components().count() == 1 => Some(file.with_extension("")),
+        _ => None,
+    };
+    let mut all: Vec<String> =
+        files("tests").iter().filter_map(|path| Some(group(path)?.display().to_string())).collect();
+    all.sort_unstable();
+    assert_eq!(run, all, "each group of tests runs once");
     let without = commands_of_make_test(&["SERVERS="]);
     let fetch = without.iter().find(|line| line.contains("setup.sh --servers")).unwrap();
     assert!(fetch.ends_with("--servers --skip"), "{fetch}");

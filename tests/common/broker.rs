@@ -1,8 +1,8 @@
 //! A broker that stands in for PASTIS': what it hears from an engine is noted, what it says is up to
 //! the test. Each connection is a client of its own, as with a ROUTER socket.
 
-#![allow(dead_code, unreachable_pub, reason = "no file of tests needs all of it")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(dead_code, unreachable_pub, reason = "no file of tests needs all of it")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! Results of all kinds, and exceptions. What needs another process is in `tests/python.rs`.
+//! Results of all kinds, and exceptions. What needs another process is in `tests/fuzzing/python.rs`.
 
 use std::os::unix::fs::symlink;
 use std::sync::LazyLock;

@@ -1,0 +1,282 @@
+//! libFuzzer harnesses: every way to link one, and what its own `main` does when it is started by hand.
+
+use std::process::{Command, Output};
+
+use crate::compiling::{Bench, has, sorted_values};
+
+/// Each letter is another end.
+const HARNESS: &str = "#include <stddef.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+    int LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) {\n\
+    switch (n ? d[0] : 0) {\n\
+    case 'A': abort();\n\
+    case 'S': *(volatile int *)8 = 1; break;\n\
+    case 'O': return ((volatile const uint8_t *)d)[n] == 'x';\n\
+    case 'E': exit(3);\n\
+    case 'T': for (;;) pause();\n\
+    case 'M': { volatile char *p = malloc(200 << 20); for (size_t i = 0; i < 200 << 20; i += 4096) p[i] = 1; free((void *)p); break; }\n\
+    case 'L': if (n > 5) abort();\n\
+    }\n return 0; }\n";
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.write("h.c", HARNESS);
+    for letter in ["A", "S", "O", "E", "T", "M"] {
+        bench.write(&format!("{letter}/0"), "a");
+        bench.write(&format!("{letter}/deep/1"), letter);
+    }
+    bench.write("letter", "L");
+    bench.write("good/0", "a");
+    bench.write("good/1", "b");
+    bench.write("good/.note", "A");
+    bench
+}
+
+/// A bench with the harness `t`, compiled with these flags.
+fn built(flags: &str) -> Bench {
+    let bench = bench();
+    bench.build(&[], &format!("-O1 -fsanitize=fuzzer{flags} h.c -o t"));
+    bench
+}
+
+/// An object that another compiler has made for libFuzzer.
+#[track_caller]
+fn stock(bench: &Bench, flags: &str, source: &str, object: &str) {
+    let mut command = Command::new("clang-19");
+    command.current_dir(bench.folder.path()).args(flags.split_whitespace());
+    let output = command.args(["-c", source, "-o", object]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Runs the harness by hand: as a shell counts it, and what it said.
+fn run(bench: &Bench, target: &str, words: &str) -> (i32, String) {
+    use std::os::unix::process::ExitStatusExt;
+    let mut command = Command::new(bench.path(target));
+    command.args(words.split_whitespace()).current_dir(bench.folder.path());
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let code = status.signal().map_or_else(|| status.code().unwrap(), |signal| 128 + signal);
+    (code, String::from_utf8_lossy(&stdout).into_owned() + &String::from_utf8_lossy(&stderr))
+}
+
+#[track_caller]
+fn runs(bench: &Bench, target: &str, words: &str, code: i32, text: &str) {
+    let (found, said) = run(bench, target, words);
+    assert_eq!(found, code, "{target} {words}: {said}");
+    assert!(said.contains(text), "{target} {words}: no {text:?} in {said}");
+}
+
+/// The program is one of ours, and not libFuzzer.
+#[track_caller]
+fn is_fuzzed(bench: &Bench, target: &str) {
+    let seen = bench.client("-p -s", target, &["good/0", "A/deep/1"]);
+    assert!(seen.contains("status=137f new 0") && seen.contains("status=6 "), "{seen}");
+    assert!(!seen.contains("edges=0"), "{seen}");
+}
+
+fn archive(bench: &Bench, name: &str, object: &str) {
+    let mut command = Command::new("ar");
+    command.current_dir(bench.folder.path()).args(["rcs", name, object]);
+    assert!(command.status().unwrap().success());
+}
+
+#[test]
+fn a_harness_in_an_archive_is_found() {
+    let bench = bench();
+    bench.build(&[], "-c h.c -o h.o");
+    archive(&bench, "l.a", "h.o");
+    for line in ["-fsanitize=fuzzer l.a", "-fsanitize=fuzzer,address l.a", "l.a -lFuzzingEngine"] {
+        bench.build(&[], &format!("{line} -o t"));
+        is_fuzzed(&bench, "t");
+    }
+    for linker in ["lld", "gold", "mold"] {
+        if has(&format!("ld.{linker}")) {
+            bench.build(&[], &format!("-fuse-ld={linker} -fsanitize=fuzzer l.a -o t"));
+            is_fuzzed(&bench, "t");
+        }
+    }
+    // A main of the user's own, in an archive too.
+    bench.write("m.c", "int main(void) { return 42; }\n");
+    bench.build(&[], "-c m.c -o m.o");
+    archive(&bench, "m.a", "m.o");
+    bench.build(&[], "-fsanitize=fuzzer m.a -o t");
+    assert_eq!(bench.status("t", b""), 42);
+}
+
+#[test]
+fn our_driver_is_linked_where_the_build_names_the_libraries() {
+    let bench = bench();
+    for line in [
+        "-fsanitize=fuzzer -nodefaultlibs h.c -lc",
+        "-fsanitize=fuzzer h.c -lgcc_s -lc -nodefaultlibs",
+        "-nodefaultlibs -fsanitize=fuzzer -static h.c -lc -lgcc -lgcc_eh -lc",
+    ] {
+        bench.build(&[], &format!("{line} -o t"));
+        is_fuzzed(&bench, "t");
+    }
+    let ask = |file: &str| {
+        let found = Command::new("cc").arg(format!("-print-file-name={file}")).output().unwrap();
+        String::from_utf8(found.stdout).unwrap().trim().to_owned()
+    };
+    let start = ["Scrt1.o", "crti.o", "crtbeginS.o"].map(ask).join(" ");
+    let end = ["crtendS.o", "crtn.o"].map(ask).join(" ");
+    bench.build(&[], &format!("-fsanitize=fuzzer -nostartfiles {start} h.c {end} -o t"));
+    is_fuzzed(&bench, "t");
+    // A program without libFuzzer's part that names its C library, as rustc links.
+    bench.write("in", "");
+    bench.write("m.c", "int main(void) { return 42; }\n");
+    bench.build(&[], "m.c -nodefaultlibs -lgcc_s -lc -o m");
+    let seen = bench.client("", "m", &["in"]);
+    assert!(seen.contains("status=2a00 new in edges=1"), "{seen}");
+    let mut command = bench.compiler("cc", "-fsanitize=fuzzer -m32 h.c -o t");
+    let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert!(said.contains("ffuzz has no runtime for this machine"), "{said}");
+}
+
+#[test]
+fn objects_of_stock_clang_are_linked_and_their_guards_count() {
+    if !has("clang-19") {
+        return;
+    }
+    let bench = bench();
+    for flags in [
+        "-fsanitize=fuzzer-no-link",
+        "-fsanitize=fuzzer-no-link -fsanitize-coverage=trace-div,trace-gep,trace-loads,trace-stores",
+        "-fsanitize-coverage=trace-pc-guard,trace-cmp,indirect-calls",
+    ] {
+        stock(&bench, flags, "h.c", "h.o");
+        bench.build(&[], "-fsanitize=fuzzer h.o -o t");
+        is_fuzzed(&bench, "t");
+        // Another letter takes another way, and the same letter the same.
+        let seen = bench.client("-p -s", "t", &["good/0", "letter", "good/0"]);
+        assert_ways(&seen);
+    }
+    for flags in ["fuzzer-no-link,address", "address -fsanitize-coverage=trace-pc-guard"] {
+        stock(&bench, &format!("-fsanitize={flags}"), "h.c", "h.o");
+        bench.build(&[], "-fsanitize=fuzzer,address h.o -o t");
+        is_fuzzed(&bench, "t");
+    }
+    // A program's own functions stay its own.
+    bench.write(
+        "own.c",
+        "#include <stdint.h>\nint calls;\n\
+         void __sanitizer_cov_trace_pc_guard_init(uint32_t *a, uint32_t *b) {}\n\
+         void __sanitizer_cov_trace_pc_guard(uint32_t *g) { calls++; }\n\
+         int check(void);\nint main(void) { check(); return calls; }\n",
+    );
+    bench.write("h.c", "int check(void) { return 0; }\n");
+    stock(&bench, "-fsanitize-coverage=trace-pc-guard", "h.c", "h.o");
+    bench.build(&[], "own.c h.o -o own");
+    assert_eq!(bench.status("own", b""), 1);
+}
+
+/// Maps of three runs: the first and the last are equal, the second is not empty.
+#[track_caller]
+fn assert_ways(seen: &str) {
+    let maps: Vec<&str> =
+        seen.lines().filter_map(|line| line.split_once("edges=").map(|(_, map)| map)).collect();
+    assert_eq!((maps.len(), maps[0]), (3, maps[2]), "{seen}");
+    assert!(maps.iter().all(|map| !map.starts_with("0 ")), "{seen}");
+}
+
+#[test]
+fn guards_of_shared_libraries_count_too() {
+    if !has("clang-19") {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("lib.c", "int check(int x) { return x == 'a' ? 1 : x == 'b' ? 2 : 0; }\n");
+    bench.write(
+        "use.c",
+        "#include <stdio.h>\nint check(int);\nint main(void) { return check(getchar()); }\n",
+    );
+    bench.write("a", "a");
+    bench.write("b", "b");
+    let flags = "-O1 -fPIC -fsanitize-coverage=trace-pc-guard,no-prune";
+    stock(&bench, flags, "lib.c", "lib.o");
+    bench.build(&[], "-shared -Wl,-z,defs lib.o -o libown.so");
+    let rpath = format!("-Wl,-rpath,{}", bench.folder.path().display());
+    bench.build(&[], &format!("use.c -o use -L. -lown {rpath}"));
+    let seen = bench.client("", "use", &["a", "b"]);
+    assert_eq!(seen.matches("module ").count(), 2, "{seen}");
+    let edges: Vec<u32> = seen
+        .lines()
+        .filter_map(|line| line.split_once("edges=")?.1.split(' ').next()?.parse().ok())
+        .collect();
+    assert!(edges.len() == 2 && edges.iter().all(|edges| *edges >= 2), "{seen}");
+    assert_eq!(sorted_values(&seen), [0; 0]);
+}
+
+#[test]
+fn a_folder_ends_with_77_and_a_file_with_its_own_signal_both_named() {
+    for flags in ["", ",address"] {
+        let bench = built(flags);
+        let plain = flags.is_empty();
+        runs(&bench, "t", "-runs=0 good", 0, "2 inputs were run, each once");
+        runs(&bench, "t", "-runs=0 A", 77, "The input A/deep/1 ends the harness by SIGABRT.\n");
+        runs(&bench, "t", "A/deep/1", 134, "The input A/deep/1 ends the harness by SIGABRT.\n");
+        let (how, code) = if plain {
+            ("ends the harness by SIGSEGV", 139)
+        } else {
+            ("makes a sanitizer end the harness", 1)
+        };
+        runs(&bench, "t", "-runs=0 good S", 77, &format!("The input S/deep/1 {how}.\n"));
+        runs(&bench, "t", "S/0 S/deep/1", code, &format!("The input S/deep/1 {how}.\n"));
+        runs(&bench, "t", "-runs=0 E", 77, "The input E/deep/1 makes the harness call exit().\n");
+        runs(&bench, "t", "E/deep/1", 3, "The input E/deep/1 makes the harness call exit().\n");
+        if !plain {
+            runs(&bench, "t", "O", 77, "The input O/deep/1 makes a sanitizer end the harness.\n");
+            runs(&bench, "t", "O/deep/1", 1, "heap-buffer-overflow");
+        }
+        runs(&bench, "t", "missing", 1, "missing: No such file");
+    }
+    let bench = bench();
+    bench.write(
+        "undefined.c",
+        HARNESS.replace("abort();", "{ volatile int big = 0x7fffffff; big += 1; break; }"),
+    );
+    let flags = "-fsanitize=fuzzer,undefined -fno-sanitize-recover=all";
+    bench.build(&[], &format!("{flags} undefined.c -o t"));
+    runs(&bench, "t", "A", 77, "The input A/deep/1 makes a sanitizer end the harness.\n");
+    runs(&bench, "t", "A/deep/1", 1, "signed integer overflow");
+}
+
+#[test]
+fn options_of_libfuzzer_do_what_they_do_there_or_are_refused() {
+    let bench = built("");
+    let t = |words: &str, code: i32, text: &str| runs(&bench, "t", words, code, text);
+    t("-runs=5 -print_final_stats=1 good/0 good/1", 0, "stat::number_of_executed_units: 10\n");
+    t("-runs=0 -print_final_stats=1 good", 0, "stat::number_of_executed_units: 2\n");
+    t("-timeout=1 T", 70, "The input T/deep/1 takes longer than -timeout.\n");
+    t("-timeout=1 -timeout_exitcode=9 T/deep/1", 9, "The input T/deep/1 takes longer");
+    t("-rss_limit_mb=100 M", 71, "The input M/deep/1 takes more memory than -rss_limit_mb.\n");
+    t("-rss_limit_mb=100 good", 0, "");
+    t("-error_exitcode=5 A", 5, "A/deep/1");
+    t("-error_exitcode=5 A/deep/1", 5, "A/deep/1");
+    t("-seed=3 -verbosity=0 good", 0, "");
+    assert_eq!(run(&bench, "t", "-verbosity=0 -seed=3 good").1, "");
+    bench.write("long/0", "LLLLLLLLLLLL");
+    t("long", 77, "long/0");
+    t("-max_len=5 long", 0, "1 inputs");
+    t(
+        "-artifact_prefix=made- A",
+        77,
+        "A copy is made-crash-6dcd4ce23d88e2ee9568ba546c007c63d9131c1b\n",
+    );
+    let copy = bench.path("made-crash-6dcd4ce23d88e2ee9568ba546c007c63d9131c1b");
+    assert_eq!(std::fs::read(copy).unwrap(), b"A");
+    t("-help=1", 0, "  -runs=N");
+    t("-merge=1 new good", 1, "does not know the option -merge=1.\n[-] Use ffuzz-cmin");
+    t("-jobs=4 good", 1, "[-] Use ffuzz -j N");
+    t("-nonsense good", 1, "does not know the option -nonsense.\n[-] Leave it out");
+    t("-runs good", 1, "does not know the option -runs.");
+    t("-runs=many good", 1, "The value of -runs=many is not a number.");
+    t("--own=1 good", 0, "--own=1 is left to LLVMFuzzerInitialize");
+    t("good -ignore_remaining_args=1 -nonsense", 0, "2 inputs");
+}
+
+#[test]
+fn without_arguments_it_says_what_it_is_unless_it_is_given_an_input() {
+    let bench = built("");
+    runs(&bench, "t", "", 1, "is a libFuzzer harness, built by ffuzz-cc");
+    assert_eq!(bench.status("t", b"a"), 0);
+    assert_eq!(bench.status("t", b"A"), 134);
+}

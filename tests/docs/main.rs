@@ -1,0 +1,11 @@
+//! The pages of `docs/`, and what they say of speed.
+
+#![allow(clippy::print_stderr, clippy::unwrap_used, reason = "a test may panic and talk")]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/page.rs"]
+mod page;
+
+mod measured;
+mod pages;

@@ -1,0 +1,151 @@
+//! The page of each built-in domain: its example is compiled and run, and its commands print what
+//! the page shows.
+
+use crate::common;
+use crate::page;
+use std::fs;
+
+use common::{TestDir, repository};
+use page::{blocks, follow};
+
+/// Numbers of blocks and frames are those of one version of clang.
+fn is_right(domain: &str) {
+    let page = blocks(&format!("domains/{domain}.md"));
+    let example = page.iter().find(|block| block.language == "c").unwrap();
+    assert!(example.text.lines().count() <= 12, "{}", example.text);
+    follow(&TestDir::new(), &page, "19");
+}
+
+#[test]
+fn cmp() {
+    is_right("cmp");
+}
+
+#[test]
+fn diff() {
+    is_right("diff");
+}
+
+#[test]
+fn heap() {
+    is_right("heap");
+}
+
+#[test]
+fn mem() {
+    is_right("mem");
+}
+
+#[test]
+fn out() {
+    is_right("out");
+}
+
+#[test]
+fn perf() {
+    is_right("perf");
+}
+
+#[test]
+fn slack() {
+    is_right("slack");
+}
+
+#[test]
+fn slow() {
+    is_right("slow");
+}
+
+#[test]
+fn stack() {
+    is_right("stack");
+}
+
+#[test]
+fn valid() {
+    is_right("valid");
+}
+
+#[test]
+fn speed() {
+    follow(&TestDir::new(), &blocks("speed.md"), "19");
+}
+
+#[test]
+fn snapshots() {
+    follow(&TestDir::new(), &blocks("snapshot.md"), "19");
+}
+
+#[test]
+fn watching() {
+    follow(&TestDir::new(), &blocks("watching.md"), "19");
+}
+
+#[test]
+fn scripts() {
+    let page = blocks("ci.md");
+    let script = page.iter().find(|block| block.language == "sh").unwrap();
+    assert_eq!((script.name.as_str(), script.text.lines().count()), ("ci.sh", 10));
+    follow(&TestDir::new(), &page, "19");
+}
+
+#[test]
+fn controlling_a_campaign() {
+    follow(&TestDir::new(), &blocks("control.md"), "19");
+}
+
+#[test]
+fn many_cores() {
+    follow(&TestDir::new(), &blocks("many-cores.md"), "19");
+}
+
+#[test]
+fn mutators() {
+    follow(&TestDir::new(), &blocks("mutators.md"), "19");
+}
+
+#[test]
+fn fuzzmanager() {
+    follow(&TestDir::new(), &blocks("fuzzmanager.md"), "19");
+}
+
+#[test]
+fn minimize() {
+    follow(&TestDir::new(), &blocks("minimize.md"), "19");
+}
+
+#[test]
+fn every_built_in_domain_has_its_page_and_its_row() {
+    let listed = TestDir::new().ffuzz("domains").run().expect(0).out;
+    let table = fs::read_to_string(repository("docs/domains.md")).unwrap();
+    let mut known: Vec<String> = listed
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .map(|name| format!("{name}.md"))
+        .collect();
+    for page in &known {
+        assert!(
+            table.contains(&format!("| [{}](domains/{page}) |", page.trim_end_matches(".md"))),
+            "{page}"
+        );
+    }
+    let files = fs::read_dir(repository("docs/domains")).unwrap();
+    let mut pages: Vec<String> =
+        files.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    known.sort();
+    pages.sort();
+    assert_eq!(known, pages);
+}
+
+/// The table of bugs is for people; what the commands leave is compared with what the page says.
+#[test]
+fn triage() {
+    let dir = TestDir::new();
+    follow(&dir, &blocks("triage.md"), "19");
+    let report: serde_json::Value =
+        serde_json::from_slice(&dir.read("out/triage/report.json")).unwrap();
+    let files = |bug: &serde_json::Value| bug["files"].as_u64().unwrap();
+    let mut counts: Vec<u64> = report["bugs"].as_array().unwrap().iter().map(files).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [1, 2], "{report:#}");
+}

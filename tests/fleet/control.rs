@@ -1,0 +1,470 @@
+//! `--control`: commands to a running fuzzer and what it tells, on real targets.
+
+use crate::client as control;
+use crate::common;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use common::{Running, TestDir, id_of, target, target_with, wait_until};
+use control::{Client, injection};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+fn commanded() -> PathBuf {
+    target("commanded.c", "-fsanitize=fuzzer")
+}
+
+/// A fuzzer and a client that has heard it begin.
+fn start(dir: &TestDir, options: &str) -> (Running, Client) {
+    start_on(dir, options, &commanded())
+}
+
+fn start_on(dir: &TestDir, options: &str, target: &std::path::Path) -> (Running, Client) {
+    let running = dir.fuzz(&format!("--control ctl {options}"), target, "").start();
+    let mut client = Client::connect(&dir.path("ctl"));
+    client.wait_for("started", |_| true);
+    (running, client)
+}
+
+/// Stops it by a command, and reads what is left.
+fn stop(running: Running, mut client: Client, dir: &TestDir) -> Client {
+    client.order(json!({"cmd": "stop"}));
+    client.read_all();
+    let last = client.events.last().unwrap();
+    assert_eq!((&last["event"], &last["reason"]), (&json!("stopped"), &json!("user")), "{last}");
+    running.finish().expect(0);
+    assert!(!dir.path("ctl").exists(), "the socket is left");
+    client
+}
+
+fn name_of(event: &Value) -> String {
+    let path = PathBuf::from(event["path"].as_str().unwrap());
+    path.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_injected_input_is_run_kept_and_told_with_its_origin() {
+    let dir = TestDir::with_seed("hello");
+    let (running, mut client) = start(&dir, "");
+    let hello = client.events[0].clone();
+    assert_eq!(hello["pid"], running.pid());
+    assert_eq!(hello["instance"], "default");
+    assert_eq!(PathBuf::from(hello["out"].as_str().unwrap()), dir.path("out"));
+    assert_eq!(fs::metadata(dir.path("ctl")).unwrap().permissions().mode() & 0o777, 0o600);
+
+    let reply = client.inject("alpha");
+    assert_eq!(
+        (&reply["kept"], &reply["crash"], &reply["hang"]),
+        (&json!(true), &json!(false), &json!(false))
+    );
+    let path = reply["path"].as_str().unwrap();
+    assert_eq!(fs::read(path).unwrap(), b"alpha");
+    assert!(name_of(&reply).contains(",sync:inject,src:000000"), "{path}");
+    // It is told before the answer, and not as a find of the fuzzer's own.
+    let told = client.all("seed").into_iter().find(|seed| seed["path"] == path).unwrap();
+    assert_eq!((&told["origin"], &told["new_edge"]), (&json!("inject"), &json!(true)));
+    assert_eq!(told["input_id"], reply["input_id"]);
+
+    // The same again brings nothing.
+    let again = client.inject("alpha");
+    assert_eq!((&again["kept"], again.get("path")), (&json!(false), None));
+
+    // From a file; and what is not one.
+    let file = dir.write("elsewhere", "betaa");
+    assert_eq!(client.order(json!({"cmd": "inject", "path": file}))["kept"], true);
+    let reply = client.ask(json!({"cmd": "inject", "path": dir.path("nothing")}));
+    assert!(
+        reply["ok"] == false && reply["error"].as_str().unwrap().contains("nothing"),
+        "{reply}"
+    );
+
+    let stats = client.stats();
+    assert_eq!((&stats["corpus_imported"], &stats["paused"]), (&json!(2), &json!(false)));
+    let client = stop(running, client, &dir);
+    assert!(client.all("seed").iter().any(|seed| seed["origin"] == "own"));
+    // Nothing is told twice, and everything that is kept from the connection on is told.
+    let told: Vec<String> = client.all("seed").into_iter().map(name_of).collect();
+    assert_eq!(told.iter().cloned().collect::<BTreeSet<_>>().len(), told.len());
+    let first = told.iter().map(|name| id_of(name)).min().unwrap();
+    let kept = dir.queue().into_iter().filter(|name| id_of(name) >= first).collect();
+    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), kept);
+    let origin = |seed: &&Value| (seed["input_id"] == 0) == (seed["origin"] == "seed");
+    assert!(client.all("seed").iter().all(origin), "{:?}", client.all("seed"));
+}
+
+#[test]
+fn what_crashes_or_hangs_is_survived_and_stored() {
+    let dir = TestDir::with_seed("hello");
+    let (running, mut client) = start(&dir, "-t 200");
+    let crash = client.order(json!({
+        "cmd": "inject", "type": "crash", "data": BASE64_STANDARD.encode("crash")
+    }));
+    assert_eq!((&crash["crash"], &crash["kept"]), (&json!(true), &json!(false)));
+    let told = client.wait_for("crash", |_| true);
+    assert_eq!((&told["signal"], &told["origin"]), (&json!(6), &json!("inject")));
+    assert_eq!((&told["path"], &told["input_id"]), (&crash["path"], &json!(0)));
+    let hang = client.inject("hangs");
+    assert_eq!((&hang["hang"], &hang["kept"]), (&json!(true), &json!(false)));
+    // What a run does counts, whatever the sender says.
+    let wrong = json!({"cmd": "inject", "type": "hang", "data": BASE64_STANDARD.encode("betaa")});
+    assert_eq!(client.order(wrong)["kept"], true);
+    let told = client.wait_for("hang", |_| true);
+    assert_eq!((&told["path"], &told["origin"]), (&hang["path"], &json!("inject")));
+    assert_eq!(client.inject("alpha")["kept"], true);
+    stop(running, client, &dir);
+    assert_eq!(dir.crashes(), ["id:000000,sig:06,sync:inject,src:000000"]);
+    assert_eq!(dir.hangs(), ["id:000000,sync:inject,src:000001"]);
+    assert_eq!(dir.read("out/default/hangs/id:000000,sync:inject,src:000001"), b"hangs");
+}
+
+#[test]
+fn a_waypoint_is_told_with_domain_key_value_and_place() {
+    let dir = TestDir::with_seed("hello");
+    let target = target_with("mem", "commanded.c", "-fsanitize=fuzzer");
+    let (running, mut client) = start_on(&dir, "-p", &target);
+    assert_eq!(client.inject("gamma")["kept"], true);
+    let told = client.wait_for("waypoint", |told| told["value"] == 123_457);
+    assert_eq!((&told["domain"], &told["origin"]), (&json!("mem"), &json!("inject")));
+    let place = told["place"].as_str().unwrap();
+    assert!(place.starts_with("commanded.c:"), "{place}");
+    assert!(told["key"].is_u64() && told["keys"] == 1, "{told}");
+    let seed = client.all("seed").into_iter().find(|seed| seed["path"] == told["path"]);
+    assert_eq!(seed.unwrap()["input_id"], told["input_id"]);
+    stop(running, client, &dir);
+}
+
+#[test]
+fn a_paused_fuzzer_runs_nothing_but_what_is_injected() {
+    let dir = TestDir::with_seed("hello");
+    let (running, mut client) = start(&dir, "");
+    client.order(json!({"cmd": "pause"}));
+    let before = client.stats();
+    assert_eq!(before["paused"], true);
+    // A second of states in which nothing happens; the time stands still, too.
+    let now = before["now"].as_u64().unwrap();
+    let later = client.wait_for("stats", |stats| stats["now"].as_u64().unwrap() > now + 1);
+    assert_eq!(later["execs"], before["execs"]);
+    let time = |stats: &Value| stats["run_time_ms"].as_u64().unwrap();
+    assert!(time(&later) - time(&before) < 300, "{} to {}", time(&before), time(&later));
+    assert_eq!(client.inject("alpha")["kept"], true);
+    let injected = client.stats()["execs"].as_u64().unwrap();
+    assert!((1..100).contains(&(injected - before["execs"].as_u64().unwrap())), "{injected}");
+    client.order(json!({"cmd": "resume"}));
+    client.wait_for("stats", |stats| stats["execs"].as_u64().unwrap() > injected + 1000);
+    client.order(json!({"cmd": "pause"}));
+    // Both ways to the end are open.
+    let client = stop(running, client, &dir);
+    assert_eq!(client.events.last().unwrap()["paused"], true);
+    let dir = TestDir::with_seed("hello");
+    let (running, mut client) = start(&dir, "");
+    client.order(json!({"cmd": "pause"}));
+    running.signal(Signal::SIGINT);
+    running.finish().expect(0);
+}
+
+#[test]
+fn what_is_set_has_effect() {
+    let dir = TestDir::with_seed("hello");
+    let (running, mut client) = start(&dir, "");
+    client.order(json!({"cmd": "set", "timeout_ms": 20}));
+    assert_eq!(client.stats()["exec_timeout_ms"], 20);
+    assert_eq!(client.inject("slow1")["hang"], true);
+    client.order(json!({"cmd": "set", "timeout_ms": 2000}));
+    assert_eq!(client.inject("slow1")["hang"], false);
+
+    client.order(json!({"cmd": "set", "schedule": "rare"}));
+    assert_eq!(client.stats()["schedule"], "rare");
+
+    let is_token = |seed: &Value| {
+        let data = fs::read(seed["path"].as_str().unwrap()).unwrap_or_default();
+        seed["origin"] == "own" && data.starts_with(b"T0k3nXyz")
+    };
+    assert_eq!(client.stats()["dictionary_entries"], 0);
+    client.order(json!({"cmd": "set", "token": BASE64_STANDARD.encode("T0k3nXyz")}));
+    assert_eq!(client.stats()["dictionary_entries"], 1);
+    client.wait_for("seed", is_token);
+    stop(running, client, &dir);
+}
+
+#[test]
+fn a_main_instance_refuses_what_it_would_not_start_with() {
+    let dir = TestDir::with_seed("hello");
+    let (running, mut client) = start(&dir, "-M one");
+    assert_eq!(client.events[0]["instance"], "one");
+    let reply = client.ask(json!({"cmd": "set", "schedule": "rare", "timeout_ms": 77}));
+    assert!(reply["error"].as_str().unwrap().contains("main"), "{reply}");
+    assert_ne!(client.stats()["exec_timeout_ms"], 77);
+    client.order(json!({"cmd": "set", "schedule": "fast"}));
+    stop(running, client, &dir);
+}
+
+#[test]
+fn an_input_of_the_wrong_length_is_an_error() {
+    let dir = TestDir::with_seed("hello");
+    let (running, mut client) = start(&dir, "-g 3 -G 8");
+    for (input, error) in [("ab", "2 bytes: this campaign takes 3 to 8"), ("", "empty")] {
+        let reply = client.ask(injection(input));
+        assert!(
+            reply["ok"] == false && reply["error"].as_str().unwrap().contains(error),
+            "{reply}"
+        );
+    }
+    stop(running, client, &dir);
+}
+
+#[test]
+fn injection_does_not_wait_for_the_fuzzer() {
+    let dir = TestDir::with_seed("hello");
+    let (running, mut client) = start(&dir, "");
+    client.wait_for("stats", |stats| stats["execs"].as_u64().unwrap() > 1000);
+    let mut times: Vec<Duration> = (0..50u32)
+        .map(|number| {
+            let start = Instant::now();
+            client.inject(number.to_be_bytes());
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    eprintln!("injection to answer: median {:?}, longest {:?}", times[25], times[49]);
+    assert!(times[25] < Duration::from_secs(1));
+    stop(running, client, &dir);
+}
+
+#[test]
+fn orders_are_carried_out_while_a_seed_is_trimmed() {
+    let dir = TestDir::with_seed(vec![b'x'; 20_000]);
+    let slow = target("commanded.c", "-fsanitize=fuzzer -DPAUSE=3000");
+    let (running, mut client) = start_on(&dir, "", &slow);
+    // Whole, it is about two thousand runs.
+    assert_eq!(client.inject("alpha")["kept"], true);
+    let trimmed = client.stats()["trim_execs"].as_u64().unwrap();
+    assert_eq!(client.stats()["stage"], "trim");
+    assert!(trimmed < 1000, "{trimmed} runs");
+    stop(running, client, &dir);
+}
+
+#[test]
+fn a_slow_reader_holds_nobody_up_and_misses_no_find() {
+    let dir = TestDir::with_seed("hello");
+    let (running, mut slow) = start(&dir, "");
+    let mut client = Client::connect(&dir.path("ctl"));
+    // About two thousand finds, in lines of two hundred bytes: more than a socket holds.
+    for place in 0..=255u8 {
+        for count in [1, 2, 3, 4, 8, 16, 32, 128] {
+            client.send(injection([b'w', place, count]));
+        }
+        // Read meanwhile, or nobody listens.
+        let last = client.send(injection([b'w', place, 255]));
+        client.wait_for("reply", |reply| reply["id"] == last);
+    }
+    let finds = client.all("seed").len();
+    assert!(finds > 1500, "{finds}");
+    let execs = client.stats()["execs"].as_u64().unwrap();
+    client.wait_for("stats", |stats| stats["execs"].as_u64().unwrap() > execs + 1000);
+    client.order(json!({"cmd": "pause"}));
+    let kept = client.stats()["corpus_count"].as_u64().unwrap();
+    slow.wait_for("seed", |seed| seed["input_id"] == kept - 1);
+    let told: BTreeSet<String> = slow.all("seed").into_iter().map(name_of).collect();
+    // The seeds may have been kept before it listened.
+    let found = dir.queue().into_iter().filter(|name| !name.contains(",orig:"));
+    let told: BTreeSet<String> = told.into_iter().filter(|name| !name.contains(",orig:")).collect();
+    assert_eq!(told, found.collect());
+    stop(running, client, &dir);
+}
+
+#[test]
+fn hostile_clients_change_nothing_for_others() {
+    let dir = TestDir::with_seed("hello");
+    let (running, mut client) = start(&dir, "");
+    let connect = || UnixStream::connect(dir.path("ctl")).unwrap();
+    // Noise, half a command, a line without end, silence.
+    let mut noise = connect();
+    noise.write_all(&[0, 255, b'\n', b'{', b'\n', b'\n', b'[', b']', b'\n']).unwrap();
+    connect().write_all(b"{\"cmd\":\"inject\",\"id\":1,\"data\":\"QU").unwrap();
+    let taken = taken_of_an_endless_line(&dir);
+    assert!(taken < 64 << 20, "a line without end is read for ever");
+    let mut clumsy = Client::connect(&dir.path("ctl"));
+    clumsy.write("{\"cmd\":\"fly\"}\nno\n[1,2]\n{\"cmd\":\"inject\",\"id\":7,\"data\":1}\n");
+    let said: Vec<Value> = (0..4).map(|_| clumsy.wait_next_reply()).collect();
+    assert!(
+        said.iter().all(|reply| reply["ok"] == false && reply["error"].is_string()),
+        "{said:?}"
+    );
+    assert_eq!(said[3]["id"], 7);
+    // A hundred at once: those for whom there is no room are told so.
+    let crowd: Vec<UnixStream> = (0..100).map(|_| connect()).collect();
+    let execs = client.stats()["execs"].as_u64().unwrap();
+    client.wait_for("stats", |stats| stats["execs"].as_u64().unwrap() > execs + 1000);
+    assert_eq!(client.inject("alpha")["kept"], true);
+    drop((crowd, noise, clumsy));
+    // There is room again.
+    wait_until("room for a client", || {
+        let stream = connect();
+        stream.set_read_timeout(Some(common::DEADLINE)).unwrap();
+        let mut first = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut first).unwrap();
+        first.contains("\"hello\"")
+    });
+    // Whoever runs the fuzzer hears of it, but not of each.
+    let said = running.said();
+    let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("[!]")).collect();
+    let refused = |line: &&str| line.contains("a client of the control socket was refused: ");
+    assert!((1..5).contains(&warnings.len()) && warnings.iter().all(refused), "{said}");
+    stop(running, client, &dir);
+}
+
+/// Bytes, up to 64 MiB.
+fn taken_of_an_endless_line(dir: &TestDir) -> usize {
+    let mut stream = UnixStream::connect(dir.path("ctl")).unwrap();
+    let piece = [b'x'; 1 << 16];
+    let mut written = 0;
+    while written < 64 << 20 && stream.write_all(&piece).is_ok() {
+        written += piece.len();
+    }
+    written
+}
+
+impl Client {
+    fn wait_next_reply(&mut self) -> Value {
+        loop {
+            let event = self.read().unwrap();
+            if event["event"] == "reply" {
+                return event;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fleet_is_one_fuzzer_to_its_clients() {
+    let dir = TestDir::with_seed("hello");
+    let (running, mut client) = start(&dir, "-j 2");
+    assert_eq!(client.events[0]["workers"], json!(["main", "worker01"]));
+    let reply = client.inject("alpha");
+    assert_eq!(reply["kept"], true, "{reply}");
+    assert!(reply["path"].as_str().unwrap().contains("/out/main/queue/"), "{reply}");
+    wait_until("an import of worker01", || {
+        dir.path("out/worker01/queue").exists()
+            && dir
+                .entries("out/worker01/queue")
+                .iter()
+                .any(|name| dir.read(&format!("out/worker01/queue/{name}")) == b"alpha")
+    });
+    let crash = client.inject("crash");
+    assert_eq!(crash["crash"], true);
+    let told = client.wait_for("crash", |_| true);
+    assert_eq!((&told["worker"], &told["origin"]), (&json!("main"), &json!("inject")));
+
+    client.order(json!({"cmd": "set", "timeout_ms": 1234}));
+    // The main refuses it, worker01 does not.
+    client.order(json!({"cmd": "set", "schedule": "rare"}));
+    let stats = client.wait_for("stats", |stats| stats["workers"][1]["schedule"] == "rare");
+    assert_ne!(stats["workers"][0]["schedule"], "rare");
+    client.order(json!({"cmd": "pause"}));
+    let execs = client.stats()["execs"].clone();
+    // A worker that is started again knows what was set.
+    let killed = worker_pid(&dir, "worker01");
+    kill(Pid::from_raw(killed), Signal::SIGKILL).unwrap();
+    client.wait_for("warning", |warning| warning["message"].as_str().unwrap().contains("signal 9"));
+    wait_until("worker01 again", || worker_pid(&dir, "worker01") != killed);
+    let again = client.wait_for("stats", |stats| stats["workers"][1]["restarts"] == 1);
+    assert_eq!(again["paused"], true);
+    client.order(json!({"cmd": "resume"}));
+    let execs = execs.as_u64().unwrap();
+    client.wait_for("stats", |stats| stats["execs"].as_u64().unwrap() > execs + 1000);
+
+    let client = stop(running, client, &dir);
+    // Everything once: worker01's import of the main's seed is no news.
+    let told: Vec<&str> = client.all("seed").iter().map(|e| e["path"].as_str().unwrap()).collect();
+    assert_eq!(told.iter().collect::<BTreeSet<_>>().len(), told.len());
+    let data = |path: &&&str| fs::read(path).unwrap_or_default() == b"alpha";
+    assert_eq!(told.iter().filter(data).count(), 1, "{told:?}");
+    assert!(client.all("seed").iter().all(|seed| seed["worker"].is_string()));
+    let text = fs::read_to_string(dir.path("out/worker01/fuzzer_stats")).unwrap();
+    let stats = common::stats_of(&text);
+    assert_eq!(stats["exec_timeout"], "1234");
+}
+
+fn worker_pid(dir: &TestDir, worker: &str) -> i32 {
+    let path = dir.path(&format!("out/{worker}/fuzzer_stats"));
+    let mut pid = None;
+    wait_until(&format!("fuzzer_stats of {worker}"), || {
+        let stats = common::stats_of(&fs::read_to_string(&path).unwrap_or_default());
+        pid = stats.get("fuzzer_pid").and_then(|pid| pid.parse().ok());
+        pid.is_some()
+    });
+    pid.unwrap()
+}
+
+#[test]
+fn the_socket_of_a_killed_fuzzer_is_replaced_and_one_in_use_is_not() {
+    let dir = TestDir::with_seed("hello");
+    let (running, client) = start(&dir, "");
+    let job = dir.ffuzz("-i in -o other --control ctl --").arg(commanded());
+    job.run().refused(1, "belongs to a running fuzzer", "another one with --control");
+    assert!(!dir.path("other").exists());
+    running.signal(Signal::SIGKILL);
+    running.finish().expect(128 + 9);
+    drop(client);
+    assert!(dir.path("ctl").exists());
+    let running = dir.ffuzz("-i - -o out --control ctl --").arg(commanded()).start();
+    let mut client = Client::connect(&dir.path("ctl"));
+    client.wait_for("started", |_| true);
+    stop(running, client, &dir);
+}
+
+#[test]
+fn a_path_that_cannot_be_used_is_told_before_anything_else() {
+    let dir = TestDir::with_seed("hello");
+    let refused = |path: &str, cause: &str, remedy: &str| {
+        let job = dir.ffuzz("-i in -o out --control").arg(path).arg("--").arg(commanded());
+        job.run().refused(1, cause, remedy);
+        assert!(!dir.path("out").exists());
+    };
+    refused(&"x".repeat(120), "has 120 bytes", "shorter");
+    dir.write("file", "mine");
+    refused("file", "is not a socket", "another path");
+    refused("no/such/folder", "cannot create the control socket", "--control");
+    assert_eq!(dir.read("file"), b"mine");
+    let job = dir.ffuzz("-i in -o out --control - --").arg(commanded());
+    job.run().refused(2, "--json", "--json as well");
+    // A name that somebody else listens at is not touched.
+    let _listener = UnixListener::bind(dir.path("theirs")).unwrap();
+    refused("theirs", "belongs to a running fuzzer", "another");
+    assert!(UnixStream::connect(dir.path("theirs")).is_ok());
+}
+
+#[test]
+fn commands_come_by_standard_input_too() {
+    let dir = TestDir::with_seed("hello");
+    let line = |command: Value| format!("{command}\n");
+    let mut inject = injection("alpha");
+    inject["id"] = 5.into();
+    let input = line(inject) + "noise\n" + &line(json!({"cmd": "pause", "id": 6}));
+    let job = dir.fuzz("--json --control -", &commanded(), "").input(input);
+    let mut running = job.start();
+    running.wait_for("\"id\":6");
+    let replies: Vec<Value> = running
+        .said()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|event| event["event"] == "reply")
+        .collect();
+    let known = |id: Value| replies.iter().find(|reply| reply["id"] == id).unwrap();
+    assert_eq!(known(json!(6))["ok"], true);
+    assert!(known(Value::Null)["error"].as_str().unwrap().contains("not JSON"));
+    // Its input has ended while it was paused: nobody could let it go on, so it does.
+    running.wait_for("\"id\":5");
+    running.signal(Signal::SIGINT);
+    running.finish().expect(0);
+    let kept = dir.queue().into_iter().find(|name| name.contains("sync:inject")).unwrap();
+    assert_eq!(dir.read(&format!("out/default/queue/{kept}")), b"alpha");
+}

@@ -1,0 +1,170 @@
+//! The ladder of speed: the same results on every rung, whatever a target does.
+
+use crate::common;
+use crate::server;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use common::*;
+use ffuzz::config::options::RunMode;
+use ffuzz::engine::executor::{Executor, ExitKind};
+use ffuzz::engine::feedback::Judge;
+use ffuzz::exec::{ForkServer, Seen};
+use server::{candidates, fork_server, kill};
+
+const MODES: [RunMode; 5] =
+    [RunMode::Pipe, RunMode::Fork, RunMode::Snapshot, RunMode::Persistent, RunMode::Batch];
+/// Long enough for a fork on a machine that is busy otherwise.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+fn ladder() -> PathBuf {
+    target("ladder.c", "-O1 -fsanitize=fuzzer")
+}
+
+fn start(target: &Path, mode: RunMode, dir: &TestDir) -> ForkServer {
+    let mut server =
+        server::start(&server::options(target, "", mode), TIMEOUT, &dir.path(".input"));
+    server.watch_domains();
+    server
+}
+
+/// Ordinary inputs between those that end badly; what takes long comes once, all else twice.
+fn corpus() -> Vec<Vec<u8>> {
+    let mut inputs = vec![];
+    for (round, kinds) in [(0u8, &b"aeqknhbldfg"[..]), (1, b"aeqknldfg")] {
+        for (place, how) in (0u8..).zip(kinds.iter().copied()) {
+            inputs.push(vec![b'.', place, 7 * round + 1, 200, 3]);
+            inputs.push(vec![b'-'; usize::from(place) * 40]);
+            inputs.push(vec![how, place, 9]);
+        }
+    }
+    inputs
+}
+
+#[test]
+fn every_rung_sees_the_same() {
+    let dir = TestDir::new();
+    let target = ladder();
+    let inputs = corpus();
+    let one_by_one = |mode| {
+        let mut server = start(&target, mode, &dir);
+        let all: Vec<Seen> =
+            inputs.iter().map(|input| Seen::of(&server.observe(input).unwrap())).collect();
+        assert_eq!(server.execs(), inputs.len() as u64);
+        all
+    };
+    let wanted = one_by_one(RunMode::Pipe);
+    let count = |kind| wanted.iter().filter(|seen| seen.exit == kind).count();
+    assert_eq!(count(ExitKind::Crash { signal: 6 }), 2);
+    assert_eq!(count(ExitKind::Crash { signal: 11 }), 2);
+    assert_eq!(count(ExitKind::Oom), 2);
+    for mode in MODES {
+        for (index, (now, wanted)) in one_by_one(mode).iter().zip(&wanted).enumerate() {
+            assert_eq!(now, wanted, "{mode:?}, input {index}: {:?}", inputs[index]);
+        }
+    }
+    let mut server = start(&target, RunMode::Batch, &dir);
+    server.show_every_run(true);
+    let (batch, mut next) = (candidates(&inputs), 0);
+    for (index, wanted) in wanted.iter().enumerate() {
+        let run = server.run(&batch, &mut next).unwrap().unwrap();
+        assert_eq!(run.index, index);
+        assert_eq!(&Seen::of(&run), wanted, "batch, input {index}: {:?}", inputs[index]);
+    }
+}
+
+#[test]
+fn a_batch_stops_at_just_those_runs_that_a_judge_wants() {
+    let dir = TestDir::new();
+    let target = ladder();
+    let inputs: Vec<Vec<u8>> =
+        (0..3000u32).map(|n| vec![b'.', (n * 7 % 251) as u8, (n / 50) as u8, n as u8]).collect();
+    let batch = candidates(&inputs);
+    let kept = |mode| {
+        let mut server = start(&target, mode, &dir);
+        let mut judge = Judge::new(server.map_size(), server.domains(), true);
+        let (mut kept, mut shown, mut next) = (vec![], 0, 0);
+        while next < batch.len() {
+            judge.teach(&mut server);
+            let Some(run) = server.run(&batch, &mut next).unwrap() else { break };
+            let (index, verdict) = (run.index, judge.judge(&run));
+            shown += 1;
+            if verdict.is_interesting() {
+                let second = server.observe(&inputs[index]).unwrap();
+                judge.confirm(&verdict.gains, &second);
+                kept.push((index, verdict));
+            }
+        }
+        (kept, shown)
+    };
+    let (wanted, all) = kept(RunMode::Pipe);
+    let (now, shown) = kept(RunMode::Batch);
+    assert!(wanted.len() > 20 && all == inputs.len(), "{} of {all}", wanted.len());
+    assert_eq!(now, wanted);
+    assert_eq!(shown, wanted.len(), "dull runs were shown");
+}
+
+/// For AFL's pipes it would be "between two runs".
+#[test]
+fn a_process_that_stops_itself_hangs() {
+    let dir = TestDir::new();
+    let target = ladder();
+    for &mode in &MODES[1..] {
+        let mut server = start(&target, mode, &dir);
+        let good = Seen::of(&server.observe(b".abc").unwrap());
+        assert_eq!(server.observe(b"s").unwrap().exit, ExitKind::Hang, "{mode:?}");
+        assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_target_that_overwrites_the_channel_is_a_find_and_started_anew() {
+    let dir = TestDir::new();
+    let target = ladder();
+    for &mode in &MODES[1..] {
+        let mut server = start(&target, mode, &dir);
+        let good = Seen::of(&server.observe(b".abc").unwrap());
+        for _ in 0..3 {
+            let bad = server.observe(b"o").unwrap().exit;
+            assert!(
+                bad == ExitKind::Crash { signal: 0 } || bad == ExitKind::Ok,
+                "{mode:?} {bad:?}"
+            );
+            assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+        }
+    }
+}
+
+#[test]
+fn a_fork_server_that_is_stopped_or_killed_is_replaced() {
+    let dir = TestDir::new();
+    let target = ladder();
+    for mode in MODES {
+        let mut server = start(&target, mode, &dir);
+        let good = Seen::of(&server.observe(b".abc").unwrap());
+        kill(fork_server(&target));
+        assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+        assert!(server.take_restart().is_some() || mode > RunMode::Fork);
+    }
+}
+
+/// A lost wake-up would be a hang here.
+#[test]
+fn three_times_more_fuzzers_than_cores_lose_no_wake_up() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let target = target("quick.c", "-O1 -fsanitize=fuzzer");
+    for (mode, runs) in
+        [("fork", 300), ("snapshot", 3_000), ("persistent", 20_000), ("batch", 100_000)]
+    {
+        let dirs: Vec<TestDir> = (0..3 * cores).map(|_| TestDir::with_seed("x")).collect();
+        let start = |dir: &TestDir| {
+            let options = format!("--run-mode {mode} -t 20000 -E {runs}");
+            dir.fuzz(&options, &target, "").start()
+        };
+        let running: Vec<_> = dirs.iter().map(start).collect();
+        for (running, dir) in running.into_iter().zip(&dirs) {
+            running.finish().expect(0).does_not_say("restarted").does_not_say("hang ");
+            assert!(dir.stat("execs_done") >= runs, "{mode}");
+        }
+    }
+}

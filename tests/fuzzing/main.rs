@@ -1,0 +1,27 @@
+//! Campaigns of `ffuzz` on real processes.
+
+#![allow(clippy::print_stderr, clippy::unwrap_used, reason = "a test may panic and talk")]
+
+#[path = "../common/control.rs"]
+mod client;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/server.rs"]
+mod server;
+
+mod bad_input;
+mod custom;
+mod domains;
+mod fuzz;
+mod killerbeez;
+mod ladder;
+mod machine;
+mod metrics;
+mod obstacles;
+mod options;
+mod peers;
+mod python;
+mod resume;
+mod snapshot;
+mod sync;
+mod watching;

@@ -1,0 +1,121 @@
+//! What keeps a target from a higher rung is said in one line, and runs go on below.
+
+use crate::common;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use common::*;
+use ffuzz::config::options::TargetOptions;
+use ffuzz::engine::executor::{Executor, ExitKind};
+use ffuzz::exec::{ForkServer, Setup};
+
+fn start(target: &Path, env: &[(&str, &Path)], dir: &TestDir) -> ForkServer {
+    let mut options = TargetOptions::for_command(vec![OsString::from(target)]);
+    // AFL's segment, the last resort, is as small as it can be.
+    options.map_size = Some(1 << 16);
+    let variable = |(name, path): &(&str, &Path)| ((*name).into(), path.as_os_str().into());
+    options.extra_env = env.iter().map(variable).collect();
+    let setup = Setup::new(&options, &dir.path(".input"), None).unwrap();
+    ForkServer::start(setup, Duration::from_secs(5)).unwrap()
+}
+
+/// Runs inputs of two kinds, and says what is seen of them and what the user is told.
+fn runs(server: &mut ForkServer) -> (Vec<Vec<u8>>, Vec<String>) {
+    let mut run = |input: &[u8]| {
+        let run = server.observe(input).unwrap();
+        assert_eq!(run.exit, ExitKind::Ok);
+        run.edges.to_vec()
+    };
+    // The first run of a process has not come from the end of the loop.
+    let [_, seen @ ..] = [b"c", b"a", b"b", b"a", b"b"].map(|input| run(input));
+    assert!(seen[0] == seen[2] && seen[1] == seen[3] && seen[0] != seen[1]);
+    let notes = server.take_notes();
+    assert!(server.take_notes().is_empty(), "said twice");
+    (seen.to_vec(), notes)
+}
+
+fn one_note(notes: &[String], cause: &str, remedy: &str) {
+    assert!(
+        notes.len() == 1 && notes[0].contains(cause) && notes[0].contains(remedy),
+        "{notes:?}: no {cause:?} with {remedy:?}"
+    );
+}
+
+#[test]
+fn nothing_is_said_of_a_target_without_obstacles() {
+    let dir = TestDir::new();
+    let mut server = start(&target("obstacles.c", ""), &[], &dir);
+    assert_eq!(runs(&mut server).1, Vec::<String>::new());
+    assert_eq!(server.run_mode().name(), "batch");
+}
+
+#[test]
+fn a_filter_of_system_calls_costs_a_process_for_each_batch() {
+    let dir = TestDir::new();
+    let mut server = start(&target("obstacles.c", "-DSTRICT"), &[], &dir);
+    let (_, notes) = runs(&mut server);
+    one_note(&notes, "exits between two runs (killed by signal", "futex");
+}
+
+#[test]
+fn a_library_that_is_loaded_late_is_named() {
+    let dir = TestDir::new();
+    let source = dir.write("late.c", "int late(int n) { return n > 3 ? n : -n; }\n");
+    let library = dir.path("libtoolate.so");
+    let words = format!("cc -shared -fPIC -O1 {} -o {}", source.display(), library.display());
+    dir.ffuzz(&words).run().expect(0);
+    let late = target("obstacles.c", "-DLATE");
+    let mut server = start(&late, &[("LATE", &library)], &dir);
+    let (_, notes) = runs(&mut server);
+    one_note(&notes, "libtoolate.so\" only when it runs", "AFL_PRELOAD=");
+    // The remedy helps.
+    let more = server.map_size();
+    let env = [("LATE", &*library), ("LD_PRELOAD", &*library)];
+    let mut server = start(&late, &env, &dir);
+    assert_eq!(runs(&mut server).1, Vec::<String>::new());
+    assert!(server.map_size() > more);
+}
+
+#[test]
+fn a_limit_on_memory_leads_to_the_pipes() {
+    let dir = TestDir::new();
+    let mut server = start(&target("obstacles.c", "-DLIMIT"), &[], &dir);
+    let (_, notes) = runs(&mut server);
+    one_note(&notes, "cannot map ffuzz's shared memory (Cannot allocate memory", "-m");
+    assert_eq!(server.run_mode().name(), "pipe");
+}
+
+#[test]
+fn a_map_that_changes_between_starts_is_followed() {
+    let dir = TestDir::new();
+    let starts = dir.path("starts");
+    let mut server = start(&target("obstacles.c", "-DMOVING"), &[("STARTS", &starts)], &dir);
+    let (before, _) = runs(&mut server);
+    server.observe(b"k").unwrap();
+    // The child may finish this run before it is ended with its fork server; otherwise the input runs once
+    // more, and ends the next one as well.
+    wait_until("new start", || {
+        server.observe(b"c").unwrap();
+        server.take_restart().is_some()
+    });
+    let (after, notes) = runs(&mut server);
+    let sizes = [before[0].len(), after[0].len()];
+    one_note(&notes, &format!("had {} edges and has ", sizes[0]), "the same libraries");
+    assert!(sizes[0] < sizes[1], "{sizes:?}");
+    let other = TestDir::with_seed("c");
+    let job = other.fuzz("-s 1 -E 1000", &target("obstacles.c", "-DMOVING"), "");
+    job.env("STARTS", starts.to_str().unwrap()).run().expect(0).says("edges and has");
+    assert!(!other.queue().is_empty());
+}
+
+#[test]
+fn an_older_runtime_is_driven_by_pipes() {
+    let dir = TestDir::with_seed("QUIX");
+    let flags = format!("-I{}", repository("runtime").display());
+    let older = plain("older.c", &flags);
+    let done = dir.fuzz("-s 1 -E 3000", &older, "").run().expect(0);
+    done.says("the target's runtime is older than this fuzzer").says("rebuild it");
+    assert_eq!(dir.stats()["run_mode"], "pipe");
+    assert_eq!(dir.crashes().len(), 1);
+}

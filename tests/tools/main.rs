@@ -1,0 +1,11 @@
+//! The commands beside `ffuzz`.
+
+#![allow(clippy::print_stderr, clippy::unwrap_used, reason = "a test may panic and talk")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cmin;
+mod showdsf;
+mod showmap;
+mod tmin;
