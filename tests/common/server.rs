@@ -1,5 +1,6 @@
 //! A target's fork server, driven as the fuzzer does it, and all that its runs show.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, unreachable_pub, reason = "no file of tests needs all of it")]
 
 use std::ffi::OsString;
