@@ -80,7 +80,7 @@ fn for_each_stage(test: impl Fn(&dyn Stage<Campaign>, &Target, &mut Campaign, &R
     for stage in turn::<Campaign>() {
         let (dir, target) = (seeds(), Target::new());
         let (mut campaign, recorder) = begun(&dir, &target);
-        test(stage, &target, &mut campaign, &recorder, dir.path());
+        test(*stage, &target, &mut campaign, &recorder, dir.path());
     }
 }
 

@@ -20,8 +20,8 @@ use super::fuzzer::door::Door;
 
 /// The stages of a turn, in their order. Each says itself when it has something to do.
 #[must_use]
-pub fn turn<'a, D: Door + 'a>() -> [&'a dyn Stage<D>; 6] {
-    [
+pub fn turn<'a, D: Door + 'a>() -> &'a [&'a dyn Stage<D>] {
+    &[
         &trim::Trimming,
         &deterministic::DeterministicSteps,
         &custom::Custom,
