@@ -23,6 +23,11 @@ pub(super) const MAX_HANGS: u64 = 500;
 /// Time after which a slow input is called a hang, unless the user says otherwise; AFL's second.
 const HANG_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Time that new timeouts may cost in addition to a tenth of the campaign's, so that the first are looked at at once.
+const FIRST_WAITS: Duration = Duration::from_secs(3);
+/// Timeouts that wait for that time.
+const MOST_DOUBTFUL: usize = 64;
+
 fn source(origin: &Origin) -> Source {
     match origin.step {
         Step::Synced { peer, .. } => Source::Import { peer: peer.to_owned() },
@@ -314,7 +319,7 @@ impl Campaign {
 
     /// A new kind of timeout is run once more with the hang timeout: it may only be slow, or crash
     /// later. So is one that was about to improve a domain, because some domains look for slow
-    /// inputs.
+    /// inputs. Both wait until a tenth of the time has room for it.
     fn keep_hang(
         &mut self,
         candidate: &Candidate,
@@ -330,15 +335,56 @@ impl Campaign {
             return Ok(lost);
         }
         let patient = self.options.target.hang_timeout.unwrap_or(HANG_TIMEOUT);
-        if patient > self.fuzzer.executor.timeout() {
-            let (exit, verdict, duration) = self.run_patiently(candidate, patient)?;
-            if exit != ExitKind::Hang {
-                return self.keep_late(candidate, verdict, duration);
-            }
+        if patient <= self.fuzzer.executor.timeout() {
+            return if unique { self.save_hang(candidate) } else { Ok(lost) };
         }
-        if !unique {
+        if !self.may_wait() {
+            if self.doubtful.len() < MOST_DOUBTFUL {
+                self.doubtful.push_back(candidate.clone());
+            }
             return Ok(lost);
         }
+        self.look_again(candidate, unique, patient)
+    }
+
+    /// Timeouts of a new kind that were put off, as far as there is time for them.
+    pub(super) fn keep_doubtful(&mut self) -> Result<(), CampaignError> {
+        let patient = self.options.target.hang_timeout.unwrap_or(HANG_TIMEOUT);
+        while !self.doubtful.is_empty() && self.may_wait() && !self.is_over() {
+            let Some(candidate) = self.doubtful.pop_front() else { break };
+            if self.statistics.saved_hangs < MAX_HANGS {
+                self.look_again(&candidate, true, patient)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// At the end.
+    pub(super) fn tell_doubtful(&mut self) {
+        let count = self.doubtful.len();
+        if count > 0 {
+            self.warn(format!(
+                "timeouts of a new kind that were not run again with the hang timeout: {count}; others used \
+                 up a tenth of the time (a smaller AFL_HANG_TMOUT makes each cost less)"
+            ));
+        }
+    }
+
+    fn look_again(
+        &mut self,
+        candidate: &Candidate,
+        unique: bool,
+        patient: Duration,
+    ) -> Result<Outcome, CampaignError> {
+        let (exit, verdict, duration) = self.run_patiently(candidate, patient)?;
+        match exit {
+            ExitKind::Hang if unique => self.save_hang(candidate),
+            ExitKind::Hang => Ok(Outcome { hang: true, ..Outcome::default() }),
+            _ => self.keep_late(candidate, verdict, duration),
+        }
+    }
+
+    fn save_hang(&mut self, candidate: &Candidate) -> Result<Outcome, CampaignError> {
         let description = self.description(candidate);
         let found = self.found(candidate, description);
         let number = self.statistics.saved_hangs;
@@ -351,9 +397,10 @@ impl Campaign {
         Ok(Outcome { hang: true, ..saved })
     }
 
-    /// Endless loops look promising, too: no more than a tenth of the time is spent on waiting.
+    /// Endless loops look promising, too: no more than a tenth of the time is spent on waiting, beyond the first
+    /// few.
     fn may_wait(&self) -> bool {
-        self.statistics.waited * 10 <= self.statistics.started.elapsed()
+        self.statistics.waited <= FIRST_WAITS + self.statistics.started.elapsed() / 10
     }
 
     /// No verdict of a run that is too slow for a seed: what it showed has to stay new for others.

@@ -22,6 +22,7 @@ use error::TURNS_WITHOUT_RUNS;
 pub use seeds::{collect_files, read_limited};
 
 use std::cell::OnceCell;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::config::options::{Options, OutputOptions};
@@ -33,6 +34,7 @@ use crate::engine::domain::KeyNames;
 use crate::engine::executor::Executor;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::door::{Door, DoorError};
+use crate::engine::mutate::Candidate;
 use crate::engine::stage;
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::exec::Hooked;
@@ -79,6 +81,8 @@ struct Campaign {
     tick_pause: Duration,
     last_saved: Instant,
     full_disk: Option<wait::FullDisk>,
+    /// Timeouts of a new kind that wait for another look, see [`Campaign::keep_doubtful`].
+    doubtful: VecDeque<Candidate>,
 }
 
 impl Campaign {
@@ -127,6 +131,7 @@ impl Campaign {
             self.note_positions();
             self.save_state();
         }
+        self.tell_doubtful();
         self.pass_notes_on();
         if let Err(error) = self.log.flush() {
             self.warn(error.to_string());

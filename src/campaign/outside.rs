@@ -39,6 +39,7 @@ impl Door for Campaign {
     fn look_outside(&mut self) -> Result<(), CampaignError> {
         self.tick_if_due();
         self.obey()?;
+        self.keep_doubtful()?;
         self.import_if_due()
     }
 

@@ -1,6 +1,7 @@
 //! Opening a campaign: output folder, target, dictionary, host checks.
 
 use std::cell::OnceCell;
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -151,6 +152,7 @@ pub(super) fn assemble(
         tick_pause: TICK,
         last_saved: last_tick,
         full_disk: None,
+        doubtful: VecDeque::new(),
     }
 }
 

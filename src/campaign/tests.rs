@@ -401,3 +401,35 @@ fn after_a_wish_to_stop_the_last_look_at_others_misses_nothing() {
     campaign.import_all().unwrap();
     assert_eq!(campaign.fuzzer.corpus.len(), 4);
 }
+
+/// Every input is a timeout of a new kind.
+#[test]
+fn timeouts_take_a_share_of_the_time() {
+    let dir = seed_folder(&[b"a"]);
+    let mut kinds = 0;
+    let clock = Rc::new(Cell::new(Duration::from_millis(1)));
+    let now = Rc::clone(&clock);
+    let executor = FakeExecutor::new(4096, vec![], move |input, edges, _| {
+        let good = input == b"a";
+        now.set(Duration::from_millis(if good { 1 } else { 1000 }));
+        // Each kind is seen twice: by its first run, and when it is run again.
+        kinds += u32::from(!good);
+        edges[if good { 0 } else { kinds as usize / 2 % 4096 }] = 1;
+        if good { ExitKind::Ok } else { ExitKind::Hang }
+    });
+    let options = options(dir.path(), DomainMode::Off, 200);
+    let (mut campaign, recorder) =
+        campaign_with(options, executor.timed_by(&clock), Mutators::default());
+    campaign.fuzzer.executor.set_timeout(Duration::from_millis(100));
+    campaign.fuzz().unwrap();
+    let saved = campaign.statistics.saved_hangs;
+    assert!((3..=5).contains(&saved), "{saved}: three seconds and a tenth of next to nothing");
+    let warned = |event: &Event| matches!(event, Event::Warning { message } if message.contains("AFL_HANG_TMOUT"));
+    assert!(recorder.0.borrow().iter().any(warned));
+    // With time they are looked at.
+    campaign.options.limits.execs = None;
+    campaign.statistics.started -= Duration::from_secs(60);
+    campaign.keep_doubtful().unwrap();
+    let later = campaign.statistics.saved_hangs;
+    assert!((saved + 5..=saved + 8).contains(&later), "{later}");
+}

@@ -114,6 +114,30 @@ fn limits_end_every_stage_within_one_batch() {
     }
 }
 
+/// A thousandth of the usual speed: the others are not to wait for its stages.
+#[test]
+fn the_stages_of_a_slow_seed_are_short() {
+    for stage in turn::<Campaign>().iter().filter(|stage| stage.name() != "trim") {
+        let (dir, target) = (seeds(), Target::new());
+        let mut options = options(dir.path(), DomainMode::Off, u64::MAX);
+        options.rng_seed = None;
+        let mutators = Mutators::new(vec![endless(false), endless(true)], 1);
+        let (mut campaign, _) = campaign_with(options, target.executor(), mutators);
+        campaign.import_seeds().unwrap();
+        let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
+        let mut run = |exec_us| {
+            campaign.fuzzer.corpus[id].exec_us = exec_us;
+            target.does(|_| ExitKind::Ok);
+            assert_eq!(stage.run(&mut campaign, id).unwrap(), StageEnd::Finished);
+            target.runs.get()
+        };
+        let (slow, usual) = (run(100_000), run(100));
+        // One for the reference of the deterministic stage; splicing runs a foreign mutator, too.
+        assert!((12..=33).contains(&slow), "{}: {slow}", stage.name());
+        assert!(usual >= slow, "{}: {usual}", stage.name());
+    }
+}
+
 #[test]
 fn a_stop_ends_every_stage_within_one_batch() {
     for_each_stage(|stage, target, campaign, _, _| {

@@ -14,6 +14,13 @@ const EXPLOIT: f64 = 32.0;
 /// Seeds so close to the deepest one are doubled by schedule `mmopt`.
 const DEEP: u32 = 5;
 
+/// Time of the target that one stage of a turn may take, microseconds, or that of this number of runs of an
+/// average seed; and the runs that it makes at least. A seed a thousand times slower than the others would
+/// keep them waiting for minutes otherwise.
+const STAGE_TIME_US: f64 = 250_000.0;
+const AVERAGE_RUNS: f64 = 1000.0;
+const FEWEST_RUNS: u64 = 16;
+
 /// Sums over the enabled seeds, and what follows from them.
 #[derive(Debug, Default)]
 pub(super) struct Means {
@@ -39,6 +46,13 @@ impl Means {
     /// Run time of the seed, 1 for an average one.
     pub(super) fn relative_time(&self, seed: &Seed) -> f64 {
         ratio(seed.exec_us as f64 * self.seeds, self.exec_us)
+    }
+
+    /// Runs of the seed that fit into the time of one stage.
+    pub(super) fn runs_in_time(&self, seed: &Seed) -> u64 {
+        let average = AVERAGE_RUNS * self.exec_us / self.seeds.max(1.0);
+        let time = average.max(STAGE_TIME_US);
+        ((time / seed.exec_us.max(1) as f64) as u64).max(FEWEST_RUNS)
     }
 
     /// Edges of the seed, 1 for an average one.

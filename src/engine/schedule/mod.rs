@@ -240,6 +240,12 @@ impl Scheduler {
         self.stale_weights |= seed.fuzzed == 1;
     }
 
+    /// Runs of the seed that fit into the time of one stage; no limit under a fixed seed.
+    #[must_use]
+    pub fn runs_in_time(&self, corpus: &Corpus, id: SeedId) -> u64 {
+        if self.options.fixed_seed { u64::MAX } else { self.means.runs_in_time(&corpus[id]) }
+    }
+
     /// Energy of a turn with the seed: 100 for an average one, at most 6400, at least 1. Schedule
     /// `coe` answers 0 for a seed whose path is exercised more than the average: skip the turn.
     #[must_use]

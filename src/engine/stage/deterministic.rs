@@ -1,4 +1,4 @@
-//! Deterministic steps: for favored seeds, once.
+//! Deterministic steps: for favored seeds, once, in as many turns as the time of their runs demands.
 
 use super::batches::run_producer;
 use super::produce::Producer;
@@ -9,7 +9,7 @@ use crate::engine::fuzzer::{Fuzzer, Tactic};
 use crate::engine::mutate::deterministic::Deterministic;
 
 /// Under guidance the stage is taken in slices of this number of runs: random changes have their chance in
-/// between.
+/// between. That of a slow seed is taken in slices in any case.
 const SLICE: u64 = 512;
 /// Stages that may be under way; the seed of one more begins again.
 const MOST_SUSPENDED: usize = 1024;
@@ -45,6 +45,7 @@ impl<D: Door> Stage<D> for DeterministicSteps {
         };
         let steps = fuzzer.suspended.remove(&id).unwrap_or_else(begin);
         let slice = if fuzzer.guided() { SLICE } else { u64::MAX };
+        let slice = slice.min(fuzzer.scheduler.runs_in_time(&fuzzer.corpus, id));
         let mut stage = Producer::deterministic(steps, slice);
         let end = run_producer(door, id, &mut stage)?;
         if let Some(steps) = stage.suspended() {
@@ -62,9 +63,9 @@ impl<D: Door> Stage<D> for DeterministicSteps {
 }
 
 fn suspend<X>(fuzzer: &mut Fuzzer<X>, id: SeedId, steps: Deterministic) {
-    let Fuzzer { suspended, scheduler, .. } = fuzzer;
+    let Fuzzer { suspended, scheduler, corpus, .. } = fuzzer;
     if suspended.len() >= MOST_SUSPENDED {
-        suspended.retain(|id, _| scheduler.is_owner(*id));
+        suspended.retain(|id, _| scheduler.is_owner(*id) || corpus[*id].favored);
     }
     if suspended.len() < MOST_SUSPENDED {
         suspended.insert(id, steps);

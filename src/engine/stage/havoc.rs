@@ -1,4 +1,4 @@
-//! Havoc: stacks of random changes, as many runs as the schedule gives the seed.
+//! Havoc: stacks of random changes, as many runs as the schedule gives the seed, and as fit into the time of a stage.
 
 use super::batches::run_producer;
 use super::produce::Producer;
@@ -40,11 +40,6 @@ pub(super) fn havoc_runs<X>(fuzzer: &Fuzzer<X>, id: SeedId) -> u64 {
     if energy == 0 {
         return 0;
     }
-    let slow = match fuzzer.corpus[id].exec_us {
-        0..=10_000 => 1,
-        10_001..=20_000 => 2,
-        20_001..=50_000 => 5,
-        _ => 10,
-    };
-    (HAVOC_BASE * energy / 100 / slow).max(HAVOC_MIN)
+    let runs = (HAVOC_BASE * energy / 100).max(HAVOC_MIN);
+    runs.min(fuzzer.scheduler.runs_in_time(&fuzzer.corpus, id))
 }

@@ -27,6 +27,7 @@ impl<D: Door> Stage<D> for Splicing {
         let fuzzer = door.fuzzer();
         let energy = u64::from(fuzzer.scheduler.energy(&fuzzer.corpus, id));
         let runs = (HAVOC_BASE * energy / 100 / SHARE).max(HAVOC_MIN);
+        let runs = runs.min(fuzzer.scheduler.runs_in_time(&fuzzer.corpus, id));
         let mut stage = Producer::splice(runs, havoc_runs(fuzzer, id));
         run_producer(door, id, &mut stage)
     }
