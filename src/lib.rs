@@ -15,6 +15,7 @@ pub mod mutators;
 
 pub mod exec;
 
+pub mod cmin;
 pub mod crashes;
 pub mod disk;
 pub mod fleet;

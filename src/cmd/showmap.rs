@@ -18,6 +18,7 @@ use view::{Shown, View};
 use super::exit::{CANNOT, Failure};
 use super::tool::{self, Scratch, Wanted, print, report, say, tell};
 use crate::config::env::Environment;
+use crate::disk::inputs;
 use crate::engine::coverage;
 use crate::engine::domain::Aggregates;
 use crate::engine::executor::{Executor, ExitKind, Observation};
@@ -53,7 +54,7 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
         wanted.scratch = file;
     }
     wanted.show_output = args.input.is_none() && !args.quiet;
-    wanted.prepare(environment)?.start_aloud(args.quiet || args.input.is_none())
+    wanted.start_aloud(environment, args.quiet || args.input.is_none())
 }
 
 /// stdin, or the file of `-H`, which is only read.
@@ -150,7 +151,7 @@ impl Total {
 }
 
 fn run_folder(args: &Args, folder: &Path, environment: &Environment) -> Result<u8, Failure> {
-    let inputs = tool::list_inputs_below(folder)?;
+    let inputs = inputs::list_below(folder)?;
     if inputs.is_empty() {
         let remedy = "give a folder with at least one file, for example out/queue";
         return Err(Failure::new(format!("no inputs in {folder:?}"), remedy));
@@ -198,10 +199,10 @@ fn run_files(
         crashed: false,
         timed_out: false,
     };
-    let names = tool::flat_names(folder, inputs);
+    let names = inputs::flat_names(folder, inputs);
     let mut input = Vec::new();
     for (path, name) in inputs.iter().zip(names) {
-        tool::read_input(path, &mut input)?;
+        inputs::read(path, &mut input)?;
         if environment.flag(&["AFL_PRINT_FILENAMES"]) {
             print(format!("Processing {}\n", path.display()).as_bytes(), None)?;
         }

@@ -15,6 +15,7 @@ use goal::Judge;
 use super::exit::Failure;
 use super::tool::{self, Scratch, Wanted, say, tell};
 use crate::config::env::Environment;
+use crate::disk::inputs;
 use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::minimize::tmin::{FILLER, Note, Stage, Tmin};
 use crate::engine::mutate::Candidate;
@@ -47,7 +48,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     wanted.exit_is_crash = args.exit_is_crash;
     // A crash ends its process: it is compared with others that began as it did.
     wanted.fresh_runs = environment.flag(&["AFL_TMIN_EXACT"]);
-    let mut target = wanted.prepare(environment)?.start_aloud(quiet)?;
+    let mut target = wanted.start_aloud(environment, quiet)?;
     say(quiet, &format!("[*] Target map size: {}", target.map_size()));
     let judge = dry_run(args, environment, &mut target, &input, timeout)?;
     say(quiet, &format!("[+] {}", judge.describe()));
@@ -63,7 +64,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
 
 fn read(args: &Args, quiet: bool) -> Result<Vec<u8>, Failure> {
     let mut input = Vec::new();
-    tool::read_input(&args.input, &mut input)?;
+    inputs::read(&args.input, &mut input)?;
     let path = args.input.display();
     if input.is_empty() {
         return Err(Failure::new(format!("{path} is empty"), "give an input with at least a byte"));

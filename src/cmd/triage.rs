@@ -18,7 +18,8 @@ use super::exit::Failure;
 use super::tool::{self, Scratch, say};
 use crate::config::env::Environment;
 use crate::crashes::crash::Output;
-use crate::crashes::triage::{self, TriageError, Work, find};
+use crate::crashes::triage::{self, TriageError, Work};
+use crate::disk::find;
 use crate::sys::affinity;
 use crate::sys::file::{self, Locked};
 

@@ -17,8 +17,10 @@ mod launcher;
 pub mod lines;
 mod maps;
 mod modules;
+mod ready;
 mod record;
 mod runs;
+mod scratch;
 mod seen;
 mod sites;
 
@@ -28,6 +30,8 @@ pub use forkserver::ForkServer;
 pub use fresh::{Ended, Fresh, Manner};
 pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
+pub use ready::{Ready, ReadyOptions};
+pub use scratch::Scratch;
 pub use seen::Seen;
 
 use std::time::Duration;

@@ -13,7 +13,7 @@ use super::{Failure, SourceArgs, read, say};
 use crate::cmd::tool::{self, Scratch, TargetArgs, Wanted};
 use crate::crashes::collector::coverage::Coverage;
 use crate::crashes::collector::{Client, CollectorError, Settings};
-use crate::crashes::triage::find;
+use crate::disk::{find, inputs};
 use crate::engine::executor::{Executor, Module};
 use crate::exec::Hooked;
 use crate::exec::lines::{LineMap, LinesError, Reached};
@@ -74,7 +74,7 @@ fn measured(
     })?;
     let mut inputs = Vec::new();
     for queue in &queues {
-        inputs.extend(tool::list_inputs(queue)?);
+        inputs.extend(inputs::list(queue)?);
     }
     if inputs.is_empty() {
         let cause = format!("no inputs in {}", folder.display());
@@ -103,8 +103,8 @@ fn reached(program: &str, inputs: &[PathBuf], command: Vec<OsString>) -> Result<
     let args = TargetArgs::of(command);
     let scratch = Scratch::new("collector", None);
     tool::leave_on_signals(&[&scratch], None);
-    let ready = Wanted::new(&args, &scratch, TIMEOUT).prepare(&tool::environment(false))?;
-    let mut target = ready.start()?;
+    let wanted = Wanted::new(&args, &scratch, TIMEOUT);
+    let mut target = wanted.start(&tool::environment(false))?;
     let mut maps = Vec::new();
     for Module { file, counters } in target.modules() {
         maps.push((LineMap::read(&file), counters));
@@ -139,7 +139,7 @@ type Part = (Result<LineMap, LinesError>, Range<usize>);
 fn run_all(target: &mut Hooked, inputs: &[PathBuf], parts: &mut [Part]) -> Result<(), Failure> {
     let mut input = Vec::new();
     for path in inputs {
-        tool::read_input(path, &mut input)?;
+        inputs::read(path, &mut input)?;
         let run = target.observe(&input).map_err(tool::failure)?;
         tool::report(run.exit, Some(path), false);
         for (map, counters) in parts.iter_mut() {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::args::Args;
+use crate::cmin;
 use crate::engine::coverage;
 use crate::engine::executor::ExitKind;
 
@@ -13,7 +14,7 @@ const MAP_UNIT: usize = 64;
 
 /// What is shown of a counter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Values {
+pub(super) enum Values {
     /// 1 to 8.
     Classes,
     Counts,
@@ -101,7 +102,9 @@ impl View {
     pub(super) fn render(self, shown: &Shown<'_>) -> Vec<u8> {
         match self.form {
             Form::Lines => self.lines(shown).into_bytes(),
-            Form::Cmin => cmin_lines(shown.edges, self.values).into_bytes(),
+            Form::Cmin => {
+                cmin::trace_lines(shown.edges, |count| self.values.of(count)).into_bytes()
+            }
             Form::Binary => self.binary(shown.edges),
             Form::Json => json(shown).into_bytes(),
         }
@@ -145,11 +148,6 @@ impl View {
 
 fn hit(edges: &[u8]) -> impl Iterator<Item = (usize, u8)> + '_ {
     edges.iter().copied().enumerate().filter(|(_, count)| *count != 0)
-}
-
-/// As `afl-cmin` reads them from its showmap.
-pub(crate) fn cmin_lines(edges: &[u8], values: Values) -> String {
-    hit(edges).map(|(index, count)| format!("{}{index}\n", values.of(count))).collect()
 }
 
 fn json(shown: &Shown<'_>) -> String {

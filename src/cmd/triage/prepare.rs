@@ -263,7 +263,7 @@ fn command(args: &Args, folders: &[PathBuf]) -> Result<Vec<OsString>, Failure> {
     if !args.command.is_empty() {
         return Ok(args.command.clone());
     }
-    crate::crashes::triage::find::command(folders).ok_or_else(|| {
+    crate::disk::find::command(folders).ok_or_else(|| {
         let cause = "no command line: there is no file cmdline next to the crashes";
         Failure::new(cause, "give the target after --, for example: -- ./target @@")
     })

@@ -12,7 +12,8 @@ use super::report::{State as Outcome, hex};
 use super::rerun::Rerun;
 use super::state::State;
 use super::work::Work;
-use super::{TriageError, before, deliver, find, write};
+use super::{TriageError, before, deliver, write};
+use crate::disk::find;
 
 impl Work {
     /// Completes the folder of a bug, and hands it over.

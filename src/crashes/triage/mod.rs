@@ -7,7 +7,6 @@ mod cores;
 mod debugger;
 mod deliver;
 mod examine;
-pub mod find;
 mod follower;
 mod frames;
 mod group;
