@@ -4,6 +4,7 @@
 //! with a picture of them.
 
 pub mod abi;
+pub mod assets;
 pub mod config;
 pub mod sys;
 

@@ -11,7 +11,7 @@ use std::process::Command;
 /// groups before its own.
 const GROUPS: &[&[&str]] = &[
     &["sys", "config", "engine::coverage"],
-    &["abi", "engine::domain", "engine::corpus", "crashes::crash"],
+    &["abi", "assets", "engine::domain", "engine::corpus", "crashes::crash"],
     &["engine::mutate", "engine::minimize"],
     &["engine::executor"],
     &["engine::feedback", "engine::fake", "engine::schedule"],

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::assets::Assets;
 use super::declared::{self, Declaration};
 use super::env::Env;
 use super::{CompilerError, LARGEST_TEXT};
+use crate::assets::{self, Assets, AssetsError};
 use crate::sys::file;
 
 /// One domain of a target.
@@ -188,13 +188,13 @@ pub fn is_builtin(name: &str, assets: &Assets) -> bool {
 /// Registers the pair by its name: links to its files, so that later changes in them have an effect.
 pub fn keep(pair: &Pair, assets: &Assets) -> Result<(), CompilerError> {
     let folder = assets.kept_domains();
-    super::assets::private_folder(&folder)?;
+    assets::private_folder(&folder)?;
     remove_links(&pair.name, &folder)?;
     for end in ENDS {
         if let Some(file) = pair.file(end) {
             let link = folder.join(format!("waypoints-{}-{end}", pair.name));
             std::os::unix::fs::symlink(file, &link)
-                .map_err(|source| CompilerError::Unpack { path: folder.clone(), source })?;
+                .map_err(|source| AssetsError::Unpack { path: folder.clone(), source })?;
         }
     }
     Ok(())
@@ -218,7 +218,9 @@ fn remove_links(name: &str, folder: &Path) -> Result<bool, CompilerError> {
         match fs::remove_file(folder.join(format!("waypoints-{name}-{end}"))) {
             Ok(()) => found = true,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(CompilerError::Unpack { path: folder.to_owned(), source }),
+            Err(source) => {
+                return Err(AssetsError::Unpack { path: folder.to_owned(), source }.into());
+            }
         }
     }
     Ok(found)

@@ -7,10 +7,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::assets::Assets;
 use super::env::Env;
 use super::plugin::keep_text;
 use super::{CompilerError, LARGEST_TEXT};
+use crate::assets::Assets;
 use crate::sys::file;
 
 /// How much of the sources gets edge counters.
@@ -62,7 +62,7 @@ pub struct Lists {
 
 impl Lists {
     pub fn read(env: &Env) -> Result<Self, CompilerError> {
-        let read = |path: &Option<PathBuf>| {
+        let read = |path: &Option<PathBuf>| -> Result<Option<List>, CompilerError> {
             let Some(path) = path else { return Ok(None) };
             let text = file::read_text(path, LARGEST_TEXT)
                 .map_err(|source| CompilerError::List { path: path.clone(), source })?;

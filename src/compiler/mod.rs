@@ -1,13 +1,12 @@
 //! The compiler wrapper: clang with coverage, domains and the runtime added.
 //!
 //! [`args`] reads the user's command line, [`rewrite`] is the pure function from command line,
-//! environment and [`toolchain`] to clang's arguments, [`assets`] unpacks what travels inside the
-//! executable, [`domains`] finds what `WAYPOINTS` names, [`declared`] reads domains without C++,
-//! [`plugin`] has passes and runtime files ready for the clang at hand, [`lists`] decides which
-//! sources and functions get coverage, `tell` reports what a program contains. Nothing here depends on the fuzzer.
+//! environment and [`toolchain`] to clang's arguments, [`domains`] finds what `WAYPOINTS` names,
+//! [`declared`] reads domains without C++, [`plugin`] has passes and runtime files ready for the clang at
+//! hand, [`lists`] decides which sources and functions get coverage, `tell` reports what a program
+//! contains. Nothing here depends on the fuzzer.
 
 pub mod args;
-pub mod assets;
 pub mod declared;
 pub mod domains;
 pub mod env;
@@ -29,6 +28,7 @@ pub use error::CompilerError;
 use rewrite::{Additions, Link};
 use toolchain::{Language, Linker};
 
+use crate::assets;
 use crate::sys::file;
 
 /// Maximum bytes of a user's text file: declarations, a list, a response file.
@@ -99,7 +99,7 @@ fn additions(
     clang: &toolchain::Clang,
 ) -> Result<Additions, CompilerError> {
     env.check()?;
-    let assets = assets::Assets::open(env)?;
+    let assets = assets::Assets::open(&env.places)?;
     let domains = domains::resolve(env, &assets)?;
     let workshop = plugin::Workshop { assets: &assets, clang };
     let (mut passes, mut runtimes, mut declared) = (vec![], vec![], None);

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::CompilerError;
-use super::assets::{self, Assets};
 use super::declared::{self, Declaration};
 use super::domains::{Domain, Pair};
 use super::toolchain::Clang;
+use crate::assets::{self, Assets, AssetsError};
 use crate::sys::file::Locked;
 
 const HEADERS: &[&str] = &["h", "hh", "hpp", "inc"];
@@ -219,7 +219,7 @@ impl Workshop<'_> {
         if made.exists() {
             return Ok(made.to_owned());
         }
-        let failed = |source| CompilerError::Unpack { path: made.to_owned(), source };
+        let failed = |source| AssetsError::Unpack { path: made.to_owned(), source };
         assets::private_folder(made.parent().unwrap_or(made))?;
         let lock = File::create(made.with_extension("lock")).map_err(failed)?;
         // Held until the end of this function.
@@ -299,7 +299,7 @@ pub(super) fn keep_text(
     }
     match assets::write(&path, text.as_bytes()) {
         Ok(()) => Ok(path),
-        Err(source) => Err(CompilerError::Unpack { path, source }),
+        Err(source) => Err(AssetsError::Unpack { path, source }.into()),
     }
 }
 

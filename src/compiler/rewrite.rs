@@ -7,10 +7,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use super::args::{Invocation, Product, Stage, is_engine, is_fuzzer_part};
-use super::assets::{EXPORTED, SCRIPT};
 use super::env::{Env, Sanitizer};
 use super::lists::Coverage;
 use super::plugin::BUILTIN;
+use crate::assets::{EXPORTED, SCRIPT};
 
 /// How counters become shared memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -6,8 +6,10 @@
 mod table;
 
 use std::collections::BTreeMap;
+use std::env::var_os;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 pub use table::TABLE;
 
@@ -108,6 +110,34 @@ impl EnvError {
     #[must_use]
     pub fn remedy(&self) -> String {
         format!("unset {}, or set it to {}", self.name, self.expected)
+    }
+}
+
+/// Folders that decide where the files inside the executable are unpacked ([`crate::assets`]).
+#[derive(Clone, Debug, Default)]
+pub struct AssetPlaces {
+    /// `FFUZZ_LIB_DIR`: they are there already.
+    pub lib_dir: Option<PathBuf>,
+    /// `AFL_PATH`; used only if it holds the files of ffuzz.
+    pub afl_path: Option<PathBuf>,
+    /// `XDG_CACHE_HOME`, `HOME`, `TMPDIR`: the first that can be used.
+    pub cache_home: Option<PathBuf>,
+    pub home: Option<PathBuf>,
+    pub tmpdir: Option<PathBuf>,
+}
+
+impl AssetPlaces {
+    /// Those of this process.
+    #[must_use]
+    pub fn read() -> Self {
+        let path = |name| var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Self {
+            lib_dir: path("FFUZZ_LIB_DIR"),
+            afl_path: path("AFL_PATH"),
+            cache_home: path("XDG_CACHE_HOME"),
+            home: path("HOME"),
+            tmpdir: path("TMPDIR"),
+        }
     }
 }
 
