@@ -15,7 +15,9 @@ use std::time::{Duration, SystemTime};
 
 use common::{DEADLINE, Job, SmallDisk, TestDir, free_port, wait_until};
 use ffuzz::config::env::Environment;
-use ffuzz::crashes::collector::{Client, Delivery, Report, Settings, Spool, Values, Worker};
+use ffuzz::crashes::collector::{
+    Client, Delivery, DeliveryWorker, Report, Settings, Spool, Values,
+};
 use ffuzz::crashes::crash::Output;
 use fuzzmanager::{Answer, FalseServer, configure};
 use zip::ZipWriter;
@@ -403,12 +405,12 @@ fn settings(dir: &TestDir) -> Settings {
 fn several_workers_send_each_report_once() {
     let (dir, server) = folder(vec![STORES]);
     let spool = spooled(&dir, &[]);
-    let start = || Worker::start(&dir.path("spool"), &settings(&dir)).unwrap();
+    let start = || DeliveryWorker::start(&dir.path("spool"), &settings(&dir)).unwrap();
     let mut workers = vec![start(), start(), start()];
     for number in 0..30 {
         let report = Report { key: number.to_string(), ..Report::default() };
         spool.add(&report).unwrap();
-        workers.iter().for_each(Worker::wake);
+        workers.iter().for_each(DeliveryWorker::wake);
         if number == 10 {
             // Whoever delivers goes away; another takes over.
             wait_until("a delivery", || spool.counts().unwrap().sent > 0);
@@ -428,7 +430,7 @@ fn several_workers_send_each_report_once() {
 fn a_worker_says_what_keeps_reports_waiting() {
     let (dir, server) = folder(vec![Answer::Say("403 Forbidden", "")]);
     spooled(&dir, &["a", "b"]);
-    let worker = Worker::start(&dir.path("spool"), &settings(&dir)).unwrap();
+    let worker = DeliveryWorker::start(&dir.path("spool"), &settings(&dir)).unwrap();
     wait_until("its word", || worker.status().error.is_some());
     let status = worker.finish(Duration::ZERO);
     let (cause, remedy) = status.error.unwrap();

@@ -7,7 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ffuzz::crashes::crash::{self, Crash, Output, Program, Signature, Signatures, Wanted, beyond};
+use ffuzz::crashes::crash::{
+    self, CrashFacts, Output, Program, Signature, SignatureOptions, Signatures, beyond,
+};
 use proptest::prelude::*;
 
 fn texts() -> Vec<(String, String)> {
@@ -63,15 +65,17 @@ fn signatures_recognise_what_was_sent() {
     for (name, text) in texts() {
         let output = stderr(&text);
         let info = beyond::parse(&output, &program());
-        let signature =
-            Signature::create(&info, Wanted { force_address: false, ..Wanted::default() });
+        let signature = Signature::create(
+            &info,
+            SignatureOptions { force_address: false, ..SignatureOptions::default() },
+        );
         let Some(signature) = signature else {
             assert!(info.backtrace.len() < 3, "{name} has no signature");
             continue;
         };
         let sent = crash::to_send(&output, &info);
         let read = crash::parse(&sent, &program());
-        let crash = Crash { info: &read, output: &sent, program: &program(), testcase: None };
+        let crash = CrashFacts { info: &read, output: &sent, program: &program(), testcase: None };
         assert!(signature.matches(&crash), "{name}: {}", signature.to_json());
     }
 }
@@ -207,13 +211,13 @@ fn place_and_message_tell_one_end_from_another() {
         rust("src/main.rs:4:5", index, "demo::put"),
     ];
     let signature = |output: &Output| {
-        beyond::signature(&beyond::parse(output, &program()), Wanted::default()).unwrap()
+        beyond::signature(&beyond::parse(output, &program()), SignatureOptions::default()).unwrap()
     };
     let own = signature(&output);
     let matches = |output: &Output| {
         let sent = crash::to_send(output, &beyond::parse(output, &program()));
         let read = crash::parse(&sent, &program());
-        own.matches(&Crash { info: &read, output: &sent, program: &program(), testcase: None })
+        own.matches(&CrashFacts { info: &read, output: &sent, program: &program(), testcase: None })
     };
     assert!(matches(&output) && !own.to_json().contains("core::"), "{}", own.to_json());
     for (other, found) in &same {
@@ -281,12 +285,13 @@ fn survives(stderr: &str, crash_data: &str) -> Result<(), TestCaseError> {
     let sent = crash::to_send(&output, &info);
     prop_assert_eq!(crash::parse(&sent, &program()).refused, None);
     let _ = (info.short_text(), info.class().len(), info.identity("").hash());
-    if let Some(made) =
-        Signature::create(&info, Wanted { force_address: false, ..Wanted::default() })
-    {
+    if let Some(made) = Signature::create(
+        &info,
+        SignatureOptions { force_address: false, ..SignatureOptions::default() },
+    ) {
         prop_assert!(Signature::parse(&made.to_json()).is_ok(), "{}", made.to_json());
     }
-    let own = beyond::signature(&info, Wanted::default());
+    let own = beyond::signature(&info, SignatureOptions::default());
     prop_assert!(own.is_none_or(|own| Signature::parse(&own.to_json()).is_ok()));
     Ok(())
 }
@@ -327,7 +332,7 @@ proptest! {
         let json = serde_json::json!({"symptoms": [{"type": "output", "value": format!("/{text}/")}]});
         let output = stderr(&text);
         let info = crash::parse(&output, &program());
-        let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+        let crash = CrashFacts { info: &info, output: &output, program: &program(), testcase: None };
         if let Ok(signature) = Signature::parse(&json.to_string()) {
             let _ = signature.matches(&crash);
         }
@@ -383,9 +388,10 @@ fn a_message_without_end_is_cut() {
         let output = stderr(&format!("{first}{}", rest.repeat(100_000)));
         let info = beyond::parse(&output, &program());
         assert!(info.short_text().chars().count() <= 2000, "{}", info.short_text().len());
-        let signature = Signature::create(&info, Wanted::default()).unwrap();
+        let signature = Signature::create(&info, SignatureOptions::default()).unwrap();
         assert!(signature.to_json().len() < 10_000, "{}", signature.to_json().len());
-        let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+        let crash =
+            CrashFacts { info: &info, output: &output, program: &program(), testcase: None };
         assert!(signature.matches(&crash), "{}", signature.to_json());
     }
     let long = stderr(&format!("a.c:1: f: Assertion `{}' failed.\n", "\u{e9}".repeat(100_000)));
@@ -397,7 +403,7 @@ fn an_expression_that_explodes_is_given_up() {
     let json = r#"{"symptoms": [{"type": "output", "value": "/^(?=(a+)+$)\\1b/"}]}"#;
     let output = stderr(&"a".repeat(5000));
     let info = crash::parse(&output, &program());
-    let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+    let crash = CrashFacts { info: &info, output: &output, program: &program(), testcase: None };
     assert!(!Signature::parse(json).unwrap().matches(&crash));
 }
 
@@ -411,6 +417,6 @@ fn what_is_no_signature_is_named_and_left_out() {
     assert!(refused[0].1.to_string().starts_with("no JSON: "), "{}", refused[0].1);
     let output = stderr("boom\n");
     let info = crash::parse(&output, &program());
-    let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+    let crash = CrashFacts { info: &info, output: &output, program: &program(), testcase: None };
     assert_eq!(signatures.find(&crash).map(|entry| entry.name.as_str()), Some("b"));
 }

@@ -1,4 +1,4 @@
-//! The ladder of speed: the same results on every rung, whatever a target does.
+//! Execution modes: the same results in every mode, whatever a target does.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may panic and talk")]
 
@@ -13,7 +13,7 @@ use common::*;
 use ffuzz::config::options::RunMode;
 use ffuzz::engine::executor::{Executor, ExitKind};
 use ffuzz::engine::feedback::Judge;
-use ffuzz::exec::{ForkServer, Seen};
+use ffuzz::exec::{ForkServer, RunResult};
 use server::{candidates, fork_server, kill};
 
 const MODES: [RunMode; 5] =
@@ -52,8 +52,8 @@ fn every_rung_sees_the_same() {
     let inputs = corpus();
     let one_by_one = |mode| {
         let mut server = start(&target, mode, &dir);
-        let all: Vec<Seen> =
-            inputs.iter().map(|input| Seen::of(&server.observe(input).unwrap())).collect();
+        let all: Vec<RunResult> =
+            inputs.iter().map(|input| RunResult::of(&server.observe(input).unwrap())).collect();
         assert_eq!(server.execs(), inputs.len() as u64);
         all
     };
@@ -73,7 +73,7 @@ fn every_rung_sees_the_same() {
     for (index, wanted) in wanted.iter().enumerate() {
         let run = server.run(&batch, &mut next).unwrap().unwrap();
         assert_eq!(run.index, index);
-        assert_eq!(&Seen::of(&run), wanted, "batch, input {index}: {:?}", inputs[index]);
+        assert_eq!(&RunResult::of(&run), wanted, "batch, input {index}: {:?}", inputs[index]);
     }
 }
 
@@ -115,9 +115,9 @@ fn a_process_that_stops_itself_hangs() {
     let target = ladder();
     for &mode in &MODES[1..] {
         let mut server = start(&target, mode, &dir);
-        let good = Seen::of(&server.observe(b".abc").unwrap());
+        let good = RunResult::of(&server.observe(b".abc").unwrap());
         assert_eq!(server.observe(b"s").unwrap().exit, ExitKind::Hang, "{mode:?}");
-        assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+        assert_eq!(RunResult::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
     }
 }
 
@@ -127,14 +127,14 @@ fn a_target_that_overwrites_the_channel_is_a_find_and_started_anew() {
     let target = ladder();
     for &mode in &MODES[1..] {
         let mut server = start(&target, mode, &dir);
-        let good = Seen::of(&server.observe(b".abc").unwrap());
+        let good = RunResult::of(&server.observe(b".abc").unwrap());
         for _ in 0..3 {
             let bad = server.observe(b"o").unwrap().exit;
             assert!(
                 bad == ExitKind::Crash { signal: 0 } || bad == ExitKind::Ok,
                 "{mode:?} {bad:?}"
             );
-            assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+            assert_eq!(RunResult::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
         }
     }
 }
@@ -145,9 +145,9 @@ fn a_fork_server_that_is_stopped_or_killed_is_replaced() {
     let target = ladder();
     for mode in MODES {
         let mut server = start(&target, mode, &dir);
-        let good = Seen::of(&server.observe(b".abc").unwrap());
+        let good = RunResult::of(&server.observe(b".abc").unwrap());
         kill(fork_server(&target));
-        assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+        assert_eq!(RunResult::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
         assert!(server.take_restart().is_some() || mode > RunMode::Fork);
     }
 }

@@ -13,7 +13,7 @@ use common::*;
 use ffuzz::config::options::RunMode;
 use ffuzz::engine::executor::{Executor, ExitKind, SnapshotRuns};
 use ffuzz::engine::feedback::Judge;
-use ffuzz::exec::{ForkServer, Seen};
+use ffuzz::exec::{ForkServer, RunResult};
 use server::{candidates, field, kill, memory_and_descriptors, options, processes, shown};
 
 /// Long enough for a fork on a machine that is busy otherwise.
@@ -198,7 +198,8 @@ fn a_snapshot_makes_nothing_up() {
     shown(&mut server, &vec![b"text".to_vec(); 3000]);
     assert_eq!(server.snapshot_runs().unwrap().differences, 0);
     server.learn_edges(&vec![0xff; server.map_size()]);
-    let wanted = Seen::of(&start(&watched, "", RunMode::Fork, &theirs).observe(b"{}").unwrap());
+    let wanted =
+        RunResult::of(&start(&watched, "", RunMode::Fork, &theirs).observe(b"{}").unwrap());
     for batched in [false, true] {
         // The child that differed is gone.
         server.observe(b"text").unwrap();
@@ -207,7 +208,7 @@ fn a_snapshot_makes_nothing_up() {
             true => server.run(&batch, &mut 0).unwrap().unwrap(),
             false => server.observe(b"{}").unwrap(),
         };
-        assert_eq!(Seen::of(&run), wanted, "{batched}");
+        assert_eq!(RunResult::of(&run), wanted, "{batched}");
     }
     assert_eq!(server.snapshot_runs().unwrap().differences, 2);
     assert_eq!(server.run_mode().name(), "snapshot");
@@ -275,12 +276,12 @@ fn a_run_that_takes_too_long_is_a_hang_and_the_next_is_clean() {
     let dir = TestDir::new();
     let target = target("state.c", "");
     let mut server = start(&target, "", RunMode::Snapshot, &dir);
-    let good = Seen::of(&server.observe(b".abc").unwrap());
+    let good = RunResult::of(&server.observe(b".abc").unwrap());
     for input in [b"H", b"V", b"H"] {
         server.set_timeout(Duration::from_millis(300));
         assert_eq!(server.observe(input).unwrap().exit, ExitKind::Hang);
         server.set_timeout(TIMEOUT);
-        assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good);
+        assert_eq!(RunResult::of(&server.observe(b".abc").unwrap()), good);
     }
     assert_eq!(server.run_mode().name(), "snapshot");
 }
@@ -290,15 +291,15 @@ fn a_fork_server_that_is_killed_is_replaced() {
     let dir = TestDir::new();
     let target = target("texts.c", "");
     let mut server = start(&target, "", RunMode::Snapshot, &dir);
-    let good = Seen::of(&server.observe(b"[1, 2]").unwrap());
+    let good = RunResult::of(&server.observe(b"[1, 2]").unwrap());
     kill(processes(&target).1);
     // By fork, should the end of the child be noticed only when it is asked for a run.
     for _ in 0..2 {
-        assert_eq!(Seen::of(&server.observe(b"[1, 2]").unwrap()), good);
+        assert_eq!(RunResult::of(&server.observe(b"[1, 2]").unwrap()), good);
     }
     assert!(server.take_restart().is_none());
     kill(processes(&target).0);
-    assert_eq!(Seen::of(&server.observe(b"[1, 2]").unwrap()), good);
+    assert_eq!(RunResult::of(&server.observe(b"[1, 2]").unwrap()), good);
     assert!(server.take_restart().is_some());
     assert_eq!(server.run_mode().name(), "snapshot");
 }

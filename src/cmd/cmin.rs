@@ -10,10 +10,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::ExitCode;
 
 use args::Args;
-use progress::Progress;
+use progress::TraceProgress;
 
 use super::exit::Failure;
-use super::tool::{self, Scratch, Wanted, say};
+use super::tool::{self, Scratch, ToolTarget, say};
 use crate::cmin::{Accepted, CminError, CminOptions, Inputs, Minimization};
 use crate::config::env::Environment;
 use crate::sys::affinity;
@@ -53,7 +53,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let workers = args.workers(affinity::allowed().len())?;
     let scratch: Vec<Scratch> = (0..workers).map(|_| Scratch::new("cmin", None)).collect();
     let target = |scratch| {
-        let mut wanted = Wanted::new(&args.target, scratch, timeout);
+        let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
         wanted.file = args.file.as_deref();
         wanted.snapshots = true;
         wanted.resolve(environment)
@@ -61,7 +61,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let targets = scratch.iter().map(target).collect::<Result<_, _>>()?;
     let options = options(args, environment);
     let total = inputs.paths.len();
-    let progress = Progress::new(total, quiet, environment.flag(&["AFL_PRINT_FILENAMES"]));
+    let progress = TraceProgress::new(total, quiet, environment.flag(&["AFL_PRINT_FILENAMES"]));
     let minimization = Minimization::open(&options, &inputs, targets, &progress)?;
     let traced = minimization.traced_before;
     if traced > 0 {

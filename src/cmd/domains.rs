@@ -7,7 +7,7 @@ use super::exit::Failure;
 use super::print;
 use crate::assets::Assets;
 use crate::compiler::CompilerError;
-use crate::compiler::domains::{self, Domain, Pair};
+use crate::compiler::domains::{self, DomainSource, Pair};
 use crate::compiler::env::Env;
 use crate::compiler::plugin::Workshop;
 use crate::compiler::toolchain::{self, Language};
@@ -61,7 +61,7 @@ fn build(words: Vec<String>) -> Result<String, CompilerError> {
         workshop.passes(std::slice::from_ref(&domain))?;
         workshop.runtimes(std::slice::from_ref(&domain))?;
         text += &format!("{}: ready for clang {}\n", domain.name(), clang.major);
-        if let Domain::Pair(pair) = &domain
+        if let DomainSource::Pair(pair) = &domain
             && let Some(word) = env.domains.iter().find(|word| is_path_of(word, pair))
         {
             text += &register(pair, word, &assets)?;

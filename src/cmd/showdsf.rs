@@ -18,7 +18,7 @@ use args::Args;
 use owners::Owners;
 
 use super::exit::Failure;
-use super::tool::{self, Scratch, Wanted, print, report, say, tell};
+use super::tool::{self, Scratch, ToolTarget, print, report, say, tell};
 use crate::disk::inputs;
 use crate::engine::domain::{self, Aggregates, KeyNames};
 use crate::engine::executor::{Executor, Observation};
@@ -87,7 +87,7 @@ fn names(target: &Hooked, args: &Args) -> KeyNames {
 
 fn start(args: &Args, scratch: &Scratch) -> Result<Hooked, Failure> {
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
-    let mut wanted = Wanted::new(&args.target, scratch, timeout);
+    let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
     if let (Some(file), true) = (&args.at_file, args.runs_folders()) {
         wanted.scratch = file;
     }

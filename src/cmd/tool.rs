@@ -146,7 +146,7 @@ pub(super) fn leave_on_signals(scratch: &[&Scratch], last_words: Option<String>)
 
 /// How a tool wants its target.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct ToolTarget<'a> {
     pub(super) args: &'a TargetArgs,
     /// Where inputs are put that the target does not take otherwise.
     pub(super) scratch: &'a Path,
@@ -165,7 +165,7 @@ pub(super) struct Wanted<'a> {
     pub(super) snapshots: bool,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ToolTarget<'a> {
     pub(super) fn new(args: &'a TargetArgs, scratch: &'a Scratch, timeout: Duration) -> Self {
         Self {
             args,

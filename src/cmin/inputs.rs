@@ -25,7 +25,7 @@ pub struct Inputs {
 }
 
 /// A file of the input folder.
-struct Input {
+struct InputFile {
     path: PathBuf,
     len: u64,
     changed: (i64, i64),
@@ -40,7 +40,7 @@ impl Inputs {
             let data = fs::metadata(&path).map_err(|error| InputError::file(&path, error))?;
             if data.len() > 0 {
                 let changed = (data.mtime(), data.mtime_nsec());
-                inputs.push(Input { path, len: data.len(), changed });
+                inputs.push(InputFile { path, len: data.len(), changed });
             }
         }
         if inputs.is_empty() {

@@ -164,7 +164,7 @@ fn parse(bytes: &[u8]) -> (Vec<Chunk>, usize) {
         else {
             break;
         };
-        let Some(chunk) = Words(body).chunk() else { break };
+        let Some(chunk) = RecordWords(body).chunk() else { break };
         chunks.push(chunk);
         at += HEAD + body.len();
     }
@@ -176,9 +176,9 @@ fn checksum(words: &[u32]) -> u64 {
 }
 
 /// Words that are taken from the front.
-struct Words<'a>(&'a [u32]);
+struct RecordWords<'a>(&'a [u32]);
 
-impl<'a> Words<'a> {
+impl<'a> RecordWords<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u32]> {
         let (front, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

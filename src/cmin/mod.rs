@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 pub use error::CminError;
 pub use inputs::Inputs;
 use journal::{Chunk, Journal, Run};
-use worker::{CHUNK, Ledger, Shared};
+use worker::{CHUNK, Ledger, SharedWork};
 
 use crate::engine::executor::ExitKind;
 use crate::engine::minimize::cover::{self, Cover, Trace};
@@ -65,7 +65,7 @@ pub struct CminOptions {
 }
 
 /// Gets what happens while inputs are traced, from all workers.
-pub trait Listener: Sync {
+pub trait TraceListener: Sync {
     /// An input is read.
     fn reads(&self, path: &Path) -> io::Result<()>;
     /// So many more inputs are traced.
@@ -81,7 +81,7 @@ pub struct Minimization<'a> {
     options: &'a CminOptions,
     inputs: &'a Inputs,
     targets: Vec<ReadyOptions>,
-    shared: Shared<'a>,
+    shared: SharedWork<'a>,
     /// Inputs that an earlier run has traced.
     pub traced_before: usize,
 }
@@ -103,7 +103,7 @@ impl<'a> Minimization<'a> {
         options: &'a CminOptions,
         inputs: &'a Inputs,
         mut targets: Vec<ReadyOptions>,
-        listener: &'a dyn Listener,
+        listener: &'a dyn TraceListener,
     ) -> Result<Self, CminError> {
         // A trace that is kept has to be that of a process of its own.
         for target in &mut targets {
@@ -114,7 +114,7 @@ impl<'a> Minimization<'a> {
         let (journal, chunks) =
             Journal::open(&options.output, inputs.fingerprint(options.settings))?;
         let ledger = Ledger { journal, runs: Vec::new(), domains: Vec::new() };
-        let mut shared = Shared {
+        let mut shared = SharedWork {
             inputs: &inputs.paths,
             finished: vec![false; inputs.paths.len().div_ceil(CHUNK)],
             known: Vec::new(),
@@ -215,7 +215,7 @@ pub fn trace_lines(edges: &[u8], value: impl Fn(u8) -> u8) -> String {
     hit.map(|(index, count)| format!("{}{index}\n", value(*count))).collect()
 }
 
-impl Shared<'_> {
+impl SharedWork<'_> {
     /// What an earlier run has done need not be done again; returns how many chunks that are.
     fn take_over(&mut self, chunks: Vec<Chunk>) -> usize {
         let mut runs: Vec<Run> = Vec::new();

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::journal::{Chunk, Journal, Run};
-use super::{CminError, Listener, trace_lines};
+use super::{CminError, TraceListener, trace_lines};
 use crate::disk::inputs;
 use crate::engine::coverage::{self, Classes};
 use crate::engine::domain::{Aggregates, Domain};
@@ -25,7 +25,7 @@ use crate::sys::affinity;
 pub(super) const CHUNK: usize = 64;
 
 /// What workers share.
-pub(super) struct Shared<'a> {
+pub(super) struct SharedWork<'a> {
     pub(super) inputs: &'a [PathBuf],
     /// Chunks that an earlier run has finished.
     pub(super) finished: Vec<bool>,
@@ -38,7 +38,7 @@ pub(super) struct Shared<'a> {
     pub(super) ledger: Mutex<Ledger>,
     /// `AFL_KEEP_TRACES`: folder for them, and their names.
     pub(super) traces: Option<(PathBuf, &'a [OsString])>,
-    pub(super) listener: &'a dyn Listener,
+    pub(super) listener: &'a dyn TraceListener,
 }
 
 /// What they write.
@@ -48,7 +48,7 @@ pub(super) struct Ledger {
     pub(super) domains: Vec<Domain>,
 }
 
-impl Shared<'_> {
+impl SharedWork<'_> {
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,7 +67,7 @@ impl Shared<'_> {
             // Without it everything works, only slower.
             let _ = affinity::bind(core);
         }
-        let mut worker = Worker::new(target.prepare()?.start()?);
+        let mut worker = Tracer::new(target.prepare()?.start()?);
         // A process that goes on from run to run is better interrupted at once.
         if worker.executor.run_mode().forks_each_run() {
             affinity::wait_patiently();
@@ -133,13 +133,13 @@ impl Shared<'_> {
 
 /// What the runs of one kind have shown so far.
 #[derive(Default)]
-struct Known {
+struct KnownTraces {
     virgin: Vec<u8>,
     aggregates: Aggregates,
     moved: bool,
 }
 
-impl Known {
+impl KnownTraces {
     fn new(executor: &dyn Executor) -> Self {
         let virgin = vec![0xff; executor.map_size()];
         Self { virgin, aggregates: Aggregates::new(executor.domains()), moved: true }
@@ -166,7 +166,7 @@ impl Known {
     }
 }
 
-struct Worker {
+struct Tracer {
     executor: Hooked,
     batch: Vec<Candidate>,
     known: Kinds,
@@ -174,13 +174,13 @@ struct Worker {
 
 /// Who wants only some of them must not miss what others show, too.
 struct Kinds {
-    ordinary: Known,
-    crashes: Known,
-    hangs: Known,
+    ordinary: KnownTraces,
+    crashes: KnownTraces,
+    hangs: KnownTraces,
 }
 
 impl Kinds {
-    fn of(&mut self, exit: ExitKind) -> &mut Known {
+    fn of(&mut self, exit: ExitKind) -> &mut KnownTraces {
         match exit {
             ExitKind::Ok => &mut self.ordinary,
             ExitKind::Hang => &mut self.hangs,
@@ -189,15 +189,15 @@ impl Kinds {
     }
 }
 
-impl Worker {
+impl Tracer {
     fn new(mut executor: Hooked) -> Self {
         executor.watch_domains();
-        let [ordinary, crashes, hangs] = [(); 3].map(|()| Known::new(&executor));
+        let [ordinary, crashes, hangs] = [(); 3].map(|()| KnownTraces::new(&executor));
         Self { batch: Vec::new(), known: Kinds { ordinary, crashes, hangs }, executor }
     }
 
     /// Runs the inputs from `first` on, as many as a chunk has.
-    fn run(&mut self, shared: &Shared<'_>, first: usize) -> Result<Vec<Run>, CminError> {
+    fn run(&mut self, shared: &SharedWork<'_>, first: usize) -> Result<Vec<Run>, CminError> {
         let inputs = &shared.inputs[first..shared.inputs.len().min(first + CHUNK)];
         let mut batch = std::mem::take(&mut self.batch);
         batch.resize_with(inputs.len(), Candidate::default);

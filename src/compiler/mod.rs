@@ -25,7 +25,7 @@ use std::process::{Command, ExitCode};
 use args::Invocation;
 use env::Env;
 pub use error::CompilerError;
-use rewrite::{Additions, Link};
+use rewrite::{Additions, CounterLink};
 use toolchain::{Language, Linker};
 
 use crate::assets;
@@ -61,10 +61,10 @@ pub fn run(
     let works = invocation.links() || invocation.compiles();
     env.misspelt.iter().filter(|_| tells && works).for_each(|text| note(text));
     let mut additions = additions(&invocation, env, &clang)?;
-    if additions.link == Link::Unknown {
+    if additions.link == CounterLink::Unknown {
         return watched_link(&clang.path, &invocation, env, additions, note);
     }
-    if additions.link == Link::Copied && !env.quiet {
+    if additions.link == CounterLink::Copied && !env.quiet {
         note(COPIED_COUNTERS);
     }
     additions.opt_level = invocation.level.is_none();
@@ -114,12 +114,12 @@ fn additions(
     let coverage = if invocation.compiles() {
         lists::Lists::read(env)?.choose(&invocation.source_names(), &assets)?
     } else {
-        lists::Coverage::Full
+        lists::CoverageScope::Full
     };
     let link = match invocation.linker(|| toolchain::default_linker(env)) {
-        Linker::TakesScript => Link::Shared,
-        Linker::RefusesScript => Link::Copied,
-        Linker::Unknown => Link::Unknown,
+        Linker::TakesScript => CounterLink::Shared,
+        Linker::RefusesScript => CounterLink::Copied,
+        Linker::Unknown => CounterLink::Unknown,
     };
     let opt_level = invocation.level.is_none();
     let assets = assets.directory;
@@ -152,7 +152,7 @@ fn watched_link(
     mut additions: Additions,
     note: impl Fn(&str),
 ) -> Result<ExitCode, CompilerError> {
-    additions.link = Link::Shared;
+    additions.link = CounterLink::Shared;
     let output = command(clang, invocation, env, &additions)
         .stdin(std::process::Stdio::inherit())
         .stdout(std::process::Stdio::inherit())
@@ -163,7 +163,7 @@ fn watched_link(
         if !env.quiet {
             note(COPIED_COUNTERS);
         }
-        additions.link = Link::Copied;
+        additions.link = CounterLink::Copied;
         return Err(replace_process(command(clang, invocation, env, &additions)));
     }
     if !text.is_empty() {

@@ -21,18 +21,18 @@ pub const INSTEAD_OF_CMPLOG: &str =
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: VariableKind,
     /// What holds without it.
     pub default: &'static str,
     /// Commands that use it.
     pub command: &'static str,
-    pub status: Status,
+    pub status: VariableStatus,
     pub meaning: &'static str,
 }
 
 /// Type of a value. A flag is on if the value is not empty.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum VariableKind {
     Flag,
     Number,
     Text,
@@ -41,7 +41,7 @@ pub enum Kind {
 
 /// What happens when a variable is set.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Status {
+pub enum VariableStatus {
     /// It has the described effect.
     Honoured,
     /// Nothing needs to be done for it.
@@ -56,7 +56,7 @@ pub enum Status {
     Compiler,
 }
 
-impl Kind {
+impl VariableKind {
     fn word(self) -> &'static str {
         match self {
             Self::Flag => "flag",
@@ -67,7 +67,7 @@ impl Kind {
     }
 }
 
-impl Status {
+impl VariableStatus {
     /// One word for tables.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -219,7 +219,7 @@ impl Environment {
         let mut warnings = Vec::new();
         for (name, _) in self.ours() {
             match find(&name) {
-                Some(v) if v.status == Status::Ignored => {
+                Some(v) if v.status == VariableStatus::Ignored => {
                     warnings.push(format!("{name} is ignored: {}", v.meaning));
                 }
                 None if !quiet => warnings.push(format!(
@@ -236,7 +236,7 @@ impl Environment {
     #[must_use]
     pub fn refused(&self) -> Option<(String, &'static Variable)> {
         self.ours().find_map(|(name, _)| {
-            let variable = find(&name).filter(|v| v.status == Status::Refused)?;
+            let variable = find(&name).filter(|v| v.status == VariableStatus::Refused)?;
             Some((name, variable))
         })
     }
@@ -301,7 +301,7 @@ pub fn markdown() -> String {
          ## Run time\n\n\
          | variable | kind | default | command | status | meaning |\n|---|---|---|---|---|---|\n",
     );
-    for v in TABLE.iter().filter(|v| v.status != Status::Compiler) {
+    for v in TABLE.iter().filter(|v| v.status != VariableStatus::Compiler) {
         let _ = writeln!(
             text,
             "| `{}` | {} | {} | {} | {} | {} |",
@@ -321,7 +321,7 @@ pub fn markdown() -> String {
 #[must_use]
 pub fn help() -> String {
     let mut text = String::from("Environment variables (all of them: docs/env.md):\n");
-    for v in TABLE.iter().filter(|v| v.status == Status::Honoured) {
+    for v in TABLE.iter().filter(|v| v.status == VariableStatus::Honoured) {
         let _ = writeln!(text, "  {:<34} {}", v.name, v.meaning);
     }
     text

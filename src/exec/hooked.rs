@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::record::Record;
+use super::record::InputRecord;
 use crate::config::options::RunMode;
 use crate::engine::domain::{Domain, Site};
 use crate::engine::executor::{
@@ -26,7 +26,7 @@ pub struct Hooked {
     places: Vec<usize>,
     next: usize,
     delivered: Delivered,
-    record: Record,
+    record: InputRecord,
     /// The process whose inputs are recorded.
     recorded: Option<i32>,
     /// Position in the record at which the last runs begin.
@@ -53,7 +53,7 @@ impl Hooked {
             places: Vec::new(),
             next: 0,
             delivered: Delivered::AsGiven,
-            record: Record::default(),
+            record: InputRecord::default(),
             recorded: None,
             mark: 0,
         }
@@ -61,7 +61,7 @@ impl Hooked {
 
     /// Records the last `most` inputs from now on.
     pub fn record(&mut self, most: usize) {
-        self.record = Record::new(most);
+        self.record = InputRecord::new(most);
     }
 
     /// Runs what a target got once more: no hook changes it.
@@ -337,7 +337,7 @@ mod tests {
     use super::*;
     use crate::engine::fake::FakeExecutor;
     use crate::mutators::fake::{Calls, FakeMutator};
-    use crate::mutators::{Failure, Made, Mutator};
+    use crate::mutators::{HookError, Made, Mutator};
 
     /// Records its runs together with the calls of the mutators.
     fn executor(calls: &Calls) -> Box<dyn Executor> {
@@ -425,7 +425,7 @@ mod tests {
     fn a_hook_that_only_fails_is_switched_off_and_named() {
         let calls = Calls::default();
         let failing =
-            FakeMutator::new(&[Hook::PostProcess], &calls, |_, _| Err(Failure("no idea".into())));
+            FakeMutator::new(&[Hook::PostProcess], &calls, |_, _| Err(HookError("no idea".into())));
         let mut hooked = Hooked::new(executor(&calls), Mutators::new(vec![Box::new(failing)], 1));
         let inputs = ["a"; 150];
         assert_eq!(run_all(&mut hooked, &inputs).len(), 50);

@@ -32,7 +32,7 @@ pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
 pub use ready::{Ready, ReadyOptions};
 pub use scratch::Scratch;
-pub use seen::Seen;
+pub use seen::RunResult;
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub fn open(setup: Setup, timeout: Duration) -> Result<Box<dyn Executor>, Target
 
 /// The outcome of a run without its maps.
 #[derive(Clone, Copy, Debug)]
-struct Outcome {
+struct RunEnd {
     exit: ExitKind,
     duration: Duration,
 }

@@ -11,7 +11,7 @@ use crate::event::{
     Control, Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, Resources, Runs,
     Search, Shares, Snapshot, StageYield, Times, WorkerStatus,
 };
-use http::Server;
+use http::MetricsServer;
 
 /// Keeps the newest state for whoever asks; nobody who asks is waited for.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Metrics {
     latest: Arc<Mutex<Option<Arc<Snapshot>>>>,
     /// Unix second of the newest state.
     last: u64,
-    _server: Server,
+    _server: MetricsServer,
 }
 
 impl Metrics {
@@ -31,7 +31,7 @@ impl Metrics {
             let snapshot = its.lock().unwrap_or_else(PoisonError::into_inner).clone();
             snapshot.map(|snapshot| text(&snapshot))
         };
-        Ok(Self { latest, last: 0, _server: Server::start(address, Arc::new(page))? })
+        Ok(Self { latest, last: 0, _server: MetricsServer::start(address, Arc::new(page))? })
     }
 
     fn keep(&mut self, snapshot: &Snapshot) {

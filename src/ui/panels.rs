@@ -175,7 +175,7 @@ fn pair(name: &str, value: impl Into<String>) -> Line<'static> {
     ])
 }
 
-/// The same in red if there is something to look at.
+/// The same, in red if `on`.
 fn alarm(name: &str, value: String, on: bool) -> Line<'static> {
     let line = pair(name, value);
     if on { line.patch_style(Style::new().fg(Color::LightRed)) } else { line }
@@ -448,7 +448,7 @@ mod tests {
     use crate::event::PutBack;
 
     #[test]
-    fn runs_that_needed_a_fork_stand_beside_the_rung() {
+    fn runs_that_needed_a_fork_are_shown_after_the_mode() {
         let with = |percent| {
             let put_back = Some(PutBack { by_fork_percent: percent, ..PutBack::default() });
             let rung = "snapshot".into();

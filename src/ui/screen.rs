@@ -10,7 +10,7 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 
 use super::panels;
 use super::plain::Plain;
-use super::terminal::Guard;
+use super::terminal::TerminalGuard;
 use crate::config::options::Colors;
 use crate::event::{Event, EventSink, Snapshot};
 use crate::sys::{stdio, terminal};
@@ -24,7 +24,7 @@ const DEFAULT_SIZE: Rect = Rect { x: 0, y: 0, width: 80, height: 24 };
 #[derive(Debug)]
 pub struct Screen<W: Write> {
     // Dropped before `lines` could be used by anybody: the guard restores the terminal.
-    shown: Option<Shown>,
+    shown: Option<OpenScreen>,
     /// Fuzzing has begun: the screen is shown whenever the terminal is ours.
     wanted: bool,
     lines: Plain<W>,
@@ -36,9 +36,9 @@ pub struct Screen<W: Write> {
 }
 
 #[derive(Debug)]
-struct Shown {
+struct OpenScreen {
     terminal: Terminal<CrosstermBackend<File>>,
-    _guard: Guard,
+    _guard: TerminalGuard,
 }
 
 impl<W: Write> Screen<W> {
@@ -59,14 +59,14 @@ impl<W: Write> Screen<W> {
         if self.shown.is_some() || !terminal::is_foreground() {
             return;
         }
-        let guard = Guard::enter(self.log.as_deref());
+        let guard = TerminalGuard::enter(self.log.as_deref());
         let backend = || stdio::output().map(CrosstermBackend::new);
         let fixed = TerminalOptions { viewport: Viewport::Fixed(DEFAULT_SIZE) };
         let terminal = backend()
             .and_then(Terminal::new)
             .or_else(|_| Terminal::with_options(backend()?, fixed));
         // Without a screen the lines go on; the guard is dropped here then.
-        self.shown = terminal.ok().map(|terminal| Shown { terminal, _guard: guard });
+        self.shown = terminal.ok().map(|terminal| OpenScreen { terminal, _guard: guard });
     }
 
     /// Anew after Ctrl-Z, or after any other stop: the terminal was somebody else's.

@@ -13,11 +13,11 @@ static HOOK: Once = Once::new();
 
 /// Shows the alternate screen for as long as it lives.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct TerminalGuard {
     _redirected: Option<Redirected>,
 }
 
-impl Guard {
+impl TerminalGuard {
     /// What this process prints by other ways goes to `log`.
     pub(super) fn enter(log: Option<&Path>) -> Self {
         HOOK.call_once(|| {
@@ -41,7 +41,7 @@ fn redirect(log: &Path) -> Option<Redirected> {
     Redirected::to(file.as_fd(), file.as_fd()).ok()
 }
 
-impl Drop for Guard {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         terminal::leave();
     }

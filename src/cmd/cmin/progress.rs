@@ -6,12 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::cmd::tool::say;
-use crate::cmin::Listener;
+use crate::cmin::TraceListener;
 
 const ON_TERMINAL: Duration = Duration::from_millis(200);
 const ELSEWHERE: Duration = Duration::from_secs(5);
 
-pub(super) struct Progress {
+pub(super) struct TraceProgress {
     total: usize,
     terminal: bool,
     quiet: bool,
@@ -36,7 +36,7 @@ impl Traced {
     }
 }
 
-impl Progress {
+impl TraceProgress {
     pub(super) fn new(total: usize, quiet: bool, print_names: bool) -> Self {
         let terminal = io::stderr().is_terminal();
         Self { total, terminal, quiet, print_names, traced: Mutex::new(Traced::new(0)) }
@@ -69,7 +69,7 @@ impl Progress {
     }
 }
 
-impl Listener for Progress {
+impl TraceListener for TraceProgress {
     fn reads(&self, path: &Path) -> io::Result<()> {
         if !self.print_names {
             return Ok(());

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::{Failure, SourceArgs, read, say};
-use crate::cmd::tool::{self, Scratch, TargetArgs, Wanted};
-use crate::crashes::collector::coverage::Coverage;
+use crate::cmd::tool::{self, Scratch, TargetArgs, ToolTarget};
+use crate::crashes::collector::coverage::SourceCoverage;
 use crate::crashes::collector::{self, MeasureError, Settings, SourceFacts};
 use crate::disk::{find, inputs};
 
@@ -43,9 +43,9 @@ impl From<MeasureError> for Failure {
 }
 
 /// An lcov or a Coveralls file.
-fn parsed(path: &Path, root: &Path) -> Result<Coverage, Failure> {
+fn parsed(path: &Path, root: &Path) -> Result<SourceCoverage, Failure> {
     let bytes = read(path)?;
-    Coverage::parse(&String::from_utf8_lossy(&bytes), root).map_err(|error| {
+    SourceCoverage::parse(&String::from_utf8_lossy(&bytes), root).map_err(|error| {
         let cause = format!("{}: {error}", path.display());
         Failure::new(
             cause,
@@ -60,12 +60,12 @@ fn measured(
     folder: &Path,
     root: &Path,
     command: &[OsString],
-) -> Result<Coverage, Failure> {
+) -> Result<SourceCoverage, Failure> {
     let (inputs, command) = given(folder, command)?;
     let args = TargetArgs::of(command);
     let scratch = Scratch::new("collector", None);
     tool::leave_on_signals(&[&scratch], None);
-    let mut target = Wanted::new(&args, &scratch, TIMEOUT).start(&tool::environment(false))?;
+    let mut target = ToolTarget::new(&args, &scratch, TIMEOUT).start(&tool::environment(false))?;
     let ended = |path: &Path, exit| tool::report(exit, Some(path), false);
     let measured = collector::measure(&mut target, Path::new(&args.command[0]), &inputs, ended)?;
     tool::tell(&mut target, false);

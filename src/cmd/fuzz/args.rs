@@ -265,7 +265,7 @@ pub struct Unsupported {
 
 /// An option that is known and refused.
 #[derive(Clone, Copy, Debug)]
-pub struct Refused {
+pub struct RefusedOption {
     pub given: bool,
     pub option: &'static str,
     pub meaning: &'static str,
@@ -273,7 +273,7 @@ pub struct Refused {
     pub planned: bool,
 }
 
-impl Refused {
+impl RefusedOption {
     #[must_use]
     pub fn state(&self) -> &'static str {
         if self.planned { "not supported yet" } else { "not supported" }
@@ -283,9 +283,10 @@ impl Refused {
 impl Unsupported {
     /// All of them.
     #[must_use]
-    pub fn rows(&self) -> Vec<Refused> {
-        let row =
-            |planned| move |given, option, meaning| Refused { given, option, meaning, planned };
+    pub fn rows(&self) -> Vec<RefusedOption> {
+        let row = |planned| {
+            move |given, option, meaning| RefusedOption { given, option, meaning, planned }
+        };
         let (later, never) = (row(true), row(false));
         vec![
             later(self.bitmap.is_some(), "-B", "start from a bitmap"),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::coverage::Coverage;
+use super::coverage::SourceCoverage;
 use super::{Client, CollectorError, Settings};
 use crate::disk::inputs::{self, InputError};
 use crate::engine::executor::{Executor, ExitKind, Module, RunError};
@@ -51,8 +51,8 @@ pub struct Measured {
 
 impl Measured {
     /// Lines of the source files below `root`.
-    pub fn below(&self, root: &Path) -> Result<Coverage, MeasureError> {
-        let coverage = Coverage::of(&self.reached, root);
+    pub fn below(&self, root: &Path) -> Result<SourceCoverage, MeasureError> {
+        let coverage = SourceCoverage::of(&self.reached, root);
         if coverage.files.is_empty() {
             let files = self.reached.len();
             return Err(MeasureError::Elsewhere { files, root: root.to_owned() });
@@ -125,7 +125,7 @@ pub struct SourceFacts {
 pub fn upload(
     settings: &Settings,
     facts: &SourceFacts,
-    coverage: &Coverage,
+    coverage: &SourceCoverage,
 ) -> Result<(), CollectorError> {
     let server = settings.server()?;
     let revision = facts.revision.as_ref().or(coverage.revision.as_ref());

@@ -1,7 +1,7 @@
 //! The crash server: its address, its signatures, and the delivery of each report exactly once.
 //!
 //! The protocol is FuzzManager's. A report is a file in a [`Spool`] before anything is sent, and a
-//! [`Worker`] takes it to the server in the background, unless its signature in the [`Directory`] says that
+//! [`DeliveryWorker`] takes it to the server in the background, unless its signature in the [`Directory`] says that
 //! the server has enough of it. Only the worker, [`submit`], [`drain`] and the transfers that a user asks
 //! for wait for the network.
 
@@ -27,7 +27,7 @@ pub use error::CollectorError;
 pub use ini::Values;
 pub use measure::{MeasureError, Measured, SourceFacts, measure, upload};
 pub use report::{Report, Testcase};
-pub use settings::{Server, Settings, Target, Token, beside};
+pub use settings::{AuthToken, ServerAccount, Settings, Target, beside};
 pub use signatures::{Directory, Refreshed, refresh};
-pub use spool::{Added, Claim, Counts, Spool};
-pub use worker::{Status, Worker};
+pub use spool::{Added, Counts, Spool, SpoolClaim};
+pub use worker::{DeliveryStatus, DeliveryWorker};

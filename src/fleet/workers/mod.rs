@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 pub use error::FleetError;
-pub use worker::Plan;
+pub use worker::WorkerPlan;
 
 use crate::config::options::TriageOptions;
 use crate::crashes::triage::{Follower, pointers};
@@ -23,8 +23,8 @@ use crate::event::{Event, EventBus, EventSink, Snapshot, StopReason};
 use crate::fleet::control::{Answer, Command, Control, Deliver, Incoming, Order};
 use crate::sys::process::raise_open_files;
 use crate::sys::stop::Stop;
-use orders::{Orders as Commands, Share};
-use worker::{End, Heard, Message, Worker};
+use orders::{OrderShare, PendingCommands};
+use worker::{FleetMessage, Heard, Worker, WorkerEnd};
 
 /// Between two looks at processes and signals when nothing is heard.
 const LOOK: Duration = Duration::from_millis(50);
@@ -48,9 +48,9 @@ const FAREWELL: Duration = Duration::from_secs(15);
 
 /// What is to be done, as [`run`] needs to know it. The rest is in the workers' words.
 #[derive(Clone, Debug)]
-pub struct Orders {
+pub struct FleetOptions {
     /// The main first.
-    pub workers: Vec<Plan>,
+    pub workers: Vec<WorkerPlan>,
     /// `-V`.
     pub time: Option<Duration>,
     /// `AFL_BENCH_UNTIL_CRASH`: the first to end ends all.
@@ -67,7 +67,7 @@ pub struct Orders {
 /// Has to be called by a thread that lives as long as the process: the kernel ends the workers with
 /// the thread that has started them.
 pub fn run(
-    orders: Orders,
+    orders: FleetOptions,
     sinks: Vec<Box<dyn EventSink>>,
     control: Option<Control>,
 ) -> Result<StopReason, FleetError> {
@@ -97,7 +97,7 @@ pub fn run(
         inbox,
         target_works: false,
         fuzzing_since: None,
-        commands: Commands::default(),
+        commands: PendingCommands::default(),
         paused_since: None,
         at_work: Vec::new(),
         last_reason: StopReason::Done,
@@ -109,13 +109,13 @@ pub fn run(
 }
 
 /// For the threads of clients. A wish to stop is heard at once.
-fn deliver(inbox: &SyncSender<Message>, stop: &Stop) -> Deliver {
+fn deliver(inbox: &SyncSender<FleetMessage>, stop: &Stop) -> Deliver {
     let (inbox, stop) = (inbox.clone(), stop.clone());
     Arc::new(move |incoming: Incoming| {
         if incoming.is_stop() {
             stop.ask();
         }
-        inbox.send(Message::Client(incoming)).is_ok()
+        inbox.send(FleetMessage::Client(incoming)).is_ok()
     })
 }
 
@@ -137,13 +137,13 @@ struct Fleet {
     triage: Option<Follower>,
     stop: Stop,
     bus: EventBus,
-    sender: SyncSender<Message>,
-    inbox: Receiver<Message>,
+    sender: SyncSender<FleetMessage>,
+    inbox: Receiver<FleetMessage>,
     /// The main was heard, so the target has started: time for the others.
     target_works: bool,
     fuzzing_since: Option<Instant>,
     /// From outside (`--control`).
-    commands: Commands,
+    commands: PendingCommands,
     /// That time does not count.
     paused_since: Option<Instant>,
     /// Workers that have not paused yet for Ctrl-Z.
@@ -204,8 +204,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// After an end of this one no worker will fuzz any more. Before the first has, one that cannot is
-    /// enough.
+    /// Whether no worker fuzzes any more after the end of this one. Until the first has fuzzed, one that
+    /// cannot is enough.
     fn is_lost(&self, number: usize) -> bool {
         let at_work = |worker: &Worker| !worker.has_ended() && !worker.is_hopeless();
         let fuzzing = self.fuzzing_since.is_some() && self.workers.iter().any(at_work);
@@ -230,11 +230,11 @@ impl Fleet {
         }
     }
 
-    fn take(&mut self, message: Message) {
+    fn take(&mut self, message: FleetMessage) {
         match message {
-            Message::Worker(number, process, heard) => self.take_from(number, process, heard),
-            Message::Client(Incoming::Order(order)) => self.carry_out(order),
-            Message::Client(Incoming::Refused(message)) => {
+            FleetMessage::Worker(number, process, heard) => self.take_from(number, process, heard),
+            FleetMessage::Client(Incoming::Order(order)) => self.carry_out(order),
+            FleetMessage::Client(Incoming::Refused(message)) => {
                 self.bus.send(&Event::Warning { message });
             }
         }
@@ -252,9 +252,9 @@ impl Fleet {
         }
         let running = (0..self.workers.len()).filter(|number| self.workers[*number].is_running());
         match self.commands.divide(order, running.collect()) {
-            Share::Answer(event) => self.bus.send(&event),
-            Share::Later => {}
-            Share::Line(line, workers) => {
+            OrderShare::Answer(event) => self.bus.send(&event),
+            OrderShare::Later => {}
+            OrderShare::Line(line, workers) => {
                 workers.into_iter().for_each(|number| self.workers[number].command(&line));
             }
         }
@@ -360,11 +360,11 @@ impl Fleet {
             self.bus.send(&answer);
         }
         let how = match end {
-            End::Stopped(reason) => {
+            WorkerEnd::Stopped(reason) => {
                 self.last_reason = reason;
                 return Ok(());
             }
-            End::Died(how) => how,
+            WorkerEnd::Died(how) => how,
         };
         let worker = &self.workers[number];
         let (name, words) = (&worker.plan.name, worker.last_words());
@@ -422,7 +422,7 @@ impl Fleet {
             let message = format!("was silent for {seconds} s and did not end: killed");
             self.bus.send_of(&worker.plan.name, &Event::Warning { message });
         }
-        let left: Vec<Message> = self.inbox.try_iter().take(INBOX).collect();
+        let left: Vec<FleetMessage> = self.inbox.try_iter().take(INBOX).collect();
         left.into_iter().for_each(|message| self.take(message));
         self.commands.dismiss().iter().for_each(|answer| self.bus.send(answer));
         let reason = *result.as_ref().unwrap_or(&StopReason::Failed);
@@ -442,7 +442,7 @@ impl Fleet {
     fn take_leave_of(&mut self, number: usize) -> Option<FleetError> {
         let end = self.workers[number].end()?;
         self.commands.ended(number).iter().for_each(|answer| self.bus.send(answer));
-        let End::Died(how) = end else { return None };
+        let WorkerEnd::Died(how) = end else { return None };
         let worker = &self.workers[number];
         let name = &worker.plan.name;
         let (message, cause, remedy) = match worker.last_words() {
@@ -498,8 +498,8 @@ mod tests {
         }
     }
 
-    fn orders(scripts: &[&str], time: Duration) -> Orders {
-        let plan = |(number, script): (usize, &&str)| Plan {
+    fn orders(scripts: &[&str], time: Duration) -> FleetOptions {
+        let plan = |(number, script): (usize, &&str)| WorkerPlan {
             name: strategy::name(number),
             argv: ["/bin/sh", "-c", script].map(Into::into).into(),
             env: Vec::new(),
@@ -509,7 +509,7 @@ mod tests {
         let workers = scripts.iter().enumerate().map(plan).collect();
         let (time, command_line) = (Some(time), String::new());
         let (root, resume) = (PathBuf::new(), None);
-        Orders { workers, time, until_crash: false, command_line, root, resume, triage: None }
+        FleetOptions { workers, time, until_crash: false, command_line, root, resume, triage: None }
     }
 
     #[test]
@@ -576,8 +576,8 @@ mod tests {
     fn a_program_that_is_not_there_is_named() {
         let argv = vec!["/nonexistent".into()];
         let (name, env, tmpdir) = ("main".into(), Vec::new(), None);
-        let plan = Plan { name, argv, env, tmpdir, listens: false };
-        let orders = Orders { workers: vec![plan], ..orders(&[], Duration::ZERO) };
+        let plan = WorkerPlan { name, argv, env, tmpdir, listens: false };
+        let orders = FleetOptions { workers: vec![plan], ..orders(&[], Duration::ZERO) };
         let error = run(orders, Vec::new(), None).unwrap_err();
         assert!(error.to_string().starts_with("cannot start the worker main: "), "{error}");
         assert!(error.remedy().contains("-j"));

@@ -17,7 +17,7 @@ use serde::de::IgnoredAny;
 use super::error::FleetError;
 use crate::event::{Event, Snapshot, StopReason, WorkerStatus};
 use crate::fleet::control::Incoming;
-use crate::sys::process::{self, Launch, Output, Process};
+use crate::sys::process::{self, Launch, OutputTo, Process};
 use crate::sys::wire;
 
 /// A state with thousands of domains is some hundred kilobytes; anything longer is no event.
@@ -43,7 +43,7 @@ const WARNING: &str = "warning: ";
 
 /// What a worker is started with.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct WorkerPlan {
     pub name: String,
     /// Its command line, the program included.
     pub argv: Vec<OsString>,
@@ -68,7 +68,7 @@ pub(crate) enum Heard {
 
 /// What reaches the fleet.
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(crate) enum FleetMessage {
     /// Number of the worker, number of its process, and what was heard.
     Worker(usize, u32, Heard),
     Client(Incoming),
@@ -76,7 +76,7 @@ pub(crate) enum Message {
 
 /// How a process of a worker ended.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum WorkerEnd {
     /// With the last event of a campaign that ends well.
     Stopped(StopReason),
     /// In words.
@@ -110,7 +110,7 @@ struct Running {
 
 #[derive(Debug)]
 pub(crate) struct Worker {
-    pub(crate) plan: Plan,
+    pub(crate) plan: WorkerPlan,
     phase: Phase,
     /// Number of its process, so that late words of an earlier one are known.
     started: u32,
@@ -123,7 +123,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(plan: Plan) -> Self {
+    pub(crate) fn new(plan: WorkerPlan) -> Self {
         Self {
             plan,
             phase: Phase::Waiting { from: Instant::now() },
@@ -162,14 +162,14 @@ impl Worker {
     pub(crate) fn start(
         &mut self,
         number: usize,
-        inbox: &SyncSender<Message>,
+        inbox: &SyncSender<FleetMessage>,
     ) -> Result<(), FleetError> {
         self.fresh_tmpdir()?;
         let started = self.launch(number, inbox);
         started.map_err(|source| FleetError::Start { name: self.plan.name.clone(), source })
     }
 
-    fn launch(&mut self, number: usize, inbox: &SyncSender<Message>) -> io::Result<()> {
+    fn launch(&mut self, number: usize, inbox: &SyncSender<FleetMessage>) -> io::Result<()> {
         self.started += 1;
         self.words.clear();
         let (out, out_theirs) = wire::pipe()?;
@@ -184,7 +184,7 @@ impl Worker {
             argv: &self.plan.argv,
             env: &env,
             stdin: stdin.unwrap_or_else(Stdio::null),
-            output: Output::Shown,
+            output: OutputTo::Shown,
             fds: &[(out_theirs.as_fd(), 1), (err_theirs.as_fd(), 2)],
             memory_limit: None,
             core_limit: 0,
@@ -194,7 +194,8 @@ impl Worker {
         })?;
         for (pipe, is_json) in [(out, true), (err, false)] {
             let (inbox, process) = (inbox.clone(), self.started);
-            let tell = move |heard| inbox.send(Message::Worker(number, process, heard)).is_ok();
+            let tell =
+                move |heard| inbox.send(FleetMessage::Worker(number, process, heard)).is_ok();
             thread::Builder::new().spawn(move || listen(pipe, is_json, tell))?;
         }
         self.phase = Phase::Running(Running {
@@ -265,7 +266,7 @@ impl Worker {
     }
 
     /// How its process ended, once everything is heard that it said.
-    pub(crate) fn end(&mut self) -> Option<End> {
+    pub(crate) fn end(&mut self) -> Option<WorkerEnd> {
         let Phase::Running(running) = &mut self.phase else { return None };
         if running.gone.is_none() {
             running.gone = running.process.try_wait().map(|status| (Instant::now(), status));
@@ -279,9 +280,9 @@ impl Worker {
         let stopped = running.stopped;
         self.phase = Phase::Ended;
         match status {
-            0 => return Some(End::Stopped(stopped.unwrap_or(StopReason::Done))),
+            0 => return Some(WorkerEnd::Stopped(stopped.unwrap_or(StopReason::Done))),
             // It was asked to end before it could listen.
-            libc::SIGINT => return Some(End::Stopped(StopReason::User)),
+            libc::SIGINT => return Some(WorkerEnd::Stopped(StopReason::User)),
             _ => {}
         }
         match fuzzed {
@@ -289,7 +290,7 @@ impl Worker {
             Some(_) => self.early_ends += 1,
             None => self.note_false_start(),
         }
-        Some(End::Died(how(status)))
+        Some(WorkerEnd::Died(how(status)))
     }
 
     /// It did not get to fuzzing.
@@ -443,18 +444,18 @@ mod tests {
     fn worker(script: &str) -> Worker {
         let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
         let (name, env, tmpdir) = ("worker01".into(), Vec::new(), None);
-        Worker::new(Plan { name, argv, env, tmpdir, listens: true })
+        Worker::new(WorkerPlan { name, argv, env, tmpdir, listens: true })
     }
 
     /// Starts it and hears it to its end.
-    fn run(worker: &mut Worker) -> End {
+    fn run(worker: &mut Worker) -> WorkerEnd {
         let (sender, inbox) = std::sync::mpsc::sync_channel(16);
         worker.start(0, &sender).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             assert!(Instant::now() < deadline, "no end");
             let heard = inbox.recv_timeout(Duration::from_millis(20));
-            if let Ok(Message::Worker(0, process, heard)) = heard {
+            if let Ok(FleetMessage::Worker(0, process, heard)) = heard {
                 worker.note(process, &heard);
             }
             if let Some(end) = worker.end() {
@@ -469,7 +470,7 @@ mod tests {
             "echo 'ffuzz: warning: w' >&2; echo 'ffuzz: no seed' >&2; \
                               echo 'ffuzz: hint: write one' >&2; exit 1",
         );
-        let End::Died(how) = run(&mut one) else { panic!() };
+        let WorkerEnd::Died(how) = run(&mut one) else { panic!() };
         assert_eq!(how, "ended with exit code 1");
         assert_eq!(one.last_words(), Some(("no seed".into(), "write one".into())));
     }
@@ -478,7 +479,7 @@ mod tests {
     fn one_that_is_asked_to_end_before_it_listens_ends_well() {
         // Whoever runs the test may ignore SIGINT; a signal that is caught is not inherited.
         Stop::on_signals().unwrap();
-        assert!(matches!(run(&mut worker("kill -INT $$")), End::Stopped(StopReason::User)));
+        assert!(matches!(run(&mut worker("kill -INT $$")), WorkerEnd::Stopped(StopReason::User)));
     }
 
     #[test]
@@ -486,7 +487,7 @@ mod tests {
         let mut one = worker("kill -9 $$");
         for (start, pause) in [(1, 1), (2, 2), (3, 4)] {
             assert!(!one.is_hopeless());
-            let End::Died(how) = run(&mut one) else { panic!() };
+            let WorkerEnd::Died(how) = run(&mut one) else { panic!() };
             assert_eq!(how, "was killed by signal 9");
             assert_eq!((one.started, one.start_later()), (start, Duration::from_secs(pause)));
             assert!(!one.is_due());
@@ -502,7 +503,7 @@ mod tests {
         one.command("stop\n");
         let heard = loop {
             let message = inbox.recv_timeout(Duration::from_secs(60)).unwrap();
-            if let Message::Worker(0, 1, Heard::Words(line)) = message {
+            if let FleetMessage::Worker(0, 1, Heard::Words(line)) = message {
                 break line;
             }
         };
@@ -520,7 +521,7 @@ mod tests {
         let part = part.replacen('{', "{\"worker\":\"main\",", 1);
         let started = "{\"worker\":\"main\",\"event\":\"started\"}";
         let mut one = worker(&format!("echo '{whole}'; echo '{part}'; echo '{started}'; exit 1"));
-        assert!(matches!(run(&mut one), End::Died(_)));
+        assert!(matches!(run(&mut one), WorkerEnd::Died(_)));
         assert_eq!(one.snapshot().map(|snapshot| snapshot.runs.execs), Some(5));
         assert!(one.false_starts == 1 && one.words.is_empty(), "{:?}", one.words);
     }
@@ -529,7 +530,7 @@ mod tests {
     fn one_that_was_fuzzing_begins_anew() {
         let mut one = worker("echo '{\"event\":\"started\"}'; echo no event; exit 101");
         one.false_starts = 3;
-        assert!(matches!(run(&mut one), End::Died(_)));
+        assert!(matches!(run(&mut one), WorkerEnd::Died(_)));
         assert!(!one.is_hopeless() && one.false_starts == 0);
         assert_eq!(one.words, ["no event"]);
     }

@@ -21,12 +21,12 @@ pub(super) type Page = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Listens until it is dropped.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct MetricsServer {
     over: Arc<AtomicBool>,
     address: SocketAddr,
 }
 
-impl Server {
+impl MetricsServer {
     pub(super) fn start(address: SocketAddr, page: Page) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
@@ -44,7 +44,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         // It waits for a connection: this is one.
@@ -142,12 +142,12 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
-    fn server(text: Option<&'static str>) -> Server {
+    fn server(text: Option<&'static str>) -> MetricsServer {
         let page = Arc::new(move || text.map(str::to_owned));
-        Server::start((Ipv4Addr::LOCALHOST, 0).into(), page).unwrap()
+        MetricsServer::start((Ipv4Addr::LOCALHOST, 0).into(), page).unwrap()
     }
 
-    fn ask(server: &Server, request: &[u8]) -> String {
+    fn ask(server: &MetricsServer, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(server.address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(request).unwrap();
