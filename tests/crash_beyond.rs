@@ -30,7 +30,7 @@ fn program() -> Program {
 }
 
 #[test]
-fn what_the_reference_misses_is_read() {
+fn reports_that_the_reference_misses_are_parsed() {
     let mut table = String::new();
     for (name, text) in texts() {
         let info = beyond::parse(&stderr(&text), &program());
@@ -157,7 +157,7 @@ fn a_bug_is_the_same_whatever_size_address_and_spelling() {
 }
 
 #[test]
-fn other_bugs_are_others() {
+fn different_bugs_have_different_identities() {
     let write = overflow("WRITE of size 4", "12");
     let hash = identity(&write, &["f", "main"]);
     assert_ne!(identity(&write, &["g", "main"]), hash);
@@ -190,7 +190,7 @@ const RUST_END: [&str; 6] = [
 ];
 
 #[test]
-fn place_and_message_tell_one_end_from_another() {
+fn place_and_message_distinguish_aborts() {
     let rust = |place: &str, words: &str, function: &str| {
         let said = format!("\nthread 'main' (77) panicked at {place}:\n{words}\nnote: run with\n");
         given_up(&said, &[&RUST_END[..], &[function, "demo::main"]].concat())
@@ -251,7 +251,7 @@ fn place_and_message_tell_one_end_from_another() {
 }
 
 #[test]
-fn a_recursion_without_end_is_one_bug_wherever_the_stack_ended() {
+fn an_infinite_recursion_is_one_bug_wherever_the_stack_ended() {
     let stack = |leaf: &'static str, first: usize| {
         let cycle = ["value", "array", "element"];
         let names = std::iter::once(leaf).chain(cycle.into_iter().cycle().skip(first)).take(200);
@@ -262,7 +262,7 @@ fn a_recursion_without_end_is_one_bug_wherever_the_stack_ended() {
 }
 
 #[test]
-fn a_segv_near_null_is_told_from_a_wild_one() {
+fn a_segv_near_null_is_distinguished_from_a_wild_one() {
     let class = |address: &str, access: &str| {
         let text = format!(
             "==1==ERROR: AddressSanitizer: SEGV on unknown address 0x{address} (pc 0x1 bp 0x2 sp 0x3 T0)\n\
@@ -379,7 +379,7 @@ fn hostile_texts_take_linear_time() {
 
 /// Neither ends; each line of them would be a condition of the signature, and part of the title.
 #[test]
-fn a_message_without_end_is_cut() {
+fn an_endless_message_is_cut() {
     let race = "WARNING: ThreadSanitizer: data race (pid=1)\n";
     for (first, rest) in [
         ("thread 'x' panicked at 'a\n", "\u{1b}b\n"),
@@ -399,7 +399,7 @@ fn a_message_without_end_is_cut() {
 }
 
 #[test]
-fn an_expression_that_explodes_is_given_up() {
+fn a_regex_with_exponential_cost_is_given_up() {
     let json = r#"{"symptoms": [{"type": "output", "value": "/^(?=(a+)+$)\\1b/"}]}"#;
     let output = stderr(&"a".repeat(5000));
     let info = crash::parse(&output, &program());
@@ -408,7 +408,7 @@ fn an_expression_that_explodes_is_given_up() {
 }
 
 #[test]
-fn what_is_no_signature_is_named_and_left_out() {
+fn invalid_signatures_are_named_and_skipped() {
     let good = r#"{"symptoms": [{"type": "output", "value": "boom"}]}"#;
     let triples = [("a", "{"), ("b", good), ("c", good)];
     let triples = triples.map(|(name, text)| (name.into(), text.into(), serde_json::Map::new()));

@@ -136,7 +136,7 @@ fn numbers_are_those_of_the_statistics() {
 }
 
 #[test]
-fn inputs_of_the_broker_are_run_and_never_go_back() {
+fn inputs_of_the_broker_are_run_and_never_sent_back() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let mut running = engine(&dir, &broker, "");
     let mut client = broker.client();
@@ -210,7 +210,7 @@ fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn orders_that_cannot_be_obeyed_are_answered() {
+fn invalid_start_messages_are_answered() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
@@ -274,7 +274,7 @@ fn orders_that_cannot_be_obeyed_are_answered() {
 }
 
 #[test]
-fn a_second_start_changes_nothing_and_another_one_all() {
+fn an_equal_start_changes_nothing_and_a_different_one_restarts() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
@@ -305,7 +305,7 @@ fn a_second_start_changes_nothing_and_another_one_all() {
 }
 
 #[test]
-fn a_broker_may_come_and_go() {
+fn reconnecting_to_a_broker_works() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let mut running = engine(&dir, &broker, "");
     let mut client = broker.client();
@@ -361,7 +361,7 @@ fn an_engine_at_work_asks_for_its_own_target_first() {
 }
 
 #[test]
-fn nonsense_on_a_good_connection_is_told_and_forgotten() {
+fn invalid_messages_are_reported_and_skipped() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
@@ -446,7 +446,7 @@ fn ten_thousand_inputs_are_all_run() {
 }
 
 #[test]
-fn alerts_are_told_when_there_is_a_report() {
+fn alerts_are_sent_once_there_is_a_report() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
@@ -500,7 +500,7 @@ fn inputs_that_have_piled_up_are_all_run() {
 
 /// Somebody who does not read in time loses what the broker sends.
 #[test]
-fn a_disk_that_does_not_answer_does_not_stop_the_reader() {
+fn a_blocked_disk_does_not_stop_the_reader() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let mut running = behind_a_gate(&dir, &broker);
     let mut client = broker.client();
@@ -520,7 +520,7 @@ fn a_disk_that_does_not_answer_does_not_stop_the_reader() {
 }
 
 #[test]
-fn a_target_that_does_not_start_is_told_to_the_broker() {
+fn a_target_that_does_not_start_is_reported_to_the_broker() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
@@ -545,7 +545,7 @@ fn nothing_is_left_of_an_engine_that_is_killed() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_refused() {
     let dir = TestDir::new();
     let refused = |words: &str, cause: &str, remedy: &str| {
         dir.ffuzz(words).run().refused(2, cause, remedy);

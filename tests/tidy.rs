@@ -609,7 +609,7 @@ fn servers_that_are_not_there_are_named() {
 }
 
 #[test]
-fn stripping_leaves_code() {
+fn comments_and_strings_are_stripped() {
     assert_eq!(stripped(r#"let a = "unsafe // \" x"; // unsafe"#), r#"let a = ""; "#);
     assert_eq!(imports("use crate::{sys, event::Event};"), ["sys", "event"]);
     assert!(has_word("unsafe {", "unsafe") && !has_word("unsafe_code", "unsafe"));

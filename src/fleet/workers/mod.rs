@@ -1,6 +1,6 @@
 //! `-j N`: several workers under one command. Each is an ordinary `ffuzz` process with an instance
-//! folder of its own; they know each other by what `sync` reads. Here they are started, heard,
-//! started again when they die, and ended; what they say is handed on as one.
+//! folder of its own; they exchange finds by `sync`. This module starts them, reads their events,
+//! restarts them when they die, and ends them; their events are joined into one stream.
 
 mod error;
 mod join;
@@ -26,34 +26,34 @@ use crate::sys::stop::Stop;
 use orders::{OrderShare, PendingCommands};
 use worker::{FleetMessage, Heard, Worker, WorkerEnd};
 
-/// Between two looks at processes and signals when nothing is heard.
+/// Interval between two checks of processes and signals while no event arrives.
 const LOOK: Duration = Duration::from_millis(50);
-/// Between two states for people.
+/// Interval between two status events.
 const TICK: Duration = Duration::from_millis(200);
-/// Messages under way; more than all workers send between two looks.
+/// Capacity of the message queue; more than all workers send between two checks.
 const INBOX: usize = 4096;
-/// Taken in a row before signals are looked at again.
+/// Maximum number of messages handled before signals are checked again.
 const IN_A_ROW: usize = 1000;
-/// Warnings remembered.
+/// Maximum number of warnings remembered, to report each once.
 const MOST_TOLD: usize = 1000;
 /// Open files of the fleet itself, its start-up and its clients included, and of each worker's three
 /// pipes.
 const FILES: u64 = 256;
 const FILES_A_WORKER: u64 = 3;
-/// For the workers to pause after Ctrl-Z: their longest stretches of runs, on a loaded machine.
+/// Time for the workers to pause after Ctrl-Z: their longest batches of runs, on a loaded machine.
 const PAUSE: Duration = Duration::from_secs(5);
-/// For a worker's last run and its files. What has neither ended then nor told of its work (it may
+/// Time for a worker's last run and its files. One that has neither ended then nor sent an event (it may
 /// import what the others have, `AFL_FINAL_SYNC`) is killed.
 const FAREWELL: Duration = Duration::from_secs(15);
 
-/// What is to be done, as [`run`] needs to know it. The rest is in the workers' words.
+/// What [`run`] needs to know. The rest is on the workers' command lines.
 #[derive(Clone, Debug)]
 pub struct FleetOptions {
     /// The main first.
     pub workers: Vec<WorkerPlan>,
     /// `-V`.
     pub time: Option<Duration>,
-    /// `AFL_BENCH_UNTIL_CRASH`: the first to end ends all.
+    /// `AFL_BENCH_UNTIL_CRASH`: the end of one worker ends all.
     pub until_crash: bool,
     pub command_line: String,
     /// The output folder, and the line that resumes the campaign.
@@ -62,7 +62,7 @@ pub struct FleetOptions {
     pub triage: Option<TriageOptions>,
 }
 
-/// Runs all workers until the last has ended, or something says stop.
+/// Runs all workers until the last has ended, or an end is requested.
 ///
 /// Has to be called by a thread that lives as long as the process: the kernel ends the workers with
 /// the thread that has started them.
@@ -108,7 +108,7 @@ pub fn run(
     fleet.end(result)
 }
 
-/// For the threads of clients. A wish to stop is heard at once.
+/// For the threads of clients. A request to stop takes effect immediately.
 fn deliver(inbox: &SyncSender<FleetMessage>, stop: &Stop) -> Deliver {
     let (inbox, stop) = (inbox.clone(), stop.clone());
     Arc::new(move |incoming: Incoming| {
@@ -119,7 +119,7 @@ fn deliver(inbox: &SyncSender<FleetMessage>, stop: &Stop) -> Deliver {
     })
 }
 
-/// Whether nobody else has said it.
+/// Whether no other worker has sent this warning.
 fn first_by(told: &mut HashMap<String, usize>, message: &str, number: usize) -> bool {
     if told.len() >= MOST_TOLD {
         told.clear();
@@ -139,19 +139,19 @@ struct Fleet {
     bus: EventBus,
     sender: SyncSender<FleetMessage>,
     inbox: Receiver<FleetMessage>,
-    /// The main was heard, so the target has started: time for the others.
+    /// The main has sent an event, so the target has started: the others follow.
     target_works: bool,
     fuzzing_since: Option<Instant>,
-    /// From outside (`--control`).
+    /// Paused from outside (`--control`).
     commands: PendingCommands,
-    /// That time does not count.
+    /// Paused time, which does not count.
     paused_since: Option<Instant>,
     /// Workers that have not paused yet for Ctrl-Z.
     at_work: Vec<usize>,
     /// Of the worker that ended last.
     last_reason: StopReason,
     last_tick: Instant,
-    /// Warnings, and who gave them first: one is enough, all workers have the same target.
+    /// Warnings, with the worker that sent each first: all workers have the same target, so one is enough.
     told: HashMap<String, usize>,
 }
 
@@ -175,7 +175,7 @@ impl Fleet {
     }
 
     /// The others follow when the main has shown that the target can be started, so that a fault
-    /// is told once.
+    /// is reported once.
     fn start_due(&mut self) -> Result<(), FleetError> {
         let count = if self.target_works { self.workers.len() } else { 1 };
         for number in 0..count {
@@ -194,7 +194,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// It had not even a process. Once there is fuzzing to lose, it is tried again.
+    /// The worker could not even start a process. Once the fleet fuzzes, it is tried again.
     fn take_false_start(&mut self, number: usize, error: FleetError) -> Result<(), FleetError> {
         self.workers[number].note_false_start();
         if self.fuzzing_since.is_none() || self.is_lost(number) {
@@ -243,7 +243,7 @@ impl Fleet {
     fn carry_out(&mut self, order: Order) {
         let own = match &order.command {
             Ok(Command::Stats) => Some(Answer::Stats(Box::new(self.snapshot()))),
-            // It was asked for when it came.
+            // An end was requested when this message arrived.
             Ok(Command::Stop) => Some(Answer::Done),
             _ => None,
         };
@@ -274,7 +274,7 @@ impl Fleet {
         self.at_work = (0..self.workers.len()).filter(|n| self.workers[*n].is_running()).collect();
         self.tell_workers(&Command::Pause, orders::SUSPENSION);
         let asked = Instant::now();
-        // A second Ctrl-Z is obeyed when it comes.
+        // A second Ctrl-Z takes effect when it comes.
         while !self.at_work.is_empty() && asked.elapsed() < PAUSE && self.stop.wants_suspension() {
             self.hear();
         }
@@ -353,7 +353,7 @@ impl Fleet {
         }
     }
 
-    /// Starts it again if it has died, unless there is no hope.
+    /// Restarts it if it has died, unless it can never fuzz.
     fn look_after(&mut self, number: usize) -> Result<(), FleetError> {
         let Some(end) = self.workers[number].end() else { return Ok(()) };
         for answer in self.commands.ended(number) {
@@ -368,7 +368,7 @@ impl Fleet {
         };
         let worker = &self.workers[number];
         let (name, words) = (&worker.plan.name, worker.last_words());
-        // What keeps the first from fuzzing would keep all, and is told as a single fuzzer tells it.
+        // An error of the first worker would affect all, and is reported as by a single fuzzer.
         if let (None, Some((cause, remedy))) = (self.fuzzing_since, &words) {
             let cause = if number == 0 { cause.clone() } else { format!("{name}: {cause}") };
             return Err(FleetError::Worker { cause, remedy: remedy.clone() });
@@ -402,7 +402,7 @@ impl Fleet {
         self.workers.iter().for_each(|worker| worker.signal(signal));
     }
 
-    /// Asks all workers to end and waits for them; tells the last state of all.
+    /// Asks all workers to end and waits for them; reports the final status.
     fn end(mut self, mut result: Result<StopReason, FleetError>) -> Result<StopReason, FleetError> {
         self.signal(libc::SIGINT);
         self.stop.suspend_at_once();
@@ -438,7 +438,7 @@ impl Fleet {
         result
     }
 
-    /// If it has ended: what kept it from ending well, which everybody hears of.
+    /// If the worker has ended: the error that ended it, which is reported.
     fn take_leave_of(&mut self, number: usize) -> Option<FleetError> {
         let end = self.workers[number].end()?;
         self.commands.ended(number).iter().for_each(|answer| self.bus.send(answer));

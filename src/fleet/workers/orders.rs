@@ -1,4 +1,4 @@
-//! Commands from outside, divided among the workers, and their answers, put together.
+//! Distribution of commands from outside to the workers, and the joining of their answers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use crate::engine::mutate::dictionary::Token;
 use crate::event::{Event, Injected, Reply};
 use crate::fleet::control::{Answer, Command, Order, Setting};
 
-/// Tokens that a worker is told again when it is started; a dictionary by hand is shorter.
+/// Maximum number of tokens sent again to a restarted worker; a dictionary by hand is shorter.
 const MOST_TOKENS: usize = 4096;
-/// The number of commands whose answer nobody waits for.
+/// Number of commands without a client that waits for the answer.
 pub(super) const NOBODY: u64 = 0;
-/// That of the pause for Ctrl-Z, for which the fleet waits itself.
+/// Number of the pause for Ctrl-Z, whose answers the fleet itself waits for.
 pub(super) const SUSPENSION: u64 = u64::MAX;
 
-/// What every worker has to know, also one that is started later.
+/// Settings for every worker, including those started later.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     pub(super) paused: bool,
@@ -39,14 +39,14 @@ impl Standing {
         }
     }
 
-    /// For a worker that begins.
+    /// Commands for a worker that starts.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut commands = Vec::new();
         let set = |timeout, schedule, token| Command::Set(Setting { timeout, schedule, token });
         if self.timeout.is_some() {
             commands.push(set(self.timeout, None, None));
         }
-        // On its own: a main may refuse it.
+        // In a command of its own: a main may refuse it.
         if self.schedule.is_some() {
             commands.push(set(None, self.schedule, None));
         }
@@ -58,11 +58,11 @@ impl Standing {
     }
 }
 
-/// A command that workers are at.
+/// A command that workers are processing.
 #[derive(Debug)]
 struct OpenCommand {
     order: Order,
-    /// Who has not answered yet.
+    /// Workers that have not answered yet.
     workers: Vec<usize>,
     /// The best answer so far.
     reply: Option<Reply>,
@@ -91,7 +91,7 @@ pub(super) enum OrderShare {
 }
 
 impl PendingCommands {
-    /// Divides an order; `running` are the workers that can be told, the main first.
+    /// Distributes a command; `running` are the workers that can receive it, the main first.
     pub(super) fn divide(&mut self, order: Order, running: Vec<usize>) -> OrderShare {
         let command = match &order.command {
             Ok(command) => command,
@@ -125,7 +125,7 @@ impl PendingCommands {
         line
     }
 
-    /// What a worker gets at its start.
+    /// Commands for a worker at its start.
     pub(super) fn for_start(&mut self, worker: usize) -> Vec<String> {
         let mut lines = self.standing.lines();
         let waiting = std::mem::take(&mut self.waiting);
@@ -133,7 +133,7 @@ impl PendingCommands {
         lines
     }
 
-    /// No worker will run any more: the answers to all that is left.
+    /// Answers to all open commands when no worker will run any more.
     pub(super) fn dismiss(&mut self) -> Vec<Event> {
         let waiting = std::mem::take(&mut self.waiting);
         let open = std::mem::take(&mut self.open);
@@ -149,7 +149,7 @@ impl PendingCommands {
         self.injected
     }
 
-    /// What a worker answers: the answer to the client, if it is the last.
+    /// Handles a worker's answer; the last one yields the answer to the client.
     pub(super) fn answered(&mut self, worker: usize, reply: Reply) -> Option<Event> {
         let number = reply.id?;
         let open = self.open.get_mut(&number)?;
@@ -160,7 +160,7 @@ impl PendingCommands {
         self.closed(number)
     }
 
-    /// The answers to what a worker has left behind.
+    /// Answers to the commands that a dead worker has left open.
     pub(super) fn ended(&mut self, worker: usize) -> Vec<Event> {
         let left = self.open.iter_mut().filter(|(_, open)| open.workers.contains(&worker));
         let numbers: Vec<u64> = left
@@ -216,7 +216,7 @@ mod tests {
         let share = orders.divide(order(9, set), vec![0, 1]);
         assert!(matches!(&share, OrderShare::Line(_, workers) if *workers == [0, 1]));
         assert_eq!(shown(orders.answered(1, reply(&share, true))), None);
-        // The main refuses it; one that takes it is enough.
+        // The main refuses it; one worker that accepts it is enough.
         let last = orders.answered(0, reply(&share, false));
         assert_eq!(shown(last), Some((5, Some(9), true)));
         assert_eq!(shown(orders.answered(0, reply(&share, true))), None);

@@ -1,4 +1,4 @@
-//! What each worker does differently. Fuzzers that do the same find the same; a mix of schedules,
+//! How the workers differ. Equal fuzzers find the same; a mix of schedules,
 //! orders and trimming covers more than any one of them.
 
 use crate::config::options::Schedule;
@@ -20,10 +20,10 @@ const EDGES_ONLY: usize = 4;
 pub struct WorkerStrategy {
     pub main: bool,
     pub schedule: Schedule,
-    /// Walks over all bytes of a seed. Once is enough for all, so it is the main's work.
+    /// Runs the deterministic stage. Once is enough for all workers, so the main does it.
     pub deterministic: bool,
     pub trim: bool,
-    /// Seeds in the order of the queue; a main does so by itself.
+    /// Picks seeds in the order of the queue; a main does so anyway.
     pub sequential: bool,
     /// `-P exploit`.
     pub exploits: bool,

@@ -1,4 +1,4 @@
-//! One worker: an ordinary `ffuzz` process, what it says, and when it is started again.
+//! One worker: an ordinary `ffuzz` process, its events, and its restarts.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,20 +20,20 @@ use crate::fleet::control::Incoming;
 use crate::sys::process::{self, Launch, OutputTo, Process};
 use crate::sys::wire;
 
-/// A state with thousands of domains is some hundred kilobytes; anything longer is no event.
+/// Maximum length of a line: a status with thousands of domains has some hundred kilobytes.
 const LONGEST_LINE: u64 = 16 << 20;
-/// Words of a worker kept to explain its end: a panic with its trace is longer than a cause.
+/// Bytes of a worker's last output kept to explain its end: a panic with its backtrace is the longest.
 const WORDS_KEPT: usize = 20;
 const LONGEST_WORDS: usize = 4096;
-/// Starts in a row that do not get to fuzzing, after which another is not expected to.
+/// Number of consecutive starts without fuzzing after which the worker is given up.
 const MOST_FALSE_STARTS: u32 = 3;
 /// Pauses before a worker is started again double from the first to the last; one that has fuzzed
-/// for a while begins anew.
+/// for a while starts with the first again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const A_WHILE: Duration = Duration::from_secs(60);
-/// A process that has ended and whose pipes stay open (a child of its own has them) is not waited
-/// for when nothing was heard for so long, and no longer than this in any case.
+/// If a process has ended and its pipes stay open (a child of it holds them), the fleet stops waiting
+/// after this time without output, and after the second time in any case.
 const LATE_WORDS: Duration = Duration::from_secs(1);
 const LATEST_WORDS: Duration = Duration::from_secs(10);
 /// How a command of ours marks its last lines (`cmd::exit`), and its first.
@@ -49,27 +49,27 @@ pub struct WorkerPlan {
     pub argv: Vec<OsString>,
     /// Changes to the environment; None takes a variable out of it.
     pub env: Vec<(OsString, Option<OsString>)>,
-    /// Its own `AFL_TMPDIR`, which comes and goes with it.
+    /// Its own `AFL_TMPDIR`, created and removed with it.
     pub tmpdir: Option<PathBuf>,
     /// It takes commands on its standard input.
     pub listens: bool,
 }
 
-/// Something that came out of a worker's pipes.
+/// Output of a worker.
 #[derive(Debug)]
 pub(crate) enum Heard {
     Event(Box<Event>),
-    /// An event of a worker of its own, if it is a fleet: the state of the whole comes apart from it.
+    /// An event of one of its own workers, if it is a fleet itself; its joined status is a separate event.
     Part,
     /// A line of its standard error, or one of its standard output that is no event.
     Words(String),
     Closed,
 }
 
-/// What reaches the fleet.
+/// A message to the fleet's main loop.
 #[derive(Debug)]
 pub(crate) enum FleetMessage {
-    /// Number of the worker, number of its process, and what was heard.
+    /// Number of the worker, number of its process, and its output.
     Worker(usize, u32, Heard),
     Client(Incoming),
 }
@@ -79,13 +79,13 @@ pub(crate) enum FleetMessage {
 pub(crate) enum WorkerEnd {
     /// With the last event of a campaign that ends well.
     Stopped(StopReason),
-    /// In words.
+    /// Description of the end.
     Died(String),
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// From then on it may be started.
+    /// Earliest time for its next start.
     Waiting {
         from: Instant,
     },
@@ -104,7 +104,7 @@ struct Running {
     stopped: Option<StopReason>,
     /// When and how it ended, once that is known.
     gone: Option<(Instant, i32)>,
-    /// When something came through its pipes last.
+    /// Time of its last output.
     spoke_at: Instant,
 }
 
@@ -112,7 +112,7 @@ struct Running {
 pub(crate) struct Worker {
     pub(crate) plan: WorkerPlan,
     phase: Phase,
-    /// Number of its process, so that late words of an earlier one are known.
+    /// Number of its process, which identifies late output of an earlier one.
     started: u32,
     heard_at: Instant,
     last: Option<Box<Snapshot>>,
@@ -136,7 +136,7 @@ impl Worker {
         }
     }
 
-    /// Waits, and long enough.
+    /// The pause before its next start is over.
     pub(crate) fn is_due(&self) -> bool {
         matches!(self.phase, Phase::Waiting { from } if Instant::now() >= from)
     }
@@ -149,7 +149,7 @@ impl Worker {
         matches!(self.phase, Phase::Running(_))
     }
 
-    /// When an event of it came last.
+    /// Time of its last event.
     pub(crate) fn heard_at(&self) -> Instant {
         self.heard_at
     }
@@ -158,7 +158,7 @@ impl Worker {
         self.last.as_deref()
     }
 
-    /// Starts its process. From its second on it continues what is there.
+    /// Starts its process. From the second start on, it resumes its instance folder.
     pub(crate) fn start(
         &mut self,
         number: usize,
@@ -217,7 +217,7 @@ impl Worker {
         fs::create_dir(folder).map_err(|source| FleetError::Folder { path: folder.clone(), source })
     }
 
-    /// Notes what it said. False if it comes from a process of the past.
+    /// Handles its output. False if the output is from an earlier process.
     pub(crate) fn note(&mut self, process: u32, heard: &Heard) -> bool {
         let Phase::Running(running) = &mut self.phase else { return false };
         if process != self.started {
@@ -252,7 +252,7 @@ impl Worker {
         true
     }
 
-    /// Gives it a line. One that ends meanwhile does not read it.
+    /// Sends it a line. A worker that ends meanwhile does not read it.
     pub(crate) fn command(&self, line: &str) {
         if let Phase::Running(Running { commands: Some(commands), .. }) = &self.phase {
             let _ = commands.send(line.to_owned());
@@ -265,7 +265,7 @@ impl Worker {
         }
     }
 
-    /// How its process ended, once everything is heard that it said.
+    /// How its process ended, once all its output has been read.
     pub(crate) fn end(&mut self) -> Option<WorkerEnd> {
         let Phase::Running(running) = &mut self.phase else { return None };
         if running.gone.is_none() {
@@ -281,7 +281,7 @@ impl Worker {
         self.phase = Phase::Ended;
         match status {
             0 => return Some(WorkerEnd::Stopped(stopped.unwrap_or(StopReason::Done))),
-            // It was asked to end before it could listen.
+            // It was asked to end before it handled signals.
             libc::SIGINT => return Some(WorkerEnd::Stopped(StopReason::User)),
             _ => {}
         }
@@ -293,23 +293,23 @@ impl Worker {
         Some(WorkerEnd::Died(how(status)))
     }
 
-    /// It did not get to fuzzing.
+    /// It ended before it fuzzed.
     pub(crate) fn note_false_start(&mut self) {
         self.false_starts += 1;
         self.early_ends += 1;
     }
 
-    /// Its last process did not get to fuzzing.
+    /// Its last process ended before it fuzzed.
     pub(crate) fn has_failed_to_start(&self) -> bool {
         self.false_starts > 0
     }
 
-    /// It does not get to fuzzing, however often it is started.
+    /// It was restarted too often without fuzzing.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.false_starts >= MOST_FALSE_STARTS
     }
 
-    /// It will be due after a pause, which is returned.
+    /// Schedules its next start after a pause, which is returned.
     pub(crate) fn start_later(&mut self) -> Duration {
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.early_ends.saturating_sub(1).min(6));
         let pause = doubled.min(LONGEST_PAUSE);
@@ -317,7 +317,7 @@ impl Worker {
         pause
     }
 
-    /// Cause and remedy, if it has told them at its end as every command of ours does.
+    /// Cause and remedy, if its last lines have them in the form of all ffuzz commands.
     pub(crate) fn last_words(&self) -> Option<(String, String)> {
         let said = |line: &'_ String| line.strip_prefix(PREFIX).map(str::to_owned);
         let (mut cause, mut remedy) = (None, String::new());
@@ -361,7 +361,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Its process is killed, if it still runs, before its folder goes.
+        // A process that still runs is killed before its folder is removed.
         self.phase = Phase::Ended;
         if let Some(folder) = &self.plan.tmpdir {
             let _ = fs::remove_dir_all(folder);
@@ -369,7 +369,7 @@ impl Drop for Worker {
     }
 }
 
-/// Whether a line is told by other means: with the worker's end, or by the fleet at its start.
+/// Whether a line is reported elsewhere: with the worker's end, or by the fleet at its start.
 pub(crate) fn is_own_message(line: &str) -> bool {
     line.starts_with(PREFIX)
 }
@@ -382,7 +382,7 @@ fn how(status: i32) -> String {
     }
 }
 
-/// A standard input, and a thread that writes into it: its reader may be busy.
+/// The standard input of a worker, and a thread that writes to it: the worker may be busy.
 fn ear() -> io::Result<(Stdio, Sender<String>)> {
     let (theirs, ours) = wire::pipe()?;
     let (sender, lines): (_, Receiver<String>) = channel();
@@ -398,7 +398,7 @@ fn ear() -> io::Result<(Stdio, Sender<String>)> {
     Ok((Stdio::from(theirs), sender))
 }
 
-/// Reads lines until the pipe is closed, or until nobody wants to be told.
+/// Reads lines until the pipe is closed or the receiver is gone.
 fn listen(pipe: OwnedFd, is_json: bool, tell: impl Fn(Heard) -> bool) {
     let mut reader = BufReader::new(File::from(pipe));
     let mut line = Vec::new();
@@ -418,7 +418,7 @@ fn listen(pipe: OwnedFd, is_json: bool, tell: impl Fn(Heard) -> bool) {
 
 /// None if a line is no event.
 fn event_of(line: &[u8]) -> Option<Heard> {
-    /// What `Json::handle_of` adds to the event of a worker.
+    /// The field that `Json::handle_of` adds to the event of a worker.
     #[derive(Deserialize)]
     struct From {
         worker: Option<IgnoredAny>,
@@ -428,7 +428,7 @@ fn event_of(line: &[u8]) -> Option<Heard> {
     Some(if worker.is_some() { Heard::Part } else { Heard::Event(event) })
 }
 
-/// Without what a terminal would obey.
+/// The text without control characters, which a terminal would interpret.
 fn words_of(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_WORDS)]);
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
@@ -447,7 +447,7 @@ mod tests {
         Worker::new(WorkerPlan { name, argv, env, tmpdir, listens: true })
     }
 
-    /// Starts it and hears it to its end.
+    /// Starts it and reads its output to the end.
     fn run(worker: &mut Worker) -> WorkerEnd {
         let (sender, inbox) = std::sync::mpsc::sync_channel(16);
         worker.start(0, &sender).unwrap();

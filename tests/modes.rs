@@ -46,7 +46,7 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_rung_sees_the_same() {
+fn every_execution_mode_observes_the_same() {
     let dir = TestDir::new();
     let target = ladder();
     let inputs = corpus();
@@ -78,7 +78,7 @@ fn every_rung_sees_the_same() {
 }
 
 #[test]
-fn a_batch_stops_at_just_those_runs_that_a_judge_wants() {
+fn a_batch_stops_at_exactly_the_runs_that_the_judge_keeps() {
     let dir = TestDir::new();
     let target = ladder();
     let inputs: Vec<Vec<u8>> =
@@ -110,7 +110,7 @@ fn a_batch_stops_at_just_those_runs_that_a_judge_wants() {
 
 /// For AFL's pipes it would be "between two runs".
 #[test]
-fn a_process_that_stops_itself_hangs() {
+fn a_process_that_stops_itself_is_a_hang() {
     let dir = TestDir::new();
     let target = ladder();
     for &mode in &MODES[1..] {
@@ -122,7 +122,7 @@ fn a_process_that_stops_itself_hangs() {
 }
 
 #[test]
-fn a_target_that_overwrites_the_channel_is_a_find_and_started_anew() {
+fn a_target_that_overwrites_the_channel_is_a_find_and_restarted() {
     let dir = TestDir::new();
     let target = ladder();
     for &mode in &MODES[1..] {
@@ -154,7 +154,7 @@ fn a_fork_server_that_is_stopped_or_killed_is_replaced() {
 
 /// A lost wake-up would be a hang here.
 #[test]
-fn three_times_more_fuzzers_than_cores_lose_no_wake_up() {
+fn no_wake_up_is_lost_with_three_fuzzers_per_core() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let target = target("quick.c", "-O1 -fsanitize=fuzzer");
     for (mode, runs) in
