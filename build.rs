@@ -1,5 +1,5 @@
 //! Compiles what `ffuzz-cc` puts into targets: the C runtime, and the pass of its domains if LLVM is
-//! there. Writes `assets.rs`, a table which `src/compiler/assets.rs` includes. Without LLVM the
+//! there. Writes `assets.rs`, a table which `src/assets.rs` includes. Without LLVM the
 //! fuzzer still builds; the pass sources travel along in any case. And builds the Python host, which
 //! `src/abi/python.rs` includes.
 

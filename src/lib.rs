@@ -4,6 +4,7 @@
 //! with a picture of them.
 
 pub mod abi;
+pub mod assets;
 pub mod config;
 pub mod sys;
 
@@ -15,6 +16,7 @@ pub mod mutators;
 
 pub mod exec;
 
+pub mod cmin;
 pub mod crashes;
 pub mod disk;
 pub mod fleet;

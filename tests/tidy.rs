@@ -11,7 +11,7 @@ use std::process::Command;
 /// groups before its own.
 const GROUPS: &[&[&str]] = &[
     &["sys", "config", "engine::coverage"],
-    &["abi", "engine::domain", "engine::corpus", "crashes::crash"],
+    &["abi", "assets", "engine::domain", "engine::corpus", "crashes::crash"],
     &["engine::mutate", "engine::minimize"],
     &["engine::executor"],
     &["engine::feedback", "engine::fake", "engine::schedule"],
@@ -20,7 +20,8 @@ const GROUPS: &[&[&str]] = &[
     &["engine::stage", "event"],
     &["mutators"],
     &["exec"],
-    &["disk", "crashes::collector", "fleet::control"],
+    &["disk", "fleet::control"],
+    &["cmin", "crashes::collector"],
     &["crashes::triage"],
     &["campaign", "ui", "compiler", "fleet::workers"],
     &["fleet::pastis"],
@@ -615,7 +616,7 @@ fn servers_that_are_not_there_are_named() {
 }
 
 #[test]
-fn stripping_leaves_code() {
+fn comments_and_strings_are_stripped() {
     assert_eq!(stripped(r#"let a = "unsafe // \" x"; // unsafe"#), r#"let a = ""; "#);
     assert_eq!(imports("use crate::{sys, event::Event};"), ["sys", "event"]);
     assert!(has_word("unsafe {", "unsafe") && !has_word("unsafe_code", "unsafe"));

@@ -33,16 +33,16 @@ impl Bench {
             let title = format!("batch, {name}, --control with an idle client / without");
             beside_a_client(&socket, || self.same_runs(&title, runs, &*with, &*plain));
         }
-        for rung in ["batch", "fork", "pipe"] {
-            self.injection(rung, &socket);
+        for mode in ["batch", "fork", "pipe"] {
+            self.injection(mode, &socket);
         }
     }
 
-    fn injection(&self, rung: &str, socket: &Path) {
+    fn injection(&self, mode: &str, socket: &Path) {
         let target = self.harness("libpng", "", &self.dir.join("libpng"));
         let (out, path) = (self.dir.join("out"), socket.display().to_string());
         let _ = std::fs::remove_dir_all(&out);
-        let options = ["--run-mode", rung, "--control", &path];
+        let options = ["--run-mode", mode, "--control", &path];
         let campaign = self.ffuzz(&options, &target);
         let mut command = campaign(&out, 1);
         let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -54,7 +54,7 @@ impl Bench {
         child.wait().expect("child");
         let middle = median(&mut times);
         println!(
-            "{rung}, libpng, injection to answer, {INPUTS} inputs: median {middle:.2} ms, 95 % {:.2} ms, \
+            "{mode}, libpng, injection to answer, {INPUTS} inputs: median {middle:.2} ms, 95 % {:.2} ms, \
              longest {:.2} ms",
             times[INPUTS * 95 / 100],
             times[INPUTS - 1]

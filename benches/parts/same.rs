@@ -12,7 +12,7 @@ use ffuzz::engine::executor::ExitKind;
 use ffuzz::engine::mutate::dictionary::Dictionary;
 use ffuzz::engine::mutate::havoc::{HavocContext, havoc};
 use ffuzz::engine::mutate::{Rng, below, is_text};
-use ffuzz::exec::{ForkServer, Seen};
+use ffuzz::exec::{ForkServer, RunResult};
 use rand_core::SeedableRng as _;
 
 use super::server::{self, candidates, shown};
@@ -153,8 +153,14 @@ impl Bench {
 }
 
 impl Found {
-    fn add(&mut self, difference: String, there: &Seen, input: &[u8], by_fork: &mut ForkServer) {
-        let again = Seen::of(&by_fork.observe(input).expect("a run"));
+    fn add(
+        &mut self,
+        difference: String,
+        there: &RunResult,
+        input: &[u8],
+        by_fork: &mut ForkServer,
+    ) {
+        let again = RunResult::of(&by_fork.observe(input).expect("a run"));
         if again != *there {
             self.unsteady += 1;
             return;

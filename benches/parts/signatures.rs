@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use ffuzz::crashes::crash::{Crash, Output, Program, Signatures, beyond};
+use ffuzz::crashes::crash::{CrashFacts, Output, Program, Signatures, beyond};
 use serde_json::{Map, Value, json};
 
 use super::{Bench, median};
@@ -34,7 +34,8 @@ impl Bench {
             let start = Instant::now();
             let info = beyond::parse(&output, &program);
             parsing.push(start.elapsed().as_secs_f64() * 1e3);
-            let crash = Crash { info: &info, output: &output, program: &program, testcase: None };
+            let crash =
+                CrashFacts { info: &info, output: &output, program: &program, testcase: None };
             let start = Instant::now();
             assert!(signatures.find(&crash).is_none(), "a signature matches");
             finding.push(start.elapsed().as_secs_f64() * 1e3);

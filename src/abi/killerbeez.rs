@@ -35,7 +35,7 @@ type Help = unsafe extern "C" fn(*mut *mut c_char) -> c_int;
 /// What `init` fills: the layout is the interface.
 #[repr(C)]
 #[derive(Debug)]
-struct Table {
+struct FunctionTable {
     create: Option<Create>,
     cleanup: Option<Cleanup>,
     mutate: Option<Mutate>,
@@ -66,17 +66,17 @@ pub enum ModuleError {
 }
 
 /// A loaded module.
-pub struct Module {
+pub struct ForeignModule {
     create: Create,
     cleanup: Cleanup,
     mutate: Mutate,
     mutate_extended: MutateExtended,
-    table: Table,
+    table: FunctionTable,
     /// Last: the functions are gone with it.
     _library: Library,
 }
 
-impl Module {
+impl ForeignModule {
     /// Loads a module, which runs code of it.
     pub fn open(path: &Path) -> Result<Rc<Self>, ModuleError> {
         let failed = |error: libloading::Error| {
@@ -86,13 +86,14 @@ impl Module {
             let reason = reason.strip_prefix(&own).unwrap_or(&reason).to_owned();
             ModuleError::Load { path: path.into(), reason }
         };
-        // SAFETY: the user has requested this code; it lives as long as `Module`.
+        // SAFETY: the user has requested this code; it lives as long as `ForeignModule`.
         let library = unsafe { Library::open(Some(path), FLAGS) }.map_err(failed)?;
         // SAFETY: no function is null and so are all pointers.
-        let mut table: Table = unsafe { std::mem::zeroed() };
+        let mut table: FunctionTable = unsafe { std::mem::zeroed() };
         {
             // SAFETY: the interface defines the type of `init`.
-            let init = unsafe { library.get::<unsafe extern "C" fn(*mut Table)>(b"init\0") };
+            let init =
+                unsafe { library.get::<unsafe extern "C" fn(*mut FunctionTable)>(b"init\0") };
             let init = init.map_err(|_| ModuleError::NoInit { path: path.into() })?;
             // SAFETY: the table is at least as long as the interface requires.
             unsafe { init(&raw mut table) };
@@ -164,7 +165,7 @@ impl ModuleError {
     }
 }
 
-impl fmt::Debug for Module {
+impl fmt::Debug for ForeignModule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Module").finish_non_exhaustive()
     }
@@ -179,7 +180,7 @@ unsafe fn copied(text: *const c_char) -> Option<CString> {
 
 /// What a call brought.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Outcome {
+pub enum MutateResult {
     /// Number of bytes of the buffer.
     Made(usize),
     Exhausted,
@@ -214,7 +215,7 @@ impl Buffer {
 /// A module at work on one input.
 #[derive(Debug)]
 pub struct Object {
-    module: Rc<Module>,
+    module: Rc<ForeignModule>,
     object: *mut c_void,
 }
 
@@ -237,7 +238,7 @@ impl Object {
 
     /// The next version of the input, or of one part of it. The buffer is zeroed before, because
     /// some modules show what was in it, and the length cut to it, because some exceed it.
-    pub fn mutate(&mut self, part: Option<u16>, buffer: &mut Buffer) -> Outcome {
+    pub fn mutate(&mut self, part: Option<u16>, buffer: &mut Buffer) -> MutateResult {
         let size = buffer.bytes().len();
         buffer.0[..size].fill(0);
         let bytes = buffer.0.as_mut_ptr().cast();
@@ -252,14 +253,14 @@ impl Object {
             }
         };
         match usize::try_from(length) {
-            _ if !buffer.is_intact() => Outcome::Overran,
-            Err(_) => Outcome::Failed,
-            Ok(0) => Outcome::Exhausted,
-            Ok(length) => Outcome::Made(length.min(size)),
+            _ if !buffer.is_intact() => MutateResult::Overran,
+            Err(_) => MutateResult::Failed,
+            Ok(0) => MutateResult::Exhausted,
+            Ok(length) => MutateResult::Made(length.min(size)),
         }
     }
 
-    /// The state from which [`Module::create`] continues; None if the module has none.
+    /// The state from which [`ForeignModule::create`] continues; None if the module has none.
     #[must_use]
     pub fn state(&self) -> Option<CString> {
         // SAFETY: the string is the module's until it is given back; it may be a constant, so
@@ -298,19 +299,19 @@ mod tests {
     #[test]
     fn the_table_is_that_of_the_interface() {
         let offsets = [
-            offset_of!(Table, create),
-            offset_of!(Table, cleanup),
-            offset_of!(Table, mutate),
-            offset_of!(Table, mutate_extended),
-            offset_of!(Table, get_state),
-            offset_of!(Table, free_state),
-            offset_of!(Table, set_state),
-            offset_of!(Table, get_current_iteration),
-            offset_of!(Table, get_total_iteration_count),
-            offset_of!(Table, get_input_info),
-            offset_of!(Table, set_input),
-            offset_of!(Table, help),
-            offset_of!(Table, spare),
+            offset_of!(FunctionTable, create),
+            offset_of!(FunctionTable, cleanup),
+            offset_of!(FunctionTable, mutate),
+            offset_of!(FunctionTable, mutate_extended),
+            offset_of!(FunctionTable, get_state),
+            offset_of!(FunctionTable, free_state),
+            offset_of!(FunctionTable, set_state),
+            offset_of!(FunctionTable, get_current_iteration),
+            offset_of!(FunctionTable, get_total_iteration_count),
+            offset_of!(FunctionTable, get_input_info),
+            offset_of!(FunctionTable, set_input),
+            offset_of!(FunctionTable, help),
+            offset_of!(FunctionTable, spare),
         ];
         assert!(offsets.iter().enumerate().all(|(index, offset)| *offset == index * 8));
     }

@@ -68,7 +68,7 @@ fn in_memory(content: &[u8]) -> io::Result<File> {
 
 /// An imported module.
 #[derive(Debug)]
-pub struct Module {
+pub struct PythonModule {
     host: &'static Host,
     /// The host's; closed when dropped.
     raw: *mut c_void,
@@ -77,7 +77,7 @@ pub struct Module {
 
 /// Arguments of a call; which of them mean something depends on the function.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Values<'a> {
+pub struct CallValues<'a> {
     /// The input, or a path.
     pub first: &'a [u8],
     /// Another input, or the path of a parent.
@@ -86,7 +86,7 @@ pub struct Values<'a> {
     pub number: usize,
 }
 
-impl Module {
+impl PythonModule {
     /// Imports a module. The second value is a note for the user, empty if there is none; the error
     /// is the reason, with a traceback.
     pub fn open(name: &str, environment: Option<&Path>) -> Result<(Self, String), String> {
@@ -114,7 +114,7 @@ impl Module {
     pub fn call(
         &mut self,
         function: Function,
-        values: &Values<'_>,
+        values: &CallValues<'_>,
         out: &mut Vec<u8>,
     ) -> Result<u32, String> {
         let arguments = Arguments {
@@ -133,7 +133,7 @@ impl Module {
     }
 }
 
-impl Drop for Module {
+impl Drop for PythonModule {
     fn drop(&mut self) {
         // SAFETY: it was opened, and is not used again.
         unsafe { (self.host.close)(self.raw) };

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use super::exit::Failure;
 use super::print;
+use crate::assets::Assets;
 use crate::compiler::CompilerError;
-use crate::compiler::assets::Assets;
-use crate::compiler::domains::{self, Domain, Pair};
+use crate::compiler::domains::{self, DomainSource, Pair};
 use crate::compiler::env::Env;
 use crate::compiler::plugin::Workshop;
 use crate::compiler::toolchain::{self, Language};
+use crate::config::env::AssetPlaces;
 
 const USAGE: &str = "\
 usage: ffuzz domains                 list the names that WAYPOINTS can have, and where they come from
@@ -41,7 +42,7 @@ pub(super) fn run(_program: &str, args: Vec<OsString>) -> Result<ExitCode, Failu
 
 fn list() -> Result<String, CompilerError> {
     let env = Env::read();
-    let assets = Assets::open(&env)?;
+    let assets = Assets::open(&env.places)?;
     let line = |pair: &domains::Pair| {
         let origin = if pair.folder == assets.directory { None } else { pair.runtime() };
         let origin = origin.map_or("built in".into(), |file| file.display().to_string());
@@ -52,7 +53,7 @@ fn list() -> Result<String, CompilerError> {
 
 fn build(words: Vec<String>) -> Result<String, CompilerError> {
     let env = Env { domains: words, ..Env::read() };
-    let assets = Assets::open(&env)?;
+    let assets = Assets::open(&env.places)?;
     let clang = toolchain::find(Language::C, &env)?;
     let workshop = Workshop { assets: &assets, clang: &clang };
     let mut text = String::new();
@@ -60,7 +61,7 @@ fn build(words: Vec<String>) -> Result<String, CompilerError> {
         workshop.passes(std::slice::from_ref(&domain))?;
         workshop.runtimes(std::slice::from_ref(&domain))?;
         text += &format!("{}: ready for clang {}\n", domain.name(), clang.major);
-        if let Domain::Pair(pair) = &domain
+        if let DomainSource::Pair(pair) = &domain
             && let Some(word) = env.domains.iter().find(|word| is_path_of(word, pair))
         {
             text += &register(pair, word, &assets)?;
@@ -88,7 +89,7 @@ fn register(pair: &Pair, word: &str, assets: &Assets) -> Result<String, Compiler
 }
 
 fn remove(names: &[String]) -> Result<String, CompilerError> {
-    let assets = Assets::open(&Env::read())?;
+    let assets = Assets::open(&AssetPlaces::read())?;
     let mut text = String::new();
     for name in names {
         domains::forget(name, &assets)?;

@@ -36,7 +36,7 @@ use crate::fleet::control::Hello;
 use crate::sys::stdio::Redirected;
 use crate::ui::{Metrics, Statsd};
 use args::Args;
-use found::Found;
+use found::FindWatch;
 
 pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
     let mut command_line = vec![OsString::from(program)];
@@ -58,7 +58,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     if args.workers.is_some() {
         return fleet::run(program, &args, &environment, command_line);
     }
-    let found = Found::new(&args)?;
+    let found = FindWatch::new(&args)?;
     let (options, warnings) = resolve::resolve(args, &environment, command_line)?;
     print_warnings(program, options.ui, &warnings);
     let statsd = options.statsd.as_ref().map(reports::connect).transpose()?;

@@ -11,7 +11,6 @@ pub mod domains;
 pub mod exit;
 pub mod fuzz;
 pub mod plot;
-mod scratch;
 pub mod showdsf;
 pub mod showmap;
 pub mod tmin;

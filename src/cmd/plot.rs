@@ -15,7 +15,7 @@ use clap::Parser;
 use super::exit::Failure;
 use crate::disk::output::{plot, stats};
 use crate::sys::file;
-use chart::{Chart, Line, escape};
+use chart::{Chart, ChartLine, escape};
 
 /// Rows come every five seconds: those of years are smaller.
 const LARGEST: u64 = 1 << 30;
@@ -60,27 +60,30 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
 
 /// Columns of `plot_data`.
 const CHARTS: &[Chart] = &[
-    Chart { title: "Edges", lines: &[Line { name: "edges found", column: 12, color: "#0b6e4f" }] },
+    Chart {
+        title: "Edges",
+        lines: &[ChartLine { name: "edges found", column: 12, color: "#0b6e4f" }],
+    },
     Chart {
         title: "Corpus",
         lines: &[
-            Line { name: "corpus", column: 3, color: "#3b5ba5" },
-            Line { name: "pending", column: 4, color: "#e08e0b" },
-            Line { name: "pending favored", column: 5, color: "#c0392b" },
-            Line { name: "current item", column: 2, color: "#9aa0a6" },
+            ChartLine { name: "corpus", column: 3, color: "#3b5ba5" },
+            ChartLine { name: "pending", column: 4, color: "#e08e0b" },
+            ChartLine { name: "pending favored", column: 5, color: "#c0392b" },
+            ChartLine { name: "current item", column: 2, color: "#9aa0a6" },
         ],
     },
     Chart {
         title: "Findings",
         lines: &[
-            Line { name: "crashes", column: 7, color: "#c0392b" },
-            Line { name: "hangs", column: 8, color: "#3b5ba5" },
-            Line { name: "levels", column: 9, color: "#9aa0a6" },
+            ChartLine { name: "crashes", column: 7, color: "#c0392b" },
+            ChartLine { name: "hangs", column: 8, color: "#3b5ba5" },
+            ChartLine { name: "levels", column: 9, color: "#9aa0a6" },
         ],
     },
     Chart {
         title: "Executions per second",
-        lines: &[Line { name: "execs/sec", column: 10, color: "#0b6e4f" }],
+        lines: &[ChartLine { name: "execs/sec", column: 10, color: "#0b6e4f" }],
     },
 ];
 

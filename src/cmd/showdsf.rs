@@ -18,7 +18,8 @@ use args::Args;
 use owners::Owners;
 
 use super::exit::Failure;
-use super::tool::{self, Scratch, Wanted, list_inputs, print, report, say, tell};
+use super::tool::{self, Scratch, ToolTarget, print, report, say, tell};
+use crate::disk::inputs;
 use crate::engine::domain::{self, Aggregates, KeyNames};
 use crate::engine::executor::{Executor, Observation};
 use crate::exec::{Hooked, binary};
@@ -34,7 +35,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     };
     args.check()?;
     let folders = [args.input.as_slice(), args.diff.as_deref().unwrap_or_default()].concat();
-    let folders = folders.iter().map(|dir| list_inputs(dir)).collect::<Result<Vec<_>, _>>()?;
+    let folders = folders.iter().map(|dir| inputs::list(dir)).collect::<Result<Vec<_>, _>>()?;
     if let (false, Some(file)) = (args.runs_folders(), &args.at_file) {
         // The user's file is only read: it takes its place in the command as any other word.
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
@@ -86,13 +87,13 @@ fn names(target: &Hooked, args: &Args) -> KeyNames {
 
 fn start(args: &Args, scratch: &Scratch) -> Result<Hooked, Failure> {
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
-    let mut wanted = Wanted::new(&args.target, scratch, timeout);
+    let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
     if let (Some(file), true) = (&args.at_file, args.runs_folders()) {
         wanted.scratch = file;
     }
     wanted.show_output = !args.runs_folders();
     wanted.inherit_stdin = !args.runs_folders();
-    let target = wanted.prepare(&tool::environment(args.quiet))?.start_aloud(args.quiet)?;
+    let target = wanted.start_aloud(&tool::environment(args.quiet), args.quiet)?;
     if !args.quiet {
         let _ = io::stderr().lock().write_all(domain::describe(target.domains()).as_bytes());
     }
@@ -125,7 +126,7 @@ fn run_folder(
     let mut aggregates = Aggregates::new(target.domains());
     let mut input = Vec::new();
     for path in inputs {
-        tool::read_input(path, &mut input)?;
+        inputs::read(path, &mut input)?;
         let run = target.observe(&input).map_err(tool::failure)?;
         report(run.exit, Some(path), quiet);
         note(path, &input, &run);

@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use args::Args;
-use view::{Shown, View};
+use view::{ShownMaps, View};
 
 use super::exit::{CANNOT, Failure};
-use super::tool::{self, Scratch, Wanted, print, report, say, tell};
+use super::tool::{self, Scratch, ToolTarget, print, report, say, tell};
 use crate::config::env::Environment;
+use crate::disk::inputs;
 use crate::engine::coverage;
 use crate::engine::domain::Aggregates;
 use crate::engine::executor::{Executor, ExitKind, Observation};
@@ -47,13 +48,13 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
 fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Hooked, Failure> {
     tool::leave_on_signals(&[scratch], None);
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
-    let mut wanted = Wanted::new(&args.target, scratch, timeout);
+    let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
     wanted.file = args.file.as_deref();
     if let (Some(file), Some(_)) = (&args.at_file, &args.input) {
         wanted.scratch = file;
     }
     wanted.show_output = args.input.is_none() && !args.quiet;
-    wanted.prepare(environment)?.start_aloud(args.quiet || args.input.is_none())
+    wanted.start_aloud(environment, args.quiet || args.input.is_none())
 }
 
 /// stdin, or the file of `-H`, which is only read.
@@ -110,7 +111,7 @@ fn rendered(view: View, run: &Observation<'_>) -> Vec<u8> {
         aggregates.merge(&run.dsf);
     }
     let keys: Vec<(u32, u32)> = aggregates.changed().collect();
-    view.render(&Shown { exit: Some(run.exit), edges: run.edges, keys: &keys })
+    view.render(&ShownMaps { exit: Some(run.exit), edges: run.edges, keys: &keys })
 }
 
 /// Whether edges of a run that ended so are written: `-Z` looks at the end.
@@ -150,7 +151,7 @@ impl Total {
 }
 
 fn run_folder(args: &Args, folder: &Path, environment: &Environment) -> Result<u8, Failure> {
-    let inputs = tool::list_inputs_below(folder)?;
+    let inputs = inputs::list_below(folder)?;
     if inputs.is_empty() {
         let remedy = "give a folder with at least one file, for example out/queue";
         return Err(Failure::new(format!("no inputs in {folder:?}"), remedy));
@@ -171,7 +172,7 @@ fn run_folder(args: &Args, folder: &Path, environment: &Environment) -> Result<u
     let view = View::of(args);
     if args.collect {
         let keys: Vec<(u32, u32)> = total.aggregates.changed().collect();
-        let shown = Shown { exit: None, edges: &total.edges, keys: &keys };
+        let shown = ShownMaps { exit: None, edges: &total.edges, keys: &keys };
         print(&view.render(&shown), to_file(&args.output))?;
     }
     say_total(args, &total, view);
@@ -198,10 +199,10 @@ fn run_files(
         crashed: false,
         timed_out: false,
     };
-    let names = tool::flat_names(folder, inputs);
+    let names = inputs::flat_names(folder, inputs);
     let mut input = Vec::new();
     for (path, name) in inputs.iter().zip(names) {
-        tool::read_input(path, &mut input)?;
+        inputs::read(path, &mut input)?;
         if environment.flag(&["AFL_PRINT_FILENAMES"]) {
             print(format!("Processing {}\n", path.display()).as_bytes(), None)?;
         }

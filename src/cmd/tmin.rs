@@ -10,11 +10,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use args::Args;
-use goal::Judge;
+use goal::TminJudge;
 
 use super::exit::Failure;
-use super::tool::{self, Scratch, Wanted, say, tell};
+use super::tool::{self, Scratch, ToolTarget, say, tell};
 use crate::config::env::Environment;
+use crate::disk::inputs;
 use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::minimize::tmin::{FILLER, Note, Stage, Tmin};
 use crate::engine::mutate::Candidate;
@@ -42,16 +43,16 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let input = read(args, quiet)?;
     let scratch = Scratch::new("tmin", None);
     tool::leave_on_signals(&[&scratch], None);
-    let mut wanted = Wanted::new(&args.target, &scratch, timeout);
+    let mut wanted = ToolTarget::new(&args.target, &scratch, timeout);
     wanted.file = args.file.as_deref();
     wanted.exit_is_crash = args.exit_is_crash;
     // A crash ends its process: it is compared with others that began as it did.
     wanted.fresh_runs = environment.flag(&["AFL_TMIN_EXACT"]);
-    let mut target = wanted.prepare(environment)?.start_aloud(quiet)?;
+    let mut target = wanted.start_aloud(environment, quiet)?;
     say(quiet, &format!("[*] Target map size: {}", target.map_size()));
     let judge = dry_run(args, environment, &mut target, &input, timeout)?;
     say(quiet, &format!("[+] {}", judge.describe()));
-    let mut work = Work::new(target, judge, input, quiet);
+    let mut work = TminWork::new(target, judge, input, quiet);
     work.run()?;
     tell(&mut work.target, quiet);
     work.conclude();
@@ -63,7 +64,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
 
 fn read(args: &Args, quiet: bool) -> Result<Vec<u8>, Failure> {
     let mut input = Vec::new();
-    tool::read_input(&args.input, &mut input)?;
+    inputs::read(&args.input, &mut input)?;
     let path = args.input.display();
     if input.is_empty() {
         return Err(Failure::new(format!("{path} is empty"), "give an input with at least a byte"));
@@ -83,7 +84,7 @@ fn dry_run(
     target: &mut Hooked,
     input: &[u8],
     timeout: Duration,
-) -> Result<Judge, Failure> {
+) -> Result<TminJudge, Failure> {
     let quiet = environment.flag(&["AFL_QUIET"]);
     let memory = args.target.memory.as_deref().unwrap_or("0");
     let ms = timeout.as_millis();
@@ -91,7 +92,7 @@ fn dry_run(
     say(quiet, &line);
     let exact = environment.flag(&["AFL_TMIN_EXACT"]);
     target.observe(input).map_err(tool::failure)?;
-    let judge = Judge::of(&target.observe(input).map_err(tool::failure)?, args, exact)?;
+    let judge = TminJudge::of(&target.observe(input).map_err(tool::failure)?, args, exact)?;
     if !judge.accepts(&target.observe(input).map_err(tool::failure)?) {
         let text = "[!] Another run of the input differs: some candidates will be rejected \
                     by mistake (-e compares edges only)";
@@ -101,9 +102,9 @@ fn dry_run(
 }
 
 /// An input under work.
-struct Work {
+struct TminWork {
     target: Hooked,
-    judge: Judge,
+    judge: TminJudge,
     tmin: Tmin,
     input: Vec<u8>,
     given: Vec<u8>,
@@ -113,8 +114,8 @@ struct Work {
     quiet: bool,
 }
 
-impl Work {
-    fn new(mut target: Hooked, judge: Judge, input: Vec<u8>, quiet: bool) -> Self {
+impl TminWork {
+    fn new(mut target: Hooked, judge: TminJudge, input: Vec<u8>, quiet: bool) -> Self {
         if judge.wants_bad_ends() {
             // With nothing left to learn a batch goes on until a run ends badly.
             target.learn_edges(&vec![0; target.map_size()]);

@@ -1,10 +1,9 @@
-//! What the tools share that run a target on given inputs: their options for it, its start, the inputs
-//! of a folder, and what is said on the way.
+//! What the tools share that run a target on given inputs: their options for it, its start, and what is
+//! said on the way.
 
-use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,14 +16,12 @@ use super::exit::{CANNOT, Failure};
 use super::fuzz::args::Args as FuzzArgs;
 use super::fuzz::custom::About;
 use super::fuzz::{self, resolve};
-pub(super) use super::scratch::Scratch;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, RunMode, TargetOptions};
+use crate::disk::inputs::InputError;
 use crate::engine::executor::{ExitKind, RunError};
-use crate::engine::mutate::MAX_INPUT;
-use crate::exec::{self, Hooked, Setup};
-use crate::mutators::{self, Mutators};
-use crate::sys::file;
+pub(super) use crate::exec::Scratch;
+use crate::exec::{Hooked, ReadyOptions};
 
 /// Without `-t` a run may take as long as it wants; a day stands for that.
 pub(super) const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
@@ -149,7 +146,7 @@ pub(super) fn leave_on_signals(scratch: &[&Scratch], last_words: Option<String>)
 
 /// How a tool wants its target.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct ToolTarget<'a> {
     pub(super) args: &'a TargetArgs,
     /// Where inputs are put that the target does not take otherwise.
     pub(super) scratch: &'a Path,
@@ -168,7 +165,7 @@ pub(super) struct Wanted<'a> {
     pub(super) snapshots: bool,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ToolTarget<'a> {
     pub(super) fn new(args: &'a TargetArgs, scratch: &'a Scratch, timeout: Duration) -> Self {
         Self {
             args,
@@ -183,27 +180,21 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Finds and checks the target, and loads the mutators that change what it gets.
-    pub(super) fn prepare(&self, environment: &Environment) -> Result<Ready, Failure> {
-        let mutators = mutators(environment, &self.args.command, self.file)?;
-        let options = self.options(environment, &mutators)?;
-        let mut setup = Setup::new(&options, self.scratch, None).map_err(failure)?;
-        if self.inherit_stdin && !mutators.touch_runs() {
-            setup.inherit_stdin();
-        }
-        Ok(Ready {
-            setup,
-            mutators,
+    /// What holds for the target and the mutators that change what it gets.
+    pub(super) fn resolve(&self, environment: &Environment) -> Result<ReadyOptions, Failure> {
+        let (command, file) = (&self.args.command, self.file);
+        let about = About { command, file, out: None };
+        Ok(ReadyOptions {
+            target: self.target(environment)?,
+            // Those that only make inputs are not called here.
+            mutators: CustomOptions { only: false, ..fuzz::custom::options(environment, &about) },
+            scratch: self.scratch.to_owned(),
             timeout: self.timeout,
-            late: environment.flag(&["AFL_CUSTOM_MUTATOR_LATE_SEND"]),
+            inherit_stdin: self.inherit_stdin,
         })
     }
 
-    fn options(
-        &self,
-        environment: &Environment,
-        mutators: &Mutators,
-    ) -> Result<TargetOptions, Failure> {
+    fn target(&self, environment: &Environment) -> Result<TargetOptions, Failure> {
         let fuzz = FuzzArgs {
             command: self.args.command.clone(),
             file: self.file.map(Into::into),
@@ -211,9 +202,8 @@ impl<'a> Wanted<'a> {
             ..FuzzArgs::default()
         };
         let options = resolve::target_options(&fuzz, environment)?;
-        let highest = if self.fresh_runs { RunMode::Fork } else { RunMode::default() };
         Ok(TargetOptions {
-            run_mode: mutators.run_mode().min(highest),
+            run_mode: if self.fresh_runs { RunMode::Fork } else { RunMode::default() },
             show_output: self.show_output || options.show_output,
             init_timeout: options.init_timeout.or(Some(INIT_TIMEOUT)),
             exit_is_crash: self.exit_is_crash,
@@ -221,111 +211,37 @@ impl<'a> Wanted<'a> {
             ..options
         })
     }
-}
 
-/// A target that can be started.
-pub(super) struct Ready {
-    setup: Setup,
-    pub(super) mutators: Mutators,
-    timeout: Duration,
-    late: bool,
-}
-
-impl Ready {
-    /// Starts the target, behind the mutators.
-    pub(super) fn start(self) -> Result<Hooked, Failure> {
-        let target = exec::open(self.setup, self.timeout).map_err(failure)?;
-        Ok(Hooked::new(target, self.mutators).send_late(self.late))
+    /// Finds, checks and starts the target.
+    pub(super) fn start(&self, environment: &Environment) -> Result<Hooked, Failure> {
+        let ready = self.resolve(environment)?.prepare().map_err(failure)?;
+        ready.start().map_err(failure)
     }
 
     /// The same with the words of AFL's tools.
-    pub(super) fn start_aloud(self, quiet: bool) -> Result<Hooked, Failure> {
+    pub(super) fn start_aloud(
+        &self,
+        environment: &Environment,
+        quiet: bool,
+    ) -> Result<Hooked, Failure> {
+        let ready = self.resolve(environment)?.prepare().map_err(failure)?;
         say(quiet, "[*] Spinning up the fork server...");
-        let mut target = self.start()?;
+        let mut target = ready.start().map_err(failure)?;
         tell(&mut target, quiet);
         say(quiet, "[+] All right - fork server is up.");
         Ok(target)
     }
 }
 
-/// Those whose hooks change what the target gets; the others are not called here.
-fn mutators(
-    environment: &Environment,
-    command: &[OsString],
-    file: Option<&Path>,
-) -> Result<Mutators, Failure> {
-    let about = About { command, file, out: None };
-    let options = CustomOptions { only: false, ..fuzz::custom::options(environment, &about) };
-    mutators::load(&options, 0).map_err(|error| Failure::new(&error, error.remedy()))
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Self {
+        Self::new(&error, error.remedy())
+    }
 }
 
 pub(super) fn failure(error: impl Into<RunError>) -> Failure {
     let error = error.into();
     Failure::new(&error, error.remedy())
-}
-
-/// The files of a folder, by name; hidden ones are left out, links are followed.
-pub(super) fn list_inputs(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut files: Vec<PathBuf> = visible(dir)?.into_iter().filter(|path| path.is_file()).collect();
-    files.sort();
-    Ok(files)
-}
-
-/// The same with all folders below. Links to folders are not followed: they may lead in a circle.
-pub(super) fn list_inputs_below(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let (mut files, mut folders) = (Vec::new(), vec![dir.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        for path in visible(&folder)? {
-            if path.is_file() {
-                files.push(path);
-            } else if path.is_dir() && !path.is_symlink() {
-                folders.push(path);
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// A name for each file, without folders; one that is taken gets those below `root` in front.
-pub(super) fn flat_names(root: &Path, files: &[PathBuf]) -> Vec<OsString> {
-    let mut taken = HashSet::new();
-    let mut names = Vec::with_capacity(files.len());
-    for file in files {
-        let mut name = file.file_name().unwrap_or_default().to_owned();
-        if taken.contains(&name) {
-            let path = file.strip_prefix(root).unwrap_or(file);
-            let parts: Vec<&OsStr> = path.components().map(|part| part.as_os_str()).collect();
-            name = parts.join(OsStr::new("_"));
-        }
-        while !taken.insert(name.clone()) {
-            name.push("_");
-        }
-        names.push(name);
-    }
-    names
-}
-
-fn visible(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failure = |error: io::Error| {
-        let remedy = "give a folder of inputs, for example out/queue";
-        Failure::new(format!("cannot read the folder {dir:?}: {error}"), remedy)
-    };
-    let entries = fs::read_dir(dir).map_err(failure)?.flatten().map(|entry| entry.path());
-    let is_hidden = |path: &PathBuf| {
-        path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."))
-    };
-    Ok(entries.filter(|path| !is_hidden(path)).collect())
-}
-
-/// What the target would get of a file: no more than the largest input there is.
-pub(super) fn read_input(path: &Path, bytes: &mut Vec<u8>) -> Result<(), Failure> {
-    bytes.clear();
-    let read = file::open(path).and_then(|file| file.take(MAX_INPUT as u64).read_to_end(bytes));
-    read.map(|_| ()).map_err(|error| {
-        let remedy = "check its permissions, or remove it from the folder";
-        Failure::new(format!("cannot read {path:?}: {error}"), remedy)
-    })
 }
 
 pub(super) fn say(quiet: bool, line: &str) {
@@ -416,12 +332,6 @@ mod tests {
         assert!(timeout("19").is_err() && timeout("x").is_err());
         assert_eq!(timeout("20").unwrap().as_millis(), 20);
         assert_eq!(timeout("none").unwrap(), NO_TIMEOUT);
-    }
-
-    #[test]
-    fn names_without_folders_are_all_different() {
-        let files = ["r/a", "r/x/a", "r/x_a", "r/y/a"].map(PathBuf::from);
-        assert_eq!(flat_names(Path::new("r"), &files), ["a", "x_a", "x_a_", "y_a"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use super::exit::Failure;
-use crate::disk::output::instances::{self, Instance, State};
+use crate::disk::output::instances::{self, Instance, InstanceState};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -48,8 +48,8 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         Failure::new(cause, "name the folder that was given to -o")
     })?;
     let counts = |instance: &Instance| {
-        instance.state == State::Alive
-            || (args.dead && instance.state == State::Dead && !instance.stats.is_empty())
+        instance.state == InstanceState::Alive
+            || (args.dead && instance.state == InstanceState::Dead && !instance.stats.is_empty())
     };
     let counted: Vec<&Instance> = found.iter().filter(|instance| counts(instance)).collect();
     let text = match args.json {

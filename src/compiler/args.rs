@@ -8,7 +8,7 @@ use super::toolchain::{self, Linker};
 
 /// How far clang goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Stage {
+pub enum BuildStage {
     /// `-E`, `-M`, `-MM`, `-fsyntax-only`: no code comes out.
     Preprocess,
     /// `-c`, `-S`, `-emit-llvm` and the like.
@@ -30,7 +30,7 @@ pub enum Product {
 pub struct Invocation {
     /// As given (response files not expanded).
     pub arguments: Vec<OsString>,
-    pub stage: Stage,
+    pub stage: BuildStage,
     pub product: Product,
     /// Files that clang has to compile (C family, not assembler).
     pub sources: Vec<OsString>,
@@ -125,7 +125,7 @@ impl Invocation {
         let words = expand(&arguments, &read, 0);
         let mut invocation = Self {
             arguments,
-            stage: Stage::Link,
+            stage: BuildStage::Link,
             product: Product::Executable,
             sources: vec![],
             inputs: 0,
@@ -191,10 +191,10 @@ impl Invocation {
     fn read_option(&mut self, text: &str, word: &OsString) {
         match text {
             "-E" | "-M" | "-MM" | "-fsyntax-only" | "--analyze" | "-rewrite-objc" => {
-                self.reach(Stage::Preprocess);
+                self.reach(BuildStage::Preprocess);
             }
             "-c" | "-S" | "-emit-ast" | "--precompile" | "-fmodule-header" => {
-                self.reach(Stage::Compile);
+                self.reach(BuildStage::Compile);
             }
             "-shared" | "--shared" | "-dynamiclib" => self.product = Product::SharedLibrary,
             "-r" | "--relocatable" | "-Wl,-r" | "-Wl,--relocatable" => {
@@ -240,9 +240,9 @@ impl Invocation {
         }
     }
 
-    fn reach(&mut self, stage: Stage) {
+    fn reach(&mut self, stage: BuildStage) {
         self.stage = match (self.stage, stage) {
-            (Stage::Preprocess, _) | (_, Stage::Preprocess) => Stage::Preprocess,
+            (BuildStage::Preprocess, _) | (_, BuildStage::Preprocess) => BuildStage::Preprocess,
             _ => stage,
         };
     }
@@ -263,13 +263,13 @@ impl Invocation {
     /// Code is generated from at least one source.
     #[must_use]
     pub fn compiles(&self) -> bool {
-        self.stage != Stage::Preprocess && !self.sources.is_empty()
+        self.stage != BuildStage::Preprocess && !self.sources.is_empty()
     }
 
     /// A program or a library comes out.
     #[must_use]
     pub fn links(&self) -> bool {
-        self.stage == Stage::Link && self.product != Product::Object
+        self.stage == BuildStage::Link && self.product != Product::Object
     }
 
     /// The file that a link writes.

@@ -17,7 +17,7 @@ pub use terms::{Factor, Key};
 /// What is watched.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
-pub enum Watch {
+pub enum WatchedEvent {
     Calls,
     Returns,
     Loops,
@@ -26,7 +26,7 @@ pub enum Watch {
     Comparisons,
 }
 
-impl Watch {
+impl WatchedEvent {
     /// As in the file.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -104,7 +104,7 @@ pub struct Declaration {
     pub name: String,
     /// Where it was declared.
     pub file: PathBuf,
-    pub watch: Watch,
+    pub watch: WatchedEvent,
     /// Of functions or variables; wildcards. Empty if the watched things have no names.
     pub names: Vec<String>,
     /// Where the domain applies, as patterns with wildcards. Both empty: everywhere.

@@ -5,20 +5,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::assets::Assets;
 use super::declared::{self, Declaration};
 use super::env::Env;
 use super::{CompilerError, LARGEST_TEXT};
+use crate::assets::{self, Assets, AssetsError};
 use crate::sys::file;
 
 /// One domain of a target.
 #[derive(Clone, Debug)]
-pub enum Domain {
+pub enum DomainSource {
     Pair(Pair),
     Declared(Declaration),
 }
 
-impl Domain {
+impl DomainSource {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -83,13 +83,13 @@ impl Pair {
 }
 
 /// The domains that `WAYPOINTS` names, in its order; names are unique.
-pub fn resolve(env: &Env, assets: &Assets) -> Result<Vec<Domain>, CompilerError> {
-    let mut domains: Vec<Domain> = vec![];
+pub fn resolve(env: &Env, assets: &Assets) -> Result<Vec<DomainSource>, CompilerError> {
+    let mut domains: Vec<DomainSource> = vec![];
     for word in &env.domains {
         for domain in find(word, env, assets)? {
             match domains.iter().find(|other| other.name() == domain.name()) {
                 None => domains.push(domain),
-                Some(Domain::Pair(other)) if matches!(&domain, Domain::Pair(pair) if pair.is_same_as(other)) =>
+                Some(DomainSource::Pair(other)) if matches!(&domain, DomainSource::Pair(pair) if pair.is_same_as(other)) =>
                     {}
                 Some(other) => return Err(namesakes(other, &domain)),
             }
@@ -98,7 +98,7 @@ pub fn resolve(env: &Env, assets: &Assets) -> Result<Vec<Domain>, CompilerError>
     Ok(domains)
 }
 
-fn namesakes(first: &Domain, second: &Domain) -> CompilerError {
+fn namesakes(first: &DomainSource, second: &DomainSource) -> CompilerError {
     CompilerError::Namesakes {
         name: second.name().to_owned(),
         first: first.origin().to_owned(),
@@ -107,13 +107,13 @@ fn namesakes(first: &Domain, second: &Domain) -> CompilerError {
 }
 
 /// Resolves one word: `@FILE`, a path with a slash, or a name.
-fn find(word: &str, env: &Env, assets: &Assets) -> Result<Vec<Domain>, CompilerError> {
+fn find(word: &str, env: &Env, assets: &Assets) -> Result<Vec<DomainSource>, CompilerError> {
     if let Some(file) = word.strip_prefix('@') {
         let declared = read_declarations(Path::new(file), env)?;
-        return Ok(declared.into_iter().map(Domain::Declared).collect());
+        return Ok(declared.into_iter().map(DomainSource::Declared).collect());
     }
     let pair = if word.contains('/') { by_path(word)? } else { by_name(word, env, assets)? };
-    Ok(vec![Domain::Pair(pair)])
+    Ok(vec![DomainSource::Pair(pair)])
 }
 
 fn read_declarations(file: &Path, env: &Env) -> Result<Vec<Declaration>, CompilerError> {
@@ -141,7 +141,10 @@ fn by_name(name: &str, env: &Env, assets: &Assets) -> Result<Pair, CompilerError
             None => found = Some(pair),
             Some(other) if other.is_same_as(&pair) => {}
             Some(other) => {
-                return Err(namesakes(&Domain::Pair(other.clone()), &Domain::Pair(pair)));
+                return Err(namesakes(
+                    &DomainSource::Pair(other.clone()),
+                    &DomainSource::Pair(pair),
+                ));
             }
         }
     }
@@ -188,13 +191,13 @@ pub fn is_builtin(name: &str, assets: &Assets) -> bool {
 /// Registers the pair by its name: links to its files, so that later changes in them have an effect.
 pub fn keep(pair: &Pair, assets: &Assets) -> Result<(), CompilerError> {
     let folder = assets.kept_domains();
-    super::assets::private_folder(&folder)?;
+    assets::private_folder(&folder)?;
     remove_links(&pair.name, &folder)?;
     for end in ENDS {
         if let Some(file) = pair.file(end) {
             let link = folder.join(format!("waypoints-{}-{end}", pair.name));
             std::os::unix::fs::symlink(file, &link)
-                .map_err(|source| CompilerError::Unpack { path: folder.clone(), source })?;
+                .map_err(|source| AssetsError::Unpack { path: folder.clone(), source })?;
         }
     }
     Ok(())
@@ -218,7 +221,9 @@ fn remove_links(name: &str, folder: &Path) -> Result<bool, CompilerError> {
         match fs::remove_file(folder.join(format!("waypoints-{name}-{end}"))) {
             Ok(()) => found = true,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(CompilerError::Unpack { path: folder.to_owned(), source }),
+            Err(source) => {
+                return Err(AssetsError::Unpack { path: folder.to_owned(), source }.into());
+            }
         }
     }
     Ok(found)

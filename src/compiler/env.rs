@@ -4,7 +4,7 @@ use std::env::{var, var_os};
 use std::path::PathBuf;
 
 use super::CompilerError;
-use crate::config::env;
+use crate::config::env::{self, AssetPlaces};
 
 /// A sanitizer that a variable requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -25,16 +25,10 @@ pub struct Env {
     /// `AFL_CC`, `AFL_CXX`.
     pub afl_cc: Option<PathBuf>,
     pub afl_cxx: Option<PathBuf>,
-    /// `FFUZZ_LIB_DIR`.
-    pub lib_dir: Option<PathBuf>,
+    /// Where the embedded files are unpacked.
+    pub places: AssetPlaces,
     /// `FFUZZ_DOMAIN_PATH`: folders with domains of the user's.
     pub domain_path: Vec<PathBuf>,
-    /// `AFL_PATH`; used only if it holds the files of ffuzz.
-    pub afl_path: Option<PathBuf>,
-    /// `XDG_CACHE_HOME`, `HOME`, `TMPDIR`: where the runtime is unpacked.
-    pub cache_home: Option<PathBuf>,
-    pub home: Option<PathBuf>,
-    pub tmpdir: Option<PathBuf>,
     /// `PATH`, for the search of clang and ld.
     pub path: Vec<PathBuf>,
     /// `AFL_USE_*SAN`.
@@ -71,11 +65,7 @@ impl Env {
             clang: var("FFUZZ_CC").ok().filter(|value| !value.is_empty()),
             afl_cc: path("AFL_CC"),
             afl_cxx: path("AFL_CXX"),
-            lib_dir: path("FFUZZ_LIB_DIR"),
-            afl_path: path("AFL_PATH"),
-            cache_home: path("XDG_CACHE_HOME"),
-            home: path("HOME"),
-            tmpdir: path("TMPDIR"),
+            places: AssetPlaces::read(),
             domain_path: paths("FFUZZ_DOMAIN_PATH"),
             path: paths("PATH"),
             sanitizers: SANITIZERS.iter().copied().filter_map(asked).collect(),

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::declared::Mistake;
+use crate::assets::AssetsError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CompilerError {
@@ -13,12 +14,8 @@ pub enum CompilerError {
     NoClang { tried: String },
     #[error("{} is not a clang that can be used", .0.display())]
     NotClang(PathBuf),
-    #[error("cannot unpack the runtime into {}: {source}", path.display())]
-    Unpack { path: PathBuf, source: io::Error },
-    #[error("{} belongs to another user or can be written by others", .0.display())]
-    ForeignFolder(PathBuf),
-    #[error("FFUZZ_LIB_DIR={} holds no libffuzz-rt.a", .0.display())]
-    EmptyLibDir(PathBuf),
+    #[error(transparent)]
+    Assets(#[from] AssetsError),
     #[error("unknown domain '{name}' (known: {known})")]
     UnknownDomain { name: String, known: String },
     #[error("no domain '{name}' in {}", folder.display())]
@@ -62,10 +59,7 @@ impl CompilerError {
             Self::NotClang(_) => "ffuzz-cc needs clang 14 or newer: unset AFL_CC/AFL_CXX, or name \
                                   a clang with FFUZZ_CC"
                 .into(),
-            Self::Unpack { .. } | Self::ForeignFolder(_) => {
-                "set XDG_CACHE_HOME to a folder of your own with room for 1 MB".into()
-            }
-            Self::EmptyLibDir(_) => "unset FFUZZ_LIB_DIR to use what is built in".into(),
+            Self::Assets(error) => error.remedy().into(),
             Self::UnknownDomain { name, .. } => format!(
                 "set WAYPOINTS to a comma list of known names, or name its folder: \
                  FFUZZ_DOMAIN_PATH=FOLDER, or /path/to/{name}"

@@ -7,15 +7,15 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::assets::Assets;
 use super::env::Env;
 use super::plugin::keep_text;
 use super::{CompilerError, LARGEST_TEXT};
+use crate::assets::Assets;
 use crate::sys::file;
 
 /// How much of the sources gets edge counters.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Coverage {
+pub enum CoverageScope {
     Full,
     None,
     /// Restricted by list files in clang's format.
@@ -25,7 +25,7 @@ pub enum Coverage {
     },
 }
 
-impl Coverage {
+impl CoverageScope {
     /// Options of the compiler proper; None: no coverage at all.
     #[must_use]
     pub fn lists(&self) -> Option<Vec<OsString>> {
@@ -62,7 +62,7 @@ pub struct Lists {
 
 impl Lists {
     pub fn read(env: &Env) -> Result<Self, CompilerError> {
-        let read = |path: &Option<PathBuf>| {
+        let read = |path: &Option<PathBuf>| -> Result<Option<List>, CompilerError> {
             let Some(path) = path else { return Ok(None) };
             let text = file::read_text(path, LARGEST_TEXT)
                 .map_err(|source| CompilerError::List { path: path.clone(), source })?;
@@ -72,27 +72,31 @@ impl Lists {
     }
 
     /// The decision for one call of the compiler.
-    pub fn choose(&self, sources: &[&OsStr], assets: &Assets) -> Result<Coverage, CompilerError> {
+    pub fn choose(
+        &self,
+        sources: &[&OsStr],
+        assets: &Assets,
+    ) -> Result<CoverageScope, CompilerError> {
         let keep =
             |text: Option<String>| text.map(|text| keep_text(assets, &text, "txt")).transpose();
         if let Some(deny) = &self.deny
             && !sources.is_empty()
             && sources.iter().all(|source| deny.has_file(source))
         {
-            return Ok(Coverage::None);
+            return Ok(CoverageScope::None);
         }
         if let Some(allow) = &self.allow
             && allow.functions.is_empty()
             && !sources.iter().any(|source| allow.has_file(source))
         {
-            return Ok(Coverage::None);
+            return Ok(CoverageScope::None);
         }
         let allow = keep(self.allow.as_ref().and_then(|list| list.allow_text(sources)))?;
         let deny = keep(self.deny.as_ref().map(|list| list.deny_text(sources)))?;
         Ok(if allow.is_none() && deny.is_none() {
-            Coverage::Full
+            CoverageScope::Full
         } else {
-            Coverage::Listed { allow, deny }
+            CoverageScope::Listed { allow, deny }
         })
     }
 }

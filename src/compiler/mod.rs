@@ -1,13 +1,12 @@
 //! The compiler wrapper: clang with coverage, domains and the runtime added.
 //!
 //! [`args`] reads the user's command line, [`rewrite`] is the pure function from command line,
-//! environment and [`toolchain`] to clang's arguments, [`assets`] unpacks what travels inside the
-//! executable, [`domains`] finds what `WAYPOINTS` names, [`declared`] reads domains without C++,
-//! [`plugin`] has passes and runtime files ready for the clang at hand, [`lists`] decides which
-//! sources and functions get coverage, `tell` reports what a program contains. Nothing here depends on the fuzzer.
+//! environment and [`toolchain`] to clang's arguments, [`domains`] finds what `WAYPOINTS` names,
+//! [`declared`] reads domains without C++, [`plugin`] has passes and runtime files ready for the clang at
+//! hand, [`lists`] decides which sources and functions get coverage, `tell` reports what a program
+//! contains. Nothing here depends on the fuzzer.
 
 pub mod args;
-pub mod assets;
 pub mod declared;
 pub mod domains;
 pub mod env;
@@ -26,9 +25,10 @@ use std::process::{Command, ExitCode};
 use args::Invocation;
 use env::Env;
 pub use error::CompilerError;
-use rewrite::{Additions, Link};
+use rewrite::{Additions, CounterLink};
 use toolchain::{Language, Linker};
 
+use crate::assets;
 use crate::sys::file;
 
 /// Maximum bytes of a user's text file: declarations, a list, a response file.
@@ -61,10 +61,10 @@ pub fn run(
     let works = invocation.links() || invocation.compiles();
     env.misspelt.iter().filter(|_| tells && works).for_each(|text| note(text));
     let mut additions = additions(&invocation, env, &clang)?;
-    if additions.link == Link::Unknown {
+    if additions.link == CounterLink::Unknown {
         return watched_link(&clang.path, &invocation, env, additions, note);
     }
-    if additions.link == Link::Copied && !env.quiet {
+    if additions.link == CounterLink::Copied && !env.quiet {
         note(COPIED_COUNTERS);
     }
     additions.opt_level = invocation.level.is_none();
@@ -99,7 +99,7 @@ fn additions(
     clang: &toolchain::Clang,
 ) -> Result<Additions, CompilerError> {
     env.check()?;
-    let assets = assets::Assets::open(env)?;
+    let assets = assets::Assets::open(&env.places)?;
     let domains = domains::resolve(env, &assets)?;
     let workshop = plugin::Workshop { assets: &assets, clang };
     let (mut passes, mut runtimes, mut declared) = (vec![], vec![], None);
@@ -114,12 +114,12 @@ fn additions(
     let coverage = if invocation.compiles() {
         lists::Lists::read(env)?.choose(&invocation.source_names(), &assets)?
     } else {
-        lists::Coverage::Full
+        lists::CoverageScope::Full
     };
     let link = match invocation.linker(|| toolchain::default_linker(env)) {
-        Linker::TakesScript => Link::Shared,
-        Linker::RefusesScript => Link::Copied,
-        Linker::Unknown => Link::Unknown,
+        Linker::TakesScript => CounterLink::Shared,
+        Linker::RefusesScript => CounterLink::Copied,
+        Linker::Unknown => CounterLink::Unknown,
     };
     let opt_level = invocation.level.is_none();
     let assets = assets.directory;
@@ -152,7 +152,7 @@ fn watched_link(
     mut additions: Additions,
     note: impl Fn(&str),
 ) -> Result<ExitCode, CompilerError> {
-    additions.link = Link::Shared;
+    additions.link = CounterLink::Shared;
     let output = command(clang, invocation, env, &additions)
         .stdin(std::process::Stdio::inherit())
         .stdout(std::process::Stdio::inherit())
@@ -163,7 +163,7 @@ fn watched_link(
         if !env.quiet {
             note(COPIED_COUNTERS);
         }
-        additions.link = Link::Copied;
+        additions.link = CounterLink::Copied;
         return Err(replace_process(command(clang, invocation, env, &additions)));
     }
     if !text.is_empty() {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::CompilerError;
-use super::assets::{self, Assets};
 use super::declared::{self, Declaration};
-use super::domains::{Domain, Pair};
+use super::domains::{DomainSource, Pair};
 use super::toolchain::Clang;
+use crate::assets::{self, Assets, AssetsError};
 use crate::sys::file::Locked;
 
 const HEADERS: &[&str] = &["h", "hh", "hpp", "inc"];
@@ -37,14 +37,14 @@ pub struct Workshop<'a> {
 
 impl Workshop<'_> {
     /// The pass of each domain; built-in and declared ones share one.
-    pub fn passes(&self, domains: &[Domain]) -> Result<Vec<PathBuf>, CompilerError> {
+    pub fn passes(&self, domains: &[DomainSource]) -> Result<Vec<PathBuf>, CompilerError> {
         let folder = self.assets.directory.clone();
         let builtin = Pair { name: BUILTIN.into(), folder };
         let mut passes: Vec<PathBuf> = vec![];
         for domain in domains {
             let pass = match domain {
-                Domain::Pair(pair) if !self.is_builtin(pair) => self.pass(pair)?,
-                Domain::Pair(_) | Domain::Declared(_) => self.pass(&builtin)?,
+                DomainSource::Pair(pair) if !self.is_builtin(pair) => self.pass(pair)?,
+                DomainSource::Pair(_) | DomainSource::Declared(_) => self.pass(&builtin)?,
             };
             if !passes.contains(&pass) {
                 passes.push(pass);
@@ -55,10 +55,10 @@ impl Workshop<'_> {
 
     /// Names of the domains that the shared pass must add.
     #[must_use]
-    pub fn builtin(&self, domains: &[Domain]) -> Vec<String> {
-        let name = |domain: &Domain| match domain {
-            Domain::Pair(pair) if self.is_builtin(pair) => Some(pair.name.clone()),
-            Domain::Pair(_) | Domain::Declared(_) => None,
+    pub fn builtin(&self, domains: &[DomainSource]) -> Vec<String> {
+        let name = |domain: &DomainSource| match domain {
+            DomainSource::Pair(pair) if self.is_builtin(pair) => Some(pair.name.clone()),
+            DomainSource::Pair(_) | DomainSource::Declared(_) => None,
         };
         domains.iter().filter_map(name).collect()
     }
@@ -68,19 +68,19 @@ impl Workshop<'_> {
     }
 
     /// The object of each domain's runtime file, in their order.
-    pub fn runtimes(&self, domains: &[Domain]) -> Result<Vec<PathBuf>, CompilerError> {
-        let object = |domain: &Domain| match domain {
-            Domain::Pair(pair) => self.runtime(pair),
-            Domain::Declared(declared) => self.declared_runtime(declared),
+    pub fn runtimes(&self, domains: &[DomainSource]) -> Result<Vec<PathBuf>, CompilerError> {
+        let object = |domain: &DomainSource| match domain {
+            DomainSource::Pair(pair) => self.runtime(pair),
+            DomainSource::Declared(declared) => self.declared_runtime(declared),
         };
         domains.iter().map(object).collect()
     }
 
     /// The input file of the pass for declared domains, if there are any.
-    pub fn declarations(&self, domains: &[Domain]) -> Result<Option<PathBuf>, CompilerError> {
+    pub fn declarations(&self, domains: &[DomainSource]) -> Result<Option<PathBuf>, CompilerError> {
         let declared = domains.iter().filter_map(|domain| match domain {
-            Domain::Declared(declared) => Some(declared),
-            Domain::Pair(_) => None,
+            DomainSource::Declared(declared) => Some(declared),
+            DomainSource::Pair(_) => None,
         });
         let text = declared::text(declared);
         if text.is_empty() {
@@ -219,7 +219,7 @@ impl Workshop<'_> {
         if made.exists() {
             return Ok(made.to_owned());
         }
-        let failed = |source| CompilerError::Unpack { path: made.to_owned(), source };
+        let failed = |source| AssetsError::Unpack { path: made.to_owned(), source };
         assets::private_folder(made.parent().unwrap_or(made))?;
         let lock = File::create(made.with_extension("lock")).map_err(failed)?;
         // Held until the end of this function.
@@ -299,7 +299,7 @@ pub(super) fn keep_text(
     }
     match assets::write(&path, text.as_bytes()) {
         Ok(()) => Ok(path),
-        Err(source) => Err(CompilerError::Unpack { path, source }),
+        Err(source) => Err(AssetsError::Unpack { path, source }.into()),
     }
 }
 

@@ -6,15 +6,15 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use super::args::{Invocation, Product, Stage, is_engine, is_fuzzer_part};
-use super::assets::{EXPORTED, SCRIPT};
+use super::args::{BuildStage, Invocation, Product, is_engine, is_fuzzer_part};
 use super::env::{Env, Sanitizer};
-use super::lists::Coverage;
+use super::lists::CoverageScope;
 use super::plugin::BUILTIN;
+use crate::assets::{EXPORTED, SCRIPT};
 
 /// How counters become shared memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Link {
+pub enum CounterLink {
     /// The linker script puts them on pages of their own.
     Shared,
     /// The linker does not take the script: they are copied after a run.
@@ -36,8 +36,8 @@ pub struct Additions {
     pub builtin: Vec<String>,
     /// What the pass reads about declared ones.
     pub declared: Option<PathBuf>,
-    pub coverage: Coverage,
-    pub link: Link,
+    pub coverage: CoverageScope,
+    pub link: CounterLink,
     /// Choose the optimisation level, because the user did not.
     pub opt_level: bool,
 }
@@ -90,7 +90,7 @@ pub fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions) -> Vec
     if invocation.compiles() {
         compilation(&mut words, invocation, env, additions);
     }
-    if invocation.stage != Stage::Preprocess {
+    if invocation.stage != BuildStage::Preprocess {
         sanitizers(&mut words, env);
     }
     words.extend(user_words(&invocation.arguments, additions));
@@ -137,7 +137,7 @@ fn compilation(
     words.extend(additions.passes.iter().map(|path| joined("-fpass-plugin=", path.as_os_str())));
 }
 
-fn coverage(words: &mut Vec<OsString>, coverage: &Coverage) {
+fn coverage(words: &mut Vec<OsString>, coverage: &CoverageScope) {
     let Some(lists) = coverage.lists() else { return };
     let flags = COVERAGE.iter().map(OsString::from).chain(lists);
     words.extend(flags.flat_map(|flag| ["-Xclang".into(), flag]));
@@ -193,7 +193,7 @@ fn user_words(arguments: &[OsString], additions: &Additions) -> Vec<OsString> {
 
 fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions: &Additions) {
     let file = |name: &str| additions.assets.join(name).into_os_string();
-    if additions.link != Link::Copied {
+    if additions.link != CounterLink::Copied {
         words.push(joined("-Wl,-T,", &file(SCRIPT)));
     }
     if invocation.product == Product::SharedLibrary {
@@ -203,7 +203,7 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions
     words.push(joined("-Wl,--dynamic-list=", &file(EXPORTED)));
     words.push("-Wl,-u,__ffuzz_runtime".into());
     words.push("-Wl,--wrap=__libc_start_main".into());
-    if additions.link == Link::Copied {
+    if additions.link == CounterLink::Copied {
         words.push("-Wl,-u,__ffuzz_exit_hook".into());
     }
     if invocation.sanitized || !env.sanitizers.is_empty() {

@@ -6,8 +6,10 @@
 mod table;
 
 use std::collections::BTreeMap;
+use std::env::var_os;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 pub use table::TABLE;
 
@@ -19,18 +21,18 @@ pub const INSTEAD_OF_CMPLOG: &str =
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: VariableKind,
     /// What holds without it.
     pub default: &'static str,
     /// Commands that use it.
     pub command: &'static str,
-    pub status: Status,
+    pub status: VariableStatus,
     pub meaning: &'static str,
 }
 
 /// Type of a value. A flag is on if the value is not empty.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum VariableKind {
     Flag,
     Number,
     Text,
@@ -39,7 +41,7 @@ pub enum Kind {
 
 /// What happens when a variable is set.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Status {
+pub enum VariableStatus {
     /// It has the described effect.
     Honoured,
     /// Nothing needs to be done for it.
@@ -54,7 +56,7 @@ pub enum Status {
     Compiler,
 }
 
-impl Kind {
+impl VariableKind {
     fn word(self) -> &'static str {
         match self {
             Self::Flag => "flag",
@@ -65,7 +67,7 @@ impl Kind {
     }
 }
 
-impl Status {
+impl VariableStatus {
     /// One word for tables.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -108,6 +110,34 @@ impl EnvError {
     #[must_use]
     pub fn remedy(&self) -> String {
         format!("unset {}, or set it to {}", self.name, self.expected)
+    }
+}
+
+/// Folders that decide where the files inside the executable are unpacked ([`crate::assets`]).
+#[derive(Clone, Debug, Default)]
+pub struct AssetPlaces {
+    /// `FFUZZ_LIB_DIR`: they are there already.
+    pub lib_dir: Option<PathBuf>,
+    /// `AFL_PATH`; used only if it holds the files of ffuzz.
+    pub afl_path: Option<PathBuf>,
+    /// `XDG_CACHE_HOME`, `HOME`, `TMPDIR`: the first that can be used.
+    pub cache_home: Option<PathBuf>,
+    pub home: Option<PathBuf>,
+    pub tmpdir: Option<PathBuf>,
+}
+
+impl AssetPlaces {
+    /// Those of this process.
+    #[must_use]
+    pub fn read() -> Self {
+        let path = |name| var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Self {
+            lib_dir: path("FFUZZ_LIB_DIR"),
+            afl_path: path("AFL_PATH"),
+            cache_home: path("XDG_CACHE_HOME"),
+            home: path("HOME"),
+            tmpdir: path("TMPDIR"),
+        }
     }
 }
 
@@ -189,7 +219,7 @@ impl Environment {
         let mut warnings = Vec::new();
         for (name, _) in self.ours() {
             match find(&name) {
-                Some(v) if v.status == Status::Ignored => {
+                Some(v) if v.status == VariableStatus::Ignored => {
                     warnings.push(format!("{name} is ignored: {}", v.meaning));
                 }
                 None if !quiet => warnings.push(format!(
@@ -206,7 +236,7 @@ impl Environment {
     #[must_use]
     pub fn refused(&self) -> Option<(String, &'static Variable)> {
         self.ours().find_map(|(name, _)| {
-            let variable = find(&name).filter(|v| v.status == Status::Refused)?;
+            let variable = find(&name).filter(|v| v.status == VariableStatus::Refused)?;
             Some((name, variable))
         })
     }
@@ -271,7 +301,7 @@ pub fn markdown() -> String {
          ## Run time\n\n\
          | variable | kind | default | command | status | meaning |\n|---|---|---|---|---|---|\n",
     );
-    for v in TABLE.iter().filter(|v| v.status != Status::Compiler) {
+    for v in TABLE.iter().filter(|v| v.status != VariableStatus::Compiler) {
         let _ = writeln!(
             text,
             "| `{}` | {} | {} | {} | {} | {} |",
@@ -291,7 +321,7 @@ pub fn markdown() -> String {
 #[must_use]
 pub fn help() -> String {
     let mut text = String::from("Environment variables (all of them: docs/env.md):\n");
-    for v in TABLE.iter().filter(|v| v.status == Status::Honoured) {
+    for v in TABLE.iter().filter(|v| v.status == VariableStatus::Honoured) {
         let _ = writeln!(text, "  {:<34} {}", v.name, v.meaning);
     }
     text

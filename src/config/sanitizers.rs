@@ -74,7 +74,7 @@ pub const SANITIZER_VARIABLES: [&str; 5] =
 
 /// Form of the report.
 #[derive(Clone, Copy, Debug)]
-pub enum Report<'a> {
+pub enum ReportStyle<'a> {
     /// Modules and offsets.
     Raw,
     /// Functions and lines, by this symbolizer or the one that the sanitizer finds.
@@ -107,7 +107,7 @@ fn add_options(options: &mut Vec<Vec<u8>>, list: &[u8]) {
 #[must_use]
 pub fn report_environment(
     given: &[(OsString, OsString)],
-    report: Report<'_>,
+    report: ReportStyle<'_>,
 ) -> Vec<(OsString, OsString)> {
     let option = |name: &str| {
         let before = given.iter().rev().find(|(known, _)| known == OsStr::new(name));
@@ -115,9 +115,9 @@ pub fn report_environment(
         let mut options = Vec::new();
         add_options(&mut options, before);
         match report {
-            Report::Bare => add_options(&mut options, BARE.as_bytes()),
-            Report::Raw => add_options(&mut options, [REPORTING, RAW].concat().as_bytes()),
-            Report::Readable(symbolizer) => {
+            ReportStyle::Bare => add_options(&mut options, BARE.as_bytes()),
+            ReportStyle::Raw => add_options(&mut options, [REPORTING, RAW].concat().as_bytes()),
+            ReportStyle::Readable(symbolizer) => {
                 add_options(&mut options, [REPORTING, READABLE].concat().as_bytes());
                 if let Some(path) = symbolizer {
                     let path = path.as_os_str().as_bytes();
@@ -128,7 +128,7 @@ pub fn report_environment(
         }
         (OsString::from(name), OsString::from_vec(options.join(&b':')))
     };
-    let backtrace = if matches!(report, Report::Readable(_)) { "1" } else { "0" };
+    let backtrace = if matches!(report, ReportStyle::Readable(_)) { "1" } else { "0" };
     SANITIZER_VARIABLES
         .into_iter()
         .map(option)
@@ -172,13 +172,13 @@ mod tests {
         let given =
             [("ASAN_OPTIONS", "symbolize=0:detect_leaks=1")].map(|(n, v)| (n.into(), v.into()));
         let value = |report| report_environment(&given, report)[0].1.clone().into_string().unwrap();
-        let raw = value(Report::Raw);
+        let raw = value(ReportStyle::Raw);
         assert!(raw.starts_with("detect_leaks=1:abort_on_error=1:"), "{raw}");
         assert!(raw.ends_with(":symbolize=0:malloc_context_size=0"), "{raw}");
         assert_eq!(raw.matches("symbolize=").count(), 1, "{raw}");
-        let bare = value(Report::Bare);
+        let bare = value(ReportStyle::Bare);
         assert!(bare.contains(":handle_segv=0:") && bare.contains(":disable_coredump=0"), "{bare}");
-        let readable = value(Report::Readable(Some(Path::new("/a b"))));
+        let readable = value(ReportStyle::Readable(Some(Path::new("/a b"))));
         assert!(readable.contains(":symbolize=1:"), "{readable}");
         assert!(readable.ends_with(":external_symbolizer_path='/a b'"), "{readable}");
         assert!(readable.contains(":symbolize=1:") && !readable.contains("symbolize=0"));

@@ -74,7 +74,7 @@ pub(super) struct Offer {
 
 /// A target's answer to the offer.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum OfferAnswer {
     Accepted(Box<Channel>),
     /// It supports the channel, but cannot use it.
     Refused(std::io::Error),
@@ -119,7 +119,7 @@ impl Offer {
     }
 
     /// Checks the answer.
-    pub(super) fn accept(self) -> Result<Answer, TargetError> {
+    pub(super) fn accept(self) -> Result<OfferAnswer, TargetError> {
         match self.header.load(field::ACCEPTED) {
             0 => return Ok(self.no_channel()),
             VERSION => {}
@@ -137,13 +137,13 @@ impl Offer {
             channel.runs = Some(channel.open_runs(map()?)?);
             channel.can_snapshot = features & SNAPSHOT != 0;
         }
-        Ok(Answer::Accepted(Box::new(channel)))
+        Ok(OfferAnswer::Accepted(Box::new(channel)))
     }
 
-    fn no_channel(&self) -> Answer {
+    fn no_channel(&self) -> OfferAnswer {
         match self.header.load(field::REFUSED).cast_signed() {
-            0 => Answer::Unknown,
-            code => Answer::Refused(std::io::Error::from_raw_os_error(code)),
+            0 => OfferAnswer::Unknown,
+            code => OfferAnswer::Refused(std::io::Error::from_raw_os_error(code)),
         }
     }
 }
@@ -428,8 +428,8 @@ mod tests {
 
     fn accepted(offer: Offer) -> Result<Option<Channel>, TargetError> {
         Ok(match offer.accept()? {
-            Answer::Accepted(channel) => Some(*channel),
-            Answer::Refused(_) | Answer::Unknown => None,
+            OfferAnswer::Accepted(channel) => Some(*channel),
+            OfferAnswer::Refused(_) | OfferAnswer::Unknown => None,
         })
     }
 

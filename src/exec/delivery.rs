@@ -16,7 +16,7 @@ use crate::sys::memory::SharedMap;
 
 /// One way to hand over inputs.
 #[derive(Debug)]
-pub enum Delivery {
+pub enum InputDelivery {
     /// An anonymous file that is the target's descriptor 0, rewritten in place. A file on a disk
     /// would cost a journal entry for every run, twice: a new size, and a new time of access.
     Stdin { file: File, path: PathBuf },
@@ -29,7 +29,7 @@ pub enum Delivery {
     Inherit,
 }
 
-impl Delivery {
+impl InputDelivery {
     /// Creates the file for the target's stdin; `path` becomes a link to it, so that users can read
     /// the current input.
     pub fn stdin(path: &Path) -> Result<Self, TargetError> {
@@ -96,7 +96,7 @@ pub(super) enum Feed<'a> {
 
 impl Feed<'_> {
     /// To be called before the run is ordered.
-    pub(super) fn before(&mut self, delivery: &mut Delivery) -> Result<(), TargetError> {
+    pub(super) fn before(&mut self, delivery: &mut InputDelivery) -> Result<(), TargetError> {
         match self {
             Self::Input(input) => return delivery.deliver(input),
             Self::Sent { late: false, send } => send(),
@@ -186,10 +186,10 @@ mod tests {
     fn stdin_file_holds_exactly_the_last_input() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(".cur_input");
-        let mut delivery = Delivery::stdin(&path).unwrap();
+        let mut delivery = InputDelivery::stdin(&path).unwrap();
         for input in [b"long input".as_slice(), b"short", b"", b"longer than all before"] {
             delivery.deliver(input).unwrap();
-            let Delivery::Stdin { file, .. } = &mut delivery else { panic!("stdin") };
+            let InputDelivery::Stdin { file, .. } = &mut delivery else { panic!("stdin") };
             let mut seen = Vec::new();
             file.read_to_end(&mut seen).unwrap();
             assert_eq!(seen, input);
@@ -197,8 +197,8 @@ mod tests {
         }
     }
 
-    fn named(path: &Path, keep: bool) -> Delivery {
-        Delivery::Named { path: path.into(), keep, ours: Arc::default() }
+    fn named(path: &Path, keep: bool) -> InputDelivery {
+        InputDelivery::Named { path: path.into(), keep, ours: Arc::default() }
     }
 
     #[test]

@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use super::delivery::{Delivery, Feed};
+use super::delivery::{Feed, InputDelivery};
 use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
-use super::{Outcome, TargetError, exit_kind};
+use super::{RunEnd, TargetError, exit_kind};
 use crate::config::options::RunMode;
 use crate::engine::domain::Domain;
 use crate::engine::executor::{Executor, Observation, RunError, Spent, Wish};
 use crate::sys::guard::Guard;
 use crate::sys::memory::SharedMap;
-use crate::sys::process::{self, Launch, Output, Process};
+use crate::sys::process::{self, Launch, OutputTo, Process};
 use crate::sys::stop::Leave;
 use crate::sys::strays::Strays;
 
@@ -21,7 +21,7 @@ pub struct Direct {
     setup: Setup,
     maps: Maps,
     segment_id: i32,
-    delivery: Delivery,
+    delivery: InputDelivery,
     timeout: Duration,
     execs: u64,
     spent: Spent,
@@ -64,7 +64,7 @@ impl Direct {
         })
     }
 
-    fn execute(&mut self, mut feed: Feed<'_>) -> Result<Outcome, TargetError> {
+    fn execute(&mut self, mut feed: Feed<'_>) -> Result<RunEnd, TargetError> {
         self.maps.clear();
         feed.before(&mut self.delivery)?;
         let mut env = self.setup.base_env();
@@ -78,7 +78,7 @@ impl Direct {
             argv: &self.setup.argv,
             env: &env,
             stdin: self.setup.stdin_for(&self.delivery)?,
-            output: Output::shown(self.setup.options.show_output),
+            output: OutputTo::shown(self.setup.options.show_output),
             fds: &[],
             memory_limit: self.setup.options.memory_limit,
             core_limit: 0,
@@ -103,7 +103,7 @@ impl Direct {
         self.maps.collect(true);
         let duration = start.elapsed();
         self.spent.add(duration, None);
-        Ok(Outcome { exit, duration })
+        Ok(RunEnd { exit, duration })
     }
 
     /// None if it exceeds the timeout.
@@ -120,8 +120,8 @@ impl Direct {
         }
     }
 
-    fn observation(&self, outcome: Outcome) -> Observation<'_> {
-        let Outcome { exit, duration } = outcome;
+    fn observation(&self, outcome: RunEnd) -> Observation<'_> {
+        let RunEnd { exit, duration } = outcome;
         let (edges, dsf) = (self.maps.edges(), self.maps.dsf());
         Observation { index: 0, exit, duration, edges, dsf }
     }
@@ -134,7 +134,7 @@ impl Executor for Direct {
     }
 
     fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
-        if matches!(self.delivery, Delivery::Stdin { .. }) {
+        if matches!(self.delivery, InputDelivery::Stdin { .. }) {
             self.execute(Feed::Input(input))?;
         }
         Ok(self.delivery.was_read())

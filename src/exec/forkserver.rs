@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use helpers::Helpers;
-use notes::Note;
+use notes::ModeNote;
 
-use super::delivery::{Delivery, Feed};
-use super::launcher::{Session, Setup, describe_end};
+use super::delivery::{Feed, InputDelivery};
+use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
 use super::runs::Runs;
-use super::{Outcome, TargetError, sites};
+use super::{RunEnd, TargetError, sites};
 use crate::config::options::RunMode;
 use crate::engine::domain::{Domain, Site};
 use crate::engine::executor::{
@@ -42,7 +42,7 @@ const SANITIZER_CODES: [u8; 2] = [86, 23];
 #[derive(Debug)]
 pub struct ForkServer {
     setup: Setup,
-    session: Session,
+    session: ServerSession,
     timeout: Duration,
     /// The last child, if it may still exist: running, or stopped between two runs.
     child: Option<i32>,
@@ -69,18 +69,18 @@ pub struct ForkServer {
     /// None: children are never restored.
     snapshot: Option<snapshot::Policy>,
     /// Kinds of notes that were reported, and notes that were not fetched yet.
-    reported: BTreeSet<Note>,
+    reported: BTreeSet<ModeNote>,
     notes: Vec<String>,
 }
 
 /// Result of a batch until it stopped: number of runs done, and the outcome of the last one if it must be judged.
 struct Pass {
     done: usize,
-    shown: Option<Outcome>,
+    shown: Option<RunEnd>,
 }
 
 impl Pass {
-    fn one(outcome: Outcome) -> Self {
+    fn one(outcome: RunEnd) -> Self {
         Self { done: 1, shown: Some(outcome) }
     }
 }
@@ -101,7 +101,7 @@ impl From<TargetError> for NoRun {
 impl ForkServer {
     /// Starts the target and waits for its hello.
     pub fn start(setup: Setup, timeout: Duration) -> Result<Self, TargetError> {
-        let session = Session::start(&setup, timeout)?;
+        let session = ServerSession::start(&setup, timeout)?;
         let mut server = Self {
             setup,
             session,
@@ -128,7 +128,7 @@ impl ForkServer {
         Ok(server)
     }
 
-    fn execute(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
+    fn execute(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         if self.restores() {
             self.observe_by_snapshot(input)
         } else if self.session.runs.is_some() {
@@ -154,7 +154,7 @@ impl ForkServer {
         (self.child, self.last) = (None, 0);
         self.killed = false;
         self.restarts += 1;
-        let mut session = Session::start(&self.setup, self.timeout)?;
+        let mut session = ServerSession::start(&self.setup, self.timeout)?;
         if let (Some(runs), Some(earlier)) = (&mut session.runs, &self.session.runs) {
             runs.inherit(earlier);
         }
@@ -194,7 +194,7 @@ impl ForkServer {
         self.session.maps.collect(false);
         self.execs += 1;
         let exit = ExitKind::Crash { signal: 0 };
-        Ok(Pass::one(Outcome { exit, duration: self.timeout }))
+        Ok(Pass::one(RunEnd { exit, duration: self.timeout }))
     }
 
     fn settle(&mut self, result: Result<Pass, NoRun>) -> Result<Pass, TargetError> {
@@ -210,8 +210,8 @@ impl ForkServer {
         Ok(self.observation(0, pass.shown.ok_or_else(unseen)?))
     }
 
-    fn observation(&self, index: usize, outcome: Outcome) -> Observation<'_> {
-        let Outcome { exit, duration } = outcome;
+    fn observation(&self, index: usize, outcome: RunEnd) -> Observation<'_> {
+        let RunEnd { exit, duration } = outcome;
         let maps = &self.session.maps;
         Observation { index, exit, duration, edges: maps.edges(), dsf: maps.dsf() }
     }
@@ -356,7 +356,7 @@ impl Executor for ForkServer {
     }
 
     fn target_mode(&self) -> String {
-        let shared = matches!(self.session.delivery, Delivery::Shared { .. });
+        let shared = matches!(self.session.delivery, InputDelivery::Shared { .. });
         let words = [
             (self.setup.options.non_instrumented, "non_instrumented"),
             (shared, "shmem_testcase"),

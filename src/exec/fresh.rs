@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::delivery::{Delivery, Feed};
+use super::delivery::{Feed, InputDelivery};
 use super::launcher::{InputFrom, Setup};
 use super::{TargetError, exit_kind};
 use crate::engine::executor::ExitKind;
@@ -16,7 +16,7 @@ use crate::sys::guard::Guard;
 use crate::sys::listen::{Limit, Listener};
 use crate::sys::process::{self, Launch};
 use crate::sys::strays::Strays;
-use crate::sys::traced::{self, Stop};
+use crate::sys::traced::{self, TraceStop};
 
 /// Number of first bytes, and of last bytes, that are kept of each stream.
 const PART: usize = 256 << 10;
@@ -29,7 +29,7 @@ pub struct Manner<'a> {
     pub under: &'a [OsString],
     pub limit: Limit,
     /// Called several times when it exceeds the timeout,
-    pub look: Option<&'a mut dyn FnMut(&Stop)>,
+    pub look: Option<&'a mut dyn FnMut(&TraceStop)>,
     /// and at each signal that may end it. Some programs behave otherwise then.
     pub traced: bool,
     /// Largest core file that it may leave, in bytes.
@@ -59,7 +59,7 @@ pub struct Ended {
 /// A target that is started again for each input.
 pub struct Fresh {
     setup: Setup,
-    delivery: Delivery,
+    delivery: InputDelivery,
     mutators: Mutators,
     /// See [`super::Hooked::send_late`].
     late: bool,

@@ -12,7 +12,7 @@ use crate::sys::wire::{NoWord, WordReader, WordWriter};
 
 /// What the target reported in its hello.
 #[derive(Debug, Default, Eq, PartialEq)]
-pub(super) struct Hello {
+pub(super) struct ForkServerHello {
     /// Size of the edge map in bytes, if reported.
     pub(super) map_size: Option<usize>,
     /// It takes test cases from shared memory.
@@ -22,7 +22,7 @@ pub(super) struct Hello {
     pub(super) domains: Vec<Domain>,
 }
 
-impl Hello {
+impl ForkServerHello {
     /// Size of the edge map in bytes; without a report it is AFL's classic size, or the size that the
     /// user set.
     pub(super) fn edges(&self, asked: Option<usize>) -> usize {
@@ -91,7 +91,7 @@ const V1_DICTIONARY: u32 = 0x800;
 const KILLERBEEZ: u32 = 0x4141_4141;
 
 /// Reads the hello and answers it in the same version.
-pub(super) fn greet(wires: &mut Wires<'_>) -> Result<Hello, NoHello> {
+pub(super) fn greet(wires: &mut Wires<'_>) -> Result<ForkServerHello, NoHello> {
     let word = wires.word()?;
     match word {
         _ if word & 0xffff_0000 == V1_ERROR => Err(reported(word & 0xffff).into()),
@@ -100,7 +100,7 @@ pub(super) fn greet(wires: &mut Wires<'_>) -> Result<Hello, NoHello> {
         _ if word & OLD_OPTIONS == OLD_OPTIONS => greet_old(wires, word),
         1..=4 => greet_domains(wires, word),
         KILLERBEEZ => Err(TargetError::Killerbeez.into()),
-        _ => Ok(Hello::default()),
+        _ => Ok(ForkServerHello::default()),
     }
 }
 
@@ -145,10 +145,10 @@ fn reported(code: u32) -> TargetError {
     TargetError::Reported { meaning, remedy }
 }
 
-fn greet_old(wires: &mut Wires<'_>, word: u32) -> Result<Hello, NoHello> {
+fn greet_old(wires: &mut Wires<'_>, word: u32) -> Result<ForkServerHello, NoHello> {
     // All four bits together come from an old, broken runtime.
     let word = if word & OLD_UNUSED == OLD_UNUSED { word & !OLD_UNUSED } else { word };
-    let mut hello = Hello::default();
+    let mut hello = ForkServerHello::default();
     if word & OLD_MAP_SIZE != 0 {
         hello.map_size = Some((word >> 1 & 0x007f_ffff) as usize + 1);
     }
@@ -165,13 +165,14 @@ fn greet_old(wires: &mut Wires<'_>, word: u32) -> Result<Hello, NoHello> {
     Ok(hello)
 }
 
-fn greet_v1(wires: &mut Wires<'_>, word: u32) -> Result<Hello, NoHello> {
+fn greet_v1(wires: &mut Wires<'_>, word: u32) -> Result<ForkServerHello, NoHello> {
     if word != V1 {
         return Err(protocol(format!("unknown version {}", word & 0xff)).into());
     }
     wires.send(!word)?;
     let options = wires.word()?;
-    let mut hello = Hello { shared_input: options & V1_SHARED != 0, ..Hello::default() };
+    let mut hello =
+        ForkServerHello { shared_input: options & V1_SHARED != 0, ..ForkServerHello::default() };
     if options & V1_MAP_SIZE != 0 {
         hello.map_size = Some(wires.word()? as usize);
     }
@@ -202,7 +203,7 @@ fn read_dictionary(wires: &mut Wires<'_>) -> Result<Vec<Vec<u8>>, NoHello> {
     Ok(tokens)
 }
 
-fn greet_domains(wires: &mut Wires<'_>, count: u32) -> Result<Hello, NoHello> {
+fn greet_domains(wires: &mut Wires<'_>, count: u32) -> Result<ForkServerHello, NoHello> {
     let mut domains = Vec::new();
     for index in 0..count as usize {
         let mut record = [0; 16];
@@ -210,7 +211,7 @@ fn greet_domains(wires: &mut Wires<'_>, count: u32) -> Result<Hello, NoHello> {
         domains.push(domain_of(index, &record).map_err(TargetError::from)?);
     }
     domain::check_records(&domains, LEGACY_KEYS as u64).map_err(TargetError::from)?;
-    Ok(Hello { domains, map_size: Some(CLASSIC_MAP), ..Hello::default() })
+    Ok(ForkServerHello { domains, map_size: Some(CLASSIC_MAP), ..ForkServerHello::default() })
 }
 
 fn domain_of(index: usize, record: &[u8; 16]) -> Result<Domain, domain::RecordError> {
@@ -236,7 +237,7 @@ mod tests {
     use crate::sys::wire::pipe;
 
     /// Replays the target's words; returns the result and the fuzzer's answers.
-    fn play(words: &[u32]) -> (Result<Hello, NoHello>, Vec<u32>) {
+    fn play(words: &[u32]) -> (Result<ForkServerHello, NoHello>, Vec<u32>) {
         let (status_in, status_out) = pipe().unwrap();
         let (control_in, control_out) = pipe().unwrap();
         let mut target = WordWriter::from(status_out);
@@ -260,7 +261,7 @@ mod tests {
     #[test]
     fn classic_hello_has_no_answer() {
         let (hello, answers) = play(&[0]);
-        assert_eq!(hello.unwrap(), Hello::default());
+        assert_eq!(hello.unwrap(), ForkServerHello::default());
         assert_eq!(answers, [0; 0]);
     }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::record::Record;
+use super::record::InputRecord;
 use crate::config::options::RunMode;
 use crate::engine::domain::{Domain, Site};
 use crate::engine::executor::{
@@ -27,7 +27,7 @@ pub struct Hooked {
     places: Vec<usize>,
     next: usize,
     delivered: Delivered,
-    record: Record,
+    record: InputRecord,
     /// The process whose inputs are recorded.
     recorded: Option<i32>,
     /// Position in the record at which the last runs begin.
@@ -54,7 +54,7 @@ impl Hooked {
             places: Vec::new(),
             next: 0,
             delivered: Delivered::AsGiven,
-            record: Record::default(),
+            record: InputRecord::default(),
             recorded: None,
             mark: 0,
         }
@@ -62,7 +62,7 @@ impl Hooked {
 
     /// Records the last `most` inputs from now on.
     pub fn record(&mut self, most: usize) {
-        self.record = Record::new(most);
+        self.record = InputRecord::new(most);
     }
 
     /// To be called before runs. If the previous runs used a new process, the inputs before them are no
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
     use crate::engine::fake::FakeExecutor;
     use crate::mutators::fake::{Calls, FakeMutator};
-    use crate::mutators::{Failure, Made, Mutator};
+    use crate::mutators::{HookError, Made, Mutator};
 
     /// Records its runs together with the calls of the mutators.
     fn executor(calls: &Calls) -> Box<dyn Executor> {
@@ -429,7 +429,7 @@ mod tests {
     fn a_hook_that_only_fails_is_switched_off_and_named() {
         let calls = Calls::default();
         let failing =
-            FakeMutator::new(&[Hook::PostProcess], &calls, |_, _| Err(Failure("no idea".into())));
+            FakeMutator::new(&[Hook::PostProcess], &calls, |_, _| Err(HookError("no idea".into())));
         let mut hooked = Hooked::new(executor(&calls), Mutators::new(vec![Box::new(failing)], 1));
         let inputs = ["a"; 150];
         assert_eq!(run_all(&mut hooked, &inputs).len(), 50);

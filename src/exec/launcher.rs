@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use super::TargetError;
 use super::binary::{self, Traits};
-use super::channel::{self, Answer, Offer};
-use super::delivery::Delivery;
-use super::handshake::{self, Hello, NoHello, Wires};
+use super::channel::{self, Offer, OfferAnswer};
+use super::delivery::InputDelivery;
+use super::handshake::{self, ForkServerHello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::runs::Runs;
 use crate::config::options::{RunMode, TargetOptions};
 use crate::engine::mutate::MAX_INPUT;
 use crate::sys::memory::SharedMap;
-use crate::sys::process::{self, Launch, Output, Process};
+use crate::sys::process::{self, Launch, OutputTo, Process};
 use crate::sys::stdio;
 use crate::sys::strays::Strays;
 use crate::sys::wire::{self, WordReader, WordWriter};
@@ -110,27 +110,27 @@ impl Setup {
     }
 
     /// The file or pipe for inputs, unless the target requests shared memory.
-    pub(super) fn open_delivery(&self) -> Result<Delivery, TargetError> {
+    pub(super) fn open_delivery(&self) -> Result<InputDelivery, TargetError> {
         match &self.input {
-            InputFrom::Stdin => Delivery::stdin(&self.stdin_file),
+            InputFrom::Stdin => InputDelivery::stdin(&self.stdin_file),
             InputFrom::File(path) => {
                 let (keep, ours) = (self.options.keep_input_file, Arc::clone(&self.wrote_input));
-                let mut delivery = Delivery::Named { path: path.clone(), keep, ours };
+                let mut delivery = InputDelivery::Named { path: path.clone(), keep, ours };
                 // Some targets open the file before their fork server is up.
                 delivery.deliver(&[])?;
                 Ok(delivery)
             }
-            InputFrom::Inherit => Ok(Delivery::Inherit),
+            InputFrom::Inherit => Ok(InputDelivery::Inherit),
         }
     }
 
-    pub(super) fn stdin_for(&self, delivery: &Delivery) -> Result<Stdio, TargetError> {
+    pub(super) fn stdin_for(&self, delivery: &InputDelivery) -> Result<Stdio, TargetError> {
         match delivery {
-            Delivery::Stdin { file, path } => file
+            InputDelivery::Stdin { file, path } => file
                 .try_clone()
                 .map(Stdio::from)
                 .map_err(|source| TargetError::Deliver { path: path.clone(), source }),
-            Delivery::Inherit => stdio::input()
+            InputDelivery::Inherit => stdio::input()
                 .map(Stdio::from)
                 .map_err(|source| TargetError::Deliver { path: "standard input".into(), source }),
             _ => Ok(Stdio::null()),
@@ -220,7 +220,7 @@ impl Setup {
 
 /// A fork server after its hello.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct ServerSession {
     pub(super) process: Process,
     /// Dropped after the process, whose leftovers it removes.
     pub(super) strays: Strays,
@@ -231,7 +231,7 @@ pub(super) struct Session {
     pub(super) runs: Option<Runs>,
     /// Why the target cannot use the channel.
     pub(super) refused: Option<std::io::Error>,
-    pub(super) delivery: Delivery,
+    pub(super) delivery: InputDelivery,
     pub(super) dictionary: Vec<Vec<u8>>,
 }
 
@@ -242,23 +242,23 @@ struct Offers {
     channel: Offer,
 }
 
-impl Session {
+impl ServerSession {
     /// Starts the target; `timeout` is that of a run.
     pub(super) fn start(setup: &Setup, timeout: Duration) -> Result<Self, TargetError> {
         let asked = setup.options.map_size;
         let offered = asked.unwrap_or(OFFERED_MAP);
         match Self::start_with(setup, timeout, offered)? {
-            Start::Ready(session) => Ok(*session),
-            Start::Larger(map_size) => match Self::start_with(setup, timeout, map_size)? {
-                Start::Ready(session) => Ok(*session),
-                Start::Larger(again) => Err(TargetError::Protocol {
+            Startup::Ready(session) => Ok(*session),
+            Startup::Larger(map_size) => match Self::start_with(setup, timeout, map_size)? {
+                Startup::Ready(session) => Ok(*session),
+                Startup::Larger(again) => Err(TargetError::Protocol {
                     what: format!("its map grew from {map_size} to {again} bytes"),
                 }),
             },
         }
     }
 
-    fn start_with(setup: &Setup, timeout: Duration, map: usize) -> Result<Start, TargetError> {
+    fn start_with(setup: &Setup, timeout: Duration, map: usize) -> Result<Startup, TargetError> {
         let runs = setup.options.run_mode != RunMode::Pipe;
         let offers = Offers::new(map, setup.input != InputFrom::Inherit, runs)?;
         let delivery = setup.open_delivery()?;
@@ -283,34 +283,34 @@ impl Session {
     fn finish(
         setup: &Setup,
         offers: Offers,
-        hello: Hello,
-        (process, control, status, delivery): (Process, WordWriter, WordReader, Delivery),
+        hello: ForkServerHello,
+        (process, control, status, delivery): (Process, WordWriter, WordReader, InputDelivery),
         strays: Strays,
-    ) -> Result<Start, TargetError> {
+    ) -> Result<Startup, TargetError> {
         let mut refused = None;
         let mut maps = match offers.channel.accept()? {
-            Answer::Accepted(channel) => Maps::in_channel(channel),
+            OfferAnswer::Accepted(channel) => Maps::in_channel(channel),
             answer => {
-                if let Answer::Refused(error) = answer {
+                if let OfferAnswer::Refused(error) = answer {
                     refused = Some(error);
                 }
                 let (segment, _) = offers.segment;
                 let blind = setup.options.non_instrumented;
                 let edges = if blind { 0 } else { hello.edges(setup.options.map_size) };
                 if edges > segment.len() {
-                    return Ok(Start::Larger(edges.next_multiple_of(64)));
+                    return Ok(Startup::Larger(edges.next_multiple_of(64)));
                 }
                 Maps::in_segment(segment, edges, hello.domains)
             }
         };
         let delivery = match offers.input {
-            Some((map, _)) if hello.shared_input => Delivery::Shared { map },
+            Some((map, _)) if hello.shared_input => InputDelivery::Shared { map },
             _ => delivery,
         };
         let dictionary =
             if setup.options.ignore_auto_dictionary { Vec::new() } else { hello.dictionary };
         let runs = maps.take_runs();
-        Ok(Start::Ready(Box::new(Self {
+        Ok(Startup::Ready(Box::new(Self {
             process,
             strays,
             control,
@@ -324,8 +324,8 @@ impl Session {
     }
 }
 
-enum Start {
-    Ready(Box<Session>),
+enum Startup {
+    Ready(Box<ServerSession>),
     /// The target needs a map of this size, in bytes.
     Larger(usize),
 }
@@ -348,7 +348,7 @@ fn launch(
     setup: &Setup,
     offers: &Offers,
     map: usize,
-    delivery: &Delivery,
+    delivery: &InputDelivery,
     strays: &Strays,
 ) -> Result<(Process, WordWriter, WordReader), TargetError> {
     let start_error = |source| setup.start_error(source);
@@ -369,7 +369,7 @@ fn launch(
         argv: &setup.argv,
         env: &env,
         stdin: setup.stdin_for(delivery)?,
-        output: Output::shown(setup.options.show_output),
+        output: OutputTo::shown(setup.options.show_output),
         fds: &[
             (control_theirs.as_fd(), CONTROL_FD),
             (status_theirs.as_fd(), STATUS_FD),

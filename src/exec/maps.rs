@@ -13,7 +13,7 @@ pub(super) const LEGACY_KEYS: usize = 4 << 16;
 
 /// Where the maps are.
 #[derive(Debug)]
-enum Place {
+enum MapStorage {
     Channel(Box<Channel>),
     Segment { segment: SharedMap, map_size: usize, keys: usize },
 }
@@ -21,7 +21,7 @@ enum Place {
 /// Edge map and domain maps, cleared before a run and read after it.
 #[derive(Debug)]
 pub(super) struct Maps {
-    place: Place,
+    place: MapStorage,
     domains: Vec<Domain>,
     /// Keys to check after the last run; valid unless `everything`.
     touched: Vec<u32>,
@@ -35,7 +35,7 @@ impl Maps {
     pub(super) fn in_channel(mut channel: Box<Channel>) -> Self {
         let domains = std::mem::take(&mut channel.domains);
         Self {
-            place: Place::Channel(channel),
+            place: MapStorage::Channel(channel),
             domains,
             touched: Vec::new(),
             everything: true,
@@ -46,7 +46,7 @@ impl Maps {
     /// `domains` only for targets of the original FuzzFactory.
     pub(super) fn in_segment(segment: SharedMap, map_size: usize, domains: Vec<Domain>) -> Self {
         let keys = domains.last().map_or(0, Domain::end) as usize;
-        let place = Place::Segment { segment, map_size, keys };
+        let place = MapStorage::Segment { segment, map_size, keys };
         Self { place, domains, touched: Vec::new(), everything: true, clean: false }
     }
 
@@ -57,15 +57,15 @@ impl Maps {
     /// Modules whose counters are known not to overlap.
     pub(super) fn modules(&self) -> &[Named] {
         match &self.place {
-            Place::Channel(channel) => &channel.modules,
-            Place::Segment { .. } => &[],
+            MapStorage::Channel(channel) => &channel.modules,
+            MapStorage::Segment { .. } => &[],
         }
     }
 
     pub(super) fn edges(&self) -> &[u8] {
         match &self.place {
-            Place::Channel(channel) => channel.edges(),
-            Place::Segment { segment, map_size, .. } => segment.bytes(0, *map_size),
+            MapStorage::Channel(channel) => channel.edges(),
+            MapStorage::Segment { segment, map_size, .. } => segment.bytes(0, *map_size),
         }
     }
 
@@ -75,13 +75,13 @@ impl Maps {
             return;
         }
         match &mut self.place {
-            Place::Channel(channel) => {
+            MapStorage::Channel(channel) => {
                 channel.edges_mut().fill(0);
                 channel.forget_touched();
                 let values = channel.dsf_mut();
                 clear_domains(values, &self.domains, (!self.everything).then_some(&self.touched));
             }
-            Place::Segment { segment, map_size, keys } => {
+            MapStorage::Segment { segment, map_size, keys } => {
                 segment.bytes_mut(0, *map_size).fill(0);
                 clear_domains(segment.words_mut(CLASSIC_MAP, *keys), &self.domains, None);
             }
@@ -94,8 +94,8 @@ impl Maps {
     /// between a value and its entry in the list, so everything is checked then.
     pub(super) fn collect(&mut self, complete: bool) {
         self.everything = match &self.place {
-            Place::Channel(channel) => !(channel.copy_touched(&mut self.touched) && complete),
-            Place::Segment { .. } => true,
+            MapStorage::Channel(channel) => !(channel.copy_touched(&mut self.touched) && complete),
+            MapStorage::Segment { .. } => true,
         };
     }
 
@@ -106,15 +106,15 @@ impl Maps {
 
     pub(super) fn take_runs(&mut self) -> Option<Runs> {
         match &mut self.place {
-            Place::Channel(channel) => channel.runs.take(),
-            Place::Segment { .. } => None,
+            MapStorage::Channel(channel) => channel.runs.take(),
+            MapStorage::Segment { .. } => None,
         }
     }
 
     pub(super) fn dsf(&self) -> DsfView<'_> {
         let values = match &self.place {
-            Place::Channel(channel) => channel.dsf(),
-            Place::Segment { segment, keys, .. } => segment.words(CLASSIC_MAP, *keys),
+            MapStorage::Channel(channel) => channel.dsf(),
+            MapStorage::Segment { segment, keys, .. } => segment.words(CLASSIC_MAP, *keys),
         };
         let touched = (!self.everything).then_some(self.touched.as_slice());
         DsfView { domains: &self.domains, values, touched }
@@ -129,8 +129,8 @@ impl Maps {
 
     pub(super) fn channel(&self) -> Option<&Channel> {
         match &self.place {
-            Place::Channel(channel) => Some(channel),
-            Place::Segment { .. } => None,
+            MapStorage::Channel(channel) => Some(channel),
+            MapStorage::Segment { .. } => None,
         }
     }
 }

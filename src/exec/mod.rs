@@ -17,8 +17,10 @@ mod launcher;
 pub mod lines;
 mod maps;
 mod modules;
+mod ready;
 mod record;
 mod runs;
+mod scratch;
 mod seen;
 mod sites;
 
@@ -28,7 +30,9 @@ pub use forkserver::ForkServer;
 pub use fresh::{Ended, Fresh, Manner};
 pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
-pub use seen::Seen;
+pub use ready::{Ready, ReadyOptions};
+pub use scratch::Scratch;
+pub use seen::RunResult;
 
 use std::time::Duration;
 
@@ -63,7 +67,7 @@ pub fn open(setup: Setup, timeout: Duration) -> Result<Box<dyn Executor>, Target
 
 /// The outcome of a run without its maps.
 #[derive(Clone, Copy, Debug)]
-struct Outcome {
+struct RunEnd {
     exit: ExitKind,
     duration: Duration,
 }

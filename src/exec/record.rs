@@ -7,11 +7,11 @@ const ROOM: usize = 4 << 20;
 
 /// The inputs of one process. With a capacity of 0 it costs nothing, otherwise one copy per input.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct InputRecord {
     most: usize,
     /// Full, or empty.
-    older: Inputs,
-    newer: Inputs,
+    older: InputLog,
+    newer: InputLog,
     /// Inputs so far, and the number of the first one that counts.
     added: u64,
     first: u64,
@@ -19,12 +19,12 @@ pub(super) struct Record {
 
 /// Inputs, one after the other.
 #[derive(Debug, Default)]
-struct Inputs {
+struct InputLog {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Inputs {
+impl InputLog {
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -36,7 +36,7 @@ impl Inputs {
     }
 }
 
-impl Record {
+impl InputRecord {
     pub(super) fn new(most: usize) -> Self {
         Self { most, ..Self::default() }
     }
@@ -89,12 +89,12 @@ mod tests {
         let candidates: Vec<Candidate> = [b"a", b"b", b"c"]
             .map(|bytes| Candidate { bytes: bytes.to_vec(), ..Candidate::default() })
             .into();
-        let mut record = Record::new(3);
+        let mut record = InputRecord::new(3);
         record.add(b"x");
         record.add(b"y");
         record.add_all(&candidates[..2]);
         assert_eq!(record.take(), [b"y", b"a", b"b"]);
-        let mut short = Record::new(2);
+        let mut short = InputRecord::new(2);
         short.add_all(&candidates);
         assert_eq!(short.take(), [b"b", b"c"]);
         for number in 0..7_u8 {
@@ -106,7 +106,7 @@ mod tests {
         assert!(short.take().is_empty());
         short.add(b"y");
         assert_eq!(short.take(), [b"y"]);
-        let mut off = Record::default();
+        let mut off = InputRecord::default();
         off.add_all(&candidates);
         assert!(off.take().is_empty());
     }

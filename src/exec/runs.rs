@@ -118,7 +118,7 @@ pub(super) struct Runs {
     /// The batch was cut short: the child may stop before its end.
     cut: bool,
     /// The last child of each kind, and whose turn it is.
-    children: [Numbered; 2],
+    children: [NumberedChild; 2],
     turn: Child,
     /// Why a lasting child ended, until the caller takes it.
     why: Option<(u32, u32)>,
@@ -138,7 +138,7 @@ pub(super) enum Child {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Numbered {
+struct NumberedChild {
     number: u32,
     /// It is not known to have ended.
     alive: bool,
@@ -174,7 +174,7 @@ impl Runs {
             batch: 0,
             cases: 0,
             cut: false,
-            children: [Numbered::default(); 2],
+            children: [NumberedChild::default(); 2],
             turn: Child::Own,
             why: None,
             pages: 0,
@@ -237,7 +237,7 @@ impl Runs {
             field::GO
         } else {
             self.wanted = self.wanted.wrapping_add(1);
-            self.children[child as usize] = Numbered { number: self.wanted, alive: true };
+            self.children[child as usize] = NumberedChild { number: self.wanted, alive: true };
             if child == Child::Lasting {
                 self.why = None;
                 self.put(field::PROLOGUE_CALLS, 0);

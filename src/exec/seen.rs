@@ -6,14 +6,14 @@ use crate::engine::executor::{ExitKind, Observation};
 
 /// A copy of the results of a run.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Seen {
+pub struct RunResult {
     pub exit: ExitKind,
     pub edges: Vec<u8>,
     /// Domain keys with another value than before the run.
     pub keys: BTreeMap<u32, u32>,
 }
 
-impl Seen {
+impl RunResult {
     #[must_use]
     pub fn of(run: &Observation<'_>) -> Self {
         let mut keys = BTreeMap::new();
@@ -50,13 +50,13 @@ mod tests {
 
     #[test]
     fn a_difference_names_what_differs_first() {
-        let seen = |exit, edges: &[u8], keys: &[(u32, u32)]| Seen {
+        let seen = |exit, edges: &[u8], keys: &[(u32, u32)]| RunResult {
             exit,
             edges: edges.to_vec(),
             keys: keys.iter().copied().collect(),
         };
         let one = seen(ExitKind::Ok, &[0, 1, 2], &[(5, 7)]);
-        let difference = |other: Seen| one.difference(&other);
+        let difference = |other: RunResult| one.difference(&other);
         let edges = difference(seen(ExitKind::Ok, &[0, 3, 0], &[(5, 7)]));
         assert_eq!(edges, "2 edges, the first 1: 1 times, with fork 3");
         let keys = difference(seen(ExitKind::Ok, &[0, 1, 2], &[(5, 8), (6, 1)]));

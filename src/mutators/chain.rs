@@ -10,8 +10,8 @@ use std::time::Duration;
 use rand_core::SeedableRng;
 
 use super::pause::Pauses;
-use super::states::{States, Stored};
-use super::{DEFAULT_PROBABILITY, Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX, bit};
+use super::states::{States, StoredStates};
+use super::{DEFAULT_PROBABILITY, Hook, HookError, Hooks, Job, Made, Mutator, NAME_MAX, bit};
 use crate::config::options::RunMode;
 use crate::engine::corpus::SeedId;
 use crate::engine::mutate::foreign::ForeignMutators;
@@ -227,7 +227,7 @@ impl Mutators {
     }
 
     /// All states of this moment, as they are stored.
-    pub fn stored(&mut self) -> Vec<Stored> {
+    pub fn stored(&mut self) -> Vec<StoredStates> {
         let stored = self.members.iter_mut().filter_map(|member| {
             let _underway = Underway::begin(member.labels[Hook::Stage as usize]);
             member.mutator.note_state();
@@ -237,7 +237,7 @@ impl Mutators {
     }
 
     /// Takes over what was stored.
-    pub fn restore(&mut self, stored: &[Stored]) {
+    pub fn restore(&mut self, stored: &[StoredStates]) {
         self.states_mut().for_each(|states| states.restore(stored));
     }
 
@@ -490,7 +490,7 @@ impl Mutators {
         &mut self,
         index: usize,
         hook: Hook,
-        act: impl FnOnce(&mut dyn Mutator) -> Result<T, Failure>,
+        act: impl FnOnce(&mut dyn Mutator) -> Result<T, HookError>,
     ) -> Option<T> {
         let member = &mut self.members[index];
         if !member.hooks.has(hook) {
@@ -517,7 +517,7 @@ impl Mutators {
         }
     }
 
-    fn failed(&mut self, index: usize, hook: Hook, failure: &Failure) {
+    fn failed(&mut self, index: usize, hook: Hook, failure: &HookError) {
         let member = &mut self.members[index];
         member.failures += 1;
         let in_a_row = &mut member.failures_in_a_row[hook as usize];

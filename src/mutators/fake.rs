@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::{Failure, Hook, Hooks, Job, Made, Mutator};
+use super::{Hook, HookError, Hooks, Job, Made, Mutator};
 
-type Act = Box<dyn FnMut(&[u8], &mut Vec<u8>) -> Result<Made, Failure>>;
+type Act = Box<dyn FnMut(&[u8], &mut Vec<u8>) -> Result<Made, HookError>>;
 
 /// The calls of one or several mutators, in order.
 #[derive(Clone, Default)]
@@ -41,7 +41,7 @@ impl FakeMutator {
     pub(crate) fn new(
         hooks: &[Hook],
         calls: &Calls,
-        act: impl FnMut(&[u8], &mut Vec<u8>) -> Result<Made, Failure> + 'static,
+        act: impl FnMut(&[u8], &mut Vec<u8>) -> Result<Made, HookError> + 'static,
     ) -> Self {
         Self {
             hooks: hooks.iter().copied().collect(),
@@ -73,45 +73,45 @@ impl Mutator for FakeMutator {
         self.late
     }
 
-    fn fuzz_count(&mut self, input: &[u8]) -> Result<u32, Failure> {
+    fn fuzz_count(&mut self, input: &[u8]) -> Result<u32, HookError> {
         self.calls.add(format!("fuzz_count {}", text(input)));
         Ok(self.count)
     }
 
-    fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, Failure> {
+    fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
         self.calls.add(format!("fuzz {}", text(job.input)));
         (self.act)(job.input, out)
     }
 
-    fn describe(&mut self, max_len: usize) -> Result<Option<String>, Failure> {
+    fn describe(&mut self, max_len: usize) -> Result<Option<String>, HookError> {
         self.calls.add("describe");
         assert!(max_len > 0, "there is room for a description");
         Ok(Some("its/own text".into()))
     }
 
-    fn post_process(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Made, Failure> {
+    fn post_process(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Made, HookError> {
         self.calls.add(format!("post_process {}", text(input)));
         (self.act)(input, out)
     }
 
-    fn init_trim(&mut self, input: &[u8]) -> Result<u32, Failure> {
+    fn init_trim(&mut self, input: &[u8]) -> Result<u32, HookError> {
         self.calls.add(format!("init_trim {}", text(input)));
         self.trim.0 = 0;
         Ok(self.trim.1)
     }
 
-    fn trim(&mut self, out: &mut Vec<u8>) -> Result<Made, Failure> {
+    fn trim(&mut self, out: &mut Vec<u8>) -> Result<Made, HookError> {
         self.calls.add("trim");
         (self.act)(b"", out)
     }
 
-    fn post_trim(&mut self, success: bool) -> Result<u32, Failure> {
+    fn post_trim(&mut self, success: bool) -> Result<u32, HookError> {
         self.calls.add(format!("post_trim {success}"));
         self.trim.0 += 1;
         Ok(self.trim.0)
     }
 
-    fn havoc_mutation(&mut self, bytes: &mut Vec<u8>, _max_len: usize) -> Result<Made, Failure> {
+    fn havoc_mutation(&mut self, bytes: &mut Vec<u8>, _max_len: usize) -> Result<Made, HookError> {
         self.calls.add("havoc_mutation");
         let mut out = Vec::new();
         let made = (self.act)(bytes, &mut out)?;
@@ -121,27 +121,27 @@ impl Mutator for FakeMutator {
         Ok(made)
     }
 
-    fn havoc_probability(&mut self) -> Result<u8, Failure> {
+    fn havoc_probability(&mut self) -> Result<u8, HookError> {
         self.calls.add("havoc_mutation_probability");
         Ok(self.probability)
     }
 
-    fn queue_get(&mut self, path: &Path) -> Result<bool, Failure> {
+    fn queue_get(&mut self, path: &Path) -> Result<bool, HookError> {
         self.calls.add(format!("queue_get {}", text(path.as_os_str().as_encoded_bytes())));
         Ok(self.wanted)
     }
 
-    fn queue_new_entry(&mut self, path: &Path, parent: Option<&Path>) -> Result<bool, Failure> {
+    fn queue_new_entry(&mut self, path: &Path, parent: Option<&Path>) -> Result<bool, HookError> {
         self.calls.add(format!("queue_new_entry {} {}", path.display(), parent.is_some()));
         Ok(false)
     }
 
-    fn fuzz_send(&mut self, input: &[u8]) -> Result<(), Failure> {
+    fn fuzz_send(&mut self, input: &[u8]) -> Result<(), HookError> {
         self.calls.add(format!("fuzz_send {}", text(input)));
         Ok(())
     }
 
-    fn post_run(&mut self) -> Result<(), Failure> {
+    fn post_run(&mut self) -> Result<(), HookError> {
         self.calls.add("post_run");
         Ok(())
     }

@@ -9,7 +9,7 @@ use object::{Architecture, Object, ObjectSymbol};
 
 /// The interface of a mutator.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum MutatorKind {
     /// A custom mutator of AFL++.
     Custom,
     Killerbeez,
@@ -75,7 +75,7 @@ pub fn find(word: &OsStr, dir: Option<&Path>) -> Result<PathBuf, FindError> {
 }
 
 /// Reads from the file what it exports; runs nothing of it.
-pub fn kind(path: &Path) -> Result<Kind, FindError> {
+pub fn kind(path: &Path) -> Result<MutatorKind, FindError> {
     let content =
         fs::read(path).map_err(|source| FindError::Unreadable { path: path.into(), source })?;
     let file = object::File::parse(&*content)
@@ -87,9 +87,9 @@ pub fn kind(path: &Path) -> Result<Kind, FindError> {
         symbols.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name)))
     };
     if exports(&["afl_custom_init", "afl_custom_fuzz"]) {
-        Ok(Kind::Custom)
+        Ok(MutatorKind::Custom)
     } else if exports(&["init"]) {
-        Ok(Kind::Killerbeez)
+        Ok(MutatorKind::Killerbeez)
     } else {
         Err(FindError::NoSymbol { path: path.into() })
     }
@@ -114,7 +114,7 @@ pub fn modules(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let library = path.extension() == Some(OsStr::new("so"));
-        if library && kind(&path).is_ok_and(|kind| kind == Kind::Killerbeez) {
+        if library && kind(&path).is_ok_and(|kind| kind == MutatorKind::Killerbeez) {
             found.push(path);
         }
     }

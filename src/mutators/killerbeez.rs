@@ -8,8 +8,8 @@ use std::rc::Rc;
 use rand_core::{Rng as _, SeedableRng};
 
 use super::states::{Reached, States};
-use super::{Failure, Hook, Hooks, Job, Made, Mutator};
-use crate::abi::killerbeez::{Buffer, Module, ModuleError, Object, Outcome};
+use super::{Hook, HookError, Hooks, Job, Made, Mutator};
+use crate::abi::killerbeez::{Buffer, ForeignModule, ModuleError, MutateResult, Object};
 use crate::config::options::{KillerbeezModule, KillerbeezOptions};
 use crate::engine::corpus::SeedId;
 use crate::engine::mutate::Rng;
@@ -19,7 +19,7 @@ use crate::engine::mutate::Rng;
 pub struct Killerbeez {
     /// Short name, for messages and, as `op:NAME`, for files.
     name: String,
-    module: Rc<Module>,
+    module: Rc<ForeignModule>,
     options: Option<CString>,
     ratio: f64,
     max_len: usize,
@@ -41,7 +41,7 @@ impl Killerbeez {
     ) -> Result<Self, ModuleError> {
         Ok(Self {
             name: wanted.name.clone(),
-            module: Module::open(&wanted.path)?,
+            module: ForeignModule::open(&wanted.path)?,
             options: wanted.options.clone(),
             ratio: common.ratio,
             max_len: common.max_len,
@@ -80,15 +80,15 @@ impl Mutator for Killerbeez {
         true
     }
 
-    fn check(&mut self, input: &[u8]) -> Result<(), Failure> {
+    fn check(&mut self, input: &[u8]) -> Result<(), HookError> {
         let refused = match &self.options {
             Some(options) => format!("refuses its options {}", options.to_string_lossy()),
             None => "refuses to start without options".into(),
         };
-        self.session(None, input).map(drop).ok_or(Failure(refused))
+        self.session(None, input).map(drop).ok_or(HookError(refused))
     }
 
-    fn stage_begins(&mut self, seed: SeedId, input: &[u8]) -> Result<(), Failure> {
+    fn stage_begins(&mut self, seed: SeedId, input: &[u8]) -> Result<(), HookError> {
         let state = match self.states.get(seed) {
             None => None,
             Some(Reached::State(text)) => Some(text.clone()),
@@ -96,19 +96,21 @@ impl Mutator for Killerbeez {
         };
         let Some(session) = self.session(state.as_deref(), input) else {
             self.states.set(seed, Some(Reached::Failed));
-            return Err(Failure("refuses a seed, or its own state; skipped for this seed".into()));
+            return Err(HookError(
+                "refuses a seed, or its own state; skipped for this seed".into(),
+            ));
         };
         self.stage = Some((seed, session));
         Ok(())
     }
 
-    fn fuzz(&mut self, _job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, Failure> {
+    fn fuzz(&mut self, _job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
         // A module that has reached its end stays there, so it is not called again.
         let Some((seed, session)) = &mut self.stage else { return Ok(Made::Over) };
         let reached = match session.next(out) {
             Ok(()) => return Ok(Made::Input),
-            Err(End::Exhausted) => Ok(Reached::Exhausted(session.object.state())),
-            Err(end) => Err(Failure(format!("{end}; skipped for this seed"))),
+            Err(SessionEnd::Exhausted) => Ok(Reached::Exhausted(session.object.state())),
+            Err(end) => Err(HookError(format!("{end}; skipped for this seed"))),
         };
         let kept = reached.as_ref().unwrap_or(&Reached::Failed);
         self.states.set(*seed, Some(kept.clone()));
@@ -116,13 +118,13 @@ impl Mutator for Killerbeez {
         reached.map(|_| Made::Over)
     }
 
-    fn stage_ends(&mut self) -> Result<(), Failure> {
+    fn stage_ends(&mut self) -> Result<(), HookError> {
         let Some((seed, session)) = self.stage.take() else { return Ok(()) };
         let state = session.object.state();
         let stateless = state.is_none();
         self.states.set(seed, state.map(Reached::State));
         if stateless && !std::mem::replace(&mut self.reported, true) {
-            return Err(Failure(
+            return Err(HookError(
                 "cannot save its state: each turn of a seed starts from the beginning".into(),
             ));
         }
@@ -159,7 +161,7 @@ fn room(len: usize, ratio: f64, max: usize) -> usize {
 
 /// Why a session makes no more inputs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-enum End {
+enum SessionEnd {
     #[error("has made all its inputs")]
     Exhausted,
     #[error("reports an error")]
@@ -179,14 +181,14 @@ struct Session {
 
 impl Session {
     /// Writes the next input into `out`.
-    fn next(&mut self, out: &mut Vec<u8>) -> Result<(), End> {
+    fn next(&mut self, out: &mut Vec<u8>) -> Result<(), SessionEnd> {
         for (index, buffer) in self.buffers.iter_mut().enumerate() {
             let part = self.in_parts.then(|| u16::try_from(index).unwrap_or(u16::MAX));
             let len = match self.object.mutate(part, buffer) {
-                Outcome::Made(len) => len,
-                Outcome::Exhausted => return Err(End::Exhausted),
-                Outcome::Failed => return Err(End::Failed),
-                Outcome::Overran => return Err(End::Overran),
+                MutateResult::Made(len) => len,
+                MutateResult::Exhausted => return Err(SessionEnd::Exhausted),
+                MutateResult::Failed => return Err(SessionEnd::Failed),
+                MutateResult::Overran => return Err(SessionEnd::Overran),
             };
             let made = &buffer.bytes()[..len];
             if self.in_parts {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{CustomError, DEFAULT_PROBABILITY, Failure, Hook, Hooks, Job, Made, Mutator};
+use super::{CustomError, DEFAULT_PROBABILITY, Hook, HookError, Hooks, Job, Made, Mutator};
 use crate::abi::library::{Functions, Library, OpenError, Returned};
 use crate::engine::mutate::MAX_INPUT;
 use crate::sys::file;
@@ -110,22 +110,22 @@ fn hooks_of(functions: &Functions) -> Hooks {
 }
 
 /// `null`: what it means that no buffer came back.
-fn made(returned: Returned, null: Result<Made, Failure>) -> Result<Made, Failure> {
+fn made(returned: Returned, null: Result<Made, HookError>) -> Result<Made, HookError> {
     match returned {
         Returned::Bytes => Ok(Made::Input),
         Returned::Empty => Ok(Made::Nothing),
         Returned::Null => null,
-        Returned::Wild(text) => Err(Failure(text.to_owned())),
+        Returned::Wild(text) => Err(HookError(text.to_owned())),
     }
 }
 
-fn no_buffer() -> Failure {
-    Failure("returned no buffer (NULL)".to_owned())
+fn no_buffer() -> HookError {
+    HookError("returned no buffer (NULL)".to_owned())
 }
 
 /// A count or a step that must not be negative.
-fn positive(number: i32) -> Result<u32, Failure> {
-    u32::try_from(number).map_err(|_| Failure(format!("returned {number}")))
+fn positive(number: i32) -> Result<u32, HookError> {
+    u32::try_from(number).map_err(|_| HookError(format!("returned {number}")))
 }
 
 impl Mutator for LibraryMutator {
@@ -137,62 +137,62 @@ impl Mutator for LibraryMutator {
         hooks_of(self.library.functions())
     }
 
-    fn fuzz_count(&mut self, input: &[u8]) -> Result<u32, Failure> {
+    fn fuzz_count(&mut self, input: &[u8]) -> Result<u32, HookError> {
         Ok(self.library.fuzz_count(input))
     }
 
-    fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, Failure> {
+    fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
         let returned = self.library.fuzz(job.input, job.other, job.max_len, out);
         made(returned, Err(no_buffer()))
     }
 
-    fn describe(&mut self, max_len: usize) -> Result<Option<String>, Failure> {
+    fn describe(&mut self, max_len: usize) -> Result<Option<String>, HookError> {
         Ok(self.library.describe(max_len))
     }
 
-    fn post_process(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Made, Failure> {
+    fn post_process(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Made, HookError> {
         made(self.library.post_process(input, MAX_INPUT, out), Ok(Made::Nothing))
     }
 
-    fn init_trim(&mut self, input: &[u8]) -> Result<u32, Failure> {
+    fn init_trim(&mut self, input: &[u8]) -> Result<u32, HookError> {
         positive(self.library.init_trim(input))
     }
 
-    fn trim(&mut self, out: &mut Vec<u8>) -> Result<Made, Failure> {
+    fn trim(&mut self, out: &mut Vec<u8>) -> Result<Made, HookError> {
         made(self.library.trim(MAX_INPUT, out), Err(no_buffer()))
     }
 
-    fn post_trim(&mut self, success: bool) -> Result<u32, Failure> {
+    fn post_trim(&mut self, success: bool) -> Result<u32, HookError> {
         positive(self.library.post_trim(success))
     }
 
-    fn havoc_mutation(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> Result<Made, Failure> {
+    fn havoc_mutation(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> Result<Made, HookError> {
         made(self.library.havoc(bytes, max_len), Err(no_buffer()))
     }
 
-    fn havoc_probability(&mut self) -> Result<u8, Failure> {
+    fn havoc_probability(&mut self) -> Result<u8, HookError> {
         Ok(self.library.havoc_probability().unwrap_or(DEFAULT_PROBABILITY))
     }
 
-    fn queue_get(&mut self, path: &Path) -> Result<bool, Failure> {
+    fn queue_get(&mut self, path: &Path) -> Result<bool, HookError> {
         Ok(self.library.queue_get(path))
     }
 
-    fn queue_new_entry(&mut self, path: &Path, parent: Option<&Path>) -> Result<bool, Failure> {
+    fn queue_new_entry(&mut self, path: &Path, parent: Option<&Path>) -> Result<bool, HookError> {
         Ok(self.library.queue_new_entry(path, parent))
     }
 
-    fn fuzz_send(&mut self, input: &[u8]) -> Result<(), Failure> {
+    fn fuzz_send(&mut self, input: &[u8]) -> Result<(), HookError> {
         self.library.fuzz_send(input);
         Ok(())
     }
 
-    fn post_run(&mut self) -> Result<(), Failure> {
+    fn post_run(&mut self) -> Result<(), HookError> {
         self.library.post_run();
         Ok(())
     }
 
-    fn introspection(&mut self) -> Result<Option<String>, Failure> {
+    fn introspection(&mut self) -> Result<Option<String>, HookError> {
         Ok(self.library.introspection())
     }
 }

@@ -11,6 +11,7 @@ use crate::abi::killerbeez::ModuleError;
 use crate::abi::library;
 use crate::config::options::CustomOptions;
 use crate::engine::coverage::mix;
+use crate::engine::executor::{Failure, RunError};
 use crate::sys::underway::{Label, Underway};
 use crate::sys::{stdio, underway};
 
@@ -41,6 +42,18 @@ pub enum CustomError {
     OnlyNone,
     #[error("AFL_CUSTOM_MUTATOR_LATE_SEND is set, but {senders} mutators have fuzz_send")]
     LateSenders { senders: usize },
+}
+
+impl Failure for CustomError {
+    fn remedy(&self) -> String {
+        Self::remedy(self)
+    }
+}
+
+impl From<CustomError> for RunError {
+    fn from(error: CustomError) -> Self {
+        Self::Failed(Box::new(error))
+    }
 }
 
 impl CustomError {

@@ -130,7 +130,7 @@ impl FromIterator<Hook> for Hooks {
 /// Why a call brought nothing: one line for the user (a traceback may follow on further lines).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0}")]
-pub struct Failure(pub String);
+pub struct HookError(pub String);
 
 /// A foreign mutator. Hooks that [`Mutator::hooks`] does not name are never called.
 ///
@@ -142,77 +142,77 @@ pub trait Mutator {
     fn hooks(&self) -> Hooks;
 
     /// Work on a seed begins: [`Mutator::fuzz`] gets the same input until [`Mutator::stage_ends`].
-    fn stage_begins(&mut self, _seed: SeedId, _input: &[u8]) -> Result<(), Failure> {
+    fn stage_begins(&mut self, _seed: SeedId, _input: &[u8]) -> Result<(), HookError> {
         Ok(())
     }
 
-    fn stage_ends(&mut self) -> Result<(), Failure> {
+    fn stage_ends(&mut self) -> Result<(), HookError> {
         Ok(())
     }
 
     /// Number of calls of [`Mutator::fuzz`] for this seed.
-    fn fuzz_count(&mut self, _input: &[u8]) -> Result<u32, Failure> {
+    fn fuzz_count(&mut self, _input: &[u8]) -> Result<u32, HookError> {
         Ok(0)
     }
 
-    fn fuzz(&mut self, _job: &Job<'_>, _out: &mut Vec<u8>) -> Result<Made, Failure> {
+    fn fuzz(&mut self, _job: &Job<'_>, _out: &mut Vec<u8>) -> Result<Made, HookError> {
         Ok(Made::Over)
     }
 
     /// What the last [`Mutator::fuzz`] did, for a file name.
-    fn describe(&mut self, _max_len: usize) -> Result<Option<String>, Failure> {
+    fn describe(&mut self, _max_len: usize) -> Result<Option<String>, HookError> {
         Ok(None)
     }
 
-    fn post_process(&mut self, _input: &[u8], _out: &mut Vec<u8>) -> Result<Made, Failure> {
+    fn post_process(&mut self, _input: &[u8], _out: &mut Vec<u8>) -> Result<Made, HookError> {
         Ok(Made::Nothing)
     }
 
     /// Estimated number of steps.
-    fn init_trim(&mut self, _input: &[u8]) -> Result<u32, Failure> {
+    fn init_trim(&mut self, _input: &[u8]) -> Result<u32, HookError> {
         Ok(0)
     }
 
-    fn trim(&mut self, _out: &mut Vec<u8>) -> Result<Made, Failure> {
+    fn trim(&mut self, _out: &mut Vec<u8>) -> Result<Made, HookError> {
         Ok(Made::Over)
     }
 
     /// The step that comes next.
-    fn post_trim(&mut self, _success: bool) -> Result<u32, Failure> {
+    fn post_trim(&mut self, _success: bool) -> Result<u32, HookError> {
         Ok(u32::MAX)
     }
 
     /// Changes the input in place. On anything but [`Made::Input`] it still is an input, as long as
     /// before.
-    fn havoc_mutation(&mut self, _bytes: &mut Vec<u8>, _max_len: usize) -> Result<Made, Failure> {
+    fn havoc_mutation(&mut self, _bytes: &mut Vec<u8>, _max_len: usize) -> Result<Made, HookError> {
         Ok(Made::Nothing)
     }
 
     /// Percent of havoc's steps in which [`Mutator::havoc_mutation`] is called.
-    fn havoc_probability(&mut self) -> Result<u8, Failure> {
+    fn havoc_probability(&mut self) -> Result<u8, HookError> {
         Ok(DEFAULT_PROBABILITY)
     }
 
     /// Whether to fuzz the seed now.
-    fn queue_get(&mut self, _path: &Path) -> Result<bool, Failure> {
+    fn queue_get(&mut self, _path: &Path) -> Result<bool, HookError> {
         Ok(true)
     }
 
     /// True if the file was changed. No `parent`: it is a starting seed.
-    fn queue_new_entry(&mut self, _path: &Path, _parent: Option<&Path>) -> Result<bool, Failure> {
+    fn queue_new_entry(&mut self, _path: &Path, _parent: Option<&Path>) -> Result<bool, HookError> {
         Ok(false)
     }
 
-    fn fuzz_send(&mut self, _input: &[u8]) -> Result<(), Failure> {
+    fn fuzz_send(&mut self, _input: &[u8]) -> Result<(), HookError> {
         Ok(())
     }
 
-    fn post_run(&mut self) -> Result<(), Failure> {
+    fn post_run(&mut self) -> Result<(), HookError> {
         Ok(())
     }
 
     /// Fails if the mutator cannot work on this starting seed: its options are wrong then.
-    fn check(&mut self, _input: &[u8]) -> Result<(), Failure> {
+    fn check(&mut self, _input: &[u8]) -> Result<(), HookError> {
         Ok(())
     }
 
@@ -234,7 +234,7 @@ pub trait Mutator {
     }
 
     /// A line for the statistics.
-    fn introspection(&mut self) -> Result<Option<String>, Failure> {
+    fn introspection(&mut self) -> Result<Option<String>, HookError> {
         Ok(None)
     }
 }

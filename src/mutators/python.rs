@@ -5,8 +5,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::{Failure, Hook, Hooks, Job, Made, Mutator, NAME_MAX};
-use crate::abi::python::{Function, Module, Values};
+use super::{Hook, HookError, Hooks, Job, Made, Mutator, NAME_MAX};
+use crate::abi::python::{CallValues, Function, PythonModule};
 use crate::config::options::PythonOptions;
 
 mod find;
@@ -59,7 +59,7 @@ impl PythonError {
 #[derive(Debug)]
 pub struct PythonMutator {
     name: String,
-    module: Module,
+    module: PythonModule,
     hooks: Hooks,
     /// For results that are copied from here, and for what is no result.
     scratch: Vec<u8>,
@@ -71,7 +71,7 @@ impl PythonMutator {
         let environment = wanted.virtual_env.as_deref();
         let mut notes: Vec<String> = find::load(environment)?.into_iter().collect();
         let module = || wanted.module.clone();
-        let (loaded, note) = Module::open(&wanted.module, environment)
+        let (loaded, note) = PythonModule::open(&wanted.module, environment)
             .map_err(|reason| PythonError::Import { module: module(), reason })?;
         notes.extend(Some(note).filter(|note| !note.is_empty()));
         let hooks = hooks(&loaded);
@@ -85,32 +85,36 @@ impl PythonMutator {
         let mut mutator =
             Self { name: short(&wanted.module), module: loaded, hooks, scratch: Vec::new() };
         if mutator.module.has(Function::Init) {
-            let seed = Values { number: seed as usize, ..Values::default() };
+            let seed = CallValues { number: seed as usize, ..CallValues::default() };
             mutator
                 .call(Function::Init, &seed)
-                .map_err(|Failure(reason)| PythonError::Init { module: module(), reason })?;
+                .map_err(|HookError(reason)| PythonError::Init { module: module(), reason })?;
         }
         Ok((mutator, notes))
     }
 
     /// Calls a function that returns no bytes.
-    fn call(&mut self, function: Function, values: &Values<'_>) -> Result<u32, Failure> {
-        self.module.call(function, values, &mut self.scratch).map_err(Failure)
+    fn call(&mut self, function: Function, values: &CallValues<'_>) -> Result<u32, HookError> {
+        self.module.call(function, values, &mut self.scratch).map_err(HookError)
     }
 
     /// Calls one that returns bytes.
     fn make(
         &mut self,
         function: Function,
-        values: &Values<'_>,
+        values: &CallValues<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<Made, Failure> {
-        let any = self.module.call(function, values, out).map_err(Failure)?;
+    ) -> Result<Made, HookError> {
+        let any = self.module.call(function, values, out).map_err(HookError)?;
         Ok(if any == 0 { Made::Nothing } else { Made::Input })
     }
 
     /// Calls one that returns a text.
-    fn text(&mut self, function: Function, values: &Values<'_>) -> Result<Option<String>, Failure> {
+    fn text(
+        &mut self,
+        function: Function,
+        values: &CallValues<'_>,
+    ) -> Result<Option<String>, HookError> {
         let any = self.call(function, values)?;
         Ok((any != 0).then(|| String::from_utf8_lossy(&self.scratch).into_owned()))
     }
@@ -119,7 +123,7 @@ impl PythonMutator {
 /// One hook: all of them or none.
 const TRIM: [Function; 3] = [Function::InitTrim, Function::Trim, Function::PostTrim];
 
-fn hooks(module: &Module) -> Hooks {
+fn hooks(module: &PythonModule) -> Hooks {
     let simple = [
         (Hook::FuzzCount, Function::FuzzCount),
         (Hook::Fuzz, Function::Fuzz),
@@ -145,12 +149,12 @@ fn short(module: &str) -> String {
     last.chars().take(NAME_MAX).collect()
 }
 
-fn input(first: &[u8]) -> Values<'_> {
-    Values { first, ..Values::default() }
+fn input(first: &[u8]) -> CallValues<'_> {
+    CallValues { first, ..CallValues::default() }
 }
 
-fn number(number: usize) -> Values<'static> {
-    Values { number, ..Values::default() }
+fn number(number: usize) -> CallValues<'static> {
+    CallValues { number, ..CallValues::default() }
 }
 
 fn path(path: &Path) -> &[u8] {
@@ -166,39 +170,39 @@ impl Mutator for PythonMutator {
         self.hooks
     }
 
-    fn fuzz_count(&mut self, bytes: &[u8]) -> Result<u32, Failure> {
+    fn fuzz_count(&mut self, bytes: &[u8]) -> Result<u32, HookError> {
         self.call(Function::FuzzCount, &input(bytes))
     }
 
-    fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, Failure> {
-        let values = Values { first: job.input, second: job.other, number: job.max_len };
+    fn fuzz(&mut self, job: &Job<'_>, out: &mut Vec<u8>) -> Result<Made, HookError> {
+        let values = CallValues { first: job.input, second: job.other, number: job.max_len };
         self.make(Function::Fuzz, &values, out)
     }
 
-    fn describe(&mut self, max_len: usize) -> Result<Option<String>, Failure> {
+    fn describe(&mut self, max_len: usize) -> Result<Option<String>, HookError> {
         self.text(Function::Describe, &number(max_len))
     }
 
-    fn post_process(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Made, Failure> {
+    fn post_process(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Made, HookError> {
         self.make(Function::PostProcess, &input(bytes), out)
     }
 
-    fn init_trim(&mut self, bytes: &[u8]) -> Result<u32, Failure> {
+    fn init_trim(&mut self, bytes: &[u8]) -> Result<u32, HookError> {
         self.call(Function::InitTrim, &input(bytes))
     }
 
-    fn trim(&mut self, out: &mut Vec<u8>) -> Result<Made, Failure> {
-        self.make(Function::Trim, &Values::default(), out)
+    fn trim(&mut self, out: &mut Vec<u8>) -> Result<Made, HookError> {
+        self.make(Function::Trim, &CallValues::default(), out)
     }
 
-    fn post_trim(&mut self, success: bool) -> Result<u32, Failure> {
+    fn post_trim(&mut self, success: bool) -> Result<u32, HookError> {
         self.call(Function::PostTrim, &number(success.into()))
     }
 
-    fn havoc_mutation(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> Result<Made, Failure> {
-        let values = Values { first: bytes, second: None, number: max_len };
+    fn havoc_mutation(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> Result<Made, HookError> {
+        let values = CallValues { first: bytes, second: None, number: max_len };
         let made =
-            self.module.call(Function::Havoc, &values, &mut self.scratch).map_err(Failure)?;
+            self.module.call(Function::Havoc, &values, &mut self.scratch).map_err(HookError)?;
         if made == 0 {
             return Ok(Made::Nothing);
         }
@@ -206,33 +210,33 @@ impl Mutator for PythonMutator {
         Ok(Made::Input)
     }
 
-    fn havoc_probability(&mut self) -> Result<u8, Failure> {
+    fn havoc_probability(&mut self) -> Result<u8, HookError> {
         if !self.module.has(Function::Probability) {
             return Ok(super::DEFAULT_PROBABILITY);
         }
         // The host refuses what is more.
-        self.call(Function::Probability, &Values::default()).map(|percent| percent as u8)
+        self.call(Function::Probability, &CallValues::default()).map(|percent| percent as u8)
     }
 
-    fn queue_get(&mut self, seed: &Path) -> Result<bool, Failure> {
+    fn queue_get(&mut self, seed: &Path) -> Result<bool, HookError> {
         self.call(Function::QueueGet, &input(path(seed))).map(|wanted| wanted != 0)
     }
 
-    fn queue_new_entry(&mut self, new: &Path, parent: Option<&Path>) -> Result<bool, Failure> {
-        let values = Values { first: path(new), second: parent.map(path), number: 0 };
+    fn queue_new_entry(&mut self, new: &Path, parent: Option<&Path>) -> Result<bool, HookError> {
+        let values = CallValues { first: path(new), second: parent.map(path), number: 0 };
         self.call(Function::QueueNewEntry, &values).map(|changed| changed != 0)
     }
 
-    fn fuzz_send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    fn fuzz_send(&mut self, bytes: &[u8]) -> Result<(), HookError> {
         self.call(Function::FuzzSend, &input(bytes)).map(|_| ())
     }
 
-    fn post_run(&mut self) -> Result<(), Failure> {
-        self.call(Function::PostRun, &Values::default()).map(|_| ())
+    fn post_run(&mut self) -> Result<(), HookError> {
+        self.call(Function::PostRun, &CallValues::default()).map(|_| ())
     }
 
-    fn introspection(&mut self) -> Result<Option<String>, Failure> {
-        self.text(Function::Introspection, &Values::default())
+    fn introspection(&mut self) -> Result<Option<String>, HookError> {
+        self.text(Function::Introspection, &CallValues::default())
     }
 }
 

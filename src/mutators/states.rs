@@ -28,14 +28,14 @@ pub struct States {
 
 /// The form in which they are stored.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Stored {
+pub struct StoredStates {
     mutator: String,
     options: Option<String>,
     /// By number of the seed. An empty text: exhausted.
     seeds: BTreeMap<u32, String>,
 }
 
-impl Stored {
+impl StoredStates {
     /// Adapts it to a corpus of this number of seeds.
     #[must_use]
     pub fn is_within(&self, seeds: usize) -> bool {
@@ -65,19 +65,24 @@ impl States {
 
     /// What is worth storing. A text that is no UTF-8 cannot be part of a JSON file.
     #[must_use]
-    pub fn stored(&self) -> Stored {
+    pub fn stored(&self) -> StoredStates {
         let text = |reached: &Reached| match reached {
             Reached::State(state) => state.to_str().ok().map(str::to_owned),
             Reached::Exhausted(_) => Some(String::new()),
             Reached::Failed => None,
         };
         let seeds = self.seeds.iter().filter_map(|(id, reached)| Some((id.0, text(reached)?)));
-        Stored { mutator: self.name.clone(), options: self.options.clone(), seeds: seeds.collect() }
+        StoredStates {
+            mutator: self.name.clone(),
+            options: self.options.clone(),
+            seeds: seeds.collect(),
+        }
     }
 
     /// Takes over what was stored for the same mutator with the same options.
-    pub fn restore(&mut self, stored: &[Stored]) {
-        let own = |stored: &&Stored| stored.mutator == self.name && stored.options == self.options;
+    pub fn restore(&mut self, stored: &[StoredStates]) {
+        let own =
+            |stored: &&StoredStates| stored.mutator == self.name && stored.options == self.options;
         let Some(stored) = stored.iter().find(own) else { return };
         for (id, text) in &stored.seeds {
             let reached = match CString::new(text.as_str()) {
@@ -101,7 +106,7 @@ mod tests {
         states.set(SeedId(2), Some(Reached::Exhausted(Some(c"{}".into()))));
         states.set(SeedId(3), Some(Reached::Failed));
         let text = serde_json::to_string(&[states.stored()]).unwrap();
-        let stored: Vec<Stored> = serde_json::from_str(&text).unwrap();
+        let stored: Vec<StoredStates> = serde_json::from_str(&text).unwrap();
         let mut again = States::new("flip", Some(c"{}"));
         again.restore(&stored);
         assert_eq!(again.get(SeedId(1)), Some(&Reached::State(c"{\"i\": -3}".into())));

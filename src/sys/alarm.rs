@@ -27,12 +27,12 @@ pub struct Alarm {
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<AlarmState>,
     ended: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct AlarmState {
     deadline: Option<Instant>,
     /// Brings the deadline forward.
     leave: Leave,
@@ -47,7 +47,7 @@ impl Alarm {
         install_handler();
         // SAFETY: no precondition.
         let sleeper = unsafe { libc::pthread_self() };
-        let state = State { deadline: None, leave, look: LONGEST_LOOK, over: false };
+        let state = AlarmState { deadline: None, leave, look: LONGEST_LOOK, over: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), ended: Condvar::new() });
         let watched = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -86,14 +86,14 @@ impl Drop for Alarm {
     }
 }
 
-impl State {
+impl AlarmState {
     fn is_due(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, AlarmState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -74,7 +74,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::sys::process::Output;
+    use crate::sys::process::OutputTo;
     use crate::sys::tests::start;
 
     fn group() -> (Child, i32) {
@@ -99,7 +99,7 @@ mod tests {
         let file = dir.path().join("pid");
         let script =
             format!("set -m; sleep 1000 & echo $! >{0}.new; mv {0}.new {0}; wait", file.display());
-        let mut leader = start(&["/bin/bash", "-c", &script], Output::Nowhere, false).unwrap();
+        let mut leader = start(&["/bin/bash", "-c", &script], OutputTo::Nowhere, false).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         while !file.exists() {
             assert!(Instant::now() < deadline, "no child");

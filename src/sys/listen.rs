@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 
-use super::process::{Output, Process, pidfd, send, session_load};
+use super::process::{OutputTo, Process, pidfd, send, session_load};
 
 /// Size of one read: the capacity of a pipe.
 const CHUNK: usize = 1 << 16;
@@ -113,10 +113,10 @@ impl Listener {
 
     /// For [`super::process::launch`].
     #[must_use]
-    pub fn output(&self) -> Output<'_> {
+    pub fn output(&self) -> OutputTo<'_> {
         match &self.writers {
-            Some([out, err]) => Output::Pipes(out, err),
-            None => Output::Nowhere,
+            Some([out, err]) => OutputTo::Pipes(out, err),
+            None => OutputTo::Nowhere,
         }
     }
 

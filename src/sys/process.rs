@@ -25,7 +25,7 @@ pub struct Launch<'a> {
     /// Added to the environment of this process; None removes the variable.
     pub env: &'a [(OsString, Option<OsString>)],
     pub stdin: Stdio,
-    pub output: Output<'a>,
+    pub output: OutputTo<'a>,
     /// Further descriptors: (number here, number in the target).
     pub fds: &'a [(BorrowedFd<'a>, RawFd)],
     /// Largest address space in bytes.
@@ -42,7 +42,7 @@ pub struct Launch<'a> {
 
 /// Where stdout and stderr of a target go.
 #[derive(Clone, Copy, Debug)]
-pub enum Output<'a> {
+pub enum OutputTo<'a> {
     /// To /dev/null.
     Nowhere,
     /// The same as the fuzzer's.
@@ -53,7 +53,7 @@ pub enum Output<'a> {
     Pipes(&'a PipeWriter, &'a PipeWriter),
 }
 
-impl Output<'_> {
+impl OutputTo<'_> {
     #[must_use]
     pub fn shown(yes: bool) -> Self {
         if yes { Self::Shown } else { Self::Nowhere }
@@ -77,15 +77,15 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     command.args(&launch.argv[1..]).stdin(launch.stdin);
     let mut largest_file = None;
     match launch.output {
-        Output::Nowhere => {
+        OutputTo::Nowhere => {
             command.stdout(Stdio::null()).stderr(Stdio::null());
         }
-        Output::Shown => {}
-        Output::File(file, most) => {
+        OutputTo::Shown => {}
+        OutputTo::File(file, most) => {
             command.stdout(file.try_clone()?).stderr(file.try_clone()?);
             largest_file = Some(most);
         }
-        Output::Pipes(stdout, stderr) => {
+        OutputTo::Pipes(stdout, stderr) => {
             command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
         }
     }
@@ -520,9 +520,9 @@ mod tests {
 
     #[test]
     fn exit_status_is_raw_and_a_running_process_is_none() {
-        let mut quick = shell("exit 5", Output::Nowhere, false);
+        let mut quick = shell("exit 5", OutputTo::Nowhere, false);
         assert_eq!(quick.wait_for(Duration::from_secs(10)), Some(0x500));
-        let mut slow = shell("exec sleep 1000", Output::Nowhere, false);
+        let mut slow = shell("exec sleep 1000", OutputTo::Nowhere, false);
         assert_eq!(slow.wait_for(Duration::from_millis(5)), None);
         send(slow.pid(), libc::SIGTERM);
         assert_eq!(slow.wait_for(Duration::from_secs(10)), Some(libc::SIGTERM));
@@ -533,7 +533,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pid");
         let script = format!("sleep 1000 & echo $! > {}", file.display());
-        let mut parent = shell(&script, Output::Nowhere, false);
+        let mut parent = shell(&script, OutputTo::Nowhere, false);
         assert_eq!(parent.wait_for(Duration::from_secs(10)), Some(0));
         let pid = std::fs::read_to_string(file).unwrap();
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
@@ -546,7 +546,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_an_error_of_the_start() {
-        let error = start(&["/nonexistent"], Output::Nowhere, false).unwrap_err();
+        let error = start(&["/nonexistent"], OutputTo::Nowhere, false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 

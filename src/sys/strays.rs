@@ -2,7 +2,8 @@
 //!
 //! A variable that a target's processes inherit says whose they are, and a parent without it that they are
 //! orphans. This process does not adopt them itself (`PR_SET_CHILD_SUBREAPER`): a program that signals its parent
-//! after that one has ended would signal the fuzzer. There is no search during a run: only now and then, and at the end.
+//! after that one has ended would signal the fuzzer. There is no search during a run: only now and then, and
+//! at the end.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -175,7 +176,7 @@ impl Orphan {
 mod tests {
     use super::*;
     use crate::sys::clock::since_boot;
-    use crate::sys::process::Output;
+    use crate::sys::process::OutputTo;
     use crate::sys::tests::start_marked;
 
     /// A shell that starts a process in a session of its own; its number.
@@ -187,7 +188,7 @@ mod tests {
             file.display()
         );
         let mut shell =
-            start_marked(&["/bin/sh", "-c", &script], Output::Nowhere, Some(strays)).unwrap();
+            start_marked(&["/bin/sh", "-c", &script], OutputTo::Nowhere, Some(strays)).unwrap();
         assert_eq!(shell.wait_for(Duration::from_secs(100)), Some(0));
         fs::read_to_string(file).unwrap().trim().parse().unwrap()
     }

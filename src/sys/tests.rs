@@ -4,21 +4,21 @@ use std::ffi::OsString;
 use std::io;
 use std::process::Stdio;
 
-use super::process::{Launch, Output, Process, launch};
+use super::process::{Launch, OutputTo, Process, launch};
 use super::strays::Strays;
 
 /// A shell that runs a script.
-pub(super) fn shell(script: &str, output: Output<'_>, traced: bool) -> Process {
+pub(super) fn shell(script: &str, output: OutputTo<'_>, traced: bool) -> Process {
     start(&["/bin/sh", "-c", script], output, traced).unwrap()
 }
 
-pub(super) fn start(argv: &[&str], output: Output<'_>, traced: bool) -> io::Result<Process> {
+pub(super) fn start(argv: &[&str], output: OutputTo<'_>, traced: bool) -> io::Result<Process> {
     start_with(argv, output, traced, None)
 }
 
 pub(super) fn start_marked(
     argv: &[&str],
-    output: Output<'_>,
+    output: OutputTo<'_>,
     strays: Option<&Strays>,
 ) -> io::Result<Process> {
     start_with(argv, output, false, strays)
@@ -26,7 +26,7 @@ pub(super) fn start_marked(
 
 fn start_with(
     argv: &[&str],
-    output: Output<'_>,
+    output: OutputTo<'_>,
     traced: bool,
     strays: Option<&Strays>,
 ) -> io::Result<Process> {

@@ -26,7 +26,7 @@ pub const FATAL: [i32; 7] = [
 
 /// A process, or one of its threads, that is stopped before a signal is delivered to it.
 #[derive(Debug)]
-pub struct Stop {
+pub struct TraceStop {
     thread: i32,
     pub signal: i32,
     /// What could not be read, written or executed.
@@ -36,7 +36,7 @@ pub struct Stop {
     memory: File,
 }
 
-impl Stop {
+impl TraceStop {
     fn new(thread: i32, signal: i32) -> io::Result<Self> {
         let info = ptrace::getsiginfo(Pid::from_raw(thread))?;
         // Codes above 0 are the kernel's; only its own signals carry an address.
@@ -82,7 +82,7 @@ pub fn wait(
     process: &mut Process,
     listener: &mut Listener,
     limit: impl Into<Limit>,
-    mut look: impl FnMut(&Stop),
+    mut look: impl FnMut(&TraceStop),
 ) -> Option<i32> {
     let (pid, limit, ended) = (process.pid(), limit.into(), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -108,7 +108,7 @@ pub fn wait_untraced(
     process: &mut Process,
     listener: &mut Listener,
     limit: impl Into<Limit>,
-    mut look: impl FnMut(&Stop),
+    mut look: impl FnMut(&TraceStop),
 ) -> Option<i32> {
     let pid = process.pid();
     listener.wait_or(process, limit.into(), |listener| {
@@ -117,7 +117,7 @@ pub fn wait_untraced(
 }
 
 /// Stops a process, shows it and lets it continue. Where that is forbidden nothing is shown.
-fn look_at(pid: i32, look: &mut impl FnMut(&Stop)) {
+fn look_at(pid: i32, look: &mut impl FnMut(&TraceStop)) {
     let process = Pid::from_raw(pid);
     if ptrace::seize(process, Options::empty()).and_then(|()| ptrace::interrupt(process)).is_err() {
         return;
@@ -127,7 +127,7 @@ fn look_at(pid: i32, look: &mut impl FnMut(&Stop)) {
     while Instant::now() < deadline {
         match waitid(Id::Pid(process), flags) {
             Ok(WaitStatus::PtraceEvent(_, signal, event)) => {
-                if let Ok(stop) = Stop::new(pid, LATE) {
+                if let Ok(stop) = TraceStop::new(pid, LATE) {
                     look(&stop);
                 }
                 // It is stopped before a signal of its own, or by the fuzzer.
@@ -141,7 +141,7 @@ fn look_at(pid: i32, look: &mut impl FnMut(&Stop)) {
 }
 
 /// Continues it after every stop until it has ended.
-fn follow(pid: i32, look: &mut impl FnMut(&Stop)) {
+fn follow(pid: i32, look: &mut impl FnMut(&TraceStop)) {
     let mut known: Vec<i32> = Vec::new();
     while let Some((thread, status)) = next_stop(pid) {
         let mut deliver = 0;
@@ -155,7 +155,7 @@ fn follow(pid: i32, look: &mut impl FnMut(&Stop)) {
         } else if status >> 16 == 0 {
             deliver = libc::WSTOPSIG(status);
             if (deliver == LATE || FATAL.contains(&deliver))
-                && let Ok(stop) = Stop::new(thread, deliver)
+                && let Ok(stop) = TraceStop::new(thread, deliver)
             {
                 look(&stop);
             }

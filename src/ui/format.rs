@@ -1,4 +1,4 @@
-//! Numbers and times as people read them.
+//! Formatting of numbers and times.
 
 use crate::event::Finds;
 
@@ -73,7 +73,7 @@ pub(super) fn fit(text: &str, width: usize) -> String {
     out
 }
 
-/// The same, but of a long text the end stays: in a path that is the file.
+/// The same, but a long text keeps its end: in a path that is the file name.
 pub(super) fn fit_end(text: &str, width: usize) -> String {
     let letters: Vec<char> = text.chars().filter(|c| !c.is_control()).collect();
     match letters.len().checked_sub(width) {
@@ -85,7 +85,7 @@ pub(super) fn fit_end(text: &str, width: usize) -> String {
     }
 }
 
-/// Crashes, and how many bugs they are, as far as that is known: `12 crashes (3 bugs)`.
+/// Number of crashes, and of bugs if it is known: `12 crashes (3 bugs)`.
 pub(super) fn crashes(finds: &Finds) -> String {
     let bugs = match finds.bugs {
         None => String::new(),

@@ -1,4 +1,4 @@
-//! `--json`: an object a line for programs, the state five times a second and every event at once.
+//! `--json`: one JSON object per line; the status at most five times per second, every event immediately.
 
 use std::io::Write;
 
@@ -36,7 +36,7 @@ impl<W: Write> EventSink for Json<W> {
     }
 }
 
-/// An event with the name of the worker that it is from.
+/// An event with the name of its worker.
 #[derive(Serialize)]
 struct Of<'a> {
     worker: &'a str,

@@ -11,15 +11,15 @@ use crate::event::{
     Control, Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, Resources, Runs,
     Search, Shares, Snapshot, StageYield, Times, WorkerStatus,
 };
-use http::Server;
+use http::MetricsServer;
 
-/// Keeps the newest state for whoever asks; nobody who asks is waited for.
+/// Keeps the latest status for clients, and never waits for a client.
 #[derive(Debug)]
 pub struct Metrics {
     latest: Arc<Mutex<Option<Arc<Snapshot>>>>,
-    /// Unix second of the newest state.
+    /// Time of the latest status, in Unix seconds.
     last: u64,
-    _server: Server,
+    _server: MetricsServer,
 }
 
 impl Metrics {
@@ -31,7 +31,7 @@ impl Metrics {
             let snapshot = its.lock().unwrap_or_else(PoisonError::into_inner).clone();
             snapshot.map(|snapshot| text(&snapshot))
         };
-        Ok(Self { latest, last: 0, _server: Server::start(address, Arc::new(page))? })
+        Ok(Self { latest, last: 0, _server: MetricsServer::start(address, Arc::new(page))? })
     }
 
     fn keep(&mut self, snapshot: &Snapshot) {
@@ -172,7 +172,7 @@ fn text(s: &Snapshot) -> String {
     );
     let numbers: Vec<String> = (0..s.domains.len()).map(|index| index.to_string()).collect();
     let domains = s.domains.iter().zip(&numbers).map(|(domain, number)| {
-        // Two may have one name.
+        // Two domains may have the same name.
         let of = [("domain", domain.name.as_str()), ("number", number)];
         (of.into_iter().chain([("reducer", domain.reducer.as_ref())]).collect(), domain)
     });
@@ -198,12 +198,12 @@ fn shares(out: &mut String, shares: &Shares) {
     }
 }
 
-/// The numbers of the whole, without labels.
+/// The metrics of the whole campaign, without labels.
 fn one<T>(out: &mut String, rows: &[Row<T>], group: &T) {
     table(out, rows, [(Vec::new(), group)].into_iter());
 }
 
-/// A family for each row, a sample in it for each thing.
+/// One metric family per row, with a sample per labelled thing.
 fn table<'a, T: 'a>(
     out: &mut String,
     rows: &[Row<T>],
@@ -269,7 +269,7 @@ mod tests {
             assert_eq!(text.lines().filter(|found| *found == line).count(), 1, "{line}: {text}");
         }
         assert!(text.contains(r#",banner="a \"b\"\\\n","#), "{text}");
-        // What is not known is not there.
+        // Unknown values are left out.
         assert!(!text.contains("ffuzz_bugs") && !text.contains("best{domain=\"mem\",number=\"1\""));
     }
 }

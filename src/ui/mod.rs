@@ -1,7 +1,7 @@
 //! What people see: a full screen on a terminal, plain lines elsewhere.
 //!
 //! Sinks of events; they see [`Snapshot`](crate::event::Snapshot)s and never the campaign. Output
-//! that nobody reads any more (a closed pipe) is dropped without a word.
+//! that nobody reads any more (a closed pipe) is dropped silently.
 
 mod format;
 mod json;
@@ -27,7 +27,7 @@ use crate::config::options::{Colors, UiMode};
 use crate::event::EventSink;
 use crate::sys::stdio;
 
-/// The sink for a mode; None if nothing is to be shown. `log` takes what foreign code prints while
+/// The sink for a mode; None if nothing is to be shown. `log` gets the output of foreign code while
 /// the screen is shown.
 #[must_use]
 pub fn sink(mode: UiMode, colors: Colors, log: Option<PathBuf>) -> Option<Box<dyn EventSink>> {

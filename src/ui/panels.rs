@@ -1,7 +1,7 @@
 //! The panels of the full screen. Each is drawn from the groups of a [`Snapshot`] that it shows, and
 //! nothing else.
 //!
-//! Names and places are those of AFL's status screen, which people know; the domain panel is ours.
+//! Names and positions are those of AFL's status screen, which users know; the domain panel is new.
 //! 80×24 is the smallest size that shows everything; a larger terminal shows more domains.
 
 mod fleet;
@@ -23,9 +23,9 @@ use crate::event::{
 
 const MIN_WIDTH: u16 = 80;
 const MIN_HEIGHT: u16 = 24;
-/// From this height on the domains have a panel across the whole width.
+/// Minimum height for a domain panel across the whole width.
 const TALL: u16 = 30;
-/// Foreign mutators that are shown.
+/// Maximum number of foreign mutators shown.
 const MOST_MUTATORS: u16 = 3;
 /// Width of one cell of the strategy yields.
 const YIELD_CELL: u16 = 25;
@@ -97,7 +97,7 @@ fn draw_all(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) 
     }
 }
 
-/// The message, where the time goes, and whether the cores are too few.
+/// The message, the shares of the time, and whether there are too few cores.
 fn last_line(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -122,7 +122,7 @@ fn last_line(
 
 fn shares(shares: &Shares) -> String {
     let Shares { target, hand_over, waiting, fuzzer } = shares;
-    // Rounded to 0 it says nothing.
+    // A share that rounds to 0 is left out.
     let waiting = match waiting {
         share if *share < 0.5 => String::new(),
         share => format!(" waiting {share:.0}%"),
@@ -175,7 +175,7 @@ fn pair(name: &str, value: impl Into<String>) -> Line<'static> {
     ])
 }
 
-/// The same in red if there is something to look at.
+/// The same, in red if `on`.
 fn alarm(name: &str, value: String, on: bool) -> Line<'static> {
     let line = pair(name, value);
     if on { line.patch_style(Style::new().fg(Color::LightRed)) } else { line }
@@ -335,7 +335,7 @@ fn trim(search: &Search) -> String {
     }
 }
 
-/// One row a foreign mutator.
+/// One row per foreign mutator.
 fn mutator_panel(frame: &mut Frame<'_>, area: Rect, mutators: &[MutatorStatus]) {
     let lines = mutators.iter().map(|m| {
         let text = format!(
@@ -352,7 +352,7 @@ fn mutator_panel(frame: &mut Frame<'_>, area: Rect, mutators: &[MutatorStatus]) 
     panel(frame, area, "mutators: calls, finds, time, failures", lines.collect());
 }
 
-/// One row a domain: name, keys, best value with its place, last moved. The last row tells how many
+/// One row per domain: name, keys, best value with its place, last improvement. The last row says how many
 /// do not fit.
 fn domain_panel(frame: &mut Frame<'_>, area: Rect, domains: &[DomainStatus], now: u64) {
     let rows = usize::from(area.height.saturating_sub(2));
@@ -381,9 +381,9 @@ fn domain_panel(frame: &mut Frame<'_>, area: Rect, domains: &[DomainStatus], now
     panel(frame, area, "domains: keys, best value, last moved", lines);
 }
 
-/// Less of a place says nothing.
+/// Minimum width of a place; less would be unreadable.
 const LEAST_PLACE: usize = 8;
-/// From this width on a row has all columns.
+/// Minimum width for a row with all columns.
 const WIDE: u16 = 112;
 const WIDE_HEADER: &str = " domain       reducer              keys  waypoints        best  at                        \
                            last moved";
@@ -402,7 +402,7 @@ fn wide_row(index: usize, d: &DomainStatus, now: u64, width: usize) -> String {
     row + &last_moved(d, now, room)
 }
 
-/// When, to what and where, as far as there is room: half a number would be a wrong one.
+/// Time, value and place of the last improvement, as far as they fit whole: half a number would be wrong.
 fn last_moved(d: &DomainStatus, now: u64, room: usize) -> String {
     let Some((key, value, at)) = d.last else { return "never".to_owned() };
     let ago = short_time(now.saturating_sub(at));
@@ -448,7 +448,7 @@ mod tests {
     use crate::event::PutBack;
 
     #[test]
-    fn runs_that_needed_a_fork_stand_beside_the_rung() {
+    fn runs_that_needed_a_fork_are_shown_after_the_mode() {
         let with = |percent| {
             let put_back = Some(PutBack { by_fork_percent: percent, ..PutBack::default() });
             let rung = "snapshot".into();

@@ -13,11 +13,11 @@ const FIRST_MS: u64 = 5_000;
 const LONGEST_MS: u64 = 60_000;
 /// Finds closer together than this share a line.
 const FINDS_MS: u64 = 3_000;
-/// Lines about starting seeds; a large queue has tens of thousands.
+/// Maximum number of lines about starting seeds; a large queue has tens of thousands.
 const SEED_LINES: usize = 10;
-/// Domains in a progress line.
+/// Maximum number of domains in a progress line.
 const DOMAINS_SHOWN: usize = 4;
-/// Width of the place of a domain's best value.
+/// Maximum width of the place of a domain's best value.
 const PLACE_WIDTH: usize = 24;
 
 /// Writes lines. Errors of the output are ignored: the campaign does not depend on a reader.
@@ -30,7 +30,7 @@ pub struct Plain<W> {
     finds: u64,
     /// Who found it, and its name.
     last_find: String,
-    /// The worker that was heard first: what all have to say is read from it alone.
+    /// The first worker to send an event: messages common to all workers are taken from it alone.
     speaker: Option<String>,
 }
 

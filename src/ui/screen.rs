@@ -10,35 +10,35 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 
 use super::panels;
 use super::plain::Plain;
-use super::terminal::Guard;
+use super::terminal::TerminalGuard;
 use crate::config::options::Colors;
 use crate::event::{Event, EventSink, Snapshot};
 use crate::sys::{stdio, terminal};
 
-/// Warnings kept to be printed again when the screen is gone.
+/// Number of warnings that are printed again after the screen is closed.
 const WARNINGS_KEPT: usize = 20;
-/// Size when the terminal does not tell its own (`AFL_FORCE_UI` without one).
+/// Size if the terminal reports none (`AFL_FORCE_UI` without a terminal).
 const DEFAULT_SIZE: Rect = Rect { x: 0, y: 0, width: 80, height: 24 };
 
 /// Draws on stdout. Everything that has to stay on the terminal goes through `lines`.
 #[derive(Debug)]
 pub struct Screen<W: Write> {
-    // Dropped before `lines` could be used by anybody: the guard restores the terminal.
-    shown: Option<Shown>,
-    /// Fuzzing has begun: the screen is shown whenever the terminal is ours.
+    // Dropped before `lines` is used: the guard restores the terminal.
+    shown: Option<OpenScreen>,
+    /// Fuzzing has begun: the screen is shown while this process is in the foreground.
     wanted: bool,
     lines: Plain<W>,
     colors: Colors,
-    /// Takes what foreign code prints meanwhile.
+    /// Gets the output of foreign code while the screen is shown.
     log: Option<PathBuf>,
     warnings: Vec<String>,
     message: String,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct OpenScreen {
     terminal: Terminal<CrosstermBackend<File>>,
-    _guard: Guard,
+    _guard: TerminalGuard,
 }
 
 impl<W: Write> Screen<W> {
@@ -54,22 +54,22 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Unless it is shown already, or this process is in the background.
+    /// Opens the screen, unless it is open or this process is in the background.
     fn show(&mut self) {
         if self.shown.is_some() || !terminal::is_foreground() {
             return;
         }
-        let guard = Guard::enter(self.log.as_deref());
+        let guard = TerminalGuard::enter(self.log.as_deref());
         let backend = || stdio::output().map(CrosstermBackend::new);
         let fixed = TerminalOptions { viewport: Viewport::Fixed(DEFAULT_SIZE) };
         let terminal = backend()
             .and_then(Terminal::new)
             .or_else(|_| Terminal::with_options(backend()?, fixed));
-        // Without a screen the lines go on; the guard is dropped here then.
-        self.shown = terminal.ok().map(|terminal| Shown { terminal, _guard: guard });
+        // Without a screen, plain lines continue; the guard is dropped here in that case.
+        self.shown = terminal.ok().map(|terminal| OpenScreen { terminal, _guard: guard });
     }
 
-    /// Anew after Ctrl-Z, or after any other stop: the terminal was somebody else's.
+    /// Redraws everything after Ctrl-Z or any other stop: another process used the terminal.
     fn draw(&mut self, snapshot: &Snapshot) -> bool {
         if self.shown.is_some() && !terminal::is_intact() {
             self.shown = None;
@@ -90,7 +90,7 @@ impl<W: Write> Screen<W> {
         self.message = text;
     }
 
-    /// Back to plain lines, with what was said meanwhile.
+    /// Returns to plain lines, and prints the messages of the meantime.
     fn hide(&mut self) {
         self.shown = None;
         self.wanted = false;

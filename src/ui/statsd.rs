@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use crate::config::options::{StatsdOptions, StatsdTags};
 use crate::event::{Event, EventSink, Snapshot};
 
-/// Sends a datagram a second. A server that is away is nobody's fault: what it misses is lost.
+/// Sends one datagram per second. What an absent server misses is lost, without an error.
 #[derive(Debug)]
 pub struct Statsd {
     socket: UdpSocket,
@@ -16,7 +16,7 @@ pub struct Statsd {
 }
 
 impl Statsd {
-    /// Looks the server up once.
+    /// Resolves the server's address once.
     pub fn new(options: &StatsdOptions) -> io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         socket.connect((options.host.as_str(), options.port))?;

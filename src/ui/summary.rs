@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::format::{count, crashes, fit, long_time};
 use crate::event::{DomainStatus, Pointer, Snapshot, StopReason, Undelivered, WorkerStatus};
 
-/// Longest path or command line; what a target says may be longer.
+/// Maximum length of a path or command line; text from the target may be longer.
 const LONGEST: usize = 4096;
 
 /// AFL's farewell lines, which scripts wait for, around what was reached.

@@ -1,4 +1,4 @@
-//! The terminal while the full screen is shown, and its way back: also after a panic.
+//! The terminal while the full screen is shown, and its restoration, also after a panic.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsFd;
@@ -13,12 +13,12 @@ static HOOK: Once = Once::new();
 
 /// Shows the alternate screen for as long as it lives.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct TerminalGuard {
     _redirected: Option<Redirected>,
 }
 
-impl Guard {
-    /// What this process prints by other ways goes to `log`.
+impl TerminalGuard {
+    /// Other output of this process goes to `log`.
     pub(super) fn enter(log: Option<&Path>) -> Self {
         HOOK.call_once(|| {
             let previous = panic::take_hook();
@@ -35,13 +35,13 @@ impl Guard {
     }
 }
 
-/// Without a log the prints stay on the screen: ugly, but no reason to stop.
+/// Without a log, other output disturbs the screen, which is no reason to stop.
 fn redirect(log: &Path) -> Option<Redirected> {
     let file = OpenOptions::new().create(true).append(true).open(log).ok()?;
     Redirected::to(file.as_fd(), file.as_fd()).ok()
 }
 
-impl Drop for Guard {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         terminal::leave();
     }

@@ -67,7 +67,7 @@ fn other_linkers_share_or_copy_the_counters() {
 }
 
 #[test]
-fn the_fallback_is_told_in_one_line() {
+fn the_fallback_is_reported_in_one_line() {
     let bench = null_write();
     if !has("gold") {
         return;
@@ -81,7 +81,7 @@ fn the_fallback_is_told_in_one_line() {
 }
 
 #[test]
-fn a_linker_nobody_knows_is_tried_with_the_script_first() {
+fn an_unknown_linker_is_tried_with_the_script_first() {
     let bench = null_write();
     if !has("gold") {
         return;
@@ -180,7 +180,7 @@ fn demo_manual_has_the_values_of_the_worked_examples() {
 }
 
 #[test]
-fn the_headers_are_nothing_to_another_compiler() {
+fn the_headers_have_no_effect_with_other_compilers() {
     let bench = Bench::new();
     let status = Command::new("cc")
         .args(["-Wall", "-Werror", "-I"])
@@ -207,7 +207,7 @@ fn assert_lines(seen: &str, expected: &str) {
 }
 
 #[test]
-fn every_pass_of_the_loop_starts_from_initial_values() {
+fn every_iteration_starts_from_initial_values() {
     let bench = Bench::new();
     for (name, content) in [("a", "a"), ("b", "b"), ("c", "cc"), ("z", "zzzz")] {
         bench.write(name, content);
@@ -325,7 +325,7 @@ fn cmp_values(bench: &Bench, source: &str) -> Vec<u32> {
 }
 
 #[test]
-fn memcmp_that_becomes_bcmp_is_seen_and_keeps_its_sign() {
+fn memcmp_turned_into_bcmp_is_instrumented_with_its_sign() {
     let bench = Bench::new();
     let source = "#include <stdio.h>\n#include <string.h>\n\
         int main(void) { char b[4] = {0}; fread(b, 1, 3, stdin); \
@@ -346,7 +346,7 @@ fn all_64_bits_are_compared() {
 }
 
 #[test]
-fn an_unused_allocation_is_still_seen() {
+fn an_unused_allocation_is_still_counted() {
     let bench = Bench::new();
     bench.write("in", "");
     // A program each: two sites of one program may share one of the 1024 keys.
@@ -415,7 +415,7 @@ fn unknown_domains_are_refused_with_the_known_ones() {
 }
 
 #[test]
-fn configure_probes_get_clangs_own_answers() {
+fn configure_probes_get_the_output_of_plain_clang() {
     let bench = null_write();
     for question in ["--version", "-dumpmachine", "-print-prog-name=ld", "-v", "-dumpversion"] {
         let ours = bench.compiler("cc", question).env("FFUZZ_CC", "19").output().unwrap();
@@ -544,7 +544,7 @@ fn told(bench: &Bench, variables: &[(&str, &str)], line: &str) -> String {
 }
 
 #[test]
-fn a_link_says_how_many_edges_there_are() {
+fn a_link_reports_the_number_of_edges() {
     let bench = Bench::new();
     bench.write("a.c", "int b(int);\nint main(int n, char **v) { return n > 1 ? b(n) : 0; }\n");
     bench.write("b.c", "int b(int n) { return n + 1; }\n");
@@ -594,7 +594,7 @@ fn a_link_says_how_many_edges_there_are() {
 }
 
 #[test]
-fn a_domain_without_a_place_is_told_once_per_program() {
+fn a_domain_without_instrumented_places_is_reported_once_per_program() {
     let bench = Bench::new();
     bench.write("a.c", "int b(int);\nint main(int n, char **v) { return b(n) == 1234; }\n");
     bench.write("b.c", "int b(int n) { return n; }\n");
@@ -630,7 +630,7 @@ fn misspelt_variables_are_noticed() {
 }
 
 #[test]
-fn help_is_ours_and_names_the_variables() {
+fn help_is_that_of_ffuzz_and_names_the_variables() {
     let bench = Bench::new();
     for (language, clang) in [("cc", "clang"), ("c++", "clang++")] {
         let output = bench.compiler(language, "--help").output().unwrap();

@@ -104,7 +104,7 @@ fn stores_to_variables() {
 }
 
 #[test]
-fn the_smallest_of_a_run() {
+fn the_minimum_of_a_run() {
     let total = "watch = \"stores\"\nnames = \"total\"\nvalue = \"stored\"\n";
     values(&format!("{total}operation = \"min\"\nreducer = \"min\""), &[65]);
 }
@@ -145,7 +145,7 @@ fn mistakes_name_file_line_and_key() {
 }
 
 #[test]
-fn places_without_a_number_are_left_out_and_counted() {
+fn places_without_a_number_are_skipped_and_counted() {
     let dir = TestDir::new();
     dir.write("p.c", PROGRAM);
     dir.write("lib/d.toml", "[[domain]]\nname = \"d\"\nwatch = \"calls\"\nnames = [\"parse\", \"twice\"]\nvalue = \"arg0\"\noperation = \"max\"\n");
@@ -160,7 +160,7 @@ fn places_without_a_number_are_left_out_and_counted() {
 }
 
 #[test]
-fn declared_domains_stand_among_others_in_order() {
+fn declared_and_other_domains_keep_their_order() {
     let dir = TestDir::new();
     dir.write("p.c", PROGRAM);
     dir.write("d.toml", "[[domain]]\nname = \"d\"\nwatch = \"loops\"\noperation = \"add\"\nsize = 16\n[[domain]]\nname = \"e\"\nwatch = \"loops\"\noperation = \"add\"\nsize = 32\n");
@@ -176,7 +176,7 @@ fn declared_domains_stand_among_others_in_order() {
 }
 
 #[test]
-fn sums_stay_at_the_largest_value() {
+fn sums_saturate_at_the_largest_value() {
     let dir = TestDir::new();
     let source = "__attribute__((noinline)) int got(unsigned n) { return n > 7; }\n\
         int main(int c, char **v) { return got(0xfffffff0u) + got(c * 0x20u); }\n";
@@ -209,7 +209,7 @@ fn updates_are_inlined_where_there_is_an_instruction_for_them() {
 }
 
 #[test]
-fn other_domains_do_not_see_the_updates() {
+fn updates_are_not_instrumented_by_other_domains() {
     let dir = TestDir::new();
     dir.write("p.c", PROGRAM);
     let all = "[[domain]]\nname = \"d\"\nwatch = \"comparisons\"\nvalue = \"equal_bits\"\noperation = \"max\"\n";

@@ -174,7 +174,7 @@ fn sources_that_do_not_compile_are_shown() {
 }
 
 #[test]
-fn our_headers_win_over_older_ones_beside_the_sources() {
+fn own_headers_take_precedence_over_older_ones_next_to_the_sources() {
     let dir = bench();
     returns(&dir, "own", "ret");
     dir.write("own/fuzzfactory.hpp", "#error \"the old base class\"\n");
@@ -209,7 +209,7 @@ const OLD_WORDS: &str = "#include \"fuzzfactory.hpp\"\nusing namespace fuzzfacto
     FUZZFACTORY_REGISTER_DOMAIN(Old);\n";
 
 #[test]
-fn passes_in_the_words_of_fuzzfactorys_cmp_and_diff_compile() {
+fn passes_written_like_fuzzfactorys_cmp_and_diff_compile() {
     let dir = bench();
     dir.write("own/waypoints-old-pass.cc", OLD_WORDS);
     dir.write(
@@ -263,7 +263,7 @@ fn the_name_of_a_builtin_domain_stays_its_own_and_others_can_be_removed() {
 }
 
 #[test]
-fn the_command_refuses_what_it_does_not_know() {
+fn the_command_refuses_unknown_arguments() {
     let dir = TestDir::new();
     dir.ffuzz("domains --all").run().refused(2, "unknown option --all", "ffuzz domains --help");
     dir.ffuzz("domains nonsense").run().refused(1, "unknown domain 'nonsense'", "WAYPOINTS");

@@ -85,7 +85,7 @@ fn twins() -> Bench {
 const TWINS: [&str; 2] = ["5 mem a/util.c:3 first() malloc", "7 mem b/util.c:3 second() malloc"];
 
 #[test]
-fn files_of_one_name_are_told_apart() {
+fn files_with_equal_names_are_distinguished() {
     let bench = twins();
     bench.build(MEM, "-O0 a/util.c b/util.c main.c -o x");
     let mut seen = named(&bench, "x", "");
@@ -154,7 +154,7 @@ fn shared_libraries_have_names_too() {
 }
 
 #[test]
-fn stripped_of_its_sections_a_target_has_numbers() {
+fn a_stripped_target_shows_key_numbers() {
     let bench = twins();
     bench.build(MEM, "-O0 a/util.c main.c b/util.c -o x");
     let strip = |program: &str, arguments: &[&str]| {
@@ -213,7 +213,7 @@ fn cases_inlined_code_and_cxx() {
 }
 
 #[test]
-fn maps_made_by_hand_have_numbers() {
+fn keys_of_manual_maps_are_numbers() {
     let dir = TestDir::new();
     let manual = target("demo/demo-manual.c", "");
     let done = dir.showdsf("-q --names", &manual, "").input(FAR).run().expect(0);

@@ -114,7 +114,7 @@ fn by_domain(seen: &str) -> std::collections::BTreeMap<&str, Vec<u32>> {
 }
 
 #[test]
-fn domains_do_not_see_each_other_in_whatever_order() {
+fn domains_do_not_instrument_each_other_in_any_order() {
     let all = ["valid", "perf", "out", "cmp", "mem", "stack", "slow", "heap", "slack", "diff"];
     let bench = Bench::new();
     bench.write("t.c", LOOPS);
@@ -226,7 +226,7 @@ const DIFF: &str = "diff --git a/targets/diff.c b/targets/diff.c\n--- a/targets/
     -  return x + times;\n+  return x * times;\n }\n";
 
 #[test]
-fn diff_counts_edges_behind_changed_code() {
+fn diff_counts_edges_after_changed_code() {
     let source = repository("tests/targets/diff.c").display().to_string();
     let bench = Bench::new();
     bench.write("a", "a");
@@ -255,7 +255,7 @@ fn diff_counts_edges_behind_changed_code() {
 }
 
 #[test]
-fn diff_says_what_it_needs() {
+fn diff_names_its_missing_prerequisites() {
     let bench = Bench::new();
     bench.write("t.c", "int main(void) { return 0; }\n");
     let mut command = bench.compiler("cc", "t.c -o t");
@@ -327,7 +327,7 @@ fn stack_counts_bytes_and_frames_whatever_leaves_them() {
 }
 
 #[test]
-fn slack_is_the_smallest_distance() {
+fn slack_is_the_minimum_distance() {
     let source = "#include <stdio.h>\n\
         int main(void) { int n = getchar(), hits = 0;\n\
         for (int i = 0; i < 3; i++) { if (n + i < 100) hits++; }\n\
@@ -385,7 +385,7 @@ fn all_128_bits_are_compared() {
 }
 
 #[test]
-fn sums_without_a_call_stay_at_the_largest_value() {
+fn sums_without_a_call_saturate() {
     let source = "#include <stdint.h>\nuint32_t __ffuzz_first_or_full(uint32_t *, uint32_t, uint32_t);\n\
         int main(void) { uint32_t x = 0; return __ffuzz_first_or_full(&x, 0xfffffff0u, 0x20) == 0xffffffffu &&\n\
         __ffuzz_first_or_full(&x, 0, 5) == 5 && __ffuzz_first_or_full(&x, 0, 0) == 0 ? 0 : 1; }\n";
@@ -393,7 +393,7 @@ fn sums_without_a_call_stay_at_the_largest_value() {
 }
 
 #[test]
-fn no_touched_key_is_lost_between_threads() {
+fn no_touched_key_is_lost_with_threads() {
     let bench = bench("", "threads.c", "-pthread", &["x"]);
     let seen = bench.client("", "t", &["x"; 12]);
     assert!(!seen.contains("unlisted"), "{seen}");
@@ -430,7 +430,7 @@ fn inlined_updates_of_libraries_reach_the_same_map() {
 }
 
 #[test]
-fn inlined_updates_live_with_sanitizers() {
+fn inlined_updates_work_with_sanitizers() {
     for flags in ["-fsanitize=address,undefined", "-fsanitize=memory", "-fsanitize=thread"] {
         let bench = program("perf,cmp,slack", &format!("-O0 {flags}"), LOOPS);
         bench.write("7", "7");
@@ -504,7 +504,7 @@ fn fuzzfactorys_own_fuzzer_gets_its_layout() {
 }
 
 #[test]
-fn passes_of_the_loop_begin_anew_under_fuzzfactorys_fuzzer() {
+fn iterations_start_from_initial_values_under_fuzzfactorys_fuzzer() {
     let bench = bench("", "persistent.c", "", &["a", "zzzz"]);
     let inputs = ["a", "zzzz", "a"];
     let legacy = bench.client("-l -p", "t", &inputs);
@@ -513,7 +513,7 @@ fn passes_of_the_loop_begin_anew_under_fuzzfactorys_fuzzer() {
 }
 
 #[test]
-fn what_does_not_fit_into_the_old_layout_is_told() {
+fn what_does_not_fit_into_the_old_layout_is_reported() {
     let mut source = String::from("#include \"waypoints.h\"\nint main(void) { return 0; }\n");
     for name in ["a", "b", "c", "d", "e"] {
         source += &format!("FUZZFACTORY_DSF_NEW({name}, 1, FUZZFACTORY_REDUCER_MAX, 0)\n");

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use ffuzz::fleet::pastis::engines::VERSION;
 use ffuzz::fleet::pastis::messages::{
-    Engine, Hello, Kind, Log, Message, Seed, SeedLocation, Start, Stop, Telemetry,
+    EngineMessage, HelloMessage, Log, Message, SeedKind, SeedLocation, SeedMessage, StartMessage,
+    StopMessage, Telemetry,
 };
 
 use super::common::{DEADLINE, wait_until};
@@ -68,7 +69,7 @@ impl Broker {
 
 /// A connected engine.
 pub struct Client {
-    pub hello: Hello,
+    pub hello: HelloMessage,
     stream: TcpStream,
     heard: Arc<Mutex<Vec<Message>>>,
 }
@@ -117,16 +118,16 @@ impl Client {
         let _ = self.stream.write_all(bytes);
     }
 
-    pub fn seed(&mut self, kind: Kind, bytes: &[u8]) {
-        self.send(Message::Seed(Seed { bytes: bytes.to_vec(), kind: kind as i32 }));
+    pub fn seed(&mut self, kind: SeedKind, bytes: &[u8]) {
+        self.send(Message::Seed(SeedMessage { bytes: bytes.to_vec(), kind: kind as i32 }));
     }
 
-    pub fn start(&mut self, start: Start) {
+    pub fn start(&mut self, start: StartMessage) {
         self.send(Message::Start(Box::new(start)));
     }
 
     pub fn stop(&mut self) {
-        self.send(Message::Stop(Stop {}));
+        self.send(Message::Stop(StopMessage {}));
     }
 
     /// Ends the connection, as the death of a broker does.
@@ -139,7 +140,7 @@ impl Client {
         self.heard.lock().unwrap().clone()
     }
 
-    pub fn seeds(&self) -> Vec<(Kind, Vec<u8>)> {
+    pub fn seeds(&self) -> Vec<(SeedKind, Vec<u8>)> {
         let seeds = self.heard().into_iter().filter_map(|message| match message {
             Message::Seed(seed) => Some((seed.kind(), seed.bytes)),
             _ => None,
@@ -175,21 +176,22 @@ impl Client {
         wait_until("executions", || self.numbers().iter().any(|n| n.execs >= count));
     }
 
-    pub fn wait_for_seed(&self, what: &str, wanted: impl Fn(Kind, &[u8]) -> bool) {
+    pub fn wait_for_seed(&self, what: &str, wanted: impl Fn(SeedKind, &[u8]) -> bool) {
         wait_until(what, || self.seeds().iter().any(|(kind, bytes)| wanted(*kind, bytes)));
     }
 }
 
 /// A Start for a program that reads standard input.
-pub fn start_for(program: &Path) -> Start {
-    let engine = Engine { name: "FFUZZ".into(), version: VERSION.into(), module: String::new() };
-    Start {
+pub fn start_for(program: &Path) -> StartMessage {
+    let engine =
+        EngineMessage { name: "FFUZZ".into(), version: VERSION.into(), module: String::new() };
+    StartMessage {
         file_name: "target".into(),
         package: std::fs::read(program).unwrap(),
         engine: Some(engine),
         coverage_mode: "edge".into(),
         seed_location: SeedLocation::Stdin as i32,
-        ..Start::default()
+        ..StartMessage::default()
     }
 }
 

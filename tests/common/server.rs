@@ -10,7 +10,7 @@ use std::time::Duration;
 use ffuzz::config::options::{RunMode, TargetOptions};
 use ffuzz::engine::executor::Executor;
 use ffuzz::engine::mutate::Candidate;
-use ffuzz::exec::{ForkServer, Seen, Setup};
+use ffuzz::exec::{ForkServer, RunResult, Setup};
 
 /// Up to this rung, and snapshots are among them.
 pub fn options(target: &Path, words: &str, mode: RunMode) -> TargetOptions {
@@ -35,13 +35,13 @@ pub fn candidates(inputs: &[Vec<u8>]) -> Vec<Candidate> {
 }
 
 /// Every run as the rung shows it: nothing is new, so nothing is run again by fork but now and then.
-pub fn shown(server: &mut ForkServer, inputs: &[Vec<u8>]) -> Vec<Seen> {
+pub fn shown(server: &mut ForkServer, inputs: &[Vec<u8>]) -> Vec<RunResult> {
     server.show_every_run(true);
     server.learn_edges(&vec![0; server.map_size()]);
     let (batch, mut next, mut all) = (candidates(inputs), 0, vec![]);
     while let Some(run) = server.run(&batch, &mut next).unwrap() {
         assert_eq!(run.index, all.len());
-        all.push(Seen::of(&run));
+        all.push(RunResult::of(&run));
     }
     all
 }

@@ -51,7 +51,7 @@ fn name_of(event: &Value) -> String {
 }
 
 #[test]
-fn an_injected_input_is_run_kept_and_told_with_its_origin() {
+fn an_injected_input_is_run_saved_and_reported_with_its_origin() {
     let dir = TestDir::with_seed("hello");
     let (running, mut client) = start(&dir, "");
     let hello = client.events[0].clone();
@@ -101,7 +101,7 @@ fn an_injected_input_is_run_kept_and_told_with_its_origin() {
 }
 
 #[test]
-fn what_crashes_or_hangs_is_survived_and_stored() {
+fn injected_crashes_and_hangs_are_saved() {
     let dir = TestDir::with_seed("hello");
     let (running, mut client) = start(&dir, "-t 200");
     let crash = client.order(json!({
@@ -126,7 +126,7 @@ fn what_crashes_or_hangs_is_survived_and_stored() {
 }
 
 #[test]
-fn a_waypoint_is_told_with_domain_key_value_and_place() {
+fn a_waypoint_is_reported_with_domain_key_value_and_place() {
     let dir = TestDir::with_seed("hello");
     let target = target_with("mem", "commanded.c", "-fsanitize=fuzzer");
     let (running, mut client) = start_on(&dir, "-p", &target);
@@ -171,7 +171,7 @@ fn a_paused_fuzzer_runs_nothing_but_what_is_injected() {
 }
 
 #[test]
-fn what_is_set_has_effect() {
+fn set_options_take_effect() {
     let dir = TestDir::with_seed("hello");
     let (running, mut client) = start(&dir, "");
     client.order(json!({"cmd": "set", "timeout_ms": 20}));
@@ -195,7 +195,7 @@ fn what_is_set_has_effect() {
 }
 
 #[test]
-fn a_main_instance_refuses_what_it_would_not_start_with() {
+fn a_main_instance_refuses_unsuitable_settings() {
     let dir = TestDir::with_seed("hello");
     let (running, mut client) = start(&dir, "-M one");
     assert_eq!(client.events[0]["instance"], "one");
@@ -239,7 +239,7 @@ fn injection_does_not_wait_for_the_fuzzer() {
 }
 
 #[test]
-fn orders_are_carried_out_while_a_seed_is_trimmed() {
+fn commands_are_handled_while_a_seed_is_trimmed() {
     let dir = TestDir::with_seed(vec![b'x'; 20_000]);
     let slow = target("commanded.c", "-fsanitize=fuzzer -DPAUSE=3000");
     let (running, mut client) = start_on(&dir, "", &slow);
@@ -252,7 +252,7 @@ fn orders_are_carried_out_while_a_seed_is_trimmed() {
 }
 
 #[test]
-fn a_slow_reader_holds_nobody_up_and_misses_no_find() {
+fn a_slow_reader_blocks_nothing_and_misses_no_find() {
     let dir = TestDir::with_seed("hello");
     let (running, mut slow) = start(&dir, "");
     let mut client = Client::connect(&dir.path("ctl"));
@@ -344,7 +344,7 @@ impl Client {
 }
 
 #[test]
-fn a_fleet_is_one_fuzzer_to_its_clients() {
+fn a_fleet_answers_as_one_fuzzer() {
     let dir = TestDir::with_seed("hello");
     let (running, mut client) = start(&dir, "-j 2");
     assert_eq!(client.events[0]["workers"], json!(["main", "worker01"]));
@@ -422,7 +422,7 @@ fn the_socket_of_a_killed_fuzzer_is_replaced_and_one_in_use_is_not() {
 }
 
 #[test]
-fn a_path_that_cannot_be_used_is_told_before_anything_else() {
+fn an_unusable_socket_path_is_reported_first() {
     let dir = TestDir::with_seed("hello");
     let refused = |path: &str, cause: &str, remedy: &str| {
         let job = dir.ffuzz("-i in -o out --control").arg(path).arg("--").arg(commanded());
@@ -443,7 +443,7 @@ fn a_path_that_cannot_be_used_is_told_before_anything_else() {
 }
 
 #[test]
-fn commands_come_by_standard_input_too() {
+fn commands_can_be_given_on_standard_input() {
     let dir = TestDir::with_seed("hello");
     let line = |command: Value| format!("{command}\n");
     let mut inject = injection("alpha");

@@ -62,7 +62,7 @@ fn two_workers_are_instances_that_afl_whatsup_sees_and_one_ctrl_c_ends() {
 }
 
 #[test]
-fn what_the_main_takes_over_reaches_all() {
+fn imports_of_the_main_reach_all_workers() {
     let dir = TestDir::with_seed("gamma");
     // Nobody finds this by chance.
     dir.write("others/1", "alpha");
@@ -105,7 +105,7 @@ fn workers_end_with_a_fleet_that_is_killed() {
 }
 
 #[test]
-fn what_keeps_the_target_from_starting_is_told_once() {
+fn a_target_that_cannot_start_is_reported_once() {
     let dir = TestDir::with_seed("A");
     let refused = |target: &Path, cause: &str, remedy: &str| {
         dir.fuzz("-j 3", target, "").run().refused(1, cause, remedy);
@@ -120,7 +120,7 @@ fn what_keeps_the_target_from_starting_is_told_once() {
 }
 
 #[test]
-fn lines_of_json_name_the_worker_and_tell_the_whole() {
+fn json_lines_name_the_worker_and_report_the_whole() {
     let dir = TestDir::with_seed("QUAAAA");
     let done = dir.fuzz("-j 2 --json -E 3001", &steps(), "").run().expect(0);
     let lines: Vec<Value> =
@@ -177,14 +177,14 @@ fn the_first_crash_can_end_all() {
 }
 
 #[test]
-fn a_time_limit_holds_for_all() {
+fn a_time_limit_ends_all_workers() {
     let dir = TestDir::with_seed("QUAAAA");
     dir.fuzz("-j 2 -V 1", &steps(), "").run().expect(0).says("[!] Time limit was reached");
     assert_eq!(stats(&dir, "main").len(), stats(&dir, "worker01").len());
 }
 
 #[test]
-fn a_fleet_goes_on_and_may_grow() {
+fn a_fleet_can_be_resumed_with_more_workers() {
     let dir = TestDir::with_seed("QUAAAA");
     let fleet =
         |options: &str| dir.ffuzz(&format!("-o out -t 3000 {options} --")).arg(steps()).run();
@@ -206,7 +206,7 @@ fn a_fleet_goes_on_and_may_grow() {
 }
 
 #[test]
-fn what_workers_cannot_share_is_refused() {
+fn options_that_workers_cannot_share_are_refused() {
     let dir = TestDir::with_seed("A");
     let refused = |options: &str, cause: &str, remedy: &str| {
         dir.fuzz(options, &steps(), "").run().refused(2, cause, remedy);
@@ -238,7 +238,7 @@ fn a_folder_for_inputs_is_divided() {
 }
 
 #[test]
-fn when_none_can_start_any_more_all_end() {
+fn the_fleet_ends_when_no_worker_can_start() {
     let dir = TestDir::with_seed("QUAAAA");
     let program = dir.path("steps");
     fs::copy(steps(), &program).unwrap();
@@ -266,7 +266,7 @@ fn a_worker_that_does_not_end_is_killed() {
 }
 
 #[test]
-fn a_terminal_that_is_closed_asks_twice_and_the_end_is_clean() {
+fn two_hangups_end_the_fleet_cleanly() {
     let dir = TestDir::with_seed("QUAAAA");
     let running = start(&dir, "-j 2");
     let (main, second) = (process_of(&dir, "main"), process_of(&dir, "worker01"));
@@ -314,7 +314,7 @@ fn on_a_terminal_there_is_one_screen_and_ctrl_c_is_a_key() {
 }
 
 #[test]
-fn a_second_ctrl_c_waits_for_nobody_and_leaves_the_screen() {
+fn a_second_ctrl_c_exits_immediately_and_restores_the_terminal() {
     let dir = TestDir::with_seed("QUAAAA");
     let (running, mut keys) = on_terminal(&dir);
     let (main, second) = (process_of(&dir, "main"), process_of(&dir, "worker01"));
@@ -344,7 +344,7 @@ fn stop_and_continue(dir: &TestDir, end: i32, text: &str, options: &str) {
 }
 
 #[test]
-fn ctrl_z_gives_the_terminal_back_and_fg_the_screen() {
+fn ctrl_z_restores_the_terminal_and_fg_the_screen() {
     let dir = TestDir::with_seed("QUAAAA");
     stop_and_continue(&dir, libc::SIGTERM, "overall results", "");
     let stats = dir.stats();

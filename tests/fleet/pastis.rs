@@ -12,7 +12,9 @@ use std::time::Instant;
 use broker::{Broker, Client, start_for};
 use common::{Running, TestDir, plain, stats_of, target, wait_until};
 use ffuzz::fleet::pastis::engines::{ENGINES, VERSION};
-use ffuzz::fleet::pastis::messages::{Engine, Kind, Message, Start, State, Telemetry};
+use ffuzz::fleet::pastis::messages::{
+    EngineMessage, EngineState, Message, SeedKind, StartMessage, Telemetry,
+};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -60,12 +62,16 @@ fn a_target_is_fuzzed_from_start_to_stop() {
     assert_eq!(names, ENGINES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     assert!(!client.hello.host.contains(['_', '/']) && !client.hello.host.is_empty());
     client.start(start_for(&relay()));
-    client.seed(Kind::Input, NEAR);
-    client
-        .wait_for_seed("a crash", |kind, bytes| kind == Kind::Crash && bytes.get(4) == Some(&b'C'));
-    client.wait_for_seed("a hang", |kind, bytes| kind == Kind::Hang && bytes.get(4) == Some(&b'H'));
-    client
-        .wait_for_seed("an input", |kind, bytes| kind == Kind::Input && bytes.starts_with(b"RLAY"));
+    client.seed(SeedKind::Input, NEAR);
+    client.wait_for_seed("a crash", |kind, bytes| {
+        kind == SeedKind::Crash && bytes.get(4) == Some(&b'C')
+    });
+    client.wait_for_seed("a hang", |kind, bytes| {
+        kind == SeedKind::Hang && bytes.get(4) == Some(&b'H')
+    });
+    client.wait_for_seed("an input", |kind, bytes| {
+        kind == SeedKind::Input && bytes.starts_with(b"RLAY")
+    });
     let asked = Instant::now();
     client.stop();
     running.wait_for("ended (User)");
@@ -76,8 +82,8 @@ fn a_target_is_fuzzed_from_start_to_stop() {
     for (kind, bytes) in &seeds {
         assert!(!bytes.is_empty() && bytes != NEAR, "{kind:?}");
         let behind = (bytes.starts_with(b"RLAY") && bytes.len() > 5).then(|| bytes[4]);
-        assert_eq!(*kind == Kind::Crash, behind == Some(b'C'), "{kind:?} {bytes:?}");
-        assert_eq!(*kind == Kind::Hang, behind == Some(b'H'), "{kind:?} {bytes:?}");
+        assert_eq!(*kind == SeedKind::Crash, behind == Some(b'C'), "{kind:?} {bytes:?}");
+        assert_eq!(*kind == SeedKind::Hang, behind == Some(b'H'), "{kind:?} {bytes:?}");
     }
     assert_eq!(seeds.iter().collect::<BTreeSet<_>>().len(), seeds.len());
     // It waits for the next one.
@@ -93,8 +99,8 @@ fn numbers_are_those_of_the_statistics() {
     let mut running = engine(&dir, &broker, "-j 2");
     let mut client = broker.client();
     client.start(start_for(&relay()));
-    client.seed(Kind::Input, NEAR);
-    client.wait_for_seed("a hang", |kind, _| kind == Kind::Hang);
+    client.seed(SeedKind::Input, NEAR);
+    client.wait_for_seed("a hang", |kind, _| kind == SeedKind::Hang);
     let stats = |worker: &str| {
         let file = format!("{}/out/{worker}/fuzzer_stats", session(&dir));
         stats_of(&fs::read_to_string(dir.path(&file)).unwrap_or_default())
@@ -103,7 +109,7 @@ fn numbers_are_those_of_the_statistics() {
     client.stop();
     running.wait_for("ended (User)");
     let idle = |client: &Client| {
-        client.numbers().into_iter().rfind(|n| n.state == State::Idle as i32 && n.execs > 0)
+        client.numbers().into_iter().rfind(|n| n.state == EngineState::Idle as i32 && n.execs > 0)
     };
     wait_until("the last numbers", || idle(&client).is_some());
     let last: Telemetry = idle(&client).unwrap();
@@ -125,22 +131,22 @@ fn numbers_are_those_of_the_statistics() {
 }
 
 #[test]
-fn inputs_of_the_broker_are_run_and_never_go_back() {
+fn inputs_of_the_broker_are_run_and_never_sent_back() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let mut running = engine(&dir, &broker, "");
     let mut client = broker.client();
     client.start(start_for(&relay()));
     client.wait_for_execs(1);
-    client.seed(Kind::Input, b"");
-    client.seed(Kind::Input, &vec![b'x'; (1 << 20) + 1]);
-    client.seed(Kind::Crash, b"RLAYCrash");
-    client.seed(Kind::Hang, b"RLAYHang");
+    client.seed(SeedKind::Input, b"");
+    client.seed(SeedKind::Input, &vec![b'x'; (1 << 20) + 1]);
+    client.seed(SeedKind::Crash, b"RLAYCrash");
+    client.seed(SeedKind::Hang, b"RLAYHang");
     for _ in 0..3 {
-        client.seed(Kind::Input, b"RLAYxxxx");
+        client.seed(SeedKind::Input, b"RLAYxxxx");
     }
     client.wait_for_log(WARNING, "an empty input");
     client.wait_for_log(WARNING, "above 1 MiB");
-    client.send(Message::Seed(ffuzz::fleet::pastis::messages::Seed {
+    client.send(Message::Seed(ffuzz::fleet::pastis::messages::SeedMessage {
         bytes: b"y".to_vec(),
         kind: 9,
     }));
@@ -175,7 +181,7 @@ fn a_package_brings_all_that_the_target_needs() {
     start.environment = vec!["RELAY_SECRET=a 'b'".into(), "AFL_NO_ARITH=1".into()];
     start.engine_args = "-t 400 -G 64".into();
     client.start(start);
-    client.seed(Kind::Input, NEAR);
+    client.seed(SeedKind::Input, NEAR);
     // An edge that is there only with the variable.
     client.wait_for_seed("the secret", |_, bytes| bytes.starts_with(b"RLAYS"));
     client.stop();
@@ -199,14 +205,14 @@ fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn orders_that_cannot_be_obeyed_are_answered() {
+fn invalid_start_messages_are_answered() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
     client.wait_for_log(WARNING, "no Start after 10 s");
     let good = start_for(&relay());
     let engine = |name: &str, version: &str| {
-        Some(Engine { name: name.into(), version: version.into(), module: String::new() })
+        Some(EngineMessage { name: name.into(), version: version.into(), module: String::new() })
     };
     let foreign = {
         let mut program = good.package.clone();
@@ -217,21 +223,36 @@ fn orders_that_cannot_be_obeyed_are_answered() {
     link.add_symlink("target", "/bin/sh", SimpleFileOptions::default()).unwrap();
     let link = link.finish().unwrap().into_inner();
     let outside = zip(&[("target", &good.package), ("../../escaped", b"x")]);
-    let wrong: Vec<(Start, &str)> = vec![
-        (Start { engine: engine("AFLPP", VERSION), ..good.clone() }, "\"AFLPP\" is not one of"),
-        (Start { engine: engine("FFUZZ", "0.0.0"), ..good.clone() }, "has version \"0.0.0\""),
-        (Start { package: foreign, ..good.clone() }, "is built for MIPS"),
-        (Start { package: outside, ..good.clone() }, "is outside of its folder"),
-        (Start { package: link, ..good.clone() }, "has the link"),
-        (Start { package: b"PK\x03\x04rubbish".to_vec(), ..good.clone() }, "is damaged"),
-        (Start { package: vec![], ..good.clone() }, "neither an ELF file nor a ZIP"),
-        (Start { file_name: "../x".into(), ..good.clone() }, "is not a file name"),
-        (Start { file_name: "\x1b[2J".repeat(10_000), ..good.clone() }, "is not a file name"),
-        (Start { argv: vec!["a\0".into()], ..good.clone() }, "has a zero byte"),
-        (Start { package: fs::read(plain("relay.c", "")).unwrap(), ..good.clone() }, "binary only"),
-        (Start { fuzz_mode: 2, ..good.clone() }, "binary only"),
-        (Start { engine_args: "-o elsewhere".into(), ..good.clone() }, "not the broker's to set"),
-        (Start { environment: vec!["=".into()], ..good.clone() }, "no NAME=VALUE"),
+    let wrong: Vec<(StartMessage, &str)> = vec![
+        (
+            StartMessage { engine: engine("AFLPP", VERSION), ..good.clone() },
+            "\"AFLPP\" is not one of",
+        ),
+        (
+            StartMessage { engine: engine("FFUZZ", "0.0.0"), ..good.clone() },
+            "has version \"0.0.0\"",
+        ),
+        (StartMessage { package: foreign, ..good.clone() }, "is built for MIPS"),
+        (StartMessage { package: outside, ..good.clone() }, "is outside of its folder"),
+        (StartMessage { package: link, ..good.clone() }, "has the link"),
+        (StartMessage { package: b"PK\x03\x04rubbish".to_vec(), ..good.clone() }, "is damaged"),
+        (StartMessage { package: vec![], ..good.clone() }, "neither an ELF file nor a ZIP"),
+        (StartMessage { file_name: "../x".into(), ..good.clone() }, "is not a file name"),
+        (
+            StartMessage { file_name: "\x1b[2J".repeat(10_000), ..good.clone() },
+            "is not a file name",
+        ),
+        (StartMessage { argv: vec!["a\0".into()], ..good.clone() }, "has a zero byte"),
+        (
+            StartMessage { package: fs::read(plain("relay.c", "")).unwrap(), ..good.clone() },
+            "binary only",
+        ),
+        (StartMessage { fuzz_mode: 2, ..good.clone() }, "binary only"),
+        (
+            StartMessage { engine_args: "-o elsewhere".into(), ..good.clone() },
+            "not the broker's to set",
+        ),
+        (StartMessage { environment: vec!["=".into()], ..good.clone() }, "no NAME=VALUE"),
     ];
     for (start, cause) in wrong {
         client.start(start);
@@ -248,7 +269,7 @@ fn orders_that_cannot_be_obeyed_are_answered() {
 }
 
 #[test]
-fn a_second_start_changes_nothing_and_another_one_all() {
+fn an_equal_start_changes_nothing_and_a_different_one_restarts() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
@@ -257,7 +278,7 @@ fn a_second_start_changes_nothing_and_another_one_all() {
     client.wait_for_log(INFO, "is being fuzzed already: the campaign continues");
     client.wait_for_execs(1);
     assert_eq!(client.logs().iter().filter(|(_, line)| line.starts_with("fuzzing ")).count(), 1);
-    let other = Start { file_name: "other".into(), ..start_for(&relay()) };
+    let other = StartMessage { file_name: "other".into(), ..start_for(&relay()) };
     client.start(other.clone());
     client.wait_for_log(INFO, "fuzzing other in");
     wait_until("the other's queue", || {
@@ -272,14 +293,14 @@ fn a_second_start_changes_nothing_and_another_one_all() {
         let logs = client.logs();
         let count = |text: &str| logs.iter().filter(|(_, line)| line.starts_with(text)).count();
         let last = client.numbers().pop();
-        let goes = last.is_some_and(|n| n.state == State::Running as i32 && n.execs > 0);
+        let goes = last.is_some_and(|n| n.state == EngineState::Running as i32 && n.execs > 0);
         count("other-") == 1 && count("fuzzing other in") == 2 && goes
     });
     finish(running);
 }
 
 #[test]
-fn a_broker_may_come_and_go() {
+fn reconnecting_to_a_broker_works() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let mut running = engine(&dir, &broker, "");
     let mut client = broker.client();
@@ -298,8 +319,8 @@ fn a_broker_may_come_and_go() {
     let mut client = broker.client();
     client.start(start_for(&relay()));
     client.wait_for_log(INFO, "the campaign continues");
-    client.seed(Kind::Input, NEAR);
-    client.wait_for_seed("a crash", |kind, _| kind == Kind::Crash);
+    client.seed(SeedKind::Input, NEAR);
+    client.wait_for_seed("a crash", |kind, _| kind == SeedKind::Crash);
     let found = client.seeds();
     client.hang_up();
     // Another one gets it all, but for what it has.
@@ -335,7 +356,7 @@ fn an_engine_at_work_asks_for_its_own_target_first() {
 }
 
 #[test]
-fn nonsense_on_a_good_connection_is_told_and_forgotten() {
+fn invalid_messages_are_reported_and_skipped() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
@@ -411,7 +432,7 @@ fn ten_thousand_inputs_are_all_run() {
     for number in 0..10_000u32 {
         let mut bytes = vec![b'x'; 1024];
         bytes[..8].copy_from_slice(format!("{number:08}").as_bytes());
-        client.seed(Kind::Input, &bytes);
+        client.seed(SeedKind::Input, &bytes);
     }
     client.wait_for_log(DEBUG, "10000 inputs of the broker were run, 0 dropped");
     let took = begun.elapsed();
@@ -420,7 +441,7 @@ fn ten_thousand_inputs_are_all_run() {
 }
 
 #[test]
-fn alerts_are_told_when_there_is_a_report() {
+fn alerts_are_sent_once_there_is_a_report() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
@@ -428,8 +449,8 @@ fn alerts_are_told_when_there_is_a_report() {
         br#"[{"id": 1, "type": "x"}, {"id": 2, "type": "y"}, {"id": 3, "type": "z"}, {"id": 4}]"#;
     let target = target("relay.c", "-DALERTS");
     let environment = vec!["RELAY_SECRET=1".into()];
-    client.start(Start { report: report.to_vec(), environment, ..start_for(&target) });
-    client.seed(Kind::Input, NEAR);
+    client.start(StartMessage { report: report.to_vec(), environment, ..start_for(&target) });
+    client.seed(SeedKind::Input, NEAR);
     let alerts = |client: &Client| -> Vec<(i64, bool)> {
         let heard = client.heard().into_iter();
         let data = heard.filter_map(|message| match message {
@@ -466,7 +487,7 @@ fn inputs_that_have_piled_up_are_all_run() {
     let mut client = broker.client();
     client.start(start_for(&relay()));
     for number in 0..21_000u32 {
-        client.seed(Kind::Input, &number.to_be_bytes());
+        client.seed(SeedKind::Input, &number.to_be_bytes());
     }
     let _open = fs::OpenOptions::new().write(true).open(dir.path("gate")).unwrap();
     no_input_is_lost(&dir, running, client, 21_000);
@@ -474,7 +495,7 @@ fn inputs_that_have_piled_up_are_all_run() {
 
 /// Somebody who does not read in time loses what the broker sends.
 #[test]
-fn a_disk_that_does_not_answer_does_not_stop_the_reader() {
+fn a_blocked_disk_does_not_stop_the_reader() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let mut running = behind_a_gate(&dir, &broker);
     let mut client = broker.client();
@@ -483,7 +504,7 @@ fn a_disk_that_does_not_answer_does_not_stop_the_reader() {
     for number in 0..400u32 {
         let mut bytes = vec![b'x'; 100_000];
         bytes[..4].copy_from_slice(&number.to_be_bytes());
-        client.seed(Kind::Input, &bytes);
+        client.seed(SeedKind::Input, &bytes);
     }
     assert!(!running.said().contains("fuzzing target in"));
     let _open = fs::OpenOptions::new().write(true).open(dir.path("gate")).unwrap();
@@ -494,14 +515,14 @@ fn a_disk_that_does_not_answer_does_not_stop_the_reader() {
 }
 
 #[test]
-fn a_target_that_does_not_start_is_told_to_the_broker() {
+fn a_target_that_does_not_start_is_reported_to_the_broker() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
     // It crashes on all that there is, until something else comes.
     client.start(start_for(&target("relay.c", "-DDIGIT_CRASHES")));
     client.wait_for_log(ERROR, "starts again in");
-    client.seed(Kind::Input, b"good");
+    client.seed(SeedKind::Input, b"good");
     // A run of the default seed counts as well.
     client.wait_for_execs(1000);
     finish(running);
@@ -519,7 +540,7 @@ fn nothing_is_left_of_an_engine_that_is_killed() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_refused() {
     let dir = TestDir::new();
     let refused = |words: &str, cause: &str, remedy: &str| {
         dir.ffuzz(words).run().refused(2, cause, remedy);

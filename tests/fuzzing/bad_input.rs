@@ -106,7 +106,7 @@ fn a_target_that_ends_before_its_fork_server_is_up() {
 }
 
 #[test]
-fn a_target_that_never_says_hello() {
+fn a_target_without_a_handshake_is_refused() {
     let dir = TestDir::with_seed("A");
     let job = dir.fuzz("", &plain("legacy.c", ""), "silent");
     let job = job.env("AFL_FORKSRV_INIT_TMOUT", "300");
@@ -158,7 +158,7 @@ fn a_target_whose_library_or_loader_is_missing() {
 // --- seeds
 
 #[test]
-fn seed_folders_that_hold_nothing() {
+fn empty_seed_folders_are_refused() {
     let dir = TestDir::new();
     dir.fuzz("", &good(), "none").run().refused(1, "holds no seed", "small valid input");
     dir.write("in/empty", "");
@@ -183,7 +183,7 @@ fn a_seed_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn folders_that_lead_in_a_circle_end() {
+fn folders_with_circular_links_end() {
     let dir = TestDir::with_seed("A");
     symlink(".", dir.path("in/again")).unwrap();
     dir.fuzz("-s 1 -E 100", &good(), "none").run().expect(0);
@@ -208,7 +208,7 @@ fn seeds_that_crash_or_hang() {
 }
 
 #[test]
-fn seeds_that_all_do_the_same_are_noticed() {
+fn seeds_with_equal_coverage_give_a_warning() {
     // The word "file" is not the name of the input: the target waits for nothing and reads nothing.
     let dir = TestDir::with_seed("QUIZ");
     dir.write("in/other", "A");
@@ -221,7 +221,7 @@ fn seeds_that_all_do_the_same_are_noticed() {
 }
 
 #[test]
-fn what_is_no_seed_is_passed_over() {
+fn files_that_are_no_seeds_are_skipped() {
     let dir = TestDir::with_seed("A");
     dir.write("elsewhere", "linked");
     symlink(dir.path("elsewhere"), dir.path("in/link")).unwrap();
@@ -238,7 +238,7 @@ fn what_is_no_seed_is_passed_over() {
 }
 
 #[test]
-fn of_a_huge_seed_only_what_can_be_used_is_read() {
+fn a_huge_seed_is_read_up_to_the_input_limit() {
     let dir = TestDir::with_seed("A");
     fs::File::create(dir.path("in/huge")).unwrap().set_len(1 << 30).unwrap();
     // Less memory than the file is long.
@@ -253,7 +253,7 @@ fn of_a_huge_seed_only_what_can_be_used_is_read() {
 // --- the output folder
 
 #[test]
-fn a_folder_with_work_is_refused_and_left_as_it_is() {
+fn an_output_folder_with_finds_is_refused_and_unchanged() {
     let dir = TestDir::with_seed("A");
     dir.fuzz("-s 1 -E 300", &good(), "abort").run().expect(0);
     assert!(!dir.crashes().is_empty());
@@ -349,7 +349,7 @@ fn values_of_variables_are_checked() {
 }
 
 #[test]
-fn what_may_not_be_read_is_named() {
+fn unreadable_files_are_named() {
     let dir = TestDir::with_seed("A");
     let close = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

@@ -32,7 +32,7 @@ fn best(dir: &TestDir, index: usize) -> u64 {
 }
 
 #[test]
-fn waypoints_lead_through_the_demo() {
+fn waypoints_solve_the_demo() {
     let dir = TestDir::with_seed(SEED);
     dir.fuzz("-p -s 1 -E 30000", &demo(), "").run().expect(0);
     let queue = dir.queue();
@@ -52,7 +52,7 @@ fn waypoints_lead_through_the_demo() {
 }
 
 #[test]
-fn a_map_by_hand_leads_through_the_demo() {
+fn a_manual_map_solves_the_demo() {
     let dir = TestDir::with_seed(SEED);
     dir.fuzz("-p -s 1 -E 30000", &target("demo/demo-manual.c", ""), "").run().expect(0);
     assert_eq!(dir.stats()["dsf0_name"], "closeness");
@@ -60,7 +60,7 @@ fn a_map_by_hand_leads_through_the_demo() {
 }
 
 #[test]
-fn without_p_domains_neither_guide_nor_name() {
+fn without_p_domains_change_neither_search_nor_names() {
     let dir = TestDir::with_seed(SEED);
     dir.fuzz("-s 1 -E 8000", &demo(), "").run().expect(0).does_not_say("no effect");
     let queue = dir.queue();
@@ -92,7 +92,7 @@ fn p_without_domains_warns_and_fuzzes() {
 }
 
 #[test]
-fn recorded_inputs_lie_aside_and_guide_nothing() {
+fn recorded_inputs_are_kept_apart_and_do_not_guide() {
     let dir = TestDir::with_seed(SEED);
     dir.fuzz("--dsf-record -s 1 -E 4000", &demo(), "").run().expect(0);
     assert!(!dir.queue().iter().any(|name| name.contains("+dsf")), "{:?}", dir.queue());
@@ -228,7 +228,7 @@ fn every_number_of_legacy_domains_runs_with_and_without_p() {
 }
 
 #[test]
-fn hello_0_means_that_there_is_no_domain() {
+fn handshake_0_means_no_domains() {
     let legacy = plain("legacy.c", "");
     let dir = TestDir::with_seed("A");
     let done = dir.fuzz("-p -s 1 -E 300", &legacy, "classic").run().expect(0);
@@ -239,7 +239,7 @@ fn hello_0_means_that_there_is_no_domain() {
 }
 
 #[test]
-fn the_start_introduces_the_domains_as_fuzzfactory_does() {
+fn the_start_lists_the_domains_as_fuzzfactory_does() {
     let dir = TestDir::with_seed("A");
     let done = dir.fuzz("-p -s 1 -E 300", &target("maps.c", ""), "").run().expect(0);
     done.says(
@@ -255,7 +255,7 @@ fn the_start_introduces_the_domains_as_fuzzfactory_does() {
 }
 
 #[test]
-fn maps_without_room_are_refused() {
+fn maps_without_memory_or_beyond_the_limit_are_refused() {
     let dir = TestDir::with_seed("A");
     let large = target("wide.c", "-DHUGE=100000000u");
     let (cause, remedy) = ("there is no memory for the maps of its domains", "smaller domain maps");
@@ -276,7 +276,7 @@ fn maps_that_change_between_starts_are_refused() {
 }
 
 #[test]
-fn bad_records_end_with_one_line() {
+fn bad_domain_records_give_a_one_line_error() {
     let dir = TestDir::with_seed("A");
     for kind in ["range", "gap", "order", "reducer"] {
         for option in ["-p", ""] {
@@ -289,7 +289,7 @@ fn bad_records_end_with_one_line() {
 // --- slow inputs, and values that mean nothing
 
 #[test]
-fn the_time_limit_follows_a_domain_that_looks_for_slow_inputs() {
+fn the_timeout_grows_with_a_domain_for_slow_inputs() {
     let slow = target("slow.c", "");
     for (limit, follows) in [("", true), ("-t 20", false)] {
         let dir = TestDir::new();

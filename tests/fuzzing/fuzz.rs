@@ -120,7 +120,7 @@ fn inputs_arrive_through_a_file_as_well() {
 }
 
 #[test]
-fn a_target_without_instrumentation_is_fuzzed_blindly_by_n() {
+fn n_fuzzes_a_target_without_instrumentation() {
     let dir = TestDir::with_seed("A");
     let plain = common::plain("outcomes.c", "");
     let job = dir.fuzz("-n -s 1 -E 5000", &plain, "segv").env("AFL_BENCH_UNTIL_CRASH", "1");
@@ -135,7 +135,7 @@ fn a_target_without_instrumentation_is_fuzzed_blindly_by_n() {
 }
 
 #[test]
-fn edges_lead_to_a_crash_behind_four_letters() {
+fn edges_guide_to_a_crash_after_four_letters() {
     for (flags, mode) in
         [("", "default"), ("-DPERSISTENT", "persistent"), ("-DSHARED", "shmem_testcase")]
     {
@@ -155,7 +155,7 @@ fn edges_lead_to_a_crash_behind_four_letters() {
 // --- targets that do harm
 
 #[test]
-fn a_fork_server_that_dies_is_started_anew() {
+fn a_dead_fork_server_is_restarted() {
     // By fork: a run by snapshot gives up before the signal, and leaves the mark to the fork behind it.
     let dir = TestDir::with_seed("A");
     let done = dir
@@ -389,7 +389,7 @@ fn a_batch_of_slow_runs_ends_with_the_present_one() {
 }
 
 #[test]
-fn a_run_that_never_ends_does_not_keep_a_campaign() {
+fn an_endless_run_does_not_delay_the_end() {
     for mode in ["--run-mode pipe", "--run-mode fork", "--run-mode snapshot", "-n"] {
         let dir = TestDir::with_seed("A");
         let job = dir.fuzz(&format!("-t 600000 {mode}"), &outcomes(), "hang @@");
@@ -444,14 +444,14 @@ fn a_fuzzer_killed_in_the_middle_of_a_run_leaves_nothing() {
 }
 
 #[test]
-fn a_limit_of_time_ends_a_campaign() {
+fn a_time_limit_ends_a_campaign() {
     let dir = TestDir::with_seed("A");
     dir.fuzz("-s 1 -V 1", &outcomes(), "none").run().expect(0);
     assert!(dir.stat("run_time") >= 1 && dir.stat("run_time") < 30);
 }
 
 #[test]
-fn the_same_seed_of_the_generator_finds_the_same() {
+fn equal_random_seeds_give_equal_campaigns() {
     let found = || {
         let dir = TestDir::with_seed("ABCDE");
         dir.fuzz("-s 3 -E 20000", &target("steps.c", ""), "").run().expect(0);
@@ -505,7 +505,7 @@ fn a_queue_with_a_gap_keeps_its_numbers() {
 }
 
 #[test]
-fn autoresume_starts_and_then_goes_on() {
+fn autoresume_starts_and_then_resumes() {
     let dir = TestDir::with_seed("A");
     for limit in [1000, 2000] {
         let job = dir.fuzz(&format!("-s 1 -E {limit}"), &outcomes(), "none");
@@ -527,7 +527,7 @@ fn instances_have_folders_of_their_own() {
 }
 
 #[test]
-fn a_fuzzer_bound_to_a_core_says_so() {
+fn binding_to_a_core_is_reported() {
     let dir = TestDir::with_seed("A");
     let job = dir.fuzz("-s 1 -E 300 -b 0", &outcomes(), "none");
     job.without_env("AFL_NO_AFFINITY").run().expect(0);
@@ -624,7 +624,7 @@ fn a_campaign_without_room_for_an_input_can_be_stopped() {
 }
 
 #[test]
-fn a_command_of_the_user_hears_of_each_crash() {
+fn the_crash_command_runs_for_each_crash() {
     let dir = TestDir::with_seed("A");
     let job = dir.ffuzz("-i in -o out -t 3000 -s 1 -E 20000 -I").arg("cp \"$1\" heard");
     let job = job.arg("--").arg(outcomes()).words("abort").env("AFL_BENCH_UNTIL_CRASH", "1");

@@ -64,7 +64,7 @@ fn a_sequence_that_was_interrupted_goes_on_with_the_next_input() {
 }
 
 #[test]
-fn a_sequence_that_was_killed_leaves_nothing_out() {
+fn a_killed_sequence_skips_no_input() {
     let dir = TestDir::with_seed(SEED);
     module(&dir, "numbers", "");
     let wanted = "--mutator numbers --mutator-state state";
@@ -80,7 +80,7 @@ fn a_sequence_that_was_killed_leaves_nothing_out() {
 }
 
 #[test]
-fn a_sequence_goes_on_with_its_campaign_too() {
+fn a_sequence_is_resumed_with_its_campaign() {
     let dir = TestDir::with_seed(SEED);
     module(&dir, "numbers", "");
     alone(&dir, "out", "--mutator numbers -E 20", "log").run().expect(0);
@@ -94,7 +94,7 @@ fn a_sequence_goes_on_with_its_campaign_too() {
 }
 
 #[test]
-fn the_end_of_a_sequence_is_told() {
+fn the_end_of_a_sequence_is_reported() {
     let dir = TestDir::with_seed(SEED);
     module(&dir, "counter", "");
     let wanted = "--mutator counter --mutator-state state";
@@ -137,7 +137,7 @@ fn batches_keep_the_order() {
 }
 
 #[test]
-fn in_a_campaign_each_seed_has_a_stage_that_goes_on() {
+fn in_a_campaign_the_stage_of_each_seed_is_continued() {
     let dir = TestDir::with_seed(SEED);
     module(&dir, "numbers", "");
     let campaign = |words: &str| {
@@ -159,7 +159,7 @@ fn in_a_campaign_each_seed_has_a_stage_that_goes_on() {
 }
 
 #[test]
-fn what_a_module_has_exhausted_is_not_begun_again() {
+fn exhausted_sequences_are_not_restarted() {
     let dir = TestDir::with_seed(SEED);
     module(&dir, "counter", "");
     let job =
@@ -253,7 +253,7 @@ fn mistakes_are_explained() {
 }
 
 #[test]
-fn a_module_that_never_returns_does_not_keep_the_campaign() {
+fn a_module_that_never_returns_does_not_block_the_campaign() {
     let dir = TestDir::with_seed(SEED);
     module(&dir, "stuck", "");
     for signals in [1, 2] {
@@ -293,7 +293,7 @@ fn a_module_that_crashes_is_named() {
 }
 
 #[test]
-fn a_state_that_is_damaged_costs_only_itself() {
+fn a_damaged_state_affects_no_other() {
     let dir = TestDir::with_seed(SEED);
     module(&dir, "numbers", "");
     alone(&dir, "out", "--mutator numbers -E 20", "log").run().expect(0);

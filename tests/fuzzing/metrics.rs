@@ -117,7 +117,7 @@ fn prometheus_can_read_what_a_campaign_serves() {
 }
 
 #[test]
-fn of_a_fleet_there_is_the_whole_and_each_worker() {
+fn a_fleet_has_metrics_of_the_whole_and_of_each_worker() {
     let dir = TestDir::with_seed("hello");
     let target = target_with("mem", "commanded.c", "-fsanitize=fuzzer");
     let port = free_port();
@@ -132,7 +132,7 @@ fn of_a_fleet_there_is_the_whole_and_each_worker() {
 }
 
 #[test]
-fn every_way_tells_the_same_numbers_of_a_fleet() {
+fn all_outputs_have_the_same_numbers_of_a_fleet() {
     let dir = TestDir::with_seed("hello");
     let target = target_with("mem", "commanded.c", "-fsanitize=fuzzer");
     let (port, statsd) = (free_port(), UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -192,7 +192,7 @@ fn datagram(server: &UdpSocket) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn an_address_that_cannot_be_used_is_told_with_the_way_out() {
+fn an_unusable_address_is_reported_with_a_remedy() {
     let dir = TestDir::with_seed("hello");
     let target = target_with("mem", "commanded.c", "-fsanitize=fuzzer");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -43,7 +43,7 @@ fn one_note(notes: &[String], cause: &str, remedy: &str) {
 }
 
 #[test]
-fn nothing_is_said_of_a_target_without_obstacles() {
+fn a_target_without_obstacles_gives_no_message() {
     let dir = TestDir::new();
     let mut server = start(&target("obstacles.c", ""), &[], &dir);
     assert_eq!(runs(&mut server).1, Vec::<String>::new());
@@ -51,7 +51,7 @@ fn nothing_is_said_of_a_target_without_obstacles() {
 }
 
 #[test]
-fn a_filter_of_system_calls_costs_a_process_for_each_batch() {
+fn a_system_call_filter_costs_a_process_per_batch() {
     let dir = TestDir::new();
     let mut server = start(&target("obstacles.c", "-DSTRICT"), &[], &dir);
     let (_, notes) = runs(&mut server);
@@ -78,7 +78,7 @@ fn a_library_that_is_loaded_late_is_named() {
 }
 
 #[test]
-fn a_limit_on_memory_leads_to_the_pipes() {
+fn with_a_memory_limit_pipes_are_used() {
     let dir = TestDir::new();
     let mut server = start(&target("obstacles.c", "-DLIMIT"), &[], &dir);
     let (_, notes) = runs(&mut server);
@@ -110,7 +110,7 @@ fn a_map_that_changes_between_starts_is_followed() {
 }
 
 #[test]
-fn an_older_runtime_is_driven_by_pipes() {
+fn an_older_runtime_is_run_by_pipes() {
     let dir = TestDir::with_seed("QUIX");
     let flags = format!("-I{}", repository("runtime").display());
     let older = plain("older.c", &flags);

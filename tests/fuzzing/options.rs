@@ -17,7 +17,7 @@ fn with_q(dir: &TestDir) {
 }
 
 #[test]
-fn a_statsd_server_hears_of_the_campaign() {
+fn a_statsd_server_receives_the_numbers() {
     let dir = TestDir::with_seed("A");
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
     server.set_read_timeout(Some(common::DEADLINE)).unwrap();
@@ -40,7 +40,7 @@ fn a_statsd_server_hears_of_the_campaign() {
 }
 
 #[test]
-fn what_the_target_says_when_it_crashes_is_kept() {
+fn the_output_of_a_crash_is_saved() {
     let dir = TestDir::with_seed("A");
     with_q(&dir);
     let job = dir.fuzz("-s 1 -E 5000 -x words", &outcomes(), "sites @@");
@@ -54,7 +54,7 @@ fn what_the_target_says_when_it_crashes_is_kept() {
 }
 
 #[test]
-fn the_inputs_before_a_crash_are_kept() {
+fn the_inputs_before_a_crash_are_saved() {
     for steps in [target("steps.c", "-DSHARED"), target("steps.c", "-DPERSISTENT")] {
         let dir = TestDir::with_seed("QUIA");
         let job = dir.fuzz("-s 7 -E 400000", &steps, "").env("AFL_BENCH_UNTIL_CRASH", "1");
@@ -126,7 +126,7 @@ fn crash_exploration_starts_from_crashes_and_keeps_crashes() {
 }
 
 #[test]
-fn a_fork_server_serves_without_coverage() {
+fn a_fork_server_without_coverage_is_used() {
     for program in [afl_target("steps.c", ""), target("steps.c", ""), plain("legacy.c", "")] {
         let dir = TestDir::with_seed("QUIA");
         let job = dir.fuzz("-n -s 1 -E 500", &program, "").env("AFL_DUMB_FORKSRV", "1");
@@ -152,7 +152,7 @@ fn starting_seeds_run_once_if_asked() {
 }
 
 #[test]
-fn comparison_logging_is_told_to_be_absent() {
+fn missing_comparison_logging_is_reported() {
     let dir = TestDir::with_seed("A");
     let job = dir.fuzz("-c 0 -l 2 -s 1 -E 100", &outcomes(), "none");
     let done = job.env("AFL_CMPLOG_ONLY_NEW", "1").run().expect(0);
@@ -167,7 +167,7 @@ fn comparison_logging_is_told_to_be_absent() {
 const TO_THE_CRASH: (&str, &str) = ("AFL_BENCH_UNTIL_CRASH", "1");
 
 #[test]
-fn scripts_learn_of_a_bug_by_the_exit_code() {
+fn the_exit_code_tells_scripts_of_a_bug() {
     let (name, value) = TO_THE_CRASH;
     for (options, how, code) in [
         ("", "segv", 0),
@@ -211,7 +211,7 @@ fn a_hang_is_a_bug_for_scripts_if_it_is_one_for_the_user() {
 }
 
 #[test]
-fn the_end_says_where_to_go_on() {
+fn the_last_lines_name_the_next_steps() {
     let dir = TestDir::with_seed("A");
     with_q(&dir);
     let (name, value) = TO_THE_CRASH;
@@ -335,7 +335,7 @@ fn a_seed_above_the_limit_is_named() {
 }
 
 #[test]
-fn slips_of_the_keyboard_are_answered_with_what_was_meant() {
+fn typos_are_answered_with_the_nearest_option() {
     let dir = TestDir::with_seed("A");
     let run = |words: &str| dir.ffuzz(words).run();
     run("cmim -i in -o out -- ./t").refused(

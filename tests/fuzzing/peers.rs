@@ -22,7 +22,7 @@ fn legacy() -> std::path::PathBuf {
 // --- dialects of the fork server
 
 #[test]
-fn every_dialect_leads_to_the_crash() {
+fn every_protocol_version_finds_the_crash() {
     for (kind, mode, edges) in [
         ("classic", "default", 65536),
         ("old", "default", 1000),
@@ -76,7 +76,7 @@ fn answers_to_a_dictionary_do_not_shift_the_runs() {
 }
 
 #[test]
-fn what_is_no_fork_server_of_afl_is_refused() {
+fn other_fork_servers_are_refused() {
     let dir = TestDir::with_seed("A");
     let refused = |kind: &str, cause: &str, remedy: &str| {
         dir.fuzz("", &legacy(), kind).run().refused(1, cause, remedy);
@@ -150,7 +150,7 @@ fn our_targets_run_under_afl_fuzz() {
 }
 
 #[test]
-fn a_queue_of_afl_fuzz_is_taken_over_and_given_back() {
+fn a_queue_moves_from_afl_fuzz_to_ffuzz_and_back() {
     let dir = TestDir::with_seed("QUAAA");
     let steps = target("steps.c", "");
     under_afl_fuzz(&dir, &steps);

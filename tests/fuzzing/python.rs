@@ -122,7 +122,7 @@ fn hooks_are_called_in_the_order_of_afl() {
 }
 
 #[test]
-fn an_exception_costs_its_input_and_a_hundred_the_hook() {
+fn an_exception_skips_its_input_and_a_hundred_disable_the_hook() {
     let (dir, done) = run(
         "count = 0\n\
          def fuzz_count(buf): return 70\n\
@@ -142,7 +142,7 @@ fn an_exception_costs_its_input_and_a_hundred_the_hook() {
 }
 
 #[test]
-fn results_of_the_wrong_kind_are_told_and_skipped() {
+fn results_of_the_wrong_type_are_reported_and_skipped() {
     let (dir, done) = run("def fuzz(buf, add_buf, max_size): return 'text'\n", "-E 100");
     done.expect(0).says("mutator mutator: fuzz: TypeError: memoryview: a bytes-like object");
     assert!(!dir.text("log").contains("text"));

@@ -28,7 +28,7 @@ fn resumed(entries: usize, run: usize) -> String {
 }
 
 #[test]
-fn nothing_known_is_run_again_and_everything_is_as_it_was() {
+fn known_seeds_are_not_run_again_and_the_state_is_restored() {
     let dir = TestDir::with_seed("m1");
     dir.write("in/alpha", "alpha");
     begin(&dir, 6000, &islands());
@@ -49,7 +49,7 @@ fn nothing_known_is_run_again_and_everything_is_as_it_was() {
 }
 
 #[test]
-fn what_the_state_does_not_know_is_run() {
+fn seeds_missing_from_the_state_are_run() {
     let dir = TestDir::with_seed("m1");
     begin(&dir, 2000, &islands());
     let entries = dir.queue().len();
@@ -136,7 +136,7 @@ fn the_state_is_there_as_soon_as_the_seeds_are_taken_in() {
 }
 
 #[test]
-fn a_state_that_cannot_be_is_dropped_with_one_warning() {
+fn an_impossible_state_is_dropped_with_one_warning() {
     let dir = TestDir::with_seed("m1");
     begin(&dir, 2000, &islands());
     for (from, to, flaw) in [
@@ -153,7 +153,7 @@ fn a_state_that_cannot_be_is_dropped_with_one_warning() {
 }
 
 #[test]
-fn what_is_no_file_in_the_own_folder_blocks_nobody() {
+fn special_files_in_the_queue_do_not_block() {
     let dir = TestDir::with_seed("m1");
     begin(&dir, 2000, &islands());
     let own = |name: &str| dir.path("out/default").join(name);
@@ -240,7 +240,7 @@ fn failing(dir: &TestDir, path: &str, count: u32, error: i32) -> Finished {
 }
 
 #[test]
-fn an_error_that_passes_does_not_end_the_campaign() {
+fn a_temporary_error_does_not_end_the_campaign() {
     let dir = TestDir::with_seed("m1");
     for error in [libc::EIO, libc::EMFILE, libc::ENFILE, libc::EACCES] {
         let done = failing(&dir, "/queue/id:", 3, error).expect(0);
@@ -251,7 +251,7 @@ fn an_error_that_passes_does_not_end_the_campaign() {
 }
 
 #[test]
-fn an_error_that_stays_has_its_own_remedy() {
+fn a_permanent_error_has_its_own_remedy() {
     let dir = TestDir::with_seed("m1");
     let remedies = [
         (libc::EIO, "see dmesg"),
@@ -275,7 +275,7 @@ fn numbers_that_could_not_be_written_at_the_end_are_an_error() {
 }
 
 #[test]
-fn a_lock_that_cannot_be_released_is_no_panic() {
+fn a_lock_that_cannot_be_released_causes_no_panic() {
     let dir = TestDir::with_seed("m1");
     let source = "#include <errno.h>\n#include <sys/file.h>\n#include <sys/syscall.h>\n\
                   #include <unistd.h>\nint flock(int fd, int how) {\n\

@@ -9,7 +9,7 @@ use common::*;
 use ffuzz::config::options::RunMode;
 use ffuzz::engine::executor::{Executor, ExitKind, SnapshotRuns};
 use ffuzz::engine::feedback::Judge;
-use ffuzz::exec::{ForkServer, Seen};
+use ffuzz::exec::{ForkServer, RunResult};
 use server::{candidates, field, kill, memory_and_descriptors, options, processes, shown};
 
 /// Long enough for a fork on a machine that is busy otherwise.
@@ -87,27 +87,27 @@ fn what_a_run_does_to_its_process_does_not_reach_the_next() {
 }
 
 #[test]
-fn neither_with_address_sanitizer() {
+fn runs_are_isolated_with_address_sanitizer() {
     leaves_no_trace("-fsanitize=address");
 }
 
 #[test]
-fn nor_with_undefined_behaviour_sanitizer() {
+fn runs_are_isolated_with_undefined_behaviour_sanitizer() {
     leaves_no_trace("-fsanitize=undefined");
 }
 
 #[test]
-fn nor_with_memory_sanitizer() {
+fn runs_are_isolated_with_memory_sanitizer() {
     leaves_no_trace("-fsanitize=memory");
 }
 
 #[test]
-fn nor_in_a_static_program() {
+fn runs_are_isolated_in_a_static_program() {
     leaves_no_trace("-static");
 }
 
 #[test]
-fn nor_at_a_fixed_address() {
+fn runs_are_isolated_at_a_fixed_address() {
     leaves_no_trace("-no-pie");
 }
 
@@ -130,7 +130,7 @@ fn goes_by_fork_with((target, words): (&Path, &str), runs: usize, cause: &str) {
 }
 
 #[test]
-fn a_program_that_cannot_be_put_back_is_forked_and_the_reason_is_said() {
+fn a_program_that_cannot_be_restored_is_forked_and_the_reason_reported() {
     for (flags, cause) in [
         ("-DTHREAD", "threads before main"),
         ("-DSHARED", "shares memory"),
@@ -145,7 +145,7 @@ fn a_program_that_cannot_be_put_back_is_forked_and_the_reason_is_said() {
 }
 
 #[test]
-fn a_program_that_is_slower_to_put_back_is_forked() {
+fn a_program_that_is_slower_to_restore_is_forked() {
     goes_by_fork(("memories.c", "-DCALLS"), 600, "runs took longer than with fork");
 }
 
@@ -157,7 +157,7 @@ fn seeds(dir: &TestDir) -> Vec<Vec<u8>> {
 /// Kernels before 6.7 answer the scan with ENOTTY, and have no asynchronous mode; what containers refuse
 /// is up to them.
 #[test]
-fn where_the_kernel_refuses_a_campaign_goes_by_fork_and_finds_the_same() {
+fn without_kernel_support_a_campaign_uses_fork_and_finds_the_same() {
     let (reader, forbidding) = (target("texts.c", ""), plain("forbidding.c", ""));
     let forked = TestDir::with_seed("[1, {\"a\": 2}]");
     let options = "-i in -o out -t 3000 -s 1 -E 2000 --run-mode";
@@ -187,14 +187,15 @@ fn where_the_kernel_refuses_a_campaign_goes_by_fork_and_finds_the_same() {
 
 /// What is new is made by fork even long after the start.
 #[test]
-fn a_snapshot_makes_nothing_up() {
+fn snapshots_report_no_false_finds() {
     let watched = target("refusing.c", "-DWATCHED");
     let (ours, theirs) = (TestDir::new(), TestDir::new());
     let mut server = start(&watched, "", RunMode::Snapshot, &ours);
     shown(&mut server, &vec![b"text".to_vec(); 3000]);
     assert_eq!(server.snapshot_runs().unwrap().differences, 0);
     server.learn_edges(&vec![0xff; server.map_size()]);
-    let wanted = Seen::of(&start(&watched, "", RunMode::Fork, &theirs).observe(b"{}").unwrap());
+    let wanted =
+        RunResult::of(&start(&watched, "", RunMode::Fork, &theirs).observe(b"{}").unwrap());
     for batched in [false, true] {
         // The child that differed is gone.
         server.observe(b"text").unwrap();
@@ -203,7 +204,7 @@ fn a_snapshot_makes_nothing_up() {
             true => server.run(&batch, &mut 0).unwrap().unwrap(),
             false => server.observe(b"{}").unwrap(),
         };
-        assert_eq!(Seen::of(&run), wanted, "{batched}");
+        assert_eq!(RunResult::of(&run), wanted, "{batched}");
     }
     assert_eq!(server.snapshot_runs().unwrap().differences, 2);
     assert_eq!(server.run_mode().name(), "snapshot");
@@ -237,7 +238,7 @@ fn what_writes_over_notes_of_the_runtime_does_not_reach_the_next_run() {
 }
 
 #[test]
-fn huge_pages_are_put_back() {
+fn huge_pages_are_restored() {
     let huge = target("memories.c", "-DHUGE");
     assert_same(&huge, "", &mutants(300), 0);
     let dir = TestDir::new();
@@ -251,7 +252,7 @@ fn huge_pages_are_put_back() {
 
 /// A run that takes what is left does not take it from the next.
 #[test]
-fn a_limit_on_memory_is_that_of_each_run() {
+fn a_memory_limit_applies_to_each_run() {
     let taking = target("memories.c", "-DTAKE");
     let (ours, theirs) = (TestDir::new(), TestDir::new());
     let inputs = [1u8, 100, 250, 30, 100].map(|mib| vec![mib]);
@@ -271,12 +272,12 @@ fn a_run_that_takes_too_long_is_a_hang_and_the_next_is_clean() {
     let dir = TestDir::new();
     let target = target("state.c", "");
     let mut server = start(&target, "", RunMode::Snapshot, &dir);
-    let good = Seen::of(&server.observe(b".abc").unwrap());
+    let good = RunResult::of(&server.observe(b".abc").unwrap());
     for input in [b"H", b"V", b"H"] {
         server.set_timeout(Duration::from_millis(300));
         assert_eq!(server.observe(input).unwrap().exit, ExitKind::Hang);
         server.set_timeout(TIMEOUT);
-        assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good);
+        assert_eq!(RunResult::of(&server.observe(b".abc").unwrap()), good);
     }
     assert_eq!(server.run_mode().name(), "snapshot");
 }
@@ -286,21 +287,21 @@ fn a_fork_server_that_is_killed_is_replaced() {
     let dir = TestDir::new();
     let target = target("texts.c", "");
     let mut server = start(&target, "", RunMode::Snapshot, &dir);
-    let good = Seen::of(&server.observe(b"[1, 2]").unwrap());
+    let good = RunResult::of(&server.observe(b"[1, 2]").unwrap());
     kill(processes(&target).1);
     // By fork, should the end of the child be noticed only when it is asked for a run.
     for _ in 0..2 {
-        assert_eq!(Seen::of(&server.observe(b"[1, 2]").unwrap()), good);
+        assert_eq!(RunResult::of(&server.observe(b"[1, 2]").unwrap()), good);
     }
     assert!(server.take_restart().is_none());
     kill(processes(&target).0);
-    assert_eq!(Seen::of(&server.observe(b"[1, 2]").unwrap()), good);
+    assert_eq!(RunResult::of(&server.observe(b"[1, 2]").unwrap()), good);
     assert!(server.take_restart().is_some());
     assert_eq!(server.run_mode().name(), "snapshot");
 }
 
 #[test]
-fn a_campaign_says_how_its_runs_are_made() {
+fn a_campaign_reports_its_execution_mode() {
     let reader = target("texts.c", "");
     let dir = TestDir::with_seed("[1, {\"a\": 2}]");
     let options = "-s 1 -E 4000 --run-mode snapshot";
@@ -350,13 +351,13 @@ fn mutants_show_the_same_edges_and_keys() {
 }
 
 #[test]
-fn a_file_is_as_good_as_standard_input() {
+fn an_input_file_works_like_standard_input() {
     assert_same(&target("texts.c", ""), "@@", &mutants(1000), 0);
 }
 
 /// What is the same in each run is done once, and what it leaves open is as it was.
 #[test]
-fn a_run_begins_where_the_input_is_looked_at() {
+fn runs_begin_at_the_first_read_of_the_input() {
     let target = target_with("cmp,mem", "prologue.c", "");
     let inputs = mutants(400);
     let runs = assert_same(&target, "plain", &inputs, 0);
@@ -378,7 +379,7 @@ fn a_run_begins_where_the_input_is_looked_at() {
 
 /// By whatever name the program knows it.
 #[test]
-fn the_input_is_seen_to_be_looked_at() {
+fn every_way_to_read_the_input_is_detected() {
     let target = target("prologue.c", "");
     let inputs = mutants(200);
     for words in ["stdin", "proc", "dup", "map", "size @@", "relative @@"] {
@@ -400,7 +401,7 @@ fn the_input_is_seen_to_be_looked_at() {
 
 /// What a snapshot cannot hold: a peer, chance, another process.
 #[test]
-fn a_run_begins_before_what_cannot_be_kept() {
+fn runs_begin_before_operations_that_cannot_be_undone() {
     let target = target("prologue.c", "");
     let plain = assert_same(&target, "plain", &mutants(20), 0).prologue;
     let socket = assert_same(&target, "socket", &mutants(200), 1);
@@ -426,7 +427,7 @@ fn a_run_begins_before_what_cannot_be_kept() {
 
 /// Whatever happens before the first look is what each run would do: a crash is one.
 #[test]
-fn a_crash_before_the_first_look_is_each_run_s() {
+fn a_crash_before_the_first_read_is_that_of_each_run() {
     let target = target("prologue.c", "");
     for words in ["crash", "fault"] {
         goes_by_fork_with((&target, words), 60, "signal 11");
@@ -444,7 +445,7 @@ fn a_deferred_start_is_where_runs_begin() {
 }
 
 #[test]
-fn a_batch_stops_at_just_those_runs_that_a_judge_wants() {
+fn a_batch_stops_at_exactly_the_runs_that_the_judge_keeps() {
     let reader = target_with("cmp", "texts.c", "");
     let inputs = mutants(3000);
     let batch = candidates(&inputs);
@@ -498,7 +499,7 @@ fn grows_not(target: &Path, words: &str, runs: usize) {
 }
 
 #[test]
-fn nothing_grows_over_many_runs() {
+fn memory_does_not_grow_over_many_runs() {
     let reader = target("texts.c", "");
     for words in ["", "@@"] {
         grows_not(&reader, words, 100_000);
@@ -506,6 +507,6 @@ fn nothing_grows_over_many_runs() {
 }
 
 #[test]
-fn what_runs_leak_is_gone() {
+fn leaks_of_runs_are_undone() {
     grows_not(&target("memories.c", "-DTAKE -DLEAST"), "", 20_000);
 }

@@ -52,7 +52,7 @@ fn stop(running: Running) {
 }
 
 #[test]
-fn each_of_a_mixed_campaign_takes_over_what_the_others_have() {
+fn all_fuzzers_of_a_mixed_campaign_import_from_each_other() {
     need("afl-fuzz");
     let dir = with_seeds(&[("afl", &["alpha"]), ("plain", &["betaa"]), ("domains", &["gamma"])]);
     let target = islands();
@@ -87,7 +87,7 @@ fn each_of_a_mixed_campaign_takes_over_what_the_others_have() {
 }
 
 #[test]
-fn a_waypoint_is_kept_by_who_is_guided_by_domains() {
+fn a_waypoint_is_imported_by_instances_with_domains() {
     // One path, and three sizes; the largest is with the others.
     let dir = with_seeds(&[("one", &["m5", "mA", "mz"]), ("two", &["m0"]), ("three", &["m0"])]);
     let target = islands();
@@ -135,7 +135,7 @@ fn a_find_arrives_while_a_turn_lasts_and_nothing_is_read_twice() {
 }
 
 #[test]
-fn what_lies_in_a_peers_queue_by_mistake_does_no_harm() {
+fn stray_files_in_a_peers_queue_do_no_harm() {
     let dir = with_seeds(&[("one", &["xxxxx"])]);
     dir.write("out/tool/queue/id:000000,empty", "");
     dir.write("out/tool/queue/id:000001,large", vec![b'x'; (1 << 20) + 1]);
@@ -156,7 +156,7 @@ fn what_lies_in_a_peers_queue_by_mistake_does_no_harm() {
 }
 
 #[test]
-fn folders_of_other_tools_are_read_and_a_final_look_misses_nothing() {
+fn folders_of_other_tools_are_imported_and_the_final_sync_is_complete() {
     let dir = with_seeds(&[("one", &["xxxxx"])]);
     dir.write("theirs/5f2a", "alpha");
     dir.write("theirs/README.txt", "not an input");
@@ -174,7 +174,7 @@ fn folders_of_other_tools_are_read_and_a_final_look_misses_nothing() {
 }
 
 #[test]
-fn a_campaign_can_be_left_alone() {
+fn syncing_can_be_disabled() {
     let dir = with_seeds(&[("one", &["xxxxx"])]);
     dir.write("out/tool/queue/id:000000,x", "alpha");
     let job = instance(&dir, "-M", "one", "-E 300", &islands()).env("AFL_IMPORT_FIRST", "1");
@@ -187,7 +187,7 @@ fn a_campaign_can_be_left_alone() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_read_is_told_once_and_again_when_it_can() {
+fn an_unreadable_folder_is_reported_once_and_when_readable_again() {
     let dir = with_seeds(&[("main", &["alpha"])]);
     dir.write("closed/1", "betaa");
     dir.write("open/0", "gamma");

@@ -11,7 +11,9 @@ use std::time::{Duration, SystemTime};
 
 use common::{DEADLINE, Job, SmallDisk, TestDir, free_port, wait_until};
 use ffuzz::config::env::Environment;
-use ffuzz::crashes::collector::{Client, Delivery, Report, Settings, Spool, Values, Worker};
+use ffuzz::crashes::collector::{
+    Client, Delivery, DeliveryWorker, Report, Settings, Spool, Values,
+};
 use ffuzz::crashes::crash::Output;
 use fuzzmanager::{Answer, FalseServer, configure};
 use zip::ZipWriter;
@@ -48,7 +50,7 @@ fn submit(dir: &TestDir) -> Job {
 }
 
 #[test]
-fn a_refusal_says_what_to_do() {
+fn a_refused_report_names_a_remedy() {
     let html = "Content-Type: text/html";
     let cases = [
         ("401 Unauthorized", "", "answers 401: the token", "get_auth_token"),
@@ -74,7 +76,7 @@ fn a_refusal_says_what_to_do() {
 }
 
 #[test]
-fn a_wait_that_the_server_asks_for_is_kept() {
+fn the_requested_retry_time_is_kept() {
     let limit = Answer::Say("429 Too Many Requests\r\nRetry-After: 3", "{}");
     let (dir, server) = folder(vec![limit, NONE_FOUND, STORES]);
     let start = std::time::Instant::now();
@@ -84,7 +86,7 @@ fn a_wait_that_the_server_asks_for_is_kept() {
 }
 
 #[test]
-fn a_text_that_the_server_fails_on_goes_in_another_form() {
+fn a_report_on_which_the_server_fails_is_sent_in_plain_form() {
     let (dir, server) = folder(vec![FAILS, NONE_FOUND, FAILS, NONE_FOUND, STORES]);
     submit(&dir).run().expect(0).says("answers 500");
     let requests = server.requests();
@@ -143,7 +145,7 @@ fn a_server_that_stores_late_gets_a_report_once() {
 }
 
 #[test]
-fn what_is_read_out_of_a_crash_is_shown() {
+fn show_prints_what_a_crash_report_contains() {
     let (dir, server) = folder(vec![STORES]);
     let done = collector(&dir, "--show --stderr err.txt").run().expect(0);
     let short = "[@ poke]";
@@ -161,7 +163,7 @@ fn what_is_read_out_of_a_crash_is_shown() {
 }
 
 #[test]
-fn an_answer_that_got_lost_is_looked_for() {
+fn a_lost_answer_is_searched_at_the_server() {
     let found = Answer::Say(
         "200 OK\r\nContent-Type: application/json",
         r#"{"count":1,"results":[{"id":12}]}"#,
@@ -173,7 +175,7 @@ fn an_answer_that_got_lost_is_looked_for() {
 }
 
 #[test]
-fn a_server_that_is_away_slow_or_not_secure_is_told_apart() {
+fn absent_slow_and_insecure_servers_have_different_messages() {
     let (dir, server) = folder(vec![Answer::Silence]);
     let refresh = |words: &str| collector(&dir, &format!("--refresh {words}")).run();
     refresh(&format!("--serverport {}", free_port())).refused(
@@ -229,7 +231,7 @@ fn an_archive_that_would_fill_memory_or_disk_is_refused() {
 }
 
 #[test]
-fn a_server_that_sends_a_byte_now_and_then_is_left() {
+fn a_server_that_sends_single_bytes_slowly_is_given_up() {
     let (dir, _server) = folder(vec![Answer::Drip]);
     let mut server = settings(&dir).server().unwrap();
     server.patience = Duration::from_millis(500);
@@ -305,7 +307,7 @@ fn wrong_usage_ends_with_2() {
 }
 
 #[test]
-fn the_client_id_and_ignored_sections_are_told() {
+fn the_client_id_and_ignored_sections_are_shown() {
     let (dir, _server) = folder(vec![Answer::Silence]);
     let done = collector(&dir, "--get-clientid").run().expect(0);
     assert_eq!(done.out, "host-7\n");
@@ -360,7 +362,7 @@ fn a_report_that_is_refused_for_good_is_kept_with_the_reason() {
 }
 
 #[test]
-fn a_full_disk_is_said_and_loses_nothing() {
+fn a_full_disk_is_reported_and_loses_nothing() {
     let dir = TestDir::new();
     let Some(disk) = SmallDisk::mount(dir.path("disk"), "size=256k") else { return };
     let spool = Spool::open(&disk.0.join("spool")).unwrap();
@@ -399,12 +401,12 @@ fn settings(dir: &TestDir) -> Settings {
 fn several_workers_send_each_report_once() {
     let (dir, server) = folder(vec![STORES]);
     let spool = spooled(&dir, &[]);
-    let start = || Worker::start(&dir.path("spool"), &settings(&dir)).unwrap();
+    let start = || DeliveryWorker::start(&dir.path("spool"), &settings(&dir)).unwrap();
     let mut workers = vec![start(), start(), start()];
     for number in 0..30 {
         let report = Report { key: number.to_string(), ..Report::default() };
         spool.add(&report).unwrap();
-        workers.iter().for_each(Worker::wake);
+        workers.iter().for_each(DeliveryWorker::wake);
         if number == 10 {
             // Whoever delivers goes away; another takes over.
             wait_until("a delivery", || spool.counts().unwrap().sent > 0);
@@ -421,10 +423,10 @@ fn several_workers_send_each_report_once() {
 }
 
 #[test]
-fn a_worker_says_what_keeps_reports_waiting() {
+fn the_status_names_why_reports_wait() {
     let (dir, server) = folder(vec![Answer::Say("403 Forbidden", "")]);
     spooled(&dir, &["a", "b"]);
-    let worker = Worker::start(&dir.path("spool"), &settings(&dir)).unwrap();
+    let worker = DeliveryWorker::start(&dir.path("spool"), &settings(&dir)).unwrap();
     wait_until("its word", || worker.status().error.is_some());
     let status = worker.finish(Duration::ZERO);
     let (cause, remedy) = status.error.unwrap();
@@ -467,7 +469,7 @@ fn a_frequent_bug_is_not_reported_and_a_known_one_ten_times() {
 }
 
 #[test]
-fn signatures_are_fetched_anew_when_they_are_old() {
+fn old_signatures_are_downloaded_again() {
     const NO_ARCHIVE: Answer = Answer::Say("404 Not Found", "");
     let answers = vec![NO_ARCHIVE, STORES, STORES, NO_ARCHIVE, STORES];
     let (dir, server) = folder(answers);
@@ -565,7 +567,7 @@ fn no_wait_is_longer_than_a_day() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_holds_up_nothing() {
+fn a_clock_set_back_delays_nothing() {
     let fails = Answer::Say("500 Internal Server Error", "");
     let (dir, _server) = folder(vec![fails, NONE_FOUND, STORES]);
     let spool = spooled(&dir, &["a"]);
@@ -583,7 +585,7 @@ fn expected(line: &str) -> Option<i64> {
 }
 
 #[test]
-fn each_line_is_reached_by_as_many_inputs_as_it_is() {
+fn line_counts_equal_the_number_of_inputs() {
     let (dir, server) = folder(vec![Answer::Say(CREATED, "{}")]);
     for (name, input) in [("1", "a"), ("2", "((1)"), ("3", "ac")] {
         dir.write(&format!("inputs/{name}"), input);
@@ -657,7 +659,7 @@ fn by_llvm_cov(dir: &TestDir, source: &str, inputs: &[&str]) -> BTreeMap<u32, bo
 }
 
 #[test]
-fn lines_are_reached_as_llvm_cov_says() {
+fn covered_lines_equal_those_of_llvm_cov() {
     if ["clang-19", "llvm-cov-19", "llvm-profdata-19"]
         .iter()
         .any(|name| Command::new(name).arg("--version").output().is_err())

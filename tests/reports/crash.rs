@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ffuzz::crashes::crash::{self, Crash, CrashInfo, Output, Program, Signature, Wanted};
+use ffuzz::crashes::crash::{
+    self, CrashFacts, CrashInfo, Output, Program, Signature, SignatureOptions,
+};
 use serde_json::{Value, json};
 
 fn data(file: &str) -> PathBuf {
@@ -59,7 +61,7 @@ fn hex(number: Option<u64>) -> Value {
 }
 
 fn signature(info: &CrashInfo, frames: usize, force_address: bool) -> Value {
-    let wanted = Wanted { frames, force_address, force_instruction: false };
+    let wanted = SignatureOptions { frames, force_address, force_instruction: false };
     let signature = Signature::create(info, wanted);
     signature.map_or(Value::Null, |made| serde_json::from_str(&made.to_json()).unwrap())
 }
@@ -108,7 +110,7 @@ fn a_signature_is_fitted_to_another_crash_as_the_server_does_it() {
         let output = Output { crash_data, ..Output::default() };
         let program = Program { platform: "x86-64".into(), ..Program::default() };
         let info = crash::parse(&output, &program);
-        let crash = Crash { info: &info, output: &output, program: &program, testcase: None };
+        let crash = CrashFacts { info: &info, output: &output, program: &program, testcase: None };
         let fitted = Signature::parse(&case["signature"].to_string()).unwrap().fitted(&crash);
         let fitted =
             fitted.map_or(Value::Null, |made| serde_json::from_str(&made.to_json()).unwrap());
@@ -199,7 +201,7 @@ fn signatures_match_what_the_reference_matches() {
         info.address =
             address.map(|text| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap());
         info.instruction = crash["crashInstruction"].as_str().map(str::to_owned);
-        let crash = Crash {
+        let crash = CrashFacts {
             info: &info,
             output: &output(crash),
             program: &program(crash),
@@ -229,7 +231,8 @@ fn own_signatures_match_only_their_own_crashes() {
         let matched = files.iter().filter(|(_, other)| {
             let (info, output) = (parse(other), output(other));
             let program = program(&other["config"]);
-            let crash = Crash { info: &info, output: &output, program: &program, testcase: None };
+            let crash =
+                CrashFacts { info: &info, output: &output, program: &program, testcase: None };
             info.refused.is_none() && signature.matches(&crash)
         });
         let matched: Vec<&String> = matched.map(|(name, _)| name).collect();
@@ -241,6 +244,6 @@ fn own_signatures_match_only_their_own_crashes() {
     none(&differences);
 }
 
-fn unforced() -> Wanted {
-    Wanted { force_address: false, ..Wanted::default() }
+fn unforced() -> SignatureOptions {
+    SignatureOptions { force_address: false, ..SignatureOptions::default() }
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ffuzz::crashes::crash::{self, Crash, Output, Program, Signature, Signatures, Wanted, beyond};
+use ffuzz::crashes::crash::{
+    self, CrashFacts, Output, Program, Signature, SignatureOptions, Signatures, beyond,
+};
 use proptest::prelude::*;
 
 fn texts() -> Vec<(String, String)> {
@@ -26,7 +28,7 @@ fn program() -> Program {
 }
 
 #[test]
-fn what_the_reference_misses_is_read() {
+fn reports_that_the_reference_misses_are_parsed() {
     let mut table = String::new();
     for (name, text) in texts() {
         let info = beyond::parse(&stderr(&text), &program());
@@ -61,15 +63,17 @@ fn signatures_recognise_what_was_sent() {
     for (name, text) in texts() {
         let output = stderr(&text);
         let info = beyond::parse(&output, &program());
-        let signature =
-            Signature::create(&info, Wanted { force_address: false, ..Wanted::default() });
+        let signature = Signature::create(
+            &info,
+            SignatureOptions { force_address: false, ..SignatureOptions::default() },
+        );
         let Some(signature) = signature else {
             assert!(info.backtrace.len() < 3, "{name} has no signature");
             continue;
         };
         let sent = crash::to_send(&output, &info);
         let read = crash::parse(&sent, &program());
-        let crash = Crash { info: &read, output: &sent, program: &program(), testcase: None };
+        let crash = CrashFacts { info: &read, output: &sent, program: &program(), testcase: None };
         assert!(signature.matches(&crash), "{name}: {}", signature.to_json());
     }
 }
@@ -151,7 +155,7 @@ fn a_bug_is_the_same_whatever_size_address_and_spelling() {
 }
 
 #[test]
-fn other_bugs_are_others() {
+fn different_bugs_have_different_identities() {
     let write = overflow("WRITE of size 4", "12");
     let hash = identity(&write, &["f", "main"]);
     assert_ne!(identity(&write, &["g", "main"]), hash);
@@ -184,7 +188,7 @@ const RUST_END: [&str; 6] = [
 ];
 
 #[test]
-fn place_and_message_tell_one_end_from_another() {
+fn place_and_message_distinguish_aborts() {
     let rust = |place: &str, words: &str, function: &str| {
         let said = format!("\nthread 'main' (77) panicked at {place}:\n{words}\nnote: run with\n");
         given_up(&said, &[&RUST_END[..], &[function, "demo::main"]].concat())
@@ -205,13 +209,13 @@ fn place_and_message_tell_one_end_from_another() {
         rust("src/main.rs:4:5", index, "demo::put"),
     ];
     let signature = |output: &Output| {
-        beyond::signature(&beyond::parse(output, &program()), Wanted::default()).unwrap()
+        beyond::signature(&beyond::parse(output, &program()), SignatureOptions::default()).unwrap()
     };
     let own = signature(&output);
     let matches = |output: &Output| {
         let sent = crash::to_send(output, &beyond::parse(output, &program()));
         let read = crash::parse(&sent, &program());
-        own.matches(&Crash { info: &read, output: &sent, program: &program(), testcase: None })
+        own.matches(&CrashFacts { info: &read, output: &sent, program: &program(), testcase: None })
     };
     assert!(matches(&output) && !own.to_json().contains("core::"), "{}", own.to_json());
     for (other, found) in &same {
@@ -245,7 +249,7 @@ fn place_and_message_tell_one_end_from_another() {
 }
 
 #[test]
-fn a_recursion_without_end_is_one_bug_wherever_the_stack_ended() {
+fn an_infinite_recursion_is_one_bug_wherever_the_stack_ended() {
     let stack = |leaf: &'static str, first: usize| {
         let cycle = ["value", "array", "element"];
         let names = std::iter::once(leaf).chain(cycle.into_iter().cycle().skip(first)).take(200);
@@ -256,7 +260,7 @@ fn a_recursion_without_end_is_one_bug_wherever_the_stack_ended() {
 }
 
 #[test]
-fn a_segv_near_null_is_told_from_a_wild_one() {
+fn a_segv_near_null_is_distinguished_from_a_wild_one() {
     let class = |address: &str, access: &str| {
         let text = format!(
             "==1==ERROR: AddressSanitizer: SEGV on unknown address 0x{address} (pc 0x1 bp 0x2 sp 0x3 T0)\n\
@@ -279,12 +283,13 @@ fn survives(stderr: &str, crash_data: &str) -> Result<(), TestCaseError> {
     let sent = crash::to_send(&output, &info);
     prop_assert_eq!(crash::parse(&sent, &program()).refused, None);
     let _ = (info.short_text(), info.class().len(), info.identity("").hash());
-    if let Some(made) =
-        Signature::create(&info, Wanted { force_address: false, ..Wanted::default() })
-    {
+    if let Some(made) = Signature::create(
+        &info,
+        SignatureOptions { force_address: false, ..SignatureOptions::default() },
+    ) {
         prop_assert!(Signature::parse(&made.to_json()).is_ok(), "{}", made.to_json());
     }
-    let own = beyond::signature(&info, Wanted::default());
+    let own = beyond::signature(&info, SignatureOptions::default());
     prop_assert!(own.is_none_or(|own| Signature::parse(&own.to_json()).is_ok()));
     Ok(())
 }
@@ -325,7 +330,7 @@ proptest! {
         let json = serde_json::json!({"symptoms": [{"type": "output", "value": format!("/{text}/")}]});
         let output = stderr(&text);
         let info = crash::parse(&output, &program());
-        let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+        let crash = CrashFacts { info: &info, output: &output, program: &program(), testcase: None };
         if let Ok(signature) = Signature::parse(&json.to_string()) {
             let _ = signature.matches(&crash);
         }
@@ -372,7 +377,7 @@ fn hostile_texts_take_linear_time() {
 
 /// Neither ends; each line of them would be a condition of the signature, and part of the title.
 #[test]
-fn a_message_without_end_is_cut() {
+fn an_endless_message_is_cut() {
     let race = "WARNING: ThreadSanitizer: data race (pid=1)\n";
     for (first, rest) in [
         ("thread 'x' panicked at 'a\n", "\u{1b}b\n"),
@@ -381,9 +386,10 @@ fn a_message_without_end_is_cut() {
         let output = stderr(&format!("{first}{}", rest.repeat(100_000)));
         let info = beyond::parse(&output, &program());
         assert!(info.short_text().chars().count() <= 2000, "{}", info.short_text().len());
-        let signature = Signature::create(&info, Wanted::default()).unwrap();
+        let signature = Signature::create(&info, SignatureOptions::default()).unwrap();
         assert!(signature.to_json().len() < 10_000, "{}", signature.to_json().len());
-        let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+        let crash =
+            CrashFacts { info: &info, output: &output, program: &program(), testcase: None };
         assert!(signature.matches(&crash), "{}", signature.to_json());
     }
     let long = stderr(&format!("a.c:1: f: Assertion `{}' failed.\n", "\u{e9}".repeat(100_000)));
@@ -391,16 +397,16 @@ fn a_message_without_end_is_cut() {
 }
 
 #[test]
-fn an_expression_that_explodes_is_given_up() {
+fn a_regex_with_exponential_cost_is_given_up() {
     let json = r#"{"symptoms": [{"type": "output", "value": "/^(?=(a+)+$)\\1b/"}]}"#;
     let output = stderr(&"a".repeat(5000));
     let info = crash::parse(&output, &program());
-    let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+    let crash = CrashFacts { info: &info, output: &output, program: &program(), testcase: None };
     assert!(!Signature::parse(json).unwrap().matches(&crash));
 }
 
 #[test]
-fn what_is_no_signature_is_named_and_left_out() {
+fn invalid_signatures_are_named_and_skipped() {
     let good = r#"{"symptoms": [{"type": "output", "value": "boom"}]}"#;
     let triples = [("a", "{"), ("b", good), ("c", good)];
     let triples = triples.map(|(name, text)| (name.into(), text.into(), serde_json::Map::new()));
@@ -409,6 +415,6 @@ fn what_is_no_signature_is_named_and_left_out() {
     assert!(refused[0].1.to_string().starts_with("no JSON: "), "{}", refused[0].1);
     let output = stderr("boom\n");
     let info = crash::parse(&output, &program());
-    let crash = Crash { info: &info, output: &output, program: &program(), testcase: None };
+    let crash = CrashFacts { info: &info, output: &output, program: &program(), testcase: None };
     assert_eq!(signatures.find(&crash).map(|entry| entry.name.as_str()), Some("b"));
 }

@@ -48,7 +48,7 @@ fn keys(server: &Server) -> Vec<String> {
 }
 
 #[test]
-fn a_crash_arrives_as_it_is() {
+fn a_crash_arrives_unchanged() {
     let Some(server) = Server::start() else { return };
     let dir = TestDir::new();
     server.configure(&dir);
@@ -119,7 +119,7 @@ fn signatures_come_back_and_match() {
 }
 
 #[test]
-fn a_kill_in_the_middle_makes_no_duplicate() {
+fn a_kill_during_delivery_makes_no_duplicate() {
     let Some(mut server) = Server::start() else { return };
     let dir = TestDir::new();
     server.configure(&dir);
@@ -168,7 +168,7 @@ fn a_stored_report_whose_answer_got_lost_is_not_sent_again() {
 }
 
 #[test]
-fn the_limit_of_requests_is_waited_for() {
+fn the_request_limit_of_the_server_is_respected() {
     let Some(server) = Server::with_rate("2/second") else { return };
     let dir = TestDir::new();
     server.configure(&dir);

@@ -334,7 +334,7 @@ fn panics_of_rust_are_bugs_of_their_places() {
 }
 
 #[test]
-fn a_silent_signal_is_looked_at_by_gdb() {
+fn gdb_reports_a_signal_without_output() {
     need("gdb");
     let dir = TestDir::new();
     crashes(&dir, "nagq");
@@ -358,7 +358,7 @@ fn only(dir: &TestDir, programs: &[&str]) -> String {
 }
 
 #[test]
-fn without_gdb_our_own_look_is_as_good() {
+fn without_gdb_the_own_tracer_gives_the_same_bugs() {
     for programs in [&["addr2line"][..], &[]] {
         let dir = TestDir::new();
         crashes(&dir, "nag");
@@ -393,7 +393,7 @@ fn told_by_gdb(dir: &TestDir, variable: &str, function: &str) -> String {
 }
 
 #[test]
-fn gdb_is_asked_about_every_crash_if_that_is_wanted() {
+fn gdb_can_be_requested_for_every_crash() {
     let dir = TestDir::new();
     crashes(&dir, "no");
     let text = told_by_gdb(&dir, "FTB_FORCE_GDB", "poke_null");
@@ -406,7 +406,7 @@ fn gdb_is_asked_about_every_crash_if_that_is_wanted() {
 }
 
 #[test]
-fn gdb_reads_core_files_if_that_is_wanted() {
+fn gdb_can_be_requested_for_core_files() {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     let dir = TestDir::new();
     crashes(&dir, "n");
@@ -477,7 +477,7 @@ fn facts_that_could_not_be_written_are_written_later() {
 }
 
 #[test]
-fn names_that_are_no_text_are_as_good_as_others() {
+fn file_names_that_are_not_utf8_work() {
     let dir = TestDir::new();
     let name = |bytes: &[u8]| dir.path("crashes").join(OsString::from_vec(bytes.to_vec()));
     fs::create_dir(dir.path("crashes")).unwrap();
@@ -525,7 +525,7 @@ const SHY: &str = "#include <stdlib.h>\n#include <stdio.h>\n#include <string.h>\
       return 0; }\n";
 
 #[test]
-fn a_crash_that_hides_from_a_look_is_a_bug() {
+fn a_crash_that_does_not_happen_under_a_debugger_is_a_bug() {
     let dir = TestDir::new();
     let source = dir.write("shy.c", SHY);
     let target = plain(source.to_str().unwrap(), "");
@@ -565,7 +565,7 @@ fn hangs_children_and_bugs_that_come_and_go() {
 }
 
 #[test]
-fn a_sanitizer_build_is_asked_first() {
+fn a_sanitizer_build_runs_first() {
     let dir = TestDir::new();
     // 'g' aborts in both; what is read behind a block is no crash without a sanitizer.
     crashes(&dir, "og");
@@ -683,7 +683,7 @@ fn a_short_campaign_ends_with_its_report() {
 }
 
 #[test]
-fn nobody_looks_at_crashes_if_that_is_not_wanted() {
+fn triage_can_be_disabled() {
     let dir = TestDir::with_seed("PAAA");
     let job = campaign(&dir, "-V 2").env("FFUZZ_NO_TRIAGE", "1");
     job.run().expect(0).says("crashes, 0 hangs");
@@ -691,7 +691,7 @@ fn nobody_looks_at_crashes_if_that_is_not_wanted() {
 }
 
 #[test]
-fn a_killed_campaign_takes_its_triage_along() {
+fn triage_ends_with_a_killed_campaign() {
     let dir = TestDir::with_seed("PAAA");
     let running = campaign(&dir, "-V 600").start();
     wait_until("a bug", || {
@@ -731,7 +731,7 @@ fn workers_share_one_triage() {
 }
 
 #[test]
-fn what_the_end_of_a_campaign_leaves_off_is_made_small_later() {
+fn minimization_cut_short_by_the_end_is_done_later() {
     let dir = TestDir::new();
     // A hundred runs take seconds, and more than that are needed.
     dir.write("out/default/crashes/id:0", format!("{}a", "x".repeat(3000)));
@@ -834,7 +834,7 @@ fn a_bug_is_reported_when_its_first_file_was_run() {
 }
 
 #[test]
-fn a_crash_that_comes_seldom_is_looked_at_until_it_shows() {
+fn a_rare_crash_is_rerun_until_it_happens() {
     let dir = TestDir::new();
     dir.write("crashes/rare", "x");
     let runs = dir.path("runs");
@@ -927,7 +927,7 @@ fn a_crash_that_needs_other_inputs_is_marked_and_repeated() {
 }
 
 #[test]
-fn nothing_of_another_input_is_left_behind_an_input() {
+fn input_files_hold_no_bytes_of_earlier_inputs() {
     for (flags, variable) in [("-DLOOP", "X"), ("", "X"), ("", "FFUZZ_NO_SNAPSHOT")] {
         let dir = TestDir::with_seed("A");
         dir.write("in/long", "AZZZZZZZZZZZZZZZZ");
@@ -948,7 +948,7 @@ fn make_buckets(server: &fuzzmanager::Server, dir: &TestDir) {
 }
 
 #[test]
-fn two_targets_fill_their_buckets_whoever_goes_away() {
+fn buckets_are_filled_despite_interruptions() {
     let Some(mut server) = fuzzmanager::Server::start() else { return };
     let (first, second) = (TestDir::new(), TestDir::new());
     let targets = [(&first, asan(), "owfn"), (&second, cxx("-fsanitize=address"), "tse")];
@@ -1045,7 +1045,7 @@ fn a_bug_without_its_input_is_not_reported() {
 }
 
 #[test]
-fn more_time_and_more_runs_correct_what_was_noted() {
+fn more_time_and_more_runs_correct_the_report() {
     let (dir, server, config) = with_a_server();
     dir.write("crashes/slow", "slow");
     dir.write("crashes/rare", "rare");
@@ -1097,7 +1097,7 @@ fn a_server_and_a_file_beside_the_target_are_enough() {
 }
 
 #[test]
-fn a_server_that_is_away_or_refuses_stops_nobody() {
+fn an_absent_or_refusing_server_does_not_stop_triage() {
     let unauthorized = fuzzmanager::Answer::Say("401 Unauthorized", "");
     let refusing = fuzzmanager::FalseServer::start(vec![unauthorized]);
     for (port, words) in [
@@ -1150,7 +1150,7 @@ const HANGS: &str = "#include <unistd.h>\n\
     if (c[0] == 's') return spin(&n) + 1; if (c[0] == 'w') return wait() + 1; return 0; }\n";
 
 #[test]
-fn a_hang_is_a_bug_of_its_function_if_that_is_wanted() {
+fn hangs_can_be_reported_as_bugs_of_their_function() {
     let dir = TestDir::new();
     let source = dir.write("hangs.c", HANGS);
     let target = plain(source.to_str().unwrap(), "-O0");
@@ -1188,7 +1188,7 @@ fn a_hang_costs_one_run() {
 }
 
 #[test]
-fn a_hang_of_a_campaign_is_reported_if_that_is_wanted() {
+fn hangs_of_a_campaign_can_be_reported() {
     let Some(server) = fuzzmanager::Server::start() else { return };
     let dir = TestDir::with_seed("xx");
     server.configure(&dir);
@@ -1213,7 +1213,7 @@ fn a_hang_of_a_campaign_is_reported_if_that_is_wanted() {
 }
 
 #[test]
-fn a_record_of_a_domain_is_reported_if_that_is_wanted() {
+fn records_of_a_domain_can_be_reported() {
     let Some(server) = fuzzmanager::Server::start() else { return };
     let dir = TestDir::with_seed("\x01");
     server.configure(&dir);
@@ -1245,7 +1245,7 @@ fn a_record_of_a_domain_is_reported_if_that_is_wanted() {
 }
 
 #[test]
-fn what_is_wrong_with_the_server_is_told() {
+fn server_problems_are_reported() {
     let dir = TestDir::with_seed("x");
     crashes(&dir, "g");
     let target = plain("bugs.c", "");

@@ -76,7 +76,7 @@ fn a_folder_whose_copies_are_not_on_the_disk_is_not_finished() {
 }
 
 #[test]
-fn no_tuple_and_no_value_is_lost() {
+fn the_result_covers_all_tuples_and_best_values() {
     let dir = inputs();
     let afl = afl_target("counts.c", "-O0");
     for target in [counts(""), counts("-DKEYS"), counts(HARNESS), afl] {
@@ -99,7 +99,7 @@ fn no_tuple_and_no_value_is_lost() {
 
 /// Snapshots only say what is dull; one that is wrong about it is found out, and not believed.
 #[test]
-fn what_is_kept_is_what_fork_shows() {
+fn snapshots_and_fork_keep_the_same_inputs() {
     let dir = inputs();
     for (number, text) in ["[1]", "{", "{[", "[[{", "{[["].iter().enumerate() {
         dir.write(&format!("in/text-{number}"), text);
@@ -119,7 +119,7 @@ fn what_is_kept_is_what_fork_shows() {
 }
 
 #[test]
-fn the_edges_are_those_that_afl_cmin_keeps() {
+fn the_result_has_the_edges_of_afl_cmin() {
     need("afl-cmin");
     let dir = inputs();
     for target in [afl_target("counts.c", "-O0"), counts("")] {
@@ -134,7 +134,7 @@ fn the_edges_are_those_that_afl_cmin_keeps() {
 }
 
 #[test]
-fn a_queue_of_ours_is_read_by_afl_cmin_and_ours() {
+fn a_queue_can_be_minimized_by_afl_cmin_too() {
     need("afl-cmin");
     let dir = TestDir::with_seed("AAAA");
     let steps = target("steps.c", "");
@@ -189,7 +189,7 @@ fn interrupted(dir: &TestDir, signal: Signal) -> Running {
 }
 
 #[test]
-fn interrupted_work_is_gone_on_with() {
+fn an_interrupted_minimization_is_resumed() {
     let dir = inputs();
     let expected = kept(&dir, "", &counts("-DKEYS"));
     dir.write("in/last", [b"Q".as_slice(), &[0; 100]].concat());
@@ -251,7 +251,7 @@ fn traces_can_be_kept() {
 }
 
 #[test]
-fn odd_inputs() {
+fn unusual_inputs_are_handled() {
     let dir = TestDir::new();
     let counts = counts("");
     dir.write("in/a", "\x01\x01");
@@ -276,7 +276,7 @@ fn odd_inputs() {
 }
 
 #[test]
-fn what_cannot_be_minimized() {
+fn wrong_inputs_and_options_are_refused() {
     let dir = TestDir::new();
     let counts = counts("");
     let refused = |options: &str, cause: &str, remedy: &str| {

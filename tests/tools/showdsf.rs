@@ -111,7 +111,7 @@ fn each_domain_alone() {
 }
 
 #[test]
-fn a_manual_map_comes_behind_the_built_in_ones() {
+fn a_manual_map_comes_after_the_built_in_ones() {
     let dir = TestDir::new();
     let mixed = target_with("cmp,mem", "demo/demo-manual.c", "");
     let done = dir.showdsf("", &mixed, "").input(FAR).run().expect(0);
@@ -237,7 +237,7 @@ fn inputs_are_given_by_file_as_well() {
 }
 
 #[test]
-fn values_go_to_a_file_and_words_can_be_silenced() {
+fn values_go_to_a_file_and_messages_can_be_silenced() {
     let dir = inputs();
     let done = dir.showdsf("-q -i in -o values", &manual(), "").run().expect(0);
     assert_eq!((done.out.as_str(), done.err.as_str()), ("", ""));
@@ -245,7 +245,7 @@ fn values_go_to_a_file_and_words_can_be_silenced() {
 }
 
 #[test]
-fn a_run_that_takes_too_long_is_told() {
+fn a_timeout_is_reported() {
     let dir = TestDir::new();
     dir.write("in/a", "A");
     dir.write("in/q", "Q");
@@ -283,7 +283,7 @@ fn without_arguments_it_shows_its_usage() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_output_pipe_is_no_failure() {
     let dir = inputs();
     let done = dir.showdsf("-i in", &manual(), "").run_unread();
     assert_eq!(done.code(), 0, "{}", done.err);
@@ -351,7 +351,7 @@ fn bad_records_are_refused() {
 }
 
 #[test]
-fn too_many_or_too_large_maps_are_told_by_the_target() {
+fn too_many_or_too_large_maps_are_reported_by_the_target() {
     let dir = TestDir::new();
     let job = dir.showdsf("", &target("wide.c", "-DLAST=0"), "").env("AFL_DEBUG_CHILD", "1");
     job.run().expect(1).says("[-] ERROR: Invalid domain-specific map size: 0");

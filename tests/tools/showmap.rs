@@ -77,7 +77,7 @@ fn all_counts_have_a_class() {
 }
 
 #[test]
-fn codes_and_words_are_those_of_afl() {
+fn exit_codes_and_messages_are_those_of_afl() {
     let dir = TestDir::new();
     dir.write("in/a", "A");
     dir.write("in/below/q", "Q");
@@ -145,7 +145,7 @@ fn domain_values_can_be_shown_too() {
 }
 
 #[test]
-fn what_cannot_be_shown() {
+fn wrong_targets_and_options_are_refused() {
     let dir = TestDir::new();
     let good = target("counts.c", "");
     let refused = |options: &str, cause: &str, remedy: &str| {
@@ -169,7 +169,7 @@ fn what_cannot_be_shown() {
 }
 
 #[test]
-fn a_misspelt_variable_is_told_unless_the_user_wants_silence() {
+fn a_misspelt_variable_is_reported_unless_quiet() {
     let dir = counted();
     let steps = target("steps.c", "");
     for (options, wanted) in [("-o seen -i in", true), ("-q -o seen -i in", false)] {

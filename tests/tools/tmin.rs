@@ -67,7 +67,7 @@ fn hit_counts_matter_unless_told_otherwise() {
 }
 
 #[test]
-fn an_exact_crash_keeps_its_way() {
+fn an_exact_crash_keeps_its_edges() {
     // Two ways to the same signal, told apart by the second byte.
     let (dir, words) = (TestDir::new(), "sites");
     dir.write("input", b"QQabcdefgh");
@@ -151,7 +151,7 @@ fn files_are_read_and_written_whole() {
 }
 
 #[test]
-fn what_cannot_be_minimized() {
+fn wrong_inputs_and_options_are_refused() {
     let dir = TestDir::new();
     let steps = target("steps.c", "");
     let refused = |options: &str, cause: &str, remedy: &str| {

@@ -1,55 +1,105 @@
 //! How far the traces are, on stderr: a line that is rewritten on a terminal, else one every few seconds.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::cmd::tool::say;
+use crate::cmin::TraceListener;
 
 const ON_TERMINAL: Duration = Duration::from_millis(200);
 const ELSEWHERE: Duration = Duration::from_secs(5);
 
-pub(super) struct Progress {
+pub(super) struct TraceProgress {
     total: usize,
+    terminal: bool,
+    quiet: bool,
+    /// `AFL_PRINT_FILENAMES`.
+    print_names: bool,
+    traced: Mutex<Traced>,
+}
+
+struct Traced {
     done: usize,
     /// Those of earlier runs say nothing about the speed.
     before: usize,
     start: Instant,
+    /// When the line was shown.
     last: Instant,
-    terminal: bool,
-    quiet: bool,
 }
 
-impl Progress {
-    pub(super) fn new(total: usize, done: usize, quiet: bool) -> Self {
+impl Traced {
+    fn new(before: usize) -> Self {
         let now = Instant::now();
+        Self { done: before, before, start: now, last: now }
+    }
+}
+
+impl TraceProgress {
+    pub(super) fn new(total: usize, quiet: bool, print_names: bool) -> Self {
         let terminal = io::stderr().is_terminal();
-        Self { total, done, before: done, start: now, last: now, terminal, quiet }
+        Self { total, terminal, quiet, print_names, traced: Mutex::new(Traced::new(0)) }
     }
 
-    pub(super) fn start_over(&mut self) {
-        *self = Self::new(self.total, 0, self.quiet);
-    }
-
-    pub(super) fn add(&mut self, inputs: usize) {
-        self.done += inputs;
-        let interval = if self.terminal { ON_TERMINAL } else { ELSEWHERE };
-        if !self.quiet && self.last.elapsed() >= interval {
-            self.last = Instant::now();
-            self.show(if self.terminal { "" } else { "\n" });
-        }
+    /// `before`: inputs that are traced already.
+    pub(super) fn begin(&self, before: usize) {
+        *self.traced() = Traced::new(before);
     }
 
     /// The last state, if it was shown line over line.
     pub(super) fn end(&self) {
         if self.terminal && !self.quiet {
-            self.show("\n");
+            self.show(&self.traced(), "\n");
         }
     }
 
-    fn show(&self, end: &str) {
-        let (done, total) = (self.done, self.total);
-        let speed = (done - self.before) as f64 / self.start.elapsed().as_secs_f64().max(0.001);
+    fn traced(&self) -> MutexGuard<'_, Traced> {
+        self.traced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn show(&self, traced: &Traced, end: &str) {
+        let (done, total) = (traced.done, self.total);
+        let seconds = traced.start.elapsed().as_secs_f64().max(0.001);
+        let speed = (done - traced.before) as f64 / seconds;
         let start = if self.terminal { "\r\x1b[K" } else { "" };
         let mut out = io::stderr().lock();
         let _ = write!(out, "{start}    Processing file {done}/{total} ({speed:.0}/s){end}");
         let _ = out.flush();
+    }
+}
+
+impl TraceListener for TraceProgress {
+    fn reads(&self, path: &Path) -> io::Result<()> {
+        if !self.print_names {
+            return Ok(());
+        }
+        let line = format!("Processing {}\n", path.display());
+        match io::stdout().lock().write_all(line.as_bytes()) {
+            // A reader that has seen enough is no failure.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn traced(&self, inputs: usize) {
+        let mut traced = self.traced();
+        traced.done += inputs;
+        let interval = if self.terminal { ON_TERMINAL } else { ELSEWHERE };
+        if !self.quiet && traced.last.elapsed() >= interval {
+            traced.last = Instant::now();
+            self.show(&traced, if self.terminal { "" } else { "\n" });
+        }
+    }
+
+    fn starts_over(&self) {
+        let text = "[!] With snapshots the target reaches other edges than with fork: repeating all \
+                    runs with fork.";
+        say(self.quiet, text);
+        self.begin(0);
+    }
+
+    fn warns(&self, text: &str) {
+        say(false, &format!("[!] {text}"));
     }
 }

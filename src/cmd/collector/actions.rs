@@ -9,7 +9,9 @@ use std::thread;
 use super::{Args, Failure, NO_MATCH, read, say};
 use crate::cmd::{print, tool};
 use crate::crashes::collector::{self, Client, Directory, Report, Settings, Target};
-use crate::crashes::crash::{self, Crash, CrashInfo, Output, Program, Signature, Wanted};
+use crate::crashes::crash::{
+    self, CrashFacts, CrashInfo, Output, Program, Signature, SignatureOptions,
+};
 
 /// Prints what is read out of a crash. The program is of no interest here, so nothing needs to be known of
 /// it.
@@ -36,7 +38,7 @@ pub(super) fn show(args: &Args) -> Result<ExitCode, Failure> {
 pub(super) struct Given {
     report: Report,
     info: CrashInfo,
-    wanted: Wanted,
+    wanted: SignatureOptions,
 }
 
 impl Given {
@@ -53,7 +55,7 @@ impl Given {
             env: args.about.env.iter().cloned().collect(),
             metadata,
         };
-        let wanted = Wanted {
+        let wanted = SignatureOptions {
             frames: args.crash.numframes,
             force_address: args.crash.forcecrashaddr,
             force_instruction: args.crash.forcecrashinst,
@@ -77,9 +79,9 @@ impl Given {
         print(&format!("{}\n", lines.join("\n").trim_end()))
     }
 
-    fn crash(&self) -> Crash<'_> {
+    fn crash(&self) -> CrashFacts<'_> {
         let bytes = self.report.testcase.as_ref().map(|testcase| &testcase.bytes);
-        Crash {
+        CrashFacts {
             info: &self.info,
             output: &self.report.output,
             program: &self.report.program,

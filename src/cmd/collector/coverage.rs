@@ -2,21 +2,15 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use serde_json::json;
-
 use super::{Failure, SourceArgs, read, say};
-use crate::cmd::tool::{self, Scratch, TargetArgs, Wanted};
-use crate::crashes::collector::coverage::Coverage;
-use crate::crashes::collector::{Client, CollectorError, Settings};
-use crate::crashes::triage::find;
-use crate::engine::executor::{Executor, Module};
-use crate::exec::Hooked;
-use crate::exec::lines::{LineMap, LinesError, Reached};
+use crate::cmd::tool::{self, Scratch, TargetArgs, ToolTarget};
+use crate::crashes::collector::coverage::SourceCoverage;
+use crate::crashes::collector::{self, MeasureError, Settings, SourceFacts};
+use crate::disk::{find, inputs};
 
 /// Entries of a queue were quicker once.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,27 +26,26 @@ pub(super) fn send(
     let root = fs::canonicalize(&source.root).unwrap_or_else(|_| source.root.clone());
     let measure = || measured(program, path, &root, command);
     let coverage = if path.is_dir() { measure()? } else { parsed(path, &root)? };
-    let need = |given: &Option<String>, found: &Option<String>, key| {
-        given.clone().or_else(|| found.clone()).ok_or(CollectorError::Missing { key })
+    let facts = SourceFacts {
+        repository: source.repository.clone(),
+        revision: source.revision.clone(),
+        branch: source.branch.clone(),
+        description: source.description.clone(),
     };
-    let server = settings.server()?;
-    let fields = json!({
-        "repository": need(&source.repository, &None, "repository")?,
-        "revision": need(&source.revision, &coverage.revision, "revision")?,
-        "branch": source.branch.clone().or(coverage.branch.clone()).unwrap_or_default(),
-        "tools": server.tool,
-        "client": server.client,
-        "description": source.description,
-        "coverage": coverage.tree().to_string(),
-    });
-    Client::new(server)?.coverage(&fields)?;
+    collector::upload(settings, &facts, &coverage)?;
     Ok(ExitCode::SUCCESS)
 }
 
+impl From<MeasureError> for Failure {
+    fn from(error: MeasureError) -> Self {
+        Self::new(&error, error.remedy())
+    }
+}
+
 /// An lcov or a Coveralls file.
-fn parsed(path: &Path, root: &Path) -> Result<Coverage, Failure> {
+fn parsed(path: &Path, root: &Path) -> Result<SourceCoverage, Failure> {
     let bytes = read(path)?;
-    Coverage::parse(&String::from_utf8_lossy(&bytes), root).map_err(|error| {
+    SourceCoverage::parse(&String::from_utf8_lossy(&bytes), root).map_err(|error| {
         let cause = format!("{}: {error}", path.display());
         Failure::new(
             cause,
@@ -67,14 +60,33 @@ fn measured(
     folder: &Path,
     root: &Path,
     command: &[OsString],
-) -> Result<Coverage, Failure> {
+) -> Result<SourceCoverage, Failure> {
+    let (inputs, command) = given(folder, command)?;
+    let args = TargetArgs::of(command);
+    let scratch = Scratch::new("collector", None);
+    tool::leave_on_signals(&[&scratch], None);
+    let mut target = ToolTarget::new(&args, &scratch, TIMEOUT).start(&tool::environment(false))?;
+    let ended = |path: &Path, exit| tool::report(exit, Some(path), false);
+    let measured = collector::measure(&mut target, Path::new(&args.command[0]), &inputs, ended)?;
+    tool::tell(&mut target, false);
+    for error in &measured.skipped {
+        say(program, &format!("warning: skipped: {error} ({})", error.remedy()));
+    }
+    let coverage = measured.below(root)?;
+    let (files, (lines, all), inputs) = (coverage.files.len(), coverage.lines(), inputs.len());
+    say(program, &format!("{inputs} inputs reach {lines} of {all} lines in {files} files"));
+    Ok(coverage)
+}
+
+/// The inputs of a campaign's folder or of any folder, and the target's command line.
+fn given(folder: &Path, command: &[OsString]) -> Result<(Vec<PathBuf>, Vec<OsString>), Failure> {
     let queues = find::queues(folder).map_err(|error| {
         let cause = format!("cannot read the folder {}: {error}", folder.display());
         Failure::new(cause, "name the folder that was given to the fuzzer's -o")
     })?;
     let mut inputs = Vec::new();
     for queue in &queues {
-        inputs.extend(tool::list_inputs(queue)?);
+        inputs.extend(inputs::list(queue)?);
     }
     if inputs.is_empty() {
         let cause = format!("no inputs in {}", folder.display());
@@ -85,70 +97,5 @@ fn measured(
         let cause = "no command line: there is no file cmdline next to the queue";
         Failure::new(cause, "give the target after --, for example: -- ./target @@")
     })?;
-    let reached = reached(program, &inputs, command)?;
-    let coverage = Coverage::of(&reached, root);
-    let (files, (lines, all)) = (coverage.files.len(), coverage.lines());
-    if files == 0 {
-        let cause =
-            format!("none of the {} source files is below {}", reached.len(), root.display());
-        return Err(Failure::new(cause, "name the folder of the sources with --root"));
-    }
-    let inputs = inputs.len();
-    say(program, &format!("{inputs} inputs reach {lines} of {all} lines in {files} files"));
-    Ok(coverage)
-}
-
-/// Runs all inputs.
-fn reached(program: &str, inputs: &[PathBuf], command: Vec<OsString>) -> Result<Reached, Failure> {
-    let args = TargetArgs::of(command);
-    let scratch = Scratch::new("collector", None);
-    tool::leave_on_signals(&[&scratch], None);
-    let ready = Wanted::new(&args, &scratch, TIMEOUT).prepare(&tool::environment(false))?;
-    let mut target = ready.start()?;
-    let mut maps = Vec::new();
-    for Module { file, counters } in target.modules() {
-        maps.push((LineMap::read(&file), counters));
-    }
-    if !maps.iter().any(|(map, _)| map.is_ok()) {
-        return Err(maps.into_iter().find_map(|(map, _)| map.err()).map_or_else(
-            || {
-                let name = args.command[0].display();
-                let cause = format!("{name} has no source lines of its edges");
-                Failure::new(cause, "build it with ffuzz-cc -g, or give an lcov file")
-            },
-            |error| Failure::new(&error, error.remedy()),
-        ));
-    }
-    run_all(&mut target, inputs, &mut maps)?;
-    tool::tell(&mut target, false);
-    let mut reached = Reached::new();
-    for (map, _) in maps {
-        match map {
-            Ok(map) => map.collect(&mut reached),
-            Err(error) => {
-                say(program, &format!("warning: skipped: {error} ({})", error.remedy()));
-            }
-        }
-    }
-    Ok(reached)
-}
-
-/// A file's lines, and its part of the edge map.
-type Part = (Result<LineMap, LinesError>, Range<usize>);
-
-fn run_all(target: &mut Hooked, inputs: &[PathBuf], parts: &mut [Part]) -> Result<(), Failure> {
-    let mut input = Vec::new();
-    for path in inputs {
-        tool::read_input(path, &mut input)?;
-        let run = target.observe(&input).map_err(tool::failure)?;
-        tool::report(run.exit, Some(path), false);
-        for (map, counters) in parts.iter_mut() {
-            let edges = run.edges.get(counters.clone()).unwrap_or_default();
-            let added = map.as_mut().map_or(Ok(()), |map| map.add(edges));
-            if let Err(error) = added {
-                *map = Err(error);
-            }
-        }
-    }
-    Ok(())
+    Ok((inputs, command))
 }

@@ -3,18 +3,12 @@
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
 use super::{Failure, say};
 use crate::cmd::print;
-use crate::crashes::collector::{self, Client, Delivery, Settings, Spool, download_name};
-
-/// A server that is not there within this time is not coming back while somebody waits for it.
-const PATIENCE: Duration = Duration::from_secs(130);
-const INTERVAL: Duration = Duration::from_millis(100);
+use crate::crashes::collector::{self, Client, DrainError, Settings, download_name};
 
 pub(super) fn refresh(program: &str, settings: &Settings) -> Result<ExitCode, Failure> {
     let folder = settings.signatures()?;
@@ -96,59 +90,25 @@ fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Delivers until nothing waits, or the server does not take it.
 pub(super) fn deliver(
     program: &str,
     settings: &Settings,
-    path: &Path,
+    spool: &Path,
 ) -> Result<ExitCode, Failure> {
-    if !path.is_dir() {
-        let cause = format!("{} is not a spool", path.display());
-        return Err(Failure::new(cause, "name the folder OUT/triage/spool of a campaign"));
+    let delayed = |error: &str| say(program, &format!("{error}; trying again later"));
+    let counts = collector::drain(spool, settings, delayed)?;
+    say(program, &format!("{} reports are at the server", counts.sent));
+    if counts.known > 0 {
+        say(program, &format!("{} were skipped: their bugs are frequent", counts.known));
     }
-    let spool = Spool::open(path)?;
-    let Some(claim) = spool.claim()? else {
-        let cause = format!("another process delivers the reports in {}", path.display());
-        return Err(Failure::new(cause, "wait for it, or stop it first"));
-    };
-    let client = Client::new(settings.server()?)?;
-    claim.retry_refused()?;
-    let mut delivery = Delivery::new(claim, client, settings.signatures_for(path));
-    let start = Instant::now();
-    let mut said = String::new();
-    loop {
-        delivery.deliver_due(SystemTime::now, || true)?;
-        let counts = spool.counts()?;
-        if counts.waiting == 0 && counts.refused == 0 {
-            say(program, &format!("{} reports are at the server", counts.sent));
-            if counts.known > 0 {
-                say(program, &format!("{} were skipped: their bugs are frequent", counts.known));
-            }
-            return Ok(ExitCode::SUCCESS);
-        }
-        if counts.waiting == 0 {
-            let cause = format!("{} reports were refused", counts.refused);
-            let remedy = format!(
-                "see {}/refused/*.txt for the reasons; correct them, then run it again",
-                path.display()
-            );
-            return Err(Failure::new(cause, remedy));
-        }
-        if start.elapsed() > PATIENCE || delivery.is_blocked() {
-            return Err(left(&delivery, counts.waiting + counts.refused));
-        }
-        let error = delivery.last_error().map(ToString::to_string).unwrap_or_default();
-        if !error.is_empty() && error != said {
-            say(program, &format!("{error}; trying again later"));
-            said = error;
-        }
-        thread::sleep(INTERVAL);
-    }
+    Ok(ExitCode::SUCCESS)
 }
 
-fn left(delivery: &Delivery, count: usize) -> Failure {
-    match delivery.last_error() {
-        Some(error) => Failure::new(format!("{count} reports are left: {error}"), error.remedy()),
-        None => Failure::new(format!("{count} reports are left"), "try again later"),
+impl From<DrainError> for Failure {
+    fn from(error: DrainError) -> Self {
+        match error {
+            DrainError::Collector(error) => error.into(),
+            error => Self::new(&error, error.remedy()),
+        }
     }
 }

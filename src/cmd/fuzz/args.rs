@@ -1,4 +1,4 @@
-//! The command line as it was written. Only recorded here; [`super::resolve`] checks it.
+//! The command line as it was given. It is only recorded here; [`super::resolve`] checks it.
 
 use std::ffi::OsString;
 
@@ -9,9 +9,9 @@ use crate::cmd::exit::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
-  ffuzz -i seeds -o out ./target @@          the target reads the file named in place of @@
+  ffuzz -i seeds -o out ./target @@          the target reads the file whose name replaces @@
   ffuzz -p -i seeds -o out ./target          the target reads stdin; domains guide the search
-  ffuzz -i - -o out -V 3600 -- ./target @@   go on where out was left, for one hour
+  ffuzz -i - -o out -V 3600 -- ./target @@   resume the campaign in out, for one hour
   ffuzz -j auto -i seeds -o out ./target @@  on all cores, with one screen
 ";
 
@@ -26,105 +26,105 @@ Examples:
     max_term_width = 100
 )]
 pub struct Args {
-    /// Folder of seeds; - goes on with the work in OUT
+    /// Folder of seeds; - resumes the campaign in OUT
     #[arg(short, value_name = "SEEDS", help_heading = "Required")]
     pub input: Option<OsString>,
-    /// Folder for everything that is found
+    /// Output folder: queue, crashes, hangs and statistics
     #[arg(short, value_name = "OUT", help_heading = "Required")]
     pub output: Option<OsString>,
 
-    /// Let the target's domains guide the search, if it has any (-p NAME of AFL++: see --schedule)
+    /// Guide the search by the target's domains, if it has any (-p NAME of AFL++: see --schedule)
     #[arg(short = 'p', long, help_heading = "Domains")]
     pub domains: bool,
-    /// Read domains and store what improves them, without being guided
+    /// Save inputs that improve a domain, without guiding the search by domains
     #[arg(long, conflicts_with = "domains", help_heading = "Domains")]
     pub dsf_record: bool,
 
-    /// Milliseconds a run may take; with a + at the end, at most that [default: from the seeds]
+    /// Timeout of a run in milliseconds; with a trailing +, an upper limit [default: from the seeds]
     #[arg(short, value_name = "MS[+]", help_heading = "Target")]
     pub timeout: Option<String>,
-    /// Highest rung of the ladder of speed: pipe, fork, snapshot, persistent or batch [default: batch]
+    /// Fastest execution mode allowed: pipe, fork, snapshot, persistent or batch [default: batch]
     #[arg(long, value_name = "MODE", help_heading = "Target")]
     pub run_mode: Option<String>,
-    /// Memory a run may take, in MB or with k, M, G, T; none for no limit [default: none]
+    /// Memory limit of a run, in MB or with k, M, G, T; none for no limit [default: none]
     #[arg(short, value_name = "MB", help_heading = "Target")]
     pub memory: Option<String>,
     /// File that the target reads, if it is not named by @@
     #[arg(short, value_name = "FILE", help_heading = "Target")]
     pub file: Option<OsString>,
-    /// Extension of the input's file and of stored files
+    /// Extension of the input file and of saved files
     #[arg(short, value_name = "EXT", help_heading = "Target")]
     pub extension: Option<String>,
-    /// Keep the input's file between runs, change only its content
+    /// Rewrite the input file for each run instead of replacing it
     #[arg(short = 'N', help_heading = "Target")]
     pub keep_input_file: bool,
-    /// The target is not instrumented: every run is started anew
+    /// The target is not instrumented: start a new process for each run
     #[arg(short, help_heading = "Target")]
     pub non_instrumented: bool,
-    /// Core to be bound to [default: a free one]
+    /// CPU core to bind to [default: a free one]
     #[arg(short, value_name = "CORE", help_heading = "Target")]
     pub bind: Option<String>,
 
     /// Dictionary file or folder, with @N tokens up to level N; up to four times
     #[arg(short = 'x', value_name = "DICT[@N]", help_heading = "Search")]
     pub dictionaries: Vec<OsString>,
-    /// Smallest input, bytes
+    /// Minimum input length in bytes
     #[arg(short = 'g', value_name = "BYTES", help_heading = "Search")]
     pub min_len: Option<String>,
-    /// Largest input, bytes [default: 1048576]
+    /// Maximum input length in bytes [default: 1048576]
     #[arg(short = 'G', value_name = "BYTES", help_heading = "Search")]
     pub max_len: Option<String>,
     /// Power schedule: explore, fast, exploit, seek, rare, mmopt, coe, lin or quad
     #[arg(long, value_name = "NAME", help_heading = "Search")]
     pub schedule: Option<String>,
-    /// No deterministic stage (the same as -z)
+    /// Skip the deterministic stage (the same as -z)
     #[arg(short = 'd', help_heading = "Search")]
     pub quick: bool,
-    /// Deterministic stage (the default)
+    /// Run the deterministic stage (the default)
     #[arg(short = 'D', help_heading = "Search")]
     pub deterministic: bool,
-    /// No deterministic stage
+    /// Skip the deterministic stage
     #[arg(short = 'z', help_heading = "Search")]
     pub skip_deterministic: bool,
-    /// Seeds in the order of the queue
+    /// Pick seeds in the order of the queue
     #[arg(short = 'Z', help_heading = "Search")]
     pub sequential: bool,
-    /// Seeds crash: look for other ways to crash
+    /// Crash exploration: start from crashing seeds and look for other crashes
     #[arg(short = 'C', help_heading = "Search")]
     pub crash_mode: bool,
-    /// Kind of input: text, binary or default [default: what each looks like]
+    /// Input type: text, binary or default [default: detected for each input]
     #[arg(short = 'a', value_name = "KIND", help_heading = "Search")]
     pub input_type: Option<String>,
-    /// Changes to prefer: explore, exploit, or seconds without a find until exploit [default: explore]
+    /// Mutation strategy: explore, exploit, or seconds without a find until exploit [default: explore]
     #[arg(short = 'P', value_name = "NAME", help_heading = "Search")]
     pub strategy: Option<String>,
-    /// Seed of the random generator: the same campaign again
+    /// Seed of the random number generator, for a reproducible campaign
     #[arg(short, value_name = "NUMBER", help_heading = "Search")]
     pub seed: Option<String>,
 
     /// Mutator, by file or by name: a Killerbeez module or a library for AFL++; can be repeated
     #[arg(long, value_name = "NAME|FILE.so", help_heading = "Mutators")]
     pub mutator: Vec<OsString>,
-    /// Options of the module before it: its text, or @ and a file
+    /// Options of the preceding --mutator: JSON text, or @FILE
     #[arg(long, value_name = "JSON|@FILE", help_heading = "Mutators")]
     pub mutator_options: Vec<OsString>,
-    /// Folder of modules that are named without a slash
+    /// Folder for modules named without a slash
     #[arg(long, value_name = "FOLDER", help_heading = "Mutators")]
     pub mutator_dir: Option<OsString>,
     /// Size of a module's buffer, relative to the input [default: 2.0]
     #[arg(long, value_name = "NUMBER", help_heading = "Mutators")]
     pub mutator_ratio: Option<String>,
-    /// Only what the one module makes of the one seed, in order, to its end
+    /// Run only the mutations of one module on one seed, in order, until they are exhausted
     #[arg(long, help_heading = "Mutators")]
     pub mutator_only: bool,
-    /// With --mutator-only: go on where this file says, and write into it how far that went
+    /// With --mutator-only: resume from this state file, and save the progress to it
     #[arg(long, value_name = "FILE", help_heading = "Mutators")]
     pub mutator_state: Option<OsString>,
-    /// Show the modules of the folder and their options
+    /// List the modules of the folder and their options
     #[arg(long, help_heading = "Mutators")]
     pub mutator_list: bool,
 
-    /// So many processes, one a core: a main and secondaries; auto: as many as there are cores
+    /// Number of workers, one per core (one main, the rest secondaries); auto: all cores
     #[arg(short = 'j', value_name = "NUMBER", help_heading = "Several instances")]
     pub workers: Option<String>,
     /// Main instance of several in OUT
@@ -133,17 +133,17 @@ pub struct Args {
     /// Secondary instance of several in OUT
     #[arg(short = 'S', value_name = "NAME", help_heading = "Several instances")]
     pub secondary: Option<String>,
-    /// Folder of another tool, whose new files are imported; can be repeated
+    /// Queue folder of another tool; its new files are imported; can be repeated
     #[arg(short = 'F', value_name = "FOLDER", help_heading = "Several instances")]
     pub foreign: Vec<OsString>,
-    /// Be an engine of this PASTIS broker, which names the targets; other options are defaults
+    /// Serve as an engine of this PASTIS broker, which sends the targets; other options are defaults
     #[arg(long, value_name = "HOST:PORT", help_heading = "Several instances")]
     pub pastis: Option<String>,
 
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(short = 'V', value_name = "SECONDS", help_heading = "Stop and report")]
     pub time_limit: Option<String>,
-    /// Stop after so many executions
+    /// Stop after this many executions
     #[arg(short = 'E', value_name = "NUMBER", help_heading = "Stop and report")]
     pub exec_limit: Option<String>,
     /// Text on the screen and in fuzzer_stats [default: the target]
@@ -154,7 +154,7 @@ pub struct Args {
         help_heading = "Stop and report"
     )]
     pub banner: Option<String>,
-    /// Shell command for each new crash; $1 is its file
+    /// Run this shell command for each new crash; $1 is its file
     #[arg(
         short = 'I',
         value_name = "COMMAND",
@@ -171,28 +171,28 @@ pub struct Args {
         help_heading = "Stop and report"
     )]
     pub collector: Option<Option<OsString>>,
-    /// Hangs are bugs, too: those that take longer than 10 s again
+    /// Report hangs, too: inputs that exceed 10 s when rerun
     #[arg(long, help_heading = "Stop and report")]
     pub report_hangs: bool,
-    /// Report values from VALUE on of these domains, DOMAIN=VALUE,…, although nothing crashes
+    /// Report inputs that reach VALUE or better in a domain, even without a crash: DOMAIN=VALUE,…
     #[arg(long, value_name = "LIST", help_heading = "Stop and report")]
     pub report_records: Option<String>,
     /// Exit code if a crash was found (with --report-hangs a hang, too), 1 to 255 [default: 0]
     #[arg(long, value_name = "CODE", help_heading = "Stop and report")]
     pub error_exitcode: Option<String>,
-    /// Unix socket for commands and events: inject, pause, set, stop (docs/control.md); - is stdin
+    /// Unix socket for commands and events: inject, pause, set, stop (docs/control.md); - for stdin
     #[arg(long, value_name = "PATH", help_heading = "Stop and report")]
     pub control: Option<OsString>,
-    /// Serve the numbers for Prometheus over HTTP [default address: 127.0.0.1, port: 9477]
+    /// Serve metrics for Prometheus over HTTP [default address: 127.0.0.1, port: 9477]
     #[arg(long, value_name = "ADDR[:PORT]", help_heading = "Stop and report")]
     pub metrics: Option<String>,
-    /// The state and every event as JSON, an object a line
+    /// Print status and events as JSON, one object per line
     #[arg(long, help_heading = "Stop and report")]
     pub json: bool,
-    /// This text; twice (-hh) the environment variables as well
+    /// Print this help; -hh includes the environment variables
     #[arg(short, long, action = ArgAction::Count, help_heading = "Stop and report")]
     pub help: u8,
-    /// Version
+    /// Print the version
     #[arg(long, help_heading = "Stop and report")]
     pub version: bool,
 
@@ -214,7 +214,7 @@ pub struct Args {
     /// The options as they were written, one each with its value
     #[arg(skip)]
     pub given: Vec<Vec<OsString>>,
-    /// Each `--mutator` with the `--mutator-options` behind it
+    /// Each `--mutator` with the `--mutator-options` after it
     #[arg(skip)]
     pub mutators: Vec<(OsString, Option<OsString>)>,
 }
@@ -265,15 +265,15 @@ pub struct Unsupported {
 
 /// An option that is known and refused.
 #[derive(Clone, Copy, Debug)]
-pub struct Refused {
+pub struct RefusedOption {
     pub given: bool,
     pub option: &'static str,
     pub meaning: &'static str,
-    /// It belongs to a part that is to come.
+    /// It is planned.
     pub planned: bool,
 }
 
-impl Refused {
+impl RefusedOption {
     #[must_use]
     pub fn state(&self) -> &'static str {
         if self.planned { "not supported yet" } else { "not supported" }
@@ -283,9 +283,10 @@ impl Refused {
 impl Unsupported {
     /// All of them.
     #[must_use]
-    pub fn rows(&self) -> Vec<Refused> {
-        let row =
-            |planned| move |given, option, meaning| Refused { given, option, meaning, planned };
+    pub fn rows(&self) -> Vec<RefusedOption> {
+        let row = |planned| {
+            move |given, option, meaning| RefusedOption { given, option, meaning, planned }
+        };
         let (later, never) = (row(true), row(false));
         vec![
             later(self.bitmap.is_some(), "-B", "start from a bitmap"),
@@ -312,7 +313,7 @@ impl Unsupported {
 }
 
 impl Args {
-    /// Reads the words behind the program's name.
+    /// Reads the words after the program's name.
     pub fn from_words(words: Vec<OsString>) -> Result<Self, Failure> {
         let split = words::split(&words, &valued())?;
         let program = std::iter::once(OsString::from("ffuzz"));
@@ -362,7 +363,7 @@ fn mutators(matches: &ArgMatches) -> Result<Vec<(OsString, Option<OsString>)>, F
     for (place, options) in placed("mutator_options") {
         let before = places.partition_point(|mutator| *mutator < place);
         let Some((_, given)) = before.checked_sub(1).and_then(|index| found.get_mut(index)) else {
-            let remedy = "write it behind the --mutator that it is for";
+            let remedy = "write it after the --mutator that it is for";
             return Err(Failure::usage("--mutator-options stands before any mutator", remedy));
         };
         *given = Some(options);

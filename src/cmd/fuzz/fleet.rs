@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::args::Args;
-use super::found::Found;
+use super::found::FindWatch;
 use super::handed::{self, Workers};
 use super::{print_warnings, reports, resolve, resume, this_program, values};
 use crate::cmd::exit::Failure;
@@ -15,8 +15,8 @@ use crate::config::options::{CpuChoice, Input, Options, Schedule};
 use crate::disk::output::{self, OutputError};
 use crate::event::EventSink;
 use crate::fleet::control::Hello;
-use crate::fleet::workers::strategy::{self, Strategy};
-use crate::fleet::workers::{self, Orders, Plan};
+use crate::fleet::workers::strategy::{self, WorkerStrategy};
+use crate::fleet::workers::{self, FleetOptions, WorkerPlan};
 use crate::sys::affinity;
 
 /// Far beyond the cores of any machine; a typing error should not start thousands of processes.
@@ -32,14 +32,14 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     let count = count(args.workers.as_deref().unwrap_or_default())?;
     refuse(args, count)?;
-    let found = Found::new(args)?;
+    let found = FindWatch::new(args)?;
     let (options, mut warnings) = resolve::resolve(for_main(args), environment, command_line)?;
     let inputs = inputs(&options, count)?;
     let cores = cores(&options, count, &mut warnings);
     warnings.extend(left_out(&options, count));
     print_warnings(program, options.ui, &warnings);
-    let fleet = Fleet { program: this_program(), args, options: &options, inputs, cores };
-    let orders = Orders {
+    let fleet = FleetPlan { program: this_program(), args, options: &options, inputs, cores };
+    let orders = FleetOptions {
         workers: fleet.plans(),
         time: options.limits.time,
         until_crash: options.limits.until_crash,
@@ -180,7 +180,7 @@ fn join(words: &[OsString]) -> String {
 }
 
 /// What the workers' command lines and variables are made from.
-struct Fleet<'a> {
+struct FleetPlan<'a> {
     program: PathBuf,
     args: &'a Args,
     options: &'a Options,
@@ -190,9 +190,9 @@ struct Fleet<'a> {
     cores: Vec<usize>,
 }
 
-impl Fleet<'_> {
-    fn plans(&self) -> Vec<Plan> {
-        let plan = |number| Plan {
+impl FleetPlan<'_> {
+    fn plans(&self) -> Vec<WorkerPlan> {
+        let plan = |number| WorkerPlan {
             name: strategy::name(number),
             argv: self.words(number),
             env: self.variables(number),
@@ -204,7 +204,7 @@ impl Fleet<'_> {
 
     /// The user's words with what is a worker's own in place of what is the fleet's.
     fn words(&self, number: usize) -> Vec<OsString> {
-        let strategy = Strategy::of(number);
+        let strategy = WorkerStrategy::of(number);
         let input = self.inputs[number].as_deref();
         let mut words = vec![self.program.clone().into_os_string()];
         let role = if strategy.main { "-M" } else { "-S" };
@@ -242,7 +242,7 @@ impl Fleet<'_> {
     }
 
     /// Options that are handed on as they are.
-    fn keeps(&self, option: &[OsString], strategy: Strategy, input: Option<&Path>) -> bool {
+    fn keeps(&self, option: &[OsString], strategy: WorkerStrategy, input: Option<&Path>) -> bool {
         match handed::row_of(option).map_or(Workers::Get, |row| row.workers) {
             Workers::Get => true,
             Workers::Without | Workers::Refused => false,
@@ -255,7 +255,7 @@ impl Fleet<'_> {
 
     /// Those that the user has not given. Guided by domains, walks are no stage of their own but one
     /// of two ways to a better value, so all workers have them.
-    fn flags(&self, strategy: Strategy) -> impl Iterator<Item = &'static str> + use<> {
+    fn flags(&self, strategy: WorkerStrategy) -> impl Iterator<Item = &'static str> + use<> {
         let args = self.args;
         let told = args.deterministic || args.skip_deterministic || args.quick || args.domains;
         let walks = strategy.deterministic || told;
@@ -267,7 +267,7 @@ impl Fleet<'_> {
         // The fleet sends the numbers of all: those of workers would replace each other.
         let mut found = vec![("AFL_STATSD".into(), None)];
         let mut set = |name: &str| found.push((name.into(), Some("1".into())));
-        if !Strategy::of(number).trim {
+        if !WorkerStrategy::of(number).trim {
             set("AFL_DISABLE_TRIM");
         }
         // One for all of them is enough.
@@ -309,8 +309,9 @@ mod tests {
         let (options, _) = resolved.unwrap_or_else(|failure| panic!("{}", failure.cause));
         let inputs = inputs(&options, count).unwrap();
         let program = "ffuzz".into();
-        let fleet = Fleet { program, args: &args, options: &options, inputs, cores: cores.into() };
-        let shown = |plan: Plan| {
+        let fleet =
+            FleetPlan { program, args: &args, options: &options, inputs, cores: cores.into() };
+        let shown = |plan: WorkerPlan| {
             let set = plan.env.iter().filter_map(|(name, value)| {
                 Some(format!("{}={}", name.display(), value.as_ref()?.display()))
             });

@@ -17,13 +17,13 @@ pub(in crate::cmd) fn code(text: Option<&str>) -> Result<Option<u8>, Failure> {
 
 /// Hears of finds, of one campaign or of all workers. Those of earlier calls do not count.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FindWatch {
     code: Option<u8>,
     hangs: bool,
     any: Arc<AtomicBool>,
 }
 
-impl Found {
+impl FindWatch {
     pub(super) fn new(args: &Args) -> Result<Self, Failure> {
         let code = code(args.error_exitcode.as_deref())?;
         Ok(Self { code, hangs: args.report_hangs, any: Arc::default() })
@@ -40,7 +40,7 @@ impl Found {
     }
 }
 
-impl EventSink for Found {
+impl EventSink for FindWatch {
     fn handle(&mut self, event: &Event) {
         let found = match event {
             Event::CrashSaved { .. } => true,

@@ -13,7 +13,7 @@ use crate::config::options::{OutputOptions, TargetOptions};
 
 /// An option, and who gets it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct OptionRow {
     /// All ways to write it.
     names: &'static [&'static str],
     pub(super) workers: Workers,
@@ -82,8 +82,8 @@ pub(super) struct Checked<'a> {
     pub(super) collector: Option<OsString>,
 }
 
-const fn row(names: &'static [&'static str], workers: Workers, pastis: Pastis) -> Row {
-    Row { names, workers, triage: Triage::Without, pastis, resume: Resume::Gets }
+const fn row(names: &'static [&'static str], workers: Workers, pastis: Pastis) -> OptionRow {
+    OptionRow { names, workers, triage: Triage::Without, pastis, resume: Resume::Gets }
 }
 
 /// The same, and the triage gets it.
@@ -92,19 +92,19 @@ const fn too(
     workers: Workers,
     pastis: Pastis,
     triage: Triage,
-) -> Row {
-    Row { names, workers, triage, pastis, resume: Resume::Gets }
+) -> OptionRow {
+    OptionRow { names, workers, triage, pastis, resume: Resume::Gets }
 }
 
 /// Not for the line that resumes a campaign.
-const fn once(row: Row) -> Row {
-    Row { resume: Resume::Without, ..row }
+const fn once(row: OptionRow) -> OptionRow {
+    OptionRow { resume: Resume::Without, ..row }
 }
 
 const J_NAMES: Pastis = Pastis::Refused("-j names the workers");
 
 /// In the order of the help. Libraries of `--mutator` reach the triage in a variable.
-const TABLE: &[Row] = &[
+const TABLE: &[OptionRow] = &[
     once(row(&["-i"], Workers::NewOnes, Pastis::Own)),
     too(&["-o"], Workers::Get, Pastis::Own, Triage::Value(|c| Some(c.output.root.clone().into()))),
     row(&["-p", "--domains"], Workers::GuidedOnes, Pastis::Gets),
@@ -189,12 +189,12 @@ const TABLE: &[Row] = &[
 ];
 
 /// The row of an option as it was written; None: it is refused anyway.
-pub(super) fn row_of(option: &[OsString]) -> Option<&'static Row> {
+pub(super) fn row_of(option: &[OsString]) -> Option<&'static OptionRow> {
     let name = words::name(option);
     TABLE.iter().find(|row| row.names.contains(&name.as_str()))
 }
 
-impl Row {
+impl OptionRow {
     /// The name that stands for all.
     pub(super) fn name(&self) -> &'static str {
         self.names[0]

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use super::args::Args;
 use super::values;
-use crate::abi::killerbeez::Module;
+use crate::abi::killerbeez::ForeignModule;
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
 use crate::config::options::{KillerbeezModule, KillerbeezOptions};
-use crate::mutators::find::{self, FindError, Kind};
+use crate::mutators::find::{self, FindError, MutatorKind};
 
 /// Upstream's ratio of buffer and input.
 const RATIO: f64 = 2.0;
@@ -34,12 +34,12 @@ pub(super) fn mutators(
         let path = values::absolute(find::find(word, dir.as_deref())?.as_os_str())?;
         let name = find::short_name(&path);
         match (find::kind(&path)?, options) {
-            (Kind::Killerbeez, options) => {
+            (MutatorKind::Killerbeez, options) => {
                 let options = options.as_deref().map(text).transpose()?;
                 modules.push(KillerbeezModule { name, path, options });
             }
-            (Kind::Custom, None) => libraries.push(path),
-            (Kind::Custom, Some(_)) => {
+            (MutatorKind::Custom, None) => libraries.push(path),
+            (MutatorKind::Custom, Some(_)) => {
                 let cause = format!("--mutator-options for {name}, which is a library for AFL++");
                 return Err(Failure::usage(
                     cause,
@@ -113,7 +113,7 @@ pub(super) fn list(args: &Args, env: &Environment) -> Result<(), Failure> {
     })?;
     let mut out = std::io::stdout().lock();
     for path in modules {
-        let text = match Module::open(&path) {
+        let text = match ForeignModule::open(&path) {
             Ok(module) => module.help().unwrap_or_default(),
             Err(error) => error.to_string(),
         };

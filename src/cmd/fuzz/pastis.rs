@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::args::Args;
-use super::handed::{self, Pastis, Row};
+use super::handed::{self, OptionRow, Pastis};
 use super::{this_program, values, words};
 use crate::cmd::exit::Failure;
 use crate::config::env::Environment;
-use crate::fleet::pastis::{self, Level, Order, Orders};
-use crate::fleet::workers::{Plan, strategy};
+use crate::fleet::pastis::{self, Level, PastisOptions, StartOrder};
+use crate::fleet::workers::{WorkerPlan, strategy};
 
 /// Without `-o`.
 const OUTPUT: &str = "ffuzz-pastis";
@@ -31,7 +31,7 @@ pub(super) fn run(
         target_env: environment.get("AFL_TARGET_ENV").map(OsString::from),
     };
     let quiet = environment.flag(&["AFL_QUIET"]);
-    let orders = Orders {
+    let orders = PastisOptions {
         address: address.to_owned(),
         root,
         plan: Box::new(move |order, seeds, socket| defaults.plan(order, seeds, socket)),
@@ -83,7 +83,7 @@ fn is_kept(option: &[OsString], engine: &[Vec<OsString>]) -> bool {
         Pastis::Own | Pastis::Refused(_) => false,
         Pastis::GetsBoth => true,
         Pastis::Gets => {
-            let theirs = |other: &Row| other.name() == row.name();
+            let theirs = |other: &OptionRow| other.name() == row.name();
             !engine.iter().filter_map(|option| handed::row_of(option)).any(theirs)
         }
     }
@@ -99,7 +99,7 @@ struct Defaults {
 }
 
 impl Defaults {
-    fn plan(&self, order: &Order, seeds: &Path, socket: &Path) -> Result<Plan, String> {
+    fn plan(&self, order: &StartOrder, seeds: &Path, socket: &Path) -> Result<WorkerPlan, String> {
         let engine = self.engine_options(&order.engine_args)?;
         let mut argv: Vec<OsString> = vec![self.program.clone().into()];
         argv.extend(["-j", &self.workers, "--json", "--control"].map(OsString::from));
@@ -124,7 +124,7 @@ impl Defaults {
         argv.extend(all.into_iter().flatten());
         argv.extend(["--".into(), order.program.clone().into()]);
         argv.extend(order.argv.iter().cloned());
-        Ok(Plan {
+        Ok(WorkerPlan {
             name: strategy::name(0),
             argv,
             env: self.variables(order)?,
@@ -155,7 +155,7 @@ impl Defaults {
 
     /// Variables of the fuzzer and of sanitizers go to the fuzzer, which knows them; the rest is the
     /// target's.
-    fn variables(&self, order: &Order) -> Result<Vec<(OsString, Option<OsString>)>, String> {
+    fn variables(&self, order: &StartOrder) -> Result<Vec<(OsString, Option<OsString>)>, String> {
         // A target's folder is gone on with, and what crashes here among the broker's is a crash.
         let always = ["AFL_AUTORESUME", "AFL_CRASHING_SEEDS_AS_NEW_CRASH"];
         let mut env: Vec<(OsString, Option<OsString>)> =
@@ -185,8 +185,8 @@ impl Defaults {
 mod tests {
     use super::*;
 
-    fn order() -> Order {
-        Order {
+    fn order() -> StartOrder {
+        StartOrder {
             name: "t-1".into(),
             folder: "/r/t-1".into(),
             engine: "FFUZZ".into(),
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    fn plan(line: &str, change: impl FnOnce(&mut Order)) -> Result<String, String> {
+    fn plan(line: &str, change: impl FnOnce(&mut StartOrder)) -> Result<String, String> {
         let words = line.split_whitespace().map(OsString::from).collect();
         let args = Args::from_words(words).unwrap();
         let defaults = Defaults {
@@ -231,7 +231,7 @@ mod tests {
             plan(line, |_| {}).unwrap(),
             format!("{HEAD} -t 100 -x d -- /r/t-1/package/t @@")
         );
-        let all = |order: &mut Order| {
+        let all = |order: &mut StartOrder| {
             order.engine_args = "-t 50 -p".into();
             order.dictionary = Some("/r/t.dict".into());
             (order.guided, order.single) = (true, true);
@@ -240,7 +240,7 @@ mod tests {
             plan(line, all).unwrap(),
             format!("{HEAD} -x /r/t.dict -x d -t 50 -p --run-mode fork -- /r/t-1/package/t @@")
         );
-        let twice = |order: &mut Order| order.engine_args = "--domains".into();
+        let twice = |order: &mut StartOrder| order.engine_args = "--domains".into();
         assert_eq!(plan("-p", twice).unwrap(), format!("{HEAD} --domains -- /r/t-1/package/t @@"));
         let guided = plan("--dsf-record", |order| order.guided = true).unwrap();
         assert!(!guided.contains("-p"), "{guided}");
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn variables_go_where_they_are_understood() {
-        let change = |order: &mut Order| {
+        let change = |order: &mut StartOrder| {
             order.environment = ["A=x y", "Q=it's", "AFL_DISABLE_TRIM=1", "ASAN_OPTIONS=a=1"]
                 .map(Into::into)
                 .into();

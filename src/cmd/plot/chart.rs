@@ -15,10 +15,10 @@ const STEPS: u32 = 4;
 
 pub(super) struct Chart {
     pub(super) title: &'static str,
-    pub(super) lines: &'static [Line],
+    pub(super) lines: &'static [ChartLine],
 }
 
-pub(super) struct Line {
+pub(super) struct ChartLine {
     pub(super) name: &'static str,
     pub(super) column: usize,
     pub(super) color: &'static str,
@@ -79,7 +79,7 @@ impl Chart {
     /// Names in their colours, with the last values.
     fn legend(&self, rows: &[&Row]) -> String {
         let last = rows[rows.len() - 1];
-        let name = |line: &Line| {
+        let name = |line: &ChartLine| {
             let value = number(last[line.column]);
             format!("<span style=\"color:{}\">&#9632; {}: {value}</span>", line.color, line.name)
         };
@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn every_line_reaches_from_edge_to_edge() {
-        let chart = Chart { title: "T", lines: &[Line { name: "n", column: 3, color: "#000" }] };
+        let chart =
+            Chart { title: "T", lines: &[ChartLine { name: "n", column: 3, color: "#000" }] };
         let row = |time: f64, value: f64| {
             let mut row = Row::default();
             (row[0], row[3]) = (time, value);

@@ -8,19 +8,19 @@ use crate::engine::domain::{DsfView, Reducer};
 /// The inputs of a folder, and what each reaches best.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    inputs: Vec<Input>,
-    keys: BTreeMap<u32, Vec<Share>>,
+    inputs: Vec<OwningInput>,
+    keys: BTreeMap<u32, Vec<KeyShare>>,
 }
 
 #[derive(Debug)]
-struct Input {
+struct OwningInput {
     path: PathBuf,
     len: usize,
 }
 
 /// The part of a key's aggregate that one input gives: all of it, or a bit.
 #[derive(Debug)]
-struct Share {
+struct KeyShare {
     value: u32,
     input: usize,
 }
@@ -29,7 +29,7 @@ impl Owners {
     /// Notes what a run of `path` (`len` bytes) reached.
     pub(super) fn add(&mut self, path: PathBuf, len: usize, run: &DsfView<'_>) {
         let input = self.inputs.len();
-        self.inputs.push(Input { path, len });
+        self.inputs.push(OwningInput { path, len });
         run.for_each_changed(|domain, key, value| {
             let shares = self.keys.entry(key).or_default();
             if domain.reducer.is_bitwise() {
@@ -40,7 +40,7 @@ impl Owners {
                 if shares.first().is_some_and(|old| is_better(domain.reducer, old.value, value)) {
                     shares.clear();
                 }
-                let beaten = |share: &Share| is_better(domain.reducer, value, share.value);
+                let beaten = |share: &KeyShare| is_better(domain.reducer, value, share.value);
                 if !shares.first().is_some_and(beaten) {
                     offer(shares, &self.inputs, value, input, |_| true);
                 }
@@ -67,16 +67,16 @@ fn is_better(reducer: Reducer, old: u32, new: u32) -> bool {
 
 /// The smallest input gets a share; of two equal ones the first.
 fn offer(
-    shares: &mut Vec<Share>,
-    inputs: &[Input],
+    shares: &mut Vec<KeyShare>,
+    inputs: &[OwningInput],
     value: u32,
     input: usize,
-    same: impl Fn(&Share) -> bool,
+    same: impl Fn(&KeyShare) -> bool,
 ) {
     match shares.iter_mut().find(|share| same(share)) {
         Some(share) if inputs[input].len < inputs[share.input].len => share.input = input,
         Some(_) => {}
-        None => shares.push(Share { value, input }),
+        None => shares.push(KeyShare { value, input }),
     }
 }
 

@@ -16,7 +16,7 @@ const FILES_SHOWN: usize = 3;
 
 /// One key.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Row {
+pub(super) struct KeyRow {
     key: u32,
     /// Index of its domain.
     domain: usize,
@@ -32,7 +32,7 @@ enum Value {
 }
 
 /// All keys that left their initial value, ascending; or the best `top` of each domain.
-pub(super) fn rows(aggregates: &Aggregates, top: Option<usize>, owners: &Owners) -> Vec<Row> {
+pub(super) fn rows(aggregates: &Aggregates, top: Option<usize>, owners: &Owners) -> Vec<KeyRow> {
     let mut rows = Vec::new();
     for (index, domain) in aggregates.domains().iter().enumerate() {
         let mut keys: Vec<(u32, u32)> = aggregates.changed_in(domain).collect();
@@ -45,14 +45,14 @@ pub(super) fn rows(aggregates: &Aggregates, top: Option<usize>, owners: &Owners)
         }
         rows.extend(keys.into_iter().map(|(key, value)| {
             let (value, files) = (Value::Aggregate(value), owners.files(key));
-            Row { key, domain: index, value, files }
+            KeyRow { key, domain: index, value, files }
         }));
     }
     rows
 }
 
 /// The keys whose aggregates differ, ascending.
-pub(super) fn differences(a: &Aggregates, b: &Aggregates) -> Vec<Row> {
+pub(super) fn differences(a: &Aggregates, b: &Aggregates) -> Vec<KeyRow> {
     let mut rows = Vec::new();
     for (index, domain) in a.domains().iter().enumerate() {
         let reached = |value: u32| Some(value).filter(|value| *value != domain.initial);
@@ -60,14 +60,14 @@ pub(super) fn differences(a: &Aggregates, b: &Aggregates) -> Vec<Row> {
         let values = (domain.start..).zip(a.iter().zip(b));
         rows.extend(values.filter(|(_, (a, b))| a != b).map(|(key, (a, b))| {
             let value = Value::Both(reached(*a), reached(*b));
-            Row { key, domain: index, value, files: vec![] }
+            KeyRow { key, domain: index, value, files: vec![] }
         }));
     }
     rows
 }
 
 /// `dsf[K] = V`, with what else was asked for in columns behind it.
-pub(super) fn lines(rows: &[Row], names: Option<&KeyNames>, files: bool) -> String {
+pub(super) fn lines(rows: &[KeyRow], names: Option<&KeyNames>, files: bool) -> String {
     let mut table: Vec<Vec<String>> = Vec::new();
     for row in rows {
         let mut head = row.head();
@@ -104,7 +104,7 @@ fn aligned(table: &[Vec<String>]) -> String {
     text
 }
 
-impl Row {
+impl KeyRow {
     fn head(&self) -> String {
         let number = |value: Option<u32>| value.map_or("-".into(), |value| value.to_string());
         match self.value {
@@ -123,7 +123,7 @@ impl Row {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct DsfDocument<'a> {
     version: u32,
     target: Vec<String>,
     domains: Vec<JsonDomain>,
@@ -171,11 +171,11 @@ struct JsonSite<'a> {
 pub(super) fn json(
     command: &[OsString],
     domains: &[Domain],
-    rows: &[Row],
+    rows: &[KeyRow],
     names: &KeyNames,
     files: bool,
 ) -> String {
-    let document = Document {
+    let document = DsfDocument {
         version: JSON_VERSION,
         target: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         domains: domains.iter().enumerate().map(|(i, domain)| json_domain(i, domain)).collect(),
@@ -194,7 +194,12 @@ fn json_domain(index: usize, domain: &Domain) -> JsonDomain {
     }
 }
 
-fn json_key<'a>(row: &'a Row, domains: &[Domain], names: &'a KeyNames, files: bool) -> JsonKey<'a> {
+fn json_key<'a>(
+    row: &'a KeyRow,
+    domains: &[Domain],
+    names: &'a KeyNames,
+    files: bool,
+) -> JsonKey<'a> {
     let domain = &domains[row.domain];
     JsonKey {
         key: row.key,
@@ -288,7 +293,7 @@ mod tests {
     fn many_files_are_cut_in_lines() {
         let files = |count: u32| (0..count).map(|n| n.to_string()).collect();
         let row =
-            |count| Row { key: 1, domain: 0, value: Value::Aggregate(3), files: files(count) };
+            |count| KeyRow { key: 1, domain: 0, value: Value::Aggregate(3), files: files(count) };
         assert_eq!(lines(&[row(3)], None, true), "dsf[1] = 3  0 1 2\n");
         assert_eq!(lines(&[row(5)], None, true), "dsf[1] = 3  0 1 2 and 2 more\n");
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::args::Args;
+use crate::cmin;
 use crate::engine::coverage;
 use crate::engine::executor::ExitKind;
 
@@ -13,7 +14,7 @@ const MAP_UNIT: usize = 64;
 
 /// What is shown of a counter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Values {
+pub(super) enum CounterValues {
     /// 1 to 8.
     Classes,
     Counts,
@@ -32,20 +33,20 @@ enum Form {
 /// How maps are shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
-    pub(super) values: Values,
+    pub(super) values: CounterValues,
     form: Form,
     domains: bool,
 }
 
 /// What is shown: counters, and the keys that left their initial value.
-pub(super) struct Shown<'a> {
+pub(super) struct ShownMaps<'a> {
     pub(super) exit: Option<ExitKind>,
     pub(super) edges: &'a [u8],
     pub(super) keys: &'a [(u32, u32)],
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct MapDocument<'a> {
     version: u32,
     /// `ok`, `crash`, `hang`, `oom`; null for several runs together.
     exit: Option<&'static str>,
@@ -62,7 +63,7 @@ struct Edge {
     class: u8,
 }
 
-impl Values {
+impl CounterValues {
     fn of(self, count: u8) -> u8 {
         match self {
             Self::Classes => coverage::class_number(count),
@@ -76,9 +77,9 @@ impl View {
     pub(super) fn of(args: &Args) -> Self {
         // What many runs together did has no hit counts.
         let values = match () {
-            () if args.edges_only || args.collect => Values::Hit,
-            () if args.raw || args.unclassified => Values::Counts,
-            () => Values::Classes,
+            () if args.edges_only || args.collect => CounterValues::Hit,
+            () if args.raw || args.unclassified => CounterValues::Counts,
+            () => CounterValues::Classes,
         };
         let form = match () {
             () if args.json => Form::Json,
@@ -98,16 +99,18 @@ impl View {
         matches!(self.form, Form::Cmin)
     }
 
-    pub(super) fn render(self, shown: &Shown<'_>) -> Vec<u8> {
+    pub(super) fn render(self, shown: &ShownMaps<'_>) -> Vec<u8> {
         match self.form {
             Form::Lines => self.lines(shown).into_bytes(),
-            Form::Cmin => cmin_lines(shown.edges, self.values).into_bytes(),
+            Form::Cmin => {
+                cmin::trace_lines(shown.edges, |count| self.values.of(count)).into_bytes()
+            }
             Form::Binary => self.binary(shown.edges),
             Form::Json => json(shown).into_bytes(),
         }
     }
 
-    fn lines(self, shown: &Shown<'_>) -> String {
+    fn lines(self, shown: &ShownMaps<'_>) -> String {
         let mut text = String::new();
         for (index, count) in hit(shown.edges) {
             let _ = writeln!(text, "{index:06}:{}", self.values.of(count));
@@ -122,7 +125,7 @@ impl View {
     fn binary(self, edges: &[u8]) -> Vec<u8> {
         let byte = |count: &u8| match self.values.of(*count) {
             0 => 0,
-            class if self.values == Values::Classes => 1 << (class - 1),
+            class if self.values == CounterValues::Classes => 1 << (class - 1),
             value => value,
         };
         let mut map: Vec<u8> = edges.iter().map(byte).collect();
@@ -147,12 +150,7 @@ fn hit(edges: &[u8]) -> impl Iterator<Item = (usize, u8)> + '_ {
     edges.iter().copied().enumerate().filter(|(_, count)| *count != 0)
 }
 
-/// As `afl-cmin` reads them from its showmap.
-pub(crate) fn cmin_lines(edges: &[u8], values: Values) -> String {
-    hit(edges).map(|(index, count)| format!("{}{index}\n", values.of(count))).collect()
-}
-
-fn json(shown: &Shown<'_>) -> String {
+fn json(shown: &ShownMaps<'_>) -> String {
     let (exit, signal) = match shown.exit {
         None => (None, None),
         Some(ExitKind::Ok) => (Some("ok"), None),
@@ -162,8 +160,14 @@ fn json(shown: &Shown<'_>) -> String {
     };
     let edge = |(index, count)| Edge { index, count, class: coverage::class_number(count) };
     let edges = hit(shown.edges).map(edge).collect();
-    let document =
-        Document { version: 1, exit, signal, map_size: shown.edges.len(), edges, dsf: shown.keys };
+    let document = MapDocument {
+        version: 1,
+        exit,
+        signal,
+        map_size: shown.edges.len(),
+        edges,
+        dsf: shown.keys,
+    };
     serde_json::to_string(&document).map_or_else(|_| String::new(), |text| text + "\n")
 }
 
@@ -173,40 +177,40 @@ mod tests {
 
     const MAP: [u8; 5] = [0, 1, 9, 0, 200];
 
-    fn rendered(values: Values, form: Form) -> Vec<u8> {
+    fn rendered(values: CounterValues, form: Form) -> Vec<u8> {
         let view = View { values, form, domains: true };
-        view.render(&Shown { exit: Some(ExitKind::Ok), edges: &MAP, keys: &[(3, 7)] })
+        view.render(&ShownMaps { exit: Some(ExitKind::Ok), edges: &MAP, keys: &[(3, 7)] })
     }
 
-    fn text(values: Values, form: Form) -> String {
+    fn text(values: CounterValues, form: Form) -> String {
         String::from_utf8(rendered(values, form)).unwrap()
     }
 
     #[test]
     fn lines_have_classes_counts_or_ones() {
         assert_eq!(
-            text(Values::Classes, Form::Lines),
+            text(CounterValues::Classes, Form::Lines),
             "000001:1\n000002:5\n000004:8\ndsf[3] = 7\n"
         );
         assert_eq!(
-            text(Values::Counts, Form::Lines),
+            text(CounterValues::Counts, Form::Lines),
             "000001:1\n000002:9\n000004:200\ndsf[3] = 7\n"
         );
-        assert_eq!(text(Values::Hit, Form::Cmin), "11\n12\n14\n");
-        assert_eq!(text(Values::Classes, Form::Cmin), "11\n52\n84\n");
+        assert_eq!(text(CounterValues::Hit, Form::Cmin), "11\n12\n14\n");
+        assert_eq!(text(CounterValues::Classes, Form::Cmin), "11\n52\n84\n");
     }
 
     #[test]
     fn bytes_are_those_of_afls_memory() {
-        let map = rendered(Values::Classes, Form::Binary);
+        let map = rendered(CounterValues::Classes, Form::Binary);
         assert_eq!((map.len(), &map[..5]), (64, &[0, 1, 16, 0, 128][..]));
-        assert_eq!(&rendered(Values::Counts, Form::Binary)[..5], &MAP);
+        assert_eq!(&rendered(CounterValues::Counts, Form::Binary)[..5], &MAP);
     }
 
     #[test]
     fn json_has_it_all() {
         let value: serde_json::Value =
-            serde_json::from_str(&text(Values::Hit, Form::Json)).unwrap();
+            serde_json::from_str(&text(CounterValues::Hit, Form::Json)).unwrap();
         assert_eq!(value["edges"][1]["count"], 9);
         assert_eq!(value["edges"][1]["class"], 5);
         assert_eq!((&value["exit"], &value["dsf"][0][1]), (&"ok".into(), &7.into()));

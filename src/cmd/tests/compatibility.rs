@@ -7,7 +7,7 @@ use clap::CommandFactory;
 
 use crate::cmd::command;
 use crate::cmd::fuzz::args::{Args, Unsupported};
-use crate::config::env::{Status, TABLE};
+use crate::config::env::{TABLE, VariableStatus};
 
 /// Options of afl-fuzz 4.22, as its `getopt` has them.
 const LETTERS: &str = "aAbBcCdDeEfFgGhiIlLmMnNoOpPQRsStTUVWXxYzZ";
@@ -90,7 +90,7 @@ fn variables() -> String {
          | variable | state | meaning |\n|---|---|---|\n",
     );
     let theirs = TABLE.iter().filter(|v| !v.name.starts_with("FFUZZ_"));
-    for v in theirs.filter(|v| v.status != Status::Compiler) {
+    for v in theirs.filter(|v| v.status != VariableStatus::Compiler) {
         let _ = writeln!(text, "| `{}` | {} | {} |", v.name, v.status.word(), v.meaning);
     }
     text

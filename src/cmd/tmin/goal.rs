@@ -20,12 +20,12 @@ pub(super) enum Goal {
 
 /// Judges runs.
 #[derive(Clone, Debug)]
-pub(super) struct Judge {
+pub(super) struct TminJudge {
     pub(super) goal: Goal,
     classes: Classes,
 }
 
-impl Judge {
+impl TminJudge {
     /// From the first run. `exact`: a crash has to reach the same edges.
     pub(super) fn of(run: &Observation<'_>, args: &Args, exact: bool) -> Result<Self, Failure> {
         let classes = if args.edges_only { Classes::Binary } else { Classes::Counts };
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_value_may_get_better_but_not_worse() {
         let domains = domains();
-        let judge = Judge {
+        let judge = TminJudge {
             goal: Goal::Values(vec![(0, 5), (3, 9), (4, 0b110)], ExitKind::Ok),
             classes: Classes::Counts,
         };

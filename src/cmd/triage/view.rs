@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cmd::tool::say;
-use crate::crashes::collector::{Counts, Status};
-use crate::crashes::triage::Work;
-use crate::crashes::triage::report::{Bug, Report, State};
+use crate::crashes::collector::{Counts, DeliveryStatus};
+use crate::crashes::triage::TriageWork;
+use crate::crashes::triage::report::{Bug, FileOutcome, TriageReport};
 
 const ON_TERMINAL: Duration = Duration::from_millis(200);
 const ELSEWHERE: Duration = Duration::from_secs(5);
@@ -18,21 +18,21 @@ const LOOK: Duration = Duration::from_millis(20);
 const TITLE: usize = 60;
 
 /// How far it is, on stderr.
-pub(super) struct Progress {
-    before: crate::crashes::triage::Progress,
+pub(super) struct ProgressLine {
+    before: crate::crashes::triage::WorkProgress,
     start: Instant,
     terminal: bool,
     quiet: bool,
 }
 
-impl Progress {
-    pub(super) fn new(before: crate::crashes::triage::Progress, quiet: bool) -> Self {
+impl ProgressLine {
+    pub(super) fn new(before: crate::crashes::triage::WorkProgress, quiet: bool) -> Self {
         let terminal = io::stderr().is_terminal();
         Self { before, start: Instant::now(), terminal, quiet }
     }
 
     /// Until the work is done.
-    pub(super) fn show(&self, work: &Work, is_done: impl Fn() -> bool) {
+    pub(super) fn show(&self, work: &TriageWork, is_done: impl Fn() -> bool) {
         let mut last = Instant::now();
         let interval = if self.terminal { ON_TERMINAL } else { ELSEWHERE };
         while !is_done() {
@@ -53,7 +53,7 @@ impl Progress {
         }
     }
 
-    fn line(&self, work: &Work, end: &str) {
+    fn line(&self, work: &TriageWork, end: &str) {
         let now = work.progress();
         let done = now.done.saturating_sub(self.before.done);
         let speed = done as f64 / self.start.elapsed().as_secs_f64().max(0.001);
@@ -69,7 +69,7 @@ impl Progress {
 }
 
 /// What has become of the reports.
-pub(super) fn delivery(status: &Status) -> String {
+pub(super) fn delivery(status: &DeliveryStatus) -> String {
     let Counts { waiting, sent, known, refused } = status.counts;
     let mut text = format!("[*] server: {sent} reports sent, {waiting} waiting, {refused} refused");
     if known > 0 {
@@ -82,7 +82,7 @@ pub(super) fn delivery(status: &Status) -> String {
 }
 
 /// All bugs, those with most files first.
-pub(super) fn table(report: &Report, folder: &Path) -> String {
+pub(super) fn table(report: &TriageReport, folder: &Path) -> String {
     let mut text = String::new();
     let (bugs, files) = (report.bugs.len(), report.crashes.len());
     let plural = |count: usize, one: &str| match count {
@@ -91,9 +91,9 @@ pub(super) fn table(report: &Report, folder: &Path) -> String {
     };
     let _ = writeln!(text, "{} in {}", plural(bugs, "bug"), plural(files, "crash file"));
     let ends = [
-        (State::NoCrash, "did not crash again"),
-        (State::TimesOut, "took too long"),
-        (State::Unreadable, "could not be read"),
+        (FileOutcome::NoCrash, "did not crash again"),
+        (FileOutcome::TimesOut, "took too long"),
+        (FileOutcome::Unreadable, "could not be read"),
     ];
     for (state, words) in ends {
         let count = report.number(state);
@@ -139,7 +139,7 @@ fn row(bug: &Bug) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crashes::triage::report::Crash;
+    use crate::crashes::triage::report::CrashFile;
 
     #[test]
     fn the_table_begins_with_the_most_frequent_bug() {
@@ -154,11 +154,11 @@ mod tests {
             place: Some("a.c:7".into()),
             ..Bug::default()
         };
-        let lost = Crash { state: State::NoCrash, ..Crash::default() };
-        let report = Report {
+        let lost = CrashFile { state: FileOutcome::NoCrash, ..CrashFile::default() };
+        let report = TriageReport {
             bugs: vec![bug("rare-1", 1), bug("often-2", 9)],
             crashes: vec![lost; 2],
-            ..Report::default()
+            ..TriageReport::default()
         };
         insta::assert_snapshot!(table(&report, Path::new("out/triage")));
     }

@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
-use crate::disk::output::instances::{Instance, State};
+use crate::disk::output::instances::{Instance, InstanceState};
 
 /// Below so many executions a second something is wrong with most targets; AFL's number.
 const SLOW: f64 = 100.0;
 
 /// The best value of a domain, as `fuzzer_stats` has it.
-struct Domain<'a> {
+struct DomainRow<'a> {
     name: &'a str,
     reducer: &'a str,
     keys: u64,
@@ -22,7 +22,7 @@ struct Domain<'a> {
     waypoints: u64,
 }
 
-impl Domain<'_> {
+impl DomainRow<'_> {
     fn place(&self) -> String {
         match self.place {
             "" => format!("key {}", self.best_key),
@@ -30,17 +30,17 @@ impl Domain<'_> {
         }
     }
 
-    fn is_better_than(&self, other: &Domain<'_>) -> bool {
+    fn is_better_than(&self, other: &DomainRow<'_>) -> bool {
         if self.reducer == "MIN" { self.best < other.best } else { self.best > other.best }
     }
 }
 
-fn domains(instance: &Instance) -> Vec<Domain<'_>> {
+fn domains(instance: &Instance) -> Vec<DomainRow<'_>> {
     let domain = |index| {
         let name = |part: &str| format!("dsf{index}_{part}");
         let (text, number) =
             (|part| instance.text(&name(part)), |part| instance.number(&name(part)));
-        Domain {
+        DomainRow {
             name: text("name"),
             reducer: text("reducer"),
             keys: number("keys"),
@@ -112,9 +112,9 @@ pub(super) fn details(instance: &Instance, counted: bool) -> String {
         instance.number("fuzzer_pid"),
     );
     match instance.state {
-        State::Alive => {}
-        State::Starting => return out + "  Instance is still starting up, skipping.\n\n",
-        State::Dead => out += "  Instance is dead or running remotely.\n\n",
+        InstanceState::Alive => {}
+        InstanceState::Starting => return out + "  Instance is still starting up, skipping.\n\n",
+        InstanceState::Dead => out += "  Instance is dead or running remotely.\n\n",
     }
     if counted {
         numbers(&mut out, instance);
@@ -171,7 +171,8 @@ fn sum(counted: &[&Instance], name: &str) -> u64 {
 
 pub(super) fn summary(found: &[Instance], counted: &[&Instance], with_dead: bool) -> String {
     let of = |state| found.iter().filter(|instance| instance.state == state).count();
-    let (alive, dead, starting) = (of(State::Alive), of(State::Dead), of(State::Starting));
+    let (alive, dead, starting) =
+        (of(InstanceState::Alive), of(InstanceState::Dead), of(InstanceState::Starting));
     let mut out = String::from("Summary stats\n=============\n\n");
     let mut add = |name: &str, value: String| {
         let _ = writeln!(out, "{name:>20} : {value}");
@@ -226,8 +227,8 @@ pub(super) fn summary(found: &[Instance], counted: &[&Instance], with_dead: bool
 }
 
 /// Of each domain the best value, and whose it is.
-fn best_domains<'a>(counted: &[&'a Instance]) -> BTreeMap<&'a str, (Domain<'a>, &'a str)> {
-    let mut best: BTreeMap<&str, (Domain<'_>, &str)> = BTreeMap::new();
+fn best_domains<'a>(counted: &[&'a Instance]) -> BTreeMap<&'a str, (DomainRow<'a>, &'a str)> {
+    let mut best: BTreeMap<&str, (DomainRow<'_>, &str)> = BTreeMap::new();
     for instance in counted {
         for domain in domains(instance) {
             match best.get(domain.name) {
@@ -248,7 +249,7 @@ pub(super) fn json(found: &[Instance], counted: &[&Instance]) -> String {
     // As for a fleet: they take over each other's finds, so the best knows what all know.
     let edges = counted.iter().map(|instance| instance.number("edges_found")).max();
     summary.insert("edges_found".into(), edges.unwrap_or(0).into());
-    let alive = found.iter().filter(|instance| instance.state == State::Alive).count();
+    let alive = found.iter().filter(|instance| instance.state == InstanceState::Alive).count();
     summary.insert("alive".into(), alive.into());
     let speed: f64 = counted.iter().map(|instance| instance.fraction("execs_per_sec")).sum();
     summary.insert("execs_per_sec".into(), speed.into());
@@ -298,7 +299,7 @@ mod tests {
     use super::*;
     use crate::disk::output::stats;
 
-    fn sample(name: &str, state: State, text: &str) -> Instance {
+    fn sample(name: &str, state: InstanceState, text: &str) -> Instance {
         Instance { name: name.into(), folder: name.into(), state, stats: stats::parse(text) }
     }
 
@@ -311,9 +312,9 @@ mod tests {
         let second = "run_time : 10\nedges_found : 9\nexecs_done : 5000\nexecs_per_sec : 500\nbitmap_cvg : 20.00%\n\
             dsf_domains : 1\ndsf0_name : mem\ndsf0_reducer : MAX\ndsf0_best : 7\n";
         [
-            sample("a", State::Alive, first),
-            sample("b", State::Alive, second),
-            sample("c", State::Dead, "run_time : 5\n"),
+            sample("a", InstanceState::Alive, first),
+            sample("b", InstanceState::Alive, second),
+            sample("c", InstanceState::Dead, "run_time : 5\n"),
         ]
     }
 

@@ -11,16 +11,16 @@ fn parse(line: &str) -> Invocation {
 #[test]
 fn the_stage_is_told_by_the_options() {
     for (line, stage) in [
-        ("a.c", Stage::Link),
-        ("a.c -o a", Stage::Link),
-        ("-c a.c", Stage::Compile),
-        ("-S a.c", Stage::Compile),
-        ("-c -emit-llvm a.c", Stage::Compile),
-        ("-E a.c", Stage::Preprocess),
-        ("-M a.c", Stage::Preprocess),
-        ("-MM -c a.c", Stage::Preprocess),
-        ("-MD -MF a.d -c a.c", Stage::Compile),
-        ("-fsyntax-only a.c", Stage::Preprocess),
+        ("a.c", BuildStage::Link),
+        ("a.c -o a", BuildStage::Link),
+        ("-c a.c", BuildStage::Compile),
+        ("-S a.c", BuildStage::Compile),
+        ("-c -emit-llvm a.c", BuildStage::Compile),
+        ("-E a.c", BuildStage::Preprocess),
+        ("-M a.c", BuildStage::Preprocess),
+        ("-MM -c a.c", BuildStage::Preprocess),
+        ("-MD -MF a.d -c a.c", BuildStage::Compile),
+        ("-fsyntax-only a.c", BuildStage::Preprocess),
     ] {
         assert_eq!(parse(line).stage, stage, "{line}");
     }
@@ -72,7 +72,7 @@ fn sources_are_told_from_objects_and_values() {
 fn response_files_are_read_but_kept() {
     let invocation = parse("@args");
     assert_eq!(invocation.sources, ["a b.c"]);
-    assert_eq!(invocation.stage, Stage::Compile);
+    assert_eq!(invocation.stage, BuildStage::Compile);
     assert_eq!(invocation.arguments, ["@args"]);
     assert!(!parse("@missing -c").wants_instrumentation() || parse("@missing -c").inputs == 1);
 }

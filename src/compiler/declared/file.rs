@@ -9,7 +9,7 @@ use serde::de::{SeqAccess, Visitor};
 use toml::Spanned;
 
 use super::terms::{self, Key, Refusal};
-use super::{Declaration, Mistake, Operation, Reduction, Watch};
+use super::{Declaration, Mistake, Operation, Reduction, WatchedEvent};
 
 const MANUAL: &str = "docs/declared-domains.md explains every key";
 /// Room for a name in the runtime's record, without the closing NUL.
@@ -21,18 +21,18 @@ const LARGEST_SIZE: u32 = 1 << 28;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Tables {
-    domain: Vec<Table>,
+    domain: Vec<DomainTable>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct DomainTable {
     name: Spanned<String>,
-    watch: Spanned<Watch>,
+    watch: Spanned<WatchedEvent>,
     names: Option<Spanned<Words>>,
     r#in: Option<Spanned<Words>>,
-    value: Option<Spanned<Text>>,
-    key: Option<Spanned<Text>>,
+    value: Option<Spanned<NumberOrText>>,
+    key: Option<Spanned<NumberOrText>>,
     operation: Spanned<Operation>,
     #[serde(default)]
     reducer: Reduction,
@@ -41,21 +41,21 @@ struct Table {
 }
 
 /// A string, or a number in its place.
-struct Text(String);
+struct NumberOrText(String);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for NumberOrText {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
         impl Visitor<'_> for Either {
-            type Value = Text;
+            type Value = NumberOrText;
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a string or a number")
             }
-            fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-                Ok(Text(text.trim().to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<NumberOrText, E> {
+                Ok(NumberOrText(text.trim().to_owned()))
             }
-            fn visit_i64<E>(self, number: i64) -> Result<Text, E> {
-                Ok(Text(number.to_string()))
+            fn visit_i64<E>(self, number: i64) -> Result<NumberOrText, E> {
+                Ok(NumberOrText(number.to_string()))
             }
         }
         deserializer.deserialize_any(Either)
@@ -89,12 +89,12 @@ impl<'de> Deserialize<'de> for Words {
 }
 
 /// Finds the place of a mistake in the file.
-struct Place<'a> {
+struct FilePlace<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
-impl Place<'_> {
+impl FilePlace<'_> {
     fn mistake(&self, key: Option<String>, at: usize, (problem, remedy): Refusal) -> Mistake {
         let line = 1 + self.text[..at.min(self.text.len())].matches('\n').count();
         Mistake { file: self.path.to_owned(), line, key, problem, remedy }
@@ -126,7 +126,7 @@ impl Place<'_> {
 }
 
 pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, Mistake> {
-    let place = Place { path, text };
+    let place = FilePlace { path, text };
     let tables: Tables = toml::from_str(text).map_err(|error| place.syntax(&error))?;
     if tables.domain.is_empty() {
         let refusal = ("holds no domain".to_owned(), format!("begin with [[domain]]: {MANUAL}"));
@@ -135,7 +135,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Declaration>, Mistake
     tables.domain.into_iter().map(|table| declaration(&place, table)).collect()
 }
 
-fn declaration(place: &Place, table: Table) -> Result<Declaration, Mistake> {
+fn declaration(place: &FilePlace, table: DomainTable) -> Result<Declaration, Mistake> {
     let watch = *table.watch.get_ref();
     let name = checked(place, "name", &table.name, |name| domain_name(name))?;
     let size = match &table.size {
@@ -198,7 +198,7 @@ fn refusal(problem: &str, remedy: &str) -> Refusal {
 }
 
 fn checked<T, R>(
-    place: &Place,
+    place: &FilePlace,
     key: &str,
     found: &Spanned<T>,
     check: impl Fn(&T) -> Result<R, Refusal>,
@@ -236,7 +236,7 @@ fn can_improve(operation: Operation, downward: bool) -> Result<Operation, Refusa
     Ok(operation)
 }
 
-fn names_for(watch: Watch, words: &Words) -> Result<Vec<String>, Refusal> {
+fn names_for(watch: WatchedEvent, words: &Words) -> Result<Vec<String>, Refusal> {
     if !watch.has_names() {
         let problem = format!("{} have no names", watch.word());
         return Err((

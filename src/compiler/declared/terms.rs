@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Watch;
+use super::WatchedEvent;
 
 /// One factor of a value.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -45,11 +45,13 @@ impl Factor {
         }
     }
 
-    fn is_known_to(&self, watch: Watch) -> bool {
+    fn is_known_to(&self, watch: WatchedEvent) -> bool {
         match self {
-            Self::Argument(_) | Self::Result => matches!(watch, Watch::Calls | Watch::Returns),
-            Self::Stored => watch == Watch::Stores,
-            Self::Difference | Self::EqualBits => watch == Watch::Comparisons,
+            Self::Argument(_) | Self::Result => {
+                matches!(watch, WatchedEvent::Calls | WatchedEvent::Returns)
+            }
+            Self::Stored => watch == WatchedEvent::Stores,
+            Self::Difference | Self::EqualBits => watch == WatchedEvent::Comparisons,
             Self::Number(_) => true,
         }
     }
@@ -81,17 +83,19 @@ fn argument(word: &str) -> Option<u32> {
 /// Problem and remedy.
 pub(super) type Refusal = (String, String);
 
-fn values_of(watch: Watch) -> &'static str {
+fn values_of(watch: WatchedEvent) -> &'static str {
     match watch {
-        Watch::Calls | Watch::Returns => "arg0, arg1 …, result, a number, or a product of them",
-        Watch::Stores => "stored, a number, or a product of them",
-        Watch::Comparisons => "difference, equal_bits, a number, or a product of them",
-        Watch::Loops | Watch::Blocks => "a number",
+        WatchedEvent::Calls | WatchedEvent::Returns => {
+            "arg0, arg1 …, result, a number, or a product of them"
+        }
+        WatchedEvent::Stores => "stored, a number, or a product of them",
+        WatchedEvent::Comparisons => "difference, equal_bits, a number, or a product of them",
+        WatchedEvent::Loops | WatchedEvent::Blocks => "a number",
     }
 }
 
 /// `"arg0 * arg1"`.
-pub(super) fn value(text: &str, watch: Watch) -> Result<Vec<Factor>, Refusal> {
+pub(super) fn value(text: &str, watch: WatchedEvent) -> Result<Vec<Factor>, Refusal> {
     let remedy = || format!("with watch = \"{}\" write {}", watch.word(), values_of(watch));
     let factor = |word: &str| match Factor::parse(word) {
         Some(factor) if factor.is_known_to(watch) => Ok(factor),
@@ -104,8 +108,8 @@ pub(super) fn value(text: &str, watch: Watch) -> Result<Vec<Factor>, Refusal> {
 }
 
 /// `"site"`, `"arg0"` or a number below `size`.
-pub(super) fn key(text: &str, watch: Watch, size: u32) -> Result<Key, Refusal> {
-    let has_arguments = matches!(watch, Watch::Calls | Watch::Returns);
+pub(super) fn key(text: &str, watch: WatchedEvent, size: u32) -> Result<Key, Refusal> {
+    let has_arguments = matches!(watch, WatchedEvent::Calls | WatchedEvent::Returns);
     if text == "site" {
         return Ok(Key::Site);
     }

@@ -10,8 +10,8 @@ fn additions(domains: &[&str]) -> Additions {
         passes: vec!["/lib/waypoints-builtin-pass.so".into(), "/own/waypoints-foo-pass.so".into()],
         builtin: domains.iter().map(|name| (*name).to_owned()).collect(),
         declared: None,
-        coverage: Coverage::Full,
-        link: Link::Shared,
+        coverage: CoverageScope::Full,
+        link: CounterLink::Shared,
         opt_level: true,
     }
 }
@@ -66,7 +66,7 @@ fn files_of_ours_are_not_taken_for_sources() {
 
 #[test]
 fn without_the_script_exit_is_watched() {
-    let copied = Additions { link: Link::Copied, ..additions(&[]) };
+    let copied = Additions { link: CounterLink::Copied, ..additions(&[]) };
     let words = text("a.o", &Env::default(), &copied);
     assert!(words.contains("__ffuzz_exit_hook") && !words.contains("counters.ld"));
 }

@@ -1,16 +1,15 @@
 //! The rows: every variable of AFL's tools and of ffuzz, with its effect.
 
-use super::{Kind, Status, Variable};
-
-use Kind::{Flag, Number, Path, Text};
-use Status::{Accepted, Compiler, Honoured, Ignored, Refused, Target};
+use super::VariableKind::{Flag, Number, Path, Text};
+use super::VariableStatus::{Accepted, Compiler, Honoured, Ignored, Refused, Target};
+use super::{Variable, VariableKind, VariableStatus};
 
 const fn row(
     name: &'static str,
-    kind: Kind,
+    kind: VariableKind,
     default: &'static str,
     command: &'static str,
-    status: Status,
+    status: VariableStatus,
     meaning: &'static str,
 ) -> Variable {
     Variable { name, kind, default, command, status, meaning }

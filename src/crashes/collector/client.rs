@@ -12,7 +12,7 @@ use ureq::{Agent, Body, RequestBuilder};
 
 use super::error::CollectorError;
 use super::report::Testcase;
-use super::settings::Server;
+use super::settings::ServerAccount;
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Longest answer that is kept in memory. A record holds what its client has sent.
@@ -38,11 +38,11 @@ type Answer = Result<Response<Body>, CollectorError>;
 #[derive(Debug)]
 pub struct Client {
     agent: Agent,
-    server: Server,
+    server: ServerAccount,
 }
 
 impl Client {
-    pub fn new(server: Server) -> Result<Self, CollectorError> {
+    pub fn new(server: ServerAccount) -> Result<Self, CollectorError> {
         let patience = server.patience;
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
@@ -62,7 +62,7 @@ impl Client {
     }
 
     #[must_use]
-    pub fn server(&self) -> &Server {
+    pub fn server(&self) -> &ServerAccount {
         &self.server
     }
 

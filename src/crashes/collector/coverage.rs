@@ -10,7 +10,7 @@ use crate::exec::lines::Reached;
 
 /// Executions of each line of each file; None where no code is.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Coverage {
+pub struct SourceCoverage {
     pub files: BTreeMap<String, Vec<Option<u64>>>,
     /// Of a Coveralls file.
     pub revision: Option<String>,
@@ -30,7 +30,7 @@ pub enum FormatError {
     Empty,
 }
 
-impl Coverage {
+impl SourceCoverage {
     /// Either form; paths below `root` become relative to it.
     pub fn parse(text: &str, root: &Path) -> Result<Self, FormatError> {
         let is_json = text.trim_start().starts_with('{');
@@ -128,8 +128,8 @@ fn with_sums(mut node: Value, total: usize, covered: usize) -> Value {
     node
 }
 
-fn lcov(text: &str) -> Result<Coverage, FormatError> {
-    let mut coverage = Coverage::default();
+fn lcov(text: &str) -> Result<SourceCoverage, FormatError> {
+    let mut coverage = SourceCoverage::default();
     let mut file = None;
     for (index, line) in text.lines().enumerate() {
         let fault = || FormatError::Line(index + 1);
@@ -161,7 +161,7 @@ fn line_of(data: &str) -> Option<(usize, u64)> {
     Some((number, count.max(0.0) as u64))
 }
 
-fn coveralls(text: &str) -> Result<Coverage, FormatError> {
+fn coveralls(text: &str) -> Result<SourceCoverage, FormatError> {
     let value: Value =
         serde_json::from_str(text).map_err(|error| FormatError::Json(error.to_string()))?;
     let files = value["source_files"].as_array().ok_or(FormatError::Empty)?;
@@ -170,7 +170,7 @@ fn coveralls(text: &str) -> Result<Coverage, FormatError> {
         Some((file["name"].as_str()?.to_owned(), lines))
     };
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    Ok(Coverage {
+    Ok(SourceCoverage {
         files: files.iter().filter_map(file).collect(),
         revision: text(&value["git"]["head"]["id"]),
         branch: text(&value["git"]["branch"]),
@@ -195,7 +195,7 @@ mod tests {
         let text = r#"{"git":{"branch":"main","head":{"id":"abc123"}},"source_files":[
             {"name":"src/a/x.c","coverage":[null,5,0,null]},{"name":"src/b.c","coverage":[0,0,3]},
             {"name":"top.c","coverage":[null]}]}"#;
-        let coverage = Coverage::parse(text, Path::new("/")).expect("Coveralls");
+        let coverage = SourceCoverage::parse(text, Path::new("/")).expect("Coveralls");
         assert_eq!(coverage.revision.as_deref(), Some("abc123"));
         assert_eq!(coverage.branch.as_deref(), Some("main"));
         // As cov-reporter of FuzzManager 0.9.1 sends it.
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn lcov_counts_per_line_below_the_root() {
-        let coverage = Coverage::parse(LCOV, Path::new("/src")).expect("lcov");
+        let coverage = SourceCoverage::parse(LCOV, Path::new("/src")).expect("lcov");
         assert_eq!(coverage.files["a/x.c"], [None, Some(5), Some(0)]);
         assert_eq!(coverage.files["b.c"], [Some(0), Some(0), Some(3)]);
     }
@@ -224,14 +224,14 @@ mod tests {
             file("/src/a/x.c", &[(0, 1), (2, 5), (4, 0), (u32::MAX, 1)]),
             file("/usr/include/y.h", &[(1, 1)]),
         ]);
-        let coverage = Coverage::of(&reached, Path::new("/src"));
+        let coverage = SourceCoverage::of(&reached, Path::new("/src"));
         assert_eq!(coverage.files["a/x.c"], [None, Some(5), None, Some(0)]);
         assert_eq!((coverage.files.len(), coverage.lines()), (1, (1, 2)));
     }
 
     #[test]
     fn other_texts_are_refused() {
-        let parse = |text| Coverage::parse(text, Path::new("/")).expect_err("no coverage");
+        let parse = |text| SourceCoverage::parse(text, Path::new("/")).expect_err("no coverage");
         assert_eq!(parse(""), FormatError::Empty);
         assert_eq!(parse("hello"), FormatError::Line(1));
         assert_eq!(parse("SF:a\nDA:0,1"), FormatError::Line(2));

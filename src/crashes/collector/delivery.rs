@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::client::{Client, LONGEST_PAUSE};
 use super::error::CollectorError;
-use super::known::{Known, Verdict};
+use super::known::{DeliveryVerdict, KnownBugs};
 use super::report::Report;
-use super::spool::{Claim, Item, Tries};
+use super::spool::{SpoolClaim, SpoolItem, Tries};
 use crate::crashes::crash::{self, Output};
 
 /// Waits between tries double from here,
@@ -32,9 +32,9 @@ const TRIES_AT_ONCE: u32 = 7;
 /// The holder of a spool's claim, with a server.
 #[derive(Debug)]
 pub struct Delivery {
-    claim: Claim,
+    claim: SpoolClaim,
     client: Client,
-    known: Known,
+    known: KnownBugs,
     not_before: SystemTime,
     /// Requests in a row that the server did not answer as it should.
     failures: u32,
@@ -44,8 +44,8 @@ pub struct Delivery {
 impl Delivery {
     /// `signatures`: the folder of those that the server has.
     #[must_use]
-    pub fn new(claim: Claim, client: Client, signatures: PathBuf) -> Self {
-        let known = Known::new(signatures);
+    pub fn new(claim: SpoolClaim, client: Client, signatures: PathBuf) -> Self {
+        let known = KnownBugs::new(signatures);
         Self { claim, client, known, not_before: UNIX_EPOCH, failures: 0, last: None }
     }
 
@@ -82,7 +82,7 @@ impl Delivery {
     }
 
     #[must_use]
-    pub fn claim(&self) -> &Claim {
+    pub fn claim(&self) -> &SpoolClaim {
         &self.claim
     }
 
@@ -93,9 +93,11 @@ impl Delivery {
         }
         let Some(item) = self.claim.take(name)? else { return Ok(()) };
         let signature = match self.known.judge(&item.report) {
-            Verdict::Enough(signature) => return self.claim.leave_out(name, &item, signature),
-            Verdict::Known(signature) => Some(signature),
-            Verdict::New => None,
+            DeliveryVerdict::Enough(signature) => {
+                return self.claim.leave_out(name, &item, signature);
+            }
+            DeliveryVerdict::Known(signature) => Some(signature),
+            DeliveryVerdict::New => None,
         };
         let not_before = unix(now() + SETTLED);
         let begun = Tries { count: tries.count + 1, not_before, ..tries.clone() };
@@ -125,9 +127,9 @@ impl Delivery {
         if is_final(&error) {
             self.claim.refuse(name, &tries.error)?;
         } else {
-            if step == Step::Sending && is_about_the_report(&error) {
+            if step == TryStep::Sending && is_about_the_report(&error) {
                 tries.not_before = unix(now + wait(tries.failed, LONGEST_FOR_ONE, &error));
-            } else if step == Step::Waiting {
+            } else if step == TryStep::Waiting {
                 // Others need not wait for it.
             } else {
                 self.failures += 1;
@@ -146,7 +148,7 @@ pub fn submit(
     report: Report,
     mut pause: impl FnMut(Duration, &CollectorError),
 ) -> Result<u64, CollectorError> {
-    let item = Item::new(report);
+    let item = SpoolItem::new(report);
     let mut tries = Tries::default();
     loop {
         let failed = match attempt(client, &item, &tries, SystemTime::now()) {
@@ -163,7 +165,7 @@ pub fn submit(
 
 /// What a try was about when it failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Step {
+enum TryStep {
     /// The question whether the server has the report.
     Asking,
     /// It has not, and may still be at work on it.
@@ -175,13 +177,13 @@ enum Step {
 #[derive(Debug)]
 struct Failed {
     error: CollectorError,
-    step: Step,
+    step: TryStep,
 }
 
 impl Failed {
     fn note(&self, tries: &mut Tries, client: &Client, now: SystemTime) {
         tries.error = self.error.to_string();
-        if self.step != Step::Sending {
+        if self.step != TryStep::Sending {
             return;
         }
         tries.failed += u32::from(is_about_the_report(&self.error));
@@ -194,16 +196,21 @@ impl Failed {
 
 /// One try. What an earlier one has stored is found, and not stored again; what it may still store is
 /// waited for.
-fn attempt(client: &Client, item: &Item, earlier: &Tries, now: SystemTime) -> Result<u64, Failed> {
+fn attempt(
+    client: &Client,
+    item: &SpoolItem,
+    earlier: &Tries,
+    now: SystemTime,
+) -> Result<u64, Failed> {
     if earlier.count > 0 {
         let found = client.find(&item.id);
-        if let Some(number) = found.map_err(|error| Failed { error, step: Step::Asking })? {
+        if let Some(number) = found.map_err(|error| Failed { error, step: TryStep::Asking })? {
             return Ok(number);
         }
     }
     if is_early(now, earlier.open_until) {
         let error = CollectorError::Slow { url: client.server().url.clone() };
-        return Err(Failed { error, step: Step::Waiting });
+        return Err(Failed { error, step: TryStep::Waiting });
     }
     let report = &item.report;
     let info = crash::beyond::parse(&report.output, &report.program);
@@ -214,7 +221,7 @@ fn attempt(client: &Client, item: &Item, earlier: &Tries, now: SystemTime) -> Re
         sent.crash_data = crash::for_server(&Output::default(), &info);
     }
     let number = client.submit(&report.fields(&item.id, client.server(), &sent));
-    number.map_err(|error| Failed { error, step: Step::Sending })
+    number.map_err(|error| Failed { error, step: TryStep::Sending })
 }
 
 /// How long to wait before a query whether the server has the report: it may have been given the

@@ -12,7 +12,7 @@ pub type Values = BTreeMap<String, String>;
 
 /// The two sections, and the names of others.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct File {
+pub(super) struct IniFile {
     pub(super) main: Values,
     pub(super) metadata: Values,
     pub(super) ignored: Vec<String>,
@@ -27,7 +27,7 @@ pub enum IniError {
     Value { key: String, what: &'static str },
 }
 
-impl File {
+impl IniFile {
     pub(super) fn parse(text: &str) -> Result<Self, IniError> {
         let mut sections = Sections::default();
         for (index, line) in text.lines().enumerate() {
@@ -126,7 +126,7 @@ impl Sections {
         Ok(())
     }
 
-    fn finish(self) -> Result<File, IniError> {
+    fn finish(self) -> Result<IniFile, IniError> {
         let section = |name: &str| -> Result<Values, IniError> {
             // Empty unless it is there: the defaults alone make no section.
             let Some(own) = self.raw(name) else { return Ok(Values::new()) };
@@ -137,7 +137,7 @@ impl Sections {
         };
         let known = [DEFAULT, "Main", "Metadata"];
         let others = self.all.iter().filter(|section| !known.contains(&section.name.as_str()));
-        Ok(File {
+        Ok(IniFile {
             main: section("Main")?,
             metadata: section("Metadata")?,
             ignored: others.map(|section| section.name.clone()).collect(),
@@ -190,7 +190,7 @@ mod tests {
         let cases = recorded["cases"].as_array().expect("cases");
         assert!(cases.len() >= 24);
         for case in cases {
-            let read = File::parse(case["text"].as_str().expect("text"));
+            let read = IniFile::parse(case["text"].as_str().expect("text"));
             if case["error"] == true {
                 assert!(read.is_err(), "{case}");
                 continue;
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
-        let error = |text| File::parse(text).expect_err("a fault").to_string();
+        let error = |text| IniFile::parse(text).expect_err("a fault").to_string();
         assert_eq!(error("[Main]\n\nx"), "line 3: neither a section nor KEY = VALUE");
         assert_eq!(
             error("[Main]\na = %(b)s\nb = %(a)s"),

@@ -11,8 +11,8 @@ use super::client::Client;
 use super::error::CollectorError;
 use super::report::{Report, Testcase};
 use super::signatures::{Directory, refresh_if_older, refreshed};
-use super::spool::Claim;
-use crate::crashes::crash::{self, Crash};
+use super::spool::SpoolClaim;
+use crate::crashes::crash::{self, CrashFacts};
 
 /// The server makes its archive of signatures once an hour.
 const FRESH: Duration = Duration::from_secs(3600);
@@ -23,7 +23,7 @@ const REPORTS_OF_ONE: u32 = 10;
 
 /// What to do with a crash.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum DeliveryVerdict {
     /// No signature matches.
     New,
     /// This one does; it may be reported as another example.
@@ -34,7 +34,7 @@ pub(super) enum Verdict {
 
 /// Of one spool, whose claim its owner has.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownBugs {
     folder: PathBuf,
     /// None until it could be read.
     directory: Option<Directory>,
@@ -46,7 +46,7 @@ pub(super) struct Known {
     error: Option<CollectorError>,
 }
 
-impl Known {
+impl KnownBugs {
     #[must_use]
     pub(super) fn new(folder: PathBuf) -> Self {
         let (directory, fetched, sent, error) = (None, None, HashMap::new(), None);
@@ -54,7 +54,7 @@ impl Known {
     }
 
     /// Fetches signatures that are old. Without any, every bug is news.
-    pub(super) fn keep_fresh(&mut self, client: &Client, claim: &Claim, now: SystemTime) {
+    pub(super) fn keep_fresh(&mut self, client: &Client, claim: &SpoolClaim, now: SystemTime) {
         if now.duration_since(self.looked).is_ok_and(|age| age < LOOK) {
             return;
         }
@@ -67,7 +67,7 @@ impl Known {
         });
     }
 
-    fn read(&mut self, claim: &Claim) -> Result<(), CollectorError> {
+    fn read(&mut self, claim: &SpoolClaim) -> Result<(), CollectorError> {
         let fetched = refreshed(&self.folder);
         if self.directory.is_none() || fetched != self.fetched {
             self.directory = Some(Directory::open(&self.folder)?);
@@ -84,19 +84,19 @@ impl Known {
     }
 
     #[must_use]
-    pub(super) fn judge(&self, report: &Report) -> Verdict {
-        let Some(directory) = &self.directory else { return Verdict::New };
+    pub(super) fn judge(&self, report: &Report) -> DeliveryVerdict {
+        let Some(directory) = &self.directory else { return DeliveryVerdict::New };
         let info = crash::beyond::parse(&report.output, &report.program);
         let testcase = report.testcase.as_ref().and_then(Testcase::as_text);
         let (output, program) = (&report.output, &report.program);
-        let crash = Crash { info: &info, output, program, testcase };
-        let Some(entry) = directory.find(&crash) else { return Verdict::New };
+        let crash = CrashFacts { info: &info, output, program, testcase };
+        let Some(entry) = directory.find(&crash) else { return DeliveryVerdict::New };
         let name = entry.name.clone();
         let is_frequent = entry.metadata.get("frequent") == Some(&Value::Bool(true));
         match self.sent.get(&name) {
-            _ if is_frequent => Verdict::Enough(name),
-            Some(count) if *count >= REPORTS_OF_ONE => Verdict::Enough(name),
-            _ => Verdict::Known(name),
+            _ if is_frequent => DeliveryVerdict::Enough(name),
+            Some(count) if *count >= REPORTS_OF_ONE => DeliveryVerdict::Enough(name),
+            _ => DeliveryVerdict::Known(name),
         }
     }
 

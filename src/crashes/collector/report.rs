@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::ini::Values;
-use super::settings::Server;
+use super::settings::ServerAccount;
 use crate::crashes::crash::{Output, Program};
 
 /// Key of the metadata that identifies a submission.
@@ -69,7 +69,12 @@ impl Testcase {
 impl Report {
     /// The form fields of its submission, with these texts instead of its own.
     #[must_use]
-    pub fn fields(&self, id: &str, server: &Server, sent: &Output) -> Vec<(&'static str, String)> {
+    pub fn fields(
+        &self,
+        id: &str,
+        server: &ServerAccount,
+        sent: &Output,
+    ) -> Vec<(&'static str, String)> {
         let Program { product, product_version, platform, os } = &self.program;
         let mut fields = vec![
             ("rawStdout", clean(&sent.stdout)),
@@ -156,14 +161,14 @@ mod as_base64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crashes::collector::settings::Token;
+    use crate::crashes::collector::settings::AuthToken;
     use serde_json::Value;
 
-    fn server() -> Server {
+    fn server() -> ServerAccount {
         let (tool, client) = ("ffuzz".to_owned(), "host-7".to_owned());
-        Server {
+        ServerAccount {
             url: String::new(),
-            token: Token::new("t"),
+            token: AuthToken::new("t"),
             authority: None,
             patience: std::time::Duration::ZERO,
             tool,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::CollectorError;
-use super::ini::{File, Values};
+use super::ini::{IniFile, Values};
 use crate::config::env::Environment;
 use crate::crashes::crash::Program;
 
@@ -24,9 +24,9 @@ const PORT_WARNING: &str =
 
 /// A secret: no message and no log can hold it by accident.
 #[derive(Clone, Eq, PartialEq)]
-pub struct Token(String);
+pub struct AuthToken(String);
 
-impl Token {
+impl AuthToken {
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
@@ -38,7 +38,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for AuthToken {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Token(…)")
     }
@@ -46,10 +46,10 @@ impl fmt::Debug for Token {
 
 /// The crash server and the account there.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct ServerAccount {
     /// `PROTO://HOST:PORT`
     pub url: String,
-    pub token: Token,
+    pub token: AuthToken,
     /// A private authority instead of the public ones.
     pub authority: Option<PathBuf>,
     /// How long it may take to answer.
@@ -80,7 +80,7 @@ impl Settings {
     pub fn read(env: &Environment, given: Values) -> Result<Self, CollectorError> {
         let named = env.get("FM_CONFIG_PATH").map(PathBuf::from);
         let home = || Some(PathBuf::from(env.get("HOME")?).join(SUFFIX));
-        let mut file = File::default();
+        let mut file = IniFile::default();
         if let Some(path) = named.or_else(home).filter(|path| path.exists()) {
             file = read(&path)?;
         }
@@ -100,7 +100,7 @@ impl Settings {
         self.get("serverhost").is_some()
     }
 
-    pub fn server(&self) -> Result<Server, CollectorError> {
+    pub fn server(&self) -> Result<ServerAccount, CollectorError> {
         let host = self.need("serverhost")?;
         let proto = self.get("serverproto").unwrap_or("https");
         let default = match proto {
@@ -122,7 +122,7 @@ impl Settings {
             }
             None => PATIENCE,
         };
-        Ok(Server {
+        Ok(ServerAccount {
             patience,
             url: format!("{proto}://{host}:{port}"),
             token: self.token()?,
@@ -150,14 +150,14 @@ impl Settings {
         self.signatures().unwrap_or_else(|_| spool.join("signatures"))
     }
 
-    fn token(&self) -> Result<Token, CollectorError> {
+    fn token(&self) -> Result<AuthToken, CollectorError> {
         if let Some(token) = self.get("serverauthtoken") {
-            return Ok(Token::new(token));
+            return Ok(AuthToken::new(token));
         }
         let path = self.get("serverauthtokenfile").map(Path::new);
         let path = path.ok_or(CollectorError::Missing { key: "serverauthtoken" })?;
         let text = fs::read_to_string(path).map_err(|error| CollectorError::read(path, error))?;
-        Ok(Token::new(&text))
+        Ok(AuthToken::new(&text))
     }
 
     fn get(&self, key: &str) -> Option<&str> {
@@ -183,7 +183,7 @@ impl Target {
     pub fn read(binary: Option<&Path>, given: Values) -> Result<Self, CollectorError> {
         let file = match binary.map(beside).filter(|path| path.exists()) {
             Some(path) => read(&path)?,
-            None => File::default(),
+            None => IniFile::default(),
         };
         let warnings = file.warning().into_iter().collect();
         let mut main = file.main;
@@ -207,9 +207,9 @@ pub fn beside(binary: &Path) -> PathBuf {
     name.into()
 }
 
-fn read(path: &Path) -> Result<File, CollectorError> {
+fn read(path: &Path) -> Result<IniFile, CollectorError> {
     let text = fs::read_to_string(path).map_err(|error| CollectorError::read(path, error))?;
-    File::parse(&text).map_err(|source| CollectorError::Config { path: path.to_owned(), source })
+    IniFile::parse(&text).map_err(|source| CollectorError::Config { path: path.to_owned(), source })
 }
 
 fn invalid(key: &'static str, value: &str, expected: &'static str) -> CollectorError {

@@ -12,7 +12,9 @@ use super::client::Client;
 use super::error::CollectorError;
 use super::files;
 use super::spool::hex_sha1;
-use crate::crashes::crash::{Crash, Entry, Refused, Signature, Signatures};
+use crate::crashes::crash::{
+    CollectedSignature, CrashFacts, Signature, SignatureError, Signatures,
+};
 
 /// Longest file of an archive.
 const MAX_ENTRY: u64 = 16 << 20;
@@ -33,7 +35,7 @@ pub struct Directory {
     folder: PathBuf,
     known: Signatures,
     /// Files that are no signatures, and why.
-    pub refused: Vec<(String, Refused)>,
+    pub refused: Vec<(String, SignatureError)>,
 }
 
 /// What a refresh has done.
@@ -62,7 +64,7 @@ impl Directory {
 
     /// The signature of a crash, if there is one.
     #[must_use]
-    pub fn find(&self, crash: &Crash<'_>) -> Option<&Entry> {
+    pub fn find(&self, crash: &CrashFacts<'_>) -> Option<&CollectedSignature> {
         self.known.find(crash)
     }
 

@@ -47,12 +47,12 @@ pub struct Counts {
 
 /// A report with a unique id, by which it is found at the server.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Item {
+pub(super) struct SpoolItem {
     pub(super) id: String,
     pub(super) report: Report,
 }
 
-impl Item {
+impl SpoolItem {
     #[must_use]
     pub(super) fn new(report: Report) -> Self {
         let client = nix::unistd::gethostname().unwrap_or_default();
@@ -78,7 +78,7 @@ pub(super) struct Tries {
 
 /// The mark of a report that was sent or left out.
 #[derive(Debug, Deserialize, Serialize)]
-struct Mark {
+struct SpoolMark {
     key: String,
     id: String,
     /// Its number at the server.
@@ -118,7 +118,7 @@ impl Spool {
         if self.is_done(&name) {
             return Ok(Added::Known);
         }
-        let item = Item::new(report.clone());
+        let item = SpoolItem::new(report.clone());
         let created = files::create(&self.waiting(&name), &json(&item))?;
         // Delivered in between: the mark was written before the report was removed.
         if created && self.is_done(&name) {
@@ -136,18 +136,18 @@ impl Spool {
             return Ok(());
         }
         // If it is sent at this moment, its mark shows that to any reader of the file.
-        match read::<Item>(&path)? {
+        match read::<SpoolItem>(&path)? {
             Some(known) => {
-                files::replace(&path, &json(&Item { id: known.id, report: report.clone() }))
+                files::replace(&path, &json(&SpoolItem { id: known.id, report: report.clone() }))
             }
             None => Ok(()),
         }
     }
 
     /// The right to deliver, until it is dropped. None while another process has it.
-    pub fn claim(&self) -> Result<Option<Claim>, CollectorError> {
+    pub fn claim(&self) -> Result<Option<SpoolClaim>, CollectorError> {
         let lock = files::lock(&self.folder.join("lock"))?;
-        Ok(lock.map(|lock| Claim { spool: self.clone(), _lock: lock }))
+        Ok(lock.map(|lock| SpoolClaim { spool: self.clone(), _lock: lock }))
     }
 
     pub fn counts(&self) -> Result<Counts, CollectorError> {
@@ -187,12 +187,12 @@ impl Spool {
 
 /// The one that delivers.
 #[derive(Debug)]
-pub struct Claim {
+pub struct SpoolClaim {
     spool: Spool,
     _lock: Locked,
 }
 
-impl Claim {
+impl SpoolClaim {
     /// Names of the reports that wait, the oldest first.
     pub(super) fn waiting(&self) -> Result<Vec<String>, CollectorError> {
         let folder = self.spool.folder.join("waiting");
@@ -205,7 +205,7 @@ impl Claim {
     }
 
     /// The report, unless it is delivered already, but was left by a killed process.
-    pub(super) fn take(&self, name: &str) -> Result<Option<Item>, CollectorError> {
+    pub(super) fn take(&self, name: &str) -> Result<Option<SpoolItem>, CollectorError> {
         if self.spool.sent(name).exists() || self.spool.known(name).exists() {
             self.forget(name)?;
             return Ok(None);
@@ -236,7 +236,7 @@ impl Claim {
     pub(super) fn done(
         &self,
         name: &str,
-        item: &Item,
+        item: &SpoolItem,
         crash: u64,
         signature: Option<String>,
     ) -> Result<(), CollectorError> {
@@ -248,7 +248,7 @@ impl Claim {
     pub(super) fn leave_out(
         &self,
         name: &str,
-        item: &Item,
+        item: &SpoolItem,
         signature: String,
     ) -> Result<(), CollectorError> {
         self.mark(&self.spool.known(name), item, None, Some(signature))?;
@@ -258,11 +258,12 @@ impl Claim {
     fn mark(
         &self,
         path: &Path,
-        item: &Item,
+        item: &SpoolItem,
         crash: Option<u64>,
         signature: Option<String>,
     ) -> Result<(), CollectorError> {
-        let mark = Mark { key: item.report.key.clone(), id: item.id.clone(), crash, signature };
+        let mark =
+            SpoolMark { key: item.report.key.clone(), id: item.id.clone(), crash, signature };
         files::replace(path, &json(&mark))
     }
 
@@ -276,7 +277,7 @@ impl Claim {
             let path = self.spool.sent(&name);
             let written = fs::metadata(&path).and_then(|data| data.modified());
             if written.is_ok_and(|written| written >= time)
-                && let Ok(Some(Mark { signature: Some(signature), .. })) = read(&path)
+                && let Ok(Some(SpoolMark { signature: Some(signature), .. })) = read(&path)
             {
                 *counts.entry(signature).or_default() += 1;
             }

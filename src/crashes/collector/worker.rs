@@ -19,14 +19,14 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 /// How the delivery is doing.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Status {
+pub struct DeliveryStatus {
     #[serde(flatten)]
     pub counts: Counts,
     /// Cause and remedy of what keeps reports waiting.
     pub error: Option<(String, String)>,
 }
 
-impl Status {
+impl DeliveryStatus {
     /// One line about what keeps reports waiting.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
@@ -35,27 +35,27 @@ impl Status {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct DeliveryShared {
     stop: AtomicBool,
     /// A report was added since the last check.
     added: Mutex<bool>,
     wake: Condvar,
-    status: Mutex<Status>,
+    status: Mutex<DeliveryStatus>,
 }
 
 /// The thread. Dropped, it ends after the request under way.
 #[derive(Debug)]
-pub struct Worker {
-    shared: Arc<Shared>,
+pub struct DeliveryWorker {
+    shared: Arc<DeliveryShared>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Worker {
+impl DeliveryWorker {
     /// Delivers the reports of a folder. While another process does, it waits for its turn.
     pub fn start(folder: &Path, settings: &Settings) -> Result<Self, CollectorError> {
         let (spool, client) = (Spool::open(folder)?, Client::new(settings.server()?)?);
         let signatures = settings.signatures_for(folder);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(DeliveryShared::default());
         let its = Arc::clone(&shared);
         let thread = thread::Builder::new().name("collector".into());
         let thread = thread.spawn(move || {
@@ -73,7 +73,7 @@ impl Worker {
     }
 
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> DeliveryStatus {
         lock(&self.shared.status).clone()
     }
 
@@ -83,7 +83,7 @@ impl Worker {
 
     /// Waits until nothing waits any more, at most so long, and ends the thread.
     #[must_use]
-    pub fn finish(self, patience: Duration) -> Status {
+    pub fn finish(self, patience: Duration) -> DeliveryStatus {
         let start = Instant::now();
         self.wake();
         let is_done =
@@ -97,7 +97,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for DeliveryWorker {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.wake.notify_all();
@@ -108,7 +108,7 @@ impl Drop for Worker {
 }
 
 /// Of a thread that does not end as it should.
-struct LastWords<'a>(&'a Shared);
+struct LastWords<'a>(&'a DeliveryShared);
 
 impl Drop for LastWords<'_> {
     fn drop(&mut self) {
@@ -123,7 +123,7 @@ impl Drop for LastWords<'_> {
 /// Delivery needs both.
 type Outfit = (Client, PathBuf);
 
-fn run(spool: &Spool, outfit: Outfit, shared: &Shared) {
+fn run(spool: &Spool, outfit: Outfit, shared: &DeliveryShared) {
     let mut outfit = Some(outfit);
     let mut delivery = None;
     while !shared.stop.load(Ordering::Relaxed) {
@@ -135,7 +135,7 @@ fn run(spool: &Spool, outfit: Outfit, shared: &Shared) {
         };
         let error = error.map(|error| (error.to_string(), error.remedy()));
         let counts = spool.counts().unwrap_or_default();
-        *lock(&shared.status) = Status { counts, error };
+        *lock(&shared.status) = DeliveryStatus { counts, error };
         let mut added = lock(&shared.added);
         if was_added {
             *added = false;
@@ -151,7 +151,7 @@ fn turn(
     spool: &Spool,
     outfit: &mut Option<Outfit>,
     delivery: &mut Option<Delivery>,
-    shared: &Shared,
+    shared: &DeliveryShared,
 ) -> Result<(), CollectorError> {
     if outfit.is_some()
         && let Some(claim) = spool.claim()?
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_dies_is_told() {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(DeliveryShared::default());
         lock(&shared.status).counts.waiting = 1;
         let its = Arc::clone(&shared);
         let dies = move || {
@@ -182,7 +182,7 @@ mod tests {
             // No text for the log of the tests.
             std::panic::resume_unwind(Box::new(()));
         };
-        let worker = Worker { shared, thread: Some(thread::spawn(dies)) };
+        let worker = DeliveryWorker { shared, thread: Some(thread::spawn(dies)) };
         // It does not wait for reports that will not be sent.
         let status = worker.finish(Duration::from_secs(600));
         assert_eq!(status.counts.waiting, 1);

@@ -28,14 +28,14 @@ pub(super) struct Unreadable;
 
 /// None if the instruction accesses no memory whose address the registers give.
 pub(super) fn of(instruction: &str, registers: &Registers) -> Result<Option<u64>, Unreadable> {
-    Machine { registers }.address(trim(instruction))
+    AddressReader { registers }.address(trim(instruction))
 }
 
-struct Machine<'a> {
+struct AddressReader<'a> {
     registers: &'a Registers,
 }
 
-impl Machine<'_> {
+impl AddressReader<'_> {
     fn first(&self, names: &[&str]) -> Option<u64> {
         names.iter().find_map(|name| self.registers.get(*name).copied())
     }

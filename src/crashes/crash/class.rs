@@ -1,6 +1,6 @@
 //! Two or three words for the kind of a bug, for tables and reports.
 
-use super::info::{CrashInfo, Kind};
+use super::info::{CrashInfo, ReportKind};
 use super::lines::{Lazy, capture, found, regex};
 use super::valgrind;
 
@@ -45,13 +45,13 @@ static SIGNAL: Lazy =
 /// Of a report's lines and what was read from them.
 pub(super) fn of(lines: &[&str], info: &CrashInfo) -> String {
     let class = lines.iter().find_map(|line| of_text(line)).unwrap_or_else(|| match info.kind {
-        Kind::None if info.message.is_none() => String::new(),
-        Kind::Valgrind => {
+        ReportKind::None if info.message.is_none() => String::new(),
+        ReportKind::Valgrind => {
             let said = valgrind::message(lines).unwrap_or("memory error");
             said.split(" of size ").next().unwrap_or(said).to_owned()
         }
-        Kind::Cdb => "exception".to_owned(),
-        Kind::Rust => "panic".to_owned(),
+        ReportKind::Cdb => "exception".to_owned(),
+        ReportKind::Rust => "panic".to_owned(),
         _ => info
             .message
             .as_ref()

@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 
 use super::class;
 use super::hash::StableHasher;
-use super::info::{CrashInfo, Kind};
+use super::info::{CrashInfo, ReportKind};
 use super::lines::{Lazy, capture, found, regex};
 use super::names::{canonical, is_entry, is_machinery, is_named};
 
@@ -80,7 +80,7 @@ fn cause(info: &CrashInfo, ending: &str) -> (String, Option<String>) {
     };
     let said = message.lines.join("\n");
     let cause = match info.kind {
-        Kind::Python => cause,
+        ReportKind::Python => cause,
         _ => class::of_message(&message.lines[0]),
     };
     let words = match (&info.place, cause.as_str()) {
@@ -104,12 +104,17 @@ fn plain_class(class: &str) -> String {
 }
 
 /// The program has ended itself: its message is the cause.
-fn is_given_up(cause: &str, kind: Kind) -> bool {
+fn is_given_up(cause: &str, kind: ReportKind) -> bool {
     let first = cause.split(' ').next().unwrap_or_default();
     ["ABRT", "ILL", "TRAP", "deadly", "", "crash", "exit"].contains(&first)
         || !matches!(
             kind,
-            Kind::Asan | Kind::Ubsan | Kind::Lsan | Kind::Tsan | Kind::Gdb | Kind::Msan
+            ReportKind::Asan
+                | ReportKind::Ubsan
+                | ReportKind::Lsan
+                | ReportKind::Tsan
+                | ReportKind::Gdb
+                | ReportKind::Msan
         )
 }
 
@@ -127,7 +132,7 @@ fn functions(info: &CrashInfo) -> Vec<String> {
     let own = names.take(end.map_or(usize::MAX, |end| end + 1));
     // Names of Python's functions are not those of C's.
     let is_own =
-        |name: &String| is_named(name) && (info.kind == Kind::Python || !is_machinery(name));
+        |name: &String| is_named(name) && (info.kind == ReportKind::Python || !is_machinery(name));
     let own = own.filter(|(name, _)| is_own(name)).map(|(_, name)| name);
     if info.class.starts_with("stack-overflow") || is_stack_overflow(info) {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();

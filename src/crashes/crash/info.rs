@@ -34,7 +34,7 @@ pub fn text(bytes: &[u8]) -> String {
 
 /// Whose report it is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Kind {
+pub enum ReportKind {
     #[default]
     None,
     Asan,
@@ -55,58 +55,58 @@ pub enum Kind {
     Go,
 }
 
-impl Kind {
+impl ReportKind {
     /// The reference's name, or one in its manner.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Kind::None => "no",
-            Kind::Asan => "asan",
-            Kind::Ubsan => "ubsan",
-            Kind::Lsan => "lsan",
-            Kind::Tsan => "tsan",
-            Kind::Apple => "apple",
-            Kind::Cdb => "cdb",
-            Kind::Gdb => "gdb",
-            Kind::Rust => "rust",
-            Kind::Minidump => "minidump",
-            Kind::Valgrind => "valgrind",
-            Kind::Msan => "msan",
-            Kind::LibFuzzer => "libfuzzer",
-            Kind::Glibc => "glibc",
-            Kind::Python => "python",
-            Kind::Go => "go",
+            ReportKind::None => "no",
+            ReportKind::Asan => "asan",
+            ReportKind::Ubsan => "ubsan",
+            ReportKind::Lsan => "lsan",
+            ReportKind::Tsan => "tsan",
+            ReportKind::Apple => "apple",
+            ReportKind::Cdb => "cdb",
+            ReportKind::Gdb => "gdb",
+            ReportKind::Rust => "rust",
+            ReportKind::Minidump => "minidump",
+            ReportKind::Valgrind => "valgrind",
+            ReportKind::Msan => "msan",
+            ReportKind::LibFuzzer => "libfuzzer",
+            ReportKind::Glibc => "glibc",
+            ReportKind::Python => "python",
+            ReportKind::Go => "go",
         }
     }
 }
 
 /// The stream of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Source {
+pub enum MessageSource {
     Stderr,
     CrashData,
 }
 
 /// Message of the program or a sanitizer, one entry per line.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Message {
-    pub source: Source,
+pub struct CrashMessage {
+    pub source: MessageSource,
     pub lines: Vec<String>,
 }
 
 /// The facts of one crash.
 #[derive(Clone, Debug, Default)]
 pub struct CrashInfo {
-    pub kind: Kind,
+    pub kind: ReportKind,
     /// Names of functions, the innermost first.
     pub backtrace: Vec<String>,
     pub address: Option<u64>,
     pub instruction: Option<String>,
     pub registers: BTreeMap<String, u64>,
     /// An assertion, panic or exception, as the program printed it.
-    pub message: Option<Message>,
+    pub message: Option<CrashMessage>,
     /// A sanitizer's headline.
-    pub auxiliary: Option<Message>,
+    pub auxiliary: Option<CrashMessage>,
     /// `FILE:LINE` of a panic or an exception, where the message does not have it.
     pub(super) place: Option<String>,
     /// Why the reference's parser fails on this output, if it does: its server would answer 500.
@@ -143,6 +143,6 @@ impl CrashInfo {
     /// True if anything was found that distinguishes this crash from others.
     #[must_use]
     pub fn is_crash(&self) -> bool {
-        self.kind != Kind::None || self.message.is_some() || self.auxiliary.is_some()
+        self.kind != ReportKind::None || self.message.is_some() || self.auxiliary.is_some()
     }
 }

@@ -1,15 +1,15 @@
 //! Which tool wrote the report: the first line that gives it away decides.
 
-use super::info::Kind;
+use super::info::ReportKind;
 use super::lines::{Lazy, found, regex};
 use super::valgrind;
 
 pub(super) static RUNTIME_ERROR: Lazy = Lazy::new(|| regex(r"^.+?:\d+:\d+: runtime error:\s+.+"));
 
 /// Strong signs, tried in this order on each line.
-const SIGNS: &[(Kind, &[&str])] = &[
+const SIGNS: &[(ReportKind, &[&str])] = &[
     (
-        Kind::Asan,
+        ReportKind::Asan,
         &[
             "ERROR: AddressSanitizer",
             "Sanitizer: hard rss limit exhausted",
@@ -17,36 +17,36 @@ const SIGNS: &[(Kind, &[&str])] = &[
             "ERROR: ThreadSanitizer:",
         ],
     ),
-    (Kind::Lsan, &["ERROR: LeakSanitizer:"]),
-    (Kind::Tsan, &["WARNING: ThreadSanitizer:"]),
-    (Kind::Apple, &["Mac OS X"]),
-    (Kind::Cdb, &["Microsoft (R) Windows Debugger"]),
-    (Kind::Gdb, &["received signal SIG", "Program terminated with signal "]),
+    (ReportKind::Lsan, &["ERROR: LeakSanitizer:"]),
+    (ReportKind::Tsan, &["WARNING: ThreadSanitizer:"]),
+    (ReportKind::Apple, &["Mac OS X"]),
+    (ReportKind::Cdb, &["Microsoft (R) Windows Debugger"]),
+    (ReportKind::Gdb, &["received signal SIG", "Program terminated with signal "]),
 ];
 
 /// Crash data come before stderr.
-pub(super) fn of(crash_data: &[&str], stderr: &[&str]) -> Kind {
-    let mut state = State::default();
+pub(super) fn of(crash_data: &[&str], stderr: &[&str]) -> ReportKind {
+    let mut state = LineScan::default();
     let mut all = crash_data.iter().chain(stderr);
     all.find_map(|line| state.next(line)).unwrap_or(state.weak)
 }
 
 #[derive(Default)]
-struct State {
+struct LineScan {
     after_os: bool,
     after_panic: bool,
     /// Holds if nothing better comes.
-    weak: Kind,
+    weak: ReportKind,
 }
 
-impl State {
-    fn next(&mut self, line: &str) -> Option<Kind> {
+impl LineScan {
+    fn next(&mut self, line: &str) -> Option<ReportKind> {
         if line.contains("runtime error:") && found(&RUNTIME_ERROR, line) {
-            return Some(Kind::Ubsan);
+            return Some(ReportKind::Ubsan);
         }
         let minidump = line.starts_with("OS|");
         for (kind, signs) in SIGNS {
-            let excepted = *kind == Kind::Apple && minidump;
+            let excepted = *kind == ReportKind::Apple && minidump;
             if !excepted && signs.iter().any(|sign| line.contains(sign)) {
                 return Some(*kind);
             }
@@ -54,12 +54,12 @@ impl State {
         if line.contains("panicked at") {
             self.after_panic = true;
         } else if self.after_panic && line.contains("stack backtrace:") {
-            self.weak = Kind::Rust;
+            self.weak = ReportKind::Rust;
         }
         if self.after_os && line.contains("CPU|") {
-            return Some(Kind::Minidump);
+            return Some(ReportKind::Minidump);
         }
         self.after_os = line.contains("OS|");
-        valgrind::is_message(line).then_some(Kind::Valgrind)
+        valgrind::is_message(line).then_some(ReportKind::Valgrind)
     }
 }

@@ -1,7 +1,7 @@
 //! Messages of the program (an assertion, a panic, an exception), and of a sanitizer.
 //! Of several the last counts.
 
-use super::info::Source;
+use super::info::MessageSource;
 use super::lines::{Lazy, found, regex, trim};
 use super::reports::QUOTED_PANIC;
 
@@ -28,8 +28,8 @@ pub(super) fn first<T>(
     find: impl Fn(&[&str]) -> Option<T>,
     stderr: &[&str],
     crash_data: &[&str],
-) -> Option<(Source, T)> {
-    let places = [(Source::Stderr, stderr), (Source::CrashData, crash_data)];
+) -> Option<(MessageSource, T)> {
+    let places = [(MessageSource::Stderr, stderr), (MessageSource::CrashData, crash_data)];
     places.into_iter().find_map(|(source, lines)| Some((source, find(lines)?)))
 }
 
@@ -37,15 +37,15 @@ pub(super) fn first<T>(
 const MOST_LINES: usize = 16;
 
 /// A message that continues until a line ends it.
-struct Open {
+struct OpenMessage {
     end: &'static Lazy,
     lines: Vec<String>,
 }
 
 #[derive(Default)]
-struct Program {
+struct ProgramLines {
     last: Vec<String>,
-    open: Option<Open>,
+    open: Option<OpenMessage>,
     takes_next: bool,
     is_self_hosted: bool,
     /// A later `MOZ_CRASH` adds nothing.
@@ -54,7 +54,7 @@ struct Program {
 
 /// The program's own message.
 pub(super) fn program(lines: &[&str]) -> Option<Vec<String>> {
-    let mut state = Program::default();
+    let mut state = ProgramLines::default();
     for line in lines {
         let start = PID.find(line).ok().flatten().map_or(0, |found| found.end());
         state.next(&line[start..]);
@@ -65,7 +65,7 @@ pub(super) fn program(lines: &[&str]) -> Option<Vec<String>> {
     (!state.last.is_empty()).then_some(state.last)
 }
 
-impl Program {
+impl ProgramLines {
     fn next(&mut self, line: &str) {
         if self.takes_next {
             self.takes_next = false;
@@ -125,7 +125,7 @@ impl Program {
         if found(end, line) {
             self.last = lines;
         } else {
-            self.open = Some(Open { end, lines });
+            self.open = Some(OpenMessage { end, lines });
         }
     }
 }

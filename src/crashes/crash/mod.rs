@@ -28,9 +28,11 @@ mod valgrind;
 pub use beyond::{for_server, to_send};
 pub use hash::StableHasher;
 pub use identity::{Identity, is_of_system};
-pub use info::{CrashInfo, Kind, Message, Output, Program, Source, text};
+pub use info::{CrashInfo, CrashMessage, MessageSource, Output, Program, ReportKind, text};
 pub use names::{canonical, is_machinery};
-pub use signature::{Crash, Entry, Refused, Signature, Signatures, Wanted};
+pub use signature::{
+    CollectedSignature, CrashFacts, Signature, SignatureError, SignatureOptions, Signatures,
+};
 
 /// The reference parser's result. Where that fails, `CrashInfo::refused` holds the reason, and
 /// the frames are those that were found until then.
@@ -43,11 +45,11 @@ pub fn parse(output: &Output, _program: &Program) -> CrashInfo {
     info.refused = read(report, &mut info).err();
     info.backtrace = info.backtrace.drain(..).map(frames::without_hash).collect();
     let message = message::first(message::program, &stderr, &crash_data);
-    info.message = message.map(|(source, lines)| Message { source, lines });
+    info.message = message.map(|(source, lines)| CrashMessage { source, lines });
     let said = message::first(message::sanitizer, &stderr, &crash_data);
     info.odd_auxiliary = said.as_ref().is_some_and(|(_, said)| said.is_odd());
     let said = said.filter(|(_, said)| !said.lines.is_empty());
-    info.auxiliary = said.map(|(source, said)| Message { source, lines: said.lines });
+    info.auxiliary = said.map(|(source, said)| CrashMessage { source, lines: said.lines });
     info.class = class::of(report, &info);
     match short::text(&info, report) {
         Ok(text) => info.short = text,
@@ -61,16 +63,16 @@ pub fn parse(output: &Output, _program: &Program) -> CrashInfo {
 
 fn read(report: &[&str], info: &mut CrashInfo) -> Result<(), String> {
     match info.kind {
-        Kind::Asan => return sanitizers::asan(report, info),
-        Kind::Ubsan => return sanitizers::ubsan(report, info),
-        Kind::Lsan => return sanitizers::lsan(report, info),
-        Kind::Valgrind => return valgrind::read(report, info),
-        Kind::Apple => return foreign::apple(report, info),
-        Kind::Gdb => return gdb::read(report, info),
-        Kind::Minidump => return reports::minidump(report, info),
-        Kind::Cdb => foreign::cdb(report, info),
-        Kind::Tsan => sanitizers::tsan(report, info),
-        Kind::Rust => reports::rust(report, info),
+        ReportKind::Asan => return sanitizers::asan(report, info),
+        ReportKind::Ubsan => return sanitizers::ubsan(report, info),
+        ReportKind::Lsan => return sanitizers::lsan(report, info),
+        ReportKind::Valgrind => return valgrind::read(report, info),
+        ReportKind::Apple => return foreign::apple(report, info),
+        ReportKind::Gdb => return gdb::read(report, info),
+        ReportKind::Minidump => return reports::minidump(report, info),
+        ReportKind::Cdb => foreign::cdb(report, info),
+        ReportKind::Tsan => sanitizers::tsan(report, info),
+        ReportKind::Rust => reports::rust(report, info),
         _ => {}
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use fancy_regex::Captures;
 
-use super::info::{CrashInfo, Kind, Message};
+use super::info::{CrashInfo, CrashMessage, ReportKind};
 use super::lines::{Lazy, regex};
 use super::names::is_machinery;
 use super::{sanitizers, valgrind};
@@ -27,17 +27,17 @@ const NOTHING: &str = "No crash detected";
 pub(super) fn text(info: &CrashInfo, lines: &[&str]) -> Result<String, (String, String)> {
     let message = info.message.as_ref().map(joined);
     let uses_auxiliary = match info.kind {
-        Kind::Asan => message.is_none(),
-        Kind::Ubsan | Kind::Lsan => true,
+        ReportKind::Asan => message.is_none(),
+        ReportKind::Ubsan | ReportKind::Lsan => true,
         _ => false,
     };
     let text = match (info.kind, message) {
-        (Kind::Asan, Some(message)) => message,
-        (Kind::Asan, None) => asan(info),
-        (Kind::Ubsan, _) => plain_sanitizer("UndefinedBehaviorSanitizer", info),
-        (Kind::Lsan, _) => plain_sanitizer("LeakSanitizer", info),
-        (Kind::Tsan, _) => return tsan(info, lines).map(|text| printable(&text)),
-        (Kind::Valgrind, _) => match (valgrind::message(lines), info.backtrace.is_empty()) {
+        (ReportKind::Asan, Some(message)) => message,
+        (ReportKind::Asan, None) => asan(info),
+        (ReportKind::Ubsan, _) => plain_sanitizer("UndefinedBehaviorSanitizer", info),
+        (ReportKind::Lsan, _) => plain_sanitizer("LeakSanitizer", info),
+        (ReportKind::Tsan, _) => return tsan(info, lines).map(|text| printable(&text)),
+        (ReportKind::Valgrind, _) => match (valgrind::message(lines), info.backtrace.is_empty()) {
             (None, _) => NOTHING.to_owned(),
             (Some(said), true) => format!("Valgrind: {said}"),
             (Some(said), false) => format!("Valgrind: {said} {}", at(&info.backtrace)),
@@ -62,7 +62,7 @@ pub(super) fn beyond(info: &CrashInfo) -> String {
         ("", false) => at(&info.backtrace),
         (said, true) => said.to_owned(),
         (said, false) => {
-            let is_own = |name: &String| info.kind == Kind::Python || !is_machinery(name);
+            let is_own = |name: &String| info.kind == ReportKind::Python || !is_machinery(name);
             let own = info.backtrace.iter().position(is_own).unwrap_or(0);
             format!("{said} {}", at(&info.backtrace[own..]))
         }
@@ -70,7 +70,7 @@ pub(super) fn beyond(info: &CrashInfo) -> String {
     printable(&text)
 }
 
-fn joined(message: &Message) -> String {
+fn joined(message: &CrashMessage) -> String {
     message.lines.join(" ")
 }
 

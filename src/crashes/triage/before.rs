@@ -1,6 +1,6 @@
 //! Inputs that a process got before the one that crashed it. A campaign has written them next to the crash
-//! (`before_crashes/RECORD:000007,cnt:000000` and so on, the last is the crash itself), and a target of `ffuzz-cc` takes them
-//! first if `FFUZZ_REPLAY` names them.
+//! (`before_crashes/RECORD:000007,cnt:000000` and so on, the last is the crash itself), and a target of
+//! `ffuzz-cc` takes them first if `FFUZZ_REPLAY` names them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,13 +8,14 @@ use super::examine::read;
 use super::hang;
 use super::minimize::{Small, minimize};
 use super::paths::from_text;
-use super::report::{State as Outcome, hex};
+use super::report::{FileOutcome, hex};
 use super::rerun::Rerun;
-use super::state::State;
-use super::work::Work;
-use super::{TriageError, before, deliver, find, write};
+use super::state::WorkState;
+use super::work::TriageWork;
+use super::{TriageError, before, deliver, write};
+use crate::disk::find;
 
-impl Work {
+impl TriageWork {
     /// Completes the folder of a bug, and hands it over.
     pub(super) fn finish(&self, rerun: &mut Rerun, index: usize) -> Result<(), TriageError> {
         let bug = self.inside().report.bugs[index].clone();
@@ -109,7 +110,7 @@ impl Work {
     }
 
     /// Marks the crashes that other tools need not deliver.
-    pub(super) fn mark(&self, inside: &mut State) {
+    pub(super) fn mark(&self, inside: &mut WorkState) {
         if self.courier.is_none() {
             return;
         }
@@ -119,9 +120,9 @@ impl Work {
         for crash in &inside.report.crashes {
             let good = match (&crash.bug, crash.state) {
                 (Some(bug), _) if reported.contains(bug) => true,
-                (_, Outcome::NoCrash) => false,
+                (_, FileOutcome::NoCrash) => false,
                 // While others use the cores that proves little.
-                (_, Outcome::TimesOut) if !self.orders.beside => false,
+                (_, FileOutcome::TimesOut) if !self.orders.beside => false,
                 _ => continue,
             };
             let path = from_text(&crash.path);

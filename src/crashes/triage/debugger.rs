@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use super::frames::Trace;
+use super::frames::StackTrace;
 use super::helper::ask;
 use super::symbols::{Symbol, Symbolizer};
 pub(super) use crate::sys::traced::FATAL;
@@ -83,7 +83,7 @@ pub(super) fn gdb_part(printed: &str) -> Option<&str> {
 }
 
 /// The same from a trace of the process by ffuzz itself.
-pub(super) fn self_made(trace: &Trace, symbolizer: Option<&Symbolizer>) -> String {
+pub(super) fn self_made(trace: &StackTrace, symbolizer: Option<&Symbolizer>) -> String {
     let mut text = String::new();
     let words = SIGNALS.iter().find(|(number, ..)| *number == trace.signal);
     let words = words.map_or("Unknown signal", |(_, _, words)| words);
@@ -114,7 +114,7 @@ pub(super) fn self_made(trace: &Trace, symbolizer: Option<&Symbolizer>) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crashes::triage::frames::Frame;
+    use crate::crashes::triage::frames::CodeAddress;
 
     #[test]
     fn gdb_speaks_from_the_signal_on() {
@@ -127,11 +127,11 @@ mod tests {
 
     #[test]
     fn without_a_debugger_the_form_is_the_same() {
-        let trace = Trace {
+        let trace = StackTrace {
             signal: 11,
             address: Some(4),
             registers: vec![("rax", 16)],
-            frames: vec![Frame { address: 0x1234, place: Some(("/lib/a.so".into(), 0x34)) }],
+            frames: vec![CodeAddress { address: 0x1234, place: Some(("/lib/a.so".into(), 0x34)) }],
         };
         let expected = "Program received signal SIGSEGV, Segmentation fault.\n\
                         #0  0x0000000000001234 in ?? () from /lib/a.so\n\

@@ -7,11 +7,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::paths::from_text;
-use super::records::{Record, Records};
+use super::records::{DomainRecord, Records};
 use super::report::Bug;
 use super::write::{INPUT, MINIMIZED};
 use crate::crashes::collector::{
-    CollectorError, Report, Settings, Spool, Status, Target, Testcase, Values, Worker,
+    CollectorError, DeliveryStatus, DeliveryWorker, Report, Settings, Spool, Target, Testcase,
+    Values,
 };
 use crate::crashes::crash::{self, Output};
 
@@ -40,7 +41,7 @@ pub(super) fn waiting(folder: &Path) -> u64 {
 #[derive(Debug)]
 pub struct Courier {
     spool: Spool,
-    worker: Mutex<Option<Worker>>,
+    worker: Mutex<Option<DeliveryWorker>>,
     target: Target,
     /// The target's arguments, as FuzzManager has them,
     args: Vec<String>,
@@ -59,7 +60,7 @@ impl Courier {
     ) -> Result<Self, CollectorError> {
         let folder = spool(folder);
         let spool = Spool::open(&folder)?;
-        let worker = Worker::start(&folder, settings)?;
+        let worker = DeliveryWorker::start(&folder, settings)?;
         Ok(Self { spool, worker: Mutex::new(Some(worker)), target, args, env })
     }
 
@@ -94,8 +95,8 @@ impl Courier {
         Ok(())
     }
 
-    fn report_of_record(&self, record: Record) -> Report {
-        let Record { line, domain, place, value, input, data } = record;
+    fn report_of_record(&self, record: DomainRecord) -> Report {
+        let DomainRecord { line, domain, place, value, input, data } = record;
         let mut metadata = self.metadata();
         metadata.insert("domain".into(), domain);
         metadata.insert("place".into(), place);
@@ -120,7 +121,7 @@ impl Courier {
 
     fn wake(&self) {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
-        worker.iter().for_each(Worker::wake);
+        worker.iter().for_each(DeliveryWorker::wake);
     }
 
     /// Of a bug whose folder is complete.
@@ -169,13 +170,13 @@ impl Courier {
     }
 
     /// How the delivery is doing; None once it is over.
-    pub(super) fn status(&self) -> Option<Status> {
+    pub(super) fn status(&self) -> Option<DeliveryStatus> {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
-        worker.as_ref().map(Worker::status)
+        worker.as_ref().map(DeliveryWorker::status)
     }
 
     /// Waits until all is delivered, at most so long.
-    pub fn finish(&self, patience: Duration) -> Option<Status> {
+    pub fn finish(&self, patience: Duration) -> Option<DeliveryStatus> {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         worker.map(|worker| worker.finish(patience))
     }

@@ -4,23 +4,23 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::time::Instant;
 
-use super::report::{Crash, State as Outcome, hex};
+use super::report::{CrashFile, FileOutcome, hex};
 use super::rerun::{Examined, RARE_RUNS, Rerun};
 use super::seen::{Build, Seen};
-use super::state::{SAVE, State};
-use super::work::Work;
+use super::state::{SAVE, WorkState};
+use super::work::TriageWork;
 use super::{TriageError, before, write};
 use crate::crashes::crash::StableHasher;
 use crate::engine::mutate::MAX_INPUT;
 use crate::exec::TargetError;
 use crate::sys::file;
 
-impl Work {
+impl TriageWork {
     pub(super) fn examine(&self, rerun: &mut Rerun, path: &Path) -> Result<(), TriageError> {
         let Ok(data) = read(path) else {
-            let state = Outcome::Unreadable;
+            let state = FileOutcome::Unreadable;
             let mut inside = self.inside();
-            inside.note(Crash { path: self.shown(path), state, ..Crash::default() });
+            inside.note(CrashFile { path: self.shown(path), state, ..CrashFile::default() });
             inside.notes.push(format!("cannot read {}", path.display()));
             return Ok(());
         };
@@ -63,9 +63,9 @@ impl Work {
     ) -> Result<(), TriageError> {
         let Examined { runs, crashes, hung, seen } = examined;
         let state = match (&seen, hung) {
-            (Some(seen), _) if !seen.is_hang => Outcome::Crashes,
-            (Some(_), _) | (None, true) => Outcome::TimesOut,
-            (None, false) => Outcome::NoCrash,
+            (Some(seen), _) if !seen.is_hang => FileOutcome::Crashes,
+            (Some(_), _) | (None, true) => FileOutcome::TimesOut,
+            (None, false) => FileOutcome::NoCrash,
         };
         let stack = seen.as_ref().map(|seen| hex(seen.key()));
         if let Some(seen) = &seen {
@@ -78,7 +78,7 @@ impl Work {
         let (hash, size) = (hash_of(data), data.len() as u64);
         let shown = self.shown(path);
         let limit_ms = self.orders.limit_ms();
-        let crash = Crash {
+        let crash = CrashFile {
             path: shown,
             hash,
             size,
@@ -105,7 +105,7 @@ impl Work {
         if hash_of(&data) != crash.hash {
             return Ok(());
         }
-        if crash.state == Outcome::NoCrash {
+        if crash.state == FileOutcome::NoCrash {
             let mut examined = rerun.examine_rare(&data)?;
             examined.runs += crash.runs;
             // Another run of an unchanged one would give the same result.
@@ -122,7 +122,8 @@ impl Work {
         let left = self.orders.runs.saturating_sub(crash.runs);
         let count = |rerun: &mut Rerun| rerun.count(build, &data, left);
         let (runs, crashes) = self.run_after(rerun, inputs.as_deref(), count)?;
-        let counted = Crash { runs: crash.runs + runs, crashes: crash.crashes + crashes, ..crash };
+        let counted =
+            CrashFile { runs: crash.runs + runs, crashes: crash.crashes + crashes, ..crash };
         self.inside().note(counted);
         Ok(())
     }
@@ -175,7 +176,7 @@ impl Work {
     /// Writes its folder first: a bug without a folder is not in the report.
     fn new_bug(
         &self,
-        inside: &mut State,
+        inside: &mut WorkState,
         rerun: &Rerun,
         data: &[u8],
         seen: &Seen,

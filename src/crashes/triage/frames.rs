@@ -11,7 +11,7 @@ use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
 use object::elf::PF_X;
 use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
 
-use crate::sys::traced::Stop;
+use crate::sys::traced::TraceStop;
 
 /// Number of innermost frames that are read: an endless recursion has tens of thousands.
 const MOST: usize = 128;
@@ -20,17 +20,17 @@ pub(super) const LARGEST: u64 = 1 << 30;
 
 /// What was seen in the moment of a signal.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Trace {
+pub(super) struct StackTrace {
     pub(super) signal: i32,
     pub(super) address: Option<u64>,
     pub(super) registers: Vec<(&'static str, u64)>,
     /// The innermost first.
-    pub(super) frames: Vec<Frame>,
+    pub(super) frames: Vec<CodeAddress>,
 }
 
 /// One frame.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Frame {
+pub(super) struct CodeAddress {
     pub(super) address: u64,
     /// The file, and the address as the file has it, inside of the call's instruction; None for code
     /// that is in no file.
@@ -40,11 +40,11 @@ pub(super) struct Frame {
 /// Files of code, read once for all runs.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
-    files: HashMap<PathBuf, Option<Arc<File>>>,
+    files: HashMap<PathBuf, Option<Arc<CodeFile>>>,
 }
 
 #[derive(Debug)]
-struct File {
+struct CodeFile {
     sections: HashMap<&'static str, (Range<u64>, Arc<[u8]>)>,
     /// Of each segment with code: place in the file, address. Segments may share a page of the file.
     segments: Vec<(Range<u64>, u64)>,
@@ -53,7 +53,7 @@ struct File {
 /// Sections by which frames are found.
 const SECTIONS: [&str; 3] = [".text", ".eh_frame", ".eh_frame_hdr"];
 
-impl File {
+impl CodeFile {
     fn read(path: &Path) -> Option<Self> {
         let about = fs::metadata(path).ok()?;
         if !about.is_file() || about.len() > LARGEST {
@@ -108,21 +108,21 @@ struct Mapped {
     range: Range<u64>,
     path: PathBuf,
     bias: u64,
-    file: Arc<File>,
+    file: Arc<CodeFile>,
 }
 
 impl Modules {
     /// What a stopped process shows.
-    pub(super) fn trace(&mut self, stop: &Stop) -> Trace {
+    pub(super) fn trace(&mut self, stop: &TraceStop) -> StackTrace {
         let mapped = self.mapped(&stop.maps());
         let frames = unwind(stop, &mapped).into_iter().map(|address| {
             let lookup = address.address_for_lookup();
             let module = mapped.iter().find(|module| module.range.contains(&lookup));
             let place =
                 module.map(|module| (module.path.clone(), lookup.wrapping_sub(module.bias)));
-            Frame { address: address.address(), place }
+            CodeAddress { address: address.address(), place }
         });
-        Trace {
+        StackTrace {
             signal: stop.signal,
             address: stop.address,
             frames: frames.collect(),
@@ -133,7 +133,7 @@ impl Modules {
     fn mapped(&mut self, maps: &str) -> Vec<Mapped> {
         let mut mapped = Vec::new();
         for (range, offset, path) in maps.lines().filter_map(code_mapping) {
-            let read = || File::read(Path::new(path)).map(Arc::new);
+            let read = || CodeFile::read(Path::new(path)).map(Arc::new);
             let file = self.files.entry(path.into()).or_insert_with(read);
             if let Some(file) = file {
                 let bias = file.bias(range.start, offset);
@@ -156,25 +156,25 @@ fn code_mapping(line: &str) -> Option<(Range<u64>, u64, &str)> {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn unwind(stop: &Stop, mapped: &[Mapped]) -> Vec<FrameAddress> {
+fn unwind(stop: &TraceStop, mapped: &[Mapped]) -> Vec<FrameAddress> {
     let [pc, sp, bp] = ["rip", "rsp", "rbp"].map(|name| stop.register(name));
     let regs = framehop::x86_64::UnwindRegsX86_64::new(pc, sp, bp);
     frames::<framehop::x86_64::UnwinderX86_64<Arc<[u8]>>>(stop, mapped, pc, regs)
 }
 
 #[cfg(target_arch = "aarch64")]
-fn unwind(stop: &Stop, mapped: &[Mapped]) -> Vec<FrameAddress> {
+fn unwind(stop: &TraceStop, mapped: &[Mapped]) -> Vec<FrameAddress> {
     let [pc, lr, sp, fp] = ["pc", "x30", "sp", "x29"].map(|name| stop.register(name));
     let regs = framehop::aarch64::UnwindRegsAarch64::new(lr, sp, fp);
     frames::<framehop::aarch64::UnwinderAarch64<Arc<[u8]>>>(stop, mapped, pc, regs)
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn unwind(_: &Stop, _: &[Mapped]) -> Vec<FrameAddress> {
+fn unwind(_: &TraceStop, _: &[Mapped]) -> Vec<FrameAddress> {
     Vec::new()
 }
 
-fn frames<U>(stop: &Stop, mapped: &[Mapped], pc: u64, regs: U::UnwindRegs) -> Vec<FrameAddress>
+fn frames<U>(stop: &TraceStop, mapped: &[Mapped], pc: u64, regs: U::UnwindRegs) -> Vec<FrameAddress>
 where
     U: Unwinder<Module = Module<Arc<[u8]>>> + Default,
     U::Cache: Default,
@@ -206,11 +206,11 @@ mod tests {
 
     #[test]
     fn only_files_that_end_are_read() {
-        assert!(File::read(Path::new("/dev/zero")).is_none());
-        assert!(File::read(&std::env::current_exe().unwrap()).is_some());
+        assert!(CodeFile::read(Path::new("/dev/zero")).is_none());
+        assert!(CodeFile::read(&std::env::current_exe().unwrap()).is_some());
         let large = tempfile::NamedTempFile::new().unwrap();
         large.as_file().set_len(LARGEST + 1).unwrap();
-        assert!(File::read(large.path()).is_none());
+        assert!(CodeFile::read(large.path()).is_none());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::debugger::signal_name;
 use super::hang;
 use super::report::{Bug, hex};
 use super::seen::Seen;
-use crate::crashes::crash::{Identity, Wanted, beyond, is_machinery, is_of_system};
+use crate::crashes::crash::{Identity, SignatureOptions, beyond, is_machinery, is_of_system};
 
 /// Changes when the same crash gets another identity.
 pub const IDENTITY: u32 = 2;
@@ -37,7 +37,7 @@ impl Groups {
     /// The bug of a crash that belongs to none.
     pub(super) fn describe(&self, seen: &Seen) -> Bug {
         let (info, identity) = (&seen.info, identity(seen));
-        let signature = beyond::signature(info, Wanted::default());
+        let signature = beyond::signature(info, SignatureOptions::default());
         let json = signature.as_ref().map(crate::crashes::crash::Signature::to_json);
         let class = class(seen);
         Bug {

@@ -3,7 +3,7 @@
 //! What that function calls differs between samples, and what calls it is the same, so it is the one
 //! with the loop. Its name distinguishes hangs.
 
-use super::frames::{Frame, Trace};
+use super::frames::{CodeAddress, StackTrace};
 use super::symbols::Symbolizer;
 use crate::crashes::crash::canonical;
 
@@ -13,17 +13,18 @@ pub(super) const NON_CRASH: &str = "[Non-crash bug] ";
 pub(super) const CLASS: &str = "hang";
 
 /// The line for the server: the same for the same hang.
-pub(super) fn line(looks: &[Trace], symbolizer: Option<&Symbolizer>) -> String {
+pub(super) fn line(looks: &[StackTrace], symbolizer: Option<&Symbolizer>) -> String {
     match function(looks, symbolizer) {
         Some(name) => format!("{NON_CRASH}{CLASS} in {name}"),
         None => format!("{NON_CRASH}{CLASS}"),
     }
 }
 
-fn function(looks: &[Trace], symbolizer: Option<&Symbolizer>) -> Option<String> {
-    let frames: Vec<Frame> = looks.iter().flat_map(|look| look.frames.iter().cloned()).collect();
+fn function(looks: &[StackTrace], symbolizer: Option<&Symbolizer>) -> Option<String> {
+    let frames: Vec<CodeAddress> =
+        looks.iter().flat_map(|look| look.frames.iter().cloned()).collect();
     let mut symbols = symbolizer?.symbols(&frames).into_iter();
-    let stack = |look: &Trace| {
+    let stack = |look: &StackTrace| {
         let own = symbols.by_ref().take(look.frames.len()).zip(&look.frames);
         let names =
             own.flat_map(|(all, frame)| all.into_iter().map(move |it| (it.function, frame)));
@@ -35,7 +36,7 @@ fn function(looks: &[Trace], symbolizer: Option<&Symbolizer>) -> Option<String> 
 }
 
 /// A wait in a system call is inside of these libraries; its caller matters.
-fn is_c_library(frame: &Frame) -> bool {
+fn is_c_library(frame: &CodeAddress) -> bool {
     let Some((path, _)) = &frame.place else { return false };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     ["libc.", "libc-", "libpthread", "ld-"].iter().any(|start| name.starts_with(start))
@@ -76,13 +77,14 @@ mod tests {
 
     #[test]
     fn the_c_library_is_not_where_a_program_hangs() {
-        let of = |path: &str| is_c_library(&Frame { address: 0, place: Some((path.into(), 0)) });
+        let of =
+            |path: &str| is_c_library(&CodeAddress { address: 0, place: Some((path.into(), 0)) });
         assert!(of("/lib/x86_64-linux-gnu/libc.so.6") && of("/usr/lib/libc-2.28.so"));
         assert!(!of("/opt/libcurl.so") && !of("/opt/parser"));
     }
 
     #[test]
     fn without_names_a_hang_is_a_hang() {
-        assert_eq!(line(&[Trace::default()], None), "[Non-crash bug] hang");
+        assert_eq!(line(&[StackTrace::default()], None), "[Non-crash bug] hang");
     }
 }

@@ -6,8 +6,9 @@ mod complete;
 mod cores;
 mod debugger;
 mod deliver;
+mod drive;
 mod examine;
-pub mod find;
+mod follow;
 mod follower;
 mod frames;
 mod group;
@@ -15,6 +16,7 @@ mod hang;
 mod helper;
 mod minimize;
 mod paths;
+mod plan;
 mod pointers;
 mod records;
 pub mod report;
@@ -29,20 +31,27 @@ mod write;
 pub use cores::{CoreError, Cores};
 pub use debugger::signal_name;
 pub use deliver::Courier;
+pub use drive::{files, folders, lock, run_all};
+pub use follow::{Speaker, follow, turn};
 pub use follower::{FINISH, Follower};
 pub use group::IDENTITY;
+pub use plan::{PlanOptions, TriagePlan};
 pub use pointers::pointers;
 pub use records::{Records, Wish};
 pub use rerun::{Debugging, Examined, Rerun, Tools};
 pub use sarif::{sarif, source_root};
 pub use seen::{Build, Seen};
 pub use symbols::{Symbolizer, clang_version, program};
-pub use work::{Orders, Progress, Work};
+pub use work::{TriageWork, WorkOptions, WorkProgress};
 pub use write::create;
+
+use std::io;
+use std::path::PathBuf;
 
 use crate::crashes::collector::CollectorError;
 use crate::disk::output::OutputError;
 use crate::exec::TargetError;
+use crate::mutators::CustomError;
 
 /// Name of the folder in an output folder.
 pub const FOLDER: &str = "triage";
@@ -53,9 +62,23 @@ pub enum TriageError {
     #[error(transparent)]
     Target(#[from] TargetError),
     #[error(transparent)]
+    Mutator(#[from] CustomError),
+    #[error(transparent)]
     Output(#[from] OutputError),
     #[error(transparent)]
     Collector(#[from] CollectorError),
+    #[error(transparent)]
+    Core(#[from] CoreError),
+    #[error("{0} is set, but there is no gdb")]
+    NoGdb(&'static str),
+    #[error("cannot read the folder {}: {source}", folder.display())]
+    Folder { folder: PathBuf, source: io::Error },
+    #[error("cannot write to {}: {source}", folder.display())]
+    Write { folder: PathBuf, source: io::Error },
+    #[error("cannot lock {}: {source}", folder.display())]
+    Lock { folder: PathBuf, source: io::Error },
+    #[error("another triage is at work in {}", .0.display())]
+    Busy(PathBuf),
 }
 
 impl TriageError {
@@ -64,8 +87,19 @@ impl TriageError {
     pub fn remedy(&self) -> String {
         match self {
             Self::Target(error) => error.remedy(),
+            Self::Mutator(error) => error.remedy(),
             Self::Output(error) => error.remedy(),
             Self::Collector(error) => error.remedy(),
+            Self::Core(error) => error.remedy(),
+            Self::NoGdb(name) => format!("install gdb, or unset {name}"),
+            Self::Folder { .. } => {
+                "name the folder that was given to the fuzzer's -o, or one with crash files".into()
+            }
+            Self::Write { .. } => "check the permissions of the folder".into(),
+            Self::Lock { .. } => "choose an -o on a file system that has locks".into(),
+            Self::Busy(_) => {
+                "wait for its end (a campaign that runs has one), or choose another -o".into()
+            }
         }
     }
 }

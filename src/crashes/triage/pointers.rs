@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::report::{Bug, Report};
+use super::report::{Bug, TriageReport};
 use super::{FOLDER, write};
 use crate::disk::output::setup::shell_line;
 use crate::event::{Finds, Pointer};
@@ -32,7 +32,7 @@ pub fn pointers(
         found.push(place("hangs"));
     }
     let folder = root.join(FOLDER);
-    let known = state.bugs.is_some().then(|| Report::load(&folder)).flatten();
+    let known = state.bugs.is_some().then(|| TriageReport::load(&folder)).flatten();
     let mut bugs = known.map_or_else(Vec::new, |report| report.bugs);
     bugs.sort_by_key(|bug| (std::cmp::Reverse(bug.files), bug.id.clone()));
     for bug in bugs.iter().take(MOST_BUGS) {
@@ -89,7 +89,7 @@ mod tests {
             ..Bug::default()
         };
         let bugs = (0..5).map(bug).collect();
-        let report = Report { version: VERSION, bugs, ..Report::default() };
+        let report = TriageReport { version: VERSION, bugs, ..TriageReport::default() };
         std::fs::create_dir_all(folder.join("f-0")).unwrap();
         std::fs::write(folder.join("f-0/minimized"), "1234").unwrap();
         std::fs::write(folder.join("report.json"), serde_json::to_vec(&report).unwrap()).unwrap();

@@ -28,7 +28,7 @@ impl Wish {
 
 /// A record to report.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Record {
+pub(super) struct DomainRecord {
     /// The same for every value at the same place.
     pub(super) line: String,
     pub(super) domain: String,
@@ -54,7 +54,7 @@ impl Records {
 
     /// Records that were not delivered yet. What cannot be read now is read later.
     #[must_use]
-    pub(super) fn look(&self, root: &Path) -> Vec<Record> {
+    pub(super) fn look(&self, root: &Path) -> Vec<DomainRecord> {
         if self.wishes.is_empty() {
             return Vec::new();
         }
@@ -66,7 +66,7 @@ impl Records {
         self.reported.insert(line);
     }
 
-    fn of_instance(&self, instance: &instances::Instance) -> Vec<Record> {
+    fn of_instance(&self, instance: &instances::Instance) -> Vec<DomainRecord> {
         let domains = (0..instance.number("dsf_domains")).map(|index| format!("dsf{index}"));
         let found = domains.filter_map(|domain| {
             let text = |name: &str| instance.text(&format!("{domain}_{name}"));
@@ -89,7 +89,7 @@ impl Records {
             }
             let input = owner(&instance.folder, key)?;
             let data = fs::read(&input).ok()?;
-            Some(Record { line, domain: wish.domain.clone(), place, value, input, data })
+            Some(DomainRecord { line, domain: wish.domain.clone(), place, value, input, data })
         });
         found.collect()
     }

@@ -15,7 +15,7 @@ pub const NAME: &str = "report.json";
 
 /// The whole file.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Report {
+pub struct TriageReport {
     pub version: u32,
     /// The program that wrote it.
     pub tool: String,
@@ -28,7 +28,7 @@ pub struct Report {
     /// Runs of each file.
     pub runs: u32,
     pub bugs: Vec<Bug>,
-    pub crashes: Vec<Crash>,
+    pub crashes: Vec<CrashFile>,
     /// From the hash of a stack of addresses to the bug.
     pub stacks: BTreeMap<String, String>,
 }
@@ -91,11 +91,11 @@ impl Bug {
 
 /// A crash file.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub struct Crash {
+pub struct CrashFile {
     pub path: String,
     pub hash: String,
     pub size: u64,
-    pub state: State,
+    pub state: FileOutcome,
     pub runs: u32,
     pub crashes: u32,
     /// Milliseconds that a run could take.
@@ -104,14 +104,14 @@ pub struct Crash {
     /// Number of other inputs that a process has to get before it crashes on this one.
     #[serde(default)]
     pub before: u32,
-    /// See [`Report::stacks`].
+    /// See [`TriageReport::stacks`].
     pub stack: Option<String>,
     pub bug: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum FileOutcome {
     Crashes,
     #[default]
     NoCrash,
@@ -125,7 +125,7 @@ pub fn hex(hash: u64) -> String {
     format!("{hash:016x}")
 }
 
-impl Report {
+impl TriageReport {
     /// The file of an earlier run; None if there is none, or none of this form.
     #[must_use]
     pub fn load(folder: &Path) -> Option<Self> {
@@ -175,7 +175,7 @@ impl Report {
 
     /// How many files ended so.
     #[must_use]
-    pub fn number(&self, state: State) -> usize {
+    pub fn number(&self, state: FileOutcome) -> usize {
         self.crashes.iter().filter(|crash| crash.state == state).count()
     }
 }
@@ -212,9 +212,9 @@ pub fn unreported_bugs(folder: &Path) -> u64 {
 mod tests {
     use super::*;
 
-    fn crash(path: &str, size: u64, stack: &str) -> Crash {
+    fn crash(path: &str, size: u64, stack: &str) -> CrashFile {
         let (path, stack) = (path.to_owned(), Some(stack.to_owned()));
-        Crash { path, size, stack, runs: 3, crashes: 2, ..Crash::default() }
+        CrashFile { path, size, stack, runs: 3, crashes: 2, ..CrashFile::default() }
     }
 
     #[test]
@@ -236,23 +236,23 @@ mod tests {
     fn a_bug_has_the_sums_of_its_files_and_the_smallest() {
         let bug = |id: &str| Bug { id: id.into(), ..Bug::default() };
         let stacks = [("1", "a"), ("2", "b"), ("3", "a")].map(|(k, v)| (k.into(), v.into()));
-        let mut report = Report {
+        let mut report = TriageReport {
             version: VERSION,
             bugs: vec![bug("a"), bug("b")],
             crashes: vec![crash("x", 9, "1"), crash("y", 5, "3"), crash("z", 1, "7")],
             stacks: stacks.into(),
-            ..Report::default()
+            ..TriageReport::default()
         };
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(number_of_bugs(dir.path()), None);
         report.save(dir.path()).unwrap();
-        let read = Report::load(dir.path()).unwrap();
+        let read = TriageReport::load(dir.path()).unwrap();
         let a = &read.bugs[0];
         assert_eq!((a.files, a.runs, a.crashes, a.input.as_str()), (2, 6, 4, "y"));
         assert_eq!((read.bugs[1].files, read.files("a")), (0, vec!["x".into(), "y".into()]));
         assert_eq!(read.crashes[2].bug, None);
         assert_eq!(number_of_bugs(dir.path()), Some(2));
         fs::write(dir.path().join(NAME), "{").unwrap();
-        assert!(Report::load(dir.path()).is_none());
+        assert!(TriageReport::load(dir.path()).is_none());
     }
 }

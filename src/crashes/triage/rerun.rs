@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::before::REPLAY;
 use super::cores::Cores;
 use super::debugger::{self, DEBUGGER_START};
-use super::frames::{Modules, Trace};
+use super::frames::{Modules, StackTrace};
 use super::hang;
 use super::seen::{Build, Seen};
 use super::symbols::Symbolizer;
@@ -20,7 +20,7 @@ use crate::crashes::crash::{self, Program};
 use crate::engine::executor::ExitKind;
 use crate::exec::{Fresh, Manner, TargetError};
 use crate::sys::listen::Limit;
-use crate::sys::traced::{LATE, Stop};
+use crate::sys::traced::{LATE, TraceStop};
 
 /// Runs of an input that has not crashed yet, or not while it was watched: one that crashes in a tenth of
 /// its runs is missed by that many in one case of twenty. They end with the time limit of one run.
@@ -285,14 +285,14 @@ impl Rerun {
         let tools = Arc::clone(&self.tools);
         let env = self.environment(&tools.raw);
         let modules = &mut self.modules;
-        let mut look = |stop: &Stop| match stop.signal {
+        let mut look = |stop: &TraceStop| match stop.signal {
             LATE if tools.hangs => late.push(modules.trace(stop)),
             LATE => {}
             _ => trace = Some(modules.trace(stop)),
         };
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         let mut run = |traced| {
-            let look: Option<&mut dyn FnMut(&Stop)> =
+            let look: Option<&mut dyn FnMut(&TraceStop)> =
                 if traced || tools.hangs { Some(&mut look) } else { None };
             let manner = Manner::within(tools.limit(Duration::ZERO));
             fresh.run(input, Manner { env: &env, look, traced, ..manner })
@@ -313,7 +313,7 @@ impl Rerun {
         }
         let exit = ended.exit;
         // A signal that was handled is not what ended it.
-        let ends = |trace: &Trace| exit == ExitKind::Crash { signal: trace.signal };
+        let ends = |trace: &StackTrace| exit == ExitKind::Crash { signal: trace.signal };
         let trace = trace.filter(ends);
         let mut seen = Seen::new(build, ended, trace, &tools.program);
         if exit == ExitKind::Hang && tools.hangs {
@@ -370,7 +370,12 @@ impl Rerun {
     }
 
     /// Under gdb if there is one, else from what was seen.
-    fn debugged(&mut self, input: &[u8], quick: &Seen, trace: &Trace) -> Result<Seen, TargetError> {
+    fn debugged(
+        &mut self,
+        input: &[u8],
+        quick: &Seen,
+        trace: &StackTrace,
+    ) -> Result<Seen, TargetError> {
         let tools = Arc::clone(&self.tools);
         let account = self.under_gdb(input, quick.build, &[trace.signal])?;
         let own = || debugger::self_made(trace, tools.symbolizer.as_ref());

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::report::{Bug, Report};
+use super::report::{Bug, TriageReport};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -24,7 +24,7 @@ pub fn source_root() -> PathBuf {
 /// The whole file. Places in the source are those of the first function that is the program's, relative
 /// to the root of the source. `output` is the folder that has the one for triage.
 #[must_use]
-pub fn sarif(report: &Report, output: &Path, root: &Path) -> String {
+pub fn sarif(report: &TriageReport, output: &Path, root: &Path) -> String {
     let mut rules: Vec<&str> = report.bugs.iter().map(rule).collect();
     rules.sort_unstable();
     rules.dedup();
@@ -140,7 +140,7 @@ mod tests {
         let places = ["/else/where/a b/c.c:7", &inside, "/else/e.c:1", "./src/main.rs:3"];
         let bugs = places.map(|place| bug("heap-buffer-overflow READ 4", Some(place)));
         let bugs = bugs.into_iter().chain([bug("", None)]).collect();
-        let report = Report { bugs, ..Report::default() };
+        let report = TriageReport { bugs, ..TriageReport::default() };
         let text = sarif(&report, Path::new("/out"), root.path());
         let file: Value = serde_json::from_str(&text).unwrap();
         let results = &file["runs"][0]["results"];

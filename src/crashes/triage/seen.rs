@@ -2,8 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::frames::Trace;
-use crate::crashes::crash::{self, CrashInfo, Kind, Output, Program, StableHasher};
+use super::frames::StackTrace;
+use crate::crashes::crash::{self, CrashInfo, Output, Program, ReportKind, StableHasher};
 use crate::engine::executor::ExitKind;
 use crate::exec::Ended;
 
@@ -27,11 +27,16 @@ pub struct Seen {
     pub info: CrashInfo,
     /// A hang that is a bug: `output` has ffuzz's line about it.
     pub is_hang: bool,
-    pub(super) trace: Option<Trace>,
+    pub(super) trace: Option<StackTrace>,
 }
 
 impl Seen {
-    pub(super) fn new(build: Build, ended: Ended, trace: Option<Trace>, program: &Program) -> Self {
+    pub(super) fn new(
+        build: Build,
+        ended: Ended,
+        trace: Option<StackTrace>,
+        program: &Program,
+    ) -> Self {
         let (stdout, stderr) = (crash::text(&ended.stdout), crash::text(&ended.stderr));
         let output = Output { stdout, stderr, crash_data: String::new() };
         let info = crash::beyond::parse(&output, program);
@@ -122,6 +127,13 @@ fn caught_signal(line: &str) -> Option<i32> {
 }
 
 /// A sanitizer may report and let the program continue to a normal end.
-fn is_report(kind: Kind) -> bool {
-    matches!(kind, Kind::Asan | Kind::Ubsan | Kind::Lsan | Kind::Tsan | Kind::Msan)
+fn is_report(kind: ReportKind) -> bool {
+    matches!(
+        kind,
+        ReportKind::Asan
+            | ReportKind::Ubsan
+            | ReportKind::Lsan
+            | ReportKind::Tsan
+            | ReportKind::Msan
+    )
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::TriageError;
 use super::group::Groups;
-use super::report::{Bug, Crash, Report};
+use super::report::{Bug, CrashFile, TriageReport};
 use super::seen::Build;
 use crate::crashes::collector::CollectorError;
 
@@ -14,8 +14,8 @@ use crate::crashes::collector::CollectorError;
 pub(super) const SAVE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct State {
-    pub(super) report: Report,
+pub(super) struct WorkState {
+    pub(super) report: TriageReport,
     /// Position of each file in the report's list.
     places: HashMap<String, usize>,
     pub(super) groups: Groups,
@@ -44,9 +44,9 @@ pub(super) struct State {
     pub(super) marked: HashSet<(String, bool)>,
 }
 
-impl State {
+impl WorkState {
     #[must_use]
-    pub(super) fn new(report: Report) -> Self {
+    pub(super) fn new(report: TriageReport) -> Self {
         let paths = report.crashes.iter().map(|crash| crash.path.clone());
         Self {
             places: paths.zip(0..).collect(),
@@ -71,11 +71,11 @@ impl State {
 
     /// The results of a file.
     #[must_use]
-    pub(super) fn crash(&self, path: &str) -> Option<&Crash> {
+    pub(super) fn crash(&self, path: &str) -> Option<&CrashFile> {
         self.places.get(path).map(|place| &self.report.crashes[*place])
     }
 
-    pub(super) fn note(&mut self, crash: Crash) {
+    pub(super) fn note(&mut self, crash: CrashFile) {
         self.dirty = true;
         match self.places.get(&crash.path) {
             Some(place) => self.report.crashes[*place] = crash,
@@ -142,7 +142,8 @@ impl State {
         // Unfinished files are examined again.
         written.stacks.retain(|_, bug| !bug.is_empty());
         let stacks = &written.stacks;
-        let known = |crash: &Crash| crash.stack.as_ref().is_none_or(|key| stacks.contains_key(key));
+        let known =
+            |crash: &CrashFile| crash.stack.as_ref().is_none_or(|key| stacks.contains_key(key));
         written.crashes.retain(|crash| known(crash));
         written.save(folder)?;
         self.report.count();
@@ -157,9 +158,10 @@ mod tests {
 
     #[test]
     fn a_file_is_noted_once() {
-        let crash = |path: &str, size| Crash { path: path.into(), size, ..Crash::default() };
+        let crash =
+            |path: &str, size| CrashFile { path: path.into(), size, ..CrashFile::default() };
         let crashes = vec![crash("a", 1), crash("b", 2)];
-        let mut state = State::new(Report { crashes, ..Report::default() });
+        let mut state = WorkState::new(TriageReport { crashes, ..TriageReport::default() });
         for (path, size) in [("b", 3), ("c", 4), ("a", 5), ("c", 6)] {
             state.note(crash(path, size));
         }

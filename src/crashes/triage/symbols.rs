@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use object::{Object, ObjectSection};
 
-use super::frames::{Frame, LARGEST};
+use super::frames::{CodeAddress, LARGEST};
 use super::helper::ask;
 
 /// Newer versions of LLVM than exist.
@@ -142,7 +142,7 @@ impl Symbolizer {
 
     /// For each frame the function, after those that were inlined into it; a program is run once for each
     /// file.
-    pub(super) fn symbols(&self, frames: &[Frame]) -> Vec<Vec<Symbol>> {
+    pub(super) fn symbols(&self, frames: &[CodeAddress]) -> Vec<Vec<Symbol>> {
         let mut symbols = vec![vec![Symbol::default()]; frames.len()];
         let mut files: Vec<&Path> = Vec::new();
         for frame in frames {
@@ -153,7 +153,7 @@ impl Symbolizer {
             }
         }
         for file in files {
-            let of = |frame: &Frame| {
+            let of = |frame: &CodeAddress| {
                 frame.place.as_ref().filter(|(path, _)| path == file).map(|(_, at)| *at)
             };
             let places: Vec<(usize, u64)> = frames
@@ -243,7 +243,8 @@ mod tests {
         std::fs::write(&path, script).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let symbolizer = Symbolizer::new(path, Duration::from_millis(500));
-        let frames = [1, 2].map(|at| Frame { address: at, place: Some(("/bin/sh".into(), at)) });
+        let frames =
+            [1, 2].map(|at| CodeAddress { address: at, place: Some(("/bin/sh".into(), at)) });
         assert_eq!(symbolizer.take_note(), None);
         assert!(!symbolizer.answers(Path::new("/bin/sh")));
         assert_eq!(symbolizer.symbols(&frames), vec![vec![Symbol::default()]; 2]);

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use super::examine::{hash_of, read};
 use super::paths::to_text;
-use super::report::{Crash, Report, State as Outcome};
+use super::report::{CrashFile, FileOutcome, TriageReport};
 use super::rerun::{RARE_RUNS, Rerun};
-use super::state::{SAVE, State};
+use super::state::{SAVE, WorkState};
 use super::{Courier, Records, TriageError};
-use crate::crashes::collector::Status;
+use crate::crashes::collector::DeliveryStatus;
 use crate::crashes::crash::Program;
 
 /// What the work depends on.
 #[derive(Clone, Debug)]
-pub struct Orders {
+pub struct WorkOptions {
     /// `…/triage`.
     pub folder: PathBuf,
     /// Paths in the report begin below it.
@@ -32,39 +32,39 @@ pub struct Orders {
     pub env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
 }
 
-impl Orders {
+impl WorkOptions {
     pub(super) fn limit_ms(&self) -> u64 {
         u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)
     }
 
     /// A file that never crashed may be one of those that seldom do.
-    pub(super) fn is_worth_another_look(&self, crash: &Crash) -> bool {
-        crash.state == Outcome::NoCrash && crash.runs < RARE_RUNS
+    pub(super) fn is_worth_another_look(&self, crash: &CrashFile) -> bool {
+        crash.state == FileOutcome::NoCrash && crash.runs < RARE_RUNS
     }
 
     /// More runs or longer ones could show something else.
-    fn may_show_more(&self, crash: &Crash) -> bool {
+    fn may_show_more(&self, crash: &CrashFile) -> bool {
         match crash.state {
-            Outcome::Crashes => false,
-            Outcome::NoCrash => crash.runs < self.runs,
-            Outcome::TimesOut => crash.limit_ms < self.limit_ms(),
-            Outcome::Unreadable => true,
+            FileOutcome::Crashes => false,
+            FileOutcome::NoCrash => crash.runs < self.runs,
+            FileOutcome::TimesOut => crash.limit_ms < self.limit_ms(),
+            FileOutcome::Unreadable => true,
         }
     }
 }
 
 /// What the threads share.
 #[derive(Debug)]
-pub struct Work {
-    pub(super) orders: Orders,
+pub struct TriageWork {
+    pub(super) orders: WorkOptions,
     /// Delivers bugs, if a server is set.
     pub(super) courier: Option<Courier>,
-    inside: Mutex<State>,
+    inside: Mutex<WorkState>,
     changed: Condvar,
 }
 
 /// One thing to do, the most urgent first. Bugs are given by their position.
-enum Job {
+enum TriageJob {
     /// It is new, and not reported yet.
     Report(usize),
     Examine(PathBuf),
@@ -75,20 +75,24 @@ enum Job {
 
 /// How far the work is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Progress {
+pub struct WorkProgress {
     pub done: usize,
     pub waiting: usize,
     pub bugs: usize,
 }
 
-impl Work {
+impl TriageWork {
     /// Continues `report`, if that is about the same programs.
     #[must_use]
-    pub fn new(orders: Orders, mut report: Report, earlier: Option<Report>) -> Self {
+    pub fn new(
+        orders: WorkOptions,
+        mut report: TriageReport,
+        earlier: Option<TriageReport>,
+    ) -> Self {
         if let Some(earlier) = earlier.filter(|it| it.fingerprint == report.fingerprint) {
             report = earlier;
         }
-        let inside = State::new(report);
+        let inside = WorkState::new(report);
         Self { orders, courier: None, inside: Mutex::new(inside), changed: Condvar::new() }
     }
 
@@ -112,11 +116,11 @@ impl Work {
     }
 
     /// Waits for the delivery, with a time limit; None if there is no delivery.
-    pub fn finish_delivery(&self, patience: Duration) -> Option<Status> {
+    pub fn finish_delivery(&self, patience: Duration) -> Option<DeliveryStatus> {
         self.courier.as_ref().and_then(|courier| courier.finish(patience))
     }
 
-    pub(super) fn inside(&self) -> MutexGuard<'_, State> {
+    pub(super) fn inside(&self) -> MutexGuard<'_, WorkState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -159,8 +163,8 @@ impl Work {
     }
 
     /// Its first runs were made, and others are left.
-    pub(super) fn is_to_be_counted(&self, crash: &Crash, most: u32) -> bool {
-        (crash.state == Outcome::Crashes && crash.runs < most)
+    pub(super) fn is_to_be_counted(&self, crash: &CrashFile, most: u32) -> bool {
+        (crash.state == FileOutcome::Crashes && crash.runs < most)
             || self.orders.is_worth_another_look(crash)
     }
 
@@ -174,11 +178,11 @@ impl Work {
     }
 
     #[must_use]
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> WorkProgress {
         let inside = self.inside();
         let waiting = inside.waiting.len() + inside.to_count.len() + inside.under_way;
         let done = inside.report.crashes.len();
-        Progress { done, waiting, bugs: inside.report.bugs.len() }
+        WorkProgress { done, waiting, bugs: inside.report.bugs.len() }
     }
 
     /// Everybody ends with what he does.
@@ -204,7 +208,8 @@ impl Work {
     #[must_use]
     pub fn wait(&self) -> bool {
         let mut inside = self.inside();
-        let has_work = |inside: &State| !inside.waiting.is_empty() || !inside.to_count.is_empty();
+        let has_work =
+            |inside: &WorkState| !inside.waiting.is_empty() || !inside.to_count.is_empty();
         while !has_work(&inside) && !inside.stop && !inside.hurry {
             inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
         }
@@ -226,7 +231,7 @@ impl Work {
     fn jobs(&self, rerun: &mut Rerun) -> Result<(), TriageError> {
         while let Some(job) = self.next() {
             match job {
-                Job::Examine(path) => {
+                TriageJob::Examine(path) => {
                     let result = self.examine(rerun, &path);
                     let mut inside = self.inside();
                     inside.under_way -= 1;
@@ -238,7 +243,7 @@ impl Work {
                     self.changed.notify_all();
                     result?;
                 }
-                Job::Count(path) => {
+                TriageJob::Count(path) => {
                     let result = self.count(rerun, &path);
                     let mut inside = self.inside();
                     inside.under_way -= 1;
@@ -249,8 +254,10 @@ impl Work {
                     self.changed.notify_all();
                     result?;
                 }
-                Job::Report(index) => self.with_bug(index, |work| work.report(index))?,
-                Job::Finish(index) => self.with_bug(index, |work| work.finish(rerun, index))?,
+                TriageJob::Report(index) => self.with_bug(index, |work| work.report(index))?,
+                TriageJob::Finish(index) => {
+                    self.with_bug(index, |work| work.finish(rerun, index))?
+                }
             }
             self.save_if_due()?;
         }
@@ -274,7 +281,7 @@ impl Work {
 
     /// Reports come first. As long as a file is examined, a bug may get a smaller
     /// input.
-    fn next(&self) -> Option<Job> {
+    fn next(&self) -> Option<TriageJob> {
         let mut inside = self.inside();
         loop {
             if inside.stop {
@@ -283,21 +290,21 @@ impl Work {
             if self.courier.is_some()
                 && let Some(index) = inside.unreported()
             {
-                return Some(Job::Report(index));
+                return Some(TriageJob::Report(index));
             }
             if let Some(path) = inside.waiting.pop_front() {
                 inside.under_way += 1;
-                return Some(Job::Examine(path));
+                return Some(TriageJob::Examine(path));
             }
             if inside.hurry {
                 inside.to_count.clear();
             }
             if let Some(path) = inside.to_count.pop_front() {
                 inside.under_way += 1;
-                return Some(Job::Count(path));
+                return Some(TriageJob::Count(path));
             }
             if inside.under_way == 0 {
-                return inside.unfinished(self.courier.is_some()).map(Job::Finish);
+                return inside.unfinished(self.courier.is_some()).map(TriageJob::Finish);
             }
             inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
         }
@@ -315,7 +322,7 @@ impl Work {
     }
 
     /// Writes the report if something is new in it, and returns it.
-    pub fn save(&self) -> Result<Report, TriageError> {
+    pub fn save(&self) -> Result<TriageReport, TriageError> {
         let mut inside = self.inside();
         if inside.dirty {
             inside.save(&self.orders.folder)?;

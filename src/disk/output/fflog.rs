@@ -1,8 +1,8 @@
 //! `fuzzfactory.log`: what happens to the domains, in the lines of the original FuzzFactory.
 //!
-//! Keys are global indices; in front of its first update a key gets a line with its name. Lines are collected and written by [`FuzzFactoryLog::flush`], which
-//! the campaign calls at every waypoint, and by [`FuzzFactoryLog::tick`] each second; the file is
-//! not made before there is something to write.
+//! Keys are global indices; before its first update a key gets a line with its name. Lines are collected
+//! and written by [`FuzzFactoryLog::flush`], which the campaign calls at every waypoint, and by
+//! [`FuzzFactoryLog::tick`] each second; the file is not made before there is something to write.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -19,13 +19,13 @@ pub struct Instance {
     /// The folder's name.
     pub name: String,
     pub folder: PathBuf,
-    pub state: State,
+    pub state: InstanceState,
     /// `fuzzer_stats` by name; empty before it is written for the first time.
     pub stats: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum State {
+pub enum InstanceState {
     /// Its process runs on this machine.
     Alive,
     /// It runs its seeds, and has no new statistics yet.
@@ -34,7 +34,7 @@ pub enum State {
     Dead,
 }
 
-impl State {
+impl InstanceState {
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -92,7 +92,7 @@ fn read(folder: &Path, held: &[u64]) -> Option<Instance> {
     let stats = stats::read(folder);
     let name = fs::canonicalize(folder).ok()?;
     let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let instance = Instance { name, folder: folder.to_owned(), state: State::Dead, stats };
+    let instance = Instance { name, folder: folder.to_owned(), state: InstanceState::Dead, stats };
     let held = fs::metadata(folder).is_ok_and(|data| held.contains(&data.ino()));
     let state = state(&instance, setup, written, held);
     Some(Instance { state, ..instance })
@@ -105,16 +105,16 @@ fn state(
     setup: Option<SystemTime>,
     written: Option<SystemTime>,
     held: bool,
-) -> State {
+) -> InstanceState {
     let outdated = setup > written;
     let runs = i32::try_from(instance.number("fuzzer_pid")).is_ok_and(|pid| {
         let there = kill(Pid::from_raw(pid), None);
         pid > 0 && (there.is_ok() || there == Err(nix::errno::Errno::EPERM))
     });
     match (held, outdated) {
-        (true, true) => State::Starting,
-        _ if runs => State::Alive,
-        _ => State::Dead,
+        (true, true) => InstanceState::Starting,
+        _ if runs => InstanceState::Alive,
+        _ => InstanceState::Dead,
     }
 }
 
@@ -152,11 +152,15 @@ mod tests {
         let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock).unwrap();
         let found = find(dir.path()).unwrap();
         let shown: Vec<_> = found.iter().map(|i| (i.name.as_str(), i.state)).collect();
-        let states = [("a", State::Alive), ("b", State::Dead), ("c", State::Starting)];
+        let states = [
+            ("a", InstanceState::Alive),
+            ("b", InstanceState::Dead),
+            ("c", InstanceState::Starting),
+        ];
         assert_eq!(shown, states);
         assert_eq!((found[0].number("execs_done"), found[1].fraction("bitmap_cvg")), (7, 12.5));
         drop(lock);
-        assert_eq!(find(dir.path()).unwrap()[2].state, State::Dead);
+        assert_eq!(find(dir.path()).unwrap()[2].state, InstanceState::Dead);
         // One instance by itself.
         assert_eq!(find(&dir.path().join("b")).unwrap()[0].name, "b");
         assert!(find(&dir.path().join("missing")).is_err());

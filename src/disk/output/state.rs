@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::OutputError;
 use crate::engine::feedback::Lessons;
 use crate::event::StageYield;
-use crate::mutators::states::Stored;
+use crate::mutators::states::StoredStates;
 use crate::sys::file;
 
 pub const NAME: &str = "state.json";
@@ -36,7 +36,7 @@ const DIGITS: usize = 16;
 #[serde(default)]
 pub struct State {
     /// How far mutators are with each seed.
-    pub mutators: Vec<Stored>,
+    pub mutators: Vec<StoredStates>,
     /// What the rest was measured with: the program, its arguments and its maps. Of another target
     /// nothing is used.
     pub target: u64,

@@ -11,7 +11,7 @@ use crate::config::options::TargetOptions;
 use crate::event::{Event, EventSink};
 use crate::exec::binary;
 use crate::sys::file;
-use crate::sys::process::{self, Launch, Output};
+use crate::sys::process::{self, Launch, OutputTo};
 
 /// A crash that does not happen again must not hold the campaign up for long.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,7 +63,7 @@ impl CrashTrace {
             argv: &argv,
             env: &self.env,
             stdin: Stdio::from(File::open(crash)?),
-            output: Output::File(&text, MOST),
+            output: OutputTo::File(&text, MOST),
             fds: &[],
             memory_limit: self.memory_limit,
             core_limit: 0,

@@ -7,9 +7,9 @@ use super::{ForkServer, GRACE, NoRun, Pass};
 use crate::config::options::RunMode;
 use crate::engine::executor::ExitKind;
 use crate::engine::mutate::Candidate;
-use crate::exec::delivery::Delivery;
+use crate::exec::delivery::InputDelivery;
 use crate::exec::runs::{Child, MOST_CASES, Progress, Runs};
-use crate::exec::{Outcome, TargetError, exit_kind};
+use crate::exec::{RunEnd, TargetError, exit_kind};
 use crate::sys::process::Doing;
 
 /// Time limit of a batch: the hand-over is a thousandth of it, and the screen stays responsive.
@@ -29,7 +29,7 @@ const START_TIME: Duration = Duration::from_secs(2);
 
 /// How a batch ended.
 #[derive(Clone, Copy)]
-pub(super) enum End {
+pub(super) enum BatchEnd {
     Stopped {
         finished: usize,
         shown: bool,
@@ -44,7 +44,7 @@ pub(super) enum End {
     },
 }
 
-impl End {
+impl BatchEnd {
     /// Number of finished cases.
     pub(super) fn done(self) -> usize {
         match self {
@@ -66,12 +66,12 @@ impl ForkServer {
     }
 
     fn takes_cases(&self) -> bool {
-        let shared = matches!(self.session.delivery, Delivery::Shared { .. });
+        let shared = matches!(self.session.delivery, InputDelivery::Shared { .. });
         self.session.runs.is_some() && shared && self.setup.persistent()
     }
 
     /// Runs one input; its maps stay in place.
-    pub(super) fn run_by_channel(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
+    pub(super) fn run_by_channel(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let pass = self.pass(std::iter::once(input), true)?;
         pass.shown.ok_or_else(nonsense)
     }
@@ -111,7 +111,7 @@ impl ForkServer {
         &mut self,
         inputs: impl Iterator<Item = &'a [u8]>,
         each: bool,
-    ) -> Result<(End, Duration), NoRun> {
+    ) -> Result<(BatchEnd, Duration), NoRun> {
         self.session.maps.clear();
         let Some(runs) = &mut self.session.runs else { return Err(nonsense()) };
         let start = Instant::now();
@@ -143,11 +143,11 @@ impl ForkServer {
         }
     }
 
-    pub(super) fn conclude(&mut self, end: End, elapsed: Duration) -> Pass {
+    pub(super) fn conclude(&mut self, end: BatchEnd, elapsed: Duration) -> Pass {
         let (done, exit) = match end {
-            End::Stopped { finished, shown } => (finished, shown.then_some(ExitKind::Ok)),
-            End::Hung { finished } => (finished + 1, Some(ExitKind::Hang)),
-            End::Ended { finished, status } => {
+            BatchEnd::Stopped { finished, shown } => (finished, shown.then_some(ExitKind::Ok)),
+            BatchEnd::Hung { finished } => (finished + 1, Some(ExitKind::Hang)),
+            BatchEnd::Ended { finished, status } => {
                 let exit = exit_kind(status, false, |code| self.is_crash_code(code));
                 (finished + 1, Some(exit))
             }
@@ -161,7 +161,7 @@ impl ForkServer {
             Some(exit) => self.session.maps.collect(exit == ExitKind::Ok),
             None => self.session.maps.note_clean(),
         }
-        Pass { done, shown: exit.map(|exit| Outcome { exit, duration }) }
+        Pass { done, shown: exit.map(|exit| RunEnd { exit, duration }) }
     }
 
     /// Longer batches while runs are quick, at most twice the last size: a single slow run proves little.
@@ -177,7 +177,7 @@ impl ForkServer {
 
     /// `present`: the number of the case that runs from the start; 0 if the child must get
     /// ready first.
-    fn await_end(&mut self, start: Instant, present: u32) -> Result<End, NoRun> {
+    fn await_end(&mut self, start: Instant, present: u32) -> Result<BatchEnd, NoRun> {
         let slice = (self.timeout / 4).clamp(Duration::from_millis(1), LONGEST_SLICE);
         // The current case, and since when it is known to run.
         let (mut present, mut since) = (present, start);
@@ -205,10 +205,10 @@ impl ForkServer {
                     self.look_at_server()?;
                 }
                 Progress::Stopped { finished, shown } => {
-                    return Ok(End::Stopped { finished: finished as usize, shown });
+                    return Ok(BatchEnd::Stopped { finished: finished as usize, shown });
                 }
                 Progress::Ended { finished, status } => {
-                    return Ok(End::Ended { finished: finished as usize, status });
+                    return Ok(BatchEnd::Ended { finished: finished as usize, status });
                 }
                 Progress::Nonsense => return Err(nonsense()),
             }
@@ -241,8 +241,8 @@ impl ForkServer {
     }
 
     /// Kills the child, by SIGKILL if it ignores the signal that the user chose.
-    fn end_slow_child(&mut self, case: u32) -> Result<End, NoRun> {
-        let hung = End::Hung { finished: case as usize };
+    fn end_slow_child(&mut self, case: u32) -> Result<BatchEnd, NoRun> {
+        let hung = BatchEnd::Hung { finished: case as usize };
         let wanted = self.setup.options.kill_signal;
         if wanted != libc::SIGKILL {
             self.kill_child(wanted);

@@ -9,7 +9,7 @@ const MANY_IDLE_ENDS: u32 = 3;
 
 /// Kinds of notes.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Note {
+pub(super) enum ModeNote {
     OldRuntime,
     Refused,
     CopiedCounters,
@@ -29,7 +29,7 @@ impl ForkServer {
     /// `edges`: size of the map before and after a restart.
     pub(super) fn note_new_map(&mut self, edges: (usize, usize)) {
         let (before, now) = edges;
-        if before != now && self.reported.insert(Note::NewMap) {
+        if before != now && self.reported.insert(ModeNote::NewMap) {
             self.notes.push(format!(
                 "the target's map had {before} edges and has {now} after a restart: edge numbers may have changed; \
                  make it load the same libraries in every start"
@@ -37,46 +37,46 @@ impl ForkServer {
         }
     }
 
-    fn no_channel(&self) -> Option<(Note, String)> {
+    fn no_channel(&self) -> Option<(ModeNote, String)> {
         let session = &self.session;
         if let Some(error) = &session.refused {
             let text = format!(
                 "the target cannot map ffuzz's shared memory ({error}): runs use AFL's pipes; \
                  allow it more memory (-m)"
             );
-            return Some((Note::Refused, text));
+            return Some((ModeNote::Refused, text));
         }
         let old = session.maps.channel().is_some() && session.runs.is_none();
         let text = "the target's runtime is older than this fuzzer: runs use AFL's pipes; \
                     rebuild it for more speed";
         (old && self.setup.options.run_mode != RunMode::Pipe)
-            .then(|| (Note::OldRuntime, text.into()))
+            .then(|| (ModeNote::OldRuntime, text.into()))
     }
 
-    fn counters(&self) -> Option<(Note, String)> {
+    fn counters(&self) -> Option<(ModeNote, String)> {
         let text = "the target's linker did not place its counters on pages of their own: they are copied \
                     after each run; use ld, lld or mold";
         let copied = self.session.maps.channel().is_some_and(|channel| channel.counters_are_copied);
-        copied.then(|| (Note::CopiedCounters, text.into()))
+        copied.then(|| (ModeNote::CopiedCounters, text.into()))
     }
 
-    fn late_module(&self) -> Option<(Note, String)> {
+    fn late_module(&self) -> Option<(ModeNote, String)> {
         let (name, count) = self.session.maps.channel()?.late()?;
         let more = if count > 1 { " and others" } else { "" };
         let text = format!(
             "the target loads {name:?}{more} only when it runs: its edges are not counted; \
              AFL_PRELOAD={name} loads it at the start"
         );
-        Some((Note::LateModule, text))
+        Some((ModeNote::LateModule, text))
     }
 
-    fn idle_ends(&self) -> Option<(Note, String)> {
+    fn idle_ends(&self) -> Option<(ModeNote, String)> {
         let (count, status) = self.session.runs.as_ref()?.idle_ends();
         let how = describe_end(Some(status));
         let text = format!(
             "the target's process exits between two runs ({how}), so each batch needs a new one: \
              leave system calls of ffuzz out of its filters (futex), and memory to its limits"
         );
-        (count >= MANY_IDLE_ENDS).then_some((Note::IdleEnds, text))
+        (count >= MANY_IDLE_ENDS).then_some((ModeNote::IdleEnds, text))
     }
 }

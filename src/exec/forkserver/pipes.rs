@@ -6,12 +6,12 @@ use super::patience::{LOOK, Patience};
 use super::{ForkServer, GRACE, NoRun};
 use crate::engine::executor::ExitKind;
 use crate::exec::delivery::Feed;
-use crate::exec::{Outcome, TargetError, exit_kind};
+use crate::exec::{RunEnd, TargetError, exit_kind};
 use crate::sys::alarm::Alarm;
 use crate::sys::wire::NoWord;
 
 impl ForkServer {
-    pub(super) fn run_by_pipes(&mut self, feed: Feed<'_>) -> Result<Outcome, NoRun> {
+    pub(super) fn run_by_pipes(&mut self, feed: Feed<'_>) -> Result<RunEnd, NoRun> {
         self.session.maps.clear();
         let alarm = match self.alarm.take() {
             Some(alarm) => alarm,
@@ -25,7 +25,7 @@ impl ForkServer {
         outcome
     }
 
-    fn order_by_pipes(&mut self, mut feed: Feed<'_>, alarm: &Alarm) -> Result<Outcome, NoRun> {
+    fn order_by_pipes(&mut self, mut feed: Feed<'_>, alarm: &Alarm) -> Result<RunEnd, NoRun> {
         feed.before(&mut self.session.delivery)?;
         let start = Instant::now();
         let word = u32::from(std::mem::take(&mut self.killed));
@@ -71,7 +71,7 @@ impl ForkServer {
         self.spent.add(duration, None);
         let exit = exit_kind(status, self.killed, |code| self.is_crash_code(code));
         self.session.maps.collect(exit == ExitKind::Ok);
-        Ok(Outcome { exit, duration })
+        Ok(RunEnd { exit, duration })
     }
 
     fn note_end(&mut self, status: i32) {

@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
-use super::batches::{End, nonsense};
+use super::batches::{BatchEnd, nonsense};
 use super::{ForkServer, NoRun, Pass};
 use crate::config::options::RunMode;
 use crate::engine::executor::{ExitKind, SnapshotRuns};
-use crate::exec::delivery::Delivery;
+use crate::exec::delivery::InputDelivery;
 use crate::exec::launcher::{InputFrom, Setup, describe_end};
-use crate::exec::{Outcome, Seen};
+use crate::exec::{RunEnd, RunResult};
 
 /// Runs between two checks: if fork is twenty times slower, they cost a hundredth of the time.
 const CHECK_EVERY: u64 = 2_000;
@@ -206,7 +206,7 @@ impl ForkServer {
             self.note_incapable();
             return;
         }
-        let shared = matches!(self.session.delivery, Delivery::Shared { .. });
+        let shared = matches!(self.session.delivery, InputDelivery::Shared { .. });
         let file = match &self.setup.input {
             InputFrom::File(path) if !shared => std::path::absolute(path).ok(),
             _ => None,
@@ -245,7 +245,7 @@ impl ForkServer {
     }
 
     /// Runs one input and shows it.
-    pub(super) fn observe_by_snapshot(&mut self, input: &[u8]) -> Result<Outcome, NoRun> {
+    pub(super) fn observe_by_snapshot(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let due = self.is_check_due();
         let (pass, proof) = self.run_restored(std::iter::once(input), true)?;
         let Some(outcome) = pass.shown else { return Err(nonsense()) };
@@ -285,9 +285,9 @@ impl ForkServer {
         policy.runs.prologue = runs.prologue_calls();
         let proof = if runs.shows_news() { Proof::News } else { Proof::Uninteresting };
         let (finished, status) = match end {
-            End::Stopped { .. } => return Ok((self.conclude(end, elapsed), proof)),
-            End::Ended { finished, status } => (finished, Some(status)),
-            End::Hung { finished } => (finished, None),
+            BatchEnd::Stopped { .. } => return Ok((self.conclude(end, elapsed), proof)),
+            BatchEnd::Ended { finished, status } => (finished, Some(status)),
+            BatchEnd::Hung { finished } => (finished, None),
         };
         policy.of_child = 0;
         self.execs += finished as u64;
@@ -370,23 +370,23 @@ impl ForkServer {
         self.drop_lasting_child();
     }
 
-    fn seen(&self, outcome: Outcome) -> Seen {
-        Seen::of(&self.observation(0, outcome))
+    fn seen(&self, outcome: RunEnd) -> RunResult {
+        RunResult::of(&self.observation(0, outcome))
     }
 
     /// Repeats the shown run with fork. The maps are those of the fork afterwards.
-    fn check(&mut self, input: &[u8], outcome: Outcome) -> Result<Outcome, NoRun> {
+    fn check(&mut self, input: &[u8], outcome: RunEnd) -> Result<RunEnd, NoRun> {
         if outcome.exit == ExitKind::Hang {
             return Ok(outcome);
         }
         let execs = self.execs;
         let snapshot = self.seen(outcome);
-        let Outcome { mut exit, duration } = self.run_by_channel(input)?;
-        let fork = self.seen(Outcome { exit, ..outcome });
+        let RunEnd { mut exit, duration } = self.run_by_channel(input)?;
+        let fork = self.seen(RunEnd { exit, ..outcome });
         if snapshot != fork && exit != ExitKind::Hang {
             // An unstable target proves nothing.
             exit = self.run_by_channel(input)?.exit;
-            if self.seen(Outcome { exit, ..outcome }) == fork {
+            if self.seen(RunEnd { exit, ..outcome }) == fork {
                 self.note_difference(&snapshot.difference(&fork));
             }
         } else {
@@ -396,7 +396,7 @@ impl ForkServer {
         if let Some(policy) = &mut self.snapshot {
             policy.checks += 1;
         }
-        Ok(Outcome { exit, ..outcome })
+        Ok(RunEnd { exit, ..outcome })
     }
 
     fn note_fork_time(&mut self, fork: Duration) {

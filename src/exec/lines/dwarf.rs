@@ -14,11 +14,11 @@ type Reader<'a> = EndianSlice<'a, LittleEndian>;
 pub(super) struct Rows {
     files: Vec<String>,
     /// In the order of their addresses.
-    rows: Vec<Row>,
+    rows: Vec<LineRow>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct LineRow {
     start: u64,
     end: u64,
     file: usize,
@@ -68,7 +68,7 @@ impl Rows {
     ) -> Result<(), gimli::Error> {
         let Some(program) = unit.line_program.clone() else { return Ok(()) };
         let mut files: HashMap<u64, usize> = HashMap::new();
-        let mut open: Option<Row> = None;
+        let mut open: Option<LineRow> = None;
         let mut rows = program.rows();
         while let Some((header, row)) = rows.next_row()? {
             let address = row.address();
@@ -76,7 +76,7 @@ impl Rows {
                 && last.line > 0
                 && last.start < address
             {
-                self.rows.push(Row { end: address, ..last });
+                self.rows.push(LineRow { end: address, ..last });
             }
             if row.end_sequence() {
                 continue;
@@ -86,7 +86,7 @@ impl Rows {
                 self.file(path.unwrap_or_default(), known)
             });
             let line = row.line().map_or(0, |line| u32::try_from(line.get()).unwrap_or(0));
-            open = Some(Row { start: address, end: address, file, line });
+            open = Some(LineRow { start: address, end: address, file, line });
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_stretch_are_those_that_touch_it() {
-        let row = |start, end, line| Row { start, end, file: 0, line };
+        let row = |start, end, line| LineRow { start, end, file: 0, line };
         let rows = vec![row(0, 4, 1), row(4, 9, 2), row(9, 10, 3), row(12, 20, 4)];
         let rows = Rows { files: vec!["a".into()], rows };
         let of = |range| rows.within(&range).map(|(_, line)| line).collect::<Vec<_>>();

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use dwarf::Rows;
 use flow::Stretch;
-use program::Program;
+use program::ElfProgram;
 
 /// How many inputs have reached each line of each file, 0 included.
 pub type Reached = BTreeMap<String, BTreeMap<u32, u64>>;
@@ -50,7 +50,7 @@ impl LinesError {
 }
 
 /// Those of each function. One without a counter was reached if a stretch that calls it was.
-fn stretches(program: &Program<'_>) -> Vec<Vec<Stretch>> {
+fn stretches(program: &ElfProgram<'_>) -> Vec<Vec<Stretch>> {
     let of = |function| flow::stretches(function, program.is_x86, &program.last);
     let mut all: Vec<Vec<Stretch>> = program.functions.iter().map(of).collect();
     let without = program.functions.iter().enumerate().filter(|(_, it)| it.counters.is_empty());
@@ -91,12 +91,12 @@ fn stretches(program: &Program<'_>) -> Vec<Vec<Stretch>> {
 pub struct LineMap {
     path: PathBuf,
     counters: usize,
-    functions: Vec<Function>,
+    functions: Vec<FunctionLines>,
     rows: Rows,
 }
 
 #[derive(Debug)]
-struct Function {
+struct FunctionLines {
     /// All of its counters lie in between.
     counters: Range<usize>,
     stretches: Vec<(Stretch, u64)>,
@@ -113,7 +113,9 @@ impl LineMap {
             Ok(file) => file,
             Err(error) => return Err(LinesError::Format { path, reason: error.to_string() }),
         };
-        let Some(program) = Program::read(&file) else { return Err(LinesError::NoTable { path }) };
+        let Some(program) = ElfProgram::read(&file) else {
+            return Err(LinesError::NoTable { path });
+        };
         let rows = Rows::read(&file);
         if rows.is_empty() {
             return Err(LinesError::NoLines { path });
@@ -121,7 +123,7 @@ impl LineMap {
         let functions = stretches(&program).into_iter().map(|stretches| {
             let numbers = stretches.iter().flat_map(|stretch| stretch.counters.iter().copied());
             let counters = numbers.clone().min().unwrap_or(0)..numbers.max().map_or(0, |n| n + 1);
-            Function { counters, stretches: stretches.into_iter().map(|it| (it, 0)).collect() }
+            FunctionLines { counters, stretches: stretches.into_iter().map(|it| (it, 0)).collect() }
         });
         Ok(Self { path, counters: program.pcs.len(), functions: functions.collect(), rows })
     }

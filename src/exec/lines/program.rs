@@ -24,7 +24,7 @@ const STUB: usize = 3;
 
 /// A program as far as its counters go.
 #[derive(Debug)]
-pub(super) struct Program<'a> {
+pub(super) struct ElfProgram<'a> {
     /// By the number of the counter.
     pub(super) pcs: Vec<u64>,
     /// In the order of their addresses.
@@ -140,7 +140,7 @@ impl Function<'_> {
     }
 }
 
-impl<'a> Program<'a> {
+impl<'a> ElfProgram<'a> {
     /// None if there is no table, or one for another kind of processor.
     pub(super) fn read(file: &object::File<'a>) -> Option<Self> {
         if !file.is_64() || !file.is_little_endian() {

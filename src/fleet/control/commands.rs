@@ -42,10 +42,10 @@ pub struct Setting {
 /// A command as it is written.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "cmd", rename_all = "lowercase")]
-enum Words {
+enum CommandWords {
     Inject {
         #[serde(default, rename = "type")]
-        kind: Kind,
+        kind: InputKind,
         #[serde(skip_serializing_if = "Option::is_none")]
         data: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ enum Words {
 /// What the sender takes an input for. It is judged in any case.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum InputKind {
     #[default]
     Input,
     Crash,
@@ -76,10 +76,10 @@ enum Kind {
 }
 
 #[derive(Serialize)]
-struct Numbered {
+struct NumberedCommand {
     id: u64,
     #[serde(flatten)]
-    words: Words,
+    words: CommandWords,
 }
 
 impl Command {
@@ -104,32 +104,32 @@ impl Command {
         let words = match self {
             Self::Inject(data) => {
                 let data = Some(BASE64_STANDARD.encode(data));
-                Words::Inject { kind: Kind::Input, data, path: None }
+                CommandWords::Inject { kind: InputKind::Input, data, path: None }
             }
-            Self::Pause => Words::Pause,
-            Self::Resume => Words::Resume,
-            Self::Stats => Words::Stats,
-            Self::Stop => Words::Stop,
-            Self::Set(Setting { timeout, schedule, token }) => Words::Set {
+            Self::Pause => CommandWords::Pause,
+            Self::Resume => CommandWords::Resume,
+            Self::Stats => CommandWords::Stats,
+            Self::Stop => CommandWords::Stop,
+            Self::Set(Setting { timeout, schedule, token }) => CommandWords::Set {
                 timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
                 schedule: schedule.map(|schedule| schedule.name().to_owned()),
                 token: token.as_ref().map(|token| BASE64_STANDARD.encode(token.bytes())),
             },
         };
-        super::line(&Numbered { id, words })
+        super::line(&NumberedCommand { id, words })
     }
 
-    fn check(words: Words) -> Result<Self, String> {
+    fn check(words: CommandWords) -> Result<Self, String> {
         Ok(match words {
-            Words::Inject { data, path, .. } => Self::Inject(input(data, path)?),
-            Words::Pause => Self::Pause,
-            Words::Resume => Self::Resume,
-            Words::Stats => Self::Stats,
-            Words::Stop => Self::Stop,
-            Words::Set { timeout_ms: None, schedule: None, token: None } => {
+            CommandWords::Inject { data, path, .. } => Self::Inject(input(data, path)?),
+            CommandWords::Pause => Self::Pause,
+            CommandWords::Resume => Self::Resume,
+            CommandWords::Stats => Self::Stats,
+            CommandWords::Stop => Self::Stop,
+            CommandWords::Set { timeout_ms: None, schedule: None, token: None } => {
                 return Err("set needs timeout_ms, schedule or token".into());
             }
-            Words::Set { timeout_ms, schedule, token } => Self::Set(Setting {
+            CommandWords::Set { timeout_ms, schedule, token } => Self::Set(Setting {
                 timeout: timeout_ms.map(timeout).transpose()?,
                 schedule: schedule.map(|name| schedule_of(&name)).transpose()?,
                 token: token.map(|text| token_of(&text)).transpose()?,

@@ -33,7 +33,7 @@ impl Hello {
 
     #[must_use]
     pub fn line(&self) -> String {
-        line(&Message::Hello(self))
+        line(&EventMessage::Hello(self))
     }
 
     /// The lines for clients about an event. `worker`: the worker of a fleet that reports it.
@@ -63,7 +63,7 @@ impl Hello {
 #[derive(Serialize)]
 struct From<'a> {
     #[serde(flatten)]
-    message: Message<'a>,
+    message: EventMessage<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     worker: Option<&'a str>,
 }
@@ -71,7 +71,7 @@ struct From<'a> {
 /// An event of the fuzzer.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-enum Message<'a> {
+enum EventMessage<'a> {
     Hello(&'a Hello),
     Started,
     Seed {
@@ -115,31 +115,31 @@ struct Find<'a> {
     source: &'a Source,
 }
 
-fn messages(event: &Event) -> Vec<Message<'_>> {
+fn messages(event: &Event) -> Vec<EventMessage<'_>> {
     match event {
-        Event::Started => vec![Message::Started],
+        Event::Started => vec![EventMessage::Started],
         Event::SeedImported { id, path, .. } => {
             let find = Find { path, input_id: id.0.into(), source: &Source::Seed };
-            vec![Message::Seed { find, new_edge: false }]
+            vec![EventMessage::Seed { find, new_edge: false }]
         }
         Event::SeedSaved { id, path, new_edge, source, gains, .. } => {
             let find = Find { path, input_id: id.0.into(), source };
-            let seed = Message::Seed { find, new_edge: *new_edge };
-            let waypoints = gains.iter().map(|gain| Message::Waypoint { find, gain });
+            let seed = EventMessage::Seed { find, new_edge: *new_edge };
+            let waypoints = gains.iter().map(|gain| EventMessage::Waypoint { find, gain });
             std::iter::once(seed).chain(waypoints).collect()
         }
         Event::CrashSaved { path, number, signal, source } => {
             let find = Find { path, input_id: *number, source };
-            vec![Message::Crash { find, signal: *signal }]
+            vec![EventMessage::Crash { find, signal: *signal }]
         }
         Event::HangSaved { path, number, source } => {
-            vec![Message::Hang { find: Find { path, input_id: *number, source } }]
+            vec![EventMessage::Hang { find: Find { path, input_id: *number, source } }]
         }
-        Event::Tick(snapshot) => vec![Message::Stats(snapshot)],
-        Event::Warning { message } => vec![Message::Warning { message }],
-        Event::Reply(reply) => vec![Message::Reply(reply)],
+        Event::Tick(snapshot) => vec![EventMessage::Stats(snapshot)],
+        Event::Warning { message } => vec![EventMessage::Warning { message }],
+        Event::Reply(reply) => vec![EventMessage::Reply(reply)],
         Event::Stopped { reason, snapshot, .. } => {
-            vec![Message::Stopped { reason: *reason, snapshot }]
+            vec![EventMessage::Stopped { reason: *reason, snapshot }]
         }
         Event::CycleFinished { .. }
         | Event::TargetRestarted { .. }

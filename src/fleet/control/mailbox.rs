@@ -10,15 +10,15 @@ const MOST_OPEN_BYTES: usize = 4 << 20;
 
 /// A line that is not lost.
 #[derive(Debug)]
-struct Line {
+struct MailboxLine {
     text: Arc<str>,
     /// It answers a command, which is open until the client has read this.
     is_answer: bool,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    lines: VecDeque<Line>,
+struct MailboxState {
+    lines: VecDeque<MailboxLine>,
     /// The newest state of the campaign; an older one is of no use to anybody.
     stats: Option<Arc<str>>,
     /// Lengths of the open commands, the oldest first.
@@ -29,7 +29,7 @@ struct State {
     gone: bool,
 }
 
-impl State {
+impl MailboxState {
     /// For one more command. One alone may be as large as it likes.
     fn has_room(&self, bytes: usize) -> bool {
         let open: usize = self.open.iter().sum();
@@ -40,30 +40,30 @@ impl State {
 /// Between the campaign, which only puts lines in, and the two threads of a client.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
-    state: Mutex<State>,
+    state: Mutex<MailboxState>,
     changed: Condvar,
 }
 
 impl Mailbox {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MailboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut MailboxState)) {
         change(&mut self.lock());
         self.changed.notify_all();
     }
 
     /// A find, or anything else that has to arrive.
     pub(super) fn put(&self, text: Arc<str>) {
-        self.put_line(Line { text, is_answer: false });
+        self.put_line(MailboxLine { text, is_answer: false });
     }
 
     pub(super) fn answer(&self, text: Arc<str>) {
-        self.put_line(Line { text, is_answer: true });
+        self.put_line(MailboxLine { text, is_answer: true });
     }
 
-    fn put_line(&self, line: Line) {
+    fn put_line(&self, line: MailboxLine) {
         self.change(|state| {
             if !state.closed && !state.gone {
                 state.lines.push_back(line);
@@ -121,7 +121,7 @@ impl Mailbox {
         }
     }
 
-    fn take(&self) -> Option<Line> {
+    fn take(&self) -> Option<MailboxLine> {
         let mut state = self.lock();
         loop {
             if state.gone {
@@ -131,7 +131,7 @@ impl Mailbox {
                 return Some(line);
             }
             if let Some(text) = state.stats.take() {
-                return Some(Line { text, is_answer: false });
+                return Some(MailboxLine { text, is_answer: false });
             }
             if state.closed {
                 return None;

@@ -26,7 +26,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
-struct State {
+struct ServerState {
     /// Number and mailbox of each.
     clients: Vec<(u64, Arc<Mailbox>)>,
     /// Numbers given so far.
@@ -40,12 +40,12 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Clients {
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
     left: Condvar,
 }
 
 impl Clients {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -229,15 +229,15 @@ fn start(
         }
     };
     spawn("control-in", move || match listen(&stream, number, take, |bytes| theirs.admit(bytes)) {
-        End::TooLong => {
+        ConnectionEnd::TooLong => {
             let error =
                 format!("a line is longer than {LONGEST_LINE} bytes: the connection is closed");
             theirs.put(refusal(&error).into());
             theirs.close();
             all.refuse(&error, &deliver);
         }
-        End::Closed if hung_up(&stream) => theirs.abandon(),
-        End::Closed => {}
+        ConnectionEnd::Closed if hung_up(&stream) => theirs.abandon(),
+        ConnectionEnd::Closed => {}
     })
 }
 
@@ -255,7 +255,7 @@ fn hung_up(stream: &UnixStream) -> bool {
 }
 
 /// Why nothing more is read.
-pub(super) enum End {
+pub(super) enum ConnectionEnd {
     Closed,
     TooLong,
 }
@@ -266,7 +266,7 @@ pub(super) fn listen(
     client: u64,
     deliver: impl Fn(Order) -> bool,
     admit: impl Fn(usize) -> bool,
-) -> End {
+) -> ConnectionEnd {
     let mut reader = BufReader::new(from);
     let mut line = Vec::new();
     loop {
@@ -274,16 +274,16 @@ pub(super) fn listen(
         let most = LONGEST_LINE as u64 + 1;
         match reader.by_ref().take(most).read_until(b'\n', &mut line) {
             Ok(1..) if line.ends_with(b"\n") => {}
-            Ok(_) if line.len() > LONGEST_LINE => return End::TooLong,
+            Ok(_) if line.len() > LONGEST_LINE => return ConnectionEnd::TooLong,
             // Half a line is none.
-            _ => return End::Closed,
+            _ => return ConnectionEnd::Closed,
         }
         if line.trim_ascii().is_empty() {
             continue;
         }
         let (id, command) = Command::parse(&line);
         if !admit(line.len()) || !deliver(Order { client, id, command }) {
-            return End::Closed;
+            return ConnectionEnd::Closed;
         }
     }
 }

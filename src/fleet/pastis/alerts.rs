@@ -13,9 +13,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::link::Link;
+use super::link::BrokerLink;
 use super::messages::{Data, Level, Log, Message};
-use super::order::Order;
+use super::order::StartOrder;
 use crate::config::options::TargetOptions;
 use crate::engine::executor::ExitKind;
 use crate::exec::{Ended, Fresh, Manner, Setup, TargetError};
@@ -31,7 +31,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// The fields of a report's alerts that are used here.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct AlertReport {
     ids: BTreeSet<i64>,
     covered: BTreeSet<i64>,
     validated: BTreeSet<i64>,
@@ -57,7 +57,7 @@ pub struct AlertNews {
     pub address: u64,
 }
 
-impl Report {
+impl AlertReport {
     /// None if there is none.
     pub fn read(json: &[u8]) -> Result<Option<Self>, String> {
         if json.is_empty() {
@@ -104,13 +104,17 @@ fn ids(text: &[u8]) -> Vec<i64> {
 
 /// Runs finds by themselves.
 struct Checker {
-    report: Report,
+    report: AlertReport,
     target: Fresh,
 }
 
 impl Checker {
     /// `input` is the file that the target reads, if it reads one.
-    fn new(report: Report, options: &TargetOptions, input: &Path) -> Result<Self, TargetError> {
+    fn new(
+        report: AlertReport,
+        options: &TargetOptions,
+        input: &Path,
+    ) -> Result<Self, TargetError> {
         let setup = Setup::new(options, input, None)?;
         Ok(Self { report, target: Fresh::new(setup, Mutators::default(), false, false)? })
     }
@@ -133,7 +137,7 @@ pub(super) struct Watcher {
 impl Watcher {
     /// Its thread ends when this is dropped.
     #[must_use]
-    pub(super) fn start(order: &Order, link: &Link) -> Self {
+    pub(super) fn start(order: &StartOrder, link: &BrokerLink) -> Self {
         let (finds, inbox) = sync_channel(MOST_FINDS);
         let (order, link) = (order.clone(), link.clone());
         let run = move || {
@@ -153,7 +157,11 @@ impl Watcher {
     }
 }
 
-fn watch(order: &Order, link: &Link, inbox: &Receiver<Vec<u8>>) -> Result<(), TargetError> {
+fn watch(
+    order: &StartOrder,
+    link: &BrokerLink,
+    inbox: &Receiver<Vec<u8>>,
+) -> Result<(), TargetError> {
     let mut command = vec![order.program.clone().into_os_string()];
     command.extend(order.argv.iter().cloned());
     let mut options = TargetOptions::for_command(command);
@@ -187,7 +195,7 @@ mod tests {
 
     #[test]
     fn alerts_are_told_when_they_are_new() {
-        let mut report = Report::read(REPORT).unwrap().unwrap();
+        let mut report = AlertReport::read(REPORT).unwrap().unwrap();
         let printed = b"x\nREACHED ID 22\nREACHED ID 99\nREACHED ID 1\n";
         let news = report.learn(b"in", &[printed], false);
         let covered =
@@ -201,8 +209,8 @@ mod tests {
 
     #[test]
     fn no_report_and_nonsense_differ() {
-        assert!(Report::read(b"").unwrap().is_none());
-        assert!(Report::read(b"{").unwrap_err().contains("cannot be read"));
+        assert!(AlertReport::read(b"").unwrap().is_none());
+        assert!(AlertReport::read(b"{").unwrap_err().contains("cannot be read"));
         assert_eq!(ids(b"REACHED ID REACHED ID 99999999999999999999"), [0i64; 0]);
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 
 use serde::Deserialize;
 
-use super::imports::{ImportQueue, Input};
+use super::imports::{BrokerInput, ImportQueue};
 use crate::fleet::control::Command;
 
 /// An event with thousands of domains is some hundred kilobytes.
@@ -127,7 +127,7 @@ fn write(mut stream: UnixStream, imports: &ImportQueue, client: u32) {
     }
 }
 
-fn inject(id: u64, input: &Input) -> String {
+fn inject(id: u64, input: &BrokerInput) -> String {
     Command::Inject(input.bytes.clone()).to_line(id)
 }
 

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use super::messages::{Architecture, Engine, Hello, Platform, State, Telemetry};
+use super::messages::{
+    Architecture, EngineMessage, EngineState, HelloMessage, Platform, Telemetry,
+};
 use crate::event::Snapshot;
 
 /// The one version of this program and of the Python package with the descriptors.
@@ -34,8 +36,8 @@ pub fn is_guided(name: &str) -> bool {
 
 /// Offers all engines, or the one of this name.
 #[must_use]
-pub fn hello(only: Option<&str>) -> Hello {
-    let engine = |(name, module): &(&str, &str)| Engine {
+pub fn hello(only: Option<&str>) -> HelloMessage {
+    let engine = |(name, module): &(&str, &str)| EngineMessage {
         name: (*name).into(),
         version: VERSION.into(),
         module: (*module).into(),
@@ -43,7 +45,7 @@ pub fn hello(only: Option<&str>) -> Hello {
     let offered = ENGINES.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
     let host = nix::unistd::gethostname().unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Hello {
+    HelloMessage {
         architecture: ARCHITECTURE as i32,
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
         memory: memory(&read("/proc/meminfo"), "MemTotal:") * 1024,
@@ -69,16 +71,16 @@ fn host_name(name: &str) -> String {
 
 /// The load of this machine between two calls.
 #[derive(Debug, Default)]
-pub struct Machine {
+pub struct MachineLoad {
     /// Ticks of the processors: at work, and all.
     last: (u64, u64),
 }
 
-impl Machine {
+impl MachineLoad {
     /// Numbers for the broker, the same as in `fuzzer_stats`. Unknown numbers are 0.
     pub fn telemetry(&mut self, numbers: Option<&Snapshot>, running: bool) -> Telemetry {
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let state = if running { State::Running } else { State::Idle };
+        let state = if running { EngineState::Running } else { EngineState::Idle };
         let own = Telemetry {
             state: state as i32,
             cpu: self.processors(&read("/proc/stat")),
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn load_is_that_between_two_looks() {
-        let mut machine = Machine::default();
+        let mut machine = MachineLoad::default();
         machine.processors("cpu 100 0 0 100 0 0 0 0 0 0\n");
         let percent = machine.processors("cpu 130 0 0 160 10 0 0 0 7 0\ncpu0 1 2 3\n");
         assert!((percent - 30.0).abs() < 0.01, "{percent}");
@@ -180,10 +182,10 @@ mod tests {
             corpus: Corpus { corpus_count: 9, ..Corpus::default() },
             ..Snapshot::default()
         };
-        let sent = Machine::default().telemetry(Some(&snapshot), true);
+        let sent = MachineLoad::default().telemetry(Some(&snapshot), true);
         assert_eq!((sent.execs, sent.execs_per_sec, sent.cycles), (1 << 40, 99, 3));
         assert_eq!((sent.hangs, sent.edges, sent.paths, sent.last_find), (2, 16, 9, 7));
-        assert_eq!((sent.blocks, sent.state), (0, State::Running as i32));
+        assert_eq!((sent.blocks, sent.state), (0, EngineState::Running as i32));
         let hello = hello(None);
         assert!(hello.memory > 1 << 20 && hello.cpus > 0 && hello.engines.len() == ENGINES.len());
         assert_eq!(super::hello(Some("FFUZZ-CMP")).engines[0].name, "FFUZZ-CMP");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use sha1::{Digest, Sha1};
 
-use super::messages::Kind;
+use super::messages::SeedKind;
 use crate::engine::corpus::names;
 use crate::fleet::control::LONGEST_INPUT;
 
@@ -23,24 +23,24 @@ const MOST_WAITING: usize = 10_000;
 /// For files in a row that the broker has already.
 const SLICE: Duration = Duration::from_millis(50);
 /// Crashes first.
-const ORDER: [(Kind, &str); 3] =
-    [(Kind::Crash, "crashes"), (Kind::Hang, "hangs"), (Kind::Input, "queue")];
+const ORDER: [(SeedKind, &str); 3] =
+    [(SeedKind::Crash, "crashes"), (SeedKind::Hang, "hangs"), (SeedKind::Input, "queue")];
 
 /// Inputs by content, and which side has them.
 #[derive(Debug, Default)]
 pub(super) struct KnownInputs {
-    inputs: HashMap<[u8; 20], Mark>,
+    inputs: HashMap<[u8; 20], SentMark>,
     /// Number of the connection to the broker.
     connection: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Mark {
+struct SentMark {
     /// It came from the broker.
     theirs: bool,
     /// The connection over which it was sent, and the worst kind that was reported.
     connection: u32,
-    kind: Kind,
+    kind: SeedKind,
 }
 
 impl KnownInputs {
@@ -50,8 +50,8 @@ impl KnownInputs {
     }
 
     /// It came from the broker. True if it is new to this client.
-    pub(super) fn receive(&mut self, bytes: &[u8], kind: Kind) -> bool {
-        let mark = Mark { theirs: true, connection: self.connection, kind };
+    pub(super) fn receive(&mut self, bytes: &[u8], kind: SeedKind) -> bool {
+        let mark = SentMark { theirs: true, connection: self.connection, kind };
         match self.inputs.get_mut(&digest(bytes)) {
             Some(known) => {
                 known.connection = self.connection;
@@ -63,15 +63,15 @@ impl KnownInputs {
 
     /// Whether to send it to the broker.
     #[must_use]
-    pub(super) fn is_wanted(&self, bytes: &[u8], kind: Kind) -> bool {
+    pub(super) fn is_wanted(&self, bytes: &[u8], kind: SeedKind) -> bool {
         let known = self.inputs.get(&digest(bytes));
         known.is_none_or(|mark| {
             !mark.theirs && (mark.connection != self.connection || mark.kind < kind)
         })
     }
 
-    pub(super) fn sent(&mut self, bytes: &[u8], kind: Kind) {
-        let mark = Mark { theirs: false, connection: self.connection, kind };
+    pub(super) fn sent(&mut self, bytes: &[u8], kind: SeedKind) {
+        let mark = SentMark { theirs: false, connection: self.connection, kind };
         self.inputs.insert(digest(bytes), mark);
     }
 }
@@ -102,7 +102,7 @@ impl ExportQueue {
     }
 
     /// One more file.
-    pub(super) fn add(&mut self, kind: Kind, path: PathBuf) {
+    pub(super) fn add(&mut self, kind: SeedKind, path: PathBuf) {
         if self.waiting.iter().map(VecDeque::len).sum::<usize>() >= MOST_WAITING {
             self.unlisted = true;
             return;
@@ -124,7 +124,7 @@ impl ExportQueue {
     }
 
     /// The next file to send to the broker. None if there is none, or if it is not time for one.
-    pub(super) fn next(&mut self, known: &KnownInputs) -> Option<(Kind, PathBuf, Vec<u8>)> {
+    pub(super) fn next(&mut self, known: &KnownInputs) -> Option<(SeedKind, PathBuf, Vec<u8>)> {
         self.count();
         if self.allowance < 1.0 {
             return None;
@@ -154,7 +154,7 @@ impl ExportQueue {
     }
 
     /// It could not be sent now.
-    pub(super) fn requeue(&mut self, kind: Kind, path: PathBuf) {
+    pub(super) fn requeue(&mut self, kind: SeedKind, path: PathBuf) {
         let place = ORDER.iter().position(|(known, _)| *known == kind).unwrap_or_default();
         self.waiting[place].push_front(path);
     }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     /// All that are available, as (kind, content).
-    fn all(exports: &mut ExportQueue, known: &mut KnownInputs) -> Vec<(Kind, String)> {
+    fn all(exports: &mut ExportQueue, known: &mut KnownInputs) -> Vec<(SeedKind, String)> {
         let mut found = vec![];
         while let Some((kind, _, bytes)) = exports.next(known) {
             known.sent(&bytes, kind);
@@ -245,10 +245,10 @@ mod tests {
             (ExportQueue::new(dir.path().into()), KnownInputs::default());
         let sent = all(&mut exports, &mut known);
         let expected = [
-            (Kind::Crash, FILES[4]),
-            (Kind::Hang, FILES[7]),
-            (Kind::Input, FILES[1]),
-            (Kind::Input, FILES[3]),
+            (SeedKind::Crash, FILES[4]),
+            (SeedKind::Hang, FILES[7]),
+            (SeedKind::Input, FILES[1]),
+            (SeedKind::Input, FILES[3]),
         ];
         assert_eq!(sent, expected.map(|(kind, text)| (kind, text.to_owned())));
         exports.look_again();
@@ -257,10 +257,10 @@ mod tests {
         let name = "main/queue/id:000003,src:000001,op:havoc,rep:2";
         fs::write(dir.path().join(name), name).unwrap();
         exports.look_again();
-        assert_eq!(all(&mut exports, &mut known), [(Kind::Input, name.to_owned())]);
+        assert_eq!(all(&mut exports, &mut known), [(SeedKind::Input, name.to_owned())]);
         // Another connection, perhaps to a broker that has only one of them.
         known.begin_connection();
-        known.receive(FILES[1].as_bytes(), Kind::Input);
+        known.receive(FILES[1].as_bytes(), SeedKind::Input);
         exports.begin_connection();
         assert_eq!(all(&mut exports, &mut known).len(), 4);
     }
@@ -268,13 +268,13 @@ mod tests {
     #[test]
     fn nothing_goes_back_to_where_it_came_from() {
         let mut known = KnownInputs::default();
-        assert!(known.receive(b"x", Kind::Input));
-        assert!(!known.receive(b"x", Kind::Input));
+        assert!(known.receive(b"x", SeedKind::Input));
+        assert!(!known.receive(b"x", SeedKind::Input));
         known.begin_connection();
-        assert!(!known.is_wanted(b"x", Kind::Crash));
-        known.sent(b"y", Kind::Input);
-        assert!(!known.is_wanted(b"y", Kind::Input) && known.is_wanted(b"y", Kind::Crash));
-        assert!(!known.receive(b"y", Kind::Input));
+        assert!(!known.is_wanted(b"x", SeedKind::Crash));
+        known.sent(b"y", SeedKind::Input);
+        assert!(!known.is_wanted(b"y", SeedKind::Input) && known.is_wanted(b"y", SeedKind::Crash));
+        assert!(!known.receive(b"y", SeedKind::Input));
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
         fs::write(dir.path().join("empty"), "").unwrap();
         let mut exports = ExportQueue::new(dir.path().into());
         for name in ["empty", "missing"] {
-            exports.add(Kind::Input, dir.path().join(name));
+            exports.add(SeedKind::Input, dir.path().join(name));
         }
         assert_eq!(exports.next(&KnownInputs::default()), None);
     }
@@ -295,7 +295,7 @@ mod tests {
         for number in 0..200 {
             let path = dir.path().join(number.to_string());
             fs::write(&path, number.to_string()).unwrap();
-            exports.add(Kind::Input, path);
+            exports.add(SeedKind::Input, path);
         }
         let start = Instant::now();
         let sent = all(&mut exports, &mut KnownInputs::default()).len();

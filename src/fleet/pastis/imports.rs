@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::link::Reservation;
-use super::messages::Kind;
+use super::messages::SeedKind;
 
 /// An input that the fuzzer refused this many times is dropped.
 const MOST_TRIES: u8 = 3;
 
 /// An input, and its part of the memory for those.
 #[derive(Debug)]
-pub(super) struct Input {
-    pub(super) kind: Kind,
+pub(super) struct BrokerInput {
+    pub(super) kind: SeedKind,
     pub(super) bytes: Vec<u8>,
     tries: u8,
     _held: Option<Reservation>,
 }
 
-impl Input {
+impl BrokerInput {
     #[must_use]
-    pub(super) fn new(kind: Kind, bytes: Vec<u8>, held: Option<Reservation>) -> Self {
+    pub(super) fn new(kind: SeedKind, bytes: Vec<u8>, held: Option<Reservation>) -> Self {
         Self { kind, bytes, tries: 0, _held: held }
     }
 }
@@ -44,14 +44,14 @@ pub(super) struct ImportCount {
 /// Between the client and the thread that writes into the fuzzer's socket.
 #[derive(Debug, Default)]
 pub(super) struct ImportQueue {
-    state: Mutex<State>,
+    state: Mutex<ImportState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<Input>,
-    under_way: BTreeMap<u64, Input>,
+struct ImportState {
+    waiting: VecDeque<BrokerInput>,
+    under_way: BTreeMap<u64, BrokerInput>,
     next_id: u64,
     /// Number of the connection to the fuzzer; 0: there is none.
     connection: u32,
@@ -59,11 +59,11 @@ struct State {
 }
 
 impl ImportQueue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ImportState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, input: Input) {
+    pub(super) fn add(&self, input: BrokerInput) {
         self.lock().waiting.push_back(input);
         self.changed.notify_all();
     }
@@ -76,7 +76,7 @@ impl ImportQueue {
     ) -> Result<(), E> {
         let mut state = self.lock();
         for _ in 0..most {
-            let is_good = |input: &Input| input.kind == Kind::Input;
+            let is_good = |input: &BrokerInput| input.kind == SeedKind::Input;
             let Some(place) = state.waiting.iter().position(is_good) else { break };
             keep(&state.waiting[place].bytes)?;
             state.waiting.remove(place);
@@ -109,9 +109,10 @@ impl ImportQueue {
     pub(super) fn next<T>(
         &self,
         connection: u32,
-        make: impl FnOnce(u64, &Input) -> T,
+        make: impl FnOnce(u64, &BrokerInput) -> T,
     ) -> Option<T> {
-        let idle = |state: &mut State| state.connection == connection && state.waiting.is_empty();
+        let idle =
+            |state: &mut ImportState| state.connection == connection && state.waiting.is_empty();
         let state = self.changed.wait_while(self.lock(), idle);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         if state.connection != connection {
@@ -145,8 +146,8 @@ impl ImportQueue {
     }
 }
 
-impl State {
-    fn retry(&mut self, mut input: Input, put: fn(&mut VecDeque<Input>, Input)) {
+impl ImportState {
+    fn retry(&mut self, mut input: BrokerInput, put: fn(&mut VecDeque<BrokerInput>, BrokerInput)) {
         input.tries += 1;
         if input.tries < MOST_TRIES {
             put(&mut self.waiting, input);
@@ -163,7 +164,7 @@ mod tests {
     fn imports(inputs: &[&str]) -> ImportQueue {
         let imports = ImportQueue::default();
         for input in inputs {
-            imports.add(Input::new(Kind::Input, input.as_bytes().to_vec(), None));
+            imports.add(BrokerInput::new(SeedKind::Input, input.as_bytes().to_vec(), None));
         }
         imports
     }
@@ -193,8 +194,8 @@ mod tests {
     #[test]
     fn only_good_inputs_become_seeds() {
         let imports = imports(&["a", "b"]);
-        imports.add(Input::new(Kind::Crash, b"c".to_vec(), None));
-        imports.add(Input::new(Kind::Input, b"d".to_vec(), None));
+        imports.add(BrokerInput::new(SeedKind::Crash, b"c".to_vec(), None));
+        imports.add(BrokerInput::new(SeedKind::Input, b"d".to_vec(), None));
         assert_eq!(moved(&imports, 3, b'-'), *b"abd");
         assert_eq!(imports.count(), seeds(3, 1));
     }

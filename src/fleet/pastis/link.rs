@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::messages::{Message, Telemetry};
-use super::zmtp::{self, Frame, Reader, Writer};
+use super::zmtp::{self, FrameWriter, Reader, ZmtpFrame};
 
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -39,14 +39,14 @@ pub(super) enum BrokerEvent {
 
 /// The way to the broker; its threads end with the process.
 #[derive(Clone, Debug)]
-pub(super) struct Link {
+pub(super) struct BrokerLink {
     /// What the next connection begins with.
     hello: Arc<Mutex<Vec<u8>>>,
     outbox: Arc<Outbox>,
     budget: Arc<Budget>,
 }
 
-impl Link {
+impl BrokerLink {
     /// Connects to `address` again and again. `tell` receives what comes, and returns whether there is
     /// still a receiver.
     pub(super) fn start(
@@ -94,7 +94,7 @@ impl Link {
     /// Waits until all is sent, for as long as that.
     pub(super) fn flush(&self, patience: Duration) {
         let queue = self.outbox.lock();
-        let busy = |queue: &mut Queue| queue.open && !(queue.is_empty() && queue.idle);
+        let busy = |queue: &mut SendQueue| queue.open && !(queue.is_empty() && queue.idle);
         drop(self.outbox.changed.wait_timeout_while(queue, patience, busy));
     }
 
@@ -138,10 +138,10 @@ impl Link {
         }
         loop {
             let bytes = match reader.frame()? {
-                Frame::Message(bytes) => bytes,
+                ZmtpFrame::Message(bytes) => bytes,
                 // It is no message of this protocol, either.
-                Frame::Parts => Vec::new(),
-                Frame::Ping(context) => {
+                ZmtpFrame::Parts => Vec::new(),
+                ZmtpFrame::Ping(context) => {
                     self.outbox.lock().pong = Some(context);
                     self.outbox.changed.notify_all();
                     continue;
@@ -181,12 +181,12 @@ fn dial(address: &str) -> io::Result<TcpStream> {
 /// What must be sent over the current connection.
 #[derive(Debug, Default)]
 struct Outbox {
-    queue: Mutex<Queue>,
+    queue: Mutex<SendQueue>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct SendQueue {
     open: bool,
     waiting: VecDeque<Vec<u8>>,
     numbers: Option<Vec<u8>>,
@@ -200,7 +200,7 @@ enum Next {
     Pong(Vec<u8>),
 }
 
-impl Queue {
+impl SendQueue {
     fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.numbers.is_none() && self.pong.is_none()
     }
@@ -215,16 +215,16 @@ impl Queue {
 }
 
 impl Outbox {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, SendQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(&self) {
-        *self.lock() = Queue { open: true, ..Queue::default() };
+        *self.lock() = SendQueue { open: true, ..SendQueue::default() };
     }
 
     fn close(&self) {
-        *self.lock() = Queue::default();
+        *self.lock() = SendQueue::default();
         self.changed.notify_all();
     }
 
@@ -241,7 +241,7 @@ impl Outbox {
     }
 
     /// Writes until the connection ends; then it informs the reader.
-    fn drain(&self, mut writer: Writer<TcpStream>, stream: &TcpStream) {
+    fn drain(&self, mut writer: FrameWriter<TcpStream>, stream: &TcpStream) {
         while let Some(next) = self.take() {
             let written = match next {
                 Next::Message(bytes) => writer.message(&bytes),

@@ -15,30 +15,30 @@ pub struct Envelope {
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum Message {
     #[prost(message, tag = "1")]
-    Seed(Seed),
+    Seed(SeedMessage),
     #[prost(message, tag = "2")]
     Data(Data),
     #[prost(message, boxed, tag = "3")]
-    Start(Box<Start>),
+    Start(Box<StartMessage>),
     #[prost(message, tag = "4")]
-    Stop(Stop),
+    Stop(StopMessage),
     #[prost(message, tag = "5")]
-    Hello(Hello),
+    Hello(HelloMessage),
     #[prost(message, tag = "6")]
     Log(Log),
     #[prost(message, tag = "7")]
     Telemetry(Telemetry),
     /// Full coverage, which a fuzzer never reports.
     #[prost(message, tag = "8")]
-    Covered(Covered),
+    Covered(CoveredMessage),
 }
 
 /// An input, in both directions.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Seed {
+pub struct SeedMessage {
     #[prost(bytes = "vec", tag = "1")]
     pub bytes: Vec<u8>,
-    #[prost(enumeration = "Kind", tag = "2")]
+    #[prost(enumeration = "SeedKind", tag = "2")]
     pub kind: i32,
 }
 
@@ -50,7 +50,7 @@ pub struct Data {
 }
 
 #[derive(Clone, Eq, Hash, PartialEq, prost::Message)]
-pub struct Engine {
+pub struct EngineMessage {
     #[prost(string, tag = "1")]
     pub name: String,
     #[prost(string, tag = "2")]
@@ -62,7 +62,7 @@ pub struct Engine {
 
 /// The order to fuzz a target.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Start {
+pub struct StartMessage {
     #[prost(string, tag = "1")]
     pub file_name: String,
     /// An ELF file, or a ZIP archive that has it.
@@ -72,7 +72,7 @@ pub struct Start {
     #[prost(bytes = "vec", tag = "3")]
     pub report: Vec<u8>,
     #[prost(message, optional, tag = "4")]
-    pub engine: Option<Engine>,
+    pub engine: Option<EngineMessage>,
     #[prost(enumeration = "ExecMode", tag = "5")]
     pub exec_mode: i32,
     #[prost(enumeration = "FuzzMode", tag = "6")]
@@ -95,14 +95,14 @@ pub struct Start {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Stop {}
+pub struct StopMessage {}
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Covered {}
+pub struct CoveredMessage {}
 
 /// Description of this client: the first message of every connection.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Hello {
+pub struct HelloMessage {
     #[prost(enumeration = "Architecture", tag = "1")]
     pub architecture: i32,
     #[prost(uint32, tag = "2")]
@@ -111,7 +111,7 @@ pub struct Hello {
     #[prost(uint64, tag = "3")]
     pub memory: u64,
     #[prost(message, repeated, tag = "4")]
-    pub engines: Vec<Engine>,
+    pub engines: Vec<EngineMessage>,
     #[prost(string, tag = "5")]
     pub host: String,
     #[prost(enumeration = "Platform", tag = "6")]
@@ -129,7 +129,7 @@ pub struct Log {
 /// Numbers of the campaign; 0 is shown as unknown.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Telemetry {
-    #[prost(enumeration = "State", tag = "1")]
+    #[prost(enumeration = "EngineState", tag = "1")]
     pub state: i32,
     #[prost(uint32, tag = "2")]
     pub execs_per_sec: u32,
@@ -157,7 +157,7 @@ pub struct Telemetry {
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, prost::Enumeration)]
 #[repr(i32)]
-pub enum Kind {
+pub enum SeedKind {
     Input = 0,
     Crash = 1,
     Hang = 2,
@@ -204,7 +204,7 @@ pub enum Platform {
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, prost::Enumeration)]
 #[repr(i32)]
-pub enum State {
+pub enum EngineState {
     Running = 0,
     Idle = 1,
 }
@@ -240,10 +240,11 @@ mod tests {
 
     #[test]
     fn a_seed_is_what_the_schema_says() {
-        let seed = Message::Seed(Seed { bytes: b"ab".to_vec(), kind: Kind::Crash as i32 });
+        let seed =
+            Message::Seed(SeedMessage { bytes: b"ab".to_vec(), kind: SeedKind::Crash as i32 });
         assert_eq!(seed.clone().to_bytes(), b"\x0a\x06\x0a\x02ab\x10\x01");
         assert_eq!(Message::from_bytes(&seed.clone().to_bytes()), Some(seed));
-        assert_eq!(Message::Stop(Stop {}).to_bytes(), b"\x22\x00");
+        assert_eq!(Message::Stop(StopMessage {}).to_bytes(), b"\x22\x00");
     }
 
     #[test]
@@ -260,7 +261,11 @@ mod tests {
 
     #[test]
     fn a_start_of_an_older_broker_has_no_environment() {
-        let start = Start { file_name: "t".into(), argv: vec!["@@".into()], ..Start::default() };
+        let start = StartMessage {
+            file_name: "t".into(),
+            argv: vec!["@@".into()],
+            ..StartMessage::default()
+        };
         let Some(Message::Start(read)) =
             Message::from_bytes(&Message::Start(Box::new(start.clone())).to_bytes())
         else {

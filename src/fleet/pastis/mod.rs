@@ -25,21 +25,21 @@ use std::time::{Duration, Instant};
 
 pub use error::{PastisError, Refusal};
 pub use messages::Level;
-pub use order::Order;
+pub use order::StartOrder;
 
 use crate::event::StopReason;
 use crate::fleet::control::LONGEST_INPUT;
-use crate::fleet::workers::Plan;
+use crate::fleet::workers::WorkerPlan;
 use crate::sys::stop::Stop;
 use alerts::Watcher;
 use connection::Connection;
 use control_client::{FuzzerEvent, OWN};
-use engines::Machine;
+use engines::MachineLoad;
 use error::shortened;
 use imports::ImportCount;
-use link::{BrokerEvent, Link};
-use messages::{Kind, Log, Message, Seed, Start};
-use session::{Session, State};
+use link::{BrokerEvent, BrokerLink};
+use messages::{Log, Message, SeedKind, SeedMessage, StartMessage};
+use session::{BrokerSession, SessionState};
 
 /// Interval between two checks of processes and signals while no message arrives.
 const LOOK: Duration = Duration::from_millis(50);
@@ -55,7 +55,7 @@ const MOST_REPORTED: usize = 1000;
 const LONGEST_LOG: usize = 2000;
 
 /// Orders for the client.
-pub struct Orders {
+pub struct PastisOptions {
     /// `HOST:PORT` of the broker.
     pub address: String,
     /// Folder for all targets.
@@ -67,23 +67,23 @@ pub struct Orders {
 }
 
 type Words = Box<dyn Fn(Level, &str)>;
-type Plans = Box<dyn Fn(&Order, &Path, &Path) -> Result<Plan, String>>;
+type Plans = Box<dyn Fn(&StartOrder, &Path, &Path) -> Result<WorkerPlan, String>>;
 
 /// An event from a thread.
 #[derive(Debug)]
-enum Incoming {
+enum ClientEvent {
     Broker(BrokerEvent),
     /// The fuzzer, and over which connection.
     Fuzzer(u32, FuzzerEvent),
 }
 
-impl From<BrokerEvent> for Incoming {
+impl From<BrokerEvent> for ClientEvent {
     fn from(news: BrokerEvent) -> Self {
         Self::Broker(news)
     }
 }
 
-impl From<(u32, FuzzerEvent)> for Incoming {
+impl From<(u32, FuzzerEvent)> for ClientEvent {
     fn from((client, said): (u32, FuzzerEvent)) -> Self {
         Self::Fuzzer(client, said)
     }
@@ -92,14 +92,14 @@ impl From<(u32, FuzzerEvent)> for Incoming {
 /// Runs until a signal requests the end.
 ///
 /// Has to be called by a thread that lives as long as the process.
-pub fn run(orders: Orders) -> Result<(), PastisError> {
+pub fn run(orders: PastisOptions) -> Result<(), PastisError> {
     let stop = Stop::on_signals().map_err(PastisError::Signals)?;
     let failed = |source| PastisError::Folder { path: orders.root.clone(), source };
     std::fs::create_dir_all(&orders.root).map_err(failed)?;
     let (sender, heard) = channel();
-    let link = Link::start(orders.address.clone(), hello(None), sender.clone());
+    let link = BrokerLink::start(orders.address.clone(), hello(None), sender.clone());
     let link = link.map_err(failed)?;
-    let mut client = Client {
+    let mut client = PastisClient {
         orders,
         link,
         sender,
@@ -111,7 +111,7 @@ pub fn run(orders: Orders) -> Result<(), PastisError> {
         was_down: false,
         offers_one: false,
         control_clients: 0,
-        machine: Machine::default(),
+        machine: MachineLoad::default(),
         next_numbers: Instant::now(),
         reported: HashSet::new(),
     };
@@ -128,14 +128,14 @@ pub fn run(orders: Orders) -> Result<(), PastisError> {
     Ok(())
 }
 
-struct Client {
-    orders: Orders,
-    link: Link,
-    sender: Sender<Incoming>,
-    heard: Receiver<Incoming>,
-    session: Option<Session>,
+struct PastisClient {
+    orders: PastisOptions,
+    link: BrokerLink,
+    sender: Sender<ClientEvent>,
+    heard: Receiver<ClientEvent>,
+    session: Option<BrokerSession>,
     /// They were requested to stop.
-    leaving: Vec<Session>,
+    leaving: Vec<BrokerSession>,
     /// Searches the finds for alerts.
     watcher: Option<Watcher>,
     connection: Option<Connection>,
@@ -145,12 +145,12 @@ struct Client {
     offers_one: bool,
     /// Connections to fuzzers so far.
     control_clients: u32,
-    machine: Machine,
+    machine: MachineLoad,
     next_numbers: Instant,
     reported: HashSet<String>,
 }
 
-impl Client {
+impl PastisClient {
     fn receive_event(&mut self) {
         let Ok(first) = self.heard.recv_timeout(LOOK) else { return };
         self.take(first);
@@ -161,10 +161,10 @@ impl Client {
         }
     }
 
-    fn take(&mut self, incoming: Incoming) {
+    fn take(&mut self, incoming: ClientEvent) {
         match incoming {
-            Incoming::Broker(news) => self.receive_from_broker(news),
-            Incoming::Fuzzer(client, said) => self.receive_from_fuzzer(client, said),
+            ClientEvent::Broker(news) => self.receive_from_broker(news),
+            ClientEvent::Fuzzer(client, said) => self.receive_from_fuzzer(client, said),
         }
     }
 
@@ -202,12 +202,12 @@ impl Client {
         }
     }
 
-    fn start(&mut self, start: &Start) {
+    fn start(&mut self, start: &StartMessage) {
         if let Some(connection) = &mut self.connection {
             connection.start();
         }
         let at_work = self.session.as_ref().map_or("", |session| &session.order.name);
-        let order = match Order::read(start, &self.orders.root, at_work) {
+        let order = match StartOrder::read(start, &self.orders.root, at_work) {
             Ok(Some(order)) => order,
             Ok(None) => {
                 let text =
@@ -221,7 +221,7 @@ impl Client {
             self.log(level, &note);
         }
         let folder = order.folder.display().to_string();
-        match Session::new(order, &self.orders.plan) {
+        match BrokerSession::new(order, &self.orders.plan) {
             Ok(session) => {
                 let order = &session.order;
                 self.watcher = order.report.clone().map(|_| Watcher::start(order, &self.link));
@@ -239,11 +239,11 @@ impl Client {
     }
 
     /// The broker's inputs go to the fuzzer once each.
-    fn receive(&mut self, Seed { bytes, kind }: Seed, held: link::Reservation) {
+    fn receive(&mut self, SeedMessage { bytes, kind }: SeedMessage, held: link::Reservation) {
         if let Some(connection) = &mut self.connection {
             connection.receive();
         }
-        let Ok(kind) = Kind::try_from(kind) else {
+        let Ok(kind) = SeedKind::try_from(kind) else {
             return self.tell_once(Level::Warning, "the broker sent an input of an unknown kind");
         };
         match bytes.len() {
@@ -266,9 +266,9 @@ impl Client {
             return;
         };
         let (kind, path, origin) = match said {
-            FuzzerEvent::Seed { path, origin } => (Kind::Input, path, origin),
-            FuzzerEvent::Crash { path, origin } => (Kind::Crash, path, origin),
-            FuzzerEvent::Hang { path, origin } => (Kind::Hang, path, origin),
+            FuzzerEvent::Seed { path, origin } => (SeedKind::Input, path, origin),
+            FuzzerEvent::Crash { path, origin } => (SeedKind::Crash, path, origin),
+            FuzzerEvent::Hang { path, origin } => (SeedKind::Hang, path, origin),
             FuzzerEvent::Warning { message } => return self.tell_once(Level::Warning, &message),
             FuzzerEvent::Gone => return session.close_control(),
             FuzzerEvent::Started | FuzzerEvent::Reply { .. } | FuzzerEvent::Other => return,
@@ -331,12 +331,12 @@ impl Client {
     fn look_after_session(&mut self) {
         let Some(session) = &mut self.session else { return };
         match session.look_after(&mut self.control_clients, &self.sender) {
-            State::Running => self.tell_what_was_run(),
-            State::Died(how) => {
+            SessionState::Running => self.tell_what_was_run(),
+            SessionState::Died(how) => {
                 let text = format!("the fuzzer of {} ended: {how}", session.order.name);
                 self.tell_once(Level::Error, &text);
             }
-            State::Ended(reason) => {
+            SessionState::Ended(reason) => {
                 if let Some(session) = self.session.take() {
                     self.offer();
                     self.say_goodbye(session, reason);
@@ -363,14 +363,14 @@ impl Client {
     fn look_after_those_that_leave(&mut self) {
         for mut session in std::mem::take(&mut self.leaving) {
             match session.look_after(&mut self.control_clients, &self.sender) {
-                State::Ended(reason) => self.say_goodbye(session, reason),
+                SessionState::Ended(reason) => self.say_goodbye(session, reason),
                 _ => self.leaving.push(session),
             }
         }
     }
 
     /// Its fuzzer has ended: the last finds and numbers.
-    fn say_goodbye(&mut self, mut session: Session, reason: StopReason) {
+    fn say_goodbye(&mut self, mut session: BrokerSession, reason: StopReason) {
         session.exports.look_again();
         publish(&self.link, &mut session, None);
         self.link.send_numbers(self.machine.telemetry(session.numbers(), false));
@@ -392,8 +392,8 @@ impl Client {
     fn send_numbers(&mut self) {
         self.next_numbers = Instant::now() + NUMBERS;
         let session = self.session.as_ref();
-        let running = session.is_some_and(Session::is_running);
-        let numbers = self.machine.telemetry(session.and_then(Session::numbers), running);
+        let running = session.is_some_and(BrokerSession::is_running);
+        let numbers = self.machine.telemetry(session.and_then(BrokerSession::numbers), running);
         self.link.send_numbers(numbers);
     }
 
@@ -424,9 +424,9 @@ fn printable(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(LONGEST_LOG).collect()
 }
 
-fn publish(link: &Link, session: &mut Session, watcher: Option<&Watcher>) {
+fn publish(link: &BrokerLink, session: &mut BrokerSession, watcher: Option<&Watcher>) {
     while let Some((kind, path, bytes)) = session.exports.next(&session.known) {
-        let message = Message::Seed(Seed { bytes: bytes.clone(), kind: kind as i32 });
+        let message = Message::Seed(SeedMessage { bytes: bytes.clone(), kind: kind as i32 });
         if !link.send(message) {
             return session.exports.requeue(kind, path);
         }

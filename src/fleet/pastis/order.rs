@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use sha1::{Digest, Sha1};
 
-use super::alerts::Report;
+use super::alerts::AlertReport;
 use super::engines::{self, ENGINES, VERSION};
 use super::error::{Refusal, shortened};
-use super::messages::{ExecMode, FuzzMode, Level, SeedLocation, Start};
+use super::messages::{ExecMode, FuzzMode, Level, SeedLocation, StartMessage};
 use super::package::{self, Package};
 
 /// A Start that can be obeyed. The target is unpacked.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct StartOrder {
     /// Equal for the same target with the same arguments.
     pub name: String,
     /// Everything of it: package, seeds, the fuzzer's output.
@@ -33,14 +33,14 @@ pub struct Order {
     pub engine_args: String,
     /// For the target, `NAME=VALUE`.
     pub environment: Vec<String>,
-    pub report: Option<Report>,
+    pub report: Option<AlertReport>,
     /// Log messages for the broker.
     pub notes: Vec<(Level, String)>,
 }
 
-impl Order {
+impl StartOrder {
     /// Unpacks the target below `root`; None if it is the one of this name.
-    pub fn read(start: &Start, root: &Path, at_work: &str) -> Result<Option<Self>, Refusal> {
+    pub fn read(start: &StartMessage, root: &Path, at_work: &str) -> Result<Option<Self>, Refusal> {
         let engine = start.engine.clone().unwrap_or_default();
         if !ENGINES.iter().any(|(name, _)| *name == engine.name) {
             return Err(Refusal::Engine(shortened(&engine.name)));
@@ -71,7 +71,8 @@ impl Order {
             }
             _ => {}
         }
-        let report = Report::read(&start.report).map_err(|text| notes.push((Level::Error, text)));
+        let report =
+            AlertReport::read(&start.report).map_err(|text| notes.push((Level::Error, text)));
         Ok(Some(Self {
             name,
             folder,
@@ -98,7 +99,7 @@ impl Order {
 /// Into a folder with a name for the target, which is the same after a restart. That of the target at
 /// work is left alone.
 fn unpack(
-    start: &Start,
+    start: &StartMessage,
     root: &Path,
     at_work: &str,
 ) -> Result<Option<(PathBuf, String, Package)>, Refusal> {
@@ -131,8 +132,8 @@ fn place(
 }
 
 /// Of all that makes a difference, in hexadecimal digits.
-fn fingerprint(start: &Start, package: &Package) -> String {
-    let rest = Start { package: Vec::new(), ..start.clone() };
+fn fingerprint(start: &StartMessage, package: &Package) -> String {
+    let rest = StartMessage { package: Vec::new(), ..start.clone() };
     let mut digest = Sha1::new();
     digest.update(package.fingerprint);
     digest.update(prost::Message::encode_to_vec(&rest));
@@ -143,21 +144,26 @@ fn fingerprint(start: &Start, package: &Package) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::pastis::messages::Engine;
+    use crate::fleet::pastis::messages::EngineMessage;
 
-    fn start() -> Start {
+    fn start() -> StartMessage {
         let engine =
-            Engine { name: "FFUZZ".into(), version: VERSION.into(), module: String::new() };
+            EngineMessage { name: "FFUZZ".into(), version: VERSION.into(), module: String::new() };
         let own = fs::read("/proc/self/exe").unwrap();
         let package = [&own[..64], b"__AFL_SHM_ID\0"].concat();
-        Start { file_name: "t".into(), package, engine: Some(engine), ..Start::default() }
+        StartMessage {
+            file_name: "t".into(),
+            package,
+            engine: Some(engine),
+            ..StartMessage::default()
+        }
     }
 
-    fn read(change: impl FnOnce(&mut Start)) -> Result<Order, Refusal> {
+    fn read(change: impl FnOnce(&mut StartMessage)) -> Result<StartOrder, Refusal> {
         let dir = tempfile::tempdir().unwrap();
         let mut start = start();
         change(&mut start);
-        let order = Order::read(&start, dir.path(), "other");
+        let order = StartOrder::read(&start, dir.path(), "other");
         let left = fs::read_dir(dir.path()).unwrap().count();
         assert_eq!(left, usize::from(order.is_ok()));
         order.map(Option::unwrap)
@@ -176,20 +182,22 @@ mod tests {
     #[test]
     fn the_target_at_work_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let first = Order::read(&start(), dir.path(), "").unwrap().unwrap();
+        let first = StartOrder::read(&start(), dir.path(), "").unwrap().unwrap();
         fs::write(first.folder.join("package/mine"), "x").unwrap();
-        assert!(Order::read(&start(), dir.path(), &first.name).unwrap().is_none());
+        assert!(StartOrder::read(&start(), dir.path(), &first.name).unwrap().is_none());
         assert!(first.folder.join("package/mine").exists());
-        Order::read(&start(), dir.path(), "").unwrap().unwrap();
+        StartOrder::read(&start(), dir.path(), "").unwrap().unwrap();
         assert!(!first.folder.join("package/mine").exists());
     }
 
     #[test]
     fn strangers_and_other_versions_are_refused() {
-        let refusal = |change: fn(&mut Start)| read(change).unwrap_err().to_string();
-        let engine = |start: &mut Start| start.engine.as_mut().unwrap().name = "AFLPP".into();
+        let refusal = |change: fn(&mut StartMessage)| read(change).unwrap_err().to_string();
+        let engine =
+            |start: &mut StartMessage| start.engine.as_mut().unwrap().name = "AFLPP".into();
         assert!(refusal(engine).contains("\"AFLPP\" is not one of ffuzz"));
-        let version = |start: &mut Start| start.engine.as_mut().unwrap().version = "9".into();
+        let version =
+            |start: &mut StartMessage| start.engine.as_mut().unwrap().version = "9".into();
         assert!(refusal(version).contains("version \"9\""));
         assert!(refusal(|start| start.engine = None).contains("is not one of ffuzz"));
         assert!(refusal(|start| start.fuzz_mode = 2).contains("binary only"));

@@ -41,7 +41,7 @@ fn unpack_within(most: u64, name: &str, bytes: &[u8], folder: &Path) -> Result<P
     if !is_name(name) {
         return Err(Refusal::Name(shortened(name)));
     }
-    let mut writer = Writer { folder, left: most, files: Vec::new() };
+    let mut writer = PackageWriter { folder, left: most, files: Vec::new() };
     make_folder(folder)?;
     if bytes.starts_with(ELF) {
         writer.file(Path::new(name), true, &mut &*bytes)?;
@@ -72,14 +72,14 @@ fn is_name(name: &str) -> bool {
     plain && parts.next().is_none() && printable && !name.starts_with('-')
 }
 
-struct Writer<'a> {
+struct PackageWriter<'a> {
     folder: &'a Path,
     left: u64,
     /// Path and digest of each file.
     files: Vec<(PathBuf, [u8; 20])>,
 }
 
-impl Writer<'_> {
+impl PackageWriter<'_> {
     fn archive(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         let damaged = |error: &dyn std::fmt::Display| Refusal::Damaged(error.to_string());
         let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| damaged(&e))?;

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use super::control_client::{ControlClient, FuzzerEvent};
 use super::error::Refusal;
 use super::exports::{ExportQueue, KnownInputs, digest};
-use super::imports::{ImportCount, ImportQueue, Input};
+use super::imports::{BrokerInput, ImportCount, ImportQueue};
 use super::link::Reservation;
-use super::messages::Kind;
-use super::order::Order;
+use super::messages::SeedKind;
+use super::order::StartOrder;
 use super::package;
 use crate::disk::output;
 use crate::event::{Snapshot, StopReason};
 use crate::fleet::workers::strategy;
-use crate::fleet::workers::worker::{End, Message, Plan, Worker};
+use crate::fleet::workers::worker::{FleetMessage, Worker, WorkerEnd, WorkerPlan};
 
 /// Time without an event after a Stop until a fuzzer is killed. Above the time that it
 /// gives its triage at the end (`StopReason::patience`, and 2 s until that is gone), with room for an
@@ -39,7 +39,7 @@ const DEFAULT_SEED: &[u8] = b"0";
 
 /// How the session is doing.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum SessionState {
     Running,
     /// Its fuzzer died and is started again.
     Died(String),
@@ -47,19 +47,19 @@ pub(super) enum State {
 }
 
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) order: Order,
+pub(super) struct BrokerSession {
+    pub(super) order: StartOrder,
     pub(super) imports: Arc<ImportQueue>,
     pub(super) known: KnownInputs,
     pub(super) exports: ExportQueue,
     worker: Worker,
     /// Output of its pipes.
-    sender: SyncSender<Message>,
-    inbox: Receiver<Message>,
+    sender: SyncSender<FleetMessage>,
+    inbox: Receiver<FleetMessage>,
     control: Option<ControlClient>,
     stopping: Option<Instant>,
     /// How and when the fuzzer has ended; its last answers may still come.
-    ended: Option<(End, Instant)>,
+    ended: Option<(WorkerEnd, Instant)>,
     /// Number of inputs that the broker has sent, and of those that were known already.
     received: u64,
     known_already: u64,
@@ -67,12 +67,12 @@ pub(super) struct Session {
     pub(super) told_run: u64,
 }
 
-impl Session {
+impl BrokerSession {
     /// Starts nothing yet. `plan` leads from the order, the folder of seeds and the socket
     /// to a command line.
     pub(super) fn new(
-        order: Order,
-        plan: impl FnOnce(&Order, &Path, &Path) -> Result<Plan, String>,
+        order: StartOrder,
+        plan: impl FnOnce(&StartOrder, &Path, &Path) -> Result<WorkerPlan, String>,
     ) -> Result<Self, Refusal> {
         let seeds = order.folder.join("seeds");
         let plan = plan(&order, &seeds, SOCKET.as_ref()).map_err(Refusal::Arguments)?;
@@ -95,10 +95,10 @@ impl Session {
     }
 
     /// The broker's inputs go to the fuzzer once each.
-    pub(super) fn receive(&mut self, kind: Kind, bytes: Vec<u8>, held: Reservation) {
+    pub(super) fn receive(&mut self, kind: SeedKind, bytes: Vec<u8>, held: Reservation) {
         self.received += 1;
         if self.known.receive(&bytes, kind) {
-            self.imports.add(Input::new(kind, bytes, Some(held)));
+            self.imports.add(BrokerInput::new(kind, bytes, Some(held)));
         } else {
             self.known_already += 1;
         }
@@ -110,15 +110,15 @@ impl Session {
         &mut self,
         control_clients: &mut u32,
         said: &Sender<impl From<(u32, FuzzerEvent)> + Send + 'static>,
-    ) -> State {
+    ) -> SessionState {
         if self.worker.is_due()
             && self.stopping.is_none()
             && let Err(cause) = self.start()
         {
-            return State::Died(self.again(&cause));
+            return SessionState::Died(self.again(&cause));
         }
         while let Ok(message) = self.inbox.try_recv() {
-            if let Message::Worker(_, process, heard) = message {
+            if let FleetMessage::Worker(_, process, heard) = message {
                 self.worker.note(process, &heard);
             }
         }
@@ -176,28 +176,28 @@ impl Session {
         self.imports.move_seeds(MOST_SEEDS, |bytes| write(&seed_name(bytes), bytes))
     }
 
-    fn end(&mut self) -> State {
+    fn end(&mut self) -> SessionState {
         let stopped = self.stopping.is_some();
         if let Some(end) = self.worker.end() {
             self.ended = Some((end, Instant::now()));
         }
         // What it has answered counts, and is read up to the end of the connection.
-        let late = |(_, at): &(End, Instant)| at.elapsed() < LAST_ANSWERS;
+        let late = |(_, at): &(WorkerEnd, Instant)| at.elapsed() < LAST_ANSWERS;
         if self.control.is_some() && self.ended.as_ref().is_some_and(late) {
-            return State::Running;
+            return SessionState::Running;
         }
         let how = match self.ended.take().map(|(end, _)| end) {
             None if stopped && !self.worker.is_running() => {
-                return State::Ended(StopReason::User);
+                return SessionState::Ended(StopReason::User);
             }
-            None => return State::Running,
-            Some(End::Stopped(reason)) => return State::Ended(reason),
-            Some(End::Died(_)) if stopped => return State::Ended(StopReason::User),
-            Some(End::Died(how)) => how,
+            None => return SessionState::Running,
+            Some(WorkerEnd::Stopped(reason)) => return SessionState::Ended(reason),
+            Some(WorkerEnd::Died(_)) if stopped => return SessionState::Ended(StopReason::User),
+            Some(WorkerEnd::Died(how)) => how,
         };
         self.control = None;
         let words = self.worker.last_words().map(|(cause, remedy)| format!("{cause} ({remedy})"));
-        State::Died(self.again(&words.unwrap_or(how)))
+        SessionState::Died(self.again(&words.unwrap_or(how)))
     }
 
     /// Requests the end of the fuzzer.

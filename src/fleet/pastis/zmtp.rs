@@ -25,11 +25,11 @@ const COMMAND: u8 = 4;
 
 /// Something that arrived.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) enum Frame {
+pub(super) enum ZmtpFrame {
     Message(Vec<u8>),
     /// A message of several parts, which the protocol does not use.
     Parts,
-    /// To be answered with these bytes by [`Writer::pong`].
+    /// To be answered with these bytes by [`FrameWriter::pong`].
     Ping(Vec<u8>),
 }
 
@@ -41,16 +41,16 @@ pub(super) struct Reader<R> {
 
 /// Writes frames.
 #[derive(Debug)]
-pub(super) struct Writer<W> {
+pub(super) struct FrameWriter<W> {
     stream: W,
 }
 
 /// Exchanges greetings with the other side and reads its identity.
-pub(super) fn open(stream: TcpStream) -> io::Result<(Reader<TcpStream>, Writer<TcpStream>)> {
+pub(super) fn open(stream: TcpStream) -> io::Result<(Reader<TcpStream>, FrameWriter<TcpStream>)> {
     let deadline = Instant::now() + HANDSHAKE;
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut writer = Writer { stream: stream.try_clone()? };
+    let mut writer = FrameWriter { stream: stream.try_clone()? };
     writer.stream.write_all(&greeting())?;
     let mut timed = Timed { stream: &stream, deadline };
     let mut theirs = [0; GREETING];
@@ -172,26 +172,26 @@ fn read_frame(stream: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
 
 impl<R: Read> Reader<R> {
     /// The next frame that matters.
-    pub(super) fn frame(&mut self) -> io::Result<Frame> {
+    pub(super) fn frame(&mut self) -> io::Result<ZmtpFrame> {
         let mut parts = false;
         loop {
             let (flags, body) = read_frame(&mut self.stream)?;
             if flags & COMMAND != 0 {
                 // Two bytes of time, and the text to send back.
                 if let Some(rest) = body.strip_prefix(b"\x04PING") {
-                    return Ok(Frame::Ping(rest.get(2..).unwrap_or_default().to_vec()));
+                    return Ok(ZmtpFrame::Ping(rest.get(2..).unwrap_or_default().to_vec()));
                 }
                 continue;
             }
             parts |= flags & MORE != 0;
             if flags & MORE == 0 {
-                return Ok(if parts { Frame::Parts } else { Frame::Message(body) });
+                return Ok(if parts { ZmtpFrame::Parts } else { ZmtpFrame::Message(body) });
             }
         }
     }
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> FrameWriter<W> {
     /// A message of one part.
     pub(super) fn message(&mut self, body: &[u8]) -> io::Result<()> {
         self.frame(0, body)
@@ -230,13 +230,13 @@ mod tests {
 
     #[test]
     fn frames_round_trip() {
-        let mut writer = Writer { stream: vec![] };
+        let mut writer = FrameWriter { stream: vec![] };
         for length in [0, 255, 256, 1 << 15] {
             writer.message(&vec![7; length]).unwrap();
         }
         let mut reader = reader(&writer.stream);
         for length in [0, 255, 256, 1 << 15] {
-            assert_eq!(reader.frame().unwrap(), Frame::Message(vec![7; length]));
+            assert_eq!(reader.frame().unwrap(), ZmtpFrame::Message(vec![7; length]));
         }
         assert_eq!(reader.frame().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
@@ -244,9 +244,9 @@ mod tests {
     #[test]
     fn commands_are_answered_or_skipped() {
         let mut reader = reader(b"\x04\x09\x05ERRORabc\x04\x09\x04PING\0\x0axy\0\x01m");
-        assert_eq!(reader.frame().unwrap(), Frame::Ping(b"xy".to_vec()));
-        assert_eq!(reader.frame().unwrap(), Frame::Message(b"m".to_vec()));
-        let mut writer = Writer { stream: vec![] };
+        assert_eq!(reader.frame().unwrap(), ZmtpFrame::Ping(b"xy".to_vec()));
+        assert_eq!(reader.frame().unwrap(), ZmtpFrame::Message(b"m".to_vec()));
+        let mut writer = FrameWriter { stream: vec![] };
         writer.pong(b"xy").unwrap();
         assert_eq!(writer.stream, b"\x04\x07\x04PONGxy");
     }
@@ -254,8 +254,8 @@ mod tests {
     #[test]
     fn a_message_of_parts_is_one_frame() {
         let mut reader = reader(b"\x01\x01a\x01\x01b\x00\x01c\x00\x01d");
-        assert_eq!(reader.frame().unwrap(), Frame::Parts);
-        assert_eq!(reader.frame().unwrap(), Frame::Message(b"d".to_vec()));
+        assert_eq!(reader.frame().unwrap(), ZmtpFrame::Parts);
+        assert_eq!(reader.frame().unwrap(), ZmtpFrame::Message(b"d".to_vec()));
     }
 
     #[test]

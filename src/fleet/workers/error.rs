@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::fleet::control::NO_THREAD;
 
-/// Display is the cause, [`FleetError::remedy`] the way out.
+/// Display is the cause, [`FleetError::remedy`] the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     #[error("cannot start the worker {name}: {source}")]
@@ -16,7 +16,7 @@ pub enum FleetError {
     Signals(io::Error),
     #[error("cannot listen to the control socket: {0}")]
     Control(io::Error),
-    /// Its own words, which begin with its name unless no other worker has run yet.
+    /// The worker's last lines, with its name in front unless no other worker has run yet.
     #[error("{cause}")]
     Worker { cause: String, remedy: String },
 }

@@ -1,13 +1,13 @@
-//! One state for all workers, made from the state of each: the one place for it, whoever shows it.
-//! How a group is joined stands beside the group ([`crate::event::join`]).
+//! One status of the whole fleet, joined from the status of each worker, for all views.
+//! Each group of numbers defines how it is joined ([`crate::event::join`]).
 
 use crate::event::Snapshot;
 use crate::event::join::All;
 
-/// The state of all. `workers` and what only the fleet knows is filled in by the caller.
+/// The joined status. The caller fills in `workers` and what only the fleet knows.
 #[must_use]
 pub(super) fn join(all: &[&Snapshot]) -> Snapshot {
-    // Of equals the first: the main.
+    // The first of equal ones: the main.
     let all = All::new(all, |s| (s.coverage.edges_found, s.corpus.corpus_count));
     Snapshot {
         times: all.join(|s| &s.times),

@@ -1,6 +1,6 @@
 //! `-j N`: several workers under one command. Each is an ordinary `ffuzz` process with an instance
-//! folder of its own; they know each other by what `sync` reads. Here they are started, heard,
-//! started again when they die, and ended; what they say is handed on as one.
+//! folder of its own; they exchange finds by `sync`. This module starts them, reads their events,
+//! restarts them when they die, and ends them; their events are joined into one stream.
 
 mod error;
 mod join;
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 pub use error::FleetError;
-pub use worker::Plan;
+pub use worker::WorkerPlan;
 
 use crate::config::options::TriageOptions;
 use crate::crashes::triage::{Follower, pointers};
@@ -23,37 +23,37 @@ use crate::event::{Event, EventBus, EventSink, Snapshot, StopReason};
 use crate::fleet::control::{Answer, Command, Control, Deliver, Incoming, Order};
 use crate::sys::process::raise_open_files;
 use crate::sys::stop::Stop;
-use orders::{Orders as Commands, Share};
-use worker::{End, Heard, Message, Worker};
+use orders::{OrderShare, PendingCommands};
+use worker::{FleetMessage, Heard, Worker, WorkerEnd};
 
-/// Between two looks at processes and signals when nothing is heard.
+/// Interval between two checks of processes and signals while no event arrives.
 const LOOK: Duration = Duration::from_millis(50);
-/// Between two states for people.
+/// Interval between two status events.
 const TICK: Duration = Duration::from_millis(200);
-/// Messages under way; more than all workers send between two looks.
+/// Capacity of the message queue; more than all workers send between two checks.
 const INBOX: usize = 4096;
-/// Taken in a row before signals are looked at again.
+/// Maximum number of messages handled before signals are checked again.
 const IN_A_ROW: usize = 1000;
-/// Warnings remembered.
+/// Maximum number of warnings remembered, to report each once.
 const MOST_TOLD: usize = 1000;
 /// Open files of the fleet itself, its start-up and its clients included, and of each worker's three
 /// pipes.
 const FILES: u64 = 256;
 const FILES_A_WORKER: u64 = 3;
-/// For the workers to pause after Ctrl-Z: their longest stretches of runs, on a loaded machine.
+/// Time for the workers to pause after Ctrl-Z: their longest batches of runs, on a loaded machine.
 const PAUSE: Duration = Duration::from_secs(5);
-/// For a worker's last run and its files. What has neither ended then nor told of its work (it may
+/// Time for a worker's last run and its files. One that has neither ended then nor sent an event (it may
 /// import what the others have, `AFL_FINAL_SYNC`) is killed.
 const FAREWELL: Duration = Duration::from_secs(15);
 
-/// What is to be done, as [`run`] needs to know it. The rest is in the workers' words.
+/// What [`run`] needs to know. The rest is on the workers' command lines.
 #[derive(Clone, Debug)]
-pub struct Orders {
+pub struct FleetOptions {
     /// The main first.
-    pub workers: Vec<Plan>,
+    pub workers: Vec<WorkerPlan>,
     /// `-V`.
     pub time: Option<Duration>,
-    /// `AFL_BENCH_UNTIL_CRASH`: the first to end ends all.
+    /// `AFL_BENCH_UNTIL_CRASH`: the end of one worker ends all.
     pub until_crash: bool,
     pub command_line: String,
     /// The output folder, and the line that resumes the campaign.
@@ -62,12 +62,12 @@ pub struct Orders {
     pub triage: Option<TriageOptions>,
 }
 
-/// Runs all workers until the last has ended, or something says stop.
+/// Runs all workers until the last has ended, or an end is requested.
 ///
 /// Has to be called by a thread that lives as long as the process: the kernel ends the workers with
 /// the thread that has started them.
 pub fn run(
-    orders: Orders,
+    orders: FleetOptions,
     sinks: Vec<Box<dyn EventSink>>,
     control: Option<Control>,
 ) -> Result<StopReason, FleetError> {
@@ -97,7 +97,7 @@ pub fn run(
         inbox,
         target_works: false,
         fuzzing_since: None,
-        commands: Commands::default(),
+        commands: PendingCommands::default(),
         paused_since: None,
         at_work: Vec::new(),
         last_reason: StopReason::Done,
@@ -108,18 +108,18 @@ pub fn run(
     fleet.end(result)
 }
 
-/// For the threads of clients. A wish to stop is heard at once.
-fn deliver(inbox: &SyncSender<Message>, stop: &Stop) -> Deliver {
+/// For the threads of clients. A request to stop takes effect immediately.
+fn deliver(inbox: &SyncSender<FleetMessage>, stop: &Stop) -> Deliver {
     let (inbox, stop) = (inbox.clone(), stop.clone());
     Arc::new(move |incoming: Incoming| {
         if incoming.is_stop() {
             stop.ask();
         }
-        inbox.send(Message::Client(incoming)).is_ok()
+        inbox.send(FleetMessage::Client(incoming)).is_ok()
     })
 }
 
-/// Whether nobody else has said it.
+/// Whether no other worker has sent this warning.
 fn first_by(told: &mut HashMap<String, usize>, message: &str, number: usize) -> bool {
     if told.len() >= MOST_TOLD {
         told.clear();
@@ -137,21 +137,21 @@ struct Fleet {
     triage: Option<Follower>,
     stop: Stop,
     bus: EventBus,
-    sender: SyncSender<Message>,
-    inbox: Receiver<Message>,
-    /// The main was heard, so the target has started: time for the others.
+    sender: SyncSender<FleetMessage>,
+    inbox: Receiver<FleetMessage>,
+    /// The main has sent an event, so the target has started: the others follow.
     target_works: bool,
     fuzzing_since: Option<Instant>,
-    /// From outside (`--control`).
-    commands: Commands,
-    /// That time does not count.
+    /// Paused from outside (`--control`).
+    commands: PendingCommands,
+    /// Paused time, which does not count.
     paused_since: Option<Instant>,
     /// Workers that have not paused yet for Ctrl-Z.
     at_work: Vec<usize>,
     /// Of the worker that ended last.
     last_reason: StopReason,
     last_tick: Instant,
-    /// Warnings, and who gave them first: one is enough, all workers have the same target.
+    /// Warnings, with the worker that sent each first: all workers have the same target, so one is enough.
     told: HashMap<String, usize>,
 }
 
@@ -175,7 +175,7 @@ impl Fleet {
     }
 
     /// The others follow when the main has shown that the target can be started, so that a fault
-    /// is told once.
+    /// is reported once.
     fn start_due(&mut self) -> Result<(), FleetError> {
         let count = if self.target_works { self.workers.len() } else { 1 };
         for number in 0..count {
@@ -194,7 +194,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// It had not even a process. Once there is fuzzing to lose, it is tried again.
+    /// The worker could not even start a process. Once the fleet fuzzes, it is tried again.
     fn take_false_start(&mut self, number: usize, error: FleetError) -> Result<(), FleetError> {
         self.workers[number].note_false_start();
         if self.fuzzing_since.is_none() || self.is_lost(number) {
@@ -204,8 +204,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// After an end of this one no worker will fuzz any more. Before the first has, one that cannot is
-    /// enough.
+    /// Whether no worker fuzzes any more after the end of this one. Until the first has fuzzed, one that
+    /// cannot is enough.
     fn is_lost(&self, number: usize) -> bool {
         let at_work = |worker: &Worker| !worker.has_ended() && !worker.is_hopeless();
         let fuzzing = self.fuzzing_since.is_some() && self.workers.iter().any(at_work);
@@ -230,11 +230,11 @@ impl Fleet {
         }
     }
 
-    fn take(&mut self, message: Message) {
+    fn take(&mut self, message: FleetMessage) {
         match message {
-            Message::Worker(number, process, heard) => self.take_from(number, process, heard),
-            Message::Client(Incoming::Order(order)) => self.carry_out(order),
-            Message::Client(Incoming::Refused(message)) => {
+            FleetMessage::Worker(number, process, heard) => self.take_from(number, process, heard),
+            FleetMessage::Client(Incoming::Order(order)) => self.carry_out(order),
+            FleetMessage::Client(Incoming::Refused(message)) => {
                 self.bus.send(&Event::Warning { message });
             }
         }
@@ -243,7 +243,7 @@ impl Fleet {
     fn carry_out(&mut self, order: Order) {
         let own = match &order.command {
             Ok(Command::Stats) => Some(Answer::Stats(Box::new(self.snapshot()))),
-            // It was asked for when it came.
+            // An end was requested when this message arrived.
             Ok(Command::Stop) => Some(Answer::Done),
             _ => None,
         };
@@ -252,9 +252,9 @@ impl Fleet {
         }
         let running = (0..self.workers.len()).filter(|number| self.workers[*number].is_running());
         match self.commands.divide(order, running.collect()) {
-            Share::Answer(event) => self.bus.send(&event),
-            Share::Later => {}
-            Share::Line(line, workers) => {
+            OrderShare::Answer(event) => self.bus.send(&event),
+            OrderShare::Later => {}
+            OrderShare::Line(line, workers) => {
                 workers.into_iter().for_each(|number| self.workers[number].command(&line));
             }
         }
@@ -274,7 +274,7 @@ impl Fleet {
         self.at_work = (0..self.workers.len()).filter(|n| self.workers[*n].is_running()).collect();
         self.tell_workers(&Command::Pause, orders::SUSPENSION);
         let asked = Instant::now();
-        // A second Ctrl-Z is obeyed when it comes.
+        // A second Ctrl-Z takes effect when it comes.
         while !self.at_work.is_empty() && asked.elapsed() < PAUSE && self.stop.wants_suspension() {
             self.hear();
         }
@@ -353,22 +353,22 @@ impl Fleet {
         }
     }
 
-    /// Starts it again if it has died, unless there is no hope.
+    /// Restarts it if it has died, unless it can never fuzz.
     fn look_after(&mut self, number: usize) -> Result<(), FleetError> {
         let Some(end) = self.workers[number].end() else { return Ok(()) };
         for answer in self.commands.ended(number) {
             self.bus.send(&answer);
         }
         let how = match end {
-            End::Stopped(reason) => {
+            WorkerEnd::Stopped(reason) => {
                 self.last_reason = reason;
                 return Ok(());
             }
-            End::Died(how) => how,
+            WorkerEnd::Died(how) => how,
         };
         let worker = &self.workers[number];
         let (name, words) = (&worker.plan.name, worker.last_words());
-        // What keeps the first from fuzzing would keep all, and is told as a single fuzzer tells it.
+        // An error of the first worker would affect all, and is reported as by a single fuzzer.
         if let (None, Some((cause, remedy))) = (self.fuzzing_since, &words) {
             let cause = if number == 0 { cause.clone() } else { format!("{name}: {cause}") };
             return Err(FleetError::Worker { cause, remedy: remedy.clone() });
@@ -402,7 +402,7 @@ impl Fleet {
         self.workers.iter().for_each(|worker| worker.signal(signal));
     }
 
-    /// Asks all workers to end and waits for them; tells the last state of all.
+    /// Asks all workers to end and waits for them; reports the final status.
     fn end(mut self, mut result: Result<StopReason, FleetError>) -> Result<StopReason, FleetError> {
         self.signal(libc::SIGINT);
         self.stop.suspend_at_once();
@@ -422,7 +422,7 @@ impl Fleet {
             let message = format!("was silent for {seconds} s and did not end: killed");
             self.bus.send_of(&worker.plan.name, &Event::Warning { message });
         }
-        let left: Vec<Message> = self.inbox.try_iter().take(INBOX).collect();
+        let left: Vec<FleetMessage> = self.inbox.try_iter().take(INBOX).collect();
         left.into_iter().for_each(|message| self.take(message));
         self.commands.dismiss().iter().for_each(|answer| self.bus.send(answer));
         let reason = *result.as_ref().unwrap_or(&StopReason::Failed);
@@ -438,11 +438,11 @@ impl Fleet {
         result
     }
 
-    /// If it has ended: what kept it from ending well, which everybody hears of.
+    /// If the worker has ended: the error that ended it, which is reported.
     fn take_leave_of(&mut self, number: usize) -> Option<FleetError> {
         let end = self.workers[number].end()?;
         self.commands.ended(number).iter().for_each(|answer| self.bus.send(answer));
-        let End::Died(how) = end else { return None };
+        let WorkerEnd::Died(how) = end else { return None };
         let worker = &self.workers[number];
         let name = &worker.plan.name;
         let (message, cause, remedy) = match worker.last_words() {
@@ -498,8 +498,8 @@ mod tests {
         }
     }
 
-    fn orders(scripts: &[&str], time: Duration) -> Orders {
-        let plan = |(number, script): (usize, &&str)| Plan {
+    fn orders(scripts: &[&str], time: Duration) -> FleetOptions {
+        let plan = |(number, script): (usize, &&str)| WorkerPlan {
             name: strategy::name(number),
             argv: ["/bin/sh", "-c", script].map(Into::into).into(),
             env: Vec::new(),
@@ -509,7 +509,7 @@ mod tests {
         let workers = scripts.iter().enumerate().map(plan).collect();
         let (time, command_line) = (Some(time), String::new());
         let (root, resume) = (PathBuf::new(), None);
-        Orders { workers, time, until_crash: false, command_line, root, resume, triage: None }
+        FleetOptions { workers, time, until_crash: false, command_line, root, resume, triage: None }
     }
 
     #[test]
@@ -576,8 +576,8 @@ mod tests {
     fn a_program_that_is_not_there_is_named() {
         let argv = vec!["/nonexistent".into()];
         let (name, env, tmpdir) = ("main".into(), Vec::new(), None);
-        let plan = Plan { name, argv, env, tmpdir, listens: false };
-        let orders = Orders { workers: vec![plan], ..orders(&[], Duration::ZERO) };
+        let plan = WorkerPlan { name, argv, env, tmpdir, listens: false };
+        let orders = FleetOptions { workers: vec![plan], ..orders(&[], Duration::ZERO) };
         let error = run(orders, Vec::new(), None).unwrap_err();
         assert!(error.to_string().starts_with("cannot start the worker main: "), "{error}");
         assert!(error.remedy().contains("-j"));

@@ -1,4 +1,4 @@
-//! Commands from outside, divided among the workers, and their answers, put together.
+//! Distribution of commands from outside to the workers, and the joining of their answers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use crate::engine::mutate::dictionary::Token;
 use crate::event::{Event, Injected, Reply};
 use crate::fleet::control::{Answer, Command, Order, Setting};
 
-/// Tokens that a worker is told again when it is started; a dictionary by hand is shorter.
+/// Maximum number of tokens sent again to a restarted worker; a dictionary by hand is shorter.
 const MOST_TOKENS: usize = 4096;
-/// The number of commands whose answer nobody waits for.
+/// Number of commands without a client that waits for the answer.
 pub(super) const NOBODY: u64 = 0;
-/// That of the pause for Ctrl-Z, for which the fleet waits itself.
+/// Number of the pause for Ctrl-Z, whose answers the fleet itself waits for.
 pub(super) const SUSPENSION: u64 = u64::MAX;
 
-/// What every worker has to know, also one that is started later.
+/// Settings for every worker, including those started later.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     pub(super) paused: bool,
@@ -39,14 +39,14 @@ impl Standing {
         }
     }
 
-    /// For a worker that begins.
+    /// Commands for a worker that starts.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut commands = Vec::new();
         let set = |timeout, schedule, token| Command::Set(Setting { timeout, schedule, token });
         if self.timeout.is_some() {
             commands.push(set(self.timeout, None, None));
         }
-        // On its own: a main may refuse it.
+        // In a command of its own: a main may refuse it.
         if self.schedule.is_some() {
             commands.push(set(None, self.schedule, None));
         }
@@ -58,11 +58,11 @@ impl Standing {
     }
 }
 
-/// A command that workers are at.
+/// A command that workers are processing.
 #[derive(Debug)]
-struct Open {
+struct OpenCommand {
     order: Order,
-    /// Who has not answered yet.
+    /// Workers that have not answered yet.
     workers: Vec<usize>,
     /// The best answer so far.
     reply: Option<Reply>,
@@ -70,11 +70,11 @@ struct Open {
 
 /// Commands that are not answered yet.
 #[derive(Debug, Default)]
-pub(super) struct Orders {
+pub(super) struct PendingCommands {
     pub(super) standing: Standing,
     /// Inputs for which no worker runs: the first that starts gets them.
     waiting: VecDeque<Order>,
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, OpenCommand>,
     /// Numbers given so far.
     count: u64,
     injected: Injected,
@@ -82,7 +82,7 @@ pub(super) struct Orders {
 
 /// What is to be done with an order.
 #[derive(Debug)]
-pub(super) enum Share {
+pub(super) enum OrderShare {
     /// This line goes to these workers.
     Line(String, Vec<usize>),
     Answer(Event),
@@ -90,27 +90,27 @@ pub(super) enum Share {
     Later,
 }
 
-impl Orders {
-    /// Divides an order; `running` are the workers that can be told, the main first.
-    pub(super) fn divide(&mut self, order: Order, running: Vec<usize>) -> Share {
+impl PendingCommands {
+    /// Distributes a command; `running` are the workers that can receive it, the main first.
+    pub(super) fn divide(&mut self, order: Order, running: Vec<usize>) -> OrderShare {
         let command = match &order.command {
             Ok(command) => command,
-            Err(error) => return Share::Answer(order.answer(Err(error.clone()))),
+            Err(error) => return OrderShare::Answer(order.answer(Err(error.clone()))),
         };
         self.standing.note(command);
         if order.is_input() {
             self.injected.received += 1;
             let Some(first) = running.first() else {
                 self.waiting.push_back(order);
-                return Share::Later;
+                return OrderShare::Later;
             };
-            return Share::Line(self.give(order, vec![*first]), vec![*first]);
+            return OrderShare::Line(self.give(order, vec![*first]), vec![*first]);
         }
         if running.is_empty() {
             // They get it at their start.
-            return Share::Answer(order.answer(Ok(Answer::Done)));
+            return OrderShare::Answer(order.answer(Ok(Answer::Done)));
         }
-        Share::Line(self.give(order, running.clone()), running)
+        OrderShare::Line(self.give(order, running.clone()), running)
     }
 
     /// The line for these workers, whose answers are still to come.
@@ -121,11 +121,11 @@ impl Orders {
             .command
             .as_ref()
             .map_or_else(|_| String::new(), |command| command.to_line(self.count));
-        self.open.insert(self.count, Open { order, workers, reply: None });
+        self.open.insert(self.count, OpenCommand { order, workers, reply: None });
         line
     }
 
-    /// What a worker gets at its start.
+    /// Commands for a worker at its start.
     pub(super) fn for_start(&mut self, worker: usize) -> Vec<String> {
         let mut lines = self.standing.lines();
         let waiting = std::mem::take(&mut self.waiting);
@@ -133,7 +133,7 @@ impl Orders {
         lines
     }
 
-    /// No worker will run any more: the answers to all that is left.
+    /// Answers to all open commands when no worker will run any more.
     pub(super) fn dismiss(&mut self) -> Vec<Event> {
         let waiting = std::mem::take(&mut self.waiting);
         let open = std::mem::take(&mut self.open);
@@ -149,7 +149,7 @@ impl Orders {
         self.injected
     }
 
-    /// What a worker answers: the answer to the client, if it is the last.
+    /// Handles a worker's answer; the last one yields the answer to the client.
     pub(super) fn answered(&mut self, worker: usize, reply: Reply) -> Option<Event> {
         let number = reply.id?;
         let open = self.open.get_mut(&number)?;
@@ -160,7 +160,7 @@ impl Orders {
         self.closed(number)
     }
 
-    /// The answers to what a worker has left behind.
+    /// Answers to the commands that a dead worker has left open.
     pub(super) fn ended(&mut self, worker: usize) -> Vec<Event> {
         let left = self.open.iter_mut().filter(|(_, open)| open.workers.contains(&worker));
         let numbers: Vec<u64> = left
@@ -176,7 +176,7 @@ impl Orders {
         if !self.open.get(&number)?.workers.is_empty() {
             return None;
         }
-        let Open { order, reply, .. } = self.open.remove(&number)?;
+        let OpenCommand { order, reply, .. } = self.open.remove(&number)?;
         if order.is_input() {
             self.injected.answered += 1;
             self.injected.run += u64::from(reply.as_ref().is_some_and(|reply| reply.ok));
@@ -196,8 +196,8 @@ mod tests {
         Order { client: 5, id: Some(id), command: Ok(command) }
     }
 
-    fn reply(share: &Share, ok: bool) -> Reply {
-        let Share::Line(line, _) = share else { panic!("{share:?}") };
+    fn reply(share: &OrderShare, ok: bool) -> Reply {
+        let OrderShare::Line(line, _) = share else { panic!("{share:?}") };
         Reply { id: Command::parse(line.as_bytes()).0, ok, ..Reply::default() }
     }
 
@@ -210,13 +210,13 @@ mod tests {
 
     #[test]
     fn all_are_told_and_the_last_answer_counts() {
-        let mut orders = Orders::default();
+        let mut orders = PendingCommands::default();
         let schedule = Some(Schedule::Rare);
         let set = Command::Set(Setting { schedule, ..Setting::default() });
         let share = orders.divide(order(9, set), vec![0, 1]);
-        assert!(matches!(&share, Share::Line(_, workers) if *workers == [0, 1]));
+        assert!(matches!(&share, OrderShare::Line(_, workers) if *workers == [0, 1]));
         assert_eq!(shown(orders.answered(1, reply(&share, true))), None);
-        // The main refuses it; one that takes it is enough.
+        // The main refuses it; one worker that accepts it is enough.
         let last = orders.answered(0, reply(&share, false));
         assert_eq!(shown(last), Some((5, Some(9), true)));
         assert_eq!(shown(orders.answered(0, reply(&share, true))), None);
@@ -224,27 +224,27 @@ mod tests {
 
     #[test]
     fn an_input_is_for_one_and_is_not_lost_without_a_word() {
-        let mut orders = Orders::default();
+        let mut orders = PendingCommands::default();
         let inject = || order(3, Command::Inject(vec![1]));
         let share = orders.divide(inject(), vec![1, 2]);
-        assert!(matches!(&share, Share::Line(_, workers) if *workers == [1]));
+        assert!(matches!(&share, OrderShare::Line(_, workers) if *workers == [1]));
         assert!(orders.ended(2).is_empty());
         let left = orders.ended(1).pop();
         assert_eq!(shown(left), Some((5, Some(3), false)));
         assert_eq!(counts(&orders), [1, 1, 0, 1]);
     }
 
-    fn counts(orders: &Orders) -> [u64; 4] {
+    fn counts(orders: &PendingCommands) -> [u64; 4] {
         let Injected { received, forwarded, run, answered } = orders.injected();
         [received, forwarded, run, answered]
     }
 
     #[test]
     fn inputs_wait_for_a_worker_and_are_answered_at_the_end_at_last() {
-        let mut orders = Orders::default();
+        let mut orders = PendingCommands::default();
         for id in 1..=3 {
             let inject = order(id, Command::Inject(vec![u8::try_from(id).unwrap()]));
-            assert!(matches!(orders.divide(inject, vec![]), Share::Later));
+            assert!(matches!(orders.divide(inject, vec![]), OrderShare::Later));
         }
         assert_eq!(counts(&orders), [3, 0, 0, 0]);
         let lines = orders.for_start(4);
@@ -257,7 +257,10 @@ mod tests {
         assert_eq!(shown(done), Some((5, Some(1), true)));
         let gone = orders.ended(4);
         assert_eq!(gone.len(), 2);
-        assert!(matches!(orders.divide(order(4, Command::Inject(vec![4])), vec![]), Share::Later));
+        assert!(matches!(
+            orders.divide(order(4, Command::Inject(vec![4])), vec![]),
+            OrderShare::Later
+        ));
         let last = orders.dismiss().pop();
         assert_eq!(shown(last), Some((5, Some(4), false)));
         assert_eq!(counts(&orders), [4, 3, 1, 4]);
@@ -265,7 +268,7 @@ mod tests {
 
     #[test]
     fn one_that_is_started_later_is_told_what_was_set() {
-        let mut orders = Orders::default();
+        let mut orders = PendingCommands::default();
         let set = |timeout, token: &[u8]| Setting {
             timeout: Some(Duration::from_millis(timeout)),
             token: Token::new(token),
@@ -279,7 +282,7 @@ mod tests {
             Command::Pause,
         ] {
             let share = orders.divide(order(1, command), vec![]);
-            assert!(matches!(share, Share::Answer(Event::Reply(reply)) if reply.ok));
+            assert!(matches!(share, OrderShare::Answer(Event::Reply(reply)) if reply.ok));
         }
         let told: Vec<_> = orders.standing.lines();
         let told: Vec<_> = told.iter().map(|line| Command::parse(line.as_bytes())).collect();

@@ -1,4 +1,4 @@
-//! What each worker does differently. Fuzzers that do the same find the same; a mix of schedules,
+//! How the workers differ. Equal fuzzers find the same; a mix of schedules,
 //! orders and trimming covers more than any one of them.
 
 use crate::config::options::Schedule;
@@ -17,13 +17,13 @@ const EDGES_ONLY: usize = 4;
 
 /// How one worker works.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Strategy {
+pub struct WorkerStrategy {
     pub main: bool,
     pub schedule: Schedule,
-    /// Walks over all bytes of a seed. Once is enough for all, so it is the main's work.
+    /// Runs the deterministic stage. Once is enough for all workers, so the main does it.
     pub deterministic: bool,
     pub trim: bool,
-    /// Seeds in the order of the queue; a main does so by itself.
+    /// Picks seeds in the order of the queue; a main does so anyway.
     pub sequential: bool,
     /// `-P exploit`.
     pub exploits: bool,
@@ -31,7 +31,7 @@ pub struct Strategy {
     pub domains: bool,
 }
 
-impl Strategy {
+impl WorkerStrategy {
     /// Number 0 is the main.
     #[must_use]
     pub fn of(number: usize) -> Self {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn no_two_of_the_first_six_do_the_same() {
-        let all: Vec<Strategy> = (0..6).map(Strategy::of).collect();
+        let all: Vec<WorkerStrategy> = (0..6).map(WorkerStrategy::of).collect();
         for (number, strategy) in all.iter().enumerate() {
             assert!(!all[..number].contains(strategy), "{number}: {strategy:?}");
             assert_eq!((strategy.main, strategy.deterministic), (number == 0, number == 0));
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn two_workers_share_what_has_to_be_done() {
-        let (main, second) = (Strategy::of(0), Strategy::of(1));
+        let (main, second) = (WorkerStrategy::of(0), WorkerStrategy::of(1));
         assert!(main.deterministic && !main.trim && main.domains);
         assert!(!second.deterministic && second.trim && second.domains && !second.sequential);
         assert_eq!(

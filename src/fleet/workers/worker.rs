@@ -1,4 +1,4 @@
-//! One worker: an ordinary `ffuzz` process, what it says, and when it is started again.
+//! One worker: an ordinary `ffuzz` process, its events, and its restarts.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -17,23 +17,23 @@ use serde::de::IgnoredAny;
 use super::error::FleetError;
 use crate::event::{Event, Snapshot, StopReason, WorkerStatus};
 use crate::fleet::control::Incoming;
-use crate::sys::process::{self, Launch, Output, Process};
+use crate::sys::process::{self, Launch, OutputTo, Process};
 use crate::sys::wire;
 
-/// A state with thousands of domains is some hundred kilobytes; anything longer is no event.
+/// Maximum length of a line: a status with thousands of domains has some hundred kilobytes.
 const LONGEST_LINE: u64 = 16 << 20;
-/// Words of a worker kept to explain its end: a panic with its trace is longer than a cause.
+/// Bytes of a worker's last output kept to explain its end: a panic with its backtrace is the longest.
 const WORDS_KEPT: usize = 20;
 const LONGEST_WORDS: usize = 4096;
-/// Starts in a row that do not get to fuzzing, after which another is not expected to.
+/// Number of consecutive starts without fuzzing after which the worker is given up.
 const MOST_FALSE_STARTS: u32 = 3;
 /// Pauses before a worker is started again double from the first to the last; one that has fuzzed
-/// for a while begins anew.
+/// for a while starts with the first again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const A_WHILE: Duration = Duration::from_secs(60);
-/// A process that has ended and whose pipes stay open (a child of its own has them) is not waited
-/// for when nothing was heard for so long, and no longer than this in any case.
+/// If a process has ended and its pipes stay open (a child of it holds them), the fleet stops waiting
+/// after this time without output, and after the second time in any case.
 const LATE_WORDS: Duration = Duration::from_secs(1);
 const LATEST_WORDS: Duration = Duration::from_secs(10);
 /// How a command of ours marks its last lines (`cmd::exit`), and its first.
@@ -43,49 +43,49 @@ const WARNING: &str = "warning: ";
 
 /// What a worker is started with.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct WorkerPlan {
     pub name: String,
     /// Its command line, the program included.
     pub argv: Vec<OsString>,
     /// Changes to the environment; None takes a variable out of it.
     pub env: Vec<(OsString, Option<OsString>)>,
-    /// Its own `AFL_TMPDIR`, which comes and goes with it.
+    /// Its own `AFL_TMPDIR`, created and removed with it.
     pub tmpdir: Option<PathBuf>,
     /// It takes commands on its standard input.
     pub listens: bool,
 }
 
-/// Something that came out of a worker's pipes.
+/// Output of a worker.
 #[derive(Debug)]
 pub(crate) enum Heard {
     Event(Box<Event>),
-    /// An event of a worker of its own, if it is a fleet: the state of the whole comes apart from it.
+    /// An event of one of its own workers, if it is a fleet itself; its joined status is a separate event.
     Part,
     /// A line of its standard error, or one of its standard output that is no event.
     Words(String),
     Closed,
 }
 
-/// What reaches the fleet.
+/// A message to the fleet's main loop.
 #[derive(Debug)]
-pub(crate) enum Message {
-    /// Number of the worker, number of its process, and what was heard.
+pub(crate) enum FleetMessage {
+    /// Number of the worker, number of its process, and its output.
     Worker(usize, u32, Heard),
     Client(Incoming),
 }
 
 /// How a process of a worker ended.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum WorkerEnd {
     /// With the last event of a campaign that ends well.
     Stopped(StopReason),
-    /// In words.
+    /// Description of the end.
     Died(String),
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// From then on it may be started.
+    /// Earliest time for its next start.
     Waiting {
         from: Instant,
     },
@@ -104,15 +104,15 @@ struct Running {
     stopped: Option<StopReason>,
     /// When and how it ended, once that is known.
     gone: Option<(Instant, i32)>,
-    /// When something came through its pipes last.
+    /// Time of its last output.
     spoke_at: Instant,
 }
 
 #[derive(Debug)]
 pub(crate) struct Worker {
-    pub(crate) plan: Plan,
+    pub(crate) plan: WorkerPlan,
     phase: Phase,
-    /// Number of its process, so that late words of an earlier one are known.
+    /// Number of its process, which identifies late output of an earlier one.
     started: u32,
     heard_at: Instant,
     last: Option<Box<Snapshot>>,
@@ -123,7 +123,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(plan: Plan) -> Self {
+    pub(crate) fn new(plan: WorkerPlan) -> Self {
         Self {
             plan,
             phase: Phase::Waiting { from: Instant::now() },
@@ -136,7 +136,7 @@ impl Worker {
         }
     }
 
-    /// Waits, and long enough.
+    /// The pause before its next start is over.
     pub(crate) fn is_due(&self) -> bool {
         matches!(self.phase, Phase::Waiting { from } if Instant::now() >= from)
     }
@@ -149,7 +149,7 @@ impl Worker {
         matches!(self.phase, Phase::Running(_))
     }
 
-    /// When an event of it came last.
+    /// Time of its last event.
     pub(crate) fn heard_at(&self) -> Instant {
         self.heard_at
     }
@@ -158,18 +158,18 @@ impl Worker {
         self.last.as_deref()
     }
 
-    /// Starts its process. From its second on it continues what is there.
+    /// Starts its process. From the second start on, it resumes its instance folder.
     pub(crate) fn start(
         &mut self,
         number: usize,
-        inbox: &SyncSender<Message>,
+        inbox: &SyncSender<FleetMessage>,
     ) -> Result<(), FleetError> {
         self.fresh_tmpdir()?;
         let started = self.launch(number, inbox);
         started.map_err(|source| FleetError::Start { name: self.plan.name.clone(), source })
     }
 
-    fn launch(&mut self, number: usize, inbox: &SyncSender<Message>) -> io::Result<()> {
+    fn launch(&mut self, number: usize, inbox: &SyncSender<FleetMessage>) -> io::Result<()> {
         self.started += 1;
         self.words.clear();
         let (out, out_theirs) = wire::pipe()?;
@@ -184,7 +184,7 @@ impl Worker {
             argv: &self.plan.argv,
             env: &env,
             stdin: stdin.unwrap_or_else(Stdio::null),
-            output: Output::Shown,
+            output: OutputTo::Shown,
             fds: &[(out_theirs.as_fd(), 1), (err_theirs.as_fd(), 2)],
             memory_limit: None,
             core_limit: 0,
@@ -194,7 +194,8 @@ impl Worker {
         })?;
         for (pipe, is_json) in [(out, true), (err, false)] {
             let (inbox, process) = (inbox.clone(), self.started);
-            let tell = move |heard| inbox.send(Message::Worker(number, process, heard)).is_ok();
+            let tell =
+                move |heard| inbox.send(FleetMessage::Worker(number, process, heard)).is_ok();
             thread::Builder::new().spawn(move || listen(pipe, is_json, tell))?;
         }
         self.phase = Phase::Running(Running {
@@ -216,7 +217,7 @@ impl Worker {
         fs::create_dir(folder).map_err(|source| FleetError::Folder { path: folder.clone(), source })
     }
 
-    /// Notes what it said. False if it comes from a process of the past.
+    /// Handles its output. False if the output is from an earlier process.
     pub(crate) fn note(&mut self, process: u32, heard: &Heard) -> bool {
         let Phase::Running(running) = &mut self.phase else { return false };
         if process != self.started {
@@ -251,7 +252,7 @@ impl Worker {
         true
     }
 
-    /// Gives it a line. One that ends meanwhile does not read it.
+    /// Sends it a line. A worker that ends meanwhile does not read it.
     pub(crate) fn command(&self, line: &str) {
         if let Phase::Running(Running { commands: Some(commands), .. }) = &self.phase {
             let _ = commands.send(line.to_owned());
@@ -264,8 +265,8 @@ impl Worker {
         }
     }
 
-    /// How its process ended, once everything is heard that it said.
-    pub(crate) fn end(&mut self) -> Option<End> {
+    /// How its process ended, once all its output has been read.
+    pub(crate) fn end(&mut self) -> Option<WorkerEnd> {
         let Phase::Running(running) = &mut self.phase else { return None };
         if running.gone.is_none() {
             running.gone = running.process.try_wait().map(|status| (Instant::now(), status));
@@ -279,9 +280,9 @@ impl Worker {
         let stopped = running.stopped;
         self.phase = Phase::Ended;
         match status {
-            0 => return Some(End::Stopped(stopped.unwrap_or(StopReason::Done))),
-            // It was asked to end before it could listen.
-            libc::SIGINT => return Some(End::Stopped(StopReason::User)),
+            0 => return Some(WorkerEnd::Stopped(stopped.unwrap_or(StopReason::Done))),
+            // It was asked to end before it handled signals.
+            libc::SIGINT => return Some(WorkerEnd::Stopped(StopReason::User)),
             _ => {}
         }
         match fuzzed {
@@ -289,26 +290,26 @@ impl Worker {
             Some(_) => self.early_ends += 1,
             None => self.note_false_start(),
         }
-        Some(End::Died(how(status)))
+        Some(WorkerEnd::Died(how(status)))
     }
 
-    /// It did not get to fuzzing.
+    /// It ended before it fuzzed.
     pub(crate) fn note_false_start(&mut self) {
         self.false_starts += 1;
         self.early_ends += 1;
     }
 
-    /// Its last process did not get to fuzzing.
+    /// Its last process ended before it fuzzed.
     pub(crate) fn has_failed_to_start(&self) -> bool {
         self.false_starts > 0
     }
 
-    /// It does not get to fuzzing, however often it is started.
+    /// It was restarted too often without fuzzing.
     pub(crate) fn is_hopeless(&self) -> bool {
         self.false_starts >= MOST_FALSE_STARTS
     }
 
-    /// It will be due after a pause, which is returned.
+    /// Schedules its next start after a pause, which is returned.
     pub(crate) fn start_later(&mut self) -> Duration {
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.early_ends.saturating_sub(1).min(6));
         let pause = doubled.min(LONGEST_PAUSE);
@@ -316,7 +317,7 @@ impl Worker {
         pause
     }
 
-    /// Cause and remedy, if it has told them at its end as every command of ours does.
+    /// Cause and remedy, if its last lines have them in the form of all ffuzz commands.
     pub(crate) fn last_words(&self) -> Option<(String, String)> {
         let said = |line: &'_ String| line.strip_prefix(PREFIX).map(str::to_owned);
         let (mut cause, mut remedy) = (None, String::new());
@@ -360,7 +361,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Its process is killed, if it still runs, before its folder goes.
+        // A process that still runs is killed before its folder is removed.
         self.phase = Phase::Ended;
         if let Some(folder) = &self.plan.tmpdir {
             let _ = fs::remove_dir_all(folder);
@@ -368,7 +369,7 @@ impl Drop for Worker {
     }
 }
 
-/// Whether a line is told by other means: with the worker's end, or by the fleet at its start.
+/// Whether a line is reported elsewhere: with the worker's end, or by the fleet at its start.
 pub(crate) fn is_own_message(line: &str) -> bool {
     line.starts_with(PREFIX)
 }
@@ -381,7 +382,7 @@ fn how(status: i32) -> String {
     }
 }
 
-/// A standard input, and a thread that writes into it: its reader may be busy.
+/// The standard input of a worker, and a thread that writes to it: the worker may be busy.
 fn ear() -> io::Result<(Stdio, Sender<String>)> {
     let (theirs, ours) = wire::pipe()?;
     let (sender, lines): (_, Receiver<String>) = channel();
@@ -397,7 +398,7 @@ fn ear() -> io::Result<(Stdio, Sender<String>)> {
     Ok((Stdio::from(theirs), sender))
 }
 
-/// Reads lines until the pipe is closed, or until nobody wants to be told.
+/// Reads lines until the pipe is closed or the receiver is gone.
 fn listen(pipe: OwnedFd, is_json: bool, tell: impl Fn(Heard) -> bool) {
     let mut reader = BufReader::new(File::from(pipe));
     let mut line = Vec::new();
@@ -417,7 +418,7 @@ fn listen(pipe: OwnedFd, is_json: bool, tell: impl Fn(Heard) -> bool) {
 
 /// None if a line is no event.
 fn event_of(line: &[u8]) -> Option<Heard> {
-    /// What `Json::handle_of` adds to the event of a worker.
+    /// The field that `Json::handle_of` adds to the event of a worker.
     #[derive(Deserialize)]
     struct From {
         worker: Option<IgnoredAny>,
@@ -427,7 +428,7 @@ fn event_of(line: &[u8]) -> Option<Heard> {
     Some(if worker.is_some() { Heard::Part } else { Heard::Event(event) })
 }
 
-/// Without what a terminal would obey.
+/// The text without control characters, which a terminal would interpret.
 fn words_of(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_WORDS)]);
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
@@ -443,18 +444,18 @@ mod tests {
     fn worker(script: &str) -> Worker {
         let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
         let (name, env, tmpdir) = ("worker01".into(), Vec::new(), None);
-        Worker::new(Plan { name, argv, env, tmpdir, listens: true })
+        Worker::new(WorkerPlan { name, argv, env, tmpdir, listens: true })
     }
 
-    /// Starts it and hears it to its end.
-    fn run(worker: &mut Worker) -> End {
+    /// Starts it and reads its output to the end.
+    fn run(worker: &mut Worker) -> WorkerEnd {
         let (sender, inbox) = std::sync::mpsc::sync_channel(16);
         worker.start(0, &sender).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             assert!(Instant::now() < deadline, "no end");
             let heard = inbox.recv_timeout(Duration::from_millis(20));
-            if let Ok(Message::Worker(0, process, heard)) = heard {
+            if let Ok(FleetMessage::Worker(0, process, heard)) = heard {
                 worker.note(process, &heard);
             }
             if let Some(end) = worker.end() {
@@ -469,7 +470,7 @@ mod tests {
             "echo 'ffuzz: warning: w' >&2; echo 'ffuzz: no seed' >&2; \
                               echo 'ffuzz: hint: write one' >&2; exit 1",
         );
-        let End::Died(how) = run(&mut one) else { panic!() };
+        let WorkerEnd::Died(how) = run(&mut one) else { panic!() };
         assert_eq!(how, "ended with exit code 1");
         assert_eq!(one.last_words(), Some(("no seed".into(), "write one".into())));
     }
@@ -478,7 +479,7 @@ mod tests {
     fn one_that_is_asked_to_end_before_it_listens_ends_well() {
         // Whoever runs the test may ignore SIGINT; a signal that is caught is not inherited.
         Stop::on_signals().unwrap();
-        assert!(matches!(run(&mut worker("kill -INT $$")), End::Stopped(StopReason::User)));
+        assert!(matches!(run(&mut worker("kill -INT $$")), WorkerEnd::Stopped(StopReason::User)));
     }
 
     #[test]
@@ -486,7 +487,7 @@ mod tests {
         let mut one = worker("kill -9 $$");
         for (start, pause) in [(1, 1), (2, 2), (3, 4)] {
             assert!(!one.is_hopeless());
-            let End::Died(how) = run(&mut one) else { panic!() };
+            let WorkerEnd::Died(how) = run(&mut one) else { panic!() };
             assert_eq!(how, "was killed by signal 9");
             assert_eq!((one.started, one.start_later()), (start, Duration::from_secs(pause)));
             assert!(!one.is_due());
@@ -502,7 +503,7 @@ mod tests {
         one.command("stop\n");
         let heard = loop {
             let message = inbox.recv_timeout(Duration::from_secs(60)).unwrap();
-            if let Message::Worker(0, 1, Heard::Words(line)) = message {
+            if let FleetMessage::Worker(0, 1, Heard::Words(line)) = message {
                 break line;
             }
         };
@@ -520,7 +521,7 @@ mod tests {
         let part = part.replacen('{', "{\"worker\":\"main\",", 1);
         let started = "{\"worker\":\"main\",\"event\":\"started\"}";
         let mut one = worker(&format!("echo '{whole}'; echo '{part}'; echo '{started}'; exit 1"));
-        assert!(matches!(run(&mut one), End::Died(_)));
+        assert!(matches!(run(&mut one), WorkerEnd::Died(_)));
         assert_eq!(one.snapshot().map(|snapshot| snapshot.runs.execs), Some(5));
         assert!(one.false_starts == 1 && one.words.is_empty(), "{:?}", one.words);
     }
@@ -529,7 +530,7 @@ mod tests {
     fn one_that_was_fuzzing_begins_anew() {
         let mut one = worker("echo '{\"event\":\"started\"}'; echo no event; exit 101");
         one.false_starts = 3;
-        assert!(matches!(run(&mut one), End::Died(_)));
+        assert!(matches!(run(&mut one), WorkerEnd::Died(_)));
         assert!(!one.is_hopeless() && one.false_starts == 0);
         assert_eq!(one.words, ["no event"]);
     }

@@ -223,7 +223,7 @@ fn an_error_ends_the_work_on_that_seed() {
 fn what_cannot_be_used_is_named() {
     let modules = Modules::new();
     let mut refuses = modules.open_with("REFUSES", Some(c"{\"a\": 1}"), 2.0, 1);
-    let Failure(text) = refuses.check(INPUT).unwrap_err();
+    let HookError(text) = refuses.check(INPUT).unwrap_err();
     assert!(text.contains("refuses its options {\"a\": 1}"), "{text}");
     let error = |wanted| Killerbeez::open(&wanted, &common(2.0, 1), 1).unwrap_err();
     let incomplete = error(modules.wanted("INCOMPLETE", None));

@@ -1,4 +1,4 @@
-//! A web server for one page: enough of HTTP for whoever fetches numbers, and bounds for all others.
+//! A web server for one page: enough HTTP to fetch metrics, with bounds on every request.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,26 +7,26 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Requests at once; more are not answered.
+/// Maximum number of concurrent requests; more are not answered.
 const MOST: usize = 8;
-/// Longest request.
+/// Maximum length of a request.
 const REQUEST: usize = 8 << 10;
-/// For one to be read and answered.
+/// Time limit to read and answer a request.
 const TIME: Duration = Duration::from_secs(5);
-/// After a connection that could not be accepted.
+/// Pause after a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What there is to see now; None if it is not there yet.
+/// The page as it is now; None if there is none yet.
 pub(super) type Page = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Listens until it is dropped.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct MetricsServer {
     over: Arc<AtomicBool>,
     address: SocketAddr,
 }
 
-impl Server {
+impl MetricsServer {
     pub(super) fn start(address: SocketAddr, page: Page) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
@@ -44,10 +44,10 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // It waits for a connection: this is one.
+        // The thread waits for a connection: this one wakes it.
         let _ = TcpStream::connect_timeout(&self.address, PAUSE);
     }
 }
@@ -65,7 +65,7 @@ fn accept(listener: &TcpListener, over: &AtomicBool, page: &Page) {
         under_way.fetch_add(1, Ordering::Relaxed);
         let (page, count) = (Arc::clone(page), Arc::clone(&under_way));
         let answer = move || {
-            // Who goes away misses it.
+            // A client that disconnects misses the answer.
             let _ = answer(stream, &page);
             count.fetch_sub(1, Ordering::Relaxed);
         };
@@ -142,17 +142,17 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
-    fn server(text: Option<&'static str>) -> Server {
+    fn server(text: Option<&'static str>) -> MetricsServer {
         let page = Arc::new(move || text.map(str::to_owned));
-        Server::start((Ipv4Addr::LOCALHOST, 0).into(), page).unwrap()
+        MetricsServer::start((Ipv4Addr::LOCALHOST, 0).into(), page).unwrap()
     }
 
-    fn ask(server: &Server, request: &[u8]) -> String {
+    fn ask(server: &MetricsServer, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(server.address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(request).unwrap();
         let mut text = Vec::new();
-        // One that was not listened to is reset.
+        // A connection that was not accepted is reset.
         let _ = stream.read_to_end(&mut text);
         String::from_utf8(text).unwrap()
     }
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(silent.len(), MOST - 2);
         let address = server.address();
         drop(server);
-        // The thread lets the port go.
+        // The thread closes the port.
         let deadline = Instant::now() + Duration::from_secs(60);
         while TcpListener::bind(address).is_err() {
             assert!(Instant::now() < deadline);

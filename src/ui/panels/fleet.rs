@@ -1,4 +1,4 @@
-//! The panels of several workers (`-j`): what they have reached together, and a row for each.
+//! The panels of several workers (`-j`): the joined numbers, and a row for each worker.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -9,12 +9,12 @@ use super::super::format::{count, fit, rate, short_time};
 use super::{columns, domain_panel, exec_speed, findings, pair, panel, results, timing};
 use crate::event::{Corpus, Runs, Snapshot, WorkerStatus};
 
-/// Rows that domains may take from the workers.
+/// Maximum number of rows that domains take from the workers' panel.
 const MOST_DOMAINS: u16 = 6;
 const HEADER: &str =
     " worker     state    schedule      speed corpus  edges crashes  found restarts";
 
-/// In place of the panels that tell of one seed and one stage.
+/// Shown instead of the panels about the current seed and stage.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, s: &Snapshot) {
     let domains = u16::try_from(s.domains.len()).unwrap_or(u16::MAX).min(MOST_DOMAINS);
     let below = if domains == 0 { 0 } else { domains + 3 };
@@ -51,7 +51,7 @@ fn together(workers: &[WorkerStatus], runs: &Runs, corpus: &Corpus) -> Vec<Line<
     ]
 }
 
-/// The last row tells how many do not fit.
+/// The last row says how many workers do not fit.
 fn worker_panel(frame: &mut Frame<'_>, area: Rect, workers: &[WorkerStatus], now: u64) {
     let room = usize::from(area.height.saturating_sub(3));
     let shown = if workers.len() > room { room.saturating_sub(1) } else { workers.len() };

@@ -6,10 +6,10 @@ mod reports;
 mod server;
 mod signature;
 
-use super::info::{CrashInfo, Kind, Output, Program};
+use super::info::{CrashInfo, Output, Program, ReportKind};
 use super::lines::lines;
 use super::short;
-use readers::Found;
+use readers::Reading;
 pub use server::{for_server, to_send};
 pub use signature::signature;
 
@@ -17,7 +17,7 @@ pub use signature::signature;
 #[must_use]
 pub fn parse(output: &Output, program: &Program) -> CrashInfo {
     let mut info = stack(output, program);
-    if info.message.is_none() && info.kind == Kind::Gdb && info.class == "SIGABRT" {
+    if info.message.is_none() && info.kind == ReportKind::Gdb && info.class == "SIGABRT" {
         // The debugger shows the stack, and the program's message the cause.
         let (stderr, crash_data) = (lines(&output.stderr), lines(&output.crash_data));
         if let Some(found) = readers::last_words(&stderr, &crash_data) {
@@ -59,19 +59,21 @@ fn single_report(output: &Output, program: &Program) -> Option<CrashInfo> {
     })
 }
 
-fn add(found: Found, info: &mut CrashInfo) {
+fn add(found: Reading, info: &mut CrashInfo) {
     info.kind = found.kind;
     info.backtrace = found.backtrace;
     info.address = match found.kind {
         // The reference reports 0 for every panic.
-        Kind::Rust => None,
+        ReportKind::Rust => None,
         _ => info.address.or(found.address),
     };
     info.class = found.class;
     info.place = found.place;
     if info.message.is_none() && info.auxiliary.is_none() {
         match found.kind {
-            Kind::Msan | Kind::LibFuzzer | Kind::Asan => info.auxiliary = Some(found.said),
+            ReportKind::Msan | ReportKind::LibFuzzer | ReportKind::Asan => {
+                info.auxiliary = Some(found.said)
+            }
             _ => info.message = Some(found.said),
         }
     }

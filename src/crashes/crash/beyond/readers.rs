@@ -3,35 +3,35 @@
 use super::reports;
 use crate::crashes::crash::class;
 use crate::crashes::crash::frames::{clean, without_hash};
-use crate::crashes::crash::info::{Kind, Message, Source};
+use crate::crashes::crash::info::{CrashMessage, MessageSource, ReportKind};
 use crate::crashes::crash::lines::{Lazy, capture, found, hex, regex, trim};
 use crate::crashes::crash::names::is_machinery;
 
 /// What was found in one text.
-pub(super) struct Found {
-    pub(super) kind: Kind,
+pub(super) struct Reading {
+    pub(super) kind: ReportKind,
     pub(super) backtrace: Vec<String>,
     pub(super) address: Option<u64>,
-    pub(super) said: Message,
+    pub(super) said: CrashMessage,
     pub(super) class: String,
     /// `FILE:LINE`, where the message does not have it.
     pub(super) place: Option<String>,
 }
 
 /// The first reader that finds something, in crash data before stderr.
-pub(super) fn find(stderr: &[&str], crash_data: &[&str]) -> Option<Found> {
+pub(super) fn find(stderr: &[&str], crash_data: &[&str]) -> Option<Reading> {
     read(&[sanitizer, rust, go, python, abort], stderr, crash_data)
 }
 
 /// Why a program has ended itself, from its message.
-pub(super) fn last_words(stderr: &[&str], crash_data: &[&str]) -> Option<Found> {
+pub(super) fn last_words(stderr: &[&str], crash_data: &[&str]) -> Option<Reading> {
     read(&[rust, go, python, abort], stderr, crash_data)
 }
 
-type Reader = fn(Source, &[&str]) -> Option<Found>;
+type Reader = fn(MessageSource, &[&str]) -> Option<Reading>;
 
-fn read(readers: &[Reader], stderr: &[&str], crash_data: &[&str]) -> Option<Found> {
-    let places = [(Source::CrashData, crash_data), (Source::Stderr, stderr)];
+fn read(readers: &[Reader], stderr: &[&str], crash_data: &[&str]) -> Option<Reading> {
+    let places = [(MessageSource::CrashData, crash_data), (MessageSource::Stderr, stderr)];
     let mut readings = places
         .into_iter()
         .flat_map(|(source, lines)| readers.iter().map(move |read| read(source, lines)));
@@ -57,17 +57,17 @@ static NOISE: Lazy = Lazy::new(|| {
 static FUZZER: Lazy =
     Lazy::new(|| regex("^(?:__sanitizer_print_|__sanitizer::|__asan::|__msan::|fuzzer::)"));
 
-fn sanitizer(source: Source, lines: &[&str]) -> Option<Found> {
+fn sanitizer(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     let chief = reports::chief(lines)?;
     let headline = lines[chief.line];
     let (stack, _) = reports::first_stack(lines, chief.line);
     let own = own_frames(&stack);
     let said = trim(&NOISE.replace_all(headline, "")).to_owned();
-    Some(Found {
+    Some(Reading {
         kind: chief.kind,
         backtrace: stack[own..].iter().map(|frame| gdb_name(frame)).collect(),
         address: capture(&ADDRESS, headline).and_then(hex),
-        said: Message { source, lines: vec![said] },
+        said: CrashMessage { source, lines: vec![said] },
         class: class::of_text(headline).unwrap_or_else(|| "sanitizer report".to_owned()),
         place: None,
     })
@@ -87,7 +87,7 @@ static RUST_FRAME: Lazy = Lazy::new(|| regex(r"^ +\d+: +(?:0x[0-9a-f]+ - )?(.+)$
 static CRATE: Lazy = Lazy::new(|| regex(r"\[[0-9a-f]{16}\]"));
 
 /// A panic as compilers since 1.73 print it: the place, and the message on the lines below.
-fn rust(source: Source, lines: &[&str]) -> Option<Found> {
+fn rust(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     let start = lines.iter().position(|line| found(&PANIC, line))?;
     let mut said = vec![capture(&PANIC, lines[start])?.to_owned()];
     let is_end =
@@ -99,14 +99,14 @@ fn rust(source: Source, lines: &[&str]) -> Option<Found> {
     let stack: Vec<&str> = stack.filter_map(|line| capture(&RUST_FRAME, line)).collect();
     let library = stack.iter().take_while(|frame| is_machinery(frame)).count();
     let library = if library == stack.len() { 0 } else { library };
-    Some(Found {
-        kind: Kind::Rust,
+    Some(Reading {
+        kind: ReportKind::Rust,
         backtrace: stack[library..]
             .iter()
             .map(|frame| gdb_name(&CRATE.replace_all(frame, "")))
             .collect(),
         address: None,
-        said: Message { source, lines: said },
+        said: CrashMessage { source, lines: said },
         class: "panic".to_owned(),
         place: None,
     })
@@ -119,7 +119,7 @@ static GOROUTINE: Lazy = Lazy::new(|| regex(r"^goroutine \d+ .*\[running.*\]:$")
 static GO_PLACE: Lazy = Lazy::new(|| regex(r"^\t(?:.*/)?([^/]+:\d+)(?: \+0x[0-9a-f]+)?$"));
 
 /// A panic of Go: of each frame a line, and one with its place.
-fn go(source: Source, lines: &[&str]) -> Option<Found> {
+fn go(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     let start = lines.iter().position(|line| found(&GOROUTINE, line))?;
     let is_said = |line: &&&str| line.starts_with("panic: ") || line.starts_with("fatal error: ");
     let said = lines[..start].iter().rev().find(is_said)?;
@@ -129,12 +129,12 @@ fn go(source: Source, lines: &[&str]) -> Option<Found> {
     let (frames, _) = stack.as_chunks::<2>();
     let name = |frame: &[&str; 2]| clean(frame[0]);
     let own = frames.iter().position(|frame| !is_machinery(&name(frame))).unwrap_or(0);
-    Some(Found {
-        kind: Kind::Go,
+    Some(Reading {
+        kind: ReportKind::Go,
         backtrace: frames[own..].iter().map(|frame| gdb_name(&name(frame))).collect(),
         address: None,
         place: frames.get(own).and_then(|[_, place]| capture(&GO_PLACE, place)).map(str::to_owned),
-        said: Message { source, lines: vec![(*said).to_owned()] },
+        said: CrashMessage { source, lines: vec![(*said).to_owned()] },
         class: "panic".to_owned(),
     })
 }
@@ -149,7 +149,7 @@ fn is_of_python(frame: &str) -> bool {
 }
 
 /// The last traceback; its frames stand in the opposite order.
-fn python(source: Source, lines: &[&str]) -> Option<Found> {
+fn python(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     let start = lines.iter().rposition(|line| *line == "Traceback (most recent call last):")?;
     let report = &lines[start + 1..];
     let end = report.iter().position(|line| !line.starts_with(' ')).unwrap_or(report.len());
@@ -160,8 +160,8 @@ fn python(source: Source, lines: &[&str]) -> Option<Found> {
     let place = frames.first().and_then(|frame| PYTHON_PLACE.captures(frame).ok()?);
     let group = |at: usize| Some(place.as_ref()?.get(at)?.as_str());
     let said = report.get(end)?;
-    Some(Found {
-        kind: Kind::Python,
+    Some(Reading {
+        kind: ReportKind::Python,
         backtrace: frames
             .iter()
             .filter_map(|line| capture(&PYTHON_FRAME, line))
@@ -169,7 +169,7 @@ fn python(source: Source, lines: &[&str]) -> Option<Found> {
             .collect(),
         address: None,
         place: group(1).zip(group(2)).map(|(file, line)| format!("{file}:{line}")),
-        said: Message { source, lines: vec![(*said).to_owned()] },
+        said: CrashMessage { source, lines: vec![(*said).to_owned()] },
         class: said.split(':').next().unwrap_or_default().to_owned(),
     })
 }
@@ -185,13 +185,13 @@ static ABORT: Lazy = Lazy::new(|| {
 });
 
 /// Messages of the C library, or Rust's, before it ends the process.
-fn abort(source: Source, lines: &[&str]) -> Option<Found> {
+fn abort(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     let line = lines.iter().rfind(|line| found(&ABORT, line))?;
-    Some(Found {
-        kind: Kind::Glibc,
+    Some(Reading {
+        kind: ReportKind::Glibc,
         backtrace: vec![],
         address: None,
-        said: Message { source, lines: vec![(*line).to_owned()] },
+        said: CrashMessage { source, lines: vec![(*line).to_owned()] },
         class: class::of_message(line),
         place: None,
     })

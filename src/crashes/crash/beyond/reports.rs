@@ -1,7 +1,7 @@
 //! Sanitizer reports in a text: where each begins, which one counts, and where it ends.
 
 use crate::crashes::crash::frames;
-use crate::crashes::crash::info::{Kind, Output};
+use crate::crashes::crash::info::{Output, ReportKind};
 use crate::crashes::crash::lines::{Lazy, capture, found, lines, regex};
 
 static SANITIZER: Lazy = Lazy::new(|| regex(r"(?:ERROR|WARNING): (\w*)Sanitizer\b"));
@@ -12,7 +12,7 @@ static RUNTIME_ERROR: Lazy = Lazy::new(|| regex(r":\d+:\d+: runtime error: "));
 /// A line with which a report begins.
 pub(super) struct Headline {
     pub(super) line: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: ReportKind,
     /// Lower ones end the process, or have more details.
     rank: u8,
 }
@@ -20,15 +20,15 @@ pub(super) struct Headline {
 fn headline(number: usize, line: &str) -> Option<Headline> {
     let (kind, rank) = if let Some(name) = capture(&SANITIZER, line).or(capture(&CHECK, line)) {
         match name {
-            "Memory" => (Kind::Msan, 0),
-            "Leak" => (Kind::Lsan, 2),
-            "Thread" => (Kind::Tsan, 2),
-            _ => (Kind::Asan, 0),
+            "Memory" => (ReportKind::Msan, 0),
+            "Leak" => (ReportKind::Lsan, 2),
+            "Thread" => (ReportKind::Tsan, 2),
+            _ => (ReportKind::Asan, 0),
         }
     } else if found(&LIBFUZZER, line) {
-        (Kind::LibFuzzer, 1)
+        (ReportKind::LibFuzzer, 1)
     } else if found(&RUNTIME_ERROR, line) {
-        (Kind::Ubsan, 3)
+        (ReportKind::Ubsan, 3)
     } else {
         return None;
     };

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{readers, reports};
-use crate::crashes::crash::info::{CrashInfo, Message, Output, Program, Source};
+use crate::crashes::crash::info::{CrashInfo, CrashMessage, MessageSource, Output, Program};
 
 /// The crash data to send with this stdout and stderr: as they are if the server finds all the
 /// known frames, else the one report that it can read, else the parsed facts in gdb's form.
@@ -65,6 +65,6 @@ fn gdb(info: &CrashInfo) -> String {
     text
 }
 
-fn in_crash_data(message: &Message) -> &[String] {
-    if message.source == Source::CrashData { &message.lines } else { &[] }
+fn in_crash_data(message: &CrashMessage) -> &[String] {
+    if message.source == MessageSource::CrashData { &message.lines } else { &[] }
 }

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::crashes::crash::info::{CrashInfo, Kind};
+use crate::crashes::crash::info::{CrashInfo, ReportKind};
 use crate::crashes::crash::lines::{Lazy, regex};
 use crate::crashes::crash::names::{canonical, is_entry, is_machinery, is_named};
 use crate::crashes::crash::pattern;
-use crate::crashes::crash::signature::{Signature, Wanted, symptoms};
+use crate::crashes::crash::signature::{Signature, SignatureOptions, symptoms};
 
 /// Any number of frames, in a signature.
 const ANY: &str = "???";
@@ -17,13 +17,14 @@ static THREAD: Lazy = Lazy::new(|| regex(r"( thread )T[0-9]+"));
 
 /// As [`Signature::create`]. It holds for what the server reads of the same crash.
 #[must_use]
-pub fn signature(info: &CrashInfo, wanted: Wanted) -> Option<Signature> {
+pub fn signature(info: &CrashInfo, wanted: SignatureOptions) -> Option<Signature> {
     let (skipped, own) = own_frames(&info.backtrace);
     let own = CrashInfo { backtrace: own.to_vec(), ..info.clone() };
     // A panic or an assertion has no address.
-    let gives_up = info.message.is_some() && !matches!(info.kind, Kind::Asan | Kind::Ubsan);
+    let gives_up =
+        info.message.is_some() && !matches!(info.kind, ReportKind::Asan | ReportKind::Ubsan);
     let force_address = wanted.force_address && !gives_up;
-    let mut symptoms = symptoms(&own, Wanted { force_address, ..wanted })?;
+    let mut symptoms = symptoms(&own, SignatureOptions { force_address, ..wanted })?;
     if let Some(said) = said(info) {
         let source = symptoms.iter().find(|symptom| symptom["type"] == "output").cloned()?;
         symptoms.retain(|symptom| symptom["type"] != "output");

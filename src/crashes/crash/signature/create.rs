@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::Wanted;
-use crate::crashes::crash::info::{CrashInfo, Message, Source};
+use super::SignatureOptions;
+use crate::crashes::crash::info::{CrashInfo, CrashMessage, MessageSource};
 use crate::crashes::crash::pattern;
 
 /// Number of innermost frames that must be known; one of them may be missing.
@@ -13,7 +13,10 @@ const NEEDED: usize = 4;
 const NEAR_NULL: u64 = 0x100;
 
 /// The symptoms as JSON; None if the crash has too little information to be recognized again.
-pub(in crate::crashes::crash) fn symptoms(info: &CrashInfo, wanted: Wanted) -> Option<Vec<Value>> {
+pub(in crate::crashes::crash) fn symptoms(
+    info: &CrashInfo,
+    wanted: SignatureOptions,
+) -> Option<Vec<Value>> {
     let mut symptoms = outputs(info)?;
     let top = &info.backtrace[..wanted.frames.min(info.backtrace.len())];
     let named = top.iter().rposition(|frame| frame != "??").map_or(0, |last| last + 1);
@@ -58,9 +61,9 @@ fn outputs(info: &CrashInfo) -> Option<Vec<Value>> {
     Some(message.lines.iter().map(output).collect())
 }
 
-fn source(message: &Message) -> &'static str {
+fn source(message: &CrashMessage) -> &'static str {
     match message.source {
-        Source::Stderr => "stderr",
-        Source::CrashData => "crashdata",
+        MessageSource::Stderr => "stderr",
+        MessageSource::CrashData => "crashdata",
     }
 }

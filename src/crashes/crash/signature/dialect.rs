@@ -219,7 +219,7 @@ impl<'a> Translator<'a> {
         let last = self.rest.next().ok_or("unterminated character set")?;
         let last = self.class_member(last)?;
         match (first, last) {
-            (Member::Letter(first), Member::Letter(last)) if first <= last => {
+            (ClassMember::Letter(first), ClassMember::Letter(last)) if first <= last => {
                 self.out.push_str(&format!("{}-{}", literal(first), literal(last)));
                 Ok(())
             }
@@ -227,15 +227,15 @@ impl<'a> Translator<'a> {
         }
     }
 
-    fn class_member(&mut self, letter: char) -> Result<Member, String> {
+    fn class_member(&mut self, letter: char) -> Result<ClassMember, String> {
         if letter != '\\' {
-            return Ok(Member::Letter(letter));
+            return Ok(ClassMember::Letter(letter));
         }
         let letter = self.rest.next().ok_or("unterminated character set")?;
         match letter {
-            'd' | 'D' | 's' | 'S' | 'w' | 'W' => Ok(Member::Class(letter)),
-            'b' => Ok(Member::Letter('\u{8}')),
-            _ => self.character(letter).map(Member::Letter),
+            'd' | 'D' | 's' | 'S' | 'w' | 'W' => Ok(ClassMember::Class(letter)),
+            'b' => Ok(ClassMember::Letter('\u{8}')),
+            _ => self.character(letter).map(ClassMember::Letter),
         }
     }
 
@@ -322,12 +322,12 @@ impl<'a> Translator<'a> {
     }
 }
 
-enum Member {
+enum ClassMember {
     Letter(char),
     Class(char),
 }
 
-impl Member {
+impl ClassMember {
     fn text(&self) -> String {
         match self {
             Self::Letter(letter) => literal(*letter),

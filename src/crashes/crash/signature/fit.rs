@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::frames::{self, Wanted};
-use super::strings::Text;
-use super::symptom::{Seen, Symptom};
+use super::frames::{self, FramePattern};
+use super::strings::StringPattern;
+use super::symptom::{CrashTexts, Symptom};
 
 /// Maximum changes of a list of frames; with more it would match too much.
 const MOST_EDITS: usize = 3;
@@ -13,7 +13,7 @@ const MOST_EDITS: usize = 3;
 const LONGEST: usize = 64;
 
 /// The symptoms that are left, in their order.
-pub(super) fn symptoms(symptoms: &[Value], seen: &Seen<'_>) -> Vec<Value> {
+pub(super) fn symptoms(symptoms: &[Value], seen: &CrashTexts<'_>) -> Vec<Value> {
     let fitted = |value: &Value| match Symptom::parse(value) {
         Ok(symptom) if symptom.matches(seen) => Some(value.clone()),
         Ok(Symptom::StackFrames(_)) => {
@@ -26,43 +26,43 @@ pub(super) fn symptoms(symptoms: &[Value], seen: &Seen<'_>) -> Vec<Value> {
 }
 
 /// An entry of a list of frames.
-struct Entry {
+struct FrameEntry {
     /// As a signature has it.
     text: String,
-    wanted: Wanted,
+    wanted: FramePattern,
 }
 
-impl Entry {
+impl FrameEntry {
     fn new(value: &Value) -> Option<Self> {
-        let text = Text::parse(value).ok()?;
+        let text = StringPattern::parse(value).ok()?;
         let shown = match (value.as_str(), value["value"].as_str()) {
             (Some(shown), _) => shown.to_owned(),
             (None, Some(shown)) if text.plain().is_none() => format!("/{shown}/"),
             (None, shown) => shown?.to_owned(),
         };
-        Some(Self { text: shown, wanted: Wanted::new(text) })
+        Some(Self { text: shown, wanted: FramePattern::new(text) })
     }
 
     fn is_wildcard(&self) -> bool {
-        !matches!(self.wanted, Wanted::Named(_))
+        !matches!(self.wanted, FramePattern::Named(_))
     }
 
     /// A name that is part of this one, which is no expression.
     fn includes(&self, frame: &str) -> bool {
-        let is_plain = matches!(&self.wanted, Wanted::Named(text) if text.plain().is_some());
+        let is_plain = matches!(&self.wanted, FramePattern::Named(text) if text.plain().is_some());
         is_plain && self.text.contains(frame)
     }
 }
 
 fn names(list: &[Value], stack: &[String]) -> Option<Vec<String>> {
-    let entries: Vec<Entry> = list.iter().map(Entry::new).collect::<Option<_>>()?;
+    let entries: Vec<FrameEntry> = list.iter().map(FrameEntry::new).collect::<Option<_>>()?;
     let edits = Edits {
         stack,
-        wildcard: Entry::new(&"?".into())?,
-        frames: stack.iter().map(|frame| Entry::new(&frame.as_str().into())).collect(),
+        wildcard: FrameEntry::new(&"?".into())?,
+        frames: stack.iter().map(|frame| FrameEntry::new(&frame.as_str().into())).collect(),
     };
     let most = if entries.len() > LONGEST { 1 } else { MOST_EDITS };
-    let entries: Vec<&Entry> = entries.iter().collect();
+    let entries: Vec<&FrameEntry> = entries.iter().collect();
     let mut found = (1..=most).find_map(|count| edits.find(&entries, 0, count))?;
     // After the last name everything is free anyway.
     while found.pop_if(|last| last.is_wildcard()).is_some() {}
@@ -72,9 +72,9 @@ fn names(list: &[Value], stack: &[String]) -> Option<Vec<String>> {
 /// What may come into a list.
 struct Edits<'a> {
     stack: &'a [String],
-    wildcard: Entry,
+    wildcard: FrameEntry,
     /// The stack's own; None for one that would be an expression.
-    frames: Vec<Option<Entry>>,
+    frames: Vec<Option<FrameEntry>>,
 }
 
 impl Edits<'_> {
@@ -82,10 +82,10 @@ impl Edits<'_> {
     /// whose changes come first.
     fn find<'e>(
         &'e self,
-        list: &[&'e Entry],
+        list: &[&'e FrameEntry],
         start: usize,
         count: usize,
-    ) -> Option<Vec<&'e Entry>> {
+    ) -> Option<Vec<&'e FrameEntry>> {
         (start..list.len()).find_map(|at| {
             // Of two wildcards side by side it does not matter which is new.
             let inserts = at == start || !list[at - 1].is_wildcard();
@@ -99,24 +99,24 @@ impl Edits<'_> {
         })
     }
 
-    fn in_place_of<'e>(&'e self, list: &[&'e Entry], at: usize) -> Option<&'e Entry> {
+    fn in_place_of<'e>(&'e self, list: &[&'e FrameEntry], at: usize) -> Option<&'e FrameEntry> {
         let entry = list[at];
         if entry.is_wildcard() {
             return None;
         }
         // After `???` a position in the list has no fixed position in the stack.
-        let is_fixed = !list.iter().any(|entry| matches!(entry.wanted, Wanted::Any));
+        let is_fixed = !list.iter().any(|entry| matches!(entry.wanted, FramePattern::Any));
         let Some(frame) = self.stack.get(at).filter(|_| is_fixed) else {
             return Some(&self.wildcard);
         };
         match &entry.wanted {
-            Wanted::Named(text) if text.matches(frame) => None,
+            FramePattern::Named(text) if text.matches(frame) => None,
             _ if entry.includes(frame) => self.frames[at].as_ref().or(Some(&self.wildcard)),
             _ => Some(&self.wildcard),
         }
     }
 
-    fn hold(&self, list: &[&Entry]) -> bool {
+    fn hold(&self, list: &[&FrameEntry]) -> bool {
         frames::matches(list.iter().map(|entry| &entry.wanted), self.stack)
     }
 }

@@ -1,19 +1,19 @@
 //! A list of names against a stack: `?` stands for at most one frame, `???` for any number, and
 //! the rest of the stack after the list is free.
 
-use super::strings::Text;
+use super::strings::StringPattern;
 
 #[derive(Clone, Debug)]
-pub(super) enum Wanted {
-    Named(Text),
+pub(super) enum FramePattern {
+    Named(StringPattern),
     /// `?`
     AtMostOne,
     /// `???`
     Any,
 }
 
-impl Wanted {
-    pub(super) fn new(text: Text) -> Self {
+impl FramePattern {
+    pub(super) fn new(text: StringPattern) -> Self {
         match text.plain() {
             Some("?") => Self::AtMostOne,
             Some("???") => Self::Any,
@@ -23,23 +23,26 @@ impl Wanted {
 }
 
 /// Walks the list once and keeps all depths of the stack at which it may be.
-pub(super) fn matches<'a>(list: impl IntoIterator<Item = &'a Wanted>, stack: &[String]) -> bool {
+pub(super) fn matches<'a>(
+    list: impl IntoIterator<Item = &'a FramePattern>,
+    stack: &[String],
+) -> bool {
     let mut depths = vec![false; stack.len() + 1];
     depths[0] = true;
     for wanted in list {
         match wanted {
-            Wanted::Named(name) => {
+            FramePattern::Named(name) => {
                 for depth in (0..stack.len()).rev() {
                     depths[depth + 1] = depths[depth] && name.matches(&stack[depth]);
                 }
                 depths[0] = false;
             }
-            Wanted::AtMostOne => {
+            FramePattern::AtMostOne => {
                 for depth in (0..stack.len()).rev() {
                     depths[depth + 1] |= depths[depth];
                 }
             }
-            Wanted::Any => {
+            FramePattern::Any => {
                 for depth in 0..stack.len() {
                     depths[depth + 1] |= depths[depth];
                 }

@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use aho_corasick::AhoCorasick;
 use serde_json::{Map, Value};
 
-use super::symptom::{Place, Seen, Symptom};
-use super::{Crash, Refused, Signature};
+use super::symptom::{CrashTexts, Symptom, TextSource};
+use super::{CrashFacts, Signature, SignatureError};
 
 /// A signature of a collection, with what its metadata file holds.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct CollectedSignature {
     pub name: String,
     pub signature: Signature,
     pub metadata: Map<String, Value>,
@@ -20,7 +20,7 @@ pub struct Entry {
 /// In the order in which they are tried.
 #[derive(Debug, Default)]
 pub struct Signatures {
-    entries: Vec<Entry>,
+    entries: Vec<CollectedSignature>,
     /// Of each entry: all of its needs have to be met.
     needs: Vec<Vec<Need>>,
     literals: Option<AhoCorasick>,
@@ -29,7 +29,7 @@ pub struct Signatures {
 /// One of the literals has to occur in one of the places.
 #[derive(Debug)]
 struct Need {
-    places: &'static [Place],
+    places: &'static [TextSource],
     literals: Vec<usize>,
 }
 
@@ -41,11 +41,11 @@ impl Signatures {
     #[must_use]
     pub fn new(
         triples: impl IntoIterator<Item = (String, String, Map<String, Value>)>,
-    ) -> (Self, Vec<(String, Refused)>) {
+    ) -> (Self, Vec<(String, SignatureError)>) {
         let (mut entries, mut refused) = (vec![], vec![]);
         for (name, text, metadata) in triples {
             match Signature::parse(&text) {
-                Ok(signature) => entries.push(Entry { name, signature, metadata }),
+                Ok(signature) => entries.push(CollectedSignature { name, signature, metadata }),
                 Err(reason) => refused.push((name, reason)),
             }
         }
@@ -61,13 +61,13 @@ impl Signatures {
     }
 
     #[must_use]
-    pub fn find(&self, crash: &Crash<'_>) -> Option<&Entry> {
-        let seen = Seen::new(*crash);
+    pub fn find(&self, crash: &CrashFacts<'_>) -> Option<&CollectedSignature> {
+        let seen = CrashTexts::new(*crash);
         let present = self.literals.as_ref().map(|literals| present(literals, &seen));
         let met = |need: &Need| {
             present.as_ref().is_none_or(|present| {
                 let has =
-                    |place: &Place| need.literals.iter().any(|l| present[*place as usize][*l]);
+                    |place: &TextSource| need.literals.iter().any(|l| present[*place as usize][*l]);
                 need.places.iter().any(has)
             })
         };
@@ -97,13 +97,13 @@ fn needs(signature: &Signature, numbers: &mut HashMap<String, usize>) -> Vec<Nee
 }
 
 /// Which literals occur in each place.
-fn present(literals: &AhoCorasick, seen: &Seen<'_>) -> Vec<Vec<bool>> {
+fn present(literals: &AhoCorasick, seen: &CrashTexts<'_>) -> Vec<Vec<bool>> {
     let mark = |text: &str, present: &mut Vec<bool>| {
         for found in literals.find_overlapping_iter(text) {
             present[found.pattern().as_usize()] = true;
         }
     };
-    Place::ALL
+    TextSource::ALL
         .iter()
         .map(|place| {
             let mut present = vec![false; literals.patterns_len()];

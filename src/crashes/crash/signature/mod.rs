@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use super::info::{CrashInfo, Output, Program};
 pub(in crate::crashes::crash) use create::symptoms;
-pub use many::{Entry, Signatures};
-use symptom::{Seen, Symptom};
+pub use many::{CollectedSignature, Signatures};
+use symptom::{CrashTexts, Symptom};
 
 /// Everything a signature may test.
 #[derive(Clone, Copy, Debug)]
-pub struct Crash<'a> {
+pub struct CrashFacts<'a> {
     pub info: &'a CrashInfo,
     pub output: &'a Output,
     pub program: &'a Program,
@@ -30,11 +30,11 @@ pub struct Crash<'a> {
 /// Why a text is no signature.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}")]
-pub struct Refused {
+pub struct SignatureError {
     reason: String,
 }
 
-impl Refused {
+impl SignatureError {
     fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
     }
@@ -42,13 +42,13 @@ impl Refused {
 
 /// What to put into a new signature.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct SignatureOptions {
     pub frames: usize,
     pub force_address: bool,
     pub force_instruction: bool,
 }
 
-impl Default for Wanted {
+impl Default for SignatureOptions {
     /// As the server proposes it.
     fn default() -> Self {
         Self { frames: 8, force_address: true, force_instruction: false }
@@ -67,16 +67,19 @@ pub struct Signature {
 }
 
 impl Signature {
-    pub fn parse(json: &str) -> Result<Self, Refused> {
+    pub fn parse(json: &str) -> Result<Self, SignatureError> {
         let json = serde_json::from_str(json);
-        Self::from_value(json.map_err(|error| Refused::new(format!("no JSON: {error}")))?)
+        Self::from_value(json.map_err(|error| SignatureError::new(format!("no JSON: {error}")))?)
     }
 
-    fn from_value(json: Value) -> Result<Self, Refused> {
-        let object = json.as_object().ok_or_else(|| Refused::new("a signature is an object"))?;
+    fn from_value(json: Value) -> Result<Self, SignatureError> {
+        let object =
+            json.as_object().ok_or_else(|| SignatureError::new("a signature is an object"))?;
         let symptoms = symptom::list(object, "symptoms")?.filter(|symptoms| !symptoms.is_empty());
-        let symptoms = symptoms.ok_or_else(|| Refused::new("a signature needs \"symptoms\""))?;
-        let symptoms: Result<Vec<Symptom>, Refused> = symptoms.iter().map(Symptom::parse).collect();
+        let symptoms =
+            symptoms.ok_or_else(|| SignatureError::new("a signature needs \"symptoms\""))?;
+        let symptoms: Result<Vec<Symptom>, SignatureError> =
+            symptoms.iter().map(Symptom::parse).collect();
         let mut symptoms = symptoms?;
         symptoms.sort_by_key(Symptom::cost);
         let names = |key: &str| {
@@ -84,7 +87,7 @@ impl Signature {
             let texts = |names: &Vec<Value>| {
                 names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
             };
-            Ok::<_, Refused>(names.map(texts))
+            Ok::<_, SignatureError>(names.map(texts))
         };
         let (platforms, systems) = (names("platforms")?, names("operatingSystems")?);
         let products = names("products")?;
@@ -93,11 +96,11 @@ impl Signature {
 
     /// Do all symptoms hold?
     #[must_use]
-    pub fn matches(&self, crash: &Crash<'_>) -> bool {
-        self.holds(&Seen::new(*crash))
+    pub fn matches(&self, crash: &CrashFacts<'_>) -> bool {
+        self.holds(&CrashTexts::new(*crash))
     }
 
-    fn holds(&self, seen: &Seen<'_>) -> bool {
+    fn holds(&self, seen: &CrashTexts<'_>) -> bool {
         let program = seen.crash.program;
         let listed = |names: &Option<Vec<String>>, name: &String| {
             names.as_ref().is_none_or(|names| names.contains(name))
@@ -110,7 +113,7 @@ impl Signature {
 
     /// None if the crash has too little information to be recognized again.
     #[must_use]
-    pub fn create(info: &CrashInfo, wanted: Wanted) -> Option<Self> {
+    pub fn create(info: &CrashInfo, wanted: SignatureOptions) -> Option<Self> {
         Self::of(symptoms(info, wanted)?)
     }
 
@@ -120,8 +123,8 @@ impl Signature {
 
     /// The closest one that holds for this crash, too; None if nothing would be left of it.
     #[must_use]
-    pub fn fitted(&self, crash: &Crash<'_>) -> Option<Self> {
-        let symptoms = fit::symptoms(self.json["symptoms"].as_array()?, &Seen::new(*crash));
+    pub fn fitted(&self, crash: &CrashFacts<'_>) -> Option<Self> {
+        let symptoms = fit::symptoms(self.json["symptoms"].as_array()?, &CrashTexts::new(*crash));
         let mut fitted = json!({ "symptoms": symptoms });
         for key in ["platforms", "operatingSystems", "products"] {
             if self.json[key].as_array().is_some_and(|names| !names.is_empty()) {

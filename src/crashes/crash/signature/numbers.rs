@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Refused;
+use super::SignatureError;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Relation {
@@ -20,7 +20,7 @@ pub(super) struct Number {
 }
 
 impl Number {
-    pub(super) fn parse(value: &Value) -> Result<Self, Refused> {
+    pub(super) fn parse(value: &Value) -> Result<Self, SignatureError> {
         let condition = match value {
             Value::Bool(truth) => Some(Some((Relation::Equal, i128::from(*truth)))),
             Value::Number(number) => number.as_i128().map(|number| Some((Relation::Equal, number))),
@@ -29,7 +29,7 @@ impl Number {
             _ => None,
         };
         let condition = condition
-            .ok_or_else(|| Refused::new(format!("{value} is no condition on a number")))?;
+            .ok_or_else(|| SignatureError::new(format!("{value} is no condition on a number")))?;
         Ok(Self { condition })
     }
 

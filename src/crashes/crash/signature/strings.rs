@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use fancy_regex::{Expr, Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::{Refused, dialect, literals};
+use super::{SignatureError, dialect, literals};
 
 /// Enough for any honest expression; one that needs more on a line does not match it.
 const MOST_STEPS: usize = 100_000;
@@ -13,7 +13,7 @@ const MOST_STEPS: usize = 100_000;
 const LONGEST: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
-pub(super) enum Text {
+pub(super) enum StringPattern {
     Contains(String),
     Expression(Box<Expression>),
 }
@@ -27,27 +27,27 @@ pub(super) struct Expression {
     compiled: OnceLock<Option<Regex>>,
 }
 
-impl Text {
+impl StringPattern {
     /// A text, or an object with `value` and `matchType`.
-    pub(super) fn parse(value: &Value) -> Result<Self, Refused> {
+    pub(super) fn parse(value: &Value) -> Result<Self, SignatureError> {
         match value {
             Value::String(text) => Self::of(text),
             Value::Object(object) => {
                 let text = object.get("value").and_then(Value::as_str);
-                let text =
-                    text.ok_or_else(|| Refused::new("an object without the text \"value\""))?;
+                let text = text
+                    .ok_or_else(|| SignatureError::new("an object without the text \"value\""))?;
                 match object.get("matchType").map(|kind| kind.as_str().map(str::to_lowercase)) {
                     None => Ok(Self::Contains(text.to_owned())),
                     Some(Some(kind)) if kind == "contains" => Ok(Self::Contains(text.to_owned())),
                     Some(Some(kind)) if kind == "pcre" => Self::expression(text),
-                    _ => Err(Refused::new("\"matchType\" is neither contains nor pcre")),
+                    _ => Err(SignatureError::new("\"matchType\" is neither contains nor pcre")),
                 }
             }
-            other => Err(Refused::new(format!("{other} is neither a text nor an object"))),
+            other => Err(SignatureError::new(format!("{other} is neither a text nor an object"))),
         }
     }
 
-    pub(super) fn of(text: &str) -> Result<Self, Refused> {
+    pub(super) fn of(text: &str) -> Result<Self, SignatureError> {
         if text.starts_with('/') && text.ends_with('/') {
             Self::expression(text.get(1..text.len() - 1).unwrap_or_default())
         } else {
@@ -55,11 +55,12 @@ impl Text {
         }
     }
 
-    fn expression(text: &str) -> Result<Self, Refused> {
+    fn expression(text: &str) -> Result<Self, SignatureError> {
         if text.len() > LONGEST {
-            return Err(Refused::new("an expression is longer than 64 KiB: shorten it"));
+            return Err(SignatureError::new("an expression is longer than 64 KiB: shorten it"));
         }
-        let refused = |reason: String| Refused::new(format!("the expression {text}: {reason}"));
+        let refused =
+            |reason: String| SignatureError::new(format!("the expression {text}: {reason}"));
         let translated = dialect::translate(text).map_err(&refused)?;
         let tree =
             Expr::parse_tree(&translated.text).map_err(|error| refused(error.to_string()))?;

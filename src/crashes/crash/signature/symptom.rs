@@ -4,42 +4,42 @@ use std::cell::OnceCell;
 
 use serde_json::{Map, Value};
 
-use super::frames::{self, Wanted};
+use super::frames::{self, FramePattern};
 use super::numbers::Number;
-use super::strings::Text;
-use super::{Crash, Refused};
+use super::strings::StringPattern;
+use super::{CrashFacts, SignatureError};
 use crate::crashes::crash::lines::lines;
 
 #[derive(Clone, Debug)]
 pub(super) enum Symptom {
     /// In some line of one of the places.
     Line {
-        text: Text,
-        places: &'static [Place],
+        text: StringPattern,
+        places: &'static [TextSource],
     },
-    StackFrames(Vec<Wanted>),
+    StackFrames(Vec<FramePattern>),
     StackFrame {
-        name: Text,
+        name: StringPattern,
         number: Number,
     },
     StackSize(Number),
     CrashAddress(Number),
     Instruction {
-        name: Option<Text>,
+        name: Option<StringPattern>,
         registers: Vec<String>,
     },
 }
 
 /// A text that symptoms search line by line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Place {
+pub(super) enum TextSource {
     Stdout,
     Stderr,
     CrashData,
     Testcase,
 }
 
-impl Place {
+impl TextSource {
     pub(super) const ALL: [Self; 4] = [Self::Stdout, Self::Stderr, Self::CrashData, Self::Testcase];
     const OUTPUTS: &[Self] = &[Self::Stdout, Self::Stderr, Self::CrashData];
 
@@ -55,28 +55,28 @@ impl Place {
 }
 
 /// A crash with its texts cut into lines, once for all signatures.
-pub(super) struct Seen<'a> {
-    pub(super) crash: Crash<'a>,
+pub(super) struct CrashTexts<'a> {
+    pub(super) crash: CrashFacts<'a>,
     lines: [OnceCell<Vec<&'a str>>; 4],
 }
 
-impl<'a> Seen<'a> {
-    pub(super) fn new(crash: Crash<'a>) -> Self {
+impl<'a> CrashTexts<'a> {
+    pub(super) fn new(crash: CrashFacts<'a>) -> Self {
         Self { crash, lines: Default::default() }
     }
 
     /// Empty if there is no such text.
-    pub(super) fn text(&self, place: Place) -> &'a str {
+    pub(super) fn text(&self, place: TextSource) -> &'a str {
         let output = self.crash.output;
         match place {
-            Place::Stdout => &output.stdout,
-            Place::Stderr => &output.stderr,
-            Place::CrashData => &output.crash_data,
-            Place::Testcase => self.crash.testcase.unwrap_or_default(),
+            TextSource::Stdout => &output.stdout,
+            TextSource::Stderr => &output.stderr,
+            TextSource::CrashData => &output.crash_data,
+            TextSource::Testcase => self.crash.testcase.unwrap_or_default(),
         }
     }
 
-    fn lines(&self, place: Place) -> &[&'a str] {
+    fn lines(&self, place: TextSource) -> &[&'a str] {
         self.lines[place as usize].get_or_init(|| lines(self.text(place)))
     }
 
@@ -85,7 +85,7 @@ impl<'a> Seen<'a> {
         self.crash.program.os == "windows"
     }
 
-    fn has_line(&self, text: &Text, place: Place) -> bool {
+    fn has_line(&self, text: &StringPattern, place: TextSource) -> bool {
         let also = |line: &str| {
             self.tries_slashes() && line.contains('\\') && text.matches(&line.replace('\\', "/"))
         };
@@ -94,39 +94,44 @@ impl<'a> Seen<'a> {
 }
 
 impl Symptom {
-    pub(super) fn parse(value: &Value) -> Result<Self, Refused> {
-        let object = value.as_object().ok_or_else(|| Refused::new("a symptom is no object"))?;
+    pub(super) fn parse(value: &Value) -> Result<Self, SignatureError> {
+        let object =
+            value.as_object().ok_or_else(|| SignatureError::new("a symptom is no object"))?;
         let kind = text(object, "type")?.ok_or_else(|| missing("type"))?;
         match kind {
             "output" => {
-                let text = Text::parse(key(object, "value")?)?;
+                let text = StringPattern::parse(key(object, "value")?)?;
                 Ok(Self::Line { text, places: places(object)? })
             }
             "stackFrames" => {
                 let names =
                     list(object, "functionNames")?.ok_or_else(|| missing("functionNames"))?;
-                let names = names.iter().map(|name| Text::parse(name).map(Wanted::new));
+                let names =
+                    names.iter().map(|name| StringPattern::parse(name).map(FramePattern::new));
                 Ok(Self::StackFrames(names.collect::<Result<_, _>>()?))
             }
             "stackFrame" => {
                 let name = text(object, "functionName")?.ok_or_else(|| missing("functionName"))?;
                 let number = object.get("frameNumber").unwrap_or(&Value::from(0)).clone();
-                Ok(Self::StackFrame { name: Text::of(name)?, number: Number::parse(&number)? })
+                Ok(Self::StackFrame {
+                    name: StringPattern::of(name)?,
+                    number: Number::parse(&number)?,
+                })
             }
             "stackSize" => Ok(Self::StackSize(Number::parse(key(object, "size")?)?)),
             "crashAddress" => Ok(Self::CrashAddress(Number::parse(key(object, "address")?)?)),
             "instruction" => Self::instruction(object),
             "testcase" => {
-                let text = Text::parse(key(object, "value")?)?;
-                Ok(Self::Line { text, places: Place::Testcase.alone() })
+                let text = StringPattern::parse(key(object, "value")?)?;
+                Ok(Self::Line { text, places: TextSource::Testcase.alone() })
             }
-            _ => Err(Refused::new(format!("there is no symptom \"{kind}\""))),
+            _ => Err(SignatureError::new(format!("there is no symptom \"{kind}\""))),
         }
     }
 
-    fn instruction(object: &Map<String, Value>) -> Result<Self, Refused> {
+    fn instruction(object: &Map<String, Value>) -> Result<Self, SignatureError> {
         let name = object.get("instructionName").filter(|name| !name.is_null());
-        let name = name.map(Text::parse).transpose()?;
+        let name = name.map(StringPattern::parse).transpose()?;
         let registers = list(object, "registerNames")?.filter(|names| !names.is_empty());
         if name.is_none() && registers.is_none() {
             return Err(missing("instructionName"));
@@ -135,7 +140,7 @@ impl Symptom {
             register
                 .as_str()
                 .map(str::to_owned)
-                .ok_or_else(|| Refused::new("a register is no text"))
+                .ok_or_else(|| SignatureError::new("a register is no text"))
         });
         Ok(Self::Instruction { name, registers: registers.collect::<Result<_, _>>()? })
     }
@@ -149,7 +154,7 @@ impl Symptom {
         }
     }
 
-    pub(super) fn matches(&self, seen: &Seen<'_>) -> bool {
+    pub(super) fn matches(&self, seen: &CrashTexts<'_>) -> bool {
         let info = seen.crash.info;
         match self {
             Self::Line { text, places } => places.iter().any(|place| seen.has_line(text, *place)),
@@ -170,33 +175,33 @@ impl Symptom {
     }
 }
 
-fn missing(key: &str) -> Refused {
-    Refused::new(format!("\"{key}\" is missing"))
+fn missing(key: &str) -> SignatureError {
+    SignatureError::new(format!("\"{key}\" is missing"))
 }
 
-fn key<'a>(object: &'a Map<String, Value>, name: &str) -> Result<&'a Value, Refused> {
+fn key<'a>(object: &'a Map<String, Value>, name: &str) -> Result<&'a Value, SignatureError> {
     object.get(name).ok_or_else(|| missing(name))
 }
 
-fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Refused> {
+fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, SignatureError> {
     let Some(value) = object.get(name) else { return Ok(None) };
-    value.as_str().map(Some).ok_or_else(|| Refused::new(format!("\"{name}\" is no text")))
+    value.as_str().map(Some).ok_or_else(|| SignatureError::new(format!("\"{name}\" is no text")))
 }
 
 pub(super) fn list<'a>(
     object: &'a Map<String, Value>,
     name: &str,
-) -> Result<Option<&'a Vec<Value>>, Refused> {
+) -> Result<Option<&'a Vec<Value>>, SignatureError> {
     let Some(value) = object.get(name) else { return Ok(None) };
-    value.as_array().map(Some).ok_or_else(|| Refused::new(format!("\"{name}\" is no array")))
+    value.as_array().map(Some).ok_or_else(|| SignatureError::new(format!("\"{name}\" is no array")))
 }
 
-fn places(object: &Map<String, Value>) -> Result<&'static [Place], Refused> {
-    let Some(source) = text(object, "src")? else { return Ok(Place::OUTPUTS) };
+fn places(object: &Map<String, Value>) -> Result<&'static [TextSource], SignatureError> {
+    let Some(source) = text(object, "src")? else { return Ok(TextSource::OUTPUTS) };
     match source.to_lowercase().as_str() {
-        "stdout" => Ok(Place::Stdout.alone()),
-        "stderr" => Ok(Place::Stderr.alone()),
-        "crashdata" => Ok(Place::CrashData.alone()),
-        _ => Err(Refused::new(format!("\"src\" is \"{source}\""))),
+        "stdout" => Ok(TextSource::Stdout.alone()),
+        "stderr" => Ok(TextSource::Stderr.alone()),
+        "crashdata" => Ok(TextSource::CrashData.alone()),
+        _ => Err(SignatureError::new(format!("\"src\" is \"{source}\""))),
     }
 }

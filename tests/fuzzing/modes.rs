@@ -1,4 +1,4 @@
-//! The ladder of speed: the same results on every rung, whatever a target does.
+//! Execution modes: the same results in every mode, whatever a target does.
 
 use crate::common;
 use crate::server;
@@ -9,7 +9,7 @@ use common::*;
 use ffuzz::config::options::RunMode;
 use ffuzz::engine::executor::{Executor, ExitKind};
 use ffuzz::engine::feedback::Judge;
-use ffuzz::exec::{ForkServer, Seen};
+use ffuzz::exec::{ForkServer, RunResult};
 use server::{candidates, fork_server, kill};
 
 const MODES: [RunMode; 5] =
@@ -42,14 +42,14 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_rung_sees_the_same() {
+fn every_execution_mode_observes_the_same() {
     let dir = TestDir::new();
     let target = ladder();
     let inputs = corpus();
     let one_by_one = |mode| {
         let mut server = start(&target, mode, &dir);
-        let all: Vec<Seen> =
-            inputs.iter().map(|input| Seen::of(&server.observe(input).unwrap())).collect();
+        let all: Vec<RunResult> =
+            inputs.iter().map(|input| RunResult::of(&server.observe(input).unwrap())).collect();
         assert_eq!(server.execs(), inputs.len() as u64);
         all
     };
@@ -69,12 +69,12 @@ fn every_rung_sees_the_same() {
     for (index, wanted) in wanted.iter().enumerate() {
         let run = server.run(&batch, &mut next).unwrap().unwrap();
         assert_eq!(run.index, index);
-        assert_eq!(&Seen::of(&run), wanted, "batch, input {index}: {:?}", inputs[index]);
+        assert_eq!(&RunResult::of(&run), wanted, "batch, input {index}: {:?}", inputs[index]);
     }
 }
 
 #[test]
-fn a_batch_stops_at_just_those_runs_that_a_judge_wants() {
+fn a_batch_stops_at_exactly_the_runs_that_the_judge_keeps() {
     let dir = TestDir::new();
     let target = ladder();
     let inputs: Vec<Vec<u8>> =
@@ -106,31 +106,31 @@ fn a_batch_stops_at_just_those_runs_that_a_judge_wants() {
 
 /// For AFL's pipes it would be "between two runs".
 #[test]
-fn a_process_that_stops_itself_hangs() {
+fn a_process_that_stops_itself_is_a_hang() {
     let dir = TestDir::new();
     let target = ladder();
     for &mode in &MODES[1..] {
         let mut server = start(&target, mode, &dir);
-        let good = Seen::of(&server.observe(b".abc").unwrap());
+        let good = RunResult::of(&server.observe(b".abc").unwrap());
         assert_eq!(server.observe(b"s").unwrap().exit, ExitKind::Hang, "{mode:?}");
-        assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+        assert_eq!(RunResult::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
     }
 }
 
 #[test]
-fn a_target_that_overwrites_the_channel_is_a_find_and_started_anew() {
+fn a_target_that_overwrites_the_channel_is_a_find_and_restarted() {
     let dir = TestDir::new();
     let target = ladder();
     for &mode in &MODES[1..] {
         let mut server = start(&target, mode, &dir);
-        let good = Seen::of(&server.observe(b".abc").unwrap());
+        let good = RunResult::of(&server.observe(b".abc").unwrap());
         for _ in 0..3 {
             let bad = server.observe(b"o").unwrap().exit;
             assert!(
                 bad == ExitKind::Crash { signal: 0 } || bad == ExitKind::Ok,
                 "{mode:?} {bad:?}"
             );
-            assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+            assert_eq!(RunResult::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
         }
     }
 }
@@ -141,16 +141,16 @@ fn a_fork_server_that_is_stopped_or_killed_is_replaced() {
     let target = ladder();
     for mode in MODES {
         let mut server = start(&target, mode, &dir);
-        let good = Seen::of(&server.observe(b".abc").unwrap());
+        let good = RunResult::of(&server.observe(b".abc").unwrap());
         kill(fork_server(&target));
-        assert_eq!(Seen::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
+        assert_eq!(RunResult::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
         assert!(server.take_restart().is_some() || mode > RunMode::Fork);
     }
 }
 
 /// A lost wake-up would be a hang here.
 #[test]
-fn three_times_more_fuzzers_than_cores_lose_no_wake_up() {
+fn no_wake_up_is_lost_with_three_fuzzers_per_core() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let target = target("quick.c", "-O1 -fsanitize=fuzzer");
     for (mode, runs) in

@@ -6,29 +6,26 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::progress::Progress;
-use super::work::{Chunk, Run, Work, unwritable};
-use crate::cmd::exit::Failure;
-use crate::cmd::showmap::view::{Values, cmin_lines};
-use crate::cmd::tool::{self, Wanted};
-use crate::config::env::Environment;
+use super::journal::{Chunk, Journal, Run};
+use super::{CminError, TraceListener, trace_lines};
+use crate::disk::inputs;
 use crate::engine::coverage::{self, Classes};
 use crate::engine::domain::{Aggregates, Domain};
 use crate::engine::executor::{Executor, ExitKind, Observation};
 use crate::engine::minimize::cover::Trace;
 use crate::engine::mutate::Candidate;
-use crate::exec::Hooked;
+use crate::exec::{Hooked, ReadyOptions};
 use crate::sys::affinity;
 
 /// Inputs of a chunk: as many as a batch can have.
 pub(super) const CHUNK: usize = 64;
 
 /// What workers share.
-pub(super) struct Shared<'a> {
+pub(super) struct SharedWork<'a> {
     pub(super) inputs: &'a [PathBuf],
     /// Chunks that an earlier run has finished.
     pub(super) finished: Vec<bool>,
@@ -36,53 +33,41 @@ pub(super) struct Shared<'a> {
     pub(super) known: Vec<Run>,
     pub(super) next: AtomicUsize,
     pub(super) failed: AtomicBool,
-    /// A run by snapshot was not that by fork, so others may have been called dull wrongly.
+    /// A run by snapshot was not that by fork, so others may have been called uninteresting wrongly.
     pub(super) doubtful: AtomicBool,
     pub(super) ledger: Mutex<Ledger>,
     /// `AFL_KEEP_TRACES`: folder for them, and their names.
-    pub(super) traces: Option<(PathBuf, Vec<OsString>)>,
-    /// `AFL_PRINT_FILENAMES`.
-    pub(super) print_names: bool,
+    pub(super) traces: Option<(PathBuf, &'a [OsString])>,
+    pub(super) listener: &'a dyn TraceListener,
 }
 
 /// What they write.
 pub(super) struct Ledger {
-    pub(super) work: Work,
+    pub(super) journal: Journal,
     pub(super) runs: Vec<Run>,
     pub(super) domains: Vec<Domain>,
-    pub(super) progress: Progress,
 }
 
-impl Shared<'_> {
+impl SharedWork<'_> {
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Works until no chunk is left or somebody failed.
-    pub(super) fn work(
-        &self,
-        target: &Wanted<'_>,
-        environment: &Environment,
-        core: Option<usize>,
-    ) -> Result<(), Failure> {
-        let done = self.try_work(target, environment, core);
+    pub(super) fn work(&self, target: &ReadyOptions, core: Option<usize>) -> Result<(), CminError> {
+        let done = self.try_work(target, core);
         if done.is_err() {
             self.failed.store(true, Ordering::Relaxed);
         }
         done
     }
 
-    fn try_work(
-        &self,
-        target: &Wanted<'_>,
-        environment: &Environment,
-        core: Option<usize>,
-    ) -> Result<(), Failure> {
+    fn try_work(&self, target: &ReadyOptions, core: Option<usize>) -> Result<(), CminError> {
         if let Some(core) = core {
             // Without it everything works, only slower.
             let _ = affinity::bind(core);
         }
-        let mut worker = Worker::new(target.prepare(environment)?.start()?);
+        let mut worker = Tracer::new(target.prepare()?.start()?);
         // A process that goes on from run to run is better interrupted at once.
         if worker.executor.run_mode().forks_each_run() {
             affinity::wait_patiently();
@@ -109,12 +94,12 @@ impl Shared<'_> {
             }
         }
         let messages = worker.executor.mutators.take_messages();
-        messages.iter().for_each(|message| tool::say(false, &format!("[!] {message}")));
+        messages.iter().for_each(|message| self.listener.warns(message));
         Ok(())
     }
 
     /// Forgets all traces if they are not to be believed, and says whether they were.
-    pub(super) fn start_over_if_doubtful(&mut self) -> Result<bool, Failure> {
+    pub(super) fn start_over_if_doubtful(&mut self) -> Result<bool, CminError> {
         if !std::mem::take(self.doubtful.get_mut()) {
             return Ok(false);
         }
@@ -123,44 +108,45 @@ impl Shared<'_> {
         *self.next.get_mut() = 0;
         let mut ledger = self.ledger();
         ledger.runs.clear();
-        ledger.progress.start_over();
-        ledger.work.clear()?;
+        ledger.journal.clear()?;
         drop(ledger);
+        self.listener.starts_over();
         Ok(true)
     }
 
-    fn note(&self, chunk: Chunk) -> Result<(), Failure> {
+    fn note(&self, chunk: Chunk) -> Result<(), CminError> {
         let mut ledger = self.ledger();
-        ledger.work.append(&chunk)?;
+        ledger.journal.append(&chunk)?;
         let inputs = CHUNK.min(self.inputs.len() - chunk.number * CHUNK);
         ledger.runs.extend(chunk.runs);
-        ledger.progress.add(inputs);
+        self.listener.traced(inputs);
         Ok(())
     }
 
-    fn keep_trace(&self, input: usize, edges: &[u8]) -> Result<(), Failure> {
+    fn keep_trace(&self, input: usize, edges: &[u8]) -> Result<(), CminError> {
         let Some((folder, names)) = &self.traces else { return Ok(()) };
         let path = folder.join(&names[input]);
-        fs::write(&path, cmin_lines(edges, Values::Classes)).map_err(|e| unwritable(&path, e))
+        let text = trace_lines(edges, coverage::class_number);
+        fs::write(&path, text).map_err(|error| CminError::write(&path, error))
     }
 }
 
 /// What the runs of one kind have shown so far.
 #[derive(Default)]
-struct Known {
+struct KnownTraces {
     virgin: Vec<u8>,
     aggregates: Aggregates,
     moved: bool,
 }
 
-impl Known {
+impl KnownTraces {
     fn new(executor: &dyn Executor) -> Self {
         let virgin = vec![0xff; executor.map_size()];
         Self { virgin, aggregates: Aggregates::new(executor.domains()), moved: true }
     }
 
     fn has_all_of(&mut self, run: &Observation<'_>) -> bool {
-        // A target may have a larger map after it was started anew.
+        // A restarted target may have a larger map.
         self.virgin.resize(self.virgin.len().max(run.edges.len()), 0xff);
         let virgin = &self.virgin[..run.edges.len()];
         !coverage::is_new(run.edges, virgin, Classes::Counts)
@@ -180,7 +166,7 @@ impl Known {
     }
 }
 
-struct Worker {
+struct Tracer {
     executor: Hooked,
     batch: Vec<Candidate>,
     known: Kinds,
@@ -188,13 +174,13 @@ struct Worker {
 
 /// Who wants only some of them must not miss what others show, too.
 struct Kinds {
-    ordinary: Known,
-    crashes: Known,
-    hangs: Known,
+    ordinary: KnownTraces,
+    crashes: KnownTraces,
+    hangs: KnownTraces,
 }
 
 impl Kinds {
-    fn of(&mut self, exit: ExitKind) -> &mut Known {
+    fn of(&mut self, exit: ExitKind) -> &mut KnownTraces {
         match exit {
             ExitKind::Ok => &mut self.ordinary,
             ExitKind::Hang => &mut self.hangs,
@@ -203,26 +189,24 @@ impl Kinds {
     }
 }
 
-impl Worker {
+impl Tracer {
     fn new(mut executor: Hooked) -> Self {
         executor.watch_domains();
-        let [ordinary, crashes, hangs] = [(); 3].map(|()| Known::new(&executor));
+        let [ordinary, crashes, hangs] = [(); 3].map(|()| KnownTraces::new(&executor));
         Self { batch: Vec::new(), known: Kinds { ordinary, crashes, hangs }, executor }
     }
 
     /// Runs the inputs from `first` on, as many as a chunk has.
-    fn run(&mut self, shared: &Shared<'_>, first: usize) -> Result<Vec<Run>, Failure> {
+    fn run(&mut self, shared: &SharedWork<'_>, first: usize) -> Result<Vec<Run>, CminError> {
         let inputs = &shared.inputs[first..shared.inputs.len().min(first + CHUNK)];
         let mut batch = std::mem::take(&mut self.batch);
         batch.resize_with(inputs.len(), Candidate::default);
         for (candidate, path) in batch.iter_mut().zip(inputs) {
-            tool::read_input(path, &mut candidate.bytes)?;
-            if shared.print_names {
-                print_name(path)?;
-            }
+            inputs::read(path, &mut candidate.bytes)?;
+            shared.listener.reads(path).map_err(CminError::Report)?;
         }
         let (mut runs, mut next) = (Vec::new(), 0);
-        while let Some(run) = self.executor.run(&batch, &mut next).map_err(tool::failure)? {
+        while let Some(run) = self.executor.run(&batch, &mut next)? {
             let (input, exit) = (first + run.index, run.exit);
             let known = self.known.of(exit);
             let trace = match known.has_all_of(&run) {
@@ -250,8 +234,4 @@ impl Worker {
             self.executor.learn_key(key, ordinary.aggregates.bar(key));
         }
     }
-}
-
-fn print_name(path: &Path) -> Result<(), Failure> {
-    tool::print(format!("Processing {}\n", path.display()).as_bytes(), None)
 }

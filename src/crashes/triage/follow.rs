@@ -1,23 +1,19 @@
-//! `--follow`: stays beside a campaign and triages each crash that comes. The campaign speaks through
+//! A triage that stays beside a campaign and takes each crash that comes. The campaign speaks through
 //! standard input; its end is ours.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::args::Args;
-use super::prepare::Plan;
-use super::{folders, lock};
-use crate::cmd::exit::Failure;
-use crate::cmd::tool::{self, Scratch, say};
-use crate::config::env::Environment;
-use crate::crashes::collector::Status;
-use crate::crashes::triage::{FINISH, FOLDER, Records, Work, find};
+use super::{FINISH, Records, TriageError, TriagePlan, TriageWork, lock};
+use crate::crashes::collector::DeliveryStatus;
+use crate::disk::find;
+use crate::exec::Scratch;
+use crate::sys::file::Locked;
 use crate::sys::process::leave_background;
 use crate::sys::stdio;
 use crate::sys::watch::Watch;
@@ -39,25 +35,40 @@ enum Word {
     Gone,
 }
 
-pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
-    let (sources, root) = args.places()?;
-    let mut records = args.records()?;
-    let _lock = loop {
-        // An instance of the same campaign has one already: we go on when it ends.
-        match lock(&root.join(FOLDER))? {
-            Some(lock) => break lock,
+/// What the caller does for a triage that follows a campaign.
+#[derive(Clone, Copy)]
+pub struct Speaker {
+    /// Shows a line to the user.
+    pub say: fn(&str),
+    /// Ends the process, although a run is under way.
+    pub leave: fn() -> !,
+}
+
+/// Waits for the lock of a folder: another instance of the same campaign may have a triage already. None:
+/// the campaign has ended.
+pub fn turn(folder: &Path) -> Result<Option<Locked>, TriageError> {
+    loop {
+        match lock(folder)? {
+            Some(lock) => return Ok(Some(lock)),
             None if hear(None, RETRY) == Word::Nothing => {}
-            None => return Ok(ExitCode::SUCCESS),
+            None => return Ok(None),
         }
-    };
-    let plan = Plan::new(args, environment, &folders(&sources, args.report_hangs)?, root)?;
-    let work = plan.work().deliver_by(plan.courier(args, environment)?);
-    let scratch = plan.scratch();
-    tool::leave_on_signals(&[&scratch], None);
+    }
+}
+
+/// Triages what comes into the folders of `sources`, until the campaign ends.
+pub fn follow(
+    plan: &TriagePlan,
+    work: &TriageWork,
+    sources: &[PathBuf],
+    records: &mut Records,
+    scratch: &Scratch,
+    speaker: Speaker,
+) -> Result<(), TriageError> {
     let left = std::thread::scope(|scope| {
-        let worker = scope.spawn(|| follow(&plan, &work, environment, &scratch));
-        let mut sight = Sight::new(&sources, args.report_hangs);
-        let word = listen(&mut sight, &work, &mut records, || worker.is_finished());
+        let worker = scope.spawn(|| do_work(plan, work, scratch, speaker.say));
+        let mut sight = Sight::new(sources, plan.reports_hangs(), speaker.say);
+        let word = listen(&mut sight, work, records, || worker.is_finished());
         let deadline = match word {
             Word::Finish(patience) => Instant::now() + patience,
             Word::Nothing | Word::Gone => Instant::now(),
@@ -67,48 +78,48 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<ExitCode, Fa
         while !worker.is_finished() && Instant::now() < deadline && hear(None, LOOK) != Word::Gone {
         }
         if !worker.is_finished() {
-            leave(&work, &scratch);
+            leave(work, scratch, speaker);
         }
         let left = deadline.saturating_duration_since(Instant::now());
         worker.join().unwrap_or(Ok(())).map(|()| left)
     })?;
     work.save()?;
-    work.deliver_records(&mut records)?;
-    if let Some(trouble) = work.finish_delivery(left).as_ref().and_then(Status::trouble) {
-        say(false, &format!("[!] {trouble}"));
+    work.deliver_records(records)?;
+    if let Some(trouble) = work.finish_delivery(left).as_ref().and_then(DeliveryStatus::trouble) {
+        (speaker.say)(&format!("[!] {trouble}"));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Without waiting for the run under way, which ends with us.
-fn leave(work: &Work, scratch: &Scratch) -> ! {
+fn leave(work: &TriageWork, scratch: &Scratch, speaker: Speaker) -> ! {
     let _ = work.save();
     if let Some(trouble) = work.delivery_trouble() {
-        say(false, &format!("[!] {trouble}"));
+        (speaker.say)(&format!("[!] {trouble}"));
     }
     let _ = std::fs::remove_dir_all(&scratch.folder);
-    std::process::exit(0)
+    (speaker.leave)()
 }
 
 /// Works as long as there is something to do or to come.
-fn follow(
-    plan: &Plan,
-    work: &Work,
-    environment: &Environment,
+fn do_work(
+    plan: &TriagePlan,
+    work: &TriageWork,
     scratch: &Scratch,
-) -> Result<(), Failure> {
-    let mut rerun = plan.rerun(environment, scratch)?;
+    say: fn(&str),
+) -> Result<(), TriageError> {
+    let mut rerun = plan.rerun(scratch)?;
     let mut told = String::new();
     loop {
         let done = work.run(&mut rerun);
         for note in work.take_notes() {
-            say(false, &format!("[!] {note}"));
+            say(&format!("[!] {note}"));
         }
         if let Err(error) = done {
             // A full disk may have room again.
             let error = format!("{error}; trying again ({})", error.remedy());
             if told != error {
-                say(false, &format!("[!] {error}"));
+                say(&format!("[!] {error}"));
                 told = error;
             }
             std::thread::park_timeout(RETRY);
@@ -125,12 +136,13 @@ fn follow(
 struct Sight<'a> {
     sources: &'a [PathBuf],
     hangs: bool,
+    say: fn(&str),
     told: HashSet<String>,
 }
 
 impl<'a> Sight<'a> {
-    fn new(sources: &'a [PathBuf], hangs: bool) -> Self {
-        Self { sources, hangs, told: HashSet::new() }
+    fn new(sources: &'a [PathBuf], hangs: bool, say: fn(&str)) -> Self {
+        Self { sources, hangs, say, told: HashSet::new() }
     }
 
     fn folders(&mut self) -> Vec<PathBuf> {
@@ -160,7 +172,7 @@ impl<'a> Sight<'a> {
     /// Once.
     fn tell(&mut self, text: String) {
         if !self.told.contains(&text) {
-            say(false, &format!("[!] {text}"));
+            (self.say)(&format!("[!] {text}"));
             self.told.insert(text);
         }
     }
@@ -169,7 +181,7 @@ impl<'a> Sight<'a> {
 /// Hands on what comes, until the campaign says a word or the work has ended by itself.
 fn listen(
     sight: &mut Sight<'_>,
-    work: &Work,
+    work: &TriageWork,
     records: &mut Records,
     is_done: impl Fn() -> bool,
 ) -> Word {
@@ -247,7 +259,7 @@ mod tests {
         std::fs::write(&bad, "").unwrap();
         std::fs::write(good.join("id:0"), "x").unwrap();
         let sources = [bad.clone(), good.clone()];
-        let mut sight = Sight::new(&sources, false);
+        let mut sight = Sight::new(&sources, false, |_| ());
         for _ in 0..2 {
             assert_eq!(sight.folders(), [good.canonicalize().unwrap()]);
             assert_eq!(sight.files(&[bad.clone(), good.clone()]), [good.join("id:0")]);

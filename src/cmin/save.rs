@@ -5,15 +5,14 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::work::unwritable;
-use crate::cmd::exit::Failure;
+use super::CminError;
 
 /// Name of a copy that is not complete.
 const TEMPORARY: &str = ".cmin.new";
 
 /// `input` under `name`; what an interrupted run left there is taken over. True if it is a copy, which
 /// the disk may not have yet.
-pub(super) fn save(input: &Path, folder: &Path, name: &std::ffi::OsStr) -> Result<bool, Failure> {
+pub(super) fn save(input: &Path, folder: &Path, name: &std::ffi::OsStr) -> Result<bool, CminError> {
     let goal = folder.join(name);
     let linked = match input.is_symlink() {
         true => Err(io::ErrorKind::Unsupported.into()),
@@ -25,7 +24,7 @@ pub(super) fn save(input: &Path, folder: &Path, name: &std::ffi::OsStr) -> Resul
             return Ok(!is_link(input, &goal));
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(unwritable(&goal, error));
+            return Err(CminError::write(&goal, error));
         }
         Err(_) => {}
     }
@@ -33,7 +32,7 @@ pub(super) fn save(input: &Path, folder: &Path, name: &std::ffi::OsStr) -> Resul
     let copied = fs::copy(input, &temporary).and_then(|_| fs::rename(&temporary, &goal));
     copied.map(|()| true).map_err(|error| {
         let _ = fs::remove_file(&temporary);
-        unwritable(&goal, error)
+        CminError::write(&goal, error)
     })
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
-use crate::cmd::exit::Failure;
+use super::CminError;
 use crate::engine::coverage;
 use crate::engine::executor::ExitKind;
 use crate::engine::minimize::cover::Trace;
@@ -40,7 +40,7 @@ pub(super) struct Chunk {
     pub(super) runs: Vec<Run>,
 }
 
-pub(super) struct Work {
+pub(super) struct Journal {
     file: Locked,
     path: PathBuf,
     /// Length of its first line.
@@ -49,31 +49,27 @@ pub(super) struct Work {
     synced: Instant,
 }
 
-impl Work {
+impl Journal {
     /// Creates the folder and its file, or goes on with those of an earlier run; then the chunks that
     /// it has are returned.
-    pub(super) fn open(folder: &Path, fingerprint: u64) -> Result<(Self, Vec<Chunk>), Failure> {
+    pub(super) fn open(folder: &Path, fingerprint: u64) -> Result<(Self, Vec<Chunk>), CminError> {
         let path = folder.join(NAME);
-        let failed = |error| unwritable(folder, error);
+        let failed = |error| CminError::write(folder, error);
         fs::create_dir_all(folder).map_err(failed)?;
         if !path.exists() && fs::read_dir(folder).map_err(failed)?.next().is_some() {
-            let cause = format!("the output folder {folder:?} is not empty");
-            return Err(Failure::new(cause, "choose another -o, or empty it"));
+            return Err(CminError::NotEmpty(folder.to_owned()));
         }
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(failed)?;
-        let file = Locked::new(file, false).map_err(|_| {
-            let cause = format!("another cmin works in {folder:?}");
-            Failure::new(cause, "wait for its end, or choose another -o")
-        })?;
-        let mut work = Self { file, path, header: 0, synced: Instant::now() };
-        let chunks = work.read(fingerprint, folder)?;
-        Ok((work, chunks))
+        let file = Locked::new(file, false).map_err(|_| CminError::Busy(folder.to_owned()))?;
+        let mut journal = Self { file, path, header: 0, synced: Instant::now() };
+        let chunks = journal.read(fingerprint, folder)?;
+        Ok((journal, chunks))
     }
 
-    fn read(&mut self, fingerprint: u64, folder: &Path) -> Result<Vec<Chunk>, Failure> {
-        let failed = |error| unwritable(folder, error);
+    fn read(&mut self, fingerprint: u64, folder: &Path) -> Result<Vec<Chunk>, CminError> {
+        let failed = |error| CminError::write(folder, error);
         let header = format!("ffuzz-cmin 1 {fingerprint:016x}\n");
         self.header = header.len() as u64;
         let mut bytes = Vec::new();
@@ -86,9 +82,7 @@ impl Work {
             return Ok(Vec::new());
         }
         let Some(records) = bytes.strip_prefix(header.as_bytes()) else {
-            let cause = format!("{folder:?} holds the unfinished work of another cmin command");
-            let remedy = "give the same inputs, target and options again, or remove the folder";
-            return Err(Failure::new(cause, remedy));
+            return Err(CminError::OtherWork(folder.to_owned()));
         };
         let (chunks, used) = parse(records);
         self.cut(self.header + used as u64)?;
@@ -96,22 +90,22 @@ impl Work {
     }
 
     /// Forgets what was traced.
-    pub(super) fn clear(&mut self) -> Result<(), Failure> {
+    pub(super) fn clear(&mut self) -> Result<(), CminError> {
         self.cut(self.header)
     }
 
-    fn cut(&mut self, end: u64) -> Result<(), Failure> {
+    fn cut(&mut self, end: u64) -> Result<(), CminError> {
         let cut = self.file.set_len(end).and_then(|()| self.file.seek(SeekFrom::Start(end)));
-        cut.map(|_| ()).map_err(|error| unwritable(self.folder(), error))
+        cut.map(|_| ()).map_err(|error| CminError::write(self.folder(), error))
     }
 
     fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("."))
     }
 
-    pub(super) fn append(&mut self, chunk: &Chunk) -> Result<(), Failure> {
+    pub(super) fn append(&mut self, chunk: &Chunk) -> Result<(), CminError> {
         let written = self.file.write_all(&record(chunk)).and_then(|()| self.sync_if_due());
-        written.map_err(|error| unwritable(self.folder(), error))
+        written.map_err(|error| CminError::write(self.folder(), error))
     }
 
     fn sync_if_due(&mut self) -> io::Result<()> {
@@ -123,10 +117,10 @@ impl Work {
     }
 
     /// The folder is complete, after a loss of power, too. `copies`: it holds more than links.
-    pub(super) fn finish(self, copies: bool) -> Result<(), Failure> {
+    pub(super) fn finish(self, copies: bool) -> Result<(), CminError> {
         let sync = if copies { sync_all } else { sync_folder };
-        sync(self.folder()).map_err(|error| unwritable(self.folder(), error))?;
-        fs::remove_file(&self.path).map_err(|error| unwritable(&self.path, error))
+        sync(self.folder()).map_err(|error| CminError::write(self.folder(), error))?;
+        fs::remove_file(&self.path).map_err(|error| CminError::write(&self.path, error))
     }
 }
 
@@ -142,11 +136,6 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
         Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(()),
         synced => synced,
     }
-}
-
-pub(super) fn unwritable(path: &Path, error: std::io::Error) -> Failure {
-    let remedy = "check that the folder is writable and the disk has room";
-    Failure::new(format!("cannot write {path:?}: {error}"), remedy)
 }
 
 fn record(chunk: &Chunk) -> Vec<u8> {
@@ -175,7 +164,7 @@ fn parse(bytes: &[u8]) -> (Vec<Chunk>, usize) {
         else {
             break;
         };
-        let Some(chunk) = Words(body).chunk() else { break };
+        let Some(chunk) = RecordWords(body).chunk() else { break };
         chunks.push(chunk);
         at += HEAD + body.len();
     }
@@ -187,9 +176,9 @@ fn checksum(words: &[u32]) -> u64 {
 }
 
 /// Words that are taken from the front.
-struct Words<'a>(&'a [u32]);
+struct RecordWords<'a>(&'a [u32]);
 
-impl<'a> Words<'a> {
+impl<'a> RecordWords<'a> {
     fn take(&mut self, count: usize) -> Option<&'a [u32]> {
         let (front, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -248,27 +237,27 @@ mod tests {
         Chunk { number, runs }
     }
 
-    fn opened(folder: &Path, fingerprint: u64) -> (Work, Vec<Chunk>) {
-        Work::open(folder, fingerprint).unwrap_or_else(|failure| panic!("{failure:?}"))
+    fn opened(folder: &Path, fingerprint: u64) -> (Journal, Vec<Chunk>) {
+        Journal::open(folder, fingerprint).unwrap_or_else(|failure| panic!("{failure:?}"))
     }
 
     #[test]
     fn what_was_written_is_read_again_up_to_a_half_record() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut work, chunks) = opened(folder.path(), 7);
+        let (mut journal, chunks) = opened(folder.path(), 7);
         assert_eq!(chunks, []);
         for number in [1, 0] {
-            work.append(&chunk(number)).unwrap();
+            journal.append(&chunk(number)).unwrap();
         }
-        drop(work);
+        drop(journal);
         let whole = fs::read(folder.path().join(NAME)).unwrap();
         for lost in [0, 1, 40] {
             fs::write(folder.path().join(NAME), &whole[..whole.len() - lost]).unwrap();
-            let (mut work, chunks) = opened(folder.path(), 7);
+            let (mut journal, chunks) = opened(folder.path(), 7);
             let expected = if lost == 0 { vec![chunk(1), chunk(0)] } else { vec![chunk(1)] };
             assert_eq!(chunks, expected);
-            work.append(&chunk(5)).unwrap();
-            drop(work);
+            journal.append(&chunk(5)).unwrap();
+            drop(journal);
             assert_eq!(opened(folder.path(), 7).1.last(), Some(&chunk(5)));
         }
         // A changed byte is noticed.
@@ -281,22 +270,22 @@ mod tests {
     #[test]
     fn the_disk_gets_it_once_a_second() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut work, _) = opened(folder.path(), 7);
-        let opened = work.synced;
-        work.append(&chunk(0)).unwrap();
-        assert!(work.synced == opened || opened.elapsed() >= SYNC);
-        work.synced = opened.checked_sub(SYNC).unwrap();
-        work.append(&chunk(1)).unwrap();
-        assert!(work.synced > opened);
+        let (mut journal, _) = opened(folder.path(), 7);
+        let opened = journal.synced;
+        journal.append(&chunk(0)).unwrap();
+        assert!(journal.synced == opened || opened.elapsed() >= SYNC);
+        journal.synced = opened.checked_sub(SYNC).unwrap();
+        journal.append(&chunk(1)).unwrap();
+        assert!(journal.synced > opened);
     }
 
     #[test]
     fn only_the_same_work_is_gone_on_with() {
         let folder = tempfile::tempdir().unwrap();
-        let (work, _) = opened(folder.path(), 7);
-        let refusal = |number| Work::open(folder.path(), number).err().unwrap().cause;
+        let (journal, _) = opened(folder.path(), 7);
+        let refusal = |number| Journal::open(folder.path(), number).err().unwrap().to_string();
         assert!(refusal(7).contains("another cmin works"));
-        drop(work);
+        drop(journal);
         assert!(refusal(8).contains("unfinished work of another"));
         for copies in [false, true] {
             opened(folder.path(), 7).0.finish(copies).unwrap();

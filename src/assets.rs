@@ -1,13 +1,12 @@
-//! The files that `ffuzz-cc` hands to clang: embedded in the executable, unpacked on first use
-//! into a private folder whose name is the hash of all contents.
+//! The files that travel inside the executable, unpacked on first use into a private folder whose name is
+//! the hash of all contents: runtime, passes and sources for clang.
 
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::CompilerError;
-use super::env::Env;
+use crate::config::env::AssetPlaces;
 
 mod embedded {
     include!(concat!(env!("OUT_DIR"), "/assets.rs"));
@@ -18,6 +17,30 @@ pub const SCRIPT: &str = "counters.ld";
 /// The runtime functions that a program offers to its shared libraries.
 pub const EXPORTED: &str = "exported.list";
 const RUNTIME: &str = "libffuzz-rt.a";
+
+/// Why the files cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AssetsError {
+    #[error("cannot unpack the runtime into {}: {source}", path.display())]
+    Unpack { path: PathBuf, source: io::Error },
+    #[error("{} belongs to another user or can be written by others", .0.display())]
+    ForeignFolder(PathBuf),
+    #[error("FFUZZ_LIB_DIR={} holds no libffuzz-rt.a", .0.display())]
+    EmptyLibDir(PathBuf),
+}
+
+impl AssetsError {
+    /// What to do about it, in one line.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Unpack { .. } | Self::ForeignFolder(_) => {
+                "set XDG_CACHE_HOME to a folder of your own with room for 1 MB"
+            }
+            Self::EmptyLibDir(_) => "unset FFUZZ_LIB_DIR to use what is built in",
+        }
+    }
+}
 
 /// Where the files are.
 #[derive(Clone, Debug)]
@@ -32,20 +55,20 @@ pub struct Assets {
 
 impl Assets {
     /// `FFUZZ_LIB_DIR`, else `AFL_PATH` if it holds the files of ffuzz, else the cache.
-    pub fn open(env: &Env) -> Result<Self, CompilerError> {
+    pub fn open(places: &AssetPlaces) -> Result<Self, AssetsError> {
         let is_ours = |folder: &&PathBuf| folder.join(RUNTIME).is_file();
-        if let Some(folder) = env.lib_dir.as_ref().filter(|folder| !is_ours(folder)) {
-            return Err(CompilerError::EmptyLibDir(folder.clone()));
+        if let Some(folder) = places.lib_dir.as_ref().filter(|folder| !is_ours(folder)) {
+            return Err(AssetsError::EmptyLibDir(folder.clone()));
         }
-        let given = env.lib_dir.as_ref().or(env.afl_path.as_ref().filter(is_ours));
-        let (private, fallback) = cache_folders(env);
+        let given = places.lib_dir.as_ref().or(places.afl_path.as_ref().filter(is_ours));
+        let (private, fallback) = cache_folders(places);
         match private.map(|root| Self::below(root, given)) {
             Some(Ok(assets)) => Ok(assets),
             None | Some(Err(_)) => Self::below(fallback, given),
         }
     }
 
-    fn below(root: PathBuf, given: Option<&PathBuf>) -> Result<Self, CompilerError> {
+    fn below(root: PathBuf, given: Option<&PathBuf>) -> Result<Self, AssetsError> {
         if let Some(directory) = given {
             let made = root.join("made");
             private_folder(&root)?;
@@ -64,19 +87,19 @@ impl Assets {
 }
 
 /// The user's cache folder, and a private one in the folder for temporary files.
-fn cache_folders(env: &Env) -> (Option<PathBuf>, PathBuf) {
+fn cache_folders(places: &AssetPlaces) -> (Option<PathBuf>, PathBuf) {
     let absolute = |folder: &&PathBuf| folder.is_absolute();
-    let cache = env.cache_home.as_ref().filter(absolute).cloned();
+    let cache = places.cache_home.as_ref().filter(absolute).cloned();
     let cache =
-        cache.or_else(|| env.home.as_ref().filter(absolute).map(|home| home.join(".cache")));
-    let temporary = env.tmpdir.clone().unwrap_or_else(|| "/tmp".into());
+        cache.or_else(|| places.home.as_ref().filter(absolute).map(|home| home.join(".cache")));
+    let temporary = places.tmpdir.clone().unwrap_or_else(|| "/tmp".into());
     let user = nix::unistd::geteuid();
     (cache.map(|folder| folder.join("ffuzz")), temporary.join(format!("ffuzz-{user}")))
 }
 
 /// Puts all files into `root`/HASH. Cheap when they are there: each is read and compared, because
 /// files in a folder for temporary files are not trusted.
-fn unpack(root: &Path) -> Result<PathBuf, CompilerError> {
+fn unpack(root: &Path) -> Result<PathBuf, AssetsError> {
     let directory = root.join(embedded::HASH);
     let folders =
         [root.to_owned(), directory.clone(), directory.join("include"), directory.join("src")];
@@ -88,14 +111,14 @@ fn unpack(root: &Path) -> Result<PathBuf, CompilerError> {
         if fs::read(&path).is_ok_and(|found| found == *content) {
             continue;
         }
-        write(&path, content).map_err(|source| CompilerError::Unpack { path, source })?;
+        write(&path, content).map_err(|source| AssetsError::Unpack { path, source })?;
     }
     Ok(directory)
 }
 
 /// A real folder of this user that others cannot write to; created if it does not exist.
-pub(super) fn private_folder(path: &Path) -> Result<(), CompilerError> {
-    let failed = |source| CompilerError::Unpack { path: path.to_owned(), source };
+pub fn private_folder(path: &Path) -> Result<(), AssetsError> {
+    let failed = |source| AssetsError::Unpack { path: path.to_owned(), source };
     match fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
@@ -103,13 +126,13 @@ pub(super) fn private_folder(path: &Path) -> Result<(), CompilerError> {
     let found = fs::symlink_metadata(path).map_err(failed)?;
     let ours = found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw();
     if !ours || found.mode() & 0o022 != 0 {
-        return Err(CompilerError::ForeignFolder(path.to_owned()));
+        return Err(AssetsError::ForeignFolder(path.to_owned()));
     }
     Ok(())
 }
 
 /// Under another name first: a second compiler that starts at the same time never reads half a file.
-pub(super) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
@@ -128,12 +151,13 @@ mod tests {
     #[test]
     fn a_damaged_file_is_repaired() {
         let home = tempfile::tempdir().unwrap();
-        let env = Env { cache_home: Some(home.path().to_owned()), ..Env::default() };
-        let assets = Assets::open(&env).unwrap();
+        let cache_home = Some(home.path().to_owned());
+        let places = AssetPlaces { cache_home, ..AssetPlaces::default() };
+        let assets = Assets::open(&places).unwrap();
         let script = assets.directory.join(SCRIPT);
         let good = fs::read(&script).unwrap();
         fs::write(&script, b"damaged").unwrap();
-        Assets::open(&env).unwrap();
+        Assets::open(&places).unwrap();
         assert_eq!(fs::read(&script).unwrap(), good);
     }
 
@@ -144,6 +168,6 @@ mod tests {
         let folder = home.path().join("ffuzz");
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(unpack(&folder), Err(CompilerError::ForeignFolder(_))));
+        assert!(matches!(unpack(&folder), Err(AssetsError::ForeignFolder(_))));
     }
 }

@@ -16,16 +16,18 @@ const PREFIX: &str = ".ffuzz-";
 const YOUNG: Duration = Duration::from_secs(60);
 
 /// Removed with everything in it when dropped.
-pub(super) struct Scratch {
+#[derive(Debug)]
+pub struct Scratch {
     /// The target's file.
-    pub(super) file: PathBuf,
-    pub(super) folder: PathBuf,
+    pub file: PathBuf,
+    pub folder: PathBuf,
     _lock: Option<Locked>,
 }
 
 impl Scratch {
     /// `tool` is part of the name, the extension that of the file.
-    pub(super) fn new(tool: &str, extension: Option<&str>) -> Self {
+    #[must_use]
+    pub fn new(tool: &str, extension: Option<&str>) -> Self {
         let around = std::env::temp_dir();
         sweep(&around);
         let template = around.join(format!("{PREFIX}{tool}-XXXXXX"));

@@ -1,0 +1,80 @@
+//! The inputs that are to be minimized, the smallest first.
+
+use std::ffi::OsString;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::CminError;
+use crate::disk::inputs::{self, InputError};
+use crate::engine::mutate::MAX_INPUT;
+
+/// All files of a folder that are not empty.
+#[derive(Debug)]
+pub struct Inputs {
+    pub folder: PathBuf,
+    /// In the order of preference.
+    pub paths: Vec<PathBuf>,
+    /// Those of the results, in the same order.
+    pub(super) names: Vec<OsString>,
+    /// The target gets only the first part of these.
+    pub too_large: Vec<PathBuf>,
+    /// Of names, sizes and times.
+    fingerprint: u64,
+}
+
+/// A file of the input folder.
+struct InputFile {
+    path: PathBuf,
+    len: u64,
+    changed: (i64, i64),
+}
+
+impl Inputs {
+    /// Of the queue of an instance folder, or of the folder itself; `output` may not lie in it.
+    pub fn find(folder: &Path, output: &Path) -> Result<Self, CminError> {
+        let folder = queue_of(folder, output)?;
+        let mut inputs = Vec::new();
+        for path in inputs::list_below(&folder)? {
+            let data = fs::metadata(&path).map_err(|error| InputError::file(&path, error))?;
+            if data.len() > 0 {
+                let changed = (data.mtime(), data.mtime_nsec());
+                inputs.push(InputFile { path, len: data.len(), changed });
+            }
+        }
+        if inputs.is_empty() {
+            return Err(CminError::NoInputs(folder));
+        }
+        let large = inputs.iter().filter(|input| input.len > MAX_INPUT as u64);
+        let too_large = large.map(|input| input.path.clone()).collect();
+        inputs.sort_by(|a, b| (a.len, &a.path).cmp(&(b.len, &b.path)));
+        let mut hasher = DefaultHasher::new();
+        for input in &inputs {
+            (&input.path, input.len, input.changed).hash(&mut hasher);
+        }
+        let paths: Vec<PathBuf> = inputs.into_iter().map(|input| input.path).collect();
+        let names = inputs::flat_names(&folder, &paths);
+        Ok(Self { folder, paths, names, too_large, fingerprint: hasher.finish() })
+    }
+
+    /// `settings`: of everything else that decides what the traces are. Only with the same result are
+    /// old ones taken over.
+    pub(super) fn fingerprint(&self, settings: u64) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.fingerprint, settings).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+fn queue_of(folder: &Path, output: &Path) -> Result<PathBuf, CminError> {
+    let queue = folder.join("queue");
+    let folder = if queue.is_dir() { queue } else { folder.to_owned() };
+    let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
+    match (real(&folder), real(output)) {
+        (Ok(input), Ok(real)) if real.starts_with(&input) => {
+            Err(CminError::OutputInside(output.to_owned()))
+        }
+        _ => Ok(folder),
+    }
+}

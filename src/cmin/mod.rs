@@ -1,0 +1,253 @@
+//! Corpus minimization: several targets trace all inputs, a set cover chooses the few that together show
+//! what all show, and these are put into the output folder.
+//!
+//! What was traced is in a journal in the output folder, so an interrupted minimization goes on with it.
+//! The choice itself is in [`crate::engine::minimize::cover`].
+
+mod error;
+mod inputs;
+mod journal;
+mod save;
+mod worker;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+pub use error::CminError;
+pub use inputs::Inputs;
+use journal::{Chunk, Journal, Run};
+use worker::{CHUNK, Ledger, SharedWork};
+
+use crate::engine::executor::ExitKind;
+use crate::engine::minimize::cover::{self, Cover, Trace};
+use crate::exec::ReadyOptions;
+use crate::sys::affinity;
+
+/// Inputs that end in some way.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Accepted {
+    /// None may crash or take too long.
+    Good,
+    Any,
+    Crashes,
+}
+
+impl Accepted {
+    fn takes(self, exit: ExitKind) -> bool {
+        match self {
+            Self::Good => exit == ExitKind::Ok,
+            Self::Any => true,
+            Self::Crashes => is_crash(exit),
+        }
+    }
+}
+
+fn is_crash(exit: ExitKind) -> bool {
+    matches!(exit, ExitKind::Crash { .. } | ExitKind::Oom)
+}
+
+/// What a minimization depends on besides its inputs and its targets.
+#[derive(Clone, Debug)]
+pub struct CminOptions {
+    pub output: PathBuf,
+    pub accepted: Accepted,
+    /// Hit counts do not matter.
+    pub edges_only: bool,
+    /// The traces are files in the output folder, in the form of `afl-showmap -Z`.
+    pub keep_traces: bool,
+    /// Each of several workers stays on a core of its own.
+    pub bind: bool,
+    /// Of everything that decides what the target does.
+    pub settings: u64,
+}
+
+/// Gets what happens while inputs are traced, from all workers.
+pub trait TraceListener: Sync {
+    /// An input is read.
+    fn reads(&self, path: &Path) -> io::Result<()>;
+    /// So many more inputs are traced.
+    fn traced(&self, inputs: usize);
+    /// All inputs are traced again: runs by snapshot differed from those by fork.
+    fn starts_over(&self);
+    /// What mutators did wrong.
+    fn warns(&self, text: &str);
+}
+
+/// A minimization that can begin, or go on.
+pub struct Minimization<'a> {
+    options: &'a CminOptions,
+    inputs: &'a Inputs,
+    targets: Vec<ReadyOptions>,
+    shared: SharedWork<'a>,
+    /// Inputs that an earlier run has traced.
+    pub traced_before: usize,
+}
+
+/// The inputs to keep, and the numbers of what they cover.
+pub struct Choice {
+    /// Positions among the inputs, ascending.
+    pub kept: Vec<usize>,
+    pub tuples: usize,
+    /// None if the target has no domains.
+    pub keys: Option<usize>,
+    journal: Journal,
+}
+
+impl<'a> Minimization<'a> {
+    /// Checks the first target, then creates the output folder or takes over what an interrupted run has
+    /// left there. Each of the targets is a worker's, as long as there is work for it.
+    pub fn open(
+        options: &'a CminOptions,
+        inputs: &'a Inputs,
+        mut targets: Vec<ReadyOptions>,
+        listener: &'a dyn TraceListener,
+    ) -> Result<Self, CminError> {
+        // A trace that is kept has to be that of a process of its own.
+        for target in &mut targets {
+            target.target.snapshots &= !options.keep_traces;
+        }
+        // The target is looked at before anything is created.
+        let alone = targets[0].prepare()?.has_hooks();
+        let (journal, chunks) =
+            Journal::open(&options.output, inputs.fingerprint(options.settings))?;
+        let ledger = Ledger { journal, runs: Vec::new(), domains: Vec::new() };
+        let mut shared = SharedWork {
+            inputs: &inputs.paths,
+            finished: vec![false; inputs.paths.len().div_ceil(CHUNK)],
+            known: Vec::new(),
+            next: AtomicUsize::new(0),
+            failed: AtomicBool::new(false),
+            doubtful: AtomicBool::new(false),
+            ledger: Mutex::new(ledger),
+            traces: trace_folder(options)?.map(|folder| (folder, inputs.names.as_slice())),
+            listener,
+        };
+        let done = shared.take_over(chunks);
+        let left = (shared.finished.len() - done).max(1);
+        // Mutators are not made for several threads.
+        targets.truncate(if alone { 1 } else { left });
+        let traced_before = (done * CHUNK).min(inputs.paths.len());
+        Ok(Self { options, inputs, targets, shared, traced_before })
+    }
+
+    /// How many targets run at the same time.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// Traces all inputs and chooses those to keep.
+    pub fn choose(mut self) -> Result<Choice, CminError> {
+        let cores = cores(self.options.bind && self.targets.len() > 1);
+        self.shared.run(&self.targets, &cores)?;
+        if self.shared.start_over_if_doubtful()? {
+            self.targets.iter_mut().for_each(|target| target.target.snapshots = false);
+            self.shared.run(&self.targets, &cores)?;
+        }
+        let ledger = self.shared.ledger.into_inner();
+        let mut ledger = ledger.unwrap_or_else(std::sync::PoisonError::into_inner);
+        ledger.runs.sort_by_key(|run| run.input);
+        let accepted = self.options.accepted;
+        if accepted == Accepted::Good {
+            refuse_bad(&ledger.runs, &self.inputs.paths)?;
+        }
+        let runs: Vec<&Run> = ledger.runs.iter().filter(|run| accepted.takes(run.exit)).collect();
+        let traces: Vec<&Trace> = runs.iter().map(|run| &run.trace).collect();
+        let Cover { kept, tuples, keys } =
+            cover::cover(&traces, &ledger.domains, self.options.edges_only);
+        Ok(Choice {
+            kept: kept.into_iter().map(|kept| runs[kept].input).collect(),
+            tuples,
+            keys: (!ledger.domains.is_empty()).then_some(keys),
+            journal: ledger.journal,
+        })
+    }
+}
+
+impl Choice {
+    /// Puts the inputs into the output folder, which is complete then.
+    pub fn save(self, options: &CminOptions, inputs: &Inputs) -> Result<(), CminError> {
+        let mut copies = false;
+        for kept in self.kept {
+            copies |= save::save(&inputs.paths[kept], &options.output, &inputs.names[kept])?;
+        }
+        self.journal.finish(copies)
+    }
+}
+
+/// Cores that workers are bound to, one each; unbound ones stand for themselves.
+fn cores(bind: bool) -> Vec<Option<usize>> {
+    affinity::allowed().into_iter().map(|core| Some(core).filter(|_| bind)).collect()
+}
+
+fn trace_folder(options: &CminOptions) -> Result<Option<PathBuf>, CminError> {
+    if !options.keep_traces {
+        return Ok(None);
+    }
+    let folder = options.output.join(".traces");
+    fs::create_dir_all(&folder).map_err(|error| CminError::write(&folder, error))?;
+    Ok(Some(folder))
+}
+
+/// Inputs that crash or take too long end it, as in AFL, unless the user says what to do with them.
+fn refuse_bad(runs: &[Run], paths: &[PathBuf]) -> Result<(), CminError> {
+    let all = |wanted: fn(ExitKind) -> bool| {
+        let found: Vec<usize> =
+            runs.iter().filter(|run| wanted(run.exit)).map(|run| run.input).collect();
+        let path = paths[*found.first()?].clone();
+        Some((path, found.len() - 1))
+    };
+    if let Some((path, others)) = all(is_crash) {
+        return Err(CminError::Crashes { path, others });
+    }
+    match all(|exit| exit == ExitKind::Hang) {
+        Some((path, others)) => Err(CminError::Hangs { path, others }),
+        None => Ok(()),
+    }
+}
+
+/// A trace as `afl-cmin` reads it from its showmap: a line for each counter that is not 0.
+pub fn trace_lines(edges: &[u8], value: impl Fn(u8) -> u8) -> String {
+    let hit = edges.iter().enumerate().filter(|(_, count)| **count != 0);
+    hit.map(|(index, count)| format!("{}{index}\n", value(*count))).collect()
+}
+
+impl SharedWork<'_> {
+    /// What an earlier run has done need not be done again; returns how many chunks that are.
+    fn take_over(&mut self, chunks: Vec<Chunk>) -> usize {
+        let mut runs: Vec<Run> = Vec::new();
+        for chunk in chunks {
+            let inputs = chunk.number * CHUNK..self.inputs.len().min((chunk.number + 1) * CHUNK);
+            let fits = chunk.runs.iter().all(|run| inputs.contains(&run.input));
+            if let Some(finished) = self.finished.get_mut(chunk.number).filter(|_| fits) {
+                *finished = true;
+                runs.extend(chunk.runs);
+            }
+        }
+        let done = self.finished.iter().filter(|finished| **finished).count();
+        let prefix = self.finished.iter().take_while(|finished| **finished).count() * CHUNK;
+        self.known = runs.iter().filter(|run| run.input < prefix).cloned().collect();
+        self.ledger().runs = runs;
+        done
+    }
+
+    /// All workers, until no chunk is left.
+    fn run(&self, targets: &[ReadyOptions], cores: &[Option<usize>]) -> Result<(), CminError> {
+        let cores = cores.iter().copied().cycle();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = targets
+                .iter()
+                .zip(cores)
+                .map(|(target, core)| scope.spawn(move || self.work(target, core)))
+                .collect();
+            let ends = threads.into_iter().map(|thread| match thread.join() {
+                Ok(end) => end,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            ends.fold(Ok(()), Result::and)
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! Delivery of a spool in the foreground: until nothing waits, or the server does not take it.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::{Client, CollectorError, Counts, Delivery, Settings, Spool};
+
+/// A server that is not there within this time is not coming back while somebody waits for it.
+const PATIENCE: Duration = Duration::from_secs(130);
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Why reports are left.
+#[derive(Debug, thiserror::Error)]
+pub enum DrainError {
+    #[error(transparent)]
+    Collector(#[from] CollectorError),
+    #[error("{} is not a spool", .0.display())]
+    NoSpool(PathBuf),
+    #[error("another process delivers the reports in {}", .0.display())]
+    Claimed(PathBuf),
+    #[error("{count} reports were refused")]
+    Refused { count: usize, spool: PathBuf },
+    #[error("{count} reports are left{}", reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Left { count: usize, reason: Option<String>, remedy: String },
+}
+
+impl DrainError {
+    /// What the user can do, one line.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Collector(error) => error.remedy(),
+            Self::NoSpool(_) => "name the folder OUT/triage/spool of a campaign".into(),
+            Self::Claimed(_) => "wait for it, or stop it first".into(),
+            Self::Refused { spool, .. } => format!(
+                "see {}/refused/*.txt for the reasons; correct them, then run it again",
+                spool.display()
+            ),
+            Self::Left { remedy, .. } => remedy.clone(),
+        }
+    }
+}
+
+/// Delivers all reports of the spool in `folder`, also those refused before; `delayed` gets each new
+/// reason to wait.
+pub fn drain(
+    folder: &Path,
+    settings: &Settings,
+    delayed: impl Fn(&str),
+) -> Result<Counts, DrainError> {
+    if !folder.is_dir() {
+        return Err(DrainError::NoSpool(folder.to_owned()));
+    }
+    let spool = Spool::open(folder)?;
+    let Some(claim) = spool.claim()? else {
+        return Err(DrainError::Claimed(folder.to_owned()));
+    };
+    let client = Client::new(settings.server()?)?;
+    claim.retry_refused()?;
+    let mut delivery = Delivery::new(claim, client, settings.signatures_for(folder));
+    let start = Instant::now();
+    let mut reason = String::new();
+    loop {
+        delivery.deliver_due(SystemTime::now, || true)?;
+        let counts = spool.counts()?;
+        match (counts.waiting, counts.refused) {
+            (0, 0) => return Ok(counts),
+            (0, count) => return Err(DrainError::Refused { count, spool: folder.to_owned() }),
+            (waiting, refused) if start.elapsed() > PATIENCE || delivery.is_blocked() => {
+                return Err(left(&delivery, waiting + refused));
+            }
+            _ => {}
+        }
+        let error = delivery.last_error().map(ToString::to_string).unwrap_or_default();
+        if !error.is_empty() && error != reason {
+            delayed(&error);
+            reason = error;
+        }
+        thread::sleep(INTERVAL);
+    }
+}
+
+fn left(delivery: &Delivery, count: usize) -> DrainError {
+    let error = delivery.last_error();
+    DrainError::Left {
+        count,
+        reason: error.map(ToString::to_string),
+        remedy: error.map_or_else(|| "try again later".into(), CollectorError::remedy),
+    }
+}

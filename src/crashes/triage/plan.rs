@@ -1,0 +1,321 @@
+//! What a triage needs before its first run: the programs, how they are run, what is written where.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::report::{self, TriageReport};
+use super::{
+    Cores, Courier, Debugging, FOLDER, IDENTITY, Rerun, Symbolizer, Tools, TriageError, TriageWork,
+    WorkOptions, clang_version, program,
+};
+use crate::config::env::Environment;
+use crate::config::options::{CustomOptions, TargetOptions};
+use crate::config::sanitizers::{ReportStyle, SANITIZER_VARIABLES, report_environment};
+use crate::crashes::collector::{Settings, Target, Values, beside};
+use crate::crashes::crash::{Output, Program, StableHasher};
+use crate::exec::{Fresh, Scratch, Setup, TargetError, binary};
+use crate::mutators::{self, Mutators};
+use crate::sys::affinity;
+
+/// A symbolizer may take ten times as long as a run: both are slower for a large program. It reads a
+/// file in any case, and nobody waits longer for names.
+const LEAST_PATIENCE: Duration = Duration::from_secs(5);
+const MOST_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the user asks for.
+#[derive(Clone, Debug)]
+pub struct PlanOptions {
+    /// A program without a slash is searched.
+    pub target: TargetOptions,
+    /// The sanitizer build: a program for the same command line.
+    pub sanitizer: Option<OsString>,
+    /// Their hooks change what the target gets.
+    pub mutators: CustomOptions,
+    /// The output folder.
+    pub root: PathBuf,
+    /// Of each crash.
+    pub runs: u32,
+    /// Of a run.
+    pub timeout: Duration,
+    /// Longest time for one input; zero: not at all.
+    pub minimize: Duration,
+    /// A run that takes too long is a bug, too.
+    pub hangs: bool,
+    /// A campaign runs, and has priority.
+    pub beside: bool,
+    /// Extension of the input's file.
+    pub extension: Option<String>,
+    /// Bugs are delivered to the server that these and the user's files name.
+    pub server: Option<Values>,
+}
+
+/// Everything that is known before the first run.
+pub struct TriagePlan {
+    pub orders: WorkOptions,
+    target: TargetOptions,
+    sanitizer: Option<TargetOptions>,
+    mutators: CustomOptions,
+    tools: Arc<Tools>,
+    extension: Option<String>,
+    server: Option<Values>,
+}
+
+impl TriagePlan {
+    /// Finds the programs and the tools.
+    pub fn new(options: PlanOptions, environment: &Environment) -> Result<Self, TriageError> {
+        let target = for_reports(options.target)?;
+        let sanitizer =
+            options.sanitizer.map(|binary| for_program(&target, &binary)).transpose()?;
+        let tools =
+            tools(&target, sanitizer.as_ref(), options.timeout, options.hangs, environment)?;
+        let orders = WorkOptions {
+            folder: options.root.join(FOLDER),
+            root: options.root,
+            runs: options.runs,
+            timeout: options.timeout,
+            minimize: options.minimize,
+            beside: options.beside,
+            program: tools.program.clone(),
+            env: shown_environment(
+                &tools.readable,
+                [Some(&target), sanitizer.as_ref()],
+                environment,
+            ),
+        };
+        Ok(Self {
+            orders,
+            target,
+            sanitizer,
+            mutators: options.mutators,
+            tools: Arc::new(tools),
+            extension: options.extension,
+            server: options.server,
+        })
+    }
+
+    /// The work, and who delivers its bugs, if somebody is to. `warn` gets what is wrong with settings.
+    pub fn work(
+        &self,
+        environment: &Environment,
+        warn: impl Fn(&str),
+    ) -> Result<TriageWork, TriageError> {
+        let courier = self.server.clone().map(|server| self.courier(server, environment, warn));
+        Ok(self.undelivered_work().deliver_by(courier.transpose()?))
+    }
+
+    fn courier(
+        &self,
+        server: Values,
+        environment: &Environment,
+        warn: impl Fn(&str),
+    ) -> Result<Courier, TriageError> {
+        let settings = Settings::read(environment, server)?;
+        let binary = Path::new(&self.target.command[0]);
+        let target = match beside(binary).exists() {
+            true => Target::read(Some(binary), Values::new()),
+            false => Target::read(None, values_of(&self.orders.program)),
+        }?;
+        settings.warnings.iter().chain(&target.warnings).for_each(|warning| warn(warning));
+        let words = self.target.command[1..].iter();
+        let words = words.map(|word| word.to_string_lossy().replace("@@", "TESTFILE"));
+        let mut words: Vec<String> = words.collect();
+        words.pop_if(|last| last == "TESTFILE");
+        let shown = |text: &OsStr| text.to_string_lossy().into_owned();
+        let env = self.orders.env.iter().map(|(name, value)| (shown(name), shown(value)));
+        Ok(Courier::start(&self.orders.folder, &settings, target, words, env.collect())?)
+    }
+
+    fn undelivered_work(&self) -> TriageWork {
+        let words = |words: &[OsString]| {
+            words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        };
+        let sanitizer = self.sanitizer.as_ref().map(|options| &options.command[0]);
+        let report = TriageReport {
+            version: report::VERSION,
+            tool: format!("ffuzz {}", env!("CARGO_PKG_VERSION")),
+            command: words(&self.target.command),
+            sanitizer_build: sanitizer.map(|path| path.to_string_lossy().into_owned()),
+            fingerprint: report::hex(self.fingerprint()),
+            runs: self.orders.runs,
+            ..TriageReport::default()
+        };
+        TriageWork::new(self.orders.clone(), report, TriageReport::load(&self.orders.folder))
+    }
+
+    /// Everything that decides what a run shows.
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = StableHasher::default();
+        env!("CARGO_PKG_VERSION").hash(&mut hasher);
+        for options in [Some(&self.target), self.sanitizer.as_ref()].into_iter().flatten() {
+            fs::read(&options.command[0]).ok().hash(&mut hasher);
+            (&options.command, &options.extra_env, options.memory_limit).hash(&mut hasher);
+        }
+        let forced = match self.tools.debugging {
+            Debugging::Silent => 0,
+            Debugging::Always => 1,
+            Debugging::Core(_) => 2,
+        };
+        (self.tools.hangs, forced, IDENTITY).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// How many targets run at the same time for so many files. Mutators, a file of the user's and core
+    /// files, which are found by their being new, are for one alone.
+    pub fn jobs(&self, wanted: Option<usize>, files: usize) -> Result<usize, TriageError> {
+        let wanted = wanted.unwrap_or_else(|| affinity::allowed().len());
+        let leaves_cores = matches!(self.tools.debugging, Debugging::Core(_));
+        let alone =
+            self.target.file.is_some() || leaves_cores || self.load_mutators()?.touch_runs();
+        Ok(if alone { 1 } else { wanted.min(files) }.max(1))
+    }
+
+    pub(super) fn reports_hangs(&self) -> bool {
+        self.tools.hangs
+    }
+
+    /// The file for the inputs of one of several targets.
+    #[must_use]
+    pub fn scratch(&self) -> Scratch {
+        Scratch::new("triage", self.extension.as_deref())
+    }
+
+    fn load_mutators(&self) -> Result<Mutators, TriageError> {
+        Ok(mutators::load(&self.mutators, 0)?)
+    }
+
+    /// What runs inputs, one of several.
+    pub fn rerun(&self, scratch: &Scratch) -> Result<Rerun, TriageError> {
+        let fresh = |options: &TargetOptions| -> Result<Fresh, TriageError> {
+            let setup = Setup::new(options, &scratch.file, None)?;
+            // Without keep_original crashes are stored as the target got them.
+            let (late, process) = (self.mutators.late_send, self.mutators.keep_original);
+            Ok(Fresh::new(setup, self.load_mutators()?, late, process)?)
+        };
+        let sanitizer = self.sanitizer.as_ref().map(fresh).transpose()?;
+        Ok(Rerun::new(fresh(&self.target)?, sanitizer, Arc::clone(&self.tools)))
+    }
+
+    /// What the target says if it crashes on this input, in words that people and servers can read; and
+    /// what its mutators did wrong.
+    pub fn once(&self, input: &[u8]) -> Result<Option<(Output, Vec<String>)>, TriageError> {
+        let scratch = self.scratch();
+        let mut rerun = self.rerun(&scratch)?;
+        let Some(seen) = rerun.examine(input, 1)?.seen else { return Ok(None) };
+        let seen = rerun.readable(input, &seen)?;
+        Ok(Some((seen.output, rerun.take_messages())))
+    }
+}
+
+/// The programs that help.
+fn tools(
+    target: &TargetOptions,
+    sanitizer: Option<&TargetOptions>,
+    timeout: Duration,
+    hangs: bool,
+    environment: &Environment,
+) -> Result<Tools, TriageError> {
+    let search = target.search_path.as_deref();
+    let given = environment.get("ASAN_SYMBOLIZER_PATH");
+    let patience = (timeout * 10).clamp(LEAST_PATIENCE, MOST_PATIENCE);
+    let examined = sanitizer.unwrap_or(target);
+    let version = clang_version(Path::new(&examined.command[0]));
+    let symbolizer = Symbolizer::find(given, search, version, patience);
+    let reports = |style| report_environment(&target.extra_env, style);
+    let gdb = program(&["gdb"], search);
+    Ok(Tools {
+        raw: reports(ReportStyle::Raw),
+        readable: reports(ReportStyle::Readable(
+            symbolizer.as_ref().and_then(Symbolizer::for_sanitizers),
+        )),
+        bare: reports(ReportStyle::Bare),
+        debugging: debugging(environment, gdb.is_some())?,
+        gdb,
+        symbolizer,
+        timeout,
+        hangs,
+        program: description(target),
+    })
+}
+
+/// Of the variables for a readable run those that a person needs: options only of sanitizers that the
+/// programs have, and those of the user.
+fn shown_environment(
+    readable: &[(OsString, OsString)],
+    programs: [Option<&TargetOptions>; 2],
+    environment: &Environment,
+) -> Vec<(OsString, OsString)> {
+    let of = |options: &TargetOptions| {
+        let path = Path::new(&options.command[0]);
+        binary::sanitizer_variables(path).unwrap_or_else(|| SANITIZER_VARIABLES.to_vec())
+    };
+    let linked: Vec<&str> = programs.into_iter().flatten().flat_map(of).collect();
+    let is_needed = |name: &OsString| {
+        let Some(name) = SANITIZER_VARIABLES.into_iter().find(|known| *known == name) else {
+            return true;
+        };
+        linked.contains(&name) || environment.get(name).is_some()
+    };
+    readable.iter().filter(|(name, _)| is_needed(name)).cloned().collect()
+}
+
+/// About which crashes the user wants gdb's report.
+fn debugging(environment: &Environment, has_gdb: bool) -> Result<Debugging, TriageError> {
+    let wanted = ["FTB_FORCE_GDBCORE", "FTB_FORCE_GDB"].into_iter();
+    let Some(name) = wanted.into_iter().find(|name| environment.flag(&[name])) else {
+        return Ok(Debugging::Silent);
+    };
+    if !has_gdb {
+        return Err(TriageError::NoGdb(name));
+    }
+    if name == "FTB_FORCE_GDB" {
+        return Ok(Debugging::Always);
+    }
+    Ok(Debugging::Core(Cores::find()?))
+}
+
+fn values_of(program: &Program) -> Values {
+    let Program { product, product_version, platform, os } = program;
+    let all = [
+        ("product", product),
+        ("product_version", product_version),
+        ("platform", platform),
+        ("os", os),
+    ];
+    all.map(|(key, value)| (key.to_owned(), value.clone())).into()
+}
+
+/// The target with its program found, and without a fork server.
+fn for_reports(mut options: TargetOptions) -> Result<TargetOptions, TargetError> {
+    let program = binary::locate(&options.command[0], options.search_path.as_deref())?;
+    options.command[0] = program.into_os_string();
+    options.non_instrumented = true;
+    Ok(options)
+}
+
+/// The same command line for another program.
+fn for_program(target: &TargetOptions, binary: &OsStr) -> Result<TargetOptions, TargetError> {
+    let mut options = target.clone();
+    let program = binary::locate(binary, target.search_path.as_deref())?;
+    options.command[0] = program.into_os_string();
+    Ok(options)
+}
+
+/// What signatures may ask for.
+fn description(target: &TargetOptions) -> Program {
+    let name = Path::new(&target.command[0]).file_name().unwrap_or_default();
+    let platform = match std::env::consts::ARCH {
+        "x86_64" => "x86-64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    Program {
+        product: name.to_string_lossy().to_lowercase(),
+        product_version: String::new(),
+        platform: platform.to_owned(),
+        os: std::env::consts::OS.to_owned(),
+    }
+}

@@ -1,0 +1,104 @@
+//! Folders of inputs that a tool is given: their files, names for results, and their content.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::engine::mutate::MAX_INPUT;
+use crate::sys::file;
+
+/// Inputs that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    #[error("cannot read the folder {folder:?}: {source}")]
+    Folder { folder: PathBuf, source: io::Error },
+    #[error("cannot read {path:?}: {source}")]
+    File { path: PathBuf, source: io::Error },
+}
+
+impl InputError {
+    /// What the user can do, one line.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Folder { .. } => "give a folder of inputs, for example out/queue",
+            Self::File { .. } => "check its permissions, or remove it from the folder",
+        }
+    }
+
+    pub(crate) fn file(path: &Path, source: io::Error) -> Self {
+        Self::File { path: path.to_owned(), source }
+    }
+}
+
+/// The files of a folder, by name; hidden ones are left out, links are followed.
+pub fn list(dir: &Path) -> Result<Vec<PathBuf>, InputError> {
+    let mut files: Vec<PathBuf> = visible(dir)?.into_iter().filter(|path| path.is_file()).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The same with all folders below. Links to folders are not followed: they may lead in a circle.
+pub fn list_below(dir: &Path) -> Result<Vec<PathBuf>, InputError> {
+    let (mut files, mut folders) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for path in visible(&folder)? {
+            if path.is_file() {
+                files.push(path);
+            } else if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn visible(dir: &Path) -> Result<Vec<PathBuf>, InputError> {
+    let failure = |source| InputError::Folder { folder: dir.to_owned(), source };
+    let entries = fs::read_dir(dir).map_err(failure)?.flatten().map(|entry| entry.path());
+    let is_hidden = |path: &PathBuf| {
+        path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    Ok(entries.filter(|path| !is_hidden(path)).collect())
+}
+
+/// A name for each file, without folders; one that is taken gets those below `root` in front.
+#[must_use]
+pub fn flat_names(root: &Path, files: &[PathBuf]) -> Vec<OsString> {
+    let mut taken = HashSet::new();
+    let mut names = Vec::with_capacity(files.len());
+    for file in files {
+        let mut name = file.file_name().unwrap_or_default().to_owned();
+        if taken.contains(&name) {
+            let path = file.strip_prefix(root).unwrap_or(file);
+            let parts: Vec<&OsStr> = path.components().map(|part| part.as_os_str()).collect();
+            name = parts.join(OsStr::new("_"));
+        }
+        while !taken.insert(name.clone()) {
+            name.push("_");
+        }
+        names.push(name);
+    }
+    names
+}
+
+/// What the target would get of a file: no more than the largest input there is.
+pub fn read(path: &Path, bytes: &mut Vec<u8>) -> Result<(), InputError> {
+    bytes.clear();
+    let read = file::open(path).and_then(|file| file.take(MAX_INPUT as u64).read_to_end(bytes));
+    read.map(|_| ()).map_err(|source| InputError::file(path, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_without_folders_are_all_different() {
+        let files = ["r/a", "r/x/a", "r/x_a", "r/y/a"].map(PathBuf::from);
+        assert_eq!(flat_names(Path::new("r"), &files), ["a", "x_a", "x_a_", "y_a"]);
+    }
+}
