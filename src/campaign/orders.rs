@@ -99,7 +99,9 @@ impl Campaign {
         }
         let fuzzing = self.statistics.is_fuzzing();
         let Some(orders) = &mut self.orders else { return Ok(()) };
-        if !orders.wait() && (orders.inputs.is_empty() || !fuzzing) {
+        // A pause that was ordered before the first turn begins with it.
+        let is_due = fuzzing && (orders.paused || !orders.inputs.is_empty());
+        if !orders.wait() && !is_due {
             return Ok(());
         }
         let start = Instant::now();
@@ -111,21 +113,22 @@ impl Campaign {
         if fuzzing { self.rest() } else { Ok(()) }
     }
 
-    /// As long as the campaign is paused. That time does not count.
+    /// As long as the campaign is paused. Of its limits, that time counts for `-V` alone.
     fn rest(&mut self) -> Result<(), CampaignError> {
         while self.orders.as_ref().is_some_and(|orders| orders.paused)
             && self.stop_reason().is_none()
         {
             let start = Instant::now();
-            // The whole pause is left out.
-            let _ = self.stop.suspend();
+            let suspended = self.stop.suspend();
             self.tick_if_due();
             let Some(orders) = &mut self.orders else { break };
             let next = orders.wait_for_next();
             // Nobody is left who could say that it is to go on.
             orders.paused &= !matches!(next, Err(RecvTimeoutError::Disconnected));
             // Before the time is reported: it never goes back.
-            self.statistics.leave_out(start.elapsed());
+            let time = start.elapsed();
+            self.statistics.leave_out(time);
+            self.statistics.paused += time.saturating_sub(suspended);
             if let Ok(next) = next {
                 self.take(next)?;
             }

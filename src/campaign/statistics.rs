@@ -41,6 +41,8 @@ pub(super) struct Statistics {
     peak_rss_mb: u64,
     /// When the dry run was over.
     fuzzing_since: Option<Instant>,
+    /// Time in pauses by command, which no other number contains.
+    pub(super) paused: Duration,
     pub(super) calibration: Duration,
     pub(super) trim: Duration,
     /// Spent on other fuzzers' finds.
@@ -112,6 +114,7 @@ impl Statistics {
             earlier: None,
             peak_rss_mb: 0,
             fuzzing_since: None,
+            paused: Duration::ZERO,
             calibration: Duration::ZERO,
             trim: Duration::ZERO,
             sync: Duration::ZERO,
@@ -211,9 +214,10 @@ impl Statistics {
         since.into_iter().flatten().for_each(|since| *since += time);
     }
 
-    /// Time since the dry run, of this process.
-    pub(super) fn fuzz_time(&self) -> Duration {
-        self.fuzzing_since.map_or(Duration::ZERO, |since| since.elapsed())
+    /// What `-V` limits: the time of this process since the dry run. A pause by command is part of it, because
+    /// nobody may come to end the pause.
+    pub(super) fn limited_time(&self) -> Duration {
+        self.fuzzing_since.map_or(Duration::ZERO, |since| since.elapsed() + self.paused)
     }
 
     /// Campaign time for file names, earlier processes included.

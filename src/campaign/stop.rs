@@ -17,8 +17,8 @@ impl Campaign {
         if limits.execs.is_some_and(|limit| self.execs() >= limit) {
             return Some(StopReason::ExecLimit);
         }
-        let fuzzing = self.statistics.fuzz_time();
-        if limits.time.is_some_and(|limit| fuzzing >= limit) {
+        let time = self.statistics.limited_time();
+        if limits.time.is_some_and(|limit| time >= limit) {
             return Some(StopReason::TimeLimit);
         }
         if limits.until_crash && self.statistics.saved_crashes > 0 {

@@ -160,14 +160,47 @@ fn a_paused_fuzzer_runs_nothing_but_what_is_injected() {
     client.order(json!({"cmd": "resume"}));
     client.wait_for("stats", |stats| stats["execs"].as_u64().unwrap() > injected + 1000);
     client.order(json!({"cmd": "pause"}));
-    // Both ways to the end are open.
     let client = stop(running, client, &dir);
     assert_eq!(client.events.last().unwrap()["paused"], true);
-    let dir = TestDir::with_seed("hello");
-    let (running, mut client) = start(&dir, "");
-    client.order(json!({"cmd": "pause"}));
-    running.signal(Signal::SIGINT);
+}
+
+/// Its last event, and the time that this took since `since`.
+fn last_words(running: Running, mut client: Client, since: Instant) -> (Value, Duration) {
+    client.read_all();
+    let time = since.elapsed();
     running.finish().expect(0);
+    (client.events.pop().unwrap(), time)
+}
+
+#[test]
+fn a_signal_ends_a_paused_fuzzer() {
+    for options in ["", "-j 2"] {
+        let dir = TestDir::with_seed("hello");
+        let (running, mut client) = start(&dir, options);
+        client.order(json!({"cmd": "pause"}));
+        running.signal(Signal::SIGINT);
+        let (last, _) = last_words(running, client, Instant::now());
+        assert_eq!((&last["reason"], &last["paused"]), (&json!("user"), &json!(true)), "{last}");
+    }
+}
+
+#[test]
+fn the_limit_of_time_ends_a_paused_fuzzer() {
+    for options in ["-V 3", "-V 3 -j 2"] {
+        let dir = TestDir::with_seed("hello");
+        let (running, mut client) = start(&dir, options);
+        let begin = Instant::now();
+        client.order(json!({"cmd": "pause"}));
+        let (last, time) = last_words(running, client, begin);
+        assert_eq!(
+            (&last["reason"], &last["paused"]),
+            (&json!("timelimit"), &json!(true)),
+            "{last}"
+        );
+        // The time limit of a pause is not its share of the campaign.
+        let counted = Duration::from_millis(last["run_time_ms"].as_u64().unwrap());
+        assert!(time > Duration::from_secs(2) && counted < time, "{counted:?} of {time:?}");
+    }
 }
 
 #[test]
@@ -244,6 +277,7 @@ fn commands_are_handled_while_a_seed_is_trimmed() {
     let slow = target("commanded.c", "-fsanitize=fuzzer -DPAUSE=3000");
     let (running, mut client) = start_on(&dir, "", &slow);
     // Whole, it is about two thousand runs.
+    client.wait_for("stats", |stats| stats["stage"] == "trim");
     assert_eq!(client.inject("alpha")["kept"], true);
     let trimmed = client.stats()["trim_execs"].as_u64().unwrap();
     assert_eq!(client.stats()["stage"], "trim");

@@ -106,6 +106,32 @@ fn a_pause_costs_no_time_and_ends_when_nobody_is_left_to_end_it() {
 }
 
 #[test]
+fn a_pause_before_the_first_turn_holds_and_ends_with_a_limit() {
+    for by_time in [false, true] {
+        let dir = seed_folder(&[b"A"]);
+        let (mut campaign, _, sender) = commanded(dir.path(), 40);
+        sender.send(order(1, Command::Pause)).unwrap();
+        if by_time {
+            campaign.options.limits.time = Some(Duration::from_millis(200));
+        } else {
+            (0..40).for_each(|n| sender.send(order(2, Command::Inject(vec![n]))).unwrap());
+        }
+        let reason = campaign.fuzz().unwrap();
+        let (wanted, execs) = (campaign.stop_reason(), campaign.execs());
+        assert_eq!(Some(reason), wanted);
+        match by_time {
+            // Nothing ran after the seed.
+            true => assert!(reason == StopReason::TimeLimit && execs < 20, "{reason:?} {execs}"),
+            false => assert!(reason == StopReason::ExecLimit && execs < 60, "{reason:?} {execs}"),
+        }
+        assert!(campaign.orders.as_ref().unwrap().paused);
+        let counted = campaign.statistics.campaign_ms();
+        assert!(counted < 200, "{counted}");
+        drop(sender);
+    }
+}
+
+#[test]
 fn who_still_waits_at_the_end_gets_an_answer() {
     let dir = seed_folder(&[b"A"]);
     // Over with the starting seed.

@@ -98,7 +98,6 @@ pub fn run(
         target_works: false,
         fuzzing_since: None,
         commands: PendingCommands::default(),
-        paused_since: None,
         at_work: Vec::new(),
         last_reason: StopReason::Done,
         last_tick: Instant::now(),
@@ -142,10 +141,8 @@ struct Fleet {
     /// The main has sent an event, so the target has started: the others follow.
     target_works: bool,
     fuzzing_since: Option<Instant>,
-    /// Paused from outside (`--control`).
+    /// From outside (`--control`).
     commands: PendingCommands,
-    /// Paused time, which does not count.
-    paused_since: Option<Instant>,
     /// Workers that have not paused yet for Ctrl-Z.
     at_work: Vec<usize>,
     /// Of the worker that ended last.
@@ -258,7 +255,6 @@ impl Fleet {
                 workers.into_iter().for_each(|number| self.workers[number].command(&line));
             }
         }
-        self.mind_pause();
     }
 
     /// Ctrl-Z: the workers are in sessions of their own, and pause meanwhile. They cannot miss the end of
@@ -268,7 +264,7 @@ impl Fleet {
             return;
         }
         if self.commands.standing.paused {
-            let _ = self.stop.suspend();
+            self.leave_out(self.stop.suspend());
             return;
         }
         self.at_work = (0..self.workers.len()).filter(|n| self.workers[*n].is_running()).collect();
@@ -278,25 +274,18 @@ impl Fleet {
         while !self.at_work.is_empty() && asked.elapsed() < PAUSE && self.stop.wants_suspension() {
             self.hear();
         }
-        let time = self.stop.suspend();
+        self.leave_out(self.stop.suspend());
         self.tell_workers(&Command::Resume, orders::NOBODY);
+    }
+
+    /// Time in the background by Ctrl-Z, which does not count.
+    fn leave_out(&mut self, time: Duration) {
         self.fuzzing_since.iter_mut().for_each(|since| *since += time);
     }
 
     fn tell_workers(&self, command: &Command, id: u64) {
         let line = command.to_line(id);
         self.workers.iter().for_each(|worker| worker.command(&line));
-    }
-
-    fn mind_pause(&mut self) {
-        match (self.commands.standing.paused, self.paused_since) {
-            (true, None) => self.paused_since = Some(Instant::now()),
-            (false, Some(since)) => {
-                self.paused_since = None;
-                self.fuzzing_since.iter_mut().for_each(|from| *from += since.elapsed());
-            }
-            _ => {}
-        }
     }
 
     fn take_from(&mut self, number: usize, process: u32, heard: Heard) {
@@ -387,9 +376,9 @@ impl Fleet {
         if self.stop.asked() {
             return Some(StopReason::User);
         }
-        let now = self.paused_since.unwrap_or_else(Instant::now);
-        let fuzzing = self.fuzzing_since.map_or(Duration::ZERO, |since| now - since);
-        if self.time.is_some_and(|limit| fuzzing >= limit) {
+        // A pause by command is part of that time: nobody may come to end it.
+        let time = self.fuzzing_since.map_or(Duration::ZERO, |since| since.elapsed());
+        if self.time.is_some_and(|limit| time >= limit) {
             return Some(StopReason::TimeLimit);
         }
         let ended = self.workers.iter().filter(|worker| worker.has_ended()).count();
