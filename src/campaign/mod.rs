@@ -5,6 +5,7 @@ mod door;
 mod error;
 mod foreign;
 mod keep;
+mod known;
 mod modules;
 mod orders;
 mod peers;

@@ -17,6 +17,7 @@ mod launcher;
 pub mod lines;
 mod maps;
 mod modules;
+mod parts;
 mod record;
 mod runs;
 mod seen;
@@ -28,7 +29,9 @@ pub use forkserver::ForkServer;
 pub use fresh::{Ended, Fresh, Manner};
 pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
+pub use parts::{build_of, parts};
 pub use seen::Seen;
+pub use sites::of_files as sites_of;
 
 use std::time::Duration;
 
