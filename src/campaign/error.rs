@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::disk::coverage::CoverageError;
 use crate::disk::output::OutputError;
 use crate::engine::executor::RunError;
 use crate::engine::mutate::dictionary::DictionaryError;
@@ -25,6 +26,8 @@ pub enum CampaignError {
     Custom(#[from] CustomError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error(transparent)]
+    Coverage(#[from] CoverageError),
     #[error("cannot read the seed {path:?}: {source}")]
     Seed { path: PathBuf, source: io::Error },
     #[error("the seed folder {path:?} holds no file with content")]
@@ -68,6 +71,7 @@ impl CampaignError {
             Self::Run(error) => error.remedy(),
             Self::Custom(error) => error.remedy(),
             Self::Output(error) => error.remedy(),
+            Self::Coverage(error) => error.remedy(),
             Self::Seed { .. } => "check its permissions, or take it out of the folder".into(),
             Self::NoSeeds { path } => format!("put one small valid input into {}", path.display()),
             Self::NoUsableSeed { crash: 0, .. } => "give runs more time with a larger -t".into(),

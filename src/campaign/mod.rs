@@ -4,6 +4,7 @@ mod confirm;
 mod error;
 mod foreign;
 mod keep;
+mod known;
 mod modules;
 mod orders;
 mod outside;

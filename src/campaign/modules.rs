@@ -102,6 +102,7 @@ impl Campaign {
     /// The file for the next process, and the one that the user has named.
     pub(super) fn save_state(&mut self) {
         self.last_saved = Instant::now();
+        self.save_coverage();
         // As long as seeds are missing, the file of the earlier process is the better one.
         if self.complete {
             if let Err(error) = self.restore_queue() {

@@ -91,6 +91,7 @@ pub(super) fn open(
     campaign.orders = orders;
     campaign.triage = triage;
     campaign.tell_target();
+    campaign.load_coverage()?;
     Ok(campaign)
 }
 

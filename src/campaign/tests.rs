@@ -49,6 +49,7 @@ fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
         custom: CustomOptions::default(),
         sync: crate::config::options::SyncOptions::default(),
         limits: Limits { execs: Some(execs), ..Limits::default() },
+        coverage: crate::config::options::CoverageOptions::default(),
         seeds: SeedPolicy::default(),
         calibration: CalibrationOptions::default(),
         findings: FindingOptions::default(),

@@ -7,9 +7,11 @@ pub mod collector;
 #[cfg(test)]
 #[path = "tests/compatibility.rs"]
 mod compatibility;
+mod coverage;
 pub mod domains;
 pub mod exit;
 pub mod fuzz;
+pub mod merge;
 pub mod plot;
 pub mod showdsf;
 pub mod showmap;
@@ -41,6 +43,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("plot", plot::run, "draw charts of a campaign"),
     ("addseeds", addseeds::run, "add seeds to a running campaign"),
     ("cmin", cmin::run, "keep the smallest inputs that reach everything"),
+    ("merge", merge::run, "join coverage states, or show what one has beyond another"),
     ("tmin", tmin::run, "minimize one input, and keep its behaviour"),
     ("collector", collector::run, "exchange signatures, crashes and coverage with FuzzManager"),
     ("triage", triage::run, "rerun crashes, and group, minimize and report them"),

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use args::Args;
 use view::{ShownMaps, View};
 
+use super::coverage::States;
 use super::exit::{CANNOT, Failure};
 use super::tool::{self, Scratch, ToolTarget, print, report, say, tell};
 use crate::config::env::Environment;
@@ -76,6 +77,7 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     say(quiet, &format!("[*] Executing '{}'...", args.target.command[0].display()));
     let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
+    let mut states = States::open(&args.coverage, &target, &args.target, environment)?;
     let view = View::of(args);
     say(quiet, "-- Program output begins --");
     let run = target.observe(&input).map_err(tool::failure)?;
@@ -90,12 +92,17 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
         ExitKind::Oom => say(quiet, "\n+++ Program killed by signal 9 +++"),
     }
     let exit = run.exit;
-    let text = if is_wanted(view, exit, environment) { rendered(view, &run) } else { Vec::new() };
+    states.add(&run);
+    let text =
+        if is_wanted(view, exit, environment) { rendered(view, &run, &states) } else { Vec::new() };
     let hash = coverage::path_hash(run.edges);
-    let summary = view.summary(run.edges, &args.output.to_string_lossy());
+    let beyond = states.beyond(&run);
+    let edges = beyond.as_deref().unwrap_or(run.edges);
+    let summary = view.summary(edges, &args.output.to_string_lossy());
     tell(&mut target, quiet);
     drop(target);
     print(&text, to_file(&args.output))?;
+    states.save()?;
     say(quiet, &format!("[+] Hash of coverage map: {hash:016x}\n{summary}"));
     Ok(if exit == ExitKind::Ok { 0 } else { CRASHED })
 }
@@ -104,14 +111,16 @@ fn to_file(path: &Path) -> Option<&Path> {
     Some(path).filter(|path| *path != Path::new("-"))
 }
 
-fn rendered(view: View, run: &Observation<'_>) -> Vec<u8> {
+fn rendered(view: View, run: &Observation<'_>, states: &States) -> Vec<u8> {
     let mut aggregates = Aggregates::default();
     if view.shows_domains() {
         aggregates = Aggregates::new(run.dsf.domains);
         aggregates.merge(&run.dsf);
     }
-    let keys: Vec<(u32, u32)> = aggregates.changed().collect();
-    view.render(&ShownMaps { exit: Some(run.exit), edges: run.edges, keys: &keys })
+    let keys = states.better(aggregates.changed());
+    let beyond = states.beyond(run);
+    let edges = beyond.as_deref().unwrap_or(run.edges);
+    view.render(&ShownMaps { exit: Some(run.exit), edges, keys: &keys })
 }
 
 /// Whether edges of a run that ended so are written: `-Z` looks at the end.
@@ -137,10 +146,13 @@ struct Total {
 }
 
 impl Total {
-    fn add(&mut self, run: &Observation<'_>) {
+    fn add(&mut self, run: &Observation<'_>, states: &mut States) {
+        states.add(run);
+        let beyond = states.beyond(run);
+        let edges = beyond.as_deref().unwrap_or(run.edges);
         // A target may have a larger map after it was started anew.
         self.edges.resize(self.edges.len().max(run.edges.len()), 0);
-        for (all, count) in self.edges.iter_mut().zip(run.edges) {
+        for (all, count) in self.edges.iter_mut().zip(edges) {
             *all |= u8::from(*count != 0);
         }
         self.aggregates.merge(&run.dsf);
@@ -167,14 +179,16 @@ fn run_folder(args: &Args, folder: &Path, environment: &Environment) -> Result<u
     let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
     say(args.quiet, &format!("[*] Target map size: {}", target.map_size()));
-    let total = run_files(args, &mut target, folder, &inputs, environment)?;
+    let mut states = States::open(&args.coverage, &target, &args.target, environment)?;
+    let total = run_files(args, &mut target, folder, &inputs, &mut states, environment)?;
     drop(target);
     let view = View::of(args);
     if args.collect {
-        let keys: Vec<(u32, u32)> = total.aggregates.changed().collect();
+        let keys = states.better(total.aggregates.changed());
         let shown = ShownMaps { exit: None, edges: &total.edges, keys: &keys };
         print(&view.render(&shown), to_file(&args.output))?;
     }
+    states.save()?;
     say_total(args, &total, view);
     let quiet_crash = view.is_for_cmin() && environment.flag(&["AFL_CMIN_CRASHES_ONLY"]);
     Ok(match (total.crashed && !quiet_crash, total.timed_out) {
@@ -189,6 +203,7 @@ fn run_files(
     target: &mut Hooked,
     folder: &Path,
     inputs: &[PathBuf],
+    states: &mut States,
     environment: &Environment,
 ) -> Result<Total, Failure> {
     let view = View::of(args);
@@ -208,10 +223,10 @@ fn run_files(
         }
         let run = target.observe(&input).map_err(tool::failure)?;
         report(run.exit, Some(path), args.quiet);
-        total.add(&run);
+        total.add(&run, states);
         if !args.collect {
             let wanted = is_wanted(view, run.exit, environment);
-            let text = if wanted { rendered(view, &run) } else { Vec::new() };
+            let text = if wanted { rendered(view, &run, states) } else { Vec::new() };
             print(&text, Some(&args.output.join(name)))?;
         }
     }

@@ -17,6 +17,7 @@ pub struct Options {
     pub mutation: MutationOptions,
     pub custom: CustomOptions,
     pub limits: Limits,
+    pub coverage: CoverageOptions,
     pub seeds: SeedPolicy,
     pub sync: SyncOptions,
     pub calibration: CalibrationOptions,
@@ -42,6 +43,23 @@ pub enum ControlPlace {
     Path(PathBuf),
     /// `-`: standard input.
     Stdin,
+}
+
+/// Coverage states of other campaigns, and for them.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct CoverageOptions {
+    /// `--load-coverage`, absolute.
+    pub load: Option<PathBuf>,
+    /// `--save-coverage`, absolute.
+    pub save: Option<PathBuf>,
+}
+
+impl CoverageOptions {
+    /// Neither is asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Part of [`crate::crashes::triage`]: the process next to a campaign that triages its crashes.

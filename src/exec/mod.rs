@@ -17,6 +17,7 @@ mod launcher;
 pub mod lines;
 mod maps;
 mod modules;
+mod parts;
 mod ready;
 mod record;
 mod runs;
@@ -30,9 +31,11 @@ pub use forkserver::ForkServer;
 pub use fresh::{Ended, Fresh, Manner};
 pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
+pub use parts::{build_of, parts};
 pub use ready::{Ready, ReadyOptions};
 pub use scratch::Scratch;
 pub use seen::RunResult;
+pub use sites::of_files as sites_of;
 
 use std::time::Duration;
 

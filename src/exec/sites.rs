@@ -20,7 +20,13 @@ pub(super) fn read(program: &Path, pid: i32) -> Vec<Site> {
     if !files.iter().any(|file| file == program) {
         files.push(program.to_owned());
     }
-    files.iter().flat_map(|file| of_file(file)).collect()
+    of_files(&files)
+}
+
+/// The sites of these files.
+#[must_use]
+pub fn of_files(files: &[impl AsRef<Path>]) -> Vec<Site> {
+    files.iter().flat_map(|file| of_file(file.as_ref())).collect()
 }
 
 /// The files whose code is mapped in a process.

@@ -8,4 +8,5 @@ mod common;
 mod cmin;
 mod showdsf;
 mod showmap;
+mod states;
 mod tmin;

@@ -101,6 +101,12 @@ pub struct Args {
     /// Seed of the random number generator, for a reproducible campaign
     #[arg(short, value_name = "NUMBER", help_heading = "Search")]
     pub seed: Option<String>,
+    /// What this coverage state knows is not new (from --save-coverage, ffuzz-merge or Killerbeez)
+    #[arg(long, value_name = "FILE", help_heading = "Search")]
+    pub load_coverage: Option<OsString>,
+    /// Write what is known into this file, with the statistics and at the end
+    #[arg(long, value_name = "FILE", help_heading = "Search")]
+    pub save_coverage: Option<OsString>,
 
     /// Mutator, by file or by name: a Killerbeez module or a library for AFL++; can be repeated
     #[arg(long, value_name = "NAME|FILE.so", help_heading = "Mutators")]
@@ -257,10 +263,6 @@ pub struct Unsupported {
     pub net: Option<OsString>,
     #[arg(long, hide = true)]
     pub net_delays: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub save_state: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub load_state: Option<OsString>,
 }
 
 /// An option that is known and refused.
@@ -297,8 +299,6 @@ impl Unsupported {
             later(self.fork_at.is_some(), "--fork-at", "place of the fork server"),
             later(self.net.is_some(), "--net", "inputs through the network"),
             later(self.net_delays.is_some(), "--net-delays", "its delays"),
-            later(self.save_state.is_some(), "--save-state", "states of modules"),
-            later(self.load_state.is_some(), "--load-state", "states of modules"),
             never(self.frida, "-O", "FRIDA"),
             never(self.unicorn, "-U", "unicorn"),
             never(self.wine, "-W", "wine"),

@@ -87,6 +87,12 @@ fn refuse(args: &Args, count: usize) -> Result<(), Failure> {
         let cause = "--mutator-only is one sequence of inputs, which -j cannot divide";
         return Err(Failure::usage(cause, "leave out -j"));
     }
+    if args.save_coverage.is_some() {
+        return Err(Failure::usage(
+            "--save-coverage names one file, which the workers of -j would all write",
+            "leave it out; afterwards: ffuzz-showmap -C -i OUT -o /dev/null --save-coverage FILE",
+        ));
+    }
     if count > 1 && args.bind.is_some() {
         let cause = "-b names one core, and -j gives each worker its own";
         return Err(Failure::usage(cause, "leave out -b; taskset -c says which cores are used"));

@@ -144,6 +144,12 @@ const TABLE: &[OptionRow] = &[
     row(&["-a"], Workers::Get, Pastis::Gets),
     row(&["-P"], Workers::Get, Pastis::Gets),
     row(&["-s"], Workers::Without, Pastis::Gets),
+    row(&["--load-coverage"], Workers::Get, Pastis::Gets),
+    row(
+        &["--save-coverage"],
+        Workers::Refused,
+        Pastis::Refused("the workers of -j would all write that file"),
+    ),
     row(&["--mutator"], Workers::Get, Pastis::Gets),
     row(&["--mutator-options"], Workers::Get, Pastis::Gets),
     row(&["--mutator-dir"], Workers::Get, Pastis::Gets),

@@ -12,9 +12,9 @@ use super::{mutators, reports, resume, triage, values};
 use crate::cmd::exit::Failure;
 use crate::config::env::{self, EnvError, Environment};
 use crate::config::options::{
-    CalibrationOptions, Colors, CpuChoice, DomainMode, Input, KillerbeezOptions, Limits,
-    MutationOptions, Options, OutputOptions, RunMode, Schedule, SeedPolicy, Strategy, SyncOptions,
-    TargetOptions, TimeoutSpec, UiMode, Wanted,
+    CalibrationOptions, Colors, CoverageOptions, CpuChoice, DomainMode, Input, KillerbeezOptions,
+    Limits, MutationOptions, Options, OutputOptions, RunMode, Schedule, SeedPolicy, Strategy,
+    SyncOptions, TargetOptions, TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
 use crate::disk::output;
@@ -88,6 +88,10 @@ pub fn resolve(
         mutation,
         custom,
         limits: limits(&args, env)?,
+        coverage: CoverageOptions {
+            load: args.load_coverage.as_deref().map(values::absolute).transpose()?,
+            save: args.save_coverage.as_deref().map(values::absolute).transpose()?,
+        },
         seeds: SeedPolicy {
             exit_on_issues: env.flag(&["AFL_EXIT_ON_SEED_ISSUES"]),
             crashes_as_finds: env.flag(&["AFL_CRASHING_SEEDS_AS_NEW_CRASH"]),

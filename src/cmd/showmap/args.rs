@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::cmd::coverage::CoverageArgs;
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::TargetArgs;
 
@@ -16,7 +17,8 @@ use crate::cmd::tool::TargetArgs;
                   nothing can be run.\n\nExamples:\n  \
                   ffuzz-showmap -o - -- ./target < input\n  \
                   ffuzz-showmap -i out/queue -o maps -- ./target @@\n  \
-                  ffuzz-showmap -C -i out/queue -o edges -- ./target"
+                  ffuzz-showmap -C -i out/queue -o edges -- ./target\n  \
+                  ffuzz-showmap -C -i out/queue -o /dev/null --save-coverage state -- ./target"
 )]
 pub(super) struct Args {
     /// File for the edges, one line `index:class` per edge, or - for stdout; with -i a folder
@@ -61,6 +63,8 @@ pub(super) struct Args {
     /// Accepted for afl-showmap's command lines, without effect
     #[arg(short = 'c', hide = true)]
     _cores: bool,
+    #[command(flatten)]
+    pub(super) coverage: CoverageArgs,
     #[command(flatten)]
     pub(super) target: TargetArgs,
 }

@@ -40,6 +40,16 @@ pub fn replace_for_good(folder: &Path, path: &Path, data: &[u8]) -> Result<(), O
     })
 }
 
+/// The same for a file of the user, whose folder others may write to as well: the temporary name is the
+/// file's own.
+pub fn replace_user_file(path: &Path, data: &[u8]) -> Result<(), OutputError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.new"));
+    replace_through(&temporary, path, |file| {
+        file.write_all(data).and_then(|()| settled(file.sync_all()))
+    })
+}
+
 /// Some file systems (vboxsf, some of FUSE) cannot say when a file, or a name, is on the disk.
 fn settled(result: io::Result<()>) -> io::Result<()> {
     result.or_else(|error| match error.raw_os_error().map(Errno::from_raw) {
@@ -53,12 +63,19 @@ fn replace(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), OutputError> {
-    let temporary = folder.join(TEMPORARY);
-    let written = file::create(&temporary)
+    replace_through(&folder.join(TEMPORARY), path, fill)
+}
+
+fn replace_through(
+    temporary: &Path,
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), OutputError> {
+    let written = file::create(temporary)
         .and_then(|mut file| fill(&mut file))
-        .and_then(|()| fs::rename(&temporary, path));
+        .and_then(|()| fs::rename(temporary, path));
     written.map_err(|source| {
-        remove(&temporary);
+        remove(temporary);
         OutputError::write(path, source)
     })
 }

@@ -26,7 +26,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub use error::OutputError;
-pub use files::{replace_file, replace_for_good};
+pub use files::{replace_file, replace_for_good, replace_user_file};
 
 use self::settle::Settler;
 use self::state::State;

@@ -58,6 +58,15 @@ pub fn class_number(count: u8) -> u8 {
     }
 }
 
+/// A counter reduced to a bit of a virgin map.
+#[must_use]
+pub fn classify_one(count: u8, classes: Classes) -> u8 {
+    match classes {
+        Classes::Counts => CLASSES[usize::from(count)],
+        Classes::Binary => u8::from(count != 0),
+    }
+}
+
 /// Classifies eight counters at once.
 #[must_use]
 pub fn classify(word: u64) -> u64 {
@@ -103,10 +112,7 @@ pub fn merge(edges: &[u8], virgin: &mut [u8], classes: Classes) -> Novelty {
     assert_eq!(edges.len(), virgin.len(), "map and virgin map have one size");
     let mut novelty = Novelty::None;
     for (count, virgin) in edges.iter().zip(virgin).filter(|(count, _)| **count != 0) {
-        let class = match classes {
-            Classes::Counts => CLASSES[usize::from(*count)],
-            Classes::Binary => 1,
-        };
+        let class = classify_one(*count, classes);
         if class & *virgin != 0 {
             novelty = novelty.max(if *virgin == 0xff { Novelty::Edge } else { Novelty::Count });
             *virgin &= !class;

@@ -146,14 +146,19 @@ impl Aggregates {
 
     /// Takes up what was known before a restart; keys that do not exist are left out.
     pub fn recall(&mut self, values: &[(u32, u32)], noisy: &[u32]) {
-        for (key, value) in values {
-            if let Some(known) = self.values.get_mut(*key as usize) {
-                *known = *value;
-                self.moved.push(*key);
-            }
-        }
+        self.join(values.iter().copied());
         let keys = self.values.len();
         self.note_noise(noisy.iter().copied().filter(|key| (*key as usize) < keys));
+    }
+
+    /// Moves the aggregates by those of others; keys that do not exist are left out.
+    pub fn join(&mut self, values: impl Iterator<Item = (u32, u32)>) {
+        for (key, value) in values {
+            let Some(domain) = self.domain_of(key) else { continue };
+            let after = domain.reducer.join(self.values[key as usize], value);
+            self.values[key as usize] = after;
+            self.moved.push(key);
+        }
     }
 
     /// Keys whose bar has moved since the last call, possibly repeated.

@@ -23,6 +23,12 @@ impl Reducer {
             .find(|reducer| *reducer as u32 == number)
     }
 
+    /// From the name that FuzzFactory prints.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        (0..5).filter_map(Self::from_wire).find(|reducer| reducer.name() == name)
+    }
+
     /// The name that FuzzFactory prints.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -44,6 +50,15 @@ impl Reducer {
             Self::LogBucket => aggregate | highest_bit(value),
             Self::BitUnion => aggregate | value,
             Self::BitIntersect => aggregate & value,
+        }
+    }
+
+    /// The aggregate of all values behind two aggregates.
+    #[must_use]
+    pub fn join(self, one: u32, other: u32) -> u32 {
+        match self {
+            Self::LogBucket => one | other,
+            _ => self.apply(one, other),
         }
     }
 

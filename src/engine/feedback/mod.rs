@@ -2,6 +2,10 @@
 //!
 //! The only writer of virgin maps and domain aggregates. No I/O, no clock.
 
+mod known;
+
+pub use known::{Beyond, Known, Mismatch, Part};
+
 use std::collections::BTreeSet;
 
 use crate::config::options::Wanted;
@@ -91,7 +95,7 @@ fn sparse(virgin: &[u8]) -> Vec<(u32, u8)> {
 fn fill(virgin: &mut [u8], known: &[(u32, u8)]) {
     for (place, byte) in known {
         if let Some(at) = virgin.get_mut(*place as usize) {
-            *at = *byte;
+            *at &= *byte;
         }
     }
 }

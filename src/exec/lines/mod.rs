@@ -6,7 +6,10 @@
 
 mod dwarf;
 mod flow;
+mod places;
 mod program;
+
+pub use places::{Place, Places};
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;

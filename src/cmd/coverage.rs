@@ -1,0 +1,101 @@
+//! `--load-coverage` and `--save-coverage` of the tools that run inputs.
+
+use std::path::PathBuf;
+
+use super::exit::Failure;
+use super::tool::TargetArgs;
+use crate::config::env::Environment;
+use crate::disk::coverage::{self, CoverageError};
+use crate::engine::coverage::{Classes, classify_one};
+use crate::engine::executor::{Executor, ExitKind, Observation};
+use crate::engine::feedback::Known;
+use crate::exec::{self, Hooked, binary};
+
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct CoverageArgs {
+    /// Leave out what this coverage state knows (from --save-coverage, ffuzz-merge or Killerbeez)
+    #[arg(long, value_name = "FILE")]
+    load_coverage: Option<PathBuf>,
+    /// Write everything that is known after these runs as a coverage state
+    #[arg(long, value_name = "FILE")]
+    save_coverage: Option<PathBuf>,
+}
+
+/// What is known before the runs, and after them.
+#[derive(Debug, Default)]
+pub(super) struct States {
+    loaded: Option<Known>,
+    made: Option<(PathBuf, Known)>,
+}
+
+impl From<CoverageError> for Failure {
+    fn from(error: CoverageError) -> Self {
+        Self::new(&error, error.remedy())
+    }
+}
+
+impl States {
+    /// Reads the state if there is one for this target.
+    pub(super) fn open(
+        args: &CoverageArgs,
+        target: &Hooked,
+        command: &TargetArgs,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let CoverageArgs { load_coverage, save_coverage } = args;
+        if load_coverage.is_none() && save_coverage.is_none() {
+            return Ok(Self::default());
+        }
+        if target.map_size() == 0 {
+            return Err(CoverageError::NoEdges.into());
+        }
+        let program = binary::locate(&command.command[0], environment.get("PATH"));
+        let parts = exec::parts(target, &program.unwrap_or_default());
+        let mut own = Known::new(parts, target.map_size(), target.domains());
+        let loaded = match load_coverage {
+            Some(path) => Some(coverage::read_for(path, &own)?),
+            None => None,
+        };
+        if let Some(loaded) = &loaded {
+            let joined = own.join(loaded);
+            debug_assert!(joined.is_ok(), "it fits");
+        }
+        Ok(Self { loaded, made: save_coverage.clone().map(|path| (path, own)) })
+    }
+
+    pub(super) fn add(&mut self, run: &Observation<'_>) {
+        self.made.iter_mut().for_each(|(_, known)| known.add(run));
+    }
+
+    /// The counters of a run that show something beyond the loaded state; None: all of them.
+    pub(super) fn beyond(&self, run: &Observation<'_>) -> Option<Vec<u8>> {
+        let known = self.loaded.as_ref()?;
+        let (virgin, classes) = match run.exit {
+            ExitKind::Ok => (&known.edges, Classes::Counts),
+            ExitKind::Hang => (&known.hangs, Classes::Binary),
+            ExitKind::Crash { .. } | ExitKind::Oom => (&known.crashes, Classes::Binary),
+        };
+        let new = |(place, count): (usize, &u8)| {
+            let virgin = virgin.get(place).copied().unwrap_or(0xff);
+            if classify_one(*count, classes) & virgin == 0 { 0 } else { *count }
+        };
+        Some(run.edges.iter().enumerate().map(new).collect())
+    }
+
+    /// The keys of these that are better than in the loaded state.
+    pub(super) fn better(&self, keys: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
+        let is_better = |(key, value): &(u32, u32)| match &self.loaded {
+            Some(known) => known.gains(*key, *value),
+            None => true,
+        };
+        keys.filter(is_better).collect()
+    }
+
+    /// Writes what is known now.
+    pub(super) fn save(self) -> Result<(), Failure> {
+        match self.made {
+            Some((path, known)) => Ok(coverage::write(&path, &known)?),
+            None => Ok(()),
+        }
+    }
+}

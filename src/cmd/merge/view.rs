@@ -1,0 +1,186 @@
+//! Joined states and differences as text and as JSON.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::engine::domain::KeyNames;
+use crate::engine::feedback::{Beyond, Known, Part};
+use crate::exec::lines::Places;
+use crate::exec::{build_of, sites_of};
+
+/// Edges of good runs, of crashes and of hangs, and keys.
+#[derive(Serialize)]
+struct Counts {
+    version: u32,
+    states: usize,
+    edges: usize,
+    crash_edges: usize,
+    hang_edges: usize,
+    keys: usize,
+}
+
+pub(super) fn counts(states: usize, [edges, crashes, hangs, keys]: [usize; 4]) -> String {
+    format!(
+        "merged {states} states: {edges} edges, {crashes} crash edges, {hangs} timeout edges, \
+         {keys} keys\n"
+    )
+}
+
+pub(super) fn counts_json(
+    states: usize,
+    [edges, crash_edges, hang_edges, keys]: [usize; 4],
+) -> String {
+    line(&Counts { version: 1, states, edges, crash_edges, hang_edges, keys })
+}
+
+fn line(document: &impl Serialize) -> String {
+    serde_json::to_string(document).map_or_else(|_| String::new(), |text| text + "\n")
+}
+
+/// Names of edges and keys, as far as the program's files are there.
+pub(super) struct Names<'a> {
+    known: &'a Known,
+    places: Vec<Option<Places>>,
+    keys: KeyNames,
+    /// Why there are none, a line per file.
+    pub(super) notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Difference {
+    version: u32,
+    /// Never seen by the other state.
+    edges: Vec<Edge>,
+    /// Seen with other hit counts only.
+    counts: Vec<Edge>,
+    crash_edges: usize,
+    hang_edges: usize,
+    keys: Vec<Key>,
+}
+
+#[derive(Serialize)]
+struct Edge {
+    index: usize,
+    module: String,
+    function: String,
+    file: String,
+    line: u32,
+}
+
+#[derive(Serialize)]
+struct Key {
+    key: u32,
+    domain: String,
+    value: u32,
+    before: u32,
+    function: String,
+    place: String,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn read(known: &'a Known) -> Self {
+        let (mut places, mut files, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+        for part in &known.parts {
+            match read_part(part) {
+                Ok(read) => {
+                    places.push(Some(read));
+                    files.push(Path::new(&part.file));
+                }
+                Err(note) => {
+                    places.push(None);
+                    notes.push(note);
+                }
+            }
+        }
+        let keys = KeyNames::new(&known.domains, sites_of(&files));
+        Self { known, places, keys, notes }
+    }
+
+    fn edge(&self, index: usize) -> Edge {
+        let within = |part: &Part| part.counters.contains(&index);
+        let Some(at) = self.known.parts.iter().position(within) else {
+            let nothing = String::new;
+            return Edge {
+                index,
+                module: nothing(),
+                function: nothing(),
+                file: nothing(),
+                line: 0,
+            };
+        };
+        let part = &self.known.parts[at];
+        let places = self.places[at].as_ref();
+        let place = places.map(|it| it.of(index - part.counters.start)).unwrap_or_default();
+        let (function, file, line) = (place.function, place.file, place.line);
+        Edge { index, module: part.name.clone(), function, file, line }
+    }
+
+    fn key(&self, (key, value, before): (u32, u32, u32)) -> Key {
+        let domains = &self.known.domains;
+        let domain = domains.iter().enumerate().find(|(_, domain)| domain.holds(key));
+        let label = domain.map(|(index, domain)| domain.label(index)).unwrap_or_default();
+        let names = self.keys.names(key);
+        let (function, place) = names
+            .first()
+            .map(|name| (name.function.clone(), name.place.clone()))
+            .unwrap_or_default();
+        Key { key, domain: label, value, before, function, place }
+    }
+
+    fn difference(&self, beyond: &Beyond) -> Difference {
+        let edges = |indices: &[usize]| indices.iter().map(|index| self.edge(*index)).collect();
+        Difference {
+            version: 1,
+            edges: edges(&beyond.edges),
+            counts: edges(&beyond.counts),
+            crash_edges: beyond.crashes,
+            hang_edges: beyond.hangs,
+            keys: beyond.keys.iter().map(|key| self.key(*key)).collect(),
+        }
+    }
+
+    pub(super) fn json(&self, beyond: &Beyond) -> String {
+        line(&self.difference(beyond))
+    }
+
+    pub(super) fn text(&self, beyond: &Beyond) -> String {
+        let Difference { edges, counts, crash_edges, hang_edges, keys, .. } =
+            self.difference(beyond);
+        let mut text = String::new();
+        for (kind, edges) in [("edge", &edges), ("count", &counts)] {
+            for Edge { index, module, function, file, line } in edges {
+                let place = if file.is_empty() { String::new() } else { format!(" {file}:{line}") };
+                let function = if function.is_empty() { "?" } else { function };
+                let _ = writeln!(text, "{kind} {index} {module} {function}{place}");
+            }
+        }
+        for Key { key, domain, value, before, function, place } in &keys {
+            let name = format!("{function} {place}");
+            let name = if name.trim().is_empty() { "" } else { name.trim() };
+            let _ = writeln!(text, "key {domain}[{key}] = {value} (before: {before}) {name}");
+        }
+        let _ = writeln!(
+            text,
+            "beyond: {} edges, {} hit counts, {crash_edges} crash edges, {hang_edges} timeout edges, {} keys",
+            edges.len(),
+            counts.len(),
+            keys.len()
+        );
+        text
+    }
+}
+
+/// The counters of a file, if it is still the build of the state.
+fn read_part(part: &Part) -> Result<Places, String> {
+    let path = Path::new(&part.file);
+    match build_of(path) {
+        None => Err(format!("no names of {}: {} is not there", part.name, path.display())),
+        Some(build) if build != part.build => {
+            Err(format!("no names of {}: {} is another build", part.name, path.display()))
+        }
+        Some(_) => Places::read(path)
+            .map_err(|error| format!("no names of {}: {error} ({})", part.name, error.remedy())),
+    }
+}

@@ -1,0 +1,71 @@
+//! Files with coverage states: what runs of a program have shown, for other campaigns and machines.
+//!
+//! The form is a superset of what Killerbeez's instrumentation `afl` dumps; see [`form`].
+
+pub mod form;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::output::{OutputError, replace_user_file};
+use crate::engine::feedback::{Known, Mismatch};
+use crate::sys::file;
+use form::FormError;
+
+/// Larger than the state of any program.
+const LARGEST: u64 = 4 << 30;
+
+/// Why a state cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CoverageError {
+    #[error("cannot read the coverage state {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{} is no coverage state: {source}", path.display())]
+    Form { path: PathBuf, source: FormError },
+    #[error("the coverage state {} does not fit: {source}", path.display())]
+    Mismatch { path: PathBuf, source: Mismatch },
+    #[error(transparent)]
+    Write(#[from] OutputError),
+    #[error("the target has no edges, so there is no coverage to save or to load")]
+    NoEdges,
+}
+
+impl CoverageError {
+    /// What the user can do about it, one line.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Read { source, .. } => file::remedy(source).unwrap_or("check the path").into(),
+            Self::Form { source, .. } => source.remedy().into(),
+            Self::Mismatch { source: Mismatch::MapSize { .. }, .. } => {
+                "states are valid for one program; Killerbeez's need a map of 65536 edges".into()
+            }
+            Self::Mismatch { .. } => {
+                "states are valid for one build: make another with ffuzz-showmap -C --save-coverage"
+                    .into()
+            }
+            Self::Write(error) => error.remedy(),
+            Self::NoEdges => "build the target with ffuzz-cc, or leave the option out".into(),
+        }
+    }
+}
+
+/// Reads a state of any program.
+pub fn read(path: &Path) -> Result<Known, CoverageError> {
+    let failed = |source| CoverageError::Read { path: path.into(), source };
+    let text = file::patiently(|| file::read_whole(path, LARGEST)).map_err(failed)?;
+    form::parse(&text).map_err(|source| CoverageError::Form { path: path.into(), source })
+}
+
+/// Reads a state that can be joined with `own`.
+pub fn read_for(path: &Path, own: &Known) -> Result<Known, CoverageError> {
+    let known = read(path)?;
+    let fits = own.check(&known);
+    fits.map_err(|source| CoverageError::Mismatch { path: path.into(), source })?;
+    Ok(known)
+}
+
+/// Writes a state whole or not at all.
+pub fn write(path: &Path, known: &Known) -> Result<(), CoverageError> {
+    Ok(replace_user_file(path, &form::text(known))?)
+}

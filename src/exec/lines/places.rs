@@ -1,0 +1,72 @@
+//! Where each counter of a program stands: function, file and line.
+
+use std::path::Path;
+
+use object::{Object, ObjectSymbol, SymbolKind};
+
+use super::LinesError;
+use super::dwarf::Rows;
+use super::program::ElfProgram;
+
+/// The place of a counter. What is unknown is empty or 0.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Place {
+    pub function: String,
+    pub file: String,
+    pub line: u32,
+}
+
+/// The counters of one file.
+#[derive(Debug)]
+pub struct Places {
+    /// By number of the counter.
+    pcs: Vec<u64>,
+    /// Start, end, name; in the order of their starts.
+    functions: Vec<(u64, u64, String)>,
+    rows: Rows,
+}
+
+impl Places {
+    /// A file without symbols or lines has counters without names.
+    pub fn read(path: &Path) -> Result<Self, LinesError> {
+        let path = path.to_owned();
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(source) => return Err(LinesError::Read { path, source }),
+        };
+        let file = match object::File::parse(&*bytes) {
+            Ok(file) => file,
+            Err(error) => return Err(LinesError::Format { path, reason: error.to_string() }),
+        };
+        let Some(program) = ElfProgram::read(&file) else {
+            return Err(LinesError::NoTable { path });
+        };
+        let mut functions: Vec<(u64, u64, String)> = file
+            .symbols()
+            .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0)
+            .filter_map(|symbol| {
+                let end = symbol.address().saturating_add(symbol.size());
+                Some((symbol.address(), end, clean(symbol.name().ok()?)))
+            })
+            .collect();
+        functions.sort_unstable();
+        Ok(Self { pcs: program.pcs, functions, rows: Rows::read(&file) })
+    }
+
+    /// The place of a counter, by its number within the file.
+    #[must_use]
+    pub fn of(&self, counter: usize) -> Place {
+        let Some(pc) = self.pcs.get(counter).copied() else { return Place::default() };
+        let after = self.functions.partition_point(|(start, _, _)| *start <= pc);
+        let function = self.functions[..after].last().filter(|(_, end, _)| pc < *end);
+        // Code before the first line of a function has line 0, which no row has.
+        let row = self.rows.within(&(pc..pc + 1)).next();
+        let (file, line) = row.map_or_else(Default::default, |(file, line)| (clean(file), line));
+        Place { function: function.map(|it| it.2.clone()).unwrap_or_default(), file, line }
+    }
+}
+
+/// Names go to terminals.
+fn clean(text: &str) -> String {
+    text.replace(char::is_control, "?")
+}
