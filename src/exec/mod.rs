@@ -18,6 +18,7 @@ pub mod lines;
 mod maps;
 mod modules;
 mod record;
+mod replay;
 mod runs;
 mod seen;
 mod sites;
@@ -28,6 +29,7 @@ pub use forkserver::ForkServer;
 pub use fresh::{Ended, Fresh, Manner};
 pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
+pub use replay::{REPLAY, REPLAY_FILE, Replay, files as files_before};
 pub use seen::Seen;
 
 use std::time::Duration;
