@@ -24,11 +24,11 @@ int __afl_persistent_loop(unsigned int most) {
     left = ffuzz_persistent ? most : 1;
     if (ffuzz_persistent) ffuzz_run_begins();
     to_replay = ffuzz_replay_count();
-    if (to_replay) ffuzz_replay_as_stdin(0, to_replay);
+    if (to_replay) ffuzz_replay_input(0, to_replay);
     return 1;
   }
   if (replayed < to_replay) {
-    ffuzz_replay_as_stdin(++replayed, to_replay);
+    ffuzz_replay_input(++replayed, to_replay);
     ffuzz_iteration++;
     return 1;
   }

@@ -6,6 +6,6 @@
 
 HIDDEN unsigned int ffuzz_replay_count(void);
 HIDDEN int ffuzz_replay_path(char *path, size_t room, unsigned int number);
-HIDDEN void ffuzz_replay_as_stdin(unsigned int number, unsigned int count);
+HIDDEN void ffuzz_replay_input(unsigned int number, unsigned int count);
 
 #endif

@@ -19,6 +19,10 @@ pub struct Traits {
     pub instrumented: bool,
     pub persistent: bool,
     pub deferred: bool,
+    /// A loop of `ffuzz-cc`: by hand it takes the inputs before its own that a variable names.
+    pub replays: bool,
+    /// A harness with the driver of AFL++: by hand it runs the files on its command line.
+    pub runs_files: bool,
     /// Linked with a sanitizer runtime.
     pub sanitizer: bool,
     /// Kind of a program that is not instrumented; the remedy depends on it.
@@ -88,6 +92,8 @@ pub fn inspect(path: &Path) -> Result<Traits, TargetError> {
         instrumented,
         kin: if instrumented { Kin::Plain } else { kin(path, &content) },
         persistent: contains(&content, b"##SIG_AFL_PERSISTENT##\0"),
+        replays: contains(&content, b"FFUZZ_REPLAY\0"),
+        runs_files: contains(&content, b"AFL_DRIVER_CLOSE_FD_MASK\0"),
         deferred: contains(&content, b"##SIG_AFL_DEFER_FORKSRV##\0"),
         sanitizer: [b"__asan_init".as_slice(), b"__msan_init", b"__lsan_init"]
             .iter()

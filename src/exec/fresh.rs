@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::delivery::{Feed, InputDelivery};
 use super::launcher::{InputFrom, Setup};
+use super::replay::{self, Line, Replay};
 use super::{TargetError, exit_kind};
 use crate::engine::executor::ExitKind;
 use crate::mutators::{Hook, Mutators, Processed};
@@ -34,6 +35,8 @@ pub struct Manner<'a> {
     pub traced: bool,
     /// Largest core file that it may leave, in bytes.
     pub core_limit: u64,
+    /// What the names of the inputs begin with that the process gets before its own.
+    pub before: Option<&'a Path>,
 }
 
 impl Manner<'_> {
@@ -41,7 +44,7 @@ impl Manner<'_> {
     #[must_use]
     pub fn within(limit: impl Into<Limit>) -> Self {
         let limit = limit.into();
-        Self { env: &[], under: &[], limit, look: None, traced: false, core_limit: 0 }
+        Self { env: &[], under: &[], limit, look: None, traced: false, core_limit: 0, before: None }
     }
 }
 
@@ -74,11 +77,12 @@ pub struct Fresh {
 impl Fresh {
     /// Starts nothing yet.
     pub fn new(
-        setup: Setup,
+        mut setup: Setup,
         mutators: Mutators,
         late: bool,
         process: bool,
     ) -> Result<Self, TargetError> {
+        setup.name_input_if_needed();
         let delivery = setup.open_delivery()?;
         let (guard, strays) = (Guard::new().ok(), Strays::default());
         Ok(Self { setup, delivery, mutators, late, process, processed: Vec::new(), guard, strays })
@@ -97,6 +101,12 @@ impl Fresh {
             InputFrom::File(path) => path,
             InputFrom::Stdin | InputFrom::Inherit => Path::new(""),
         }
+    }
+
+    /// How its process gets inputs before its own.
+    #[must_use]
+    pub fn replay(&self) -> Replay {
+        Replay::of(&self.setup.traits)
     }
 
     /// Runs one input.
@@ -124,12 +134,24 @@ impl Fresh {
         feed.before(&mut self.delivery)?;
         let mut env = self.setup.base_env();
         env.extend(manner.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
+        let (mut argv, mut line) = (self.setup.argv.clone(), None);
+        if let Some(start) = manner.before {
+            match (self.replay(), &feed) {
+                (Replay::Runtime, _) => env.extend(replay::variables(start, self.input_file())),
+                (Replay::Words, _) => argv = replay::words(start, &argv, self.input_file()),
+                (Replay::Stops, Feed::Input(own)) => {
+                    env.push((replay::PERSISTENT.into(), Some("1".into())));
+                    line = Some(Line::begin(start, own, &mut self.delivery)?);
+                }
+                (Replay::Stops, Feed::Sent { .. }) => {}
+            }
+        }
         let start_error = |source| self.setup.start_error(source);
         let mut listener = Listener::new(PART).map_err(start_error)?;
         let limit = self.setup.options.memory_limit;
         let start = Instant::now();
         let mut process = process::launch(Launch {
-            argv: &[manner.under, &self.setup.argv].concat(),
+            argv: &[manner.under, &argv].concat(),
             env: &env,
             stdin: self.setup.stdin_for(&self.delivery)?,
             output: listener.output(),
@@ -138,19 +160,34 @@ impl Fresh {
             memory_limit: limit.filter(|_| manner.under.is_empty()),
             core_limit: manner.core_limit,
             guarded: false,
-            traced: manner.traced && manner.look.is_some(),
+            traced: line.is_some() || (manner.traced && manner.look.is_some()),
             strays: Some(&self.strays),
         })
         .map_err(start_error)?;
         self.guard.iter_mut().for_each(|guard| guard.watch(process.pid(), self.strays.mark()));
         feed.once_started();
-        let status = match manner.look {
-            Some(look) if manner.traced => {
-                traced::wait(&mut process, &mut listener, manner.limit, look)
-            }
-            Some(look) => traced::wait_untraced(&mut process, &mut listener, manner.limit, look),
-            None => listener.wait(&mut process, manner.limit),
-        };
+        let status =
+            match (manner.look, &mut line) {
+                (mut look, Some(line)) => {
+                    let (delivery, pid) = (&mut self.delivery, process.pid());
+                    let status = traced::wait(&mut process, &mut listener, manner.limit, |stop| {
+                        match &mut look {
+                            _ if stop.is_own => line.next(delivery, pid),
+                            Some(look) => look(stop),
+                            None => {}
+                        }
+                    });
+                    // Stopped after its last input, and ended: as if it had ended well.
+                    if line.is_over { Some(0) } else { status }
+                }
+                (Some(look), None) if manner.traced => {
+                    traced::wait(&mut process, &mut listener, manner.limit, look)
+                }
+                (Some(look), None) => {
+                    traced::wait_untraced(&mut process, &mut listener, manner.limit, look)
+                }
+                (None, None) => listener.wait(&mut process, manner.limit),
+            };
         let session = process.pid();
         drop(process);
         if !manner.under.is_empty() {

@@ -14,6 +14,7 @@ use super::channel::{self, Offer, OfferAnswer};
 use super::delivery::InputDelivery;
 use super::handshake::{self, ForkServerHello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
+use super::replay::PERSISTENT;
 use super::runs::Runs;
 use crate::config::options::{RunMode, TargetOptions};
 use crate::engine::mutate::MAX_INPUT;
@@ -87,6 +88,14 @@ impl Setup {
             traits,
             instance_dir: instance_dir.map(Into::into),
         })
+    }
+
+    /// For a process without a fork server: a harness that by hand takes files only gets its input as one.
+    pub(super) fn name_input_if_needed(&mut self) {
+        if self.traits.runs_files && self.argv.len() == 1 && self.input == InputFrom::Stdin {
+            self.argv.push(self.stdin_file.clone().into_os_string());
+            self.input = InputFrom::File(self.stdin_file.clone());
+        }
     }
 
     /// Lets the target inherit stdin instead of reading inputs from it.
@@ -186,13 +195,13 @@ impl Setup {
         self.options.init_timeout.unwrap_or(run * 10)
     }
 
-    /// Variables that every start sets or removes.
+    /// Variables that every start sets or removes; a process without a fork server behaves as by hand.
     pub(super) fn base_env(&self) -> Vec<(OsString, Option<OsString>)> {
         let mut env: Vec<(OsString, Option<OsString>)> = [
             "__AFL_SHM_ID",
             "__AFL_SHM_FUZZ_ID",
             "__AFL_CMPLOG_SHM_ID",
-            "__AFL_PERSISTENT",
+            PERSISTENT,
             "__AFL_DEFER_FORKSRV",
             "AFL_CHILD_SYNC_SHM",
             // With it, AFL++ 4.22 targets send no hello.
@@ -203,12 +212,6 @@ impl Setup {
         .map(|name| (name.into(), None))
         .collect();
         let mut set = |name: &str, value: OsString| env.push((name.into(), Some(value)));
-        if self.persistent() {
-            set("__AFL_PERSISTENT", "1".into());
-        }
-        if self.deferred() {
-            set("__AFL_DEFER_FORKSRV", "1".into());
-        }
         if let Some(dir) = &self.instance_dir {
             set("__AFL_OUT_DIR", dir.clone().into_os_string());
         }
@@ -356,6 +359,12 @@ fn launch(
     let (status, status_theirs) = wire::pipe().map_err(start_error)?;
     let mut env = setup.base_env();
     let mut set = |name: &str, value: String| env.push((name.into(), Some(value.into())));
+    if setup.persistent() {
+        set(PERSISTENT, "1".into());
+    }
+    if setup.deferred() {
+        set("__AFL_DEFER_FORKSRV", "1".into());
+    }
     set("__AFL_SHM_ID", offers.segment.1.to_string());
     set("AFL_MAP_SIZE", map.to_string());
     if let Some((_, id)) = &offers.input {

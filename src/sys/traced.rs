@@ -29,6 +29,8 @@ pub const FATAL: [i32; 7] = [
 pub struct TraceStop {
     thread: i32,
     pub signal: i32,
+    /// The process stops by itself (`raise(SIGSTOP)`), as AFL's persistent loop does after an input.
+    pub is_own: bool,
     /// What could not be read, written or executed.
     pub address: Option<u64>,
     /// In the order in which debuggers show them.
@@ -45,7 +47,10 @@ impl TraceStop {
         // SAFETY: the field is there for these signals, if the kernel sent them.
         let address = has_address.then(|| unsafe { info.si_addr() } as u64);
         let memory = File::open(format!("/proc/{thread}/mem"))?;
-        Ok(Self { thread, signal, address, registers: registers(thread)?, memory })
+        // SAFETY: the field is there for signals that a process has sent.
+        let is_sender = info.si_code == libc::SI_TKILL && unsafe { info.si_pid() } == thread;
+        let is_own = is_sender && signal == libc::SIGSTOP;
+        Ok(Self { thread, signal, is_own, address, registers: registers(thread)?, memory })
     }
 
     #[must_use]

@@ -226,6 +226,15 @@ fn place_and_message_distinguish_aborts() {
         assert!(!matches(other), "{other:?} {}", own.to_json());
     }
 
+    // The hook of a fuzzing crate ends the process.
+    let hook = ["__GI_abort", "std::process::abort", "libfuzzer_sys::initialize::{closure#0}"];
+    let said =
+        format!("\nthread 'main' (77) panicked at src/main.rs:4:5:\n{index}\nnote: run with\n");
+    assert_eq!(
+        given_up(&said, &[&hook[..], &RUST_END[..], &["demo::get", "demo::main"]].concat()).1,
+        hash
+    );
+
     let assertion = |line: u32, program: &str, claim: &str| {
         let said =
             format!("{program}: /a/bugs.c:{line}: void check(int): Assertion `{claim}' failed.\n");
@@ -246,6 +255,26 @@ fn place_and_message_distinguish_aborts() {
     let of_llvm = "libc++abi: terminating due to uncaught exception of type std::runtime_error: no such shape";
     assert_eq!(of_gnu("std::runtime_error"), thrown(of_llvm, &llvm));
     assert_ne!(of_gnu("std::runtime_error"), of_gnu("std::bad_alloc"));
+}
+
+/// With `GOTRACEBACK=crash`, without which a panic of Go is no signal, places have addresses behind them.
+#[test]
+fn a_panic_of_go_is_the_same_however_it_ends() {
+    let text = |places: [&str; 2]| {
+        let [own, runtime] = places;
+        format!(
+            "panic: bad size 4\n\ngoroutine 1 [running]:\npanic({{0x48a160, 0xc00008a220}})\n\
+             \t/usr/lib/go/src/runtime/panic.go:987 +0x3ba{runtime}\n\
+             main.main()\n\t/src/crash.go:25 +0xda{own}\n"
+        )
+    };
+    let of = |text: &str| beyond::parse(&stderr(text), &program()).identity("");
+    let plain = of(&text(["", ""]));
+    let at = " fp=0xc000086f80 sp=0xc000086f38 pc=0x48237a";
+    assert_eq!(of(&text([at, at])).hash(), plain.hash());
+    assert!(plain.said().unwrap().contains("crash.go:25"), "{plain:?}");
+    let elsewhere = text(["", ""]).replace("crash.go:25", "crash.go:26");
+    assert_ne!(of(&elsewhere).hash(), plain.hash());
 }
 
 #[test]

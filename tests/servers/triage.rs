@@ -886,44 +886,65 @@ fn a_signal_that_a_sanitizer_caught_is_named_and_options_do_not_contradict() {
 
 #[test]
 fn a_crash_that_needs_other_inputs_is_marked_and_repeated() {
-    for flags in ["-DSHARED", "", "-DDRIVER -fsanitize=fuzzer"] {
-        let dir = TestDir::with_seed("AAAA");
-        let target = target("before.c", flags);
-        let job = dir.fuzz("-s 7 -E 30000", &target, "").env("FFUZZ_NO_TRIAGE", "1");
-        let done = job.run().expect(0);
-        assert!(done.out.contains("2 crashes, 1 did not repeat alone"), "{flags}: {}", done.out);
-        let crashes = dir.crashes();
-        let first = |name: &String| dir.read(&format!("out/default/crashes/{name}"))[0];
-        let needy = crashes.iter().find(|name| first(name) == b'B').unwrap();
-        let number = common::id_of(needy);
-        let file =
-            |end: &str| dir.path(&format!("out/default/before_crashes/RECORD:{number:06}{end}"));
-        let before = fs::read(file(",cnt:000000")).unwrap();
-        assert_eq!(before[0], b'A', "{flags}");
-        let said = fs::read_to_string(file(".txt")).unwrap();
-        assert!(said.starts_with("it crashes in a process that gets these "), "{flags}: {said}");
-        // afl-fuzz would not remove a folder of crashes that holds others' files.
-        let names = dir.names("out/default/crashes");
-        assert!(!names.iter().any(|name| name.starts_with("RECORD:")), "{flags}: {names:?}");
-        let names = dir.names("out/default/before_crashes");
-        let records = names.iter().filter(|name| name.starts_with("RECORD:"));
-        let own = format!("RECORD:{number:06}");
-        assert!(records.clone().all(|name| name.starts_with(&own)), "{flags}: {names:?}");
-        // The last of them is the crash.
-        let last = records.filter(|name| !name.ends_with(".txt")).max().unwrap();
-        assert_eq!(dir.read(&format!("out/default/before_crashes/{last}"))[0], b'B');
-
-        let done = dir.ffuzz("triage -o out").run().expect(0).says("2 bugs in 2 crash files");
-        assert!(done.out.contains("before it in the same process"), "{flags}: {}", done.out);
-        let folder = bug_folder(&dir, "needs_another");
-        use std::os::unix::process::ExitStatusExt;
-        let run = Command::new(folder.join("reproduce.sh")).status().unwrap();
-        assert_eq!(run.signal(), Some(6), "{flags}");
-        assert!(fs::read(folder.join("minimized")).unwrap().len() <= 4);
-        let other = bug_folder(&dir, "needs_none");
-        assert!(!other.join("before,cnt:000000").exists(), "{flags}");
-        assert_eq!(Command::new(other.join("reproduce.sh")).status().unwrap().signal(), Some(11));
+    for (flags, words) in
+        [("-DSHARED", ""), ("", ""), ("-DNAMED", "@@"), ("-DDRIVER -fsanitize=fuzzer", "")]
+    {
+        needs_others(&target("before.c", flags), words, flags, Some(6));
     }
+}
+
+#[test]
+fn so_is_one_of_a_target_of_afl() {
+    for (flags, words) in [("-DSHARED", ""), ("", ""), ("-DNAMED", "@@")] {
+        // Only who traces it can hand over the next input.
+        needs_others(&afl_target("before.c", flags), words, flags, None);
+    }
+    let flags = "-DDRIVER -fsanitize=fuzzer";
+    needs_others(&afl_target("before.c", flags), "", flags, Some(6));
+}
+
+/// `signal`: how `reproduce.sh` ends that gives the process what it needs.
+fn needs_others(target: &Path, words: &str, flags: &str, signal: Option<i32>) {
+    let dir = TestDir::with_seed("AAAA");
+    let job = dir.fuzz("-s 7 -E 30000", target, words).env("FFUZZ_NO_TRIAGE", "1");
+    let done = job.run().expect(0);
+    assert!(done.out.contains("2 crashes, 1 did not repeat alone"), "{flags}: {}", done.out);
+    let crashes = dir.crashes();
+    let first = |name: &String| dir.read(&format!("out/default/crashes/{name}"))[0];
+    let needy = crashes.iter().find(|name| first(name) == b'B').unwrap();
+    let number = common::id_of(needy);
+    let file = |end: &str| dir.path(&format!("out/default/before_crashes/RECORD:{number:06}{end}"));
+    let before = fs::read(file(",cnt:000000")).unwrap();
+    assert_eq!(before[0], b'A', "{flags}");
+    let said = fs::read_to_string(file(".txt")).unwrap();
+    assert!(said.starts_with("it crashes in a process that gets these "), "{flags}: {said}");
+    // afl-fuzz would not remove a folder of crashes that holds others' files.
+    let names = dir.names("out/default/crashes");
+    assert!(!names.iter().any(|name| name.starts_with("RECORD:")), "{flags}: {names:?}");
+    let names = dir.names("out/default/before_crashes");
+    let records = names.iter().filter(|name| name.starts_with("RECORD:"));
+    let own = format!("RECORD:{number:06}");
+    assert!(records.clone().all(|name| name.starts_with(&own)), "{flags}: {names:?}");
+    // The last of them is the crash.
+    let last = records.filter(|name| !name.ends_with(".txt")).max().unwrap();
+    assert_eq!(dir.read(&format!("out/default/before_crashes/{last}"))[0], b'B');
+
+    let done = dir.ffuzz("triage -o out").run().expect(0).says("2 bugs in 2 crash files");
+    assert!(done.out.contains("before it in the same process"), "{flags}: {}", done.out);
+    let folder = bug_folder(&dir, "needs_another");
+    use std::os::unix::process::ExitStatusExt;
+    let input = fs::read(folder.join("input")).unwrap();
+    let run = Command::new(folder.join("reproduce.sh")).output().unwrap();
+    assert_eq!(run.status.signal(), signal, "{flags}: {run:?}");
+    if signal.is_none() {
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.code() == Some(1) && said.contains("ffuzz-cc"), "{run:?}");
+    }
+    assert_eq!(fs::read(folder.join("input")).unwrap(), input, "{flags}");
+    assert!(fs::read(folder.join("minimized")).unwrap().len() <= 4);
+    let other = bug_folder(&dir, "needs_none");
+    assert!(!other.join("before,cnt:000000").exists(), "{flags}");
+    assert_eq!(Command::new(other.join("reproduce.sh")).status().unwrap().signal(), Some(11));
 }
 
 #[test]

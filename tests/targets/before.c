@@ -1,5 +1,7 @@
 /* Crashes on 'B' if the process got an 'A' before, and on 'C' in any case. In a persistent loop that reads
- * standard input, with test cases in shared memory (-DSHARED), or as a harness (-DDRIVER). */
+ * standard input or a file (-DNAMED), with test cases in shared memory (-DSHARED), or as a harness
+ * (-DDRIVER). */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -32,6 +34,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 int main(void) {
   unsigned char *data = __AFL_FUZZ_TESTCASE_BUF;
   while (__AFL_LOOP(1000)) take(data, __AFL_FUZZ_TESTCASE_LEN);
+  return 0;
+}
+#elif defined(NAMED)
+int main(int argc, char **argv) {
+  static uint8_t data[64];
+  while (argc > 1 && __AFL_LOOP(1000)) {
+    int file = open(argv[1], O_RDONLY);
+    take(data, (size_t)read(file, data, sizeof data));
+    close(file);
+  }
   return 0;
 }
 #else

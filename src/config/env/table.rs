@@ -153,6 +153,7 @@ pub const TABLE: &[Variable] = &[
     row("FFUZZ_SNAPSHOT_AT_MAIN", Flag, "off", "fuzz, cmin", Honoured, "snapshots are taken at main, not where the program first uses its input"),
     row("FFUZZ_NO_SNAPSHOT", Flag, "off", "fuzz, cmin", Honoured, "ordinary programs are forked for each run instead of restored from a snapshot"),
     row("FFUZZ_REPLAY", Path, "none", "fuzz", Target, "a target started by hand first runs the inputs in files whose names start with this"),
+    row("FFUZZ_REPLAY_FILE", Path, "none", "fuzz", Target, "the file that such a target reads: it holds one of these inputs after the other, then its own content again"),
     row("FFUZZ_NO_TRIAGE", Flag, "off", "fuzz", Honoured, "crashes are saved, but not triaged during the campaign"),
     row("FFUZZ_QEMU_COLD", Flag, "off", "fuzz", Ignored, "QEMU is not supported yet"),
     row("FFUZZ_CC", Path, "none", "cc", Compiler, "see docs/env-compile.md"),

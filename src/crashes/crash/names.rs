@@ -25,6 +25,8 @@ const INTERNAL: &[&str] = &[
     "runtime/",
     "fuzzer::",
     "LLVMFuzzerRunDriver",
+    "afl::fuzz",
+    "libfuzzer_sys::",
     "g_assertion_message",
     "operator delete",
     "operator new",

@@ -9,13 +9,10 @@ use super::TriageError;
 use super::examine::read;
 use super::write;
 use crate::engine::corpus::names;
+use crate::exec::files_before;
 
-/// The variable with their path (`runtime/replay.c`).
-pub(super) const REPLAY: &str = "FFUZZ_REPLAY";
 /// What they are called in the folder of a bug.
 pub(super) const BEFORE: &str = "before";
-/// Maximum number that is searched.
-const MOST: usize = 1 << 16;
 
 /// Of a crash file: what the names of these inputs begin with, and how many there are.
 pub(super) fn of(crash: &Path) -> Option<(PathBuf, u32)> {
@@ -26,39 +23,28 @@ pub(super) fn of(crash: &Path) -> Option<(PathBuf, u32)> {
     let apart = crash.parent()?.with_file_name(names::BEFORE_CRASHES).join(&start);
     let places = [apart, crash.with_file_name(&start)];
     places.into_iter().find_map(|start| {
-        let files = (0..MOST).take_while(|number| named(&start, *number).exists()).count();
-        let last = files.checked_sub(1).filter(|last| *last > 0)?;
+        let files = files_before(&start);
+        let (last, before) = files.split_last().filter(|(_, before)| !before.is_empty())?;
         // It is the crash itself: of this file, and not of another one with its number.
-        let is_own = read(&named(&start, last)).is_ok_and(|bytes| bytes == own);
-        is_own.then(|| (start, u32::try_from(last).unwrap_or(u32::MAX)))
+        let is_own = read(last).is_ok_and(|bytes| bytes == own);
+        is_own.then(|| (start, u32::try_from(before.len()).unwrap_or(u32::MAX)))
     })
-}
-
-fn named(start: &Path, number: usize) -> PathBuf {
-    let mut name = start.as_os_str().to_owned();
-    name.push(names::record_end(number));
-    name.into()
 }
 
 /// Copies them into the folder of a bug, without the crash itself; `None` removes what is there.
 pub(super) fn keep(folder: &Path, inputs: Option<&Path>) -> Result<(), TriageError> {
-    let mut number = 0;
-    if let Some(start) = inputs {
-        while named(start, number + 1).exists() {
-            let bytes = read(&named(start, number)).unwrap_or_default();
-            let name = format!("{BEFORE}{}", names::record_end(number));
-            write::input(folder, &name, &bytes)?;
-            number += 1;
-        }
+    let files = inputs.map(files_before).unwrap_or_default();
+    for (number, file) in files.iter().enumerate() {
         // A target takes all but the last.
-        write::input(folder, &format!("{BEFORE}{}", names::record_end(number)), b"")?;
-        number += 1;
+        let is_last = number + 1 == files.len();
+        let bytes = if is_last { Vec::new() } else { read(file).unwrap_or_default() };
+        write::input(folder, &format!("{BEFORE}{}", names::record_end(number)), &bytes)?;
     }
     let start = format!("{BEFORE},cnt:");
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().into_string().unwrap_or_default();
         let left = name.strip_prefix(&start).and_then(|digits| digits.parse::<usize>().ok());
-        if left.is_some_and(|left| left >= number) {
+        if left.is_some_and(|left| left >= files.len()) {
             let _ = fs::remove_file(entry.path());
         }
     }

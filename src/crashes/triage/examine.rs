@@ -188,7 +188,8 @@ impl TriageWork {
         write::input(&folder, write::INPUT, data)?;
         before::keep(&folder, before)?;
         let command = rerun.command(seen.build);
-        write::script(&folder, command, rerun.input_file(), &self.orders.env)?;
+        let replay = rerun.replay(seen.build);
+        write::script(&folder, command, rerun.input_file(), replay, &self.orders.env)?;
         let has_sanitizer = inside.report.sanitizer_build.is_some();
         bug.only_without_sanitizer = has_sanitizer && seen.build == Build::Target;
         inside.groups.add(&bug);

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::before::REPLAY;
 use super::cores::Cores;
 use super::debugger::{self, DEBUGGER_START};
 use super::frames::{Modules, StackTrace};
@@ -18,7 +17,7 @@ use super::seen::{Build, Seen};
 use super::symbols::Symbolizer;
 use crate::crashes::crash::{self, Program};
 use crate::engine::executor::ExitKind;
-use crate::exec::{Fresh, Manner, TargetError};
+use crate::exec::{Fresh, Manner, Replay, TargetError};
 use crate::sys::listen::Limit;
 use crate::sys::traced::{LATE, TraceStop};
 
@@ -89,7 +88,7 @@ pub struct Rerun {
     can_trace: bool,
     started: bool,
     /// What the process gets before the input, if anything: see [`Rerun::after`].
-    before: Option<OsString>,
+    before: Option<PathBuf>,
     /// Messages for the user, and whether a core file was missing once.
     notes: Vec<String>,
     coreless: bool,
@@ -139,13 +138,16 @@ impl Rerun {
     /// From now on a process that takes one input after the other gets these before its own: files of this
     /// name plus `,cnt:000000` and so on.
     pub fn after(&mut self, inputs: Option<&Path>) {
-        self.before = inputs.map(|path| path.as_os_str().to_owned());
+        self.before = inputs.map(Path::to_path_buf);
     }
 
-    /// Variables of a run.
-    fn environment(&self, of_report: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-        let before = self.before.iter().map(|path| (REPLAY.into(), path.clone()));
-        of_report.iter().cloned().chain(before).collect()
+    /// How a build gets those.
+    #[must_use]
+    pub(super) fn replay(&self, build: Build) -> Replay {
+        match (&self.sanitizer, build) {
+            (Some(sanitizer), Build::Sanitizer) => sanitizer.replay(),
+            _ => self.target.replay(),
+        }
     }
 
     /// Runs it until it shows where it crashes, at most `runs` times; a crash that the sanitizer's build
@@ -283,7 +285,8 @@ impl Rerun {
     fn run(&mut self, build: Build, input: &[u8], traced: bool) -> Result<Seen, TargetError> {
         let (mut trace, mut late) = (None, Vec::new());
         let tools = Arc::clone(&self.tools);
-        let env = self.environment(&tools.raw);
+        let stops = self.replay(build) == Replay::Stops;
+        let before = self.before.as_deref().filter(|_| self.can_trace || !stops);
         let modules = &mut self.modules;
         let mut look = |stop: &TraceStop| match stop.signal {
             LATE if tools.hangs => late.push(modules.trace(stop)),
@@ -291,17 +294,18 @@ impl Rerun {
             _ => trace = Some(modules.trace(stop)),
         };
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
-        let mut run = |traced| {
+        let mut run = |traced, before: Option<&Path>| {
             let look: Option<&mut dyn FnMut(&TraceStop)> =
                 if traced || tools.hangs { Some(&mut look) } else { None };
             let manner = Manner::within(tools.limit(Duration::ZERO));
-            fresh.run(input, Manner { env: &env, look, traced, ..manner })
+            fresh.run(input, Manner { env: &tools.raw, look, traced, before, ..manner })
         };
-        let ended = match run(traced && self.can_trace) {
+        let must_trace = before.is_some() && stops;
+        let ended = match run(traced && self.can_trace, before) {
             // Some sandboxes forbid it.
-            Err(TargetError::Start { .. }) if traced && self.can_trace => {
+            Err(TargetError::Start { .. }) if (traced || must_trace) && self.can_trace => {
                 self.can_trace = false;
-                run(false)?
+                run(false, before.filter(|_| !stops))?
             }
             ended => ended?,
         };
@@ -347,7 +351,6 @@ impl Rerun {
     /// A sanitizer's report with names.
     fn reported(&mut self, input: &[u8], quick: &Seen) -> Result<Option<Seen>, TargetError> {
         let tools = Arc::clone(&self.tools);
-        let env = self.environment(&tools.readable);
         let fresh = of_build(&mut self.target, &mut self.sanitizer, quick.build);
         let mut others = Duration::ZERO;
         if let Some(symbolizer) = &tools.symbolizer {
@@ -358,7 +361,9 @@ impl Rerun {
             others = symbolizer.patience();
         }
         for _ in 0..ATTEMPTS {
-            let manner = Manner { env: &env, ..Manner::within(tools.limit(others)) };
+            let before = self.before.as_deref();
+            let manner =
+                Manner { env: &tools.readable, before, ..Manner::within(tools.limit(others)) };
             let ended = fresh.run(input, manner)?;
             let seen = Seen::new(quick.build, ended, None, &tools.program);
             let same = seen.crashed() && seen.info.kind == quick.info.kind;
@@ -391,12 +396,17 @@ impl Rerun {
     ) -> Result<Option<String>, TargetError> {
         let tools = Arc::clone(&self.tools);
         let Some(gdb) = &tools.gdb else { return Ok(None) };
+        if self.before.is_some() && self.replay(build) == Replay::Stops {
+            // It has one tracer at a time.
+            return Ok(None);
+        }
         let under = debugger::gdb_words(gdb, signals);
         let limit = tools.limit(DEBUGGER_START);
-        let env = self.environment(&tools.raw);
+        let before = self.before.as_deref();
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         for _ in 0..ATTEMPTS {
-            let manner = Manner { env: &env, under: &under, ..Manner::within(limit) };
+            let within = Manner::within(limit);
+            let manner = Manner { env: &tools.raw, under: &under, before, ..within };
             // A gdb that cannot be started is none.
             let Ok(ended) = fresh.run(input, manner) else { return Ok(None) };
             if ended.exit == ExitKind::Hang {
@@ -419,10 +429,10 @@ impl Rerun {
     ) -> Result<Option<String>, TargetError> {
         let tools = Arc::clone(&self.tools);
         let Some(gdb) = &tools.gdb else { return Ok(None) };
-        let env = self.environment(&tools.bare);
+        let before = self.before.as_deref();
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         let limit = tools.limit(Duration::ZERO);
-        let manner = || Manner { env: &env, ..Manner::within(limit) };
+        let manner = || Manner { env: &tools.bare, before, ..Manner::within(limit) };
         for _ in 0..ATTEMPTS {
             let before = cores.list();
             let ended = fresh.run(input, Manner { core_limit: LARGEST_CORE, ..manner() })?;

@@ -7,11 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
-use super::before::{BEFORE, REPLAY};
+use super::before::BEFORE;
 use super::report::Bug;
 use super::seen::Seen;
 use crate::disk::output::setup::quoted;
 use crate::disk::output::{OutputError, replace_for_good};
+use crate::exec::{REPLAY, REPLAY_FILE, Replay};
 
 /// The smallest of the bug's files, and what was made of it.
 pub(super) const INPUT: &str = "input";
@@ -67,6 +68,7 @@ pub(super) fn script(
     folder: &Path,
     command: &[OsString],
     file: &Path,
+    replay: Replay,
     env: &[(OsString, OsString)],
 ) -> Result<(), OutputError> {
     let mut text =
@@ -86,10 +88,7 @@ pub(super) fn script(
         text.extend_from_slice(&quoted(std::slice::from_ref(value)));
         text.push(b'\n');
     }
-    // Of a crash that needs them: what its process gets first.
-    let before =
-        format!("[ -e \"$here/{BEFORE},cnt:000000\" ] && export {REPLAY}=\"$here/{BEFORE}\"\n");
-    text.extend_from_slice(before.as_bytes());
+    text.extend_from_slice(inputs_before(file, replay).as_bytes());
     text.extend_from_slice(b"exec");
     let mut named = false;
     for word in command {
@@ -98,7 +97,12 @@ pub(super) fn script(
         named |= parts.len() > 1;
         for (index, part) in parts.iter().enumerate() {
             if index > 0 {
-                text.extend_from_slice(b"\"$input\"");
+                let own: &[u8] = if replay == Replay::Words && part.is_empty() && parts.len() == 2 {
+                    b"\"$@\" \"$input\""
+                } else {
+                    b"\"$input\""
+                };
+                text.extend_from_slice(own);
             }
             if !part.is_empty() || parts.len() == 1 {
                 text.extend_from_slice(&quoted(&[OsString::from(std::ffi::OsStr::from_bytes(
@@ -112,6 +116,35 @@ pub(super) fn script(
     replace_for_good(folder, &path, &text)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700))
         .map_err(|error| OutputError::write(&path, error))
+}
+
+/// The part of the script for a crash that needs others: what its process gets before the input.
+fn inputs_before(file: &Path, replay: Replay) -> String {
+    let first = format!("[ -e \"$here/{BEFORE},cnt:000000\" ]");
+    match replay {
+        Replay::Runtime => {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let copy = quoted(&[format!("/.replayed-{name}").into()]);
+            let copy = String::from_utf8_lossy(&copy);
+            // The program finds one after the other in the same file, which keeps its extension.
+            let in_place = match name.is_empty() {
+                true => String::new(),
+                false => format!(
+                    "  cp \"$input\" \"$here\"{copy} || exit\n  input=$here{copy}\n  export {REPLAY_FILE}=\"$input\"\n"
+                ),
+            };
+            format!("if {first}; then\n  export {REPLAY}=\"$here/{BEFORE}\"\n{in_place}fi\n")
+        }
+        // All but the last, which is empty.
+        Replay::Words => format!(
+            "set --; last=\nfor file in \"$here/{BEFORE},cnt:\"*; do\n  [ -z \"$last\" ] || set -- \"$@\" \"$last\"\n  \
+             last=$file\ndone\n"
+        ),
+        Replay::Stops => format!(
+            "if {first}; then\n  echo 'Its process has to get the inputs before,cnt:* first, which needs a build \
+             by ffuzz-cc.' >&2\n  exit 1\nfi\n"
+        ),
+    }
 }
 
 /// What is between the places of a name.
@@ -138,7 +171,7 @@ mod tests {
         input(dir.path(), INPUT, b"data").unwrap();
         let command: Vec<OsString> = command.iter().map(Into::into).collect();
         let env = [("WORD".into(), "it's".into())];
-        script(dir.path(), &command, Path::new("/tmp/.cur"), &env).unwrap();
+        script(dir.path(), &command, Path::new("/tmp/.cur"), Replay::Runtime, &env).unwrap();
         let mut run = Command::new(dir.path().join("reproduce.sh"));
         let output = run.args(argument).output().unwrap();
         String::from_utf8(output.stdout).unwrap()

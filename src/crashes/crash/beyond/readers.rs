@@ -116,7 +116,8 @@ fn rust(source: MessageSource, lines: &[&str]) -> Option<Reading> {
 const MOST_LINES: usize = 3;
 
 static GOROUTINE: Lazy = Lazy::new(|| regex(r"^goroutine \d+ .*\[running.*\]:$"));
-static GO_PLACE: Lazy = Lazy::new(|| regex(r"^\t(?:.*/)?([^/]+:\d+)(?: \+0x[0-9a-f]+)?$"));
+static GO_PLACE: Lazy =
+    Lazy::new(|| regex(r"^\t(?:.*/)?([^/]+:\d+)(?: \+0x[0-9a-f]+)?(?: fp=.*)?$"));
 
 /// A panic of Go: of each frame a line, and one with its place.
 fn go(source: MessageSource, lines: &[&str]) -> Option<Reading> {

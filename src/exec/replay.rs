@@ -1,0 +1,108 @@
+//! Inputs that a process without a fork server gets before its own: a crash may need what an earlier
+//! process of the same program got before it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::binary::Traits;
+use super::delivery::InputDelivery;
+use crate::engine::corpus::names;
+use crate::sys::process;
+
+/// The variable with what the names of these inputs begin with, and the one with the file that the program
+/// reads, unless it is standard input (`runtime/replay.c`).
+pub const REPLAY: &str = "FFUZZ_REPLAY";
+pub const REPLAY_FILE: &str = "FFUZZ_REPLAY_FILE";
+/// A loop of AFL stops its process after each input if it is set.
+pub(super) const PERSISTENT: &str = "__AFL_PERSISTENT";
+/// Maximum number of files that is searched.
+const MOST: usize = 1 << 16;
+
+/// How a program takes several inputs in one process.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Replay {
+    /// The runtime of `ffuzz-cc` reads them from files that a variable names.
+    Runtime,
+    /// The driver of AFL++ runs the files on its command line, one after the other.
+    Words,
+    /// The loop of AFL stops the process after each input, and whoever traces it delivers the next one.
+    Stops,
+}
+
+impl Replay {
+    pub(super) fn of(traits: &Traits) -> Self {
+        match traits {
+            Traits { replays: true, .. } => Self::Runtime,
+            Traits { runs_files: true, .. } => Self::Words,
+            _ => Self::Stops,
+        }
+    }
+}
+
+/// The files that begin so. The last one is the crash itself, or empty.
+#[must_use]
+pub fn files(start: &Path) -> Vec<PathBuf> {
+    let named = |number| {
+        let mut name = start.as_os_str().to_owned();
+        name.push(names::record_end(number));
+        PathBuf::from(name)
+    };
+    (0..MOST).map(named).take_while(|file| file.exists()).collect()
+}
+
+/// All of them but the last.
+fn inputs_before(start: &Path) -> Vec<PathBuf> {
+    let mut files = files(start);
+    files.pop();
+    files
+}
+
+/// What [`Replay::Runtime`] needs; `file`: that of the input, empty for standard input.
+pub(super) fn variables(start: &Path, file: &Path) -> Vec<(OsString, Option<OsString>)> {
+    let set = |name: &str, path: &Path| (name.into(), Some(path.as_os_str().to_owned()));
+    let mut env = vec![set(REPLAY, start)];
+    env.extend((!file.as_os_str().is_empty()).then(|| set(REPLAY_FILE, file)));
+    env
+}
+
+/// The command line for [`Replay::Words`].
+pub(super) fn words(start: &Path, argv: &[OsString], file: &Path) -> Vec<OsString> {
+    let own = argv.iter().rposition(|word| word.as_os_str() == file.as_os_str());
+    let (first, last) = argv.split_at(own.unwrap_or(argv.len()));
+    let before = inputs_before(start).into_iter().map(PathBuf::into_os_string);
+    first.iter().cloned().chain(before).chain(last.iter().cloned()).collect()
+}
+
+/// The inputs of a process that stops after each of them.
+#[derive(Debug)]
+pub(super) struct Line {
+    inputs: std::vec::IntoIter<Vec<u8>>,
+    /// The process has stopped after the last one, and was ended.
+    pub(super) is_over: bool,
+}
+
+impl Line {
+    /// The first one is delivered at once.
+    pub(super) fn begin(
+        start: &Path,
+        own: &[u8],
+        delivery: &mut InputDelivery,
+    ) -> Result<Self, super::TargetError> {
+        let read = |path: &PathBuf| fs::read(path).unwrap_or_default();
+        let mut inputs: Vec<Vec<u8>> = inputs_before(start).iter().map(read).collect();
+        inputs.push(own.to_vec());
+        let mut inputs = inputs.into_iter();
+        delivery.deliver(&inputs.next().unwrap_or_default())?;
+        Ok(Self { inputs, is_over: false })
+    }
+
+    /// To be called when the process has stopped.
+    pub(super) fn next(&mut self, delivery: &mut InputDelivery, pid: i32) {
+        let next = self.inputs.next();
+        if next.is_none_or(|input| delivery.deliver(&input).is_err()) {
+            self.is_over = true;
+            process::send(pid, libc::SIGKILL);
+        }
+    }
+}
