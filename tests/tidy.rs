@@ -20,7 +20,7 @@ const GROUPS: &[&[&str]] = &[
     &["exec"],
     &["disk", "crashes::collector", "fleet::control"],
     &["crashes::triage"],
-    &["campaign", "ui", "compiler", "fleet::workers"],
+    &["campaign", "ui", "compiler", "fleet::workers", "fleet::jobs"],
     &["fleet::pastis"],
     &["cmd"],
 ];
