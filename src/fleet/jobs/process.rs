@@ -77,7 +77,9 @@ impl Running {
         let folder = folder(manager, job);
         create_folder(&folder)?;
         if continues {
+            // The triage that belongs to it is a process of its own.
             wait_until_left(&folder.join(OUT).join("default"));
+            wait_until_left(&folder.join(OUT).join("triage/.lock"));
         }
         let seeds = seeds(job, &folder)?;
         let known = carried(manager, job, &folder, continues)?;
@@ -183,10 +185,10 @@ impl Running {
 }
 
 /// The campaign of a manager that was killed ends with it, but not in the same moment.
-fn wait_until_left(instance: &Path) {
+fn wait_until_left(locked: &Path) {
     let start = Instant::now();
     let is_taken = || {
-        let lock = File::open(instance).and_then(|folder| Locked::new(folder, false));
+        let lock = File::open(locked).and_then(|file| Locked::new(file, false));
         lock.is_err_and(|error| file::is_taken(&error))
     };
     while is_taken() && start.elapsed() < file::PATIENCE {
