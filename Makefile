@@ -111,7 +111,7 @@ install: all
 uninstall:
 	@for name in $$($(BIN)/ffuzz --commands); do rm -f "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done
 	rm -f '$(DESTDIR)$(PREFIX)/bin/ffuzz'
-	rm -f '$(DESTDIR)$(PREFIX)/include/waypoints.h' '$(DESTDIR)$(PREFIX)/include/afl_valid.h' '$(DESTDIR)$(PREFIX)/include/ijon.h' '$(DESTDIR)$(PREFIX)/include/ffuzz-mutator.h'
+	rm -f '$(DESTDIR)$(PREFIX)/include/waypoints.h' '$(DESTDIR)$(PREFIX)/include/afl_valid.h' '$(DESTDIR)$(PREFIX)/include/ijon.h' '$(DESTDIR)$(PREFIX)/include/ffuzz-mutator.h' '$(DESTDIR)$(PREFIX)/include/ffuzz-killerbeez.h'
 	rm -rf '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
 
 clean:

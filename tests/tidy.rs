@@ -23,7 +23,7 @@ const GROUPS: &[&[&str]] = &[
     &["disk", "fleet::control"],
     &["cmin", "crashes::collector"],
     &["crashes::triage"],
-    &["campaign", "ui", "compiler", "fleet::workers"],
+    &["campaign", "ui", "compiler", "fleet::workers", "fleet::jobs"],
     &["fleet::pastis"],
     &["cmd"],
 ];

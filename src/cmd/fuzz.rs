@@ -105,7 +105,7 @@ fn sinks_for(
 }
 
 /// The file of this very program, also if a newer one lies at its path meanwhile.
-fn this_program() -> PathBuf {
+pub(super) fn this_program() -> PathBuf {
     let path = std::env::current_exe().ok().filter(|path| path.exists());
     path.unwrap_or_else(|| "/proc/self/exe".into())
 }

@@ -11,6 +11,7 @@ mod coverage;
 pub mod domains;
 pub mod exit;
 pub mod fuzz;
+pub mod jobs;
 pub mod merge;
 pub mod plot;
 pub mod showdsf;
@@ -44,6 +45,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("addseeds", addseeds::run, "add seeds to a running campaign"),
     ("cmin", cmin::run, "keep the smallest inputs that reach everything"),
     ("merge", merge::run, "join coverage states, or show what one has beyond another"),
+    ("jobs", jobs::run, "run the campaigns of a list, and show their results in one table"),
     ("tmin", tmin::run, "minimize one input, and keep its behaviour"),
     ("collector", collector::run, "exchange signatures, crashes and coverage with FuzzManager"),
     ("triage", triage::run, "rerun crashes, and group, minimize and report them"),

@@ -352,7 +352,7 @@ impl Drop for Process {
 }
 
 /// Waits at most `timeout` until a process has ended, which then has to be reaped.
-pub(super) fn wait_for_end(pid: i32, timeout: Duration) {
+pub fn wait_for_end(pid: i32, timeout: Duration) {
     let deadline = Instant::now() + timeout;
     let Some(fd) = pidfd(pid) else { return };
     loop {

@@ -105,6 +105,21 @@ fn mutators() {
 }
 
 #[test]
+fn killerbeez() {
+    follow(&TestDir::new(), &blocks("killerbeez.md"), "19");
+}
+
+#[test]
+fn coverage_states() {
+    follow(&TestDir::new(), &blocks("states.md"), "19");
+}
+
+#[test]
+fn jobs() {
+    follow(&TestDir::new(), &blocks("jobs.md"), "19");
+}
+
+#[test]
 fn fuzzmanager() {
     follow(&TestDir::new(), &blocks("fuzzmanager.md"), "19");
 }

@@ -11,4 +11,5 @@ mod common;
 
 mod control;
 mod fleet;
+mod jobs;
 mod pastis;

@@ -59,8 +59,9 @@ impl Places {
         let Some(pc) = self.pcs.get(counter).copied() else { return Place::default() };
         let after = self.functions.partition_point(|(start, _, _)| *start <= pc);
         let function = self.functions[..after].last().filter(|(_, end, _)| pc < *end);
-        // Code before the first line of a function has line 0, which no row has.
-        let row = self.rows.within(&(pc..pc + 1)).next();
+        // Code that the compiler has added has no line: that of the next one in the function is near.
+        let end = function.map_or(pc + 1, |(_, end, _)| *end);
+        let row = self.rows.within(&(pc..end)).next();
         let (file, line) = row.map_or_else(Default::default, |(file, line)| (clean(file), line));
         Place { function: function.map(|it| it.2.clone()).unwrap_or_default(), file, line }
     }

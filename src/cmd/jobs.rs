@@ -1,0 +1,108 @@
+//! `ffuzz jobs`: runs the campaigns of a list, and shows what came of them.
+
+mod view;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::exit::{CANNOT, Failure};
+use super::tool::say;
+use crate::config::env::Environment;
+use crate::fleet::jobs::{self, JobFile, JobsError, Manager, News, Row, Status};
+use crate::sys::{affinity, file};
+
+/// A list of a hundred thousand seeds is smaller.
+const LARGEST: u64 = 64 << 20;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "ffuzz-jobs",
+    about = "Run the campaigns of a list, and show their results in one table",
+    after_help = "The list has targets, chains of mutators and jobs; a job is every combination of its \
+                  targets, mutators and seeds:\n\n  \
+                  output = \"results\"\n  \
+                  [[target]]\n  \
+                  name = \"png\"\n  \
+                  command = [\"./png\", \"@@\"]\n  \
+                  [[mutators]]\n  \
+                  name = \"bits\"\n  \
+                  chain = [{ module = \"./libbit_flip_mutator.so\" }]\n  \
+                  [[job]]\n  \
+                  seeds = [\"seeds/a.png\", \"seeds/b.png\"]\n  \
+                  execs = 100000\n\n\
+                  Each job has a folder of its own below output/jobs. A job starts with the coverage that \
+                  the jobs before it know of its target, and the same combination once more (rounds = 2) \
+                  with the state of its mutators.\nAfter an interruption the same command continues: \
+                  finished jobs are not run again.\nExit code: 1 if a job has failed.\n\nExamples:\n  \
+                  ffuzz-jobs list.toml\n  ffuzz-jobs --table list.toml\n  \
+                  ffuzz-jobs --json list.toml | jq .jobs[].bugs"
+)]
+struct Args {
+    /// The list; docs/jobs.md describes it
+    #[arg(value_name = "FILE.toml")]
+    list: PathBuf,
+    /// Run nothing: show the table as it is now
+    #[arg(long)]
+    table: bool,
+    /// Print the table as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let Some(args) = super::parse::<Args>(program, args)? else { return Ok(ExitCode::SUCCESS) };
+    let text = file::read_text(&args.list, LARGEST).map_err(|error| {
+        let cause = format!("cannot read {}: {error}", args.list.display());
+        Failure::new(cause, "name the list of jobs; ffuzz-jobs --help has an example")
+    })?;
+    let list = JobFile::parse(&args.list, &text)
+        .map_err(|mistake| Failure::new(&mistake, &mistake.remedy))?;
+    let rows = match args.table {
+        true => jobs::rows(&list.output, &list.jobs)?,
+        false => jobs::run(&manager(&list, &Environment::read()), &list.jobs, &mut |news| {
+            tell(program, &news)
+        })?,
+    };
+    let edges = jobs::edges_by_target(&list.output, &rows);
+    super::print(&if args.json { view::json(&rows, &edges) } else { view::table(&rows, &edges) })?;
+    if args.table { Ok(ExitCode::SUCCESS) } else { verdict(&rows) }
+}
+
+fn manager(list: &JobFile, environment: &Environment) -> Manager {
+    let allowed = affinity::allowed();
+    let at_once = list.at_once.unwrap_or(allowed.len()).max(1);
+    // A core that is shared by two of them would make both slow.
+    let bound = at_once <= allowed.len() && !environment.flag(&["AFL_NO_AFFINITY"]);
+    let cores = if bound { affinity::free_cores() } else { Vec::new() };
+    let cores = if cores.len() >= at_once { cores } else { Vec::new() };
+    Manager { program: super::fuzz::this_program(), folder: list.output.clone(), cores, at_once }
+}
+
+impl From<JobsError> for Failure {
+    fn from(error: JobsError) -> Self {
+        Self::new(&error, error.remedy())
+    }
+}
+
+fn tell(program: &str, news: &News<'_>) {
+    let line = match news {
+        News::Begins { jobs, finished: 0 } => format!("{jobs} jobs"),
+        News::Begins { jobs, finished } => format!("{jobs} jobs, {finished} are finished already"),
+        News::Starts { job } => format!("starts {}", job.name()),
+        News::Ends { row } => view::line(row),
+    };
+    say(false, &format!("{program}: {line}"));
+}
+
+fn verdict(rows: &[Row]) -> Result<ExitCode, Failure> {
+    let count = |status| rows.iter().filter(|row| row.status == status).count();
+    let (waiting, failed, all) = (count(Status::Waiting), count(Status::Failed), rows.len());
+    if waiting > 0 {
+        let cause = format!("interrupted: {waiting} of {all} jobs are not finished");
+        return Err(Failure::new(cause, "the same command continues"));
+    }
+    Ok(if failed > 0 { ExitCode::from(CANNOT) } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,97 @@
+//! The rows of jobs as a table, as lines and as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::fleet::jobs::{Row, Status};
+
+const HEAD: [&str; 12] = [
+    "target", "mutators", "seed", "state", "execs", "time", "finds", "edges", "new", "crashes",
+    "bugs", "hangs",
+];
+/// Columns of words; the others are numbers, and end at the same place.
+const WORDS: usize = 4;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    version: u32,
+    jobs: &'a [Row],
+    /// Edges that the jobs of a target know together.
+    edges: &'a BTreeMap<String, u64>,
+}
+
+pub(super) fn json(rows: &[Row], edges: &BTreeMap<String, u64>) -> String {
+    let document = Document { version: 1, jobs: rows, edges };
+    serde_json::to_string(&document).map_or_else(|_| String::new(), |text| text + "\n")
+}
+
+fn state(status: Status) -> &'static str {
+    match status {
+        Status::Waiting => "waiting",
+        Status::Done => "done",
+        Status::Failed => "failed",
+    }
+}
+
+/// For the moment at which a job ends.
+pub(super) fn line(row: &Row) -> String {
+    let Row { target, mutators, seed, execs, seconds, new_edges, bugs, .. } = row;
+    let name = format!("{target}/{mutators}/{seed}");
+    match row.status {
+        Status::Failed => format!("failed {name}: {} ({})", row.cause, row.remedy),
+        _ => format!("done {name}: {execs} runs, {seconds} s, {new_edges} new edges, {bugs} bugs"),
+    }
+}
+
+pub(super) fn table(rows: &[Row], edges: &BTreeMap<String, u64>) -> String {
+    let mut cells = vec![HEAD.map(str::to_owned)];
+    cells.extend(rows.iter().map(columns));
+    let width = |column: usize| cells.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+    let mut text = String::new();
+    for row in &cells {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = match column < WORDS {
+                true => write!(line, "{cell:<width$}  "),
+                false => write!(line, "{cell:>width$}  "),
+            };
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    let sum = |of: fn(&Row) -> u64| rows.iter().map(of).sum::<u64>();
+    let done = rows.iter().filter(|row| row.status == Status::Done).count();
+    let _ = writeln!(
+        text,
+        "{done} of {} jobs done: {} runs, {} finds, {} crashes, {} bugs, {} hangs",
+        rows.len(),
+        sum(|row| row.execs),
+        sum(|row| row.finds),
+        sum(|row| row.crashes),
+        sum(|row| row.bugs),
+        sum(|row| row.hangs)
+    );
+    for (target, edges) in edges {
+        let _ = writeln!(text, "{target}: {edges} edges together");
+    }
+    for row in rows.iter().filter(|row| row.status == Status::Failed) {
+        let _ = writeln!(text, "{}", line(row));
+    }
+    text
+}
+
+fn columns(row: &Row) -> [String; 12] {
+    let seed = match row.round {
+        1 => row.seed.clone(),
+        round => format!("{} round {round}", row.seed),
+    };
+    let [execs, finds, edges, new, crashes, bugs, hangs] =
+        [row.execs, row.finds, row.edges, row.new_edges, row.crashes, row.bugs, row.hangs]
+            .map(|number| number.to_string());
+    let time = format!("{} s", row.seconds);
+    let (target, mutators) = (row.target.clone(), row.mutators.clone());
+    let state = state(row.status).to_owned();
+    [target, mutators, seed, state, execs, time, finds, edges, new, crashes, bugs, hangs]
+}

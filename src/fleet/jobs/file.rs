@@ -1,0 +1,632 @@
+//! The list of jobs: a TOML file, checked as a whole before anything is started. Every mistake has its line
+//! and column.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Job, Limits};
+
+/// Without `stall_seconds`.
+const STALL: u64 = 120;
+/// More are a mistake, or the work of a script that has one.
+const MOST_JOBS: usize = 100_000;
+const MOST_ROUNDS: u32 = 10_000;
+/// The list `mutators` of a job without any.
+const BUILT_IN: &str = "built-in";
+/// Options of `ffuzz` that a job has keys for, or that make no sense in one.
+const OWN: &[&str] = &[
+    "-i",
+    "-o",
+    "-E",
+    "-V",
+    "-j",
+    "-M",
+    "-S",
+    "-b",
+    "-t",
+    "-m",
+    "-f",
+    "-e",
+    "--mutator",
+    "--mutator-only",
+    "--mutator-options",
+    "--mutator-dir",
+    "--mutator-state",
+    "--mutator-list",
+    "--load-coverage",
+    "--save-coverage",
+    "--control",
+    "--json",
+    "--pastis",
+    "--help",
+    "-h",
+    "--version",
+];
+
+/// A mistake in the file, with its place.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Mistake {
+    pub path: PathBuf,
+    pub line: usize,
+    pub column: usize,
+    pub problem: String,
+    pub remedy: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, line, column, problem, .. } = self;
+        write!(out, "{}, line {line}, column {column}: {problem}", path.display())
+    }
+}
+
+/// The checked file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct JobFile {
+    /// Folder for everything that the jobs write.
+    pub output: PathBuf,
+    /// None: as many as there are cores.
+    pub at_once: Option<usize>,
+    pub jobs: Vec<Job>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tables {
+    output: Spanned<String>,
+    at_once: Option<Spanned<usize>>,
+    rounds: Option<Spanned<u32>>,
+    mutator_dir: Option<String>,
+    #[serde(default = "yes")]
+    carry_coverage: bool,
+    #[serde(default)]
+    target: Vec<Target>,
+    #[serde(default)]
+    mutators: Vec<Mutators>,
+    #[serde(default)]
+    job: Vec<Spanned<JobTable>>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Target {
+    name: Spanned<String>,
+    command: Spanned<Vec<String>>,
+    delivery: Option<Spanned<String>>,
+    timeout_ms: Option<u64>,
+    memory_mb: Option<u64>,
+    extension: Option<String>,
+    #[serde(default)]
+    options: Vec<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mutators {
+    name: Spanned<String>,
+    chain: Spanned<Vec<Module>>,
+    #[serde(default)]
+    only: Option<Spanned<bool>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Module {
+    module: String,
+    options: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobTable {
+    targets: Option<Vec<Spanned<String>>>,
+    mutators: Option<Vec<Spanned<String>>>,
+    seeds: Spanned<Vec<Spanned<String>>>,
+    execs: Option<u64>,
+    seconds: Option<u64>,
+    stall_seconds: Option<u64>,
+    #[serde(default)]
+    options: Vec<Spanned<String>>,
+}
+
+/// A problem and its remedy.
+type Refusal = (String, String);
+
+fn refusal<T>(problem: impl Into<String>, remedy: impl Into<String>) -> Result<T, Refusal> {
+    Err((problem.into(), remedy.into()))
+}
+
+struct Place<'a> {
+    path: &'a Path,
+    text: &'a str,
+    /// What relative paths begin at.
+    folder: PathBuf,
+}
+
+impl Place<'_> {
+    fn mistake(&self, at: usize, (problem, remedy): Refusal) -> Mistake {
+        let before = self.text.get(..at.min(self.text.len())).unwrap_or_default();
+        let line = 1 + before.matches('\n').count();
+        let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count();
+        Mistake { path: self.path.to_owned(), line, column, problem, remedy }
+    }
+
+    fn check<T>(
+        &self,
+        at: &std::ops::Range<usize>,
+        result: Result<T, Refusal>,
+    ) -> Result<T, Mistake> {
+        result.map_err(|refusal| self.mistake(at.start, refusal))
+    }
+
+    fn absolute(&self, path: &str) -> PathBuf {
+        self.folder.join(path)
+    }
+}
+
+impl JobFile {
+    /// Reads the text of a file at this path, which need not be absolute.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Mistake> {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let folder = absolute.parent().unwrap_or(Path::new("/")).to_owned();
+        let place = Place { path, text, folder };
+        let tables: Tables = toml::from_str(text).map_err(|error| {
+            let problem = error.message().replace('\n', " ");
+            let remedy = "docs/jobs.md has all keys, and an example".to_owned();
+            place.mistake(error.span().map_or(0, |span| span.start), (problem, remedy))
+        })?;
+        Reader { place, tables: &tables }.read()
+    }
+}
+
+struct Reader<'a> {
+    place: Place<'a>,
+    tables: &'a Tables,
+}
+
+impl Reader<'_> {
+    fn read(&self) -> Result<JobFile, Mistake> {
+        let Self { place, tables } = self;
+        let names = |names: Vec<&Spanned<String>>| self.unique(names);
+        names(tables.target.iter().map(|target| &target.name).collect())?;
+        names(tables.mutators.iter().map(|mutators| &mutators.name).collect())?;
+        if tables.job.is_empty() {
+            let refusal =
+                ("it has no job".to_owned(), "begin one with [[job]]: docs/jobs.md".to_owned());
+            return Err(place.mistake(0, refusal));
+        }
+        if let Some(at_once) = &tables.at_once {
+            let good = (1..=1024).contains(at_once.get_ref());
+            let result = if good {
+                Ok(())
+            } else {
+                refusal("at_once is not 1 to 1024", "leave it out for one job per core")
+            };
+            place.check(&at_once.span(), result)?;
+        }
+        let rounds = self.rounds()?;
+        let mut jobs = Vec::new();
+        for round in 0..rounds {
+            for table in &tables.job {
+                self.add(table, &mut jobs)?;
+                if jobs.len() > MOST_JOBS {
+                    let problem =
+                        format!("these are more than {MOST_JOBS} jobs in round {}", round + 1);
+                    let refusal = (problem, "divide the list into several files".to_owned());
+                    return Err(place.mistake(table.span().start, refusal));
+                }
+            }
+        }
+        let output = place.absolute(tables.output.get_ref());
+        let at_once = tables.at_once.as_ref().map(|at_once| *at_once.get_ref());
+        Ok(JobFile { output, at_once, jobs: numbered(jobs) })
+    }
+
+    fn rounds(&self) -> Result<u32, Mistake> {
+        let Some(rounds) = &self.tables.rounds else { return Ok(1) };
+        let good = (1..=MOST_ROUNDS).contains(rounds.get_ref());
+        let result = if good {
+            Ok(*rounds.get_ref())
+        } else {
+            refusal(format!("rounds is not 1 to {MOST_ROUNDS}"), "leave it out for one round")
+        };
+        self.place.check(&rounds.span(), result)
+    }
+
+    /// Names become names of folders.
+    fn unique(&self, names: Vec<&Spanned<String>>) -> Result<(), Mistake> {
+        let mut known = std::collections::HashSet::new();
+        for name in names {
+            let text = name.get_ref();
+            let is_good = !text.is_empty()
+                && text.len() <= 64
+                && *text == plain(text)
+                && !text.starts_with('.');
+            let result = match (is_good, known.insert(text)) {
+                (true, true) => Ok(()),
+                (false, _) => refusal(
+                    format!("the name {text:?} cannot be that of a folder"),
+                    "use letters, digits, '-', '_' and '.', at most 64",
+                ),
+                (true, false) => {
+                    refusal(format!("the name {text:?} is given twice"), "choose another")
+                }
+            };
+            self.place.check(&name.span(), result)?;
+        }
+        Ok(())
+    }
+
+    /// The jobs of one table: all its targets with all its mutators and all its seeds.
+    fn add(&self, table: &Spanned<JobTable>, jobs: &mut Vec<Job>) -> Result<(), Mistake> {
+        let Self { place, tables } = self;
+        let job = table.get_ref();
+        let limits = place.check(&table.span(), limits(job))?;
+        let targets =
+            self.chosen(&job.targets, &tables.target, |target| target.name.get_ref(), "target")?;
+        let chains =
+            self.chosen(&job.mutators, &tables.mutators, |chain| chain.name.get_ref(), "mutators")?;
+        if targets.is_empty() {
+            let refusal =
+                ("there is no target".to_owned(), "describe one with [[target]]".to_owned());
+            return Err(place.mistake(table.span().start, refusal));
+        }
+        let seeds = self.seeds(job)?;
+        // An empty list: the built-in stages alone.
+        let chains: Vec<Option<&Mutators>> =
+            if chains.is_empty() { vec![None] } else { chains.into_iter().map(Some).collect() };
+        for target in targets {
+            for chain in &chains {
+                for (name, path) in &seeds {
+                    jobs.push(self.job(target, *chain, (name, path), limits, job)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn job(
+        &self,
+        target: &Target,
+        chain: Option<&Mutators>,
+        (seed, path): (&str, &Path),
+        limits: Limits,
+        table: &JobTable,
+    ) -> Result<Job, Mistake> {
+        let mut options = self.target_options(target)?;
+        options.extend(self.free(&target.options)?);
+        options.extend(self.free(&table.options)?);
+        let only = chain.and_then(|chain| chain.only.as_ref()).is_some_and(|only| *only.get_ref());
+        if let Some(chain) = chain {
+            let modules = chain.chain.get_ref();
+            let result = match (modules.len(), only) {
+                (0, _) => refusal(
+                    "the chain is empty",
+                    "name a module: chain = [{ module = \"bit_flip\" }]",
+                ),
+                (2.., true) => {
+                    refusal("only = true with several modules", "name one, or leave out only")
+                }
+                _ => Ok(()),
+            };
+            self.place.check(&chain.chain.span(), result)?;
+            if only && path.is_dir() {
+                let problem =
+                    format!("only = true takes one seed, and {} is a folder", path.display());
+                let refusal = (problem, "name its files".to_owned());
+                return Err(self.place.mistake(table.seeds.span().start, refusal));
+            }
+            options.extend(self.mutator_options(modules));
+        }
+        let carry = self.tables.carry_coverage && !options.iter().any(|word| word == "-n");
+        Ok(Job {
+            target: target.name.get_ref().clone(),
+            mutators: chain.map_or(BUILT_IN.to_owned(), |chain| chain.name.get_ref().clone()),
+            seed: seed.to_owned(),
+            round: 0,
+            limits,
+            seeds: path.to_owned(),
+            options,
+            command: self.command(target)?,
+            only,
+            carry,
+        })
+    }
+
+    fn mutator_options(&self, modules: &[Module]) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        if let Some(folder) = &self.tables.mutator_dir {
+            words.extend(["--mutator-dir".into(), self.place.absolute(folder).into()]);
+        }
+        for Module { module, options } in modules {
+            let file = if module.contains('/') {
+                self.place.absolute(module).into()
+            } else {
+                module.into()
+            };
+            words.extend(["--mutator".into(), file]);
+            let options = options.iter().flat_map(|text| ["--mutator-options".into(), text.into()]);
+            words.extend(options);
+        }
+        words
+    }
+
+    fn target_options(&self, target: &Target) -> Result<Vec<OsString>, Mistake> {
+        let mut words: Vec<OsString> = Vec::new();
+        let mut add = |option: &str, value: String| words.extend([option.into(), value.into()]);
+        if let Some(ms) = target.timeout_ms {
+            add("-t", ms.to_string());
+        }
+        if let Some(mb) = target.memory_mb {
+            add("-m", mb.to_string());
+        }
+        if let Some(extension) = &target.extension {
+            add("-e", extension.clone());
+        }
+        let names_file = target.command.get_ref().iter().any(|word| word.contains("@@"));
+        let Some(delivery) = &target.delivery else { return Ok(words) };
+        let result = match (delivery.get_ref().as_str(), names_file) {
+            ("stdin", false) | ("argument", true) => Ok(None),
+            ("stdin", true) => {
+                refusal("delivery is \"stdin\", and the command has @@", "leave out one of them")
+            }
+            ("argument", false) => refusal(
+                "delivery is \"argument\", and the command has no @@",
+                "write @@ where the file's name belongs",
+            ),
+            (text, _) => match text.strip_prefix("file:") {
+                Some(path) if !path.is_empty() && !names_file => {
+                    Ok(Some(self.place.absolute(path)))
+                }
+                Some(_) => {
+                    refusal("delivery by a file, and the command has @@", "leave out one of them")
+                }
+                None if text.contains(':') => refusal(
+                    format!("the delivery {text:?} is not supported yet"),
+                    "use \"stdin\", \"argument\" (with @@) or \"file:PATH\"",
+                ),
+                None => refusal(
+                    format!("{text:?} is no delivery"),
+                    "use \"stdin\", \"argument\" (with @@) or \"file:PATH\"",
+                ),
+            },
+        };
+        if let Some(file) = self.place.check(&delivery.span(), result)? {
+            words.extend(["-f".into(), file.into()]);
+        }
+        Ok(words)
+    }
+
+    /// A program with a slash is relative to the file.
+    fn command(&self, target: &Target) -> Result<Vec<OsString>, Mistake> {
+        let words = target.command.get_ref();
+        let result = match words.first() {
+            Some(program) if !program.is_empty() => Ok(program),
+            _ => refusal(
+                "the command is empty",
+                "write the program and its arguments: [\"./target\", \"@@\"]",
+            ),
+        };
+        let program = self.place.check(&target.command.span(), result)?;
+        let program = if program.contains('/') {
+            self.place.absolute(program).into()
+        } else {
+            program.into()
+        };
+        Ok([program].into_iter().chain(words[1..].iter().map(OsString::from)).collect())
+    }
+
+    /// Further options of `ffuzz`.
+    fn free(&self, words: &[Spanned<String>]) -> Result<Vec<OsString>, Mistake> {
+        for word in words {
+            let text = word.get_ref().as_str();
+            let name = text.split('=').next().unwrap_or_default();
+            let letter = text.get(..2).filter(|_| !text.starts_with("--"));
+            let own = OWN.iter().find(|own| **own == name || Some(**own) == letter);
+            let result = match own {
+                Some(own) => refusal(
+                    format!("{own} is not an option for jobs"),
+                    "jobs have keys for it, or give it themselves: docs/jobs.md",
+                ),
+                None => Ok(()),
+            };
+            self.place.check(&word.span(), result)?;
+        }
+        Ok(words.iter().map(|word| word.get_ref().into()).collect())
+    }
+
+    /// Those of these names; all without a list.
+    fn chosen<'t, T>(
+        &self,
+        names: &Option<Vec<Spanned<String>>>,
+        all: &'t [T],
+        name_of: impl Fn(&T) -> &String,
+        what: &str,
+    ) -> Result<Vec<&'t T>, Mistake> {
+        let Some(names) = names else { return Ok(all.iter().collect()) };
+        let find = |name: &Spanned<String>| {
+            let found = all.iter().find(|one| name_of(one) == name.get_ref());
+            let known = || all.iter().map(&name_of).cloned().collect::<Vec<_>>().join(", ");
+            let result = found.ok_or_else(|| {
+                let problem = format!("there is no {what} {:?}", name.get_ref());
+                (problem, format!("the file has: {}", known()))
+            });
+            self.place.check(&name.span(), result)
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// Each with a name that no other seed of the job has.
+    fn seeds(&self, job: &JobTable) -> Result<Vec<(String, PathBuf)>, Mistake> {
+        let mut seeds: Vec<(String, PathBuf)> = Vec::new();
+        if job.seeds.get_ref().is_empty() {
+            let refusal = ("there is no seed".to_owned(), "name files or folders".to_owned());
+            return Err(self.place.mistake(job.seeds.span().start, refusal));
+        }
+        for seed in job.seeds.get_ref() {
+            let path = self.place.absolute(seed.get_ref());
+            let result = match path.metadata() {
+                Ok(data) if data.is_dir() => Ok(()),
+                Ok(data) if data.is_file() && data.len() > 0 => Ok(()),
+                Ok(_) => refusal(
+                    format!("the seed {:?} is no file with content", seed.get_ref()),
+                    "name files or folders",
+                ),
+                Err(error) => refusal(
+                    format!("cannot read the seed {:?}: {error}", seed.get_ref()),
+                    "paths are relative to the job file",
+                ),
+            };
+            self.place.check(&seed.span(), result)?;
+            let name = plain(&path.file_name().unwrap_or_default().to_string_lossy());
+            let name =
+                if name.is_empty() || name.starts_with('.') { format!("seed{name}") } else { name };
+            let same =
+                seeds.iter().filter(|(_, known)| known.file_name() == path.file_name()).count();
+            let name = if same == 0 { name } else { format!("{name}-{}", same + 1) };
+            let taken = seeds.iter().any(|(known, _)| *known == name);
+            seeds.push((if taken { format!("{name}+{}", seeds.len()) } else { name }, path));
+        }
+        Ok(seeds)
+    }
+}
+
+/// What a folder can be called, at most 64 characters.
+fn plain(text: &str) -> String {
+    let good = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    text.chars().map(|letter| if good(letter) { letter } else { '_' }).take(64).collect()
+}
+
+fn limits(job: &JobTable) -> Result<Limits, Refusal> {
+    let JobTable { execs, seconds, .. } = job;
+    if execs.is_none() && seconds.is_none() {
+        return refusal("the job has no limit", "give it execs, seconds, or both");
+    }
+    if *execs == Some(0) || *seconds == Some(0) || job.stall_seconds == Some(0) {
+        return refusal("a limit of 0", "limits are at least 1");
+    }
+    let stall = Duration::from_secs(job.stall_seconds.unwrap_or(STALL));
+    Ok(Limits { execs: *execs, seconds: *seconds, stall })
+}
+
+/// Jobs of one place are rounds.
+fn numbered(mut jobs: Vec<Job>) -> Vec<Job> {
+    let mut rounds: HashMap<PathBuf, u32> = HashMap::new();
+    for job in &mut jobs {
+        let round = rounds.entry(job.place()).or_default();
+        *round += 1;
+        job.round = *round;
+    }
+    jobs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const GOOD: &str = "output = \"out\"
+rounds = 2
+mutator_dir = \"m\"
+[[target]]
+name = \"a\"
+command = [\"./a\", \"@@\"]
+timeout_ms = 50
+[[target]]
+name = \"b\"
+command = [\"b\"]
+delivery = \"stdin\"
+[[mutators]]
+name = \"bits\"
+chain = [{ module = \"bit_flip\", options = '{\"num_bits\": 1}' }]
+only = true
+[[mutators]]
+name = \"two\"
+chain = [{ module = \"nop\" }, { module = \"./x.so\" }]
+[[job]]
+seeds = [\"s\"]
+execs = 100
+[[job]]
+targets = [\"a\"]
+mutators = []
+seeds = [\"in\"]
+seconds = 3
+options = [\"-p\"]
+";
+
+    fn folder() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("s"), "seed").unwrap();
+        fs::create_dir(dir.path().join("in")).unwrap();
+        dir
+    }
+
+    #[test]
+    fn a_list_is_every_combination_round_by_round() {
+        let dir = folder();
+        let at = dir.path();
+        let file = JobFile::parse(&at.join("jobs.toml"), GOOD).unwrap();
+        let names: Vec<String> = file.jobs.iter().map(Job::name).collect();
+        let first = ["a/bits/s", "a/two/s", "b/bits/s", "b/two/s", "a/built-in/in"];
+        let second = first.map(|name| format!("{name} round 2"));
+        assert_eq!(names[..5], first);
+        assert_eq!(names[5..], second);
+        let words = |job: &Job| {
+            job.options
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let dir = at.join("m").display().to_string();
+        let bits = "--mutator bit_flip --mutator-options {\"num_bits\": 1}";
+        assert_eq!(words(&file.jobs[0]), format!("-t 50 --mutator-dir {dir} {bits}"));
+        assert_eq!(words(&file.jobs[4]), "-t 50 -p");
+        assert_eq!(file.jobs[0].command, [at.join("./a").into_os_string(), "@@".into()]);
+        assert_eq!(file.jobs[2].command, ["b"]);
+        assert!(file.jobs[0].only && !file.jobs[1].only);
+    }
+
+    #[test]
+    fn a_mistake_has_its_place() {
+        let dir = folder();
+        let path = dir.path().join("jobs.toml");
+        let refused = |from: &str, to: &str| {
+            let text = GOOD.replacen(from, to, 1);
+            assert_ne!(text, GOOD, "{from}");
+            let Mistake { line, column, problem, .. } = JobFile::parse(&path, &text).unwrap_err();
+            format!("{line}:{column} {problem}")
+        };
+        for (from, to, said) in [
+            ("rounds = 2", "rounds = two", "2:10 "),
+            ("rounds = 2", "rounds = 0", "2:10 rounds is not"),
+            ("rounds = 2", "ronds = 2", "2:1 unknown field `ronds`"),
+            ("output = \"out\"", "", "1:1 missing field `output`"),
+            ("seeds = [\"s\"]", "seeds = [\"s\", \"none\"]", "20:15 cannot read the seed \"none\""),
+            ("targets = [\"a\"]", "targets = [\"a\", \"c\"]", "23:17 there is no target \"c\""),
+            ("execs = 100", "", "19:1 the job has no limit"),
+            ("execs = 100", "execs = 0", "19:1 a limit of 0"),
+            ("name = \"b\"", "name = \"a\"", "9:8 the name \"a\" is given twice"),
+            ("name = \"b\"", "name = \"../b\"", "9:8 the name \"../b\" cannot be"),
+            ("\"stdin\"", "\"tcp:80\"", "11:12 the delivery \"tcp:80\" is not supported yet"),
+            ("\"stdin\"", "\"argument\"", "11:12 delivery is \"argument\""),
+            ("[\"-p\"]", "[\"-p\", \"-oX\"]", "27:18 -o is not an option for jobs"),
+            ("[\"b\"]", "[]", "10:11 the command is empty"),
+            ("only = true", "only = 1", "15:8 "),
+            ("seeds = [\"s\"]", "seeds = [\"in\"]", "20:9 only = true takes one seed"),
+        ] {
+            let found = refused(from, to);
+            assert!(found.starts_with(said), "{found}, not {said}");
+        }
+    }
+}

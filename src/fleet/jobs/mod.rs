@@ -1,0 +1,355 @@
+//! `ffuzz jobs`: campaigns from a list, each a process of its own in a folder of its own.
+//!
+//! [`file`] reads the list and makes [`Job`]s of it, [`journal`] remembers which are finished, [`process`]
+//! runs one, and this module hands out the cores and carries coverage states from one job to the next
+//! (Killerbeez's manager keeps one per target, and a mutator's state per job).
+
+pub mod file;
+mod journal;
+mod process;
+mod results;
+
+pub use file::{JobFile, Mistake};
+pub use results::{Row, Status};
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::disk::coverage::{self, CoverageError};
+use crate::engine::feedback::Known;
+use crate::sys::file::{self as sys_file, Locked};
+use crate::sys::stop::Stop;
+use journal::{Journal, JournalError};
+use process::{Ended, Running};
+
+/// Interval between two looks at the processes, unless one of them ends earlier.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// One job: a seed, a chain of mutators, a target and its limits.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Job {
+    pub target: String,
+    pub mutators: String,
+    pub seed: String,
+    /// From 1 on: the same seed, mutators and target again continue where the job before has ended.
+    pub round: u32,
+    pub limits: Limits,
+    /// A file or a folder.
+    pub seeds: PathBuf,
+    /// Options of `ffuzz`, without those that this module gives.
+    pub options: Vec<OsString>,
+    pub command: Vec<OsString>,
+    /// All inputs come from the one module, in order.
+    pub only: bool,
+    /// Coverage states are loaded and saved.
+    pub carry: bool,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    pub execs: Option<u64>,
+    pub seconds: Option<u64>,
+    /// A job without a run for so long is ended.
+    pub stall: Duration,
+}
+
+impl Job {
+    /// `TARGET/MUTATORS/SEED`: the folder, which all rounds share.
+    #[must_use]
+    pub fn place(&self) -> PathBuf {
+        [&self.target, &self.mutators, &self.seed].iter().collect()
+    }
+
+    /// The name for people.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let place = self.place();
+        match self.round {
+            1 => place.display().to_string(),
+            round => format!("{} round {round}", place.display()),
+        }
+    }
+}
+
+/// Why jobs cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum JobsError {
+    #[error("{}: another ffuzz-jobs runs these jobs", folder.display())]
+    Busy { folder: PathBuf },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Coverage(#[from] CoverageError),
+    #[error("cannot handle signals: {0}")]
+    Signals(io::Error),
+    #[error("cannot start {}: {source}", program.display())]
+    Start { program: PathBuf, source: io::Error },
+}
+
+impl JobsError {
+    /// One line: what the user can do.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        const AGAIN: &str = "finished jobs are kept: the same command continues";
+        match self {
+            Self::Busy { .. } => "wait for its end, or give the file another output".into(),
+            Self::Journal(JournalError::Damaged { path, .. }) => {
+                format!("remove {}: all jobs are taken up again", path.display())
+            }
+            Self::Write { source, .. } | Self::Journal(JournalError::Io { source, .. }) => {
+                let remedy = sys_file::remedy(source).unwrap_or("check the folder output");
+                format!("{remedy}; {AGAIN}")
+            }
+            Self::Coverage(error) => format!("{}; {AGAIN}", error.remedy()),
+            Self::Signals(_) | Self::Start { .. } => AGAIN.into(),
+        }
+    }
+}
+
+/// What the jobs are run with.
+#[derive(Clone, Debug)]
+pub struct Manager {
+    /// `ffuzz`.
+    pub program: PathBuf,
+    pub folder: PathBuf,
+    /// Cores for jobs side by side; the system chooses for jobs beyond them.
+    pub cores: Vec<usize>,
+    pub at_once: usize,
+}
+
+/// What is reported on the way.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// So many jobs, and how many are finished already.
+    Begins {
+        jobs: usize,
+        finished: usize,
+    },
+    Starts {
+        job: &'a Job,
+    },
+    Ends {
+        row: &'a Row,
+    },
+}
+
+/// The rows of all jobs, finished or not, as the journal has them. Nothing is run.
+pub fn rows(folder: &Path, jobs: &[Job]) -> Result<Vec<Row>, JobsError> {
+    let known = journal::read(&journal_path(folder))?;
+    Ok(jobs.iter().map(|job| known.row(job)).collect())
+}
+
+fn journal_path(folder: &Path) -> PathBuf {
+    folder.join("journal")
+}
+
+/// Edges and keys that the jobs of this target know together.
+#[must_use]
+pub fn coverage_of(folder: &Path, target: &str) -> PathBuf {
+    folder.join("states").join(format!("{target}.json"))
+}
+
+struct Session<'a> {
+    manager: &'a Manager,
+    journal: Journal,
+    running: Vec<(usize, Running)>,
+    rows: Vec<Row>,
+    tell: &'a mut dyn FnMut(News<'_>),
+    /// Kept for its lock.
+    _lock: Locked,
+}
+
+/// Runs all jobs that are not finished; the rows of all of them, in the order of the list. `tell` gets what
+/// happens on the way.
+///
+/// A failed job has a row with its cause, and does not end the others. An end requested by a signal ends the
+/// processes in good order, and leaves their jobs unfinished.
+pub fn run(
+    manager: &Manager,
+    jobs: &[Job],
+    tell: &mut dyn FnMut(News<'_>),
+) -> Result<Vec<Row>, JobsError> {
+    let folder = &manager.folder;
+    for path in [folder.clone(), folder.join("states")] {
+        create_folder(&path)?;
+    }
+    let lock = lock(folder)?;
+    let stop = Stop::on_signals().map_err(JobsError::Signals)?;
+    let journal = Journal::open(&journal_path(folder))?;
+    let rows: Vec<Row> = jobs.iter().map(|job| journal.known.row(job)).collect();
+    let mut waiting: VecDeque<usize> =
+        (0..jobs.len()).filter(|index| rows[*index].status != Status::Done).collect();
+    tell(News::Begins { jobs: jobs.len(), finished: jobs.len() - waiting.len() });
+    let mut session = Session { manager, journal, running: Vec::new(), rows, tell, _lock: lock };
+    while !(stop.asked() || waiting.is_empty() && session.running.is_empty()) {
+        session.start_next(jobs, &mut waiting)?;
+        session.look(jobs)?;
+    }
+    Ok(std::mem::take(&mut session.rows))
+}
+
+impl Session<'_> {
+    /// Starts jobs as long as there is room. Rounds of one place come one after the other.
+    fn start_next(&mut self, jobs: &[Job], waiting: &mut VecDeque<usize>) -> Result<(), JobsError> {
+        while self.running.len() < self.manager.at_once {
+            let place = |index: usize| jobs[index].place();
+            let is_free = |index: &usize| {
+                self.running.iter().all(|(running, _)| place(*running) != place(*index))
+            };
+            let Some(at) = waiting.iter().position(is_free) else { return Ok(()) };
+            let Some(index) = waiting.remove(at) else { return Ok(()) };
+            let job = &jobs[index];
+            let known = self.journal.known.base(job).cloned();
+            let continues = known.is_some();
+            let base = match known {
+                Some(base) => base,
+                None => {
+                    let base = results::totals(&self.folder_of(job));
+                    self.journal.starts(job, &base)?;
+                    base
+                }
+            };
+            let core = self.free_core();
+            (self.tell)(News::Starts { job });
+            match Running::start(self.manager, job, core, base, continues) {
+                Ok(running) => self.running.push((index, running)),
+                Err(error) => self.ended(index, job, Row::failed(job, &error, error.remedy()))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// One that no running job has; None: the system chooses.
+    fn free_core(&self) -> Option<usize> {
+        let taken = |core: &&usize| self.running.iter().any(|(_, it)| it.core == Some(**core));
+        let free = self.manager.cores.iter().find(|core| !taken(core));
+        free.copied().filter(|_| self.manager.at_once > 1)
+    }
+
+    fn folder_of(&self, job: &Job) -> PathBuf {
+        process::folder(self.manager, job)
+    }
+
+    /// Waits a moment, and takes in the jobs that have ended.
+    fn look(&mut self, jobs: &[Job]) -> Result<(), JobsError> {
+        if let Some((_, first)) = self.running.first_mut() {
+            first.wait(LOOK);
+        }
+        let mut at = 0;
+        while at < self.running.len() {
+            let (index, running) = &mut self.running[at];
+            let (index, Some(ended)) = (*index, running.ended()) else {
+                at += 1;
+                continue;
+            };
+            let (_, running) = self.running.remove(at);
+            let job = &jobs[index];
+            let row = self.row_of(job, &running, ended)?;
+            self.ended(index, job, row)?;
+        }
+        Ok(())
+    }
+
+    fn row_of(&self, job: &Job, running: &Running, ended: Ended) -> Result<Row, JobsError> {
+        let folder = self.folder_of(job);
+        let mut row = Row::of(job, &running.base, &results::totals(&folder));
+        if let Ended::Badly { cause, remedy } = ended {
+            row = Row { status: Status::Failed, cause, remedy, ..row };
+        }
+        // A failed one may have found something before.
+        let state = folder.join(process::COVERAGE);
+        if job.carry && state.exists() {
+            match coverage::read(&state) {
+                Ok(own) => {
+                    row.edges = own.counts()[0] as u64;
+                    row.new_edges = row.edges;
+                    if let Ok(before) = coverage::read(&folder.join(process::BEFORE))
+                        && let Ok(beyond) = own.beyond(&before)
+                    {
+                        row.new_edges = beyond.edges.len() as u64;
+                    }
+                    self.carry(job, own)?;
+                }
+                Err(error) if row.status != Status::Failed => {
+                    row = Row {
+                        status: Status::Failed,
+                        cause: error.to_string(),
+                        remedy: format!("remove {}", state.display()),
+                        ..row
+                    };
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(row)
+    }
+
+    /// What a job knows is known to the later ones of its target.
+    fn carry(&self, job: &Job, mut own: Known) -> Result<(), JobsError> {
+        let path = coverage_of(&self.manager.folder, &job.target);
+        // That of an earlier build of the target has no value any more.
+        if let Ok(known) = coverage::read(&path) {
+            let _ = own.join(&known);
+        }
+        Ok(coverage::write(&path, &own)?)
+    }
+
+    fn ended(&mut self, index: usize, job: &Job, row: Row) -> Result<(), JobsError> {
+        self.journal.ends(job, &row)?;
+        (self.tell)(News::Ends { row: &row });
+        self.rows[index] = row;
+        Ok(())
+    }
+
+    /// All are asked to end, then all are waited for; what is left is killed.
+    fn end_all(&mut self) {
+        self.running.iter_mut().for_each(|(_, running)| running.ask());
+        for (_, running) in &mut self.running {
+            running.wait(process::FAREWELL);
+        }
+        self.running.clear();
+    }
+}
+
+impl Drop for Session<'_> {
+    /// Also after an error: the jobs store what they have.
+    fn drop(&mut self) {
+        self.end_all();
+    }
+}
+
+fn create_folder(path: &Path) -> Result<(), JobsError> {
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    created.map_err(|source| JobsError::Write { path: path.to_owned(), source })
+}
+
+fn lock(folder: &Path) -> Result<Locked, JobsError> {
+    let opened = File::open(folder).and_then(|file| Locked::new(file, false));
+    opened.map_err(|source| match sys_file::is_taken(&source) {
+        true => JobsError::Busy { folder: folder.to_owned() },
+        false => JobsError::Write { path: folder.to_owned(), source },
+    })
+}
+
+/// Sums of the rows by target, with what is known of it together.
+#[must_use]
+pub fn edges_by_target(folder: &Path, rows: &[Row]) -> BTreeMap<String, u64> {
+    let targets = rows.iter().map(|row| row.target.clone());
+    let known = |target: String| {
+        let known = coverage::read(&coverage_of(folder, &target)).ok()?;
+        Some((target, known.counts()[0] as u64))
+    };
+    targets.collect::<BTreeSet<_>>().into_iter().filter_map(known).collect()
+}
+
+/// Removes what is there under a name that is to be made anew.
+fn remove(path: &Path) {
+    let _ = fs::remove_file(path);
+}
