@@ -22,7 +22,7 @@ use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, RunMode, TargetOptions};
 use crate::engine::executor::{ExitKind, RunError};
 use crate::engine::mutate::MAX_INPUT;
-use crate::exec::{self, Hooked, Setup};
+use crate::exec::{self, Fresh, Hooked, Setup};
 use crate::mutators::{self, Mutators};
 use crate::sys::file;
 
@@ -166,6 +166,8 @@ pub(super) struct Wanted<'a> {
     pub(super) fresh_runs: bool,
     /// A process that is restored after each run may leave out uninteresting runs.
     pub(super) snapshots: bool,
+    /// The target need not be instrumented.
+    pub(super) any_program: bool,
 }
 
 impl<'a> Wanted<'a> {
@@ -180,6 +182,7 @@ impl<'a> Wanted<'a> {
             exit_is_crash: false,
             fresh_runs: false,
             snapshots: false,
+            any_program: false,
         }
     }
 
@@ -217,6 +220,7 @@ impl<'a> Wanted<'a> {
             show_output: self.show_output || options.show_output,
             init_timeout: options.init_timeout.or(Some(INIT_TIMEOUT)),
             exit_is_crash: self.exit_is_crash,
+            non_instrumented: self.any_program || options.non_instrumented,
             snapshots: self.snapshots && !environment.flag(&["FFUZZ_NO_SNAPSHOT"]),
             ..options
         })
@@ -232,6 +236,13 @@ pub(super) struct Ready {
 }
 
 impl Ready {
+    /// Starts a process of its own for each input. True: the target has counters.
+    pub(super) fn fresh(self) -> Result<(bool, Fresh), Failure> {
+        let instrumented = self.setup.is_instrumented();
+        let fresh = Fresh::new(self.setup, self.mutators, self.late, true).map_err(failure)?;
+        Ok((instrumented, fresh))
+    }
+
     /// Starts the target, behind the mutators.
     pub(super) fn start(self) -> Result<Hooked, Failure> {
         let target = exec::open(self.setup, self.timeout).map_err(failure)?;

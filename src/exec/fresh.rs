@@ -4,6 +4,7 @@
 //! as when it is started by hand.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use super::launcher::{InputFrom, Setup};
 use super::{TargetError, exit_kind};
 use crate::engine::executor::ExitKind;
 use crate::mutators::{Hook, Mutators, Processed};
+use crate::sys::breakpoints::{self, Given, Watcher};
 use crate::sys::guard::Guard;
 use crate::sys::listen::{Limit, Listener};
 use crate::sys::process::{self, Launch};
@@ -32,6 +34,8 @@ pub struct Manner<'a> {
     pub look: Option<&'a mut dyn FnMut(&Stop)>,
     /// and at each signal that may end it. Some programs behave otherwise then.
     pub traced: bool,
+    /// Follows it and all that it starts instead, from breakpoint to breakpoint.
+    pub watcher: Option<&'a mut dyn Watcher>,
     /// Largest core file that it may leave, in bytes.
     pub core_limit: u64,
 }
@@ -41,7 +45,8 @@ impl Manner<'_> {
     #[must_use]
     pub fn within(limit: impl Into<Limit>) -> Self {
         let limit = limit.into();
-        Self { env: &[], under: &[], limit, look: None, traced: false, core_limit: 0 }
+        let (look, watcher) = (None, None);
+        Self { env: &[], under: &[], limit, look, traced: false, watcher, core_limit: 0 }
     }
 }
 
@@ -51,6 +56,8 @@ pub struct Ended {
     pub exit: ExitKind,
     /// Its wait status, if it ended without being killed.
     pub code: Option<u8>,
+    /// Why a watcher has not seen all of it.
+    pub given_up: Option<Given>,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub duration: Duration,
@@ -124,7 +131,11 @@ impl Fresh {
         feed.before(&mut self.delivery)?;
         let mut env = self.setup.base_env();
         env.extend(manner.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
-        let start_error = |source| self.setup.start_error(source);
+        let is_watched = manner.watcher.is_some();
+        let start_error = |source: io::Error| match source.raw_os_error() {
+            Some(libc::EPERM) if is_watched => TargetError::NotTraceable { source },
+            _ => self.setup.start_error(source),
+        };
         let mut listener = Listener::new(PART).map_err(start_error)?;
         let limit = self.setup.options.memory_limit;
         let start = Instant::now();
@@ -138,18 +149,27 @@ impl Fresh {
             memory_limit: limit.filter(|_| manner.under.is_empty()),
             core_limit: manner.core_limit,
             guarded: false,
-            traced: manner.traced && manner.look.is_some(),
+            traced: manner.traced && manner.look.is_some() || is_watched,
             strays: Some(&self.strays),
         })
         .map_err(start_error)?;
         self.guard.iter_mut().for_each(|guard| guard.watch(process.pid(), self.strays.mark()));
         feed.once_started();
-        let status = match manner.look {
-            Some(look) if manner.traced => {
+        let mut given_up = None;
+        let status = match (manner.watcher, manner.look) {
+            (Some(watcher), _) => {
+                let followed =
+                    breakpoints::follow(&mut process, &mut listener, manner.limit, watcher);
+                given_up = followed.given_up;
+                followed.status
+            }
+            (None, Some(look)) if manner.traced => {
                 traced::wait(&mut process, &mut listener, manner.limit, look)
             }
-            Some(look) => traced::wait_untraced(&mut process, &mut listener, manner.limit, look),
-            None => listener.wait(&mut process, manner.limit),
+            (None, Some(look)) => {
+                traced::wait_untraced(&mut process, &mut listener, manner.limit, look)
+            }
+            (None, None) => listener.wait(&mut process, manner.limit),
         };
         let session = process.pid();
         drop(process);
@@ -163,7 +183,7 @@ impl Fresh {
         let code = status.filter(|status| libc::WIFEXITED(*status));
         let code = code.and_then(|status| u8::try_from(libc::WEXITSTATUS(status)).ok());
         let [stdout, stderr] = listener.into_heard();
-        Ok(Ended { exit, code, stdout, stderr, duration: start.elapsed() })
+        Ok(Ended { exit, code, given_up, stdout, stderr, duration: start.elapsed() })
     }
 
     /// Shared libraries that the loader did not find in a run that ended so.

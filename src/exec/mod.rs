@@ -21,6 +21,7 @@ mod record;
 mod runs;
 mod seen;
 mod sites;
+pub mod trace;
 
 pub use direct::Direct;
 pub use error::TargetError;

@@ -86,6 +86,8 @@ fn install(dir: &TestDir) {
         "addseeds",
         "collector",
         "triage",
+        "tracer",
+        "picker",
     ];
     let links = commands.map(|command| format!("ffuzz-{command}"));
     for name in std::iter::once("ffuzz".to_owned()).chain(links) {
