@@ -13,11 +13,14 @@ pub mod exit;
 pub mod fuzz;
 pub mod jobs;
 pub mod merge;
+pub mod picker;
 pub mod plot;
 pub mod showdsf;
 pub mod showmap;
 pub mod tmin;
 mod tool;
+mod traced;
+pub mod tracer;
 pub mod triage;
 pub mod whatsup;
 
@@ -50,6 +53,8 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("collector", collector::run, "exchange signatures, crashes and coverage with FuzzManager"),
     ("triage", triage::run, "rerun crashes, and group, minimize and report them"),
     ("showmap", showmap::run, "run inputs and print the edges they reach"),
+    ("picker", picker::run, "find the modules that are worth instrumenting"),
+    ("tracer", tracer::run, "show what one input executes, or where two inputs part"),
 ];
 
 /// Prints the names that `make` links to the program, one per line.

@@ -21,7 +21,7 @@ use crate::config::options::{CustomOptions, RunMode, TargetOptions};
 use crate::disk::inputs::InputError;
 use crate::engine::executor::{ExitKind, RunError};
 pub(super) use crate::exec::Scratch;
-use crate::exec::{Hooked, ReadyOptions};
+use crate::exec::{Fresh, Hooked, ReadyOptions};
 
 /// Without `-t` a run may take as long as it wants; a day stands for that.
 pub(super) const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
@@ -163,6 +163,8 @@ pub(super) struct ToolTarget<'a> {
     pub(super) fresh_runs: bool,
     /// A process that is restored after each run may leave out uninteresting runs.
     pub(super) snapshots: bool,
+    /// The target need not be instrumented.
+    pub(super) any_program: bool,
 }
 
 impl<'a> ToolTarget<'a> {
@@ -177,6 +179,7 @@ impl<'a> ToolTarget<'a> {
             exit_is_crash: false,
             fresh_runs: false,
             snapshots: false,
+            any_program: false,
         }
     }
 
@@ -207,6 +210,7 @@ impl<'a> ToolTarget<'a> {
             show_output: self.show_output || options.show_output,
             init_timeout: options.init_timeout.or(Some(INIT_TIMEOUT)),
             exit_is_crash: self.exit_is_crash,
+            non_instrumented: self.any_program || options.non_instrumented,
             snapshots: self.snapshots && !environment.flag(&["FFUZZ_NO_SNAPSHOT"]),
             ..options
         })
@@ -216,6 +220,12 @@ impl<'a> ToolTarget<'a> {
     pub(super) fn start(&self, environment: &Environment) -> Result<Hooked, Failure> {
         let ready = self.resolve(environment)?.prepare().map_err(failure)?;
         ready.start().map_err(failure)
+    }
+
+    /// The same with a process of its own for each input. True: the target has counters.
+    pub(super) fn start_fresh(&self, environment: &Environment) -> Result<(bool, Fresh), Failure> {
+        let ready = self.resolve(environment)?.prepare().map_err(failure)?;
+        ready.fresh().map_err(failure)
     }
 
     /// The same with the words of AFL's tools.

@@ -28,6 +28,10 @@ pub enum TargetError {
     NoLoader { loader: PathBuf },
     #[error("cannot start the target {path:?}: {source}")]
     Start { path: PathBuf, source: io::Error },
+    #[error("tracing works with breakpoints, which are known for x86-64 alone")]
+    NoTracing,
+    #[error("the target cannot be traced: {source}")]
+    NotTraceable { source: io::Error },
     #[error("the target ended before its fork server was up ({how})")]
     DiedAtStart { how: String, memory_limit: Option<u64>, deferred: bool },
     #[error("the target needs shared libraries that are not found: {}", names.join(", "))]
@@ -126,6 +130,13 @@ impl TargetError {
                 io::ErrorKind::ExecutableFileBusy => "wait until its build is done".into(),
                 _ => "start the target by hand and read its output".into(),
             },
+            Self::NoTracing => "run this command on an x86-64 machine".into(),
+            Self::NotTraceable { .. } => {
+                "leave the debugger or strace that follows this command; a \
+                                          container needs the permission to use ptrace \
+                                          (--cap-add=SYS_PTRACE)"
+                    .into()
+            }
             Self::DiedAtStart { memory_limit: Some(bytes), .. } => format!(
                 "its memory limit is {} MB: try -m none; AFL_DEBUG_CHILD=1 shows its output",
                 bytes >> 20

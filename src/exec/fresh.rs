@@ -4,6 +4,7 @@
 //! as when it is started by hand.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use super::replay::{self, Line, Replay};
 use super::{TargetError, exit_kind};
 use crate::engine::executor::ExitKind;
 use crate::mutators::{Hook, Mutators, Processed};
+use crate::sys::breakpoints::{self, Given, Watcher};
 use crate::sys::guard::Guard;
 use crate::sys::listen::{Limit, Listener};
 use crate::sys::process::{self, Launch};
@@ -33,6 +35,8 @@ pub struct Manner<'a> {
     pub look: Option<&'a mut dyn FnMut(&TraceStop)>,
     /// and at each signal that may end it. Some programs behave otherwise then.
     pub traced: bool,
+    /// Follows it and all that it starts instead, from breakpoint to breakpoint.
+    pub watcher: Option<&'a mut dyn Watcher>,
     /// Largest core file that it may leave, in bytes.
     pub core_limit: u64,
     /// What the names of the inputs begin with that the process gets before its own.
@@ -44,7 +48,8 @@ impl Manner<'_> {
     #[must_use]
     pub fn within(limit: impl Into<Limit>) -> Self {
         let limit = limit.into();
-        Self { env: &[], under: &[], limit, look: None, traced: false, core_limit: 0, before: None }
+        let (look, watcher, before) = (None, None, None);
+        Self { env: &[], under: &[], limit, look, traced: false, watcher, core_limit: 0, before }
     }
 }
 
@@ -54,6 +59,8 @@ pub struct Ended {
     pub exit: ExitKind,
     /// Its wait status, if it ended without being killed.
     pub code: Option<u8>,
+    /// Why a watcher has not seen all of it.
+    pub given_up: Option<Given>,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub duration: Duration,
@@ -146,7 +153,11 @@ impl Fresh {
                 (Replay::Stops, Feed::Sent { .. }) => {}
             }
         }
-        let start_error = |source| self.setup.start_error(source);
+        let is_watched = manner.watcher.is_some();
+        let start_error = |source: io::Error| match source.raw_os_error() {
+            Some(libc::EPERM) if is_watched => TargetError::NotTraceable { source },
+            _ => self.setup.start_error(source),
+        };
         let mut listener = Listener::new(PART).map_err(start_error)?;
         let limit = self.setup.options.memory_limit;
         let start = Instant::now();
@@ -160,34 +171,39 @@ impl Fresh {
             memory_limit: limit.filter(|_| manner.under.is_empty()),
             core_limit: manner.core_limit,
             guarded: false,
-            traced: line.is_some() || (manner.traced && manner.look.is_some()),
+            traced: is_watched || line.is_some() || (manner.traced && manner.look.is_some()),
             strays: Some(&self.strays),
         })
         .map_err(start_error)?;
         self.guard.iter_mut().for_each(|guard| guard.watch(process.pid(), self.strays.mark()));
         feed.once_started();
-        let status =
-            match (manner.look, &mut line) {
-                (mut look, Some(line)) => {
-                    let (delivery, pid) = (&mut self.delivery, process.pid());
-                    let status = traced::wait(&mut process, &mut listener, manner.limit, |stop| {
-                        match &mut look {
-                            _ if stop.is_own => line.next(delivery, pid),
-                            Some(look) => look(stop),
-                            None => {}
-                        }
+        let mut given_up = None;
+        let limit = manner.limit;
+        let status = match (manner.watcher, manner.look, &mut line) {
+            (Some(watcher), _, _) => {
+                let followed = breakpoints::follow(&mut process, &mut listener, limit, watcher);
+                given_up = followed.given_up;
+                followed.status
+            }
+            (None, mut look, Some(line)) => {
+                let (delivery, pid) = (&mut self.delivery, process.pid());
+                let status =
+                    traced::wait(&mut process, &mut listener, limit, |stop| match &mut look {
+                        _ if stop.is_own => line.next(delivery, pid),
+                        Some(look) => look(stop),
+                        None => {}
                     });
-                    // Stopped after its last input, and ended: as if it had ended well.
-                    if line.is_over { Some(0) } else { status }
-                }
-                (Some(look), None) if manner.traced => {
-                    traced::wait(&mut process, &mut listener, manner.limit, look)
-                }
-                (Some(look), None) => {
-                    traced::wait_untraced(&mut process, &mut listener, manner.limit, look)
-                }
-                (None, None) => listener.wait(&mut process, manner.limit),
-            };
+                // Stopped after its last input, and ended: as if it had ended well.
+                if line.is_over { Some(0) } else { status }
+            }
+            (None, Some(look), None) if manner.traced => {
+                traced::wait(&mut process, &mut listener, limit, look)
+            }
+            (None, Some(look), None) => {
+                traced::wait_untraced(&mut process, &mut listener, limit, look)
+            }
+            (None, None, None) => listener.wait(&mut process, limit),
+        };
         let session = process.pid();
         drop(process);
         if !manner.under.is_empty() {
@@ -200,7 +216,7 @@ impl Fresh {
         let code = status.filter(|status| libc::WIFEXITED(*status));
         let code = code.and_then(|status| u8::try_from(libc::WEXITSTATUS(status)).ok());
         let [stdout, stderr] = listener.into_heard();
-        Ok(Ended { exit, code, stdout, stderr, duration: start.elapsed() })
+        Ok(Ended { exit, code, given_up, stdout, stderr, duration: start.elapsed() })
     }
 
     /// Shared libraries that the loader did not find in a run that ended so.

@@ -105,6 +105,12 @@ impl Setup {
         }
     }
 
+    /// The program has counters of a compiler for fuzzing.
+    #[must_use]
+    pub fn is_instrumented(&self) -> bool {
+        self.traits.instrumented
+    }
+
     pub(super) fn program(&self) -> &Path {
         Path::new(&self.argv[0])
     }

@@ -25,6 +25,7 @@ mod runs;
 mod scratch;
 mod seen;
 mod sites;
+pub mod trace;
 
 pub use direct::Direct;
 pub use error::TargetError;

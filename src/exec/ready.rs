@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Hooked, Setup, open};
+use super::{Fresh, Hooked, Setup, open};
 use crate::config::options::{CustomOptions, TargetOptions};
 use crate::engine::executor::RunError;
 use crate::mutators::{self, Mutators};
@@ -52,6 +52,12 @@ impl Ready {
     #[must_use]
     pub fn has_hooks(&self) -> bool {
         self.mutators.touch_runs()
+    }
+
+    /// Starts a process of its own for each input. True: the target has counters.
+    pub fn fresh(self) -> Result<(bool, Fresh), RunError> {
+        let instrumented = self.setup.is_instrumented();
+        Ok((instrumented, Fresh::new(self.setup, self.mutators, self.late, true)?))
     }
 
     /// Starts the target, behind the mutators.

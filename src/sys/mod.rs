@@ -5,6 +5,7 @@
 
 pub mod affinity;
 pub mod alarm;
+pub mod breakpoints;
 pub mod clock;
 pub mod file;
 pub mod futex;

@@ -88,6 +88,8 @@ fn install(dir: &TestDir) {
         "triage",
         "merge",
         "jobs",
+        "tracer",
+        "picker",
     ];
     let links = commands.map(|command| format!("ffuzz-{command}"));
     for name in std::iter::once("ffuzz".to_owned()).chain(links) {

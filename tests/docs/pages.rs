@@ -164,3 +164,15 @@ fn triage() {
     counts.sort_unstable();
     assert_eq!(counts, [1, 2], "{report:#}");
 }
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn tracer() {
+    follow(&TestDir::new(), &blocks("tracer.md"), "19");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn picker() {
+    follow(&TestDir::new(), &blocks("picker.md"), "19");
+}

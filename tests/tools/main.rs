@@ -6,7 +6,9 @@
 mod common;
 
 mod cmin;
+mod picker;
 mod showdsf;
 mod showmap;
 mod states;
 mod tmin;
+mod tracer;

@@ -16,9 +16,10 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use dwarf::Rows;
+pub(super) use dwarf::Rows;
 use flow::Stretch;
 use program::ElfProgram;
+pub(super) use program::{decoder, table};
 
 /// How many inputs have reached each line of each file, 0 included.
 pub type Reached = BTreeMap<String, BTreeMap<u32, u64>>;
@@ -129,6 +130,12 @@ impl LineMap {
             FunctionLines { counters, stretches: stretches.into_iter().map(|it| (it, 0)).collect() }
         });
         Ok(Self { path, counters: program.pcs.len(), functions: functions.collect(), rows })
+    }
+
+    /// Number of its counters.
+    #[must_use]
+    pub fn counters(&self) -> usize {
+        self.counters
     }
 
     /// Adds a run: `edges` are the program's counters after it.

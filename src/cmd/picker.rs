@@ -1,0 +1,117 @@
+//! `ffuzz picker`: which modules of a program execute code that depends on the input.
+
+mod args;
+mod verdict;
+mod view;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use args::Args;
+use verdict::{Counts, Evidence, MOST};
+use view::{Report, Row};
+
+use super::exit::{Failure, USAGE};
+use super::tool::{self, Scratch, print, say};
+use super::traced::{self, Traced};
+use crate::disk::inputs;
+use crate::exec::trace::{Choice, Run};
+
+/// As long as a round shows noise that was not known there is another one, up to this number.
+const MOST_ROUNDS: u32 = 8;
+
+pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let parsed = super::parse::<Args>(program, words);
+    let parsed = parsed.map_err(|failure| Failure { code: USAGE, ..failure });
+    let Some(args) = parsed? else { return Ok(ExitCode::SUCCESS) };
+    args.check()?;
+    pick(&args).map_err(tool::cannot)
+}
+
+fn pick(args: &Args) -> Result<ExitCode, Failure> {
+    let seeds = inputs::list(&args.input)?;
+    if seeds.len() < 2 {
+        let cause = format!(
+            "{} inputs in {:?}: what depends on the input needs two",
+            seeds.len(),
+            args.input
+        );
+        let remedy = "give a folder with inputs of different kinds, for example out/queue";
+        return Err(Failure::new(cause, remedy));
+    }
+    let environment = tool::environment(args.quiet);
+    let scratch = Scratch::new("picker", None);
+    tool::leave_on_signals(&[&scratch], None);
+    let choose = |_| traced::choice(args.modules.as_deref(), Choice::All);
+    let mut target = Traced::open(&args.target, &scratch, &environment, choose, MOST)?;
+    let start = Instant::now();
+    let mut evidence: Vec<Evidence> = Vec::new();
+    let mut rounds = 0;
+    let mut is_noisy = false;
+    while rounds < args.runs || is_noisy && rounds < MOST_ROUNDS {
+        is_noisy = round(args, &mut target, &seeds, rounds == 0, &mut evidence)?;
+        rounds += 1;
+    }
+    for message in target.tracer.take_messages() {
+        say(args.quiet, &format!("[!] {message}"));
+    }
+    if let Some(path) = &args.output {
+        tool::replace(path, noisy(&target, &evidence).as_bytes())?;
+    }
+    let runs = u64::from(rounds) * seeds.len() as u64;
+    let files = target.tracer.files().iter().zip(&evidence).filter(|(code, _)| code.size() > 0);
+    let rows = files.map(|(code, evidence)| Row::new(code, evidence, runs)).collect();
+    let report = Report::new(rows, seeds.len(), rounds, start.elapsed());
+    let text = if args.json { report.json()? } else { report.lines() };
+    print(text.as_bytes(), None)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs each seed once. True if one of the modules shows noise that was not known.
+fn round(
+    args: &Args,
+    target: &mut Traced,
+    seeds: &[PathBuf],
+    is_first: bool,
+    evidence: &mut Vec<Evidence>,
+) -> Result<bool, Failure> {
+    let (mut input, mut is_noisy) = (Vec::new(), false);
+    for (number, seed) in seeds.iter().enumerate() {
+        inputs::read(seed, &mut input)?;
+        let run = target.run(&input)?;
+        if let Some(failure) = target.shortcoming(&run) {
+            let cause = format!("{} on {}", failure.cause, seed.display());
+            return Err(Failure { cause, ..failure });
+        }
+        tool::report(run.ended.exit, Some(seed), args.quiet || !is_first);
+        let counts = counts(&run, target.tracer.files().len());
+        evidence.resize_with(counts.len(), Evidence::default);
+        for (evidence, counts) in evidence.iter_mut().zip(counts) {
+            is_noisy |= evidence.add(number, is_first, counts);
+        }
+    }
+    Ok(is_noisy)
+}
+
+/// Executions of each block, by file.
+fn counts(run: &Run, files: usize) -> Vec<Counts> {
+    let mut counts = vec![Counts::new(); files];
+    for step in &run.steps {
+        let count = counts[step.file as usize].entry(step.block).or_default();
+        *count = count.saturating_add(1);
+    }
+    counts
+}
+
+/// A line for each noisy block.
+fn noisy(target: &Traced, evidence: &[Evidence]) -> String {
+    let mut text = String::new();
+    for (code, evidence) in target.tracer.files().iter().zip(evidence) {
+        for block in &evidence.noisy {
+            text += &format!("{}+{:#x}\n", code.name, code.offset(*block as usize));
+        }
+    }
+    text
+}

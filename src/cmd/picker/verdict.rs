@@ -1,0 +1,153 @@
+//! What the runs of all seeds say about a module.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Executions of each block of a run, up to [`MOST`].
+pub(super) type Counts = HashMap<u32, u8>;
+
+/// From this number on executions are not counted: the first classes of AFL are 1, 2, 3 and more.
+pub(super) const MOST: u32 = 4;
+
+/// One module over all seeds.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    /// A run of each seed.
+    seeds: Vec<Counts>,
+    reached: BTreeSet<u32>,
+    /// Their number of executions differs between runs of a seed.
+    pub(super) noisy: BTreeSet<u32>,
+    /// Executions of blocks in all runs, as far as they are counted.
+    executions: u64,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Verdict {
+    Varies,
+    NoisyOnly,
+    SinglePath,
+    NotExecuted,
+}
+
+impl Verdict {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Varies => "varies with input",
+            Self::NoisyOnly => "noisy only",
+            Self::SinglePath => "single path",
+            Self::NotExecuted => "not executed",
+        }
+    }
+}
+
+impl Evidence {
+    /// A run of a seed, the first one of each in the order of the seeds. A module that came later was not
+    /// executed before. True if noise was found that was not known.
+    pub(super) fn add(&mut self, seed: usize, is_first: bool, run: Counts) -> bool {
+        self.reached.extend(run.keys());
+        self.executions += run.values().map(|count| u64::from(*count)).sum::<u64>();
+        if self.seeds.len() < seed + usize::from(!is_first) {
+            self.seeds.resize(seed + usize::from(!is_first), Counts::new());
+        }
+        if is_first {
+            self.seeds.push(run);
+            return false;
+        }
+        let (first, before) = (&self.seeds[seed], self.noisy.len());
+        let differs = |block: &&u32| first.get(block) != run.get(block);
+        self.noisy.extend(first.keys().chain(run.keys()).filter(differs));
+        self.noisy.len() > before
+    }
+
+    pub(super) fn reached(&self) -> usize {
+        self.reached.len()
+    }
+
+    /// Blocks that tell seeds apart, and are the same in every run of a seed.
+    pub(super) fn varying(&self) -> usize {
+        let varies = |block: &&u32| {
+            let mut counts = self.seeds.iter().map(|seed| seed.get(block));
+            let first = counts.next();
+            counts.any(|count| Some(count) != first)
+        };
+        self.reached.difference(&self.noisy).filter(varies).count()
+    }
+
+    /// Number of different paths, noise left out.
+    pub(super) fn paths(&self) -> usize {
+        let path = |seed: &Counts| {
+            let stable = seed.iter().filter(|(block, _)| !self.noisy.contains(block));
+            let mut path: Vec<(u32, u8)> = stable.map(|(block, count)| (*block, *count)).collect();
+            path.sort_unstable();
+            path
+        };
+        self.seeds.iter().map(path).collect::<HashSet<_>>().len()
+    }
+
+    /// Executions of blocks in a run, on average; each block counts [`MOST`] times at most.
+    pub(super) fn executions(&self, runs: u64) -> u64 {
+        self.executions / runs.max(1)
+    }
+
+    pub(super) fn verdict(&self) -> Verdict {
+        match () {
+            () if self.reached.is_empty() => Verdict::NotExecuted,
+            () if self.varying() > 0 => Verdict::Varies,
+            () if !self.noisy.is_empty() => Verdict::NoisyOnly,
+            () => Verdict::SinglePath,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(blocks: &[(u32, u8)]) -> Counts {
+        blocks.iter().copied().collect()
+    }
+
+    /// Each seed with its runs.
+    fn evidence(seeds: &[&[&[(u32, u8)]]]) -> Evidence {
+        let mut evidence = Evidence::default();
+        for (number, seed) in seeds.iter().enumerate() {
+            for (round, blocks) in seed.iter().enumerate() {
+                evidence.add(number, round == 0, run(blocks));
+            }
+        }
+        evidence
+    }
+
+    #[test]
+    fn seeds_that_take_other_ways_vary() {
+        assert_eq!(Evidence::default().verdict(), Verdict::NotExecuted);
+        let evidence = evidence(&[&[&[(1, 1), (2, 1)]], &[&[(1, 1)]], &[&[(1, 2)]]]);
+        assert_eq!(evidence.verdict(), Verdict::Varies);
+        assert_eq!((evidence.varying(), evidence.paths(), evidence.reached()), (2, 3, 2));
+    }
+
+    #[test]
+    fn what_differs_between_runs_of_a_seed_is_noise_for_all() {
+        let evidence = evidence(&[&[&[(1, 1), (2, 1)], &[(1, 1)]], &[&[(1, 1)], &[(1, 1)]]]);
+        assert_eq!((evidence.verdict(), evidence.paths()), (Verdict::NoisyOnly, 1));
+        assert_eq!(evidence.noisy, [2].into());
+    }
+
+    #[test]
+    fn one_way_for_all_is_a_single_path() {
+        let evidence = evidence(&[&[&[(1, 4)], &[(1, 4)]], &[&[(1, 4)]]]);
+        assert_eq!((evidence.verdict(), evidence.executions(3)), (Verdict::SinglePath, 4));
+    }
+
+    #[test]
+    fn a_module_that_is_loaded_with_a_later_seed_varies() {
+        let mut evidence = Evidence::default();
+        evidence.add(2, true, run(&[(1, 1)]));
+        assert_eq!((evidence.verdict(), evidence.paths()), (Verdict::Varies, 2));
+        // With an earlier one in its second run only: noise.
+        assert!(evidence.add(0, false, run(&[(1, 1)])));
+        assert_eq!(evidence.verdict(), Verdict::NoisyOnly);
+        let mut late = Evidence::default();
+        assert!(late.add(1, false, run(&[(1, 1)])));
+        assert_eq!(late.verdict(), Verdict::NoisyOnly);
+    }
+}

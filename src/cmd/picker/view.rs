@@ -1,0 +1,138 @@
+//! The verdicts as lines or as JSON.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::verdict::{Evidence, Verdict};
+use crate::cmd::exit::Failure;
+use crate::exec::trace::{Code, is_runtime};
+
+/// Version of the JSON's shape: a field may be added under the same number.
+const JSON_VERSION: u32 = 1;
+
+/// A module and what is said of it.
+#[derive(Serialize)]
+pub(super) struct Row {
+    name: String,
+    path: String,
+    verdict: &'static str,
+    /// It is in the line to use.
+    worth: bool,
+    /// It was built by ffuzz-cc.
+    counters: bool,
+    /// A library of the language.
+    runtime: bool,
+    /// Number of blocks: bytes of the map that it would need.
+    blocks: usize,
+    reached: usize,
+    varying: usize,
+    noisy: usize,
+    paths: usize,
+    executions: u64,
+    #[serde(skip)]
+    order: (Verdict, std::cmp::Reverse<usize>),
+}
+
+impl Row {
+    pub(super) fn new(code: &Code, evidence: &Evidence, runs: u64) -> Self {
+        let (verdict, varying) = (evidence.verdict(), evidence.varying());
+        let runtime = is_runtime(&code.name);
+        Self {
+            name: code.name.clone(),
+            path: code.path.display().to_string(),
+            verdict: verdict.name(),
+            worth: verdict == Verdict::Varies && !runtime,
+            counters: code.is_counted(),
+            runtime,
+            blocks: code.size(),
+            reached: evidence.reached(),
+            varying,
+            noisy: evidence.noisy.len(),
+            paths: evidence.paths(),
+            executions: evidence.executions(runs),
+            order: (verdict, std::cmp::Reverse(varying)),
+        }
+    }
+}
+
+/// All that was found out.
+#[derive(Serialize)]
+pub(super) struct Report {
+    version: u32,
+    seeds: usize,
+    runs: u32,
+    seconds: f64,
+    modules: Vec<Row>,
+    /// For `--modules` of tracer and picker; empty: no module is worth it.
+    pick: String,
+}
+
+impl Report {
+    pub(super) fn new(mut modules: Vec<Row>, seeds: usize, runs: u32, time: Duration) -> Self {
+        modules.sort_by(|a, b| a.order.cmp(&b.order).then_with(|| a.name.cmp(&b.name)));
+        let worth = modules.iter().filter(|row| row.worth).map(|row| row.name.as_str());
+        let pick = worth.collect::<Vec<_>>().join(":");
+        let seconds = (time.as_secs_f64() * 100.0).round() / 100.0;
+        Self { version: JSON_VERSION, seeds, runs, seconds, modules, pick }
+    }
+
+    pub(super) fn lines(&self) -> String {
+        let mut text = String::new();
+        let width = self.modules.iter().map(|row| row.name.len()).max().unwrap_or(0).max(6);
+        let _ = writeln!(
+            text,
+            "{:<width$}  {:<17}  {:>8}  {:>7}  {:>7}  {:>5}  {:>7}  {:>10}",
+            "module", "verdict", "blocks", "reached", "varying", "noisy", "paths", "executions"
+        );
+        for row in &self.modules {
+            let paths = format!("{}/{}", row.paths, self.seeds);
+            let _ = writeln!(
+                text,
+                "{:<width$}  {:<17}  {:>8}  {:>7}  {:>7}  {:>5}  {paths:>7}  {:>10}",
+                row.name,
+                row.verdict,
+                row.blocks,
+                row.reached,
+                row.varying,
+                row.noisy,
+                row.executions
+            );
+        }
+        let _ = writeln!(
+            text,
+            "\n{} seeds, {} runs of each, {:.1} s",
+            self.seeds, self.runs, self.seconds
+        );
+        self.advise(&mut text);
+        text
+    }
+
+    fn advise(&self, text: &mut String) {
+        let runtime = self.modules.iter().any(|row| row.runtime && row.varying > 0);
+        if runtime {
+            *text += "Libraries of the language are no choice: every program uses them.\n";
+        }
+        if self.pick.is_empty() {
+            *text += "No module is worth instrumenting: these seeds all take the same way.\n";
+            return;
+        }
+        let (have, lack): (Vec<&Row>, Vec<&Row>) =
+            self.modules.iter().filter(|row| row.worth).partition(|row| row.counters);
+        let names =
+            |rows: &[&Row]| rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(" ");
+        if !have.is_empty() {
+            let _ = writeln!(text, "Built by ffuzz-cc already: {}", names(&have));
+        }
+        if !lack.is_empty() {
+            let _ = writeln!(text, "Build with CC=ffuzz-cc CXX=ffuzz-c++: {}", names(&lack));
+        }
+        let _ = writeln!(text, "--modules {}", self.pick);
+    }
+
+    pub(super) fn json(&self) -> Result<String, Failure> {
+        let failure = |error| Failure::new(format!("cannot write JSON: {error}"), "omit --json");
+        serde_json::to_string(self).map(|text| text + "\n").map_err(failure)
+    }
+}

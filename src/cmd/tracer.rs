@@ -1,0 +1,149 @@
+//! `ffuzz tracer`: what one input executes, block by block, and where two inputs part.
+
+mod args;
+mod diff;
+mod upstream;
+mod view;
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use args::Args;
+use view::{Row, Shown};
+
+use super::exit::{Failure, USAGE};
+use super::tool::{self, Scratch, ToolTarget, print, say};
+use super::traced::{self, Traced};
+use crate::config::env::Environment;
+use crate::disk::inputs;
+use crate::engine::domain::{Aggregates, KeyNames};
+use crate::engine::executor::{Executor, Module};
+use crate::exec::trace::{Choice, Run};
+use crate::sys::stdio;
+
+pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
+    let parsed = super::parse::<Args>(program, words);
+    let parsed = parsed.map_err(|failure| Failure { code: USAGE, ..failure });
+    let Some(args) = parsed? else { return Ok(ExitCode::SUCCESS) };
+    args.check()?;
+    let environment = tool::environment(args.quiet);
+    let scratch = Scratch::new("tracer", None);
+    tool::leave_on_signals(&[&scratch], None);
+    let otherwise = |instrumented| if instrumented { Choice::Counted } else { Choice::Own };
+    let choose = |instrumented| traced::choice(args.modules.as_deref(), otherwise(instrumented));
+    let target = Traced::open(&args.target, &scratch, &environment, choose, args.most())
+        .map_err(tool::cannot)?;
+    match args.diff.as_deref() {
+        Some([a, b]) => diff::run(&args, target, a, b),
+        _ => trace(&args, target, &environment),
+    }
+    .map_err(tool::cannot)
+}
+
+fn trace(args: &Args, mut target: Traced, environment: &Environment) -> Result<ExitCode, Failure> {
+    let input = read(args.input.as_deref())?;
+    let mut first = target.run(&input)?;
+    let mut shortcoming = target.shortcoming(&first);
+    for _ in 1..args.runs {
+        let other = target.run(&input)?;
+        shortcoming = shortcoming.or(target.shortcoming(&other));
+        let places: HashSet<(u32, u32)> = other.steps.iter().map(|step| step.place()).collect();
+        first.steps.retain(|step| places.contains(&step.place()));
+    }
+    for message in target.tracer.take_messages() {
+        say(args.quiet, &format!("[!] {message}"));
+    }
+    tool::report(first.ended.exit, args.input.as_deref(), args.quiet || shortcoming.is_some());
+    if args.upstream {
+        upstream::write(args, &target.tracer, &first)?;
+    } else {
+        let observed = match target.instrumented && shortcoming.is_none() {
+            true => observe(args, environment, &input, target.timeout),
+            false => Observed::default(),
+        };
+        let shown = shown(args, &target, &first, &observed);
+        print(view::render(args, &shown)?.as_bytes(), args.output.as_deref())?;
+    }
+    shortcoming.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// The input's file, or stdin unless that is a terminal.
+fn read(path: Option<&Path>) -> Result<Vec<u8>, Failure> {
+    let mut input = Vec::new();
+    match path {
+        Some(path) => inputs::read(path, &mut input)?,
+        None => {
+            let read = stdio::input().and_then(|mut stdin| match stdin.is_terminal() {
+                true => Ok(0),
+                false => stdin.read_to_end(&mut input),
+            });
+            read.map_err(|error| {
+                let cause = format!("cannot read the input: {error}");
+                Failure::new(cause, "give it by stdin or -i FILE")
+            })?;
+        }
+    }
+    Ok(input)
+}
+
+/// What only the target's own counters and maps tell.
+#[derive(Default)]
+struct Observed {
+    modules: Vec<Module>,
+    keys: Vec<(u32, u32)>,
+    names: KeyNames,
+}
+
+/// A run as showmap and showdsf make it. What is seen of it is an addition: the trace stands without.
+fn observe(args: &Args, environment: &Environment, input: &[u8], timeout: Duration) -> Observed {
+    let scratch = Scratch::new("tracer", None);
+    let observed = || -> Result<Observed, Failure> {
+        let mut wanted = ToolTarget::new(&args.target, &scratch, timeout);
+        wanted.fresh_runs = true;
+        let mut target = wanted.start(environment)?;
+        let names = KeyNames::new(target.domains(), target.sites());
+        let modules = target.modules();
+        let mut aggregates = Aggregates::new(target.domains());
+        let run = target.observe(input).map_err(tool::failure)?;
+        aggregates.merge(&run.dsf);
+        Ok(Observed { modules, keys: aggregates.changed().collect(), names })
+    };
+    observed().unwrap_or_else(|failure| {
+        let cause = format!("[!] Edge numbers and domain values are unknown: {}", failure.cause);
+        say(args.quiet, &cause);
+        Observed::default()
+    })
+}
+
+fn shown<'a>(args: &Args, target: &'a Traced, run: &'a Run, observed: &'a Observed) -> Shown<'a> {
+    let files = target.tracer.files();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut known: HashMap<(u32, u32), usize> = HashMap::new();
+    for step in &run.steps {
+        let row = match known.get(&step.place()).filter(|_| !args.steps) {
+            Some(row) => &mut rows[*row],
+            None => {
+                known.insert(step.place(), rows.len());
+                rows.push(Row::new(*step));
+                rows.last_mut().unwrap_or_else(|| unreachable!("it was just pushed"))
+            }
+        };
+        row.count += 1;
+    }
+    if args.set {
+        rows.sort_by_key(|row| row.step.place());
+    }
+    let most = args.most();
+    for row in &mut rows {
+        row.is_least = row.count >= most;
+        let code = &files[row.step.file as usize];
+        let module = observed.modules.iter().find(|module| module.file == code.path);
+        let number = code.counter(row.step.block as usize).filter(|_| code.is_counted());
+        row.edge = module.zip(number).map(|(module, number)| module.counters.start + number);
+    }
+    Shown { files, rows, run, keys: &observed.keys, names: &observed.names }
+}

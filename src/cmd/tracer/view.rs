@@ -1,0 +1,205 @@
+//! A trace as lines or as JSON.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::args::Args;
+use crate::cmd::exit::Failure;
+use crate::engine::domain::KeyNames;
+use crate::engine::executor::ExitKind;
+use crate::exec::trace::{Code, Run, Spot, Step};
+
+/// Version of the JSON's shape: a field may be added under the same number.
+const JSON_VERSION: u32 = 1;
+
+/// A line: one step, or all executions of a block.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// The first one.
+    pub(super) step: Step,
+    pub(super) count: u32,
+    /// There may have been more.
+    pub(super) is_least: bool,
+    /// Its place in the edge map.
+    pub(super) edge: Option<usize>,
+}
+
+impl Row {
+    pub(super) fn new(step: Step) -> Self {
+        Self { step, count: 0, is_least: false, edge: None }
+    }
+}
+
+/// What is shown of a run.
+pub(super) struct Shown<'a> {
+    pub(super) files: &'a [Code],
+    pub(super) rows: Vec<Row>,
+    pub(super) run: &'a Run,
+    /// Keys of domains and their values.
+    pub(super) keys: &'a [(u32, u32)],
+    pub(super) names: &'a KeyNames,
+}
+
+impl Shown<'_> {
+    fn code(&self, row: &Row) -> &Code {
+        &self.files[row.step.file as usize]
+    }
+
+    fn spot(&self, row: &Row) -> Spot {
+        self.code(row).spot(row.step.block as usize)
+    }
+}
+
+/// `libx.so+0x1234`.
+pub(super) fn place(code: &Code, spot: &Spot) -> String {
+    format!("{}+{:#x}", code.name, spot.offset)
+}
+
+/// `parser.c:12`; nothing without debug information.
+pub(super) fn line(spot: &Spot) -> String {
+    match (spot.file.rsplit('/').next(), spot.line) {
+        (Some(file), line) if line > 0 => format!("{file}:{line}"),
+        _ => String::new(),
+    }
+}
+
+pub(super) fn render(args: &Args, shown: &Shown<'_>) -> Result<String, Failure> {
+    if args.json { json(args, shown) } else { Ok(lines(args, shown)) }
+}
+
+fn lines(args: &Args, shown: &Shown<'_>) -> String {
+    let threads = shown.rows.iter().any(|row| row.step.thread > 0);
+    let mut text = String::new();
+    for row in &shown.rows {
+        let (spot, mut cells) = (shown.spot(row), String::new());
+        if threads && args.steps {
+            let _ = write!(cells, "t{:<3} ", row.step.thread);
+        }
+        let _ = write!(cells, "{:<32}", place(shown.code(row), &spot));
+        if !args.steps {
+            let least = if row.is_least { "+" } else { "" };
+            let _ = write!(cells, " {:>7}", format!("{}{least}", row.count));
+        }
+        if let Some(edge) = row.edge {
+            let _ = write!(cells, " {:>7}", format!("#{edge}"));
+        }
+        let _ = write!(cells, "  {:<32}  {}", spot.function, line(&spot));
+        text += cells.trim_end();
+        text.push('\n');
+    }
+    for (key, value) in shown.keys {
+        let _ = write!(text, "dsf[{key}] = {value}");
+        for name in shown.names.names(*key).into_iter().take(1) {
+            let _ =
+                write!(text, "  {}  {}  {}  {}", name.domain, name.place, name.function, name.what);
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    version: u32,
+    target: String,
+    /// `ok`, `crash`, `hang`, `oom`.
+    exit: &'static str,
+    signal: Option<i32>,
+    modules: Vec<Module<'a>>,
+    blocks: Vec<Block>,
+    dsf: Vec<Key>,
+}
+
+#[derive(Serialize)]
+struct Module<'a> {
+    name: &'a str,
+    path: String,
+    /// The blocks are the places of counters.
+    counters: bool,
+    /// Number of blocks that are known.
+    size: usize,
+}
+
+#[derive(Serialize)]
+struct Block {
+    module: u32,
+    offset: u64,
+    /// In the edge map, as showmap numbers it.
+    edge: Option<usize>,
+    count: u32,
+    /// `count` is exact.
+    counted: bool,
+    thread: u32,
+    function: String,
+    file: String,
+    line: u32,
+}
+
+#[derive(Serialize)]
+struct Key {
+    key: u32,
+    value: u32,
+    domain: Option<String>,
+    place: Option<String>,
+    function: Option<String>,
+    what: Option<String>,
+}
+
+/// `exit` and `signal` of a run.
+fn end(exit: ExitKind) -> (&'static str, Option<i32>) {
+    match exit {
+        ExitKind::Ok => ("ok", None),
+        ExitKind::Crash { signal } => ("crash", Some(signal)),
+        ExitKind::Hang => ("hang", None),
+        ExitKind::Oom => ("oom", Some(libc::SIGKILL)),
+    }
+}
+
+fn json(args: &Args, shown: &Shown<'_>) -> Result<String, Failure> {
+    let modules = shown.files.iter().map(|code| Module {
+        name: &code.name,
+        path: code.path.display().to_string(),
+        counters: code.is_counted(),
+        size: code.size(),
+    });
+    let block = |row: &Row| {
+        let Spot { offset, function, file, line } = shown.spot(row);
+        Block {
+            module: row.step.file,
+            offset,
+            edge: row.edge,
+            count: row.count,
+            counted: !row.is_least,
+            thread: row.step.thread,
+            function,
+            file,
+            line,
+        }
+    };
+    let key = |(key, value): &(u32, u32)| {
+        let name = shown.names.names(*key).into_iter().next();
+        let (domain, place, function, what) = name
+            .map(|name| (name.domain, name.place, name.function, name.what))
+            .map_or((None, None, None, None), |(a, b, c, d)| (Some(a), Some(b), Some(c), Some(d)));
+        Key { key: *key, value: *value, domain, place, function, what }
+    };
+    let (exit, signal) = end(shown.run.ended.exit);
+    let document = Document {
+        version: JSON_VERSION,
+        target: args.target.command[0].to_string_lossy().into_owned(),
+        exit,
+        signal,
+        modules: modules.collect(),
+        blocks: shown.rows.iter().map(block).collect(),
+        dsf: shown.keys.iter().map(key).collect(),
+    };
+    to_json(&document)
+}
+
+pub(super) fn to_json(document: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string(document);
+    let failure = |error| Failure::new(format!("cannot write JSON: {error}"), "omit --json");
+    text.map(|text| text + "\n").map_err(failure)
+}

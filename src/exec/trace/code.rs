@@ -1,0 +1,262 @@
+//! What is known of a file whose code is mapped in a process: its blocks, and the function and line of each.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use object::elf::PF_X;
+use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
+
+use super::blocks::Blocks;
+use crate::exec::lines::{LineMap, Reached, Rows};
+
+/// Called by the loader when it has loaded code or is about to (its interface for debuggers).
+const LOADED: &str = "_dl_debug_state";
+/// Larger files are not read.
+const LARGEST: u64 = 2 << 30;
+
+/// A program or a shared library.
+#[derive(Debug)]
+pub struct Code {
+    pub path: PathBuf,
+    /// Of the file.
+    pub name: String,
+    /// Where the loader has its function [`LOADED`].
+    pub(super) notice: Option<u64>,
+    segments: Vec<Segment>,
+    /// Lowest address of the file.
+    lowest: u64,
+    pub(super) blocks: Blocks,
+    functions: Vec<(Range<u64>, String)>,
+    rows: OnceCell<Rows>,
+}
+
+/// What of a file is traced.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Wanted {
+    Nothing,
+    /// The places of its counters, if it has some.
+    Counters,
+    Blocks,
+}
+
+/// Part of the file with code.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    offset: u64,
+    address: u64,
+    size: u64,
+}
+
+/// A block in words.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Spot {
+    /// From the beginning of the file as it is mapped.
+    pub offset: u64,
+    /// `sub_OFFSET` if the file has no symbol for it; empty if nothing is known.
+    pub function: String,
+    /// Empty without debug information, and `line` is 0.
+    pub file: String,
+    pub line: u32,
+}
+
+impl Code {
+    /// None if it is no ELF file for this machine.
+    pub(super) fn read(path: &Path, wanted: impl FnOnce(&Self) -> Wanted) -> Option<Self> {
+        let data = fs::metadata(path).ok()?;
+        if !data.is_file() || data.len() > LARGEST {
+            return None;
+        }
+        let bytes = fs::read(path).ok()?;
+        let file = object::File::parse(&*bytes).ok()?;
+        let segments = segments(&file);
+        let lowest = file.segments().map(|segment| segment.address()).min()? & !0xfff;
+        let mut code = Self {
+            path: path.to_owned(),
+            name: path.file_name()?.to_string_lossy().into_owned(),
+            notice: notice(&file),
+            segments,
+            lowest,
+            blocks: Blocks::default(),
+            functions: Vec::new(),
+            rows: OnceCell::new(),
+        };
+        let wanted = wanted(&code);
+        if wanted != Wanted::Nothing {
+            code.blocks = Blocks::read(&file, wanted == Wanted::Blocks);
+        }
+        if code.size() > 0 {
+            code.functions = functions(&file);
+        }
+        Some(code)
+    }
+
+    /// The file is a loader of programs.
+    #[must_use]
+    pub fn is_loader(&self) -> bool {
+        self.notice.is_some()
+    }
+
+    /// Its blocks are the places of counters.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        !self.blocks.counters.is_empty()
+    }
+
+    /// Number of blocks.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.blocks.starts.len()
+    }
+
+    /// Number of the block's counter among those of the file.
+    #[must_use]
+    pub fn counter(&self, block: usize) -> Option<usize> {
+        self.blocks.counters.get(block).map(|number| *number as usize)
+    }
+
+    /// What to add to the file's addresses, for a mapping that begins with this offset.
+    pub(super) fn bias(&self, start: u64, offset: u64) -> Option<u64> {
+        let holds = |segment: &&Segment| {
+            segment.offset & !0xfff <= offset && offset < segment.offset + segment.size
+        };
+        let segment = self.segments.iter().find(holds)?;
+        let address = segment.address.wrapping_sub(segment.offset).wrapping_add(offset);
+        Some(start.wrapping_sub(address))
+    }
+
+    /// Address of a block, as in the file.
+    #[must_use]
+    pub fn address(&self, block: usize) -> u64 {
+        self.blocks.starts.get(block).copied().unwrap_or_default()
+    }
+
+    /// See [`Spot::offset`].
+    #[must_use]
+    pub fn offset(&self, block: usize) -> u64 {
+        self.address(block).wrapping_sub(self.lowest)
+    }
+
+    /// Reads the debug information when it is called for the first time.
+    #[must_use]
+    pub fn spot(&self, block: usize) -> Spot {
+        let address = self.address(block);
+        let (file, line) = self.line(address).unwrap_or_default();
+        Spot { offset: self.offset(block), function: self.function(address), file, line }
+    }
+
+    /// The lines that a run of these blocks reaches, in files by their full names.
+    #[must_use]
+    pub fn lines(&self, blocks: &BTreeSet<u32>) -> BTreeSet<(String, u32)> {
+        if self.is_counted() {
+            return self.counted_lines(blocks).unwrap_or_default();
+        }
+        let lines = |block: &u32| {
+            let range = self.range(*block as usize);
+            let rows = self.rows().within(&range).map(|(file, line)| (file.to_owned(), line));
+            rows.collect::<Vec<_>>()
+        };
+        blocks.iter().flat_map(lines).collect()
+    }
+
+    /// The compiler counts only blocks from which the others follow.
+    fn counted_lines(&self, blocks: &BTreeSet<u32>) -> Option<BTreeSet<(String, u32)>> {
+        let mut map = LineMap::read(&self.path).ok()?;
+        let mut counters = vec![0; map.counters()];
+        for number in blocks.iter().filter_map(|block| self.counter(*block as usize)) {
+            *counters.get_mut(number)? = 1;
+        }
+        map.add(&counters).ok()?;
+        let mut reached = Reached::default();
+        map.collect(&mut reached);
+        let of_file = |(file, lines): (String, BTreeMap<u32, u64>)| {
+            let lines = lines.into_iter().filter(|(_, count)| *count > 0);
+            lines.map(move |(line, _)| (file.clone(), line))
+        };
+        Some(reached.into_iter().flat_map(of_file).collect())
+    }
+
+    /// A block ends where the next one begins, or with its function.
+    fn range(&self, block: usize) -> Range<u64> {
+        let start = self.address(block);
+        let function = self.function_at(start).map_or(u64::MAX, |(range, _)| range.end);
+        let next = self.blocks.starts.get(block + 1).copied().unwrap_or(u64::MAX);
+        start..next.min(function)
+    }
+
+    fn line(&self, address: u64) -> Option<(String, u32)> {
+        let (file, line) = self.rows().within(&(address..address + 1)).last()?;
+        Some((file.to_owned(), line))
+    }
+
+    fn rows(&self) -> &Rows {
+        self.rows.get_or_init(|| {
+            let bytes = fs::read(&self.path).unwrap_or_default();
+            object::File::parse(&*bytes).map(|file| Rows::read(&file)).unwrap_or_default()
+        })
+    }
+
+    fn function_at(&self, address: u64) -> Option<&(Range<u64>, String)> {
+        let after = self.functions.partition_point(|(range, _)| range.start <= address);
+        self.functions[..after].last().filter(|(range, _)| address < range.end)
+    }
+
+    /// See [`Spot::function`].
+    #[must_use]
+    pub fn function_of(&self, block: usize) -> String {
+        self.function(self.address(block))
+    }
+
+    fn function(&self, address: u64) -> String {
+        if let Some((_, name)) = self.function_at(address) {
+            return name.clone();
+        }
+        let after = self.blocks.ranges.partition_point(|range| range.start <= address);
+        let range = self.blocks.ranges[..after].last().filter(|range| address < range.end);
+        range.map_or_else(String::new, |range| {
+            format!("sub_{:x}", range.start.wrapping_sub(self.lowest))
+        })
+    }
+}
+
+fn segments(file: &object::File<'_>) -> Vec<Segment> {
+    file.segments()
+        .filter_map(|segment| {
+            let SegmentFlags::Elf { p_flags, .. } = segment.flags() else { return None };
+            let (offset, size) = segment.file_range();
+            (p_flags.0 & PF_X.0 != 0).then_some(Segment {
+                offset,
+                address: segment.address(),
+                size,
+            })
+        })
+        .collect()
+}
+
+fn notice(file: &object::File<'_>) -> Option<u64> {
+    let symbol = file.dynamic_symbols().find(|symbol| symbol.name() == Ok(LOADED))?;
+    Some(symbol.address()).filter(|address| *address > 0)
+}
+
+/// Those of the table of symbols, or of what the file exports if it is stripped.
+fn functions(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
+    let named = |symbol: object::Symbol<'_, '_>| {
+        let range = symbol.address()..symbol.address().checked_add(symbol.size())?;
+        let name = symbol.name().ok().filter(|name| !name.is_empty())?;
+        let is_code = symbol.kind() == SymbolKind::Text && !range.is_empty();
+        is_code.then(|| (range, clean(name)))
+    };
+    let mut found: Vec<_> =
+        file.symbols().chain(file.dynamic_symbols()).filter_map(named).collect();
+    // Of several names of a function the first one is as good as any.
+    found.sort_unstable_by(|(a, one), (b, other)| (a.start, one).cmp(&(b.start, other)));
+    found.dedup_by_key(|(range, _)| range.start);
+    found
+}
+
+/// Names come from the target.
+fn clean(name: &str) -> String {
+    name.chars().filter(|letter| !letter.is_control()).collect()
+}

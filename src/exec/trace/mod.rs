@@ -1,0 +1,301 @@
+//! What one run executes: the blocks that it reaches, in their order, in every thread and child.
+//!
+//! Breakpoints at the beginnings of the blocks (`blocks`) stop the process; no other build is needed. The
+//! places of a file that the loader maps later are armed as soon as the loader announces it.
+
+mod blocks;
+mod code;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use code::Wanted;
+pub use code::{Code, Spot};
+
+use super::{Ended, Fresh, Manner, TargetError};
+use crate::engine::executor::ExitKind;
+use crate::sys::breakpoints::{self, Next, Place, Watcher};
+use crate::sys::listen::Limit;
+
+/// Most steps of a run: 64 MB.
+pub const MOST_STEPS: usize = 4 << 20;
+/// The name of the loader's notice; no file has so many blocks.
+const NOTICE: u64 = u64::MAX;
+/// Beginnings of the names of libraries that belong to the language, not to the program.
+const RUNTIME: [&str; 12] = [
+    "libc.so",
+    "libc-",
+    "libm.so",
+    "libmvec.so",
+    "libpthread.so",
+    "libdl.so",
+    "librt.so",
+    "libstdc++.so",
+    "libgcc_s.so",
+    "libgomp.so",
+    "ld-linux",
+    "ld-musl",
+];
+
+/// Which files are traced.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Choice {
+    /// All but the loader.
+    All,
+    /// All but the libraries of the language.
+    Own,
+    /// Those with counters of `ffuzz-cc`.
+    Counted,
+    /// These names of files, with or without the version.
+    Named(Vec<String>),
+}
+
+impl Choice {
+    fn wants(&self, code: &Code) -> Wanted {
+        match self {
+            Self::Named(names) if names.iter().any(|name| is_called(&code.name, name)) => {
+                Wanted::Blocks
+            }
+            Self::Named(_) => Wanted::Nothing,
+            _ if code.is_loader() => Wanted::Nothing,
+            Self::Counted => Wanted::Counters,
+            Self::Own if is_runtime(&code.name) => Wanted::Nothing,
+            Self::All | Self::Own => Wanted::Blocks,
+        }
+    }
+}
+
+/// `libx.so` and `libx.so.1` are `libx.so.1.2`.
+#[must_use]
+pub fn is_called(file: &str, name: &str) -> bool {
+    file.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// A library of the language: every program uses it, whatever its input.
+#[must_use]
+pub fn is_runtime(name: &str) -> bool {
+    RUNTIME.iter().any(|start| name.starts_with(start))
+}
+
+/// One executed block.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Step {
+    /// Number of the file in [`Tracer::files`].
+    pub file: u32,
+    pub block: u32,
+    /// In the order of their appearance, from 0 on.
+    pub thread: u32,
+}
+
+impl Step {
+    /// Without its thread.
+    #[must_use]
+    pub fn place(self) -> (u32, u32) {
+        (self.file, self.block)
+    }
+}
+
+/// What was seen of a run.
+pub struct Run {
+    /// Up to the limit of each block.
+    pub steps: Vec<Step>,
+    pub ended: Ended,
+    /// Files with their number, and what was added to their addresses.
+    pub loaded: Vec<(u32, u64)>,
+}
+
+/// Runs a target from breakpoint to breakpoint.
+pub struct Tracer {
+    fresh: Fresh,
+    known: Known,
+    /// Each block is recorded so often in a run, at most.
+    most: u32,
+}
+
+/// The files that were seen so far.
+struct Known {
+    choice: Choice,
+    files: Vec<Code>,
+    /// None: it has no code that is known.
+    numbers: HashMap<PathBuf, Option<u32>>,
+}
+
+impl Tracer {
+    /// `most`: how often a block is recorded in a run, from 1 on.
+    #[must_use]
+    pub fn new(fresh: Fresh, choice: Choice, most: u32) -> Self {
+        let known = Known { choice, files: Vec::new(), numbers: HashMap::new() };
+        Self { fresh, known, most }
+    }
+
+    /// The files that were mapped so far in any run, those without blocks included.
+    #[must_use]
+    pub fn files(&self) -> &[Code] {
+        &self.known.files
+    }
+
+    /// The code that a step has reached.
+    #[must_use]
+    pub fn code(&self, step: Step) -> &Code {
+        &self.known.files[step.file as usize]
+    }
+
+    /// Runs one input; once more if its time was up while files were read.
+    pub fn run(&mut self, input: &[u8], limit: impl Into<Limit>) -> Result<Run, TargetError> {
+        if !breakpoints::SUPPORTED {
+            return Err(TargetError::NoTracing);
+        }
+        let (limit, known) = (limit.into(), self.files().len());
+        let run = self.run_once(input, limit)?;
+        let was_delayed = run.ended.exit == ExitKind::Hang && self.files().len() > known;
+        if was_delayed { self.run_once(input, limit) } else { Ok(run) }
+    }
+
+    fn run_once(&mut self, input: &[u8], limit: Limit) -> Result<Run, TargetError> {
+        let mut watch = Watch {
+            known: &mut self.known,
+            most: self.most,
+            counts: Vec::new(),
+            steps: Vec::new(),
+            threads: HashMap::new(),
+            loaded: Vec::new(),
+        };
+        let manner = Manner { watcher: Some(&mut watch), ..Manner::within(limit) };
+        let ended = self.fresh.run(input, manner)?;
+        let Watch { steps, loaded, .. } = watch;
+        Ok(Run { steps, ended, loaded })
+    }
+
+    /// See [`Fresh::missing_libraries`].
+    #[must_use]
+    pub fn missing_libraries(&self, run: &Run) -> Vec<String> {
+        self.fresh.missing_libraries(&run.ended)
+    }
+
+    /// Messages of the mutators.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        self.fresh.take_messages()
+    }
+}
+
+impl Known {
+    /// Number of a file; it is read when it is met for the first time.
+    fn number(&mut self, path: &Path) -> Option<u32> {
+        if let Some(known) = self.numbers.get(path) {
+            return *known;
+        }
+        let code = Code::read(path, |code| self.choice.wants(code));
+        let number = code.map(|code| {
+            self.files.push(code);
+            u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.numbers.insert(path.to_owned(), number);
+        number
+    }
+}
+
+/// A run under way.
+struct Watch<'a> {
+    known: &'a mut Known,
+    most: u32,
+    /// By file and block.
+    counts: Vec<Vec<u32>>,
+    steps: Vec<Step>,
+    threads: HashMap<i32, u32>,
+    loaded: Vec<(u32, u64)>,
+}
+
+impl Watcher for Watch<'_> {
+    fn look(&mut self, pid: i32) -> Vec<Place> {
+        let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let mut places = Vec::new();
+        for mapping in String::from_utf8_lossy(&maps).lines().filter_map(Mapping::parse) {
+            let Some(number) = self.known.number(mapping.path) else { continue };
+            let code = &self.known.files[number as usize];
+            let Some(bias) = code.bias(mapping.start, mapping.offset) else { continue };
+            let is_inside = |address: &u64| (mapping.start..mapping.end).contains(address);
+            let notice = code.notice.map(|address| bias.wrapping_add(address));
+            places.extend(notice.filter(is_inside).map(|address| (address, NOTICE)));
+            let blocks = code.blocks.starts.iter().zip(u64::from(number) << 32..);
+            let placed = blocks.map(|(start, name)| (bias.wrapping_add(*start), name));
+            places.extend(placed.filter(|(address, _)| is_inside(address)));
+            if !self.loaded.contains(&(number, bias)) {
+                self.loaded.push((number, bias));
+            }
+        }
+        places
+    }
+
+    fn hit(&mut self, thread: i32, name: u64) -> Next {
+        if name == NOTICE {
+            return Next::Look;
+        }
+        let next = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
+        let thread = *self.threads.entry(thread).or_insert(next);
+        let step = Step { file: (name >> 32) as u32, block: name as u32, thread };
+        let (file, block) = (step.file as usize, step.block as usize);
+        if self.counts.len() <= file {
+            self.counts.resize(file + 1, Vec::new());
+        }
+        let counts = &mut self.counts[file];
+        if counts.is_empty() {
+            *counts = vec![0; self.known.files[file].size()];
+        }
+        counts[block] += 1;
+        self.steps.push(step);
+        match () {
+            () if self.steps.len() >= MOST_STEPS => Next::End,
+            () if counts[block] >= self.most => Next::Remove,
+            () => Next::Keep,
+        }
+    }
+}
+
+/// A part of a file that is mapped as code.
+#[derive(Debug, Eq, PartialEq)]
+struct Mapping<'a> {
+    start: u64,
+    end: u64,
+    offset: u64,
+    path: &'a Path,
+}
+
+impl<'a> Mapping<'a> {
+    /// `from-to r-xp offset device inode path`.
+    fn parse(line: &'a str) -> Option<Self> {
+        let path = Path::new(&line[line.find('/')?..]);
+        let mut words = line.split(' ');
+        let (start, end) = words.next()?.split_once('-')?;
+        let is_code = words.next()?.contains('x');
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let offset = number(words.next()?)?;
+        is_code.then_some(Self { start: number(start)?, end: number(end)?, offset, path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_of_code_have_a_file() {
+        let line = "55e1-55e2 r-xp 00001000 08:01 7                  /bin/a b";
+        let path = Path::new("/bin/a b");
+        let expected = Mapping { start: 0x55e1, end: 0x55e2, offset: 0x1000, path };
+        assert_eq!(Mapping::parse(line), Some(expected));
+        for line in ["55e1-55e2 r--p 0 08:01 7 /bin/a", "55e1-55e2 r-xp 0 00:00 0 [vdso]", "", "/"]
+        {
+            assert_eq!(Mapping::parse(line), None);
+        }
+    }
+
+    #[test]
+    fn a_library_is_called_by_its_name_with_or_without_the_version() {
+        for name in ["libx.so", "libx.so.1", "libx.so.1.2"] {
+            assert!(is_called("libx.so.1.2", name));
+        }
+        assert!(!is_called("libx.so.1.2", "libx.so.1.") && !is_called("libxy.so", "libx"));
+        assert!(is_runtime("libc.so.6") && !is_runtime("libcrypto.so.3"));
+    }
+}
