@@ -27,7 +27,7 @@ fn run(language: Language, program: &str, args: Vec<OsString>) -> Result<ExitCod
         .map_err(|error| Failure::new(&error, error.remedy()))
 }
 
-/// The options are clang's; what is ours is said by variables.
+/// The options are clang's; variables control what ffuzz adds.
 fn help(language: Language, program: &str) -> String {
     let (clang, what, file) = match language {
         Language::C => ("clang", "C", "parse.c"),
@@ -39,7 +39,7 @@ fn help(language: Language, program: &str) -> String {
 
 Usage: [VARIABLE=VALUE]... {program} [OPTIONS OF {clang}] FILE...
 
-All options are those of {clang} (see {clang} --help); they win over what is added here.
+All options are those of {clang} (see {clang} --help); they override those that {program} adds.
 -fsanitize=fuzzer links the driver of ffuzz, for harnesses with LLVMFuzzerTestOneInput.
 
 Variables:
@@ -49,7 +49,7 @@ Variables:
   AFL_DONT_OPTIMIZE=1        no -g -O3 -funroll-loops
   AFL_LLVM_ALLOWLIST=FILE    coverage for these files and functions only; AFL_LLVM_DENYLIST: not for them
   FFUZZ_CC=VERSION|PATH      which clang [default: the newest from 19 to 14]
-  AFL_QUIET=1                no lines of ours
+  AFL_QUIET=1                print no messages of {program}
 All of them: docs/env-compile.md. Set them for compile and link steps alike.
 
 Examples:

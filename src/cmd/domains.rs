@@ -17,9 +17,9 @@ const USAGE: &str = "\
 usage: ffuzz domains                 list the names that WAYPOINTS can have, and where they come from
        ffuzz domains NAME…           build these for the clang that ffuzz-cc would call
        ffuzz domains /path/to/NAME…  the same for waypoints-NAME-pass.cc and waypoints-NAME-rt.c of a
-                                     folder, and know them by NAME from now on
+                                     folder, and register them as NAME
        ffuzz domains @FILE…          check a file of declared domains
-       ffuzz domains --remove NAME…  forget names given by the second form
+       ffuzz domains --remove NAME…  unregister NAME
 ";
 
 pub(super) fn run(_program: &str, args: Vec<OsString>) -> Result<ExitCode, Failure> {

@@ -61,7 +61,7 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let folders = triage::folders(&sources, args.report_hangs)?;
     let plan = prepare::plan(args, environment, &folders, root)?;
     let files = triage::files(&folders)?;
-    let folder = &plan.orders.folder;
+    let folder = &plan.options.folder;
     let _lock = triage::lock(folder)?.ok_or_else(|| TriageError::Busy(folder.clone()))?;
     let work = plan.work(environment, warn)?;
     let new = work.add(files.iter().cloned());
@@ -82,9 +82,9 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     }
     if let Some(path) = &args.sarif {
         let root = args.source_root.clone().unwrap_or_else(triage::source_root);
-        tool::replace(path, triage::sarif(&report, &plan.orders.root, &root).as_bytes())?;
+        tool::replace(path, triage::sarif(&report, &plan.options.root, &root).as_bytes())?;
     }
-    let printed = super::print(&view::table(&report, &plan.orders.folder))?;
+    let printed = super::print(&view::table(&report, &plan.options.folder))?;
     Ok(error_code.filter(|_| !report.bugs.is_empty()).map_or(printed, ExitCode::from))
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::TargetError;
 use super::modules::Named;
-use super::runs::{self, Runs};
+use super::runs::{self, RunChannel};
 use crate::engine::domain::{self, Domain, Reducer};
 use crate::sys::memory::{self, SharedMap};
 
@@ -87,7 +87,7 @@ pub(super) struct Channel {
     memory: SharedMap,
     pub(super) counters_are_copied: bool,
     /// Orders and reports of runs, until the executor takes them; None if the target uses AFL's pipes.
-    pub(super) runs: Option<Runs>,
+    pub(super) runs: Option<RunChannel>,
     /// Its children can be restored after a run, if it has an ordinary main.
     pub(super) can_snapshot: bool,
     map: Region,
@@ -221,7 +221,7 @@ impl Channel {
 
     /// `memory`: the channel again. Runs have a mapping of their own because they are read while maps
     /// are borrowed.
-    fn open_runs(&self, memory: SharedMap) -> Result<Runs, TargetError> {
+    fn open_runs(&self, memory: SharedMap) -> Result<RunChannel, TargetError> {
         let at = |offset| long(&self.memory, offset);
         let part = |what, offset, size| region(&self.memory, what, at(offset), size);
         let arena =
@@ -231,7 +231,7 @@ impl Channel {
             0 => self.dsf,
             keys => part("thresholds", field::BARS_OFFSET, (keys as u64, 4, MAX_KEYS))?,
         };
-        Ok(Runs::new(memory, arena, virgin, thresholds, &self.domains))
+        Ok(RunChannel::new(memory, arena, virgin, thresholds, &self.domains))
     }
 
     fn read_domains(memory: &SharedMap) -> Result<Vec<Domain>, TargetError> {

@@ -16,7 +16,7 @@ use notes::ModeNote;
 use super::delivery::{Feed, InputDelivery};
 use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
-use super::runs::Runs;
+use super::runs::RunChannel;
 use super::{RunEnd, TargetError, sites};
 use crate::config::options::RunMode;
 use crate::engine::domain::{Domain, Site};
@@ -393,7 +393,7 @@ impl Executor for ForkServer {
     }
 
     fn process(&self) -> Option<i32> {
-        let last = || self.session.runs.as_ref().map_or(self.last, Runs::child);
+        let last = || self.session.runs.as_ref().map_or(self.last, RunChannel::child);
         self.setup.persistent().then(last)
     }
 

@@ -15,7 +15,7 @@ use super::delivery::InputDelivery;
 use super::handshake::{self, ForkServerHello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::replay::PERSISTENT;
-use super::runs::Runs;
+use super::runs::RunChannel;
 use crate::config::options::{RunMode, TargetOptions};
 use crate::engine::mutate::MAX_INPUT;
 use crate::sys::memory::SharedMap;
@@ -237,7 +237,7 @@ pub(super) struct ServerSession {
     pub(super) status: WordReader,
     pub(super) maps: Maps,
     /// None: runs use AFL's pipes.
-    pub(super) runs: Option<Runs>,
+    pub(super) runs: Option<RunChannel>,
     /// Why the target cannot use the channel.
     pub(super) refused: Option<std::io::Error>,
     pub(super) delivery: InputDelivery,

@@ -2,7 +2,7 @@
 
 use super::channel::Channel;
 use super::modules::Named;
-use super::runs::Runs;
+use super::runs::RunChannel;
 use crate::engine::domain::{Domain, DsfView};
 use crate::sys::memory::SharedMap;
 
@@ -104,7 +104,7 @@ impl Maps {
         self.clean = true;
     }
 
-    pub(super) fn take_runs(&mut self) -> Option<Runs> {
+    pub(super) fn take_runs(&mut self) -> Option<RunChannel> {
         match &mut self.place {
             MapStorage::Channel(channel) => channel.runs.take(),
             MapStorage::Segment { .. } => None,

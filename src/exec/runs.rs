@@ -106,7 +106,7 @@ const INPUT_FILE: u32 = 2;
 
 /// Orders to a target and its reports.
 #[derive(Debug)]
-pub(super) struct Runs {
+pub(super) struct RunChannel {
     memory: SharedMap,
     arena: Region,
     virgin: Region,
@@ -157,7 +157,7 @@ pub(super) enum Progress {
     Nonsense,
 }
 
-impl Runs {
+impl RunChannel {
     pub(super) fn new(
         memory: SharedMap,
         arena: Region,
@@ -496,12 +496,12 @@ mod tests {
     use crate::sys::memory;
 
     /// A batch of two cases that no target runs.
-    fn ordered() -> Runs {
+    fn ordered() -> RunChannel {
         let fd = memory::memfd(c"runs", 4096 + ARENA).unwrap();
         let memory = SharedMap::file(&fd, 4096 + ARENA).unwrap();
         let none = || Region { offset: 4096, count: 0 };
         let arena = Region { offset: 4096, count: ARENA };
-        let mut runs = Runs::new(memory, arena, none(), none(), &[]);
+        let mut runs = RunChannel::new(memory, arena, none(), none(), &[]);
         assert_eq!(runs.begin([b"a".as_slice(), b"b"].into_iter(), (false, false), Child::Own), 2);
         runs
     }

@@ -236,7 +236,12 @@ fn mistakes_are_explained() {
     refused("--mutator ./other.so", 1, "neither `afl_custom_init`", "docs/mutators.md");
     refused("--mutator incomplete", 1, "has no mutate_extended", "mutators.h");
     refused("--mutator counter --mutator-ratio 0", 2, "not a number above 0", "2.0");
-    refused("--mutator-options {} --mutator counter", 2, "before any mutator", "behind");
+    refused(
+        "--mutator-options {} --mutator counter",
+        2,
+        "before any mutator",
+        "after the --mutator",
+    );
     refused("--mutator counter --mutator-options @no", 1, "@no", "after @");
     refused("--mutator-only", 2, "with 0 Killerbeez modules", "--mutator");
     refused("--mutator counter --mutator-state x", 2, "without --mutator-only", "add");

@@ -38,9 +38,9 @@ pub(super) fn run(
     let cores = cores(&options, count, &mut warnings);
     warnings.extend(left_out(&options, count));
     print_warnings(program, options.ui, &warnings);
-    let fleet = FleetPlan { program: this_program(), args, options: &options, inputs, cores };
-    let orders = FleetOptions {
-        workers: fleet.plans(),
+    let plan = FleetPlan { program: this_program(), args, options: &options, inputs, cores };
+    let fleet = FleetOptions {
+        workers: plan.plans(),
         time: options.limits.time,
         until_crash: options.limits.until_crash,
         command_line: join(&options.output.command_line),
@@ -50,7 +50,7 @@ pub(super) fn run(
     };
     let statsd = options.statsd.as_ref().map(reports::connect).transpose()?;
     let metrics = options.metrics.map(reports::serve).transpose()?;
-    let names = orders.workers.iter().map(|plan| plan.name.clone()).collect();
+    let names = fleet.workers.iter().map(|plan| plan.name.clone()).collect();
     let hello = || Hello::new(options.output.root.clone(), None, names);
     let control = reports::open(options.control.as_ref(), hello)?;
     let mut sinks: Vec<Box<dyn EventSink>> = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn run(
     sinks.extend(metrics.map(|metrics| Box::new(metrics) as Box<_>));
     sinks.push(found.sink());
     sinks.extend(crate::ui::sink(options.ui, options.colors, None));
-    let result = workers::run(orders, sinks, control);
+    let result = workers::run(fleet, sinks, control);
     result.map(|_| found.exit_code()).map_err(|error| Failure::new(&error, error.remedy()))
 }
 

@@ -31,13 +31,13 @@ pub(super) fn run(
         target_env: environment.get("AFL_TARGET_ENV").map(OsString::from),
     };
     let quiet = environment.flag(&["AFL_QUIET"]);
-    let orders = PastisOptions {
+    let options = PastisOptions {
         address: address.to_owned(),
         root,
         plan: Box::new(move |order, seeds, socket| defaults.plan(order, seeds, socket)),
         say: Box::new(move |level, text| say(quiet, level, text)),
     };
-    let result = pastis::run(orders);
+    let result = pastis::run(options);
     result.map(|()| ExitCode::SUCCESS).map_err(|error| Failure::new(&error, error.remedy()))
 }
 

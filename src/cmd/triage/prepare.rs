@@ -8,11 +8,13 @@ use crate::cmd::exit::Failure;
 use crate::cmd::fuzz::args::Args as FuzzArgs;
 use crate::cmd::fuzz::custom::{self, About};
 use crate::cmd::fuzz::resolve;
+use crate::cmd::tool;
 use crate::config::env::Environment;
 use crate::config::options::{CustomOptions, TargetOptions};
 use crate::crashes::collector::Values;
 use crate::crashes::triage::{PlanOptions, TriagePlan};
 use crate::disk::find;
+use crate::exec::binary;
 
 /// `folders`: those with crashes; `triage` is written in `root`.
 pub(super) fn plan(
@@ -84,5 +86,7 @@ fn target(
     let users = environment.ending_with("SAN_OPTIONS");
     options.extra_env.retain(|(name, _)| !users.iter().any(|(known, _)| known == name));
     options.extra_env.splice(0..0, users);
+    let program = binary::locate(&options.command[0], options.search_path.as_deref());
+    options.command[0] = program.map_err(tool::failure)?.into_os_string();
     Ok(options)
 }

@@ -45,8 +45,8 @@ struct NumberOrText(String);
 
 impl<'de> Deserialize<'de> for NumberOrText {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl Visitor<'_> for Either {
+        struct TextVisitor;
+        impl Visitor<'_> for TextVisitor {
             type Value = NumberOrText;
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a string or a number")
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for NumberOrText {
                 Ok(NumberOrText(number.to_string()))
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(TextVisitor)
     }
 }
 
@@ -67,8 +67,8 @@ struct Words(Vec<String>);
 
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
+        struct WordsVisitor;
+        impl<'de> Visitor<'de> for WordsVisitor {
             type Value = Words;
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a string or a list of strings")
@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for Words {
                 Ok(Words(words))
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(WordsVisitor)
     }
 }
 

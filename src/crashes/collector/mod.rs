@@ -2,7 +2,7 @@
 //!
 //! The protocol is FuzzManager's. A report is a file in a [`Spool`] before anything is sent, and a
 //! [`DeliveryWorker`] takes it to the server in the background, unless its signature in the [`Directory`] says that
-//! the server has enough of it. Only the worker, [`submit`], [`drain`] and the transfers that a user asks
+//! the server has enough of it. Only the worker, [`submit`], [`drain()`] and the transfers that a user asks
 //! for wait for the network.
 
 mod client;

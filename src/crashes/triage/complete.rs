@@ -35,9 +35,9 @@ impl TriageWork {
             let files = inside.report.files(&bug.id);
             (bug, files)
         };
-        let path = |file: &String| self.orders.root.join(from_text(file));
+        let path = |file: &String| self.options.root.join(from_text(file));
         if !files.iter().any(|file| courier.was_delivered_before(&path(file))) {
-            match courier.report(&bug, &self.orders.folder.join(&bug.id)) {
+            match courier.report(&bug, &self.options.folder.join(&bug.id)) {
                 Ok(report) => courier.take(&report)?,
                 Err(error) => {
                     self.inside().withhold(&bug.id, &error);
@@ -55,7 +55,7 @@ impl TriageWork {
     fn improve(&self, index: usize) -> Result<(), TriageError> {
         let bug = self.inside().report.bugs[index].clone();
         let Some(courier) = self.courier.as_ref().filter(|_| bug.reported) else { return Ok(()) };
-        if let Ok(report) = courier.report(&bug, &self.orders.folder.join(&bug.id)) {
+        if let Ok(report) = courier.report(&bug, &self.options.folder.join(&bug.id)) {
             courier.improve(&report)?;
         }
         Ok(())
@@ -72,8 +72,8 @@ impl TriageWork {
             let build = inside.build_of(&bug);
             (bug, stacks, build)
         };
-        let folder = self.orders.folder.join(&bug.id);
-        let path = self.orders.root.join(from_text(&bug.input));
+        let folder = self.options.folder.join(&bug.id);
+        let path = self.options.root.join(from_text(&bug.input));
         // A removed file cannot be minimized; earlier results stay.
         let small = match read(&path) {
             Ok(data) => {
@@ -82,7 +82,7 @@ impl TriageWork {
                 write::input(&folder, write::INPUT, &data)?;
                 before::keep(&folder, inputs.as_deref())?;
                 let is_same = |key| stacks.contains(&hex(key));
-                let small = match self.orders.minimize {
+                let small = match self.options.minimize {
                     Duration::ZERO => Small { data, done: true },
                     // Each try would take as long as a run may.
                     _ if bug.class == hang::CLASS => Small { data, done: true },
@@ -122,12 +122,12 @@ impl TriageWork {
                 (Some(bug), _) if reported.contains(bug) => true,
                 (_, FileOutcome::NoCrash) => false,
                 // While others use the cores that proves little.
-                (_, FileOutcome::TimesOut) if !self.orders.beside => false,
+                (_, FileOutcome::TimesOut) if !self.options.beside => false,
                 _ => continue,
             };
             let path = from_text(&crash.path);
             if !find::is_hang(&path) && marked.insert((crash.path.clone(), good)) {
-                deliver::mark(&self.orders.root.join(path), good);
+                deliver::mark(&self.options.root.join(path), good);
             }
         }
     }

@@ -24,7 +24,7 @@ impl TriageWork {
             inside.notes.push(format!("cannot read {}", path.display()));
             return Ok(());
         };
-        let mut examined = rerun.examine(&data, self.orders.runs)?;
+        let mut examined = rerun.examine(&data, self.options.runs)?;
         let mut before = 0;
         if examined.seen.is_none()
             && !examined.hung
@@ -77,7 +77,7 @@ impl TriageWork {
         }
         let (hash, size) = (hash_of(data), data.len() as u64);
         let shown = self.shown(path);
-        let limit_ms = self.orders.limit_ms();
+        let limit_ms = self.options.limit_ms();
         let crash = CrashFile {
             path: shown,
             hash,
@@ -91,7 +91,7 @@ impl TriageWork {
             bug: None,
         };
         let mut inside = self.inside();
-        if self.is_to_be_counted(&crash, self.orders.runs) {
+        if self.is_to_be_counted(&crash, self.options.runs) {
             inside.to_count.push_back(path.to_owned());
         }
         inside.note(crash);
@@ -119,7 +119,7 @@ impl TriageWork {
             bug.map_or(Build::Target, |bug| inside.build_of(bug))
         };
         let inputs = before::of(path).map(|(inputs, _)| inputs).filter(|_| crash.before > 0);
-        let left = self.orders.runs.saturating_sub(crash.runs);
+        let left = self.options.runs.saturating_sub(crash.runs);
         let count = |rerun: &mut Rerun| rerun.count(build, &data, left);
         let (runs, crashes) = self.run_after(rerun, inputs.as_deref(), count)?;
         let counted =
@@ -183,13 +183,13 @@ impl TriageWork {
         before: Option<&Path>,
     ) -> Result<String, TriageError> {
         let mut bug = inside.groups.describe(seen);
-        let folder = self.orders.folder.join(&bug.id);
+        let folder = self.options.folder.join(&bug.id);
         write::seen(&folder, seen)?;
         write::input(&folder, write::INPUT, data)?;
         before::keep(&folder, before)?;
         let command = rerun.command(seen.build);
         let replay = rerun.replay(seen.build);
-        write::script(&folder, command, rerun.input_file(), replay, &self.orders.env)?;
+        write::script(&folder, command, rerun.input_file(), replay, &self.options.env)?;
         let has_sanitizer = inside.report.sanitizer_build.is_some();
         bug.only_without_sanitizer = has_sanitizer && seen.build == Build::Target;
         inside.groups.add(&bug);

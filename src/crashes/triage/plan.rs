@@ -29,7 +29,7 @@ const MOST_PATIENCE: Duration = Duration::from_secs(60);
 /// What the user asks for.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
-    /// A program without a slash is searched.
+    /// With the path of its program.
     pub target: TargetOptions,
     /// The sanitizer build: a program for the same command line.
     pub sanitizer: Option<OsString>,
@@ -55,7 +55,7 @@ pub struct PlanOptions {
 
 /// Everything that is known before the first run.
 pub struct TriagePlan {
-    pub orders: WorkOptions,
+    pub options: WorkOptions,
     target: TargetOptions,
     sanitizer: Option<TargetOptions>,
     mutators: CustomOptions,
@@ -67,12 +67,14 @@ pub struct TriagePlan {
 impl TriagePlan {
     /// Finds the programs and the tools.
     pub fn new(options: PlanOptions, environment: &Environment) -> Result<Self, TriageError> {
-        let target = for_reports(options.target)?;
+        let mut target = options.target;
+        // No fork server is asked for.
+        target.non_instrumented = true;
         let sanitizer =
             options.sanitizer.map(|binary| for_program(&target, &binary)).transpose()?;
         let tools =
             tools(&target, sanitizer.as_ref(), options.timeout, options.hangs, environment)?;
-        let orders = WorkOptions {
+        let work = WorkOptions {
             folder: options.root.join(FOLDER),
             root: options.root,
             runs: options.runs,
@@ -87,7 +89,7 @@ impl TriagePlan {
             ),
         };
         Ok(Self {
-            orders,
+            options: work,
             target,
             sanitizer,
             mutators: options.mutators,
@@ -117,7 +119,7 @@ impl TriagePlan {
         let binary = Path::new(&self.target.command[0]);
         let target = match beside(binary).exists() {
             true => Target::read(Some(binary), Values::new()),
-            false => Target::read(None, values_of(&self.orders.program)),
+            false => Target::read(None, values_of(&self.options.program)),
         }?;
         settings.warnings.iter().chain(&target.warnings).for_each(|warning| warn(warning));
         let words = self.target.command[1..].iter();
@@ -125,8 +127,8 @@ impl TriagePlan {
         let mut words: Vec<String> = words.collect();
         words.pop_if(|last| last == "TESTFILE");
         let shown = |text: &OsStr| text.to_string_lossy().into_owned();
-        let env = self.orders.env.iter().map(|(name, value)| (shown(name), shown(value)));
-        Ok(Courier::start(&self.orders.folder, &settings, target, words, env.collect())?)
+        let env = self.options.env.iter().map(|(name, value)| (shown(name), shown(value)));
+        Ok(Courier::start(&self.options.folder, &settings, target, words, env.collect())?)
     }
 
     fn undelivered_work(&self) -> TriageWork {
@@ -140,10 +142,10 @@ impl TriagePlan {
             command: words(&self.target.command),
             sanitizer_build: sanitizer.map(|path| path.to_string_lossy().into_owned()),
             fingerprint: report::hex(self.fingerprint()),
-            runs: self.orders.runs,
+            runs: self.options.runs,
             ..TriageReport::default()
         };
-        TriageWork::new(self.orders.clone(), report, TriageReport::load(&self.orders.folder))
+        TriageWork::new(self.options.clone(), report, TriageReport::load(&self.options.folder))
     }
 
     /// Everything that decides what a run shows.
@@ -286,14 +288,6 @@ fn values_of(program: &Program) -> Values {
         ("os", os),
     ];
     all.map(|(key, value)| (key.to_owned(), value.clone())).into()
-}
-
-/// The target with its program found, and without a fork server.
-fn for_reports(mut options: TargetOptions) -> Result<TargetOptions, TargetError> {
-    let program = binary::locate(&options.command[0], options.search_path.as_deref())?;
-    options.command[0] = program.into_os_string();
-    options.non_instrumented = true;
-    Ok(options)
 }
 
 /// The same command line for another program.

@@ -184,18 +184,18 @@ impl TriageReport {
 #[must_use]
 pub fn number_of_bugs(folder: &Path) -> Option<u64> {
     #[derive(Deserialize)]
-    struct Bugs {
+    struct BugCount {
         bugs: Vec<serde::de::IgnoredAny>,
     }
     let text = fs::read(folder.join(NAME)).ok()?;
-    serde_json::from_slice::<Bugs>(&text).ok().map(|report| report.bugs.len() as u64)
+    serde_json::from_slice::<BugCount>(&text).ok().map(|report| report.bugs.len() as u64)
 }
 
 /// How many bugs were not handed over for the crash server yet.
 #[must_use]
 pub fn unreported_bugs(folder: &Path) -> u64 {
     #[derive(Deserialize)]
-    struct Bugs {
+    struct HandedBugs {
         bugs: Vec<Handed>,
     }
     #[derive(Deserialize)]
@@ -204,7 +204,7 @@ pub fn unreported_bugs(folder: &Path) -> u64 {
         reported: bool,
     }
     let text = fs::read(folder.join(NAME)).unwrap_or_default();
-    let bugs = serde_json::from_slice::<Bugs>(&text).map(|report| report.bugs);
+    let bugs = serde_json::from_slice::<HandedBugs>(&text).map(|report| report.bugs);
     bugs.unwrap_or_default().iter().filter(|bug| !bug.reported).count() as u64
 }
 

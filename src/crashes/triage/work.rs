@@ -56,7 +56,7 @@ impl WorkOptions {
 /// What the threads share.
 #[derive(Debug)]
 pub struct TriageWork {
-    pub(super) orders: WorkOptions,
+    pub(super) options: WorkOptions,
     /// Delivers bugs, if a server is set.
     pub(super) courier: Option<Courier>,
     inside: Mutex<WorkState>,
@@ -85,7 +85,7 @@ impl TriageWork {
     /// Continues `report`, if that is about the same programs.
     #[must_use]
     pub fn new(
-        orders: WorkOptions,
+        options: WorkOptions,
         mut report: TriageReport,
         earlier: Option<TriageReport>,
     ) -> Self {
@@ -93,7 +93,7 @@ impl TriageWork {
             report = earlier;
         }
         let inside = WorkState::new(report);
-        Self { orders, courier: None, inside: Mutex::new(inside), changed: Condvar::new() }
+        Self { options, courier: None, inside: Mutex::new(inside), changed: Condvar::new() }
     }
 
     /// Every bug is handed to `courier` once, and its files are marked.
@@ -105,7 +105,7 @@ impl TriageWork {
 
     /// Hands over the records that there are now.
     pub fn deliver_records(&self, records: &mut Records) -> Result<(), TriageError> {
-        let take = |courier: &Courier| courier.take_records(records, &self.orders.root);
+        let take = |courier: &Courier| courier.take_records(records, &self.options.root);
         Ok(self.courier.as_ref().map(take).transpose().map(drop)?)
     }
 
@@ -140,9 +140,9 @@ impl TriageWork {
             }
             let known = inside.crash(&self.shown(&path)).filter(|crash| {
                 let is_same = || read(&path).is_ok_and(|data| hash_of(&data) == crash.hash);
-                !self.orders.may_show_more(crash) && is_same()
+                !self.options.may_show_more(crash) && is_same()
             });
-            let most = self.orders.runs.min(inside.report.runs);
+            let most = self.options.runs.min(inside.report.runs);
             match known {
                 Some(crash) if self.is_to_be_counted(crash, most) => {
                     inside.to_count.push_back(path);
@@ -165,7 +165,7 @@ impl TriageWork {
     /// Its first runs were made, and others are left.
     pub(super) fn is_to_be_counted(&self, crash: &CrashFile, most: u32) -> bool {
         (crash.state == FileOutcome::Crashes && crash.runs < most)
-            || self.orders.is_worth_another_look(crash)
+            || self.options.is_worth_another_look(crash)
     }
 
     fn was_delivered_before(&self, path: &Path) -> bool {
@@ -174,7 +174,7 @@ impl TriageWork {
 
     /// A path as the report has it.
     pub(super) fn shown(&self, path: &Path) -> String {
-        to_text(path.strip_prefix(&self.orders.root).unwrap_or(path))
+        to_text(path.strip_prefix(&self.options.root).unwrap_or(path))
     }
 
     #[must_use]
@@ -315,7 +315,7 @@ impl TriageWork {
         let waits = !inside.waiting.is_empty() || !inside.to_count.is_empty();
         let idle = !waits && inside.under_way == 0;
         if inside.dirty && (idle || inside.saved.elapsed() >= SAVE) {
-            inside.save(&self.orders.folder)?;
+            inside.save(&self.options.folder)?;
             self.mark(&mut inside);
         }
         Ok(())
@@ -325,7 +325,7 @@ impl TriageWork {
     pub fn save(&self) -> Result<TriageReport, TriageError> {
         let mut inside = self.inside();
         if inside.dirty {
-            inside.save(&self.orders.folder)?;
+            inside.save(&self.options.folder)?;
         }
         self.mark(&mut inside);
         Ok(inside.report.clone())

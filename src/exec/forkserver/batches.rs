@@ -8,7 +8,7 @@ use crate::config::options::RunMode;
 use crate::engine::executor::ExitKind;
 use crate::engine::mutate::Candidate;
 use crate::exec::delivery::InputDelivery;
-use crate::exec::runs::{Child, MOST_CASES, Progress, Runs};
+use crate::exec::runs::{Child, MOST_CASES, Progress, RunChannel};
 use crate::exec::{RunEnd, TargetError, exit_kind};
 use crate::sys::process::Doing;
 
@@ -131,13 +131,16 @@ impl ForkServer {
 
     /// Ends a child that waits for its next batch.
     pub(super) fn end_idle_child(&mut self) {
-        let Some(child) = self.session.runs.as_mut().and_then(Runs::own_child) else { return };
+        let Some(child) = self.session.runs.as_mut().and_then(RunChannel::own_child) else {
+            return;
+        };
         self.child = Some(child);
         self.kill_child(libc::SIGKILL);
         self.child = None;
         let deadline = Instant::now() + GRACE;
         // The fork server reports it within a millisecond, without a wake-up.
-        while Instant::now() < deadline && !self.session.runs.as_mut().is_none_or(Runs::forget_own)
+        while Instant::now() < deadline
+            && !self.session.runs.as_mut().is_none_or(RunChannel::forget_own)
         {
             std::thread::sleep(LOOK);
         }
@@ -153,7 +156,7 @@ impl ForkServer {
             }
         };
         self.execs += done as u64;
-        self.spent.add(elapsed, self.session.runs.as_ref().map(Runs::work));
+        self.spent.add(elapsed, self.session.runs.as_ref().map(RunChannel::work));
         let duration = elapsed / done.max(1) as u32;
         self.note_child(elapsed);
         self.adapt(duration);
@@ -185,7 +188,7 @@ impl ForkServer {
         loop {
             let progress = self.wait(slice)?;
             if matches!(progress, Progress::Underway { .. }) && !cut && self.is_too_long(start) {
-                self.session.runs.iter_mut().for_each(Runs::cut_short);
+                self.session.runs.iter_mut().for_each(RunChannel::cut_short);
                 cut = true;
             }
             match progress {

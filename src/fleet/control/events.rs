@@ -43,7 +43,7 @@ impl Hello {
             Some(worker) if !self.is_news(event, worker) => Vec::new(),
             _ => messages(event),
         };
-        messages.into_iter().map(|message| line(&From { worker, message })).collect()
+        messages.into_iter().map(|message| line(&FromWorker { worker, message })).collect()
     }
 
     /// Worker events that are not forwarded: the fleet reports totals itself, and imports between workers are
@@ -61,7 +61,7 @@ impl Hello {
 }
 
 #[derive(Serialize)]
-struct From<'a> {
+struct FromWorker<'a> {
     #[serde(flatten)]
     message: EventMessage<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]

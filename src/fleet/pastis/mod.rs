@@ -92,15 +92,15 @@ impl From<(u32, FuzzerEvent)> for ClientEvent {
 /// Runs until a signal requests the end.
 ///
 /// Has to be called by a thread that lives as long as the process.
-pub fn run(orders: PastisOptions) -> Result<(), PastisError> {
+pub fn run(options: PastisOptions) -> Result<(), PastisError> {
     let stop = Stop::on_signals().map_err(PastisError::Signals)?;
-    let failed = |source| PastisError::Folder { path: orders.root.clone(), source };
-    std::fs::create_dir_all(&orders.root).map_err(failed)?;
+    let failed = |source| PastisError::Folder { path: options.root.clone(), source };
+    std::fs::create_dir_all(&options.root).map_err(failed)?;
     let (sender, heard) = channel();
-    let link = BrokerLink::start(orders.address.clone(), hello(None), sender.clone());
+    let link = BrokerLink::start(options.address.clone(), hello(None), sender.clone());
     let link = link.map_err(failed)?;
     let mut client = PastisClient {
-        orders,
+        options,
         link,
         sender,
         heard,
@@ -129,7 +129,7 @@ pub fn run(orders: PastisOptions) -> Result<(), PastisError> {
 }
 
 struct PastisClient {
-    orders: PastisOptions,
+    options: PastisOptions,
     link: BrokerLink,
     sender: Sender<ClientEvent>,
     heard: Receiver<ClientEvent>,
@@ -173,7 +173,7 @@ impl PastisClient {
             BrokerEvent::Up => {
                 self.connection = Some(Connection::new());
                 self.was_down = false;
-                (self.orders.say)(Level::Info, &format!("connected to {}", self.orders.address));
+                (self.options.say)(Level::Info, &format!("connected to {}", self.options.address));
                 if let Some(session) = &mut self.session {
                     session.known.begin_connection();
                     session.exports.begin_connection();
@@ -182,10 +182,10 @@ impl PastisClient {
             BrokerEvent::Down(reason) => {
                 self.connection = None;
                 if !std::mem::replace(&mut self.was_down, true) {
-                    let address = &self.orders.address;
+                    let address = &self.options.address;
                     let text =
                         format!("no connection to {address} ({reason}); the client tries again");
-                    (self.orders.say)(Level::Warning, &text);
+                    (self.options.say)(Level::Warning, &text);
                 }
             }
             BrokerEvent::Message(None, _) => {
@@ -207,7 +207,7 @@ impl PastisClient {
             connection.start();
         }
         let at_work = self.session.as_ref().map_or("", |session| &session.order.name);
-        let order = match StartOrder::read(start, &self.orders.root, at_work) {
+        let order = match StartOrder::read(start, &self.options.root, at_work) {
             Ok(Some(order)) => order,
             Ok(None) => {
                 let text =
@@ -221,7 +221,7 @@ impl PastisClient {
             self.log(level, &note);
         }
         let folder = order.folder.display().to_string();
-        match BrokerSession::new(order, &self.orders.plan) {
+        match BrokerSession::new(order, &self.options.plan) {
             Ok(session) => {
                 let order = &session.order;
                 self.watcher = order.report.clone().map(|_| Watcher::start(order, &self.link));
@@ -355,7 +355,7 @@ impl PastisClient {
             .link
             .send(Message::Log(Log { message: message.clone(), level: Level::Debug as i32 }))
         {
-            (self.orders.say)(Level::Debug, &message);
+            (self.options.say)(Level::Debug, &message);
             session.told_run = run;
         }
     }
@@ -400,7 +400,7 @@ impl PastisClient {
     /// For the user and the broker.
     fn log(&self, level: Level, text: &str) {
         let message = printable(text);
-        (self.orders.say)(level, &message);
+        (self.options.say)(level, &message);
         self.link.send(Message::Log(Log { message, level: level as i32 }));
     }
 

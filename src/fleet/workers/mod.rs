@@ -67,7 +67,7 @@ pub struct FleetOptions {
 /// Has to be called by a thread that lives as long as the process: the kernel ends the workers with
 /// the thread that has started them.
 pub fn run(
-    orders: FleetOptions,
+    options: FleetOptions,
     sinks: Vec<Box<dyn EventSink>>,
     control: Option<Control>,
 ) -> Result<StopReason, FleetError> {
@@ -77,20 +77,20 @@ pub fn run(
     for sink in sinks {
         bus.add(sink);
     }
-    raise_open_files(FILES + FILES_A_WORKER * orders.workers.len() as u64);
+    raise_open_files(FILES + FILES_A_WORKER * options.workers.len() as u64);
     let (sender, inbox) = sync_channel(INBOX);
     if let Some(control) = control {
         let sink = control.serve(deliver(&sender, &stop)).map_err(FleetError::Control)?;
         sink.into_iter().for_each(|sink| bus.add(sink));
     }
     let mut fleet = Fleet {
-        workers: orders.workers.into_iter().map(Worker::new).collect(),
-        time: orders.time,
-        until_crash: orders.until_crash,
-        command_line: orders.command_line,
-        root: orders.root,
-        resume: orders.resume,
-        triage: orders.triage.map(Follower::new),
+        workers: options.workers.into_iter().map(Worker::new).collect(),
+        time: options.time,
+        until_crash: options.until_crash,
+        command_line: options.command_line,
+        root: options.root,
+        resume: options.resume,
+        triage: options.triage.map(Follower::new),
         stop,
         bus,
         sender,
@@ -487,7 +487,7 @@ mod tests {
         }
     }
 
-    fn orders(scripts: &[&str], time: Duration) -> FleetOptions {
+    fn options(scripts: &[&str], time: Duration) -> FleetOptions {
         let plan = |(number, script): (usize, &&str)| WorkerPlan {
             name: strategy::name(number),
             argv: ["/bin/sh", "-c", script].map(Into::into).into(),
@@ -508,7 +508,7 @@ mod tests {
             echo '{\"event\":\"started\"}'; sleep 1000 & wait";
         let well = "trap 'exit 0' INT; echo '{\"event\":\"started\"}'; sleep 1000 & wait";
         let (told, time) = (Told::default(), Duration::from_millis(1));
-        let error = run(orders(&[full, well], time), vec![Box::new(told.clone())], None);
+        let error = run(options(&[full, well], time), vec![Box::new(told.clone())], None);
         let error = error.unwrap_err();
         assert_eq!(
             (error.to_string(), error.remedy()),
@@ -524,8 +524,8 @@ mod tests {
         let script =
             format!("echo '{{\"event\":\"started\"}}'; mkdir {} && exit 1; exit 0", mark.display());
         let told = Told::default();
-        let orders = orders(&[&script], Duration::from_secs(120));
-        assert_eq!(run(orders, vec![Box::new(told.clone())], None).unwrap(), StopReason::Done);
+        let options = options(&[&script], Duration::from_secs(120));
+        assert_eq!(run(options, vec![Box::new(told.clone())], None).unwrap(), StopReason::Done);
         let told = told.0.lock().unwrap();
         assert_eq!(told[0], "[main] ended with exit code 1; starts again in 1 s");
     }
@@ -539,8 +539,8 @@ mod tests {
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
         let script = format!("echo '{{\"event\":\"started\"}}'; read line < {}", end.display());
-        let mut orders = orders(&[&script, ""], Duration::from_secs(120));
-        orders.workers[1].argv = vec![program.into()];
+        let mut options = options(&[&script, ""], Duration::from_secs(120));
+        options.workers[1].argv = vec![program.into()];
         let told = Told::default();
         let heard = told.clone();
         let wait = move || {
@@ -550,9 +550,9 @@ mod tests {
             }
             std::fs::write(end, "end\n").unwrap();
         };
-        orders.until_crash = true;
+        options.until_crash = true;
         let waits = std::thread::spawn(wait);
-        let reason = run(orders, vec![Box::new(told.clone())], None).unwrap();
+        let reason = run(options, vec![Box::new(told.clone())], None).unwrap();
         waits.join().unwrap();
         assert_eq!(reason, StopReason::Done);
         let told = told.0.lock().unwrap();
@@ -566,8 +566,8 @@ mod tests {
         let argv = vec!["/nonexistent".into()];
         let (name, env, tmpdir) = ("main".into(), Vec::new(), None);
         let plan = WorkerPlan { name, argv, env, tmpdir, listens: false };
-        let orders = FleetOptions { workers: vec![plan], ..orders(&[], Duration::ZERO) };
-        let error = run(orders, Vec::new(), None).unwrap_err();
+        let options = FleetOptions { workers: vec![plan], ..options(&[], Duration::ZERO) };
+        let error = run(options, Vec::new(), None).unwrap_err();
         assert!(error.to_string().starts_with("cannot start the worker main: "), "{error}");
         assert!(error.remedy().contains("-j"));
     }

@@ -420,10 +420,10 @@ fn listen(pipe: OwnedFd, is_json: bool, tell: impl Fn(Heard) -> bool) {
 fn event_of(line: &[u8]) -> Option<Heard> {
     /// The field that `Json::handle_of` adds to the event of a worker.
     #[derive(Deserialize)]
-    struct From {
+    struct WorkerTag {
         worker: Option<IgnoredAny>,
     }
-    let From { worker } = serde_json::from_slice(line).ok()?;
+    let WorkerTag { worker } = serde_json::from_slice(line).ok()?;
     let event = serde_json::from_slice(line).ok()?;
     Some(if worker.is_some() { Heard::Part } else { Heard::Event(event) })
 }
