@@ -27,6 +27,12 @@ def fuzz(buf, add_buf, max_size):
     return buf
 ";
 
+/// Functions in Python that change nothing: one is a step of havoc, the other is called before every run.
+const ECHOES: [(&str, &str); 2] = [
+    ("havoc_mutation", "def havoc_mutation(buf, max_size):\n    return buf\n"),
+    ("post_process", "def post_process(buf):\n    return buf\n"),
+];
+
 impl Bench {
     pub(super) fn mutators(&self) {
         let library = self.c_mutator("echo");
@@ -38,6 +44,13 @@ impl Bench {
             let with = with_library(&*plain, &library);
             let title = format!("batch, {name}, havoc_mutation in C at 6 % / no library");
             self.same_runs(&title, runs, &*with, &*plain);
+            for (function, text) in ECHOES {
+                let module = format!("bench_{function}");
+                std::fs::write(self.dir.join(format!("{module}.py")), text).expect("the module");
+                let with = with_python(&*plain, &self.dir, &module);
+                let title = format!("batch, {name}, {function} in Python / no module");
+                self.same_runs(&title, runs, &*with, &*plain);
+            }
         }
         self.python();
     }
@@ -150,14 +163,23 @@ impl Bench {
     fn with_module<'a>(&'a self, program: &'a str, target: &'a Path) -> Box<Campaign<'a>> {
         let plain = self.fuzzer(program, &[], target);
         Box::new(move |out, seed| {
-            let mut command = plain(out, seed);
-            command
-                .env("AFL_PYTHON_MODULE", "bench_mutator")
-                .env("AFL_CUSTOM_MUTATOR_ONLY", "1")
-                .env("PYTHONPATH", &self.dir);
+            let mut command = with_python(&*plain, &self.dir, "bench_mutator")(out, seed);
+            command.env("AFL_CUSTOM_MUTATOR_ONLY", "1");
             command
         })
     }
+}
+
+fn with_python<'a>(
+    plain: &'a Campaign<'a>,
+    folder: &'a Path,
+    module: &'a str,
+) -> Box<Campaign<'a>> {
+    Box::new(move |out, seed| {
+        let mut command = plain(out, seed);
+        command.env("AFL_PYTHON_MODULE", module).env("PYTHONPATH", folder);
+        command
+    })
 }
 
 fn with_library<'a>(plain: &'a Campaign<'a>, library: &'a Path) -> Box<Campaign<'a>> {

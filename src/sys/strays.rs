@@ -96,6 +96,29 @@ impl Drop for Strays {
     }
 }
 
+/// Orphans of other fuzzers, such as the workers of a fleet, which end them. If this process is the first one of a
+/// container, it adopts them, and nobody else can reap them.
+#[derive(Debug)]
+pub struct Adopted {
+    next: Instant,
+}
+
+impl Default for Adopted {
+    fn default() -> Self {
+        Self { next: Instant::now() + CALM }
+    }
+}
+
+impl Adopted {
+    /// Reaps those that have ended, if it is time for a search.
+    pub fn reap_if_due(&mut self) {
+        if std::process::id() == 1 && Instant::now() >= self.next {
+            sweep("", |_| true);
+            self.next = Instant::now() + CALM;
+        }
+    }
+}
+
 pub(super) fn end_all(mark: &str) {
     for _ in 0..LAST_LOOKS {
         if sweep(mark, |_| false) == 0 {

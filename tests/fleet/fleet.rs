@@ -304,6 +304,46 @@ fn a_folder_for_inputs_that_cannot_be_divided_is_named() {
     job.run().refused(1, "cannot make the folder \"/proc/ffuzz-", "AFL_TMPDIR");
 }
 
+/// State and parent of a process.
+fn parent_of(pid: &str) -> Option<(char, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut words = rest.split(' ');
+    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+}
+
+/// Numbers of the children of a process that are in one of these states.
+fn children_of(parent: i32, states: &str) -> Vec<i32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let names = all.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter(|name| parent_of(name).is_some_and(|(s, p)| p == parent && states.contains(s)))
+        .filter_map(|name| name.parse().ok())
+        .collect()
+}
+
+#[test]
+fn the_first_process_of_a_container_reaps_what_targets_leave() {
+    let dir = TestDir::with_seed("A");
+    dir.write("in/2", "Q");
+    let unshare = || dir.program("unshare").words("--pid --fork --mount-proc");
+    if unshare().arg("true").run().code() != 0 {
+        eprintln!("skipped: unshare --pid is not allowed");
+        return;
+    }
+    let job = unshare().arg(env!("CARGO_BIN_EXE_ffuzz")).words("-j 2 -i in -o out -t 5000 --");
+    let job = job.arg(target("hostile.c", "")).arg("daemon").arg(dir.path("pids"));
+    let mut running = job.start();
+    running.wait_for("fuzzing; Ctrl-C stops");
+    let daemons = || fs::read_to_string(dir.path("pids")).unwrap_or_default().lines().count();
+    let first = children_of(running.pid(), "SRD")[0];
+    wait_until("daemons of two seconds", || daemons() > 500);
+    // Their killers are the workers; once a second they are gone for good.
+    wait_until("an end of most of them", || children_of(first, "Z").len() * 20 < daemons());
+    kill(Pid::from_raw(first), Signal::SIGINT).unwrap();
+    running.finish().expect(0);
+}
+
 #[test]
 fn on_a_terminal_there_is_one_screen_and_ctrl_c_is_a_key() {
     let dir = TestDir::with_seed("QUAAAA");

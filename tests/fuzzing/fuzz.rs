@@ -84,6 +84,15 @@ fn an_input_that_crashes_only_when_it_gets_more_time_is_a_crash() {
 }
 
 #[test]
+fn a_loop_of_afl_runs_without_a_fork_server() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("-s 1 -E 100", &common::afl_target("before.c", ""), "");
+    // Its seed would stop itself, and be too slow.
+    job.env("AFL_NO_FORKSRV", "1").run().expect(0);
+    assert!(dir.stat("execs_done") >= 100);
+}
+
+#[test]
 fn an_exit_code_is_a_crash_only_if_the_user_says_so() {
     let dir = TestDir::with_seed("A");
     dir.fuzz("-s 1 -E 1000", &outcomes(), "exit").run().expect(0);

@@ -31,6 +31,7 @@ use crate::event::StopReason;
 use crate::fleet::control::LONGEST_INPUT;
 use crate::fleet::workers::WorkerPlan;
 use crate::sys::stop::Stop;
+use crate::sys::strays::Adopted;
 use alerts::Watcher;
 use connection::Connection;
 use control_client::{FuzzerEvent, OWN};
@@ -113,6 +114,7 @@ pub fn run(options: PastisOptions) -> Result<(), PastisError> {
         control_clients: 0,
         machine: MachineLoad::default(),
         next_numbers: Instant::now(),
+        adopted: Adopted::default(),
         reported: HashSet::new(),
     };
     while !stop.asked() {
@@ -147,6 +149,7 @@ struct PastisClient {
     control_clients: u32,
     machine: MachineLoad,
     next_numbers: Instant,
+    adopted: Adopted,
     reported: HashSet<String>,
 }
 
@@ -288,6 +291,7 @@ impl PastisClient {
         if Instant::now() >= self.next_numbers {
             self.send_numbers();
         }
+        self.adopted.reap_if_due();
     }
 
     /// The Hello of the next connection. A restarted broker has no record of its engines: a client with a

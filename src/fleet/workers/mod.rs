@@ -23,6 +23,7 @@ use crate::event::{Event, EventBus, EventSink, Snapshot, StopReason};
 use crate::fleet::control::{Answer, Command, Control, Deliver, Incoming, Order};
 use crate::sys::process::raise_open_files;
 use crate::sys::stop::Stop;
+use crate::sys::strays::Adopted;
 use orders::{OrderShare, PendingCommands};
 use worker::{FleetMessage, Heard, Worker, WorkerEnd};
 
@@ -99,6 +100,7 @@ pub fn run(
         fuzzing_since: None,
         commands: PendingCommands::default(),
         at_work: Vec::new(),
+        adopted: Adopted::default(),
         last_reason: StopReason::Done,
         last_tick: Instant::now(),
         told: HashMap::new(),
@@ -145,6 +147,7 @@ struct Fleet {
     commands: PendingCommands,
     /// Workers that have not paused yet for Ctrl-Z.
     at_work: Vec<usize>,
+    adopted: Adopted,
     /// Of the worker that ended last.
     last_reason: StopReason,
     last_tick: Instant,
@@ -168,6 +171,7 @@ impl Fleet {
                 self.signal(libc::SIGUSR1);
             }
             self.tick_if_due();
+            self.adopted.reap_if_due();
         }
     }
 
