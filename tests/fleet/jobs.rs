@@ -3,7 +3,7 @@
 use crate::common;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use common::{Finished, SmallDisk, TestDir, plain, target, wait_until};
 use nix::sys::signal::Signal;
@@ -234,28 +234,47 @@ fn a_full_disk_ends_with_one_line_and_loses_nothing() {
     module(&dir, "counter", "");
     dir.write("seed", "A");
     let Some(disk) = SmallDisk::mount(dir.path("results"), "size=4m") else { return };
-    let tables = [
-        target_table("letters", &target("letters.c", "")),
-        mutators_table("counter", true),
-        "[[job]]\nseeds = [\"seed\"]\nexecs = 100\n".into(),
-    ];
-    list(&dir, &tables);
+    let with = |seeds: &str| {
+        let job = format!("[[job]]\nseeds = [{seeds}]\nexecs = 100\n");
+        let target = target_table("letters", &target("letters.c", ""));
+        list(&dir, &[target, mutators_table("counter", true), job]);
+    };
+    with("\"seed\"");
     // The journal's file gets a block only when it is written.
-    let mut filler = Vec::new();
     fs::write(disk.0.join("journal"), "").unwrap();
     fs::create_dir(disk.0.join("states")).unwrap();
-    for size in [1 << 20, 1 << 16, 1 << 12] {
-        while {
-            let path = disk.0.join(format!("filler-{}", filler.len()));
-            let written = fs::write(&path, vec![1; size]).is_ok();
-            filler.push(path);
-            written
-        } {}
-    }
+    let fillers = fill(&disk.0);
+    let full = jobs(&dir, "").run().expect(1).says("cannot use the journal");
+    full.says("free some space; finished jobs are kept");
+    fillers.iter().for_each(|path| drop(fs::remove_file(path)));
+    jobs(&dir, "").run().expect(0).says("1 of 1 jobs done");
+    // Then there is one more, and no room for it.
+    dir.write("more", "B");
+    with("\"seed\", \"more\"");
+    let fillers = fill(&disk.0);
     jobs(&dir, "")
         .run()
-        .says("cannot use the journal")
-        .says("free some space; finished jobs are kept");
-    filler.iter().for_each(|path| drop(fs::remove_file(path)));
-    jobs(&dir, "").run().expect(0).says("1 of 1 jobs done");
+        .expect(1)
+        .says("free some space")
+        .does_not_say("starts letters/counter/seed");
+    fillers.iter().for_each(|path| drop(fs::remove_file(path)));
+    let last = jobs(&dir, "").run().expect(0).says("2 jobs, 1 are finished already");
+    last.says("2 of 2 jobs done").does_not_say("starts letters/counter/seed");
+    assert_eq!(ends(&dir)["letters/counter/seed"], 1);
+}
+
+/// Files that leave no room for another one.
+fn fill(folder: &Path) -> Vec<PathBuf> {
+    let mut fillers = Vec::new();
+    for size in [1 << 20, 1 << 16, 1 << 12] {
+        loop {
+            let path = folder.join(format!("filler-{}", fillers.len()));
+            let written = fs::write(&path, vec![1; size]);
+            fillers.push(path);
+            if written.is_err() {
+                break;
+            }
+        }
+    }
+    fillers
 }

@@ -2,6 +2,7 @@
 //! modules are called (`src/mutators/killerbeez/tests.rs`).
 
 use crate::common;
+use crate::page;
 use std::fs;
 use std::path::Path;
 
@@ -319,4 +320,45 @@ fn a_module_is_known_by_its_symbols() {
     let job = job.arg(plain("append.c", "")).words("log");
     job.run().expect(0).says("mutator x exhausted after 5 inputs");
     assert!(Path::new(&dir.path("out/default/state.json")).exists());
+}
+
+/// Where Killerbeez was built, with its `fuzzer`.
+const UPSTREAM: &str = "KILLERBEEZ_BUILD";
+
+#[test]
+fn the_module_of_the_page_runs_in_killerbeez_which_continues_our_state() {
+    let Some(folder) = std::env::var_os(UPSTREAM) else {
+        eprintln!("skipped: {UPSTREAM} does not name the folder of Killerbeez's fuzzer");
+        return;
+    };
+    let fuzzer = Path::new(&folder).join("fuzzer");
+    let dir = TestDir::with_seed("aB-c");
+    let page = page::blocks("killerbeez.md");
+    let source = page.iter().find(|block| block.name == "swapcase.c").unwrap();
+    let source = dir.write("swapcase.c", &source.text);
+    let include = common::repository("include").display().to_string();
+    let module = dir.path("libswapcase_mutator.so");
+    let built = dir.program("cc").words("-shared -fPIC -I").arg(include).arg(source).arg("-o");
+    built.arg(&module).run().expect(0);
+    let echo = plain("append.c", "");
+    let driver = serde_json::json!({"path": echo, "arguments": "log"});
+    dir.write("driver", driver.to_string());
+    dir.write("instrumentation", "{\"use_fork_server\": 0}");
+    let theirs = |words: &str| {
+        let job = dir.program(fuzzer.to_str().unwrap()).words("-d driver -i instrumentation");
+        job.words(&format!("-s in/seed -p . {words} stdin return_code swapcase")).run().expect(0)
+    };
+    let ours = |out: &str| {
+        let wanted = "--mutator swapcase --mutator-state state -E 9";
+        alone(&dir, out, wanted, "log").run().expect(0)
+    };
+    ours("first");
+    let state = dir.text("state");
+    assert!(state.contains("\"iteration\": 1") || state.contains("\"iteration\": 2"), "{state}");
+    theirs("-n 9 -u state -t ./after");
+    assert_eq!(dir.text("after"), "{\"at\": 4, \"iteration\": 3}");
+    theirs("-n 1 -t ./state");
+    assert_eq!(dir.text("state"), "{\"at\": 1, \"iteration\": 1}");
+    ours("second");
+    assert_eq!(dir.text("state"), "{\"at\": 4, \"iteration\": 3}");
 }

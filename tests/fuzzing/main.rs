@@ -6,6 +6,8 @@
 mod client;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/page.rs"]
+mod page;
 #[path = "../common/server.rs"]
 mod server;
 

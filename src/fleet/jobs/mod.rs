@@ -1,8 +1,8 @@
 //! `ffuzz jobs`: campaigns from a list, each a process of its own in a folder of its own.
 //!
-//! `file` reads the list and makes [`Job`]s of it, `journal` remembers which are finished, `process`
-//! runs one, and this module hands out the cores and carries coverage states from one job to the next
-//! (Killerbeez's manager keeps one per target, and a mutator's state per job).
+//! `file` reads the list and makes [`Job`]s of it, `journal` remembers which are finished, `process` runs one,
+//! and this module hands out the cores and carries coverage states from one job to the next (Killerbeez's
+//! manager keeps one per target, and a mutator's state per job).
 
 pub mod file;
 mod journal;

@@ -34,6 +34,8 @@ const GRACE: Duration = Duration::from_secs(60);
 pub(super) const FAREWELL: Duration = Duration::from_secs(20);
 /// Interval between two looks at the statistics.
 const GLANCE: Duration = Duration::from_secs(1);
+/// With less free space, in bytes, the disk is full.
+const LEAST_ROOM: u64 = 64 << 10;
 /// The end of a log that is searched for the cause.
 const TAIL: u64 = 16 << 10;
 
@@ -179,6 +181,12 @@ impl Running {
             true => format!("it was killed by signal {}", libc::WTERMSIG(status)),
             false => format!("it ended with code {}", libc::WEXITSTATUS(status)),
         };
+        // Then it could not write its last words either.
+        if cause.is_none() && is_full(&self.folder) {
+            let cause = format!("no room left in {}", self.folder.display());
+            let remedy = "free some space; the same command continues".to_owned();
+            return Ended::Badly { cause, remedy };
+        }
         let see = || format!("see {}", self.log.display());
         Ended::Badly { cause: cause.unwrap_or(code), remedy: remedy.unwrap_or_else(see) }
     }
@@ -318,6 +326,11 @@ fn launch(
         traced: false,
         strays: None,
     })
+}
+
+fn is_full(folder: &Path) -> bool {
+    let room = nix::sys::statvfs::statvfs(folder);
+    room.is_ok_and(|room| room.blocks_available() * room.fragment_size() < LEAST_ROOM)
 }
 
 fn tail(path: &Path) -> String {
