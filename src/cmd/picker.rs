@@ -16,7 +16,7 @@ use view::{Report, Row};
 use super::exit::{Failure, USAGE};
 use super::tool::{self, Scratch, print, say};
 use super::traced::{self, Traced};
-use crate::exec::trace::{Choice, Run};
+use crate::exec::trace::{Choice, Run, is_runtime};
 
 /// As long as a round shows noise that was not known there is another one, up to this number.
 const MOST_ROUNDS: u32 = 8;
@@ -68,7 +68,7 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs each seed once. True if one of the modules shows noise that was not known.
+/// Runs each seed once. True if a module to choose from shows noise that was not known.
 fn round(
     args: &Args,
     target: &mut Traced,
@@ -87,8 +87,10 @@ fn round(
         tool::report(run.ended.exit, Some(seed), args.quiet || !is_first);
         let counts = counts(&run, target.tracer.files().len());
         evidence.resize_with(counts.len(), Evidence::default);
-        for (evidence, counts) in evidence.iter_mut().zip(counts) {
-            is_noisy |= evidence.add(number, is_first, counts);
+        let files = target.tracer.files().iter().zip(evidence.iter_mut());
+        for ((code, evidence), counts) in files.zip(counts) {
+            // Nobody will choose the others.
+            is_noisy |= evidence.add(number, is_first, counts) && !is_runtime(&code.name);
         }
     }
     Ok(is_noisy)
