@@ -43,8 +43,8 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     let environment = tool::environment(args.quiet);
     let scratch = Scratch::new("picker", None);
     tool::leave_on_signals(&[&scratch], None);
-    let choose = |_| traced::choice(args.modules.as_deref(), Choice::All);
-    let mut target = Traced::open(&args.target, &scratch, &environment, choose, MOST)?;
+    let choose = |_| (traced::choice(args.modules.as_deref(), Choice::All), MOST);
+    let mut target = Traced::open(&args.target, &scratch, &environment, choose)?;
     let start = Instant::now();
     let mut evidence: Vec<Evidence> = Vec::new();
     let mut rounds = 0;
