@@ -17,7 +17,7 @@ use super::exit::{Failure, USAGE};
 use super::tool::{self, Scratch, print, say};
 use super::traced::{self, Traced};
 use crate::disk::inputs;
-use crate::exec::trace::{Choice, Run};
+use crate::exec::trace::{Choice, Run, is_runtime};
 
 /// As long as a round shows noise that was not known there is another one, up to this number.
 const MOST_ROUNDS: u32 = 8;
@@ -44,8 +44,8 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     let environment = tool::environment(args.quiet);
     let scratch = Scratch::new("picker", None);
     tool::leave_on_signals(&[&scratch], None);
-    let choose = |_| traced::choice(args.modules.as_deref(), Choice::All);
-    let mut target = Traced::open(&args.target, &scratch, &environment, choose, MOST)?;
+    let choose = |_| (traced::choice(args.modules.as_deref(), Choice::All), MOST);
+    let mut target = Traced::open(&args.target, &scratch, &environment, choose)?;
     let start = Instant::now();
     let mut evidence: Vec<Evidence> = Vec::new();
     let mut rounds = 0;
@@ -69,7 +69,7 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs each seed once. True if one of the modules shows noise that was not known.
+/// Runs each seed once. True if a module to choose from shows noise that was not known.
 fn round(
     args: &Args,
     target: &mut Traced,
@@ -88,8 +88,10 @@ fn round(
         tool::report(run.ended.exit, Some(seed), args.quiet || !is_first);
         let counts = counts(&run, target.tracer.files().len());
         evidence.resize_with(counts.len(), Evidence::default);
-        for (evidence, counts) in evidence.iter_mut().zip(counts) {
-            is_noisy |= evidence.add(number, is_first, counts);
+        let files = target.tracer.files().iter().zip(evidence.iter_mut());
+        for ((code, evidence), counts) in files.zip(counts) {
+            // Nobody will choose the others.
+            is_noisy |= evidence.add(number, is_first, counts) && !is_runtime(&code.name);
         }
     }
     Ok(is_noisy)

@@ -24,20 +24,20 @@ pub(super) struct Traced {
 }
 
 impl Traced {
-    /// `choose`: which files, when it is known whether the program is instrumented. `most`: how often a
-    /// block is recorded.
+    /// `choose`: which files, and how often a block is recorded, when it is known whether the program is
+    /// instrumented.
     pub(super) fn open(
         args: &TargetArgs,
         scratch: &Scratch,
         environment: &Environment,
-        choose: impl FnOnce(bool) -> Choice,
-        most: u32,
+        choose: impl FnOnce(bool) -> (Choice, u32),
     ) -> Result<Self, Failure> {
         let timeout = args.timeout(MIN_TIMEOUT_MS, TIMEOUT)?;
         let mut wanted = ToolTarget::new(args, scratch, timeout);
         wanted.any_program = true;
         let (instrumented, fresh) = wanted.start_fresh(environment)?;
-        let tracer = Tracer::new(fresh, choose(instrumented), most);
+        let (choice, most) = choose(instrumented);
+        let tracer = Tracer::new(fresh, choice, most);
         Ok(Self { tracer, timeout, instrumented })
     }
 

@@ -34,9 +34,12 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     let scratch = Scratch::new("tracer", None);
     tool::leave_on_signals(&[&scratch], None);
     let otherwise = |instrumented| if instrumented { Choice::Counted } else { Choice::Own };
-    let choose = |instrumented| traced::choice(args.modules.as_deref(), otherwise(instrumented));
-    let target = Traced::open(&args.target, &scratch, &environment, choose, args.most())
-        .map_err(tool::cannot)?;
+    let choose = |instrumented| {
+        let choice = traced::choice(args.modules.as_deref(), otherwise(instrumented));
+        (choice, args.most(instrumented))
+    };
+    let target =
+        Traced::open(&args.target, &scratch, &environment, choose).map_err(tool::cannot)?;
     match args.diff.as_deref() {
         Some([a, b]) => diff::run(&args, target, a, b),
         _ => trace(&args, target, &environment),
@@ -94,6 +97,8 @@ fn read(path: Option<&Path>) -> Result<Vec<u8>, Failure> {
 #[derive(Default)]
 struct Observed {
     modules: Vec<Module>,
+    /// Counters.
+    edges: Vec<u8>,
     keys: Vec<(u32, u32)>,
     names: KeyNames,
 }
@@ -110,7 +115,8 @@ fn observe(args: &Args, environment: &Environment, input: &[u8], timeout: Durati
         let mut aggregates = Aggregates::new(target.domains());
         let run = target.observe(input).map_err(tool::failure)?;
         aggregates.merge(&run.dsf);
-        Ok(Observed { modules, keys: aggregates.changed().collect(), names })
+        let edges = run.edges.to_vec();
+        Ok(Observed { modules, edges, keys: aggregates.changed().collect(), names })
     };
     observed().unwrap_or_else(|failure| {
         let cause = format!("[!] Edge numbers and domain values are unknown: {}", failure.cause);
@@ -124,26 +130,30 @@ fn shown<'a>(args: &Args, target: &'a Traced, run: &'a Run, observed: &'a Observ
     let mut rows: Vec<Row> = Vec::new();
     let mut known: HashMap<(u32, u32), usize> = HashMap::new();
     for step in &run.steps {
-        let row = match known.get(&step.place()).filter(|_| !args.steps) {
-            Some(row) => &mut rows[*row],
+        let at = match known.get(&step.place()).filter(|_| !args.steps) {
+            Some(at) => *at,
             None => {
                 known.insert(step.place(), rows.len());
                 rows.push(Row::new(*step));
-                rows.last_mut().unwrap_or_else(|| unreachable!("it was just pushed"))
+                rows.len() - 1
             }
         };
-        row.count += 1;
+        rows[at].count += 1;
     }
     if args.set {
         rows.sort_by_key(|row| row.step.place());
     }
-    let most = args.most();
+    let most = args.most(target.instrumented);
     for row in &mut rows {
         row.is_least = row.count >= most;
         let code = &files[row.step.file as usize];
         let module = observed.modules.iter().find(|module| module.file == code.path);
         let number = code.counter(row.step.block as usize).filter(|_| code.is_counted());
         row.edge = module.zip(number).map(|(module, number)| module.counters.start + number);
+        let counter = row.edge.and_then(|edge| observed.edges.get(edge)).filter(|it| **it > 0);
+        if let Some(counter) = counter.filter(|_| most == 1 && args.most.is_none()) {
+            (row.count, row.is_least) = (u32::from(*counter), false);
+        }
     }
     Shown { files, rows, run, keys: &observed.keys, names: &observed.names }
 }

@@ -57,8 +57,9 @@ fn functions(document: &Value, module: &str) -> Vec<String> {
 
 #[test]
 fn edges_and_counts_are_those_of_showmap() {
-    for input in ["a12", "b", "", "f", "s"] {
-        let document = json("--most 0", &ours(), input);
+    let inputs = ["a12", "b", "", "f", "s"];
+    for (options, input) in inputs.iter().flat_map(|input| [("--most 0", *input), ("", *input)]) {
+        let document = json(options, &ours(), input);
         let traced: BTreeMap<u64, u64> = document["blocks"]
             .as_array()
             .unwrap()
@@ -71,7 +72,7 @@ fn edges_and_counts_are_those_of_showmap() {
             (edge.parse().unwrap(), count.parse().unwrap())
         };
         let shown: BTreeMap<u64, u64> = shown.expect(0).out.lines().map(pair).collect();
-        assert_eq!(traced, shown, "{input:?}");
+        assert_eq!(traced, shown, "{options} {input:?}");
         assert!(!shown.is_empty());
     }
 }

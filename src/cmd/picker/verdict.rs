@@ -80,7 +80,8 @@ impl Evidence {
             path.sort_unstable();
             path
         };
-        self.seeds.iter().map(path).collect::<HashSet<_>>().len()
+        let paths = self.seeds.iter().map(path).collect::<HashSet<_>>();
+        if self.reached.is_empty() { 0 } else { paths.len() }
     }
 
     /// Executions of blocks in a run, on average; each block counts [`MOST`] times at most.

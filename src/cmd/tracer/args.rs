@@ -37,7 +37,8 @@ pub(super) struct Args {
     /// Print the blocks by their place, instead of in the order of their first execution
     #[arg(long)]
     pub(super) set: bool,
-    /// Record each block N times at most; 0: always. By default 8, and always with --steps and --diff
+    /// Record each block N times at most; 0: always. By default 8, always with --steps, --diff and --upstream; once
+    /// in a program of ffuzz-cc, whose counters give the number of executions modulo 256
     #[arg(long, value_name = "N")]
     pub(super) most: Option<u32>,
     /// Run the input N times, and show what all of these runs execute
@@ -101,12 +102,13 @@ impl Args {
     }
 
     /// How often a block is recorded.
-    pub(super) fn most(&self) -> u32 {
+    pub(super) fn most(&self, instrumented: bool) -> u32 {
         let all = self.steps || self.diff.is_some() || self.upstream;
         match self.most {
             Some(0) => u32::MAX,
             Some(most) => most,
             None if all => u32::MAX,
+            None if instrumented => 1,
             None => MOST,
         }
     }
