@@ -561,7 +561,8 @@ fn no_wait_is_longer_than_a_day() {
             deliver_at(&dir, &mut delivery, begin + later);
             assert_eq!(server.requests().len(), 1, "{head}");
         }
-        deliver_at(&dir, &mut delivery, begin + DAY);
+        // Times are stored as text, which may cost the last bit of one.
+        deliver_at(&dir, &mut delivery, begin + DAY + Duration::from_millis(1));
         assert_eq!(spool.counts().unwrap().sent, 1, "{head}");
     }
 }
