@@ -17,7 +17,7 @@ use crate::mutators::{Hook, Mutators, Processed};
 use crate::sys::breakpoints::{self, Given, Watcher};
 use crate::sys::guard::Guard;
 use crate::sys::listen::{Limit, Listener};
-use crate::sys::process::{self, Launch};
+use crate::sys::process::{self, Launch, Process};
 use crate::sys::strays::Strays;
 use crate::sys::traced::{self, TraceStop};
 
@@ -139,20 +139,7 @@ impl Fresh {
 
     fn start(&mut self, mut feed: Feed<'_>, manner: Manner<'_>) -> Result<Ended, TargetError> {
         feed.before(&mut self.delivery)?;
-        let mut env = self.setup.base_env();
-        env.extend(manner.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
-        let (mut argv, mut line) = (self.setup.argv.clone(), None);
-        if let Some(start) = manner.before {
-            match (self.replay(), &feed) {
-                (Replay::Runtime, _) => env.extend(replay::variables(start, self.input_file())),
-                (Replay::Words, _) => argv = replay::words(start, &argv, self.input_file()),
-                (Replay::Stops, Feed::Input(own)) => {
-                    env.push((replay::PERSISTENT.into(), Some("1".into())));
-                    line = Some(Line::begin(start, own, &mut self.delivery)?);
-                }
-                (Replay::Stops, Feed::Sent { .. }) => {}
-            }
-        }
+        let (argv, env, mut line) = self.words(&feed, &manner)?;
         let is_watched = manner.watcher.is_some();
         let start_error = |source: io::Error| match source.raw_os_error() {
             Some(libc::EPERM) if is_watched => TargetError::NotTraceable { source },
@@ -177,36 +164,11 @@ impl Fresh {
         .map_err(start_error)?;
         self.guard.iter_mut().for_each(|guard| guard.watch(process.pid(), self.strays.mark()));
         feed.once_started();
-        let mut given_up = None;
-        let limit = manner.limit;
-        let status = match (manner.watcher, manner.look, &mut line) {
-            (Some(watcher), _, _) => {
-                let followed = breakpoints::follow(&mut process, &mut listener, limit, watcher);
-                given_up = followed.given_up;
-                followed.status
-            }
-            (None, mut look, Some(line)) => {
-                let (delivery, pid) = (&mut self.delivery, process.pid());
-                let status =
-                    traced::wait(&mut process, &mut listener, limit, |stop| match &mut look {
-                        _ if stop.is_own => line.next(delivery, pid),
-                        Some(look) => look(stop),
-                        None => {}
-                    });
-                // Stopped after its last input, and ended: as if it had ended well.
-                if line.is_over { Some(0) } else { status }
-            }
-            (None, Some(look), None) if manner.traced => {
-                traced::wait(&mut process, &mut listener, limit, look)
-            }
-            (None, Some(look), None) => {
-                traced::wait_untraced(&mut process, &mut listener, limit, look)
-            }
-            (None, None, None) => listener.wait(&mut process, limit),
-        };
-        let session = process.pid();
+        let (session, is_debugged) = (process.pid(), !manner.under.is_empty());
+        let deliver = line.as_mut().map(|line| (line, &mut self.delivery));
+        let (status, given_up) = wait(&mut process, &mut listener, manner, deliver);
         drop(process);
-        if !manner.under.is_empty() {
+        if is_debugged {
             process::end_session(session);
         }
         self.strays.clear();
@@ -219,6 +181,24 @@ impl Fresh {
         Ok(Ended { exit, code, given_up, stdout, stderr, duration: start.elapsed() })
     }
 
+    /// Command line and environment, and the inputs that are delivered one by one.
+    fn words(&mut self, feed: &Feed<'_>, manner: &Manner<'_>) -> Result<Words, TargetError> {
+        let (mut argv, mut env, mut line) = (self.setup.argv.clone(), self.setup.base_env(), None);
+        env.extend(manner.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
+        if let Some(start) = manner.before {
+            match (self.replay(), feed) {
+                (Replay::Runtime, _) => env.extend(replay::variables(start, self.input_file())),
+                (Replay::Words, _) => argv = replay::words(start, &argv, self.input_file()),
+                (Replay::Stops, Feed::Input(own)) => {
+                    env.push((replay::PERSISTENT.into(), Some("1".into())));
+                    line = Some(Line::begin(start, own, &mut self.delivery)?);
+                }
+                (Replay::Stops, Feed::Sent { .. }) => {}
+            }
+        }
+        Ok((argv, env, line))
+    }
+
     /// Shared libraries that the loader did not find in a run that ended so.
     #[must_use]
     pub fn missing_libraries(&self, ended: &Ended) -> Vec<String> {
@@ -229,4 +209,37 @@ impl Fresh {
     pub fn take_messages(&mut self) -> Vec<String> {
         self.mutators.take_messages()
     }
+}
+
+type Words = (Vec<OsString>, Vec<(OsString, Option<OsString>)>, Option<Line>);
+
+/// Waits for the end of a process in the given manner. Returns its wait status (None: its time was up), and why
+/// it was not followed to its end.
+fn wait(
+    process: &mut Process,
+    listener: &mut Listener,
+    manner: Manner<'_>,
+    deliver: Option<(&mut Line, &mut InputDelivery)>,
+) -> (Option<i32>, Option<Given>) {
+    let limit = manner.limit;
+    let status = match (manner.watcher, manner.look, deliver) {
+        (Some(watcher), _, _) => {
+            let followed = breakpoints::follow(process, listener, limit, watcher);
+            return (followed.status, followed.given_up);
+        }
+        (None, mut look, Some((line, delivery))) => {
+            let pid = process.pid();
+            let status = traced::wait(process, listener, limit, |stop| match &mut look {
+                _ if stop.is_own => line.next(delivery, pid),
+                Some(look) => look(stop),
+                None => {}
+            });
+            // Stopped after its last input, and ended: as if it had ended well.
+            if line.is_over { Some(0) } else { status }
+        }
+        (None, Some(look), None) if manner.traced => traced::wait(process, listener, limit, look),
+        (None, Some(look), None) => traced::wait_untraced(process, listener, limit, look),
+        (None, None, None) => listener.wait(process, limit),
+    };
+    (status, None)
 }
