@@ -269,7 +269,7 @@ fn take(
     let wanted = len.min(max_len.saturating_add(1));
     out.clear();
     if len <= max_len {
-        // SAFETY: the library says that so many bytes are there, within what it was allowed; they
+        // SAFETY: the library says that this number of bytes is there, within what it was allowed; they
         // are read before its next call, and nothing else writes them meanwhile.
         out.extend_from_slice(unsafe { std::slice::from_raw_parts(start, wanted) });
     } else if isize::try_from(len).is_err() || !read_own_memory(start, wanted, out) {

@@ -88,7 +88,7 @@ impl Campaign {
             },
             Err(error) => error.to_string(),
         };
-        self.warn(format!("{flaw}; every queue entry is run again, mutators begin anew"));
+        self.warn(format!("{flaw}; every queue entry is run again, mutators start over"));
         State::default()
     }
 

@@ -91,7 +91,7 @@ impl From<Receiver<Incoming>> for Orders {
 }
 
 impl Campaign {
-    /// Carries out what is wanted, and rests as long as that is what is wanted; also by Ctrl-Z.
+    /// Carries out the orders of clients, and pauses as long as one of them, or Ctrl-Z, says so.
     pub(super) fn obey(&mut self) -> Result<(), CampaignError> {
         let suspended = self.stop.suspend();
         if !suspended.is_zero() {

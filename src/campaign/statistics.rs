@@ -21,7 +21,7 @@ use crate::sys::process;
 
 /// At most five snapshots a second: a person reads no faster.
 pub(super) const TICK: Duration = Duration::from_millis(200);
-/// Of a large corpus they come less often: they are to take one part in so many of the time.
+/// With a large corpus they come less often: they take at most one part in this number of the time.
 const TICK_SHARE: u32 = 100;
 
 /// Counters. Times of an earlier process of the same campaign are in the `*_before` fields.

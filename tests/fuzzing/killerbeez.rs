@@ -306,7 +306,7 @@ fn a_damaged_state_affects_no_other() {
     dir.write("out/default/state.json", "{\"mutators\": 17");
     let job = dir.ffuzz("-i - -o out -n -E 40 --mutator-dir . --mutator numbers").arg("--");
     let job = job.arg(plain("append.c", "")).words("log");
-    job.run().expect(0).says("state.json").says("mutators begin anew");
+    job.run().expect(0).says("state.json").says("mutators start over");
     assert!(dir.text("out/default/state.json").starts_with("{\"mutators\":["));
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::disk::output::instances::{Instance, InstanceState};
 
-/// Below so many executions a second something is wrong with most targets; AFL's number.
+/// Below this number of executions a second something is wrong with most targets; AFL's number.
 const SLOW: f64 = 100.0;
 
 /// The best value of a domain, as `fuzzer_stats` has it.

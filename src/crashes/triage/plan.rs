@@ -165,7 +165,7 @@ impl TriagePlan {
         hasher.finish()
     }
 
-    /// How many targets run at the same time for so many files. Mutators, a file of the user's and core
+    /// How many targets run at the same time for this number of files. Mutators, a file of the user's and core
     /// files, which are found by their being new, are for one alone.
     pub fn jobs(&self, wanted: Option<usize>, files: usize) -> Result<usize, TriageError> {
         let wanted = wanted.unwrap_or_else(|| affinity::allowed().len());

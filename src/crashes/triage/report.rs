@@ -63,7 +63,7 @@ pub struct Bug {
     pub input_size: u64,
     pub input_hash: String,
     /// `minimized` in its folder was made from the file with this hash (None: there was no time to finish
-    /// that), and has so many bytes.
+    /// that), and has this number of bytes.
     pub minimized_from: Option<String>,
     pub minimized_size: Option<u64>,
     /// Number of other inputs that the process has to get before this one.

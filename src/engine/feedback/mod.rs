@@ -55,7 +55,7 @@ const GROWTH: usize = 1 << 16;
 const SIGNALS: i32 = 64;
 
 impl Lessons {
-    /// Why this cannot be what a judge of a target with so many edges and keys has learned.
+    /// Why this cannot be what a judge of a target with these numbers of edges and keys has learned.
     #[must_use]
     pub fn flaw(&self, edges: usize, keys: usize) -> Option<&'static str> {
         let ascending = |places: &[(u32, u8)]| places.is_sorted_by(|a, b| a.0 < b.0);

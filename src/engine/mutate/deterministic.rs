@@ -20,7 +20,7 @@ use crate::engine::corpus::Step;
 /// Below this length in bytes every byte counts as effective: the map would save too little (AFL).
 const MIN_EFFECTOR_LEN: usize = 128;
 
-/// Inputs up to this length in bytes are walked whole, longer ones on at most so many effective
+/// Inputs up to this length in bytes are changed everywhere, longer ones on at most this number of effective
 /// bytes, evenly spread. A byte costs 170 to 350 runs; half a percent of the bytes make
 /// four fifths of the finds of this stage (`MendelFuzz`, FSE 2025), so walking more hardly pays.
 pub const WALK_LIMIT: usize = 1024;

@@ -21,10 +21,10 @@ pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;
 /// Largest input in bytes when the user sets no limit.
 pub const MAX_INPUT: usize = 1 << 20;
 
-/// So many leading bytes decide whether an input is text.
+/// This number of leading bytes decides whether an input is text.
 const TEXT_PREFIX: usize = 4096;
 
-/// One byte in so many may be a control character or broken UTF-8, and the input is still text:
+/// One byte in this number may be a control character or broken UTF-8, and the input is still text:
 /// mutated text keeps its profile, random bytes (one control character in nine) do not get it.
 const TEXT_ODD_BYTES: usize = 16;
 

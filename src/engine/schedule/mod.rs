@@ -21,19 +21,19 @@ use crate::engine::corpus::{Corpus, Seed, SeedId};
 use crate::engine::domain::Domain;
 use crate::engine::mutate::{Rng, below};
 
-/// While favourites are pending, one pick in so many looks at the other seeds (AFL skips those
+/// While favourites are pending, one pick in this number looks at the other seeds (AFL skips those
 /// with 99 %).
 const PENDING_LOTTERY: u32 = 100;
 /// Percent of skips for a seed that is not favoured: fuzzed already or in the first cycle, and
 /// new in a later cycle (AFL).
 const SKIP_OLD: u32 = 95;
 const SKIP_NEW: u32 = 75;
-/// Weights are computed again after so many runs per seed at the earliest: what a run costs must not
+/// Weights are computed again after this number of runs per seed at the earliest: what a run costs must not
 /// grow with the corpus. What is new waits for its weight, not for its turn: it is pending.
 const RUNS_PER_WEIGHT: u64 = 8;
 /// Up to this number of seeds, none is skipped (AFL).
 const SKIP_NONE_UP_TO: u32 = 10;
-/// After so many skips in a row the next seed is taken: with 99 % of skips, one lottery in
+/// After this number of skips in a row the next seed is taken: with 99 % of skips, one lottery in
 /// thirteen ends here.
 const MAX_SKIPS: u32 = 256;
 /// Table of path counts: 2^21 entries of 4 bytes, indexed by the low bits of the path hash (AFL).
@@ -229,7 +229,7 @@ impl Scheduler {
         Some(id)
     }
 
-    /// Bookkeeping at the end of a turn of so many runs: counts it and pays back the late seed's
+    /// Bookkeeping at the end of a turn of `runs` runs: counts it and reduces the late seed's
     /// handicap. To be called once per turn, after [`Scheduler::energy`].
     pub fn picked(&mut self, corpus: &mut Corpus, id: SeedId, runs: u64) {
         self.guide.turn_over(runs);

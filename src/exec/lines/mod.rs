@@ -106,30 +106,44 @@ struct FunctionLines {
     stretches: Vec<(Stretch, u64)>,
 }
 
+/// Reads a file and its table of counters.
+fn with_program<T>(
+    path: &Path,
+    read: impl FnOnce(&object::File<'_>, ElfProgram<'_>) -> Result<T, LinesError>,
+) -> Result<T, LinesError> {
+    let bytes =
+        std::fs::read(path).map_err(|source| LinesError::Read { path: path.to_owned(), source })?;
+    let file = object::File::parse(&*bytes)
+        .map_err(|error| LinesError::Format { path: path.to_owned(), reason: error.to_string() })?;
+    match ElfProgram::read(&file) {
+        Some(program) => read(&file, program),
+        None => Err(LinesError::NoTable { path: path.to_owned() }),
+    }
+}
+
 impl LineMap {
     pub fn read(path: &Path) -> Result<Self, LinesError> {
-        let path = path.to_owned();
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(source) => return Err(LinesError::Read { path, source }),
-        };
-        let file = match object::File::parse(&*bytes) {
-            Ok(file) => file,
-            Err(error) => return Err(LinesError::Format { path, reason: error.to_string() }),
-        };
-        let Some(program) = ElfProgram::read(&file) else {
-            return Err(LinesError::NoTable { path });
-        };
-        let rows = Rows::read(&file);
-        if rows.is_empty() {
-            return Err(LinesError::NoLines { path });
-        }
-        let functions = stretches(&program).into_iter().map(|stretches| {
-            let numbers = stretches.iter().flat_map(|stretch| stretch.counters.iter().copied());
-            let counters = numbers.clone().min().unwrap_or(0)..numbers.max().map_or(0, |n| n + 1);
-            FunctionLines { counters, stretches: stretches.into_iter().map(|it| (it, 0)).collect() }
-        });
-        Ok(Self { path, counters: program.pcs.len(), functions: functions.collect(), rows })
+        with_program(path, |file, program| {
+            let rows = Rows::read(file);
+            if rows.is_empty() {
+                return Err(LinesError::NoLines { path: path.to_owned() });
+            }
+            let functions = stretches(&program).into_iter().map(|stretches| {
+                let numbers = stretches.iter().flat_map(|stretch| stretch.counters.iter().copied());
+                let counters =
+                    numbers.clone().min().unwrap_or(0)..numbers.max().map_or(0, |n| n + 1);
+                FunctionLines {
+                    counters,
+                    stretches: stretches.into_iter().map(|it| (it, 0)).collect(),
+                }
+            });
+            Ok(Self {
+                path: path.to_owned(),
+                counters: program.pcs.len(),
+                functions: functions.collect(),
+                rows,
+            })
+        })
     }
 
     /// Number of its counters.

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use object::{Object, ObjectSymbol, SymbolKind};
 
-use super::LinesError;
 use super::dwarf::Rows;
-use super::program::ElfProgram;
+use super::{LinesError, with_program};
 
 /// The place of a counter. What is unknown is empty or 0.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -29,28 +28,18 @@ pub struct Places {
 impl Places {
     /// A file without symbols or lines has counters without names.
     pub fn read(path: &Path) -> Result<Self, LinesError> {
-        let path = path.to_owned();
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(source) => return Err(LinesError::Read { path, source }),
-        };
-        let file = match object::File::parse(&*bytes) {
-            Ok(file) => file,
-            Err(error) => return Err(LinesError::Format { path, reason: error.to_string() }),
-        };
-        let Some(program) = ElfProgram::read(&file) else {
-            return Err(LinesError::NoTable { path });
-        };
-        let mut functions: Vec<(u64, u64, String)> = file
-            .symbols()
-            .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0)
-            .filter_map(|symbol| {
-                let end = symbol.address().saturating_add(symbol.size());
-                Some((symbol.address(), end, clean(symbol.name().ok()?)))
-            })
-            .collect();
-        functions.sort_unstable();
-        Ok(Self { pcs: program.pcs, functions, rows: Rows::read(&file) })
+        with_program(path, |file, program| {
+            let mut functions: Vec<(u64, u64, String)> = file
+                .symbols()
+                .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0)
+                .filter_map(|symbol| {
+                    let end = symbol.address().saturating_add(symbol.size());
+                    Some((symbol.address(), end, clean(symbol.name().ok()?)))
+                })
+                .collect();
+            functions.sort_unstable();
+            Ok(Self { pcs: program.pcs, functions, rows: Rows::read(file) })
+        })
     }
 
     /// The place of a counter, by its number within the file.

@@ -20,7 +20,7 @@ use crate::sys::listen::Limit;
 
 /// Most steps of a run: 64 MB.
 pub const MOST_STEPS: usize = 4 << 20;
-/// The name of the loader's notice; no file has so many blocks.
+/// The name of the loader's notice; no file has that number of blocks.
 const NOTICE: u64 = u64::MAX;
 /// Beginnings of the names of libraries that belong to the language, not to the program.
 const RUNTIME: [&str; 12] = [

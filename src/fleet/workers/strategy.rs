@@ -7,7 +7,7 @@ use crate::config::options::Schedule;
 /// look at every single run, so a target that takes inputs in batches is many times slower with them.
 const SCHEDULES: &[Schedule] =
     &[Schedule::Explore, Schedule::Exploit, Schedule::Mmopt, Schedule::Seek];
-/// One secondary in so many: trims (the main's queue is untrimmed as well: long inputs keep what
+/// One secondary in this number trims (the main's queue is untrimmed as well: long inputs keep what
 /// nobody thought of), takes seeds in order, prefers changes that lead to crashes, looks for new code
 /// only.
 const TRIMS: usize = 3;
