@@ -1,5 +1,9 @@
 # The two commands to know: `make demo` and `make test`. Both install what is missing first.
 
+# A toolchain of rustup whose folder is not in PATH is used all the same.
+ifeq ($(shell command -v cargo),)
+export PATH := $(PATH):$(HOME)/.cargo/bin
+endif
 CARGO ?= cargo
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -14,8 +18,12 @@ DOMAINS ?=
 # An ffuzz that is there already; without it `make domains` builds one.
 FFUZZ ?=
 
-# With nextest, if it is there, the tests of all groups run side by side.
+# With nextest, if it is there, the tests of all groups run side by side, and .config/nextest.toml
+# applies.
 RUN_TESTS = $(if $(shell $(CARGO) nextest --version 2>/dev/null),nextest run,test)
+# Many tests wait for something: twice as many at a time as there are cores.
+TEST_OPTIONS = $(if $(filter test,$(RUN_TESTS)),--no-fail-fast,--test-threads $(shell echo $$((2 * $$(nproc)))))
+PROGRESS := scripts/progress.sh
 
 # Tests that talk to a server of PyPI: they come last, and the servers are installed right
 # before them. `make test SERVERS=` installs none: tests of one that is not there are skipped.
@@ -28,7 +36,7 @@ OTHER_TESTS := $(filter-out $(SERVER_TESTS),$(ALL_TESTS))
 # Cargo alone drops the debug information of a release build; here it becomes a file of its own.
 export CARGO_PROFILE_RELEASE_STRIP := none
 
-.PHONY: all help setup setup-test setup-servers build links domains llvm-domains demo test quick check bench install uninstall clean
+.PHONY: all help setup setup-test setup-servers build links lab domains llvm-domains demo test quick check bench install uninstall clean
 
 all: build links
 
@@ -39,6 +47,7 @@ help:
 	@echo '                 those that talk to servers, which are fetched right before them'
 	@echo 'make quick       unit tests and the rules of tests/tidy.rs: below two minutes behind a build'
 	@echo 'make check       form, lints and documentation only'
+	@echo 'make lab         build $(TARGET_DIR)/lab/ffuzz, nearly as fast as a release, seconds after an edit'
 	@echo 'make bench       measure, also against AFL++, which it fetches and builds, and libFuzzer'
 	@echo 'make install     PREFIX=/usr/local DESTDIR='
 	@echo 'make domains     DOMAINS+=foo: build waypoints-foo-{pass.cc,rt.c} of this folder, for WAYPOINTS=foo'
@@ -57,12 +66,18 @@ setup-servers:
 	@scripts/setup.sh --servers
 
 build:
-	$(CARGO) build --release --locked
+	@test -e $(BIN)/ffuzz || echo 'ffuzz is compiled: 30 MB of crates to download, 1 GB in $(TARGET_DIR), about 6 CPU minutes'
+	@$(PROGRESS) 'compiling ffuzz' $(CARGO) build --release --locked
 	@scripts/split-debug.sh $(BIN)/ffuzz
 
 # One link per command: `ffuzz-NAME` is `ffuzz NAME`. The program itself lists the names.
 links: build
 	@for name in $$($(BIN)/ffuzz --commands); do ln -sf ffuzz "$(BIN)/ffuzz-$$name"; done
+
+# For measurements between two edits: ten seconds after an edit, where a release build takes minutes.
+lab:
+	@$(PROGRESS) 'compiling ffuzz' $(CARGO) build --profile lab --locked
+	@for name in $$($(TARGET_DIR)/lab/ffuzz --commands); do ln -sf ffuzz "$(TARGET_DIR)/lab/ffuzz-$$name"; done
 
 # Domains by name: files of the user's folder if they are there, else what is known already. FuzzFactory
 # calls this llvm-domains.
@@ -77,12 +92,15 @@ demo: setup
 
 # What costs least comes first, and what fetches most last.
 test: setup-test
+	@test -e $(TARGET_DIR)/debug/ffuzz || echo 'the tests are compiled: 3 GB in $(TARGET_DIR), about 15 CPU minutes; they run for another 12'
+	@scripts/run-tests.sh --begin
 	@$(MAKE) --no-print-directory check
-	$(CARGO) $(RUN_TESTS) --locked --no-run
-	$(CARGO) $(RUN_TESTS) --locked --lib --bins $(OTHER_TESTS:%=--test %)
+	@$(PROGRESS) 'compiling the tests' $(CARGO) $(RUN_TESTS) --locked --no-run
+	@scripts/run-tests.sh tests $(CARGO) $(RUN_TESTS) --locked $(TEST_OPTIONS) --lib --bins $(OTHER_TESTS:%=--test %)
 	$(CARGO) test --locked --doc
 	@$(if $(SERVERS),scripts/setup.sh --servers,scripts/setup.sh --servers --skip)
-	$(CARGO) $(RUN_TESTS) --locked $(SERVER_TESTS:%=--test %)
+	@scripts/run-tests.sh servers $(CARGO) $(RUN_TESTS) --locked $(TEST_OPTIONS) $(SERVER_TESTS:%=--test %)
+	@scripts/run-tests.sh --summary
 
 # For the time between two edits: no target is built, no campaign is run.
 quick:
@@ -90,10 +108,11 @@ quick:
 
 check:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(if $(shell $(CARGO) shear --version 2>/dev/null),$(CARGO) shear)
+	@$(PROGRESS) 'clippy' $(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) clippy --locked --package ffuzz-python -- -D warnings
-	$(CARGO) run --locked --quiet --example in_process
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --document-private-items --quiet
+	@$(PROGRESS) 'compiling the example' $(CARGO) run --locked --example in_process
+	@RUSTDOCFLAGS='-D warnings' $(PROGRESS) 'documentation' $(CARGO) doc --locked --no-deps --document-private-items
 
 bench: setup-test
 	@$(MAKE) --no-print-directory all

@@ -5,11 +5,11 @@
 # of them are not there, and installs none.
 set -euo pipefail
 
-build=(clang-19 llvm-19-dev lld-19 libclang-rt-19-dev binutils gcc libc6-dev make)
+build=(clang-19 llvm-19-dev lld-19 libclang-rt-19-dev binutils gcc libc6-dev make ca-certificates)
 # Other clangs and linkers, AFL++ as the other side of the protocol, a libpython for mutators in
 # Python, and what real builds want.
 tests=(clang-14 libclang-rt-14-dev llvm-14-dev clang-15 llvm-15-dev
-  clang-16 libclang-rt-16-dev llvm-16-dev afl++ gdb gnuplot-nox mold dpkg-dev zlib1g-dev
+  clang-16 libclang-rt-16-dev llvm-16-dev afl++ afl++-doc gdb gnuplot-nox mold dpkg-dev zlib1g-dev
   libpython3-dev python3-venv git openssl curl libmagic1)
 # Script below tests/data, what it installs, MB to download and MB on disk.
 servers=('fuzzmanager/server.sh|a FuzzManager server|20|125'
@@ -71,9 +71,25 @@ if [[ -n $list ]]; then
   exit
 fi
 
-if ! command -v cargo >/dev/null && [[ ! -x $HOME/.cargo/bin/cargo ]]; then
-  echo 'setup: no Rust toolchain: install one as https://rustup.rs says (1.88 or newer)' >&2
+# Before anything is fetched.
+command -v cargo >/dev/null || PATH=$PATH:$HOME/.cargo/bin
+least=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/Cargo.toml")
+if ! version=$(rustc --version 2>/dev/null) || ! cargo --version >/dev/null 2>&1; then
+  echo "setup: no Rust toolchain in PATH or ~/.cargo/bin: install one as https://rustup.rs says ($least or newer)" >&2
   exit 1
+fi
+version=${version#rustc }
+version=${version%%[ -]*}
+if [[ $(printf '%s\n' "$least" "$version" | sort -V | head -n 1) != "$least" ]]; then
+  echo "setup: Rust $version is too old: rustup update, or install $least or newer as https://rustup.rs says" >&2
+  exit 1
+fi
+if ((${#wanted[@]} > ${#build[@]})); then
+  for part in fmt clippy; do
+    cargo $part --version >/dev/null 2>&1 && continue
+    echo "setup: this Rust toolchain has no cargo $part: rustup component add rustfmt clippy" >&2
+    exit 1
+  done
 fi
 
 missing=()
@@ -109,8 +125,12 @@ apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get -o DPkg::Lock::Timeout=120 "$@"
 }
-echo "setup: installing ${missing[*]}"
-if ! { apt update -q && apt install -q -y --no-install-recommends "${missing[@]}"; }; then
+echo "setup: ${#missing[@]} Debian packages are missing: ${missing[*]}"
+# What apt-get would say before it asks.
+sizes() {
+  apt install --assume-no --no-install-recommends "${missing[@]}" | sed -n '/^Need to get/p; /^After this/p' || true
+}
+if ! { apt update -q && sizes && apt install -q -y --no-install-recommends "${missing[@]}"; }; then
   echo "setup: apt-get failed (see above). By hand: apt-get install ${missing[*]}" >&2
   exit 1
 fi

@@ -50,7 +50,7 @@ pub struct Assets {
     /// A private folder for what is compiled or generated on first use.
     pub made: PathBuf,
     /// The private folder that outlives a new version of ffuzz.
-    root: PathBuf,
+    pub root: PathBuf,
 }
 
 impl Assets {

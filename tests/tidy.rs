@@ -462,6 +462,28 @@ fn pages() -> Vec<(PathBuf, String)> {
     pages.map(|path| (path.clone(), fs::read_to_string(&path).unwrap())).collect()
 }
 
+/// Names in a table of Cargo.toml, as Rust spells them.
+fn dependencies(table: &str) -> Vec<String> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let table = manifest.split(&format!("\n[{table}]\n")).nth(1).unwrap();
+    let lines = table.lines().take_while(|line| !line.starts_with('['));
+    lines.filter_map(|line| Some(line.split_once(" = ")?.0.replace('-', "_"))).collect()
+}
+
+/// What `cargo shear` finds, which `make check` runs where it is installed.
+#[test]
+fn every_dependency_is_used() {
+    let all = dependencies("dependencies");
+    assert!(all.len() > 20, "{all:?}");
+    let named = |name: &String| {
+        let uses = [format!("{name}::"), format!("use {name};")];
+        let mut sources = sources().into_iter().filter(|source| source.name.starts_with("src/"));
+        sources.any(|source| source.code().any(|(_, line)| uses.iter().any(|u| line.contains(u))))
+    };
+    let unused: Vec<String> = all.into_iter().filter(|name| !named(name)).collect();
+    none("a dependency that no source names", &unused);
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
     let mut found = vec![];

@@ -88,14 +88,14 @@ impl Campaign {
             if self.crashes_again(&inputs[inputs.len() - 1..], end)? {
                 return Ok(Needs::Nothing);
             }
-            if Instant::now() >= end || self.stop.asked() {
+            if Instant::now() >= end || self.stop.is_over() {
                 return Ok(Needs::Unknown);
             }
         }
         let most = inputs.len() - 1;
         let mut count = 1;
         loop {
-            if Instant::now() >= end || self.stop.asked() {
+            if Instant::now() >= end || self.stop.is_over() {
                 return Ok(Needs::Unknown);
             }
             if self.crashes_again(&inputs[most - count..], end)? {

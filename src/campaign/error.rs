@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use crate::disk::coverage::CoverageError;
 use crate::disk::output::OutputError;
 use crate::engine::executor::RunError;
-use crate::engine::mutate::dictionary::DictionaryError;
 use crate::exec::TargetError;
 use crate::fleet::control::NO_THREAD;
 use crate::mutators::CustomError;
@@ -50,8 +49,6 @@ pub enum CampaignError {
     BadSeed { path: PathBuf, what: &'static str },
     #[error("cannot read the dictionary {path:?}: {source}")]
     Dictionary { path: PathBuf, source: io::Error },
-    #[error("dictionary {path:?}, line {}: {}", .source.line, .source.reason)]
-    DictionaryLine { path: PathBuf, source: DictionaryError },
     #[error("crashes go to a helper program (/proc/sys/kernel/core_pattern begins with '|')")]
     CorePattern,
     #[error("cannot bind to core {core}: this process may use {allowed:?}")]
@@ -88,7 +85,6 @@ impl CampaignError {
             Self::MutatorState { .. } => "--mutator-state takes a file that a module wrote".into(),
             Self::BadSeed { .. } => "take it out, or unset AFL_EXIT_ON_SEED_ISSUES".into(),
             Self::Dictionary { .. } => "-x takes a dictionary file or a folder of tokens".into(),
-            Self::DictionaryLine { .. } => "a line is: name=\"text\", with \\xNN for bytes".into(),
             Self::CorePattern => "echo core | sudo tee /proc/sys/kernel/core_pattern, or set \
                                   AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1"
                 .into(),

@@ -18,6 +18,7 @@ impl Campaign {
         if self.fuzzer.executor.map_size() == 0 {
             return Err(CoverageError::NoEdges.into());
         }
+        asked.save.as_deref().map_or(Ok(()), coverage::check_place)?;
         let Some(path) = asked.load.clone() else { return Ok(()) };
         let known = coverage::read_for(&path, &self.fuzzer.judge.known(self.parts()))?;
         self.fuzzer.judge.know(&known);

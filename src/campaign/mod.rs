@@ -81,7 +81,8 @@ struct Campaign {
     last_tick: Instant,
     tick_pause: Duration,
     last_saved: Instant,
-    full_disk: Option<wait::FullDisk>,
+    full_disk: Option<wait::Pause>,
+    passing_error: Option<wait::Pause>,
     /// Timeouts of a new kind that wait for another look, see [`Campaign::keep_doubtful`].
     doubtful: VecDeque<Candidate>,
 }
@@ -125,6 +126,14 @@ impl Campaign {
             Ok(reason) => *reason,
             Err(_) => StopReason::Failed,
         };
+        if reason == StopReason::TimeLimit && !self.complete {
+            self.warn(
+                "the time limit was reached in the dry run, before all seeds were run".into(),
+            );
+        }
+        // What follows ends soon, whatever code of the user's it waits for.
+        self.statistics.end();
+        self.stop.limit(Some(Duration::ZERO));
         self.stop.suspend_at_once();
         self.dismiss_orders();
         // A find that could not be written is known to the judge already: the last state does not claim it.

@@ -96,6 +96,7 @@ impl Campaign {
         let suspended = self.stop.suspend();
         if !suspended.is_zero() {
             self.statistics.leave_out(suspended);
+            self.arm_limit();
         }
         let fuzzing = self.statistics.is_fuzzing();
         let Some(orders) = &mut self.orders else { return Ok(()) };
@@ -129,6 +130,7 @@ impl Campaign {
             let time = start.elapsed();
             self.statistics.leave_out(time);
             self.statistics.paused += time.saturating_sub(suspended);
+            self.arm_limit();
             if let Ok(next) = next {
                 self.take(next)?;
             }

@@ -12,6 +12,7 @@ use crate::engine::fuzzer::door::{Door, DoorError, Part};
 use crate::engine::mutate::Candidate;
 use crate::event::Outcome;
 use crate::exec::Hooked;
+use crate::sys::underway;
 
 impl DoorError for CampaignError {
     fn is_interruption(&self) -> bool {
@@ -37,6 +38,7 @@ impl Door for Campaign {
     }
 
     fn look_outside(&mut self) -> Result<(), CampaignError> {
+        underway::note_runs(self.execs());
         self.tick_if_due();
         self.obey()?;
         self.keep_doubtful()?;

@@ -56,8 +56,8 @@ impl Campaign {
     pub(super) fn import_all(&mut self) -> Result<(), CampaignError> {
         let start = Instant::now();
         // Once all seeds are there, a wish to stop has led here: only a further one is news.
-        let ends = self.complete && self.stop.asked();
-        let hurried = |stop: &Stop| if ends { stop.asked_again() } else { stop.asked() };
+        let ends = self.complete && self.stop.is_over();
+        let hurried = |stop: &Stop| if ends { stop.asked_again() } else { stop.is_over() };
         self.look_at_peers();
         while !hurried(&self.stop) && self.import_next()? {
             self.obey()?;

@@ -22,19 +22,14 @@ impl Campaign {
         let Some(first) = usable.first() else { return Ok(()) };
         let same = usable.iter().all(|seed| seed.path_hash == first.path_hash);
         // What a mutator does with an input is its own affair.
-        let known = self.output.resumed() || self.stop.asked();
+        let known = self.output.resumed() || self.stop.is_over();
         if !same || known || !self.fuzzer.executor.mutators.is_empty() {
             return Ok(());
         }
-        let (path, data, seeds) = (first.path_hash, first.data.clone(), usable.len());
-        let reads = self.reads_stdin(&data)?;
-        let target = &self.options.target;
+        let (data, seeds) = (first.data.clone(), usable.len());
+        let reads = self.reads_input(&data)?;
         let message = match reads {
-            Some(false) => Some(not_read(&target.command)),
-            None if names_file(target) => {
-                let is_one = self.takes_one_path(&data, path)?;
-                is_one.then(|| ignored(&self.options.target))
-            }
+            Some(false) => Some(not_read(&self.options.target)),
             _ if seeds > 1 => Some(format!(
                 "all {seeds} seeds take the same path through the target: are they inputs that it \
                  accepts? (ffuzz-showmap shows what one reaches)"
@@ -44,63 +39,47 @@ impl Campaign {
         message.into_iter().for_each(|message| self.warn(message));
         Ok(())
     }
-
-    /// Whether inputs that have nothing in common do the same.
-    fn takes_one_path(&mut self, data: &[u8], path: u64) -> Result<bool, CampaignError> {
-        let inverted: Vec<u8> = data.iter().map(|byte| !byte).collect();
-        let longer: Vec<u8> = data.iter().rev().chain(data).chain(b"\n\0\xff").copied().collect();
-        for input in [&inverted[..], &longer, b"\n"] {
-            if self.behaviour_of(input)?.path != path {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
 }
 
-/// For a target whose standard input is the input.
-fn not_read(command: &[OsString]) -> String {
-    format!(
-        "the target does not read its standard input: it finds nothing this way. If it reads a file, \
-         name it by @@: ffuzz … -- {}",
-        shell_line(&with_file(command))
-    )
+/// No run has read its input.
+fn not_read(target: &TargetOptions) -> String {
+    let by = match &target.file {
+        _ if names_place(target) => "the file given by @@".to_owned(),
+        Some(file) => file.display().to_string(),
+        None => return stdin_not_read(&target.command),
+    };
+    format!("the target does not read {by}: it finds nothing this way. Start it by hand on a file")
+}
+
+fn stdin_not_read(command: &[OsString]) -> String {
+    let advice = match with_file(command) {
+        Some(words) => format!("the file may belong here: ffuzz … -- {}", shell_line(&words)),
+        None => "if it reads a file, @@ stands for the name".to_owned(),
+    };
+    format!("the target does not read its standard input: it finds nothing this way; {advice}")
 }
 
 fn has_place(word: &OsStr) -> bool {
     word.as_bytes().windows(2).any(|pair| pair == b"@@")
 }
 
-fn names_file(target: &TargetOptions) -> bool {
-    target.file.is_some() || target.command.iter().any(|word| has_place(word))
+fn names_place(target: &TargetOptions) -> bool {
+    target.command.iter().any(|word| has_place(word))
 }
 
-/// For one that is given a file.
-fn ignored(target: &TargetOptions) -> String {
-    let start = "the target takes the same path whatever is in its file: does it read it?";
-    if let Some(file) = &target.file {
-        return format!("{start} Start it by hand on {}", file.display());
-    }
-    let rest: Vec<_> = target.command.iter().filter(|word| !has_place(word)).cloned().collect();
-    let line = shell_line(&rest);
-    format!("{start} If it reads its standard input, leave @@ out: ffuzz … -- {line}")
-}
-
-/// The likely command line: `@@` where a single `@` or a file stands, else at the end.
-fn with_file(command: &[OsString]) -> Vec<OsString> {
+/// The likely command line: `@@` where a single `@` or a file stands.
+fn with_file(command: &[OsString]) -> Option<Vec<OsString>> {
     let mut words = command.to_vec();
     let single = |word: &OsString| word == "@" || word.as_bytes().ends_with(b"=@");
     let place = words.iter().skip(1).position(single);
     let file = || words.iter().skip(1).position(|word| Path::new(word).is_file());
-    match place.or_else(file) {
-        Some(at) if single(&words[at + 1]) => {
-            let word = &mut words[at + 1];
-            *word = [word.as_os_str(), OsStr::new("@")].into_iter().collect();
-        }
-        Some(at) => words[at + 1] = "@@".into(),
-        None => words.push("@@".into()),
+    let at = place.or_else(file)? + 1;
+    if single(&words[at]) {
+        words[at].push("@");
+    } else {
+        words[at] = "@@".into();
     }
-    words
+    Some(words)
 }
 
 #[cfg(test)]
@@ -113,15 +92,12 @@ mod tests {
         let file = dir.path().join("a.png");
         std::fs::write(&file, "x").unwrap();
         let fixed = format!("./t -o {} -v", file.display());
-        for (given, expected) in [
-            ("./t", "./t @@"),
-            ("./t -q", "./t -q @@"),
-            ("./t @", "./t @@"),
-            ("./t --in=@ -o x", "./t --in=@@ -o x"),
-            (&fixed, "./t -o @@ -v"),
-        ] {
+        for (given, expected) in
+            [("./t @", "./t @@"), ("./t --in=@ -o x", "./t --in=@@ -o x"), (&fixed, "./t -o @@ -v")]
+        {
             let words: Vec<OsString> = given.split(' ').map(OsString::from).collect();
-            assert_eq!(shell_line(&with_file(&words)), expected, "{given}");
+            assert_eq!(shell_line(&with_file(&words).unwrap()), expected, "{given}");
         }
+        assert_eq!(with_file(&["./t".into(), "-q".into()]), None);
     }
 }

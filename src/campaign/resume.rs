@@ -8,11 +8,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::seeds::Start;
 use super::{Campaign, CampaignError};
 use crate::config::options::TargetOptions;
-use crate::disk::output::state::{KnownSeed, State};
+use crate::disk::output::state::{BestValue, KnownSeed, State};
 use crate::engine::corpus::{Seed, SeedId};
 use crate::engine::domain::Domain;
 use crate::engine::executor::Executor;
 use crate::exec::{Hooked, binary};
+
+/// Number of values of a domain that are stored with their places.
+const MOST_RECORDS: usize = 256;
 
 /// Queue entries that need not be run, by name.
 pub(super) type Known = HashMap<String, KnownSeed>;
@@ -71,7 +74,28 @@ impl Campaign {
             judge: self.fuzzer.judge.lessons(),
             counters: self.statistics.counters(&self.fuzzer.progress),
             seeds: self.fuzzer.corpus.iter().map(seed).collect(),
+            records: self.records(),
         }
+    }
+
+    /// The best values of each domain with their places.
+    fn records(&self) -> Vec<BestValue> {
+        let domains = self.fuzzer.judge.aggregates().domains().iter().enumerate();
+        domains.flat_map(|(index, domain)| self.records_of(index, domain)).collect()
+    }
+
+    fn records_of(&self, index: usize, domain: &Domain) -> Vec<BestValue> {
+        let changed = self.fuzzer.judge.aggregates().changed_in(domain);
+        let mut keys: Vec<(u32, u32)> = changed.collect();
+        keys.sort_by_key(|(_, value)| std::cmp::Reverse(domain.reducer.merit(*value)));
+        let best = keys.into_iter().take(MOST_RECORDS);
+        let value = |(key, value)| BestValue {
+            domain: domain.label(index),
+            key,
+            value,
+            place: self.names().place(key).unwrap_or_default(),
+        };
+        best.map(value).collect()
     }
 
     /// Writes queue entries again that somebody has deleted while the campaign ran: they are all in

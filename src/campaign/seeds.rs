@@ -101,8 +101,10 @@ impl Campaign {
             stored.push(self.store(start, next)?);
         }
         self.tell_cut_seeds(&stored);
+        let message = format!("dry run of {} seeds", stored.len());
+        self.bus.send(&Event::Notice { message });
         for (index, seed) in stored.into_iter().enumerate() {
-            if self.stop.asked() {
+            if self.stop.is_over() {
                 break;
             }
             self.fill_gap(seed.id);
@@ -110,7 +112,7 @@ impl Campaign {
             self.obey()?;
             self.tick_if_due();
         }
-        self.complete = !self.stop.asked();
+        self.complete = !self.stop.is_over();
         if self.output.resumed() {
             let DryRun { total, run, .. } = dry_run;
             let message = format!("resumed: {total} queue entries, {run} of them run again");
@@ -262,6 +264,7 @@ impl Campaign {
         }
         dry_run.run += 1;
         let (exit, mut verdict) = self.judged(&data)?;
+        self.statistics.crashing_seeds += u64::from(matches!(exit, ExitKind::Crash { .. }));
         if !self.fuzzer.judge.accepts(exit) {
             self.bad_seed(from, exit, &data, verdict.finding)?;
             seed.disabled = true;
@@ -378,7 +381,7 @@ impl Campaign {
     /// a target that was repaired, shows nothing that would be in the queue, so it teaches nothing.
     fn replay_crashes(&mut self, findings: Vec<PathBuf>) -> Result<(), CampaignError> {
         for path in &findings {
-            if self.stop.asked() {
+            if self.stop.is_over() {
                 break;
             }
             let data = read_limited(path)
@@ -389,7 +392,7 @@ impl Campaign {
     }
 
     fn finish_import(&mut self) -> Result<(), CampaignError> {
-        if self.fuzzer.corpus.iter().all(|seed| seed.disabled) && !self.stop.asked() {
+        if self.fuzzer.corpus.iter().all(|seed| seed.disabled) && !self.stop.is_over() {
             return Err(self.no_usable_seed());
         }
         self.look_for_reading()?;
@@ -404,6 +407,9 @@ impl Campaign {
             self.log.starting_keys(aggregates.domains(), aggregates.values());
         }
         self.statistics.dry_run_over(self.complete);
+        if self.complete {
+            self.arm_limit();
+        }
         Ok(())
     }
 }

@@ -44,9 +44,11 @@ pub(super) fn open(
     control: Option<Control>,
 ) -> Result<Campaign, CampaignError> {
     check_core_pattern(&options.target)?;
-    let mut dictionary = Dictionary::default();
+    let (mut dictionary, mut not_loaded) = (Dictionary::default(), vec![]);
     for (path, level) in &options.mutation.dictionaries {
-        dictionary.add_user(load_dictionary(path, *level)?);
+        let (tokens, malformed) = load_dictionary(path, *level)?;
+        dictionary.add_user(tokens);
+        not_loaded.extend(malformed);
     }
     let output = OutputDir::open(&options.output, options.input == Input::Resume)?;
     let mutators =
@@ -90,7 +92,9 @@ pub(super) fn open(
     campaign.sync = sync;
     campaign.orders = orders;
     campaign.triage = triage;
+    campaign.arm_limit();
     campaign.tell_target();
+    not_loaded.into_iter().for_each(|warning| campaign.warn(warning));
     campaign.load_coverage()?;
     Ok(campaign)
 }
@@ -153,6 +157,7 @@ pub(super) fn assemble(
         tick_pause: TICK,
         last_saved: last_tick,
         full_disk: None,
+        passing_error: None,
         doubtful: VecDeque::new(),
     }
 }
@@ -207,13 +212,23 @@ fn bind_core(choice: CpuChoice) -> Result<Option<usize>, CampaignError> {
     }
 }
 
-/// A dictionary file, or a folder with one token a file.
-fn load_dictionary(path: &Path, level: u32) -> Result<Vec<Token>, CampaignError> {
+/// A dictionary file, or a folder with one token a file. Also a warning if it has what is no token.
+fn load_dictionary(path: &Path, level: u32) -> Result<(Vec<Token>, Option<String>), CampaignError> {
     let error = |source| CampaignError::Dictionary { path: path.into(), source };
+    let read = |path: &Path| file::read_whole(path, LARGEST_DICTIONARY).map_err(error);
     if !path.is_dir() {
-        let text = file::read_whole(path, LARGEST_DICTIONARY).map_err(error)?;
-        return Dictionary::parse(&text, level)
-            .map_err(|source| CampaignError::DictionaryLine { path: path.into(), source });
+        let (tokens, malformed) = Dictionary::parse(&read(path)?, level);
+        let warning = malformed.first().map(|first| {
+            let more = match malformed.len() - 1 {
+                0 => String::new(),
+                more => format!(", and {more} more lines"),
+            };
+            format!(
+                "dictionary {}, {first}: not loaded{more} (a line is name=\"text\")",
+                path.display()
+            )
+        });
+        return Ok((tokens, warning));
     }
     let mut files: Vec<_> = fs::read_dir(path)
         .map_err(error)?
@@ -221,11 +236,20 @@ fn load_dictionary(path: &Path, level: u32) -> Result<Vec<Token>, CampaignError>
         .filter(|path| path.is_file() && path.extension() != Some(OsStr::new("md")))
         .collect();
     files.sort();
-    let mut tokens = Vec::new();
+    let (mut tokens, mut malformed) = (Vec::new(), Vec::new());
     for file in files {
-        tokens.extend(Token::new(&file::read_whole(&file, LARGEST_DICTIONARY).map_err(error)?));
+        match Token::new(&read(&file)?) {
+            Some(token) => tokens.push(token),
+            None => malformed.push(file),
+        }
     }
-    Ok(tokens)
+    let warning = malformed.first().map(|first| {
+        let (number, first) = (malformed.len(), first.display());
+        format!(
+            "{number} files of a dictionary are not loaded: {first} is no token of 1 to 128 bytes"
+        )
+    });
+    Ok((tokens, warning))
 }
 
 impl Campaign {

@@ -41,6 +41,8 @@ pub(super) struct Statistics {
     peak_rss_mb: u64,
     /// When the dry run was over.
     fuzzing_since: Option<Instant>,
+    /// When the last run was over: what comes then is no part of the campaign's time.
+    ended: Option<Instant>,
     /// Time in pauses by command, which no other number contains.
     pub(super) paused: Duration,
     pub(super) calibration: Duration,
@@ -48,8 +50,10 @@ pub(super) struct Statistics {
     /// Spent on other fuzzers' finds.
     pub(super) sync: Duration,
     pub(super) imported: u64,
-    /// Starting seeds that crash the target, and that take too long.
+    /// Starting seeds that are of no use because they crash the target, or take too long;
     pub(super) bad_seeds: (u64, u64),
+    /// all that crash it, with `-C` the good ones.
+    pub(super) crashing_seeds: u64,
     pub(super) saved_crashes: u64,
     pub(super) total_crashes: u64,
     pub(super) saved_hangs: u64,
@@ -114,12 +118,14 @@ impl Statistics {
             earlier: None,
             peak_rss_mb: 0,
             fuzzing_since: None,
+            ended: None,
             paused: Duration::ZERO,
             calibration: Duration::ZERO,
             trim: Duration::ZERO,
             sync: Duration::ZERO,
             imported: 0,
             bad_seeds: (0, 0),
+            crashing_seeds: 0,
             saved_crashes: 0,
             total_crashes: 0,
             saved_hangs: 0,
@@ -168,6 +174,7 @@ impl Statistics {
             execs_at_crash: self.execs_at_crash,
             slowest_us: u64::try_from(progress.slowest.as_micros()).unwrap_or(u64::MAX),
             stages: progress.yields.clone(),
+            waypoints: self.domains.iter().map(|domain| domain.waypoints).collect(),
         }
     }
 
@@ -182,6 +189,9 @@ impl Statistics {
         self.execs_at_crash = counters.execs_at_crash;
         progress.slowest = Duration::from_micros(counters.slowest_us);
         progress.yields.clone_from(&counters.stages);
+        for (domain, waypoints) in self.domains.iter_mut().zip(&counters.waypoints) {
+            domain.waypoints = *waypoints;
+        }
     }
 
     /// Number of inputs in the corpus once the dry run is over.
@@ -214,15 +224,21 @@ impl Statistics {
         since.into_iter().flatten().for_each(|since| *since += time);
     }
 
-    /// What `-V` limits: the time of this process since the dry run. A pause by command is part of it, because
-    /// nobody may come to end the pause.
+    /// What `-V` limits: the time of the dry run, then the time since. A pause by command is part of it,
+    /// because nobody may come to end the pause.
     pub(super) fn limited_time(&self) -> Duration {
-        self.fuzzing_since.map_or(Duration::ZERO, |since| since.elapsed() + self.paused)
+        self.fuzzing_since.unwrap_or(self.started).elapsed() + self.paused
+    }
+
+    /// There will be no more runs.
+    pub(super) fn end(&mut self) {
+        self.ended.get_or_insert_with(Instant::now);
     }
 
     /// Campaign time for file names, earlier processes included.
     pub(super) fn campaign_ms(&self) -> u64 {
-        milliseconds(self.run_time_before + self.started.elapsed())
+        let now = self.ended.unwrap_or_else(Instant::now);
+        milliseconds(self.run_time_before + now.saturating_duration_since(self.started))
     }
 
     pub(super) fn without_finds(&self) -> Duration {
@@ -289,6 +305,13 @@ fn shares(spent: Spent, waited: Duration, elapsed: Duration) -> Shares {
 }
 
 impl Campaign {
+    /// Tells whatever waits for foreign code when the limit of time (`-V`) is reached: at the start, after the
+    /// dry run, and after every moment that does not count.
+    pub(super) fn arm_limit(&self) {
+        let spent = self.statistics.limited_time();
+        self.stop.limit(self.options.limits.time.map(|limit| limit.saturating_sub(spent)));
+    }
+
     /// Runs of the campaign, earlier processes included.
     pub(super) fn execs(&self) -> u64 {
         self.statistics.execs_before + self.fuzzer.executor.execs()
@@ -467,6 +490,7 @@ impl Campaign {
         let (execs, statistics) = (self.execs(), &self.statistics);
         Finds {
             saved_crashes: statistics.saved_crashes,
+            crashing_seeds: statistics.crashing_seeds,
             bugs: self.triage.as_mut().and_then(Follower::bugs),
             dependent_crashes: statistics.dependent_crashes,
             undelivered: self.triage.as_ref().and_then(Follower::undelivered),

@@ -17,8 +17,7 @@ impl Campaign {
         if limits.execs.is_some_and(|limit| self.execs() >= limit) {
             return Some(StopReason::ExecLimit);
         }
-        let time = self.statistics.limited_time();
-        if limits.time.is_some_and(|limit| time >= limit) {
+        if limits.time.is_some() && self.stop.is_over() {
             return Some(StopReason::TimeLimit);
         }
         if limits.until_crash && self.statistics.saved_crashes > 0 {

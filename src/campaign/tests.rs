@@ -380,8 +380,9 @@ fn all_events_of_a_short_campaign_come_in_order() {
         campaign(options(dir.path(), DomainMode::Off, TO_THE_TOP), ladder());
     campaign.fuzz().unwrap();
     let events = recorder.0.borrow();
-    assert!(matches!(events[0], Event::SeedImported { index: 1, total: 1, .. }));
-    assert!(matches!(events[1], Event::Started));
+    assert!(matches!(events[0], Event::Notice { .. }));
+    assert!(matches!(events[1], Event::SeedImported { index: 1, total: 1, .. }));
+    assert!(matches!(events[2], Event::Started));
     assert!(matches!(events.last(), Some(Event::Stopped { reason: StopReason::ExecLimit, .. })));
     let crashes = events.iter().filter(|event| matches!(event, Event::CrashSaved { .. }));
     assert_eq!(crashes.count(), 1);

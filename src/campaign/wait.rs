@@ -15,9 +15,12 @@ const RETRY: Duration = Duration::from_secs(1);
 /// A disk that is full again within this time is still the same pause.
 const SAME_PAUSE: Duration = Duration::from_secs(10);
 
-/// A disk that was full: since when, and when it was so last.
+/// The same for an error that may pass.
+const SAME_ERROR: Duration = Duration::from_millis(500);
+
+/// An obstacle: since when it is there, and when it was last.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FullDisk {
+pub(super) struct Pause {
     since: Instant,
     last: Instant,
 }
@@ -36,7 +39,7 @@ impl Campaign {
                     if !std::mem::replace(&mut told, true) {
                         self.warn(format!("{error}; tried again for some seconds"));
                     }
-                    if !self.stand_still(file::RETRY, start) {
+                    if !self.stand_still(file::RETRY) {
                         return Err(error.into());
                     }
                 }
@@ -56,8 +59,21 @@ impl Campaign {
         match error {
             RunError::Full { .. } if self.pause_for_room(&error.to_string()) => Ok(()),
             RunError::Full { .. } => Err(RunError::Interrupted.into()),
+            RunError::Passing(_) if self.pause_for_a_moment(&error.to_string()) => Ok(()),
             error => Err(error.into()),
         }
+    }
+
+    /// False if the error has not passed for some seconds, or the campaign is to end.
+    fn pause_for_a_moment(&mut self, cause: &str) -> bool {
+        let earlier = self.passing_error.filter(|error| error.last.elapsed() < SAME_ERROR);
+        if earlier.is_none() {
+            self.warn(format!("{cause}; tried again for some seconds"));
+        }
+        let since = earlier.map_or_else(Instant::now, |error| error.since);
+        let goes_on = since.elapsed() < file::PATIENCE && self.stand_still(file::RETRY);
+        self.passing_error = Some(Pause { since, last: Instant::now() });
+        goes_on
     }
 
     /// False if the campaign is to end.
@@ -68,18 +84,16 @@ impl Campaign {
             self.warn(format!("{cause}; paused until there is room"));
         }
         let since = earlier.map_or(now, |full| full.since);
-        let goes_on = self.stand_still(RETRY, since);
-        self.full_disk = Some(FullDisk { since, last: Instant::now() });
+        let goes_on = self.stand_still(RETRY);
+        self.full_disk = Some(Pause { since, last: Instant::now() });
         goes_on
     }
 
-    /// Waits for so long; false, and at once, if the campaign is to end. `since`: the begin of the pause; one
-    /// before the first turn has the limit of time to itself.
-    fn stand_still(&mut self, time: Duration, since: Instant) -> bool {
+    /// Waits for so long; false, and at once, if the campaign is to end.
+    fn stand_still(&mut self, time: Duration) -> bool {
         let end = Instant::now() + time;
         loop {
-            let limit = self.options.limits.time.filter(|_| !self.statistics.is_fuzzing());
-            if self.stop_reason().is_some() || limit.is_some_and(|limit| since.elapsed() >= limit) {
+            if self.stop_reason().is_some() {
                 return false;
             }
             let left = end.saturating_duration_since(Instant::now());
@@ -90,6 +104,7 @@ impl Campaign {
             let suspended = self.stop.suspend();
             if !suspended.is_zero() {
                 self.statistics.leave_out(suspended);
+                self.arm_limit();
             }
             // No state is written: it would claim what could not be.
             if self.last_tick.elapsed() >= self.tick_pause {

@@ -13,7 +13,7 @@ use crate::exec::{self, Hooked, binary};
 
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct CoverageArgs {
-    /// Leave out what this coverage state knows (from --save-coverage, ffuzz-merge or Killerbeez)
+    /// Show only what goes beyond this coverage state (from --save-coverage, ffuzz-merge or Killerbeez)
     #[arg(long, value_name = "FILE")]
     load_coverage: Option<PathBuf>,
     /// Write everything that is known after these runs as a coverage state

@@ -73,7 +73,11 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     let stderr = std::io::stderr();
     let _redirected = json.then(|| Redirected::to(stderr.as_fd(), stderr.as_fd()));
     let result = crate::campaign::run(options, wanted, control);
-    result.map(|_| found.exit_code()).map_err(|error| Failure::new(&error, error.remedy()))
+    let failed = |cause: &dyn std::fmt::Display, remedy| {
+        let failure = Failure::new(cause, remedy);
+        Failure { code: found.code().unwrap_or(failure.code), ..failure }
+    };
+    result.map(|_| found.exit_code()).map_err(|error| failed(&error, error.remedy()))
 }
 
 /// Who hears of events, in this order: files first, people last.
@@ -102,6 +106,11 @@ fn sinks_for(
         sinks.extend(crate::ui::sink(ui, colors, foreign.then(|| instance.join("mutators.log"))));
         sinks
     }
+}
+
+/// Options that a list of jobs must not give.
+pub(super) fn refused_in_jobs() -> Vec<&'static str> {
+    handed::refused_in_jobs()
 }
 
 /// The file of this very program, also if a newer one lies at its path meanwhile.

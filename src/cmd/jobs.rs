@@ -20,9 +20,9 @@ const LARGEST: u64 = 64 << 20;
 #[derive(Debug, Parser)]
 #[command(
     name = "ffuzz-jobs",
-    about = "Run the campaigns of a list, and show their results in one table",
-    after_help = "The list has targets, chains of mutators and jobs; a job is every combination of its \
-                  targets, mutators and seeds:\n\n  \
+    about = "Run a list of campaigns and show their results in one table",
+    after_help = "The list defines targets, mutator chains and jobs; each [[job]] table stands for every \
+                  combination of its targets, mutators and seeds:\n\n  \
                   output = \"results\"\n  \
                   [[target]]\n  \
                   name = \"png\"\n  \
@@ -33,18 +33,19 @@ const LARGEST: u64 = 64 << 20;
                   [[job]]\n  \
                   seeds = [\"seeds/a.png\", \"seeds/b.png\"]\n  \
                   execs = 100000\n\n\
-                  Each job has a folder of its own below output/jobs. A job starts with the coverage that \
-                  the jobs before it know of its target, and the same combination once more (rounds = 2) \
-                  with the state of its mutators.\nAfter an interruption the same command continues: \
-                  finished jobs are not run again.\nExit code: 1 if a job has failed.\n\nExamples:\n  \
+                  Each job has its own folder below output/jobs. With carry_coverage = true a job starts \
+                  with the coverage of the earlier jobs of its target. A repeated combination (rounds = 2) \
+                  resumes its campaign with the state of its mutators.\nAfter an interruption, run the \
+                  same command again: finished jobs are not repeated.\nExit code: 1 if a job \
+                  failed.\n\nExamples:\n  \
                   ffuzz-jobs list.toml\n  ffuzz-jobs --table list.toml\n  \
                   ffuzz-jobs --json list.toml | jq .jobs[].bugs"
 )]
 struct Args {
-    /// The list; docs/jobs.md describes it
+    /// The list; see docs/jobs.md
     #[arg(value_name = "FILE.toml")]
     list: PathBuf,
-    /// Run nothing: show the table as it is now
+    /// Show the current table without running anything
     #[arg(long)]
     table: bool,
     /// Print the table as JSON
@@ -58,7 +59,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         let cause = format!("cannot read {}: {error}", args.list.display());
         Failure::new(cause, "name the list of jobs; ffuzz-jobs --help has an example")
     })?;
-    let list = JobFile::parse(&args.list, &text)
+    let list = JobFile::parse(&args.list, &text, &super::fuzz::refused_in_jobs())
         .map_err(|mistake| Failure::new(&mistake, &mistake.remedy))?;
     let rows = match args.table {
         true => jobs::rows(&list.output, &list.jobs)?,
@@ -90,7 +91,7 @@ impl From<JobsError> for Failure {
 fn tell(program: &str, news: &News<'_>) {
     let line = match news {
         News::Begins { jobs, finished: 0 } => format!("{jobs} jobs"),
-        News::Begins { jobs, finished } => format!("{jobs} jobs, {finished} are finished already"),
+        News::Begins { jobs, finished } => format!("{jobs} jobs, {finished} already finished"),
         News::Starts { job } => format!("starts {}", job.name()),
         News::Ends { row } => view::line(row),
     };
@@ -102,7 +103,7 @@ fn verdict(rows: &[Row]) -> Result<ExitCode, Failure> {
     let (waiting, failed, all) = (count(Status::Waiting), count(Status::Failed), rows.len());
     if waiting > 0 {
         let cause = format!("interrupted: {waiting} of {all} jobs are not finished");
-        return Err(Failure::new(cause, "the same command continues"));
+        return Err(Failure::new(cause, "run the same command again to continue"));
     }
     Ok(if failed > 0 { ExitCode::from(CANNOT) } else { ExitCode::SUCCESS })
 }

@@ -15,27 +15,27 @@ use crate::engine::feedback::Known;
 #[derive(Debug, Parser)]
 #[command(
     name = "ffuzz-merge",
-    about = "Join coverage states, or show what one has beyond another",
+    about = "Merge coverage states, or show what one has that another lacks",
     override_usage = "ffuzz-merge -o OUT STATE...\n       ffuzz-merge --only-new A B",
     after_help = "States are written by --save-coverage (ffuzz, ffuzz-showmap) and, for maps of 65536 \
-                  edges, by Killerbeez (fuzzer -j, merger afl), which reads those of ffuzz as \
-                  well.\nThe order of the states does not matter, and one may be given \
-                  twice.\n\nExamples:\n  \
+                  edges, by Killerbeez (fuzzer -j, merger afl), which can also read those of \
+                  ffuzz.\nThe order of the states does not matter, and duplicates have no \
+                  effect.\n\nExamples:\n  \
                   ffuzz-merge -o all a.json b.json c.json\n  \
                   ffuzz -i seeds -o out --load-coverage all -- ./target @@\n  \
                   ffuzz-merge --only-new yesterday today"
 )]
 struct Args {
-    /// File for the joined state; one of the states may be replaced by it
+    /// File for the merged state; it may replace one of the inputs
     #[arg(short, value_name = "OUT", required_unless_present = "only_new")]
     output: Option<PathBuf>,
-    /// Show what the state B has beyond A: edges and keys with function and line
+    /// Show the edges and keys of state B that A lacks, with function and line
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["output", "states"])]
     only_new: Vec<PathBuf>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Coverage states of one program
+    /// Coverage states of the same program
     #[arg(value_name = "STATE", required_unless_present = "only_new")]
     states: Vec<PathBuf>,
 }
@@ -45,7 +45,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     if let [known, other] = &args.only_new[..] {
         return only_new(program, known, other, args.json);
     }
-    let known = joined(&args.states)?;
+    let known = joined(program, &args.states)?;
     if let Some(output) = &args.output {
         coverage::write(output, &known)?;
     }
@@ -58,11 +58,16 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     })
 }
 
-/// All states as one.
-fn joined(paths: &[PathBuf]) -> Result<Known, Failure> {
+/// All states as one. A state that does not name its program is joined with a warning, and the result names it
+/// again wherever it is loaded.
+fn joined(program: &str, paths: &[PathBuf]) -> Result<Known, Failure> {
     let mut all: Option<Known> = None;
+    let mut unnamed: Vec<String> = Vec::new();
     for path in paths {
         let state = coverage::read(path)?;
+        if state.unnamed {
+            unnamed.push(path.display().to_string());
+        }
         match &mut all {
             None => all = Some(state),
             Some(all) => all
@@ -70,7 +75,13 @@ fn joined(paths: &[PathBuf]) -> Result<Known, Failure> {
                 .map_err(|source| CoverageError::Mismatch { path: path.clone(), source })?,
         }
     }
-    all.ok_or_else(|| Failure::new("no state is given", "name the files to be joined"))
+    let all = all.ok_or_else(|| Failure::new("no state is given", "name the files to merge"))?;
+    if !unnamed.is_empty() && !all.parts.is_empty() {
+        let names = unnamed.join(", ");
+        let warning = format!("{names}: cannot check that this belongs to the same program");
+        super::tool::say(false, &format!("{program}: warning: {warning}"));
+    }
+    Ok(all)
 }
 
 fn only_new(program: &str, known: &Path, other: &Path, json: bool) -> Result<ExitCode, Failure> {

@@ -54,7 +54,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("triage", triage::run, "rerun crashes, and group, minimize and report them"),
     ("showmap", showmap::run, "run inputs and print the edges they reach"),
     ("picker", picker::run, "find the modules that are worth instrumenting"),
-    ("tracer", tracer::run, "show what one input executes, or where two inputs part"),
+    ("tracer", tracer::run, "show what one input executes, or where two inputs diverge"),
 ];
 
 /// Prints the names that `make` links to the program, one per line.
@@ -70,8 +70,11 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     if rest.len() == 1 && rest[0] == LIST {
         return list();
     }
-    let by_name = name.strip_prefix("ffuzz-").or_else(|| name.strip_prefix("afl-"));
-    let found = by_name.and_then(command).map_or_else(|| by_first_word(&mut rest), Ok);
+    let found = match (name.strip_prefix("ffuzz-").and_then(command), name.strip_prefix("afl-")) {
+        (Some(found), _) => Ok(found),
+        (None, None | Some("fuzz")) => by_first_word(&mut rest),
+        (None, Some(tool)) => command(counterpart(tool)).ok_or_else(|| no_counterpart(&name)),
+    };
     let (command, run) = match found {
         Ok(found) => found,
         Err(failure) => return failure.report("ffuzz"),
@@ -81,6 +84,21 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Ok(code) => code,
         Err(failure) => failure.report(&shown),
     }
+}
+
+/// The command that does the work of one of AFL++'s programs, by its name without `afl-`.
+fn counterpart(tool: &str) -> &str {
+    match tool {
+        "cc" | "clang" | "clang-fast" | "clang-lto" | "lto" | "gcc" | "gcc-fast" => "cc",
+        "c++" | "clang++" | "clang-fast++" | "clang-lto++" | "lto++" | "g++" | "g++-fast" => "c++",
+        "cmin.bash" | "cmin.py" | "cmin.awk" => "cmin",
+        same => same,
+    }
+}
+
+fn no_counterpart(name: &str) -> Failure {
+    let cause = format!("ffuzz has no counterpart of {name}");
+    Failure::usage(cause, "docs/afl-compatibility.md lists the programs that it can stand for")
 }
 
 /// The command that the first word names, which is taken away; `help` and `version` become options.

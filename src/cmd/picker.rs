@@ -5,7 +5,7 @@ mod verdict;
 mod view;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -34,7 +34,7 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     let seeds = inputs::list(&args.input)?;
     if seeds.len() < 2 {
         let cause = format!(
-            "{} inputs in {:?}: what depends on the input needs two",
+            "{} inputs in {:?}: at least two are needed to compare",
             seeds.len(),
             args.input
         );
@@ -44,8 +44,8 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     let environment = tool::environment(args.quiet);
     let scratch = Scratch::new("picker", None);
     tool::leave_on_signals(&[&scratch], None);
-    let choose = |_| (traced::choice(args.modules.as_deref(), Choice::All), MOST);
-    let mut target = Traced::open(&args.target, &scratch, &environment, choose)?;
+    let choose = |_| traced::choice(args.modules.as_deref(), Choice::All);
+    let mut target = Traced::open(&args.target, &scratch, &environment, choose, MOST)?;
     let start = Instant::now();
     let mut evidence: Vec<Evidence> = Vec::new();
     let mut rounds = 0;
@@ -57,13 +57,11 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     for message in target.tracer.take_messages() {
         say(args.quiet, &format!("[!] {message}"));
     }
-    if let Some(path) = &args.output {
-        tool::replace(path, noisy(&target, &evidence).as_bytes())?;
-    }
     let runs = u64::from(rounds) * seeds.len() as u64;
     let files = target.tracer.files().iter().zip(&evidence).filter(|(code, _)| code.size() > 0);
     let rows = files.map(|(code, evidence)| Row::new(code, evidence, runs)).collect();
-    let report = Report::new(rows, seeds.len(), rounds, start.elapsed());
+    let link = (!target.has_table).then(|| program(args));
+    let report = Report::new(rows, link, [seeds.len(), rounds as usize], start.elapsed());
     let text = if args.json { report.json()? } else { report.lines() };
     print(text.as_bytes(), None)?;
     Ok(ExitCode::SUCCESS)
@@ -107,13 +105,9 @@ fn counts(run: &Run, files: usize) -> Vec<Counts> {
     counts
 }
 
-/// A line for each noisy block.
-fn noisy(target: &Traced, evidence: &[Evidence]) -> String {
-    let mut text = String::new();
-    for (code, evidence) in target.tracer.files().iter().zip(evidence) {
-        for block in &evidence.noisy {
-            text += &format!("{}+{:#x}\n", code.name, code.offset(*block as usize));
-        }
-    }
-    text
+/// The name of the program's file, which is not that of a link to it.
+fn program(args: &Args) -> String {
+    let given = Path::new(&args.target.command[0]);
+    let file = given.canonicalize().unwrap_or_else(|_| given.to_owned());
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

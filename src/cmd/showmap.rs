@@ -28,7 +28,8 @@ use crate::sys::stdio;
 
 /// Below this a timeout is refused, as AFL does.
 const MIN_TIMEOUT_MS: u64 = 10;
-/// A run crashed.
+/// A run took too long, or crashed.
+const TIMED_OUT: u8 = 1;
 const CRASHED: u8 = 2;
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {
@@ -38,7 +39,9 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     };
     args.check()?;
     let environment = tool::environment(args.quiet);
-    args.quiet |= environment.flag(&["AFL_QUIET"]);
+    // As in AFL++, that leaves the summary.
+    args.only_summary = !args.quiet && environment.flag(&["AFL_QUIET"]);
+    args.quiet |= args.only_summary;
     let code = match args.input.clone() {
         None => run_once(&mut args, &environment),
         Some(folder) => run_folder(&args, &folder, &environment),
@@ -103,8 +106,13 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     drop(target);
     print(&text, to_file(&args.output))?;
     states.save()?;
-    say(quiet, &format!("[+] Hash of coverage map: {hash:016x}\n{summary}"));
-    Ok(if exit == ExitKind::Ok { 0 } else { CRASHED })
+    say(quiet, &format!("[+] Hash of coverage map: {hash:016x}"));
+    say(quiet && !args.only_summary, &summary);
+    Ok(match exit {
+        ExitKind::Ok => 0,
+        ExitKind::Hang => TIMED_OUT,
+        ExitKind::Crash { .. } | ExitKind::Oom => CRASHED,
+    })
 }
 
 fn to_file(path: &Path) -> Option<&Path> {
@@ -237,11 +245,12 @@ fn run_files(
 fn say_total(args: &Args, total: &Total, view: View) {
     let summary = view.summary(&total.edges, &args.output.to_string_lossy());
     if !args.collect {
-        return say(args.quiet, &format!("[+] Processed {} input files.\n{summary}", total.runs));
+        say(args.quiet, &format!("[+] Processed {} input files.", total.runs));
+        return say(args.quiet && !args.only_summary, &summary);
     }
     let (hit, all) = (coverage::count(&total.edges), total.edges.len());
     let share = hit as f64 * 100.0 / all.max(1) as f64;
-    say(args.quiet, &summary);
+    say(args.quiet && !args.only_summary, &summary);
     let inputs = total.runs;
     let text = format!(
         "[+] A coverage of {hit} edges were achieved out of {all} existing ({share:.2}%) with \

@@ -82,10 +82,15 @@ impl TargetArgs {
             (wine, "-W (wine) is not supported"),
             (nyx, "-X (Nyx) is not supported"),
         ];
-        match refused.iter().find(|(given, _)| *given) {
-            Some((_, cause)) => {
-                Err(Failure::new(cause, "build the target with ffuzz-cc, without this option"))
-            }
+        if let Some((_, cause)) = refused.iter().find(|(given, _)| *given) {
+            return Err(Failure::new(cause, "build the target with ffuzz-cc, without this option"));
+        }
+        // An option that the parser does not know begins the target's command line.
+        match self.command.first().filter(|word| word.as_encoded_bytes().starts_with(b"-")) {
+            Some(word) => Err(Failure::new(
+                format!("{} is not an option of this program", word.display()),
+                "--help lists the options; a target whose name begins with - is written as ./-name",
+            )),
             None => Ok(()),
         }
     }

@@ -19,38 +19,50 @@ const MIN_TIMEOUT_MS: u64 = 10;
 pub(super) struct Traced {
     pub(super) tracer: Tracer,
     pub(super) timeout: Duration,
-    /// The program has counters of `ffuzz-cc`, or another compiler for fuzzing.
-    pub(super) instrumented: bool,
+    /// The program is instrumented, and none of its runs so far was without a table of counters.
+    pub(super) has_table: bool,
 }
 
 impl Traced {
-    /// `choose`: which files, and how often a block is recorded, when it is known whether the program is
-    /// instrumented.
+    /// `choose`: which files, when it is known whether the program is instrumented. `most`: how often a block
+    /// is recorded.
     pub(super) fn open(
         args: &TargetArgs,
         scratch: &Scratch,
         environment: &Environment,
-        choose: impl FnOnce(bool) -> (Choice, u32),
+        choose: impl FnOnce(bool) -> Choice,
+        most: u32,
     ) -> Result<Self, Failure> {
         let timeout = args.timeout(MIN_TIMEOUT_MS, TIMEOUT)?;
         let mut wanted = ToolTarget::new(args, scratch, timeout);
         wanted.any_program = true;
         let (instrumented, fresh) = wanted.start_fresh(environment)?;
-        let (choice, most) = choose(instrumented);
-        let tracer = Tracer::new(fresh, choice, most);
-        Ok(Self { tracer, timeout, instrumented })
+        let tracer = Tracer::new(fresh, choose(instrumented), most);
+        Ok(Self { tracer, timeout, has_table: instrumented })
     }
 
     /// One run. What prevents any use of it is a failure; see [`Traced::shortcoming`] for the rest.
     pub(super) fn run(&mut self, input: &[u8]) -> Result<Run, Failure> {
+        let run = self.run_once(input)?;
+        if !self.tracer.is_blind() {
+            return Ok(run);
+        }
+        if *self.tracer.choice() != Choice::Counted {
+            return Err(self.nothing_known());
+        }
+        // AFL's compilers leave no table of counters: the code is decoded as that of any other program.
+        self.has_table = false;
+        self.tracer.choose(Choice::Own);
+        let run = self.run_once(input)?;
+        if self.tracer.is_blind() { Err(self.nothing_known()) } else { Ok(run) }
+    }
+
+    fn run_once(&mut self, input: &[u8]) -> Result<Run, Failure> {
         let run = self.tracer.run(input, self.timeout).map_err(tool::failure)?;
         let missing = self.tracer.missing_libraries(&run);
         if !missing.is_empty() {
             let error = crate::exec::TargetError::NoLibrary { names: missing };
             return Err(tool::failure(error));
-        }
-        if self.tracer.files().iter().all(|file| file.size() == 0) {
-            return Err(self.nothing_known());
         }
         Ok(run)
     }
@@ -59,8 +71,8 @@ impl Traced {
         let names: Vec<&str> = self.tracer.files().iter().map(|file| file.name.as_str()).collect();
         Failure::new(
             format!("no code to trace is known in {}", names.join(", ")),
-            "build it with ffuzz-cc, or name files of those with --modules; code is found in \
-             64-bit programs with .eh_frame",
+            "name one of these files with --modules, or build it with ffuzz-cc; otherwise only \
+             64-bit code with .eh_frame is found",
         )
     }
 
@@ -73,7 +85,7 @@ impl Traced {
             ),
             Some(Given::Enough) => Failure::new(
                 format!("the run was ended after {MOST_STEPS} steps"),
-                "--most N records each block N times, and no more",
+                "--most N records at most N executions of each block",
             ),
             None if run.ended.exit == ExitKind::Hang => Failure::new(
                 format!("the target was ended: it exceeded {} ms", self.timeout.as_millis()),

@@ -1,8 +1,7 @@
-//! `ffuzz tracer`: what one input executes, block by block, and where two inputs part.
+//! `ffuzz tracer`: what one input executes, block by block, and where two inputs diverge.
 
 mod args;
 mod diff;
-mod upstream;
 mod view;
 
 use std::collections::{HashMap, HashSet};
@@ -34,12 +33,9 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     let scratch = Scratch::new("tracer", None);
     tool::leave_on_signals(&[&scratch], None);
     let otherwise = |instrumented| if instrumented { Choice::Counted } else { Choice::Own };
-    let choose = |instrumented| {
-        let choice = traced::choice(args.modules.as_deref(), otherwise(instrumented));
-        (choice, args.most(instrumented))
-    };
-    let target =
-        Traced::open(&args.target, &scratch, &environment, choose).map_err(tool::cannot)?;
+    let choose = |instrumented| traced::choice(args.modules.as_deref(), otherwise(instrumented));
+    let target = Traced::open(&args.target, &scratch, &environment, choose, args.most());
+    let target = target.map_err(tool::cannot)?;
     match args.diff.as_deref() {
         Some([a, b]) => diff::run(&args, target, a, b),
         _ => trace(&args, target, &environment),
@@ -61,16 +57,12 @@ fn trace(args: &Args, mut target: Traced, environment: &Environment) -> Result<E
         say(args.quiet, &format!("[!] {message}"));
     }
     tool::report(first.ended.exit, args.input.as_deref(), args.quiet || shortcoming.is_some());
-    if args.upstream {
-        upstream::write(args, &target.tracer, &first)?;
-    } else {
-        let observed = match target.instrumented && shortcoming.is_none() {
-            true => observe(args, environment, &input, target.timeout),
-            false => Observed::default(),
-        };
-        let shown = shown(args, &target, &first, &observed);
-        print(view::render(args, &shown)?.as_bytes(), args.output.as_deref())?;
-    }
+    let observed = match target.has_table && shortcoming.is_none() {
+        true => observe(args, environment, &input, target.timeout),
+        false => Observed::default(),
+    };
+    let shown = shown(args, &target, &first, &observed);
+    print(view::render(args, &shown)?.as_bytes(), args.output.as_deref())?;
     shortcoming.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
@@ -143,16 +135,15 @@ fn shown<'a>(args: &Args, target: &'a Traced, run: &'a Run, observed: &'a Observ
     if args.set {
         rows.sort_by_key(|row| row.step.place());
     }
-    let most = args.most(target.instrumented);
     for row in &mut rows {
-        row.is_least = row.count >= most;
+        row.is_least = row.count >= args.most();
         let code = &files[row.step.file as usize];
         let module = observed.modules.iter().find(|module| module.file == code.path);
         let number = code.counter(row.step.block as usize).filter(|_| code.is_counted());
         row.edge = module.zip(number).map(|(module, number)| module.counters.start + number);
         let counter = row.edge.and_then(|edge| observed.edges.get(edge)).filter(|it| **it > 0);
-        if let Some(counter) = counter.filter(|_| most == 1 && args.most.is_none()) {
-            (row.count, row.is_least) = (u32::from(*counter), false);
+        if let Some(counter) = counter.filter(|_| args.most.is_none()) {
+            row.join(u32::from(*counter));
         }
     }
     Shown { files, rows, run, keys: &observed.keys, names: &observed.names }

@@ -45,6 +45,12 @@ pub struct Env {
     pub domains: Vec<String>,
     /// `WAYPOINTS_DISABLE_COVERAGE`.
     pub no_coverage: bool,
+    /// `AFL_NOOPT`, `AFL_LLVM_DISABLE_INSTRUMENTATION`: clang gets the call as it is.
+    pub plain: bool,
+    /// `AFL_COMPILER_LAUNCHER`: a program such as ccache, which calls clang.
+    pub launcher: Option<PathBuf>,
+    /// A line for each variable that is set and has no effect.
+    pub unsupported: Vec<String>,
     /// A line for each name that is probably a mistake.
     pub misspelt: Vec<String>,
 }
@@ -77,6 +83,14 @@ impl Env {
             deny_list: first(&["AFL_LLVM_DENYLIST", "AFL_LLVM_BLOCKLIST"]),
             domains: names(var("WAYPOINTS").or_else(|_| var("DOMAINS")).unwrap_or_default()),
             no_coverage: set("WAYPOINTS_DISABLE_COVERAGE"),
+            plain: set("AFL_NOOPT") || set("AFL_LLVM_DISABLE_INSTRUMENTATION"),
+            launcher: path("AFL_COMPILER_LAUNCHER"),
+            unsupported: UNSUPPORTED
+                .iter()
+                .flat_map(|(names, why)| names.iter().map(move |name| (name, why)))
+                .filter(|(name, _)| set(name))
+                .map(|(name, why)| format!("warning: {name} has no effect: {why}"))
+                .collect(),
             misspelt: match set("AFL_IGNORE_UNKNOWN_ENVS") {
                 true => Vec::new(),
                 false => {
@@ -121,6 +135,40 @@ const SANITIZERS: &[(&str, Sanitizer)] = &[
     ("AFL_USE_TSAN", Sanitizer::Thread),
     ("AFL_USE_LSAN", Sanitizer::Leak),
     ("AFL_USE_CFISAN", Sanitizer::Cfi),
+];
+
+const CONTEXT: &str = "coverage is by edge, without context";
+const SPLIT: &str = "comparisons are not split; WAYPOINTS=cmp and ffuzz -p lead through them";
+const DICTIONARY: &str = "no dictionary is written; ffuzz takes one with -x";
+const FLAGS: &str = "give the compiler's -fsanitize= option yourself";
+
+/// Variables of AFL++ without which a build lacks what its user asked for, and the way to it.
+const UNSUPPORTED: &[(&[&str], &str)] = &[
+    (&["AFL_LLVM_CTX", "AFL_LLVM_CTX_K", "AFL_LLVM_CALLER", "AFL_LLVM_NGRAM_SIZE"], CONTEXT),
+    (
+        &["AFL_LLVM_LAF_ALL", "AFL_LLVM_LAF_SPLIT_SWITCHES", "AFL_LLVM_LAF_TRANSFORM_COMPARES"],
+        SPLIT,
+    ),
+    (&["AFL_LLVM_LAF_SPLIT_COMPARES", "AFL_LLVM_LAF_SPLIT_COMPARES_BITW"], SPLIT),
+    (&["AFL_LLVM_LAF_SPLIT_FLOATS"], SPLIT),
+    (
+        &["AFL_LLVM_DICT2FILE", "AFL_LLVM_DICT2FILE_NO_MAIN", "AFL_LLVM_LTO_AUTODICTIONARY"],
+        DICTIONARY,
+    ),
+    (&["AFL_USE_RTSAN", "AFL_USE_FASAN"], FLAGS),
+    (&["AFL_LLVM_IJON"], "include ijon.h, which ffuzz-cc has"),
+    (&["AFL_LLVM_VALUEPROFILE"], "use WAYPOINTS=cmp, or a map of your own (waypoints.h)"),
+    (&["AFL_LLVM_ONLY_FSRV"], "WAYPOINTS_DISABLE_COVERAGE=1 makes a target without counters"),
+    (&["AFL_LLVM_DENY_EXEC"], "an exec in the target is not an error"),
+    (
+        &[
+            "AFL_LLVM_INJECTIONS_ALL",
+            "AFL_LLVM_INJECTIONS_SQL",
+            "AFL_LLVM_INJECTIONS_LDAP",
+            "AFL_LLVM_INJECTIONS_XSS",
+        ],
+        "there are no hooks for injection attacks",
+    ),
 ];
 
 /// Variables of AFL++'s compiler and of ffuzz-cc. Those of the fuzzer are in `config::env`.
@@ -181,6 +229,11 @@ const KNOWN: &[&str] = &[
     "AFL_LLVM_INJECTIONS_XSS",
     "AFL_LLVM_VALUEPROFILE",
     "AFL_LLVM_IJON",
+    "AFL_LLVM_DENY_EXEC",
+    "AFL_LLVM_DISABLE_INSTRUMENTATION",
+    "AFL_LLVM_NO_RPATH",
+    "AFL_NOOPT",
+    "AFL_COMPILER_LAUNCHER",
     "AFL_SAN_NO_INST",
     "AFL_REAL_PATH",
     "AFL_LD_PASSTHROUGH",

@@ -52,14 +52,15 @@ pub fn run(
     if invocation.lacks_driver() {
         return Err(CompilerError::NoDriver);
     }
-    if !invocation.wants_instrumentation() {
-        let mut clang_alone = Command::new(&clang.path);
+    if !invocation.wants_instrumentation() || env.plain {
+        let mut clang_alone = launched(&clang.path, env);
         clang_alone.args(&invocation.arguments);
         return Err(replace_process(clang_alone));
     }
     let tells = !env.quiet && !invocation.is_probe();
     let works = invocation.links() || invocation.compiles();
     env.misspelt.iter().filter(|_| tells && works).for_each(|text| note(text));
+    env.unsupported.iter().filter(|_| tells && invocation.links()).for_each(|text| note(text));
     let mut additions = additions(&invocation, env, &clang)?;
     if additions.link == CounterLink::Unknown {
         return watched_link(&clang.path, &invocation, env, additions, note);
@@ -126,9 +127,17 @@ fn additions(
     Ok(Additions { assets, runtimes, passes, builtin, declared, coverage, link, opt_level })
 }
 
+/// clang, behind the launcher if there is one.
+fn launched(clang: &Path, env: &Env) -> Command {
+    let Some(launcher) = &env.launcher else { return Command::new(clang) };
+    let mut command = Command::new(launcher);
+    command.arg(clang);
+    command
+}
+
 /// clang with everything that was found out.
 fn command(clang: &Path, invocation: &Invocation, env: &Env, additions: &Additions) -> Command {
-    let mut command = Command::new(clang);
+    let mut command = launched(clang, env);
     command.args(rewrite::rewrite(invocation, env, additions)).env_remove(env::DECLARED);
     command.env(env::BUILTIN, additions.builtin.join(","));
     if let Some(path) = &additions.declared {

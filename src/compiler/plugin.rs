@@ -14,13 +14,15 @@ use crate::assets::{self, Assets, AssetsError};
 use crate::sys::file::Locked;
 
 const HEADERS: &[&str] = &["h", "hh", "hpp", "inc"];
+/// End of the name of precompiled headers.
+const PRECOMPILED: &str = "pch";
 
 /// The text that `ffuzz-domain.hpp` writes into every pass, before the version.
 const BUILT_FOR: &[u8] = b"ffuzz pass for LLVM ";
 
 /// Most of a pass's time is spent in LLVM's library: more than -O1 only makes the build slower.
-const PASS_FLAGS: &str =
-    "-std=c++17 -O1 -fPIC -shared -fno-rtti -fno-exceptions -fvisibility=hidden -Wl,-s";
+const PASS_FLAGS: &str = "-std=c++17 -O1 -fPIC -fno-rtti -fno-exceptions -fvisibility=hidden";
+const PASS_LINK_FLAGS: [&str; 2] = ["-shared", "-Wl,-s"];
 /// Plain code that every linker accepts; the header is included automatically.
 const RUNTIME_FLAGS: &str = "-O2 -fPIC -std=gnu11 -ffunction-sections -fno-lto -D__AFL_COMPILER=1 \
      -DFFUZZ_DOMAIN_RUNTIME -include waypoints.h";
@@ -121,21 +123,53 @@ impl Workshop<'_> {
             self.made(&format!("waypoints-{name}-pass"), "so", source, &headers, PASS_FLAGS)?;
         self.once(&made, |output| {
             let major = self.clang.major;
-            let (config, bindir) =
-                llvm_config(self.clang).ok_or_else(|| CompilerError::NoLlvm {
-                    domain: name.to_owned(),
-                    major,
-                    program: format!("llvm-config-{major}"),
-                })?;
-            let mut command = Command::new(Path::new(&bindir).join("clang++"));
-            command
-                .args(config.split_whitespace())
-                .args(PASS_FLAGS.split(' '))
-                .arg("-I")
-                .arg(&headers);
-            self.prefer(&headers.join("fuzzfactory.hpp"), source, &mut command)?;
-            self.compile(command, source, output)
+            let llvm = llvm_config(self.clang).ok_or_else(|| CompilerError::NoLlvm {
+                domain: name.to_owned(),
+                major,
+                program: format!("llvm-config-{major}"),
+            })?;
+            let compile = |precompiled: Option<&Path>| {
+                let mut command = pass_compiler(&llvm, &headers);
+                command.args(PASS_LINK_FLAGS);
+                command.args(
+                    precompiled.iter().flat_map(|path| ["-include-pch".as_ref(), path.as_os_str()]),
+                );
+                self.prefer(&headers.join("fuzzfactory.hpp"), source, &mut command)?;
+                self.compile(command, source, output)
+            };
+            let Some(precompiled) = self.precompiled(&llvm, &headers) else { return compile(None) };
+            compile(Some(&precompiled)).or_else(|_| {
+                // One of LLVM's headers may have changed since. A mistake in the source shows again.
+                compile(None)?;
+                let _ = fs::remove_file(&precompiled);
+                Ok(())
+            })
         })
+    }
+
+    /// LLVM's headers as the compiler has read them: that is most of the time which a pass takes to
+    /// compile. None where they cannot be kept; they need 60 MB for each version of LLVM.
+    fn precompiled(&self, llvm: &Llvm, headers: &Path) -> Option<PathBuf> {
+        let source = headers.join("ffuzz-domain.hpp");
+        let flags = format!("{} {PASS_FLAGS}", llvm.flags);
+        let made = self.made("ffuzz-domain", PRECOMPILED, &source, headers, &flags).ok()?;
+        let build = |output: &Path| {
+            self.forget_precompiled();
+            let mut command = pass_compiler(llvm, headers);
+            command.args(["-x", "c++-header", "-fpch-instantiate-templates"]);
+            self.compile(command, &source, output)
+        };
+        self.once(&made, build).ok()
+    }
+
+    /// Only one is kept for this LLVM, whatever other versions of ffuzz have left.
+    fn forget_precompiled(&self) {
+        for version in fs::read_dir(&self.assets.root).into_iter().flatten().flatten() {
+            let folder = version.path().join(format!("llvm-{}", self.clang.major));
+            for path in sources_in(&folder, &[PRECOMPILED]) {
+                let _ = fs::remove_file(path);
+            }
+        }
     }
 
     fn runtime(&self, pair: &Pair) -> Result<PathBuf, CompilerError> {
@@ -253,8 +287,23 @@ impl Workshop<'_> {
     }
 }
 
-/// Compiler flags and folder of programs, from the `llvm-config` next to clang or the one in PATH.
-fn llvm_config(clang: &Clang) -> Option<(String, String)> {
+/// What `llvm-config` says.
+struct Llvm {
+    /// For a compiler of passes.
+    flags: String,
+    /// Folder of its programs.
+    programs: PathBuf,
+}
+
+/// The compiler of a pass, with its flags.
+fn pass_compiler(llvm: &Llvm, headers: &Path) -> Command {
+    let mut command = Command::new(llvm.programs.join("clang++"));
+    command.args(llvm.flags.split_whitespace()).args(PASS_FLAGS.split(' ')).arg("-I").arg(headers);
+    command
+}
+
+/// Of the `llvm-config` next to clang or the one in PATH.
+fn llvm_config(clang: &Clang) -> Option<Llvm> {
     let beside = clang.path.canonicalize().ok()?.with_file_name("llvm-config");
     let in_path = PathBuf::from(format!("llvm-config-{}", clang.major));
     [beside, in_path].iter().find_map(|program| {
@@ -263,7 +312,7 @@ fn llvm_config(clang: &Clang) -> Option<(String, String)> {
             let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             output.status.success().then_some(text)
         };
-        Some((ask("--cxxflags")?, ask("--bindir")?))
+        Some(Llvm { flags: ask("--cxxflags")?, programs: ask("--bindir")?.into() })
     })
 }
 

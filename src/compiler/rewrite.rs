@@ -178,6 +178,9 @@ fn user_words(arguments: &[OsString], additions: &Additions) -> Vec<OsString> {
             let kept: Vec<&str> = list.split(',').filter(|name| !is_fuzzer_part(name)).collect();
             if !kept.is_empty() {
                 words.push(format!("-fsanitize={}", kept.join(",")).into());
+            } else if words.last().is_some_and(|last| last == "-Xclang") {
+                // It would take the next word.
+                words.pop();
             }
         } else if text.starts_with("-target_locations") {
             if let Some(pass) = diff {

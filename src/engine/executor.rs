@@ -17,6 +17,9 @@ pub enum RunError {
     /// The run can be tried again once there is room.
     #[error("{cause}")]
     Full { cause: String },
+    /// The run can be tried again: the error may be over in a moment.
+    #[error("{0}")]
+    Passing(Box<dyn Failure>),
     #[error("a run was given up because an end was asked for")]
     Interrupted,
     /// The target cannot be run any more.
@@ -31,7 +34,7 @@ impl RunError {
         match self {
             Self::Full { .. } => "free some space".into(),
             Self::Interrupted => "start it again".into(),
-            Self::Failed(failure) => failure.remedy(),
+            Self::Passing(failure) | Self::Failed(failure) => failure.remedy(),
         }
     }
 }
@@ -147,9 +150,9 @@ pub trait Executor {
         Box::leak(Box::new(NoMutators))
     }
 
-    /// Whether a process that has this input as its standard input reads from there; None if inputs take
-    /// another way. Makes a run of its own if the last one does not answer it, and does not show it.
-    fn reads_stdin(&mut self, _input: &[u8]) -> Result<Option<bool>, RunError> {
+    /// Whether a process that gets this input, as its standard input or in a file, reads it; None if that is not
+    /// known. Makes a run of its own if the last one does not answer it, and does not show it.
+    fn reads_input(&mut self, _input: &[u8]) -> Result<Option<bool>, RunError> {
         Ok(None)
     }
 

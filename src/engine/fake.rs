@@ -75,7 +75,7 @@ impl Executor for FakeExecutor {
         self.observe(b"")
     }
 
-    fn reads_stdin(&mut self, _input: &[u8]) -> Result<Option<bool>, RunError> {
+    fn reads_input(&mut self, _input: &[u8]) -> Result<Option<bool>, RunError> {
         Ok(Some(true))
     }
 

@@ -189,6 +189,6 @@ impl StopReason {
     /// How long the crashes that are not triaged yet are waited for at the end.
     #[must_use]
     pub fn patience(self) -> Duration {
-        Duration::from_secs(if self == Self::User { 3 } else { 10 })
+        Duration::from_secs(if matches!(self, Self::User | Self::TimeLimit) { 3 } else { 10 })
     }
 }

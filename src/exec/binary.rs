@@ -23,6 +23,8 @@ pub struct Traits {
     pub replays: bool,
     /// A harness with the driver of AFL++: by hand it runs the files on its command line.
     pub runs_files: bool,
+    /// A loop of AFL++ 4.20 or newer: it goes on only below a fork server, which is greeted first.
+    pub greets: bool,
     /// Linked with a sanitizer runtime.
     pub sanitizer: bool,
     /// Kind of a program that is not instrumented; the remedy depends on it.
@@ -94,6 +96,7 @@ pub fn inspect(path: &Path) -> Result<Traits, TargetError> {
         persistent: contains(&content, b"##SIG_AFL_PERSISTENT##\0"),
         replays: contains(&content, b"FFUZZ_REPLAY\0"),
         runs_files: contains(&content, b"AFL_DRIVER_CLOSE_FD_MASK\0"),
+        greets: contains(&content, b"wrong forkserver message from AFL++ tool"),
         deferred: contains(&content, b"##SIG_AFL_DEFER_FORKSRV##\0"),
         sanitizer: [b"__asan_init".as_slice(), b"__msan_init", b"__lsan_init"]
             .iter()

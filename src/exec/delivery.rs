@@ -1,28 +1,34 @@
 //! How an input reaches the target: through its stdin, a file, or shared memory.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::fcntl::AT_FDCWD;
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::stat::{UtimensatFlags, utimensat};
+use nix::sys::time::TimeSpec;
 
 use super::TargetError;
 use crate::engine::mutate::MAX_INPUT;
 use crate::sys::memory::SharedMap;
+
+/// Time of access of an input that nobody has read.
+const UNREAD: TimeSpec = TimeSpec::new(1, 0);
 
 /// One way to hand over inputs.
 #[derive(Debug)]
 pub enum InputDelivery {
     /// An anonymous file that is the target's descriptor 0, rewritten in place. A file on a disk
     /// would cost a journal entry for every run, twice: a new size, and a new time of access.
-    Stdin { file: File, path: PathBuf },
+    Stdin { file: File, path: PathBuf, watched: bool },
     /// A file that the target opens; it is created again for every run unless `keep`. `ours`: the fuzzer has
     /// written it, so anything else at this path comes from the target.
-    Named { path: PathBuf, keep: bool, ours: Arc<AtomicBool> },
+    Named { path: PathBuf, keep: bool, ours: Arc<AtomicBool>, watched: bool },
     /// AFL's shared-memory test case: length, then the bytes.
     Shared { map: SharedMap },
     /// Nothing: the target inherits stdin.
@@ -43,23 +49,65 @@ impl InputDelivery {
         let file = File::from(file.map_err(|errno| error(errno.into()))?);
         let name = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         std::os::unix::fs::symlink(name, path).map_err(error)?;
-        Ok(Self::Stdin { file, path: path.into() })
+        Ok(Self::Stdin { file, path: path.into(), watched: false })
     }
 
-    /// Whether the target has read from its standard input since the last delivery: the offset is shared
-    /// with it. None for other ways.
+    /// From now on [`Self::was_read`] knows more, and a delivery costs a system call more.
+    pub fn watch(&mut self, yes: bool) {
+        if let Self::Stdin { watched, .. } | Self::Named { watched, .. } = self {
+            *watched = yes;
+        }
+    }
+
+    /// Whether somebody has read the last input, or mapped it into memory. None where that is not known: without
+    /// [`Self::watch`], on a file system that does not note it, or if the input is in no file.
     pub fn was_read(&mut self) -> Option<bool> {
-        let Self::Stdin { file, .. } = self else { return None };
-        file.stream_position().ok().map(|position| position > 0)
+        // The offset is shared with the target.
+        if let Self::Stdin { file, .. } = self
+            && file.stream_position().ok()? > 0
+        {
+            return Some(true);
+        }
+        let (Self::Stdin { watched: true, .. } | Self::Named { watched: true, .. }) = self else {
+            return None;
+        };
+        let path = self.file()?;
+        let is_marked = || Some(path.metadata().ok()?.atime() == UNREAD.tv_sec());
+        if !is_marked()? {
+            return Some(true);
+        }
+        // Only what would have been seen proves anything.
+        File::open(&path).ok()?.read_exact(&mut [0]).ok()?;
+        (!is_marked()?).then_some(false)
+    }
+
+    fn file(&self) -> Option<PathBuf> {
+        match self {
+            Self::Stdin { file, .. } => Some(format!("/proc/self/fd/{}", file.as_raw_fd()).into()),
+            Self::Named { path, .. } => Some(path.clone()),
+            Self::Shared { .. } | Self::Inherit => None,
+        }
     }
 
     /// Delivers one input.
     pub fn deliver(&mut self, input: &[u8]) -> Result<(), TargetError> {
+        self.write(input)?;
+        if let Self::Stdin { watched: true, .. } | Self::Named { watched: true, .. } = self
+            && let Some(path) = self.file()
+        {
+            let (path, follow) = (&path, UtimensatFlags::FollowSymlink);
+            // Where that is not possible, nothing is concluded later.
+            let _ = utimensat(AT_FDCWD, path, &UNREAD, &TimeSpec::UTIME_OMIT, follow);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, input: &[u8]) -> Result<(), TargetError> {
         match self {
-            Self::Stdin { file, path } => {
+            Self::Stdin { file, path, .. } => {
                 write_in_place(file, input).map_err(|source| failed(path, source))
             }
-            Self::Named { path, keep, ours } => {
+            Self::Named { path, keep, ours, .. } => {
                 let was_ours = ours.load(Ordering::Relaxed);
                 write_named(path, *keep, was_ours, input).map_err(|source| failed(path, source))?;
                 if !was_ours {
@@ -198,7 +246,7 @@ mod tests {
     }
 
     fn named(path: &Path, keep: bool) -> InputDelivery {
-        InputDelivery::Named { path: path.into(), keep, ours: Arc::default() }
+        InputDelivery::Named { path: path.into(), keep, ours: Arc::default(), watched: false }
     }
 
     #[test]

@@ -133,11 +133,13 @@ impl Executor for Direct {
         Ok(self.observation(outcome))
     }
 
-    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
-        if matches!(self.delivery, InputDelivery::Stdin { .. }) {
-            self.execute(Feed::Input(input))?;
-        }
-        Ok(self.delivery.was_read())
+    fn reads_input(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
+        self.delivery.watch(true);
+        let run = self.execute(Feed::Input(input)).map(drop);
+        let was_read = self.delivery.was_read();
+        self.delivery.watch(false);
+        run?;
+        Ok(was_read)
     }
 
     fn observe_sent(

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::binary::Kin;
 use crate::engine::domain::RecordError;
 use crate::engine::executor::{Failure, RunError};
+use crate::sys::file;
 
 /// Why a target cannot be started, or cannot continue.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +78,9 @@ impl From<TargetError> for RunError {
         match error {
             TargetError::Full { .. } => Self::Full { cause: error.to_string() },
             TargetError::Interrupted => Self::Interrupted,
+            TargetError::Deliver { ref source, .. } if file::may_pass(source) => {
+                Self::Passing(Box::new(error))
+            }
             error => Self::Failed(Box::new(error)),
         }
     }
@@ -157,7 +161,9 @@ impl TargetError {
                                      without fork server must be built with ffuzz-cc"
                 .into(),
             Self::Reported { remedy, .. } => (*remedy).into(),
-            Self::Killerbeez => "build the target with ffuzz-cc".into(),
+            Self::Killerbeez => "AFL_NO_FORKSRV=1 runs it without its fork server; a build with \
+                                 ffuzz-cc is faster"
+                .into(),
             Self::Protocol { .. } | Self::Records(_) | Self::Channel { .. } => {
                 "rebuild the target with ffuzz-cc; AFL_DEBUG_CHILD=1 shows its output".into()
             }
@@ -166,9 +172,9 @@ impl TargetError {
             }
             Self::Changed { .. } => "register the same maps in every start".into(),
             Self::Lost { .. } => "AFL_DEBUG_CHILD=1 shows the target's output before that".into(),
-            Self::Deliver { .. } => {
-                "check that the folder is writable and the disk has room".into()
-            }
+            Self::Deliver { source, .. } => file::remedy(source)
+                .unwrap_or("check that the folder is writable and the disk has room")
+                .into(),
             Self::Full { .. } => "free some space".into(),
             Self::Interrupted => "start it again".into(),
             Self::OpenFiles { most } => format!("raise it: ulimit -n {}", most + 1),

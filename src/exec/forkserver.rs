@@ -231,18 +231,21 @@ impl Executor for ForkServer {
         Ok(self.shown(pass)?)
     }
 
-    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
+    fn reads_input(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
         // Often the last run was of this input.
-        match self.session.delivery.was_read() {
-            Some(false) => {}
-            known => return Ok(known),
+        if self.session.delivery.was_read() == Some(true) {
+            return Ok(Some(true));
         }
+        self.session.delivery.watch(true);
         // A restored child gets its input in another way.
-        self.persistently(|server, _| match server.session.runs.is_some() {
+        let run = self.persistently(|server, _| match server.session.runs.is_some() {
             true => server.run_by_channel(input).map(Pass::one),
             false => server.run_by_pipes(Feed::Input(input)).map(Pass::one),
-        })?;
-        Ok(self.session.delivery.was_read())
+        });
+        let was_read = self.session.delivery.was_read();
+        self.session.delivery.watch(false);
+        run?;
+        Ok(was_read)
     }
 
     fn observe_sent(

@@ -4,12 +4,14 @@
 //! as when it is started by hand.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::delivery::{Feed, InputDelivery};
-use super::launcher::{InputFrom, Setup};
+use super::launcher::{CONTROL_FD, InputFrom, STATUS_FD, Setup};
 use super::replay::{self, Line, Replay};
 use super::{TargetError, exit_kind};
 use crate::engine::executor::ExitKind;
@@ -147,13 +149,20 @@ impl Fresh {
         };
         let mut listener = Listener::new(PART).map_err(start_error)?;
         let limit = self.setup.options.memory_limit;
+        let pipes = match line.is_some() && self.setup.traits.greets {
+            true => Some((replay::orders().map_err(start_error)?, nowhere().map_err(start_error)?)),
+            false => None,
+        };
+        let fds = pipes.iter().flat_map(|(control, status)| {
+            [(control.as_fd(), CONTROL_FD), (status.as_fd(), STATUS_FD)]
+        });
         let start = Instant::now();
         let mut process = process::launch(Launch {
             argv: &[manner.under, &argv].concat(),
             env: &env,
             stdin: self.setup.stdin_for(&self.delivery)?,
             output: listener.output(),
-            fds: &[],
+            fds: &fds.collect::<Vec<_>>(),
             // A debugger is no part of the target, and larger than most.
             memory_limit: limit.filter(|_| manner.under.is_empty()),
             core_limit: manner.core_limit,
@@ -165,7 +174,9 @@ impl Fresh {
         self.guard.iter_mut().for_each(|guard| guard.watch(process.pid(), self.strays.mark()));
         feed.once_started();
         let (session, is_debugged) = (process.pid(), !manner.under.is_empty());
-        let deliver = line.as_mut().map(|line| (line, &mut self.delivery));
+        let is_served = pipes.is_some();
+        let deliver =
+            line.as_mut().map(|line| Inputs { line, delivery: &mut self.delivery, is_served });
         let (status, given_up) = wait(&mut process, &mut listener, manner, deliver);
         drop(process);
         if is_debugged {
@@ -213,13 +224,26 @@ impl Fresh {
 
 type Words = (Vec<OsString>, Vec<(OsString, Option<OsString>)>, Option<Line>);
 
+/// The inputs of one process.
+struct Inputs<'a> {
+    line: &'a mut Line,
+    delivery: &'a mut InputDelivery,
+    /// A fork server starts it.
+    is_served: bool,
+}
+
+/// What a fork server writes to nobody.
+fn nowhere() -> io::Result<File> {
+    File::options().write(true).open("/dev/null")
+}
+
 /// Waits for the end of a process in the given manner. Returns its wait status (None: its time was up), and why
 /// it was not followed to its end.
 fn wait(
     process: &mut Process,
     listener: &mut Listener,
     manner: Manner<'_>,
-    deliver: Option<(&mut Line, &mut InputDelivery)>,
+    deliver: Option<Inputs<'_>>,
 ) -> (Option<i32>, Option<Given>) {
     let limit = manner.limit;
     let status = match (manner.watcher, manner.look, deliver) {
@@ -227,13 +251,16 @@ fn wait(
             let followed = breakpoints::follow(process, listener, limit, watcher);
             return (followed.status, followed.given_up);
         }
-        (None, mut look, Some((line, delivery))) => {
-            let pid = process.pid();
-            let status = traced::wait(process, listener, limit, |stop| match &mut look {
-                _ if stop.is_own => line.next(delivery, pid),
+        (None, mut look, Some(Inputs { line, delivery, is_served })) => {
+            let next = |stop: &TraceStop| match &mut look {
+                _ if stop.is_own => line.next(delivery, stop.thread),
                 Some(look) => look(stop),
                 None => {}
-            });
+            };
+            let status = match is_served {
+                true => traced::wait_served(process, listener, limit, next),
+                false => traced::wait(process, listener, limit, next),
+            };
             // Stopped after its last input, and ended: as if it had ended well.
             if line.is_over { Some(0) } else { status }
         }

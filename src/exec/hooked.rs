@@ -209,8 +209,8 @@ impl Executor for Hooked {
         &mut self.mutators
     }
 
-    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
-        self.inner.reads_stdin(input)
+    fn reads_input(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
+        self.inner.reads_input(input)
     }
 
     fn observe_sent(

@@ -25,8 +25,8 @@ use crate::sys::strays::Strays;
 use crate::sys::wire::{self, WordReader, WordWriter};
 
 /// Descriptors of AFL's protocol in the target.
-const CONTROL_FD: i32 = 198;
-const STATUS_FD: i32 = 199;
+pub(super) const CONTROL_FD: i32 = 198;
+pub(super) const STATUS_FD: i32 = 199;
 
 /// Size of the segment offered at first: AFL++'s own default, larger than nearly every target, and
 /// free until it is touched.
@@ -130,7 +130,8 @@ impl Setup {
             InputFrom::Stdin => InputDelivery::stdin(&self.stdin_file),
             InputFrom::File(path) => {
                 let (keep, ours) = (self.options.keep_input_file, Arc::clone(&self.wrote_input));
-                let mut delivery = InputDelivery::Named { path: path.clone(), keep, ours };
+                let mut delivery =
+                    InputDelivery::Named { path: path.clone(), keep, ours, watched: false };
                 // Some targets open the file before their fork server is up.
                 delivery.deliver(&[])?;
                 Ok(delivery)
@@ -141,7 +142,7 @@ impl Setup {
 
     pub(super) fn stdin_for(&self, delivery: &InputDelivery) -> Result<Stdio, TargetError> {
         match delivery {
-            InputDelivery::Stdin { file, path } => file
+            InputDelivery::Stdin { file, path, .. } => file
                 .try_clone()
                 .map(Stdio::from)
                 .map_err(|source| TargetError::Deliver { path: path.clone(), source }),

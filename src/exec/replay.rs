@@ -2,13 +2,15 @@
 //! process of the same program got before it.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::binary::Traits;
 use super::delivery::InputDelivery;
 use crate::engine::corpus::names;
-use crate::sys::process;
+use crate::sys::{memory, process};
 
 /// The variable with what the names of these inputs begin with, and the one with the file that the program
 /// reads, unless it is standard input (`runtime/replay.c`).
@@ -26,7 +28,8 @@ pub enum Replay {
     Runtime,
     /// The driver of AFL++ runs the files on its command line, one after the other.
     Words,
-    /// The loop of AFL stops the process after each input, and whoever traces it delivers the next one.
+    /// The loop of AFL stops the process after each input, and whoever traces it delivers the next one. Since
+    /// AFL++ 4.20 it does so only below a fork server.
     Stops,
 }
 
@@ -72,6 +75,17 @@ pub(super) fn words(start: &Path, argv: &[OsString], file: &Path) -> Vec<OsStrin
     let (first, last) = argv.split_at(own.unwrap_or(argv.len()));
     let before = inputs_before(start).into_iter().map(PathBuf::into_os_string);
     first.iter().cloned().chain(before).chain(last.iter().cloned()).collect()
+}
+
+/// All that a fork server of AFL++ 4.20 or newer reads until it has started a process: the answer to its hello,
+/// and one order. Neither depends on what it writes, so both are prepared in advance.
+pub(super) fn orders() -> io::Result<File> {
+    const ANSWER: u32 = !0x4146_4c01;
+    const RUN: u32 = 0;
+    let words = [ANSWER, RUN].map(u32::to_ne_bytes).concat();
+    let orders = File::from(memory::memfd(c"orders", words.len())?);
+    orders.write_all_at(&words, 0)?;
+    Ok(orders)
 }
 
 /// The inputs of a process that stops after each of them.

@@ -59,6 +59,16 @@ pub struct Mutators {
     pub debug: bool,
 }
 
+/// A mutator that does not return from its last call does not keep the process from ending.
+impl Drop for Mutators {
+    fn drop(&mut self) {
+        for member in self.members.drain(..) {
+            let _underway = Underway::begin(Label::new(member.mutator.name(), "deinit"));
+            drop(member);
+        }
+    }
+}
+
 struct Member {
     mutator: Box<dyn Mutator>,
     /// Kept for ever: names of finds and of stages are static.
@@ -124,7 +134,8 @@ impl Mutators {
         let members = mutators.into_iter().map(Member::new).collect();
         let rng = Some(Rng::seed_from_u64(seed));
         let clock = Some(TickLength::from_now());
-        let mut all = Self { members, rng, clock, ..Self::default() };
+        let mut all = Self::default();
+        (all.members, all.rng, all.clock) = (members, rng, clock);
         all.note_hooks();
         all
     }

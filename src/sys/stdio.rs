@@ -112,7 +112,7 @@ pub(super) fn write_out(text: &str) {
 }
 
 /// For a signal handler: writes to the user's standard error without any buffer.
-pub(super) fn last_words(parts: &[&str]) {
+pub fn last_words(parts: &[&str]) {
     for part in parts {
         write(ERR.load(Ordering::SeqCst), part);
     }

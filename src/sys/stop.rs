@@ -20,6 +20,8 @@ pub struct Stop {
     asked: Arc<AtomicBool>,
     again: Arc<AtomicBool>,
     skip: Arc<AtomicBool>,
+    /// When a limit of time is reached, by [`clock::milliseconds`]; 0: never.
+    limit: Arc<AtomicU64>,
     suspension: Arc<Suspension>,
 }
 
@@ -101,11 +103,26 @@ impl Stop {
         self.asked.load(Ordering::Relaxed)
     }
 
+    /// From now on `left` is what is left of a limit of time; None: there is no limit.
+    pub fn limit(&self, left: Option<Duration>) {
+        let left = left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        let end = left.map_or(0, |left| clock::milliseconds().saturating_add(left));
+        self.limit.store(end, Ordering::Relaxed);
+    }
+
+    /// Whether an end was requested, or a limit of time is reached: whatever waits for foreign code waits no
+    /// longer than its own grace period.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let limit = self.limit.load(Ordering::Relaxed);
+        self.asked() || (limit != 0 && clock::milliseconds() >= limit)
+    }
+
     /// The same as a question that executors can keep.
     #[must_use]
     pub fn wish(&self) -> Wish {
-        let asked = Arc::clone(&self.asked);
-        Arc::new(move || asked.load(Ordering::Relaxed))
+        let stop = self.clone();
+        Arc::new(move || stop.is_over())
     }
 
     /// A signal came after that: the last work, too, should be left.

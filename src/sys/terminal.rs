@@ -7,6 +7,10 @@ use std::mem::zeroed;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crossterm::Command;
+use crossterm::cursor::Hide;
+use crossterm::terminal::EnterAlternateScreen;
+
 use super::stdio;
 
 /// The screen is shown.
@@ -18,8 +22,8 @@ static SILENCED: AtomicU32 = AtomicU32::new(0);
 
 /// What shows typed letters.
 const ECHOES: libc::tcflag_t = libc::ECHO | libc::ECHONL;
-/// Alternate screen and hidden cursor, and the way back.
-const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+/// Shows the cursor and leaves the alternate screen: what crossterm's commands write, as a constant for
+/// signal handlers.
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
 /// Shows the alternate screen.
@@ -34,7 +38,7 @@ pub fn enter() {
             modes & !ECHOES
         });
     }
-    stdio::write_out(ENTER);
+    stdio::write_out(&(ansi(EnterAlternateScreen) + &ansi(Hide)));
 }
 
 /// Leaves it, if it is shown, with the modes that were there before.
@@ -77,6 +81,14 @@ pub(super) fn leave_for_the_dead() {
         unsafe { libc::tcflush(stdio::out(), libc::TCIFLUSH) };
         stdio::write_out(LEAVE);
     }
+}
+
+/// What a command writes to the terminal.
+fn ansi(command: impl Command) -> String {
+    let mut text = String::new();
+    // A string takes everything.
+    let _ = command.write_ansi(&mut text);
+    text
 }
 
 fn change_modes(change: impl FnOnce(libc::tcflag_t) -> libc::tcflag_t) {
@@ -123,5 +135,18 @@ pub(super) fn stop_process() {
         libc::raise(libc::SIGTSTP);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, null_mut());
         libc::sigaction(libc::SIGTSTP, &raw const handler, null_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::cursor::Show;
+    use crossterm::terminal::LeaveAlternateScreen;
+
+    use super::*;
+
+    #[test]
+    fn the_constant_of_signal_handlers_is_what_crossterm_writes() {
+        assert_eq!(ansi(Show) + &ansi(LeaveAlternateScreen), LEAVE);
     }
 }

@@ -1,5 +1,6 @@
 //! Inspecting a process at a fatal signal (ptrace(2)): registers, memory, address.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -27,7 +28,7 @@ pub const FATAL: [i32; 7] = [
 /// A process, or one of its threads, that is stopped before a signal is delivered to it.
 #[derive(Debug)]
 pub struct TraceStop {
-    thread: i32,
+    pub thread: i32,
     pub signal: i32,
     /// The process stops by itself (`raise(SIGSTOP)`), as AFL's persistent loop does after an input.
     pub is_own: bool,
@@ -87,15 +88,58 @@ pub fn wait(
     process: &mut Process,
     listener: &mut Listener,
     limit: impl Into<Limit>,
+    look: impl FnMut(&TraceStop),
+) -> Option<i32> {
+    follow_to_end(process, listener, limit.into(), Options::empty(), look, |_, _| {})
+}
+
+/// The same for a fork server that starts one process, which stops by itself after each input. Its wait status
+/// is returned, and the server is ended with it.
+pub fn wait_served(
+    process: &mut Process,
+    listener: &mut Listener,
+    limit: impl Into<Limit>,
     mut look: impl FnMut(&TraceStop),
 ) -> Option<i32> {
-    let (pid, limit, ended) = (process.pid(), limit.into(), AtomicBool::new(false));
+    let (server, limit) = (process.pid(), limit.into());
+    let (own, last) = (Cell::new(0), Cell::new(None));
+    let look = |stop: &TraceStop| {
+        if stop.is_own && own.get() == 0 {
+            own.set(stop.thread);
+        }
+        look(stop);
+    };
+    let ended = |pid, status| {
+        if pid == own.get() {
+            last.set(Some(status));
+            // It would wait for orders.
+            send(server, libc::SIGKILL);
+        }
+    };
+    let options = Options::PTRACE_O_TRACEFORK;
+    let status = follow_to_end(process, listener, limit, options, look, ended);
+    if own.get() != 0 && last.get().is_none() {
+        send(own.get(), libc::SIGKILL);
+    }
+    status.map(|status| last.get().unwrap_or(status))
+}
+
+/// `ended_too` gets each other process or thread that ends.
+fn follow_to_end(
+    process: &mut Process,
+    listener: &mut Listener,
+    limit: Limit,
+    options: Options,
+    mut look: impl FnMut(&TraceStop),
+    mut ended_too: impl FnMut(i32, i32),
+) -> Option<i32> {
+    let (pid, ended) = (process.pid(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let listens = scope.spawn(|| {
             let has_ended = || ended.load(Ordering::Relaxed);
             listener.attend(pid, limit, has_ended, || send(pid, LATE))
         });
-        follow(pid, &mut look);
+        follow(pid, options, &mut look, &mut ended_too);
         let status = process.wait_with(WaitPidFlag::empty());
         ended.store(true, Ordering::Relaxed);
         let in_time = listens.join().unwrap_or(true);
@@ -145,15 +189,21 @@ fn look_at(pid: i32, look: &mut impl FnMut(&TraceStop)) {
     }
 }
 
-/// Continues it after every stop until it has ended.
-fn follow(pid: i32, look: &mut impl FnMut(&TraceStop)) {
+/// Continues it after every stop until it has ended; `others`: what is traced besides its threads.
+fn follow(
+    pid: i32,
+    others: Options,
+    look: &mut impl FnMut(&TraceStop),
+    ended: &mut impl FnMut(i32, i32),
+) {
     let mut known: Vec<i32> = Vec::new();
-    while let Some((thread, status)) = next_stop(pid) {
+    while let Some((thread, status)) = next_stop(pid, ended) {
         let mut deliver = 0;
         if !known.contains(&thread) {
             // The first stop is that of its start.
             known.push(thread);
-            let options = Options::PTRACE_O_EXITKILL
+            let options = others
+                | Options::PTRACE_O_EXITKILL
                 | Options::PTRACE_O_TRACECLONE
                 | Options::PTRACE_O_TRACEEXEC;
             let _ = ptrace::setoptions(Pid::from_raw(thread), options);
@@ -175,7 +225,7 @@ fn follow(pid: i32, look: &mut impl FnMut(&TraceStop)) {
 }
 
 /// The next thread that has stopped; None when the process has ended and waits to be reaped.
-fn next_stop(pid: i32) -> Option<(i32, i32)> {
+fn next_stop(pid: i32, other_ended: &mut impl FnMut(i32, i32)) -> Option<(i32, i32)> {
     loop {
         // SAFETY: the kernel fills local values; a child of another thread is not touched.
         unsafe {
@@ -198,6 +248,9 @@ fn next_stop(pid: i32) -> Option<(i32, i32)> {
             let reaped = libc::waitpid(found, &raw mut status, libc::__WALL | libc::__WNOTHREAD);
             if reaped == found && libc::WIFSTOPPED(status) {
                 return Some((found, status));
+            }
+            if reaped == found {
+                other_ended(found, status);
             }
         }
     }

@@ -33,11 +33,17 @@ static CALLS: AtomicU64 = AtomicU64::new(0);
 const LONG: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long a call may continue after a request to stop.
-const LEAVE: Duration = Duration::from_secs(10);
+/// How long a call may continue after a request to stop, or after the limit of time.
+const LEAVE: Duration = Duration::from_secs(5);
+/// How long the last words of a campaign that is abandoned may take: foreign code may hold any lock.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The source of requests to stop.
 static STOP: OnceLock<Stop> = OnceLock::new();
+
+/// What is done before a campaign is abandoned, with the number of its runs.
+static LAST: OnceLock<Box<dyn Fn(u64) + Send + Sync>> = OnceLock::new();
+static RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// Signals by which code ends its process.
 const FATAL: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT];
@@ -194,6 +200,23 @@ pub fn heed(stop: &Stop) {
     let _ = STOP.set(stop.clone());
 }
 
+/// Does this, in another thread, before a campaign is abandoned because of a call that does not return.
+/// `act` gets the number that was noted last.
+pub fn at_last(act: impl Fn(u64) + Send + Sync + 'static) {
+    let _ = LAST.set(Box::new(act));
+}
+
+/// The campaign has made this number of runs.
+pub fn note_runs(runs: u64) {
+    RUNS.store(runs, Ordering::Relaxed);
+}
+
+/// Whether the campaign of this process is to end. Code that waits for a program of the user's asks this.
+#[must_use]
+pub fn is_over() -> bool {
+    STOP.get().is_some_and(Stop::is_over)
+}
+
 /// Never ends.
 fn look_for_slow_calls() {
     let mut warned: Vec<&str> = Vec::new();
@@ -203,7 +226,7 @@ fn look_for_slow_calls() {
         std::thread::sleep(LOOK);
         let now = CALLS.load(Ordering::Relaxed);
         let label = current();
-        match label.filter(|_| now == call && STOP.get().is_some_and(Stop::asked)) {
+        match label.filter(|_| now == call && is_over()) {
             Some(label) => leave(label, &mut asked),
             None => asked = None,
         }
@@ -235,7 +258,7 @@ fn leave(label: &Label, asked: &mut Option<Instant>) {
             mutator,
             " has not returned from ",
             hook,
-            ": the campaign ends when it does, or in 10 seconds; a second Ctrl-C ends it immediately\n",
+            ": the campaign ends when it does, or in 5 seconds; a second Ctrl-C ends it immediately\n",
         ]);
         return;
     };
@@ -248,8 +271,16 @@ fn leave(label: &Label, asked: &mut Option<Instant>) {
             label.hook,
             "\nffuzz: hint: what was found is on disk: resume with -i -, without the mutator if necessary\n",
         ]);
+        if let Some(last) = LAST.get() {
+            let (done, wait) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                last(RUNS.load(Ordering::Relaxed));
+                let _ = done.send(());
+            });
+            let _ = wait.recv_timeout(LAST_WORDS);
+        }
         forget();
-        // SAFETY: no precondition. Foreign code may hold any lock: nothing is run on the way out.
+        // SAFETY: no precondition. Foreign code may hold any lock: nothing else is run on the way out.
         unsafe { libc::_exit(1) };
     }
 }

@@ -138,6 +138,59 @@ fn sanitizers_by_variable_and_by_flag() {
 }
 
 #[test]
+fn variables_of_afl_without_effect_are_named_and_the_others_have_theirs() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("t.c"), "int main(void) { return 0; }\n").unwrap();
+    let build = |name: &str, value: &str| {
+        let mut command = bench.compiler("cc", "t.c -o t");
+        command.env_remove("AFL_QUIET").env(name, value);
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    for name in ["AFL_USE_RTSAN", "AFL_LLVM_NGRAM_SIZE", "AFL_LLVM_DICT2FILE", "AFL_LLVM_IJON"] {
+        let said = build(name, "1");
+        assert!(said.contains(&format!("warning: {name} has no effect: ")), "{said}");
+        assert!(said.contains("edges instrumented"), "{said}");
+    }
+    for name in ["AFL_NOOPT", "AFL_LLVM_DISABLE_INSTRUMENTATION"] {
+        assert_eq!(build(name, "1"), "");
+    }
+    let launcher = bench.path("launcher");
+    std::fs::write(&launcher, "#!/bin/sh\necho launched >&2\nexec \"$@\"\n").unwrap();
+    std::fs::set_permissions(&launcher, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let said = build("AFL_COMPILER_LAUNCHER", launcher.to_str().unwrap());
+    assert!(said.contains("launched") && said.contains("edges instrumented"), "{said}");
+}
+
+#[test]
+fn links_with_names_of_afl_are_the_programs_that_take_their_place() {
+    let bench = Bench::new();
+    std::fs::write(bench.path("t.c"), "int main(void) { return 0; }\n").unwrap();
+    let run = |name: &str, words: &str| {
+        let link = bench.path(name);
+        let _ = std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ffuzz"), &link);
+        let mut command = Command::new(link);
+        command.current_dir(bench.folder.path()).args(words.split_whitespace());
+        command.output().unwrap()
+    };
+    for name in ["afl-clang-fast", "afl-clang-lto", "afl-gcc", "afl-gcc-fast", "afl-lto"] {
+        let done = run(name, "-Xclang -fsanitize=fuzzer-no-link -o named t.c");
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success() && said.contains("named: 1 edges"), "{name}: {said}");
+        std::fs::remove_file(bench.path("named")).unwrap();
+    }
+    assert!(run("afl-g++-fast", "-x c++ -c t.c").status.success());
+    let help = run("afl-cmin.bash", "--help").stdout;
+    assert!(String::from_utf8_lossy(&help).contains("ffuzz-cmin"));
+    let unknown = run("afl-analyze", "-i in ./t");
+    let said = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(
+        unknown.status.code() == Some(2) && said.contains("no counterpart of afl-analyze"),
+        "{said}"
+    );
+}
+
+#[test]
 fn demo_has_the_values_of_the_worked_examples() {
     for clang in clangs() {
         let bench = Bench::new();

@@ -3,8 +3,8 @@
 
 use crate::common;
 use crate::page;
-use common::{Finished, TestDir};
-use page::{blocks_before, clangs, follow};
+use common::{Finished, TestDir, clangs};
+use page::{blocks_before, follow};
 
 #[test]
 fn the_examples_of_the_page_are_right() {

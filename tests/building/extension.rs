@@ -5,8 +5,8 @@ use crate::page;
 use std::fs;
 use std::path::Path;
 
-use common::{Finished, TestDir};
-use page::{blocks_before, clangs, follow, shell};
+use common::{Finished, TestDir, clangs, skip};
+use page::{blocks_before, follow, own_cache, shell};
 
 #[test]
 fn the_page_about_new_domains_is_right() {
@@ -15,8 +15,18 @@ fn the_page_about_new_domains_is_right() {
         |end: &str| page.iter().find(|b| b.name.ends_with(end)).unwrap().text.lines().count();
     assert!(lines("-pass.cc") <= 15 && lines("-rt.c") == 1, "{page:?}");
     for clang in clangs() {
-        follow(&TestDir::new(), &page, clang);
+        let dir = TestDir::new();
+        private_cache(&dir, "cache", clang);
+        follow(&dir, &page, clang);
     }
+}
+
+/// A cache for what is registered: passes and headers that all tests use are compiled in it.
+fn private_cache(dir: &TestDir, name: &str, clang: &str) -> String {
+    let shared = bench();
+    returns(&shared, "own", "ret");
+    cc(&shared, clang, &[("WAYPOINTS", "cmp,own/ret")]).expect(0);
+    own_cache(dir, name)
 }
 
 /// A domain with the given name that counts returns, in the style of FuzzFactory.
@@ -125,7 +135,7 @@ fn a_pass_for_another_llvm_is_rebuilt_or_refused() {
     let dir = bench();
     let clangs = clangs();
     let &[old, .., new] = clangs.as_slice() else {
-        eprintln!("skipped: two versions of clang are needed");
+        skip("two versions of clang are needed");
         return;
     };
     returns(&dir, "own", "ret");
@@ -186,6 +196,7 @@ fn own_headers_take_precedence_over_older_ones_next_to_the_sources() {
     returns(&dir, ".", "slow");
     dir.write("fuzzfactory.hpp", "#error \"the old base class\"\n");
     fs::create_dir(dir.path("bin")).unwrap();
+    private_cache(&dir, "cache", "19");
     let made = shell(&dir, "make -f /path/to/ffuzz/Makefile llvm-domains DOMAINS+=slow", "19");
     made.expect(0).says("slow: ready for clang 19");
 }
@@ -229,7 +240,7 @@ fn passes_written_like_fuzzfactorys_cmp_and_diff_compile() {
 #[test]
 fn the_name_of_a_builtin_domain_stays_its_own_and_others_can_be_removed() {
     let dir = bench();
-    let home = dir.path("home").display().to_string();
+    let home = private_cache(&dir, "home", "19");
     let ffuzz =
         |words: &str| dir.ffuzz(words).env("XDG_CACHE_HOME", &home).env("FFUZZ_CC", "19").run();
     let build = |waypoints: &str| {

@@ -6,14 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// Passes for other versions of LLVM take seconds to compile: kept from one test run to the next.
-fn cache() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cc-cache")
-}
-
-pub(crate) fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
+use super::common::cache;
+pub(crate) use super::common::{clangs, has, repository};
 
 /// A folder for one test.
 pub(crate) struct Bench {
@@ -125,26 +119,6 @@ fn client() -> &'static Path {
         std::fs::rename(&own, &path).unwrap();
         path
     })
-}
-
-/// The versions of clang on this machine; a message names those that are skipped.
-pub(crate) fn clangs() -> Vec<&'static str> {
-    let there = |version: &&str| {
-        let found = has(&format!("clang-{version}")) && has(&format!("llvm-config-{version}"));
-        if !found {
-            eprintln!("skipped: clang-{version} or llvm-{version}-dev is not installed");
-        }
-        found
-    };
-    ["14", "15", "16", "19"].into_iter().filter(there).collect()
-}
-
-pub(crate) fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok();
-    if !found {
-        eprintln!("skipped: {program} is not installed");
-    }
-    found
 }
 
 /// Only the `dsf[…] = …` lines.

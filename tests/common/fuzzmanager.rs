@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::common::{TestDir, free_port, wait_until};
+use super::common::{TestDir, free_port, skip, wait_until};
 
 /// The server from packages, with a database of its own; ended when dropped.
 pub struct Server {
@@ -34,7 +34,7 @@ impl Server {
 
     pub fn with_rate(rate: &'static str) -> Option<Self> {
         if !installed().join("complete").exists() {
-            eprintln!("skipped: no FuzzManager server: scripts/setup.sh --servers installs it");
+            skip("no FuzzManager server: scripts/setup.sh --servers installs it");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();

@@ -38,6 +38,31 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// Says why a test, or a part of it, does nothing here. `scripts/run-tests.sh` counts what is said.
+pub fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+    let Some(list) = std::env::var_os("SKIPPED_TESTS") else { return };
+    let name = thread::current().name().unwrap_or_default().to_owned();
+    let file = fs::OpenOptions::new().create(true).append(true).open(list);
+    file.unwrap().write_all(format!("{reason} ({name})\n").as_bytes()).unwrap();
+}
+
+/// Versions of the clangs on this machine that can have passes.
+pub fn clangs() -> Vec<&'static str> {
+    let there =
+        |version: &&str| has(&format!("clang-{version}")) && has(&format!("llvm-config-{version}"));
+    ["14", "15", "16", "19"].into_iter().filter(there).collect()
+}
+
+/// Whether a program is installed.
+pub fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        skip(&format!("{program} is not installed"));
+    }
+    found
+}
+
 /// A port that was free a moment ago.
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
@@ -479,7 +504,7 @@ impl SmallDisk {
         let mounted =
             Self::call(Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]), &at);
         if !mounted {
-            eprintln!("skipped: mounting a small file system needs root");
+            skip("mounting a small file system needs root");
         }
         mounted.then_some(Self(at))
     }
@@ -523,7 +548,7 @@ fn segments(creator: i32, since: SystemTime) -> Vec<String> {
 }
 
 /// Passes compiled for other versions of LLVM are kept from one test run to the next.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cc-cache")
 }
 

@@ -3,23 +3,10 @@
 
 #![allow(dead_code, reason = "no file of tests needs all of it")]
 
+use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use super::common::{Finished, TestDir, repository};
-
-/// The clangs on this machine that can have passes; a message names those that are skipped.
-pub(crate) fn clangs() -> Vec<&'static str> {
-    let has = |program: String| Command::new(program).arg("--version").output().is_ok();
-    let there = |version: &&str| {
-        let found = has(format!("clang-{version}")) && has(format!("llvm-config-{version}"));
-        if !found {
-            eprintln!("skipped: clang-{version} or llvm-{version}-dev is not installed");
-        }
-        found
-    };
-    ["14", "15", "16", "19"].into_iter().filter(there).collect()
-}
+use super::common::{Finished, TestDir, cache, repository};
 
 /// A block of a page between two fences.
 #[derive(Debug)]
@@ -33,13 +20,13 @@ pub(crate) struct Block {
 
 /// All blocks of `docs/NAME`.
 pub(crate) fn blocks(name: &str) -> Vec<Block> {
-    let page = std::fs::read_to_string(repository("docs").join(name)).unwrap();
+    let page = fs::read_to_string(repository("docs").join(name)).unwrap();
     parse(&page)
 }
 
 /// Those before the heading `end` only.
 pub(crate) fn blocks_before(name: &str, end: &str) -> Vec<Block> {
-    let page = std::fs::read_to_string(repository("docs").join(name)).unwrap();
+    let page = fs::read_to_string(repository("docs").join(name)).unwrap();
     parse(page.split_once(end).unwrap_or_else(|| panic!("no {end:?} in {name}")).0)
 }
 
@@ -74,7 +61,7 @@ pub(crate) fn follow(dir: &TestDir, blocks: &[Block], clang: &str) {
 
 fn install(dir: &TestDir) {
     let ffuzz = Path::new(env!("CARGO_BIN_EXE_ffuzz"));
-    std::fs::create_dir(dir.path("bin")).unwrap();
+    fs::create_dir(dir.path("bin")).unwrap();
     let commands = [
         "cc",
         "showdsf",
@@ -95,6 +82,28 @@ fn install(dir: &TestDir) {
     for name in std::iter::once("ffuzz".to_owned()).chain(links) {
         std::os::unix::fs::symlink(ffuzz, dir.path("bin").join(name)).unwrap();
     }
+}
+
+/// Makes a cache of its own, `NAME` in the folder, with all that was compiled for other tests.
+pub(crate) fn own_cache(dir: &TestDir, name: &str) -> String {
+    let own = dir.path(name);
+    for version in fs::read_dir(cache().join("ffuzz")).unwrap().flatten() {
+        for llvm in fs::read_dir(version.path()).into_iter().flatten().flatten() {
+            let folder = own.join("ffuzz").join(version.file_name()).join(llvm.file_name());
+            for file in fs::read_dir(llvm.path()).into_iter().flatten().flatten() {
+                let extension = file.path().extension().map(ToOwned::to_owned).unwrap_or_default();
+                if ["so", "o", "pch"].iter().any(|made| extension == *made) {
+                    fs::create_dir_all(&folder).unwrap();
+                    let to = folder.join(file.file_name());
+                    // On another file system it is a copy.
+                    fs::hard_link(file.path(), &to)
+                        .or_else(|_| fs::copy(file.path(), &to).map(drop))
+                        .unwrap();
+                }
+            }
+        }
+    }
+    own.display().to_string()
 }
 
 /// A shell line with `clang`, a cache of its own, and the repository in place of `/path/to/ffuzz`.

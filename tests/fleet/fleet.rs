@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use common::{Running, TestDir, need, plain, repository, stats_of, target, wait_until};
+use common::{Running, TestDir, need, plain, repository, skip, stats_of, target, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
@@ -328,7 +328,7 @@ fn the_first_process_of_a_container_reaps_what_targets_leave() {
     dir.write("in/2", "Q");
     let unshare = || dir.program("unshare").words("--pid --fork --mount-proc");
     if unshare().arg("true").run().code() != 0 {
-        eprintln!("skipped: unshare --pid is not allowed");
+        skip("unshare --pid is not allowed");
         return;
     }
     let job = unshare().arg(env!("CARGO_BIN_EXE_ffuzz")).words("-j 2 -i in -o out -t 5000 --");
@@ -374,12 +374,12 @@ fn a_second_ctrl_c_exits_immediately_and_restores_the_terminal() {
 fn stop_and_continue(dir: &TestDir, end: i32, text: &str, options: &str) {
     need("dash");
     let line = format!(
-        "{} -V 15 {options} -i in -o out -t 3000 -- {}",
+        "{} -V 9 {options} -i in -o out -t 3000 -- {}",
         env!("CARGO_BIN_EXE_ffuzz"),
         steps().display()
     );
     let job = dir.program("python3").arg(repository("tests/data/terminal/keys.py"));
-    let job = job.arg(end.to_string()).arg(text).arg("16").arg(line);
+    let job = job.arg(end.to_string()).arg(text).arg("10").arg(line);
     job.run().expect(0).says("as it should be");
 }
 
@@ -388,7 +388,7 @@ fn ctrl_z_restores_the_terminal_and_fg_the_screen() {
     let dir = TestDir::with_seed("QUAAAA");
     stop_and_continue(&dir, libc::SIGTERM, "overall results", "");
     let stats = dir.stats();
-    assert!(dir.stat("run_time") < 16, "{stats:?}");
+    assert!(dir.stat("run_time") < 10, "{stats:?}");
     assert_eq!(dir.stat("saved_hangs"), 0, "{stats:?}");
 }
 
@@ -398,6 +398,6 @@ fn ctrl_z_pauses_the_workers_too() {
     stop_and_continue(&dir, 3, "all workers", "-j 2");
     for worker in ["main", "worker01"] {
         assert_eq!(number(&dir, worker, "saved_hangs"), 0);
-        assert!(number(&dir, worker, "run_time") < 16, "{:?}", stats(&dir, worker));
+        assert!(number(&dir, worker, "run_time") < 10, "{:?}", stats(&dir, worker));
     }
 }

@@ -26,8 +26,12 @@ fn mutators_table(name: &str, only: bool) -> String {
 
 /// A list with these tables.
 fn list(dir: &TestDir, tables: &[String]) {
-    let head = "output = \"results\"\nmutator_dir = \".\"\nat_once = 2\n";
-    dir.write("jobs.toml", head.to_owned() + &tables.concat());
+    list_at_once(dir, 2, tables);
+}
+
+fn list_at_once(dir: &TestDir, number: usize, tables: &[String]) {
+    let head = format!("output = \"results\"\nmutator_dir = \".\"\nat_once = {number}\n");
+    dir.write("jobs.toml", head + &tables.concat());
 }
 
 fn jobs(dir: &TestDir, options: &str) -> common::Job {
@@ -81,7 +85,7 @@ fn a_list_that_is_killed_twice_repeats_nothing_that_is_finished() {
     let before = ends(&dir);
     let last = jobs(&dir, "--json").run().expect(0);
     assert!(
-        last.err.contains(&format!("24 jobs, {} are finished already", before.len())),
+        last.err.contains(&format!("24 jobs, {} already finished", before.len())),
         "{}",
         last.err
     );
@@ -114,7 +118,7 @@ fn states_are_carried_from_job_to_job() {
     list(
         &dir,
         &[
-            "rounds = 2\n".to_owned(),
+            "rounds = 2\ncarry_coverage = true\n".to_owned(),
             target_table("letters", &target("letters.c", "")),
             blind,
             mutators_table("numbers", true),
@@ -143,6 +147,41 @@ fn states_are_carried_from_job_to_job() {
 }
 
 #[test]
+fn each_row_has_its_own_edges_and_an_edge_is_new_once() {
+    let dir = TestDir::new();
+    dir.write("one", "A seed");
+    dir.write("two", "A seed");
+    let job = "[[job]]\nmutators = []\nseeds = [\"one\", \"two\"]\nexecs = 2000\n".to_owned();
+    list(&dir, &[target_table("letters", &target("letters.c", "")), job]);
+    let done = jobs(&dir, "--json").env("FFUZZ_NO_TRIAGE", "1").run().expect(0);
+    let table: Value = serde_json::from_str(&done.out).unwrap();
+    let rows = rows(&done);
+    let sum = |key: &str| rows.iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("new_edges"), table["edges"]["letters"].as_u64().unwrap(), "{table}");
+    // Side by side or not, both start from nothing, and both find the way of the seed.
+    assert!(rows.iter().all(|row| row["edges"].as_u64() > Some(0)), "{table}");
+    assert!(sum("edges") > sum("new_edges"), "{table}");
+}
+
+#[test]
+fn a_list_is_the_same_under_every_path() {
+    let dir = TestDir::new();
+    dir.write("lists/seed", "A seed");
+    fs::copy(target("letters.c", ""), dir.path("lists/letters")).unwrap();
+    dir.write(
+        "lists/jobs.toml",
+        "output = \"results\"\n[[target]]\nname = \"letters\"\ncommand = [\"./letters\"]\n\
+         [[job]]\nmutators = []\nseeds = [\"seed\"]\nexecs = 200\n",
+    );
+    let jobs = |list: &str| dir.ffuzz("jobs").arg(list).env("FFUZZ_NO_TRIAGE", "1").run().expect(0);
+    jobs("lists/jobs.toml");
+    std::os::unix::fs::symlink("lists", dir.path("link")).unwrap();
+    jobs("link/jobs.toml").says("1 jobs, 1 already finished");
+    fs::rename(dir.path("lists"), dir.path("moved")).unwrap();
+    jobs("moved/jobs.toml").says("1 jobs, 1 already finished");
+}
+
+#[test]
 fn a_job_that_fails_does_not_end_the_others() {
     let dir = TestDir::new();
     module(&dir, "counter", "");
@@ -156,7 +195,8 @@ fn a_job_that_fails_does_not_end_the_others() {
     ];
     tables.extend(["counter", "refuses", "stuck"].map(|name| mutators_table(name, true)));
     tables.push("[[job]]\nseeds = [\"seed\"]\nexecs = 100\nstall_seconds = 3\n".into());
-    list(&dir, &tables);
+    // Most of them only wait.
+    list_at_once(&dir, 8, &tables);
     let done = jobs(&dir, "--json").run().expect(1);
     for row in rows(&done) {
         let (target, mutators) =
@@ -180,7 +220,7 @@ fn a_job_that_fails_does_not_end_the_others() {
     jobs(&dir, "")
         .run()
         .expect(1)
-        .says("8 jobs, 1 are finished already")
+        .says("8 jobs, 1 already finished")
         .says("done letters/none/seed");
 }
 
@@ -201,6 +241,14 @@ fn mistakes_in_the_list_have_their_place() {
         "line 3, column 18: cannot read the seed \"nothing\"",
         "relative to the job file",
     );
+    // Two jobs cannot share it, or the list would not understand what it does.
+    for option in ["--error-exitcode", "--metrics=9000", "-V"] {
+        let text = format!(
+            "output = \"results\"\n[[target]]\nname = \"a\"\ncommand = [\"./a\"]\n\
+             options = [\"{option}\"]\n[[job]]\nseeds = [\"seed\"]\nexecs = 1\n"
+        );
+        refused(&text, "is not an option for jobs", "docs/jobs.md");
+    }
     fs::remove_file(dir.path("jobs.toml")).unwrap();
     jobs(&dir, "").run().refused(1, "cannot read jobs.toml", "--help has an example");
     dir.write("jobs.toml", [0xff, 0xfe]);
@@ -220,7 +268,7 @@ fn an_end_on_request_is_in_good_order_and_two_do_not_share_a_folder() {
     run.wait_for("starts letters/built-in/seed");
     run.signal(Signal::SIGINT);
     let ended = run.finish().expect(1).says("interrupted: 1 of 1 jobs are not finished");
-    ended.says("the same command continues").says("waiting");
+    ended.says("run the same command again").says("waiting");
     let log = dir.text("results/jobs/letters/built-in/seed/log");
     assert!(log.contains("resume     :"), "{log}");
     // What was damaged by hand is told.
@@ -258,7 +306,7 @@ fn a_full_disk_ends_with_one_line_and_loses_nothing() {
         .says("free some space")
         .does_not_say("starts letters/counter/seed");
     fillers.iter().for_each(|path| drop(fs::remove_file(path)));
-    let last = jobs(&dir, "").run().expect(0).says("2 jobs, 1 are finished already");
+    let last = jobs(&dir, "").run().expect(0).says("2 jobs, 1 already finished");
     last.says("2 of 2 jobs done").does_not_say("starts letters/counter/seed");
     assert_eq!(ends(&dir)["letters/counter/seed"], 1);
 }

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use common::{Job, TestDir, repository, target};
 
 /// A library from `tests/mutators`.
-fn library(dir: &TestDir, source: &str, flags: &str, name: &str) -> PathBuf {
+pub(crate) fn library(dir: &TestDir, source: &str, flags: &str, name: &str) -> PathBuf {
     let path = dir.path(name);
     let output = Command::new("cc")
         .args(["-shared", "-fPIC", "-Wall", "-Wextra", "-Wno-unused", "-o"])
@@ -26,13 +26,13 @@ fn library(dir: &TestDir, source: &str, flags: &str, name: &str) -> PathBuf {
 }
 
 /// Two letters are new edges, a third one a crash.
-fn letters() -> &'static Path {
+pub(crate) fn letters() -> &'static Path {
     static TARGET: OnceLock<PathBuf> = OnceLock::new();
     TARGET.get_or_init(|| target("letters.c", ""))
 }
 
 /// A campaign with these libraries; one seed of eight letters.
-fn with_libraries(dir: &TestDir, libraries: &str, options: &str) -> Job {
+pub(crate) fn with_libraries(dir: &TestDir, libraries: &str, options: &str) -> Job {
     dir.write("in/seed", "xxxxxxxx");
     let log = dir.path("calls").display().to_string();
     dir.fuzz(options, letters(), "")

@@ -6,7 +6,7 @@ use crate::page;
 use std::fs;
 use std::path::Path;
 
-use common::{Job, TestDir, plain, target};
+use common::{Job, TestDir, plain, skip, target};
 use nix::sys::signal::Signal;
 
 const SEED: &[u8] = b"a seed of the campaign";
@@ -262,9 +262,10 @@ fn mistakes_are_explained() {
 fn a_module_that_never_returns_does_not_block_the_campaign() {
     let dir = TestDir::with_seed(SEED);
     module(&dir, "stuck", "");
-    for signals in [1, 2] {
-        let out = format!("out{signals}");
-        let mut run = alone(&dir, &out, "--mutator stuck", "log").start();
+    let out = |signals| format!("out{signals}");
+    let start = |signals| (signals, alone(&dir, &out(signals), "--mutator stuck", "log").start());
+    for (signals, mut run) in [1, 2].map(start) {
+        let out = out(signals);
         run.wait_for("mutator stuck is still busy in fuzz after 5 seconds");
         run.signal(Signal::SIGTERM);
         run.wait_for("a second Ctrl-C ends it immediately");
@@ -328,7 +329,7 @@ const UPSTREAM: &str = "KILLERBEEZ_BUILD";
 #[test]
 fn the_module_of_the_page_runs_in_killerbeez_which_continues_our_state() {
     let Some(folder) = std::env::var_os(UPSTREAM) else {
-        eprintln!("skipped: {UPSTREAM} does not name the folder of Killerbeez's fuzzer");
+        skip(&format!("{UPSTREAM} does not name the folder of Killerbeez's fuzzer"));
         return;
     };
     let fuzzer = Path::new(&folder).join("fuzzer");

@@ -3,7 +3,7 @@
 use crate::common;
 use std::path::PathBuf;
 
-use common::{Finished, Job, SmallDisk, TestDir, target};
+use common::{Finished, Job, SmallDisk, TestDir, skip, target};
 
 fn good() -> PathBuf {
     target("outcomes.c", "")
@@ -21,7 +21,7 @@ fn limited(dir: &TestDir, by: &str) -> Job {
 fn prepared(dir: &TestDir, kind: &str, script: &str) -> Option<Finished> {
     let unshare = || dir.program("unshare").words(kind);
     if unshare().arg("true").run().code() != 0 {
-        eprintln!("skipped: unshare {kind} is not allowed");
+        skip(&format!("unshare {kind} is not allowed"));
         return None;
     }
     let fuzz = format!(

@@ -16,6 +16,7 @@ mod custom;
 mod domains;
 mod fuzz;
 mod killerbeez;
+mod limits;
 mod machine;
 mod metrics;
 mod modes;

@@ -5,7 +5,8 @@ use std::fs;
 use std::net::UdpSocket;
 use std::path::PathBuf;
 
-use common::{TestDir, afl_target, plain, target};
+use common::{TestDir, afl_target, plain, repository, skip, target};
+use ffuzz::engine::mutate::dictionary::Dictionary;
 
 fn outcomes() -> PathBuf {
     target("outcomes.c", "")
@@ -80,20 +81,24 @@ fn the_inputs_before_a_crash_are_saved() {
 
 #[test]
 fn timeouts_are_ignored_or_kept_as_the_user_says() {
-    let hangs = |variable: &str| {
+    let start = |variable: &str| {
         let dir = TestDir::with_seed("A");
         with_q(&dir);
-        let job = dir.fuzz("-s 1 -E 1500 -t 20 -x words", &outcomes(), "hang");
-        job.env("AFL_HANG_TMOUT", "20").env(variable, "1").run().expect(0);
-        dir
+        let job = dir.fuzz("-s 1 -E 600 -t 60 -x words", &outcomes(), "hang");
+        let running = job.env("AFL_HANG_TMOUT", "60").env(variable, "1").start();
+        (dir, running)
     };
-    let dir = hangs("AFL_QUIET");
+    let all = ["AFL_QUIET", "AFL_IGNORE_TIMEOUTS", "AFL_KEEP_TIMEOUTS"].map(start);
+    let [dir, ignoring, keeping] = all.map(|(dir, running)| {
+        running.finish().expect(0);
+        dir
+    });
     assert!(!dir.hangs().is_empty());
     assert!(!dir.queue().iter().any(|name| name.contains("+tout")));
-    let dir = hangs("AFL_IGNORE_TIMEOUTS");
+    let dir = ignoring;
     assert_eq!(dir.hangs(), Vec::<String>::new());
     assert!(!dir.queue().iter().any(|name| name.contains("+tout")));
-    let dir = hangs("AFL_KEEP_TIMEOUTS");
+    let dir = keeping;
     let kept = dir.queue().into_iter().find(|name| name.contains(",+tout,+cov"));
     let kept = kept.unwrap_or_else(|| panic!("{:?}", dir.queue()));
     assert!(dir.read(&format!("out/default/queue/{kept}")).starts_with(b"Q"));
@@ -200,14 +205,17 @@ fn the_exit_code_tells_scripts_of_a_bug() {
 
 #[test]
 fn a_hang_is_a_bug_for_scripts_if_it_is_one_for_the_user() {
-    let dir = TestDir::with_seed("A");
-    with_q(&dir);
-    let line = "-s 1 -t 100 -E 300 -x words --error-exitcode 9";
-    dir.fuzz(line, &outcomes(), "hang").run().expect(0);
+    let start = |option: &str| {
+        let dir = TestDir::with_seed("A");
+        with_q(&dir);
+        let line = format!("-s 1 -t 100 -E 150 -x words --error-exitcode 9 {option}");
+        let running = dir.fuzz(&line, &outcomes(), "hang").start();
+        (dir, running)
+    };
+    let [(dir, saved), (_other, reported)] = ["", "--report-hangs"].map(start);
+    saved.finish().expect(0);
     assert!(!dir.hangs().is_empty());
-    let dir = TestDir::with_seed("A");
-    with_q(&dir);
-    dir.fuzz(&format!("{line} --report-hangs"), &outcomes(), "hang").run().expect(9);
+    reported.finish().expect(9);
 }
 
 #[test]
@@ -273,6 +281,43 @@ fn domains_that_nothing_uses_are_named() {
     dir.fuzz("-E 200", &outcomes(), "none").run().expect(0).does_not_say(remedy);
 }
 
+/// Each of these reads its input; on the seed alone it does nothing with it.
+#[test]
+fn targets_that_read_in_unusual_ways_are_not_suspected() {
+    let program = target("reading.c", "");
+    let dir = TestDir::with_seed("A");
+    for words in ["mmap", "pread", "open", "file @@", "file-mmap @@"] {
+        for mode in ["", "-n", "--run-mode fork", "--run-mode pipe"] {
+            let line = format!("-s 1 -E 60 {mode}");
+            let done = dir.fuzz(&line, &program, words).run().expect(0);
+            done.does_not_say("does not read");
+            fs::remove_dir_all(dir.path("out")).unwrap();
+        }
+    }
+    for (words, by) in [("nothing", "its standard input"), ("nothing @@", "the file given by @@")] {
+        for mode in ["", "-n", "--run-mode fork", "--run-mode pipe"] {
+            let line = format!("-s 1 -E 60 {mode}");
+            let done = dir.fuzz(&line, &program, words).run().expect(0);
+            done.says(&format!("the target does not read {by}"));
+            fs::remove_dir_all(dir.path("out")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn seeds_that_crash_count_for_scripts() {
+    let dir = TestDir::with_seed("Q");
+    dir.write("in/good", "A");
+    for options in ["", "-j 2", "-C"] {
+        let line = format!("-s 1 -E 200 --error-exitcode 9 {options}");
+        dir.fuzz(&line, &outcomes(), "segv").run().expect(9);
+        fs::remove_dir_all(dir.path("out")).unwrap();
+    }
+    // Also where there is no other.
+    fs::remove_file(dir.path("in/good")).unwrap();
+    dir.fuzz("--error-exitcode 9", &outcomes(), "segv").run().refused(9, "no seed is usable", "");
+}
+
 #[test]
 fn a_target_that_does_not_read_its_input_is_noticed_with_one_seed() {
     let reader = target("reader.c", "");
@@ -281,12 +326,22 @@ fn a_target_that_does_not_read_its_input_is_noticed_with_one_seed() {
     let fixed = TestDir::with_seed("A");
     fixed.write("fixed.txt", "B");
     for (words, expected) in [
-        ("", format!("{not_read}: it finds nothing this way. If it reads a file, name it by @@: ffuzz … -- {shown} @@\n")),
+        (
+            "",
+            format!(
+                "{not_read}: it finds nothing this way; if it reads a file, @@ stands for the name\n"
+            ),
+        ),
         ("@", format!("ffuzz … -- {shown} @@\n")),
         ("-q fixed.txt", format!("ffuzz … -- {shown} -q @@\n")),
-        ("-q @@", "takes the same path whatever is in its file: does it read it? If it reads its standard input".into()),
     ] {
-        fixed.ffuzz("-i in -o out -t 3000 -E 100 --").arg(&reader).words(words).run().expect(0).says(&expected);
+        fixed
+            .ffuzz("-i in -o out -t 3000 -E 100 --")
+            .arg(&reader)
+            .words(words)
+            .run()
+            .expect(0)
+            .says(&expected);
         fs::remove_dir_all(fixed.path("out")).unwrap();
     }
     // Without a fork server, and without snapshots.
@@ -396,5 +451,48 @@ fn colors_are_left_out_on_request() {
         let job = dir.fuzz("-E 300", &outcomes(), "none").env("AFL_FORCE_UI", "1");
         let done = job.env(name, "1").run().expect(0).says("timing");
         assert_eq!(colored(&done.out), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_line_of_a_dictionary_that_is_no_token_is_a_warning() {
+    let dir = TestDir::with_seed("A");
+    dir.write("words", "# of HTML\n\"<b>\"\n\"<i>\n<u>\n");
+    let done = dir.fuzz("-s 1 -E 100 -x words", &outcomes(), "none").run().expect(0);
+    done.says("words, line 3: no closing quote: not loaded, and 1 more lines");
+    // A folder has a token in each file.
+    dir.write("folder/a", "<b>");
+    dir.write("folder/b", [b'x'; 129]);
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    let done = dir.fuzz("-s 1 -E 100 -x folder", &outcomes(), "none").run().expect(0);
+    done.says("folder/b is no token of 1 to 128 bytes");
+}
+
+/// Of Debian's afl++-doc, and of a tree of AFL++ where one was built for the benchmarks.
+#[test]
+fn every_dictionary_of_afl_is_loaded() {
+    let folders = [
+        PathBuf::from("/usr/share/doc/afl++-doc/afl/dictionaries"),
+        repository("target/bench-peers/aflplusplus-4.40c/dictionaries"),
+    ];
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
+    let files = files.map(|entry| entry.unwrap().path());
+    let files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|e| e == "dict")).collect();
+    if files.len() < 60 {
+        return skip("afl++-doc is not installed");
+    }
+    for file in &files {
+        let (tokens, malformed) = Dictionary::parse(&fs::read(file).unwrap(), 0);
+        let name = file.file_name().unwrap().to_str().unwrap();
+        // One has no quotes at all.
+        let ok = if name == "ruby.dict" { tokens.is_empty() } else { malformed.len() <= 1 };
+        assert!(ok, "{name}: {} tokens, {malformed:?}", tokens.len());
+    }
+    for name in ["atom.dict", "csv.dict", "regexp.dict", "rst.dict", "svg.dict"] {
+        let file = files.iter().find(|file| file.ends_with(name)).unwrap();
+        let dir = TestDir::with_seed("A");
+        let words = format!("-s 1 -E 2 -x {}", file.display());
+        dir.fuzz(&words, &outcomes(), "none").run().expect(0);
     }
 }

@@ -81,7 +81,7 @@ fn other_fork_servers_are_refused() {
     let refused = |kind: &str, cause: &str, remedy: &str| {
         dir.fuzz("", &legacy(), kind).run().refused(1, cause, remedy);
     };
-    refused("killerbeez", "Killerbeez", "ffuzz-cc");
+    refused("killerbeez", "Killerbeez", "AFL_NO_FORKSRV=1");
     for kind in ["old-error", "v1-error"] {
         let refused = |code: u32, cause, remedy| refused(&format!("{kind} {code}"), cause, remedy);
         refused(1, "the map offered is too small", "AFL_MAP_SIZE");

@@ -7,7 +7,7 @@ use crate::common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Finished, Job, TestDir, plain, repository, target, wait_until};
+use common::{Finished, Job, TestDir, plain, repository, skip, target, wait_until};
 use nix::sys::signal::Signal;
 use object::read::elf::ElfFile64;
 use object::{Endianness, elf};
@@ -364,6 +364,6 @@ fn a_module_runs_in_the_python_of_the_path_or_of_the_virtual_environment() {
         }
     }
     if pythons.is_empty() {
-        eprintln!("skipped: no Python has a shared library here");
+        skip("no Python has a shared library here");
     }
 }

@@ -4,10 +4,11 @@ use crate::common;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use nix::sys::signal::Signal;
 
-use common::{Finished, Job, TestDir, plain, target_with, wait_until};
+use common::{Finished, Job, TestDir, plain, target, target_with, wait_until};
 
 fn islands() -> PathBuf {
     target_with("mem", "islands.c", "")
@@ -239,10 +240,95 @@ fn failing(dir: &TestDir, path: &str, count: u32, error: i32) -> Finished {
     job.env("FAIL_COUNT", &count.to_string()).env("FAIL_ERROR", &error.to_string()).run()
 }
 
+/// `open` and `fsync` of a path that contains FAIL_PATH fail with FAIL_ERROR, from call FAIL_FROM to FAIL_TO.
+const OPEN: &str = r#"
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int fails(const char *path) {
+  static int calls;
+  if (!getenv("FAIL_PATH") || !strstr(path, getenv("FAIL_PATH"))) return 0;
+  if (++calls < atoi(getenv("FAIL_FROM")) || calls > atoi(getenv("FAIL_TO"))) return 0;
+  errno = atoi(getenv("FAIL_ERROR"));
+  return 1;
+}
+int open64(const char *path, int flags, ...) {
+  va_list list;
+  va_start(list, flags);
+  int mode = va_arg(list, int);
+  va_end(list);
+  int (*next)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
+  return fails(path) ? -1 : next(path, flags, mode);
+}
+int open(const char *path, int flags, ...) {
+  va_list list;
+  va_start(list, flags);
+  int mode = va_arg(list, int);
+  va_end(list);
+  int (*next)(const char *, int, ...) = dlsym(RTLD_NEXT, "open");
+  return fails(path) ? -1 : next(path, flags, mode);
+}
+int fsync(int fd) {
+  char link[64], path[4096] = {0};
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  if (readlink(link, path, sizeof path - 1) > 0 && fails(path)) return -1;
+  int (*next)(int) = dlsym(RTLD_NEXT, "fsync");
+  return next(fd);
+}
+"#;
+
+/// A campaign in which these calls for a path fail.
+fn failing_opens(
+    dir: &TestDir,
+    path: &str,
+    (from, to): (u32, u32),
+    error: i32,
+    words: &str,
+) -> Finished {
+    let library = preloaded(dir, OPEN);
+    let _ = fs::remove_dir_all(dir.path("out"));
+    let source = if words.is_empty() { "crashing.c" } else { "reader.c" };
+    let job = dir.fuzz("-s 5 -E 3000 --run-mode fork", &target(source, ""), words);
+    let job = job.env("LD_PRELOAD", &library).env("FAIL_PATH", path);
+    let job = job.env("FAIL_FROM", &from.to_string()).env("FAIL_TO", &to.to_string());
+    job.env("FAIL_ERROR", &error.to_string()).run()
+}
+
+const PASSING: [i32; 4] = [libc::EIO, libc::EMFILE, libc::ENFILE, libc::EACCES];
+
+#[test]
+fn a_temporary_error_of_the_input_file_does_not_end_the_campaign() {
+    let dir = TestDir::with_seed("QUIAAA");
+    for error in PASSING {
+        let done = failing_opens(&dir, ".cur_input", (50, 52), error, "@@").expect(0);
+        done.says("tried again for some seconds").says("Execution limit was reached");
+        assert!(dir.stat("execs_done") >= 3000);
+    }
+    // One that stays has its own remedy.
+    let done = failing_opens(&dir, ".cur_input", (50, 1_000_000), libc::EIO, "@@");
+    done.refused(1, ".cur_input", "see dmesg");
+}
+
+#[test]
+fn a_crash_whose_folder_cannot_be_synced_is_saved_once() {
+    let dir = TestDir::with_seed("PAAA");
+    for error in PASSING {
+        let done = failing_opens(&dir, "/crashes", (1, 1), error, "").expect(0);
+        done.does_not_say("exists").says("Execution limit was reached");
+        assert_eq!(dir.crashes().len() as u64, dir.stat("saved_crashes"));
+        assert!(!dir.crashes().is_empty());
+    }
+}
+
 #[test]
 fn a_temporary_error_does_not_end_the_campaign() {
     let dir = TestDir::with_seed("m1");
-    for error in [libc::EIO, libc::EMFILE, libc::ENFILE, libc::EACCES] {
+    for error in PASSING {
         let done = failing(&dir, "/queue/id:", 3, error).expect(0);
         let done = done.says("tried again for some seconds").says("Testing aborted");
         assert_eq!(done.out.matches("tried again").count(), 1, "{}", done.out);
@@ -252,16 +338,20 @@ fn a_temporary_error_does_not_end_the_campaign() {
 
 #[test]
 fn a_permanent_error_has_its_own_remedy() {
-    let dir = TestDir::with_seed("m1");
     let remedies = [
         (libc::EIO, "see dmesg"),
         (libc::EMFILE, "ulimit -n"),
         (libc::ENFILE, "fs.file-max"),
         (libc::EACCES, "permissions"),
     ];
-    for (error, remedy) in remedies {
-        failing(&dir, "/queue/id:", 1_000_000, error).refused(1, "cannot write", remedy);
-    }
+    thread::scope(|scope| {
+        for (error, remedy) in remedies {
+            scope.spawn(move || {
+                let dir = TestDir::with_seed("m1");
+                failing(&dir, "/queue/id:", 1_000_000, error).refused(1, "cannot write", remedy);
+            });
+        }
+    });
 }
 
 #[test]

@@ -246,7 +246,7 @@ fn huge_pages_are_restored() {
     server.observe(b"[]").unwrap();
     let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", processes(&huge).0));
     if field(&rollup.unwrap(), "AnonHugePages:") == 0 {
-        eprintln!("skipped: this machine makes no huge pages");
+        skip("this machine makes no huge pages");
     }
 }
 

@@ -21,6 +21,8 @@
 #define DROPS 13
 #define ABORTS 14
 #define LEAVES 15
+#define STUCK 16
+#define STUCK_AT_END 17
 
 #ifndef NO_INIT
 void *afl_custom_init(void *afl, unsigned int seed) {
@@ -40,7 +42,12 @@ void *afl_custom_init(void *afl, unsigned int seed) {
 }
 #endif
 
-void afl_custom_deinit(void *data) { (void)data; }
+void afl_custom_deinit(void *data) {
+  (void)data;
+#if WHAT == STUCK_AT_END
+  for (;;) pause();
+#endif
+}
 
 #if WHAT == HALF_TRIM
 int32_t afl_custom_init_trim(void *data, uint8_t *buf, size_t size) {
@@ -88,6 +95,10 @@ size_t afl_custom_fuzz(void *data, uint8_t *buf, size_t size, uint8_t **out_buf,
 #elif WHAT == LEAVES
   static int calls;
   if (++calls == 100) _exit(0);
+#elif WHAT == STUCK
+  static int calls;
+  if (++calls == 100)
+    for (;;) pause();
 #endif
   return size;
 }

@@ -9,7 +9,7 @@ use std::io::{Cursor, Write};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use common::{DEADLINE, Job, SmallDisk, TestDir, free_port, wait_until};
+use common::{DEADLINE, Job, SmallDisk, TestDir, free_port, skip, wait_until};
 use ffuzz::config::env::Environment;
 use ffuzz::crashes::collector::{
     Client, Delivery, DeliveryWorker, Report, Settings, Spool, Values,
@@ -665,7 +665,7 @@ fn covered_lines_equal_those_of_llvm_cov() {
         .iter()
         .any(|name| Command::new(name).arg("--version").output().is_err())
     {
-        eprintln!("skipped: clang-19 and llvm-19 are not installed");
+        skip("clang-19 and llvm-19 are not installed");
         return;
     }
     let programs: [(&str, &[&str], usize); 4] = [

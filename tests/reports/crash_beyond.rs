@@ -257,6 +257,160 @@ fn place_and_message_distinguish_aborts() {
     assert_ne!(of_gnu("std::runtime_error"), of_gnu("std::bad_alloc"));
 }
 
+/// A list in a message has as many values as the input wants.
+#[test]
+fn a_panic_is_one_bug_whatever_list_its_message_shows() {
+    let panic = |words: &str| {
+        let said = format!("\nthread 'main' (7) panicked at src/main.rs:4:5:\n{words}\n");
+        given_up(&said, &[&RUST_END[..], &["demo::get", "demo::main"]].concat())
+    };
+    let (output, hash) = panic("bad values [1, 2, 3] here");
+    let signature =
+        beyond::signature(&beyond::parse(&output, &program()), SignatureOptions::default())
+            .unwrap();
+    for words in [
+        "bad values [1, 2] here",
+        "bad values [] here",
+        "bad values [-7] here",
+        "bad values [\"a: b\", \"c]\"] here",
+        "bad values [Some(1), None] here",
+        "bad values [P { x: 1 }, P { x: [2, 3] }] here",
+    ] {
+        let (other, found) = panic(words);
+        assert_eq!(found, hash, "{words}");
+        let info = beyond::parse(&other, &program());
+        let facts = CrashFacts { info: &info, output: &other, program: &program(), testcase: None };
+        assert!(signature.matches(&facts), "{words}: {}", signature.to_json());
+    }
+    assert_ne!(panic("good values [1, 2, 3] here").1, hash);
+    assert_ne!(panic("[lexer] bad").1, panic("[parser] bad").1);
+    // Of several lines the first counts.
+    assert_eq!(panic("values {\n    1,\n    2,\n}").1, panic("values {}").1);
+}
+
+/// A hook may write the message in its own way, or none at all; its functions are not where the bug is.
+#[test]
+fn a_panic_hook_of_the_program_is_not_the_bug() {
+    let hook = ["__GI_abort", "demo::report::write", "demo::report::send", "demo::report::flush"];
+    let hook = [&hook[..], &["demo::report::last", "demo::on_panic"]].concat();
+    let stack = |function| [&hook[..], &RUST_END[3..], &[function, "demo::main"]].concat();
+    let text = |place: &str| format!("[ERROR] demo: panicked at src/main.rs:{place}:\nboom\n");
+    let (output, hash) = given_up(&text("4:5"), &stack("demo::get"));
+    let info = beyond::parse(&output, &program());
+    assert_eq!(info.own_function(), Some("demo::get"));
+    let identity = info.identity("");
+    assert_eq!(identity.functions(), ["demo::get", "demo::main"]);
+    assert_eq!((identity.cause(), identity.said()), ("panic", Some("main.rs:4 boom")));
+    assert_ne!(given_up(&text("9:5"), &stack("demo::get")).1, hash);
+    let silent = |function| given_up("oops\n", &stack(function)).1;
+    assert_ne!(silent("demo::get"), silent("demo::put"));
+    let signature = beyond::signature(&info, SignatureOptions::default()).unwrap().to_json();
+    assert!(!signature.contains("report") && signature.contains("demo::get"), "{signature}");
+    // The same for uncaught exceptions.
+    let terminate = |function| {
+        given_up("", &["abort", "on_end", "__cxxabiv1::__terminate(void (*)())", function, "main"])
+            .1
+    };
+    assert_ne!(terminate("f"), terminate("g"));
+}
+
+/// What is told of a hang, as the server gets it.
+fn hang(function: &str) -> (Output, u64) {
+    let output = stderr(&format!("[Non-crash bug] hang in {function}\n"));
+    let hash = beyond::parse(&output, &program()).identity("hang").hash();
+    (output, hash)
+}
+
+#[test]
+fn hangs_are_bugs_of_their_functions() {
+    let signature = |output: &Output| {
+        beyond::signature(&beyond::parse(output, &program()), SignatureOptions::default()).unwrap()
+    };
+    let names = ["hang1", "hang2", "hang12", "hang34", "hang", "a::b<int>"];
+    for one in names {
+        for other in names {
+            let ((output, hash), (others, found)) = (hang(one), hang(other));
+            assert_eq!(hash == found, one == other, "{one} {other}");
+            let info = crash::parse(&others, &program());
+            let facts =
+                CrashFacts { info: &info, output: &others, program: &program(), testcase: None };
+            let signature = signature(&output);
+            assert_eq!(signature.matches(&facts), one == other, "{}", signature.to_json());
+        }
+    }
+}
+
+/// Position-independent programs are elsewhere in each run.
+#[test]
+fn a_signature_holds_for_the_next_run() {
+    let debugged = |instruction: &str| Output {
+        crash_data: format!(
+            "Program received signal SIGSEGV, Segmentation fault.\n#0  0x12 in ?? ()\n\
+             rax\t0x10\t16\nrip\t0x20\t32\n=> 0x5648cd:\t{instruction}\n"
+        ),
+        ..Output::default()
+    };
+    let signature = |output: &Output| {
+        beyond::signature(&beyond::parse(output, &program()), SignatureOptions::default()).unwrap()
+    };
+    let pairs = [
+        (
+            "mov    %rax,0x999e(%rip)        # 0x5648c0de8030",
+            "mov    %rax,0x999e(%rip)        # 0x55d10ade8030",
+        ),
+        (
+            "mov    %rax,0x999e(%rip)        # 0x5648c0de8030 <n>",
+            "mov    %rax,0x999e(%rip)        # 0x55d10ade8030 <n>",
+        ),
+        ("call   0x5648c0de1139", "call   0x55d10ade1139"),
+        ("cbz    x0, 0xaaaac0de1139", "cbz    x0, 0xaaaad0de1139"),
+        ("movl   $0xdeadbeef,(%rdi)", "movl   $0xdeadbeef,(%rdi)"),
+        ("mov    %eax,0x0", "mov    %eax,0x0"),
+    ];
+    for (first, next) in pairs {
+        let (signature, next) = (signature(&debugged(first)), debugged(next));
+        assert!(signature.to_json().contains("instructionName"), "{}", signature.to_json());
+        let info = crash::parse(&next, &program());
+        let facts = CrashFacts { info: &info, output: &next, program: &program(), testcase: None };
+        assert!(signature.matches(&facts), "{first}: {}", signature.to_json());
+    }
+    let own = signature(&debugged(pairs[0].0));
+    let other = debugged("mov    %rax,0x111e(%rip)        # 0x5648c0de8030");
+    let info = crash::parse(&other, &program());
+    let facts = CrashFacts { info: &info, output: &other, program: &program(), testcase: None };
+    assert!(!own.matches(&facts), "{}", own.to_json());
+}
+
+/// clang 14 writes `> >`, clang 19 `>>`.
+#[test]
+fn a_signature_holds_for_the_other_compiler_s_names() {
+    let text = |name: &str| {
+        stderr(&format!(
+            "==1==ERROR: AddressSanitizer: {}\n    #0 0x1 in {name} /src/a.cc:1:1\n    \
+             #1 0x2 in main /src/a.cc:9:1\n",
+            overflow("WRITE of size 4", "12")
+        ))
+    };
+    let older = "demo::Box<std::vector<int, std::allocator<int> > >::put(int)";
+    let newer = "demo::Box<std::vector<int, std::allocator<int>>>::put(int)";
+    let shift = "demo::operator>><demo::Box<std::vector<int>>>(int)";
+    for (one, other, wanted) in [
+        (older, newer, true),
+        (newer, older, true),
+        (newer, newer, true),
+        (shift, shift, true),
+        (newer, "demo::Box<std::vector<int, std::allocator<long>>>::put(int)", false),
+    ] {
+        let info = beyond::parse(&text(one), &program());
+        let signature = beyond::signature(&info, SignatureOptions::default()).unwrap();
+        let output = text(other);
+        let info = crash::parse(&output, &program());
+        let facts =
+            CrashFacts { info: &info, output: &output, program: &program(), testcase: None };
+        assert_eq!(signature.matches(&facts), wanted, "{one} {other}: {}", signature.to_json());
+    }
+}
+
 /// With `GOTRACEBACK=crash`, without which a panic of Go is no signal, places have addresses behind them.
 #[test]
 fn a_panic_of_go_is_the_same_however_it_ends() {

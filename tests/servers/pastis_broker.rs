@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use common::{
-    Finished, Job, Running, TestDir, free_port, repository, target, target_with, wait_until,
+    Finished, Job, Running, TestDir, free_port, repository, skip, target, target_with, wait_until,
 };
 use ffuzz::fleet::pastis::engines::{ENGINES, VERSION};
 use nix::sys::signal::Signal;
@@ -27,7 +27,7 @@ fn installed(name: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("pastis");
     let there = folder.join("complete").exists();
     if !there {
-        eprintln!("skipped: no PASTIS broker: scripts/setup.sh --servers installs it");
+        skip("no PASTIS broker: scripts/setup.sh --servers installs it");
     }
     there.then(|| folder.join("venv/bin").join(name))
 }
@@ -421,7 +421,7 @@ fn the_page_about_fleets_is_right() {
 fn the_unit_is_one_that_systemd_takes() {
     let dir = TestDir::new();
     if dir.program("sh").arg("-c").arg("command -v systemd-analyze").run().code() != 0 {
-        eprintln!("skipped: systemd-analyze is not installed");
+        skip("systemd-analyze is not installed");
         return;
     }
     let unit = fs::read_to_string(repository("integrations/systemd/ffuzz-pastis.service")).unwrap();

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::{
-    Finished, TestDir, afl_target, compiled, need, plain, repository, target, target_with,
-    wait_until,
+    Finished, TestDir, afl_target, compiled, has, need, plain, repository, skip, target,
+    target_with, wait_until,
 };
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::Signal;
@@ -185,14 +185,7 @@ fn ids(dir: &TestDir) -> Vec<String> {
 /// The compilers of C++ that are here, with AddressSanitizer.
 fn compilers() -> Vec<String> {
     let names = ["14", "15", "16", "19"].map(|version| format!("clang++-{version}"));
-    let is_there = |name: &String| {
-        let found = Command::new(name).arg("--version").output().is_ok();
-        if !found {
-            eprintln!("skipped: {name} is not installed");
-        }
-        found
-    };
-    names.into_iter().filter(is_there).collect()
+    names.into_iter().filter(|name| has(name)).collect()
 }
 
 #[test]
@@ -234,7 +227,7 @@ fn the_symbolizer_of_the_target_s_compiler_is_asked() {
         .collect();
     let compiler = Command::new("clang-19").arg("--version").output();
     if compiler.is_err() || !versions.contains(&"19") || versions.len() < 2 {
-        eprintln!("skipped: clang-19 and an older llvm-symbolizer are not installed");
+        skip("clang-19 and an older llvm-symbolizer are not installed");
         return;
     }
     only(&dir, &["gdb"]);
@@ -333,12 +326,60 @@ fn panics_of_rust_are_bugs_of_their_places() {
     }
 }
 
+/// A hook of the program's own says nothing, and calls more functions than distinguish a bug.
+#[test]
+fn a_panic_hook_hides_neither_place_nor_function() {
+    let dir = TestDir::new();
+    for letter in ["a", "b"] {
+        dir.write(&format!("crashes/{letter}"), letter);
+    }
+    triage(&dir, "--minimize 0", &rust(&dir, "hooked", "0"));
+    let report = report(&dir);
+    let bugs = report["bugs"].as_array().unwrap();
+    assert_eq!(bugs.len(), 2, "{bugs:#?}");
+    for bug in bugs {
+        let [title, place] = ["title", "place"].map(|key| bug[key].as_str().unwrap());
+        assert!(
+            title.contains("[@ hooked::first]") || title.contains("[@ hooked::second]"),
+            "{title}"
+        );
+        assert!(place.contains("hooked.rs:"), "{place}");
+        let line: u32 = place.rsplit(':').next().unwrap().parse().unwrap();
+        let text = include_str!("../targets/hooked.rs").lines().nth(line as usize - 1).unwrap();
+        assert!(text.contains("panic!"), "{place}: {text}");
+    }
+}
+
+#[test]
+fn panics_have_their_names_without_debug_information_of_libc() {
+    let dir = TestDir::new();
+    let hidden = "mount -t tmpfs none /usr/lib/debug 2>/dev/null || test ! -e /usr/lib/debug";
+    if dir.program("unshare").words("-rm sh -c").arg(hidden).run().code() != 0 {
+        return skip("unshare --mount is not allowed");
+    }
+    let target = rust(&dir, "panics", "0");
+    for letter in ["r", "n", "m", "a"] {
+        dir.write(&format!("crashes/{letter}"), format!("{letter}zz"));
+    }
+    dir.ffuzz("triage -o out -n 1 --minimize 0 crashes --").arg(&target).run().expect(0);
+    let names = ids(&dir);
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    let script = format!(
+        "{hidden}; PATH={} exec {} triage -o out -n 1 --minimize 0 crashes -- {}",
+        only(&dir, &["addr2line"]),
+        env!("CARGO_BIN_EXE_ffuzz"),
+        target.display()
+    );
+    dir.program("unshare").words("-rm sh -c").arg(script).run().expect(0);
+    assert_eq!((ids(&dir), names.len()), (names, 4));
+}
+
 #[test]
 fn gdb_reports_a_signal_without_output() {
     need("gdb");
     let dir = TestDir::new();
     crashes(&dir, "nagq");
-    triage(&dir, "", &plain("bugs.c", ""));
+    triage(&dir, "", &plain("bugs.c", "")).does_not_say("pthread_kill").does_not_say("abort");
     assert_eq!(both_of_each(&dir), ["check", "give_up", "poke_null", "quietly"]);
     let text = fs::read_to_string(bug_folder(&dir, "poke_null").join("debugger.txt")).unwrap();
     assert!(text.contains("received signal SIGSEGV") && text.contains("\nrip "), "{text}");
@@ -420,7 +461,7 @@ fn gdb_can_be_requested_for_core_files() {
     }
     use nix::sys::resource::{Resource, getrlimit};
     if getrlimit(Resource::RLIMIT_CORE).unwrap().1 == 0 && !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: this user may have no core files (ulimit -Hc)");
+        skip("this user may have no core files (ulimit -Hc)");
         return;
     }
     let text = told_by_gdb(&dir, "FTB_FORCE_GDBCORE", "poke_null");
@@ -852,6 +893,29 @@ fn a_rare_crash_is_rerun_until_it_happens() {
     assert!(said.contains("received signal SIGSEGV"), "{said}");
 }
 
+/// A run with names shows nothing: those of the first run's addresses are found without it.
+#[test]
+fn a_crash_that_comes_once_has_names() {
+    let dir = TestDir::new();
+    let source = dir.write(
+        "once.c",
+        "#include <fcntl.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+         __attribute__((noinline)) void only_once(char *block) { block[4] = 1; }\n\
+         int main(void) { char c; if (read(0, &c, 1) < 1) return 1;\n\
+         if (open(getenv(\"MARK\"), O_CREAT | O_EXCL | O_RDWR, 0600) < 0) return 0;\n\
+         only_once(malloc(4)); return 0; }\n",
+    );
+    dir.write("crashes/x", "x");
+    let target = plain(source.to_str().unwrap(), "-g -O0 -fsanitize=address");
+    let job = dir.ffuzz("triage -j 1 -n 1 --minimize 0 -o out crashes --").arg(target);
+    let mark = dir.path("mark").display().to_string();
+    job.env("MARK", &mark).run().expect(0).says("1 bug in 1 crash file");
+    let bug = report(&dir)["bugs"][0].clone();
+    assert_eq!(bug["frames"][0], "only_once", "{bug:#}");
+    assert!(bug["place"].as_str().unwrap().ends_with("once.c:4"), "{bug:#}");
+    assert!(bug["title"].as_str().unwrap().contains("[@ only_once]"), "{bug:#}");
+}
+
 #[test]
 fn a_signal_that_a_sanitizer_caught_is_named_and_options_do_not_contradict() {
     let dir = TestDir::new();
@@ -901,6 +965,38 @@ fn so_is_one_of_a_target_of_afl() {
     }
     let flags = "-DDRIVER -fsanitize=fuzzer";
     needs_others(&afl_target("before.c", flags), "", flags, Some(6));
+}
+
+/// Outside a fork server the loop of AFL++ 4.20 and newer takes one input.
+#[test]
+fn so_is_one_whose_loop_needs_a_fork_server() {
+    for (number, words) in ["", "@@"].into_iter().enumerate() {
+        let dir = TestDir::new();
+        for (name, input) in [
+            ("crashes/id:000000,sig:06,src:000000", "Bad"),
+            ("crashes/id:000001,sig:11,src:000000", "C"),
+            ("before_crashes/RECORD:000000,cnt:000000", "x"),
+            ("before_crashes/RECORD:000000,cnt:000001", "A"),
+            ("before_crashes/RECORD:000000,cnt:000002", "Bad"),
+        ] {
+            dir.write(&format!("out/default/{name}"), input);
+        }
+        // Its report is a sanitizer's the second time.
+        let flags = ["", "-g -fsanitize=address"][number];
+        let target = plain("greeted.c", flags);
+        let job = dir.ffuzz("triage -o out -n 2 --").arg(target).words(words);
+        let done = job.run().expect(0).says("2 bugs in 2 crash files");
+        assert!(done.out.contains("before it in the same process"), "{flags}: {}", done.out);
+        let folder = bug_folder(&dir, "needs_another");
+        let facts: Value =
+            serde_json::from_slice(&fs::read(folder.join("bug.json")).unwrap()).unwrap();
+        let counts = (&facts["runs"], &facts["crashes"], &facts["signal"]);
+        assert_eq!(counts, (&2.into(), &2.into(), &"SIGABRT".into()), "{facts:#}");
+        assert_eq!(fs::read(folder.join("minimized")).unwrap()[0], b'B');
+        let said = fs::read_to_string(folder.join("stderr.txt")).unwrap();
+        assert!(!said.contains("AFL++ tool"), "{said}");
+        bug_folder(&dir, "needs_none");
+    }
 }
 
 /// `signal`: how `reproduce.sh` ends that gives the process what it needs.
@@ -1192,6 +1288,26 @@ fn hangs_can_be_reported_as_bugs_of_their_function() {
     assert!(bugs.iter().all(|bug| bug["class"] == "hang"));
     let states = report["crashes"].as_array().unwrap().iter().map(|crash| crash["state"].as_str());
     assert_eq!(states.filter(|state| *state == Some("times_out")).count(), 3);
+}
+
+/// Functions whose names differ by a number alone.
+#[test]
+fn hangs_in_numbered_functions_are_two_bugs() {
+    let dir = TestDir::new();
+    let source = dir.write(
+        "hangs.c",
+        "#include <unistd.h>\nstatic volatile int n;\n\
+         __attribute__((noinline)) void hang1(void) { for (;;) n++; }\n\
+         __attribute__((noinline)) void hang2(void) { for (;;) n--; }\n\
+         int main(void) { char c = 0; if (read(0, &c, 1) < 0) return 1;\n\
+         if (c == '1') hang1(); else hang2(); return 0; }\n",
+    );
+    let target = plain(source.to_str().unwrap(), "-O0");
+    for name in ["1", "2"] {
+        dir.write(&format!("out/default/hangs/id:{name}"), name);
+    }
+    let job = dir.ffuzz("triage -t 500 -j 1 -o out --report-hangs --").arg(&target);
+    job.run().expect(0).says("2 bugs in 2 crash files");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 /* Edges hit as often as the first byte says, one more with any second byte that is even, and a map of
  * the bytes behind it. With a "hang" file in the folder of the run, an input that begins with 'Q' waits
- * until that is gone; one that begins with 'Z' aborts. An ordinary program, or with -DHARNESS a harness. */
+ * until that is gone, and makes a file "hung"; one that begins with 'Z' aborts. An ordinary program, or with -DHARNESS a harness. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,7 +17,10 @@ static int look(const unsigned char *data, ssize_t size) {
   if (size < 1) return 0;
   if (data[0] == 'Z') abort();
   if (data[0] == 'Q')
-    while (access("hang", F_OK) == 0) usleep(1000);
+    while (access("hang", F_OK) == 0) {
+      close(creat("hung", 0600));
+      usleep(1000);
+    }
   for (int i = 0; i < data[0]; i++) often();
   if (size > 1 && data[1] % 2 == 0) puts("even");
 #ifdef KEYS

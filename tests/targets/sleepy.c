@@ -1,7 +1,11 @@
-/* Takes its time: 200 ms a run, in a loop with test cases in shared memory. Each run adds a byte to the file
+/* Takes its time: MILLISECONDS a run, in a loop with test cases in shared memory. Each run adds a byte to the file
  * that its argument names. */
 #include <fcntl.h>
 #include <unistd.h>
+
+#ifndef MILLISECONDS
+#define MILLISECONDS 200
+#endif
 
 __AFL_FUZZ_INIT();
 
@@ -11,7 +15,7 @@ int main(int argc, char **argv) {
   unsigned char *data = __AFL_FUZZ_TESTCASE_BUF;
   while (__AFL_LOOP(1000)) {
     if (write(log, data, 1) < 0) return 1;
-    usleep(200 * 1000);
+    usleep(MILLISECONDS * 1000);
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-/* Reports the first byte of its input and takes a quarter of it in milliseconds; "noise" reports a number that
- * every run changes. */
+/* Reports the first byte of its input and takes a quarter of it in milliseconds, ten times that with "slower";
+ * "noise" reports a number that every run changes. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,7 +17,8 @@ int main(int argc, char **argv) {
     return 0;
   }
   FUZZFACTORY_DSF_MAX(duration, 0, input[0]);
-  struct timespec time = {0, input[0] * 250000L};
+  long quarter = argc > 1 && strcmp(argv[1], "slower") == 0 ? 2500000L : 250000L;
+  struct timespec time = {0, input[0] * quarter};
   while (nanosleep(&time, &time) != 0) continue;
   return 0;
 }

@@ -85,8 +85,12 @@ static void many(void) {
   while (wait(0) > 0) {}
 }
 
+#ifndef LINE
+#define LINE 64
+#endif
+
 int main(int argc, char **argv) {
-  char line[64] = {0};
+  char line[LINE] = {0};
   FILE *file = argc > 1 ? fopen(argv[1], "r") : stdin;
   if (!file || !fgets(line, sizeof line, file)) return 1;
   switch (line[0]) {

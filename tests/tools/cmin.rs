@@ -176,6 +176,8 @@ fn interrupted(dir: &TestDir, signal: Signal) -> Running {
         fs::metadata(&work).is_ok_and(|data| data.len() > 0) && running.processes().len() >= 3
     });
     running.wait_for("Obtaining traces");
+    wait_until("the last input", || dir.path("hung").exists());
+    fs::remove_file(dir.path("hung")).unwrap();
     let mut last = 0;
     let mut quiet = 0;
     wait_until("the input that waits", || {

@@ -87,7 +87,7 @@ fn exit_codes_and_messages_are_those_of_afl() {
     };
     single("none", "Q").expect(0).says("[+] Captured ").says("in 'map'.");
     single("abort", "Q").expect(2).says("+++ Program killed by signal 6 +++");
-    single("hang", "Q").expect(2).says("+++ Program timed off +++");
+    single("hang", "Q").expect(1).says("+++ Program timed off +++");
     let folder = |how: &str, options: &str| {
         dir.tool(&format!("showmap -t 300 -i in -o {options}"), &outcomes, how).run()
     };
@@ -158,6 +158,7 @@ fn wrong_targets_and_options_are_refused() {
     refused("-b -Z -o maps", "different forms", "choose one");
     refused("-t 9 -o maps", "-t 9", "at least 10");
     refused("-Q -o maps", "-Q (QEMU)", "ffuzz-cc");
+    refused("-o maps -S", "-S is not an option of this program", "--help");
     dir.write("in/a", "A");
     dir.write("file", "");
     refused("-i in -o file", "cannot create the folder", "-C");

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{SmallDisk, TestDir, afl_target, plain, target, target_with};
+use common::{SmallDisk, TestDir, afl_target, plain, skip, target, target_with};
 
 /// `x`, `A` and `B` take different ways, `C` crashes.
 fn program() -> PathBuf {
@@ -148,8 +148,20 @@ fn states_of_others_and_damaged_ones_are_refused() {
     with("code", &own).refused(1, "without edge maps", "instrumentation afl");
     let blind = dir.fuzz("-n -E 10 --load-coverage own", &plain("letters.c", ""), "").run();
     blind.refused(1, "the target has no edges", "build the target with ffuzz-cc");
-    let workers = dir.fuzz("-j 2 -E 10 --save-coverage x", &own, "").run();
-    workers.refused(2, "the workers of -j would all write", "ffuzz-showmap -C");
+    // Not only after hours.
+    let nowhere = dir.fuzz("-E 10 --save-coverage no/folder/x", &own, "").run();
+    nowhere.refused(1, "no/folder/x", "");
+    assert!(!dir.path("out/default/queue").exists() || dir.queue().is_empty());
+}
+
+#[test]
+fn a_copy_is_the_same_program_and_the_main_worker_writes_the_state() {
+    let dir = TestDir::with_seed("A");
+    let copy = dir.path("another-name");
+    fs::copy(program(), &copy).unwrap();
+    dir.fuzz("-j 2 -E 3000 --save-coverage state", &program(), "").run().expect(0);
+    let done = dir.ffuzz("-i in -o again -t 3000 -E 200 --load-coverage state --").arg(&copy).run();
+    done.expect(0).says("only what is beyond counts as new");
 }
 
 /// Killerbeez's maps: 65536 bytes, never seen but for the first ones.
@@ -182,7 +194,58 @@ fn files_of_killerbeez_belong_to_maps_of_its_size() {
     }
     let run = dir.fuzz("-E 100 --load-coverage both --save-coverage own", &classic, "").run();
     run.expect(0).says("does not name its program");
-    dir.ffuzz("merge -o all own a b").run().expect(0);
+    let merged = dir.ffuzz("merge -o all own a b").run().expect(0);
+    assert!(merged.err.contains("a, b: cannot check that this belongs"), "{}", merged.err);
+}
+
+#[test]
+fn targets_of_killerbeez_are_told_how_they_run() {
+    let dir = TestDir::with_seed("A");
+    let done = dir.fuzz("-E 10", &plain("legacy.c", ""), "killerbeez");
+    let done = done.env("AFL_SKIP_BIN_CHECK", "1").run();
+    done.refused(1, "Killerbeez's own fork server protocol", "AFL_NO_FORKSRV=1 runs it");
+}
+
+/// A file without the name of its program stays doubtful, whatever it is merged with.
+#[test]
+fn a_state_of_an_unknown_program_leaves_a_mark() {
+    let dir = TestDir::with_seed("A");
+    let own = program();
+    state(&dir, "own", &own, &["x"]);
+    let size = usize::try_from(json(&dir.text("own"))["map_size"].as_u64().unwrap()).unwrap();
+    let map = format!("\"::MEM::{}\"", "FF".repeat(size));
+    let foreign = ["virgin_bits", "virgin_tmout", "virgin_crash"];
+    let foreign = foreign.map(|key| format!("\"{key}\": {map}")).join(", ");
+    dir.write("foreign", format!("{{{foreign}}}"));
+    let merged = dir.ffuzz("merge -o all own foreign").run().expect(0);
+    assert!(merged.err.contains("foreign: cannot check that this belongs"), "{}", merged.err);
+    for (out, state) in [("one", "all"), ("two", "next")] {
+        let words = format!("-i in -o {out} -t 3000 -E 50 --load-coverage {state}");
+        let run = dir.ffuzz(&words).words("--save-coverage next --").arg(&own).run();
+        run.expect(0).says(&format!("{state} does not name its program"));
+    }
+    let quiet = dir.ffuzz("merge -o both own own").run().expect(0);
+    assert_eq!(quiet.err, "");
+}
+
+/// As Killerbeez's merger: a bit that one of the files has cleared is cleared.
+#[test]
+fn maps_of_crashes_are_joined_byte_for_byte() {
+    let dir = TestDir::new();
+    let with = |crashes: &str| {
+        foreign("FE").replacen(
+            "\"virgin_crash\": \"::MEM::FFFFFF",
+            &format!("\"virgin_crash\": \"::MEM::{crashes}"),
+            1,
+        )
+    };
+    dir.write("a", with("7F7FFE"));
+    dir.write("b", with("7FFEFE"));
+    dir.ffuzz("merge -o both a b").run().expect(0);
+    let both = dir.text("both");
+    assert!(both.contains("\"virgin_crash\":\"::MEM::7F7EFEFF"), "{}", &both[both.len() - 200..]);
+    dir.ffuzz("merge -o again both a").run().expect(0);
+    assert_eq!(dir.text("again"), both);
 }
 
 /// Where Killerbeez was built, with its `merger`.
@@ -191,7 +254,7 @@ const UPSTREAM: &str = "KILLERBEEZ_BUILD";
 #[test]
 fn the_merger_of_killerbeez_reads_our_files_and_we_its() {
     let Some(folder) = std::env::var_os(UPSTREAM) else {
-        eprintln!("skipped: {UPSTREAM} does not name the folder of Killerbeez's merger");
+        skip(&format!("{UPSTREAM} does not name the folder of Killerbeez's merger"));
         return;
     };
     let merger = Path::new(&folder).join("merger");

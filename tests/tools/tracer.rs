@@ -1,4 +1,4 @@
-//! `ffuzz tracer`: what one input executes, and where two part.
+//! `ffuzz tracer`: what one input executes, and where two diverge.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Finished, TestDir, name_of, plain, target, target_with};
+use common::{Finished, TestDir, afl_target, name_of, plain, target, target_with};
 use serde_json::Value;
 
 /// Lines of two functions.
@@ -229,9 +229,9 @@ fn a_run_without_an_end_is_ended() {
         let done = trace("-t 300 --most 1", &program, "l");
         done.refused(1, "it exceeded 300 ms", "-t gives it more time").says("  main ");
     }
-    let done = trace("--steps", &ours(), "l");
+    let done = trace("-t 1000 --steps", &ours(), "l");
     let cause = done.err.lines().next().unwrap_or_default();
-    assert!(cause.contains("it exceeded 10000 ms") || cause.contains("4194304 steps"), "{cause}");
+    assert!(cause.contains("it exceeded 1000 ms") || cause.contains("4194304 steps"), "{cause}");
     assert_eq!(done.code(), 1);
 }
 
@@ -269,7 +269,7 @@ fn compare(options: &str, program: &Path, a: &str, b: &str) -> Finished {
 }
 
 #[test]
-fn two_inputs_part_where_the_program_asks() {
+fn two_inputs_diverge_where_the_program_asks() {
     for program in [ours(), foreign()] {
         let done = compare("", &program, "a1", "b1").expect(0);
         let done = done.says("\n  both  ").says("  A     ").says("  B     ");
@@ -294,7 +294,7 @@ fn two_inputs_part_where_the_program_asks() {
 }
 
 #[test]
-fn a_loop_that_runs_longer_is_where_they_part() {
+fn a_loop_that_runs_longer_is_where_they_diverge() {
     let done = compare("", &ours(), "a1", "a12").expect(0);
     let part = done.out.lines().find(|line| line.starts_with("  both")).unwrap();
     assert!(part.contains("  left "), "{}", done.out);
@@ -308,31 +308,87 @@ fn inputs_that_make_the_same_steps() {
     assert_eq!(serde_json::from_str::<Value>(&document).unwrap()["parted"], Value::Null);
 }
 
-// --- upstream's form
+/// The program takes other ways by chance; a random number decides, whatever the input.
+const CHANCE: &str = "#include <stdio.h>\n#include <sys/random.h>\nvolatile int seen;\n\
+    __attribute__((noinline)) void one(void) { seen++; }\n\
+    __attribute__((noinline)) void two(void) { seen--; }\n\
+    int main(int n, char **words) { int c = n > 1 ? getc(fopen(words[1], \"r\")) : 0; unsigned char r[4];\n\
+      if (getrandom(r, sizeof r, 0) != sizeof r) return 1;\n\
+      for (int i = 0; i < 4; i++) if (r[i] & 1) one(); else two();\n\
+      if (c == 'A') seen = 7;\n return 0; }";
 
 #[test]
-fn edges_in_the_form_of_killerbeez() {
+fn only_blocks_that_do_not_depend_on_chance_are_compared() {
     let dir = TestDir::new();
-    dir.write("input", "a123");
-    let write = |options: &str| {
-        let done = dir.tool(&format!("tracer --upstream -i input {options}"), &ours(), "@@").run();
-        done.expect(0).out
-    };
-    let text = write("");
-    let mut known = Vec::new();
-    for line in text.lines() {
-        let (from, to) = line.split_once(':').unwrap();
-        for address in [from, to] {
-            assert!(address.len() == 16 && u64::from_str_radix(address, 16).unwrap() > 0x1000);
-        }
-        assert!(!known.contains(&line), "{line}");
-        known.push(line);
+    let source = dir.write("chance.c", CHANCE);
+    let program = plain(source.to_str().unwrap(), "-g -O0");
+    for _ in 0..6 {
+        compare("", &program, "b", "b").expect(0).says("Both make the same ").says("left out");
     }
-    write("-b -o edges");
-    assert_eq!(dir.read("edges").len(), known.len() * 16);
-    write("-p -o part");
-    let part = dir.text(&format!("part_{}.txt", name_of(&ours())));
-    assert_eq!(part.lines().count(), known.len());
+    let done = compare("", &program, "b", "A").expect(0).says("They diverge after ");
+    done.says("reaches 0 blocks, 0 lines").says("chance.c:10");
+}
+
+#[test]
+fn what_was_cut_off_is_not_compared() {
+    for program in [ours(), foreign()] {
+        let done = compare("-t 500", &program, "l", "b1");
+        let done = done.refused(1, "it exceeded 500 ms", "-t gives it more time");
+        let done = done.says("a was cut off (").does_not_say("ends here");
+        done.says("Only B (b) reaches").says("as far as a was seen").says("as far as it was seen");
+    }
+    // The same endless run twice.
+    let same = compare("-t 500", &ours(), "l", "l");
+    same.does_not_say("diverge").says("No difference was seen in ");
+}
+
+#[test]
+fn a_long_loop_is_bounded_and_that_is_told() {
+    let long = "a".to_owned() + &"1".repeat(400);
+    let done = compare("", &ours(), &long, "b1").expect(0);
+    done.says("Of each block the first 8 executions are compared; --most 0 compares all.");
+    let done = compare("--most 0", &ours(), &long, "b1").expect(0);
+    done.says("They diverge after ").does_not_say("executions are compared");
+}
+
+// --- AFL's builds
+
+#[test]
+fn programs_of_afl_are_traced_like_any_other() {
+    let program = afl_target("tests/targets/traced.c", FLAGS);
+    let document = json("", &program, "a12");
+    let names = functions(&document, &name_of(&program));
+    assert!(
+        names.contains(&"left".to_owned()) && !names.contains(&"right".to_owned()),
+        "{names:?}"
+    );
+    assert_eq!(document["modules"][0]["counters"], false, "{}", document["modules"]);
+    let done = compare("", &program, "a1", "b1").expect(0).says("They diverge after ");
+    done.says("  functions: left\n").says("  functions: right\n");
+}
+
+// --- counts
+
+#[test]
+fn counts_beyond_the_counters_are_marked() {
+    let program = target(
+        "tests/targets/traced.c",
+        &format!("{FLAGS} -DLINE=512 -fno-vectorize -fno-unroll-loops"),
+    );
+    let long = "a".to_owned() + &"1".repeat(299);
+    let count = |options: &str| {
+        let document = json(options, &program, &long);
+        let blocks = document["blocks"].as_array().unwrap().clone();
+        let top = |it: &&Value| it["function"] == "left" && it["count"].as_u64() > Some(7);
+        let block = blocks.iter().find(top).unwrap_or_else(|| panic!("{document}"));
+        (block["count"].as_u64().unwrap(), block["counted"].as_bool().unwrap())
+    };
+    let (exact, counted) = count("--most 0");
+    assert!(exact > 255 && counted);
+    let (least, counted) = count("");
+    assert!(least <= exact && !counted, "{least}");
+    let line = trace("", &program, &long).expect(0).out;
+    assert!(line.lines().any(|line| line.contains("  left ") && line.contains("+  ")), "{line}");
 }
 
 // --- what is refused
@@ -344,10 +400,8 @@ fn what_makes_no_sense_is_refused() {
     };
     senseless("-n 0", "-n 0 would run nothing", "from 1 on");
     senseless("--diff a b -i c", "both name inputs", "omit -i");
-    senseless("--diff a b --steps", "about one input", "omit them");
-    senseless("--json --steps", "different forms", "choose one");
-    senseless("-b", "about --upstream", "add --upstream");
-    senseless("--upstream -p", "name is not given", "add -o");
+    senseless("--diff a b --steps", "for one input", "omit them");
+    senseless("--json --steps", "cannot be combined", "choose one");
     senseless("--steps -n 2", "shows one run", "omit -n");
     senseless("--most x", "invalid value 'x'", "--help");
     let refused = |options: &str, cause: &str, remedy: &str| {

@@ -104,6 +104,7 @@ fn limits_end_every_stage_within_one_batch() {
         for_each_stage(|stage, target, campaign, _, _| {
             let execs = campaign.fuzzer.executor.execs();
             set(&mut campaign.options.limits, execs);
+            campaign.arm_limit();
             let crash = ExitKind::Crash { signal: 6 };
             let crashes = index == 2;
             target.does(move |run| if crashes && run == 4 { crash } else { ExitKind::Ok });

@@ -101,7 +101,8 @@ pub struct Args {
     /// Seed of the random number generator, for a reproducible campaign
     #[arg(short, value_name = "NUMBER", help_heading = "Search")]
     pub seed: Option<String>,
-    /// What this coverage state knows is not new (from --save-coverage, ffuzz-merge or Killerbeez)
+    /// Coverage state to start from; its content does not count as new (from --save-coverage,
+    /// ffuzz-merge or Killerbeez)
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     pub load_coverage: Option<OsString>,
     /// Write what is known into this file, with the statistics and at the end
@@ -146,7 +147,7 @@ pub struct Args {
     #[arg(long, value_name = "HOST:PORT", help_heading = "Several instances")]
     pub pastis: Option<String>,
 
-    /// Stop after this many seconds
+    /// Stop after this many seconds of fuzzing; the dry run of the seeds has the same limit
     #[arg(short = 'V', value_name = "SECONDS", help_heading = "Stop and report")]
     pub time_limit: Option<String>,
     /// Stop after this many executions

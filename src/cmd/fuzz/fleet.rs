@@ -59,7 +59,11 @@ pub(super) fn run(
     sinks.push(found.sink());
     sinks.extend(crate::ui::sink(options.ui, options.colors, None));
     let result = workers::run(fleet, sinks, control);
-    result.map(|_| found.exit_code()).map_err(|error| Failure::new(&error, error.remedy()))
+    let failed = |cause: &dyn std::fmt::Display, remedy| {
+        let failure = Failure::new(cause, remedy);
+        Failure { code: found.code().unwrap_or(failure.code), ..failure }
+    };
+    result.map(|_| found.exit_code()).map_err(|error| failed(&error, error.remedy()))
 }
 
 /// `auto` and 0 are as many as there are cores for us: allowed ones, and what the cgroup gives.
@@ -86,12 +90,6 @@ fn refuse(args: &Args, count: usize) -> Result<(), Failure> {
     if args.mutator_only {
         let cause = "--mutator-only is one sequence of inputs, which -j cannot divide";
         return Err(Failure::usage(cause, "leave out -j"));
-    }
-    if args.save_coverage.is_some() {
-        return Err(Failure::usage(
-            "--save-coverage names one file, which the workers of -j would all write",
-            "leave it out; afterwards: ffuzz-showmap -C -i OUT -o /dev/null --save-coverage FILE",
-        ));
     }
     if count > 1 && args.bind.is_some() {
         let cause = "-b names one core, and -j gives each worker its own";

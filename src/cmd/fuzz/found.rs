@@ -15,7 +15,8 @@ pub(in crate::cmd) fn code(text: Option<&str>) -> Result<Option<u8>, Failure> {
     Ok(text.map(number).transpose()?.and_then(|code| u8::try_from(code).ok()))
 }
 
-/// Hears of finds, of one campaign or of all workers. Those of earlier calls do not count.
+/// Hears of finds, of one campaign or of all workers, and of seeds that crash. Those of earlier calls do not
+/// count.
 #[derive(Clone, Debug)]
 pub(super) struct FindWatch {
     code: Option<u8>,
@@ -33,10 +34,14 @@ impl FindWatch {
         Box::new(self.clone())
     }
 
+    /// The code, if there is one and something was found.
+    pub(super) fn code(&self) -> Option<u8> {
+        self.code.filter(|_| self.any.load(Ordering::Relaxed))
+    }
+
     /// Of a campaign that has ended as it should.
     pub(super) fn exit_code(&self) -> ExitCode {
-        let found = self.any.load(Ordering::Relaxed);
-        self.code.filter(|_| found).map_or(ExitCode::SUCCESS, ExitCode::from)
+        self.code().map_or(ExitCode::SUCCESS, ExitCode::from)
     }
 }
 
@@ -45,6 +50,7 @@ impl EventSink for FindWatch {
         let found = match event {
             Event::CrashSaved { .. } => true,
             Event::HangSaved { .. } => self.hangs,
+            Event::Stopped { snapshot, .. } => snapshot.finds.crashing_seeds > 0,
             _ => false,
         };
         if found {

@@ -20,6 +20,8 @@ pub(super) struct OptionRow {
     triage: Triage,
     pub(super) pastis: Pastis,
     resume: Resume,
+    /// The jobs of a list may have it.
+    jobs: bool,
 }
 
 /// The workers of `-j`.
@@ -83,7 +85,7 @@ pub(super) struct Checked<'a> {
 }
 
 const fn row(names: &'static [&'static str], workers: Workers, pastis: Pastis) -> OptionRow {
-    OptionRow { names, workers, triage: Triage::Without, pastis, resume: Resume::Gets }
+    OptionRow { names, workers, triage: Triage::Without, pastis, resume: Resume::Gets, jobs: true }
 }
 
 /// The same, and the triage gets it.
@@ -93,7 +95,7 @@ const fn too(
     pastis: Pastis,
     triage: Triage,
 ) -> OptionRow {
-    OptionRow { names, workers, triage, pastis, resume: Resume::Gets }
+    OptionRow { names, workers, triage, pastis, resume: Resume::Gets, jobs: true }
 }
 
 /// Not for the line that resumes a campaign.
@@ -101,37 +103,47 @@ const fn once(row: OptionRow) -> OptionRow {
     OptionRow { resume: Resume::Without, ..row }
 }
 
+/// Not for a job of a list: the list has a key for it, or two jobs cannot share it.
+const fn no_job(row: OptionRow) -> OptionRow {
+    OptionRow { jobs: false, ..row }
+}
+
 const J_NAMES: Pastis = Pastis::Refused("-j names the workers");
 
 /// In the order of the help. Libraries of `--mutator` reach the triage in a variable.
 const TABLE: &[OptionRow] = &[
-    once(row(&["-i"], Workers::NewOnes, Pastis::Own)),
-    too(&["-o"], Workers::Get, Pastis::Own, Triage::Value(|c| Some(c.output.root.clone().into()))),
+    no_job(once(row(&["-i"], Workers::NewOnes, Pastis::Own))),
+    no_job(too(
+        &["-o"],
+        Workers::Get,
+        Pastis::Own,
+        Triage::Value(|c| Some(c.output.root.clone().into())),
+    )),
     row(&["-p", "--domains"], Workers::GuidedOnes, Pastis::Gets),
     row(&["--dsf-record"], Workers::Get, Pastis::Gets),
-    row(&["-t"], Workers::Get, Pastis::Gets),
+    no_job(row(&["-t"], Workers::Get, Pastis::Gets)),
     row(&["--run-mode"], Workers::Get, Pastis::Gets),
-    too(
+    no_job(too(
         &["-m"],
         Workers::Get,
         Pastis::Gets,
         Triage::Value(|c| c.args.memory.clone().map(Into::into)),
-    ),
-    too(
+    )),
+    no_job(too(
         &["-f"],
         Workers::Get,
         Pastis::Refused("the workers of -j would all write that file"),
         Triage::Value(|c| c.target.file.clone().map(Into::into)),
-    ),
-    too(
+    )),
+    no_job(too(
         &["-e"],
         Workers::Get,
         Pastis::Gets,
         Triage::Value(|c| c.output.extension.clone().map(Into::into)),
-    ),
+    )),
     row(&["-N"], Workers::Get, Pastis::Gets),
     row(&["-n"], Workers::Get, Pastis::Gets),
-    row(&["-b"], Workers::Without, Pastis::Gets),
+    no_job(row(&["-b"], Workers::Without, Pastis::Gets)),
     row(&["-x"], Workers::Get, Pastis::GetsBoth),
     row(&["-g"], Workers::Get, Pastis::Gets),
     row(&["-G"], Workers::Get, Pastis::Gets),
@@ -144,26 +156,30 @@ const TABLE: &[OptionRow] = &[
     row(&["-a"], Workers::Get, Pastis::Gets),
     row(&["-P"], Workers::Get, Pastis::Gets),
     row(&["-s"], Workers::Without, Pastis::Gets),
-    row(&["--load-coverage"], Workers::Get, Pastis::Gets),
-    row(
+    no_job(row(&["--load-coverage"], Workers::Get, Pastis::Gets)),
+    no_job(row(
         &["--save-coverage"],
-        Workers::Refused,
-        Pastis::Refused("the workers of -j would all write that file"),
-    ),
-    row(&["--mutator"], Workers::Get, Pastis::Gets),
-    row(&["--mutator-options"], Workers::Get, Pastis::Gets),
-    row(&["--mutator-dir"], Workers::Get, Pastis::Gets),
+        Workers::Main,
+        Pastis::Refused("it would not end with a session"),
+    )),
+    no_job(row(&["--mutator"], Workers::Get, Pastis::Gets)),
+    no_job(row(&["--mutator-options"], Workers::Get, Pastis::Gets)),
+    no_job(row(&["--mutator-dir"], Workers::Get, Pastis::Gets)),
     row(&["--mutator-ratio"], Workers::Get, Pastis::Gets),
-    row(&["--mutator-only"], Workers::Refused, Pastis::Refused("there is nothing to exchange")),
-    row(&["--mutator-state"], Workers::Get, Pastis::Gets),
-    row(&["--mutator-list"], Workers::Without, Pastis::Gets),
-    row(&["-j"], Workers::Without, Pastis::Own),
-    row(&["-M"], Workers::Refused, J_NAMES),
-    row(&["-S"], Workers::Refused, J_NAMES),
+    no_job(row(
+        &["--mutator-only"],
+        Workers::Refused,
+        Pastis::Refused("there is nothing to exchange"),
+    )),
+    no_job(row(&["--mutator-state"], Workers::Get, Pastis::Gets)),
+    no_job(row(&["--mutator-list"], Workers::Without, Pastis::Gets)),
+    no_job(row(&["-j"], Workers::Without, Pastis::Own)),
+    no_job(row(&["-M"], Workers::Refused, J_NAMES)),
+    no_job(row(&["-S"], Workers::Refused, J_NAMES)),
     row(&["-F"], Workers::Main, Pastis::Gets),
-    row(&["--pastis"], Workers::Without, Pastis::Own),
-    once(row(&["-V"], Workers::Without, Pastis::Gets)),
-    once(row(&["-E"], Workers::Without, Pastis::Gets)),
+    no_job(row(&["--pastis"], Workers::Without, Pastis::Own)),
+    no_job(once(row(&["-V"], Workers::Without, Pastis::Gets))),
+    no_job(once(row(&["-E"], Workers::Without, Pastis::Gets))),
     row(&["-T"], Workers::Get, Pastis::Gets),
     row(&["-I"], Workers::Get, Pastis::Gets),
     too(&["--collector"], Workers::Without, Pastis::Gets, Triage::Word(|c| c.collector.clone())),
@@ -179,16 +195,20 @@ const TABLE: &[OptionRow] = &[
         Pastis::Gets,
         Triage::Value(|c| c.args.report_records.clone().map(Into::into)),
     ),
-    row(&["--error-exitcode"], Workers::Without, Pastis::Refused("it serves until it is stopped")),
-    row(
+    no_job(row(
+        &["--error-exitcode"],
+        Workers::Without,
+        Pastis::Refused("it serves until it is stopped"),
+    )),
+    no_job(row(
         &["--control"],
         Workers::Without,
         Pastis::Refused("the client itself is what is connected to it"),
-    ),
-    row(&["--metrics"], Workers::Without, Pastis::Gets),
-    row(&["--json"], Workers::Without, Pastis::Own),
-    row(&["-h", "--help"], Workers::Without, Pastis::Gets),
-    row(&["--version"], Workers::Without, Pastis::Gets),
+    )),
+    no_job(row(&["--metrics"], Workers::Without, Pastis::Gets)),
+    no_job(row(&["--json"], Workers::Without, Pastis::Own)),
+    no_job(row(&["-h", "--help"], Workers::Without, Pastis::Gets)),
+    no_job(row(&["--version"], Workers::Without, Pastis::Gets)),
     row(&["-L"], Workers::Get, Pastis::Gets),
     row(&["-c"], Workers::Get, Pastis::Gets),
     row(&["-l"], Workers::Get, Pastis::Gets),
@@ -205,6 +225,11 @@ impl OptionRow {
     pub(super) fn name(&self) -> &'static str {
         self.names[0]
     }
+}
+
+/// All names of the options that a job of a list must not have.
+pub(super) fn refused_in_jobs() -> Vec<&'static str> {
+    TABLE.iter().filter(|row| !row.jobs).flat_map(|row| row.names.iter().copied()).collect()
 }
 
 /// The options of the triage beside the campaign.

@@ -74,7 +74,7 @@ pub(super) fn table(rows: &[Row], edges: &BTreeMap<String, u64>) -> String {
         sum(|row| row.hangs)
     );
     for (target, edges) in edges {
-        let _ = writeln!(text, "{target}: {edges} edges together");
+        let _ = writeln!(text, "{target}: {edges} edges in total");
     }
     for row in rows.iter().filter(|row| row.status == Status::Failed) {
         let _ = writeln!(text, "{}", line(row));

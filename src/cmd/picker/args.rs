@@ -12,31 +12,28 @@ use crate::cmd::tool::TargetArgs;
     name = "ffuzz-picker",
     about = "Find the modules of a program that are worth instrumenting",
     arg_required_else_help = true,
-    after_help = "Runs every seed several times, and looks which code of the program and of its shared \
-                  libraries depends on the input. No build is needed. A module is worth \
-                  instrumenting if blocks of it are executed with some seeds and not with others, \
-                  or another number of times, in the same way in every run of a seed. Without @@ \
-                  the target reads stdin.\n\nVerdicts:\n  \
+    after_help = "Runs every seed several times and finds the code of the program and its shared libraries \
+                  that depends on the input. No special build is needed. A module is worth instrumenting \
+                  if some of its blocks are executed with some seeds only, or a different number of times, \
+                  and alike in every run of a seed. Without @@ the target reads stdin.\n\nVerdicts:\n  \
                   varies with input  instrument it\n  \
-                  single path        the same for all seeds: instrumenting it costs time and shows nothing\n  \
-                  noisy only         differs between runs of one seed: instrumenting it disturbs\n\n\
+                  single path        the same for all seeds: instrumentation costs time and adds nothing\n  \
+                  noisy only         differs between runs of a seed: instrumentation adds noise\n  \
+                  not executed       loaded but not used\n\n\
                   Examples:\n  \
                   ffuzz-picker -i seeds -- ./target @@\n  \
-                  ffuzz-picker -i seeds -n 4 -o noisy.txt -- ./target\n  \
+                  ffuzz-picker -i seeds -n 4 -- ./target\n  \
                   ffuzz-picker -i seeds --json -- ./target @@"
 )]
 pub(super) struct Args {
     /// Folder of seeds
     #[arg(short, value_name = "DIR")]
     pub(super) input: PathBuf,
-    /// Run each seed N times, at least twice: what differs between them is noise. As long as there is more of it
-    /// each seed is run again, up to 8 times
+    /// Runs of each seed, at least 2: what differs between them is noise. Further runs, up to 8, are added while
+    /// they show new noise
     #[arg(short = 'n', value_name = "N", default_value_t = 2)]
     pub(super) runs: u32,
-    /// Write the noisy blocks to this file, a line `module+0xOFFSET` for each
-    #[arg(short, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
-    /// Look at these files only: names with colons between them. By default at all but the loader
+    /// Files to look at, separated by colons. Default: all but the loader
     #[arg(long, value_name = "LIST")]
     pub(super) modules: Option<String>,
     /// Print JSON
@@ -54,8 +51,8 @@ impl Args {
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.target.check()?;
         if self.runs < 2 {
-            let cause = format!("-n {}: noise cannot be told from input by one run", self.runs);
-            return Err(Failure::usage(cause, "give a number from 2 on"));
+            let cause = format!("-n {}: one run of a seed cannot show noise", self.runs);
+            return Err(Failure::usage(cause, "give a number of at least 2"));
         }
         Ok(())
     }

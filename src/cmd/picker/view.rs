@@ -22,7 +22,7 @@ pub(super) struct Row {
     worth: bool,
     /// It was built by ffuzz-cc.
     counters: bool,
-    /// A library of the language.
+    /// A language runtime library.
     runtime: bool,
     /// Number of blocks: bytes of the map that it would need.
     blocks: usize,
@@ -62,20 +62,27 @@ impl Row {
 pub(super) struct Report {
     version: u32,
     seeds: usize,
-    runs: u32,
+    runs: usize,
     seconds: f64,
     modules: Vec<Row>,
     /// For `--modules` of tracer and picker; empty: no module is worth it.
     pick: String,
+    /// The name of the program, if it has no runtime: it has to be linked with ffuzz-cc.
+    link: Option<String>,
 }
 
 impl Report {
-    pub(super) fn new(mut modules: Vec<Row>, seeds: usize, runs: u32, time: Duration) -> Self {
+    pub(super) fn new(
+        mut modules: Vec<Row>,
+        link: Option<String>,
+        [seeds, runs]: [usize; 2],
+        time: Duration,
+    ) -> Self {
         modules.sort_by(|a, b| a.order.cmp(&b.order).then_with(|| a.name.cmp(&b.name)));
         let worth = modules.iter().filter(|row| row.worth).map(|row| row.name.as_str());
         let pick = worth.collect::<Vec<_>>().join(":");
         let seconds = (time.as_secs_f64() * 100.0).round() / 100.0;
-        Self { version: JSON_VERSION, seeds, runs, seconds, modules, pick }
+        Self { version: JSON_VERSION, seeds, runs, seconds, modules, pick, link }
     }
 
     pub(super) fn lines(&self) -> String {
@@ -112,10 +119,10 @@ impl Report {
     fn advise(&self, text: &mut String) {
         let runtime = self.modules.iter().any(|row| row.runtime && row.varying > 0);
         if runtime {
-            *text += "Libraries of the language are no choice: every program uses them.\n";
+            *text += "Language runtime libraries are not suggested: every program uses them.\n";
         }
         if self.pick.is_empty() {
-            *text += "No module is worth instrumenting: these seeds all take the same way.\n";
+            *text += "No module is worth instrumenting: these seeds all take the same path.\n";
             return;
         }
         let (have, lack): (Vec<&Row>, Vec<&Row>) =
@@ -123,12 +130,26 @@ impl Report {
         let names =
             |rows: &[&Row]| rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(" ");
         if !have.is_empty() {
-            let _ = writeln!(text, "Built by ffuzz-cc already: {}", names(&have));
+            let _ = writeln!(text, "Already built by ffuzz-cc: {}", names(&have));
         }
         if !lack.is_empty() {
             let _ = writeln!(text, "Build with CC=ffuzz-cc CXX=ffuzz-c++: {}", names(&lack));
         }
+        self.advise_linking(text);
         let _ = writeln!(text, "--modules {}", self.pick);
+    }
+
+    /// A library alone cannot be fuzzed: the runtime is linked into the program.
+    fn advise_linking(&self, text: &mut String) {
+        let Some(program) = &self.link else { return };
+        // Then it is built by ffuzz-cc as a whole.
+        if !self.modules.iter().any(|row| row.name == *program && row.worth) {
+            let _ = writeln!(
+                text,
+                "Link {program} with ffuzz-cc, too (its object files may stay as they are): the program \
+                 brings the runtime."
+            );
+        }
     }
 
     pub(super) fn json(&self) -> Result<String, Failure> {

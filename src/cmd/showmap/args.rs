@@ -13,7 +13,7 @@ use crate::cmd::tool::TargetArgs;
     name = "ffuzz-showmap",
     about = "Run inputs and print the edges they reach",
     after_help = "Without -i the target gets stdin. @@ stands for the name of a file with the \
-                  input.\nExit code: 2 if a run crashes, 1 if one of a folder takes too long or \
+                  input.\nExit code: 2 if a run crashes, 1 if one takes too long or \
                   nothing can be run.\n\nExamples:\n  \
                   ffuzz-showmap -o - -- ./target < input\n  \
                   ffuzz-showmap -i out/queue -o maps -- ./target @@\n  \
@@ -57,6 +57,9 @@ pub(super) struct Args {
     /// File that the target reads, if it is not named by @@
     #[arg(short, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
+    /// `AFL_QUIET`, not `-q`.
+    #[arg(skip)]
+    pub(super) only_summary: bool,
     /// Print neither messages nor the target's output
     #[arg(short)]
     pub(super) quiet: bool,

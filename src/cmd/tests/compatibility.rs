@@ -12,16 +12,16 @@ use crate::config::env::{TABLE, VariableStatus};
 /// Options of afl-fuzz 4.22, as its `getopt` has them.
 const LETTERS: &str = "aAbBcCdDeEfFgGhiIlLmMnNoOpPQRsStTUVWXxYzZ";
 /// AFL++'s programs and the commands that take their place.
-const PROGRAMS: &[(&str, &str)] = &[
-    ("afl-fuzz", "fuzz"),
-    ("afl-cc", "cc"),
-    ("afl-c++", "c++"),
-    ("afl-showmap", "showmap"),
-    ("afl-cmin", "cmin"),
-    ("afl-tmin", "tmin"),
-    ("afl-whatsup", "whatsup"),
-    ("afl-plot", "plot"),
-    ("afl-addseeds", "addseeds"),
+const PROGRAMS: &[(&[&str], &str)] = &[
+    (&["fuzz"], "fuzz"),
+    (&["cc", "clang", "clang-fast", "clang-lto", "lto", "gcc", "gcc-fast"], "cc"),
+    (&["c++", "clang++", "clang-fast++", "clang-lto++", "lto++", "g++", "g++-fast"], "c++"),
+    (&["showmap"], "showmap"),
+    (&["cmin", "cmin.bash", "cmin.py"], "cmin"),
+    (&["tmin"], "tmin"),
+    (&["whatsup"], "whatsup"),
+    (&["plot"], "plot"),
+    (&["addseeds"], "addseeds"),
 ];
 
 const HEAD: &str = "\
@@ -55,10 +55,10 @@ fn programs() -> String {
     let mut text = String::from("## Programs\n\n| AFL++ | ffuzz |\n|---|---|\n");
     for (theirs, ours) in PROGRAMS {
         let name = if *ours == "fuzz" { "ffuzz".into() } else { format!("ffuzz-{ours}") };
-        let state = if command(ours).is_some() { format!("`{name}`") } else { "not yet".into() };
-        let _ = writeln!(text, "| `{theirs}` | {state} |");
+        let theirs: Vec<String> = theirs.iter().map(|name| format!("`afl-{name}`")).collect();
+        let _ = writeln!(text, "| {} | `{name}` |", theirs.join(", "));
     }
-    text
+    text + "\nA link with one of AFL++'s names is the program of `ffuzz` beside it. The compilers are all clang.\n"
 }
 
 fn options() -> String {
@@ -112,5 +112,15 @@ fn every_letter_of_afl_has_its_row() {
     for letter in LETTERS.chars() {
         let row = options.lines().filter(|line| line.starts_with(&format!("| `-{letter}")));
         assert_eq!(row.count(), 1, "-{letter}");
+    }
+}
+
+#[test]
+fn each_of_these_programs_has_its_command() {
+    for (theirs, ours) in PROGRAMS {
+        for name in theirs.iter().filter(|name| **name != "fuzz") {
+            assert_eq!(crate::cmd::counterpart(name), *ours);
+            assert!(command(ours).is_some(), "{ours}");
+        }
     }
 }

@@ -1,6 +1,9 @@
-//! Two inputs compared: the step at which they part, and what only one of them reaches.
+//! Two inputs compared: the step at which they diverge, and what only one of them reaches.
+//!
+//! Nothing is said about what was not seen: a run that was cut off has no end, and blocks that differ
+//! between runs of the same input are left out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,15 +20,29 @@ use crate::exec::trace::{Run, Step, Tracer};
 
 /// Version of the JSON's shape: a field may be added under the same number.
 const JSON_VERSION: u32 = 1;
-/// Steps that are shown of each after they have parted.
+/// Steps that are shown of each after they have diverged.
 const SHOWN: usize = 3;
+/// Runs of each input. Two of them agree by chance too often; as long as a run shows noise that was not known
+/// there is another one.
+const LEAST_RUNS: usize = 3;
+const MOST_RUNS: usize = 8;
+/// Differences in the order of steps that are taken for noise, by pair of runs. More of them: it has no order.
+const MOST_SWAPS: usize = 32;
+
+/// File and block.
+type Block = (u32, u32);
 
 /// The steps of one input.
 struct Side<'a> {
     path: &'a Path,
-    run: Run,
-    /// Of the first thread: others run when they like.
+    input: Vec<u8>,
+    /// Of the first run and its first thread: others run when they like.
     steps: Vec<Step>,
+    /// Reached in any run, and in all of them; by all threads.
+    reached: BTreeSet<Block>,
+    always: BTreeSet<Block>,
+    /// Why no run was seen to its end.
+    cut: Option<Failure>,
     /// From this step on two runs of the input differ.
     unsteady: Option<usize>,
 }
@@ -36,36 +53,66 @@ pub(super) fn run(
     a: &Path,
     b: &Path,
 ) -> Result<ExitCode, Failure> {
-    let a = Side::new(args, &mut target, a)?;
-    let b = Side::new(args, &mut target, b)?;
-    let shortcoming = target.shortcoming(&a.run).or(target.shortcoming(&b.run));
-    let comparison = Comparison::new(&target.tracer, &a, &b);
+    let mut noise = Noise::default();
+    let mut a = Side::new(args, &mut target, a)?;
+    let mut b = Side::new(args, &mut target, b)?;
+    for runs in 1..MOST_RUNS {
+        let before = noise.0.len();
+        for side in [&mut a, &mut b] {
+            side.repeat(&mut target, &mut noise)?;
+        }
+        if runs + 1 >= LEAST_RUNS && noise.0.len() == before {
+            break;
+        }
+    }
+    if a.input == b.input && a.cut.is_none() && b.cut.is_none() {
+        noise.learn(&a.steps, &b.steps);
+    }
+    for side in [&mut a, &mut b] {
+        side.steps.retain(|step| !noise.holds(step));
+        side.always.retain(|block| !noise.0.contains(block));
+    }
+    let comparison = Comparison::new(&target.tracer, args.most(), &noise, &a, &b);
     let text = match args.json {
         true => to_json(&comparison)?,
         false => comparison.lines(),
     };
     print(text.as_bytes(), args.output.as_deref())?;
-    shortcoming.map_or(Ok(ExitCode::SUCCESS), Err)
+    a.cut.or(b.cut).map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 impl<'a> Side<'a> {
-    /// Two runs: what differs between them is chance.
     fn new(args: &Args, target: &mut Traced, path: &'a Path) -> Result<Self, Failure> {
         let mut input = Vec::new();
         inputs::read(path, &mut input)?;
         let run = target.run(&input)?;
-        let steps = first_thread(&run);
-        let again = first_thread(&target.run(&input)?);
-        let common = common(&steps, &again);
-        let unsteady = (common < steps.len().max(again.len())).then_some(common);
-        let is_late = target.shortcoming(&run).is_some();
-        report(run.ended.exit, Some(path), args.quiet || is_late);
-        Ok(Self { path, run, steps, unsteady: unsteady.filter(|_| !is_late) })
+        let cut = target.shortcoming(&run);
+        report(run.ended.exit, Some(path), args.quiet || cut.is_some());
+        let (steps, reached) = (first_thread(&run), blocks(&run));
+        let always = reached.clone();
+        Ok(Self { path, input, steps, reached, always, cut, unsteady: None })
     }
 
-    fn blocks(&self) -> BTreeSet<(u32, u32)> {
-        self.run.steps.iter().map(|step| step.place()).collect()
+    /// One more run, compared with the first one. A run that takes the whole timeout is not repeated.
+    fn repeat(&mut self, target: &mut Traced, noise: &mut Noise) -> Result<(), Failure> {
+        if self.cut.is_some() {
+            return Ok(());
+        }
+        let run = target.run(&self.input)?;
+        if target.shortcoming(&run).is_some() {
+            return Ok(());
+        }
+        let unsteady = noise.learn(&self.steps, &first_thread(&run));
+        self.unsteady = self.unsteady.into_iter().chain(unsteady).min();
+        let blocks = blocks(&run);
+        self.always.retain(|block| blocks.contains(block));
+        self.reached.extend(blocks);
+        Ok(())
     }
+}
+
+fn blocks(run: &Run) -> BTreeSet<Block> {
+    run.steps.iter().map(|step| step.place()).collect()
 }
 
 fn first_thread(run: &Run) -> Vec<Step> {
@@ -75,6 +122,35 @@ fn first_thread(run: &Run) -> Vec<Step> {
 /// Number of steps at the beginning that are the same.
 fn common(a: &[Step], b: &[Step]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// Blocks whose executions differ between runs of the same input.
+#[derive(Default)]
+struct Noise(HashSet<Block>);
+
+impl Noise {
+    fn holds(&self, step: &Step) -> bool {
+        self.0.contains(&step.place())
+    }
+
+    /// Compares two runs of one input: first how often each block is executed, then the order. The step
+    /// from which they differ all the same.
+    fn learn(&mut self, first: &[Step], again: &[Step]) -> Option<usize> {
+        let mut counts: HashMap<Block, i64> = HashMap::new();
+        for (steps, sign) in [(first, 1), (again, -1)] {
+            steps.iter().for_each(|step| *counts.entry(step.place()).or_default() += sign);
+        }
+        self.0.extend(counts.into_iter().filter(|(_, count)| *count != 0).map(|(block, _)| block));
+        let (mut first, mut again) = (first.to_vec(), again.to_vec());
+        for _ in 0..MOST_SWAPS {
+            first.retain(|step| !self.holds(step));
+            again.retain(|step| !self.holds(step));
+            let same = common(&first, &again);
+            let (Some(a), Some(b)) = (first.get(same), again.get(same)) else { return None };
+            self.0.extend([a.place(), b.place()]);
+        }
+        Some(common(&first, &again))
+    }
 }
 
 /// A step in words.
@@ -106,35 +182,46 @@ impl Place {
 struct Only {
     input: String,
     steps: usize,
+    /// Why its run was not seen to its end.
+    cut: Option<String>,
     /// Its own runs differ from this step on.
     unsteady: Option<usize>,
     blocks: usize,
     functions: BTreeSet<String>,
     /// By file.
     lines: BTreeMap<String, BTreeSet<u32>>,
-    /// The first steps after they have parted.
+    /// The first steps after they have diverged.
     next: Vec<Place>,
 }
 
 #[derive(Serialize)]
 struct Comparison {
     version: u32,
-    /// Number of steps that both make; null: they make the same ones.
+    /// Number of steps that both make; null: no difference was seen.
     parted: Option<usize>,
     last_common: Option<Place>,
+    /// A block was executed more often than this, and these executions were not compared.
+    bound: Option<u32>,
+    /// Number of blocks that were left out: they differ between runs of one input.
+    noisy: usize,
     a: Only,
     b: Only,
 }
 
 impl Comparison {
-    fn new(tracer: &Tracer, a: &Side<'_>, b: &Side<'_>) -> Self {
+    fn new(tracer: &Tracer, most: u32, noise: &Noise, a: &Side<'_>, b: &Side<'_>) -> Self {
         let common = common(&a.steps, &b.steps);
-        let parted = (common < a.steps.len().max(b.steps.len())).then_some(common);
-        let last = common.checked_sub(1).filter(|_| parted.is_some());
+        // A run that was cut off has no end to be compared.
+        let goes_on = |side: &Side<'_>| side.steps.len() > common || side.cut.is_none();
+        let differ = common < a.steps.len().max(b.steps.len()) && goes_on(a) && goes_on(b);
+        let last = common.checked_sub(1).filter(|_| differ);
         Self {
             version: JSON_VERSION,
-            parted,
+            parted: differ.then_some(common),
             last_common: last.map(|at| Place::new(tracer, a.steps[at])),
+            bound: Some(most)
+                .filter(|most| is_reached(&a.steps, *most) || is_reached(&b.steps, *most)),
+            noisy: noise.0.len(),
             a: Only::new(tracer, a, b, common),
             b: Only::new(tracer, b, a, common),
         }
@@ -142,20 +229,61 @@ impl Comparison {
 
     fn lines(&self) -> String {
         let mut text = String::new();
-        let Some(parted) = self.parted else {
-            let _ = writeln!(text, "Both make the same {} steps.", self.a.steps);
-            return text;
-        };
-        let _ = writeln!(text, "They part after {parted} common steps.");
+        let is_cut = [&self.a, &self.b].iter().any(|only| only.cut.is_some());
+        match self.parted {
+            Some(parted) => {
+                let _ = writeln!(text, "They diverge after {parted} common steps.");
+            }
+            None if is_cut => {
+                let steps = self.a.steps.min(self.b.steps);
+                let _ = writeln!(text, "No difference was seen in {steps} steps.");
+            }
+            None => {
+                let _ = writeln!(text, "Both make the same {} steps.", self.a.steps);
+            }
+        }
+        self.restrictions(&mut text);
+        if self.parted.is_some() {
+            self.steps(&mut text);
+        }
+        if self.parted.is_some() || is_cut {
+            self.a.describe("A", &self.b, &mut text);
+            self.b.describe("B", &self.a, &mut text);
+        }
+        text
+    }
+
+    /// What was not compared.
+    fn restrictions(&self, text: &mut String) {
         for only in [&self.a, &self.b] {
-            if let Some(unsteady) = only.unsteady.filter(|step| *step <= parted) {
-                let input = &only.input;
+            let input = &only.input;
+            if let Some(cut) = &only.cut {
+                let _ = writeln!(text, "{input} was cut off ({cut}): the rest of it is unknown.");
+            }
+            let before = |step: &usize| self.parted.is_none_or(|parted| *step <= parted);
+            if let Some(unsteady) = only.unsteady.filter(before) {
                 let _ = writeln!(
                     text,
-                    "Two runs of {input} part after {unsteady} steps: this may be chance."
+                    "Two runs of {input} diverge after {unsteady} steps: this may be chance."
                 );
             }
         }
+        if let Some(bound) = self.bound {
+            let _ = writeln!(
+                text,
+                "Of each block the first {bound} executions are compared; --most 0 compares all."
+            );
+        }
+        if self.noisy > 0 {
+            let _ = writeln!(
+                text,
+                "{} blocks that differ between runs of the same input are left out.",
+                self.noisy
+            );
+        }
+    }
+
+    fn steps(&self, text: &mut String) {
         let last = self.last_common.as_ref().map_or_else(String::new, Place::text);
         let _ = writeln!(text, "  both  {last}");
         for (name, only) in [("A", &self.a), ("B", &self.b)] {
@@ -166,15 +294,22 @@ impl Comparison {
                 let _ = writeln!(text, "  {name}     {}", place.text());
             }
         }
-        self.a.describe("A", &mut text);
-        self.b.describe("B", &mut text);
-        text
     }
+}
+
+/// A block was recorded so often that further executions were not.
+fn is_reached(steps: &[Step], most: u32) -> bool {
+    let mut counts: HashMap<Block, u32> = HashMap::new();
+    steps.iter().any(|step| {
+        let count = counts.entry(step.place()).or_default();
+        *count += 1;
+        *count >= most
+    })
 }
 
 impl Only {
     fn new(tracer: &Tracer, side: &Side<'_>, other: &Side<'_>, common: usize) -> Self {
-        let (own, foreign) = (side.blocks(), other.blocks());
+        let (own, foreign) = (&side.always, &other.reached);
         let functions = |blocks: &BTreeSet<(u32, u32)>| -> BTreeSet<String> {
             let spot = |(file, block): &(u32, u32)| {
                 let code = &tracer.files()[*file as usize];
@@ -182,23 +317,32 @@ impl Only {
             };
             blocks.iter().map(spot).filter(|name| !name.is_empty()).collect()
         };
-        let only = own.difference(&foreign);
+        let only = own.difference(foreign);
         let next = side.steps.iter().skip(common).take(SHOWN);
         Self {
             input: side.path.display().to_string(),
             steps: side.steps.len(),
+            cut: side.cut.as_ref().map(|failure| failure.cause.clone()),
             unsteady: side.unsteady,
             blocks: only.count(),
-            functions: functions(&own).difference(&functions(&foreign)).cloned().collect(),
-            lines: lines(tracer, &own, &foreign),
+            functions: functions(own).difference(&functions(foreign)).cloned().collect(),
+            lines: lines(tracer, own, foreign),
             next: next.map(|step| Place::new(tracer, *step)).collect(),
         }
     }
 
-    fn describe(&self, name: &str, text: &mut String) {
+    /// What was cut off may reach more.
+    fn describe(&self, name: &str, other: &Self, text: &mut String) {
         let count = self.lines.values().map(BTreeSet::len).sum::<usize>();
         let (input, blocks) = (&self.input, self.blocks);
-        let _ = writeln!(text, "\nOnly {name} ({input}) reaches {blocks} blocks, {count} lines");
+        let limit = match (&self.cut, &other.cut) {
+            (Some(_), Some(_)) => ", as far as both were seen".to_owned(),
+            (Some(_), None) => ", as far as it was seen".to_owned(),
+            (None, Some(_)) => format!(", as far as {} was seen", other.input),
+            (None, None) => String::new(),
+        };
+        let _ =
+            writeln!(text, "\nOnly {name} ({input}) reaches {blocks} blocks, {count} lines{limit}");
         if !self.functions.is_empty() {
             let names: Vec<&str> = self.functions.iter().map(String::as_str).collect();
             let _ = writeln!(text, "  functions: {}", names.join(", "));
@@ -262,10 +406,34 @@ mod tests {
 
     #[test]
     fn the_common_steps_end_at_the_first_difference() {
-        let steps = |blocks: &[u32]| -> Vec<Step> {
-            blocks.iter().map(|block| Step { file: 0, block: *block, thread: 0 }).collect()
-        };
         assert_eq!(common(&steps(&[1, 2, 3]), &steps(&[1, 2, 4])), 2);
         assert_eq!(common(&steps(&[1, 2]), &steps(&[1, 2, 4])), 2);
+    }
+
+    fn steps(blocks: &[u32]) -> Vec<Step> {
+        blocks.iter().map(|block| Step { file: 0, block: *block, thread: 0 }).collect()
+    }
+
+    #[test]
+    fn what_differs_between_runs_of_an_input_is_noise() {
+        let learned = |first: &[u32], again: &[u32]| {
+            let mut noise = Noise::default();
+            let unsteady = noise.learn(&steps(first), &steps(again));
+            let mut blocks: Vec<u32> = noise.0.into_iter().map(|(_, block)| block).collect();
+            blocks.sort_unstable();
+            (blocks, unsteady)
+        };
+        assert_eq!(learned(&[1, 2, 3], &[1, 2, 3]), (vec![], None));
+        // Executed in one of them, or more often.
+        assert_eq!(learned(&[1, 2, 3], &[1, 3]), (vec![2], None));
+        assert_eq!(learned(&[1, 2, 2, 3], &[1, 2, 3]), (vec![2], None));
+        // In another order.
+        assert_eq!(learned(&[1, 2, 3, 4], &[1, 3, 2, 4]), (vec![2, 3], None));
+    }
+
+    #[test]
+    fn a_bound_is_told_as_soon_as_a_block_meets_it() {
+        assert!(is_reached(&steps(&[1, 2, 1]), 2));
+        assert!(!is_reached(&steps(&[1, 2, 1]), 3));
     }
 }

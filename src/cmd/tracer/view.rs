@@ -29,6 +29,16 @@ impl Row {
     pub(super) fn new(step: Step) -> Self {
         Self { step, count: 0, is_least: false, edge: None }
     }
+
+    /// Takes the target's own counter for it into account, which is modulo 256: a lower bound. It is larger
+    /// than an exact number if a thread has passed the place while another one was stopped there.
+    pub(super) fn join(&mut self, counter: u32) {
+        if !self.is_least && counter <= self.count {
+            return;
+        }
+        self.is_least = true;
+        self.count = if counter < self.count { counter + 256 } else { counter };
+    }
 }
 
 /// What is shown of a run.
@@ -202,4 +212,24 @@ pub(super) fn to_json(document: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(document);
     let failure = |error| Failure::new(format!("cannot write JSON: {error}"), "omit --json");
     text.map(|text| text + "\n").map_err(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_a_lower_bound() {
+        let joined = |count, is_least, counter| {
+            let step = Step { file: 0, block: 0, thread: 0 };
+            let mut row = Row { count, is_least, ..Row::new(step) };
+            row.join(counter);
+            (row.count, row.is_least)
+        };
+        assert_eq!(joined(3, false, 3), (3, false));
+        assert_eq!(joined(8, true, 44), (44, true));
+        // It has passed 255.
+        assert_eq!(joined(8, true, 4), (260, true));
+        assert_eq!(joined(3, false, 5), (5, true));
+    }
 }

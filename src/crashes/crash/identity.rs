@@ -11,7 +11,7 @@ use super::class;
 use super::hash::StableHasher;
 use super::info::{CrashInfo, ReportKind};
 use super::lines::{Lazy, capture, found, regex};
-use super::names::{canonical, is_entry, is_machinery, is_named};
+use super::names::{canonical, hang, inside_of_hook, is_entry, is_machinery, is_named};
 
 /// Number of functions that count. More would separate the same bug by its callers.
 const FRAMES: usize = 4;
@@ -127,7 +127,8 @@ fn is_stack_overflow(info: &CrashInfo) -> bool {
 
 /// The first of the program's own functions, or those that call each other without an end.
 fn functions(info: &CrashInfo) -> Vec<String> {
-    let names = info.backtrace.iter().map(|name| (name, canonical(name)));
+    let names = &info.backtrace[inside_of_hook(&info.backtrace)..];
+    let names = names.iter().map(|name| (name, canonical(name)));
     let end = names.clone().position(|(_, name)| is_entry(&name));
     let own = names.take(end.map_or(usize::MAX, |end| end + 1));
     // Names of Python's functions are not those of C's.
@@ -210,9 +211,46 @@ fn words(lines: &[String], cause: &str) -> String {
     if let Some(claim) = capture(&CLAIM, line) {
         return claim.to_owned();
     }
-    // What follows is mostly a value.
-    let line = if cause == "panic" { line.split(": ").next().unwrap_or_default() } else { line };
+    if hang(line).is_some() {
+        return line.clone();
+    }
     let line = QUOTED.replace_all(line, "''");
     let line = PATH.replace_all(&line, "");
-    NUMBER.replace_all(&line, "N").into_owned()
+    let line = without_lists(&NUMBER.replace_all(&line, "N"));
+    // What follows is mostly a value.
+    let line = if cause == "panic" { line.split(": ").next().unwrap_or_default() } else { &line };
+    line.to_owned()
+}
+
+/// How many values a list has is the input's. One that a long line or several lines have cut off has none.
+fn without_lists(line: &str) -> String {
+    let (mut text, mut open) = (String::new(), Vec::new());
+    for letter in line.chars() {
+        text.push(letter);
+        match letter {
+            '[' | '{' => open.push(text.len()),
+            ']' | '}' => {
+                if let Some(start) = open.pop()
+                    && is_list(&text[start..text.len() - 1])
+                {
+                    text.truncate(start);
+                    text.push(letter);
+                }
+            }
+            _ => {}
+        }
+    }
+    if let Some(start) = open.first().copied() {
+        let end = if text[..start].ends_with('[') { ']' } else { '}' };
+        text.truncate(start);
+        text.push(end);
+    }
+    text
+}
+
+/// The content of brackets: values, and not a word of the program.
+fn is_list(content: &str) -> bool {
+    let is_value =
+        |word: &str| ["true", "false", "None", "''", "()"].contains(&word) || word.contains('N');
+    content.contains([',', '[', '{']) || is_value(content.trim())
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::identity::Identity;
+use super::names;
 
 use serde::{Deserialize, Serialize};
 
@@ -131,6 +132,23 @@ impl CrashInfo {
     #[must_use]
     pub fn identity(&self, ending: &str) -> Identity {
         Identity::new(self, ending)
+    }
+
+    /// The innermost of the program's own functions.
+    #[must_use]
+    pub fn own_function(&self) -> Option<&str> {
+        let first = self.first_own()?;
+        self.backtrace.get(first).map(String::as_str)
+    }
+
+    /// Position of its frame.
+    #[must_use]
+    pub fn first_own(&self) -> Option<usize> {
+        let hook = names::inside_of_hook(&self.backtrace);
+        let is_own = |name: &String| {
+            names::is_named(name) && (self.kind == ReportKind::Python || !names::is_machinery(name))
+        };
+        self.backtrace[hook..].iter().position(is_own).map(|first| hook + first)
     }
 
     /// Two or three words for a table: `heap-buffer-overflow WRITE 4`, `SEGV near null READ`.

@@ -101,6 +101,27 @@ pub(super) fn is_entry(canonical: &str) -> bool {
         || canonical.starts_with("__libc_start_")
 }
 
+/// Number of innermost frames that belong to what a panic or an uncaught exception calls: the program's own
+/// hook, if it has one, is not where the bug is.
+pub(super) fn inside_of_hook(backtrace: &[String]) -> usize {
+    const CALLERS: [&str; 5] = [
+        "std::panicking::rust_panic_with_hook",
+        "std::panicking::panic_with_hook",
+        "__cxxabiv1::__terminate",
+        "std::__terminate",
+        "std::terminate",
+    ];
+    let is_caller = |name: &String| CALLERS.contains(&canonical(name).as_str());
+    let inside = backtrace.iter().position(is_caller).map_or(0, |at| at + 1);
+    let is_own = |name: &String| is_named(name) && !is_machinery(name);
+    if backtrace[inside..].iter().any(is_own) { inside } else { 0 }
+}
+
+/// The function of ffuzz's line about a hang, which is all that distinguishes it.
+pub(super) fn hang(line: &str) -> Option<&str> {
+    line.strip_prefix("[Non-crash bug] hang in ")
+}
+
 /// What stays the same from build to build: no parameters, template arguments, return types, anonymous
 /// namespaces, numbers of lambdas and clones, and none of the endings that compilers give to parts of a
 /// function.

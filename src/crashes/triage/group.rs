@@ -5,10 +5,12 @@ use super::debugger::signal_name;
 use super::hang;
 use super::report::{Bug, hex};
 use super::seen::Seen;
-use crate::crashes::crash::{Identity, SignatureOptions, beyond, is_machinery, is_of_system};
+use crate::crashes::crash::{
+    CrashInfo, Identity, SignatureOptions, beyond, is_machinery, is_of_system,
+};
 
 /// Changes when the same crash gets another identity.
-pub const IDENTITY: u32 = 2;
+pub const IDENTITY: u32 = 3;
 /// Longest name of a folder, without the hash.
 const NAME: usize = 48;
 
@@ -110,11 +112,21 @@ fn class(seen: &Seen) -> String {
 }
 
 fn title(seen: &Seen, class: &str) -> String {
-    let short = without_address(&seen.info.short_text());
+    let short = at_own_function(without_address(&seen.info.short_text()), &seen.info);
     match short.as_str() {
         "" | "No crash detected" => class.to_owned(),
         frame if frame.starts_with("[@ ") => format!("{class} {frame}"),
         _ => short,
+    }
+}
+
+/// A function of the C library or of a runtime says nothing about the bug.
+fn at_own_function(text: String, info: &CrashInfo) -> String {
+    match (info.backtrace.first(), info.own_function()) {
+        (Some(first), Some(own)) => {
+            text.replacen(&format!("[@ {first}]"), &format!("[@ {own}]"), 1)
+        }
+        _ => text,
     }
 }
 
@@ -134,7 +146,8 @@ fn place(seen: &Seen) -> Option<String> {
         digits.parse::<usize>().ok()
     };
     let frames = text.lines().map(str::trim).filter(|line| {
-        let name = number(line).and_then(|number| seen.info.backtrace.get(number));
+        let number = number(line).filter(|number| Some(*number) >= seen.info.first_own());
+        let name = number.and_then(|number| seen.info.backtrace.get(number));
         name.is_some_and(|name| !is_machinery(name))
     });
     frames

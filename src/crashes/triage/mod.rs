@@ -15,6 +15,7 @@ mod group;
 mod hang;
 mod helper;
 mod minimize;
+mod named;
 mod paths;
 mod plan;
 mod pointers;

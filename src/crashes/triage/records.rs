@@ -1,13 +1,14 @@
 //! Records of domains: values that a campaign has reached and that are reported on request, although
 //! nothing has crashed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::hang::NON_CRASH;
 use crate::disk::output::instances;
-use crate::disk::output::state::State;
+use crate::disk::output::state::{self, BestValue, State};
 
 /// `DOMAIN=VALUE`: from this value on.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -38,66 +39,117 @@ pub(super) struct DomainRecord {
     pub(super) data: Vec<u8>,
 }
 
+const STATS: &str = "fuzzer_stats";
+
 /// Reads the instances of a campaign at each call.
 #[derive(Debug)]
 pub struct Records {
     wishes: Vec<Wish>,
     /// Lines of those that were handed over.
     reported: HashSet<String>,
+    /// Instances in which there was nothing new, and when their files were written.
+    known: HashMap<PathBuf, FileTimes>,
 }
+
+/// Of `fuzzer_stats` and the state.
+type FileTimes = [Option<SystemTime>; 2];
 
 impl Records {
     #[must_use]
     pub fn new(wishes: Vec<Wish>) -> Self {
-        Self { wishes, reported: HashSet::new() }
+        Self { wishes, reported: HashSet::new(), known: HashMap::new() }
     }
 
     /// Records that were not delivered yet. What cannot be read now is read later.
     #[must_use]
-    pub(super) fn look(&self, root: &Path) -> Vec<DomainRecord> {
+    pub(super) fn look(&mut self, root: &Path) -> Vec<DomainRecord> {
         if self.wishes.is_empty() {
             return Vec::new();
         }
-        let instances = instances::find(root).unwrap_or_default();
-        instances.iter().flat_map(|instance| self.of_instance(instance)).collect()
+        let mut all: Vec<DomainRecord> = Vec::new();
+        for instance in instances::find(root).unwrap_or_default() {
+            let times = times_of(&instance.folder);
+            if self.known.get(&instance.folder) == Some(&times) {
+                continue;
+            }
+            let mut found = self.of_instance(&instance);
+            if found.is_empty() {
+                self.known.insert(instance.folder.clone(), times);
+            }
+            // Another instance may have reached it, too.
+            found.retain(|record| all.iter().all(|other| other.line != record.line));
+            all.append(&mut found);
+        }
+        all
     }
 
     pub(super) fn handed_over(&mut self, line: String) {
         self.reported.insert(line);
     }
 
+    /// One for each place that has reached a value.
     fn of_instance(&self, instance: &instances::Instance) -> Vec<DomainRecord> {
-        let domains = (0..instance.number("dsf_domains")).map(|index| format!("dsf{index}"));
-        let found = domains.filter_map(|domain| {
-            let text = |name: &str| instance.text(&format!("{domain}_{name}"));
-            let (value, key): (u32, u32) =
-                (text("best").parse().ok()?, text("best_key").parse().ok()?);
+        let state = State::load(&instance.folder.join(state::NAME)).unwrap_or_default();
+        let mut found: Vec<DomainRecord> = Vec::new();
+        for index in 0..instance.number("dsf_domains") {
+            let text = |name: &str| instance.text(&format!("dsf{index}_{name}"));
             let smaller_is_better = text("reducer") == "MIN";
-            let is_wanted = |wish: &&Wish| {
-                let reached =
-                    if smaller_is_better { value <= wish.value } else { value >= wish.value };
-                wish.domain == text("name") && reached
-            };
-            let wish = self.wishes.iter().find(is_wanted)?;
-            let place = match text("best_place") {
-                "" => format!("key {key}"),
-                place => place.to_owned(),
-            };
-            let line = format!("{NON_CRASH}{} reaches {} at {place}", wish.domain, wish.value);
-            if self.reported.contains(&line) {
-                return None;
+            let others = state.records.iter().filter(|value| value.domain == text("name"));
+            for value in best_of(text).iter().chain(others) {
+                let Some(wish) = self.wish(value, smaller_is_better) else { continue };
+                let line = line(wish, value);
+                if found.iter().all(|known| known.line != line) && !self.reported.contains(&line) {
+                    found.extend(record(line, value, &instance.folder, &state));
+                }
             }
-            let input = owner(&instance.folder, key)?;
-            let data = fs::read(&input).ok()?;
-            Some(DomainRecord { line, domain: wish.domain.clone(), place, value, input, data })
-        });
-        found.collect()
+        }
+        found
+    }
+
+    /// The one that a value fulfils.
+    fn wish(&self, reached: &BestValue, smaller_is_better: bool) -> Option<&Wish> {
+        let is_reached = |wish: &&Wish| match smaller_is_better {
+            true => reached.value <= wish.value,
+            false => reached.value >= wish.value,
+        };
+        self.wishes.iter().filter(|wish| wish.domain == reached.domain).find(is_reached)
     }
 }
 
+fn times_of(instance: &Path) -> FileTimes {
+    [STATS, state::NAME].map(|name| fs::metadata(instance.join(name)).ok()?.modified().ok())
+}
+
+/// What `fuzzer_stats` says: more recent than the state, or of a campaign whose state has no values.
+fn best_of<'a>(text: impl Fn(&str) -> &'a str) -> Option<BestValue> {
+    Some(BestValue {
+        domain: text("name").to_owned(),
+        key: text("best_key").parse().ok()?,
+        value: text("best").parse().ok()?,
+        place: text("best_place").to_owned(),
+    })
+}
+
+fn place_of(value: &BestValue) -> String {
+    match value.place.as_str() {
+        "" => format!("key {}", value.key),
+        place => place.to_owned(),
+    }
+}
+
+fn line(wish: &Wish, value: &BestValue) -> String {
+    format!("{NON_CRASH}{} reaches {} at {}", wish.domain, wish.value, place_of(value))
+}
+
+fn record(line: String, value: &BestValue, instance: &Path, state: &State) -> Option<DomainRecord> {
+    let input = owner(instance, state, value.key)?;
+    let data = fs::read(&input).ok()?;
+    let (domain, place) = (value.domain.clone(), place_of(value));
+    Some(DomainRecord { line, domain, place, value: value.value, input, data })
+}
+
 /// The queue's entry that has the value of a key.
-fn owner(instance: &Path, key: u32) -> Option<PathBuf> {
-    let state = State::load(&instance.join(crate::disk::output::state::NAME)).ok()?;
+fn owner(instance: &Path, state: &State, key: u32) -> Option<PathBuf> {
     let owns = |keys: &[(u32, u32)]| keys.iter().any(|(owned, _)| *owned == key);
     let seed = state.seeds.iter().find(|seed| owns(&seed.keys))?;
     let name = Path::new(&seed.name).file_name()?;
@@ -116,6 +168,40 @@ mod tests {
         for text in ["mem", "=1", "mem=", "mem=x", "mem=-1", "mem=99999999999"] {
             assert_eq!(Wish::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn each_place_is_reported_with_its_input() {
+        let dir = tempfile::tempdir().unwrap();
+        let instance = dir.path().join("default");
+        fs::create_dir_all(instance.join("queue")).unwrap();
+        let value = |key, value, place: &str| BestValue {
+            domain: "mem".into(),
+            key,
+            value,
+            place: place.into(),
+        };
+        let records =
+            vec![value(7, 4000, "a.c:16"), value(9, 3000, "a.c:30"), value(11, 999, "a.c:40")];
+        let seed = |name: &str, key| {
+            fs::write(instance.join("queue").join(name), name).unwrap();
+            KnownSeed { name: name.into(), keys: vec![(key, 0)], ..KnownSeed::default() }
+        };
+        let seeds = vec![seed("id:000003", 7), seed("id:000004", 9), seed("id:000005", 11)];
+        let state = State { seeds, records, ..State::default() };
+        fs::write(instance.join("state.json"), serde_json::to_vec(&state).unwrap()).unwrap();
+        let text = "dsf_domains : 1\ndsf0_name : mem\ndsf0_reducer : MAX\ndsf0_best_key : 7\n\
+                    dsf0_best : 4000\ndsf0_best_place : a.c:16\n";
+        fs::write(instance.join("fuzzer_stats"), text).unwrap();
+        let mut records = Records::new(vec![Wish::parse("mem=1000").unwrap()]);
+        let found = records.look(dir.path());
+        let told: Vec<(&str, u32, &[u8])> =
+            found.iter().map(|it| (&*it.line, it.value, &*it.data)).collect();
+        let line = |place: &str| format!("[Non-crash bug] mem reaches 1000 at {place}");
+        let (first, second) = (line("a.c:16"), line("a.c:30"));
+        assert_eq!(told, [(&*first, 4000, &b"id:000003"[..]), (&*second, 3000, b"id:000004")]);
+        records.handed_over(first);
+        assert_eq!(records.look(dir.path()).len(), 1);
     }
 
     #[test]

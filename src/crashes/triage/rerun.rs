@@ -348,7 +348,7 @@ impl Rerun {
         Ok(made.unwrap_or_else(|| quick.clone()))
     }
 
-    /// A sanitizer's report with names.
+    /// A sanitizer's report with names; that of the first run gets them if it does not come again.
     fn reported(&mut self, input: &[u8], quick: &Seen) -> Result<Option<Seen>, TargetError> {
         let tools = Arc::clone(&self.tools);
         let fresh = of_build(&mut self.target, &mut self.sanitizer, quick.build);
@@ -371,7 +371,7 @@ impl Rerun {
                 return Ok(Some(seen));
             }
         }
-        Ok(None)
+        Ok(tools.symbolizer.as_ref().and_then(|symbolizer| quick.named(symbolizer, &tools.program)))
     }
 
     /// Under gdb if there is one, else from what was seen.

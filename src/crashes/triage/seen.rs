@@ -3,6 +3,8 @@
 use std::hash::{Hash, Hasher};
 
 use super::frames::StackTrace;
+use super::named;
+use super::symbols::Symbolizer;
 use crate::crashes::crash::{self, CrashInfo, Output, Program, ReportKind, StableHasher};
 use crate::engine::executor::ExitKind;
 use crate::exec::Ended;
@@ -48,6 +50,14 @@ impl Seen {
         let output = Output { crash_data, ..self.output.clone() };
         let info = crash::beyond::parse(&output, program);
         Self { output, info, ..self.clone() }
+    }
+
+    /// The same report with names; None if there are none.
+    pub(super) fn named(&self, symbolizer: &Symbolizer, program: &Program) -> Option<Self> {
+        let stderr = named::report(&self.output.stderr, symbolizer)?;
+        let output = Output { stderr, ..self.output.clone() };
+        let info = crash::beyond::parse(&output, program);
+        Some(Self { output, info, ..self.clone() })
     }
 
     #[must_use]

@@ -8,7 +8,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use super::frames::{CodeAddress, LARGEST};
 use super::helper::ask;
@@ -35,8 +35,7 @@ pub fn program<S: AsRef<OsStr>>(names: &[S], search_path: Option<&OsStr>) -> Opt
 #[must_use]
 pub fn clang_version(program: &Path) -> Option<u32> {
     const MARK: &str = "clang version ";
-    let about = std::fs::metadata(program).ok().filter(std::fs::Metadata::is_file)?;
-    let bytes = if about.len() > LARGEST { return None } else { std::fs::read(program).ok()? };
+    let bytes = read(program)?;
     let file = object::File::parse(&*bytes).ok()?;
     let section = file.section_by_name(".comment")?;
     let text = String::from_utf8_lossy(section.data().ok()?).into_owned();
@@ -161,7 +160,9 @@ impl Symbolizer {
                 .enumerate()
                 .filter_map(|(index, frame)| Some((index, of(frame)?)))
                 .collect();
-            let found = self.ask(file, places.iter().map(|(_, at)| *at));
+            let mut found = self.ask(file, places.iter().map(|(_, at)| *at));
+            found.truncate(places.len());
+            forget_guesses(file, places.iter().map(|(_, at)| *at).zip(&mut found));
             for ((index, _), found) in places.iter().zip(found) {
                 if !found.is_empty() {
                     symbols[*index] = found;
@@ -202,6 +203,37 @@ fn parse(text: &str) -> Vec<Vec<Symbol>> {
         }
     }
     found
+}
+
+/// Removes names of other functions: where a file has no symbols but those that it exports, addr2line
+/// answers with the nearest one before the address.
+fn forget_guesses<'a>(file: &Path, found: impl Iterator<Item = (u64, &'a mut Vec<Symbol>)>) {
+    let is_guess = |symbols: &Vec<Symbol>| symbols.iter().all(|symbol| symbol.source.is_none());
+    let mut doubtful = found.filter(|(_, symbols)| is_guess(symbols)).peekable();
+    if doubtful.peek().is_none() {
+        return;
+    }
+    let Some(bytes) = read(file) else { return };
+    let Ok(file) = object::File::parse(&*bytes) else { return };
+    for (at, symbols) in doubtful {
+        let all = file.symbols().chain(file.dynamic_symbols());
+        let before =
+            all.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.address() <= at);
+        let nearest = before.max_by_key(|symbol| (symbol.address(), symbol.size()));
+        // Without any symbol the name comes from another file; assembly has symbols without a size.
+        let is_inside = |symbol: &object::Symbol<'_, '_>| {
+            symbol.size() == 0 || at - symbol.address() < symbol.size()
+        };
+        if !nearest.is_none_or(|symbol| is_inside(&symbol)) {
+            symbols.clear();
+        }
+    }
+}
+
+/// Content of a program or library; None for what is none, or far too large.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let about = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    if about.len() > LARGEST { None } else { std::fs::read(path).ok() }
 }
 
 fn symbol(function: &str, place: &str) -> Symbol {

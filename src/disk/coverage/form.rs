@@ -6,6 +6,7 @@
 //! | `format` | `ffuzz-coverage/1`; missing in Killerbeez's files |
 //! | `map_size`, `modules`, `domains` | what the maps belong to, and domain values |
 //! | `virgin_bits`, `virgin_tmout`, `virgin_crash` | one byte per edge as `::MEM::` and hexadecimal digits |
+//! | `unnamed` | part of it came from a file that does not name its program; missing otherwise |
 //! | `check` | a hash of the rest, in hexadecimal digits |
 //!
 //! `virgin_bits` has a bit for each hit-count class that no run has shown. The other two are as AFL
@@ -26,8 +27,6 @@ const MEM: &str = "::MEM::";
 /// Edges of a program, and keys of its domains.
 const MOST: u64 = 1 << 29;
 const MOST_NAMES: usize = 4096;
-const HIT: u8 = 0x80;
-const NOT_HIT: u8 = 0x01;
 
 /// Why a text is no state.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +80,8 @@ struct Head<'a> {
     map_size: usize,
     modules: Vec<Module>,
     domains: Vec<Values>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unnamed: bool,
 }
 
 #[derive(Deserialize)]
@@ -91,6 +92,8 @@ struct File<'a> {
     modules: Option<serde_json::Value>,
     #[serde(default)]
     domains: Vec<Values>,
+    #[serde(default)]
+    unnamed: bool,
     #[serde(borrow)]
     virgin_bits: Option<&'a str>,
     #[serde(borrow)]
@@ -126,11 +129,12 @@ pub fn text(known: &Known) -> Vec<u8> {
         map_size: known.map_size(),
         modules: known.parts.iter().map(module).collect(),
         domains: known.domains.iter().map(values).collect(),
+        unnamed: is_marked(known),
     };
     let mut text = serde_json::to_vec(&head).unwrap_or_default();
     text.pop();
     text.reserve(known.map_size() * 6 + 256);
-    let [hangs, crashes] = [&known.hangs, &known.crashes].map(|map| simplified(map));
+    let [crashes, hangs] = known.simplified();
     for (key, map) in
         [("virgin_bits", &known.edges), ("virgin_tmout", &hangs), ("virgin_crash", &crashes)]
     {
@@ -159,17 +163,19 @@ pub fn parse(text: &[u8]) -> Result<Known, FormError> {
         return Err(FormError::NoMaps);
     };
     let edges = bytes(edges)?;
-    let [hangs, crashes] = [bytes(hangs)?, bytes(crashes)?].map(|map| by_hit(&map));
+    let [hangs, crashes] = [bytes(hangs)?, bytes(crashes)?];
     let size = edges.len();
     if size == 0 || size as u64 > MOST || hangs.len() != size || crashes.len() != size {
         return Err(FormError::Impossible("its maps differ in size, or are empty"));
     }
-    let mut known = Known { edges, hangs, crashes, ..Known::default() };
+    let mut known = Known::from_maps([edges, crashes, hangs]);
+    known.unnamed = true;
     if own {
         if file.map_size != Some(size) {
             return Err(FormError::Impossible("its maps are not as large as it says"));
         }
         known.parts = parts(file.modules, size)?;
+        known.unnamed = file.unnamed || known.parts.is_empty();
         (known.domains, known.values) = domains(file.domains)?;
         let check = file.check.and_then(|digits| u64::from_str_radix(&digits, 16).ok());
         if file.format.is_none() || check != Some(check_of(&known)) {
@@ -226,24 +232,20 @@ fn clean(text: &str) -> String {
     text.chars().take(256).map(|letter| if letter.is_control() { '_' } else { letter }).collect()
 }
 
-/// From the classes hit or not hit (bit 0) to AFL's.
-fn simplified(virgin: &[u8]) -> Vec<u8> {
-    if virgin.iter().all(|byte| *byte == 0xff) {
-        return virgin.to_vec();
-    }
-    let of = |byte: &u8| if *byte == 0xff { !NOT_HIT } else { !(HIT | NOT_HIT) };
-    virgin.iter().map(of).collect()
-}
-
-fn by_hit(simplified: &[u8]) -> Vec<u8> {
-    simplified.iter().map(|byte| if byte & HIT == 0 { 0xfe } else { 0xff }).collect()
+/// A file without modules says so itself.
+fn is_marked(known: &Known) -> bool {
+    known.unnamed && !known.parts.is_empty()
 }
 
 /// Does not depend on where the files are: they may lie elsewhere.
 fn check_of(known: &Known) -> u64 {
     let mut hash = mix(known.map_size() as u64);
     let mut add = |value: u64| hash = mix(hash ^ value);
-    for map in [&known.edges, &known.crashes, &known.hangs] {
+    if is_marked(known) {
+        add(1);
+    }
+    let [crashes, hangs] = &known.simplified;
+    for map in [&known.edges, &known.crashes, &known.hangs, crashes, hangs] {
         let (words, rest) = map.as_chunks::<8>();
         words.iter().for_each(|word| add(u64::from_le_bytes(*word)));
         rest.iter().for_each(|byte| add(u64::from(*byte)));
@@ -345,6 +347,41 @@ mod tests {
         let known = parse(file.as_bytes()).unwrap();
         assert_eq!(known.counts(), [1, 0, 1, 0]);
         assert_eq!((known.map_size(), known.parts.len()), (65536, 0));
+    }
+
+    #[test]
+    fn maps_of_crashes_are_joined_as_killerbeez_does() {
+        let file = |bits: &str, crashes: &str| {
+            let map = format!(
+                "{{\"virgin_bits\": \"::MEM::{bits}\", \"virgin_tmout\": \"::MEM::FFFFFF\", \
+                 \"virgin_crash\": \"::MEM::{crashes}\"}}"
+            );
+            parse(map.as_bytes()).unwrap()
+        };
+        // Hit by all crashes, by some and by none.
+        let (a, b) = (file("FEFFFF", "7F7FFE"), file("FFFEFF", "7FFEFE"));
+        let mut both = a.clone();
+        both.join(&b).unwrap();
+        let written = String::from_utf8(text(&both)).unwrap();
+        assert!(written.contains("\"virgin_crash\":\"::MEM::7F7EFE\""), "{written}");
+        assert!(written.contains("\"virgin_tmout\":\"::MEM::FFFFFF\""), "{written}");
+        assert_eq!(parse(written.as_bytes()).unwrap(), both);
+        assert!(parse(written.replace("7F7EFE", "7E7EFE").as_bytes()).is_err());
+        let mut other_way = b.clone();
+        other_way.join(&a).unwrap();
+        assert_eq!(other_way, both);
+    }
+
+    #[test]
+    fn a_state_without_a_program_marks_what_it_is_joined_with() {
+        let mut named = known();
+        let foreign = Known::new(Vec::new(), 40, &[]);
+        named.join(&foreign).unwrap();
+        let written = text(&named);
+        assert!(parse(&written).unwrap().unnamed);
+        let hidden = String::from_utf8(written).unwrap().replace(",\"unnamed\":true", "");
+        assert!(parse(hidden.as_bytes()).is_err());
+        assert!(!parse(&text(&known())).unwrap().unnamed);
     }
 
     #[test]

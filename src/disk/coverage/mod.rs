@@ -7,7 +7,7 @@ pub mod form;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::output::{OutputError, replace_user_file};
+use super::output::{OutputError, check_user_file, replace_user_file};
 use crate::engine::feedback::{Known, Mismatch};
 use crate::sys::file;
 use form::FormError;
@@ -57,12 +57,21 @@ pub fn read(path: &Path) -> Result<Known, CoverageError> {
     form::parse(&text).map_err(|source| CoverageError::Form { path: path.into(), source })
 }
 
-/// Reads a state that can be joined with `own`.
+/// Reads a state that can be joined with `own`. One that holds anything of an unnamed program comes without
+/// its parts, as if nothing of it were named.
 pub fn read_for(path: &Path, own: &Known) -> Result<Known, CoverageError> {
-    let known = read(path)?;
+    let mut known = read(path)?;
     let fits = own.check(&known);
     fits.map_err(|source| CoverageError::Mismatch { path: path.into(), source })?;
+    if known.unnamed {
+        known.parts.clear();
+    }
     Ok(known)
+}
+
+/// Whether a state can be written there, before a campaign of hours relies on it.
+pub fn check_place(path: &Path) -> Result<(), CoverageError> {
+    Ok(check_user_file(path)?)
 }
 
 /// Writes a state whole or not at all.

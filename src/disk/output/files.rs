@@ -5,7 +5,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
@@ -31,23 +31,44 @@ pub(super) fn replace_safely(folder: &Path, path: &Path, data: &[u8]) -> Result<
 
 /// The same, and once it has its name it survives a power failure.
 pub fn replace_for_good(folder: &Path, path: &Path, data: &[u8]) -> Result<(), OutputError> {
+    replace_lastingly(folder, path, data).map(drop)
+}
+
+/// The same. False if it is not sure that the name survives: the file is complete and has its name, so it is
+/// not to be written again.
+pub(super) fn replace_lastingly(
+    folder: &Path,
+    path: &Path,
+    data: &[u8],
+) -> Result<bool, OutputError> {
     replace_safely(folder, path, data)?;
-    // Complete and under its final name: a full disk is no reason to write it again.
-    let names = path.parent().map_or(Ok(()), |parent| settled(sync(parent)));
-    names.or_else(|source| match OutputError::write(path, source) {
-        OutputError::Full { .. } => Ok(()),
-        error => Err(error),
-    })
+    Ok(path.parent().is_none_or(|parent| settled(sync(parent)).is_ok()))
 }
 
 /// The same for a file of the user, whose folder others may write to as well: the temporary name is the
 /// file's own.
 pub fn replace_user_file(path: &Path, data: &[u8]) -> Result<(), OutputError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.new"));
-    replace_through(&temporary, path, |file| {
+    replace_through(&beside(path), path, |file| {
         file.write_all(data).and_then(|()| settled(file.sync_all()))
     })
+}
+
+/// Whether [`replace_user_file`] can begin; nothing is left of the attempt.
+pub fn check_user_file(path: &Path) -> Result<(), OutputError> {
+    let failed = |source| OutputError::write(path, source);
+    if path.is_dir() {
+        return Err(failed(Errno::EISDIR.into()));
+    }
+    let temporary = beside(path);
+    file::create(&temporary).map(drop).map_err(failed)?;
+    remove(&temporary);
+    Ok(())
+}
+
+/// The temporary name of a user's file.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.new"))
 }
 
 /// Some file systems (vboxsf, some of FUSE) cannot say when a file, or a name, is on the disk.

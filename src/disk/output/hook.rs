@@ -2,13 +2,26 @@
 
 use std::ffi::OsString;
 use std::io::stderr;
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use crate::event::{Event, EventSink};
+use crate::sys::{stdio, underway};
+
+/// Interval of the looks at the command.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long it may continue after the campaign's end.
+const GRACE: Duration = Duration::from_secs(2);
+/// Time after which a command that does not end is reported.
+const LONG: Duration = Duration::from_secs(10);
 
 /// Runs the command and waits for it, as AFL does: a script that moves the crash away must be
 /// done before the next one arrives. The command sees the path of the
-/// crash as `$1`.
+/// crash as `$1`. One that outlives the campaign is killed.
 #[derive(Debug)]
 pub struct CrashCommand {
     command: OsString,
@@ -26,16 +39,40 @@ impl CrashCommand {
 impl EventSink for CrashCommand {
     fn handle(&mut self, event: &Event) {
         if let Event::CrashSaved { path, .. } = event {
-            // The campaign continues whatever its exit code is.
-            let _ = Command::new("/bin/sh")
+            let started = Command::new("/bin/sh")
                 .arg("-c")
                 .arg(&self.command)
                 .arg("ffuzz")
                 .arg(path)
                 .stdin(Stdio::null())
                 .stdout(if self.aside { Stdio::from(stderr()) } else { Stdio::inherit() })
-                .status();
+                .process_group(0)
+                .spawn();
+            // The campaign continues whatever its exit code is.
+            if let Ok(child) = started {
+                wait(child);
+            }
         }
+    }
+}
+
+fn wait(mut child: Child) {
+    let (start, mut over, mut told) = (Instant::now(), None, false);
+    while matches!(child.try_wait(), Ok(None)) {
+        if underway::is_over() && over.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+            stdio::last_words(&["ffuzz: warning: the command of -I did not end: killed\n"]);
+            let group = child.id().try_into().unwrap_or(i32::MAX);
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+            let _ = child.wait();
+            return;
+        }
+        if !told && start.elapsed() >= LONG {
+            told = true;
+            stdio::last_words(&[
+                "ffuzz: warning: the command of -I still runs after 10 seconds; the campaign waits\n",
+            ]);
+        }
+        std::thread::sleep(LOOK);
     }
 }
 

@@ -26,7 +26,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub use error::OutputError;
-pub use files::{replace_file, replace_for_good, replace_user_file};
+pub use files::{check_user_file, replace_file, replace_for_good, replace_user_file};
 
 use self::settle::Settler;
 use self::state::State;
@@ -328,7 +328,9 @@ impl OutputDir {
     fn save(&mut self, folder: &str, name: &str, data: &[u8]) -> Result<PathBuf, OutputError> {
         let path = self.instance.join(folder).join(name);
         vacant(&path)?;
-        files::replace_for_good(&self.instance, &path, data)?;
+        if !files::replace_lastingly(&self.instance, &path, data)? {
+            self.settler.settle(&path);
+        }
         Ok(path)
     }
 

@@ -43,6 +43,21 @@ pub struct State {
     pub judge: Lessons,
     pub counters: Counters,
     pub seeds: Vec<KnownSeed>,
+    /// The best values of each domain, for who reports them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub records: Vec<BestValue>,
+}
+
+/// The value of a key.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub struct BestValue {
+    /// Name of its domain.
+    pub domain: String,
+    pub key: u32,
+    pub value: u32,
+    /// `FILE:LINE`; empty if it is unknown.
+    pub place: String,
 }
 
 /// Statistics that `fuzzer_stats` does not have.
@@ -62,6 +77,8 @@ pub struct Counters {
     pub execs_at_crash: u64,
     pub slowest_us: u64,
     pub stages: Vec<StageYield>,
+    /// Of each domain.
+    pub waypoints: Vec<u64>,
 }
 
 /// What is known of a queue entry.

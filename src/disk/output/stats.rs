@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{OutputError, replace_file};
@@ -14,7 +15,7 @@ use crate::event::{
     Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, MutatorStatus, PutBack,
     Resources, Runs, Search, Shares, Snapshot, Times, Turn,
 };
-use crate::sys::file;
+use crate::sys::{file, underway};
 
 /// Value of `afl_version`; AFL's own begins with `++`.
 const VERSION: &str = concat!("ffuzz-", env!("CARGO_PKG_VERSION"));
@@ -226,16 +227,21 @@ pub struct StatsFile {
     interval_s: u64,
     /// When it was written, by a clock that may be set back; 0: it is to be written now.
     written: u64,
+    newest: Newest,
     failure: Option<OutputError>,
 }
 
 impl StatsFile {
     #[must_use]
     pub fn new(instance: &Path, interval: Duration) -> Self {
+        let newest = Newest::default();
+        let (kept, folder) = (Arc::clone(&newest), instance.to_owned());
+        underway::at_last(move |runs| write_newest(&folder, &kept, runs));
         Self {
             instance: instance.to_owned(),
             interval_s: interval.as_secs().max(1),
             written: 0,
+            newest,
             failure: None,
         }
     }
@@ -268,8 +274,33 @@ impl StatsFile {
     }
 }
 
+/// The last tick's numbers, and when it was.
+type Newest = Arc<Mutex<Option<(Instant, Box<Snapshot>)>>>;
+
+/// The numbers of a campaign that is abandoned, because foreign code does not return: those of the last
+/// tick, and the time.
+fn write_newest(instance: &Path, newest: &Newest, runs: u64) {
+    let newest = newest.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some((since, mut snapshot)) = newest else { return };
+    let later = since.elapsed();
+    snapshot.times.run_time_ms += u64::try_from(later.as_millis()).unwrap_or(0);
+    snapshot.times.now += later.as_secs();
+    snapshot.runs.execs = snapshot.runs.execs.max(runs);
+    let path = instance.join("fuzzer_stats");
+    // Nobody is left who could be told.
+    let _ = replace_file(instance, &path, fuzzer_stats(&snapshot).as_bytes());
+}
+
 impl EventSink for StatsFile {
     fn handle(&mut self, event: &Event) {
+        if let Event::Tick(_) | Event::Stopped { .. } = event {
+            let newest = match event {
+                Event::Tick(snapshot) => Some((Instant::now(), snapshot.clone())),
+                // The last numbers are better.
+                _ => None,
+            };
+            *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = newest;
+        }
         let snapshot = match event {
             // It has no numbers of its own: the first snapshot after it is written.
             Event::Started => {

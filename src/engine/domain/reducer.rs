@@ -71,6 +71,15 @@ impl Reducer {
         }
     }
 
+    /// Larger for a value that is more remarkable.
+    #[must_use]
+    pub fn merit(self, value: u32) -> u32 {
+        match self {
+            Self::Min | Self::BitIntersect => u32::MAX - value,
+            _ => value,
+        }
+    }
+
     /// Of two values of one input the one that claims less.
     #[must_use]
     pub fn weaker(self, one: u32, other: u32) -> u32 {

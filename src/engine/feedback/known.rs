@@ -14,7 +14,7 @@ use crate::engine::executor::{ExitKind, Observation};
 /// A file whose edges are part of the map.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Part {
-    /// The last part of its path.
+    /// The last part of its path. Compared only where builds differ: a copy is the same program.
     pub name: String,
     /// Equal for the same build only: the linker's build-id, or a hash of the file.
     pub build: String,
@@ -26,7 +26,7 @@ pub struct Part {
 
 impl Part {
     fn is(&self, other: &Self) -> bool {
-        (&self.name, &self.build, &self.counters) == (&other.name, &other.build, &other.counters)
+        (&self.build, &self.counters) == (&other.build, &other.counters)
     }
 }
 
@@ -57,6 +57,27 @@ pub struct Known {
     pub domains: Vec<Domain>,
     /// By global key, as far as they differ from the initial value.
     pub values: BTreeMap<u32, u32>,
+    /// Maps of crashes and hangs as AFL simplifies them, if they hold more than `crashes` and `hangs`; or empty.
+    pub simplified: [Vec<u8>; 2],
+    /// Some of it came from a file that does not name its program: nobody could check that it belongs to it.
+    pub unnamed: bool,
+}
+
+const HIT: u8 = 0x80;
+const NOT_HIT: u8 = 0x01;
+
+/// From the classes hit or not hit (bit 0) to AFL's form: bit 7 is cleared for an edge that a run has hit, bit 0
+/// for one that a run has left out. Nothing is known of the latter, but some run has left it out in practice.
+fn simplified(virgin: &[u8]) -> Vec<u8> {
+    if virgin.iter().all(|byte| *byte == 0xff) {
+        return virgin.to_vec();
+    }
+    let of = |byte: &u8| if *byte == 0xff { !NOT_HIT } else { !(HIT | NOT_HIT) };
+    virgin.iter().map(of).collect()
+}
+
+fn by_hit(simplified: &[u8]) -> Vec<u8> {
+    simplified.iter().map(|byte| if byte & HIT == 0 { 0xfe } else { 0xff }).collect()
 }
 
 /// What one state has beyond another.
@@ -85,6 +106,8 @@ impl Known {
     pub fn new(parts: Vec<Part>, map_size: usize, domains: &[Domain]) -> Self {
         let virgin = || vec![0xff; map_size];
         Self {
+            unnamed: parts.is_empty(),
+            simplified: Default::default(),
             parts,
             edges: virgin(),
             crashes: virgin(),
@@ -92,6 +115,37 @@ impl Known {
             domains: domains.to_vec(),
             values: BTreeMap::new(),
         }
+    }
+
+    /// One from maps in AFL's form: of edges, crashes and hangs, all of one size.
+    #[must_use]
+    pub fn from_maps([edges, crashes, hangs]: [Vec<u8>; 3]) -> Self {
+        let maps = [crashes, hangs];
+        let [crashes, hangs] = [&maps[0], &maps[1]].map(|map| by_hit(map));
+        let mut known = Self { edges, crashes, hangs, ..Self::default() };
+        known.set_simplified(maps);
+        known
+    }
+
+    /// Maps of crashes and hangs in AFL's form.
+    #[must_use]
+    pub fn simplified(&self) -> [Vec<u8>; 2] {
+        let [crashes, hangs] = &self.simplified;
+        [(crashes, &self.crashes), (hangs, &self.hangs)].map(|(exact, map)| {
+            match exact.is_empty() {
+                true => simplified(map),
+                false => exact.clone(),
+            }
+        })
+    }
+
+    /// Keeps those that hold more than the own ones.
+    fn set_simplified(&mut self, maps: [Vec<u8>; 2]) {
+        let [crashes, hangs] = maps;
+        let kept = |exact: Vec<u8>, map: &[u8]| {
+            if exact == simplified(map) { Vec::new() } else { exact }
+        };
+        self.simplified = [kept(crashes, &self.crashes), kept(hangs, &self.hangs)];
     }
 
     #[must_use]
@@ -112,12 +166,16 @@ impl Known {
         for map in [&mut self.edges, &mut self.crashes, &mut self.hangs] {
             map.resize(size, 0xff);
         }
+        let exact = self.simplified.iter().any(|map| !map.is_empty()).then(|| self.simplified());
         let (map, classes) = match run.exit {
             ExitKind::Ok => (&mut self.edges, Classes::Counts),
             ExitKind::Hang => (&mut self.hangs, Classes::Binary),
             ExitKind::Crash { .. } | ExitKind::Oom => (&mut self.crashes, Classes::Binary),
         };
         coverage::merge(run.edges, &mut map[..run.edges.len()], classes);
+        if let Some(exact) = exact {
+            self.join_simplified(exact);
+        }
         if run.exit == ExitKind::Ok {
             let values = &mut self.values;
             run.dsf.for_each_changed(|domain, key, value| {
@@ -158,9 +216,13 @@ impl Known {
     /// Adds everything that `other` knows. Nothing is changed if it does not fit.
     pub fn join(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.check(other)?;
+        let mut exact = self.simplified();
+        exact.iter_mut().zip(other.simplified()).for_each(|(own, other)| intersect(own, &other));
         intersect(&mut self.edges, &other.edges);
         intersect(&mut self.crashes, &other.crashes);
         intersect(&mut self.hangs, &other.hangs);
+        self.set_simplified(exact);
+        self.unnamed |= other.unnamed;
         if self.parts.is_empty() {
             self.parts.clone_from(&other.parts);
         }
@@ -174,6 +236,16 @@ impl Known {
             }
         }
         Ok(())
+    }
+
+    /// After `crashes` or `hangs` have changed: what they were before in AFL's form is kept.
+    fn join_simplified(&mut self, mut exact: [Vec<u8>; 2]) {
+        let now = [&self.crashes, &self.hangs].map(|map| simplified(map));
+        for (exact, now) in exact.iter_mut().zip(now) {
+            exact.resize(now.len(), 0xff);
+            intersect(exact, &now);
+        }
+        self.set_simplified(exact);
     }
 
     /// What this has beyond `other`.
@@ -214,6 +286,10 @@ fn same_parts(expected: &[Part], found: &[Part]) -> Result<(), Mismatch> {
     if expected.is_empty() || found.is_empty() {
         return Ok(());
     }
+    if expected.len() == found.len() && expected.iter().zip(found).all(|(own, other)| own.is(other))
+    {
+        return Ok(());
+    }
     for (own, other) in expected.iter().zip(found) {
         if own.name != other.name {
             break;
@@ -225,7 +301,7 @@ fn same_parts(expected: &[Part], found: &[Part]) -> Result<(), Mismatch> {
     let names =
         |parts: &[Part]| parts.iter().map(|part| part.name.as_str()).collect::<Vec<_>>().join(", ");
     let (expected, found) = (names(expected), names(found));
-    if expected == found { Ok(()) } else { Err(Mismatch::Program { found, expected }) }
+    Err(Mismatch::Program { found, expected })
 }
 
 fn names(domains: &[Domain]) -> String {
@@ -243,6 +319,8 @@ impl Judge {
     #[must_use]
     pub fn known(&self, parts: Vec<Part>) -> Known {
         Known {
+            unnamed: self.unnamed || parts.is_empty(),
+            simplified: Default::default(),
             parts,
             edges: self.virgin.clone(),
             crashes: self.virgin_crash.clone(),
@@ -260,6 +338,7 @@ impl Judge {
         intersect(&mut self.virgin_hang, &known.hangs);
         self.aggregates.join(known.values.iter().map(|(key, value)| (*key, *value)));
         self.edges_moved = true;
+        self.unnamed |= known.unnamed;
     }
 }
 
@@ -384,6 +463,10 @@ mod tests {
         assert_eq!(own.check(&other), Err(Mismatch::Build { name: "a".into() }));
         other.parts[0].name = "b".into();
         assert!(matches!(own.check(&other), Err(Mismatch::Program { .. })));
+        // A copy under another name.
+        let mut other = own.clone();
+        other.parts[0].name = "b".into();
+        assert_eq!(own.check(&other), Ok(()));
         let mut other = own.clone();
         other.parts.push(Part { name: "lib.so".into(), ..part() });
         assert!(matches!(own.check(&other), Err(Mismatch::Program { .. })));

@@ -123,6 +123,8 @@ pub struct Judge {
     wanted: Wanted,
     /// The virgin map has changed since [`Judge::teach`].
     edges_moved: bool,
+    /// See [`Known::unnamed`].
+    unnamed: bool,
 }
 
 impl Judge {
@@ -139,6 +141,7 @@ impl Judge {
             watch_domains: watch_domains && !domains.is_empty(),
             wanted: Wanted::Good,
             edges_moved: false,
+            unnamed: false,
         }
     }
 

@@ -242,9 +242,9 @@ pub trait Door: Sized {
         seen
     }
 
-    /// Whether the target reads its standard input, see [`Executor::reads_stdin`].
-    fn reads_stdin(&mut self, input: &[u8]) -> Result<Option<bool>, Self::Error> {
-        self.when_there_is_room(|fuzzer| fuzzer.executor.reads_stdin(input))
+    /// Whether the target reads its input, see [`Executor::reads_input`].
+    fn reads_input(&mut self, input: &[u8]) -> Result<Option<bool>, Self::Error> {
+        self.when_there_is_room(|fuzzer| fuzzer.executor.reads_input(input))
     }
 
     /// Runs an input as the target got it before: no hook changes it, and it is not judged.

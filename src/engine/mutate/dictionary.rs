@@ -50,22 +50,24 @@ pub struct Dictionary {
 
 impl Dictionary {
     /// Parses a file in AFL's format: one `name@level="text"` per line, name and level optional,
-    /// `\\`, `\"` and `\xNN` as escapes, `#` starts a comment line. Tokens of a level above
-    /// `max_level` are left out.
-    pub fn parse(text: &[u8], max_level: u32) -> Result<Vec<Token>, DictionaryError> {
-        let mut tokens = Vec::new();
+    /// `\\`, `\"` and `\xNN` as escapes, `#` starts a comment line. As for AFL++, the token ends at the
+    /// last quote of the line, and anything else that stands inside is taken as it is. Tokens of a
+    /// level above `max_level` are left out. Also returns the lines that are no tokens.
+    #[must_use]
+    pub fn parse(text: &[u8], max_level: u32) -> (Vec<Token>, Vec<DictionaryError>) {
+        let (mut tokens, mut malformed) = (Vec::new(), Vec::new());
         for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
             let line = line.trim_ascii();
             if line.is_empty() || line[0] == b'#' {
                 continue;
             }
-            let (level, token) =
-                parse_line(line).map_err(|reason| DictionaryError { line: index + 1, reason })?;
-            if level <= max_level {
-                tokens.push(token);
+            match parse_line(line) {
+                Ok((level, token)) if level <= max_level => tokens.push(token),
+                Ok(_) => {}
+                Err(reason) => malformed.push(DictionaryError { line: index + 1, reason }),
             }
         }
-        Ok(tokens)
+        (tokens, malformed)
     }
 
     /// Adds user tokens that are not there yet; returns how many these were.
@@ -125,7 +127,7 @@ fn parse_line(line: &[u8]) -> Result<(u32, Token), &'static str> {
     let blanks = rest.iter().take_while(|&&byte| byte.is_ascii_whitespace() || byte == b'=');
     let rest = &rest[blanks.count()..];
     let quoted = rest.strip_prefix(b"\"").ok_or("no opening quote")?;
-    let bytes = unescape(quoted)?;
+    let bytes = unescape(quoted.strip_suffix(b"\"").ok_or("no closing quote")?);
     if bytes.is_empty() {
         return Err("the token is empty");
     }
@@ -142,31 +144,21 @@ fn parse_level(rest: &[u8]) -> Result<(u32, &[u8]), &'static str> {
         .ok_or("no level after @")
 }
 
-/// The bytes up to the closing quote, which must be the last byte.
-fn unescape(mut quoted: &[u8]) -> Result<Vec<u8>, &'static str> {
+fn unescape(mut quoted: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(quoted.len());
-    loop {
-        quoted = match quoted {
-            [] => return Err("no closing quote"),
-            [b'"'] => return Ok(bytes),
-            [b'"', ..] => return Err("text after the closing quote (a quote inside is \\\")"),
-            [b'\\', byte @ (b'\\' | b'"'), rest @ ..] => {
-                bytes.push(*byte);
-                rest
-            }
-            [b'\\', b'x', high, low, rest @ ..] => {
-                let (high, low) = hex(*high).zip(hex(*low)).ok_or("\\x needs two hex digits")?;
-                bytes.push(high << 4 | low);
-                rest
-            }
-            [b'\\', ..] => return Err("unknown escape (known: \\\\ \\\" \\xNN)"),
-            [0..=0x1f | 0x7f, ..] => return Err("a control character (write it as \\xNN)"),
-            [byte, rest @ ..] => {
-                bytes.push(*byte);
-                rest
-            }
+    while let [first, rest @ ..] = quoted {
+        let (byte, rest) = match quoted {
+            [b'\\', byte @ (b'\\' | b'"'), rest @ ..] => (*byte, rest),
+            [b'\\', b'x', high, low, rest @ ..] => match hex(*high).zip(hex(*low)) {
+                Some((high, low)) => (high << 4 | low, rest),
+                None => (b'\\', &quoted[1..]),
+            },
+            _ => (*first, rest),
         };
+        bytes.push(byte);
+        quoted = rest;
     }
+    bytes
 }
 
 fn hex(digit: u8) -> Option<u8> {
@@ -182,12 +174,13 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Vec<Vec<u8>> {
-        let tokens = Dictionary::parse(text.as_bytes(), 0).unwrap();
+        let (tokens, malformed) = Dictionary::parse(text.as_bytes(), 0);
+        assert_eq!(malformed, []);
         tokens.iter().map(|token| token.bytes().to_vec()).collect()
     }
 
     fn reason(line: &str) -> DictionaryError {
-        Dictionary::parse(line.as_bytes(), 0).unwrap_err()
+        Dictionary::parse(line.as_bytes(), 0).1.remove(0)
     }
 
     #[test]
@@ -202,9 +195,8 @@ mod tests {
     #[test]
     fn tokens_above_the_level_are_left_out() {
         let text = b"a@1=\"one\"\nb@2=\"two\"\nc=\"zero\"\n@1=\"bare\"";
-        assert_eq!(Dictionary::parse(text, 0).unwrap().len(), 1);
-        assert_eq!(Dictionary::parse(text, 1).unwrap().len(), 3);
-        assert_eq!(Dictionary::parse(text, 9).unwrap().len(), 4);
+        let number = |level| Dictionary::parse(text, level).0.len();
+        assert_eq!([0, 1, 9].map(number), [1, 3, 4]);
     }
 
     #[test]
@@ -216,12 +208,35 @@ mod tests {
         assert_eq!(reason("\"open").reason, "no closing quote");
         assert_eq!(reason("\"\"").reason, "the token is empty");
         assert_eq!(reason("x@=\"a\"").reason, "no level after @");
-        assert_eq!(reason("\"\\xg0\"").reason, "\\x needs two hex digits");
-        assert_eq!(reason("\"a\tb\"").reason, "a control character (write it as \\xNN)");
-        assert!(reason("\"\\n\"").reason.starts_with("unknown escape"));
-        assert!(reason("\"a\" b\"").reason.starts_with("text after"));
         assert!(reason(&format!("\"{}\"", "a".repeat(129))).reason.contains("128"));
         assert_eq!(reason("\"open").to_string(), "line 1: no closing quote");
+    }
+
+    #[test]
+    fn the_other_lines_are_loaded() {
+        let (tokens, malformed) = Dictionary::parse(b"\"a\"\nb\n\"c\"\n\"d\n", 0);
+        assert_eq!(tokens.iter().map(Token::bytes).collect::<Vec<_>>(), [b"a", b"c"]);
+        assert_eq!(malformed.iter().map(|error| error.line).collect::<Vec<_>>(), [2, 4]);
+    }
+
+    #[test]
+    fn what_afl_takes_as_it_stands_is_taken_so() {
+        let text = r#""\r\n"
+            "\xg0"
+            "a" b"
+            "x\"
+            "\xff\x00"\x00""#;
+        assert_eq!(
+            parsed(text),
+            [
+                b"\\r\\n".to_vec(),
+                b"\\xg0".to_vec(),
+                b"a\" b".to_vec(),
+                b"x\\".to_vec(),
+                b"\xff\0\"\0".to_vec(),
+            ]
+        );
+        assert_eq!(parsed("\"a\tb\""), [b"a\tb".to_vec()]);
     }
 
     #[test]
@@ -250,7 +265,7 @@ mod tests {
     #[test]
     fn user_tokens_are_kept_once() {
         let mut dictionary = Dictionary::default();
-        let tokens = Dictionary::parse(b"\"a\"\n\"b\"\n\"a\"", 0).unwrap();
+        let (tokens, _) = Dictionary::parse(b"\"a\"\n\"b\"\n\"a\"", 0);
         assert_eq!(dictionary.add_user(tokens), 2);
     }
 

@@ -7,6 +7,9 @@ use super::join::{All, Join};
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Finds {
     pub saved_crashes: u64,
+    /// Starting seeds that crash the target, of this process.
+    #[serde(default)]
+    pub crashing_seeds: u64,
     /// Kinds of crashes, once they were triaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bugs: Option<u64>,
@@ -31,6 +34,7 @@ impl Join for Finds {
     fn join(all: &All<'_, Self>) -> Self {
         Self {
             saved_crashes: all.sum(|f| f.saved_crashes),
+            crashing_seeds: all.sum(|f| f.crashing_seeds),
             bugs: all.leading(|f| &f.bugs),
             dependent_crashes: all.sum(|f| f.dependent_crashes),
             undelivered: all.leading(|f| &f.undelivered),

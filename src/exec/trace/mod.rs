@@ -22,7 +22,7 @@ use crate::sys::listen::Limit;
 pub const MOST_STEPS: usize = 4 << 20;
 /// The name of the loader's notice; no file has that number of blocks.
 const NOTICE: u64 = u64::MAX;
-/// Beginnings of the names of libraries that belong to the language, not to the program.
+/// Beginnings of the names of language runtime libraries.
 const RUNTIME: [&str; 12] = [
     "libc.so",
     "libc-",
@@ -43,7 +43,7 @@ const RUNTIME: [&str; 12] = [
 pub enum Choice {
     /// All but the loader.
     All,
-    /// All but the libraries of the language.
+    /// All but the language runtime libraries.
     Own,
     /// Those with counters of `ffuzz-cc`.
     Counted,
@@ -72,7 +72,7 @@ pub fn is_called(file: &str, name: &str) -> bool {
     file.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// A library of the language: every program uses it, whatever its input.
+/// A language runtime library: every program uses it, whatever its input.
 #[must_use]
 pub fn is_runtime(name: &str) -> bool {
     RUNTIME.iter().any(|start| name.starts_with(start))
@@ -101,8 +101,6 @@ pub struct Run {
     /// Up to the limit of each block.
     pub steps: Vec<Step>,
     pub ended: Ended,
-    /// Files with their number, and what was added to their addresses.
-    pub loaded: Vec<(u32, u64)>,
 }
 
 /// Runs a target from breakpoint to breakpoint.
@@ -127,6 +125,22 @@ impl Tracer {
     pub fn new(fresh: Fresh, choice: Choice, most: u32) -> Self {
         let known = Known { choice, files: Vec::new(), numbers: HashMap::new() };
         Self { fresh, known, most }
+    }
+
+    /// Forgets the files that were seen, and traces these from now on.
+    pub fn choose(&mut self, choice: Choice) {
+        self.known = Known { choice, files: Vec::new(), numbers: HashMap::new() };
+    }
+
+    #[must_use]
+    pub fn choice(&self) -> &Choice {
+        &self.known.choice
+    }
+
+    /// No code of any file is known.
+    #[must_use]
+    pub fn is_blind(&self) -> bool {
+        self.known.files.iter().all(|file| file.size() == 0)
     }
 
     /// The files that were mapped so far in any run, those without blocks included.
@@ -159,12 +173,11 @@ impl Tracer {
             counts: Vec::new(),
             steps: Vec::new(),
             threads: HashMap::new(),
-            loaded: Vec::new(),
         };
         let manner = Manner { watcher: Some(&mut watch), ..Manner::within(limit) };
         let ended = self.fresh.run(input, manner)?;
-        let Watch { steps, loaded, .. } = watch;
-        Ok(Run { steps, ended, loaded })
+        let Watch { steps, .. } = watch;
+        Ok(Run { steps, ended })
     }
 
     /// See [`Fresh::missing_libraries`].
@@ -203,7 +216,6 @@ struct Watch<'a> {
     counts: Vec<Vec<u32>>,
     steps: Vec<Step>,
     threads: HashMap<i32, u32>,
-    loaded: Vec<(u32, u64)>,
 }
 
 impl Watcher for Watch<'_> {
@@ -220,9 +232,6 @@ impl Watcher for Watch<'_> {
             let blocks = code.blocks.starts.iter().zip(u64::from(number) << 32..);
             let placed = blocks.map(|(start, name)| (bias.wrapping_add(*start), name));
             places.extend(placed.filter(|(address, _)| is_inside(address)));
-            if !self.loaded.contains(&(number, bias)) {
-                self.loaded.push((number, bias));
-            }
         }
         places
     }

@@ -19,36 +19,6 @@ const MOST_JOBS: usize = 100_000;
 const MOST_ROUNDS: u32 = 10_000;
 /// The list `mutators` of a job without any.
 const BUILT_IN: &str = "built-in";
-/// Options of `ffuzz` that a job has keys for, or that make no sense in one.
-const OWN: &[&str] = &[
-    "-i",
-    "-o",
-    "-E",
-    "-V",
-    "-j",
-    "-M",
-    "-S",
-    "-b",
-    "-t",
-    "-m",
-    "-f",
-    "-e",
-    "--mutator",
-    "--mutator-only",
-    "--mutator-options",
-    "--mutator-dir",
-    "--mutator-state",
-    "--mutator-list",
-    "--load-coverage",
-    "--save-coverage",
-    "--control",
-    "--json",
-    "--pastis",
-    "--help",
-    "-h",
-    "--version",
-];
-
 /// A mistake in the file, with its place.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mistake {
@@ -83,7 +53,7 @@ struct Tables {
     at_once: Option<Spanned<usize>>,
     rounds: Option<Spanned<u32>>,
     mutator_dir: Option<String>,
-    #[serde(default = "yes")]
+    #[serde(default)]
     carry_coverage: bool,
     #[serde(default)]
     target: Vec<Target>,
@@ -91,10 +61,6 @@ struct Tables {
     mutators: Vec<Mutators>,
     #[serde(default)]
     job: Vec<Spanned<JobTable>>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 #[derive(Deserialize)]
@@ -176,7 +142,9 @@ impl Place<'_> {
 
 impl JobFile {
     /// Reads the text of a file at this path, which need not be absolute.
-    pub fn parse(path: &Path, text: &str) -> Result<Self, Mistake> {
+    ///
+    /// `refused`: options of `ffuzz` that a job has keys for, or that jobs cannot share.
+    pub fn parse(path: &Path, text: &str, refused: &[&str]) -> Result<Self, Mistake> {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let folder = absolute.parent().unwrap_or(Path::new("/")).to_owned();
         let place = Place { path, text, folder };
@@ -185,18 +153,19 @@ impl JobFile {
             let remedy = "docs/jobs.md has all keys, and an example".to_owned();
             place.mistake(error.span().map_or(0, |span| span.start), (problem, remedy))
         })?;
-        Reader { place, tables: &tables }.read()
+        Reader { place, tables: &tables, refused }.read()
     }
 }
 
 struct Reader<'a> {
     place: Place<'a>,
+    refused: &'a [&'a str],
     tables: &'a Tables,
 }
 
 impl Reader<'_> {
     fn read(&self) -> Result<JobFile, Mistake> {
-        let Self { place, tables } = self;
+        let Self { place, tables, .. } = self;
         let names = |names: Vec<&Spanned<String>>| self.unique(names);
         names(tables.target.iter().map(|target| &target.name).collect())?;
         names(tables.mutators.iter().map(|mutators| &mutators.name).collect())?;
@@ -269,7 +238,7 @@ impl Reader<'_> {
 
     /// The jobs of one table: all its targets with all its mutators and all its seeds.
     fn add(&self, table: &Spanned<JobTable>, jobs: &mut Vec<Job>) -> Result<(), Mistake> {
-        let Self { place, tables } = self;
+        let Self { place, tables, .. } = self;
         let job = table.get_ref();
         let limits = place.check(&table.span(), limits(job))?;
         let targets =
@@ -328,7 +297,7 @@ impl Reader<'_> {
             }
             options.extend(self.mutator_options(modules));
         }
-        let carry = self.tables.carry_coverage && !options.iter().any(|word| word == "-n");
+        let covers = !options.iter().any(|word| word == "-n");
         Ok(Job {
             target: target.name.get_ref().clone(),
             mutators: chain.map_or(BUILT_IN.to_owned(), |chain| chain.name.get_ref().clone()),
@@ -339,7 +308,9 @@ impl Reader<'_> {
             options,
             command: self.command(target)?,
             only,
-            carry,
+            carry: self.tables.carry_coverage && covers,
+            covers,
+            folder: self.place.folder.clone(),
         })
     }
 
@@ -432,7 +403,7 @@ impl Reader<'_> {
             let text = word.get_ref().as_str();
             let name = text.split('=').next().unwrap_or_default();
             let letter = text.get(..2).filter(|_| !text.starts_with("--"));
-            let own = OWN.iter().find(|own| **own == name || Some(**own) == letter);
+            let own = self.refused.iter().find(|own| **own == name || Some(**own) == letter);
             let result = match own {
                 Some(own) => refusal(
                     format!("{own} is not an option for jobs"),
@@ -575,7 +546,7 @@ options = [\"-p\"]
     fn a_list_is_every_combination_round_by_round() {
         let dir = folder();
         let at = dir.path();
-        let file = JobFile::parse(&at.join("jobs.toml"), GOOD).unwrap();
+        let file = JobFile::parse(&at.join("jobs.toml"), GOOD, &[]).unwrap();
         let names: Vec<String> = file.jobs.iter().map(Job::name).collect();
         let first = ["a/bits/s", "a/two/s", "b/bits/s", "b/two/s", "a/built-in/in"];
         let second = first.map(|name| format!("{name} round 2"));
@@ -604,7 +575,8 @@ options = [\"-p\"]
         let refused = |from: &str, to: &str| {
             let text = GOOD.replacen(from, to, 1);
             assert_ne!(text, GOOD, "{from}");
-            let Mistake { line, column, problem, .. } = JobFile::parse(&path, &text).unwrap_err();
+            let Mistake { line, column, problem, .. } =
+                JobFile::parse(&path, &text, &["-o"]).unwrap_err();
             format!("{line}:{column} {problem}")
         };
         for (from, to, said) in [

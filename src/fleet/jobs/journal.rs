@@ -1,6 +1,7 @@
 //! Which jobs were started and finished: a line of JSON each, on the disk before anything depends on it.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -65,9 +66,18 @@ impl Entries {
     }
 }
 
-/// A job is another one as soon as anything in its definition changes.
+/// A job is another one as soon as anything in its definition changes. Where the list lies is no part of
+/// it: it may be moved with everything beside it, or named by another path.
 fn key(job: &Job) -> String {
-    let Job { target, mutators, seed, round, limits, seeds, options, command, only, carry } = job;
+    let relative = |word: &OsString| -> OsString {
+        let inside = Path::new(word).strip_prefix(&job.folder);
+        inside.map_or_else(|_| word.clone(), |path| Path::new(".").join(path).into_os_string())
+    };
+    let Job { target, mutators, seed, round, limits, seeds, options, command, only, carry, .. } =
+        job;
+    let seeds = relative(&seeds.clone().into_os_string());
+    let [options, command] =
+        [options, command].map(|words| words.iter().map(relative).collect::<Vec<_>>());
     let text = format!(
         "{target:?} {mutators:?} {seed:?} {round} {:?} {:?} {seeds:?} {options:?} {command:?} {only} {carry}",
         limits.execs, limits.seconds
@@ -161,7 +171,23 @@ mod tests {
             command: vec!["./t".into()],
             only: false,
             carry: true,
+            covers: true,
+            folder: "/lists".into(),
         }
+    }
+
+    #[test]
+    fn a_job_is_the_same_in_every_folder() {
+        let at = |folder: &str| Job {
+            folder: folder.into(),
+            seeds: Path::new(folder).join("a"),
+            options: vec!["-x".into(), Path::new(folder).join("words.dict").into()],
+            command: vec![Path::new(folder).join("t").into()],
+            ..job("a")
+        };
+        assert_eq!(key(&at("/lists")), key(&at("/other/lists")));
+        let elsewhere = Job { command: vec!["/lists/t".into()], ..at("/other/lists") };
+        assert_ne!(key(&at("/lists")), key(&elsewhere));
     }
 
     #[test]

@@ -46,8 +46,12 @@ pub struct Job {
     pub command: Vec<OsString>,
     /// All inputs come from the one module, in order.
     pub only: bool,
-    /// Coverage states are loaded and saved.
+    /// It starts with the coverage of earlier jobs of its target.
     pub carry: bool,
+    /// Its runs have coverage.
+    pub covers: bool,
+    /// That of the list, at which relative paths begin.
+    pub folder: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -97,11 +101,11 @@ impl JobsError {
     /// One line: what the user can do.
     #[must_use]
     pub fn remedy(&self) -> String {
-        const AGAIN: &str = "finished jobs are kept: the same command continues";
+        const AGAIN: &str = "finished jobs are kept: run the same command again to continue";
         match self {
-            Self::Busy { .. } => "wait for its end, or give the file another output".into(),
+            Self::Busy { .. } => "wait until it ends, or set another output in the list".into(),
             Self::Journal(JournalError::Damaged { path, .. }) => {
-                format!("remove {}: all jobs are taken up again", path.display())
+                format!("remove {}: all jobs are then resumed", path.display())
             }
             Self::Write { source, .. } | Self::Journal(JournalError::Io { source, .. }) => {
                 let remedy = sys_file::remedy(source).unwrap_or("check the folder output");
@@ -127,7 +131,7 @@ pub struct Manager {
 /// What is reported on the way.
 #[derive(Debug)]
 pub enum News<'a> {
-    /// So many jobs, and how many are finished already.
+    /// Number of jobs, and of those that are already finished.
     Begins {
         jobs: usize,
         finished: usize,
@@ -251,13 +255,19 @@ impl Session<'_> {
             };
             let (_, running) = self.running.remove(at);
             let job = &jobs[index];
-            let row = self.row_of(job, &running, ended)?;
+            let row = self.row_of(index, job, &running, ended)?;
             self.ended(index, job, row)?;
         }
         Ok(())
     }
 
-    fn row_of(&self, job: &Job, running: &Running, ended: Ended) -> Result<Row, JobsError> {
+    fn row_of(
+        &self,
+        index: usize,
+        job: &Job,
+        running: &Running,
+        ended: Ended,
+    ) -> Result<Row, JobsError> {
         let folder = self.folder_of(job);
         let mut row = Row::of(job, &running.base, &results::totals(&folder));
         if let Ended::Badly { cause, remedy } = ended {
@@ -265,17 +275,13 @@ impl Session<'_> {
         }
         // A failed one may have found something before.
         let state = folder.join(process::COVERAGE);
-        if job.carry && state.exists() {
+        if job.covers && state.exists() {
             match coverage::read(&state) {
                 Ok(own) => {
                     row.edges = own.counts()[0] as u64;
-                    row.new_edges = row.edges;
-                    if let Ok(before) = coverage::read(&folder.join(process::BEFORE))
-                        && let Ok(beyond) = own.beyond(&before)
-                    {
-                        row.new_edges = beyond.edges.len() as u64;
-                    }
-                    self.carry(job, own)?;
+                    // It failed before, and what it had found then was taken in.
+                    let failed = Some(&self.rows[index]).filter(|row| row.status == Status::Failed);
+                    row.new_edges = failed.map_or(0, |row| row.new_edges) + self.carry(job, own)?;
                 }
                 Err(error) if row.status != Status::Failed => {
                     row = Row {
@@ -291,14 +297,20 @@ impl Session<'_> {
         Ok(row)
     }
 
-    /// What a job knows is known to the later ones of its target.
-    fn carry(&self, job: &Job, mut own: Known) -> Result<(), JobsError> {
+    /// What a job knows is known to the later ones of its target. The number of edges that no job before it has
+    /// ended with: jobs side by side may find the same ones.
+    fn carry(&self, job: &Job, mut own: Known) -> Result<u64, JobsError> {
         let path = coverage_of(&self.manager.folder, &job.target);
+        let mut new = own.counts()[0];
         // That of an earlier build of the target has no value any more.
-        if let Ok(known) = coverage::read(&path) {
+        if let Ok(known) = coverage::read(&path)
+            && let Ok(beyond) = own.beyond(&known)
+        {
+            new = beyond.edges.len();
             let _ = own.join(&known);
         }
-        Ok(coverage::write(&path, &own)?)
+        coverage::write(&path, &own)?;
+        Ok(new as u64)
     }
 
     fn ended(&mut self, index: usize, job: &Job, row: Row) -> Result<(), JobsError> {

@@ -126,7 +126,8 @@ impl Running {
             return None;
         };
         if let Some((_, cause)) = &self.asked {
-            let remedy = format!("see {}; the same command continues it", self.log.display());
+            let remedy =
+                format!("see {}; run the same command again to resume it", self.log.display());
             return Some(Ended::Badly { cause: cause.clone(), remedy });
         }
         Some(if status == 0 { Ended::Well } else { self.explain(status) })
@@ -159,7 +160,7 @@ impl Running {
                 "no run for {stall} seconds: a module or the target does not return, or the disk is full"
             )
         } else if late.is_some_and(|seconds| self.since.elapsed() > seconds + GRACE) {
-            "it did not end when its time was up".to_owned()
+            "it did not end at its time limit".to_owned()
         } else {
             return;
         };
@@ -184,7 +185,7 @@ impl Running {
         // Then it could not write its last words either.
         if cause.is_none() && is_full(&self.folder) {
             let cause = format!("no room left in {}", self.folder.display());
-            let remedy = "free some space; the same command continues".to_owned();
+            let remedy = "free some space, then run the same command again".to_owned();
             return Ended::Badly { cause, remedy };
         }
         let see = || format!("see {}", self.log.display());
@@ -217,8 +218,8 @@ fn seeds(job: &Job, folder: &Path) -> Result<PathBuf, JobsError> {
     Ok(own)
 }
 
-/// The state of the target as it is now, under a name of its own: it is replaced while the job runs, and
-/// the difference to it is what the job has found. A job that goes on keeps the one it had.
+/// The state of the target as it is now, under a name of its own: it is replaced while the job runs. A job
+/// that goes on keeps the one it had.
 fn carried(
     manager: &Manager,
     job: &Job,
@@ -281,7 +282,7 @@ fn command_line(
     if let Some(known) = known {
         add("--load-coverage", known.into());
     }
-    if job.carry {
+    if job.covers {
         add("--save-coverage", folder.join(COVERAGE).into());
     }
     if job.only {

@@ -45,9 +45,9 @@ pub struct Row {
     pub crashes: u64,
     pub hangs: u64,
     pub bugs: u64,
-    /// Known at its end, what was carried to it included.
+    /// Known to its campaign at its end; what was carried to it is included.
     pub edges: u64,
-    /// Of these, seen by this job first.
+    /// Of these, those that no job of the target has ended with before.
     pub new_edges: u64,
     /// Of a failed job.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -81,12 +81,13 @@ fn own_frames(stack: &[String]) -> usize {
     if own < stack.len() { own } else { 0 }
 }
 
-static PANIC: Lazy = Lazy::new(|| regex(r"^thread .*(panicked at .+:\d+:\d+:)$"));
+static PANIC: Lazy = Lazy::new(|| regex(r"^(?:.*\s)?(panicked at .+:\d+:\d+:)$"));
 static RUST_FRAME: Lazy = Lazy::new(|| regex(r"^ +\d+: +(?:0x[0-9a-f]+ - )?(.+)$"));
 /// The number of a crate's build, in full backtraces.
 static CRATE: Lazy = Lazy::new(|| regex(r"\[[0-9a-f]{16}\]"));
 
-/// A panic as compilers since 1.73 print it: the place, and the message on the lines below.
+/// A panic as compilers since 1.73 print it: the place, and the message on the lines below. A hook of the
+/// program's own may write something else before it.
 fn rust(source: MessageSource, lines: &[&str]) -> Option<Reading> {
     let start = lines.iter().position(|line| found(&PANIC, line))?;
     let mut said = vec![capture(&PANIC, lines[start])?.to_owned()];

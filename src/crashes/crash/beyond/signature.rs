@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use crate::crashes::crash::info::{CrashInfo, ReportKind};
 use crate::crashes::crash::lines::{Lazy, regex};
-use crate::crashes::crash::names::{canonical, is_entry, is_machinery, is_named};
+use crate::crashes::crash::names::{
+    canonical, hang, inside_of_hook, is_entry, is_machinery, is_named,
+};
 use crate::crashes::crash::pattern;
 use crate::crashes::crash::signature::{Signature, SignatureOptions, symptoms};
 
@@ -14,6 +16,12 @@ const ANY: &str = "???";
 
 static SIZE: Lazy = Lazy::new(|| regex(r"((?:READ|WRITE) of size )(?:\[0-9\]\{2,\}|[0-9])"));
 static THREAD: Lazy = Lazy::new(|| regex(r"( thread )T[0-9]+"));
+/// Between two brackets that end lists of template arguments: clang 14 writes a space, clang 19 none.
+static BRACKETS: Lazy = Lazy::new(|| regex(r"(?<=>) ?(?=>)"));
+/// What an offset comes to in this run.
+static COMMENT: Lazy = Lazy::new(|| regex(r"\s+# 0x[0-9a-f]+$"));
+/// The place that a jump goes to: an address of this run. Shorter numbers are constants.
+static PLACE: Lazy = Lazy::new(|| regex(r"([\s,]0x)[0-9a-f]{5,}$"));
 
 /// As [`Signature::create`]. It holds for what the server reads of the same crash.
 #[must_use]
@@ -34,8 +42,15 @@ pub fn signature(info: &CrashInfo, wanted: SignatureOptions) -> Option<Signature
     }
     for symptom in &mut symptoms {
         match symptom["type"].as_str() {
-            Some("stackFrames") if skipped => {
-                symptom["functionNames"].as_array_mut()?.insert(0, json!(ANY));
+            Some("stackFrames") => {
+                let names = symptom["functionNames"].as_array_mut()?;
+                names.iter_mut().for_each(in_any_spelling);
+                if skipped {
+                    names.insert(0, json!(ANY));
+                }
+            }
+            Some("instruction") => {
+                symptom["instructionName"] = of_every_run(symptom["instructionName"].as_str()?);
             }
             Some("output") => symptom["value"] = general(symptom["value"].as_str()?),
             _ => {}
@@ -48,7 +63,10 @@ pub fn signature(info: &CrashInfo, wanted: SignatureOptions) -> Option<Signature
 /// whether there are others before.
 fn own_frames(backtrace: &[String]) -> (bool, &[String]) {
     let is_own = |name: &String| is_named(name) && !is_machinery(name);
-    let Some(first) = backtrace.iter().position(is_own) else { return (false, backtrace) };
+    let hook = inside_of_hook(backtrace);
+    let Some(first) = backtrace[hook..].iter().position(is_own).map(|first| hook + first) else {
+        return (false, backtrace);
+    };
     // A frame without a name may be the program's.
     let known = backtrace[..first].iter().rposition(|name| is_named(name));
     let first = known.map_or(0, |last| last + 1);
@@ -60,6 +78,10 @@ fn own_frames(backtrace: &[String]) -> (bool, &[String]) {
 /// Location and text of a panic or an assertion, without parts of the input.
 fn said(info: &CrashInfo) -> Option<Vec<String>> {
     let identity = info.identity("");
+    if let Some(line) = identity.said().filter(|line| hang(line).is_some()) {
+        // `hang in f` is no `hang in f2`.
+        return Some(vec![format!("/{}$/", fancy_regex::escape(line))]);
+    }
     let (place, words) = identity.said()?.split_once(' ')?;
     let place = place.rsplit_once(':').filter(|(_, line)| line.parse::<u32>().is_ok())?;
     let literal = |text: &str| fancy_regex::escape(text).into_owned();
@@ -68,13 +90,29 @@ fn said(info: &CrashInfo) -> Option<Vec<String>> {
         "panic" if info.place.is_none() => {
             let place = format!(r"/panicked at (.*[/ ])?{place}(:[0-9]+)+/");
             // Of the message only the part before any value.
-            let words = words.split(['N', '\'']).next().unwrap_or_default().trim_end();
+            let words = words.split(['N', '\'', '[', '{']).next().unwrap_or_default().trim_end();
             let words = (!words.is_empty()).then(|| pattern::of(words));
             Some(std::iter::once(place).chain(words).collect())
         }
         "assertion" => Some(vec![format!("/{place}: .*{}/", literal(words))]),
         _ => None,
     }
+}
+
+/// As each compiler's names are written.
+fn in_any_spelling(name: &mut Value) {
+    let Some(text) = name.as_str().filter(|text| text.contains(">>") || text.contains("> >"))
+    else {
+        return;
+    };
+    let literal = fancy_regex::escape(text);
+    *name = json!(format!("/{}/", BRACKETS.replace_all(&literal, " ?")));
+}
+
+/// An instruction without the addresses of this run.
+fn of_every_run(instruction: &str) -> Value {
+    let text = COMMENT.replace(instruction, "");
+    json!(PLACE.replace(&text, "$1"))
 }
 
 /// Any size, any thread.

@@ -1,0 +1,72 @@
+//! `-V` and `-E` are obeyed soon, whatever code of the user's the campaign waits for.
+
+use crate::common;
+use crate::custom::{letters, library, with_libraries};
+use std::time::{Duration, Instant};
+
+use common::{Finished, Job, TestDir, target};
+
+/// Far more than an end takes on a busy machine, far less than what the campaign would wait for.
+const SOON: Duration = Duration::from_secs(60);
+
+fn soon(job: Job) -> Finished {
+    let start = Instant::now();
+    let done = job.run();
+    assert!(start.elapsed() < SOON, "{:?}: {}", start.elapsed(), done.out);
+    done
+}
+
+#[test]
+fn runs_that_are_slower_than_the_limit_of_time() {
+    let dir = TestDir::with_seed("A");
+    let words = "-V 2 -t 300000 --run-mode fork";
+    let done = soon(dir.fuzz(words, &target("sleepy.c", "-DMILLISECONDS=200000"), ""));
+    let done = done.expect(0).says("dry run of 1 seeds").says("[!] Time limit was reached");
+    done.says("in the dry run, before all seeds were run");
+    assert!((2..30).contains(&dir.stat("run_time")), "{}", dir.stat("run_time"));
+}
+
+#[test]
+fn seeds_that_take_longer_than_the_limit_of_time() {
+    let dir = TestDir::with_seed("A");
+    (1..=100).for_each(|n| drop(dir.write(&format!("in/{n}"), vec![b'B'; n])));
+    let sleepy = target("sleepy.c", "-DMILLISECONDS=1000");
+    let done = soon(dir.fuzz("-V 2 -t 30000", &sleepy, "")).expect(0);
+    done.says("in the dry run, before all seeds were run");
+    // What was run is not run again.
+    let job = dir.ffuzz("-i - -o out -t 30000 -V 2 --").arg(sleepy);
+    soon(job).expect(0).says("resumed: 101 queue entries");
+}
+
+#[test]
+fn a_command_for_crashes_that_does_not_end() {
+    let dir = TestDir::with_seed("QUIAAA");
+    let job = dir.ffuzz("-i in -o out -t 3000 -V 4 -I").arg("sleep 1000").arg("--");
+    let done = soon(job.arg(target("steps.c", ""))).expect(0);
+    done.says("the command of -I did not end: killed");
+    assert!(dir.stat("saved_crashes") > 0);
+}
+
+fn with_bad(what: &str, words: &str) -> (TestDir, Job) {
+    let dir = TestDir::new();
+    library(&dir, "bad.c", &format!("-DWHAT={what}"), "bad.so");
+    let job = with_libraries(&dir, "./bad.so", words);
+    (dir, job)
+}
+
+#[test]
+fn a_mutator_that_does_not_return() {
+    let (dir, job) = with_bad("STUCK", "-s 1 -z -V 3");
+    let done = soon(job).expect(1);
+    done.says("bad.so did not return from fuzz").says("resume with -i -");
+    // What it had done until then is in the statistics.
+    assert!(dir.stat("run_time") >= 3 && dir.stat("execs_done") >= 50, "{:?}", dir.stats());
+    dir.ffuzz("-i - -o out -t 3000 -E 1 --").arg(letters()).run().expect(0);
+}
+
+#[test]
+fn a_mutator_that_does_not_return_from_its_last_call() {
+    let (dir, job) = with_bad("STUCK_AT_END", "-s 1 -z -E 3000");
+    soon(job).expect(1).says("bad.so did not return from deinit").says("+++");
+    assert!(dir.stat("execs_done") >= 3000);
+}
