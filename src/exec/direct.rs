@@ -49,7 +49,7 @@ impl Direct {
         let delivery = setup.open_delivery()?;
         let (strays, mut guard) = (Strays::default(), Guard::new().ok());
         // The process of a run ends together with the fuzzer.
-        guard.iter_mut().for_each(|guard| guard.watch(0, strays.mark()));
+        guard.iter_mut().for_each(|guard| guard.watch(0, Some(strays.mark())));
         Ok(Self {
             setup,
             maps,

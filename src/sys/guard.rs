@@ -24,9 +24,9 @@ if [ "$group" != 0 ]; then
     done
 fi
 [ "$mark" ] && for round in 1 2 3; do
-    for found in $(grep -lsxzF -- "__FFUZZ_RUN_OF=$mark" /proc/[0-9]*/environ); do
+    for found in $(grep -ls "^Max file locks *$mark " /proc/[0-9]*/limits); do
         found=${found#/proc/}
-        kill -s KILL "${found%/environ}"
+        kill -s KILL "${found%/limits}"
     done
 done"#;
 
@@ -45,8 +45,8 @@ impl Guard {
 
     /// From now on the process group `group`, unless it is 0, and all processes with this mark (see
     /// [`super::strays`]) are killed when this process ends without a further word.
-    pub fn watch(&mut self, group: i32, mark: &str) {
-        self.tell(&format!("{group} {mark}"));
+    pub fn watch(&mut self, group: i32, mark: Option<u64>) {
+        self.tell(&format!("{group} {}", mark.map_or_else(String::new, |mark| mark.to_string())));
     }
 
     /// The group's leader was reaped: from now on nothing is killed.
@@ -87,7 +87,7 @@ mod tests {
     fn a_fuzzer_that_vanishes_takes_the_group_along() {
         let (mut child, pid) = group();
         let mut guard = Guard::new().unwrap();
-        guard.watch(pid, "");
+        guard.watch(pid, None);
         // What the kernel does when the fuzzer is killed.
         drop(guard.0.stdin.take());
         assert_eq!(child.wait().unwrap().signal(), Some(9));
@@ -106,7 +106,7 @@ mod tests {
             std::thread::yield_now();
         }
         let mut guard = Guard::new().unwrap();
-        guard.watch(leader.pid(), "");
+        guard.watch(leader.pid(), None);
         drop(guard.0.stdin.take());
         assert!(guard.0.wait().is_ok());
         let pid = std::fs::read_to_string(file).unwrap();
@@ -122,7 +122,7 @@ mod tests {
     fn a_guard_that_is_dismissed_ends_nobody() {
         let (mut child, pid) = group();
         let mut guard = Guard::new().unwrap();
-        guard.watch(pid, "");
+        guard.watch(pid, None);
         drop(guard);
         assert_eq!(child.try_wait().unwrap(), None);
         child.kill().unwrap();

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::time::TimeSpec;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
@@ -68,7 +68,7 @@ pub struct Process {
     /// None also on a system without a shell.
     guard: Option<Guard>,
     /// Of its [`Strays`].
-    mark: Option<String>,
+    mark: Option<u64>,
 }
 
 /// Starts a program in a session of its own.
@@ -103,10 +103,9 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
         (Resource::RLIMIT_FSIZE, largest_file),
     ];
     let (traced, parent) = (launch.traced, nix::unistd::getpid());
+    let mark = launch.strays.map(Strays::mark);
     // SAFETY: `prepare` makes only async-signal-safe calls and allocates nothing.
-    unsafe { command.pre_exec(move || prepare(&fds, &limits, parent, traced)) };
-    let mark = launch.strays.map(|strays| strays.mark().to_owned());
-    command.envs(mark.iter().map(|mark| (strays::MARK, mark)));
+    unsafe { command.pre_exec(move || prepare(&fds, &limits, mark, parent, traced)) };
     let mut started = strays::started();
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).map_err(|_| io::ErrorKind::InvalidData)?;
@@ -114,7 +113,6 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
     drop(started);
     let mut process = Process { pid: Pid::from_raw(pid), reaped: false, guard: None, mark };
     if launch.guarded {
-        let mark = process.mark.as_deref().unwrap_or_default();
         process.guard = Guard::new().ok();
         process.guard.iter_mut().for_each(|guard| guard.watch(pid, mark));
     }
@@ -122,10 +120,11 @@ pub fn launch(launch: Launch<'_>) -> io::Result<Process> {
 }
 
 /// Runs in the child between fork and exec. Async-signal-safe calls only: setsid, prctl, getppid,
-/// setrlimit, dup2, signal, ptrace.
+/// getrlimit, setrlimit, dup2, signal, ptrace.
 fn prepare(
     fds: &[(RawFd, RawFd)],
     limits: &[(Resource, Option<u64>)],
+    mark: Option<u64>,
     parent: Pid,
     traced: bool,
 ) -> io::Result<()> {
@@ -149,6 +148,11 @@ fn prepare(
             if let Some(bytes) = *bytes {
                 let _ = setrlimit(*what, bytes, bytes);
             }
+        }
+        if let Some(mark) = mark
+            && let Ok((_, hard)) = getrlimit(Resource::RLIMIT_LOCKS)
+        {
+            let _ = setrlimit(Resource::RLIMIT_LOCKS, mark, hard);
         }
         if traced && libc::ptrace(libc::PTRACE_TRACEME) < 0 {
             return Err(io::Error::last_os_error());
@@ -334,7 +338,7 @@ impl Process {
         let _ = killpg(self.pid, Signal::SIGKILL);
         send(self.pid.as_raw(), libc::SIGKILL);
         if self.wait_for(LAST_WAIT).is_none() {
-            self.mark.iter().for_each(|mark| strays::end_all(mark));
+            self.mark.into_iter().for_each(strays::end_all);
             self.wait_for(LAST_WAIT);
         }
     }

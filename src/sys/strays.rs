@@ -1,12 +1,14 @@
 //! Processes that a target leaves running: they outlive their run in sessions of their own.
 //!
-//! A variable that a target's processes inherit says whose they are, and a parent without it that they are
-//! orphans. This process does not adopt them itself (`PR_SET_CHILD_SUBREAPER`): a program that signals its parent
-//! after that one has ended would signal the fuzzer. There is no search during a run: only now and then, and
-//! at the end.
+//! A mark that a target's processes inherit says whose they are, and a parent without it that they are orphans. The
+//! mark is the soft limit of file locks (`RLIMIT_LOCKS`), which Linux keeps and shows to everybody
+//! (`/proc/PID/limits`), but has not applied since 2.4.25: it stays when a program replaces its environment, its
+//! title, its session or its executable, and no descriptor or variable of the target changes. This process does not
+//! adopt orphans itself (`PR_SET_CHILD_SUBREAPER`): a program that signals its parent after that one has ended would
+//! signal the fuzzer. There is no search during a run: only now and then, and at the end.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,8 +16,8 @@ use nix::unistd::{Pid, getsid};
 
 use super::process::{numbers, send, stat, wait_for_end};
 
-/// The variable, also in the script of the guard. Its value has always the same length: programs see that.
-pub(super) const MARK: &str = "__FFUZZ_RUN_OF";
+/// Begins the line of `/proc/PID/limits` with the mark, also in the script of the guard.
+pub(super) const MARKED_LINE: &str = "Max file locks";
 
 /// Interval between two searches if nothing was found, and if something was.
 const CALM: Duration = Duration::from_secs(1);
@@ -28,28 +30,23 @@ const BUSY_SHARE: u32 = 20;
 const MANY: usize = 64;
 /// Number of searches at the end: a killed process leaves children of its own to the next search.
 const LAST_LOOKS: usize = 64;
+/// And their time: a process that the kernel does not let go is left to itself.
+const LAST_LOOKS_END: Duration = Duration::from_secs(3);
 /// For the processes that a search killed, until they are gone.
 const END: Duration = Duration::from_secs(1);
 
 /// Processes that the fuzzer started and has not reaped yet.
 static STARTED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
-/// Foreign code in this process may have unknown children.
-static SHARED: AtomicBool = AtomicBool::new(false);
 
 /// While it is held no process is started and no search runs.
 pub(super) fn started() -> MutexGuard<'static, Vec<i32>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on a process without the variable may belong to a mutator.
-pub fn share_process() {
-    SHARED.store(true, Ordering::Relaxed);
-}
-
 /// The processes that the starts of one target leave running; they end with it.
 #[derive(Debug)]
 pub struct Strays {
-    mark: String,
+    mark: u64,
     next: Instant,
 }
 
@@ -57,16 +54,16 @@ impl Default for Strays {
     fn default() -> Self {
         static LAST: AtomicU32 = AtomicU32::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed);
-        let mark = format!("{:08x}{number:08x}", std::process::id());
+        let mark = u64::from(std::process::id()) << 32 | u64::from(number);
         Self { mark, next: Instant::now() + CALM }
     }
 }
 
 impl Strays {
-    /// The variable's value for the target's environment.
+    /// The soft limit that the target's processes inherit; no other target on this machine has it.
     #[must_use]
-    pub fn mark(&self) -> &str {
-        &self.mark
+    pub fn mark(&self) -> u64 {
+        self.mark
     }
 
     /// Ends those that exist, if it is time for a search; to be called between two runs. Those that were
@@ -75,7 +72,7 @@ impl Strays {
         if now < self.next {
             return;
         }
-        let found = sweep(&self.mark, spared);
+        let found = sweep(Some(self.mark), spared);
         let pause = match found {
             0 => CALM.max(now.elapsed() * CALM_SHARE),
             1..MANY => BUSY.max(now.elapsed() * BUSY_SHARE),
@@ -86,7 +83,7 @@ impl Strays {
 
     /// Ends all.
     pub fn clear(&self) {
-        end_all(&self.mark);
+        end_all(self.mark);
     }
 }
 
@@ -113,26 +110,26 @@ impl Adopted {
     /// Reaps those that have ended, if it is time for a search.
     pub fn reap_if_due(&mut self) {
         if std::process::id() == 1 && Instant::now() >= self.next {
-            sweep("", |_| true);
+            sweep(None, |_| true);
             self.next = Instant::now() + CALM;
         }
     }
 }
 
-pub(super) fn end_all(mark: &str) {
+pub(super) fn end_all(mark: u64) {
+    let deadline = Instant::now() + LAST_LOOKS_END;
     for _ in 0..LAST_LOOKS {
-        if sweep(mark, |_| false) == 0 {
+        if sweep(Some(mark), |_| false) == 0 || Instant::now() > deadline {
             break;
         }
     }
 }
 
-/// Kills orphans of this mark. Those that this process has adopted, because it is the first one of a container, are
+/// Kills orphans of this mark, if one is given. Those that this process has adopted, because it is the first one of a container, are
 /// reaped. Returns how many were killed.
-fn sweep(mark: &str, spared: impl Fn(Duration) -> bool) -> usize {
+fn sweep(mark: Option<u64>, spared: impl Fn(Duration) -> bool) -> usize {
     let started = started();
     let (own, session) = (std::process::id().cast_signed(), getsid(None).map_or(0, Pid::as_raw));
-    let alone = started.len() <= 1 && !SHARED.load(Ordering::Relaxed);
     let mut killed = Vec::new();
     for pid in numbers("/proc") {
         let Some(process) = Orphan::read(pid) else { continue };
@@ -145,8 +142,9 @@ fn sweep(mark: &str, spared: impl Fn(Duration) -> bool) -> usize {
                 reap(pid);
             }
         } else if !spared(process.since)
-            && belongs(pid, mark, alone && adopted)
-            && (adopted || !belongs(process.parent, mark, false))
+            && mark.is_some_and(|mark| {
+                belongs(pid, mark) && (adopted || !belongs(process.parent, mark))
+            })
         {
             send(pid, libc::SIGKILL);
             killed.push(pid);
@@ -160,13 +158,11 @@ fn sweep(mark: &str, spared: impl Fn(Duration) -> bool) -> usize {
     killed.len()
 }
 
-/// `alone`: a process without the variable can only be the target's.
-fn belongs(pid: i32, mark: &str, alone: bool) -> bool {
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let name = format!("{MARK}=");
-    let said =
-        environment.split(|byte| *byte == 0).find_map(|word| word.strip_prefix(name.as_bytes()));
-    said.map_or(alone, |said| said == mark.as_bytes())
+fn belongs(pid: i32, mark: u64) -> bool {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix(MARKED_LINE));
+    let soft = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+    soft == Some(mark)
 }
 
 fn reap(pid: i32) {
@@ -202,12 +198,12 @@ mod tests {
     use crate::sys::process::OutputTo;
     use crate::sys::tests::start_marked;
 
-    /// A shell that starts a process in a session of its own; its number.
+    /// A shell that starts a process in a session of its own and without a variable; its number.
     fn daemon(strays: &Strays) -> i32 {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pid");
         let script = format!(
-            "(setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000' &) ; while [ ! -e {0} ]; do :; done",
+            "(setsid env -i /bin/sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000' &) ; while [ ! -e {0} ]; do :; done",
             file.display()
         );
         let mut shell =

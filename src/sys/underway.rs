@@ -6,7 +6,7 @@ use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::stop::Stop;
-use super::{stdio, strays, terminal};
+use super::{stdio, terminal};
 
 /// A hook of a mutator, in words that a signal handler can write.
 #[derive(Debug)]
@@ -185,7 +185,6 @@ pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         start_witness();
-        strays::share_process();
         install_handlers();
         // SAFETY: a plain function that allocates nothing.
         unsafe { libc::atexit(at_exit) };

@@ -49,15 +49,18 @@ static void leave_child(void) {
     for (;;) pause();
 }
 
-/* It is nobody's child, and leads a session of its own. */
+/* It is nobody's child, leads a session of its own, and has another program and no variable. */
 static void leave_daemon(const char *pids) {
   int status;
   pid_t parent = fork();
   if (!parent) {
     setsid();
     pid_t daemon = fork();
-    if (!daemon)
-      for (;;) pause();
+    if (!daemon) {
+      char *nothing[] = {NULL};
+      execle("/bin/sleep", "sleep", "1000", NULL, nothing);
+      _exit(1);
+    }
     int file = open(pids, O_CREAT | O_APPEND | O_WRONLY, 0600);
     dprintf(file, "%d\n", (int)daemon);
     _exit(0);
