@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Obtains and builds AFL++ 4.40c, which `cargo bench -- speed` measures ffuzz against.
 #
-#   benches/peers.sh
+#   benches/peers.sh [--source]
 #
+# With --source only the source is fetched, and its folder is printed.
 # The source comes out of a crate that carries it, fetched by cargo; the result is left in
 # target/bench-peers/aflplusplus-4.40c. Nothing else is changed but cargo's own cache.
 set -euo pipefail
@@ -50,6 +51,11 @@ build() {
   "${make[@]}" -C "$tree/utils/aflpp_driver"
 }
 
+if [[ ${1:-} == --source ]]; then
+  source=$(fetch) || fail "cargo cannot fetch $crate $version (see above)" 'try again when the registry can be reached'
+  echo "$source/AFLplusplus"
+  exit
+fi
 for program in cargo make gcc clang-19 llvm-config-19; do
   command -v "$program" >/dev/null || fail "$program is not installed" 'run: make setup-test'
 done

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{Campaign, CampaignError};
+use crate::config::env;
 use crate::config::options::TargetOptions;
 use crate::disk::output::setup::shell_line;
 use crate::engine::fuzzer::door::Door;
@@ -60,7 +61,7 @@ fn stdin_not_read(command: &[OsString]) -> String {
 }
 
 fn has_place(word: &OsStr) -> bool {
-    word.as_bytes().windows(2).any(|pair| pair == b"@@")
+    env::placeholder_in(word).is_some()
 }
 
 fn names_place(target: &TargetOptions) -> bool {

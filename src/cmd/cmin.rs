@@ -12,9 +12,10 @@ use std::process::ExitCode;
 use args::Args;
 use progress::TraceProgress;
 
+use super::coverage::States;
 use super::exit::Failure;
 use super::tool::{self, Scratch, ToolTarget, say};
-use crate::cmin::{Accepted, CminError, CminOptions, Inputs, Minimization};
+use crate::cmin::{Accepted, CminError, CminOptions, Inputs, Minimization, Names};
 use crate::config::env::Environment;
 use crate::sys::affinity;
 
@@ -56,8 +57,17 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
         let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
         wanted.file = args.file.as_deref();
         wanted.snapshots = true;
-        wanted.resolve(environment)
+        wanted.show_output = args.debug;
+        wanted
     };
+    let mut states = match args.coverage.is_given() {
+        true => {
+            let first = target(&scratch[0]).start(environment)?;
+            States::open(&args.coverage, &first, &args.target, environment)?
+        }
+        false => States::default(),
+    };
+    let target = |scratch| target(scratch).resolve(environment);
     let targets = scratch.iter().map(target).collect::<Result<_, _>>()?;
     let options = options(args, environment);
     let total = inputs.paths.len();
@@ -71,17 +81,23 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     tool::leave_on_signals(&scratch.iter().collect::<Vec<_>>(), Some(words));
     announce(&inputs, minimization.workers(), quiet);
     progress.begin(traced);
-    let choice = minimization.choose();
+    let choice =
+        minimization.choose(|exit, trace, domains| states.beyond_trace(exit, trace, domains));
     progress.end();
     let choice = choice?;
     let keys = choice.keys.map(|keys| format!(" and {keys} domain keys")).unwrap_or_default();
     let tuples = choice.tuples;
     say(quiet, &format!("[+] Found {tuples} unique tuples{keys} across {total} files."));
     let kept = choice.kept.len();
-    if kept == 1 && total > 1 {
+    if kept == 1 && total > 1 && !args.coverage.is_given() {
         say(quiet, "[!] WARNING: All inputs had the same traces: does the target read them?");
     }
+    let crashes = choice.crashes.len();
     choice.save(&options, &inputs)?;
+    states.save()?;
+    if let (Some(folder), 1..) = (&args.crash_folder, crashes) {
+        say(quiet, &format!("[+] {crashes} inputs crash, saved in '{}'.", folder.display()));
+    }
     let folder = args.output.display();
     say(quiet, &format!("[+] Narrowed down to {kept} files, saved in '{folder}'."));
     Ok(())
@@ -99,6 +115,12 @@ fn options(args: &Args, environment: &Environment) -> CminOptions {
         output: args.output.clone(),
         accepted,
         edges_only: args.edges_only,
+        crash_folder: args.crash_folder.clone(),
+        names: match (args.as_queue, args.no_dedup) {
+            (false, _) => Names::Own,
+            (true, true) => Names::Queue,
+            (true, false) => Names::QueueOfHashes,
+        },
         keep_traces: environment.flag(&["AFL_KEEP_TRACES"]),
         bind: !environment.flag(&["AFL_NO_AFFINITY"]),
         settings: settings(args, environment),
@@ -119,7 +141,9 @@ fn settings(args: &Args, environment: &Environment) -> u64 {
 }
 
 fn announce(inputs: &Inputs, workers: usize, quiet: bool) {
-    let (count, folder) = (inputs.paths.len(), inputs.folder.display());
+    let folders: Vec<String> =
+        inputs.folders.iter().map(|folder| folder.display().to_string()).collect();
+    let (count, folder) = (inputs.paths.len(), folders.join("', '"));
     let workers = if workers == 1 { "one target".into() } else { format!("{workers} targets") };
     say(quiet, &format!("[*] Obtaining traces for {count} input files in '{folder}' ({workers})."));
 }

@@ -1,14 +1,17 @@
 //! `--load-coverage` and `--save-coverage` of the tools that run inputs.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::exit::Failure;
 use super::tool::TargetArgs;
 use crate::config::env::Environment;
 use crate::disk::coverage::{self, CoverageError};
 use crate::engine::coverage::{Classes, classify_one};
+use crate::engine::domain::{Aggregates, Domain, DsfView};
 use crate::engine::executor::{Executor, ExitKind, Observation};
 use crate::engine::feedback::Known;
+use crate::engine::minimize::cover::Trace;
 use crate::exec::{self, Hooked, binary};
 
 #[derive(Debug, Default, clap::Args)]
@@ -19,6 +22,12 @@ pub(super) struct CoverageArgs {
     /// Write everything that is known after these runs as a coverage state
     #[arg(long, value_name = "FILE")]
     save_coverage: Option<PathBuf>,
+}
+
+impl CoverageArgs {
+    pub(super) fn is_given(&self) -> bool {
+        self.load_coverage.is_some() || self.save_coverage.is_some()
+    }
 }
 
 /// What is known before the runs, and after them.
@@ -43,7 +52,7 @@ impl States {
         environment: &Environment,
     ) -> Result<Self, Failure> {
         let CoverageArgs { load_coverage, save_coverage } = args;
-        if load_coverage.is_none() && save_coverage.is_none() {
+        if !args.is_given() {
             return Ok(Self::default());
         }
         if target.map_size() == 0 {
@@ -89,6 +98,31 @@ impl States {
             None => true,
         };
         keys.filter(is_better).collect()
+    }
+
+    /// Adds a run of which only its trace is left; returns what of it is beyond the loaded state.
+    pub(super) fn beyond_trace(
+        &mut self,
+        exit: ExitKind,
+        trace: &Trace,
+        domains: &[Domain],
+    ) -> Trace {
+        let made = self.made.as_ref().map(|(_, known)| known);
+        let Some(known) = made.or(self.loaded.as_ref()) else { return trace.clone() };
+        let size = known.map_size();
+        let edges = trace.counters(size);
+        let mut values = Aggregates::new(domains);
+        trace.keys.iter().for_each(|(key, value)| values.merge_value(*key, *value));
+        let dsf = DsfView { domains, values: values.values(), touched: None };
+        let run = Observation { index: 0, exit, duration: Duration::ZERO, edges: &edges, dsf };
+        self.add(&run);
+        match self.beyond(&run) {
+            None => trace.clone(),
+            Some(edges) => Trace {
+                keys: self.better(trace.keys.iter().copied()),
+                ..Trace::of(&edges, &DsfView { touched: Some(&[]), ..run.dsf })
+            },
+        }
     }
 
     /// Writes what is known now.

@@ -17,8 +17,10 @@ use std::process::ExitCode;
 use args::Args;
 use owners::Owners;
 
+use super::coverage::States;
 use super::exit::Failure;
 use super::tool::{self, Scratch, ToolTarget, print, report, say, tell};
+use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::domain::{self, Aggregates, KeyNames};
 use crate::engine::executor::{Executor, Observation};
@@ -43,11 +45,16 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     }
     let scratch = Scratch::new("showdsf", None);
     tool::leave_on_signals(&[&scratch], None);
-    let mut target = start(&args, &scratch).map_err(tool::cannot)?;
+    let environment = tool::environment(args.quiet);
+    let mut target = start(&args, &environment, &scratch).map_err(tool::cannot)?;
     let names = names(&target, &args);
+    let mut states = States::open(&args.coverage, &target, &args.target, &environment)?;
     let mut owners = Owners::default();
     let rows = match &folders[..] {
-        [] => view::rows(&run_once(&mut target, &args)?, args.top, &owners),
+        [] => {
+            let aggregates = run_once(&mut target, &args, &mut states)?;
+            view::rows(&aggregates, &states, args.top, &owners)
+        }
         [a, b] => {
             let a = run_folder(&mut target, a, args.quiet, |_, _, _| {})?;
             let b = run_folder(&mut target, b, args.quiet, |_, _, _| {})?;
@@ -55,14 +62,16 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         }
         [inputs, ..] => {
             let note = |path: &Path, input: &[u8], run: &Observation<'_>| {
+                states.add(run);
                 if args.best {
                     owners.add(path.into(), input.len(), &run.dsf);
                 }
             };
             let aggregates = run_folder(&mut target, inputs, args.quiet, note)?;
-            view::rows(&aggregates, args.top, &owners)
+            view::rows(&aggregates, &states, args.top, &owners)
         }
     };
+    states.save()?;
     let text = if args.json {
         view::json(&args.target.command, target.domains(), &rows, &names, args.best)
     } else {
@@ -85,7 +94,7 @@ fn names(target: &Hooked, args: &Args) -> KeyNames {
     names
 }
 
-fn start(args: &Args, scratch: &Scratch) -> Result<Hooked, Failure> {
+fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Hooked, Failure> {
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
     let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
     if let (Some(file), true) = (&args.at_file, args.runs_folders()) {
@@ -93,7 +102,7 @@ fn start(args: &Args, scratch: &Scratch) -> Result<Hooked, Failure> {
     }
     wanted.show_output = !args.runs_folders();
     wanted.inherit_stdin = !args.runs_folders();
-    let target = wanted.start_aloud(&tool::environment(args.quiet), args.quiet)?;
+    let target = wanted.start_aloud(environment, args.quiet)?;
     if !args.quiet {
         let _ = io::stderr().lock().write_all(domain::describe(target.domains()).as_bytes());
     }
@@ -101,7 +110,7 @@ fn start(args: &Args, scratch: &Scratch) -> Result<Hooked, Failure> {
 }
 
 /// One run with our stdin; with `@@` its content becomes the file.
-fn run_once(target: &mut Hooked, args: &Args) -> Result<Aggregates, Failure> {
+fn run_once(target: &mut Hooked, args: &Args, states: &mut States) -> Result<Aggregates, Failure> {
     let mut aggregates = Aggregates::new(target.domains());
     let mut input = Vec::new();
     if args.target.names_file() || target.mutators.touch_runs() {
@@ -112,6 +121,7 @@ fn run_once(target: &mut Hooked, args: &Args) -> Result<Aggregates, Failure> {
     }
     let run = target.observe(&input).map_err(tool::failure)?;
     report(run.exit, None, args.quiet);
+    states.add(&run);
     aggregates.merge(&run.dsf);
     tell(target, args.quiet);
     Ok(aggregates)

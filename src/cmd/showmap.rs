@@ -4,6 +4,7 @@
 //! count is not the first of its class; here all are shown.
 
 mod args;
+mod stream;
 pub(super) mod view;
 
 use std::ffi::OsString;
@@ -42,9 +43,10 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     // As in AFL++, that leaves the summary.
     args.only_summary = !args.quiet && environment.flag(&["AFL_QUIET"]);
     args.quiet |= args.only_summary;
-    let code = match args.input.clone() {
-        None => run_once(&mut args, &environment),
-        Some(folder) => run_folder(&args, &folder, &environment),
+    let code = match () {
+        () if args.streams => stream::run(&args, &environment),
+        () if args.runs_files() => run_all(&args, &environment),
+        () => run_once(&mut args, &environment),
     };
     code.map(ExitCode::from).map_err(tool::cannot)
 }
@@ -54,11 +56,12 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
     let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
     wanted.file = args.file.as_deref();
-    if let (Some(file), Some(_)) = (&args.at_file, &args.input) {
+    if let (Some(file), true) = (&args.at_file, args.runs_files()) {
         wanted.scratch = file;
     }
-    wanted.show_output = args.input.is_none() && !args.quiet;
-    wanted.start_aloud(environment, args.quiet || args.input.is_none())
+    let once = !args.runs_files() && !args.streams;
+    wanted.show_output = once && !args.quiet;
+    wanted.start_aloud(environment, args.quiet || once)
 }
 
 /// stdin, or the file of `-H`, which is only read.
@@ -101,10 +104,10 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     let hash = coverage::path_hash(run.edges);
     let beyond = states.beyond(&run);
     let edges = beyond.as_deref().unwrap_or(run.edges);
-    let summary = view.summary(edges, &args.output.to_string_lossy());
+    let summary = view.summary(edges, &args.output().to_string_lossy());
     tell(&mut target, quiet);
     drop(target);
-    print(&text, to_file(&args.output))?;
+    print(&text, to_file(args.output()))?;
     states.save()?;
     say(quiet, &format!("[+] Hash of coverage map: {hash:016x}"));
     say(quiet && !args.only_summary, &summary);
@@ -170,31 +173,36 @@ impl Total {
     }
 }
 
-fn run_folder(args: &Args, folder: &Path, environment: &Environment) -> Result<u8, Failure> {
-    let inputs = inputs::list_below(folder)?;
+fn run_all(args: &Args, environment: &Environment) -> Result<u8, Failure> {
+    let (from, inputs) = match (&args.input, &args.list) {
+        (Some(folder), _) => (folder, inputs::list_below(folder)?),
+        (None, Some(list)) => (list, inputs::listed(list)?),
+        (None, None) => unreachable!("there are files"),
+    };
     if inputs.is_empty() {
         let remedy = "give a folder with at least one file, for example out/queue";
-        return Err(Failure::new(format!("no inputs in {folder:?}"), remedy));
+        return Err(Failure::new(format!("no inputs in {from:?}"), remedy));
     }
-    let into = (!args.collect).then_some(args.output.as_path());
+    let into = (!args.collect).then_some(args.output());
     if let Some(into) = into {
         fs::create_dir_all(into).map_err(|error| {
-            let remedy = "with -i, -o names a folder; -C writes one file";
+            let remedy = "with -i and -I, -o names a folder; -C writes one file";
             Failure::new(format!("cannot create the folder {into:?}: {error}"), remedy)
         })?;
     }
-    say(args.quiet, &format!("[*] Reading from directory '{}'...", folder.display()));
+    let kind = if args.input.is_some() { "directory" } else { "list" };
+    say(args.quiet, &format!("[*] Reading from {kind} '{}'...", from.display()));
     let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
     say(args.quiet, &format!("[*] Target map size: {}", target.map_size()));
     let mut states = States::open(&args.coverage, &target, &args.target, environment)?;
-    let total = run_files(args, &mut target, folder, &inputs, &mut states, environment)?;
+    let total = run_files(args, &mut target, &inputs, &mut states, environment)?;
     drop(target);
     let view = View::of(args);
     if args.collect {
         let keys = states.better(total.aggregates.changed());
         let shown = ShownMaps { exit: None, edges: &total.edges, keys: &keys };
-        print(&view.render(&shown), to_file(&args.output))?;
+        print(&view.render(&shown), to_file(args.output()))?;
     }
     states.save()?;
     say_total(args, &total, view);
@@ -209,7 +217,6 @@ fn run_folder(args: &Args, folder: &Path, environment: &Environment) -> Result<u
 fn run_files(
     args: &Args,
     target: &mut Hooked,
-    folder: &Path,
     inputs: &[PathBuf],
     states: &mut States,
     environment: &Environment,
@@ -222,7 +229,7 @@ fn run_files(
         crashed: false,
         timed_out: false,
     };
-    let names = inputs::flat_names(folder, inputs);
+    let names = inputs::flat_names(args.input.as_slice(), inputs);
     let mut input = Vec::new();
     for (path, name) in inputs.iter().zip(names) {
         inputs::read(path, &mut input)?;
@@ -235,7 +242,7 @@ fn run_files(
         if !args.collect {
             let wanted = is_wanted(view, run.exit, environment);
             let text = if wanted { rendered(view, &run, states) } else { Vec::new() };
-            print(&text, Some(&args.output.join(name)))?;
+            print(&text, Some(&args.output().join(name)))?;
         }
     }
     tell(target, args.quiet);
@@ -243,7 +250,7 @@ fn run_files(
 }
 
 fn say_total(args: &Args, total: &Total, view: View) {
-    let summary = view.summary(&total.edges, &args.output.to_string_lossy());
+    let summary = view.summary(&total.edges, &args.output().to_string_lossy());
     if !args.collect {
         say(args.quiet, &format!("[+] Processed {} input files.", total.runs));
         return say(args.quiet && !args.only_summary, &summary);

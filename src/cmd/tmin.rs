@@ -6,6 +6,7 @@ mod goal;
 
 use std::ffi::OsString;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     say(quiet, &format!("[*] Target map size: {}", target.map_size()));
     let judge = dry_run(args, environment, &mut target, &input, timeout)?;
     say(quiet, &format!("[+] {}", judge.describe()));
-    let mut work = TminWork::new(target, judge, input, quiet);
+    let mut work = TminWork::new(target, judge, input, args.least_block, quiet);
     work.run()?;
     tell(&mut work.target, quiet);
     work.conclude();
@@ -115,14 +116,20 @@ struct TminWork {
 }
 
 impl TminWork {
-    fn new(mut target: Hooked, judge: TminJudge, input: Vec<u8>, quiet: bool) -> Self {
+    fn new(
+        mut target: Hooked,
+        judge: TminJudge,
+        input: Vec<u8>,
+        least_block: NonZeroUsize,
+        quiet: bool,
+    ) -> Self {
         if judge.wants_bad_ends() {
             // With nothing left to learn a batch goes on until a run ends badly.
             target.learn_edges(&vec![0; target.map_size()]);
         } else {
             target.show_every_run(true);
         }
-        let (tmin, given) = (Tmin::new(&input), input.clone());
+        let (tmin, given) = (Tmin::new(&input, least_block), input.clone());
         Self { target, judge, tmin, input, given, batch: Vec::new(), fruitless: [0; 3], quiet }
     }
 

@@ -16,7 +16,7 @@ use super::exit::{CANNOT, Failure};
 use super::fuzz::args::Args as FuzzArgs;
 use super::fuzz::custom::About;
 use super::fuzz::{self, resolve};
-use crate::config::env::Environment;
+use crate::config::env::{self, Environment};
 use crate::config::options::{CustomOptions, RunMode, TargetOptions};
 use crate::disk::inputs::InputError;
 use crate::engine::executor::{ExitKind, RunError};
@@ -64,6 +64,8 @@ struct Modes {
     wine: bool,
     #[arg(short = 'X', hide = true)]
     nyx: bool,
+    #[arg(short = 'Y', hide = true)]
+    nyx_distributed: bool,
 }
 
 impl TargetArgs {
@@ -72,19 +74,28 @@ impl TargetArgs {
         Self { command, ..Self::default() }
     }
 
+    /// Refuses the first of these ways to run a program that is given.
+    pub(super) fn refuse(ways: &[(bool, &str)]) -> Result<(), Failure> {
+        match ways.iter().find(|(given, _)| *given) {
+            Some((_, cause)) => {
+                let remedy = "build the target with ffuzz-cc, without this option";
+                Err(Failure::new(cause, remedy))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Refuses what cannot be run here.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let Modes { frida, qemu, unicorn, wine, nyx } = self.modes;
-        let refused = [
+        let Modes { frida, qemu, unicorn, wine, nyx, nyx_distributed } = self.modes;
+        Self::refuse(&[
             (qemu, "-Q (QEMU) is not supported yet"),
             (frida, "-O (FRIDA) is not supported"),
             (unicorn, "-U (unicorn) is not supported"),
             (wine, "-W (wine) is not supported"),
             (nyx, "-X (Nyx) is not supported"),
-        ];
-        if let Some((_, cause)) = refused.iter().find(|(given, _)| *given) {
-            return Err(Failure::new(cause, "build the target with ffuzz-cc, without this option"));
-        }
+            (nyx_distributed, "-Y (Nyx, distributed) is not supported"),
+        ])?;
         // An option that the parser does not know begins the target's command line.
         match self.command.first().filter(|word| word.as_encoded_bytes().starts_with(b"-")) {
             Some(word) => Err(Failure::new(
@@ -111,8 +122,7 @@ impl TargetArgs {
 
     /// The target reads a file whose name is given by `@@`.
     pub(super) fn names_file(&self) -> bool {
-        let marked = |word: &OsString| word.as_encoded_bytes().windows(2).any(|pair| pair == b"@@");
-        self.command[1..].iter().any(marked)
+        self.command[1..].iter().any(|word| env::placeholder_in(word).is_some())
     }
 }
 

@@ -10,10 +10,10 @@ use super::CminError;
 use crate::disk::inputs::{self, InputError};
 use crate::engine::mutate::MAX_INPUT;
 
-/// All files of a folder that are not empty.
+/// All files of some folders that are not empty.
 #[derive(Debug)]
 pub struct Inputs {
-    pub folder: PathBuf,
+    pub folders: Vec<PathBuf>,
     /// In the order of preference.
     pub paths: Vec<PathBuf>,
     /// Those of the results, in the same order.
@@ -32,11 +32,16 @@ struct InputFile {
 }
 
 impl Inputs {
-    /// Of the queue of an instance folder, or of the folder itself; `output` may not lie in it.
-    pub fn find(folder: &Path, output: &Path) -> Result<Self, CminError> {
-        let folder = queue_of(folder, output)?;
+    /// Of the queues of instance folders, or of the folders themselves; `output` may not lie in it.
+    pub fn find(folders: &[PathBuf], output: &Path) -> Result<Self, CminError> {
+        let folders = folders.iter().map(|folder| queue_of(folder, output));
+        let folders = folders.collect::<Result<Vec<_>, _>>()?;
         let mut inputs = Vec::new();
-        for path in inputs::list_below(&folder)? {
+        let mut paths = Vec::new();
+        for folder in &folders {
+            paths.extend(inputs::list_below(folder)?);
+        }
+        for path in paths {
             let data = fs::metadata(&path).map_err(|error| InputError::file(&path, error))?;
             if data.len() > 0 {
                 let changed = (data.mtime(), data.mtime_nsec());
@@ -44,18 +49,20 @@ impl Inputs {
             }
         }
         if inputs.is_empty() {
-            return Err(CminError::NoInputs(folder));
+            return Err(CminError::NoInputs(folders.first().cloned().unwrap_or_default()));
         }
         let large = inputs.iter().filter(|input| input.len > MAX_INPUT as u64);
         let too_large = large.map(|input| input.path.clone()).collect();
         inputs.sort_by(|a, b| (a.len, &a.path).cmp(&(b.len, &b.path)));
+        // A folder may be named twice.
+        inputs.dedup_by(|a, b| a.path == b.path);
         let mut hasher = DefaultHasher::new();
         for input in &inputs {
             (&input.path, input.len, input.changed).hash(&mut hasher);
         }
         let paths: Vec<PathBuf> = inputs.into_iter().map(|input| input.path).collect();
-        let names = inputs::flat_names(&folder, &paths);
-        Ok(Self { folder, paths, names, too_large, fingerprint: hasher.finish() })
+        let names = inputs::flat_names(&folders, &paths);
+        Ok(Self { folders, paths, names, too_large, fingerprint: hasher.finish() })
     }
 
     /// `settings`: of everything else that decides what the traces are. Only with the same result are

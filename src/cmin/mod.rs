@@ -21,6 +21,7 @@ pub use inputs::Inputs;
 use journal::{Chunk, Journal, Run};
 use worker::{CHUNK, Ledger, SharedWork};
 
+use crate::engine::domain::Domain;
 use crate::engine::executor::ExitKind;
 use crate::engine::minimize::cover::{self, Cover, Trace};
 use crate::exec::ReadyOptions;
@@ -49,6 +50,17 @@ fn is_crash(exit: ExitKind) -> bool {
     matches!(exit, ExitKind::Crash { .. } | ExitKind::Oom)
 }
 
+/// How the results are named.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Names {
+    /// As the inputs.
+    Own,
+    /// `id:000000,orig:NAME`.
+    Queue,
+    /// `id:000000,hash:SHA1`.
+    QueueOfHashes,
+}
+
 /// What a minimization depends on besides its inputs and its targets.
 #[derive(Clone, Debug)]
 pub struct CminOptions {
@@ -58,6 +70,9 @@ pub struct CminOptions {
     pub edges_only: bool,
     /// The traces are files in the output folder, in the form of `afl-showmap -Z`.
     pub keep_traces: bool,
+    /// Inputs that crash are put there, and do not end the minimization.
+    pub crash_folder: Option<PathBuf>,
+    pub names: Names,
     /// Each of several workers stays on a core of its own.
     pub bind: bool,
     /// Of everything that decides what the target does.
@@ -93,6 +108,8 @@ pub struct Choice {
     pub tuples: usize,
     /// None if the target has no domains.
     pub keys: Option<usize>,
+    /// Positions of those that crash and have a folder of their own.
+    pub crashes: Vec<usize>,
     journal: Journal,
 }
 
@@ -139,8 +156,11 @@ impl<'a> Minimization<'a> {
         self.targets.len()
     }
 
-    /// Traces all inputs and chooses those to keep.
-    pub fn choose(mut self) -> Result<Choice, CminError> {
+    /// Traces all inputs and chooses those to keep. `beyond` answers with the part of a run's trace that counts.
+    pub fn choose(
+        mut self,
+        mut beyond: impl FnMut(ExitKind, &Trace, &[Domain]) -> Trace,
+    ) -> Result<Choice, CminError> {
         let cores = cores(self.options.bind && self.targets.len() > 1);
         self.shared.run(&self.targets, &cores)?;
         if self.shared.start_over_if_doubtful()? {
@@ -151,17 +171,25 @@ impl<'a> Minimization<'a> {
         let mut ledger = ledger.unwrap_or_else(std::sync::PoisonError::into_inner);
         ledger.runs.sort_by_key(|run| run.input);
         let accepted = self.options.accepted;
+        let mut crashes = Vec::new();
+        if self.options.crash_folder.is_some() {
+            let crashed = ledger.runs.extract_if(.., |run| is_crash(run.exit));
+            crashes.extend(crashed.map(|run| run.input));
+        }
         if accepted == Accepted::Good {
             refuse_bad(&ledger.runs, &self.inputs.paths)?;
         }
         let runs: Vec<&Run> = ledger.runs.iter().filter(|run| accepted.takes(run.exit)).collect();
-        let traces: Vec<&Trace> = runs.iter().map(|run| &run.trace).collect();
+        let traces: Vec<Trace> =
+            runs.iter().map(|run| beyond(run.exit, &run.trace, &ledger.domains)).collect();
+        let traces: Vec<&Trace> = traces.iter().collect();
         let Cover { kept, tuples, keys } =
             cover::cover(&traces, &ledger.domains, self.options.edges_only);
         Ok(Choice {
             kept: kept.into_iter().map(|kept| runs[kept].input).collect(),
             tuples,
             keys: (!ledger.domains.is_empty()).then_some(keys),
+            crashes,
             journal: ledger.journal,
         })
     }
@@ -170,9 +198,22 @@ impl<'a> Minimization<'a> {
 impl Choice {
     /// Puts the inputs into the output folder, which is complete then.
     pub fn save(self, options: &CminOptions, inputs: &Inputs) -> Result<(), CminError> {
+        if let Some(folder) = &options.crash_folder {
+            for crash in self.crashes {
+                save::save_by_hash(&inputs.paths[crash], folder)?;
+            }
+        }
         let mut copies = false;
-        for kept in self.kept {
-            copies |= save::save(&inputs.paths[kept], &options.output, &inputs.names[kept])?;
+        for (number, kept) in self.kept.into_iter().enumerate() {
+            let path = &inputs.paths[kept];
+            let name = match options.names {
+                Names::Own => inputs.names[kept].clone(),
+                Names::Queue => save::queue_name(number, "orig", &inputs.names[kept]),
+                Names::QueueOfHashes => {
+                    save::queue_name(number, "hash", save::hash(path)?.as_ref())
+                }
+            };
+            copies |= save::save(path, &options.output, &name)?;
         }
         self.journal.finish(copies)
     }

@@ -1,18 +1,22 @@
 //! Puts the kept inputs into the output folder: linked where that works, else copied.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use sha1::{Digest, Sha1};
+
 use super::CminError;
+use crate::disk::inputs::InputError;
 
 /// Name of a copy that is not complete.
 const TEMPORARY: &str = ".cmin.new";
 
 /// `input` under `name`; what an interrupted run left there is taken over. True if it is a copy, which
 /// the disk may not have yet.
-pub(super) fn save(input: &Path, folder: &Path, name: &std::ffi::OsStr) -> Result<bool, CminError> {
+pub(super) fn save(input: &Path, folder: &Path, name: &OsStr) -> Result<bool, CminError> {
     let goal = folder.join(name);
     let linked = match input.is_symlink() {
         true => Err(io::ErrorKind::Unsupported.into()),
@@ -34,6 +38,25 @@ pub(super) fn save(input: &Path, folder: &Path, name: &std::ffi::OsStr) -> Resul
         let _ = fs::remove_file(&temporary);
         CminError::write(&goal, error)
     })
+}
+
+/// The same under the SHA-1 hash of its content; what is there already has the same content.
+pub(super) fn save_by_hash(input: &Path, folder: &Path) -> Result<(), CminError> {
+    fs::create_dir_all(folder).map_err(|error| CminError::write(folder, error))?;
+    let name = hash(input)?;
+    save(input, folder, name.as_ref()).map(|_| ())
+}
+
+/// Of the content, in hexadecimal digits.
+pub(super) fn hash(input: &Path) -> Result<String, CminError> {
+    let content = fs::read(input).map_err(|error| InputError::file(input, error))?;
+    Ok(Sha1::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+pub(super) fn queue_name(number: usize, kind: &str, origin: &OsStr) -> OsString {
+    let mut name = OsString::from(format!("id:{number:06},{kind}:"));
+    name.push(origin);
+    name
 }
 
 fn is_link(input: &Path, goal: &Path) -> bool {

@@ -9,13 +9,33 @@ use std::collections::BTreeMap;
 use std::env::var_os;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 pub use table::TABLE;
 
 /// There is no comparison logging.
 pub const INSTEAD_OF_CMPLOG: &str =
     "comparisons are solved by building the target with WAYPOINTS=cmp and fuzzing with -p";
+
+/// The text in a target's command line that stands for the file of an input: `AFL_INPUT_PLACEHOLDER`, or `@@`. The
+/// processes that this one starts inherit the variable, and so agree.
+#[must_use]
+pub fn placeholder() -> &'static [u8] {
+    static TEXT: OnceLock<Vec<u8>> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        let given = var_os("AFL_INPUT_PLACEHOLDER").filter(|text| !text.is_empty());
+        given.map_or_else(|| b"@@".to_vec(), OsString::into_vec)
+    })
+}
+
+/// Where [`placeholder`] is in a word of a command line.
+#[must_use]
+pub fn placeholder_in(word: &OsStr) -> Option<usize> {
+    let text = placeholder();
+    word.as_bytes().windows(text.len()).position(|part| part == text)
+}
 
 /// One variable. A name that ends in `*` stands for all names with this prefix.
 #[derive(Clone, Copy, Debug)]

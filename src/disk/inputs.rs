@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
 use crate::engine::mutate::MAX_INPUT;
 use crate::sys::file;
@@ -16,6 +17,8 @@ pub enum InputError {
     Folder { folder: PathBuf, source: io::Error },
     #[error("cannot read {path:?}: {source}")]
     File { path: PathBuf, source: io::Error },
+    #[error("cannot read the list {list:?}: {source}")]
+    List { list: PathBuf, source: io::Error },
 }
 
 impl InputError {
@@ -24,6 +27,7 @@ impl InputError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Folder { .. } => "give a folder of inputs, for example out/queue",
+            Self::List { .. } => "give a file with the path of an input in each line",
             Self::File { .. } => "check its permissions, or remove it from the folder",
         }
     }
@@ -65,16 +69,27 @@ fn visible(dir: &Path) -> Result<Vec<PathBuf>, InputError> {
     Ok(entries.filter(|path| !is_hidden(path)).collect())
 }
 
-/// A name for each file, without folders; one that is taken gets those below `root` in front.
+/// The files that a file names, one per line; empty lines are left out.
+pub fn listed(list: &Path) -> Result<Vec<PathBuf>, InputError> {
+    let text = fs::read(list).map_err(|source| InputError::List { list: list.into(), source })?;
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    Ok(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect())
+}
+
+/// A name for each file, without folders; one that is taken gets those below its root in front.
 #[must_use]
-pub fn flat_names(root: &Path, files: &[PathBuf]) -> Vec<OsString> {
+pub fn flat_names(roots: &[PathBuf], files: &[PathBuf]) -> Vec<OsString> {
     let mut taken = HashSet::new();
     let mut names = Vec::with_capacity(files.len());
     for file in files {
         let mut name = file.file_name().unwrap_or_default().to_owned();
         if taken.contains(&name) {
-            let path = file.strip_prefix(root).unwrap_or(file);
-            let parts: Vec<&OsStr> = path.components().map(|part| part.as_os_str()).collect();
+            let path = roots.iter().find_map(|root| file.strip_prefix(root).ok()).unwrap_or(file);
+            let parts: Vec<&OsStr> = path
+                .components()
+                .filter(|part| matches!(part, Component::Normal(_)))
+                .map(|part| part.as_os_str())
+                .collect();
             name = parts.join(OsStr::new("_"));
         }
         while !taken.insert(name.clone()) {
@@ -99,6 +114,8 @@ mod tests {
     #[test]
     fn names_without_folders_are_all_different() {
         let files = ["r/a", "r/x/a", "r/x_a", "r/y/a"].map(PathBuf::from);
-        assert_eq!(flat_names(Path::new("r"), &files), ["a", "x_a", "x_a_", "y_a"]);
+        assert_eq!(flat_names(&["r".into()], &files), ["a", "x_a", "x_a_", "y_a"]);
+        let files = ["/r/a", "/q/a", "../a"].map(PathBuf::from);
+        assert_eq!(flat_names(&[], &files), ["a", "q_a", "a_"]);
     }
 }

@@ -12,6 +12,7 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{FileKind, ReadCache};
 
 use super::TargetError;
+use crate::config::env;
 
 /// Facts found in the file.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -195,13 +196,14 @@ fn contains(haystack: &[u8], needle: &[u8]) -> bool {
     false
 }
 
-/// Replaces `@@` in every argument by the path of the input file; true if there was any.
+/// Replaces the [`env::placeholder`] in every argument by the path of the input file; true if there was any.
 pub fn substitute(arguments: &mut [OsString], input: &Path) -> bool {
     let mut any = false;
     for argument in arguments {
-        let bytes = argument.as_bytes();
-        if let Some(at) = bytes.windows(2).position(|pair| pair == b"@@") {
-            let parts = [&bytes[..at], input.as_os_str().as_bytes(), &bytes[at + 2..]];
+        if let Some(at) = env::placeholder_in(argument) {
+            let bytes = argument.as_bytes();
+            let rest = &bytes[at + env::placeholder().len()..];
+            let parts = [&bytes[..at], input.as_os_str().as_bytes(), rest];
             *argument = OsStr::from_bytes(&parts.concat()).to_owned();
             any = true;
         }

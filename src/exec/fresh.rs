@@ -171,7 +171,9 @@ impl Fresh {
             strays: Some(&self.strays),
         })
         .map_err(start_error)?;
-        self.guard.iter_mut().for_each(|guard| guard.watch(process.pid(), Some(self.strays.mark())));
+        self.guard
+            .iter_mut()
+            .for_each(|guard| guard.watch(process.pid(), Some(self.strays.mark())));
         feed.once_started();
         let (session, is_debugged) = (process.pid(), !manner.under.is_empty());
         let is_served = pipes.is_some();

@@ -197,12 +197,14 @@ fn heading(setup: &Setup) -> Line<'static> {
 }
 
 fn timing(times: &Times, finds: &Finds) -> Vec<Line<'static>> {
+    // A resumed campaign does not count the time in between.
+    let run_time = times.run_time_ms / 1000;
     let since = |at: u64, never: &str| match at {
         0 => never.to_owned(),
-        at => long_time(times.now.saturating_sub(at)),
+        at => long_time(times.now.saturating_sub(at).min(run_time)),
     };
     vec![
-        pair("run time", long_time(times.run_time_ms / 1000)),
+        pair("run time", long_time(run_time)),
         pair("last new find", since(finds.last_find_at, "none yet")),
         pair("last saved crash", since(finds.last_crash_at, "none seen yet")),
         pair("last saved hang", since(finds.last_hang_at, "none seen yet")),
@@ -310,7 +312,7 @@ fn strategies(frame: &mut Frame<'_>, area: Rect, search: &Search) {
     let room = per_row * usize::from(area.height.saturating_sub(2));
     let mut cells = vec![("trim".to_owned(), trim(search))];
     let all = search.stages.len() < room;
-    let ran = search.stages.iter().filter(|stage| all || stage.execs > 0);
+    let ran = search.stages.iter().filter(|stage| stage.name != "trim" && (all || stage.execs > 0));
     cells.splice(
         0..0,
         ran.map(|stage| {

@@ -216,6 +216,57 @@ fn an_interrupted_minimization_is_resumed() {
 }
 
 #[test]
+fn options_of_afl_cmin_name_results_and_keep_crashes() {
+    let dir = TestDir::new();
+    for (name, bytes) in
+        [("one/a", "\x01\x01"), ("two/a", "\x09\x02"), ("two/z", "Z"), ("two/y", "Z")]
+    {
+        dir.write(name, bytes);
+    }
+    let run = |options: &str| {
+        let _ = fs::remove_dir_all(dir.path("out"));
+        let words = format!("cmin -i one -i two -o out --crash-dir crashes {options}");
+        dir.tool(&words, &counts(""), "").run().expect(0)
+    };
+    run("").says("2 inputs crash, saved in 'crashes'").says("in 'one', 'two'");
+    assert_eq!(dir.names("out"), ["a", "a_"]);
+    // SHA-1 of "Z".
+    assert_eq!(dir.names("crashes"), ["909f99a779adb66a76fc53ab56c7dd1caf35d0fd"]);
+    run("--as_queue --no-dedup");
+    assert_eq!(dir.names("out"), ["id:000000,orig:a", "id:000001,orig:a_"]);
+    run("--as_queue");
+    let names = dir.names("out");
+    assert!(names.iter().all(|name| name.len() == "id:000000,hash:".len() + 40), "{names:?}");
+    run("--debug").says("even");
+    dir.tool("cmin -C -i one -o out --crash-dir crashes", &counts(""), "").run().expect(1);
+}
+
+#[test]
+fn what_a_coverage_state_has_need_not_be_kept() {
+    let dir = TestDir::new();
+    dir.write("old/1", "\x01\x02\x05");
+    dir.write("new/1", "\x01\x02\x05");
+    dir.write("new/2", "\x09\x02\x05");
+    dir.write("new/3", "\x01\x02\x07");
+    let counts = counts("-DKEYS");
+    let run = |options: &str| {
+        let _ = fs::remove_dir_all(dir.path("out"));
+        dir.tool(&format!("cmin -o out {options}"), &counts, "").run().expect(0);
+        dir.names("out")
+    };
+    assert_eq!(run("-i old --save-coverage old.state"), ["1"]);
+    assert_eq!(run("-i new --load-coverage old.state --save-coverage all.state"), ["2", "3"]);
+    assert!(run("-i new --load-coverage all.state").is_empty());
+    dir.showdsf("-q -i new --save-coverage dsf.state", &counts, "").run().expect(0);
+    dir.ffuzz("merge --only-new all.state dsf.state").run().expect(0).says("beyond: 0 edges, 0");
+    let beyond = |state: &str| {
+        dir.showdsf(&format!("-q -i new --load-coverage {state}"), &counts, "").run().expect(0).out
+    };
+    assert_eq!(beyond("old.state").trim(), "dsf[2] = 7");
+    assert_eq!(beyond("all.state"), "");
+}
+
+#[test]
 fn inputs_that_crash_or_hang_are_treated_as_by_afl() {
     let dir = TestDir::new();
     for (name, bytes) in [("a", "\x01\x01"), ("q", "Q"), ("z", "Z"), ("zz", "ZZ")] {

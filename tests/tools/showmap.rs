@@ -158,7 +158,7 @@ fn wrong_targets_and_options_are_refused() {
     refused("-b -Z -o maps", "different forms", "choose one");
     refused("-t 9 -o maps", "-t 9", "at least 10");
     refused("-Q -o maps", "-Q (QEMU)", "ffuzz-cc");
-    refused("-o maps -S", "-S is not an option of this program", "--help");
+    refused("-o maps -y", "-y is not an option of this program", "--help");
     dir.write("in/a", "A");
     dir.write("file", "");
     refused("-i in -o file", "cannot create the folder", "-C");
@@ -177,4 +177,67 @@ fn a_misspelt_variable_is_reported_unless_quiet() {
         let done = ours(&dir, options, &steps).env("AFL_DEBUGG", "1").run().expect(0);
         assert_eq!(done.err.contains("did you mean AFL_DEBUG?"), wanted, "{}", done.err);
     }
+}
+
+#[test]
+fn a_list_of_files_is_run_as_their_folder_is() {
+    let dir = counted();
+    let counts = target("counts.c", "-O0");
+    let lines: Vec<String> = dir.names("in").iter().map(|name| format!("in/{name}\n")).collect();
+    dir.write("list", lines.concat());
+    ours(&dir, "-q -i in -o all", &counts).run().expect(0);
+    ours(&dir, "-q -I list -o listed", &counts).run().expect(0);
+    assert_eq!(dir.names("listed"), dir.names("in"));
+    for name in dir.names("in") {
+        assert_eq!(dir.read(&format!("listed/{name}")), dir.read(&format!("all/{name}")));
+    }
+    ours(&dir, "-C -I list -o edges", &counts).run().expect(0).says("Reading from list 'list'");
+    let missing = ours(&dir, "-I none -o edges", &counts).run();
+    missing.refused(1, "cannot read the list \"none\"", "the path of an input in each line");
+}
+
+#[test]
+fn a_stream_has_the_edges_of_single_runs() {
+    let dir = TestDir::new();
+    let steps = target("steps.c", "");
+    let inputs = ["AAAA", "QUIA", "QUIZ"];
+    let number = |number: usize| u32::try_from(number).unwrap().to_ne_bytes().to_vec();
+    let stream = inputs.map(|input| [number(input.len()), input.into()].concat()).concat();
+    dir.write("stream", [stream, number(0)].concat());
+    let line = format!("\"$0\" showmap -q -S -- {} <stream >answers", steps.display());
+    dir.program("sh").arg("-c").arg(line).arg(env!("CARGO_BIN_EXE_ffuzz")).run().expect(0);
+    let answers = dir.read("answers");
+    let mut rest = &answers[..];
+    let mut take = |bytes: usize| {
+        let (first, others) = rest.split_at(bytes);
+        rest = others;
+        first.iter().rev().fold(0usize, |all, byte| all << 8 | usize::from(*byte))
+    };
+    for (input, status) in inputs.into_iter().zip([0, 0, 2 | 6 << 8]) {
+        assert_eq!(take(2), status, "{input}");
+        let edges = (0..take(4)).map(|_| format!("{:06}:{}\n", take(4), take(1)));
+        let edges: String = edges.collect();
+        let job = ours(&dir, "-q -o single", &steps).input(input);
+        job.run().expect(if status == 0 { 0 } else { 2 });
+        assert_eq!(edges, dir.text("single"), "{input}");
+        assert_eq!(take(8), 0);
+    }
+    assert!(rest.is_empty());
+    ours(&dir, "-S -o file", &steps).run().expect(1).says("cannot be used with");
+}
+
+#[test]
+fn another_text_may_stand_for_the_input_file() {
+    let dir = TestDir::new();
+    dir.write("in/a", "A");
+    let reader = target("reader.c", "");
+    let shown = |words: &str, placeholder: &str| {
+        let job = dir.tool("showmap -q -i in -o maps", &reader, words);
+        job.env("AFL_INPUT_PLACEHOLDER", placeholder).run().expect(0);
+        dir.text("maps/a")
+    };
+    let expected = shown("@@", "");
+    assert_eq!(shown("{input}", "{input}"), expected);
+    // Then @@ is a word like others.
+    assert_ne!(shown("@@", "{input}"), expected);
 }

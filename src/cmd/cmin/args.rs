@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::cmd::coverage::CoverageArgs;
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::TargetArgs;
 
@@ -18,9 +19,9 @@ use crate::cmd::tool::TargetArgs;
                   ffuzz-cmin -C -i out/crashes -o crashes -- ./target"
 )]
 pub(super) struct Args {
-    /// Folder with inputs, or with a queue of inputs
-    #[arg(short, value_name = "DIR")]
-    pub(super) input: PathBuf,
+    /// Folder with inputs, or with a queue of inputs; can be repeated
+    #[arg(short, value_name = "DIR", required = true)]
+    pub(super) input: Vec<PathBuf>,
     /// Folder for the inputs that are kept, new or empty
     #[arg(short, value_name = "DIR")]
     pub(super) output: PathBuf,
@@ -33,12 +34,26 @@ pub(super) struct Args {
     /// Keep only inputs that crash
     #[arg(short = 'C', conflicts_with = "allow_any")]
     pub(super) crashes_only: bool,
+    /// Folder for inputs that crash, each under its SHA-1 hash; they do not end the command
+    #[arg(long = "crash-dir", value_name = "DIR", conflicts_with_all = ["allow_any", "crashes_only"])]
+    pub(super) crash_folder: Option<PathBuf>,
+    /// Name the kept inputs id:NUMBER,hash:SHA1 as in a queue (with --no-dedup id:NUMBER,orig:NAME)
+    #[arg(long = "as_queue", alias = "as-queue")]
+    pub(super) as_queue: bool,
+    /// Names of --as_queue; otherwise without effect, because no content is kept twice
+    #[arg(long = "no-dedup", hide_short_help = true)]
+    pub(super) no_dedup: bool,
+    /// Show what the target prints
+    #[arg(long)]
+    pub(super) debug: bool,
     /// Number of targets at the same time, or all: one per core [default: all]
     #[arg(short = 'T', value_name = "N")]
     pub(super) workers: Option<String>,
     /// File that the target reads, if it is not named by @@; limits -T to 1
     #[arg(short, value_name = "FILE")]
     pub(super) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) coverage: CoverageArgs,
     #[command(flatten)]
     pub(super) target: TargetArgs,
 }

@@ -212,6 +212,9 @@ pub struct Args {
     /// Level of comparison logging: no effect
     #[arg(short = 'l', value_name = "LEVEL", hide = true)]
     pub cmplog_level: Option<OsString>,
+    /// Splicing, which is always on
+    #[arg(short = 'u', hide = true)]
+    pub splicing: bool,
     #[command(flatten)]
     pub unsupported: Unsupported,
 
@@ -253,8 +256,6 @@ pub struct Unsupported {
     pub k: bool,
     #[arg(short = 'r', hide = true)]
     pub value_profile: bool,
-    #[arg(short = 'u', hide = true)]
-    pub u: bool,
     #[arg(long, hide = true)]
     #[arg(long, hide = true)]
     pub modules: Option<OsString>,
@@ -308,7 +309,6 @@ impl Unsupported {
             never(self.coresight, "-A", "CoreSight"),
             never(self.radamsa, "-R", "radamsa"),
             never(self.k, "-k", "unknown to AFL++"),
-            never(self.u, "-u", "unknown to AFL++"),
         ]
     }
 }

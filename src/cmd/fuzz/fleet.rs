@@ -81,27 +81,16 @@ fn count(text: &str) -> Result<usize, Failure> {
 
 /// What several workers cannot share.
 fn refuse(args: &Args, count: usize) -> Result<(), Failure> {
-    if args.main.is_some() || args.secondary.is_some() {
-        return Err(Failure::usage(
-            "-j names its workers itself, so it excludes -M and -S",
-            "leave out -M and -S, or start each instance by hand without -j",
-        ));
+    let rows = args.given.iter().filter_map(|option| handed::row_of(option));
+    let mut excluded = rows.filter_map(|row| match row.workers {
+        Workers::Refused(why) => Some(why),
+        Workers::OnlyOne(why) | Workers::OnlyOneOwn(why) if count > 1 => Some(why),
+        _ => None,
+    });
+    match excluded.next() {
+        Some(why) => Err(Failure::usage(why.cause, why.remedy)),
+        None => Ok(()),
     }
-    if args.mutator_only {
-        let cause = "--mutator-only is one sequence of inputs, which -j cannot divide";
-        return Err(Failure::usage(cause, "leave out -j"));
-    }
-    if count > 1 && args.bind.is_some() {
-        let cause = "-b names one core, and -j gives each worker its own";
-        return Err(Failure::usage(cause, "leave out -b; taskset -c says which cores are used"));
-    }
-    if count > 1 && args.file.is_some() {
-        return Err(Failure::usage(
-            "-f names one file, which the workers of -j would all write",
-            "write @@ for the file in the target's arguments; -e sets its extension",
-        ));
-    }
-    Ok(())
 }
 
 /// The line as the main alone would have it: what is wrong with it is wrong for all.
@@ -248,8 +237,8 @@ impl FleetPlan<'_> {
     /// Options that are handed on as they are.
     fn keeps(&self, option: &[OsString], strategy: WorkerStrategy, input: Option<&Path>) -> bool {
         match handed::row_of(option).map_or(Workers::Get, |row| row.workers) {
-            Workers::Get => true,
-            Workers::Without | Workers::Refused => false,
+            Workers::Get | Workers::OnlyOne(_) => true,
+            Workers::Without | Workers::OnlyOneOwn(_) | Workers::Refused(_) => false,
             Workers::NewOnes => input.is_none(),
             Workers::GuidedOnes => strategy.domains,
             Workers::Main => strategy.main,

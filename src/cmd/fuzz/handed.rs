@@ -31,7 +31,11 @@ pub(super) enum Workers {
     /// It is the fleet's own, or each worker gets a value of its own.
     Without,
     /// `-j` excludes it.
-    Refused,
+    Refused(&'static Exclusion),
+    /// `-j` with several workers excludes it; one alone gets it.
+    OnlyOne(&'static Exclusion),
+    /// The same, and one alone gets a value of the fleet's.
+    OnlyOneOwn(&'static Exclusion),
     /// Those that begin with the user's seeds.
     NewOnes,
     /// Those that are to be guided by domains.
@@ -41,6 +45,30 @@ pub(super) enum Workers {
     /// The secondaries, and the main if it is one of a main's schedules.
     ThoseItSuits,
 }
+
+/// Why several workers cannot have an option.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Exclusion {
+    pub(super) cause: &'static str,
+    pub(super) remedy: &'static str,
+}
+
+const NAMED: Exclusion = Exclusion {
+    cause: "-j names its workers itself, so it excludes -M and -S",
+    remedy: "leave out -M and -S, or start each instance by hand without -j",
+};
+const ONE_SEQUENCE: Exclusion = Exclusion {
+    cause: "--mutator-only is one sequence of inputs, which -j cannot divide",
+    remedy: "leave out -j",
+};
+const ONE_CORE: Exclusion = Exclusion {
+    cause: "-b names one core, and -j gives each worker its own",
+    remedy: "leave out -b; taskset -c says which cores are used",
+};
+const ONE_FILE: Exclusion = Exclusion {
+    cause: "-f names one file, which the workers of -j would all write",
+    remedy: "write @@ for the file in the target's arguments; -e sets its extension",
+};
 
 /// The triage beside the campaign. What it gets is made of the checked options.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +159,7 @@ const TABLE: &[OptionRow] = &[
     )),
     no_job(too(
         &["-f"],
-        Workers::Get,
+        Workers::OnlyOne(&ONE_FILE),
         Pastis::Refused("the workers of -j would all write that file"),
         Triage::Value(|c| c.target.file.clone().map(Into::into)),
     )),
@@ -143,7 +171,7 @@ const TABLE: &[OptionRow] = &[
     )),
     row(&["-N"], Workers::Get, Pastis::Gets),
     row(&["-n"], Workers::Get, Pastis::Gets),
-    no_job(row(&["-b"], Workers::Without, Pastis::Gets)),
+    no_job(row(&["-b"], Workers::OnlyOneOwn(&ONE_CORE), Pastis::Gets)),
     row(&["-x"], Workers::Get, Pastis::GetsBoth),
     row(&["-g"], Workers::Get, Pastis::Gets),
     row(&["-G"], Workers::Get, Pastis::Gets),
@@ -168,14 +196,14 @@ const TABLE: &[OptionRow] = &[
     row(&["--mutator-ratio"], Workers::Get, Pastis::Gets),
     no_job(row(
         &["--mutator-only"],
-        Workers::Refused,
+        Workers::Refused(&ONE_SEQUENCE),
         Pastis::Refused("there is nothing to exchange"),
     )),
     no_job(row(&["--mutator-state"], Workers::Get, Pastis::Gets)),
     no_job(row(&["--mutator-list"], Workers::Without, Pastis::Gets)),
     no_job(row(&["-j"], Workers::Without, Pastis::Own)),
-    no_job(row(&["-M"], Workers::Refused, J_NAMES)),
-    no_job(row(&["-S"], Workers::Refused, J_NAMES)),
+    no_job(row(&["-M"], Workers::Refused(&NAMED), J_NAMES)),
+    no_job(row(&["-S"], Workers::Refused(&NAMED), J_NAMES)),
     row(&["-F"], Workers::Main, Pastis::Gets),
     no_job(row(&["--pastis"], Workers::Without, Pastis::Own)),
     no_job(once(row(&["-V"], Workers::Without, Pastis::Gets))),
@@ -212,6 +240,7 @@ const TABLE: &[OptionRow] = &[
     row(&["-L"], Workers::Get, Pastis::Gets),
     row(&["-c"], Workers::Get, Pastis::Gets),
     row(&["-l"], Workers::Get, Pastis::Gets),
+    row(&["-u"], Workers::Get, Pastis::Gets),
 ];
 
 /// The row of an option as it was written; None: it is refused anyway.

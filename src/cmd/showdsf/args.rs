@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::cmd::coverage::CoverageArgs;
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::TargetArgs;
 
@@ -53,6 +54,8 @@ pub(super) struct Args {
     #[arg(short = 'c', hide = true)]
     _cores: bool,
     #[command(flatten)]
+    pub(super) coverage: CoverageArgs,
+    #[command(flatten)]
     pub(super) target: TargetArgs,
 }
 
@@ -67,6 +70,12 @@ impl Args {
         if self.diff.is_some() {
             if self.input.is_some() {
                 return refuse("--diff and -i both name folders", "omit -i: --diff DIR_A DIR_B");
+            }
+            if self.coverage.is_given() {
+                return refuse(
+                    "--diff compares two folders, a coverage state is about one",
+                    "omit --load-coverage and --save-coverage",
+                );
             }
             if self.top.is_some() || self.best {
                 return refuse(

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use serde::Serialize;
 
 use super::owners::Owners;
+use crate::cmd::coverage::States;
 use crate::engine::domain::{Aggregates, Domain, KeyNames, Reducer, Site};
 
 /// Version of the JSON's shape: a field may be added under the same number.
@@ -31,11 +32,17 @@ enum Value {
     Both(Option<u32>, Option<u32>),
 }
 
-/// All keys that left their initial value, ascending; or the best `top` of each domain.
-pub(super) fn rows(aggregates: &Aggregates, top: Option<usize>, owners: &Owners) -> Vec<KeyRow> {
+/// All keys that left their initial value and are beyond the loaded state, ascending; or the best `top` of each
+/// domain.
+pub(super) fn rows(
+    aggregates: &Aggregates,
+    states: &States,
+    top: Option<usize>,
+    owners: &Owners,
+) -> Vec<KeyRow> {
     let mut rows = Vec::new();
     for (index, domain) in aggregates.domains().iter().enumerate() {
-        let mut keys: Vec<(u32, u32)> = aggregates.changed_in(domain).collect();
+        let mut keys = states.better(aggregates.changed_in(domain));
         if let Some(top) = top {
             match domain.reducer {
                 Reducer::Min | Reducer::BitIntersect => keys.sort_by_key(|(_, value)| *value),
@@ -256,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_plain_form_is_that_of_fuzzfactory() {
-        let rows = rows(&sample(), None, &Owners::default());
+        let rows = rows(&sample(), &States::default(), None, &Owners::default());
         let expected = "dsf[1] = 12\ndsf[2] = 2147483645\ndsf[3] = 12\ndsf[4] = 9\ndsf[6] = 3\n\
             dsf[7] = 5\n";
         assert_eq!(lines(&rows, None, false), expected);
@@ -264,7 +271,7 @@ mod tests {
 
     #[test]
     fn names_stand_in_columns() {
-        let rows = rows(&sample(), Some(1), &Owners::default());
+        let rows = rows(&sample(), &States::default(), Some(1), &Owners::default());
         insta::assert_snapshot!(lines(&rows, Some(&names()), false), @r"
         dsf[2] = 2147483645  mem    demo.c:23  cascade()  malloc
                              mem    x.c:7      f()        calloc
@@ -275,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_best_come_first_in_each_domain() {
-        let rows = rows(&sample(), Some(2), &Owners::default());
+        let rows = rows(&sample(), &States::default(), Some(2), &Owners::default());
         let keys: Vec<u32> = rows.iter().map(|row| row.key).collect();
         assert_eq!(keys, [2, 1, 6, 4, 7]);
     }
@@ -300,7 +307,7 @@ mod tests {
 
     #[test]
     fn json_has_one_shape() {
-        let rows = rows(&sample(), Some(1), &Owners::default());
+        let rows = rows(&sample(), &States::default(), Some(1), &Owners::default());
         let command = ["./demo".into(), "@@".into()];
         insta::assert_snapshot!("json", json(&command, &domains(), &rows, &names(), false));
     }

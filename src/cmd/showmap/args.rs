@@ -1,6 +1,6 @@
 //! The command line of `showmap`, and which options make no sense together.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
@@ -18,15 +18,22 @@ use crate::cmd::tool::TargetArgs;
                   ffuzz-showmap -o - -- ./target < input\n  \
                   ffuzz-showmap -i out/queue -o maps -- ./target @@\n  \
                   ffuzz-showmap -C -i out/queue -o edges -- ./target\n  \
+                  find seeds -size -4k > list; ffuzz-showmap -I list -o maps -- ./target\n  \
                   ffuzz-showmap -C -i out/queue -o /dev/null --save-coverage state -- ./target"
 )]
 pub(super) struct Args {
     /// File for the edges, one line `index:class` per edge, or - for stdout; with -i a folder
-    #[arg(short, value_name = "FILE")]
-    pub(super) output: PathBuf,
+    #[arg(short, value_name = "FILE", required_unless_present = "streams")]
+    output: Option<PathBuf>,
     /// Run all files of this folder and its subfolders
     #[arg(short, value_name = "DIR")]
     pub(super) input: Option<PathBuf>,
+    /// Run all files that this file lists, one per line
+    #[arg(short = 'I', value_name = "FILE", conflicts_with = "input")]
+    pub(super) list: Option<PathBuf>,
+    /// Read inputs from stdin and write their edges to stdout, in the binary protocol of afl-showmap -S
+    #[arg(short = 'S', conflicts_with_all = ["output", "input", "list", "at_file"])]
+    pub(super) streams: bool,
     /// With -i: merge the edges of all files into one output file
     #[arg(short = 'C')]
     pub(super) collect: bool,
@@ -66,6 +73,8 @@ pub(super) struct Args {
     /// Accepted for afl-showmap's command lines, without effect
     #[arg(short = 'c', hide = true)]
     _cores: bool,
+    #[arg(short = 'A', hide = true)]
+    coresight: bool,
     #[command(flatten)]
     pub(super) coverage: CoverageArgs,
     #[command(flatten)]
@@ -73,14 +82,25 @@ pub(super) struct Args {
 }
 
 impl Args {
+    /// Where the edges go; `-` is stdout.
+    pub(super) fn output(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new("-"))
+    }
+
+    /// The inputs are files, not stdin.
+    pub(super) fn runs_files(&self) -> bool {
+        self.input.is_some() || self.list.is_some()
+    }
+
     /// Refuses combinations that have no meaning.
     pub(super) fn check(&self) -> Result<(), Failure> {
+        TargetArgs::refuse(&[(self.coresight, "-A (CoreSight) is not supported")])?;
         self.target.check()?;
         if self.edges_only && (self.raw || self.unclassified) {
             let cause = "-e omits hit counts, -r prints them: they exclude each other";
             return Err(Failure::new(cause, "leave one of them out"));
         }
-        if self.collect && self.input.is_none() {
+        if self.collect && !self.runs_files() {
             let remedy = "name the folder with -i, or omit -C";
             return Err(Failure::new(
                 "-C collects the edges of a folder, and none is given",

@@ -64,7 +64,7 @@ struct Edge {
 }
 
 impl CounterValues {
-    fn of(self, count: u8) -> u8 {
+    pub(super) fn of(self, count: u8) -> u8 {
         match self {
             Self::Classes => coverage::class_number(count),
             Self::Counts => count,

@@ -1,5 +1,6 @@
 //! The command line of `tmin`.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Parser;
@@ -26,6 +27,9 @@ pub(super) struct Args {
     /// Compare edges only, without hit counts
     #[arg(short)]
     pub(super) edges_only: bool,
+    /// Smallest block that is removed, in bytes: larger is faster
+    #[arg(short = 'l', value_name = "BYTES", default_value_t = NonZeroUsize::MIN, hide_default_value = true)]
+    pub(super) least_block: NonZeroUsize,
     /// Count every exit code but 0 as a crash
     #[arg(short = 'x')]
     pub(super) exit_is_crash: bool,
@@ -41,12 +45,23 @@ pub(super) struct Args {
     /// Accepted for afl-cmin's command lines, without effect
     #[arg(short = 'a', hide = true)]
     _any: bool,
+    #[arg(short = 'A', hide = true)]
+    coresight: bool,
+    #[arg(short = 'B', value_name = "FILE", hide = true)]
+    bitmap: Option<PathBuf>,
+    #[arg(short = 'K', value_name = "DIR", hide = true)]
+    gui: Option<PathBuf>,
     #[command(flatten)]
     pub(super) target: TargetArgs,
 }
 
 impl Args {
     pub(super) fn check(&self) -> Result<(), Failure> {
+        TargetArgs::refuse(&[
+            (self.coresight, "-A (CoreSight) is not supported"),
+            (self.bitmap.is_some(), "-B (a bitmap as mask) is not supported"),
+            (self.gui.is_some(), "-K (GUI mode) is not supported"),
+        ])?;
         self.target.check()?;
         if self.output.is_dir() {
             let cause = format!("-o {:?} is a folder", self.output);

@@ -206,7 +206,8 @@ pub(super) fn summary(found: &[Instance], counted: &[&Instance], with_dead: bool
         let each = format!("{} faves, {} total (on average)", favored / fuzzers, total / fuzzers);
         add("Pending per fuzzer", each);
     }
-    let coverage = counted.iter().map(|instance| instance.fraction("bitmap_cvg"));
+    // As with AFL, this one is that of ended instances, too.
+    let coverage = found.iter().map(|instance| instance.fraction("bitmap_cvg"));
     add("Coverage reached", format!("{:.2}%", coverage.fold(0.0, f64::max)));
     add("Crashes saved", sum(counted, "saved_crashes").to_string());
     add("Hangs saved", sum(counted, "saved_hangs").to_string());

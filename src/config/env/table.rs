@@ -27,6 +27,7 @@ pub const TABLE: &[Variable] = &[
     row("AFL_ALLOW_TMP", Flag, "off", "cmin", Accepted, "folders for temporary files are always allowed"),
     row("AFL_CMIN_ALLOW_ANY", Flag, "off", "cmin, showmap", Honoured, "inputs that crash or take too long are processed like others (cmin -A)"),
     row("AFL_CMIN_CRASHES_ONLY", Flag, "off", "cmin, showmap", Honoured, "only inputs that crash (cmin -C)"),
+    row("AFL_INPUT_PLACEHOLDER", Text, "@@", "fuzz, tools", Honoured, "text in the target's command line that stands for the input file, instead of @@"),
     row("AFL_KEEP_TRACES", Flag, "off", "cmin", Honoured, "keep the edges of each input in the folder .traces of the output"),
     row("AFL_PRINT_FILENAMES", Flag, "off", "cmin, showmap", Honoured, "print the name of each input to stdout"),
     row("AFL_TMIN_EXACT", Flag, "off", "tmin", Honoured, "a crash must reach the same edges as before"),

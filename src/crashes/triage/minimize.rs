@@ -1,5 +1,6 @@
 //! Making the input of a bug small: as `tmin` does, with the condition that the crash stays the same.
 
+use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use super::rerun::Rerun;
@@ -24,7 +25,8 @@ pub(super) fn minimize(
     goes_on: impl Fn() -> bool,
 ) -> Result<Small, TargetError> {
     let deadline = Instant::now() + time;
-    let (mut tmin, mut best, mut proposal) = (Tmin::new(input), input.to_vec(), Vec::new());
+    let (mut tmin, mut best, mut proposal) =
+        (Tmin::new(input, NonZeroUsize::MIN), input.to_vec(), Vec::new());
     while Instant::now() < deadline && tmin.next(&best, &mut proposal) {
         if !goes_on() {
             return Ok(Small { data: best, done: false });

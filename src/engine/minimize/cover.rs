@@ -32,7 +32,21 @@ impl Trace {
         keys.dedup();
         Self { edges, keys }
     }
+
+    /// Counters that show the same classes; an edge beyond `size` makes the map larger.
+    #[must_use]
+    pub fn counters(&self, size: usize) -> Vec<u8> {
+        let most = self.edges.iter().map(|tuple| (tuple >> 3) as usize + 1).max();
+        let mut counters = vec![0; size.max(most.unwrap_or(0))];
+        for tuple in &self.edges {
+            counters[(tuple >> 3) as usize] = LEAST_COUNTS[(tuple & 7) as usize];
+        }
+        counters
+    }
 }
+
+/// The smallest count of each class.
+const LEAST_COUNTS: [u8; 8] = [1, 2, 3, 4, 8, 16, 32, 128];
 
 /// The inputs that are kept, and what there was to be covered.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -137,7 +151,13 @@ mod tests {
         values[4..8].fill(u32::MAX);
         (values[5], values[1]) = (9, 7);
         let dsf = DsfView { domains: &domains, values: &values, touched: Some(&[5, 1, 5]) };
-        assert_eq!(Trace::of(&[0, 1, 0, 200], &dsf), trace(&[8, 31], &[(1, 7), (5, 9)]));
+        let seen = Trace::of(&[0, 1, 0, 200], &dsf);
+        assert_eq!(seen, trace(&[8, 31], &[(1, 7), (5, 9)]));
+        assert_eq!(seen.counters(6), [0, 1, 0, 128, 0, 0]);
+        for count in 1..=u8::MAX {
+            let seen = Trace::of(&[count], &dsf);
+            assert_eq!(Trace::of(&seen.counters(1), &dsf), seen, "{count}");
+        }
     }
 
     #[test]

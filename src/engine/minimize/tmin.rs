@@ -4,6 +4,8 @@
 //! A generator, as [`super::trim`]: [`Tmin::next`] proposes, the caller runs the proposal and answers
 //! with [`Tmin::accepted`] or [`Tmin::rejected`]. A clone knows what comes next if all is rejected.
 
+use std::num::NonZeroUsize;
+
 /// What bytes without a meaning become (AFL).
 pub const FILLER: u8 = b'0';
 /// The first stage fills blocks of the length, rounded up to a power of two, divided by this (AFL).
@@ -49,6 +51,8 @@ pub enum Note {
 pub struct Tmin {
     stage: Stage,
     pass: u32,
+    /// Smallest block that is removed.
+    least_block: usize,
     block: usize,
     pos: usize,
     /// Bytes that are left to be tried in the stage of symbols.
@@ -65,10 +69,11 @@ pub struct Tmin {
 
 impl Tmin {
     #[must_use]
-    pub fn new(input: &[u8]) -> Self {
+    pub fn new(input: &[u8], least_block: NonZeroUsize) -> Self {
         let mut tmin = Self {
             stage: Stage::Fill,
             pass: 0,
+            least_block: least_block.get(),
             block: (input.len() / FILL_DIVISOR).next_power_of_two().max(LEAST_FILL),
             pos: 0,
             symbols: Vec::new(),
@@ -147,7 +152,7 @@ impl Tmin {
                 out.drain(self.pos..end);
                 return end - self.pos;
             }
-            if self.block == 1 {
+            if self.block <= self.least_block {
                 return 0;
             }
             self.begin_blocks(self.block / 2, out.len());
@@ -194,7 +199,8 @@ impl Tmin {
         self.note_begin(input);
         match self.stage {
             Stage::Remove => {
-                self.begin_blocks((input.len() / REMOVE_DIVISOR).next_power_of_two(), input.len());
+                let block = (input.len() / REMOVE_DIVISOR).next_power_of_two();
+                self.begin_blocks(block.max(self.least_block), input.len());
             }
             Stage::Symbols => {
                 self.symbols = symbols(input).filter(|byte| *byte != FILLER).collect()
@@ -233,7 +239,16 @@ mod tests {
 
     /// The result, the number of proposals, and the notes.
     fn minimized(input: &[u8], judge: impl Fn(&[u8]) -> bool) -> (Vec<u8>, usize, Vec<Note>) {
-        let (mut tmin, mut input, mut out) = (Tmin::new(input), input.to_vec(), Vec::new());
+        minimized_by_blocks(input, 1, judge)
+    }
+
+    fn minimized_by_blocks(
+        input: &[u8],
+        least_block: usize,
+        judge: impl Fn(&[u8]) -> bool,
+    ) -> (Vec<u8>, usize, Vec<Note>) {
+        let mut tmin = Tmin::new(input, NonZeroUsize::new(least_block).unwrap());
+        let (mut input, mut out) = (input.to_vec(), Vec::new());
         let mut proposals = 0;
         while tmin.next(&input, &mut out) {
             assert!(out != input && !out.is_empty());
@@ -275,6 +290,17 @@ mod tests {
     }
 
     #[test]
+    fn no_block_is_smaller_than_the_least() {
+        let needs_7 = |input: &[u8]| input.contains(&7);
+        let mut input = vec![1; 256];
+        input[77] = 7;
+        let (one, all, _) = minimized_by_blocks(&input, 1, needs_7);
+        let (eight, fewer, _) = minimized_by_blocks(&input, 8, needs_7);
+        assert_eq!((one.len(), eight.len()), (1, 8));
+        assert!(fewer < all, "{fewer} of {all}");
+    }
+
+    #[test]
     fn blocks_get_smaller_as_in_afl() {
         let (result, proposals, notes) = minimized(&[7; 1_100_000], |_| true);
         assert_eq!(result, b"0");
@@ -306,7 +332,7 @@ mod tests {
         fn a_clone_foresees_what_comes_after_rejections(
             input in proptest::collection::vec(any::<u8>(), 1..100),
         ) {
-            let (mut tmin, mut out) = (Tmin::new(&input), Vec::new());
+            let (mut tmin, mut out) = (Tmin::new(&input, NonZeroUsize::MIN), Vec::new());
             let mut ahead = tmin.clone();
             let mut foreseen = Vec::new();
             while ahead.next(&input, &mut out) {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Job, Limits};
+use crate::config::env;
 
 /// Without `stall_seconds`.
 const STALL: u64 = 120;
@@ -344,7 +345,11 @@ impl Reader<'_> {
         if let Some(extension) = &target.extension {
             add("-e", extension.clone());
         }
-        let names_file = target.command.get_ref().iter().any(|word| word.contains("@@"));
+        let names_file = target
+            .command
+            .get_ref()
+            .iter()
+            .any(|word| env::placeholder_in(word.as_ref()).is_some());
         let Some(delivery) = &target.delivery else { return Ok(words) };
         let result = match (delivery.get_ref().as_str(), names_file) {
             ("stdin", false) | ("argument", true) => Ok(None),
