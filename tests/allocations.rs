@@ -5,6 +5,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::time::Duration;
 
 use ffuzz::engine::corpus::{Corpus, Seed, SeedId};
 use ffuzz::engine::domain::{Domain, Reducer};
@@ -15,6 +16,7 @@ use ffuzz::engine::mutate::dictionary::{Dictionary, Token};
 use ffuzz::engine::mutate::donors::Donors;
 use ffuzz::engine::mutate::foreign::{Made, NoMutators};
 use ffuzz::engine::mutate::{Candidate, Rng};
+use ffuzz::engine::schedule::Budget;
 use ffuzz::engine::stage::produce::{Materials, Producer};
 use rand_core::SeedableRng;
 
@@ -102,6 +104,7 @@ fn allocations(stage: impl Fn() -> Producer) -> u64 {
                 stack_power: 4,
                 climbing: false,
                 exploit: false,
+                spent: Duration::ZERO,
             };
             made = 0;
             while made < BATCH {
@@ -125,5 +128,5 @@ fn allocations(stage: impl Fn() -> Producer) -> u64 {
 
 #[test]
 fn a_run_that_shows_nothing_new_allocates_nothing() {
-    assert_eq!(allocations(|| Producer::havoc(u64::MAX)), 0);
+    assert_eq!(allocations(|| Producer::havoc(Budget::of_runs(u64::MAX))), 0);
 }

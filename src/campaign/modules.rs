@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
 use crate::config::options::Input;
@@ -13,6 +13,7 @@ use crate::disk::output::replace_file;
 use crate::disk::output::state::State;
 use crate::engine::corpus::SeedId;
 use crate::engine::executor::Executor;
+use crate::engine::schedule::Budget;
 use crate::engine::stage::produce::Producer;
 use crate::engine::stage::{StageEnd, run_producer};
 use crate::event::{Event, StopReason};
@@ -52,9 +53,9 @@ impl Campaign {
             if let Some(reason) = self.stop_reason() {
                 return Ok(reason);
             }
-            let mut stage = Producer::modules(u64::MAX >> 2);
+            let mut stage = Producer::modules(Budget::of_runs(u64::MAX));
             let end = run_producer(self, ONLY, &mut stage)?;
-            made += stage.progress().0;
+            made += stage.progress(Duration::ZERO).0;
             self.tick_if_due();
             let name = self.options.custom.killerbeez.modules[0].name.clone();
             match self.only_states().and_then(|states| states.get(ONLY).cloned()) {

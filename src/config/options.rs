@@ -341,6 +341,18 @@ impl Schedule {
     }
 }
 
+/// Which turns of a favored seed begin with deterministic steps.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum DeterministicStage {
+    /// Those for which the steps have found enough lately, compared with havoc.
+    #[default]
+    Competes,
+    /// All until the steps are done (`-D`).
+    Always,
+    /// None (`-z`, and `-d` as classic AFL had it).
+    Skipped,
+}
+
 #[derive(Clone, Debug)]
 pub struct MutationOptions {
     /// `-x FILE[@LEVEL]`.
@@ -348,8 +360,7 @@ pub struct MutationOptions {
     /// `-g`, `-G`: bytes.
     pub min_len: usize,
     pub max_len: usize,
-    /// `-z`, and `-d` as classic AFL had it: no deterministic stage.
-    pub skip_deterministic: bool,
+    pub deterministic: DeterministicStage,
     /// `AFL_DISABLE_TRIM`.
     pub skip_trim: bool,
     /// `AFL_NO_ARITH`.
@@ -370,7 +381,7 @@ impl Default for MutationOptions {
             dictionaries: Vec::new(),
             min_len: 1,
             max_len: 1 << 20,
-            skip_deterministic: false,
+            deterministic: DeterministicStage::Competes,
             skip_trim: false,
             skip_arith: false,
             sequential: false,

@@ -116,6 +116,12 @@ pub struct SnapshotRuns {
 }
 
 impl Spent {
+    /// All time of runs; zero for an executor that does not measure it.
+    #[must_use]
+    pub fn whole(&self) -> Duration {
+        self.target + self.hand_over.unwrap_or_default()
+    }
+
     pub(crate) fn add(&mut self, elapsed: Duration, work: Option<Duration>) {
         let work = work.map(|work| work.min(elapsed));
         self.target += work.unwrap_or(elapsed);

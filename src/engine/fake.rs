@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::config::options::RunMode;
 
 use super::domain::{Domain, DsfView};
-use super::executor::{Executor, ExitKind, Observation, RunError};
+use super::executor::{Executor, ExitKind, Observation, RunError, Spent};
 
 type Program = Box<dyn FnMut(&[u8], &mut [u8], &mut [u32]) -> ExitKind>;
 
@@ -19,6 +19,7 @@ pub struct FakeExecutor {
     domains: Vec<Domain>,
     values: Vec<u32>,
     execs: u64,
+    spent: Spent,
     timeout: Duration,
     clock: Rc<Cell<Duration>>,
 }
@@ -37,6 +38,7 @@ impl FakeExecutor {
             domains,
             values: vec![0; keys],
             execs: 0,
+            spent: Spent::default(),
             timeout: Duration::from_secs(1),
             clock: Rc::new(Cell::new(Duration::from_micros(100))),
         }
@@ -52,6 +54,7 @@ impl FakeExecutor {
 impl Executor for FakeExecutor {
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
         self.execs += 1;
+        self.spent.add(self.clock.get(), None);
         self.edges.fill(0);
         for domain in &self.domains {
             self.values[domain.range()].fill(domain.initial);
@@ -89,6 +92,10 @@ impl Executor for FakeExecutor {
 
     fn execs(&self) -> u64 {
         self.execs
+    }
+
+    fn spent(&self) -> Spent {
+        self.spent
     }
 
     fn timeout(&self) -> Duration {

@@ -47,7 +47,7 @@ fn hooks_are_called_in_afls_order() {
     let dir = seed_folder(&[b"xxxx"]);
     let calls = Calls::default();
     let mut options = options(dir.path(), DomainMode::Off, 1_000_000);
-    options.mutation.skip_deterministic = true;
+    options.mutation.deterministic = DeterministicStage::Skipped;
     options.limits.one_seed = true;
     let mut mutator = echo(&ALL, &calls);
     mutator.trim = (0, 1);

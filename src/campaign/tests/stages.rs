@@ -120,14 +120,17 @@ fn limits_end_every_stage_within_one_batch() {
 fn the_stages_of_a_slow_seed_are_short() {
     for stage in turn::<Campaign>().iter().filter(|stage| stage.name() != "trim") {
         let (dir, target) = (seeds(), Target::new());
+        let clock = Rc::new(Cell::new(Duration::from_micros(100)));
         let mut options = options(dir.path(), DomainMode::Off, u64::MAX);
         options.rng_seed = None;
         let mutators = Mutators::new(vec![endless(false), endless(true)], 1);
-        let (mut campaign, _) = campaign_with(options, target.executor(), mutators);
+        let executor = target.executor().timed_by(&clock);
+        let (mut campaign, _) = campaign_with(options, executor, mutators);
         campaign.import_seeds().unwrap();
         let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
         let mut run = |exec_us| {
             campaign.fuzzer.corpus[id].exec_us = exec_us;
+            clock.set(Duration::from_micros(exec_us));
             target.does(|_| ExitKind::Ok);
             assert_eq!(stage.run(&mut campaign, id).unwrap(), StageEnd::Finished);
             target.runs.get()

@@ -80,7 +80,7 @@ pub struct Args {
     /// Skip the deterministic stage (the same as -z)
     #[arg(short = 'd', help_heading = "Search")]
     pub quick: bool,
-    /// Run the deterministic stage (the default)
+    /// Run the whole deterministic stage of each favored seed [default: as far as it finds more than havoc]
     #[arg(short = 'D', help_heading = "Search")]
     pub deterministic: bool,
     /// Skip the deterministic stage

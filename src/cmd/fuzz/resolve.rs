@@ -12,9 +12,9 @@ use super::{mutators, reports, resume, triage, values};
 use crate::cmd::exit::Failure;
 use crate::config::env::{self, EnvError, Environment};
 use crate::config::options::{
-    CalibrationOptions, Colors, CoverageOptions, CpuChoice, DomainMode, Input, KillerbeezOptions,
-    Limits, MutationOptions, Options, OutputOptions, RunMode, Schedule, SeedPolicy, Strategy,
-    SyncOptions, TargetOptions, TimeoutSpec, UiMode, Wanted,
+    CalibrationOptions, Colors, CoverageOptions, CpuChoice, DeterministicStage, DomainMode, Input,
+    KillerbeezOptions, Limits, MutationOptions, Options, OutputOptions, RunMode, Schedule,
+    SeedPolicy, Strategy, SyncOptions, TargetOptions, TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
 use crate::disk::output;
@@ -367,7 +367,12 @@ fn mutation(args: &Args, env: &Environment, main: bool) -> Result<MutationOption
         dictionaries: dictionaries.collect::<Result<_, _>>()?,
         min_len: usize::try_from(min).unwrap_or_default(),
         max_len: usize::try_from(max).unwrap_or_default(),
-        skip_deterministic: args.skip_deterministic || (args.quick && !args.deterministic),
+        deterministic: match args {
+            Args { skip_deterministic: true, .. } => DeterministicStage::Skipped,
+            Args { deterministic: true, .. } => DeterministicStage::Always,
+            Args { quick: true, .. } => DeterministicStage::Skipped,
+            _ => DeterministicStage::Competes,
+        },
         skip_trim: main || env.flag(&["AFL_DISABLE_TRIM", "AFL_NO_TRIM"]),
         skip_arith: env.flag(&["AFL_NO_ARITH"]),
         sequential: main || args.sequential,

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::config::options::{
-    CpuChoice, DomainMode, Input, RunMode, Schedule, StatsdTags, Strategy, TimeoutSpec, UiMode,
-    Wanted,
+    CpuChoice, DeterministicStage, DomainMode, Input, RunMode, Schedule, StatsdTags, Strategy,
+    TimeoutSpec, UiMode, Wanted,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -122,10 +122,14 @@ fn search_and_stop_letters() {
     assert_eq!((o.rng_seed, o.limits.execs), (Some(7), Some(2000)));
     assert_eq!(o.limits.time, Some(Duration::from_secs(10)));
     assert_eq!((o.banner.as_str(), o.crash_command), ("-", Some("-x".into())));
-    assert!(o.seeds.wanted == Wanted::Crashing && o.mutation.skip_deterministic);
+    assert_eq!(o.seeds.wanted, Wanted::Crashing);
+    assert_eq!(o.mutation.deterministic, DeterministicStage::Skipped);
     assert_eq!(o.target.run_mode, RunMode::Fork);
-    assert!(place.good("-d ./t").mutation.skip_deterministic);
-    assert!(!place.good("-D ./t").mutation.skip_deterministic);
+    let stage = |line| place.good(line).mutation.deterministic;
+    assert_eq!(stage("-d ./t"), DeterministicStage::Skipped);
+    assert_eq!(stage("-D ./t"), DeterministicStage::Always);
+    assert_eq!(stage("-d -D ./t"), DeterministicStage::Always);
+    assert_eq!(stage("./t"), DeterministicStage::Competes);
     assert!(place.good("-S b ./t").output.instance == "b");
     let (_, warnings) = place.with_env("-i IN -o OUT -L 0 ./t", &[]).unwrap_or_else(|f| {
         panic!("{}", f.cause);

@@ -20,7 +20,7 @@ use super::mutate::dictionary::Dictionary;
 use super::mutate::donors::Donors;
 use super::mutate::{Candidate, Rng};
 use super::schedule::bandit::Bandit;
-use super::schedule::{ScheduleOptions, Scheduler};
+use super::schedule::{Budget, ScheduleOptions, Scheduler};
 use crate::config::options::{MutationOptions, Wanted};
 
 /// What a search may do.
@@ -37,13 +37,13 @@ pub struct Plan {
     pub rng_seed: u64,
 }
 
-/// How a waypoint is fuzzed: the arms of a [`Bandit`].
+/// Stages that compete: the arms of a [`Bandit`].
 #[derive(Clone, Copy, Debug)]
 pub enum Tactic {
     /// Deterministic steps, one after the other.
     Deterministic,
-    /// Small random changes.
-    Climb,
+    /// Random changes.
+    Havoc,
 }
 
 impl Tactic {
@@ -63,7 +63,7 @@ pub struct Fuzzer<X> {
     pub foreign_only: bool,
     guides: bool,
     pub(super) tactics: Bandit,
-    /// Deterministic stages of owners that will go on in a later turn.
+    /// Deterministic stages that will go on in a later turn.
     pub(super) suspended: BTreeMap<SeedId, Deterministic>,
     pub(super) donors: Donors,
     /// The candidates under way; their buffers are used again and again.
@@ -107,11 +107,44 @@ impl<X: Executor> Fuzzer<X> {
         self.guides
     }
 
+    /// What a stage may spend on the seed; None if the schedule leaves the seed out.
+    #[must_use]
+    pub fn budget(&self, id: SeedId) -> Option<Budget> {
+        self.scheduler.budget(&self.corpus, id, self.counts_time())
+    }
+
+    /// Efforts are compared by the target's time, not by runs: nobody asked for a reproducible search, and the
+    /// executor measures it.
+    fn counts_time(&self) -> bool {
+        self.scheduler.heeds_time() && !self.executor.spent().whole().is_zero()
+    }
+
+    /// What was done so far.
+    pub(super) fn effort(&self) -> Effort {
+        Effort { runs: self.executor.execs(), time: self.executor.spent().whole() }
+    }
+
+    /// What was done since then, in runs of the length that runs have on the average of the whole search.
+    pub(super) fn cost_since(&self, before: Effort) -> f64 {
+        let now = self.effort();
+        if !self.counts_time() {
+            return (now.runs - before.runs) as f64;
+        }
+        (now.time - before.time).as_secs_f64() / now.time.as_secs_f64() * now.runs as f64
+    }
+
     /// The seed whose turn is next; None if none can be used.
     pub fn pick(&mut self) -> Option<SeedId> {
         self.scheduler.cull(&mut self.corpus);
         self.scheduler.pick(&self.corpus, &mut self.rng)
     }
+}
+
+/// Runs of a search, and their time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    runs: u64,
+    time: Duration,
 }
 
 /// Counters of a search.

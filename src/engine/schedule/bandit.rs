@@ -3,7 +3,7 @@
 use crate::engine::mutate::{Rng, below};
 use rand_core::Rng as _;
 
-/// Runs after which an arm's past counts half.
+/// Effort, in runs of average length, after which an arm's past counts half.
 const MEMORY: f64 = 32_768.0;
 /// The prior of an arm: one find in this number of runs.
 const PRIOR_RUNS: f64 = 1024.0;
@@ -12,7 +12,7 @@ const PRIOR_TURN: f64 = 256.0;
 /// One draw in this number ignores the past, so that no arm starves.
 const FAIR_DRAW: u32 = 4;
 
-/// Arms get runs in proportion to what they brought lately, in finds a run (probability matching:
+/// Arms are drawn in proportion to what they brought lately, in finds for the effort (probability matching:
 /// the best arm of this hour need not be that of the next). An arm whose turns are long is drawn
 /// less often.
 #[derive(Clone, Debug)]
@@ -43,10 +43,10 @@ impl Bandit {
         Self { arms: vec![Arm::default(); arms] }
     }
 
-    /// An arm had `runs` runs and brought `finds` finds.
-    pub fn note(&mut self, arm: usize, runs: u64, finds: u64) {
+    /// An arm brought `finds` finds with an effort of `runs` runs of average length.
+    pub fn note(&mut self, arm: usize, runs: f64, finds: u64) {
         let arm = &mut self.arms[arm];
-        arm.runs += runs as f64;
+        arm.runs += runs;
         arm.finds += finds as f64;
         arm.turns += 1.0;
         let keep = MEMORY / arm.runs.max(MEMORY);
@@ -91,9 +91,9 @@ mod tests {
     #[test]
     fn what_pays_is_drawn_and_the_others_do_not_starve() {
         let mut bandit = Bandit::new(3);
-        bandit.note(0, 10_000, 0);
-        bandit.note(1, 10_000, 500);
-        bandit.note(2, 10_000, 5);
+        bandit.note(0, 10_000.0, 0);
+        bandit.note(1, 10_000.0, 500);
+        bandit.note(2, 10_000.0, 5);
         let [none, much, little] = shares(&bandit, |_| true);
         assert!(much > 2000 && little >= 250 && none >= 200, "{none} {much} {little}");
         assert_eq!(shares(&bandit, |arm| arm == 2), [0, 0, 3000]);
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn the_past_fades() {
         let mut bandit = Bandit::new(3);
-        bandit.note(0, 30_000, 3000);
-        bandit.note(0, 300_000, 0);
-        bandit.note(1, 1000, 10);
+        bandit.note(0, 30_000.0, 3000);
+        bandit.note(0, 300_000.0, 0);
+        bandit.note(1, 1000.0, 10);
         let [past, now, _] = shares(&bandit, |arm| arm < 2);
         assert!(now > past, "{past} {now}");
     }

@@ -1,6 +1,8 @@
 //! How much is spent on a seed's turn: AFL's performance score and the power schedules of AFLFast
 //! (Böhme, Pham, Roychoudhury, CCS 2016) and AFL++.
 
+use std::time::Duration;
+
 use super::ScheduleOptions;
 use crate::config::options::Schedule;
 use crate::engine::corpus::Seed;
@@ -14,12 +16,81 @@ const EXPLOIT: f64 = 32.0;
 /// Seeds so close to the deepest one are doubled by schedule `mmopt`.
 const DEEP: u32 = 5;
 
-/// Time of the target that one stage of a turn may take, microseconds, or that of this number of runs of an
-/// average seed; and the runs that it makes at least. A seed a thousand times slower than the others would
-/// keep them waiting for minutes otherwise.
-const STAGE_TIME_US: f64 = 250_000.0;
+/// Runs of a stage for energy 100 (AFL++: 256 · score / 100 / 2.56), and at least.
+const BASE_RUNS: u64 = 100;
+const LEAST_RUNS: u64 = 12;
+/// Time that these runs get at least, microseconds: on a target of a million runs a second, choosing
+/// seeds and hooking up stages would take longer than the runs.
+const SHORTEST_STAGE_US: f64 = 5_000.0;
+/// The longest stage: this number of microseconds, or of runs of an average seed; and the runs that it makes
+/// all the same. A seed a thousand times slower than the others would keep them waiting for minutes
+/// otherwise.
+const LONGEST_STAGE_US: f64 = 250_000.0;
 const AVERAGE_RUNS: f64 = 1000.0;
 const FEWEST_RUNS: u64 = 16;
+/// Runs up to which a stage that finds something is doubled, AFL's number: one that finds for ever would
+/// starve all other seeds.
+const LONGEST_EXTENSION: u64 = 6400;
+
+/// What a stage may spend on its seed: a time, or a number of runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Budget {
+    runs: u64,
+    /// Counts instead of the runs: the time now, and after all extensions.
+    time: Option<(Duration, Duration)>,
+}
+
+impl Budget {
+    /// A number of runs, however long they take.
+    #[must_use]
+    pub fn of_runs(runs: u64) -> Self {
+        Self { runs, time: None }
+    }
+
+    /// A part of it.
+    #[must_use]
+    pub fn part(self, divisor: u32) -> Self {
+        let time = self.time.map(|(time, longest)| (time / divisor, longest));
+        Self { runs: (self.runs / u64::from(divisor)).max(LEAST_RUNS), time }
+    }
+
+    /// What it can be extended to at most.
+    #[must_use]
+    pub fn longest(self) -> Self {
+        let time = self.time.map(|(time, longest)| (time.max(longest), longest));
+        Self { runs: u64::MAX, time }
+    }
+
+    /// Whether these runs, which took that time, have used it up.
+    #[must_use]
+    pub fn is_used(&self, runs: u64, time: Duration) -> bool {
+        match self.time {
+            Some((limit, _)) => time >= limit && runs >= FEWEST_RUNS,
+            None => runs >= self.runs,
+        }
+    }
+
+    /// Number of runs that it is expected to allow in all.
+    #[must_use]
+    pub fn planned(&self, runs: u64, time: Duration) -> u64 {
+        match self.time {
+            Some((limit, _)) if !time.is_zero() => {
+                let more = limit.saturating_sub(time).as_secs_f64() / time.as_secs_f64();
+                runs + (more * runs as f64) as u64
+            }
+            Some(_) => runs,
+            None => self.runs,
+        }
+    }
+
+    /// The stage has found something, and more may be near: it gets twice as much.
+    pub fn extend(&mut self) {
+        self.runs = self.runs.saturating_mul(2).min(self.runs.max(LONGEST_EXTENSION));
+        if let Some((time, longest)) = &mut self.time {
+            *time = (*time * 2).min((*time).max(*longest));
+        }
+    }
+}
 
 /// Sums over the enabled seeds, and what follows from them.
 #[derive(Debug, Default)]
@@ -48,11 +119,19 @@ impl Means {
         ratio(seed.exec_us as f64 * self.seeds, self.exec_us)
     }
 
-    /// Runs of the seed that fit into the time of one stage.
-    pub(super) fn runs_in_time(&self, seed: &Seed) -> u64 {
+    /// What a stage with this energy may spend on the seed; `by_time`: its time counts, not its runs.
+    pub(super) fn budget(&self, seed: &Seed, energy: u32, by_time: bool) -> Budget {
+        let runs = (BASE_RUNS * u64::from(energy) / 100).max(LEAST_RUNS);
+        if !by_time {
+            return Budget::of_runs(runs);
+        }
         let average = AVERAGE_RUNS * self.exec_us / self.seeds.max(1.0);
-        let time = average.max(STAGE_TIME_US);
-        ((time / seed.exec_us.max(1) as f64) as u64).max(FEWEST_RUNS)
+        let longest = average.max(LONGEST_STAGE_US);
+        let exec_us = seed.exec_us.max(1) as f64;
+        let base = SHORTEST_STAGE_US.max(BASE_RUNS as f64 * exec_us);
+        let time = (base * f64::from(energy) / 100.0).min(longest);
+        let duration = |us: f64| Duration::from_micros(us as u64);
+        Budget { runs, time: Some((duration(time), duration(longest))) }
     }
 
     /// Edges of the seed, 1 for an average one.
@@ -265,6 +344,37 @@ mod tests {
         assert_eq!((with(Schedule::Coe, 1), with(Schedule::Coe, 300)), (400, 0));
         assert_eq!((with(Schedule::Lin, 1), with(Schedule::Quad, 1)), (100, 200));
         assert_eq!((with(Schedule::Rare, 500), with(Schedule::Rare, 1000)), (50, 1));
+    }
+
+    #[test]
+    fn a_stage_has_a_time_and_a_slow_seed_some_runs() {
+        let mut means = Means::default();
+        (0..1000).for_each(|_| means.count(&seed(10, 100)));
+        let ms = Duration::from_millis;
+        let quick = means.budget(&seed(10, 100), 100, true);
+        assert!(!quick.is_used(1 << 40, ms(4)) && quick.is_used(16, ms(5)));
+        assert!(!quick.is_used(15, ms(5)), "a few runs in any case");
+        assert_eq!(quick.planned(1000, ms(1)), 5000);
+        assert!(quick.part(5).is_used(16, ms(1)));
+        // 100 runs of the seed, but never more than the longest stage.
+        let slow = means.budget(&seed(1000, 100), 100, true);
+        assert!(!slow.is_used(99, ms(99)) && slow.is_used(100, ms(100)));
+        let slowest = means.budget(&seed(1_000_000, 100), 100, true);
+        assert!(slowest.is_used(16, ms(250)));
+        let mut extended = quick;
+        (0..20).for_each(|_| extended.extend());
+        assert!(!extended.is_used(100, ms(249)) && extended.is_used(100, ms(250)));
+    }
+
+    #[test]
+    fn under_a_fixed_seed_only_runs_count() {
+        let runs = |energy| Means::default().budget(&seed(10, 100), energy, false);
+        let hour = Duration::from_secs(3600);
+        assert!(!runs(100).is_used(99, hour) && runs(100).is_used(100, Duration::ZERO));
+        assert!(runs(1).is_used(12, hour) && !runs(1).is_used(11, hour));
+        let mut extended = runs(100);
+        (0..20).for_each(|_| extended.extend());
+        assert_eq!(extended.planned(0, hour), LONGEST_EXTENSION);
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Guide {
 
     /// The turn took `runs` runs.
     pub(super) fn turn_over(&mut self, runs: u64) {
-        self.bandit.note(self.serving, runs, std::mem::take(&mut self.finds));
+        self.bandit.note(self.serving, runs as f64, std::mem::take(&mut self.finds));
     }
 
     /// An owner of the domain that is to be served; None if it is the turn of edges.

@@ -11,6 +11,7 @@ mod weights;
 
 use std::collections::BTreeMap;
 
+pub use self::energy::Budget;
 use self::energy::Means;
 use self::favored::{Claimant, EdgeWinners, KeyOwners};
 use self::guide::Guide;
@@ -240,14 +241,22 @@ impl Scheduler {
         self.stale_weights |= seed.fuzzed == 1;
     }
 
-    /// Runs of the seed that fit into the time of one stage; no limit under a fixed seed.
+    /// What one stage of a turn may spend on the seed, in time or in runs. None for a seed that schedule `coe` leaves out,
+    /// because its path is exercised more than the average.
     #[must_use]
-    pub fn runs_in_time(&self, corpus: &Corpus, id: SeedId) -> u64 {
-        if self.options.fixed_seed { u64::MAX } else { self.means.runs_in_time(&corpus[id]) }
+    pub fn budget(&self, corpus: &Corpus, id: SeedId, by_time: bool) -> Option<Budget> {
+        let energy = self.energy(corpus, id);
+        (energy > 0).then(|| self.means.budget(&corpus[id], energy, by_time))
     }
 
-    /// Energy of a turn with the seed: 100 for an average one, at most 6400, at least 1. Schedule
-    /// `coe` answers 0 for a seed whose path is exercised more than the average: skip the turn.
+    /// Measured times may change decisions: the user did not fix the seed of the random numbers.
+    #[must_use]
+    pub fn heeds_time(&self) -> bool {
+        !self.options.fixed_seed
+    }
+
+    /// Energy of a turn with the seed: 100 for an average one, at most 6400, at least 1; 0 only under
+    /// schedule `coe`.
     #[must_use]
     pub fn energy(&self, corpus: &Corpus, id: SeedId) -> u32 {
         self.energy_of(&corpus[id])

@@ -1,5 +1,7 @@
 //! Batches of candidates of one [`Producer`] go through the door until there are no more.
 
+use std::time::{Duration, Instant};
+
 use super::StageEnd;
 use super::produce::{Materials, Producer};
 use crate::engine::corpus::SeedId;
@@ -40,10 +42,16 @@ fn run_candidates<D: Door>(
     let mut reference = None;
     let text = fuzzer.mutation.text.unwrap_or_else(|| is_text(&input));
     let mut timeouts = 0;
+    let before = fuzzer.executor.spent().whole();
+    let mut making = Duration::ZERO;
     fuzzer.donors.next_seed();
     loop {
         let name = stage.name();
-        let made = match fill(door, (id, &input, text), stage) {
+        let begun = Instant::now();
+        let spent = door.fuzzer().executor.spent().whole() - before + making;
+        let filled = fill(door, (id, &input, text), spent, stage);
+        making += begun.elapsed();
+        let made = match filled {
             (0, Made::Over) => return Ok(StageEnd::Finished),
             (0, _) if door.between_batches()? => return Ok(StageEnd::TurnOver),
             (0, _) => continue,
@@ -56,7 +64,7 @@ fn run_candidates<D: Door>(
         let wanted = reference.filter(|_| stage.wants_report());
         let outcome = door.run_batch(&batch[..made], wanted);
         let fuzzer = door.fuzzer_mut();
-        note_stage(&mut fuzzer.progress, name, stage, &batch[..made]);
+        note_stage(&mut fuzzer.progress, name, stage.progress(spent), &batch[..made]);
         fuzzer.batch = batch;
         let outcome = outcome?;
         if stage.wants_report() {
@@ -80,6 +88,7 @@ fn run_candidates<D: Door>(
 fn fill<D: Door>(
     door: &mut D,
     (id, input, text): (SeedId, &[u8], bool),
+    spent: Duration,
     stage: &mut Producer,
 ) -> (usize, Made) {
     let (exploit, left) = (door.exploits(), door.runs_left());
@@ -109,6 +118,7 @@ fn fill<D: Door>(
         stack_power: 4 + escalation,
         climbing,
         exploit,
+        spent,
     };
     let (mut made, mut fruitless) = (0, 0);
     while made < room && fruitless < MOST_FRUITLESS {
@@ -124,8 +134,12 @@ fn fill<D: Door>(
     (made, Made::Nothing)
 }
 
-fn note_stage(progress: &mut Progress, name: &'static str, stage: &Producer, batch: &[Candidate]) {
-    let (done, planned) = stage.progress();
+fn note_stage(
+    progress: &mut Progress,
+    name: &'static str,
+    (done, planned): (u64, u64),
+    batch: &[Candidate],
+) {
     progress.stage = (name, done, planned);
     for same in batch.chunk_by(|a, b| std::ptr::eq(a.origin.step.op(), b.origin.step.op())) {
         progress.yield_of(same[0].origin.step.op()).execs += same.len() as u64;

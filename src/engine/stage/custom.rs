@@ -1,7 +1,6 @@
-//! Foreign mutators make inputs: as many runs as havoc, each.
+//! Foreign mutators make inputs: each for as long as havoc, unless it says itself how many it wants to make.
 
 use super::batches::run_producer;
-use super::havoc::havoc_runs;
 use super::produce::Producer;
 use super::{Stage, StageEnd};
 use crate::engine::corpus::SeedId;
@@ -20,11 +19,12 @@ impl<D: Door> Stage<D> for Custom {
         (0..mutators.len()).any(|index| mutators.makes_inputs(index))
     }
 
-    /// Twice as many runs if there is no havoc.
+    /// Twice as long if there is no havoc.
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        match havoc_runs(door.fuzzer(), id) << u32::from(door.fuzzer().foreign_only) {
-            0 => Ok(StageEnd::TurnOver),
-            runs => run_producer(door, id, &mut Producer::custom(runs)),
+        let Some(mut budget) = door.fuzzer().budget(id) else { return Ok(StageEnd::TurnOver) };
+        if door.fuzzer().foreign_only {
+            budget.extend();
         }
+        run_producer(door, id, &mut Producer::custom(budget))
     }
 }

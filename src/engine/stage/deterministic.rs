@@ -1,16 +1,16 @@
-//! Deterministic steps: for favored seeds, once, in as many turns as the time of their runs demands.
+//! Deterministic steps: for favored seeds, once, in slices. Whether a turn has one is decided by what the
+//! steps and havoc have found lately: a whole stage at once takes nine tenths of all runs of a campaign, and
+//! finds little on most targets.
 
 use super::batches::run_producer;
 use super::produce::Producer;
 use super::{Stage, StageEnd};
+use crate::config::options::DeterministicStage;
 use crate::engine::corpus::SeedId;
 use crate::engine::fuzzer::door::Door;
 use crate::engine::fuzzer::{Fuzzer, Tactic};
 use crate::engine::mutate::deterministic::Deterministic;
 
-/// Under guidance the stage is taken in slices of this number of runs: random changes have their chance in
-/// between. That of a slow seed is taken in slices in any case.
-const SLICE: u64 = 512;
 /// Stages that may be under way; the seed of one more begins again.
 const MOST_SUSPENDED: usize = 1024;
 
@@ -21,17 +21,18 @@ impl<D: Door> Stage<D> for DeterministicSteps {
         "deterministic"
     }
 
-    /// Under guidance it has to compete with random small changes: bits of a comparison are found step by
-    /// step, an order is not.
     fn wants(&self, door: &mut D, id: SeedId) -> bool {
-        let Fuzzer { corpus, mutation, foreign_only, .. } = door.fuzzer();
+        let Fuzzer { corpus, mutation, foreign_only, tactics, rng, .. } = door.fuzzer_mut();
         let seed = &corpus[id];
-        if mutation.skip_deterministic || *foreign_only || !seed.favored || seed.det_done {
+        if *foreign_only || !seed.favored || seed.det_done {
             return false;
         }
-        !door.fuzzer().guided() || {
-            let Fuzzer { tactics, rng, .. } = door.fuzzer_mut();
-            tactics.draw(rng, |_| true) == Some(Tactic::Deterministic as usize)
+        match mutation.deterministic {
+            DeterministicStage::Skipped => false,
+            DeterministicStage::Always => true,
+            DeterministicStage::Competes => {
+                tactics.draw(rng, |_| true) == Some(Tactic::Deterministic as usize)
+            }
         }
     }
 
@@ -44,8 +45,11 @@ impl<D: Door> Stage<D> for DeterministicSteps {
                 .from_byte(seed.changed_at as usize)
         };
         let steps = fuzzer.suspended.remove(&id).unwrap_or_else(begin);
-        let slice = if fuzzer.guided() { SLICE } else { u64::MAX };
-        let slice = slice.min(fuzzer.scheduler.runs_in_time(&fuzzer.corpus, id));
+        let Some(slice) = fuzzer.budget(id) else { return Ok(StageEnd::TurnOver) };
+        let slice = match fuzzer.mutation.deterministic {
+            DeterministicStage::Always => slice.longest(),
+            _ => slice,
+        };
         let mut stage = Producer::deterministic(steps, slice);
         let end = run_producer(door, id, &mut stage)?;
         if let Some(steps) = stage.suspended() {

@@ -1,10 +1,13 @@
 //! The custom stage: every foreign mutator in turn makes inputs from one seed.
 
+use std::time::Duration;
+
 use crate::engine::corpus::{Origin, SeedId, Step};
 use crate::engine::mutate::foreign::{ForeignMutators, Job, Made, bit};
 use crate::engine::mutate::{Candidate, Rng};
+use crate::engine::schedule::Budget;
 
-use super::produce::{LONGEST_EXTENSION, Materials};
+use super::produce::Materials;
 
 /// What the mutators work from: the seed, or what a splice made of it.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +22,8 @@ pub struct Base<'a> {
 pub struct Foreign {
     /// For mutators whose turn comes after all others', or for the others.
     late: bool,
-    /// Inputs of a mutator that does not say how many it wants to make.
-    runs: u64,
+    /// Of a mutator that does not say how many inputs it wants to make.
+    budget: Budget,
     /// The mutator at work, once asked what it has planned.
     at: usize,
     turn: Option<Turn>,
@@ -30,27 +33,35 @@ pub struct Foreign {
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     done: u64,
-    planned: u64,
-    /// The mutator gave the number itself.
+    budget: Budget,
+    /// The mutator gave its number of inputs itself.
     fixed: bool,
+    /// Time that the stage had taken before.
+    began: Duration,
+}
+
+impl Turn {
+    fn time(&self, spent: Duration) -> Duration {
+        spent.saturating_sub(self.began)
+    }
 }
 
 impl Foreign {
     #[must_use]
-    pub fn new(runs: u64) -> Self {
-        Self { late: false, runs, at: 0, turn: None, done: 0 }
+    pub fn new(budget: Budget) -> Self {
+        Self { late: false, budget, at: 0, turn: None, done: 0 }
     }
 
     /// Of those whose turn comes after all others'.
     #[must_use]
-    pub fn late(runs: u64) -> Self {
-        Self { late: true, ..Self::new(runs) }
+    pub fn late(budget: Budget) -> Self {
+        Self { late: true, ..Self::new(budget) }
     }
 
     /// Nothing to do.
     #[must_use]
     pub fn ended() -> Self {
-        Self { at: usize::MAX, ..Self::new(0) }
+        Self { at: usize::MAX, ..Self::new(Budget::of_runs(0)) }
     }
 
     #[must_use]
@@ -58,17 +69,19 @@ impl Foreign {
         self.at >= mutators.len()
     }
 
-    /// Inputs made and planned, as far as they are known.
+    /// Inputs made and planned, as far as they are known, after the stage took this time.
     #[must_use]
-    pub fn progress(&self) -> (u64, u64) {
-        let left = self.turn.map_or(0, |turn| turn.planned - turn.done.min(turn.planned));
+    pub fn progress(&self, spent: Duration) -> (u64, u64) {
+        let left = self.turn.map_or(0, |turn| {
+            turn.budget.planned(turn.done, turn.time(spent)).saturating_sub(turn.done)
+        });
         (self.done, self.done + left)
     }
 
     /// Something was found: a mutator without a number of its own goes on for as long again.
     pub fn extend(&mut self) {
         if let Some(turn) = self.turn.as_mut().filter(|turn| !turn.fixed) {
-            turn.planned = (turn.planned * 2).min(turn.planned.max(LONGEST_EXTENSION));
+            turn.budget.extend();
         }
     }
 
@@ -80,7 +93,7 @@ impl Foreign {
         (mutators, rng): (&mut dyn ForeignMutators, &mut Rng),
         out: &mut Candidate,
     ) -> Made {
-        let Some(turn) = self.turn(base, from.seed, mutators) else { return Made::Over };
+        let Some(turn) = self.turn(base, from, mutators) else { return Made::Over };
         turn.done += 1;
         let optout = mutators.declines_splicing(self.at);
         let donor = if optout { None } else { from.donors.draw(rng) };
@@ -108,19 +121,20 @@ impl Foreign {
     fn turn(
         &mut self,
         base: Base<'_>,
-        seed: SeedId,
+        from: &Materials<'_>,
         mutators: &mut dyn ForeignMutators,
     ) -> Option<&mut Turn> {
+        let (seed, spent) = (from.seed, from.spent);
         while self.at < mutators.len() {
-            if self.turn.is_some_and(|turn| turn.done >= turn.planned) {
+            if self.turn.is_some_and(|turn| turn.budget.is_used(turn.done, turn.time(spent))) {
                 self.turn_over(mutators);
                 continue;
             }
             let fuzzes = mutators.makes_inputs(self.at) && mutators.is_late(self.at) == self.late;
             if self.turn.is_none() && fuzzes && mutators.stage_begins(self.at, seed, base.input) {
                 let count = mutators.fuzz_count(self.at, base.input).map(u64::from);
-                let (planned, fixed) = (count.unwrap_or(self.runs), count.is_some());
-                self.turn = Some(Turn { done: 0, planned, fixed });
+                let budget = count.map_or(self.budget, Budget::of_runs);
+                self.turn = Some(Turn { done: 0, budget, fixed: count.is_some(), began: spent });
             } else if self.turn.is_none() {
                 self.at += 1;
             } else {

@@ -64,21 +64,16 @@ pub fn run_turn<D: Door>(door: &mut D, id: SeedId) -> Result<u64, D::Error> {
         if !stage.wants(door, id) {
             continue;
         }
-        let (execs, found) = counts(door);
+        let (effort, found) = (door.fuzzer().effort(), door.fuzzer().progress.found);
         let end = stage.run(door, id)?;
         if let Some(tactic) = stage.tactic() {
-            let (execs_now, found_now) = counts(door);
-            let (runs, finds) = (execs_now - execs, found_now - found);
-            door.fuzzer_mut().tactics.note(tactic as usize, runs, finds);
+            let fuzzer = door.fuzzer_mut();
+            let (cost, finds) = (fuzzer.cost_since(effort), fuzzer.progress.found - found);
+            fuzzer.tactics.note(tactic as usize, cost, finds);
         }
         if end == StageEnd::TurnOver {
             break;
         }
     }
     Ok(door.fuzzer().executor.execs() - before)
-}
-
-fn counts<D: Door>(door: &D) -> (u64, u64) {
-    let fuzzer = door.fuzzer();
-    (fuzzer.executor.execs(), fuzzer.progress.found)
 }

@@ -1,7 +1,6 @@
 //! Mutators whose work on a seed comes after all other stages, and goes on after a restart.
 
 use super::batches::run_producer;
-use super::havoc::havoc_runs;
 use super::produce::Producer;
 use super::{Stage, StageEnd};
 use crate::engine::corpus::SeedId;
@@ -21,9 +20,9 @@ impl<D: Door> Stage<D> for LateMutators {
     }
 
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        match havoc_runs(door.fuzzer(), id) {
-            0 => Ok(StageEnd::TurnOver),
-            runs => run_producer(door, id, &mut Producer::modules(runs)),
+        match door.fuzzer().budget(id) {
+            None => Ok(StageEnd::TurnOver),
+            Some(budget) => run_producer(door, id, &mut Producer::modules(budget)),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Producers: what makes candidates from a seed, one after the other.
 
+use std::time::Duration;
+
 use super::foreign::{Base, Foreign};
 use crate::engine::corpus::{Origin, SeedId, Step};
 use crate::engine::mutate::deterministic::Deterministic;
@@ -9,10 +11,7 @@ use crate::engine::mutate::foreign::{ForeignMutators, Made};
 use crate::engine::mutate::havoc::{HavocContext, havoc};
 use crate::engine::mutate::splice::splice;
 use crate::engine::mutate::{Candidate, Rng};
-
-/// Most runs of the deterministic stage on one seed. The full classic stage is a net loss on
-/// larger inputs (fuzzbench 113); this keeps the quick early steps and all steps on small inputs.
-const DETERMINISTIC_RUNS: u64 = 16 * 1024;
+use crate::engine::schedule::Budget;
 
 /// What producers work from.
 #[derive(Clone, Copy)]
@@ -32,6 +31,8 @@ pub struct Materials<'a> {
     pub climbing: bool,
     /// See [`HavocContext::exploit`].
     pub exploit: bool,
+    /// Time that the stage has taken so far.
+    pub spent: Duration,
 }
 
 impl Materials<'_> {
@@ -52,23 +53,25 @@ impl Materials<'_> {
 
 /// Makes candidates.
 pub enum Producer {
-    /// `until`: number of steps after which the walk pauses.
+    /// `done`: steps of this slice.
     Deterministic {
         steps: Box<Deterministic>,
-        until: u64,
+        done: u64,
+        slice: Budget,
+        paused: bool,
     },
     Havoc {
         done: u64,
-        planned: u64,
+        budget: Budget,
     },
     /// Rounds of: join with another seed, then foreign mutators and havoc on the result.
     Splice {
         done: u64,
-        planned: u64,
+        budget: Budget,
         joined: Vec<u8>,
         other: Option<SeedId>,
         foreign: Foreign,
-        foreign_runs: u64,
+        foreign_budget: Budget,
     },
     /// Foreign mutators.
     Custom {
@@ -76,41 +79,36 @@ pub enum Producer {
     },
 }
 
-/// Runs up to which a stage that finds something is doubled, AFL's number: one that finds for ever
-/// would starve all other seeds.
-pub(super) const LONGEST_EXTENSION: u64 = 6400;
-
 /// Havoc runs between two splices, AFL++'s number.
 const SPLICE_HAVOC: u64 = 32;
 
 impl Producer {
     #[must_use]
-    pub fn deterministic(steps: Deterministic, slice: u64) -> Self {
-        let until = steps.done().saturating_add(slice).min(DETERMINISTIC_RUNS);
-        Self::Deterministic { steps: Box::new(steps), until }
+    pub fn deterministic(steps: Deterministic, slice: Budget) -> Self {
+        Self::Deterministic { steps: Box::new(steps), done: 0, slice, paused: false }
     }
 
     #[must_use]
-    pub fn havoc(planned: u64) -> Self {
-        Self::Havoc { done: 0, planned }
+    pub fn havoc(budget: Budget) -> Self {
+        Self::Havoc { done: 0, budget }
     }
 
-    /// `foreign_runs`: inputs of each foreign mutator after each join.
+    /// `foreign_budget`: of each foreign mutator after each join.
     #[must_use]
-    pub fn splice(planned: u64, foreign_runs: u64) -> Self {
+    pub fn splice(budget: Budget, foreign_budget: Budget) -> Self {
         let foreign = Foreign::ended();
-        Self::Splice { done: 0, planned, joined: Vec::new(), other: None, foreign, foreign_runs }
+        Self::Splice { done: 0, budget, joined: Vec::new(), other: None, foreign, foreign_budget }
     }
 
     #[must_use]
-    pub fn custom(runs: u64) -> Self {
-        Self::Custom { foreign: Foreign::new(runs) }
+    pub fn custom(budget: Budget) -> Self {
+        Self::Custom { foreign: Foreign::new(budget) }
     }
 
     /// Of mutators whose turn comes after all others'.
     #[must_use]
-    pub fn modules(runs: u64) -> Self {
-        Self::Custom { foreign: Foreign::late(runs) }
+    pub fn modules(budget: Budget) -> Self {
+        Self::Custom { foreign: Foreign::late(budget) }
     }
 
     /// Name for the status screen and for the table of yields.
@@ -124,22 +122,22 @@ impl Producer {
         }
     }
 
-    /// Runs done and planned.
+    /// Runs done and planned, after the stage took this time.
     #[must_use]
-    pub fn progress(&self) -> (u64, u64) {
+    pub fn progress(&self, spent: Duration) -> (u64, u64) {
         match self {
-            Self::Deterministic { steps, .. } => {
-                (steps.done(), steps.planned().min(DETERMINISTIC_RUNS))
+            Self::Deterministic { steps, .. } => (steps.done(), steps.planned()),
+            Self::Havoc { done, budget } | Self::Splice { done, budget, .. } => {
+                (*done, budget.planned(*done, spent))
             }
-            Self::Havoc { done, planned } | Self::Splice { done, planned, .. } => (*done, *planned),
-            Self::Custom { foreign } => foreign.progress(),
+            Self::Custom { foreign } => foreign.progress(spent),
         }
     }
 
     /// Lengthens the stage: it just found something, and more may be near.
     pub fn extend(&mut self) {
-        if let Self::Havoc { planned, .. } | Self::Splice { planned, .. } = self {
-            *planned = (*planned * 2).min((*planned).max(LONGEST_EXTENSION));
+        if let Self::Havoc { budget, .. } | Self::Splice { budget, .. } = self {
+            budget.extend();
         }
         if let Self::Custom { foreign } = self {
             foreign.extend();
@@ -183,9 +181,7 @@ impl Producer {
     #[must_use]
     pub fn suspended(self) -> Option<Deterministic> {
         match self {
-            Self::Deterministic { steps, until } if steps.done() >= until => {
-                Some(*steps).filter(|steps| steps.done() < DETERMINISTIC_RUNS)
-            }
+            Self::Deterministic { steps, paused: true, .. } => Some(*steps),
             _ => None,
         }
     }
@@ -198,17 +194,19 @@ impl Producer {
         out: &mut Candidate,
     ) -> Made {
         match self {
-            Self::Deterministic { steps, until } => {
-                if steps.done() >= *until {
+            Self::Deterministic { steps, done, slice, paused } => {
+                *paused = slice.is_used(*done, from.spent);
+                if *paused {
                     return Made::Over;
                 }
+                *done += 1;
                 let step = steps.next(from.input, from.dictionary, &mut out.bytes);
                 let Some(step) = step else { return Made::Over };
                 out.origin = Origin { parent: from.seed, other: None, step, by: 0 };
                 Made::Input
             }
-            Self::Havoc { done, planned } => {
-                if *done >= *planned {
+            Self::Havoc { done, budget } => {
+                if budget.is_used(*done, from.spent) {
                     return Made::Over;
                 }
                 if *done == 0 {
@@ -219,13 +217,13 @@ impl Producer {
                 next_havoc(from, (mutators, rng), base, "havoc", out);
                 Made::Input
             }
-            Self::Splice { done, planned, joined, other, foreign, foreign_runs } => {
-                if *done >= *planned {
+            Self::Splice { done, budget, joined, other, foreign, foreign_budget } => {
+                if budget.is_used(*done, from.spent) {
                     return Made::Over;
                 }
                 if *done % SPLICE_HAVOC == 0 && foreign.is_over(mutators) {
                     *other = join(from, rng, joined);
-                    *foreign = Foreign::new(*foreign_runs);
+                    *foreign = Foreign::new(*foreign_budget);
                 }
                 let Some(id) = *other else { return Made::Over };
                 let base = Base { input: joined, other: Some(id) };
@@ -309,13 +307,15 @@ mod tests {
             stack_power: 4,
             climbing: false,
             exploit: false,
+            spent: Duration::ZERO,
         };
         let mut rng = Rng::seed_from_u64(1);
-        let mut made = |slice| {
+        let mut made = |slice: u64| {
             let (mut all, mut out) = (Vec::new(), Candidate::default());
             let mut steps = Some(Deterministic::new(4, &dictionary, false));
             while let Some(walk) = steps.take() {
-                let (mut stage, before) = (Producer::deterministic(walk, slice), all.len() as u64);
+                let (mut stage, before) =
+                    (Producer::deterministic(walk, Budget::of_runs(slice)), all.len() as u64);
                 let mut mutators = crate::engine::mutate::foreign::NoMutators;
                 while stage.next(&from, (&mut mutators, &mut rng), &mut out) == Made::Input {
                     all.push(out.bytes.clone());

@@ -2,14 +2,13 @@
 //! nothing new by other means.
 
 use super::batches::run_producer;
-use super::havoc::{HAVOC_BASE, HAVOC_MIN, havoc_runs};
 use super::produce::Producer;
 use super::{Stage, StageEnd};
 use crate::engine::corpus::SeedId;
 use crate::engine::fuzzer::door::Door;
 
-/// It gets an eighth of havoc's runs.
-const SHARE: u64 = 8;
+/// It gets an eighth of what havoc gets.
+const SHARE: u32 = 8;
 
 pub(super) struct Splicing;
 
@@ -24,11 +23,7 @@ impl<D: Door> Stage<D> for Splicing {
     }
 
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        let fuzzer = door.fuzzer();
-        let energy = u64::from(fuzzer.scheduler.energy(&fuzzer.corpus, id));
-        let runs = (HAVOC_BASE * energy / 100 / SHARE).max(HAVOC_MIN);
-        let runs = runs.min(fuzzer.scheduler.runs_in_time(&fuzzer.corpus, id));
-        let mut stage = Producer::splice(runs, havoc_runs(fuzzer, id));
-        run_producer(door, id, &mut stage)
+        let Some(budget) = door.fuzzer().budget(id) else { return Ok(StageEnd::TurnOver) };
+        run_producer(door, id, &mut Producer::splice(budget.part(SHARE), budget))
     }
 }
