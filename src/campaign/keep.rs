@@ -25,8 +25,16 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time that new timeouts may cost in addition to a tenth of the campaign's, so that the first are looked at at once.
 const FIRST_WAITS: Duration = Duration::from_secs(3);
-/// Timeouts that wait for that time.
+/// Timeouts, and cut runs, that wait for that time.
 const MOST_DOUBTFUL: usize = 64;
+
+/// An input that took too long in a new way.
+#[derive(Debug)]
+pub(super) struct Doubtful {
+    candidate: Candidate,
+    /// It was cut at the soft limit; else it timed out.
+    cut: bool,
+}
 
 fn source(origin: &Origin) -> Source {
     match origin.step {
@@ -63,6 +71,10 @@ impl Campaign {
                 }
                 Ok(Outcome { hang: true, ..self.keep_seed(candidate, verdict)? })
             }
+            Some(Finding::Cut { unique }) => {
+                self.keep_cut(candidate, unique);
+                Ok(Outcome::default())
+            }
             None if verdict.is_interesting() => self.keep_interesting(candidate, verdict),
             None => Ok(Outcome::default()),
         }
@@ -79,6 +91,10 @@ impl Campaign {
                 self.keep_crash(candidate, signal, unique)?
             }
             Some(Finding::Hang { unique }) => self.keep_hang(candidate, unique, &[])?,
+            Some(Finding::Cut { unique }) => {
+                self.keep_cut(candidate, unique);
+                Outcome::default()
+            }
             None => Outcome::default(),
         };
         if !verdict.is_interesting() {
@@ -339,21 +355,39 @@ impl Campaign {
             return if unique { self.save_hang(candidate) } else { Ok(lost) };
         }
         if !self.may_wait() {
-            if self.doubtful.len() < MOST_DOUBTFUL {
-                self.doubtful.push_back(candidate.clone());
-            }
+            self.put_off(candidate, false);
             return Ok(lost);
         }
         self.look_again(candidate, unique, patient)
     }
 
-    /// Timeouts of a new kind that were put off, as far as there is time for them.
+    /// A run that was cut is no timeout, and says little: a new kind is run again as soon as there is time.
+    fn keep_cut(&mut self, candidate: &Candidate, unique: bool) {
+        self.statistics.cut_runs += 1;
+        if unique {
+            self.put_off(candidate, true);
+        }
+    }
+
+    fn put_off(&mut self, candidate: &Candidate, cut: bool) {
+        if self.doubtful.len() < MOST_DOUBTFUL {
+            self.doubtful.push_back(Doubtful { candidate: candidate.clone(), cut });
+        }
+    }
+
+    /// What was put off, as far as there is time for it.
     pub(super) fn keep_doubtful(&mut self) -> Result<(), CampaignError> {
-        let patient = self.options.target.hang_timeout.unwrap_or(HANG_TIMEOUT);
-        while !self.doubtful.is_empty() && self.may_wait() && !self.is_over() {
-            let Some(candidate) = self.doubtful.pop_front() else { break };
-            if self.statistics.saved_hangs < MAX_HANGS {
-                self.look_again(&candidate, true, patient)?;
+        let hang = self.options.target.hang_timeout.unwrap_or(HANG_TIMEOUT);
+        while let Some(next) = self.doubtful.front() {
+            let may_wait = if next.cut { self.has_time_to_wait() } else { self.may_wait() };
+            if !may_wait || self.is_over() {
+                break;
+            }
+            let Some(Doubtful { candidate, cut }) = self.doubtful.pop_front() else { break };
+            if cut || self.statistics.saved_hangs < MAX_HANGS {
+                let patient = hang.max(self.fuzzer.executor.timeout());
+                let again = self.look_again(&candidate, !cut, patient)?;
+                self.statistics.total_timeouts += u64::from(cut && again.hang);
             }
         }
         Ok(())
@@ -361,7 +395,7 @@ impl Campaign {
 
     /// At the end.
     pub(super) fn tell_doubtful(&mut self) {
-        let count = self.doubtful.len();
+        let count = self.doubtful.iter().filter(|doubtful| !doubtful.cut).count();
         if count > 0 {
             self.warn(format!(
                 "timeouts of a new kind that were not run again with the hang timeout: {count}; others used \
@@ -377,8 +411,13 @@ impl Campaign {
         patient: Duration,
     ) -> Result<Outcome, CampaignError> {
         let (exit, verdict, duration) = self.run_patiently(candidate, patient)?;
+        let finding = verdict.as_ref().and_then(|verdict| verdict.finding);
+        let unique = unique || finding == Some(Finding::Hang { unique: true });
+        let stored = !self.options.findings.ignore_timeouts;
         match exit {
-            ExitKind::Hang if unique => self.save_hang(candidate),
+            ExitKind::Hang if unique && stored && self.statistics.saved_hangs < MAX_HANGS => {
+                self.save_hang(candidate)
+            }
             ExitKind::Hang => Ok(Outcome { hang: true, ..Outcome::default() }),
             _ => self.keep_late(candidate, verdict, duration),
         }
@@ -401,6 +440,11 @@ impl Campaign {
     /// few.
     fn may_wait(&self) -> bool {
         self.statistics.waited <= FIRST_WAITS + self.statistics.started.elapsed() / 10
+    }
+
+    /// The same without the first few.
+    fn has_time_to_wait(&self) -> bool {
+        self.statistics.waited <= self.statistics.started.elapsed() / 10
     }
 
     /// No verdict of a run that is too slow for a seed: what it showed has to stay new for others.

@@ -35,7 +35,6 @@ use crate::engine::domain::KeyNames;
 use crate::engine::executor::Executor;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::door::{Door, DoorError};
-use crate::engine::mutate::Candidate;
 use crate::engine::stage;
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::exec::Hooked;
@@ -83,8 +82,8 @@ struct Campaign {
     last_saved: Instant,
     full_disk: Option<wait::Pause>,
     passing_error: Option<wait::Pause>,
-    /// Timeouts of a new kind that wait for another look, see [`Campaign::keep_doubtful`].
-    doubtful: VecDeque<Candidate>,
+    /// Runs that took too long in a new way and wait for another look, see [`Campaign::keep_doubtful`].
+    doubtful: VecDeque<keep::Doubtful>,
 }
 
 impl Campaign {

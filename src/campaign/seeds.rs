@@ -328,12 +328,12 @@ impl Campaign {
         let (crash, slow) = &mut self.statistics.bad_seeds;
         match exit {
             ExitKind::Ok => {}
-            ExitKind::Hang => *slow += 1,
+            ExitKind::Hang | ExitKind::Cut => *slow += 1,
             _ => *crash += 1,
         }
         let what = match exit {
             ExitKind::Ok => "does not crash, as -C wants it",
-            ExitKind::Hang => "takes longer than the timeout",
+            ExitKind::Hang | ExitKind::Cut => "takes longer than the timeout",
             ExitKind::Oom => "is killed for its use of memory",
             _ => "crashes the target",
         };

@@ -58,6 +58,8 @@ pub(super) struct Statistics {
     pub(super) total_crashes: u64,
     pub(super) saved_hangs: u64,
     pub(super) total_timeouts: u64,
+    /// Runs that were cut at the soft limit.
+    pub(super) cut_runs: u64,
     pub(super) last_find: Option<Instant>,
     last_find_at: u64,
     longest_without_finds: u64,
@@ -130,6 +132,7 @@ impl Statistics {
             total_crashes: 0,
             saved_hangs: 0,
             total_timeouts: 0,
+            cut_runs: 0,
             last_find: None,
             last_find_at: 0,
             longest_without_finds: 0,
@@ -164,6 +167,7 @@ impl Statistics {
         Counters {
             total_crashes: self.total_crashes,
             total_timeouts: self.total_timeouts,
+            cut_runs: self.cut_runs,
             saved_crashes: self.saved_crashes,
             saved_hangs: self.saved_hangs,
             cycles_without_finds: progress.cycles_without_finds,
@@ -181,6 +185,7 @@ impl Statistics {
     pub(super) fn recall(&mut self, counters: &Counters, progress: &mut Progress) {
         self.total_crashes = counters.total_crashes;
         self.total_timeouts = counters.total_timeouts;
+        self.cut_runs = counters.cut_runs;
         progress.cycles_without_finds = counters.cycles_without_finds;
         self.longest_without_finds = counters.longest_without_finds_s;
         self.last_find_at = counters.last_find_at;
@@ -497,6 +502,7 @@ impl Campaign {
             total_crashes: statistics.total_crashes,
             saved_hangs: statistics.saved_hangs,
             total_timeouts: statistics.total_timeouts,
+            cut_runs: statistics.cut_runs,
             last_find_at: statistics.last_find_at,
             last_crash_at: statistics.last_crash_at,
             last_hang_at: statistics.last_hang_at,

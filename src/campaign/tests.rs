@@ -6,6 +6,7 @@ mod restart;
 mod stages;
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -434,4 +435,42 @@ fn timeouts_take_a_share_of_the_time() {
     campaign.keep_doubtful().unwrap();
     let later = campaign.statistics.saved_hangs;
     assert!((saved + 5..=saved + 8).contains(&later), "{later}");
+}
+
+/// Every input is cut in a new way, and hangs when it is run again.
+#[test]
+fn cut_runs_are_no_timeouts_and_are_run_again_within_the_share() {
+    let dir = seed_folder(&[b"a"]);
+    let mut seen = HashMap::new();
+    let clock = Rc::new(Cell::new(Duration::from_millis(1)));
+    let now = Rc::clone(&clock);
+    let executor = FakeExecutor::new(4096, vec![], move |input, edges, _| {
+        let good = input == b"a";
+        let again = seen.contains_key(input);
+        let number = seen.len() + 1;
+        let kind = *seen.entry(input.to_vec()).or_insert(number);
+        now.set(Duration::from_millis(if !good && again { 1000 } else { 1 }));
+        edges[if good { 0 } else { kind % 4096 }] = 1;
+        match (good, again) {
+            (true, _) => ExitKind::Ok,
+            (false, false) => ExitKind::Cut,
+            (false, true) => ExitKind::Hang,
+        }
+    });
+    let options = options(dir.path(), DomainMode::Off, 200);
+    let (mut campaign, recorder) =
+        campaign_with(options, executor.timed_by(&clock), Mutators::default());
+    campaign.fuzzer.executor.set_timeout(Duration::from_millis(100));
+    campaign.fuzz().unwrap();
+    let statistics = &campaign.statistics;
+    assert!(statistics.cut_runs > 50, "{}", statistics.cut_runs);
+    assert!(statistics.saved_hangs < 10, "{}", statistics.saved_hangs);
+    let warned = |event: &Event| matches!(event, Event::Warning { message } if message.contains("AFL_HANG_TMOUT"));
+    assert!(!recorder.0.borrow().iter().any(warned), "a cut run is no timeout");
+    let before = statistics.saved_hangs;
+    campaign.options.limits.execs = None;
+    campaign.statistics.started -= Duration::from_secs(600);
+    campaign.keep_doubtful().unwrap();
+    let later = campaign.statistics.saved_hangs - before;
+    assert!((30..=60).contains(&later), "{later}: a tenth of 600 s, less what was waited for");
 }

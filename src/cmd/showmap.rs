@@ -90,7 +90,7 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     say(quiet, "-- Program output ends --");
     match run.exit {
         ExitKind::Ok => {}
-        ExitKind::Hang => say(quiet, "\n+++ Program timed off +++"),
+        ExitKind::Hang | ExitKind::Cut => say(quiet, "\n+++ Program timed off +++"),
         ExitKind::Crash { signal: 0 } => say(quiet, "\n+++ Program crashed by its exit code +++"),
         ExitKind::Crash { signal } => {
             say(quiet, &format!("\n+++ Program killed by signal {signal} +++"));
@@ -113,7 +113,7 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     say(quiet && !args.only_summary, &summary);
     Ok(match exit {
         ExitKind::Ok => 0,
-        ExitKind::Hang => TIMED_OUT,
+        ExitKind::Hang | ExitKind::Cut => TIMED_OUT,
         ExitKind::Crash { .. } | ExitKind::Oom => CRASHED,
     })
 }

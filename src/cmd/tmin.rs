@@ -180,7 +180,7 @@ impl TminWork {
             let kind = match run.exit {
                 ExitKind::Ok => 0,
                 ExitKind::Crash { .. } | ExitKind::Oom => 1,
-                ExitKind::Hang => 2,
+                ExitKind::Hang | ExitKind::Cut => 2,
             };
             self.fruitless[kind] += 1;
         }

@@ -298,7 +298,7 @@ pub(super) fn report(exit: ExitKind, input: Option<&Path>, quiet: bool) {
         ExitKind::Ok => return,
         ExitKind::Crash { signal: 0 } => "crashed by exit code".to_owned(),
         ExitKind::Crash { signal } => format!("crashed by signal {signal}"),
-        ExitKind::Hang => "was stopped: it exceeded the timeout".to_owned(),
+        ExitKind::Hang | ExitKind::Cut => "was stopped: it exceeded the timeout".to_owned(),
         ExitKind::Oom => "was killed (signal 9): out of memory?".to_owned(),
     };
     let input = input.map_or_else(String::new, |path| format!(" on {}", path.display()));

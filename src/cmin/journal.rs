@@ -204,7 +204,7 @@ impl<'a> RecordWords<'a> {
 fn code(exit: ExitKind) -> u32 {
     match exit {
         ExitKind::Ok => 0,
-        ExitKind::Hang => 1,
+        ExitKind::Hang | ExitKind::Cut => 1,
         ExitKind::Oom => 2,
         ExitKind::Crash { signal } => 3 + signal.unsigned_abs(),
     }

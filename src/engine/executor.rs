@@ -66,6 +66,8 @@ pub enum ExitKind {
     },
     /// Killed by us when its time was up.
     Hang,
+    /// Killed by us long before, at the soft limit: it computed for much longer than runs usually do.
+    Cut,
     /// Killed by SIGKILL that we did not send: nearly always the kernel's out-of-memory killer.
     Oom,
 }
@@ -233,6 +235,10 @@ pub trait Executor {
     fn timeout(&self) -> Duration;
 
     fn set_timeout(&mut self, timeout: Duration);
+
+    /// From now on [`Executor::run`] may cut runs that compute for longer than this ([`ExitKind::Cut`]), in
+    /// processor time of the target; [`Executor::observe`] does not.
+    fn set_soft_limit(&mut self, _limit: Option<Duration>) {}
 
     /// AFL's words for `target_mode`, for example `persistent shmem_testcase`; `default` if none
     /// applies.

@@ -6,6 +6,7 @@ mod notes;
 mod patience;
 mod pipes;
 mod snapshot;
+mod soft;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,6 +45,9 @@ pub struct ForkServer {
     setup: Setup,
     session: ServerSession,
     timeout: Duration,
+    /// See [`Executor::set_soft_limit`]; and whether the present run may be cut.
+    soft: Option<Duration>,
+    cuts: bool,
     /// The last child, if it may still exist: running, or stopped between two runs.
     child: Option<i32>,
     /// The process of the last run by pipes.
@@ -106,6 +110,8 @@ impl ForkServer {
             setup,
             session,
             timeout,
+            soft: None,
+            cuts: false,
             child: None,
             last: 0,
             killed: false,
@@ -227,6 +233,7 @@ impl ForkServer {
 
 impl Executor for ForkServer {
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
+        self.cuts = false;
         let pass = self.persistently(|server, _| server.execute(input).map(Pass::one))?;
         Ok(self.shown(pass)?)
     }
@@ -237,6 +244,7 @@ impl Executor for ForkServer {
             return Ok(Some(true));
         }
         self.session.delivery.watch(true);
+        self.cuts = false;
         // A restored child gets its input in another way.
         let run = self.persistently(|server, _| match server.session.runs.is_some() {
             true => server.run_by_channel(input).map(Pass::one),
@@ -254,6 +262,7 @@ impl Executor for ForkServer {
         send: &mut dyn FnMut(),
     ) -> Result<Observation<'_>, RunError> {
         assert!(self.session.runs.is_none(), "a sender needs the pipe mode");
+        self.cuts = false;
         let pass = self.persistently(|server, _| {
             server.run_by_pipes(Feed::Sent { late, send: &mut *send }).map(Pass::one)
         })?;
@@ -265,6 +274,7 @@ impl Executor for ForkServer {
         batch: &[Candidate],
         next: &mut usize,
     ) -> Result<Option<Observation<'_>>, RunError> {
+        self.cuts = true;
         while *next < batch.len() {
             let rest = &batch[*next..];
             let first = &rest[0].bytes;
@@ -356,6 +366,10 @@ impl Executor for ForkServer {
 
     fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
+    }
+
+    fn set_soft_limit(&mut self, limit: Option<Duration>) {
+        self.soft = limit;
     }
 
     fn target_mode(&self) -> String {

@@ -289,6 +289,10 @@ impl Executor for Hooked {
         self.inner.set_timeout(timeout);
     }
 
+    fn set_soft_limit(&mut self, limit: Option<Duration>) {
+        self.inner.set_soft_limit(limit);
+    }
+
     fn target_mode(&self) -> String {
         self.inner.target_mode()
     }

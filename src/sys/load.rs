@@ -3,6 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
+
 /// Runnable threads of the whole machine, in percent of its cores, as AFL shows it.
 #[must_use]
 pub fn machine_percent() -> Option<f64> {
@@ -38,6 +41,13 @@ pub fn processor_times(pid: i32) -> Option<[Duration; 2]> {
     times(&text, u64::try_from(ticks).ok().filter(|ticks| *ticks > 0)?)
 }
 
+/// Processor time of a living process and all its threads, to the nanosecond.
+#[must_use]
+pub fn processor_clock(pid: i32) -> Option<Duration> {
+    let clock = clock_getcpuclockid(Pid::from_raw(pid)).ok()?;
+    clock_gettime(clock).ok().map(Duration::from)
+}
+
 /// utime, stime, cutime and cstime stand 12 words after the name, which may hold anything.
 fn times(stat: &str, ticks: u64) -> Option<[Duration; 2]> {
     let (_, after) = stat.rsplit_once(") ")?;
@@ -60,6 +70,10 @@ mod tests {
         assert_eq!(times(line, 100), Some([ms(1500), ms(60)]));
         assert_eq!(times("7 (a) S 1", 100), None);
         assert!(machine_percent().is_some_and(|load| load > 0.0));
-        assert!(processor_times(std::process::id().cast_signed()).is_some());
+        let own = std::process::id().cast_signed();
+        assert!(processor_times(own).is_some());
+        let before = processor_clock(own).unwrap();
+        assert!(before > Duration::ZERO && processor_clock(own).unwrap() > before);
+        assert_eq!(processor_clock(-1), None);
     }
 }

@@ -94,6 +94,7 @@ const FINDS: &[Row<Finds>] = &[
     ("bugs", "Kinds of crashes, as far as they were triaged", |f| f.bugs.and_then(count)),
     ("hangs_saved_total", "Hangs stored", |f| count(f.saved_hangs)),
     ("timeouts_total", "Executions that took too long", |f| count(f.total_timeouts)),
+    ("cut_total", "Executions that were cut at the soft limit", |f| count(f.cut_runs)),
     ("last_find_time_seconds", "Unix time of the last seed, 0 for never", |f| {
         count(f.last_find_at)
     }),

@@ -10,7 +10,7 @@ use ffuzz::config::options::RunMode;
 use ffuzz::engine::executor::{Executor, ExitKind};
 use ffuzz::engine::feedback::Judge;
 use ffuzz::exec::{ForkServer, RunResult};
-use server::{candidates, fork_server, kill};
+use server::{candidates, fork_server, kill, shown};
 
 const MODES: [RunMode; 5] =
     [RunMode::Pipe, RunMode::Fork, RunMode::Snapshot, RunMode::Persistent, RunMode::Batch];
@@ -120,6 +120,34 @@ fn a_process_that_stops_itself_is_a_hang() {
         assert_eq!(server.observe(b"s").unwrap().exit, ExitKind::Hang, "{mode:?}");
         assert_eq!(RunResult::of(&server.observe(b".abc").unwrap()), good, "{mode:?}");
     }
+}
+
+/// What waits has the whole limit, and so has what is observed.
+#[test]
+fn only_what_computes_for_too_long_is_cut() {
+    let dir = TestDir::new();
+    let target = ladder();
+    for mode in MODES {
+        let options = server::options(&target, "", mode);
+        let mut server = server::start(&options, TIMEOUT / 4, &dir.path(".input"));
+        server.set_soft_limit(Some(TIMEOUT / 100));
+        let inputs = [".ok", "h", ".ok", ".ok", "h", ".ok", "b"].map(|input| input.into());
+        let exits: Vec<_> = shown(&mut server, &inputs).iter().map(|seen| seen.exit).collect();
+        let (ok, cut) = (ExitKind::Ok, ExitKind::Cut);
+        assert_eq!(exits, [ok, cut, ok, ok, cut, ok, ExitKind::Hang], "{mode:?}");
+        assert_eq!(server.observe(b"h").unwrap().exit, ExitKind::Hang, "{mode:?}");
+    }
+}
+
+/// What a run shows that takes thirty times as long as the others is found all the same.
+#[test]
+fn slow_code_is_covered_although_slow_runs_are_cut() {
+    let dir = TestDir::with_seed("bb");
+    let target = target("uneven.c", "-fsanitize=fuzzer");
+    let job = dir.fuzz("-t 1000 -V 60", &target, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.run().expect(0);
+    assert_eq!(dir.crashes().len(), 1);
+    assert!(dir.stat("cut_runs") > 0);
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn json(shown: &ShownMaps<'_>) -> String {
         None => (None, None),
         Some(ExitKind::Ok) => (Some("ok"), None),
         Some(ExitKind::Crash { signal }) => (Some("crash"), Some(signal)),
-        Some(ExitKind::Hang) => (Some("hang"), None),
+        Some(ExitKind::Hang | ExitKind::Cut) => (Some("hang"), None),
         Some(ExitKind::Oom) => (Some("oom"), Some(libc::SIGKILL)),
     };
     let edge = |(index, count)| Edge { index, count, class: coverage::class_number(count) };

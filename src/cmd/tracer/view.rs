@@ -162,7 +162,7 @@ fn end(exit: ExitKind) -> (&'static str, Option<i32>) {
     match exit {
         ExitKind::Ok => ("ok", None),
         ExitKind::Crash { signal } => ("crash", Some(signal)),
-        ExitKind::Hang => ("hang", None),
+        ExitKind::Hang | ExitKind::Cut => ("hang", None),
         ExitKind::Oom => ("oom", Some(libc::SIGKILL)),
     }
 }

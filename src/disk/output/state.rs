@@ -66,6 +66,7 @@ pub struct BestValue {
 pub struct Counters {
     pub total_crashes: u64,
     pub total_timeouts: u64,
+    pub cut_runs: u64,
     pub saved_crashes: u64,
     pub saved_hangs: u64,
     pub cycles_without_finds: u64,
@@ -166,6 +167,7 @@ impl Counters {
         let numbers = [
             self.total_crashes,
             self.total_timeouts,
+            self.cut_runs,
             self.saved_crashes,
             self.saved_hangs,
             self.cycles_without_finds,

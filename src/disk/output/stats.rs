@@ -48,6 +48,7 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     out.add("afl_banner", shell_safe(&s.setup.banner));
     out.add("afl_version", VERSION);
     modes(&mut out, &s.runs);
+    out.add("cut_runs", s.finds.cut_runs);
     shares(&mut out, &s.resources.shares);
     out.add("command_line", s.setup.command_line.replace('\n', " "));
     out.0

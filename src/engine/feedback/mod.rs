@@ -28,8 +28,17 @@ pub struct Verdict {
 /// A run that did not end well. `unique`: not the same map as an earlier one, by AFL's rule.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Finding {
-    Crash { signal: i32, unique: bool },
-    Hang { unique: bool },
+    Crash {
+        signal: i32,
+        unique: bool,
+    },
+    Hang {
+        unique: bool,
+    },
+    /// It was cut at the soft limit, which proves nothing: a new kind deserves a whole run.
+    Cut {
+        unique: bool,
+    },
 }
 
 /// What a judge has learned, for the next process of the same campaign.
@@ -114,6 +123,8 @@ pub struct Judge {
     virgin: Vec<u8>,
     virgin_crash: Vec<u8>,
     virgin_hang: Vec<u8>,
+    /// Of runs that were cut: by hit counts, because what makes a run long is how often it does something.
+    virgin_cut: Vec<u8>,
     /// Signals of crashes whose edge map was empty: without coverage they count once a signal.
     blind_crashes: Vec<i32>,
     /// See [`Judge::ignore_edges`].
@@ -135,6 +146,7 @@ impl Judge {
             virgin: vec![0xff; map_size],
             virgin_crash: vec![0xff; map_size],
             virgin_hang: vec![0xff; map_size],
+            virgin_cut: vec![0xff; map_size],
             blind_crashes: Vec::new(),
             ignored: BTreeSet::new(),
             aggregates: Aggregates::new(domains),
@@ -158,6 +170,7 @@ impl Judge {
         match exit {
             ExitKind::Ok => self.wanted != Wanted::Crashing,
             ExitKind::Hang => self.wanted == Wanted::GoodOrSlow,
+            ExitKind::Cut => false,
             ExitKind::Crash { .. } | ExitKind::Oom => self.wanted == Wanted::Crashing,
         }
     }
@@ -168,6 +181,7 @@ impl Judge {
         let finding = match run.exit {
             ExitKind::Ok => None,
             ExitKind::Hang => Some(self.judge_hang(run)),
+            ExitKind::Cut => Some(self.judge_cut(run)),
             ExitKind::Crash { signal } => Some(self.judge_crash(run, signal)),
             ExitKind::Oom => Some(self.judge_crash(run, libc::SIGKILL)),
         };
@@ -182,7 +196,13 @@ impl Judge {
     /// A target may have another map after a new start. What is known of the edges beyond it stays.
     fn make_room(&mut self, edges: usize) {
         if edges > self.virgin.len() {
-            for map in [&mut self.virgin, &mut self.virgin_crash, &mut self.virgin_hang] {
+            let maps = [
+                &mut self.virgin,
+                &mut self.virgin_crash,
+                &mut self.virgin_hang,
+                &mut self.virgin_cut,
+            ];
+            for map in maps {
                 map.resize(edges, 0xff);
             }
         }
@@ -238,6 +258,13 @@ impl Judge {
         let unique = run.edges.is_empty()
             || coverage::merge(run.edges, virgin, Classes::Binary) != Novelty::None;
         Finding::Hang { unique }
+    }
+
+    fn judge_cut(&mut self, run: &Observation<'_>) -> Finding {
+        let virgin = &mut self.virgin_cut[..run.edges.len()];
+        let unique = run.edges.is_empty()
+            || coverage::merge(run.edges, virgin, Classes::Counts) != Novelty::None;
+        Finding::Cut { unique }
     }
 
     /// Keys that a further run of a seed would still gain at: its value varies.

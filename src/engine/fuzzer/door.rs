@@ -42,7 +42,7 @@ pub struct BatchOutcome {
     pub found: bool,
     /// The last run differed from the reference.
     pub changed: bool,
-    /// The last run timed out.
+    /// The last run timed out, or was cut.
     pub hang: bool,
 }
 
@@ -153,7 +153,7 @@ pub trait Door: Sized {
                 }
             };
             let index = run.index;
-            outcome.hang = run.exit == ExitKind::Hang;
+            outcome.hang = matches!(run.exit, ExitKind::Hang | ExitKind::Cut);
             if let Some(reference) = reference {
                 outcome.changed = Behaviour::of(judge, &run) != reference;
             }

@@ -13,7 +13,7 @@ use rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
 use super::corpus::{Corpus, SeedId};
-use super::executor::Executor;
+use super::executor::{Executor, ExitKind};
 use super::feedback::Judge;
 use super::mutate::deterministic::Deterministic;
 use super::mutate::dictionary::Dictionary;
@@ -111,6 +111,14 @@ impl<X: Executor> Fuzzer<X> {
     #[must_use]
     pub fn budget(&self, id: SeedId) -> Option<Budget> {
         self.scheduler.budget(&self.corpus, id, self.counts_time())
+    }
+
+    /// Processor time after which a mutant of the seed is cut. None while slow runs may be what the search
+    /// looks for, and where time must not count.
+    #[must_use]
+    pub fn soft_limit(&self, id: SeedId) -> Option<Duration> {
+        let wants_slow = self.guides || self.judge.accepts(ExitKind::Hang);
+        (self.counts_time() && !wants_slow).then(|| self.scheduler.soft_limit(&self.corpus, id))
     }
 
     /// Efforts are compared by the target's time, not by runs: nobody asked for a reproducible search, and the

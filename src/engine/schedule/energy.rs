@@ -28,6 +28,14 @@ const SHORTEST_STAGE_US: f64 = 5_000.0;
 const LONGEST_STAGE_US: f64 = 250_000.0;
 const AVERAGE_RUNS: f64 = 1000.0;
 const FEWEST_RUNS: u64 = 16;
+/// A run is cut that computes for longer than this number of average seeds, of runs of its own seed, and of
+/// microseconds: to kill and restart a process takes about as long.
+const AVERAGE_TIMES: f64 = 10.0;
+const SEED_TIMES: f64 = 3.0;
+const SHORTEST_LIMIT_US: f64 = 1_000.0;
+/// Inputs of a stage in each microsecond of its time. Targets are slower; what makes more is a foreign
+/// mutator that drops nearly all of them.
+const MOST_RUNS_PER_US: u128 = 10;
 /// Runs up to which a stage that finds something is doubled, AFL's number: one that finds for ever would
 /// starve all other seeds.
 const LONGEST_EXTENSION: u64 = 6400;
@@ -65,7 +73,12 @@ impl Budget {
     #[must_use]
     pub fn is_used(&self, runs: u64, time: Duration) -> bool {
         match self.time {
-            Some((limit, _)) => time >= limit && runs >= FEWEST_RUNS,
+            // A foreign mutator has dropped them all.
+            Some(_) if time.is_zero() => runs >= self.runs,
+            Some((limit, _)) => {
+                let beyond = u128::from(runs) >= limit.as_micros() * MOST_RUNS_PER_US;
+                beyond || (time >= limit && runs >= FEWEST_RUNS)
+            }
             None => runs >= self.runs,
         }
     }
@@ -132,6 +145,13 @@ impl Means {
         let time = (base * f64::from(energy) / 100.0).min(longest);
         let duration = |us: f64| Duration::from_micros(us as u64);
         Budget { runs, time: Some((duration(time), duration(longest))) }
+    }
+
+    /// See [`super::Scheduler::soft_limit`].
+    pub(super) fn soft_limit(&self, seed: &Seed) -> Duration {
+        let average = AVERAGE_TIMES * self.exec_us / self.seeds.max(1.0);
+        let of_seed = SEED_TIMES * seed.exec_us as f64;
+        Duration::from_micros(average.max(of_seed).max(SHORTEST_LIMIT_US) as u64)
     }
 
     /// Edges of the seed, 1 for an average one.
@@ -352,10 +372,14 @@ mod tests {
         (0..1000).for_each(|_| means.count(&seed(10, 100)));
         let ms = Duration::from_millis;
         let quick = means.budget(&seed(10, 100), 100, true);
-        assert!(!quick.is_used(1 << 40, ms(4)) && quick.is_used(16, ms(5)));
+        assert!(!quick.is_used(40_000, ms(4)) && quick.is_used(16, ms(5)));
         assert!(!quick.is_used(15, ms(5)), "a few runs in any case");
         assert_eq!(quick.planned(1000, ms(1)), 5000);
         assert!(quick.part(5).is_used(16, ms(1)));
+        assert!(
+            quick.is_used(100, Duration::ZERO) && quick.is_used(50_000, ms(1)),
+            "inputs were dropped"
+        );
         // 100 runs of the seed, but never more than the longest stage.
         let slow = means.budget(&seed(1000, 100), 100, true);
         assert!(!slow.is_used(99, ms(99)) && slow.is_used(100, ms(100)));
@@ -364,6 +388,18 @@ mod tests {
         let mut extended = quick;
         (0..20).for_each(|_| extended.extend());
         assert!(!extended.is_used(100, ms(249)) && extended.is_used(100, ms(250)));
+    }
+
+    #[test]
+    fn the_soft_limit_follows_the_seed_and_the_average() {
+        let mut means = Means::default();
+        (0..1000).for_each(|_| means.count(&seed(10, 100)));
+        let limit = |exec_us| means.soft_limit(&seed(exec_us, 100));
+        assert_eq!(limit(10), Duration::from_millis(1));
+        assert_eq!(limit(5000), Duration::from_millis(15));
+        let mut slow = Means::default();
+        slow.count(&seed(2000, 100));
+        assert_eq!(slow.soft_limit(&seed(10, 100)), Duration::from_millis(20));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod pending;
 mod weights;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 pub use self::energy::Budget;
 use self::energy::Means;
@@ -247,6 +248,12 @@ impl Scheduler {
     pub fn budget(&self, corpus: &Corpus, id: SeedId, by_time: bool) -> Option<Budget> {
         let energy = self.energy(corpus, id);
         (energy > 0).then(|| self.means.budget(&corpus[id], energy, by_time))
+    }
+
+    /// Processor time after which a mutant of the seed is much slower than others.
+    #[must_use]
+    pub fn soft_limit(&self, corpus: &Corpus, id: SeedId) -> Duration {
+        self.means.soft_limit(&corpus[id])
     }
 
     /// Measured times may change decisions: the user did not fix the seed of the random numbers.

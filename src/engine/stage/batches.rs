@@ -1,6 +1,6 @@
 //! Batches of candidates of one [`Producer`] go through the door until there are no more.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::StageEnd;
 use super::produce::{Materials, Producer};
@@ -37,21 +37,19 @@ fn run_candidates<D: Door>(
     stage: &mut Producer,
 ) -> Result<StageEnd, D::Error> {
     let fuzzer = door.fuzzer_mut();
+    let soft = fuzzer.soft_limit(id);
+    fuzzer.executor.set_soft_limit(soft);
     let input = fuzzer.corpus[id].data.clone();
     let owner_at_start = fuzzer.guided() && fuzzer.scheduler.is_owner(id);
     let mut reference = None;
     let text = fuzzer.mutation.text.unwrap_or_else(|| is_text(&input));
     let mut timeouts = 0;
     let before = fuzzer.executor.spent().whole();
-    let mut making = Duration::ZERO;
     fuzzer.donors.next_seed();
     loop {
         let name = stage.name();
-        let begun = Instant::now();
-        let spent = door.fuzzer().executor.spent().whole() - before + making;
-        let filled = fill(door, (id, &input, text), spent, stage);
-        making += begun.elapsed();
-        let made = match filled {
+        let spent = door.fuzzer().executor.spent().whole() - before;
+        let made = match fill(door, (id, &input, text), spent, stage) {
             (0, Made::Over) => return Ok(StageEnd::Finished),
             (0, _) if door.between_batches()? => return Ok(StageEnd::TurnOver),
             (0, _) => continue,

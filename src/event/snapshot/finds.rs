@@ -22,6 +22,9 @@ pub struct Finds {
     pub total_crashes: u64,
     pub saved_hangs: u64,
     pub total_timeouts: u64,
+    /// Runs that were cut because they computed for much longer than others.
+    #[serde(default)]
+    pub cut_runs: u64,
     /// A new seed.
     pub last_find_at: u64,
     pub last_crash_at: u64,
@@ -41,6 +44,7 @@ impl Join for Finds {
             total_crashes: all.sum(|f| f.total_crashes),
             saved_hangs: all.sum(|f| f.saved_hangs),
             total_timeouts: all.sum(|f| f.total_timeouts),
+            cut_runs: all.sum(|f| f.cut_runs),
             last_find_at: all.largest(|f| f.last_find_at),
             last_crash_at: all.largest(|f| f.last_crash_at),
             last_hang_at: all.largest(|f| f.last_hang_at),

@@ -76,7 +76,7 @@ mod tests {
     /// Readers know these; a key that goes or changes its name breaks them.
     const KEYS: &str = "banner bits_per_edge bugs calibration_ms command_line corpus_count \
         corpus_favored corpus_found corpus_imported corpus_variable cpu crashing_seeds current current_density \
-        cycles_done cycles_without_finds dependent_crashes dictionary_entries domains edges_found \
+        cut_runs cycles_done cycles_without_finds dependent_crashes dictionary_entries domains edges_found \
         exec_timeout_ms execs execs_per_sec execs_per_sec_last_min execs_since_crash \
         guided_by_domains havoc_expansion injected instance last_crash_at last_find_at \
         last_hang_at load_percent longest_without_finds_s map_size max_depth mutators now paused \

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::patience::{self, Patience};
+use super::soft::SoftLimit;
 use super::{ForkServer, GRACE, NoRun, Pass};
 use crate::config::options::RunMode;
 use crate::engine::executor::ExitKind;
@@ -18,7 +19,8 @@ const BATCH_TIME: Duration = Duration::from_millis(2);
 /// A batch that takes longer than this was planned by the speed of other inputs: it ends early.
 const LONGEST_BATCH: Duration = Duration::from_millis(250);
 
-/// After this time without a report, the fork server is checked.
+/// After this time without a report, the fork server is checked; and earlier with a short limit.
+const SHORTEST_SLICE: Duration = Duration::from_millis(1);
 const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
 /// Interval between two checks whether a killed child has ended.
@@ -42,6 +44,10 @@ pub(super) enum BatchEnd {
     Hung {
         finished: usize,
     },
+    /// The same at the soft limit.
+    Cut {
+        finished: usize,
+    },
 }
 
 impl BatchEnd {
@@ -50,7 +56,8 @@ impl BatchEnd {
         match self {
             Self::Stopped { finished, .. }
             | Self::Ended { finished, .. }
-            | Self::Hung { finished } => finished,
+            | Self::Hung { finished }
+            | Self::Cut { finished } => finished,
         }
     }
 }
@@ -150,6 +157,7 @@ impl ForkServer {
         let (done, exit) = match end {
             BatchEnd::Stopped { finished, shown } => (finished, shown.then_some(ExitKind::Ok)),
             BatchEnd::Hung { finished } => (finished + 1, Some(ExitKind::Hang)),
+            BatchEnd::Cut { finished } => (finished + 1, Some(ExitKind::Cut)),
             BatchEnd::Ended { finished, status } => {
                 let exit = exit_kind(status, false, |code| self.is_crash_code(code));
                 (finished + 1, Some(exit))
@@ -181,7 +189,11 @@ impl ForkServer {
     /// `present`: the number of the case that runs from the start; 0 if the child must get
     /// ready first.
     fn await_end(&mut self, start: Instant, present: u32) -> Result<BatchEnd, NoRun> {
-        let slice = (self.timeout / 4).clamp(Duration::from_millis(1), LONGEST_SLICE);
+        let mut soft = self.soft_limit();
+        let interval = soft.map_or(Duration::MAX, |soft| soft.interval());
+        let slice = (self.timeout / 4).min(interval).clamp(SHORTEST_SLICE, LONGEST_SLICE);
+        // Before its first run a new process with a loop gets ready, which is no part of a run.
+        let loops = self.setup.persistent() || present == 0;
         // The current case, and since when it is known to run.
         let (mut present, mut since) = (present, start);
         let mut cut = false;
@@ -194,8 +206,15 @@ impl ForkServer {
             match progress {
                 Progress::Underway { started } if started > present => {
                     (present, since) = (started, Instant::now());
+                    soft.iter_mut().for_each(SoftLimit::restart);
                 }
                 Progress::Underway { started } => {
+                    let is_ready = started > 0 || !loops;
+                    if is_ready && soft.as_mut().is_some_and(|soft| soft.is_over(self.child)) {
+                        let finished = started.saturating_sub(1) as usize;
+                        self.end_slow_child(started.saturating_sub(1))?;
+                        return Ok(BatchEnd::Cut { finished });
+                    }
                     let limit =
                         self.timeout + if present == 0 { START_TIME } else { Duration::ZERO };
                     if since.elapsed() >= limit {

@@ -45,11 +45,33 @@ impl ForkServer {
             let what = format!("it reported the process id {pid}");
             return Err(TargetError::Protocol { what }.into());
         }
+        // Before its first run a new process with a loop gets ready, which is no part of a run.
+        let is_ready = !self.setup.persistent() || self.last == pid;
         (self.child, self.last) = (Some(pid), pid);
         alarm.clear();
         feed.once_started();
-        alarm.set(Instant::now(), self.timeout);
-        let status = match self.session.status.read_until(alarm) {
+        let began = Instant::now();
+        let mut soft = self.soft_limit().filter(|_| is_ready);
+        let mut cut = false;
+        let word = loop {
+            let left = self.timeout.saturating_sub(began.elapsed());
+            alarm.set(Instant::now(), soft.map_or(left, |soft| soft.interval().min(left)));
+            match self.session.status.read_until(alarm) {
+                Err(NoWord::Timeout)
+                    if self.leave.is_asked() || began.elapsed() >= self.timeout =>
+                {
+                    break Err(NoWord::Timeout);
+                }
+                Err(NoWord::Timeout) => {
+                    cut = soft.as_mut().is_some_and(|soft| soft.is_over(self.child));
+                    if cut {
+                        break Err(NoWord::Timeout);
+                    }
+                }
+                word => break word,
+            }
+        };
+        let status = match word {
             Ok(status) => status,
             Err(NoWord::Timeout) => {
                 alarm.clear();
@@ -69,7 +91,10 @@ impl ForkServer {
         self.note_child(duration);
         self.execs += 1;
         self.spent.add(duration, None);
-        let exit = exit_kind(status, self.killed, |code| self.is_crash_code(code));
+        let exit = match exit_kind(status, self.killed, |code| self.is_crash_code(code)) {
+            ExitKind::Hang if cut => ExitKind::Cut,
+            exit => exit,
+        };
         self.session.maps.collect(exit == ExitKind::Ok);
         Ok(RunEnd { exit, duration })
     }

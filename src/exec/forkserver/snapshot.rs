@@ -287,7 +287,7 @@ impl ForkServer {
         let (finished, status) = match end {
             BatchEnd::Stopped { .. } => return Ok((self.conclude(end, elapsed), proof)),
             BatchEnd::Ended { finished, status } => (finished, Some(status)),
-            BatchEnd::Hung { finished } => (finished, None),
+            BatchEnd::Hung { finished } | BatchEnd::Cut { finished } => (finished, None),
         };
         policy.of_child = 0;
         self.execs += finished as u64;
