@@ -36,7 +36,7 @@ OTHER_TESTS := $(filter-out $(SERVER_TESTS),$(ALL_TESTS))
 # Cargo alone drops the debug information of a release build; here it becomes a file of its own.
 export CARGO_PROFILE_RELEASE_STRIP := none
 
-.PHONY: all help setup setup-test setup-servers build links lab domains llvm-domains demo test quick check bench afl-suite install uninstall clean
+.PHONY: all help setup setup-test setup-servers build links lab domains llvm-domains demo test quick check bench compare afl-suite install uninstall clean
 
 all: build links
 
@@ -49,6 +49,8 @@ help:
 	@echo 'make check       form, lints and documentation only'
 	@echo 'make lab         build $(TARGET_DIR)/lab/ffuzz, nearly as fast as a release, seconds after an edit'
 	@echo 'make bench       measure, also against AFL++, which it fetches and builds, and libFuzzer'
+	@echo 'make compare     coverage against AFL++ and libFuzzer at equal CPU time; QUICK=1, BASE=REV, KIND=…, TARGETS=…,'
+	@echo '                 KINDS=…, TIME=…, ROUNDS=…, CORE=…, ROWS=FILE'
 	@echo 'make afl-suite   run the tests of AFL++ 4.40c, which it fetches, with the programs of ffuzz in their place'
 	@echo 'make install     PREFIX=/usr/local DESTDIR='
 	@echo 'make domains     DOMAINS+=foo: build waypoints-foo-{pass.cc,rt.c} of this folder, for WAYPOINTS=foo'
@@ -119,6 +121,13 @@ bench: setup-test
 	@$(MAKE) --no-print-directory all
 	CARGO_TARGET_DIR='$(TARGET_DIR)' benches/peers.sh
 	$(CARGO) bench --locked
+
+# With the profile `lab`, so that the answer to an edit does not wait for a release build.
+export QUICK BASE KIND KINDS TARGETS TIME ROUNDS CORE ROWS
+compare: setup-test
+	CARGO_TARGET_DIR='$(TARGET_DIR)' benches/peers.sh
+	@$(PROGRESS) 'compiling ffuzz' $(CARGO) build --profile lab --locked --bench compare
+	CARGO_TARGET_DIR='$(TARGET_DIR)' $(CARGO) bench --quiet --profile lab --locked --bench compare
 
 afl-suite: setup-test
 	@$(MAKE) --no-print-directory all

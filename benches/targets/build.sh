@@ -23,51 +23,9 @@ out=$(cd "$1" && pwd)
 shift
 (($#)) || set -- cjson zlib libpng tiny
 
-# The machine's own package sources, written to folder $1 as sources of source packages.
-own_sources() {
-  local file
-  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
-    [[ ! -e $file ]] || sed -n 's/^deb\(-src\)\? /deb-src /p' "$file" >"$1/${file##*/}.list"
-  done
-  for file in /etc/apt/sources.list.d/*.sources; do
-    [[ ! -e $file ]] || sed 's/^Types:.*/Types: deb-src/' "$file" >"$1/${file##*/}"
-  done
-}
-
-# Unpacks the source package $1 unless a folder that matches $2 is there; prints the folder.
-unpack() {
-  local apt=$sources/apt found
-  found=$(compgen -G "$sources/$2" | head -n 1 || true)
-  if [[ -z $found ]]; then
-    mkdir -p "$apt/lists/partial" "$apt/sources.d"
-    own_sources "$apt/sources.d"
-    local options=(-q -o Dir::Etc::SourceList=/dev/null -o "Dir::Etc::SourceParts=$apt/sources.d"
-      -o "Dir::State::Lists=$apt/lists" -o APT::Sandbox::User=root)
-    [[ -n $(ls "$apt/lists"/*Sources* 2>/dev/null) ]] || apt-get "${options[@]}" update >&2
-    (cd "$sources" && apt-get "${options[@]}" source "$1") >&2
-    found=$(compgen -G "$sources/$2" | head -n 1)
-  fi
-  echo "$found"
-}
-
-# compile NAME FOLDER LIBRARIES FLAGS… -- FILES…: one compiler call a file, then the link, with the
-# harness if there is one.
-compile() {
-  local name=$1 folder=$2 libraries=$3 flags=() objects=() harness='' work
-  shift 3
-  while [[ $1 != -- ]]; do flags+=("$1"); shift; done
-  shift
-  work=$(mktemp -d)
-  [[ ! -e $here/$name.c ]] || harness="$here/$name.c $ENGINE"
-  # shellcheck disable=SC2086 # several words each
-  for file in "$@"; do
-    $CC $CFLAGS -I "$folder" "${flags[@]}" -c "$folder/$file" -o "$work/$file.o"
-    objects+=("$work/$file.o")
-  done
-  # shellcheck disable=SC2086
-  $CC $CFLAGS -I "$folder" "${flags[@]}" $harness "${objects[@]}" $libraries -o "$out/$name"
-  rm -rf "$work"
-}
+harnesses=$here
+# shellcheck source-path=SCRIPTDIR
+. "$here/common.sh"
 
 cjson() {
   local folder seed
@@ -96,7 +54,7 @@ PY
 libpng() {
   local folder
   folder=$(unpack libpng1.6 'libpng1.6-[0-9.]*')
-  cp "$folder/scripts/pnglibconf.h.prebuilt" "$folder/pnglibconf.h"
+  put "$folder/scripts/pnglibconf.h.prebuilt" "$folder/pnglibconf.h"
   compile libpng "$folder" '-lz -lm' -DPNG_INTEL_SSE_OPT=0 -- png.c pngerror.c pngget.c pngmem.c \
     pngpread.c pngread.c pngrio.c pngrtran.c pngrutil.c pngset.c pngtrans.c pngwio.c pngwrite.c \
     pngwtran.c pngwutil.c
