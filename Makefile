@@ -123,7 +123,6 @@ bench: setup-test
 	$(CARGO) bench --locked
 
 # With the profile `lab`, so that the answer to an edit does not wait for a release build.
-export QUICK BASE KIND KINDS TARGETS TIME ROUNDS CORE ROWS
 compare: setup-test
 	CARGO_TARGET_DIR='$(TARGET_DIR)' benches/peers.sh
 	@$(PROGRESS) 'compiling ffuzz' $(CARGO) build --profile lab --locked --bench compare

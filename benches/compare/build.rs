@@ -45,7 +45,7 @@ impl Builder {
                 let (program, commit) = self.base()?;
                 self.ffuzz(&program, commit, kind)
             }
-            Fuzzer::LibFuzzer => Ok(self.libfuzzer()),
+            Fuzzer::Libfuzzer => Ok(self.libfuzzer()),
             Fuzzer::Afl | Fuzzer::AflCmplog | Fuzzer::AflDict2file => self.afl(kind.fuzzer),
         }
     }
@@ -173,7 +173,6 @@ impl Builder {
                 }
             }
         };
-        // The first one fetches what all need.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
         failures.into_inner().expect("failures").into_iter().next().map_or(Ok(()), Err)

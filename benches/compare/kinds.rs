@@ -9,7 +9,7 @@ pub(super) enum Fuzzer {
     AflCmplog,
     /// With the dictionary that its compiler collects.
     AflDict2file,
-    LibFuzzer,
+    Libfuzzer,
 }
 
 pub(super) const FUZZERS: [(&str, Fuzzer); 6] = [
@@ -18,7 +18,7 @@ pub(super) const FUZZERS: [(&str, Fuzzer); 6] = [
     ("afl", Fuzzer::Afl),
     ("afl-cmplog", Fuzzer::AflCmplog),
     ("afl-dict2file", Fuzzer::AflDict2file),
-    ("libfuzzer", Fuzzer::LibFuzzer),
+    ("libfuzzer", Fuzzer::Libfuzzer),
 ];
 
 /// What all are compared with.

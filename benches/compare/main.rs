@@ -234,7 +234,7 @@ impl Compare {
         let (out, log) = (work.join("out"), work.join("log"));
         let command = self.command(target, kind, built, seed, &out);
         let points = work.join("points");
-        let restarts = kind.fuzzer == Fuzzer::LibFuzzer;
+        let restarts = kind.fuzzer == Fuzzer::Libfuzzer;
         let (core, budget) = (self.settings.core, self.settings.budget);
         let campaign = Campaign { command, core, budget, points, out, log, restarts };
         let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
@@ -309,7 +309,7 @@ impl Compare {
         let beside = |ending: &str| built.folder.join(format!("{target}{ending}"));
         let (seeds, dictionary) = (beside("-seeds"), beside(".dict"));
         let mut command;
-        if kind.fuzzer == Fuzzer::LibFuzzer {
+        if kind.fuzzer == Fuzzer::Libfuzzer {
             let folders = ["queue", "crashes"].map(|name| out.join("default").join(name));
             folders
                 .iter()

@@ -109,8 +109,8 @@ impl Report {
 
     /// Over all targets that both kinds have.
     fn summary(&self) -> String {
-        let mut text = format!(
-            "| kind | against | targets | geometric mean of ratios | better, p < 0.05 | worse, p < 0.05 |\n|---|---|---|---|---|---|\n"
+        let mut text = String::from(
+            "| kind | against | targets | geometric mean of ratios | better, p < 0.05 | worse, p < 0.05 |\n|---|---|---|---|---|---|\n",
         );
         for (kind, other) in self.pairs() {
             let samples: Vec<(Vec<f64>, Vec<f64>)> = self

@@ -82,7 +82,7 @@ impl Campaign {
         Some(Outcome { cpu, wall, starts, points })
     }
 
-    /// The process is waited for by number, as the orphans are.
+    #[expect(clippy::zombie_processes, reason = "it is waited for by number, as the orphans are")]
     fn start(&self, starts: &mut u32) -> Pid {
         *starts += 1;
         let log = File::options().create(true).append(true).open(&self.log).expect("log");

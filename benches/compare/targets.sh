@@ -190,6 +190,26 @@ END
 #define HAVE_STRUCT_SOCKADDR_STORAGE 1
 #define HAVE_SIG_ATOMIC_T 1
 #define HAVE_FCNTL_H 1
+#define HAVE_FCNTL_O_NONBLOCK 1
+#define HAVE_SOCKET 1
+#define HAVE_CONNECT 1
+#define HAVE_GETTIMEOFDAY 1
+#define HAVE_TIME_H 1
+#define HAVE_STDLIB_H 1
+#define HAVE_STRING_H 1
+#define HAVE_NET_IF_H 1
+#define HAVE_NETINET_TCP_H 1
+#define HAVE_SYS_IOCTL_H 1
+#define HAVE_SYS_SELECT_H 1
+#define RECVFROM_TYPE_ARG1 int
+#define RECVFROM_TYPE_ARG2 void
+#define RECVFROM_TYPE_ARG2_IS_VOID 1
+#define RECVFROM_TYPE_ARG3 size_t
+#define RECVFROM_TYPE_ARG4 int
+#define RECVFROM_TYPE_ARG5 struct sockaddr
+#define RECVFROM_TYPE_ARG6 socklen_t
+#define RECVFROM_TYPE_RETV ssize_t
+#define HAVE_RECVFROM 1
 #define HAVE_RECV 1
 #define RECV_TYPE_ARG1 int
 #define RECV_TYPE_ARG2 void *
@@ -207,13 +227,9 @@ END
 #define STDC_HEADERS 1
 END
 )
+  # shellcheck disable=SC2046 # one word a file
   compile cares "$folder/src/lib" '' -I "$config" -I "$folder/include" -DHAVE_CONFIG_H -DCARES_STATICLIB \
-    -DCARES_BUILDING_LIBRARY -w -- ares__parse_into_addrinfo.c \
-    ares__addrinfo_localhost.c ares__addrinfo2hostent.c ares_create_query.c ares_data.c ares_expand_name.c ares_expand_string.c \
-    ares_free_hostent.c ares_free_string.c ares_freeaddrinfo.c ares_library_init.c ares_parse_a_reply.c \
-    ares_parse_aaaa_reply.c ares_parse_caa_reply.c ares_parse_mx_reply.c ares_parse_naptr_reply.c \
-    ares_parse_ns_reply.c ares_parse_ptr_reply.c ares_parse_soa_reply.c ares_parse_srv_reply.c \
-    ares_parse_txt_reply.c ares_parse_uri_reply.c ares_strdup.c ares_nowarn.c
+    -DCARES_BUILDING_LIBRARY -DINADDRSZ=4 -w -- $(cd "$folder/src/lib" && ls ./*.c)
   mkdir -p "$out/cares-seeds"
   python3 - "$out/cares-seeds" <<'PY'
 import pathlib, struct, sys
