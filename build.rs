@@ -23,6 +23,8 @@ const HEADERS: &[&str] = &[
     "ffuzz-allocations.hpp",
     "ffuzz-variables.hpp",
     "ffuzz-declared.hpp",
+    "ffuzz-words.hpp",
+    "ffuzz-words-pass.hpp",
     "fuzzfactory.hpp",
 ];
 

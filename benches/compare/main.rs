@@ -329,7 +329,12 @@ impl Compare {
             command.args(&kind.options).arg(&folders[0]).arg(seeds);
         } else {
             command = Command::new(&built.fuzzer);
-            command.args(["-G", LONGEST_INPUT, "-s", &seed.to_string()]).arg("-i").arg(seeds);
+            command.args(["-G", LONGEST_INPUT]);
+            // With a fixed seed ffuzz decides nothing by time, which is not how it is used.
+            if kind.fuzzer.is_afl() {
+                command.args(["-s", &seed.to_string()]);
+            }
+            command.arg("-i").arg(seeds);
             command.arg("-o").arg(out);
             let mut dictionaries = vec![];
             dictionaries.extend(kind.dictionary.then_some(dictionary));

@@ -23,6 +23,7 @@ use crate::engine::domain;
 use crate::engine::executor::Executor;
 use crate::engine::fuzzer::{Fuzzer, Plan};
 use crate::engine::mutate::dictionary::{Dictionary, Token};
+use crate::engine::mutate::words::{self, MAX_WORDS};
 use crate::engine::schedule::ScheduleOptions;
 use crate::event::{Event, EventBus, EventSink};
 use crate::exec::{self, Hooked, Setup};
@@ -76,6 +77,9 @@ pub(super) fn open(
     }
     for token in executor.take_dictionary() {
         dictionary.add_auto(&token);
+    }
+    if !target.ignore_auto_dictionary {
+        not_loaded.extend(add_words(&mut dictionary, &executor));
     }
     let mut bus = EventBus::default();
     for sink in sinks(&output) {
@@ -210,6 +214,26 @@ fn bind_core(choice: CpuChoice) -> Result<Option<usize>, CampaignError> {
         },
         CpuChoice::None => Ok(None),
     }
+}
+
+/// The words that `ffuzz-cc` has found in the target's sources. Also a warning for each file whose table cannot
+/// be read, and one if there are too many.
+fn add_words(dictionary: &mut Dictionary, executor: &impl Executor) -> Vec<String> {
+    let (mut words, damaged) = executor.words();
+    let count = words.len();
+    words::thin_out(&mut words, MAX_WORDS);
+    dictionary.add_words(words.iter().map(|word| &*word.bytes));
+    let mut warnings: Vec<String> = damaged
+        .iter()
+        .map(|file| format!("the words of {} are damaged: not used", file.display()))
+        .collect();
+    if count > MAX_WORDS {
+        warnings.push(format!(
+            "the target has {count} words: {MAX_WORDS} of them, evenly spread, are used (see \
+             ffuzz-showmap --tokens; -x takes a selection, AFL_NO_AUTODICT=1 leaves all out)"
+        ));
+    }
+    warnings
 }
 
 /// A dictionary file, or a folder with one token a file. Also a warning if it has what is no token.

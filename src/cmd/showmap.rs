@@ -5,6 +5,7 @@
 
 mod args;
 mod stream;
+mod tokens;
 pub(super) mod view;
 
 use std::ffi::OsString;
@@ -45,6 +46,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     args.quiet |= args.only_summary;
     let code = match () {
         () if args.streams => stream::run(&args, &environment),
+        () if args.tokens => tokens::run(&args, &environment),
         () if args.runs_files() => run_all(&args, &environment),
         () => run_once(&mut args, &environment),
     };
@@ -59,7 +61,7 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
     if let (Some(file), true) = (&args.at_file, args.runs_files()) {
         wanted.scratch = file;
     }
-    let once = !args.runs_files() && !args.streams;
+    let once = !args.runs_files() && !args.streams && !args.tokens;
     wanted.show_output = once && !args.quiet;
     wanted.start_aloud(environment, args.quiet || once)
 }

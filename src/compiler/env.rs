@@ -45,6 +45,8 @@ pub struct Env {
     pub domains: Vec<String>,
     /// `WAYPOINTS_DISABLE_COVERAGE`.
     pub no_coverage: bool,
+    /// Words are collected: `FFUZZ_NO_WORDS` is not set.
+    pub words: bool,
     /// `AFL_NOOPT`, `AFL_LLVM_DISABLE_INSTRUMENTATION`: clang gets the call as it is.
     pub plain: bool,
     /// `AFL_COMPILER_LAUNCHER`: a program such as ccache, which calls clang.
@@ -83,6 +85,7 @@ impl Env {
             deny_list: first(&["AFL_LLVM_DENYLIST", "AFL_LLVM_BLOCKLIST"]),
             domains: names(var("WAYPOINTS").or_else(|_| var("DOMAINS")).unwrap_or_default()),
             no_coverage: set("WAYPOINTS_DISABLE_COVERAGE"),
+            words: !set("FFUZZ_NO_WORDS"),
             plain: set("AFL_NOOPT") || set("AFL_LLVM_DISABLE_INSTRUMENTATION"),
             launcher: path("AFL_COMPILER_LAUNCHER"),
             unsupported: UNSUPPORTED
@@ -181,6 +184,7 @@ const KNOWN: &[&str] = &[
     "FFUZZ_DIFF",
     "FFUZZ_DOMAIN_PATH",
     "FFUZZ_FORKSERVER",
+    "FFUZZ_NO_WORDS",
     BUILTIN,
     DECLARED,
     "AFL_USE_ASAN",

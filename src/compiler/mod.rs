@@ -104,10 +104,16 @@ fn additions(
     let domains = domains::resolve(env, &assets)?;
     let workshop = plugin::Workshop { assets: &assets, clang };
     let (mut passes, mut runtimes, mut declared) = (vec![], vec![], None);
-    let builtin = workshop.builtin(&domains);
+    let mut builtin = workshop.builtin(&domains);
     if invocation.compiles() {
         passes = workshop.passes(&domains)?;
         declared = workshop.declarations(&domains)?;
+        // Without LLVM's headers there are none, which the link says.
+        if let (true, Ok(pass)) = (env.words, workshop.words()) {
+            builtin.push(plugin::WORDS.into());
+            passes.retain(|other| *other != pass);
+            passes.insert(0, pass);
+        }
     }
     if invocation.links() {
         runtimes = workshop.runtimes(&domains)?;

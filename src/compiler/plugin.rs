@@ -27,8 +27,10 @@ const PASS_LINK_FLAGS: [&str; 2] = ["-shared", "-Wl,-s"];
 const RUNTIME_FLAGS: &str = "-O2 -fPIC -std=gnu11 -ffunction-sections -fno-lto -D__AFL_COMPILER=1 \
      -DFFUZZ_DOMAIN_RUNTIME -include waypoints.h";
 
-/// The pass of all domains that come with ffuzz.
+/// The pass of all domains that come with ffuzz; it collects words, too.
 pub(super) const BUILTIN: &str = "builtin";
+/// What it does then, as a name beside those of domains.
+pub(super) const WORDS: &str = "words";
 
 /// Finds or builds files of domains.
 #[derive(Debug)]
@@ -53,6 +55,11 @@ impl Workshop<'_> {
             }
         }
         Ok(passes)
+    }
+
+    /// The pass that also collects words.
+    pub fn words(&self) -> Result<PathBuf, CompilerError> {
+        self.pass(&Pair { name: BUILTIN.into(), folder: self.assets.directory.clone() })
     }
 
     /// Names of the domains that the shared pass must add.

@@ -1,30 +1,34 @@
-//! What a program has got, read from the file that the linker has written: how many edges, and which
-//! domains found nothing in any of its sources.
+//! What a program has got, read from the file that the linker has written: how many edges and words, and
+//! which domains found nothing in any of its sources.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 
+use crate::engine::mutate::words;
 use object::read::{Object, ObjectSection, ReadCache};
 
 /// Section with the addresses of clang's counters, two words for each.
 const TABLE: &str = "__sancov_pcs";
 /// Written by `llvm-passes/ffuzz-domain.hpp`: a line for each source and domain, with the number of its sites.
 const SITES: &str = ".ffuzz_sites";
+/// Written by `llvm-passes/ffuzz-words.hpp`.
+const WORDS: &str = ".ffuzz_words";
 /// Largest text that is read: that of a million sources.
-const MOST_SITES: u64 = 32 << 20;
+const MOST_TEXT: u64 = 32 << 20;
 
 /// Lines for the user; none if the file is no program.
 pub(super) fn product(path: &Path, coverage: bool) -> Vec<String> {
     let shown = path.display();
-    let Some((edges, sites)) = read(path) else { return Vec::new() };
+    let Some(Contents { edges, sites, words }) = read(path) else { return Vec::new() };
     let mut lines = Vec::new();
     match edges {
         _ if !coverage => {}
         0 => lines.push(format!(
             "warning: {shown}: no edge is instrumented; compile its sources with ffuzz-cc, too"
         )),
-        edges => lines.push(format!("{shown}: {edges} edges instrumented")),
+        edges if words == 0 => lines.push(format!("{shown}: {edges} edges instrumented")),
+        edges => lines.push(format!("{shown}: {edges} edges instrumented, {words} words")),
     }
     let empty = add_up(&sites).into_iter().filter(|(_, count)| *count == 0);
     lines.extend(
@@ -33,16 +37,26 @@ pub(super) fn product(path: &Path, coverage: bool) -> Vec<String> {
     lines
 }
 
-fn read(path: &Path) -> Option<(u64, Vec<u8>)> {
+struct Contents {
+    edges: u64,
+    sites: Vec<u8>,
+    words: usize,
+}
+
+fn read(path: &Path) -> Option<Contents> {
     // Not a device, such as /dev/null.
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let cache = ReadCache::new(File::open(path).ok()?);
     let file = object::File::parse(&cache).ok()?;
     let word = if file.is_64() { 8 } else { 4 };
     let edges = file.section_by_name(TABLE).map_or(0, |section| section.size() / (2 * word));
-    let sites = file.section_by_name(SITES).filter(|section| section.size() <= MOST_SITES);
-    let sites = sites.and_then(|section| section.data().ok().map(<[u8]>::to_vec));
-    Some((edges, sites.unwrap_or_default()))
+    let text = |name| {
+        let section = file.section_by_name(name).filter(|section| section.size() <= MOST_TEXT)?;
+        section.data().ok().map(<[u8]>::to_vec)
+    };
+    let mut words = text(WORDS).and_then(|table| words::parse(&table).ok()).unwrap_or_default();
+    words::keep_first(&mut words);
+    Some(Contents { edges, sites: text(SITES).unwrap_or_default(), words: words.len() })
 }
 
 /// Sites of each domain in all sources.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::domain::{Domain, DsfView, Site};
 use super::mutate::Candidate;
 use super::mutate::foreign::{ForeignMutators, NoMutators};
+use super::mutate::words::Word;
 use crate::config::options::RunMode;
 
 /// Why there is nothing to be seen of a run.
@@ -207,6 +208,12 @@ pub trait Executor {
     /// The names of static keys, as far as the target's files have them. Reads those files.
     fn sites(&self) -> Vec<Site> {
         Vec::new()
+    }
+
+    /// Words of the target's files, for a dictionary, and the files whose table of words is damaged. Reads those
+    /// files.
+    fn words(&self) -> (Vec<Word>, Vec<PathBuf>) {
+        Default::default()
     }
 
     /// The program and the libraries whose edges are counted, as far as that is known.

@@ -1,14 +1,16 @@
 //! A process per run: `-n` (no instrumentation) and `AFL_NO_FORKSRV`.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::delivery::{Feed, InputDelivery};
 use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
-use super::{RunEnd, TargetError, exit_kind};
+use super::{RunEnd, TargetError, exit_kind, words};
 use crate::config::options::RunMode;
 use crate::engine::domain::Domain;
 use crate::engine::executor::{Executor, Observation, RunError, Spent, Wish};
+use crate::engine::mutate::words::Word;
 use crate::sys::guard::Guard;
 use crate::sys::memory::SharedMap;
 use crate::sys::process::{self, Launch, OutputTo, Process};
@@ -153,6 +155,10 @@ impl Executor for Direct {
 
     fn map_size(&self) -> usize {
         self.maps.edges().len()
+    }
+
+    fn words(&self) -> (Vec<Word>, Vec<PathBuf>) {
+        words::read(self.setup.program(), None)
     }
 
     fn domains(&self) -> &[Domain] {

@@ -9,6 +9,7 @@ mod snapshot;
 mod soft;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use helpers::Helpers;
@@ -18,13 +19,14 @@ use super::delivery::{Feed, InputDelivery};
 use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
 use super::runs::RunChannel;
-use super::{RunEnd, TargetError, sites};
+use super::{RunEnd, TargetError, sites, words};
 use crate::config::options::RunMode;
 use crate::engine::domain::{Domain, Site};
 use crate::engine::executor::{
     Executor, ExitKind, Module, Observation, ProcessorTime, RunError, SnapshotRuns, Spent, Wish,
 };
 use crate::engine::mutate::Candidate;
+use crate::engine::mutate::words::Word;
 use crate::sys::alarm::Alarm;
 use crate::sys::stop::Leave;
 use crate::sys::waits::Wait;
@@ -326,6 +328,10 @@ impl Executor for ForkServer {
 
     fn sites(&self) -> Vec<Site> {
         sites::read(self.setup.program(), self.session.process.pid())
+    }
+
+    fn words(&self) -> (Vec<Word>, Vec<PathBuf>) {
+        words::read(self.setup.program(), Some(self.session.process.pid()))
     }
 
     fn modules(&self) -> Vec<Module> {

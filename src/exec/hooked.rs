@@ -3,6 +3,7 @@
 //! `post_process` decides what the target gets, `fuzz_send` delivers it, `post_run` follows. Without
 //! such hooks calls go straight through.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::record::InputRecord;
@@ -13,6 +14,7 @@ use crate::engine::executor::{
 };
 use crate::engine::mutate::Candidate;
 use crate::engine::mutate::foreign::ForeignMutators;
+use crate::engine::mutate::words::Word;
 use crate::mutators::{Hook, Mutators, Processed};
 
 /// Owns an executor and the mutators.
@@ -263,6 +265,10 @@ impl Executor for Hooked {
 
     fn sites(&self) -> Vec<Site> {
         self.inner.sites()
+    }
+
+    fn words(&self) -> (Vec<Word>, Vec<PathBuf>) {
+        self.inner.words()
     }
 
     fn server(&self) -> Option<i32> {

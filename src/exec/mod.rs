@@ -26,6 +26,7 @@ mod scratch;
 mod seen;
 mod sites;
 pub mod trace;
+mod words;
 
 pub use direct::Direct;
 pub use error::TargetError;

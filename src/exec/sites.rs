@@ -16,11 +16,16 @@ const MAX_TABLE: u64 = 128 << 20;
 
 /// The sites of `program`, which runs as `pid`, and of its libraries.
 pub(super) fn read(program: &Path, pid: i32) -> Vec<Site> {
+    of_files(&program_and_libraries(program, pid))
+}
+
+/// The files of `program`, which runs as `pid`.
+pub(super) fn program_and_libraries(program: &Path, pid: i32) -> Vec<PathBuf> {
     let mut files = files_of(pid);
     if !files.iter().any(|file| file == program) {
         files.push(program.to_owned());
     }
-    of_files(&files)
+    files
 }
 
 /// The sites of these files.
@@ -51,15 +56,16 @@ fn mapped_code(maps: &[u8]) -> Vec<PathBuf> {
 
 /// Nothing if the file has no table or is no ELF file at all.
 fn of_file(path: &Path) -> Vec<Site> {
-    table(path).map(|table| Site::parse(&table)).unwrap_or_default()
+    section(path, SECTION).map(|table| Site::parse(&table)).unwrap_or_default()
 }
 
-fn table(path: &Path) -> Option<Vec<u8>> {
+/// The content of a section; None if the file has none, or none of a possible size.
+pub(super) fn section(path: &Path, name: &str) -> Option<Vec<u8>> {
     // Not a pipe, which would block, nor a device.
     let data = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let cache = ReadCache::new(File::open(path).ok()?);
     let file = object::File::parse(&cache).ok()?;
-    let section = file.section_by_name(SECTION)?;
+    let section = file.section_by_name(name)?;
     let size = section.size();
     if size > data.len().min(MAX_TABLE) {
         return None;

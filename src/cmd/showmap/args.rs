@@ -19,11 +19,12 @@ use crate::cmd::tool::TargetArgs;
                   ffuzz-showmap -i out/queue -o maps -- ./target @@\n  \
                   ffuzz-showmap -C -i out/queue -o edges -- ./target\n  \
                   find seeds -size -4k > list; ffuzz-showmap -I list -o maps -- ./target\n  \
-                  ffuzz-showmap -C -i out/queue -o /dev/null --save-coverage state -- ./target"
+                  ffuzz-showmap -C -i out/queue -o /dev/null --save-coverage state -- ./target\n  \
+                  ffuzz-showmap --tokens -o words.dict -- ./target"
 )]
 pub(super) struct Args {
     /// File for the edges, one line `index:class` per edge, or - for stdout; with -i a folder
-    #[arg(short, value_name = "FILE", required_unless_present = "streams")]
+    #[arg(short, value_name = "FILE", required_unless_present_any = ["streams", "tokens"])]
     output: Option<PathBuf>,
     /// Run all files of this folder and its subfolders
     #[arg(short, value_name = "DIR")]
@@ -34,6 +35,9 @@ pub(super) struct Args {
     /// Read inputs from stdin and write their edges to stdout, in the binary protocol of afl-showmap -S
     #[arg(short = 'S', conflicts_with_all = ["output", "input", "list", "at_file"])]
     pub(super) streams: bool,
+    /// Print the words that ffuzz-cc has found in the target's sources, as a dictionary for -x
+    #[arg(long, conflicts_with_all = ["input", "list", "streams", "at_file"])]
+    pub(super) tokens: bool,
     /// With -i: merge the edges of all files into one output file
     #[arg(short = 'C')]
     pub(super) collect: bool,

@@ -64,7 +64,7 @@ impl Deterministic {
             max_len: MAX_INPUT,
             skip_arith,
             first: 0,
-            user_tokens: dictionary.user.len(),
+            user_tokens: dictionary.fixed().map(<[_]>::len).iter().sum(),
             auto_tokens: dictionary.auto.len(),
             effective_count: effective.iter().filter(|&&effective| effective).count(),
             effective,
@@ -303,13 +303,17 @@ impl Deterministic {
                 Some(overwrite(family, pos, &window, value, seed, out))
             }
             Kind::UserOverwrite => {
-                overwrite_token(family, pos, token(&dictionary.user, pos, variant)?, seed, out)
+                overwrite_token(family, pos, token(dictionary.fixed(), pos, variant)?, seed, out)
             }
-            Kind::AutoOverwrite => {
-                overwrite_token(family, pos, token(&dictionary.auto, pos, variant)?, seed, out)
-            }
+            Kind::AutoOverwrite => overwrite_token(
+                family,
+                pos,
+                token([&dictionary.auto, &[]], pos, variant)?,
+                seed,
+                out,
+            ),
             Kind::UserInsert => {
-                let token = token(&dictionary.user, pos, variant)?;
+                let token = token(dictionary.fixed(), pos, variant)?;
                 if seed.len() + token.len() > self.max_len {
                     return None;
                 }

@@ -2,7 +2,10 @@
 //!
 //! Pure: the campaign reads the files, this module parses their text.
 
+use std::collections::HashSet;
+
 use super::values;
+use super::words::MAX_WORDS;
 
 /// Longest user token in bytes (AFL).
 pub const MAX_USER_TOKEN: usize = 128;
@@ -44,6 +47,8 @@ pub struct DictionaryError {
 pub struct Dictionary {
     /// Given with `-x`.
     pub user: Vec<Token>,
+    /// Of the program, see [`super::words`]; never more than [`MAX_WORDS`]. They are as good as those given.
+    pub words: Vec<Token>,
     /// Learned; never more than [`MAX_AUTO_TOKENS`].
     pub auto: Vec<Token>,
 }
@@ -81,6 +86,25 @@ impl Dictionary {
         self.user.len() - before
     }
 
+    /// Adds words of the program, at most [`MAX_WORDS`] in all; returns how many are new.
+    pub fn add_words<'a>(&mut self, words: impl IntoIterator<Item = &'a [u8]>) -> usize {
+        let before = self.words.len();
+        let mut known: HashSet<Box<[u8]>> =
+            self.user.iter().chain(&self.words).map(|token| token.0.clone()).collect();
+        for token in words.into_iter().filter_map(Token::new) {
+            if self.words.len() < MAX_WORDS && known.insert(token.0.clone()) {
+                self.words.push(token);
+            }
+        }
+        self.words.len() - before
+    }
+
+    /// The tokens of the user and of the program.
+    #[must_use]
+    pub fn fixed(&self) -> [&[Token]; 2] {
+        [&self.user, &self.words]
+    }
+
     /// Adds a learned token. False if it is too short or too long, one byte repeated, an
     /// interesting integer that other operators write anyway, known already, or the list is full.
     pub fn add_auto(&mut self, bytes: &[u8]) -> bool {
@@ -88,7 +112,12 @@ impl Dictionary {
             || self.auto.len() >= MAX_AUTO_TOKENS
             || bytes.iter().all(|&byte| byte == bytes[0])
             || is_interesting(bytes)
-            || self.user.iter().chain(&self.auto).any(|token| token.bytes() == bytes)
+            || self
+                .user
+                .iter()
+                .chain(&self.words)
+                .chain(&self.auto)
+                .any(|token| token.bytes() == bytes)
         {
             return false;
         }
@@ -98,13 +127,13 @@ impl Dictionary {
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.user.is_empty() && self.auto.is_empty()
+        self.len() == 0
     }
 
-    /// Number of tokens of both kinds.
+    /// Number of tokens of all kinds.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.user.len() + self.auto.len()
+        self.user.len() + self.words.len() + self.auto.len()
     }
 }
 

@@ -10,6 +10,7 @@ pub mod havoc;
 mod reachable;
 pub mod splice;
 pub mod values;
+pub mod words;
 
 use rand_core::Rng as _;
 

@@ -80,14 +80,16 @@ pub(super) fn overwrite(
     Step::At { op: family.op, pos: pos as u32, value: Some(value), big_endian }
 }
 
-/// Token number `variant` of a position; with many tokens each position starts elsewhere.
-pub(super) fn token(tokens: &[Token], pos: usize, variant: usize) -> Option<&[u8]> {
-    let place = if tokens.len() > TOKENS_PER_POSITION {
-        (pos * TOKENS_PER_POSITION + variant) % tokens.len()
+/// Token number `variant` of a position in these lists; with many tokens each position starts elsewhere.
+pub(super) fn token([first, second]: [&[Token]; 2], pos: usize, variant: usize) -> Option<&[u8]> {
+    let count = first.len() + second.len();
+    let place = if count > TOKENS_PER_POSITION {
+        (pos * TOKENS_PER_POSITION + variant) % count
     } else {
         variant
     };
-    tokens.get(place).map(Token::bytes)
+    let token = first.get(place).or_else(|| second.get(place.checked_sub(first.len())?));
+    token.map(Token::bytes)
 }
 
 pub(super) fn overwrite_token(

@@ -1,6 +1,9 @@
 // Collects the words of a program: constants that it compares its input with. They are taken at the
 // start of the pipeline, because the optimiser merges, splits and inlines comparisons. The module
 // keeps its code; it only gets the section that ffuzz-words.hpp describes.
+#ifndef FFUZZ_WORDS_PASS_HPP
+#define FFUZZ_WORDS_PASS_HPP
+
 #include "ffuzz-words.hpp"
 
 #include "llvm/Analysis/ConstantFolding.h"
@@ -570,6 +573,8 @@ struct WordsPass : PassInfoMixin<WordsPass> {
 
 } // namespace
 
-FFUZZ_PLUGIN("ffuzz-words", [](PassBuilder &PB) {
+static void addWords(PassBuilder &PB) {
   PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, auto) { MPM.addPass(WordsPass()); });
-})
+}
+
+#endif
