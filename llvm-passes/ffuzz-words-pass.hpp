@@ -86,9 +86,15 @@ bool isWord(StringRef Text) {
   return !isPath(Text);
 }
 
+// NAME=VALUE: tables of how a library was built.
+bool isSetting(StringRef Text) {
+  size_t Sign = Text.find('=');
+  return Sign != 0 && Sign < Text.size() - 1 && isAlnum(Text[Sign - 1]) && isAlnum(Text[Sign + 1]);
+}
+
 // What tables have else: numbers, and the text that a name stands for.
-bool isAsciiWord(StringRef Text) {
-  return isWord(Text) && all_of(Text, [](char Byte) { return isPrint(Byte); });
+bool isTableWord(StringRef Text) {
+  return isWord(Text) && all_of(Text, [](char Byte) { return isPrint(Byte); }) && !isSetting(Text);
 }
 
 // A string with an explicit length may hold any bytes, but havoc writes runs of one byte itself.
@@ -105,10 +111,13 @@ bool isPowerOrNextToOne(uint64_t N) {
   return isPowerOf2_64(N) || isPowerOf2_64(N + 1) || (N && isPowerOf2_64(N - 1));
 }
 
-// Checks for overflow: the largest number of a type, less some bytes.
+// Checks for overflow: the largest number of a type or a tenth of it, less some bytes.
 bool isNearLimit(uint64_t N) {
-  for (unsigned Bits : {31, 32, 63})
-    if (N + 512 > 1ull << Bits && N < (1ull << Bits) + 512) return true;
+  auto IsNear = [N](uint64_t Limit, uint64_t Distance) { return N + Distance > Limit && N < Limit + Distance; };
+  for (unsigned Bits = 28; Bits < 64; Bits++)
+    if (IsNear(1ull << Bits, 512)) return true;
+  for (uint64_t Largest : {uint64_t(INT32_MAX), uint64_t(UINT32_MAX), uint64_t(INT64_MAX), UINT64_MAX})
+    if (IsNear(Largest / 10, 16)) return true;
   return false;
 }
 
@@ -196,6 +205,12 @@ bool isConstructor(const CallBase &Call) {
   return fuzzfactory::startsWith(Name, "_ZN") && (Name.contains("C1E") || Name.contains("C2E") || Name.contains("C1I"));
 }
 
+// ""sv and ""s.
+bool isLiteral(const CallBase &Call) {
+  StringRef Name = Program::calleeName(Call);
+  return fuzzfactory::startsWith(Name, "_ZN") && (Name.contains("li2svE") || Name.contains("li1sE"));
+}
+
 bool isComparedWithZero(const Value *Result) {
   return any_of(Result->users(), [](const User *U) {
     if (isa<ZExtInst>(U) || isa<SExtInst>(U) || isa<TruncInst>(U)) return isComparedWithZero(U);
@@ -243,6 +258,10 @@ private:
       resolve(Select->getFalseValue(), Depth - 1);
     } else if (auto *Load = dyn_cast<LoadInst>(V)) {
       resolveLoad(*Load, Depth);
+    } else if (auto *Part = dyn_cast<ExtractValueInst>(V)) {
+      resolve(Part->getAggregateOperand(), Depth - 1);
+    } else if (auto *Call = dyn_cast<CallBase>(V)) {
+      if (isLiteral(*Call) && Call->arg_size()) resolve(Call->getArgOperand(0), Depth - 1);
     } else if (auto *Local = dyn_cast<AllocaInst>(V)) {
       unsigned Budget = MaxUsers;
       resolveWrites(*Local, Depth, Budget);
@@ -288,7 +307,7 @@ private:
       } else if (auto *Copy = dyn_cast<MemCpyInst>(U)) {
         if (Copy->getRawDest() == &Target) resolve(Copy->getRawSource(), Depth - 1);
       } else if (auto *Call = dyn_cast<CallBase>(U)) {
-        if (Call->arg_size() > 1 && Call->getArgOperand(0) == &Target && isConstructor(*Call))
+        if (Call->arg_size() > 1 && Call->getArgOperand(0) == &Target && (isConstructor(*Call) || isLiteral(*Call)))
           resolve(Call->getArgOperand(1), Depth - 1);
       } else if (isa<GetElementPtrInst>(U) || isa<BitCastInst>(U)) {
         resolveWrites(*U, Depth, Budget);
@@ -317,7 +336,7 @@ public:
       if (longestRun(Column) < MinRun) continue;
       std::vector<StringRef> Words;
       for (const Cell &C : Column)
-        if (isAsciiWord(C.Text)) Words.push_back(C.Text);
+        if (isTableWord(C.Text)) Words.push_back(C.Text);
       size_t Taken = std::min(Words.size(), MaxTaken);
       for (size_t I = 0; I < Taken; I++) Take(Words[I * Words.size() / Taken]);
     }
@@ -544,7 +563,7 @@ private:
       if (Bytes->getElementType()->isIntegerTy(8) && isPackedTable(Bytes->getRawDataValues()))
         for (StringRef Rest = Bytes->getRawDataValues(); !Rest.empty();) {
           StringRef Name = untilNul(Rest);
-          if (isAsciiWord(Name)) Add(Name);
+          if (isTableWord(Name)) Add(Name);
           Rest = Rest.drop_front(std::min(Rest.size(), Name.size() + 1));
         }
       return;
