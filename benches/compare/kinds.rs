@@ -12,12 +12,6 @@ pub(super) enum Fuzzer {
     Libfuzzer,
 }
 
-impl Fuzzer {
-    pub(super) fn is_afl(self) -> bool {
-        matches!(self, Self::Afl | Self::AflCmplog | Self::AflDict2file)
-    }
-}
-
 pub(super) const FUZZERS: [(&str, Fuzzer); 6] = [
     ("ffuzz", Fuzzer::Ffuzz),
     ("base", Fuzzer::Base),

@@ -331,7 +331,7 @@ impl Compare {
             command = Command::new(&built.fuzzer);
             command.args(["-G", LONGEST_INPUT]);
             // With a fixed seed ffuzz decides nothing by time, which is not how it is used.
-            if kind.fuzzer.is_afl() {
+            if !matches!(kind.fuzzer, Fuzzer::Ffuzz | Fuzzer::Base) {
                 command.args(["-s", &seed.to_string()]);
             }
             command.arg("-i").arg(seeds);

@@ -142,7 +142,8 @@ const SANITIZERS: &[(&str, Sanitizer)] = &[
 
 const CONTEXT: &str = "coverage is by edge, without context";
 const SPLIT: &str = "comparisons are not split; WAYPOINTS=cmp and ffuzz -p lead through them";
-const DICTIONARY: &str = "no dictionary is written; ffuzz takes one with -x";
+const DICTIONARY: &str =
+    "ffuzz uses the words of a build by itself; ffuzz-showmap --tokens prints them";
 const FLAGS: &str = "give the compiler's -fsanitize= option yourself";
 
 /// Variables of AFL++ without which a build lacks what its user asked for, and the way to it.

@@ -62,6 +62,9 @@ pub fn run(
     env.misspelt.iter().filter(|_| tells && works).for_each(|text| note(text));
     env.unsupported.iter().filter(|_| tells && invocation.links()).for_each(|text| note(text));
     let mut additions = additions(&invocation, env, &clang)?;
+    if let (true, Some(why)) = (tells && invocation.links(), &additions.lacks_words) {
+        note(&format!("warning: no words are collected for a dictionary: {why}"));
+    }
     if additions.link == CounterLink::Unknown {
         return watched_link(&clang.path, &invocation, env, additions, note);
     }
@@ -108,11 +111,21 @@ fn additions(
     if invocation.compiles() {
         passes = workshop.passes(&domains)?;
         declared = workshop.declarations(&domains)?;
-        // Without LLVM's headers there are none, which the link says.
-        if let (true, Ok(pass)) = (env.words, workshop.words()) {
-            builtin.push(plugin::WORDS.into());
-            passes.retain(|other| *other != pass);
-            passes.insert(0, pass);
+    }
+    let mut lacks_words = None;
+    if env.words && (invocation.compiles() || invocation.links()) {
+        match workshop.words() {
+            Ok(pass) if invocation.compiles() => {
+                builtin.push(plugin::WORDS.into());
+                passes.retain(|other| *other != pass);
+                passes.insert(0, pass);
+            }
+            Ok(_) => {}
+            Err(CompilerError::NoLlvm { major, program, .. }) => {
+                lacks_words =
+                    Some(format!("{program} is not installed (package llvm-{major}-dev)"));
+            }
+            Err(error) => lacks_words = Some(error.to_string()),
         }
     }
     if invocation.links() {
@@ -130,7 +143,17 @@ fn additions(
     };
     let opt_level = invocation.level.is_none();
     let assets = assets.directory;
-    Ok(Additions { assets, runtimes, passes, builtin, declared, coverage, link, opt_level })
+    Ok(Additions {
+        assets,
+        runtimes,
+        passes,
+        builtin,
+        declared,
+        coverage,
+        link,
+        opt_level,
+        lacks_words,
+    })
 }
 
 /// clang, behind the launcher if there is one.

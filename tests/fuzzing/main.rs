@@ -28,3 +28,4 @@ mod resume;
 mod snapshot;
 mod sync;
 mod watching;
+mod words;

@@ -1,0 +1,125 @@
+//! Words: what `ffuzz-cc` collects from sources, and what a campaign makes of them.
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+use crate::common;
+use common::*;
+
+const WORDS: &str = "\
+string_29=\"magic-number\"
+case_14=\"IHDR\"
+case_14=\"RDHI\"
+case_14=\"PLTE\"
+case_14=\"ETLP\"
+case_14=\"IDAT\"
+case_14=\"TADI\"
+table_7=\"alpha\"
+table_7=\"bravo\"
+table_7=\"charlie\"
+table_7=\"delta\"
+";
+
+/// Builds a program in the folder with `ffuzz cc`; returns what it said.
+fn build(dir: &TestDir, variables: &[(&str, &str)], line: &str) -> String {
+    let mut job = dir.ffuzz(&format!("cc {line}")).env("XDG_CACHE_HOME", cache().to_str().unwrap());
+    for (name, value) in variables {
+        job = job.env(name, value);
+    }
+    job.run().expect(0).err
+}
+
+fn tokens(dir: &TestDir, program: &str) -> Finished {
+    dir.tool("showmap --tokens -q -o -", &dir.path(program), "").run()
+}
+
+#[test]
+fn every_compiler_and_level_finds_the_same_words() {
+    let source = repository("tests/targets/words.c").display().to_string();
+    let wanted = format!("# {source}\n{WORDS}");
+    for clang in clangs() {
+        for level in ["-O0", "-O2"] {
+            let dir = TestDir::new();
+            let line = format!("-fsanitize=fuzzer {level} {source} -o t");
+            build(&dir, &[("FFUZZ_CC", clang)], &line);
+            assert_eq!(tokens(&dir, "t").expect(0).out, wanted, "{clang} {level}");
+        }
+    }
+}
+
+#[test]
+fn words_of_a_library_are_those_of_its_programs_too() {
+    let dir = TestDir::new();
+    dir.write(
+        "lib.c",
+        "#include <string.h>\nint is(const char *s) { return !strcmp(s, \"from-the-library\"); }\n",
+    );
+    dir.write(
+        "main.c",
+        "#include <stdio.h>\n#include <string.h>\nint is(const char *);\nint main(void) {\n  \
+         char line[99];\n  if (!fgets(line, 99, stdin)) return 1;\n  \
+         return is(line) || !strcmp(line, \"from-the-program\");\n}\n",
+    );
+    build(&dir, &[], "-shared -fPIC lib.c -o libis.so");
+    let said = build(&dir, &[], "main.c -L. -lis -Wl,-rpath,$ORIGIN -o t");
+    assert!(said.contains("edges instrumented, 1 words"), "{said}");
+    let words = tokens(&dir, "t").expect(0).out;
+    assert!(words.contains("string_2=\"from-the-library\""), "{words}");
+    assert!(words.contains("string_7=\"from-the-program\""), "{words}");
+}
+
+#[test]
+fn words_open_the_gates_of_a_target() {
+    let dir = TestDir::with_seed("a seed that has no word of the format");
+    let target = target("words.c", "-fsanitize=fuzzer");
+    let job = dir.fuzz("-V 120", &target, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.run().expect(0);
+    assert_eq!(dir.crashes().len(), 1);
+    assert_eq!(dir.stat("auto_dict_entries"), 11);
+}
+
+#[test]
+fn without_words_there_are_none() {
+    let dir = TestDir::with_seed("seed");
+    let source = repository("tests/targets/words.c").display().to_string();
+    let target = target("words.c", "-fsanitize=fuzzer");
+    dir.fuzz("-E 100", &target, "").env("AFL_NO_AUTODICT", "1").run().expect(0);
+    assert_eq!(dir.stat("auto_dict_entries"), 0);
+    build(&dir, &[("FFUZZ_NO_WORDS", "1")], &format!("-fsanitize=fuzzer {source} -o t"));
+    tokens(&dir, "t").refused(1, "the target has no words", "FFUZZ_NO_WORDS");
+}
+
+#[test]
+fn a_damaged_table_is_refused_and_the_campaign_goes_on() {
+    let dir = TestDir::with_seed("seed");
+    let target = target("words.c", "-fsanitize=fuzzer");
+    dir.write("table", "6162\tint\t/a.c\t1\nnonsense\n");
+    let copied = Command::new("objcopy")
+        .arg("--update-section")
+        .arg(format!(".ffuzz_words={}", dir.path("table").display()))
+        .args([&target, &dir.path("t")])
+        .status();
+    assert!(copied.unwrap().success());
+    tokens(&dir, "t").refused(1, "are damaged", "build it again with ffuzz-cc");
+    let done = dir.fuzz("-E 100", &dir.path("t"), "").run().expect(0);
+    done.says("are damaged: not used");
+    assert_eq!(dir.stat("auto_dict_entries"), 0);
+}
+
+#[test]
+fn too_many_words_are_thinned_out_and_that_is_said() {
+    let dir = TestDir::with_seed("seed");
+    let mut source = "#include <string.h>\n#include <stdint.h>\n#include <stddef.h>\n\
+        static const char *const names[] = {\n"
+        .to_owned();
+    for number in 0..10_000 {
+        let _ = writeln!(source, "\"word-{number}\",");
+    }
+    source += "};\nint LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {\n  \
+        return size > 3 && !memcmp(data, names[data[0]], 3) ? 0 : 0;\n}\n";
+    dir.write("many.c", source);
+    build(&dir, &[], "-fsanitize=fuzzer many.c -o t");
+    let done = dir.fuzz("-E 100", &dir.path("t"), "").run().expect(0);
+    done.says("the target has 10000 words: 4096 of them, evenly spread, are used");
+    assert_eq!(dir.stat("auto_dict_entries"), 4096);
+}
