@@ -234,17 +234,20 @@ public:
 
   SmallVector<StringRef, 4> of(const Value *V) {
     Found.clear();
+    Budget = MaxSteps;
     resolve(V, 5);
     return Found;
   }
 
 private:
-  static constexpr unsigned MaxFound = 8, MaxUsers = 64;
+  static constexpr unsigned MaxFound = 8, MaxSteps = 128; // values and uses that are looked at
   const DataLayout &DL;
+  unsigned Budget = 0;
   SmallVector<StringRef, 4> Found;
 
   void resolve(const Value *V, unsigned Depth) {
-    if (!Depth || Found.size() >= MaxFound) return;
+    if (!Depth || !Budget || Found.size() >= MaxFound) return;
+    Budget--;
     if (V->getType()->isPointerTy()) {
       APInt Offset;
       const Value *Base = stripOffset(V, Offset, DL);
@@ -263,8 +266,7 @@ private:
     } else if (auto *Call = dyn_cast<CallBase>(V)) {
       if (isLiteral(*Call) && Call->arg_size()) resolve(Call->getArgOperand(0), Depth - 1);
     } else if (auto *Local = dyn_cast<AllocaInst>(V)) {
-      unsigned Budget = MaxUsers;
-      resolveWrites(*Local, Depth, Budget);
+      resolveWrites(*Local, Depth);
     }
   }
 
@@ -298,7 +300,7 @@ private:
   }
 
   // What is stored, copied or constructed into a local variable or a part of it.
-  void resolveWrites(const Value &Target, unsigned Depth, unsigned &Budget) {
+  void resolveWrites(const Value &Target, unsigned Depth) {
     for (const User *U : Target.users()) {
       if (!Budget || Found.size() >= MaxFound) return;
       Budget--;
@@ -310,7 +312,7 @@ private:
         if (Call->arg_size() > 1 && Call->getArgOperand(0) == &Target && (isConstructor(*Call) || isLiteral(*Call)))
           resolve(Call->getArgOperand(1), Depth - 1);
       } else if (isa<GetElementPtrInst>(U) || isa<BitCastInst>(U)) {
-        resolveWrites(*U, Depth, Budget);
+        resolveWrites(*U, Depth);
       }
     }
   }
@@ -497,7 +499,7 @@ private:
 
   bool isInteger(const ConstantInt &Constant, const Value &Other) const {
     int64_t N = numberOf(Constant);
-    return !isOrdinary(N) && !States.count(N) && !isCounter(&Other);
+    return Other.getType()->isIntegerTy() && !isOrdinary(N) && !States.count(N) && !isCounter(&Other);
   }
 
   // A function with very many sorts characters into classes.
