@@ -109,14 +109,13 @@ fn a_damaged_table_is_refused_and_the_campaign_goes_on() {
 #[test]
 fn too_many_words_are_thinned_out_and_that_is_said() {
     let dir = TestDir::with_seed("seed");
-    let mut source = "#include <string.h>\n#include <stdint.h>\n#include <stddef.h>\n\
-        static const char *const names[] = {\n"
-        .to_owned();
-    for number in 0..10_000 {
-        let _ = writeln!(source, "\"word-{number}\",");
+    let mut source = "#include <stdint.h>\n#include <stddef.h>\n".to_owned();
+    // The pass takes at most 256 of one table.
+    for table in 0..40 {
+        let words: String = (0..250).map(|word| format!("\"word-{table}-{word}\",\n")).collect();
+        let _ = writeln!(source, "const char *const names{table}[] = {{ {words} }};");
     }
-    source += "};\nint LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {\n  \
-        return size > 3 && !memcmp(data, names[data[0]], 3) ? 0 : 0;\n}\n";
+    source += "int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) { return 0; }\n";
     dir.write("many.c", source);
     build(&dir, &[], "-fsanitize=fuzzer many.c -o t");
     let done = dir.fuzz("-E 100", &dir.path("t"), "").run().expect(0);
