@@ -27,8 +27,14 @@ pub(super) fn product(path: &Path, coverage: bool) -> Vec<String> {
         0 => lines.push(format!(
             "warning: {shown}: no edge is instrumented; compile its sources with ffuzz-cc, too"
         )),
-        edges if words == 0 => lines.push(format!("{shown}: {edges} edges instrumented")),
-        edges => lines.push(format!("{shown}: {edges} edges instrumented, {words} words")),
+        edges => {
+            let words = match words {
+                0 => String::new(),
+                1 => ", 1 word".to_owned(),
+                words => format!(", {words} words"),
+            };
+            lines.push(format!("{shown}: {edges} edges instrumented{words}"));
+        }
     }
     let empty = add_up(&sites).into_iter().filter(|(_, count)| *count == 0);
     lines.extend(

@@ -62,7 +62,7 @@ fn words_of_a_library_are_those_of_its_programs_too() {
     );
     build(&dir, &[], "-shared -fPIC lib.c -o libis.so");
     let said = build(&dir, &[], "main.c -L. -lis -Wl,-rpath,$ORIGIN -o t");
-    assert!(said.contains("edges instrumented, 1 words"), "{said}");
+    assert!(said.contains("edges instrumented, 1 word\n"), "{said}");
     let words = tokens(&dir, "t").expect(0).out;
     assert!(words.contains("string_2=\"from-the-library\""), "{words}");
     assert!(words.contains("string_7=\"from-the-program\""), "{words}");
