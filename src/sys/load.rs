@@ -44,7 +44,9 @@ pub fn processor_times(pid: i32) -> Option<[Duration; 2]> {
 /// Processor time of a living process and all its threads, to the nanosecond.
 #[must_use]
 pub fn processor_clock(pid: i32) -> Option<Duration> {
-    let clock = clock_getcpuclockid(Pid::from_raw(pid)).ok()?;
+    // The kernel takes some numbers below one for clocks of the caller.
+    let pid = (pid > 0).then(|| Pid::from_raw(pid))?;
+    let clock = clock_getcpuclockid(pid).ok()?;
     clock_gettime(clock).ok().map(Duration::from)
 }
 

@@ -52,7 +52,7 @@ fn a_crash_is_saved_with_its_signal() {
 #[test]
 fn crashes_are_unique_by_their_edges() {
     let dir = TestDir::with_seed("AA");
-    dir.fuzz("-s 1 -E 4000", &outcomes(), "sites").run().expect(0);
+    dir.fuzz("-s 1 -E 40000", &outcomes(), "sites").run().expect(0);
     let second: Vec<bool> = dir
         .crashes()
         .iter()

@@ -74,7 +74,7 @@ fn words_open_the_gates_of_a_target() {
     let target = target("words.c", "-fsanitize=fuzzer");
     let job = dir.fuzz("-V 120", &target, "").env("AFL_BENCH_UNTIL_CRASH", "1");
     job.run().expect(0);
-    assert_eq!(dir.crashes().len(), 1);
+    assert!(!dir.crashes().is_empty());
     assert_eq!(dir.stat("auto_dict_entries"), 11);
 }
 

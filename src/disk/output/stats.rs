@@ -453,6 +453,7 @@ mod tests {
         afl_version       : ffuzz-0.1.0
         target_mode       : default
         run_mode          : batch
+        cut_runs          : 0
         time_in_target    : 61.26%
         time_in_handover  : 8.00%
         time_waiting      : 0.00%
