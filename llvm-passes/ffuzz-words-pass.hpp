@@ -6,9 +6,12 @@
 
 #include "ffuzz-words.hpp"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
+
+#include <optional>
 
 using namespace llvm;
 
@@ -393,6 +396,153 @@ private:
   }
 };
 
+// ---- Words that are compared byte by byte ----
+
+// Clang's IR at the start of the pipeline: variables are in memory, and `&&` is a branch.
+//   if (p[0] == 'G' && p[1] == 'I' && p[2] == 'F')
+class ByteChains {
+public:
+  ByteChains(Function &F, const DataLayout &DL) : DL(DL) {
+    for (BasicBlock &Block : F)
+      if (std::optional<Link> Found = linkOf(Block)) Links[&Block] = *Found;
+    for (auto &[Block, Link] : Links)
+      if (const BasicBlock *Next = nextOf(Link)) Inner.insert(Next);
+  }
+
+  // Of each chain its bytes and its first comparison.
+  template <class Use> void forEach(Use Take) const {
+    for (auto &[Block, First] : Links) {
+      if (Inner.count(Block)) continue;
+      std::string Bytes(1, First.Byte);
+      const Link *Last = &First;
+      while (const BasicBlock *Next = nextOf(*Last)) {
+        Last = &Links.find(Next)->second;
+        Bytes += Last->Byte;
+        if (Bytes.size() > fuzzfactory::WordTable::MaxBytes) break;
+      }
+      if (Bytes.size() > 1) Take(StringRef(Bytes), *First.Where);
+    }
+  }
+
+private:
+  // One byte of an input: where it lies, a variable index, and an offset.
+  struct Link {
+    const Value *Base = nullptr, *Index = nullptr;
+    int64_t Offset = 0, Step = 0; // by which the comparison moves the pointer (`*p++`) or the index
+    char Byte = 0;
+    const ICmpInst *Where = nullptr;
+    const BasicBlock *Next = nullptr; // where the program goes on with an equal byte
+  };
+  const DataLayout &DL;
+  MapVector<const BasicBlock *, Link> Links;
+  DenseSet<const BasicBlock *> Inner;
+
+  const BasicBlock *nextOf(const Link &L) const {
+    auto Next = Links.find(L.Next);
+    if (Next == Links.end()) return nullptr;
+    const Link &N = Next->second;
+    bool IsNext = N.Offset + L.Step == L.Offset + 1 && isSame(N.Base, L.Base, 4) && isSame(N.Index, L.Index, 4);
+    return IsNext ? L.Next : nullptr;
+  }
+
+  // Both are read from the same variables.
+  bool isSame(const Value *A, const Value *B, unsigned Depth) const {
+    if (A == B) return true;
+    if (!A || !B || !Depth) return false;
+    APInt OffsetA, OffsetB;
+    if (A->getType()->isPointerTy() && B->getType()->isPointerTy()) {
+      A = stripOffset(A, OffsetA, DL);
+      B = stripOffset(B, OffsetB, DL);
+      if (OffsetA != OffsetB) return false;
+      if (A == B) return true;
+    }
+    auto *LoadA = dyn_cast<LoadInst>(A), *LoadB = dyn_cast<LoadInst>(B);
+    return LoadA && LoadB && isSame(LoadA->getPointerOperand(), LoadB->getPointerOperand(), Depth - 1);
+  }
+
+  // What is added in this block to a variable that was read.
+  int64_t stepOf(const BasicBlock &Block, const Value *Variable) const {
+    auto *Read = dyn_cast_or_null<LoadInst>(Variable);
+    if (!Read) return 0;
+    for (const Instruction &I : reverse(Block)) {
+      auto *Store = dyn_cast<StoreInst>(&I);
+      if (!Store || !isSame(Store->getPointerOperand(), Read->getPointerOperand(), 4)) continue;
+      if (Store->getValueOperand()->getType()->isPointerTy()) {
+        APInt Offset;
+        bool IsMoved = isSame(stripOffset(Store->getValueOperand(), Offset, DL), Read, 1);
+        return IsMoved ? Offset.getSExtValue() : 0;
+      }
+      auto *Sum = dyn_cast<BinaryOperator>(Store->getValueOperand());
+      auto *Step = Sum && Sum->getOpcode() == Instruction::Add ? dyn_cast<ConstantInt>(Sum->getOperand(1)) : nullptr;
+      return Step && Step->getBitWidth() <= 64 && isSame(Sum->getOperand(0), Read, 4) ? Step->getSExtValue() : 0;
+    }
+    return 0;
+  }
+
+  static std::optional<Link> none() { return {}; }
+
+  std::optional<Link> linkOf(BasicBlock &Block) const {
+    auto *Branch = dyn_cast_or_null<BranchInst>(Block.getTerminator());
+    auto *Cmp = Branch && Branch->isConditional() ? dyn_cast<ICmpInst>(Branch->getCondition()) : nullptr;
+    auto *Byte = Cmp && Cmp->isEquality() ? dyn_cast<ConstantInt>(Cmp->getOperand(1)) : nullptr;
+    if (!Byte || Byte->getBitWidth() > 64 || Byte->getSExtValue() < -128 || Byte->getSExtValue() > 255) return none();
+    Link L;
+    L.Byte = (char)Byte->getSExtValue();
+    L.Where = Cmp;
+    L.Next = Branch->getSuccessor(Cmp->getPredicate() == CmpInst::ICMP_EQ ? 0 : 1);
+    auto *Load = dyn_cast<LoadInst>(withoutCase(beforePromotion(Cmp->getOperand(0))));
+    if (!Load || !Load->getType()->isIntegerTy(8) || !addAddress(Load->getPointerOperand(), L)) return none();
+    L.Step = stepOf(Block, L.Base) + stepOf(Block, L.Index);
+    return L;
+  }
+
+  // tolower(c) == 'g', where glibc has a table of all characters.
+  static const Value *withoutCase(const Value *V) {
+    auto Is = [](const Value *Callee, StringRef Lower, StringRef Upper) {
+      auto *Call = dyn_cast<CallInst>(Callee);
+      return Call && (Program::calleeName(*Call) == Lower || Program::calleeName(*Call) == Upper);
+    };
+    if (Is(V, "tolower", "toupper") && cast<CallInst>(V)->arg_size() == 1)
+      return beforePromotion(cast<CallInst>(V)->getArgOperand(0));
+    auto *Entry = dyn_cast<LoadInst>(V);
+    auto *Place = Entry ? dyn_cast<GetElementPtrInst>(Entry->getPointerOperand()) : nullptr;
+    auto *Table = Place ? dyn_cast<LoadInst>(Place->getPointerOperand()) : nullptr;
+    if (!Table || !Is(Table->getPointerOperand(), "__ctype_tolower_loc", "__ctype_toupper_loc")) return V;
+    return beforePromotion(Place->getOperand(Place->getNumOperands() - 1));
+  }
+
+  // `p[2]`, `p[i + 2]`, where p is a pointer or an array.
+  bool addAddress(const Value *Address, Link &L) const {
+    for (unsigned Depth = 0; Depth < 4; Depth++) {
+      APInt Offset;
+      Address = stripOffset(Address, Offset, DL);
+      L.Offset += Offset.getSExtValue();
+      auto *Element = dyn_cast<GetElementPtrInst>(Address);
+      if (!Element) break;
+      const Value *Index = Element->getOperand(Element->getNumOperands() - 1);
+      if (L.Index || !Element->getResultElementType()->isIntegerTy(8) || !addIndex(Index, L)) return false;
+      for (unsigned I = 1; I + 1 < Element->getNumOperands(); I++) {
+        auto *Zero = dyn_cast<ConstantInt>(Element->getOperand(I));
+        if (!Zero || !Zero->isZero()) return false;
+      }
+      Address = Element->getPointerOperand();
+    }
+    L.Base = Address;
+    return isa<LoadInst>(L.Base) || isa<AllocaInst>(L.Base) || isa<GlobalVariable>(L.Base);
+  }
+
+  static bool addIndex(const Value *Index, Link &L) {
+    Index = beforePromotion(Index);
+    if (auto *Sum = dyn_cast<BinaryOperator>(Index); Sum && Sum->getOpcode() == Instruction::Add)
+      if (auto *Constant = dyn_cast<ConstantInt>(Sum->getOperand(1)); Constant && Constant->getBitWidth() <= 64) {
+        L.Offset += Constant->getSExtValue();
+        Index = beforePromotion(Sum->getOperand(0));
+      }
+    L.Index = Index;
+    return isa<LoadInst>(Index);
+  }
+};
+
 // Names in one string, each with a NUL behind it.
 bool isPackedTable(StringRef Bytes) {
   constexpr size_t MinNames = 4;
@@ -422,6 +572,9 @@ public:
     for (Function *F : Functions) {
       visit(F);
       addComparedIntegers();
+      ByteChains(*F, DL).forEach([&](StringRef Bytes, const Instruction &Where) {
+        if (isBinaryWord(Bytes)) Words.add(Bytes, "bytes", [&] { return Places.of(Where); });
+      });
     }
     for (const GlobalVariable &G : M.globals()) visitGlobal(G);
     Words.writeTo(M);

@@ -8,6 +8,7 @@ use common::*;
 
 const WORDS: &str = "\
 string_29=\"magic-number\"
+bytes_33=\"EOF\"
 case_14=\"IHDR\"
 case_14=\"RDHI\"
 case_14=\"PLTE\"
@@ -75,7 +76,7 @@ fn words_open_the_gates_of_a_target() {
     let job = dir.fuzz("-V 120", &target, "").env("AFL_BENCH_UNTIL_CRASH", "1");
     job.run().expect(0);
     assert!(!dir.crashes().is_empty());
-    assert_eq!(dir.stat("auto_dict_entries"), 11);
+    assert_eq!(dir.stat("auto_dict_entries"), 12);
 }
 
 #[test]

@@ -26,8 +26,10 @@ static int is_name(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  if (size < 20 || memcmp(data, "magic-number", 12)) return 0;
+  if (size < 24 || memcmp(data, "magic-number", 12)) return 0;
   if (kind_of(word_at(data + 12)) != 2) return 0;
-  if (is_name(data + 16, size - 16)) abort();
+  if (!is_name(data + 16, size - 16)) return 0;
+  data += size - 3;
+  if (data[0] == 'E' && data[1] == 'O' && data[2] == 'F') abort();
   return 0;
 }
