@@ -14,7 +14,7 @@ pub struct Word {
     /// 1 to [`MAX_WORD`] bytes.
     pub bytes: Vec<u8>,
     /// `int`: an integer that is compared; `case`: one of a `switch`; `string`: an argument of a
-    /// comparison; `table`: of a table of strings.
+    /// comparison; `bytes`: compared byte by byte; `table`: of a table of strings.
     pub kind: String,
     pub file: String,
     /// 0: unknown.
