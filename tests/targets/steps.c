@@ -9,15 +9,17 @@ __AFL_FUZZ_INIT();
 #endif
 
 static volatile int depth; /* keeps the compiler from making one branch of four */
+/* Read from memory: the word is no constant that a compiler could put into a dictionary. */
+static const volatile unsigned char quiz[] = {'Q', 'U', 'I', 'Z'};
 
 __attribute__((noinline)) static void look(const unsigned char *data, long length) {
-  if (length < 4 || data[0] != 'Q') return;
+  if (length < 4 || data[0] != quiz[0]) return;
   depth = 1;
-  if (data[1] != 'U') return;
+  if (data[1] != quiz[1]) return;
   depth = 2;
-  if (data[2] != 'I') return;
+  if (data[2] != quiz[2]) return;
   depth = 3;
-  if (data[3] == 'Z') abort();
+  if (data[3] == quiz[3]) abort();
 }
 
 int main(void) {
