@@ -125,10 +125,15 @@ impl Campaign {
             Ok(reason) => *reason,
             Err(_) => StopReason::Failed,
         };
-        if reason == StopReason::TimeLimit && !self.complete {
-            self.warn(
-                "the time limit was reached in the dry run, before all seeds were run".into(),
-            );
+        let limit = match reason {
+            StopReason::TimeLimit => "time",
+            StopReason::ExecLimit => "execution",
+            _ => "",
+        };
+        if !limit.is_empty() && !self.complete {
+            self.warn(format!(
+                "the {limit} limit was reached in the dry run, before all seeds were run"
+            ));
         }
         // What follows ends soon, whatever code of the user's it waits for.
         self.statistics.end();

@@ -103,16 +103,20 @@ impl Campaign {
         self.tell_cut_seeds(&stored);
         let message = format!("dry run of {} seeds", stored.len());
         self.bus.send(&Event::Notice { message });
+        let (count, mut taken) = (stored.len(), 0);
         for (index, seed) in stored.into_iter().enumerate() {
-            if self.stop.is_over() {
+            // The entries of an earlier campaign are taken in whatever its limit was.
+            let out_of_runs = self.is_out_of_runs() && !self.output.resumed();
+            if self.stop.is_over() || out_of_runs {
                 break;
             }
+            taken = index + 1;
             self.fill_gap(seed.id);
             self.import(seed, index, &mut dry_run)?;
             self.obey()?;
             self.tick_if_due();
         }
-        self.complete = !self.stop.is_over();
+        self.complete = taken == count && !self.stop.is_over();
         if self.output.resumed() {
             let DryRun { total, run, .. } = dry_run;
             let message = format!("resumed: {total} queue entries, {run} of them run again");
@@ -392,7 +396,7 @@ impl Campaign {
     }
 
     fn finish_import(&mut self) -> Result<(), CampaignError> {
-        if self.fuzzer.corpus.iter().all(|seed| seed.disabled) && !self.stop.is_over() {
+        if self.complete && self.fuzzer.corpus.iter().all(|seed| seed.disabled) {
             return Err(self.no_usable_seed());
         }
         self.look_for_reading()?;

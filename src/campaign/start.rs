@@ -52,6 +52,10 @@ pub(super) fn open(
         not_loaded.extend(malformed);
     }
     let output = OutputDir::open(&options.output, options.input == Input::Resume)?;
+    let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
+    underway::heed(&stop);
+    // From here on code of the user's runs: its init functions have the limit, too.
+    stop.limit(options.limits.time);
     let mutators =
         mutators::load(&options.custom, options.rng_seed.unwrap_or_else(seed_of_the_day))?;
     options.target.run_mode = options.target.run_mode.min(mutators.run_mode());
@@ -85,10 +89,8 @@ pub(super) fn open(
     for sink in sinks(&output) {
         bus.add(sink);
     }
-    let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
     stop.suspend_between_runs().map_err(CampaignError::Signals)?;
     executor.heed(Some(stop.wish()));
-    underway::heed(&stop);
     let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;
     let sync = peers(&options);
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);

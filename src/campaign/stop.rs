@@ -8,13 +8,18 @@ use crate::event::StopReason;
 const DONE_CYCLES: u64 = 100;
 
 impl Campaign {
+    /// The limit of runs (`-E`) is reached.
+    pub(super) fn is_out_of_runs(&self) -> bool {
+        self.options.limits.execs.is_some_and(|limit| self.execs() >= limit)
+    }
+
     /// Why to stop now, if there is a reason.
     pub(super) fn stop_reason(&self) -> Option<StopReason> {
         let limits = &self.options.limits;
         if self.stop.asked() {
             return Some(StopReason::User);
         }
-        if limits.execs.is_some_and(|limit| self.execs() >= limit) {
+        if self.is_out_of_runs() {
             return Some(StopReason::ExecLimit);
         }
         if limits.time.is_some() && self.stop.is_over() {

@@ -198,7 +198,7 @@ fn recorded_inputs_stay_out_of_the_queue() {
 #[test]
 fn a_seed_owns_what_it_reaches_even_without_new_coverage() {
     let dir = seed_folder(&[b"\x10", b"\x80"]);
-    let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Guide, 1), first_byte());
+    let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Guide, 20), first_byte());
     campaign.fuzz().unwrap();
     assert!(campaign.fuzzer.scheduler.is_owner(crate::engine::corpus::SeedId(1)));
     assert!(!campaign.fuzzer.scheduler.is_owner(crate::engine::corpus::SeedId(0)));

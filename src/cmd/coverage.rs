@@ -58,6 +58,7 @@ impl States {
         if target.map_size() == 0 {
             return Err(CoverageError::NoEdges.into());
         }
+        save_coverage.as_deref().map_or(Ok(()), coverage::check_place)?;
         let program = binary::locate(&command.command[0], environment.get("PATH"));
         let parts = exec::parts(target, &program.unwrap_or_default());
         let mut own = Known::new(parts, target.map_size(), target.domains());

@@ -1,7 +1,7 @@
 //! What the tools share that run a target on given inputs: their options for it, its start, and what is
 //! said on the way.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -98,10 +98,7 @@ impl TargetArgs {
         ])?;
         // An option that the parser does not know begins the target's command line.
         match self.command.first().filter(|word| word.as_encoded_bytes().starts_with(b"-")) {
-            Some(word) => Err(Failure::new(
-                format!("{} is not an option of this program", word.display()),
-                "--help lists the options; a target whose name begins with - is written as ./-name",
-            )),
+            Some(word) => Err(no_option(word)),
             None => Ok(()),
         }
     }
@@ -129,11 +126,62 @@ impl TargetArgs {
 /// Reads the words of a tool; None: they were answered, with this code. Usage errors are 1, as with
 /// AFL's and FuzzFactory's tools.
 pub(super) fn parse<A: Parser>(program: &str, words: Vec<OsString>) -> Result<A, ExitCode> {
+    if let Some(option) = unknown_option(A::command(), &words) {
+        return Err(no_option(&option).report(program));
+    }
     let words = std::iter::once(OsString::from(program)).chain(words);
     A::try_parse_from(words).map_err(|error| {
         let _ = error.print();
         ExitCode::from(if error.use_stderr() { CANNOT } else { 0 })
     })
+}
+
+fn no_option(word: &OsStr) -> Failure {
+    Failure::new(
+        format!("{} is not an option of this program", word.display()),
+        "--help lists the options; a target whose name begins with - is written as ./-name",
+    )
+}
+
+/// The first word before the target that begins with `-` and is no option of the command. clap takes it for
+/// the target, and complains about the options behind it that are missing.
+fn unknown_option(mut command: clap::Command, words: &[OsString]) -> Option<OsString> {
+    command.build();
+    let takes_value = |arg: &clap::Arg| {
+        arg.get_action().takes_values() && arg.get_num_args().is_none_or(|n| n.min_values() > 0)
+    };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let text = word.to_str()?;
+        let options = text.strip_prefix('-').filter(|rest| !rest.is_empty() && *rest != "-")?;
+        if let Some(long) = options.strip_prefix('-') {
+            let (name, value) = long.split_once('=').map_or((long, None), |(n, v)| (n, Some(v)));
+            let is_it = |arg: &&clap::Arg| {
+                arg.get_long() == Some(name)
+                    || arg.get_all_aliases().is_some_and(|all| all.contains(&name))
+            };
+            let Some(arg) = command.get_arguments().find(is_it) else { return Some(word.clone()) };
+            if value.is_none() && takes_value(arg) {
+                words.next();
+            }
+            continue;
+        }
+        let mut letters = options.chars();
+        while let Some(letter) = letters.next() {
+            let is_it = |arg: &&clap::Arg| {
+                arg.get_short() == Some(letter)
+                    || arg.get_all_short_aliases().is_some_and(|all| all.contains(&letter))
+            };
+            let Some(arg) = command.get_arguments().find(is_it) else { return Some(word.clone()) };
+            if takes_value(arg) {
+                if letters.as_str().is_empty() {
+                    words.next();
+                }
+                break;
+            }
+        }
+    }
+    None
 }
 
 /// Failures of a tool end with 1, as those of AFL's and FuzzFactory's.

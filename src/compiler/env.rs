@@ -47,6 +47,8 @@ pub struct Env {
     pub no_coverage: bool,
     /// Words are collected: `FFUZZ_NO_WORDS` is not set.
     pub words: bool,
+    /// `AFL_LLVM_IJON`: `ijon.h` is included in every source.
+    pub ijon: bool,
     /// `AFL_NOOPT`, `AFL_LLVM_DISABLE_INSTRUMENTATION`: clang gets the call as it is.
     pub plain: bool,
     /// `AFL_COMPILER_LAUNCHER`: a program such as ccache, which calls clang.
@@ -86,6 +88,7 @@ impl Env {
             domains: names(var("WAYPOINTS").or_else(|_| var("DOMAINS")).unwrap_or_default()),
             no_coverage: set("WAYPOINTS_DISABLE_COVERAGE"),
             words: !set("FFUZZ_NO_WORDS"),
+            ijon: set("AFL_LLVM_IJON"),
             plain: set("AFL_NOOPT") || set("AFL_LLVM_DISABLE_INSTRUMENTATION"),
             launcher: path("AFL_COMPILER_LAUNCHER"),
             unsupported: UNSUPPORTED
@@ -93,6 +96,7 @@ impl Env {
                 .flat_map(|(names, why)| names.iter().map(move |name| (name, why)))
                 .filter(|(name, _)| set(name))
                 .map(|(name, why)| format!("warning: {name} has no effect: {why}"))
+                .chain(other_coverage(&var("AFL_LLVM_INSTRUMENT").unwrap_or_default()))
                 .collect(),
             misspelt: match set("AFL_IGNORE_UNKNOWN_ENVS") {
                 true => Vec::new(),
@@ -159,8 +163,9 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
         &["AFL_LLVM_DICT2FILE", "AFL_LLVM_DICT2FILE_NO_MAIN", "AFL_LLVM_LTO_AUTODICTIONARY"],
         DICTIONARY,
     ),
-    (&["AFL_USE_RTSAN", "AFL_USE_FASAN"], FLAGS),
-    (&["AFL_LLVM_IJON"], "include ijon.h, which ffuzz-cc has"),
+    (&["AFL_USE_RTSAN", "AFL_USE_FASAN", "AFL_USE_QASAN"], FLAGS),
+    (&["AFL_SAN_NO_INST"], "AFL_LLVM_DENYLIST leaves counters out; sanitizers are clang's options"),
+    (&["AFL_LLVM_LTO_CALLGRAPH"], "no call graph is written"),
     (&["AFL_LLVM_VALUEPROFILE"], "use WAYPOINTS=cmp, or a map of your own (waypoints.h)"),
     (&["AFL_LLVM_ONLY_FSRV"], "WAYPOINTS_DISABLE_COVERAGE=1 makes a target without counters"),
     (&["AFL_LLVM_DENY_EXEC"], "an exec in the target is not an error"),
@@ -174,6 +179,16 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
         "there are no hooks for injection attacks",
     ),
 ];
+
+/// The kinds of coverage in `AFL_LLVM_INSTRUMENT` that there are not here.
+fn other_coverage(list: &str) -> Option<String> {
+    let is_other = |word: &&str| {
+        let word = word.trim().to_ascii_uppercase();
+        ["CTX", "NGRAM", "CALLER"].iter().any(|kind| word.starts_with(kind))
+    };
+    let word = list.split([',', ';', ' ']).find(is_other)?;
+    Some(format!("warning: AFL_LLVM_INSTRUMENT={} has no effect: {CONTEXT}", word.trim()))
+}
 
 /// Variables of AFL++'s compiler and of ffuzz-cc. Those of the fuzzer are in `config::env`.
 const KNOWN: &[&str] = &[
@@ -314,6 +329,19 @@ mod tests {
         let words: Vec<&str> = words.collect();
         assert!(words.len() > 50, "{words:?}");
         assert_eq!(warnings(&words), [""; 0]);
+    }
+
+    #[test]
+    fn kinds_of_coverage_with_context_are_named() {
+        for none in ["", "PCGUARD", "classic", "LTO,NATIVE"] {
+            assert_eq!(other_coverage(none), None, "{none}");
+        }
+        for (list, named) in
+            [("CTX", "=CTX "), ("CLASSIC,NGRAM-4", "=NGRAM-4 "), ("caller", "=caller ")]
+        {
+            let warning = other_coverage(list).unwrap();
+            assert!(warning.contains(named), "{warning}");
+        }
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions) -> Vec
         words.extend(additions.runtimes.iter().map(OsString::from));
     }
     if !invocation.sources.is_empty() {
-        preprocessor(&mut words, additions);
+        preprocessor(&mut words, env, additions);
     }
     if invocation.compiles() {
         compilation(&mut words, invocation, env, additions);
@@ -105,10 +105,13 @@ pub fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions) -> Vec
     words
 }
 
-fn preprocessor(words: &mut Vec<OsString>, additions: &Additions) {
+fn preprocessor(words: &mut Vec<OsString>, env: &Env, additions: &Additions) {
     words.extend(MACROS.iter().map(OsString::from));
     words.push("-isystem".into());
     words.push(additions.assets.join("include").into_os_string());
+    if env.ijon {
+        words.extend(["-include", "ijon.h"].map(OsString::from));
+    }
 }
 
 fn compilation(

@@ -146,11 +146,23 @@ fn variables_of_afl_without_effect_are_named_and_the_others_have_theirs() {
         command.env_remove("AFL_QUIET").env(name, value);
         String::from_utf8(command.output().unwrap().stderr).unwrap()
     };
-    for name in ["AFL_USE_RTSAN", "AFL_LLVM_NGRAM_SIZE", "AFL_LLVM_DICT2FILE", "AFL_LLVM_IJON"] {
+    for name in ["AFL_USE_RTSAN", "AFL_USE_QASAN", "AFL_LLVM_NGRAM_SIZE", "AFL_LLVM_DICT2FILE"] {
         let said = build(name, "1");
         assert!(said.contains(&format!("warning: {name} has no effect: ")), "{said}");
         assert!(said.contains("edges instrumented"), "{said}");
     }
+    let said = build("AFL_LLVM_INSTRUMENT", "CLASSIC,CTX-2");
+    assert!(said.contains("warning: AFL_LLVM_INSTRUMENT=CTX-2 has no effect: "), "{said}");
+    // The header of IJON is there without an #include.
+    std::fs::write(
+        bench.path("t.c"),
+        "int main(int n, char **a) { (void)a; IJON_MAX(n); return 0; }\n",
+    )
+    .unwrap();
+    assert!(!build("AFL_LLVM_SKIP_NEVERZERO", "1").contains("edges instrumented"));
+    let said = build("AFL_LLVM_IJON", "1");
+    assert!(said.contains("edges instrumented") && !said.contains("warning"), "{said}");
+    std::fs::write(bench.path("t.c"), "int main(void) { return 0; }\n").unwrap();
     for name in ["AFL_NOOPT", "AFL_LLVM_DISABLE_INSTRUMENTATION"] {
         assert_eq!(build(name, "1"), "");
     }

@@ -70,3 +70,23 @@ fn a_mutator_that_does_not_return_from_its_last_call() {
     soon(job).expect(1).says("bad.so did not return from deinit").says("+++");
     assert!(dir.stat("execs_done") >= 3000);
 }
+
+#[test]
+fn a_mutator_that_does_not_return_from_its_first_call() {
+    let (_dir, job) = with_bad("STUCK_AT_INIT", "-s 1 -V 1");
+    soon(job).expect(1).says("bad.so did not return from init");
+}
+
+#[test]
+fn a_limit_of_runs_holds_in_the_dry_run() {
+    let dir = TestDir::with_seed("A");
+    (1..=30).for_each(|n| drop(dir.write(&format!("in/{n}"), vec![b'B'; n])));
+    let sleepy = target("sleepy.c", "-DMILLISECONDS=1");
+    let done = dir.fuzz("-E 3 -t 30000", &sleepy, "").run().expect(0);
+    done.says("the execution limit was reached in the dry run, before all seeds were run");
+    // One seed, with its calibration.
+    assert!((3..20).contains(&dir.stat("execs_done")), "{}", dir.stat("execs_done"));
+    let job = dir.ffuzz("-i - -o out -t 30000 -E 400 --").arg(sleepy);
+    job.run().expect(0).says("resumed: 31 queue entries");
+    assert!(dir.stat("execs_done") >= 400);
+}

@@ -3,7 +3,8 @@
 use crate::common;
 use std::fs;
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use common::{TestDir, afl_target, plain, repository, skip, target};
 use ffuzz::engine::mutate::dictionary::Dictionary;
@@ -475,10 +476,19 @@ fn every_dictionary_of_afl_is_loaded() {
         PathBuf::from("/usr/share/doc/afl++-doc/afl/dictionaries"),
         repository("target/bench-peers/aflplusplus-4.40c/dictionaries"),
     ];
+    let dir = TestDir::with_seed("A");
     let files = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
-    let files = files.map(|entry| entry.unwrap().path());
-    let files: Vec<PathBuf> =
-        files.filter(|path| path.extension().is_some_and(|e| e == "dict")).collect();
+    let is = |path: &Path, end: &str| path.extension().is_some_and(|known| known == end);
+    let unpacked = |path: PathBuf| {
+        if !is(&path, "gz") {
+            return path;
+        }
+        // Debian packs the larger ones.
+        let text = Command::new("gzip").arg("-dc").arg(&path).output().unwrap().stdout;
+        dir.write(path.file_stem().unwrap().to_str().unwrap(), text)
+    };
+    let files = files.map(|entry| unpacked(entry.unwrap().path()));
+    let files: Vec<PathBuf> = files.filter(|path| is(path, "dict")).collect();
     if files.len() < 60 {
         return skip("afl++-doc is not installed");
     }

@@ -23,6 +23,7 @@
 #define LEAVES 15
 #define STUCK 16
 #define STUCK_AT_END 17
+#define STUCK_AT_INIT 18
 
 #ifndef NO_INIT
 void *afl_custom_init(void *afl, unsigned int seed) {
@@ -31,6 +32,8 @@ void *afl_custom_init(void *afl, unsigned int seed) {
   return NULL;
 #elif WHAT == ENDS
   exit(7);
+#elif WHAT == STUCK_AT_INIT
+  for (;;) pause();
 #elif WHAT == SYMBOL
   extern unsigned rand_next(void *);
   return (void *)(size_t)rand_next(afl);

@@ -343,6 +343,9 @@ fn wrong_inputs_and_options_are_refused() {
     refused("-i in -o out -T 0", "-T 0", "from 1");
     refused("-i in -o out -t 9", "-t 9", "at least 10");
     refused("-i in -o out -U", "-U (unicorn)", "ffuzz-cc");
+    refused("--foo -i in -o out", "--foo is not an option of this program", "--help");
+    refused("-i in -o out --save-coverage no/x", "no/x", "path given to --save-coverage");
+    assert!(!dir.path("out").exists());
     dir.tool("cmin -i in -o out", &dir.path("none"), "").run().refused(1, "cannot find", "path");
     assert!(!dir.path("out").exists());
     dir.write("full/mine", "");

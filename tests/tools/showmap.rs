@@ -158,7 +158,9 @@ fn wrong_targets_and_options_are_refused() {
     refused("-b -Z -o maps", "different forms", "choose one");
     refused("-t 9 -o maps", "-t 9", "at least 10");
     refused("-Q -o maps", "-Q (QEMU)", "ffuzz-cc");
-    refused("-o maps -y", "-y is not an option of this program", "--help");
+    for unknown in ["-o maps -y", "-y -i in -o maps", "-qy -o maps", "--foo=1 -i in -o maps"] {
+        refused(unknown, "is not an option of this program", "--help");
+    }
     dir.write("in/a", "A");
     dir.write("file", "");
     refused("-i in -o file", "cannot create the folder", "-C");

@@ -150,7 +150,7 @@ fn states_of_others_and_damaged_ones_are_refused() {
     blind.refused(1, "the target has no edges", "build the target with ffuzz-cc");
     // Not only after hours.
     let nowhere = dir.fuzz("-E 10 --save-coverage no/folder/x", &own, "").run();
-    nowhere.refused(1, "no/folder/x", "");
+    nowhere.refused(1, "no/folder/x", "path given to --save-coverage");
     assert!(!dir.path("out/default/queue").exists() || dir.queue().is_empty());
 }
 
@@ -189,8 +189,7 @@ fn files_of_killerbeez_belong_to_maps_of_its_size() {
         afl_target("letters.c", "-fsanitize-coverage=no-prune -Wno-unused-command-line-argument");
     let size = dir.tool("showmap -C -i in -o edges", &classic, "").run().expect(0).err;
     if !size.contains("Target map size: 65536") {
-        eprintln!("skipped a part: this AFL++ builds programs with maps of their own size");
-        return;
+        return skip("this AFL++ builds programs with maps of their own size");
     }
     let run = dir.fuzz("-E 100 --load-coverage both --save-coverage own", &classic, "").run();
     run.expect(0).says("does not name its program");

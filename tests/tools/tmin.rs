@@ -166,6 +166,7 @@ fn wrong_inputs_and_options_are_refused() {
     refused("-i input -o no/small", "does not exist", "create it");
     refused("-i input -o small -Q", "-Q (QEMU)", "ffuzz-cc");
     refused("-i input -o small -t 1", "-t 1", "at least 10");
+    refused("-z -i input -o small", "-z is not an option of this program", "--help");
     assert_eq!(dir.names(""), ["empty", "in", "input"]);
     dir.ffuzz("tmin").run().expect(1);
     dir.ffuzz("tmin --help").run().expect(0).says("Examples:");

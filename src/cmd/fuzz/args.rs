@@ -256,15 +256,6 @@ pub struct Unsupported {
     pub k: bool,
     #[arg(short = 'r', hide = true)]
     pub value_profile: bool,
-    #[arg(long, hide = true)]
-    #[arg(long, hide = true)]
-    pub modules: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub fork_at: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub net: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub net_delays: Option<OsString>,
 }
 
 /// An option that is known and refused.
@@ -297,10 +288,6 @@ impl Unsupported {
             later(!self.sanitizer_binary.is_empty(), "-w", "sanitizer binary"),
             later(self.value_profile, "-r", "value profile"),
             later(self.qemu, "-Q", "QEMU"),
-            later(self.modules.is_some(), "--modules", "modules to cover"),
-            later(self.fork_at.is_some(), "--fork-at", "place of the fork server"),
-            later(self.net.is_some(), "--net", "inputs through the network"),
-            later(self.net_delays.is_some(), "--net-delays", "its delays"),
             never(self.frida, "-O", "FRIDA"),
             never(self.unicorn, "-U", "unicorn"),
             never(self.wine, "-W", "wine"),

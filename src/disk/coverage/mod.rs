@@ -44,6 +44,9 @@ impl CoverageError {
                 "states are valid for one build: make another with ffuzz-showmap -C --save-coverage"
                     .into()
             }
+            Self::Write(OutputError::Write { source, .. }) => {
+                file::remedy(source).unwrap_or("check the path given to --save-coverage").into()
+            }
             Self::Write(error) => error.remedy(),
             Self::NoEdges => "build the target with ffuzz-cc, or leave the option out".into(),
         }
