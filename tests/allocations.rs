@@ -96,6 +96,7 @@ fn allocations(stage: impl Fn() -> Producer) -> u64 {
                 seed: SeedId(0),
                 input: &input,
                 text: true,
+                words: true,
                 dictionary: &dictionary,
                 donors: donors.lend(&mut rng, &corpus, SeedId(0), BATCH),
                 min_len: 1,

@@ -176,6 +176,18 @@ fn screen_of_200x50() {
 }
 
 #[test]
+fn a_find_is_no_older_than_the_run_time_and_trimming_has_one_cell() {
+    let mut resumed = sample(0);
+    resumed.finds.last_find_at = resumed.times.now - 86_400;
+    let trim = StageYield { name: "trim".into(), finds: 0, execs: 5_000 };
+    resumed.search.stages.push(trim);
+    let screen = screen(120, 40, &resumed, "");
+    let line = screen.lines().find(|line| line.contains("last new find")).expect("a panel");
+    assert!(line.contains("1 hrs, 2 min, 3 sec") && line.contains("0 days"), "{line}");
+    assert_eq!(screen.matches(" trim : ").count(), 1, "{screen}");
+}
+
+#[test]
 fn no_line_of_a_screen_of_120x40_is_cut() {
     let mut s = sample(4);
     s.resources.load_percent = Some(340.0);

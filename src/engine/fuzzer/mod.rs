@@ -50,6 +50,14 @@ impl Tactic {
     const COUNT: usize = 2;
 }
 
+/// What havoc changes in text: the arms of a [`Bandit`]. Whole words gain a twentieth of the edges of one
+/// parser and lose as much of another's.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum TextUnit {
+    Byte,
+    Word,
+}
+
 /// One search: the executor `X` and the parts that decide.
 pub struct Fuzzer<X> {
     pub executor: X,
@@ -63,6 +71,7 @@ pub struct Fuzzer<X> {
     pub foreign_only: bool,
     guides: bool,
     pub(super) tactics: Bandit,
+    pub(super) text_units: Bandit,
     /// Deterministic stages that will go on in a later turn.
     pub(super) suspended: BTreeMap<SeedId, Deterministic>,
     pub(super) donors: Donors,
@@ -95,6 +104,7 @@ impl<X: Executor> Fuzzer<X> {
             foreign_only,
             guides,
             tactics: Bandit::new(Tactic::COUNT),
+            text_units: Bandit::new(2),
             suspended: BTreeMap::new(),
             donors: Donors::default(),
             batch: Vec::new(),
@@ -125,6 +135,14 @@ impl<X: Executor> Fuzzer<X> {
     /// executor measures it.
     fn counts_time(&self) -> bool {
         self.scheduler.heeds_time() && !self.executor.spent().whole().is_zero()
+    }
+
+    /// Whether the next batch changes words of a text.
+    pub(super) fn draw_text_unit(&mut self) -> TextUnit {
+        match self.text_units.draw(&mut self.rng, |_| true) {
+            Some(arm) if arm == TextUnit::Word as usize => TextUnit::Word,
+            _ => TextUnit::Byte,
+        }
     }
 
     /// What was done so far.

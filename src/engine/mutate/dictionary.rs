@@ -4,8 +4,8 @@
 
 use std::collections::HashSet;
 
-use super::values;
 use super::words::MAX_WORDS;
+use super::{Rng, index, values};
 
 /// Longest user token in bytes (AFL).
 pub const MAX_USER_TOKEN: usize = 128;
@@ -103,6 +103,16 @@ impl Dictionary {
     #[must_use]
     pub fn fixed(&self) -> [&[Token]; 2] {
         [&self.user, &self.words]
+    }
+
+    /// A token of the user or of the program, each in half of the draws: a program has hundreds of words.
+    pub fn draw(&self, rng: &mut Rng) -> Option<&[u8]> {
+        let list: &[Token] = match self.fixed() {
+            [user, []] => user,
+            [[], words] => words,
+            both => both[index(rng, 2)],
+        };
+        (!list.is_empty()).then(|| list[index(rng, list.len())].bytes())
     }
 
     /// Adds a learned token. False if it is too short or too long, one byte repeated, an

@@ -5,6 +5,7 @@
 
 mod numbers;
 mod operators;
+mod text;
 
 use rand_core::Rng as _;
 
@@ -18,6 +19,9 @@ const MAX_DRAWS: u32 = 16;
 
 /// Limit of [`HavocContext::stack_power`]: beyond 1024 changes nothing is left of the seed.
 const MAX_STACK_POWER: u32 = 10;
+
+/// Of this number of changes, two are changes of words if those are wanted.
+const WORDS_TWO_OF: u32 = 5;
 
 /// Most changes of a gentle candidate, less one.
 const GENTLE_MOST: u32 = 7;
@@ -38,6 +42,8 @@ pub struct HavocContext<'a> {
     pub stack_power: u32,
     /// The input is text, see [`super::is_text`].
     pub text: bool,
+    /// Some changes move whole words of the text.
+    pub words: bool,
     /// Dig where finds were made (small changes) instead of exploring (block operations).
     pub exploit: bool,
     /// One change, seldom a few: for a seed whose value is to be raised step by step. Many changes
@@ -86,6 +92,9 @@ pub fn havoc(
 
 /// One applicable operator of the profile.
 fn change(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>, table: &Table) {
+    if context.words && below(rng, WORDS_TWO_OF) < 2 && text::change(rng, bytes, context) {
+        return;
+    }
     for _ in 0..MAX_DRAWS {
         let slot = rng.next_u32() >> (u32::BITS - TABLE_BITS);
         let row = &OPERATORS[usize::from(table[slot as usize])];

@@ -7,7 +7,7 @@ use super::produce::{Materials, Producer};
 use crate::engine::corpus::SeedId;
 use crate::engine::executor::Executor;
 use crate::engine::fuzzer::door::Door;
-use crate::engine::fuzzer::{Fuzzer, Progress};
+use crate::engine::fuzzer::{Fuzzer, Progress, TextUnit};
 use crate::engine::mutate::donors::Lent;
 use crate::engine::mutate::foreign::Made;
 use crate::engine::mutate::{Candidate, is_text};
@@ -49,7 +49,9 @@ fn run_candidates<D: Door>(
     loop {
         let name = stage.name();
         let spent = door.fuzzer().executor.spent().whole() - before;
-        let made = match fill(door, (id, &input, text), spent, stage) {
+        let unit = (text && stage.knows_words()).then(|| door.fuzzer_mut().draw_text_unit());
+        let words = unit == Some(TextUnit::Word);
+        let made = match fill(door, (id, &input), (text, words), spent, stage) {
             (0, Made::Over) => return Ok(StageEnd::Finished),
             (0, _) if door.between_batches()? => return Ok(StageEnd::TurnOver),
             (0, _) => continue,
@@ -60,8 +62,13 @@ fn run_candidates<D: Door>(
             reference = Some(door.behaviour_of(&input)?);
         }
         let wanted = reference.filter(|_| stage.wants_report());
+        let (effort, found) = (door.fuzzer().effort(), door.fuzzer().progress.found);
         let outcome = door.run_batch(&batch[..made], wanted);
         let fuzzer = door.fuzzer_mut();
+        if let Some(unit) = unit {
+            let (cost, finds) = (fuzzer.cost_since(effort), fuzzer.progress.found - found);
+            fuzzer.text_units.note(unit as usize, cost, finds);
+        }
         note_stage(&mut fuzzer.progress, name, stage.progress(spent), &batch[..made]);
         fuzzer.batch = batch;
         let outcome = outcome?;
@@ -85,7 +92,8 @@ fn run_candidates<D: Door>(
 /// [`Made::Over`] after the last one.
 fn fill<D: Door>(
     door: &mut D,
-    (id, input, text): (SeedId, &[u8], bool),
+    (id, input): (SeedId, &[u8]),
+    (text, words): (bool, bool),
     spent: Duration,
     stage: &mut Producer,
 ) -> (usize, Made) {
@@ -108,6 +116,7 @@ fn fill<D: Door>(
         seed: id,
         input,
         text,
+        words,
         dictionary,
         donors,
         min_len: mutation.min_len,

@@ -20,6 +20,8 @@ pub struct Materials<'a> {
     pub input: &'a [u8],
     /// The input is text, see [`crate::engine::mutate::is_text`].
     pub text: bool,
+    /// Havoc changes whole words, see [`HavocContext::words`].
+    pub words: bool,
     pub dictionary: &'a Dictionary,
     pub donors: Lent<'a>,
     pub min_len: usize,
@@ -45,6 +47,7 @@ impl Materials<'_> {
             long_blocks: self.long_blocks,
             stack_power: self.stack_power,
             text: self.text,
+            words: self.words,
             exploit: self.exploit,
             gentle: self.climbing,
         }
@@ -144,6 +147,12 @@ impl Producer {
         }
     }
 
+    /// True if it may change whole words of text.
+    #[must_use]
+    pub fn knows_words(&self) -> bool {
+        matches!(self, Self::Havoc { .. })
+    }
+
     /// True if candidates take pieces of other seeds.
     #[must_use]
     pub fn has_donors(&self) -> bool {
@@ -214,7 +223,8 @@ impl Producer {
                 }
                 *done += 1;
                 let base = Base { input: from.input, other: None };
-                next_havoc(from, (mutators, rng), base, "havoc", out);
+                let op = if from.words { "words" } else { "havoc" };
+                next_havoc(from, (mutators, rng), base, op, out);
                 Made::Input
             }
             Self::Splice { done, budget, joined, other, foreign, foreign_budget } => {
@@ -299,6 +309,7 @@ mod tests {
             seed: SeedId(0),
             input: b"seed",
             text: true,
+            words: false,
             dictionary: &dictionary,
             donors: Lent::default(),
             min_len: 1,

@@ -6,7 +6,7 @@
 
 use rand_core::Rng as _;
 
-use super::super::dictionary::{Dictionary, Token};
+use super::super::dictionary::Token;
 use super::super::values::{self, ARITH_MAX};
 use super::super::{Rng, below, index};
 use super::{HavocContext, block_len, numbers};
@@ -291,25 +291,13 @@ fn token<'a>(rng: &mut Rng, tokens: &'a [Token]) -> Option<&'a [u8]> {
     (!tokens.is_empty()).then(|| tokens[index(rng, tokens.len())].bytes())
 }
 
-/// Of the user or of the program, each in half of the draws: a program has hundreds of words.
-fn fixed<'a>(rng: &mut Rng, dictionary: &'a Dictionary) -> Option<&'a [u8]> {
-    match dictionary.fixed() {
-        [user, []] => token(rng, user),
-        [[], words] => token(rng, words),
-        both => {
-            let list = both[index(rng, 2)];
-            token(rng, list)
-        }
-    }
-}
-
 fn user_overwrite(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
-    let Some(token) = fixed(rng, context.dictionary) else { return false };
+    let Some(token) = context.dictionary.draw(rng) else { return false };
     overwrite_with(rng, bytes, token)
 }
 
 fn user_insert(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
-    let Some(token) = fixed(rng, context.dictionary) else { return false };
+    let Some(token) = context.dictionary.draw(rng) else { return false };
     insert_block(rng, bytes, token, context)
 }
 

@@ -16,6 +16,7 @@ fn context(dictionary: &Dictionary) -> HavocContext<'_> {
         long_blocks: 3,
         stack_power: 4,
         text: false,
+        words: false,
         exploit: false,
         gentle: false,
     }
@@ -174,6 +175,7 @@ proptest! {
             long_blocks,
             stack_power,
             text,
+            words: text,
             exploit,
             gentle,
         };

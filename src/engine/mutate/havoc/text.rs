@@ -1,0 +1,303 @@
+//! Changes in whole words, for text: languages are parsed word by word, and most changes of single bytes end in
+//! the first check of the parser.
+//!
+//! A word is a run of letters, digits and underscores, or any other single character, with the blanks
+//! behind it. Nothing is parsed in advance: a word is found from a place inside it.
+
+use rand_core::Rng as _;
+
+use super::super::{Rng, below, index};
+use super::HavocContext;
+use super::operators::{close_gap, open_gap};
+
+/// Bytes that belong to one word at most, so that a change costs no pass over a long input.
+const LONGEST_WORD: usize = 64;
+/// Words of a block are 1, 2, 3 … with odds of 1/2, 1/4, 1/8 …, and at most this number.
+const MOST_WORDS: u32 = 8;
+/// Longest block in bytes.
+const LONGEST_BLOCK: usize = 512;
+
+/// One change of words; false, and nothing is changed, if it cannot be applied.
+pub(super) fn change(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+    match below(rng, 20) {
+        0..8 => replace(rng, bytes, context),
+        8..14 => insert(rng, bytes, context),
+        14..17 => delete(rng, bytes, context),
+        _ => exchange(rng, bytes),
+    }
+}
+
+/// A block of words becomes another one.
+fn replace(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+    let (from, to) = words(rng, bytes);
+    let mut block = Block::default();
+    if !source(rng, bytes, context, &mut block) {
+        return false;
+    }
+    block.part_from(bytes.get(from.wrapping_sub(1)), bytes.get(to));
+    let (old, new) = (to - from, block.bytes().len());
+    let length = bytes.len() - old + new;
+    if length > context.ceiling() || length < context.floor() {
+        return false;
+    }
+    if new > old {
+        open_gap(bytes, to, new - old);
+    } else {
+        close_gap(bytes, from, old - new);
+    }
+    bytes[from..from + new].copy_from_slice(block.bytes());
+    true
+}
+
+/// Words come in between two others, or a block is there twice.
+fn insert(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+    let mut block = Block::default();
+    if !source(rng, bytes, context, &mut block) {
+        return false;
+    }
+    let (start, end) = words(rng, bytes);
+    let at = if below(rng, 2) == 0 { start } else { end };
+    block.part_from(bytes.get(at.wrapping_sub(1)), bytes.get(at));
+    let new = block.bytes().len();
+    if new > context.ceiling() - bytes.len() {
+        return false;
+    }
+    open_gap(bytes, at, new);
+    bytes[at..at + new].copy_from_slice(block.bytes());
+    true
+}
+
+fn delete(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+    let (from, to) = words(rng, bytes);
+    if bytes.len() - (to - from) < context.floor() {
+        return false;
+    }
+    close_gap(bytes, from, to - from);
+    true
+}
+
+/// Two blocks change places.
+fn exchange(rng: &mut Rng, bytes: &mut [u8]) -> bool {
+    let (one, other) = (words(rng, bytes), words(rng, bytes));
+    let (first, second) = if one.0 <= other.0 { (one, other) } else { (other, one) };
+    if first.1 > second.0 {
+        return false;
+    }
+    // A rotation of what lies between brings the second to the front, another one the first to the back.
+    let (left, right) = (first.1 - first.0, second.1 - second.0);
+    let region = &mut bytes[first.0..second.1];
+    region.rotate_right(right);
+    region[right..].rotate_left(left);
+    true
+}
+
+/// Bytes that are put in, on the stack: nothing is allocated.
+struct Block {
+    bytes: [u8; LONGEST_BLOCK + 2],
+    start: usize,
+    end: usize,
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Self { bytes: [0; LONGEST_BLOCK + 2], start: 1, end: 1 }
+    }
+}
+
+impl Block {
+    fn take(&mut self, from: &[u8]) -> bool {
+        let length = from.len().min(LONGEST_BLOCK);
+        self.bytes[1..=length].copy_from_slice(&from[..length]);
+        self.end = 1 + length;
+        length > 0
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// Puts blanks where its ends would join with their neighbours to one word.
+    fn part_from(&mut self, before: Option<&u8>, after: Option<&u8>) {
+        let joins = |a: Option<&u8>, b: Option<&u8>| {
+            a.zip(b).is_some_and(|(a, b)| is_letter(*a) && is_letter(*b))
+        };
+        let (first, last) = (self.bytes().first().copied(), self.bytes().last().copied());
+        if joins(before, first.as_ref()) {
+            self.start = 0;
+            self.bytes[0] = b' ';
+        }
+        if joins(last.as_ref(), after) {
+            self.bytes[self.end] = b' ';
+            self.end += 1;
+        }
+    }
+}
+
+/// Words from the dictionary, from another seed or from the input itself.
+fn source(rng: &mut Rng, bytes: &[u8], context: &HavocContext<'_>, block: &mut Block) -> bool {
+    let token = match below(rng, 4) {
+        0 => context.dictionary.draw(rng),
+        _ => None,
+    };
+    if let Some(token) = token {
+        return block.take(token);
+    }
+    let donor = context.donor.filter(|donor| !donor.is_empty() && below(rng, 2) == 0);
+    let from = donor.unwrap_or(bytes);
+    let (start, end) = words(rng, from);
+    block.take(&from[start..end])
+}
+
+/// Range of a block of words; the input is not empty.
+fn words(rng: &mut Rng, bytes: &[u8]) -> (usize, usize) {
+    let start = start_of_word(bytes, index(rng, bytes.len()));
+    let count = 1 + (rng.next_u32() | 1 << (MOST_WORDS - 1)).trailing_zeros();
+    let limit = bytes.len().min(start + LONGEST_BLOCK);
+    let mut end = start;
+    for _ in 0..count {
+        end = end_of_word(bytes, end, limit);
+    }
+    (start, end)
+}
+
+fn start_of_word(bytes: &[u8], place: usize) -> usize {
+    let floor = place.saturating_sub(LONGEST_WORD);
+    let mut start = place;
+    // A blank belongs to what stands before it.
+    while start > floor && is_blank(bytes[start]) {
+        start -= 1;
+    }
+    while start > floor && is_letter(bytes[start]) && is_letter(bytes[start - 1]) {
+        start -= 1;
+    }
+    start
+}
+
+/// Behind the word that begins at `start` and its blanks; `start` itself at the limit only.
+fn end_of_word(bytes: &[u8], start: usize, limit: usize) -> usize {
+    let limit = limit.min(start + LONGEST_WORD);
+    let mut end = start;
+    while end < limit && is_letter(bytes[end]) {
+        end += 1;
+    }
+    if end == start && end < limit {
+        end += 1;
+    }
+    while end < limit && is_blank(bytes[end]) {
+        end += 1;
+    }
+    end
+}
+
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use rand_core::SeedableRng;
+
+    use super::*;
+    use crate::engine::mutate::Rng;
+    use crate::engine::mutate::dictionary::{Dictionary, Token};
+
+    const TEXT: &[u8] = b"SELECT a_1, 'x' FROM t\nWHERE  a=2;";
+
+    fn context<'a>(dictionary: &'a Dictionary, donor: Option<&'a [u8]>) -> HavocContext<'a> {
+        HavocContext {
+            dictionary,
+            donor,
+            min_len: 1,
+            max_len: 100,
+            long_blocks: 1,
+            stack_power: 4,
+            text: true,
+            words: true,
+            exploit: false,
+            gentle: false,
+        }
+    }
+
+    fn split(text: &[u8]) -> Vec<&[u8]> {
+        let (mut at, mut parts) = (0, vec![]);
+        while at < text.len() {
+            let end = end_of_word(text, at, text.len());
+            parts.push(&text[at..end]);
+            at = end;
+        }
+        parts
+    }
+
+    #[test]
+    fn words_keep_their_blanks() {
+        let expected: [&[u8]; 14] = [
+            b"SELECT ", b"a_1", b", ", b"'", b"x", b"' ", b"FROM ", b"t\n", b"WHERE  ", b"a", b"=",
+            b"2", b";", b"",
+        ];
+        assert_eq!(split(TEXT), expected[..13]);
+        for place in 0..TEXT.len() {
+            let start = start_of_word(TEXT, place);
+            let end = end_of_word(TEXT, start, TEXT.len());
+            assert!(
+                (start..end).contains(&place) && split(TEXT).contains(&&TEXT[start..end]),
+                "{place}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_put_in_are_whole_words() {
+        let mut dictionary = Dictionary::default();
+        dictionary.add_user(Token::new(b"HAVING"));
+        let context = context(&dictionary, Some(b"ORDER BY b"));
+        let known: BTreeSet<&[u8]> =
+            split(TEXT).into_iter().chain(split(b"ORDER BY b")).map(<[u8]>::trim_ascii).collect();
+        let mut rng = Rng::seed_from_u64(3);
+        let mut seen = BTreeSet::new();
+        for _ in 0..2000 {
+            let mut bytes = TEXT.to_vec();
+            let put_in = if rng.next_u32() % 2 == 0 { insert } else { replace };
+            if put_in(&mut rng, &mut bytes, &context) {
+                for word in split(&bytes) {
+                    let word = word.trim_ascii();
+                    assert!(
+                        word.is_empty() || word == b"HAVING" || known.contains(word),
+                        "{bytes:?}"
+                    );
+                    seen.insert(word.to_vec());
+                }
+            }
+        }
+        for word in ["HAVING", "ORDER", "BY", "b"] {
+            assert!(seen.contains(word.as_bytes()), "{word}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_input_stays_within_the_limits(
+            mut bytes in proptest::collection::vec(any::<u8>(), 1..200),
+            donor in proptest::collection::vec(any::<u8>(), 0..1000),
+            seed: u64,
+        ) {
+            let dictionary = Dictionary::default();
+            let context = HavocContext { min_len: 5, max_len: 150, ..context(&dictionary, Some(&donor)) };
+            let mut rng = Rng::seed_from_u64(seed);
+            bytes.resize(bytes.len().clamp(5, 150), b' ');
+            for _ in 0..50 {
+                let before = bytes.clone();
+                if !change(&mut rng, &mut bytes, &context) {
+                    prop_assert_eq!(&before, &bytes);
+                }
+                prop_assert!((5..=150).contains(&bytes.len()));
+            }
+        }
+    }
+}
