@@ -47,6 +47,8 @@ pub struct Env {
     pub no_coverage: bool,
     /// Words are collected: `FFUZZ_NO_WORDS` is not set.
     pub words: bool,
+    /// Counters skip zero: `AFL_LLVM_SKIP_NEVERZERO` is not set.
+    pub never_zero: bool,
     /// `AFL_NOOPT`, `AFL_LLVM_DISABLE_INSTRUMENTATION`: clang gets the call as it is.
     pub plain: bool,
     /// `AFL_COMPILER_LAUNCHER`: a program such as ccache, which calls clang.
@@ -86,6 +88,7 @@ impl Env {
             domains: names(var("WAYPOINTS").or_else(|_| var("DOMAINS")).unwrap_or_default()),
             no_coverage: set("WAYPOINTS_DISABLE_COVERAGE"),
             words: !set("FFUZZ_NO_WORDS"),
+            never_zero: !set("AFL_LLVM_SKIP_NEVERZERO"),
             plain: set("AFL_NOOPT") || set("AFL_LLVM_DISABLE_INSTRUMENTATION"),
             launcher: path("AFL_COMPILER_LAUNCHER"),
             unsupported: UNSUPPORTED
