@@ -23,6 +23,7 @@ const HEADERS: &[&str] = &[
     "ffuzz-allocations.hpp",
     "ffuzz-variables.hpp",
     "ffuzz-declared.hpp",
+    "ffuzz-counters.hpp",
     "ffuzz-words.hpp",
     "ffuzz-words-pass.hpp",
     "fuzzfactory.hpp",

@@ -1,12 +1,14 @@
-// The plugin of all domains that come with ffuzz, and of the words. It is one, because most of the time that a pass
-// takes to compile goes into reading LLVM's headers. The compiler wrapper says which to add:
-// FFUZZ_BUILTIN_DOMAINS has the names, FFUZZ_DECLARED_DOMAINS the file of the declared ones.
+// The plugin of all domains that come with ffuzz, of the words, and of what counters do. It is one,
+// because most of the time that a pass takes to compile goes into reading LLVM's headers. The compiler
+// wrapper says which to add: FFUZZ_BUILTIN_DOMAINS has the names, FFUZZ_DECLARED_DOMAINS the file of the
+// declared ones.
 #include "ffuzz-domain.hpp"
 
 // Each of these files is a plugin of its own as well.
 #undef FUZZFACTORY_REGISTER_DOMAIN
 #define FUZZFACTORY_REGISTER_DOMAIN(Class) static_assert(true)
 
+#include "ffuzz-counters.hpp"
 #include "ffuzz-declared.hpp"
 #include "ffuzz-words-pass.hpp"
 #include "waypoints-cmp-pass.cc"
@@ -26,6 +28,7 @@ template <class Domain> static void addIf(bool IsWanted, PassBuilder &PB, const 
 
 static void addNamed(PassBuilder &PB, StringRef Name) {
   if (Name == "words") addWords(PB);
+  if (Name == "never-zero") addNeverZero(PB);
 #define DOMAIN(Known, Class) addIf<Class>(Name == Known, PB, #Class)
   DOMAIN("cmp", CmpFeedback);
   DOMAIN("diff", IncrementalFuzzingFeedback);

@@ -49,6 +49,9 @@ pub struct Env {
     pub words: bool,
     /// `AFL_LLVM_IJON`: `ijon.h` is included in every source.
     pub ijon: bool,
+    /// Counters skip zero: `AFL_LLVM_NOT_ZERO` is set, `AFL_LLVM_SKIP_NEVERZERO` is not. Not the default: a
+    /// run of libpng takes a tenth longer.
+    pub never_zero: bool,
     /// `AFL_NOOPT`, `AFL_LLVM_DISABLE_INSTRUMENTATION`: clang gets the call as it is.
     pub plain: bool,
     /// `AFL_COMPILER_LAUNCHER`: a program such as ccache, which calls clang.
@@ -89,6 +92,7 @@ impl Env {
             no_coverage: set("WAYPOINTS_DISABLE_COVERAGE"),
             words: !set("FFUZZ_NO_WORDS"),
             ijon: set("AFL_LLVM_IJON"),
+            never_zero: set("AFL_LLVM_NOT_ZERO") && !set("AFL_LLVM_SKIP_NEVERZERO"),
             plain: set("AFL_NOOPT") || set("AFL_LLVM_DISABLE_INSTRUMENTATION"),
             launcher: path("AFL_COMPILER_LAUNCHER"),
             unsupported: UNSUPPORTED

@@ -62,8 +62,8 @@ pub fn run(
     env.misspelt.iter().filter(|_| tells && works).for_each(|text| note(text));
     env.unsupported.iter().filter(|_| tells && invocation.links()).for_each(|text| note(text));
     let mut additions = additions(&invocation, env, &clang)?;
-    if let (true, Some(why)) = (tells && invocation.links(), &additions.lacks_words) {
-        note(&format!("warning: no words are collected for a dictionary: {why}"));
+    if let (true, Some(why)) = (tells && invocation.links(), &additions.lacks_pass) {
+        note(&format!("warning: {}: {why}", plugin::without_pass(env)));
     }
     if additions.link == CounterLink::Unknown {
         return watched_link(&clang.path, &invocation, env, additions, note);
@@ -112,20 +112,20 @@ fn additions(
         passes = workshop.passes(&domains)?;
         declared = workshop.declarations(&domains)?;
     }
-    let mut lacks_words = None;
-    if env.words && (invocation.compiles() || invocation.links()) {
-        match workshop.words() {
+    let mut lacks_pass = None;
+    let extras = plugin::extras(env);
+    if !extras.is_empty() && (invocation.compiles() || invocation.links()) {
+        match workshop.builtin_pass() {
             Ok(pass) if invocation.compiles() => {
-                builtin.push(plugin::WORDS.into());
+                builtin.extend(extras.iter().map(|name| (*name).to_owned()));
                 passes.retain(|other| *other != pass);
                 passes.insert(0, pass);
             }
             Ok(_) => {}
             Err(CompilerError::NoLlvm { major, program, .. }) => {
-                lacks_words =
-                    Some(format!("{program} is not installed (package llvm-{major}-dev)"));
+                lacks_pass = Some(format!("{program} is not installed (package llvm-{major}-dev)"));
             }
-            Err(error) => lacks_words = Some(error.to_string()),
+            Err(error) => lacks_pass = Some(error.to_string()),
         }
     }
     if invocation.links() {
@@ -152,7 +152,7 @@ fn additions(
         coverage,
         link,
         opt_level,
-        lacks_words,
+        lacks_pass,
     })
 }
 

@@ -9,6 +9,7 @@ use std::process::Command;
 use super::CompilerError;
 use super::declared::{self, Declaration};
 use super::domains::{DomainSource, Pair};
+use super::env::Env;
 use super::toolchain::Clang;
 use crate::assets::{self, Assets, AssetsError};
 use crate::sys::file::Locked;
@@ -27,10 +28,28 @@ const PASS_LINK_FLAGS: [&str; 2] = ["-shared", "-Wl,-s"];
 const RUNTIME_FLAGS: &str = "-O2 -fPIC -std=gnu11 -ffunction-sections -fno-lto -D__AFL_COMPILER=1 \
      -DFFUZZ_DOMAIN_RUNTIME -include waypoints.h";
 
-/// The pass of all domains that come with ffuzz; it collects words, too.
+/// The pass of all domains that come with ffuzz; it collects words and changes counters, too.
 pub(super) const BUILTIN: &str = "builtin";
-/// What it does then, as a name beside those of domains.
-pub(super) const WORDS: &str = "words";
+/// What it does then, as names beside those of domains.
+const WORDS: &str = "words";
+const NEVER_ZERO: &str = "never-zero";
+
+/// What the built-in pass does besides domains.
+pub(super) fn extras(env: &Env) -> Vec<&'static str> {
+    let wanted = [(WORDS, env.words), (NEVER_ZERO, env.never_zero && !env.no_coverage)];
+    wanted.into_iter().filter_map(|(name, wanted)| wanted.then_some(name)).collect()
+}
+
+/// What a build lacks without it, for a warning.
+pub(super) fn without_pass(env: &Env) -> &'static str {
+    match (env.words, env.never_zero && !env.no_coverage) {
+        (true, true) => {
+            "no words are collected for a dictionary, and edges that are hit 256 times are missed"
+        }
+        (true, false) => "no words are collected for a dictionary",
+        (false, _) => "edges that are hit 256 times are missed",
+    }
+}
 
 /// Finds or builds files of domains.
 #[derive(Debug)]
@@ -57,8 +76,8 @@ impl Workshop<'_> {
         Ok(passes)
     }
 
-    /// The pass that also collects words.
-    pub fn words(&self) -> Result<PathBuf, CompilerError> {
+    /// The pass that has the [`extras`].
+    pub fn builtin_pass(&self) -> Result<PathBuf, CompilerError> {
         self.pass(&Pair { name: BUILTIN.into(), folder: self.assets.directory.clone() })
     }
 

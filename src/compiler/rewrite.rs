@@ -40,8 +40,8 @@ pub struct Additions {
     pub link: CounterLink,
     /// Choose the optimisation level, because the user did not.
     pub opt_level: bool,
-    /// Why no words are collected.
-    pub lacks_words: Option<String>,
+    /// Why the pass is missing that collects words and changes counters.
+    pub lacks_pass: Option<String>,
 }
 
 /// The AFL macros. They are on the command line, where existing sources test for them with

@@ -1,6 +1,7 @@
 //! `ffuzz cc` with real compilers and linkers: what comes out runs, crashes by its own signal, and
 //! tells a fuzzer what it should.
 
+mod counters;
 mod harness;
 
 use crate::compiling as common;

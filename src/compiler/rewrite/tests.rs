@@ -13,7 +13,7 @@ fn additions(domains: &[&str]) -> Additions {
         coverage: CoverageScope::Full,
         link: CounterLink::Shared,
         opt_level: true,
-        lacks_words: None,
+        lacks_pass: None,
     }
 }
 

@@ -1,0 +1,63 @@
+//! What the counters of coverage see: edges that are hit 256 times.
+
+use std::process::Command;
+
+use crate::compiling::{Bench, clangs};
+
+/// Each of the two ways through the loop is hit 256 times, and nothing else tells the inputs apart.
+const LOOP: &str = "#include <stdio.h>\nint main(void) { volatile int c = getchar(), n = 256;\n\
+    _Pragma(\"clang loop unroll(disable)\")\n\
+    while (n--) { if (c == 'a') __asm__ volatile(\"nop # a\"); else __asm__ volatile(\"nop # b\"); }\n\
+    return 0; }\n";
+
+fn looping(variables: &[(&str, &str)], flags: &str) -> Bench {
+    let bench = Bench::new();
+    bench.write("loop.c", LOOP);
+    bench.write("in/a", "a");
+    bench.write("in/b", "b");
+    bench.build(variables, &format!("{flags} loop.c -o loop"));
+    bench
+}
+
+fn tool(bench: &Bench, words: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ffuzz"));
+    command.current_dir(bench.folder.path()).args(words.split_whitespace());
+    let output = command.args(["--", "./loop"]).env("AFL_QUIET", "1").output().unwrap();
+    assert!(output.status.success(), "{words}: {output:?}");
+}
+
+/// Are both inputs told apart by their edges, and kept?
+fn are_told_apart(bench: &Bench) -> [bool; 2] {
+    tool(bench, "showmap -q -e -i in -o maps");
+    let [a, b] = ["maps/a", "maps/b"].map(|map| std::fs::read_to_string(bench.path(map)).unwrap());
+    tool(bench, "cmin -i in -o kept");
+    let kept = std::fs::read_dir(bench.path("kept")).unwrap().flatten();
+    let kept = kept.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+    [a != b, kept.count() == 2]
+}
+
+const NOT_ZERO: (&str, &str) = ("AFL_LLVM_NOT_ZERO", "1");
+
+#[test]
+fn an_edge_that_is_hit_256_times_is_reported_and_kept_if_asked() {
+    for clang in clangs() {
+        for flags in ["-O0", "-O2", "-O2 -fsanitize=address"] {
+            let bench = looping(&[("FFUZZ_CC", clang), NOT_ZERO], flags);
+            assert_eq!(are_told_apart(&bench), [true; 2], "clang {clang} {flags}");
+        }
+    }
+    for flags in ["-flto -fuse-ld=lld", "-flto=thin -fuse-ld=lld", "-flto"] {
+        let bench = looping(&[NOT_ZERO], flags);
+        assert_eq!(are_told_apart(&bench), [true; 2], "{flags}");
+    }
+}
+
+#[test]
+fn counters_skip_zero_without_words_and_only_if_asked() {
+    let bench = looping(&[("FFUZZ_NO_WORDS", "1"), NOT_ZERO], "-O2");
+    assert_eq!(are_told_apart(&bench), [true; 2]);
+    let bench = looping(&[("AFL_LLVM_SKIP_NEVERZERO", "1"), NOT_ZERO], "-O2");
+    assert_eq!(are_told_apart(&bench), [false; 2]);
+    let bench = looping(&[], "-O2");
+    assert_eq!(are_told_apart(&bench), [false; 2]);
+}
