@@ -185,6 +185,7 @@ fn inputs(queue: &[Vec<u8>], rng: &mut Rng) -> Vec<Vec<u8>> {
             long_blocks: 2,
             stack_power: 4,
             text: is_text(seed),
+            words: false,
             exploit: all.len().is_multiple_of(2),
             gentle: false,
         };
