@@ -76,7 +76,7 @@ impl Workshop<'_> {
         Ok(passes)
     }
 
-    /// The pass that has the [`extras`].
+    /// The pass that collects words and changes counters as well.
     pub fn builtin_pass(&self) -> Result<PathBuf, CompilerError> {
         self.pass(&Pair { name: BUILTIN.into(), folder: self.assets.directory.clone() })
     }
