@@ -1,5 +1,5 @@
-// What changes about the counters of coverage: they skip zero. A counter has 8 bits, and an edge that
-// is hit 256 times would look as if it was never reached.
+// Counters of coverage that skip zero, if the user wants it (AFL_LLVM_NOT_ZERO). A counter has 8 bits: an
+// edge that is hit 256 times looks as if it was never reached.
 #ifndef FFUZZ_COUNTERS_HPP
 #define FFUZZ_COUNTERS_HPP
 

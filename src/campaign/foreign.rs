@@ -1,4 +1,4 @@
-//! Where the campaign meets foreign mutators: what they are told of files, and what they say.
+//! Where the campaign meets foreign mutators: the files that they learn of, and their messages.
 
 use std::fs;
 use std::path::Path;

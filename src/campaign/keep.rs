@@ -23,7 +23,7 @@ pub(super) const MAX_HANGS: u64 = 500;
 /// Time after which a slow input is called a hang, unless the user says otherwise; AFL's second.
 const HANG_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time that new timeouts may cost in addition to a tenth of the campaign's, so that the first are looked at at once.
+/// Time that new timeouts may cost in addition to a tenth of the campaign's, so that the first are run again at once.
 const FIRST_WAITS: Duration = Duration::from_secs(3);
 /// Timeouts, and cut runs, that wait for that time.
 const MOST_DOUBTFUL: usize = 64;

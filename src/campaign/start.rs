@@ -52,9 +52,10 @@ pub(super) fn open(
         not_loaded.extend(malformed);
     }
     let output = OutputDir::open(&options.output, options.input == Input::Resume)?;
-    let stop = Stop::on_signals().map_err(CampaignError::Signals)?;
+    // From here on code of the user's runs: its init functions have the limit, too. Until all is loaded,
+    // signals end the process at once.
+    let stop = Stop::default();
     underway::heed(&stop);
-    // From here on code of the user's runs: its init functions have the limit, too.
     stop.limit(options.limits.time);
     let mutators =
         mutators::load(&options.custom, options.rng_seed.unwrap_or_else(seed_of_the_day))?;
@@ -89,6 +90,7 @@ pub(super) fn open(
     for sink in sinks(&output) {
         bus.add(sink);
     }
+    stop.listen().map_err(CampaignError::Signals)?;
     stop.suspend_between_runs().map_err(CampaignError::Signals)?;
     executor.heed(Some(stop.wish()));
     let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;

@@ -429,7 +429,7 @@ fn timeouts_take_a_share_of_the_time() {
     assert!((3..=5).contains(&saved), "{saved}: three seconds and a tenth of next to nothing");
     let warned = |event: &Event| matches!(event, Event::Warning { message } if message.contains("AFL_HANG_TMOUT"));
     assert!(recorder.0.borrow().iter().any(warned));
-    // With time they are looked at.
+    // With time they are run again.
     campaign.options.limits.execs = None;
     campaign.statistics.started -= Duration::from_secs(60);
     campaign.keep_doubtful().unwrap();
@@ -472,5 +472,5 @@ fn cut_runs_are_no_timeouts_and_are_run_again_within_the_share() {
     campaign.statistics.started -= Duration::from_secs(600);
     campaign.keep_doubtful().unwrap();
     let later = campaign.statistics.saved_hangs - before;
-    assert!((30..=60).contains(&later), "{later}: a tenth of 600 s, less what was waited for");
+    assert!((30..=60).contains(&later), "{later}: a tenth of 600 s, less the time of waiting");
 }

@@ -126,7 +126,7 @@ impl<'a> Minimization<'a> {
         for target in &mut targets {
             target.target.snapshots &= !options.keep_traces;
         }
-        // The target is looked at before anything is created.
+        // The target is checked before anything is created.
         let alone = targets[0].prepare()?.has_hooks();
         let (journal, chunks) =
             Journal::open(&options.output, inputs.fingerprint(options.settings))?;

@@ -102,7 +102,7 @@ impl Pointer {
     }
 }
 
-/// Domains of a waypoint that are told; a target may register any number.
+/// Domains of a waypoint that are reported; a target may register any number.
 pub const MOST_GAINS: usize = 16;
 
 /// Where an input came from. In JSON `origin`, and `peer` beside it.
@@ -186,7 +186,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// How long the crashes that are not triaged yet are waited for at the end.
+    /// How long the end waits for crashes that are not triaged yet.
     #[must_use]
     pub fn patience(self) -> Duration {
         Duration::from_secs(if matches!(self, Self::User | Self::TimeLimit) { 3 } else { 10 })

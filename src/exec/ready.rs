@@ -9,7 +9,7 @@ use crate::config::options::{CustomOptions, TargetOptions};
 use crate::engine::executor::RunError;
 use crate::mutators::{self, Mutators};
 
-/// How a tool wants its target: everything that is decided before the target is looked at.
+/// How a tool wants its target: everything that is decided before the target is checked.
 #[derive(Clone, Debug)]
 pub struct ReadyOptions {
     pub target: TargetOptions,

@@ -45,7 +45,7 @@ pub enum Next {
     End,
 }
 
-/// Says where to stop, and is told of each stop.
+/// Says where to stop, and is called at each stop.
 pub trait Watcher {
     /// The process runs another program, or has loaded code: all places where it has to stop now.
     fn look(&mut self, pid: i32) -> Vec<Place>;

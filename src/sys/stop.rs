@@ -26,13 +26,19 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// SIGINT, SIGTERM, SIGHUP request a clean end, a later one of the first two ends immediately;
-    /// SIGUSR1 skips the seed at work.
+    /// One that listens to signals, see [`Stop::listen`].
     pub fn on_signals() -> io::Result<Self> {
         let stop = Self::default();
+        stop.listen()?;
+        Ok(stop)
+    }
+
+    /// SIGINT, SIGTERM, SIGHUP request a clean end, a later one of the first two ends immediately;
+    /// SIGUSR1 skips the seed at work.
+    pub fn listen(&self) -> io::Result<()> {
         let (all, hurried) = (Arc::<First>::default(), Arc::<First>::default());
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            let (stop, all, hurried) = (stop.clone(), Arc::clone(&all), Arc::clone(&hurried));
+            let (stop, all, hurried) = (self.clone(), Arc::clone(&all), Arc::clone(&hurried));
             let ask = move || {
                 let now = clock::milliseconds();
                 stop.record(all.is_before(now));
@@ -46,8 +52,8 @@ impl Stop {
             // by `_exit`, all of which are async-signal-safe.
             unsafe { low_level::register(signal, ask) }?;
         }
-        flag::register(SIGUSR1, Arc::clone(&stop.skip))?;
-        Ok(stop)
+        flag::register(SIGUSR1, Arc::clone(&self.skip))?;
+        Ok(())
     }
 
     /// From now on SIGTSTP (Ctrl-Z) waits for [`Stop::suspend`]: between two runs no time limit of the

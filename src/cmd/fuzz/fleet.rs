@@ -177,7 +177,7 @@ struct FleetPlan<'a> {
     program: PathBuf,
     args: &'a Args,
     options: &'a Options,
-    /// For each worker the folder in place of the user's `-i`.
+    /// For each worker the folder instead of the user's `-i`.
     inputs: Vec<Option<PathBuf>>,
     /// For the first workers.
     cores: Vec<usize>,
@@ -195,7 +195,7 @@ impl FleetPlan<'_> {
         (0..self.inputs.len()).map(plan).collect()
     }
 
-    /// The user's words with what is a worker's own in place of what is the fleet's.
+    /// The user's words with a worker's own options instead of the fleet's.
     fn words(&self, number: usize) -> Vec<OsString> {
         let strategy = WorkerStrategy::of(number);
         let input = self.inputs[number].as_deref();

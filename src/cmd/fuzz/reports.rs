@@ -1,4 +1,4 @@
-//! What is told beyond the output folder: texts and inputs of crashes, numbers for a server.
+//! What is reported outside the output folder: texts and inputs of crashes, numbers for a server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 

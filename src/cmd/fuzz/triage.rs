@@ -66,7 +66,7 @@ fn collector(
                 word.push("=");
                 word.push(url);
             }
-            // What is wrong with the file is told before the campaign begins.
+            // A mistake in the file is reported before the campaign begins.
             None => {
                 drop(Settings::read(env, Values::new()).and_then(|s| s.server()).map_err(failure)?)
             }

@@ -25,7 +25,7 @@ const MIN_EFFECTOR_LEN: usize = 128;
 /// four fifths of the finds of this stage (`MendelFuzz`, FSE 2025), so walking more hardly pays.
 pub const WALK_LIMIT: usize = 1024;
 
-/// So many bytes of a longer input are flipped to see whether they matter (the budget of
+/// Number of bytes of a longer input that are flipped to see whether they matter (the budget of
 /// `MendelFuzz`'s quick probe).
 pub const PROBE_LIMIT: usize = 32 * 1024;
 

@@ -320,7 +320,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// All are asked to end, then all are waited for; what is left is killed.
+    /// All are asked to end, then it waits for all; what is left is killed.
     fn end_all(&mut self) {
         self.running.iter_mut().for_each(|(_, running)| running.ask());
         for (_, running) in &mut self.running {
