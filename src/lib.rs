@@ -6,9 +6,9 @@
 pub mod abi;
 pub mod assets;
 pub mod config;
-pub mod sys;
+pub use ffuzz_sys as sys;
 
-pub mod engine;
+pub use ffuzz_engine as engine;
 
 pub mod event;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::engine::coverage::{self, Novelty};
-use crate::engine::executor::{Executor, ExitKind, RunError};
-use crate::engine::feedback::{Finding, Judge};
+use crate::coverage::{self, Novelty};
+use crate::executor::{Executor, ExitKind, RunError};
+use crate::feedback::{Finding, Judge};
 
 /// Runs of an ordinary calibration, and with `AFL_CAL_FAST`; AFL++'s numbers.
 pub const RUNS: u32 = 7;
@@ -108,7 +108,7 @@ fn note_differences(first: &[u8], now: &[u8], varies: &mut Vec<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::fake::FakeExecutor;
+    use crate::fake::FakeExecutor;
 
     #[test]
     fn a_steady_seed_has_its_trace_and_no_unstable_edge() {

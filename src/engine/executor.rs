@@ -10,7 +10,7 @@ use super::domain::{Domain, DsfView, Site};
 use super::mutate::Candidate;
 use super::mutate::foreign::{ForeignMutators, NoMutators};
 use super::mutate::words::Word;
-use crate::config::options::RunMode;
+use crate::options::RunMode;
 
 /// Why there is nothing to be seen of a run.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ pub trait Failure: std::error::Error + Send + Sync {
 }
 
 /// Answers whether an end was asked for.
-pub use crate::sys::stop::Wish;
+pub use ffuzz_sys::stop::Wish;
 
 /// A file with counters.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -125,7 +125,7 @@ impl Spent {
         self.target + self.hand_over.unwrap_or_default()
     }
 
-    pub(crate) fn add(&mut self, elapsed: Duration, work: Option<Duration>) {
+    pub fn add(&mut self, elapsed: Duration, work: Option<Duration>) {
         let work = work.map(|work| work.min(elapsed));
         self.target += work.unwrap_or(elapsed);
         if let Some(work) = work {

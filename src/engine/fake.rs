@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::config::options::RunMode;
+use crate::options::RunMode;
 
 use super::domain::{Domain, DsfView};
 use super::executor::{Executor, ExitKind, Observation, RunError, Spent};

@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_read_without_deadline_is_interrupted_and_none_after_that() {
-        let (ours, _theirs) = crate::sys::wire::pipe().unwrap();
+        let (ours, _theirs) = crate::wire::pipe().unwrap();
         let mut pipe = std::fs::File::from(ours);
         let alarm = Alarm::new(Leave::default()).unwrap();
         let start = Instant::now();

@@ -74,8 +74,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::sys::process::OutputTo;
-    use crate::sys::tests::start;
+    use crate::process::OutputTo;
+    use crate::tests::start;
 
     fn group() -> (Child, i32) {
         let child = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();

@@ -269,7 +269,7 @@ fn is_running(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tests::{shell, start};
+    use crate::tests::{shell, start};
 
     fn run(script: &str, part: usize, timeout: Duration) -> (Option<i32>, [Vec<u8>; 2]) {
         let mut listener = Listener::new(part).unwrap();
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn to_wait_for_a_core_is_not_to_take_long() {
-        let core = crate::sys::affinity::allowed()[0].to_string();
+        let core = crate::affinity::allowed()[0].to_string();
         let on_core = |script: &str| {
             let words = ["taskset", "-c", &core, "/bin/sh", "-c", script];
             let listener = Listener::new(10).unwrap();

@@ -520,7 +520,7 @@ pub(super) fn pidfd(pid: i32) -> Option<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tests::{shell, start};
+    use crate::tests::{shell, start};
 
     #[test]
     fn exit_status_is_raw_and_a_running_process_is_none() {

@@ -194,9 +194,9 @@ impl Orphan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::clock::since_boot;
-    use crate::sys::process::OutputTo;
-    use crate::sys::tests::start_marked;
+    use crate::clock::since_boot;
+    use crate::process::OutputTo;
+    use crate::tests::start_marked;
 
     /// A shell that starts a process in a session of its own and without a variable; its number.
     fn daemon(strays: &Strays) -> i32 {

@@ -301,7 +301,7 @@ fn registers(_: i32) -> io::Result<Vec<(&'static str, u64)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::tests::shell;
+    use crate::tests::shell;
 
     fn signals(script: &str, timeout: Duration) -> (Option<i32>, Vec<i32>) {
         let mut listener = Listener::new(100).unwrap();

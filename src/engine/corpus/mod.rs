@@ -1,7 +1,7 @@
 //! The corpus: every input that is kept, with what is known about it.
 //!
-//! Pure data: no I/O, no clock. Files belong to [`crate::disk::output`], decisions to
-//! [`crate::engine::schedule`].
+//! Pure data: no I/O, no clock. Files belong to `disk::output`, decisions to
+//! [`crate::schedule`].
 
 pub mod names;
 

@@ -228,7 +228,7 @@ impl Aggregates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::domain::Reducer;
+    use crate::domain::Reducer;
 
     fn view<'a>(domains: &'a [Domain], values: &'a [u32]) -> DsfView<'a> {
         DsfView { domains, values, touched: None }

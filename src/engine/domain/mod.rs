@@ -125,7 +125,7 @@ impl DsfView<'_> {
         let mut hash = 0u64;
         self.for_each_changed(|_, key, value| {
             if self.touched.is_none() || seen.insert(key) {
-                hash ^= crate::engine::coverage::mix(u64::from(key) << 32 | u64::from(value));
+                hash ^= crate::coverage::mix(u64::from(key) << 32 | u64::from(value));
             }
         });
         hash

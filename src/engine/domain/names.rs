@@ -250,7 +250,7 @@ fn tail(path: &str, parts: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::domain::Reducer;
+    use crate::domain::Reducer;
 
     const TABLE: &[u8] = b"mem\t1030\t/a/demo.c\t23\t10\tcascade\tmalloc\n\
         cmp\t7\t/a/demo.c\t12\t13\tcascade\ti32 ==\n\

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::Judge;
-use crate::engine::coverage::{self, Classes};
-use crate::engine::domain::Domain;
-use crate::engine::executor::{ExitKind, Observation};
+use crate::coverage::{self, Classes};
+use crate::domain::Domain;
+use crate::executor::{ExitKind, Observation};
 
 /// A file whose edges are part of the map.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -345,7 +345,7 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::domain::{DsfView, Reducer};
+    use crate::domain::{DsfView, Reducer};
     use proptest::prelude::*;
     use std::time::Duration;
 

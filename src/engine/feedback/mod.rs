@@ -8,10 +8,10 @@ pub use known::{Beyond, Known, Mismatch, Part};
 
 use std::collections::BTreeSet;
 
-use crate::config::options::Wanted;
-use crate::engine::coverage::{self, Classes, Novelty};
-use crate::engine::domain::{Aggregates, Domain, KeyGain};
-use crate::engine::executor::{Executor, ExitKind, Observation};
+use crate::options::Wanted;
+use crate::coverage::{self, Classes, Novelty};
+use crate::domain::{Aggregates, Domain, KeyGain};
+use crate::executor::{Executor, ExitKind, Observation};
 use serde::{Deserialize, Serialize};
 
 /// What a run was worth.
@@ -351,7 +351,7 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::domain::{DsfView, Reducer};
+    use crate::domain::{DsfView, Reducer};
     use std::time::Duration;
 
     fn run<'a>(exit: ExitKind, edges: &'a [u8], dsf: DsfView<'a>) -> Observation<'a> {

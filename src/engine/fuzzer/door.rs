@@ -12,14 +12,14 @@
 use std::time::Duration;
 
 use super::Fuzzer;
-use crate::config::options::Strategy;
-use crate::engine::calibrate::{Calibration, calibrate};
-use crate::engine::corpus::SeedId;
-use crate::engine::coverage::path_hash;
-use crate::engine::domain::KeyGain;
-use crate::engine::executor::{Executor, ExitKind, Observation, RunError};
-use crate::engine::feedback::{Judge, Verdict};
-use crate::engine::mutate::Candidate;
+use crate::options::Strategy;
+use crate::calibrate::{Calibration, calibrate};
+use crate::corpus::SeedId;
+use crate::coverage::path_hash;
+use crate::domain::KeyGain;
+use crate::executor::{Executor, ExitKind, Observation, RunError};
+use crate::feedback::{Judge, Verdict};
+use crate::mutate::Candidate;
 
 /// What a run did: its path and, if domains are watched, a hash of all their values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

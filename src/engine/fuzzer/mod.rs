@@ -21,7 +21,7 @@ use super::mutate::donors::Donors;
 use super::mutate::{Candidate, Rng};
 use super::schedule::bandit::Bandit;
 use super::schedule::{Budget, ScheduleOptions, Scheduler};
-use crate::config::options::{MutationOptions, Wanted};
+use crate::options::{MutationOptions, Wanted};
 
 /// What a search may do.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::engine::coverage;
-use crate::engine::domain::{Aggregates, Domain, DsfView};
+use crate::coverage;
+use crate::domain::{Aggregates, Domain, DsfView};
 
 /// Marks items that belong to a domain's key.
 const KEY: u64 = 1 << 63;
@@ -123,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engine::domain::Reducer;
+    use crate::domain::Reducer;
 
     fn trace(edges: &[u32], keys: &[(u32, u32)]) -> Trace {
         Trace { edges: edges.to_vec(), keys: keys.to_vec() }

@@ -15,7 +15,7 @@ use self::families::{
 };
 use super::dictionary::Dictionary;
 use super::{MAX_INPUT, values};
-use crate::engine::corpus::Step;
+use crate::corpus::Step;
 
 /// Below this length in bytes every byte counts as effective: the map would save too little (AFL).
 const MIN_EFFECTOR_LEN: usize = 128;

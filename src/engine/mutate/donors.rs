@@ -1,8 +1,8 @@
 //! Donors: seeds that give pieces to candidates of another seed.
 
 use super::{Rng, below};
-use crate::engine::corpus::{Corpus, SeedId};
-use crate::sys::memory::prefetch;
+use crate::corpus::{Corpus, SeedId};
+use ffuzz_sys::memory::prefetch;
 
 /// Attempts to find a second seed that can be spliced.
 pub const DONOR_ATTEMPTS: u32 = 8;

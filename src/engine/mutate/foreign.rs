@@ -1,6 +1,6 @@
 //! Mutators that are not part of the engine, as its stages see them.
 
-use crate::engine::corpus::SeedId;
+use crate::corpus::SeedId;
 
 /// What became of a call that makes an input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

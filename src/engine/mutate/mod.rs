@@ -14,7 +14,7 @@ pub mod words;
 
 use rand_core::Rng as _;
 
-use crate::engine::corpus::Origin;
+use crate::corpus::Origin;
 
 /// Random generator of the whole fuzzer: fast, small, reproducible from one seed.
 pub type Rng = rand_xoshiro::Xoshiro256PlusPlus;

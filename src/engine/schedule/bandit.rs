@@ -1,6 +1,6 @@
 //! A choice between several ways whose yield is unknown.
 
-use crate::engine::mutate::{Rng, below};
+use crate::mutate::{Rng, below};
 use rand_core::Rng as _;
 
 /// Effort, in runs of average length, after which an arm's past counts half.

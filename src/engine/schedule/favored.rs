@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::engine::corpus::{Corpus, Seed, SeedId};
+use crate::corpus::{Corpus, Seed, SeedId};
 
 /// Winner of an edge that no seed hits.
 const NOBODY: SeedId = SeedId(u32::MAX);

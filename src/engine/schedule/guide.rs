@@ -1,9 +1,9 @@
 //! Guidance by domains (`-p`): which domain is served next, and by which of its owners.
 
 use super::bandit::Bandit;
-use crate::engine::corpus::{Corpus, SeedId};
-use crate::engine::domain::Domain;
-use crate::engine::mutate::{Rng, below};
+use crate::corpus::{Corpus, SeedId};
+use crate::domain::Domain;
+use crate::mutate::{Rng, below};
 
 /// The arm of edges; domain number `n` has arm `n + 1`.
 const EDGES: usize = 0;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::engine::corpus::{Corpus, Seed, SeedId};
+use crate::corpus::{Corpus, Seed, SeedId};
 
 /// Ascending; taken from the front, the oldest first.
 #[derive(Debug, Default)]

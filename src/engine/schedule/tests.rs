@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use rand_core::SeedableRng as _;
 
 use super::*;
-use crate::engine::domain::Reducer;
-use crate::engine::mutate::Rng;
+use crate::domain::Reducer;
+use crate::mutate::Rng;
 
 /// A corpus and its scheduler, and what was fed to them.
 struct Bench {

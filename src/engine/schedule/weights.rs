@@ -3,9 +3,9 @@
 use rand_core::Rng as _;
 
 use super::energy::Means;
-use crate::config::options::Schedule;
-use crate::engine::corpus::{Seed, SeedId};
-use crate::engine::mutate::{Rng, below};
+use crate::options::Schedule;
+use crate::corpus::{Seed, SeedId};
+use crate::mutate::{Rng, below};
 
 /// Factor for a seed that was never fuzzed (AFL++).
 const NEVER_FUZZED: f64 = 2.5;
@@ -112,7 +112,7 @@ mod tests {
     use rand_core::SeedableRng as _;
 
     use super::*;
-    use crate::engine::mutate::Rng;
+    use crate::mutate::Rng;
 
     #[test]
     fn an_empty_table_draws_nothing() {

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::StageEnd;
 use super::produce::{Materials, Producer};
-use crate::engine::corpus::SeedId;
-use crate::engine::executor::Executor;
-use crate::engine::fuzzer::door::Door;
-use crate::engine::fuzzer::{Fuzzer, Progress, TextUnit};
-use crate::engine::mutate::donors::Lent;
-use crate::engine::mutate::foreign::Made;
-use crate::engine::mutate::{Candidate, is_text};
+use crate::corpus::SeedId;
+use crate::executor::Executor;
+use crate::fuzzer::door::Door;
+use crate::fuzzer::{Fuzzer, Progress, TextUnit};
+use crate::mutate::donors::Lent;
+use crate::mutate::foreign::Made;
+use crate::mutate::{Candidate, is_text};
 
 /// Timeouts in a row after which a seed's turn ends; AFL's number.
 const MAX_TIMEOUTS: u32 = 250;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::engine::corpus::{Origin, SeedId, Step};
-use crate::engine::mutate::foreign::{ForeignMutators, Job, Made, bit};
-use crate::engine::mutate::{Candidate, Rng};
-use crate::engine::schedule::Budget;
+use crate::corpus::{Origin, SeedId, Step};
+use crate::mutate::foreign::{ForeignMutators, Job, Made, bit};
+use crate::mutate::{Candidate, Rng};
+use crate::schedule::Budget;
 
 use super::produce::Materials;
 

@@ -3,9 +3,9 @@
 use super::batches::run_producer;
 use super::produce::Producer;
 use super::{Stage, StageEnd};
-use crate::engine::corpus::SeedId;
-use crate::engine::executor::Executor;
-use crate::engine::fuzzer::door::Door;
+use crate::corpus::SeedId;
+use crate::executor::Executor;
+use crate::fuzzer::door::Door;
 
 pub(super) struct LateMutators;
 

@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use super::foreign::{Base, Foreign};
-use crate::engine::corpus::{Origin, SeedId, Step};
-use crate::engine::mutate::deterministic::Deterministic;
-use crate::engine::mutate::dictionary::Dictionary;
-use crate::engine::mutate::donors::{DONOR_ATTEMPTS, Lent};
-use crate::engine::mutate::foreign::{ForeignMutators, Made};
-use crate::engine::mutate::havoc::{HavocContext, havoc};
-use crate::engine::mutate::splice::splice;
-use crate::engine::mutate::{Candidate, Rng};
-use crate::engine::schedule::Budget;
+use crate::corpus::{Origin, SeedId, Step};
+use crate::mutate::deterministic::Deterministic;
+use crate::mutate::dictionary::Dictionary;
+use crate::mutate::donors::{DONOR_ATTEMPTS, Lent};
+use crate::mutate::foreign::{ForeignMutators, Made};
+use crate::mutate::havoc::{HavocContext, havoc};
+use crate::mutate::splice::splice;
+use crate::mutate::{Candidate, Rng};
+use crate::schedule::Budget;
 
 /// What producers work from.
 #[derive(Clone, Copy)]
 pub struct Materials<'a> {
     pub seed: SeedId,
     pub input: &'a [u8],
-    /// The input is text, see [`crate::engine::mutate::is_text`].
+    /// The input is text, see [`crate::mutate::is_text`].
     pub text: bool,
     /// Havoc changes whole words, see [`HavocContext::words`].
     pub words: bool,
@@ -327,7 +327,7 @@ mod tests {
             while let Some(walk) = steps.take() {
                 let (mut stage, before) =
                     (Producer::deterministic(walk, Budget::of_runs(slice)), all.len() as u64);
-                let mut mutators = crate::engine::mutate::foreign::NoMutators;
+                let mut mutators = crate::mutate::foreign::NoMutators;
                 while stage.next(&from, (&mut mutators, &mut rng), &mut out) == Made::Input {
                     all.push(out.bytes.clone());
                 }

@@ -4,8 +4,8 @@
 use super::batches::run_producer;
 use super::produce::Producer;
 use super::{Stage, StageEnd};
-use crate::engine::corpus::SeedId;
-use crate::engine::fuzzer::door::Door;
+use crate::corpus::SeedId;
+use crate::fuzzer::door::Door;
 
 /// It gets an eighth of what havoc gets.
 const SHARE: u32 = 8;

@@ -1,12 +1,12 @@
 //! Trimming: a seed's first turn begins with the removal of what changes nothing in its behaviour.
 
 use super::{Stage, StageEnd};
-use crate::engine::corpus::{Origin, SeedId, Step};
-use crate::engine::executor::Executor;
-use crate::engine::fuzzer::door::{Behaviour, Door, Part};
-use crate::engine::minimize::trim::Trim;
-use crate::engine::mutate::Candidate;
-use crate::engine::mutate::foreign::Made;
+use crate::corpus::{Origin, SeedId, Step};
+use crate::executor::Executor;
+use crate::fuzzer::door::{Behaviour, Door, Part};
+use crate::minimize::trim::Trim;
+use crate::mutate::Candidate;
+use crate::mutate::foreign::Made;
 
 /// Steps of a foreign mutator's trimming: one that never comes to its end would starve all seeds.
 const MOST_FOREIGN_STEPS: u32 = 1 << 16;

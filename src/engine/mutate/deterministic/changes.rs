@@ -3,7 +3,7 @@
 use super::super::dictionary::Token;
 use super::super::{reachable, values};
 use super::families::{ARITH_VARIANTS, Family};
-use crate::engine::corpus::Step;
+use crate::corpus::Step;
 
 /// So many tokens are tried at one position; with more of them the positions take turns (AFL
 /// uses each with falling probability).

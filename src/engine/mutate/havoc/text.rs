@@ -205,8 +205,8 @@ mod tests {
     use rand_core::SeedableRng;
 
     use super::*;
-    use crate::engine::mutate::Rng;
-    use crate::engine::mutate::dictionary::{Dictionary, Token};
+    use crate::mutate::Rng;
+    use crate::mutate::dictionary::{Dictionary, Token};
 
     const TEXT: &[u8] = b"SELECT a_1, 'x' FROM t\nWHERE  a=2;";
 

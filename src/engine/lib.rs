@@ -11,5 +11,6 @@ pub mod feedback;
 pub mod fuzzer;
 pub mod minimize;
 pub mod mutate;
+pub mod options;
 pub mod schedule;
 pub mod stage;
