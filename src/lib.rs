@@ -3,26 +3,26 @@
 //! One folder per concern; a module imports only from those above its own. `docs/architecture.md` begins
 //! with a picture of them.
 
-pub mod abi;
-pub mod assets;
-pub mod config;
+pub use ffuzz_abi as abi;
+pub use ffuzz_assets as assets;
+pub use ffuzz_config as config;
 pub use ffuzz_sys as sys;
 
 pub use ffuzz_engine as engine;
 
-pub mod event;
+pub use ffuzz_event as event;
 
-pub mod mutators;
+pub use ffuzz_mutators as mutators;
 
-pub mod exec;
+pub use ffuzz_exec as exec;
 
 pub mod cmin;
-pub mod crashes;
-pub mod disk;
-pub mod fleet;
+pub use ffuzz_crashes as crashes;
+pub use ffuzz_disk as disk;
+pub use ffuzz_fleet as fleet;
 
 pub mod campaign;
-pub mod compiler;
-pub mod ui;
+pub use ffuzz_compiler as compiler;
+pub use ffuzz_ui as ui;
 
 pub mod cmd;

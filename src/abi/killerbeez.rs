@@ -284,8 +284,7 @@ impl Drop for Object {
 }
 
 /// Loads a library whose symbols every other one then sees, as if this program exported them.
-#[cfg(test)]
-pub(crate) fn export_to_all(path: &Path) -> Result<Library, libloading::Error> {
+pub fn export_to_all(path: &Path) -> Result<Library, libloading::Error> {
     // SAFETY: only libraries of the tests are loaded, which have no constructors.
     unsafe { Library::open(Some(path), libc::RTLD_NOW | libc::RTLD_GLOBAL) }
 }

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW, Symbol};
 
 use super::library::reason;
-use crate::sys::memory;
+use ffuzz_sys::memory;
 
 #[path = "../../python-host/src/abi.rs"]
 mod abi;

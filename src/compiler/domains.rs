@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::declared::{self, Declaration};
 use super::env::Env;
 use super::{CompilerError, LARGEST_TEXT};
-use crate::assets::{self, Assets, AssetsError};
-use crate::sys::file;
+use ffuzz_assets::{Assets, AssetsError};
+use ffuzz_sys::file;
 
 /// One domain of a target.
 #[derive(Clone, Debug)]
@@ -191,7 +191,7 @@ pub fn is_builtin(name: &str, assets: &Assets) -> bool {
 /// Registers the pair by its name: links to its files, so that later changes in them have an effect.
 pub fn keep(pair: &Pair, assets: &Assets) -> Result<(), CompilerError> {
     let folder = assets.kept_domains();
-    assets::private_folder(&folder)?;
+    ffuzz_assets::private_folder(&folder)?;
     remove_links(&pair.name, &folder)?;
     for end in ENDS {
         if let Some(file) = pair.file(end) {

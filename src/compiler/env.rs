@@ -4,7 +4,7 @@ use std::env::{var, var_os};
 use std::path::PathBuf;
 
 use super::CompilerError;
-use crate::config::env::{self, AssetPlaces};
+use ffuzz_config::env::{self, AssetPlaces};
 
 /// A sanitizer that a variable requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

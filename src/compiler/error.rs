@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::declared::Mistake;
-use crate::assets::AssetsError;
+use ffuzz_assets::AssetsError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CompilerError {

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use super::env::Env;
 use super::plugin::keep_text;
 use super::{CompilerError, LARGEST_TEXT};
-use crate::assets::Assets;
-use crate::sys::file;
+use ffuzz_assets::Assets;
+use ffuzz_sys::file;
 
 /// How much of the sources gets edge counters.
 #[derive(Clone, Debug, Eq, PartialEq)]

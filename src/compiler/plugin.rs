@@ -11,8 +11,8 @@ use super::declared::{self, Declaration};
 use super::domains::{DomainSource, Pair};
 use super::env::Env;
 use super::toolchain::Clang;
-use crate::assets::{self, Assets, AssetsError};
-use crate::sys::file::Locked;
+use ffuzz_assets::{Assets, AssetsError};
+use ffuzz_sys::file::Locked;
 
 const HEADERS: &[&str] = &["h", "hh", "hpp", "inc"];
 /// End of the name of precompiled headers.
@@ -280,7 +280,7 @@ impl Workshop<'_> {
             return Ok(made.to_owned());
         }
         let failed = |source| AssetsError::Unpack { path: made.to_owned(), source };
-        assets::private_folder(made.parent().unwrap_or(made))?;
+        ffuzz_assets::private_folder(made.parent().unwrap_or(made))?;
         let lock = File::create(made.with_extension("lock")).map_err(failed)?;
         // Held until the end of this function.
         let _lock = Locked::new(lock, true).map_err(failed)?;
@@ -367,12 +367,12 @@ pub(super) fn keep_text(
 ) -> Result<PathBuf, CompilerError> {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
-    assets::private_folder(&assets.made)?;
+    ffuzz_assets::private_folder(&assets.made)?;
     let path = assets.made.join(format!("text-{:016x}.{extension}", hasher.finish()));
     if fs::read(&path).is_ok_and(|found| found == text.as_bytes()) {
         return Ok(path);
     }
-    match assets::write(&path, text.as_bytes()) {
+    match ffuzz_assets::write(&path, text.as_bytes()) {
         Ok(()) => Ok(path),
         Err(source) => Err(AssetsError::Unpack { path, source }.into()),
     }

@@ -10,7 +10,7 @@ use super::args::{BuildStage, Invocation, Product, is_engine, is_fuzzer_part};
 use super::env::{Env, Sanitizer};
 use super::lists::CoverageScope;
 use super::plugin::BUILTIN;
-use crate::assets::{EXPORTED, SCRIPT};
+use ffuzz_assets::{EXPORTED, SCRIPT};
 
 /// How counters become shared memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -133,7 +133,7 @@ impl EnvError {
     }
 }
 
-/// Folders that decide where the files inside the executable are unpacked ([`crate::assets`]).
+/// Folders that decide where the files inside the executable are unpacked (`assets`).
 #[derive(Clone, Debug, Default)]
 pub struct AssetPlaces {
     /// `FFUZZ_LIB_DIR`: they are there already.
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn docs_are_those_of_the_table() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/env.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/env.md");
         if std::env::var_os("FFUZZ_TEST_WRITE_DOCS").is_some() {
             std::fs::write(path, markdown()).expect("docs/env.md");
         }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use crate::engine::options::{
+pub use ffuzz_engine::options::{
     DeterministicStage, MutationOptions, RunMode, Schedule, Strategy, Wanted,
 };
 
@@ -66,7 +66,7 @@ impl CoverageOptions {
     }
 }
 
-/// Part of [`crate::crashes::triage`]: the process next to a campaign that triages its crashes.
+/// Part of `crashes::triage`: the process next to a campaign that triages its crashes.
 #[derive(Clone, Debug)]
 pub struct TriageOptions {
     pub argv: Vec<OsString>,
@@ -88,7 +88,7 @@ pub enum Input {
     Resume,
 }
 
-/// Part of [`crate::disk::output`].
+/// Part of `disk::output`.
 #[derive(Clone, Debug)]
 pub struct OutputOptions {
     /// `-o`, absolute.
@@ -114,7 +114,7 @@ pub struct OutputOptions {
     pub autoresume: bool,
 }
 
-/// Part of [`crate::exec`].
+/// Part of `exec`.
 #[derive(Clone, Debug)]
 pub struct TargetOptions {
     /// `PATH`, for a program given without a slash.
@@ -245,7 +245,7 @@ pub enum DomainMode {
     Record,
 }
 
-/// Part of [`crate::mutators`]: foreign mutators.
+/// Part of `mutators`: foreign mutators.
 #[derive(Clone, Debug, Default)]
 pub struct CustomOptions {
     /// `AFL_CUSTOM_MUTATOR_LIBRARY`.
@@ -273,7 +273,7 @@ impl CustomOptions {
     }
 }
 
-/// Part of [`crate::mutators`]: `--mutator` with Killerbeez modules.
+/// Part of `mutators`: `--mutator` with Killerbeez modules.
 #[derive(Clone, Debug, Default)]
 pub struct KillerbeezOptions {
     pub modules: Vec<KillerbeezModule>,

@@ -7,8 +7,8 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::engine::mutate::MAX_INPUT;
-use crate::sys::file;
+use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_sys::file;
 
 /// Inputs that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ impl InputError {
         }
     }
 
-    pub(crate) fn file(path: &Path, source: io::Error) -> Self {
+    pub fn file(path: &Path, source: io::Error) -> Self {
         Self::File { path: path.to_owned(), source }
     }
 }

@@ -12,7 +12,7 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{FileKind, ReadCache};
 
 use super::TargetError;
-use crate::config::env;
+use ffuzz_config::env;
 
 /// Facts found in the file.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

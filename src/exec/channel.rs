@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use super::TargetError;
 use super::modules::Named;
 use super::runs::{self, RunChannel};
-use crate::engine::domain::{self, Domain, Reducer};
-use crate::sys::memory::{self, SharedMap};
+use ffuzz_engine::domain::{self, Domain, Reducer};
+use ffuzz_sys::memory::{self, SharedMap};
 
 /// Name of the environment variable that holds the descriptor number.
 pub(super) const ENV: &str = "FFUZZ_CHANNEL";
@@ -407,7 +407,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("offsets.c");
         std::fs::write(&file, source).unwrap();
-        let include = concat!(env!("CARGO_MANIFEST_DIR"), "/runtime");
+        let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime");
         let status = std::process::Command::new("cc")
             .args(["-fsyntax-only", "-I", include])
             .arg(file)

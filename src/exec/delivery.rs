@@ -14,8 +14,8 @@ use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 
 use super::TargetError;
-use crate::engine::mutate::MAX_INPUT;
-use crate::sys::memory::SharedMap;
+use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_sys::memory::SharedMap;
 
 /// Time of access of an input that nobody has read.
 const UNREAD: TimeSpec = TimeSpec::new(1, 0);

@@ -7,15 +7,15 @@ use super::delivery::{Feed, InputDelivery};
 use super::launcher::Setup;
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::{RunEnd, TargetError, exit_kind, words};
-use crate::config::options::RunMode;
-use crate::engine::domain::Domain;
-use crate::engine::executor::{Executor, Observation, RunError, Spent, Wish};
-use crate::engine::mutate::words::Word;
-use crate::sys::guard::Guard;
-use crate::sys::memory::SharedMap;
-use crate::sys::process::{self, Launch, OutputTo, Process};
-use crate::sys::stop::Leave;
-use crate::sys::strays::Strays;
+use ffuzz_config::options::RunMode;
+use ffuzz_engine::domain::Domain;
+use ffuzz_engine::executor::{Executor, Observation, RunError, Spent, Wish};
+use ffuzz_engine::mutate::words::Word;
+use ffuzz_sys::guard::Guard;
+use ffuzz_sys::memory::SharedMap;
+use ffuzz_sys::process::{self, Launch, OutputTo, Process};
+use ffuzz_sys::stop::Leave;
+use ffuzz_sys::strays::Strays;
 
 /// Starts a new process of the program for every run.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 use super::binary::Kin;
-use crate::engine::domain::RecordError;
-use crate::engine::executor::{Failure, RunError};
-use crate::sys::file;
+use ffuzz_engine::domain::RecordError;
+use ffuzz_engine::executor::{Failure, RunError};
+use ffuzz_sys::file;
 
 /// Why a target cannot be started, or cannot continue.
 #[derive(Debug, thiserror::Error)]

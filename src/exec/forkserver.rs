@@ -20,17 +20,17 @@ use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
 use super::runs::RunChannel;
 use super::{RunEnd, TargetError, sites, words};
-use crate::config::options::RunMode;
-use crate::engine::domain::{Domain, Site};
-use crate::engine::executor::{
+use ffuzz_config::options::RunMode;
+use ffuzz_engine::domain::{Domain, Site};
+use ffuzz_engine::executor::{
     Executor, ExitKind, Module, Observation, ProcessorTime, RunError, SnapshotRuns, Spent, Wish,
 };
-use crate::engine::mutate::Candidate;
-use crate::engine::mutate::words::Word;
-use crate::sys::alarm::Alarm;
-use crate::sys::stop::Leave;
-use crate::sys::waits::Wait;
-use crate::sys::{load, process};
+use ffuzz_engine::mutate::Candidate;
+use ffuzz_engine::mutate::words::Word;
+use ffuzz_sys::alarm::Alarm;
+use ffuzz_sys::stop::Leave;
+use ffuzz_sys::waits::Wait;
+use ffuzz_sys::{load, process};
 
 /// Time limit for a child to end after a signal that it can catch.
 const GRACE: Duration = Duration::from_secs(1);

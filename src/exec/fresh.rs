@@ -14,14 +14,14 @@ use super::delivery::{Feed, InputDelivery};
 use super::launcher::{CONTROL_FD, InputFrom, STATUS_FD, Setup};
 use super::replay::{self, Line, Replay};
 use super::{TargetError, exit_kind};
-use crate::engine::executor::ExitKind;
-use crate::mutators::{Hook, Mutators, Processed};
-use crate::sys::breakpoints::{self, Given, Watcher};
-use crate::sys::guard::Guard;
-use crate::sys::listen::{Limit, Listener};
-use crate::sys::process::{self, Launch, Process};
-use crate::sys::strays::Strays;
-use crate::sys::traced::{self, TraceStop};
+use ffuzz_engine::executor::ExitKind;
+use ffuzz_mutators::{Hook, Mutators, Processed};
+use ffuzz_sys::breakpoints::{self, Given, Watcher};
+use ffuzz_sys::guard::Guard;
+use ffuzz_sys::listen::{Limit, Listener};
+use ffuzz_sys::process::{self, Launch, Process};
+use ffuzz_sys::strays::Strays;
+use ffuzz_sys::traced::{self, TraceStop};
 
 /// Number of first bytes, and of last bytes, that are kept of each stream.
 const PART: usize = 256 << 10;

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use super::TargetError;
-use crate::engine::domain::{self, Domain, Reducer};
-use crate::exec::maps::{CLASSIC_MAP, LEGACY_KEYS};
-use crate::sys::wire::{NoWord, WordReader, WordWriter};
+use crate::maps::{CLASSIC_MAP, LEGACY_KEYS};
+use ffuzz_engine::domain::{self, Domain, Reducer};
+use ffuzz_sys::wire::{NoWord, WordReader, WordWriter};
 
 /// What the target reported in its hello.
 #[derive(Debug, Default, Eq, PartialEq)]
@@ -234,7 +234,7 @@ fn domain_of(index: usize, record: &[u8; 16]) -> Result<Domain, domain::RecordEr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::wire::pipe;
+    use ffuzz_sys::wire::pipe;
 
     /// Replays the target's words; returns the result and the fuzzer's answers.
     fn play(words: &[u32]) -> (Result<ForkServerHello, NoHello>, Vec<u32>) {

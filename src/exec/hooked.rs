@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::record::InputRecord;
-use crate::config::options::RunMode;
-use crate::engine::domain::{Domain, Site};
-use crate::engine::executor::{
+use ffuzz_config::options::RunMode;
+use ffuzz_engine::domain::{Domain, Site};
+use ffuzz_engine::executor::{
     Executor, ExitKind, Module, Observation, ProcessorTime, RunError, SnapshotRuns, Spent, Wish,
 };
-use crate::engine::mutate::Candidate;
-use crate::engine::mutate::foreign::ForeignMutators;
-use crate::engine::mutate::words::Word;
-use crate::mutators::{Hook, Mutators, Processed};
+use ffuzz_engine::mutate::Candidate;
+use ffuzz_engine::mutate::foreign::ForeignMutators;
+use ffuzz_engine::mutate::words::Word;
+use ffuzz_mutators::{Hook, Mutators, Processed};
 
 /// Owns an executor and the mutators.
 pub struct Hooked {
@@ -349,9 +349,9 @@ impl Executor for Hooked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::fake::FakeExecutor;
-    use crate::mutators::fake::{Calls, FakeMutator};
-    use crate::mutators::{HookError, Made, Mutator};
+    use ffuzz_engine::fake::FakeExecutor;
+    use ffuzz_mutators::fake::{Calls, FakeMutator};
+    use ffuzz_mutators::{HookError, Made, Mutator};
 
     /// Records its runs together with the calls of the mutators.
     fn executor(calls: &Calls) -> Box<dyn Executor> {

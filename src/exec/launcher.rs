@@ -16,13 +16,13 @@ use super::handshake::{self, ForkServerHello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::replay::PERSISTENT;
 use super::runs::RunChannel;
-use crate::config::options::{RunMode, TargetOptions};
-use crate::engine::mutate::MAX_INPUT;
-use crate::sys::memory::SharedMap;
-use crate::sys::process::{self, Launch, OutputTo, Process};
-use crate::sys::stdio;
-use crate::sys::strays::Strays;
-use crate::sys::wire::{self, WordReader, WordWriter};
+use ffuzz_config::options::{RunMode, TargetOptions};
+use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_sys::memory::SharedMap;
+use ffuzz_sys::process::{self, Launch, OutputTo, Process};
+use ffuzz_sys::stdio;
+use ffuzz_sys::strays::Strays;
+use ffuzz_sys::wire::{self, WordReader, WordWriter};
 
 /// Descriptors of AFL's protocol in the target.
 pub(super) const CONTROL_FD: i32 = 198;

@@ -3,8 +3,8 @@
 use super::channel::Channel;
 use super::modules::Named;
 use super::runs::RunChannel;
-use crate::engine::domain::{Domain, DsfView};
-use crate::sys::memory::SharedMap;
+use ffuzz_engine::domain::{Domain, DsfView};
+use ffuzz_sys::memory::SharedMap;
 
 /// AFL's classic map size, and the place of the DSF array in a FuzzFactory segment.
 pub(super) const CLASSIC_MAP: usize = 1 << 16;
@@ -152,7 +152,7 @@ fn clear_domains(values: &mut [u32], domains: &[Domain], touched: Option<&Vec<u3
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::domain::Reducer;
+    use ffuzz_engine::domain::Reducer;
 
     fn legacy(domains: Vec<Domain>) -> Maps {
         let (segment, _) = SharedMap::sysv(CLASSIC_MAP + 4 * LEGACY_KEYS).unwrap();

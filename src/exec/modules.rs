@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::sites;
-use crate::engine::executor::Module;
+use ffuzz_engine::executor::Module;
 
 /// A file with counters, as the target names it.
 #[derive(Clone, Debug, Eq, PartialEq)]

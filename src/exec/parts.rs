@@ -7,8 +7,8 @@ use std::path::Path;
 use object::Object;
 use sha1::{Digest, Sha1};
 
-use crate::engine::executor::{Executor, Module};
-use crate::engine::feedback::Part;
+use ffuzz_engine::executor::{Executor, Module};
+use ffuzz_engine::feedback::Part;
 
 /// The program and its libraries with their places in the map. A target that does not name them (one
 /// of AFL's compilers) is one part; none without a map.

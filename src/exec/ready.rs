@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Fresh, Hooked, Setup, open};
-use crate::config::options::{CustomOptions, TargetOptions};
-use crate::engine::executor::RunError;
-use crate::mutators::{self, Mutators};
+use ffuzz_config::options::{CustomOptions, TargetOptions};
+use ffuzz_engine::executor::RunError;
+use ffuzz_mutators::Mutators;
 
 /// How a tool wants its target: everything that is decided before the target is checked.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct ReadyOptions {
 impl ReadyOptions {
     /// Finds and checks the target, and loads the mutators.
     pub fn prepare(&self) -> Result<Ready, RunError> {
-        let mutators = mutators::load(&self.mutators, 0)?;
+        let mutators = ffuzz_mutators::load(&self.mutators, 0)?;
         let options = TargetOptions {
             run_mode: self.target.run_mode.min(mutators.run_mode()),
             ..self.target.clone()

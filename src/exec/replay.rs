@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::binary::Traits;
 use super::delivery::InputDelivery;
-use crate::engine::corpus::names;
-use crate::sys::{memory, process};
+use ffuzz_engine::corpus::names;
+use ffuzz_sys::{memory, process};
 
 /// The variable with what the names of these inputs begin with, and the one with the file that the program
 /// reads, unless it is standard input (`runtime/replay.c`).

@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::channel::Region;
-use crate::engine::domain::Domain;
-use crate::engine::mutate::MAX_INPUT;
-use crate::sys::futex;
-use crate::sys::memory::SharedMap;
+use ffuzz_engine::domain::Domain;
+use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_sys::futex;
+use ffuzz_sys::memory::SharedMap;
 
 /// Maximum number of test cases in a batch: with 64 the hand-over costs a twentieth of a microsecond per
 /// run, and more gain nothing.
@@ -493,7 +493,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::sys::memory;
+    use ffuzz_sys::memory;
 
     /// A batch of two cases that no target runs.
     fn ordered() -> RunChannel {

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::sys::file::Locked;
+use ffuzz_sys::file::Locked;
 
 /// What its name begins with.
 const PREFIX: &str = ".ffuzz-";

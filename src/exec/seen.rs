@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::executor::{ExitKind, Observation};
+use ffuzz_engine::executor::{ExitKind, Observation};
 
 /// A copy of the results of a run.
 #[derive(Clone, Debug, Eq, PartialEq)]

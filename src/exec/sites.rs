@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use object::read::{Object, ObjectSection, ReadCache};
 
-use crate::engine::domain::Site;
+use ffuzz_engine::domain::Site;
 
 /// The section that `llvm-passes/ffuzz-domain.hpp` writes.
 const SECTION: &str = ".ffuzz_keys";

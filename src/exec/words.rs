@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sites::{self, section};
-use crate::engine::mutate::words::{self, Word};
+use ffuzz_engine::mutate::words::{self, Word};
 
 /// The section that `llvm-passes/ffuzz-words.hpp` writes.
 const SECTION: &str = ".ffuzz_words";

@@ -12,13 +12,13 @@ use rand_core::SeedableRng;
 use super::pause::Pauses;
 use super::states::{States, StoredStates};
 use super::{DEFAULT_PROBABILITY, Hook, HookError, Hooks, Job, Made, Mutator, NAME_MAX, bit};
-use crate::config::options::RunMode;
-use crate::engine::corpus::SeedId;
-use crate::engine::mutate::foreign::ForeignMutators;
-use crate::engine::mutate::{MAX_INPUT, Rng};
-use crate::event::MutatorStatus;
-use crate::sys::clock::{TickLength, ticks};
-use crate::sys::underway::{Label, Underway};
+use ffuzz_config::options::RunMode;
+use ffuzz_engine::corpus::SeedId;
+use ffuzz_engine::mutate::foreign::ForeignMutators;
+use ffuzz_engine::mutate::{MAX_INPUT, Rng};
+use ffuzz_event::MutatorStatus;
+use ffuzz_sys::clock::{TickLength, ticks};
+use ffuzz_sys::underway::{Label, Underway};
 
 /// Failures in a row after which a hook is switched off.
 const MOST_FAILURES: u32 = 100;
@@ -664,7 +664,7 @@ impl std::fmt::Debug for Mutators {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mutators::fake::{Calls, FakeMutator};
+    use crate::fake::{Calls, FakeMutator};
 
     #[test]
     fn havoc_is_called_with_its_probability() {

@@ -10,35 +10,35 @@ type Act = Box<dyn FnMut(&[u8], &mut Vec<u8>) -> Result<Made, HookError>>;
 
 /// The calls of one or several mutators, in order.
 #[derive(Clone, Default)]
-pub(crate) struct Calls(Rc<RefCell<Vec<String>>>);
+pub struct Calls(Rc<RefCell<Vec<String>>>);
 
 impl Calls {
-    pub(crate) fn add(&self, call: impl Into<String>) {
+    pub fn add(&self, call: impl Into<String>) {
         self.0.borrow_mut().push(call.into());
     }
 
-    pub(crate) fn take(&self) -> Vec<String> {
+    pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.borrow_mut())
     }
 }
 
 /// Records every call; what makes an input is done by `act`, the rest by fixed answers.
-pub(crate) struct FakeMutator {
-    pub(crate) hooks: Hooks,
-    pub(crate) calls: Calls,
-    pub(crate) act: Act,
-    pub(crate) count: u32,
+pub struct FakeMutator {
+    pub hooks: Hooks,
+    pub calls: Calls,
+    pub act: Act,
+    pub count: u32,
     /// Answer of `queue_get`.
-    pub(crate) wanted: bool,
-    pub(crate) probability: u8,
+    pub wanted: bool,
+    pub probability: u8,
     /// Steps of trimming done and planned.
-    pub(crate) trim: (u32, u32),
+    pub trim: (u32, u32),
     /// Its stage is the last of a turn.
-    pub(crate) late: bool,
+    pub late: bool,
 }
 
 impl FakeMutator {
-    pub(crate) fn new(
+    pub fn new(
         hooks: &[Hook],
         calls: &Calls,
         act: impl FnMut(&[u8], &mut Vec<u8>) -> Result<Made, HookError> + 'static,

@@ -9,10 +9,10 @@ use rand_core::{Rng as _, SeedableRng};
 
 use super::states::{Reached, States};
 use super::{Hook, HookError, Hooks, Job, Made, Mutator};
-use crate::abi::killerbeez::{Buffer, ForeignModule, ModuleError, MutateResult, Object};
-use crate::config::options::{KillerbeezModule, KillerbeezOptions};
-use crate::engine::corpus::SeedId;
-use crate::engine::mutate::Rng;
+use ffuzz_abi::killerbeez::{Buffer, ForeignModule, ModuleError, MutateResult, Object};
+use ffuzz_config::options::{KillerbeezModule, KillerbeezOptions};
+use ffuzz_engine::corpus::SeedId;
+use ffuzz_engine::mutate::Rng;
 
 /// A module with what it has reached.
 #[derive(Debug)]

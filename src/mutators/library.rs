@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::{CustomError, DEFAULT_PROBABILITY, Hook, HookError, Hooks, Job, Made, Mutator};
-use crate::abi::library::{Functions, Library, OpenError, Returned};
-use crate::engine::mutate::MAX_INPUT;
-use crate::sys::file;
-use crate::sys::underway::{Label, Underway};
+use ffuzz_abi::library::{Functions, Library, OpenError, Returned};
+use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_sys::file;
+use ffuzz_sys::underway::{Label, Underway};
 
 /// A loaded library.
 #[derive(Debug)]

@@ -7,13 +7,13 @@ use super::killerbeez::Killerbeez;
 use super::library::LibraryMutator;
 use super::python::{PythonError, PythonMutator};
 use super::{Hook, Mutator, Mutators};
-use crate::abi::killerbeez::ModuleError;
-use crate::abi::library;
-use crate::config::options::CustomOptions;
-use crate::engine::coverage::mix;
-use crate::engine::executor::{Failure, RunError};
-use crate::sys::underway::{Label, Underway};
-use crate::sys::{stdio, underway};
+use ffuzz_abi::killerbeez::ModuleError;
+use ffuzz_abi::library;
+use ffuzz_config::options::CustomOptions;
+use ffuzz_engine::coverage::mix;
+use ffuzz_engine::executor::{Failure, RunError};
+use ffuzz_sys::underway::{Label, Underway};
+use ffuzz_sys::{stdio, underway};
 
 /// Why a mutator cannot be used: Display is the cause, [`CustomError::remedy`] the way out.
 #[derive(Debug, thiserror::Error)]

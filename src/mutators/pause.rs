@@ -2,7 +2,7 @@
 
 use rand_core::Rng as _;
 
-use crate::engine::mutate::Rng;
+use ffuzz_engine::mutate::Rng;
 
 /// Pauses that are looked up; a longer one is this many steps and another pause.
 const LOOKED_UP: usize = 64;

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{Hook, HookError, Hooks, Job, Made, Mutator, NAME_MAX};
-use crate::abi::python::{CallValues, Function, PythonModule};
-use crate::config::options::PythonOptions;
+use ffuzz_abi::python::{CallValues, Function, PythonModule};
+use ffuzz_config::options::PythonOptions;
 
 mod find;
 

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::corpus::SeedId;
+use ffuzz_engine::corpus::SeedId;
 
 /// How far a mutator is with a seed.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -1,6 +1,6 @@
 //! Formatting of numbers and times.
 
-use crate::event::Finds;
+use ffuzz_event::Finds;
 
 /// `1234`, `12.3k`, `4.56M`: at most five characters up to 999G.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use crate::event::{Event, EventSink};
+use ffuzz_event::{Event, EventSink};
 
 /// Writes lines. Errors of the output are ignored: the campaign does not depend on a reader.
 #[derive(Debug)]
@@ -52,8 +52,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::engine::corpus::SeedId;
-    use crate::event::{
+    use ffuzz_engine::corpus::SeedId;
+    use ffuzz_event::{
         DomainGain, MutatorStatus, Outcome, Reply, Runs, Search, Snapshot, Source, StageYield,
         StopReason,
     };

@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::event::{
+use ffuzz_event::{
     Control, Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, Resources, Runs,
     Search, Shares, Snapshot, StageYield, Times, WorkerStatus,
 };
@@ -240,7 +240,7 @@ fn sample(out: &mut String, name: &str, labels: &[(&str, &str)], value: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Setup;
+    use ffuzz_event::Setup;
 
     #[test]
     fn numbers_have_their_names_and_labels() {

@@ -15,8 +15,8 @@ use ratatui::widgets::{Block, Paragraph};
 
 use super::format::{count, fit, fit_end, long_time, percent, rate, short_time};
 use super::summary::domain_name;
-use crate::config::options::Colors;
-use crate::event::{
+use ffuzz_config::options::Colors;
+use ffuzz_event::{
     Corpus, Coverage, Cycles, DomainStatus, Finds, MutatorStatus, Resources, Runs, Search, Setup,
     Shares, Snapshot, Times, Turn,
 };
@@ -447,7 +447,7 @@ fn place(key: u32, place: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::PutBack;
+    use ffuzz_event::PutBack;
 
     #[test]
     fn runs_that_needed_a_fork_are_shown_after_the_mode() {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::format::{clock, count, fit, fit_end, rate};
 use super::summary::{domain_name, summary};
-use crate::engine::corpus::names::NAME_MAX;
-use crate::event::{Event, EventSink, Snapshot};
+use ffuzz_engine::corpus::names::NAME_MAX;
+use ffuzz_event::{Event, EventSink, Snapshot};
 
 /// Campaign time between the first two progress lines; then it grows up to [`LONGEST_MS`].
 const FIRST_MS: u64 = 5_000;

@@ -11,9 +11,9 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 use super::panels;
 use super::plain::Plain;
 use super::terminal::TerminalGuard;
-use crate::config::options::Colors;
-use crate::event::{Event, EventSink, Snapshot};
-use crate::sys::{stdio, terminal};
+use ffuzz_config::options::Colors;
+use ffuzz_event::{Event, EventSink, Snapshot};
+use ffuzz_sys::{stdio, terminal};
 
 /// Number of warnings that are printed again after the screen is closed.
 const WARNINGS_KEPT: usize = 20;

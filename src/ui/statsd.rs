@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 
-use crate::config::options::{StatsdOptions, StatsdTags};
-use crate::event::{Event, EventSink, Snapshot};
+use ffuzz_config::options::{StatsdOptions, StatsdTags};
+use ffuzz_event::{Event, EventSink, Snapshot};
 
 /// Sends one datagram per second. What an absent server misses is lost, without an error.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ fn tags(banner: &str, flavor: StatsdTags) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Runs, Setup, Times};
+    use ffuzz_event::{Runs, Setup, Times};
 
     #[test]
     fn flavours_are_those_of_afl() {
@@ -133,7 +133,7 @@ mod tests {
         for (now, execs) in [(5, 1), (5, 2), (6, 3)] {
             sink.handle(&Event::Tick(snapshot(now, execs)));
         }
-        let reason = crate::event::StopReason::User;
+        let reason = ffuzz_event::StopReason::User;
         sink.handle(&Event::Stopped { reason, next: vec![], snapshot: snapshot(6, 4) });
         let execs = || {
             let mut buffer = [0; 4096];

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::format::{count, crashes, fit, long_time};
-use crate::event::{DomainStatus, Pointer, Snapshot, StopReason, Undelivered, WorkerStatus};
+use ffuzz_event::{DomainStatus, Pointer, Snapshot, StopReason, Undelivered, WorkerStatus};
 
 /// Maximum length of a path or command line; text from the target may be longer.
 const LONGEST: usize = 4096;

@@ -6,8 +6,8 @@ use std::panic;
 use std::path::Path;
 use std::sync::Once;
 
-use crate::sys::stdio::{self, Redirected};
-use crate::sys::terminal;
+use ffuzz_sys::stdio::{self, Redirected};
+use ffuzz_sys::terminal;
 
 static HOOK: Once = Once::new();
 

@@ -2,8 +2,8 @@
 
 use super::panels;
 use super::*;
-use crate::engine::corpus::SeedId;
-use crate::event::{
+use ffuzz_engine::corpus::SeedId;
+use ffuzz_event::{
     Corpus, Coverage, Cycles, DomainStatus, Event, Finds, MutatorStatus, Pointer, Resources, Runs,
     Search, Setup, Shares, Snapshot, Source, StageYield, StopReason, Times, Turn, WorkerStatus,
 };
@@ -236,7 +236,7 @@ fn lines(events: &[Event]) -> String {
     let mut out = Vec::new();
     let mut sink = Plain::new(&mut out);
     for event in events {
-        crate::event::EventSink::handle(&mut sink, event);
+        ffuzz_event::EventSink::handle(&mut sink, event);
     }
     String::from_utf8(out).expect("text")
 }
@@ -359,7 +359,7 @@ fn a_closed_pipe_is_no_failure() {
         }
     }
     let mut sink = Plain::new(Closed);
-    crate::event::EventSink::handle(&mut sink, &Event::Started);
+    ffuzz_event::EventSink::handle(&mut sink, &Event::Started);
 }
 
 #[test]

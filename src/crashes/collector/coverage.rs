@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::exec::lines::Reached;
+use ffuzz_exec::lines::Reached;
 
 /// Executions of each line of each file; None where no code is.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

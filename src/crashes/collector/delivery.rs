@@ -11,7 +11,7 @@ use super::error::CollectorError;
 use super::known::{DeliveryVerdict, KnownBugs};
 use super::report::Report;
 use super::spool::{SpoolClaim, SpoolItem, Tries};
-use crate::crashes::crash::{self, Output};
+use crate::crash::{self, Output};
 
 /// Waits between tries double from here,
 const FIRST_WAIT: Duration = Duration::from_secs(2);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use super::error::CollectorError;
-use crate::sys::file::{self, Locked};
+use ffuzz_sys::file::{self, Locked};
 
 /// Age after which a temporary file has no writer any more.
 const FORGOTTEN: Duration = Duration::from_secs(3600);

@@ -12,7 +12,7 @@ use super::error::CollectorError;
 use super::report::{Report, Testcase};
 use super::signatures::{Directory, refresh_if_older, refreshed};
 use super::spool::SpoolClaim;
-use crate::crashes::crash::{self, CrashFacts};
+use crate::crash::{self, CrashFacts};
 
 /// The server makes its archive of signatures once an hour.
 const FRESH: Duration = Duration::from_secs(3600);

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::coverage::SourceCoverage;
 use super::{Client, CollectorError, Settings};
-use crate::disk::inputs::{self, InputError};
-use crate::engine::executor::{Executor, ExitKind, Module, RunError};
-use crate::exec::Hooked;
-use crate::exec::lines::{LineMap, LinesError, Reached};
+use ffuzz_disk::inputs::{self, InputError};
+use ffuzz_engine::executor::{Executor, ExitKind, Module, RunError};
+use ffuzz_exec::Hooked;
+use ffuzz_exec::lines::{LineMap, LinesError, Reached};
 
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]

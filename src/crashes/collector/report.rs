@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::ini::Values;
 use super::settings::ServerAccount;
-use crate::crashes::crash::{Output, Program};
+use crate::crash::{Output, Program};
 
 /// Key of the metadata that identifies a submission.
 pub(super) const ID: &str = "ffuzz_report";
@@ -161,7 +161,7 @@ mod as_base64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crashes::collector::settings::AuthToken;
+    use crate::collector::settings::AuthToken;
     use serde_json::Value;
 
     fn server() -> ServerAccount {

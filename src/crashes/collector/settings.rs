@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::error::CollectorError;
 use super::ini::{IniFile, Values};
-use crate::config::env::Environment;
-use crate::crashes::crash::Program;
+use crate::crash::Program;
+use ffuzz_config::env::Environment;
 
 /// The name of a binary's own file is the binary's plus this.
 const SUFFIX: &str = ".fuzzmanagerconf";

@@ -12,9 +12,7 @@ use super::client::Client;
 use super::error::CollectorError;
 use super::files;
 use super::spool::hex_sha1;
-use crate::crashes::crash::{
-    CollectedSignature, CrashFacts, Signature, SignatureError, Signatures,
-};
+use crate::crash::{CollectedSignature, CrashFacts, Signature, SignatureError, Signatures};
 
 /// Longest file of an archive.
 const MAX_ENTRY: u64 = 16 << 20;

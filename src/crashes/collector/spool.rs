@@ -18,7 +18,7 @@ use sha1::{Digest, Sha1};
 use super::error::CollectorError;
 use super::files;
 use super::report::Report;
-use crate::sys::file::Locked;
+use ffuzz_sys::file::Locked;
 
 /// An empty file that is as old as the spool.
 const BEGAN: &str = "began";

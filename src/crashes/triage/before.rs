@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::TriageError;
 use super::examine::read;
 use super::write;
-use crate::engine::corpus::names;
-use crate::exec::files_before;
+use ffuzz_engine::corpus::names;
+use ffuzz_exec::files_before;
 
 /// What they are called in the folder of a bug.
 pub(super) const BEFORE: &str = "before";

@@ -13,7 +13,7 @@ use super::rerun::Rerun;
 use super::state::WorkState;
 use super::work::TriageWork;
 use super::{TriageError, before, deliver, write};
-use crate::disk::find;
+use ffuzz_disk::find;
 
 impl TriageWork {
     /// Completes the folder of a bug, and hands it over.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::frames::StackTrace;
 use super::helper::ask;
 use super::symbols::{Symbol, Symbolizer};
-pub(super) use crate::sys::traced::FATAL;
+pub(super) use ffuzz_sys::traced::FATAL;
 
 /// A debugger needs time before the target gets any.
 pub(super) const DEBUGGER_START: Duration = Duration::from_secs(30);
@@ -114,7 +114,7 @@ pub(super) fn self_made(trace: &StackTrace, symbolizer: Option<&Symbolizer>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crashes::triage::frames::CodeAddress;
+    use crate::triage::frames::CodeAddress;
 
     #[test]
     fn gdb_speaks_from_the_signal_on() {

@@ -10,11 +10,11 @@ use super::paths::from_text;
 use super::records::{DomainRecord, Records};
 use super::report::Bug;
 use super::write::{INPUT, MINIMIZED};
-use crate::crashes::collector::{
+use crate::collector::{
     CollectorError, DeliveryStatus, DeliveryWorker, Report, Settings, Spool, Target, Testcase,
     Values,
 };
-use crate::crashes::crash::{self, Output};
+use crate::crash::{self, Output};
 
 /// Folder of the spool, in that of the report.
 const SPOOL: &str = "spool";

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::{TriageError, TriagePlan, TriageWork, create};
-use crate::disk::find;
-use crate::exec::Scratch;
-use crate::sys::file::{self, Locked};
+use ffuzz_disk::find;
+use ffuzz_exec::Scratch;
+use ffuzz_sys::file::{self, Locked};
 
 /// Held as long as a triage is at work in a folder.
 const LOCK: &str = ".lock";

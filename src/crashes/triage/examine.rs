@@ -10,10 +10,10 @@ use super::seen::{Build, Seen};
 use super::state::{SAVE, WorkState};
 use super::work::TriageWork;
 use super::{TriageError, before, write};
-use crate::crashes::crash::StableHasher;
-use crate::engine::mutate::MAX_INPUT;
-use crate::exec::TargetError;
-use crate::sys::file;
+use crate::crash::StableHasher;
+use ffuzz_engine::mutate::MAX_INPUT;
+use ffuzz_exec::TargetError;
+use ffuzz_sys::file;
 
 impl TriageWork {
     pub(super) fn examine(&self, rerun: &mut Rerun, path: &Path) -> Result<(), TriageError> {

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::{FINISH, Records, TriageError, TriagePlan, TriageWork, lock};
-use crate::crashes::collector::DeliveryStatus;
-use crate::disk::find;
-use crate::exec::Scratch;
-use crate::sys::file::Locked;
-use crate::sys::process::leave_background;
-use crate::sys::stdio;
-use crate::sys::watch::Watch;
+use crate::collector::DeliveryStatus;
+use ffuzz_disk::find;
+use ffuzz_exec::Scratch;
+use ffuzz_sys::file::Locked;
+use ffuzz_sys::process::leave_background;
+use ffuzz_sys::stdio;
+use ffuzz_sys::watch::Watch;
 
 /// Between two listings of all folders: some file systems do not tell what is written.
 const RELIST: Duration = Duration::from_secs(5);

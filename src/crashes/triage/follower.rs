@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::deliver;
 use super::report::{self, number_of_bugs};
-use crate::config::options::TriageOptions;
-use crate::event::Undelivered;
-use crate::sys::{affinity, process};
+use ffuzz_config::options::TriageOptions;
+use ffuzz_event::Undelivered;
+use ffuzz_sys::{affinity, process};
 
 /// Interval between two reads of the report.
 const LOOK: Duration = Duration::from_secs(1);

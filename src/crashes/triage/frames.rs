@@ -11,7 +11,7 @@ use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
 use object::elf::PF_X;
 use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
 
-use crate::sys::traced::TraceStop;
+use ffuzz_sys::traced::TraceStop;
 
 /// Number of innermost frames that are read: an endless recursion has tens of thousands.
 const MOST: usize = 128;

@@ -5,9 +5,7 @@ use super::debugger::signal_name;
 use super::hang;
 use super::report::{Bug, hex};
 use super::seen::Seen;
-use crate::crashes::crash::{
-    CrashInfo, Identity, SignatureOptions, beyond, is_machinery, is_of_system,
-};
+use crate::crash::{CrashInfo, Identity, SignatureOptions, beyond, is_machinery, is_of_system};
 
 /// Changes when the same crash gets another identity.
 pub const IDENTITY: u32 = 3;
@@ -40,7 +38,7 @@ impl Groups {
     pub(super) fn describe(&self, seen: &Seen) -> Bug {
         let (info, identity) = (&seen.info, identity(seen));
         let signature = beyond::signature(info, SignatureOptions::default());
-        let json = signature.as_ref().map(crate::crashes::crash::Signature::to_json);
+        let json = signature.as_ref().map(crate::crash::Signature::to_json);
         let class = class(seen);
         Bug {
             id: self.name(&identity),

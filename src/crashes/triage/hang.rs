@@ -5,7 +5,7 @@
 
 use super::frames::{CodeAddress, StackTrace};
 use super::symbols::Symbolizer;
-use crate::crashes::crash::canonical;
+use crate::crash::canonical;
 
 /// The form that FuzzManager and its clients have agreed upon for what is no crash.
 pub(super) const NON_CRASH: &str = "[Non-crash bug] ";

@@ -5,8 +5,8 @@ use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::sys::listen::Listener;
-use crate::sys::process::{Launch, launch};
+use ffuzz_sys::listen::Listener;
+use ffuzz_sys::process::{Launch, launch};
 
 /// Number of first bytes, and of last bytes, that are kept of an answer.
 const PART: usize = 1 << 20;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::rerun::Rerun;
 use super::seen::Build;
-use crate::engine::minimize::tmin::Tmin;
-use crate::exec::TargetError;
+use ffuzz_engine::minimize::tmin::Tmin;
+use ffuzz_exec::TargetError;
 
 /// What was made of an input.
 pub(super) struct Small {

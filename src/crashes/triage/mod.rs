@@ -49,10 +49,10 @@ pub use write::create;
 use std::io;
 use std::path::PathBuf;
 
-use crate::crashes::collector::CollectorError;
-use crate::disk::output::OutputError;
-use crate::exec::TargetError;
-use crate::mutators::CustomError;
+use crate::collector::CollectorError;
+use ffuzz_disk::output::OutputError;
+use ffuzz_exec::TargetError;
+use ffuzz_mutators::CustomError;
 
 /// Name of the folder in an output folder.
 pub const FOLDER: &str = "triage";

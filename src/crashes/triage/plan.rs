@@ -12,14 +12,14 @@ use super::{
     Cores, Courier, Debugging, FOLDER, IDENTITY, Rerun, Symbolizer, Tools, TriageError, TriageWork,
     WorkOptions, clang_version, program,
 };
-use crate::config::env::Environment;
-use crate::config::options::{CustomOptions, TargetOptions};
-use crate::config::sanitizers::{ReportStyle, SANITIZER_VARIABLES, report_environment};
-use crate::crashes::collector::{Settings, Target, Values, beside};
-use crate::crashes::crash::{Output, Program, StableHasher};
-use crate::exec::{Fresh, Scratch, Setup, TargetError, binary};
-use crate::mutators::{self, Mutators};
-use crate::sys::affinity;
+use crate::collector::{Settings, Target, Values, beside};
+use crate::crash::{Output, Program, StableHasher};
+use ffuzz_config::env::Environment;
+use ffuzz_config::options::{CustomOptions, TargetOptions};
+use ffuzz_config::sanitizers::{ReportStyle, SANITIZER_VARIABLES, report_environment};
+use ffuzz_exec::{Fresh, Scratch, Setup, TargetError, binary};
+use ffuzz_mutators::Mutators;
+use ffuzz_sys::affinity;
 
 /// A symbolizer may take ten times as long as a run: both are slower for a large program. It reads a
 /// file in any case, and nobody waits longer for names.
@@ -186,7 +186,7 @@ impl TriagePlan {
     }
 
     fn load_mutators(&self) -> Result<Mutators, TriageError> {
-        Ok(mutators::load(&self.mutators, 0)?)
+        Ok(ffuzz_mutators::load(&self.mutators, 0)?)
     }
 
     /// What runs inputs, one of several.

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::report::{Bug, TriageReport};
 use super::{FOLDER, write};
-use crate::disk::output::setup::shell_line;
-use crate::event::{Finds, Pointer};
+use ffuzz_disk::output::setup::shell_line;
+use ffuzz_event::{Finds, Pointer};
 
 /// Bugs that are named; the report has all.
 const MOST_BUGS: usize = 3;

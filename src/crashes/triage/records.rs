@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::hang::NON_CRASH;
-use crate::disk::output::instances;
-use crate::disk::output::state::{self, BestValue, State};
+use ffuzz_disk::output::instances;
+use ffuzz_disk::output::state::{self, BestValue, State};
 
 /// `DOMAIN=VALUE`: from this value on.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -159,7 +159,7 @@ fn owner(instance: &Path, state: &State, key: u32) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::output::state::KnownSeed;
+    use ffuzz_disk::output::state::KnownSeed;
 
     #[test]
     fn a_wish_is_a_name_and_a_value() {

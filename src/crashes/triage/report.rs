@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::output::{OutputError, replace_for_good};
+use ffuzz_disk::output::{OutputError, replace_for_good};
 
 /// Of the file's form. A reader of this version can read later additions, too.
 pub const VERSION: u32 = 1;

@@ -15,11 +15,11 @@ use super::frames::{Modules, StackTrace};
 use super::hang;
 use super::seen::{Build, Seen};
 use super::symbols::Symbolizer;
-use crate::crashes::crash::{self, Program};
-use crate::engine::executor::ExitKind;
-use crate::exec::{Fresh, Manner, Replay, TargetError};
-use crate::sys::listen::Limit;
-use crate::sys::traced::{LATE, TraceStop};
+use crate::crash::{self, Program};
+use ffuzz_engine::executor::ExitKind;
+use ffuzz_exec::{Fresh, Manner, Replay, TargetError};
+use ffuzz_sys::listen::Limit;
+use ffuzz_sys::traced::{LATE, TraceStop};
 
 /// Runs of an input that has not crashed yet, or not while it was watched: one that crashes in a tenth of
 /// its runs is missed by that many in one case of twenty. They end with the time limit of one run.

@@ -5,9 +5,9 @@ use std::hash::{Hash, Hasher};
 use super::frames::StackTrace;
 use super::named;
 use super::symbols::Symbolizer;
-use crate::crashes::crash::{self, CrashInfo, Output, Program, ReportKind, StableHasher};
-use crate::engine::executor::ExitKind;
-use crate::exec::Ended;
+use crate::crash::{self, CrashInfo, Output, Program, ReportKind, StableHasher};
+use ffuzz_engine::executor::ExitKind;
+use ffuzz_exec::Ended;
 
 /// Number of innermost frames that distinguish crashes.
 const FRAMES: usize = 32;

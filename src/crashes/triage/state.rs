@@ -8,7 +8,7 @@ use super::TriageError;
 use super::group::Groups;
 use super::report::{Bug, CrashFile, TriageReport};
 use super::seen::Build;
-use crate::crashes::collector::CollectorError;
+use crate::collector::CollectorError;
 
 /// Between two versions of the report while there is work.
 pub(super) const SAVE: Duration = Duration::from_secs(1);

@@ -10,8 +10,8 @@ use super::report::{CrashFile, FileOutcome, TriageReport};
 use super::rerun::{RARE_RUNS, Rerun};
 use super::state::{SAVE, WorkState};
 use super::{Courier, Records, TriageError};
-use crate::crashes::collector::DeliveryStatus;
-use crate::crashes::crash::Program;
+use crate::collector::DeliveryStatus;
+use crate::crash::Program;
 
 /// What the work depends on.
 #[derive(Clone, Debug)]

@@ -10,9 +10,9 @@ use std::path::Path;
 use super::before::BEFORE;
 use super::report::Bug;
 use super::seen::Seen;
-use crate::disk::output::setup::quoted;
-use crate::disk::output::{OutputError, replace_for_good};
-use crate::exec::{REPLAY, REPLAY_FILE, Replay};
+use ffuzz_disk::output::setup::quoted;
+use ffuzz_disk::output::{OutputError, replace_for_good};
+use ffuzz_exec::{REPLAY, REPLAY_FILE, Replay};
 
 /// The smallest of the bug's files, and what was made of it.
 pub(super) const INPUT: &str = "input";

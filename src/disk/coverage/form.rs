@@ -18,9 +18,9 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::coverage::mix;
-use crate::engine::domain::{self, Domain, Reducer};
-use crate::engine::feedback::{Known, Part};
+use ffuzz_engine::coverage::mix;
+use ffuzz_engine::domain::{self, Domain, Reducer};
+use ffuzz_engine::feedback::{Known, Part};
 
 const FORMAT: &str = "ffuzz-coverage/1";
 const MEM: &str = "::MEM::";

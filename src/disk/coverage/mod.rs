@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::output::{OutputError, check_user_file, replace_user_file};
-use crate::engine::feedback::{Known, Mismatch};
-use crate::sys::file;
+use ffuzz_engine::feedback::{Known, Mismatch};
+use ffuzz_sys::file;
 use form::FormError;
 
 /// Larger than the state of any program.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
-use crate::sys::file;
+use ffuzz_sys::file;
 
 /// Each names the path. [`OutputError::Full`] is apart because the campaign waits for room and
 /// continues; the others end it.

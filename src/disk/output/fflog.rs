@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::OutputError;
-use crate::engine::domain::Domain;
-use crate::sys::file;
+use ffuzz_engine::domain::Domain;
+use ffuzz_sys::file;
 
 /// Time after which collected lines are written.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
@@ -150,7 +150,7 @@ impl Drop for FuzzFactoryLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::domain::Reducer;
+    use ffuzz_engine::domain::Reducer;
 
     fn log(write: impl FnOnce(&mut FuzzFactoryLog)) -> String {
         let dir = tempfile::tempdir().expect("folder");

@@ -13,7 +13,7 @@ use nix::unistd::linkat;
 
 use super::OutputError;
 use super::settle::sync;
-use crate::sys::file;
+use ffuzz_sys::file;
 
 /// Temporary name in the instance folder. One is enough: only the owner of the lock writes.
 const TEMPORARY: &str = ".new_file";

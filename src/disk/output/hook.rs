@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::event::{Event, EventSink};
-use crate::sys::{stdio, underway};
+use ffuzz_event::{Event, EventSink};
+use ffuzz_sys::{stdio, underway};
 
 /// Interval of the looks at the command.
 const LOOK: Duration = Duration::from_millis(5);
@@ -79,7 +79,7 @@ fn wait(mut child: Child) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Source;
+    use ffuzz_event::Source;
 
     #[test]
     fn command_runs_with_the_path_of_the_crash() {

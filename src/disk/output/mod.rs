@@ -2,7 +2,7 @@
 //!
 //! Every file is written under a temporary name in the instance folder and renamed, so a reader
 //! sees a whole file or none, and `queue/` never holds anything but entries. The names themselves
-//! are made by [`crate::engine::corpus::names`]; what is in the statistics is decided by the campaign.
+//! are made by [`ffuzz_engine::corpus::names`]; what is in the statistics is decided by the campaign.
 
 pub mod earlier;
 mod error;
@@ -30,9 +30,9 @@ pub use files::{check_user_file, replace_file, replace_for_good, replace_user_fi
 
 use self::settle::Settler;
 use self::state::State;
-use crate::config::options::OutputOptions;
-use crate::engine::corpus::names;
-use crate::sys::file::{self, Locked};
+use ffuzz_config::options::OutputOptions;
+use ffuzz_engine::corpus::names;
+use ffuzz_sys::file::{self, Locked};
 
 /// What a shortcut in OUT leads to in the instance folder.
 const LINKS: &[&str] =

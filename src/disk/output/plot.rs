@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::event::{Event, EventSink, Snapshot};
-use crate::sys::file;
+use ffuzz_event::{Event, EventSink, Snapshot};
+use ffuzz_sys::file;
 
 /// Seconds between two rows.
 const INTERVAL_S: u64 = 5;
@@ -137,7 +137,7 @@ impl EventSink for PlotFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Corpus, Coverage, Runs, StopReason, Times};
+    use ffuzz_event::{Corpus, Coverage, Runs, StopReason, Times};
 
     #[test]
     fn what_was_written_is_read_again_and_damage_passed_over() {

@@ -8,10 +8,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::OutputError;
-use crate::engine::feedback::Lessons;
-use crate::event::StageYield;
-use crate::mutators::states::StoredStates;
-use crate::sys::file;
+use ffuzz_engine::feedback::Lessons;
+use ffuzz_event::StageYield;
+use ffuzz_mutators::states::StoredStates;
+use ffuzz_sys::file;
 
 pub const NAME: &str = "state.json";
 

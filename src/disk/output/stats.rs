@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{OutputError, replace_file};
-use crate::event::{
+use ffuzz_event::{
     Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, MutatorStatus, PutBack,
     Resources, Runs, Search, Shares, Snapshot, Times, Turn,
 };
-use crate::sys::{file, underway};
+use ffuzz_sys::{file, underway};
 
 /// Value of `afl_version`; AFL's own begins with `++`.
 const VERSION: &str = concat!("ffuzz-", env!("CARGO_PKG_VERSION"));
@@ -335,8 +335,8 @@ impl EventSink for StatsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::corpus::SeedId;
-    use crate::event::{Setup, StopReason};
+    use ffuzz_engine::corpus::SeedId;
+    use ffuzz_event::{Setup, StopReason};
 
     fn sample() -> Snapshot {
         Snapshot {

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::config::options::TargetOptions;
-use crate::event::{Event, EventSink};
-use crate::exec::binary;
-use crate::sys::file;
-use crate::sys::process::{self, Launch, OutputTo};
+use ffuzz_config::options::TargetOptions;
+use ffuzz_event::{Event, EventSink};
+use ffuzz_exec::binary;
+use ffuzz_sys::file;
+use ffuzz_sys::process::{self, Launch, OutputTo};
 
 /// A crash that does not happen again must not hold the campaign up for long.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -88,7 +88,7 @@ impl EventSink for CrashTrace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Source;
+    use ffuzz_event::Source;
 
     #[test]
     fn the_words_of_a_crash_are_kept_and_cut_off() {

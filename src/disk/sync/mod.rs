@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::queue::Queue;
-use crate::sys::watch::{News, Watch};
+use ffuzz_sys::watch::{News, Watch};
 
 /// Maximum time by which the clock of another machine may be ahead.
 const SKEW: Duration = Duration::from_secs(86_400);

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use nix::sys::inotify::WatchDescriptor;
 
 use super::{Import, Position};
-use crate::engine::corpus::names;
-use crate::sys::file;
+use ffuzz_engine::corpus::names;
+use ffuzz_sys::file;
 
 /// Inputs above this are left out, as AFL does.
 const MOST_BYTES: u64 = 1 << 20;

@@ -8,10 +8,10 @@ pub use known::{Beyond, Known, Mismatch, Part};
 
 use std::collections::BTreeSet;
 
-use crate::options::Wanted;
 use crate::coverage::{self, Classes, Novelty};
 use crate::domain::{Aggregates, Domain, KeyGain};
 use crate::executor::{Executor, ExitKind, Observation};
+use crate::options::Wanted;
 use serde::{Deserialize, Serialize};
 
 /// What a run was worth.

@@ -12,7 +12,6 @@
 use std::time::Duration;
 
 use super::Fuzzer;
-use crate::options::Strategy;
 use crate::calibrate::{Calibration, calibrate};
 use crate::corpus::SeedId;
 use crate::coverage::path_hash;
@@ -20,6 +19,7 @@ use crate::domain::KeyGain;
 use crate::executor::{Executor, ExitKind, Observation, RunError};
 use crate::feedback::{Judge, Verdict};
 use crate::mutate::Candidate;
+use crate::options::Strategy;
 
 /// What a run did: its path and, if domains are watched, a hash of all their values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

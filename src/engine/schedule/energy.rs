@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::ScheduleOptions;
-use crate::options::Schedule;
 use crate::corpus::Seed;
+use crate::options::Schedule;
 
 /// Energy of an average seed.
 const BASE: f64 = 100.0;

@@ -18,10 +18,10 @@ use self::favored::{Claimant, EdgeWinners, KeyOwners};
 use self::guide::Guide;
 use self::pending::Pending;
 use self::weights::AliasTable;
-use crate::options::Schedule;
 use crate::corpus::{Corpus, Seed, SeedId};
 use crate::domain::Domain;
 use crate::mutate::{Rng, below};
+use crate::options::Schedule;
 
 /// While favourites are pending, one pick in this number looks at the other seeds (AFL skips those
 /// with 99 %).

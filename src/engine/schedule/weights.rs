@@ -3,9 +3,9 @@
 use rand_core::Rng as _;
 
 use super::energy::Means;
-use crate::options::Schedule;
 use crate::corpus::{Seed, SeedId};
 use crate::mutate::{Rng, below};
+use crate::options::Schedule;
 
 /// Factor for a seed that was never fuzzed (AFL++).
 const NEVER_FUZZED: f64 = 2.5;

@@ -5,11 +5,11 @@
 use super::batches::run_producer;
 use super::produce::Producer;
 use super::{Stage, StageEnd};
-use crate::options::DeterministicStage;
 use crate::corpus::SeedId;
 use crate::fuzzer::door::Door;
 use crate::fuzzer::{Fuzzer, Tactic};
 use crate::mutate::deterministic::Deterministic;
+use crate::options::DeterministicStage;
 
 /// Stages that may be under way; the seed of one more begins again.
 const MOST_SUSPENDED: usize = 1024;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::join::{All, Join};
 
-/// Reducers ([`crate::engine::domain::Reducer::name`]) whose best value is the smallest.
+/// Reducers ([`ffuzz_engine::domain::Reducer::name`]) whose best value is the smallest.
 const FALLING: &[&str] = &["MIN", "BITWISE_INTERSECTION"];
 
 /// One domain, as the status screen shows it.

@@ -71,7 +71,7 @@ pub struct Snapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::corpus::SeedId;
+    use ffuzz_engine::corpus::SeedId;
 
     /// Readers know these; a key that goes or changes its name breaks them.
     const KEYS: &str = "banner bits_per_edge bugs calibration_ms command_line corpus_count \

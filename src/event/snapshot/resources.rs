@@ -42,7 +42,7 @@ impl Join for Resources {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Shares {
     pub target: f64,
-    /// See [`crate::engine::executor::Spent`].
+    /// See [`ffuzz_engine::executor::Spent`].
     pub hand_over: Option<f64>,
     /// Of what would be hand-over: waiting for a core that others use.
     #[serde(default)]

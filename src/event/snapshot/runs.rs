@@ -14,7 +14,7 @@ pub struct Runs {
     pub execs_per_sec_last_min: f64,
     /// AFL's words, for example `persistent shmem_testcase`, or `default`.
     pub target_mode: String,
-    /// See [`crate::engine::executor::Executor::run_mode`].
+    /// See [`ffuzz_engine::executor::Executor::run_mode`].
     pub rung: Cow<'static, str>,
     /// What came of snapshots, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ impl Join for Runs {
     }
 }
 
-/// Runs by a process that is restored after each ([`crate::engine::executor::SnapshotRuns`]).
+/// Runs by a process that is restored after each ([`ffuzz_engine::executor::SnapshotRuns`]).
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct PutBack {
     /// Of all runs, those that had to be made by fork in the end; and why, the last time or for good.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::join::{All, Join};
-use crate::engine::corpus::SeedId;
-pub use crate::engine::fuzzer::StageYield;
+use ffuzz_engine::corpus::SeedId;
+pub use ffuzz_engine::fuzzer::StageYield;
 
 /// The turn of a seed.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]

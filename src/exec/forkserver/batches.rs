@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use super::patience::{self, Patience};
 use super::soft::SoftLimit;
 use super::{ForkServer, GRACE, NoRun, Pass};
-use crate::config::options::RunMode;
-use crate::engine::executor::ExitKind;
-use crate::engine::mutate::Candidate;
-use crate::exec::delivery::InputDelivery;
-use crate::exec::runs::{Child, MOST_CASES, Progress, RunChannel};
-use crate::exec::{RunEnd, TargetError, exit_kind};
-use crate::sys::process::Doing;
+use crate::delivery::InputDelivery;
+use crate::runs::{Child, MOST_CASES, Progress, RunChannel};
+use crate::{RunEnd, TargetError, exit_kind};
+use ffuzz_config::options::RunMode;
+use ffuzz_engine::executor::ExitKind;
+use ffuzz_engine::mutate::Candidate;
+use ffuzz_sys::process::Doing;
 
 /// Time limit of a batch: the hand-over is a thousandth of it, and the screen stays responsive.
 const BATCH_TIME: Duration = Duration::from_millis(2);

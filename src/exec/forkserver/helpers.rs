@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::ForkServer;
-use crate::sys::clock::since_boot;
+use ffuzz_sys::clock::since_boot;
 
 /// The kernel's unit for the start of a process: it reports a time up to this much before the start.
 const TICK: Duration = Duration::from_millis(10);

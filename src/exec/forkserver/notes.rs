@@ -1,8 +1,8 @@
 //! Notes about a target that runs slower, or reports less coverage, than possible: each once.
 
 use super::ForkServer;
-use crate::config::options::RunMode;
-use crate::exec::launcher::describe_end;
+use crate::launcher::describe_end;
+use ffuzz_config::options::RunMode;
 
 /// Number of children that end between two runs before it is reported: a single one may be killed by the user.
 const MANY_IDLE_ENDS: u32 = 3;

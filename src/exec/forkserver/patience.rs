@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::sys::process::{self, Doing, Process};
-use crate::sys::waits::Wait;
+use ffuzz_sys::process::{self, Doing, Process};
+use ffuzz_sys::waits::Wait;
 
 /// How long a fork server may take to fork, or to report a child that was killed: far beyond any
 /// load, so that only a dead or hostile one reaches it.

@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use super::patience::{LOOK, Patience};
 use super::{ForkServer, GRACE, NoRun};
-use crate::engine::executor::ExitKind;
-use crate::exec::delivery::Feed;
-use crate::exec::{RunEnd, TargetError, exit_kind};
-use crate::sys::alarm::Alarm;
-use crate::sys::wire::NoWord;
+use crate::delivery::Feed;
+use crate::{RunEnd, TargetError, exit_kind};
+use ffuzz_engine::executor::ExitKind;
+use ffuzz_sys::alarm::Alarm;
+use ffuzz_sys::wire::NoWord;
 
 impl ForkServer {
     pub(super) fn run_by_pipes(&mut self, feed: Feed<'_>) -> Result<RunEnd, NoRun> {

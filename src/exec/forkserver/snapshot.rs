@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::batches::{BatchEnd, nonsense};
 use super::{ForkServer, NoRun, Pass};
-use crate::config::options::RunMode;
-use crate::engine::executor::{ExitKind, SnapshotRuns};
-use crate::exec::delivery::InputDelivery;
-use crate::exec::launcher::{InputFrom, Setup, describe_end};
-use crate::exec::{RunEnd, RunResult};
+use crate::delivery::InputDelivery;
+use crate::launcher::{InputFrom, Setup, describe_end};
+use crate::{RunEnd, RunResult};
+use ffuzz_config::options::RunMode;
+use ffuzz_engine::executor::{ExitKind, SnapshotRuns};
 
 /// Runs between two checks: if fork is twenty times slower, they cost a hundredth of the time.
 const CHECK_EVERY: u64 = 2_000;

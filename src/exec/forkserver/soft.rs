@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::ForkServer;
-use crate::sys::load;
+use ffuzz_sys::load;
 
 /// Watches one run after the other.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Stretches of code, each of one line.
 #[derive(Debug, Default)]
-pub(in crate::exec) struct Rows {
+pub(crate) struct Rows {
     files: Vec<String>,
     /// In the order of their addresses.
     rows: Vec<LineRow>,
@@ -27,7 +27,7 @@ struct LineRow {
 
 impl Rows {
     /// Unreadable parts are skipped.
-    pub(in crate::exec) fn read(file: &object::File<'_>) -> Self {
+    pub(crate) fn read(file: &object::File<'_>) -> Self {
         let section = |id: gimli::SectionId| -> Result<&[u8], gimli::Error> {
             let section = file.section_by_name(id.name());
             Ok(section.and_then(|section| section.data().ok()).unwrap_or_default())
@@ -47,12 +47,12 @@ impl Rows {
         rows
     }
 
-    pub(in crate::exec) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// Files and lines of a stretch of code.
-    pub(in crate::exec) fn within(&self, range: &Range<u64>) -> impl Iterator<Item = (&str, u32)> {
+    pub(crate) fn within(&self, range: &Range<u64>) -> impl Iterator<Item = (&str, u32)> {
         // The previous row may reach into it.
         let first = self.rows.partition_point(|row| row.start < range.start).saturating_sub(1);
         let (start, end) = (range.start, range.end);

@@ -105,7 +105,7 @@ impl Last {
 }
 
 /// Of the code at this address.
-pub(in crate::exec) fn decoder(code: &[u8], start: u64) -> Decoder<'_> {
+pub(crate) fn decoder(code: &[u8], start: u64) -> Decoder<'_> {
     Decoder::with_ip(64, code, start, DecoderOptions::NONE)
 }
 
@@ -155,7 +155,7 @@ impl<'a> ElfProgram<'a> {
 }
 
 /// The addresses of a file's counters. In a position-independent program the table is filled at load time.
-pub(in crate::exec) fn table(file: &object::File<'_>) -> Option<Vec<u64>> {
+pub(crate) fn table(file: &object::File<'_>) -> Option<Vec<u64>> {
     let section = file.section_by_name(TABLE)?;
     let (data, start) = (section.data().ok()?, section.address());
     let (words, _) = data.as_chunks::<8>();

@@ -11,7 +11,7 @@ use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 use iced_x86::{FlowControl, OpKind};
 use object::{Architecture, Object, ObjectSection, ObjectSegment, SegmentFlags, elf};
 
-use crate::exec::lines::{decoder, table};
+use crate::lines::{decoder, table};
 
 /// The blocks of a file.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use object::elf::PF_X;
 use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 
 use super::blocks::Blocks;
-use crate::exec::lines::{LineMap, Reached, Rows};
+use crate::lines::{LineMap, Reached, Rows};
 
 /// Called by the loader when it has loaded code or is about to (its interface for debuggers).
 const LOADED: &str = "_dl_debug_state";

@@ -14,9 +14,9 @@ use code::Wanted;
 pub use code::{Code, Spot};
 
 use super::{Ended, Fresh, Manner, TargetError};
-use crate::engine::executor::ExitKind;
-use crate::sys::breakpoints::{self, Next, Place, Watcher};
-use crate::sys::listen::Limit;
+use ffuzz_engine::executor::ExitKind;
+use ffuzz_sys::breakpoints::{self, Next, Place, Watcher};
+use ffuzz_sys::listen::Limit;
 
 /// Most steps of a run: 64 MB.
 pub const MOST_STEPS: usize = 4 << 20;

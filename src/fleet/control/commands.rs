@@ -9,9 +9,9 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::config::options::Schedule;
-use crate::engine::mutate::dictionary::Token;
-use crate::sys::file;
+use ffuzz_config::options::Schedule;
+use ffuzz_engine::mutate::dictionary::Token;
+use ffuzz_sys::file;
 
 /// Largest input, and the longest line: such an input in base64, and room for the rest.
 pub const LONGEST_INPUT: usize = 1 << 20;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::line;
-use crate::event::{DomainGain, Event, Reply, Snapshot, Source, StopReason};
+use ffuzz_event::{DomainGain, Event, Reply, Snapshot, Source, StopReason};
 
 /// Increased when a client of this version could misinterpret the next.
 const VERSION: u32 = 1;
@@ -15,7 +15,7 @@ const VERSION: u32 = 1;
 pub struct Hello {
     pub version: u32,
     pub pid: u32,
-    #[serde(serialize_with = "crate::event::lossy")]
+    #[serde(serialize_with = "ffuzz_event::lossy")]
     pub out: PathBuf,
     /// Name of the folder in `out`; a fleet has `workers`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ enum EventMessage<'a> {
 
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Find<'a> {
-    #[serde(serialize_with = "crate::event::lossy")]
+    #[serde(serialize_with = "ffuzz_event::lossy")]
     path: &'a Path,
     input_id: u64,
     #[serde(flatten)]
@@ -151,7 +151,7 @@ fn messages(event: &Event) -> Vec<EventMessage<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::corpus::SeedId;
+    use ffuzz_engine::corpus::SeedId;
     use serde_json::{Value, json};
 
     fn saved(path: &str, source: Source, gains: Vec<DomainGain>) -> Event {

@@ -20,9 +20,9 @@ pub use commands::{Command, LONGEST_INPUT, Setting};
 pub use events::Hello;
 pub use socket::{ControlError, Socket};
 
-use crate::config::options::ControlPlace;
-use crate::event::{Event, EventSink, Outcome, Reply, Snapshot};
-use crate::sys::stdio;
+use ffuzz_config::options::ControlPlace;
+use ffuzz_event::{Event, EventSink, Outcome, Reply, Snapshot};
+use ffuzz_sys::stdio;
 
 /// The remedy if [`Control::serve`] fails.
 pub const NO_THREAD: &str = "allow this user more processes and open files: ulimit -u, ulimit -n";

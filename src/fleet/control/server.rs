@@ -16,7 +16,7 @@ use super::mailbox::Mailbox;
 use super::refused::Refused;
 use super::socket::Socket;
 use super::{Deliver, Incoming, Order};
-use crate::event::{Event, EventSink, Reply};
+use ffuzz_event::{Event, EventSink, Reply};
 
 /// Maximum number of clients: each costs two threads.
 const MOST_CLIENTS: usize = 64;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Job, Limits};
-use crate::config::env;
+use ffuzz_config::env;
 
 /// Without `stall_seconds`.
 const STALL: u64 = 120;

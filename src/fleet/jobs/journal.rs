@@ -11,7 +11,7 @@ use sha1::{Digest, Sha1};
 
 use super::Job;
 use super::results::{Row, Totals};
-use crate::sys::file;
+use ffuzz_sys::file;
 
 /// Those of a million jobs.
 const LARGEST: u64 = 1 << 30;

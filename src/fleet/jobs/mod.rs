@@ -20,10 +20,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::disk::coverage::{self, CoverageError};
-use crate::engine::feedback::Known;
-use crate::sys::file::{self as sys_file, Locked};
-use crate::sys::stop::Stop;
+use ffuzz_disk::coverage::{self, CoverageError};
+use ffuzz_engine::feedback::Known;
+use ffuzz_sys::file::{self as sys_file, Locked};
+use ffuzz_sys::stop::Stop;
 use journal::{Journal, JournalError};
 use process::{Ended, Running};
 

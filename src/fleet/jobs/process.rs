@@ -11,11 +11,10 @@ use std::time::{Duration, Instant};
 
 use super::results::{self, Totals};
 use super::{Job, JobsError, Manager, coverage_of, create_folder, remove};
-use crate::disk::coverage;
-use crate::engine::feedback::Part;
-use crate::exec;
-use crate::sys::file::{self, Locked};
-use crate::sys::process::{self, Launch, OutputTo, Process};
+use ffuzz_disk::coverage;
+use ffuzz_engine::feedback::Part;
+use ffuzz_sys::file::{self, Locked};
+use ffuzz_sys::process::{self, Launch, OutputTo, Process};
 
 /// Names in a job's folder: the campaign, what it prints, its single seed, and states.
 pub(super) const OUT: &str = "out";
@@ -244,7 +243,7 @@ fn carried(
 /// A state of files that were built anew since is of no use.
 fn is_current(path: &Path) -> bool {
     let is_same = |part: &Part| {
-        let build = exec::build_of(Path::new(&part.file));
+        let build = ffuzz_exec::build_of(Path::new(&part.file));
         build.is_none_or(|build| build == part.build)
     };
     coverage::read(path).is_ok_and(|known| known.parts.iter().all(is_same))

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Job, process};
-use crate::disk::output::stats;
+use ffuzz_disk::output::stats;
 
 /// Numbers of a campaign so far, all its rounds included.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]

@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use super::link::BrokerLink;
 use super::messages::{Data, Level, Log, Message};
 use super::order::StartOrder;
-use crate::config::options::TargetOptions;
-use crate::engine::executor::ExitKind;
-use crate::exec::{Ended, Fresh, Manner, Setup, TargetError};
-use crate::mutators::Mutators;
+use ffuzz_config::options::TargetOptions;
+use ffuzz_engine::executor::ExitKind;
+use ffuzz_exec::{Ended, Fresh, Manner, Setup, TargetError};
+use ffuzz_mutators::Mutators;
 
 const MARK: &[u8] = b"REACHED ID ";
 /// For one run.

@@ -11,7 +11,7 @@ use std::thread;
 use serde::Deserialize;
 
 use super::imports::{BrokerInput, ImportQueue};
-use crate::fleet::control::Command;
+use crate::control::Command;
 
 /// An event with thousands of domains is some hundred kilobytes.
 const LONGEST_LINE: u64 = 16 << 20;

@@ -5,7 +5,7 @@ use std::fs;
 use super::messages::{
     Architecture, EngineMessage, EngineState, HelloMessage, Platform, Telemetry,
 };
-use crate::event::Snapshot;
+use ffuzz_event::Snapshot;
 
 /// The one version of this program and of the Python package with the descriptors.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -133,7 +133,7 @@ fn read(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Corpus, Coverage, Cycles, Finds, Runs};
+    use ffuzz_event::{Corpus, Coverage, Cycles, Finds, Runs};
 
     #[test]
     fn host_names_are_safe_in_file_names() {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::exec::TargetError;
+use ffuzz_exec::TargetError;
 
 /// Display is the cause, [`PastisError::remedy`] the way out.
 #[derive(Debug, thiserror::Error)]

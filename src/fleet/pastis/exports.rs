@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use sha1::{Digest, Sha1};
 
 use super::messages::SeedKind;
-use crate::engine::corpus::names;
-use crate::fleet::control::LONGEST_INPUT;
+use crate::control::LONGEST_INPUT;
+use ffuzz_engine::corpus::names;
 
 /// Sent in a second, on average: a broker copies each to all other clients.
 pub(super) const RATE: f64 = 50.0;

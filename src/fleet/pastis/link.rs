@@ -169,7 +169,7 @@ fn dial(address: &str) -> io::Result<TcpStream> {
     for address in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT) {
             Ok(stream) => {
-                crate::sys::network::notice_death(&stream);
+                ffuzz_sys::network::notice_death(&stream);
                 return Ok(stream);
             }
             Err(error) => last = error,

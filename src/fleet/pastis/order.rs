@@ -144,7 +144,7 @@ fn fingerprint(start: &StartMessage, package: &Package) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::pastis::messages::EngineMessage;
+    use crate::pastis::messages::EngineMessage;
 
     fn start() -> StartMessage {
         let engine =

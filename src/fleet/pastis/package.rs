@@ -12,7 +12,7 @@ use sha1::{Digest, Sha1};
 use zip::ZipArchive;
 
 use super::error::{Refusal, shortened};
-use crate::exec::binary;
+use ffuzz_exec::binary;
 
 /// Of all files together. Twice what the largest message holds would be a bomb.
 const LARGEST: u64 = 1 << 30;

@@ -14,10 +14,10 @@ use super::link::Reservation;
 use super::messages::SeedKind;
 use super::order::StartOrder;
 use super::package;
-use crate::disk::output;
-use crate::event::{Snapshot, StopReason};
-use crate::fleet::workers::strategy;
-use crate::fleet::workers::worker::{FleetMessage, Worker, WorkerEnd, WorkerPlan};
+use crate::workers::strategy;
+use crate::workers::worker::{FleetMessage, Worker, WorkerEnd, WorkerPlan};
+use ffuzz_disk::output;
+use ffuzz_event::{Snapshot, StopReason};
 
 /// Time without an event after a Stop until a fuzzer is killed. Above the time that it
 /// gives its triage at the end (`StopReason::patience`, and 2 s until that is gone), with room for an

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::fleet::control::NO_THREAD;
+use crate::control::NO_THREAD;
 
 /// Display is the cause, [`FleetError::remedy`] the remedy.
 #[derive(Debug, thiserror::Error)]

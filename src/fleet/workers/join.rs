@@ -1,8 +1,8 @@
 //! One status of the whole fleet, joined from the status of each worker, for all views.
-//! Each group of numbers defines how it is joined ([`crate::event::join`]).
+//! Each group of numbers defines how it is joined ([`ffuzz_event::join`]).
 
-use crate::event::Snapshot;
-use crate::event::join::All;
+use ffuzz_event::Snapshot;
+use ffuzz_event::join::All;
 
 /// The joined status. The caller fills in `workers` and what only the fleet knows.
 #[must_use]
@@ -30,7 +30,7 @@ pub(super) fn join(all: &[&Snapshot]) -> Snapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Corpus, Coverage, Finds, Runs, Search, StageYield};
+    use ffuzz_event::{Corpus, Coverage, Finds, Runs, Search, StageYield};
 
     fn worker(execs: u64, edges_found: u64, last_find_at: u64) -> Snapshot {
         let stage = StageYield { name: "havoc".into(), finds: 1, execs };

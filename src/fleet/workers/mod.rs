@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 pub use error::FleetError;
 pub use worker::WorkerPlan;
 
-use crate::config::options::TriageOptions;
-use crate::crashes::triage::{Follower, pointers};
-use crate::event::{Event, EventBus, EventSink, Snapshot, StopReason};
-use crate::fleet::control::{Answer, Command, Control, Deliver, Incoming, Order};
-use crate::sys::process::raise_open_files;
-use crate::sys::stop::Stop;
-use crate::sys::strays::Adopted;
+use crate::control::{Answer, Command, Control, Deliver, Incoming, Order};
+use ffuzz_config::options::TriageOptions;
+use ffuzz_crashes::triage::{Follower, pointers};
+use ffuzz_event::{Event, EventBus, EventSink, Snapshot, StopReason};
+use ffuzz_sys::process::raise_open_files;
+use ffuzz_sys::stop::Stop;
+use ffuzz_sys::strays::Adopted;
 use orders::{OrderShare, PendingCommands};
 use worker::{FleetMessage, Heard, Worker, WorkerEnd};
 

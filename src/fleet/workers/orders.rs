@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::config::options::Schedule;
-use crate::engine::mutate::dictionary::Token;
-use crate::event::{Event, Injected, Reply};
-use crate::fleet::control::{Answer, Command, Order, Setting};
+use crate::control::{Answer, Command, Order, Setting};
+use ffuzz_config::options::Schedule;
+use ffuzz_engine::mutate::dictionary::Token;
+use ffuzz_event::{Event, Injected, Reply};
 
 /// Maximum number of tokens sent again to a restarted worker; a dictionary by hand is shorter.
 const MOST_TOKENS: usize = 4096;

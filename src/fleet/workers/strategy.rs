@@ -1,7 +1,7 @@
 //! How the workers differ. Equal fuzzers find the same; a mix of schedules,
 //! orders and trimming covers more than any one of them.
 
-use crate::config::options::Schedule;
+use ffuzz_config::options::Schedule;
 
 /// The secondaries' schedules, in turn. Those that count paths (`fast`, `coe`, `lin`, `quad`, `rare`)
 /// look at every single run, so a target that takes inputs in batches is many times slower with them.

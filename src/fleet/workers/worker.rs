@@ -15,10 +15,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::error::FleetError;
-use crate::event::{Event, Snapshot, StopReason, WorkerStatus};
-use crate::fleet::control::Incoming;
-use crate::sys::process::{self, Launch, OutputTo, Process};
-use crate::sys::wire;
+use crate::control::Incoming;
+use ffuzz_event::{Event, Snapshot, StopReason, WorkerStatus};
+use ffuzz_sys::process::{self, Launch, OutputTo, Process};
+use ffuzz_sys::wire;
 
 /// Maximum length of a line: a status with thousands of domains has some hundred kilobytes.
 const LONGEST_LINE: u64 = 16 << 20;
@@ -438,8 +438,8 @@ fn words_of(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Runs;
-    use crate::sys::stop::Stop;
+    use ffuzz_event::Runs;
+    use ffuzz_sys::stop::Stop;
 
     fn worker(script: &str) -> Worker {
         let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();

@@ -14,7 +14,7 @@ impl Modules {
     }
 
     fn compile(&self, source: &str, name: &str) -> PathBuf {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mutators");
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/mutators");
         let path = self.0.path().join(format!("lib{}_mutator.so", name.to_lowercase()));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]);
@@ -98,7 +98,7 @@ fn a_stage_goes_on_where_the_last_one_ended_and_stops_for_good() {
 fn all_modules_export_the_same_names_and_so_may_this_program() {
     let modules = Modules::new();
     let path = modules.compile("global.c", "GLOBAL");
-    let global = crate::abi::killerbeez::export_to_all(&path).unwrap();
+    let global = ffuzz_abi::killerbeez::export_to_all(&path).unwrap();
     let mut grower = modules.open("GROWER");
     let mut twin = modules.open("TWIN");
     assert_eq!(stage(&mut twin, 1), ["0nput"]);

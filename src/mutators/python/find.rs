@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::PythonError;
-use crate::abi::python;
+use ffuzz_abi::python;
 
 /// The oldest Python 3.x whose stable interface has what the host needs, and the newest that is
 /// searched by name; an interpreter that was found may have a newer one.

@@ -1,6 +1,6 @@
 //! Replaces Python modules where ffuzz is built without Python.
 
-use crate::config::options::PythonOptions;
+use ffuzz_config::options::PythonOptions;
 
 /// There is only one.
 #[derive(Debug, thiserror::Error)]

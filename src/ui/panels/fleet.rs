@@ -7,7 +7,7 @@ use ratatui::text::Line;
 
 use super::super::format::{count, fit, rate, short_time};
 use super::{columns, domain_panel, exec_speed, findings, pair, panel, results, timing};
-use crate::event::{Corpus, Runs, Snapshot, WorkerStatus};
+use ffuzz_event::{Corpus, Runs, Snapshot, WorkerStatus};
 
 /// Maximum number of rows that domains take from the workers' panel.
 const MOST_DOMAINS: u16 = 6;

@@ -1,11 +1,11 @@
 //! Readers for what the reference has no reader for. Each reads one text.
 
 use super::reports;
-use crate::crashes::crash::class;
-use crate::crashes::crash::frames::{clean, without_hash};
-use crate::crashes::crash::info::{CrashMessage, MessageSource, ReportKind};
-use crate::crashes::crash::lines::{Lazy, capture, found, hex, regex, trim};
-use crate::crashes::crash::names::is_machinery;
+use crate::crash::class;
+use crate::crash::frames::{clean, without_hash};
+use crate::crash::info::{CrashMessage, MessageSource, ReportKind};
+use crate::crash::lines::{Lazy, capture, found, hex, regex, trim};
+use crate::crash::names::is_machinery;
 
 /// What was found in one text.
 pub(super) struct Reading {

@@ -1,8 +1,8 @@
 //! Sanitizer reports in a text: where each begins, which one counts, and where it ends.
 
-use crate::crashes::crash::frames;
-use crate::crashes::crash::info::{Output, ReportKind};
-use crate::crashes::crash::lines::{Lazy, capture, found, lines, regex};
+use crate::crash::frames;
+use crate::crash::info::{Output, ReportKind};
+use crate::crash::lines::{Lazy, capture, found, lines, regex};
 
 static SANITIZER: Lazy = Lazy::new(|| regex(r"(?:ERROR|WARNING): (\w*)Sanitizer\b"));
 static CHECK: Lazy = Lazy::new(|| regex(r"(\w*)Sanitizer:? CHECK failed"));

@@ -3,13 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::crashes::crash::info::{CrashInfo, ReportKind};
-use crate::crashes::crash::lines::{Lazy, regex};
-use crate::crashes::crash::names::{
-    canonical, hang, inside_of_hook, is_entry, is_machinery, is_named,
-};
-use crate::crashes::crash::pattern;
-use crate::crashes::crash::signature::{Signature, SignatureOptions, symptoms};
+use crate::crash::info::{CrashInfo, ReportKind};
+use crate::crash::lines::{Lazy, regex};
+use crate::crash::names::{canonical, hang, inside_of_hook, is_entry, is_machinery, is_named};
+use crate::crash::pattern;
+use crate::crash::signature::{Signature, SignatureOptions, symptoms};
 
 /// Any number of frames, in a signature.
 const ANY: &str = "???";

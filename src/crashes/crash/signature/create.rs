@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::SignatureOptions;
-use crate::crashes::crash::info::{CrashInfo, CrashMessage, MessageSource};
-use crate::crashes::crash::pattern;
+use crate::crash::info::{CrashInfo, CrashMessage, MessageSource};
+use crate::crash::pattern;
 
 /// Number of innermost frames that must be known; one of them may be missing.
 const NEEDED: usize = 4;
@@ -13,10 +13,7 @@ const NEEDED: usize = 4;
 const NEAR_NULL: u64 = 0x100;
 
 /// The symptoms as JSON; None if the crash has too little information to be recognized again.
-pub(in crate::crashes::crash) fn symptoms(
-    info: &CrashInfo,
-    wanted: SignatureOptions,
-) -> Option<Vec<Value>> {
+pub(in crate::crash) fn symptoms(info: &CrashInfo, wanted: SignatureOptions) -> Option<Vec<Value>> {
     let mut symptoms = outputs(info)?;
     let top = &info.backtrace[..wanted.frames.min(info.backtrace.len())];
     let named = top.iter().rposition(|frame| frame != "??").map_or(0, |last| last + 1);

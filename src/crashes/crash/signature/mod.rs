@@ -13,7 +13,7 @@ mod symptom;
 use serde_json::{Value, json};
 
 use super::info::{CrashInfo, Output, Program};
-pub(in crate::crashes::crash) use create::symptoms;
+pub(in crate::crash) use create::symptoms;
 pub use many::{CollectedSignature, Signatures};
 use symptom::{CrashTexts, Symptom};
 

@@ -8,7 +8,7 @@ use super::frames::{self, FramePattern};
 use super::numbers::Number;
 use super::strings::StringPattern;
 use super::{CrashFacts, SignatureError};
-use crate::crashes::crash::lines::lines;
+use crate::crash::lines::lines;
 
 #[derive(Clone, Debug)]
 pub(super) enum Symptom {

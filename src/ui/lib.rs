@@ -1,6 +1,6 @@
 //! What people see: a full screen on a terminal, plain lines elsewhere.
 //!
-//! Sinks of events; they see [`Snapshot`](crate::event::Snapshot)s and never the campaign. Output
+//! Sinks of events; they see [`Snapshot`](ffuzz_event::Snapshot)s and never the campaign. Output
 //! that nobody reads any more (a closed pipe) is dropped silently.
 
 mod format;
@@ -23,9 +23,9 @@ pub use screen::Screen;
 pub use statsd::Statsd;
 pub use summary::summary;
 
-use crate::config::options::{Colors, UiMode};
-use crate::event::EventSink;
-use crate::sys::stdio;
+use ffuzz_config::options::{Colors, UiMode};
+use ffuzz_event::EventSink;
+use ffuzz_sys::stdio;
 
 /// The sink for a mode; None if nothing is to be shown. `log` gets the output of foreign code while
 /// the screen is shown.

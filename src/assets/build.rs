@@ -1,7 +1,6 @@
 //! Compiles what `ffuzz-cc` puts into targets: the C runtime, and the pass of its domains if LLVM is
-//! there. Writes `assets.rs`, a table which `src/assets.rs` includes. Without LLVM the
-//! fuzzer still builds; the pass sources travel along in any case. And builds the Python host, which
-//! `src/abi/python.rs` includes.
+//! there. Writes `assets.rs`, a table which `lib.rs` includes. Without LLVM the
+//! fuzzer still builds; the pass sources travel along in any case.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -29,14 +28,19 @@ const HEADERS: &[&str] = &[
     "fuzzfactory.hpp",
 ];
 
+/// Of the repository; cargo starts this in the folder of the crate.
+const ROOT: &str = "../..";
+
 struct Llvm {
     bindir: PathBuf,
     cxxflags: Vec<String>,
 }
 
 fn main() {
-    println!("cargo::rerun-if-changed=runtime");
-    println!("cargo::rerun-if-changed=llvm-passes");
+    for folder in ["runtime", "llvm-passes"] {
+        println!("cargo::rerun-if-changed={ROOT}/{folder}");
+    }
+    env::set_current_dir(ROOT).expect("the repository is there");
     println!("cargo::rerun-if-env-changed=LLVM_CONFIG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let llvm = find_llvm();
@@ -49,45 +53,6 @@ fn main() {
         }
     }
     fs::write(out.join("assets.rs"), table(&assets)).expect("OUT_DIR is writable");
-    if env::var_os("CARGO_FEATURE_PYTHON").is_some() {
-        python_host(&out);
-    }
-}
-
-/// `python-host/` as a shared library: OUT_DIR/python-host.so. Cargo builds it in a folder of its own,
-/// because the one that runs now has its folder locked; both share the jobs. It downloads nothing
-/// that `cargo fetch` has not brought.
-fn python_host(out: &Path) {
-    println!("cargo::rerun-if-changed=python-host");
-    println!("cargo::rerun-if-changed=Cargo.lock");
-    let folder = out.join("python-host");
-    let [target, profile] =
-        ["TARGET", "PROFILE"].map(|name| env::var(name).expect("cargo sets it"));
-    let named = if profile == "release" { "release" } else { "dev" };
-    let mut command = Command::new(env::var_os("CARGO").expect("cargo sets it"));
-    command
-        .args(["build", "--locked", "--quiet", "--package=ffuzz-python", "--profile", named])
-        .args(["--target", &target, "--target-dir"])
-        .arg(&folder)
-        // Clippy and coverage tools stand between cargo and rustc; this is no code for them.
-        .env_remove("RUSTC_WORKSPACE_WRAPPER")
-        .env("CARGO_BUILD_BUILD_DIR", &folder)
-        .env("CARGO_INCREMENTAL", "0")
-        // No Python is asked, and none is linked.
-        .env("PYO3_NO_PYTHON", "1")
-        .env("PYO3_BUILD_EXTENSION_MODULE", "1");
-    for profile in ["DEV", "RELEASE"] {
-        command.env(format!("CARGO_PROFILE_{profile}_DEBUG"), "false");
-        command.env(format!("CARGO_PROFILE_{profile}_STRIP"), "true");
-    }
-    let built = command.status().is_ok_and(|status| status.success());
-    assert!(
-        built,
-        "cannot build python-host (see above): `cargo fetch` brings what it needs; with \
-         --no-default-features ffuzz is built without Python"
-    );
-    let library = folder.join(target).join(profile).join("libffuzz_python.so");
-    fs::copy(library, out.join("python-host.so")).expect("cargo has built it");
 }
 
 fn find_llvm() -> Option<Llvm> {
@@ -176,7 +141,7 @@ fn pass(out: &Path, llvm: &Llvm) -> Option<(String, PathBuf)> {
 
 /// What is embedded as it is: linker files, headers for targets, pass sources.
 fn sources() -> Vec<(String, PathBuf)> {
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let root = env::current_dir().expect("main has set it");
     let mut names: Vec<(String, String)> = vec![
         ("counters.ld".into(), "runtime/counters.ld".into()),
         ("exported.list".into(), "runtime/exported.list".into()),

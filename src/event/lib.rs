@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::engine::corpus::SeedId;
+use ffuzz_engine::corpus::SeedId;
 
 pub use bus::{EventBus, EventSink};
 pub use snapshot::{
@@ -163,7 +163,7 @@ pub struct Outcome {
 }
 
 /// Paths are bytes, JSON is text.
-pub(crate) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::config::env::AssetPlaces;
+use ffuzz_config::env::AssetPlaces;
 
 mod embedded {
     include!(concat!(env!("OUT_DIR"), "/assets.rs"));

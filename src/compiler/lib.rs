@@ -28,8 +28,7 @@ pub use error::CompilerError;
 use rewrite::{Additions, CounterLink};
 use toolchain::{Language, Linker};
 
-use crate::assets;
-use crate::sys::file;
+use ffuzz_sys::file;
 
 /// Maximum bytes of a user's text file: declarations, a list, a response file.
 const LARGEST_TEXT: u64 = 64 << 20;
@@ -103,7 +102,7 @@ fn additions(
     clang: &toolchain::Clang,
 ) -> Result<Additions, CompilerError> {
     env.check()?;
-    let assets = assets::Assets::open(&env.places)?;
+    let assets = ffuzz_assets::Assets::open(&env.places)?;
     let domains = domains::resolve(env, &assets)?;
     let workshop = plugin::Workshop { assets: &assets, clang };
     let (mut passes, mut runtimes, mut declared) = (vec![], vec![], None);
@@ -197,7 +196,7 @@ fn watched_link(
         .output()
         .map_err(|source| CompilerError::Run { program: clang.to_owned(), source })?;
     let text = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() && text.contains(assets::SCRIPT) {
+    if !output.status.success() && text.contains(ffuzz_assets::SCRIPT) {
         if !env.quiet {
             note(COPIED_COUNTERS);
         }

@@ -43,8 +43,8 @@ pub use sites::of_files as sites_of;
 
 use std::time::Duration;
 
-use crate::config::options::TargetOptions;
-use crate::engine::executor::{Executor, ExitKind};
+use ffuzz_config::options::TargetOptions;
+use ffuzz_engine::executor::{Executor, ExitKind};
 
 /// What runs a target.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -5,8 +5,7 @@
 //! be wrong with them, is the business of each kind of mutator.
 
 mod chain;
-#[cfg(test)]
-pub(crate) mod fake;
+pub mod fake;
 pub mod find;
 pub mod killerbeez;
 mod library;
@@ -24,8 +23,8 @@ pub use load::{CustomError, load};
 
 use std::path::Path;
 
-use crate::engine::corpus::SeedId;
-pub use crate::engine::mutate::foreign::{Job, Made, bit};
+use ffuzz_engine::corpus::SeedId;
+pub use ffuzz_engine::mutate::foreign::{Job, Made, bit};
 
 /// Longest short name (`op:NAME` in file names), bytes; AFL++'s number.
 pub const NAME_MAX: usize = 21;
