@@ -1,4 +1,4 @@
-// The plugin of all domains that come with ffuzz, of the words, and of what counters do. It is one,
+// The plugin of all domains that come with ffuzz, of the words, and of what else changes code. It is one,
 // because most of the time that a pass takes to compile goes into reading LLVM's headers. The compiler
 // wrapper says which to add: FFUZZ_BUILTIN_DOMAINS has the names, FFUZZ_DECLARED_DOMAINS the file of the
 // declared ones.
@@ -10,6 +10,7 @@
 
 #include "ffuzz-counters.hpp"
 #include "ffuzz-declared.hpp"
+#include "ffuzz-exec.hpp"
 #include "ffuzz-words-pass.hpp"
 #include "waypoints-cmp-pass.cc"
 #include "waypoints-diff-pass.cc"
@@ -29,6 +30,7 @@ template <class Domain> static void addIf(bool IsWanted, PassBuilder &PB, const 
 static void addNamed(PassBuilder &PB, StringRef Name) {
   if (Name == "words") addWords(PB);
   if (Name == "never-zero") addNeverZero(PB);
+  if (Name == "deny-exec") addDenyExec(PB);
 #define DOMAIN(Known, Class) addIf<Class>(Name == Known, PB, #Class)
   DOMAIN("cmp", CmpFeedback);
   DOMAIN("diff", IncrementalFuzzingFeedback);

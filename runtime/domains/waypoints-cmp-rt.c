@@ -4,7 +4,8 @@
 #define __AFL_COMPILER 1
 #include "waypoints.h"
 
-FFUZZ_NEW_DOMAIN(__wrapcmp_dsf_map, "cmp", 65536, FUZZFACTORY_REDUCER_MAX, 0)
+#define KEYS 65536
+FFUZZ_NEW_DOMAIN(__wrapcmp_dsf_map, "cmp", KEYS, FUZZFACTORY_REDUCER_MAX, 0)
 
 /* The cost of strstr is needle times haystack; the first bytes tell enough. */
 #define LONGEST_NEEDLE 64
@@ -23,10 +24,31 @@ static inline void report(uint32_t key, uint64_t equal_bits) {
   __fuzzfactory_dsf_max(__wrapcmp_dsf_map, key, equal_bits > UINT32_MAX ? UINT32_MAX : (uint32_t)equal_bits);
 }
 
+/* Values that a switch has had in this run: they have nothing more to report. An interpreter comes to the
+ * same ones again and again. */
+#define SEEN 256
+static struct {
+  const uint64_t *cases;
+  uint64_t value;
+  uint32_t run;
+} seen[SEEN];
+static uint32_t run = 1; /* their default is no run */
+
+static void __ffuzz_cmp_begin(void) { run++; }
+FFUZZ_EACH_RUN(__ffuzz_cmp_begin)
+
 /* One key for each case, in the order of the compiler's list. The value arrives zero-extended, so
  * bits above the width are equal and not to be counted. */
 void __ffuzz_cmp_switch(uint32_t key, uint64_t value, const uint64_t *cases, uint32_t count, uint32_t width) {
-  for (uint32_t i = 0; i < count; i++) report(key + i, width - bits_set(value ^ cases[i]));
+  uint32_t slot = ((uint32_t)(value * 0x9e3779b97f4a7c15u >> 32) ^ key) % SEEN;
+  if (seen[slot].cases == cases && seen[slot].value == value && seen[slot].run == run) return;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t equal = width - bits_set(value ^ cases[i]);
+    if (equal > __wrapcmp_dsf_map_map[(key + i) % KEYS]) report(key + i, equal);
+  }
+  seen[slot].cases = cases;
+  seen[slot].value = value;
+  seen[slot].run = run;
 }
 
 static uint64_t equal_in_bytes(const unsigned char *a, const unsigned char *b, size_t n) {

@@ -17,6 +17,7 @@ const BUILTIN: &str = "builtin";
 /// What passes include.
 const HEADERS: &[&str] = &[
     "ffuzz-domain.hpp",
+    "ffuzz-exec.hpp",
     "ffuzz-keys.hpp",
     "ffuzz-update.hpp",
     "ffuzz-allocations.hpp",

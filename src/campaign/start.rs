@@ -38,6 +38,10 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Of a dictionary; one with a million tokens is smaller.
 const LARGEST_DICTIONARY: u64 = 64 << 20;
 
+/// Malformed lines of a dictionary, or files of a folder, that have a warning of their own. A file that is
+/// no dictionary has thousands.
+const DICTIONARY_WARNINGS: usize = 10;
+
 /// Opens everything, in the order in which a mistake of the user costs least.
 pub(super) fn open(
     mut options: Options,
@@ -240,23 +244,17 @@ fn add_words(dictionary: &mut Dictionary, executor: &impl Executor) -> Vec<Strin
     warnings
 }
 
-/// A dictionary file, or a folder with one token a file. Also a warning if it has what is no token.
-fn load_dictionary(path: &Path, level: u32) -> Result<(Vec<Token>, Option<String>), CampaignError> {
+/// A dictionary file, or a folder with one token a file. Also a warning for what is no token, each.
+fn load_dictionary(path: &Path, level: u32) -> Result<(Vec<Token>, Vec<String>), CampaignError> {
     let error = |source| CampaignError::Dictionary { path: path.into(), source };
     let read = |path: &Path| file::read_whole(path, LARGEST_DICTIONARY).map_err(error);
     if !path.is_dir() {
         let (tokens, malformed) = Dictionary::parse(&read(path)?, level);
-        let warning = malformed.first().map(|first| {
-            let more = match malformed.len() - 1 {
-                0 => String::new(),
-                more => format!(", and {more} more lines"),
-            };
-            format!(
-                "dictionary {}, {first}: not loaded{more} (a line is name=\"text\")",
-                path.display()
-            )
-        });
-        return Ok((tokens, warning));
+        let file = path.display();
+        let reasons = malformed
+            .iter()
+            .map(|line| format!("dictionary {file}, {line}: not loaded (a line is name=\"text\")"));
+        return Ok((tokens, warnings_of(path, reasons)));
     }
     let mut files: Vec<_> = fs::read_dir(path)
         .map_err(error)?
@@ -271,13 +269,17 @@ fn load_dictionary(path: &Path, level: u32) -> Result<(Vec<Token>, Option<String
             None => malformed.push(file),
         }
     }
-    let warning = malformed.first().map(|first| {
-        let (number, first) = (malformed.len(), first.display());
-        format!(
-            "{number} files of a dictionary are not loaded: {first} is no token of 1 to 128 bytes"
-        )
+    let reasons = malformed.iter().map(|file| {
+        format!("dictionary {} is not loaded: it is no token of 1 to 128 bytes", file.display())
     });
-    Ok((tokens, warning))
+    Ok((tokens, warnings_of(path, reasons)))
+}
+
+/// The first of many, and how many more there are.
+fn warnings_of(path: &Path, reasons: impl ExactSizeIterator<Item = String>) -> Vec<String> {
+    let more = reasons.len().saturating_sub(DICTIONARY_WARNINGS);
+    let rest = (more > 0).then(|| format!("dictionary {}: {more} more like these", path.display()));
+    reasons.take(DICTIONARY_WARNINGS).chain(rest).collect()
 }
 
 impl Campaign {

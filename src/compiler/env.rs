@@ -52,6 +52,8 @@ pub struct Env {
     /// Counters skip zero: `AFL_LLVM_NOT_ZERO` is set, `AFL_LLVM_SKIP_NEVERZERO` is not. Not the default: a
     /// run of libpng takes a tenth longer.
     pub never_zero: bool,
+    /// `AFL_LLVM_DENY_EXEC`: a call that starts a program aborts.
+    pub deny_exec: bool,
     /// `AFL_NOOPT`, `AFL_LLVM_DISABLE_INSTRUMENTATION`: clang gets the call as it is.
     pub plain: bool,
     /// `AFL_COMPILER_LAUNCHER`: a program such as ccache, which calls clang.
@@ -93,6 +95,7 @@ impl Env {
             words: !set("FFUZZ_NO_WORDS"),
             ijon: set("AFL_LLVM_IJON"),
             never_zero: set("AFL_LLVM_NOT_ZERO") && !set("AFL_LLVM_SKIP_NEVERZERO"),
+            deny_exec: set("AFL_LLVM_DENY_EXEC"),
             plain: set("AFL_NOOPT") || set("AFL_LLVM_DISABLE_INSTRUMENTATION"),
             launcher: path("AFL_COMPILER_LAUNCHER"),
             unsupported: UNSUPPORTED
@@ -173,7 +176,6 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
     (&["AFL_LLVM_LTO_CALLGRAPH"], "no call graph is written"),
     (&["AFL_LLVM_VALUEPROFILE"], "use WAYPOINTS=cmp, or a map of your own (waypoints.h)"),
     (&["AFL_LLVM_ONLY_FSRV"], "WAYPOINTS_DISABLE_COVERAGE=1 makes a target without counters"),
-    (&["AFL_LLVM_DENY_EXEC"], "an exec in the target is not an error"),
     (
         &[
             "AFL_LLVM_INJECTIONS_ALL",

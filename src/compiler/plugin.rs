@@ -28,27 +28,31 @@ const PASS_LINK_FLAGS: [&str; 2] = ["-shared", "-Wl,-s"];
 const RUNTIME_FLAGS: &str = "-O2 -fPIC -std=gnu11 -ffunction-sections -fno-lto -D__AFL_COMPILER=1 \
      -DFFUZZ_DOMAIN_RUNTIME -include waypoints.h";
 
-/// The pass of all domains that come with ffuzz; it collects words and changes counters, too.
+/// The pass of all domains that come with ffuzz; it collects words and changes code, too.
 pub(super) const BUILTIN: &str = "builtin";
 /// What it does then, as names beside those of domains.
 const WORDS: &str = "words";
 const NEVER_ZERO: &str = "never-zero";
+const DENY_EXEC: &str = "deny-exec";
 
 /// What the built-in pass does besides domains.
 pub(super) fn extras(env: &Env) -> Vec<&'static str> {
-    let wanted = [(WORDS, env.words), (NEVER_ZERO, env.never_zero && !env.no_coverage)];
+    let wanted = [
+        (WORDS, env.words),
+        (NEVER_ZERO, env.never_zero && !env.no_coverage),
+        (DENY_EXEC, env.deny_exec),
+    ];
     wanted.into_iter().filter_map(|(name, wanted)| wanted.then_some(name)).collect()
 }
 
 /// What a build lacks without it, for a warning.
-pub(super) fn without_pass(env: &Env) -> &'static str {
-    match (env.words, env.never_zero && !env.no_coverage) {
-        (true, true) => {
-            "no words are collected for a dictionary, and edges that are hit 256 times are missed"
-        }
-        (true, false) => "no words are collected for a dictionary",
-        (false, _) => "edges that are hit 256 times are missed",
-    }
+pub(super) fn without_pass(env: &Env) -> String {
+    let lacks = |name: &&str| match *name {
+        WORDS => "no words are collected for a dictionary",
+        NEVER_ZERO => "edges that are hit 256 times are missed",
+        _ => "calls that start programs do not abort",
+    };
+    extras(env).iter().map(lacks).collect::<Vec<_>>().join(", and ")
 }
 
 /// Finds or builds files of domains.

@@ -2,6 +2,7 @@
 //! tells a fuzzer what it should.
 
 mod counters;
+mod exec;
 mod harness;
 
 use crate::compiling as common;

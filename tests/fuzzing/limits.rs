@@ -90,3 +90,55 @@ fn a_limit_of_runs_holds_in_the_dry_run() {
     job.run().expect(0).says("resumed: 31 queue entries");
     assert!(dir.stat("execs_done") >= 400);
 }
+
+#[test]
+fn a_post_processor_that_does_not_return() {
+    let (dir, job) = with_bad("STUCK_AFTER", "-s 1 -z -V 3");
+    soon(job).expect(1).says("bad.so did not return from post_process");
+    assert!(dir.stat("run_time") >= 3 && dir.stat("execs_done") >= 50, "{:?}", dir.stats());
+}
+
+#[test]
+#[cfg(feature = "python")]
+fn a_function_of_python_that_does_not_return() {
+    let source = "import time\ncalls = 0\ndef init(seed):\n    pass\n\
+        def fuzz(buf, add_buf, max_size):\n    global calls\n    calls += 1\n\
+        \x20   while calls >= 100:\n        time.sleep(1)\n    return buf\n";
+    let dir = TestDir::with_seed("A");
+    dir.write("stuck.py", source);
+    let path = dir.path("").display().to_string();
+    let job = dir.fuzz("-s 1 -z -V 3", letters(), "").env("AFL_PYTHON_MODULE", "stuck");
+    soon(job.env("PYTHONPATH", &path)).expect(1).says("stuck did not return from fuzz");
+    assert!(dir.stat("run_time") >= 3 && dir.stat("execs_done") >= 50, "{:?}", dir.stats());
+}
+
+#[test]
+fn workers_whose_mutators_do_not_return() {
+    let (_dir, job) = with_bad("STUCK", "-s 1 -z -V 3 -j 2");
+    soon(job).expect(1).says("bad.so did not return from fuzz");
+}
+
+#[test]
+fn a_server_that_does_not_answer() {
+    // It takes connections, and that is all.
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let dir = TestDir::with_seed("QUIAAA");
+    dir.write("sigdir/empty", "");
+    let (host, rest) =
+        ("serverproto = http\nserverhost = 127.0.0.1", "serverauthtoken = token\ntool = limits");
+    let folder = dir.path("sigdir").display().to_string();
+    let text = format!("[Main]\n{host}\nserverport = {port}\n{rest}\nsigdir = {folder}\n");
+    let config = dir.write("fm.conf", text).display().to_string();
+    let job = dir.ffuzz("-i in -o out -t 3000 -V 3 --collector --").arg(target("steps.c", ""));
+    let job = job.env("FM_CONFIG_PATH", &config);
+    let start = Instant::now();
+    soon(job).expect(0);
+    // The wait for the server is no time of the search.
+    let whole = start.elapsed().as_secs();
+    assert!(
+        dir.stat("saved_crashes") > 0 && dir.stat("run_time") <= 8,
+        "{whole} s: {:?}",
+        dir.stats()
+    );
+}

@@ -460,13 +460,22 @@ fn a_line_of_a_dictionary_that_is_no_token_is_a_warning() {
     let dir = TestDir::with_seed("A");
     dir.write("words", "# of HTML\n\"<b>\"\n\"<i>\n<u>\n");
     let done = dir.fuzz("-s 1 -E 100 -x words", &outcomes(), "none").run().expect(0);
-    done.says("words, line 3: no closing quote: not loaded, and 1 more lines");
+    let done = done.says("words, line 3: no closing quote: not loaded");
+    let done = done.says("words, line 4: no opening quote: not loaded");
+    assert!(!done.out.contains("more like these"), "{}", done.out);
+    // What is no dictionary at all does not fill the screen.
+    let dir = TestDir::with_seed("A");
+    dir.write("text", "a line\n".repeat(30));
+    let done = dir.fuzz("-s 1 -E 100 -x text", &outcomes(), "none").run().expect(0);
+    done.says("text, line 10: no opening quote").says("text: 20 more like these");
     // A folder has a token in each file.
     dir.write("folder/a", "<b>");
     dir.write("folder/b", [b'x'; 129]);
-    fs::remove_dir_all(dir.path("out")).unwrap();
+    dir.write("folder/c", "");
+    let _ = fs::remove_dir_all(dir.path("out"));
     let done = dir.fuzz("-s 1 -E 100 -x folder", &outcomes(), "none").run().expect(0);
-    done.says("folder/b is no token of 1 to 128 bytes");
+    let done = done.says("folder/b is not loaded: it is no token of 1 to 128 bytes");
+    done.says("folder/c is not loaded");
 }
 
 /// Of Debian's afl++-doc, and of a tree of AFL++ where one was built for the benchmarks.

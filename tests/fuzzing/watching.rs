@@ -86,6 +86,10 @@ fn tools_of_afl_read_our_folder() {
     // Dead, and with the same numbers as we show.
     let theirs = dir.program("afl-whatsup").words("-s -d out").env("TERM", "dumb").run().expect(0);
     let ours = whatsup(&dir, "-s -d out").out;
+    let ended = whatsup(&dir, "-s out").out;
+    assert_eq!(value(&ended, "Coverage reached"), value(&ours, "Coverage reached"));
+    assert_ne!(value(&ended, "Coverage reached"), "0.00%");
+    assert_eq!(value(&ended, "Cumulative speed"), "0 execs/sec");
     for name in ["Fuzzers alive", "Dead or remote", "Total execs", "Pending items", "Crashes saved"]
     {
         assert_eq!(value(&theirs.out, name), value(&ours, name), "{name}");

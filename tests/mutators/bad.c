@@ -24,6 +24,7 @@
 #define STUCK 16
 #define STUCK_AT_END 17
 #define STUCK_AT_INIT 18
+#define STUCK_AFTER 19
 
 #ifndef NO_INIT
 void *afl_custom_init(void *afl, unsigned int seed) {
@@ -64,6 +65,15 @@ size_t afl_custom_post_process(void *data, uint8_t *buf, size_t size, uint8_t **
   (void)data, (void)buf, (void)size;
   *out_buf = NULL;
   return 0;
+}
+#elif WHAT == STUCK_AFTER
+size_t afl_custom_post_process(void *data, uint8_t *buf, size_t size, uint8_t **out_buf) {
+  static int calls;
+  (void)data;
+  if (++calls == 100)
+    for (;;) pause();
+  *out_buf = buf;
+  return size;
 }
 #elif WHAT != NO_HOOK
 static uint8_t large[(1 << 20) + 64];

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod afl_suite;
 mod cmin;
 mod picker;
 mod showdsf;

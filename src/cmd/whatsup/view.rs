@@ -169,6 +169,11 @@ fn sum(counted: &[&Instance], name: &str) -> u64 {
     counted.iter().map(|instance| instance.number(name)).fold(0, u64::saturating_add)
 }
 
+/// Runs per second; an empty `sum` would be -0.
+fn cumulative_speed(counted: &[&Instance]) -> f64 {
+    counted.iter().map(|instance| instance.fraction("execs_per_sec")).fold(0.0, |sum, it| sum + it)
+}
+
 pub(super) fn summary(found: &[Instance], counted: &[&Instance], with_dead: bool) -> String {
     let of = |state| found.iter().filter(|instance| instance.state == state).count();
     let (alive, dead, starting) =
@@ -194,7 +199,7 @@ pub(super) fn summary(found: &[Instance], counted: &[&Instance], with_dead: bool
             millions => format!("{millions} millions, {} thousands", execs / 1000 % 1000),
         },
     );
-    let speed: f64 = counted.iter().map(|instance| instance.fraction("execs_per_sec")).sum();
+    let speed = cumulative_speed(counted);
     add("Cumulative speed", format!("{speed:.0} execs/sec"));
     let (favored, total) = (sum(counted, "pending_favs"), sum(counted, "pending_total"));
     let fuzzers = counted.len() as u64;
@@ -252,7 +257,7 @@ pub(super) fn json(found: &[Instance], counted: &[&Instance]) -> String {
     summary.insert("edges_found".into(), edges.unwrap_or(0).into());
     let alive = found.iter().filter(|instance| instance.state == InstanceState::Alive).count();
     summary.insert("alive".into(), alive.into());
-    let speed: f64 = counted.iter().map(|instance| instance.fraction("execs_per_sec")).sum();
+    let speed = cumulative_speed(counted);
     summary.insert("execs_per_sec".into(), speed.into());
     let instances: Vec<Value> = found.iter().map(instance).collect();
     let value = json!({"instances": instances, "summary": summary});
