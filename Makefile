@@ -45,7 +45,8 @@ help:
 	@echo 'make demo        install what is missing, build, and find the 2 GB allocation of demo/demo.c'
 	@echo 'make test        install what is missing, check form and lints, run all tests; with SERVERS= without'
 	@echo '                 those that talk to servers, which are fetched right before them'
-	@echo 'make quick       unit tests and the rules of tests/tidy.rs: below two minutes behind a build'
+	@echo 'make quick       unit tests and the rules of tests/tidy.rs; with CRATE=engine those of src/engine alone,'
+	@echo '                 seconds after an edit'
 	@echo 'make check       form, lints and documentation only'
 	@echo 'make lab         build $(TARGET_DIR)/lab/ffuzz, nearly as fast as a release, seconds after an edit'
 	@echo 'make bench       measure, also against AFL++, which it fetches and builds, and libFuzzer'
@@ -105,9 +106,11 @@ test: setup-test
 	@scripts/run-tests.sh servers $(CARGO) $(RUN_TESTS) --locked $(TEST_OPTIONS) $(SERVER_TESTS:%=--test %)
 	@scripts/run-tests.sh --summary
 
-# For the time between two edits: no target is built, no campaign is run.
+# For the time between two edits: no target is built, no campaign is run. CRATE=engine: the tests of that
+# crate alone, seconds after an edit.
+CRATE ?=
 quick:
-	$(CARGO) $(RUN_TESTS) --locked --lib --bins --test tidy
+	$(CARGO) $(RUN_TESTS) --locked $(if $(CRATE),-p ffuzz-$(CRATE) --lib,--lib --bins --test tidy)
 
 check:
 	$(CARGO) fmt --all --check
