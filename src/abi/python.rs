@@ -23,7 +23,7 @@ mod abi;
 pub use abi::Function;
 use abi::{Arguments, Bytes, Host, Returned, Sink, Status};
 
-/// Built by `build.rs`.
+/// Built by `build.rs` of this crate.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python-host.so"));
 
 /// The table of the loaded host: loaded once, and for ever.
