@@ -89,6 +89,7 @@ fn a_pause_costs_no_time_and_ends_when_nobody_is_left_to_end_it() {
     let (first, second) = (order(1, Command::Pause), order(2, Command::Inject(b"F".into())));
     sender.send(first).unwrap();
     sender.send(second).unwrap();
+    let start = Instant::now();
     let paused = std::thread::spawn(move || {
         let start = Instant::now();
         // Somebody who comes back after a while.
@@ -96,7 +97,6 @@ fn a_pause_costs_no_time_and_ends_when_nobody_is_left_to_end_it() {
         drop(sender);
         start.elapsed()
     });
-    let start = Instant::now();
     campaign.fuzz().unwrap();
     let all = start.elapsed();
     assert!(all >= paused.join().unwrap().min(Duration::from_millis(300)));
