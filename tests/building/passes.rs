@@ -361,7 +361,7 @@ fn string_functions_are_seen_without_any_flag() {
         int main(void) { char b[8] = {0}; if (fread(b, 1, 7, stdin) == 0) return 9; return CALL; }\n";
     for (call, expected) in [
         ("strcmp(b, \"abcd\") == 0", 31),
-        ("strncmp(b, \"abzz\", 2) != 0", 16),
+        ("strncmp(b, \"abzz\", 3) != 0", 21),
         ("strcasecmp(b, \"abcd\") == 0", 31),
         ("strncasecmp(b, \"abcd\", 4) == 0", 31),
         ("memcmp(b, \"abcd\", 4) == 0", 31),
@@ -372,6 +372,56 @@ fn string_functions_are_seen_without_any_flag() {
         let found = run(&bench, "abcf");
         assert!(found.contains(&expected), "{call}: {found:?}");
     }
+}
+
+#[test]
+fn equal_texts_report_nothing_and_long_ones_64_bytes() {
+    let source = "#include <stdio.h>\n#include <string.h>\n\
+        static char a[300], b[300];\n\
+        int main(void) { fread(a, 1, 200, stdin); memset(b, 'x', LENGTH); return CALL; }\n";
+    for (call, length, expected) in [
+        ("strcmp(a, b)", 200, None),
+        ("strncmp(a, b, 100)", 150, None),
+        ("memcmp(a, b, 200)", 200, None),
+        ("strstr(a, b) != 0", 60, None),
+        // The NUL of one side against an x: 4 bits of 8.
+        ("strcmp(a, b)", 10, Some(84)),
+        ("strcmp(a, b + 4)", 100, None),
+        ("memcmp(a, b, 30)", 10, Some(80 + 20 * 4)),
+    ] {
+        let source = source.replace("CALL", call).replace("LENGTH", &length.to_string());
+        let bench = program("cmp", "-O1", &source);
+        let found = run(&bench, &"x".repeat(200));
+        let expected: Vec<u32> = expected.into_iter().collect();
+        assert_eq!(found, expected, "{call}, {length}");
+    }
+}
+
+#[test]
+fn a_switch_reports_each_value_of_a_run() {
+    let switch = "int c; volatile int n = 0; while ((c = getchar()) != EOF) switch (c) {\n\
+        case 'a': n = 5; break; case 'h': n = 7; break; case 0x7c: n = 9; break; }\n";
+    let main = format!("#include <stdio.h>\nint main(void) {{ {switch} return n; }}\n");
+    let bench = program("cmp", "-O0", &main);
+    // Bits of 32: three cases, and -1, which every input ends with. i differs from them in 1, 1 and 3 bits.
+    assert_eq!(run(&bench, "h"), [32, 32]);
+    assert_eq!(run(&bench, "haha"), [32, 32, 32]);
+    for input in ["i", "iii"] {
+        assert_eq!(run(&bench, input), [29, 31, 31, 32]);
+    }
+    assert_eq!(run(&bench, "ihi"), [29, 31, 32, 32]);
+    // In one process the next run begins anew.
+    let main = format!(
+        "#include <stdio.h>\n#include <unistd.h>\nint main(void) {{ while (__AFL_LOOP(9)) {{ rewind(stdin); {switch} }} }}\n"
+    );
+    let bench = program("cmp", "-O0", &main);
+    bench.write("h", "hih");
+    let seen = bench.client("", "t", &["h", "h", "h"]);
+    let runs = runs(&seen);
+    assert!(
+        runs.len() == 3 && runs[0].len() == 5 && runs[1..].iter().all(|run| *run == runs[0]),
+        "{seen}"
+    );
 }
 
 #[test]
