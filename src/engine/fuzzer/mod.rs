@@ -127,7 +127,9 @@ impl<X: Executor> Fuzzer<X> {
     /// looks for, and where time must not count.
     #[must_use]
     pub fn soft_limit(&self, id: SeedId) -> Option<Duration> {
-        let wants_slow = self.guides || self.judge.accepts(ExitKind::Hang);
+        let mut domains = self.judge.aggregates().domains().iter();
+        let guides_slowly = self.guides && !domains.all(|domain| domain.favors_quick_runs());
+        let wants_slow = guides_slowly || self.judge.accepts(ExitKind::Hang);
         (self.counts_time() && !wants_slow).then(|| self.scheduler.soft_limit(&self.corpus, id))
     }
 
@@ -228,5 +230,50 @@ impl Progress {
             self.yields.len() - 1
         });
         &mut self.yields[position]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::Seed;
+    use crate::domain::{Domain, Reducer};
+    use crate::executor::ExitKind;
+    use crate::fake::FakeExecutor;
+
+    /// Is there a soft limit for a target with these domains?
+    fn cuts(names: &[&str], guided: bool) -> bool {
+        let domain = |(start, name): (u32, &&str)| {
+            let name = (*name).to_owned();
+            Domain { name, start, size: 1, reducer: Reducer::Max, initial: 0 }
+        };
+        let domains = (0..).zip(names).map(domain).collect();
+        let executor = FakeExecutor::new(64, domains, |_, edges, _| {
+            edges[1] = 1;
+            ExitKind::Ok
+        });
+        let schedule = ScheduleOptions { guided, ..ScheduleOptions::default() };
+        let plan = Plan {
+            mutation: MutationOptions::default(),
+            foreign_only: false,
+            schedule,
+            watch_domains: guided,
+            wanted: Wanted::Good,
+            rng_seed: 1,
+        };
+        let mut fuzzer = Fuzzer::new(executor, Dictionary::default(), plan);
+        fuzzer.executor.observe(b"a").expect("a fake");
+        let id = fuzzer.corpus.next_id();
+        fuzzer.corpus.add(Seed { id, data: b"a".as_slice().into(), ..Seed::default() });
+        fuzzer.soft_limit(id).is_some()
+    }
+
+    #[test]
+    fn slow_mutants_are_cut_unless_a_domain_may_gain_by_them() {
+        assert!(cuts(&[], false) && cuts(&[], true));
+        assert!(cuts(&["slow"], false) && cuts(&["cmp"], true) && cuts(&["cmp", "valid"], true));
+        assert!(!cuts(&["slow"], true) && !cuts(&["cmp", "mem"], true));
+        // Those of FuzzFactory have no names.
+        assert!(!cuts(&[""], true));
     }
 }
