@@ -129,10 +129,8 @@ impl Source {
         let inner = self.name.strip_prefix("src/")?.strip_suffix(".rs")?;
         let path = inner.trim_end_matches("/mod").trim_end_matches("/lib").replace('/', "::");
         let own = named(&path);
-        let room = path.split("::").next().unwrap_or_default();
-        let known = || GROUPS.concat().iter().any(|name| name.starts_with(&format!("{room}::")));
-        let grouped = own.is_some() || !inner.contains('/') || known() || self.is_crate_of_one();
-        assert!(grouped, "{inner} is in no group");
+        let is_free = !inner.contains('/') || !self.crate_folder().is_empty();
+        assert!(own.is_some() || is_free, "{inner} is in no group");
         own
     }
 
@@ -141,11 +139,6 @@ impl Source {
         let end = self.name.strip_prefix("src/").and_then(|rest| rest.find('/'));
         let folder = &self.name[..end.map_or(0, |end| end + 5)];
         if root().join(folder).join("Cargo.toml").exists() { folder } else { "" }
-    }
-
-    /// No rule of modules is for it: its manifest says all.
-    fn is_crate_of_one(&self) -> bool {
-        !self.crate_folder().is_empty()
     }
 
     fn is_below(&self, folders: &[&str]) -> bool {
@@ -222,6 +215,28 @@ fn every_file_begins_with_what_it_is_for() {
     let silent = sources.iter().filter(|source| !source.text.starts_with("//!"));
     let names: Vec<String> = silent.map(|source| source.name.clone()).collect();
     none("a file begins with //! and says what it is for", &names);
+}
+
+/// The compiler does not miss a file that nothing names.
+#[test]
+fn every_file_of_the_library_is_a_module() {
+    let sources = sources();
+    let is_named = |name: &str, beside: &str| {
+        let line = |line: &str| line.trim().ends_with(&format!("mod {name};"));
+        let parents =
+            [format!("{beside}.rs"), format!("{beside}/mod.rs"), format!("{beside}/lib.rs")];
+        let mut parents = sources.iter().filter(|source| parents.contains(&source.name));
+        parents.any(|source| source.text.lines().any(line))
+    };
+    let mut stray = vec![];
+    for source in sources.iter().filter(|source| source.name.starts_with("src/")) {
+        let path = source.name.trim_end_matches(".rs").trim_end_matches("/mod");
+        let Some((beside, name)) = path.rsplit_once('/') else { continue };
+        if !["lib", "main", "build"].contains(&name) && !is_named(name, beside) {
+            stray.push(source.name.clone());
+        }
+    }
+    none("a file that no `mod` names", &stray);
 }
 
 /// The compiler refuses `unsafe` where it is not allowed by name.

@@ -283,7 +283,8 @@ impl Drop for Object {
     }
 }
 
-/// Loads a library whose symbols every other one then sees, as if this program exported them.
+/// Loads a library whose symbols every other one then sees, as if this program exported them: for tests.
+#[doc(hidden)]
 pub fn export_to_all(path: &Path) -> Result<Library, libloading::Error> {
     // SAFETY: only libraries of the tests are loaded, which have no constructors.
     unsafe { Library::open(Some(path), libc::RTLD_NOW | libc::RTLD_GLOBAL) }

@@ -134,10 +134,10 @@ fn a_server_that_does_not_answer() {
     let job = job.env("FM_CONFIG_PATH", &config);
     let start = Instant::now();
     soon(job).expect(0);
-    // The wait for the server is no time of the search.
+    // A wait for the server, of ten seconds, is no time of the search.
     let whole = start.elapsed().as_secs();
     assert!(
-        dir.stat("saved_crashes") > 0 && dir.stat("run_time") <= 8,
+        dir.stat("saved_crashes") > 0 && dir.stat("run_time") <= 12,
         "{whole} s: {:?}",
         dir.stats()
     );

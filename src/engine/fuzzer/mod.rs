@@ -13,6 +13,7 @@ use rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
 use super::corpus::{Corpus, SeedId};
+use super::domain::Domain;
 use super::executor::{Executor, ExitKind};
 use super::feedback::Judge;
 use super::mutate::deterministic::Deterministic;
@@ -70,6 +71,8 @@ pub struct Fuzzer<X> {
     pub mutation: MutationOptions,
     pub foreign_only: bool,
     guides: bool,
+    /// A run that takes long may be what it looks for.
+    wants_slow: bool,
     pub(super) tactics: Bandit,
     pub(super) text_units: Bandit,
     /// Deterministic stages that will go on in a later turn.
@@ -91,6 +94,8 @@ impl<X: Executor> Fuzzer<X> {
         }
         schedule.guided &= judge.watches_domains();
         let guides = schedule.guided;
+        let guides_slowly = guides && !executor.domains().iter().all(Domain::favors_quick_runs);
+        let wants_slow = guides_slowly || judge.accepts(ExitKind::Hang);
         let scheduler = Scheduler::new(schedule, executor.map_size(), executor.domains());
         Self {
             executor,
@@ -103,6 +108,7 @@ impl<X: Executor> Fuzzer<X> {
             mutation,
             foreign_only,
             guides,
+            wants_slow,
             tactics: Bandit::new(Tactic::COUNT),
             text_units: Bandit::new(2),
             suspended: BTreeMap::new(),
@@ -127,10 +133,8 @@ impl<X: Executor> Fuzzer<X> {
     /// looks for, and where time must not count.
     #[must_use]
     pub fn soft_limit(&self, id: SeedId) -> Option<Duration> {
-        let mut domains = self.judge.aggregates().domains().iter();
-        let guides_slowly = self.guides && !domains.all(|domain| domain.favors_quick_runs());
-        let wants_slow = guides_slowly || self.judge.accepts(ExitKind::Hang);
-        (self.counts_time() && !wants_slow).then(|| self.scheduler.soft_limit(&self.corpus, id))
+        (self.counts_time() && !self.wants_slow)
+            .then(|| self.scheduler.soft_limit(&self.corpus, id))
     }
 
     /// Efforts are compared by the target's time, not by runs: nobody asked for a reproducible search, and the
@@ -237,8 +241,7 @@ impl Progress {
 mod tests {
     use super::*;
     use crate::corpus::Seed;
-    use crate::domain::{Domain, Reducer};
-    use crate::executor::ExitKind;
+    use crate::domain::Reducer;
     use crate::fake::FakeExecutor;
 
     /// Is there a soft limit for a target with these domains?
