@@ -242,7 +242,8 @@ fn failing(dir: &TestDir, path: &str, count: u32, error: i32) -> Finished {
     job.env("FAIL_COUNT", &count.to_string()).env("FAIL_ERROR", &error.to_string()).run()
 }
 
-/// `open` and `fsync` of a path that contains FAIL_PATH fail with FAIL_ERROR, from call FAIL_FROM to FAIL_TO.
+/// `open` and `fsync` of a path that contains FAIL_PATH fail with FAIL_ERROR, from call FAIL_FROM to FAIL_TO; if
+/// FAIL_WRITES is set, writes at a position instead.
 const OPEN: &str = r#"
 #include <dlfcn.h>
 #include <errno.h>
@@ -252,12 +253,21 @@ const OPEN: &str = r#"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-static int fails(const char *path) {
+static int fails_at(const char *path) {
   static int calls;
   if (!getenv("FAIL_PATH") || !strstr(path, getenv("FAIL_PATH"))) return 0;
   if (++calls < atoi(getenv("FAIL_FROM")) || calls > atoi(getenv("FAIL_TO"))) return 0;
   errno = atoi(getenv("FAIL_ERROR"));
   return 1;
+}
+static int fails(const char *path) { return !getenv("FAIL_WRITES") && fails_at(path); }
+static const char *name(int fd) {
+  static char path[4096];
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, path, sizeof path - 1);
+  path[length > 0 ? length : 0] = 0;
+  return path;
 }
 int open64(const char *path, int flags, ...) {
   va_list list;
@@ -276,11 +286,14 @@ int open(const char *path, int flags, ...) {
   return fails(path) ? -1 : next(path, flags, mode);
 }
 int fsync(int fd) {
-  char link[64], path[4096] = {0};
-  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  if (readlink(link, path, sizeof path - 1) > 0 && fails(path)) return -1;
+  if (fails(name(fd))) return -1;
   int (*next)(int) = dlsym(RTLD_NEXT, "fsync");
   return next(fd);
+}
+ssize_t pwrite64(int fd, const void *from, size_t length, off_t at) {
+  if (getenv("FAIL_WRITES") && fails_at(name(fd))) return -1;
+  ssize_t (*next)(int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, "pwrite64");
+  return next(fd, from, length, at);
 }
 "#;
 
@@ -314,6 +327,23 @@ fn a_temporary_error_of_the_input_file_does_not_end_the_campaign() {
     // One that stays has its own remedy.
     let done = failing_opens(&dir, ".cur_input", (50, 1_000_000), libc::EIO, "@@");
     done.refused(1, ".cur_input", "see dmesg");
+}
+
+#[test]
+fn so_is_one_of_writing_what_a_target_reads_as_its_standard_input() {
+    let dir = TestDir::with_seed("QUIAAA");
+    for (error, said) in
+        [(libc::EIO, "tried again for some seconds"), (libc::ENOSPC, "paused until there is room")]
+    {
+        let library = preloaded(&dir, OPEN);
+        let _ = fs::remove_dir_all(dir.path("out"));
+        let job = dir.fuzz("-s 5 -E 3000 --run-mode pipe", &target("reader.c", ""), "");
+        let job = job.env("LD_PRELOAD", &library).env("FAIL_PATH", "memfd:ffuzz-input");
+        let job = job.env("FAIL_WRITES", "1").env("FAIL_FROM", "50").env("FAIL_TO", "52");
+        let done = job.env("FAIL_ERROR", &error.to_string()).run().expect(0);
+        done.says(said).says("Execution limit was reached");
+        assert!(dir.stat("execs_done") >= 3000);
+    }
 }
 
 #[test]

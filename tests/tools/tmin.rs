@@ -165,6 +165,9 @@ fn wrong_inputs_and_options_are_refused() {
     refused("-i input -o in", "is a folder", "file");
     refused("-i input -o no/small", "does not exist", "create it");
     refused("-i input -o small -Q", "-Q (QEMU)", "ffuzz-cc");
+    refused("-i input -o small -A", "-A (CoreSight)", "ffuzz-cc");
+    refused("-i input -o small -B mask", "-B (a bitmap as mask)", "leave -B out");
+    refused("-i input -o small -K folder", "-K (GUI mode)", "leave -K out");
     refused("-i input -o small -t 1", "-t 1", "at least 10");
     refused("-z -i input -o small", "-z is not an option of this program", "--help");
     assert_eq!(dir.names(""), ["empty", "in", "input"]);

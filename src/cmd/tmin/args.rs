@@ -57,11 +57,13 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn check(&self) -> Result<(), Failure> {
-        TargetArgs::refuse(&[
-            (self.coresight, "-A (CoreSight) is not supported"),
-            (self.bitmap.is_some(), "-B (a bitmap as mask) is not supported"),
-            (self.gui.is_some(), "-K (GUI mode) is not supported"),
-        ])?;
+        TargetArgs::refuse(&[(self.coresight, "-A (CoreSight) is not supported")])?;
+        if self.bitmap.is_some() {
+            return Err(Failure::new("-B (a bitmap as mask) is not supported", "leave -B out"));
+        }
+        if self.gui.is_some() {
+            return Err(Failure::new("-K (GUI mode) is not supported", "leave -K out"));
+        }
         self.target.check()?;
         if self.output.is_dir() {
             let cause = format!("-o {:?} is a folder", self.output);
