@@ -25,8 +25,10 @@
 #define FFUZZ_FEATURE_COPIED_COUNTERS 1u /* some module's counters are copied after a run (gold) */
 #define FFUZZ_FEATURE_RUNS 2u            /* runs are ordered through struct ffuzz_runs, not by pipes */
 #define FFUZZ_FEATURE_SNAPSHOT 4u        /* a child without a loop can be put back after each run */
+#define FFUZZ_FEATURE_PATHS 8u           /* a child that takes batches can hash the path of each run */
 
 #define FFUZZ_RUNS_OFFSET 1024u  /* of struct ffuzz_runs */
+#define FFUZZ_PATHS_OFFSET 1280u /* of uint64_t[FFUZZ_MOST_CASES]: what was asked for by `paths` */
 #define FFUZZ_CASES_OFFSET 2048u /* of struct ffuzz_case[FFUZZ_MOST_CASES] */
 #define FFUZZ_INPUT_OFFSET 2560u /* of struct ffuzz_input, up to the end of the header */
 #define FFUZZ_MOST_CASES 64u
@@ -90,7 +92,8 @@ struct ffuzz_runs {
   uint32_t each;  /* stop behind every case */
   uint32_t watch; /* look at domains as well */
   uint32_t crash_codes[8]; /* a bit for each exit status that the fork server has to report */
-  uint32_t pad_go[4];
+  uint32_t paths; /* enum ffuzz_paths: hash the path of each case that is not to be judged */
+  uint32_t pad_go[3];
   /* written by the child, set to 0 by the fuzzer */
   uint32_t report; /* 1: stopped (child), 2: ended (fork server) */
   uint32_t started;
@@ -117,6 +120,13 @@ enum ffuzz_shown {
   FFUZZ_SHOWN_NOT,
   FFUZZ_SHOWN_EACH, /* because the fuzzer wants to see each */
   FFUZZ_SHOWN_NEWS, /* because it shows something new */
+};
+
+/* What counts as a path. */
+enum ffuzz_paths {
+  FFUZZ_PATHS_NOT,
+  FFUZZ_PATHS_EDGES,  /* the edges that were hit */
+  FFUZZ_PATHS_COUNTS, /* and the classes of their hit counts */
 };
 
 /* Why a child that is put back ends by itself. Up to FFUZZ_WHY_RUN: what this run did has to be done in a

@@ -20,14 +20,15 @@ static uint32_t blocks;
 static uint32_t *hit;
 static uint32_t hits;
 
-static int classes_are_new_portable(const uint8_t *counts, const uint8_t *unseen) {
+static inline uint8_t class_of(uint8_t n) {
   static const uint8_t low[16] = {0, 1, 2, 4, 8, 8, 8, 8, 16, 16, 16, 16, 16, 16, 16, 16};
   static const uint8_t high[16] = {0, 32, 64, 64, 64, 64, 64, 64, 128, 128, 128, 128, 128, 128, 128, 128};
+  return n < 16 ? low[n] : high[n >> 4];
+}
+
+static int classes_are_new_portable(const uint8_t *counts, const uint8_t *unseen) {
   uint8_t seen = 0;
-  for (uint32_t i = 0; i < BLOCK; i++) {
-    uint8_t n = counts[i];
-    seen |= (n < 16 ? low[n] : high[n >> 4]) & unseen[i];
-  }
+  for (uint32_t i = 0; i < BLOCK; i++) seen |= class_of(counts[i]) & unseen[i];
   return seen != 0;
 }
 
@@ -111,6 +112,38 @@ HIDDEN void ffuzz_novelty_start(uint8_t *counters, const uint8_t *unseen, uint64
 HIDDEN int ffuzz_edges_are_new(void) {
   hits = 0;
   return pass();
+}
+
+/* SplitMix64's finalizer (Steele, Lea, Flood, OOPSLA 2014). */
+static uint64_t mix(uint64_t v) {
+  v += 0x9e3779b97f4a7c15u;
+  v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9u;
+  v = (v ^ v >> 27) * 0x94d049bb133111ebu;
+  return v ^ v >> 31;
+}
+
+static uint64_t hit_bytes(uint64_t v) {
+  const uint64_t low = 0x7f7f7f7f7f7f7f7fu;
+  return (((v & low) + low) | v) >> 7 & 0x0101010101010101u;
+}
+
+/* The fuzzer computes the same for runs that it sees (engine/coverage, map_hash). */
+HIDDEN uint64_t ffuzz_edges_hash(int counts) {
+  uint64_t hash = 0;
+  for (uint32_t h = 0; h < hits; h++) {
+    uint64_t words[BLOCK / 8];
+    memcpy(words, map + hit[h] * (size_t)BLOCK, BLOCK);
+    for (uint32_t i = 0; i < BLOCK / 8; i++) {
+      uint64_t place = hit[h] * (uint64_t)(BLOCK / 8) + i, reduced = 0;
+      if (!words[i]) continue;
+      if (counts)
+        for (uint32_t b = 0; b < 64; b += 8) reduced |= (uint64_t)class_of((uint8_t)(words[i] >> b)) << b;
+      else
+        reduced = hit_bytes(words[i]);
+      hash = mix(hash ^ reduced ^ (place << 40 | place >> 24));
+    }
+  }
+  return hash;
 }
 
 /* To be called when nothing was new: then the pass has seen every block. */

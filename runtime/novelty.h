@@ -6,6 +6,8 @@
 
 HIDDEN void ffuzz_novelty_start(uint8_t *map, const uint8_t *virgin, uint64_t size);
 HIDDEN int ffuzz_edges_are_new(void);
+/* After a run that showed nothing new: its edges, or their hit counts as well, as one number. */
+HIDDEN uint64_t ffuzz_edges_hash(int counts);
 HIDDEN void ffuzz_edges_forget(void);
 
 /* What the map holds now, to be put there again before each run. */

@@ -23,6 +23,7 @@ HIDDEN const struct ffuzz_input *ffuzz_input;
 static const struct ffuzz_case *cases;
 static const uint8_t *arena;
 static const uint32_t *bars;
+static uint64_t *paths;
 /* Set in the process that the fuzzer waits for. A child of the target's own finds it cleared. */
 static int *ours;
 
@@ -31,6 +32,7 @@ HIDDEN void ffuzz_runs_attach(uint8_t *base, const struct ffuzz_channel *c) {
   cases = (void *)(base + FFUZZ_CASES_OFFSET);
   arena = base + c->arena_offset;
   bars = (void *)(base + c->bars_offset);
+  paths = (void *)(base + FFUZZ_PATHS_OFFSET);
   if (c->offered & FFUZZ_FEATURE_SNAPSHOT) ffuzz_input = (void *)(base + FFUZZ_INPUT_OFFSET);
   /* What runs are judged by is not for the program to change. */
   mprotect(base + c->virgin_offset, c->size - c->virgin_offset, PROT_READ);
@@ -134,11 +136,13 @@ static void hand_over(enum ffuzz_shown shown) {
 
 HIDDEN uint32_t ffuzz_case_ends(void) {
   enum ffuzz_shown shown = shows();
+  uint32_t done = ffuzz_runs->finished + 1;
   if (!shown) {
+    uint32_t wanted = ffuzz_runs->paths;
+    if (wanted) paths[(done - 1) % FFUZZ_MOST_CASES] = ffuzz_edges_hash(wanted == FFUZZ_PATHS_COUNTS);
     ffuzz_edges_forget();
     ffuzz_domains_reset();
   }
-  uint32_t done = ffuzz_runs->finished + 1;
   set(&ffuzz_runs->finished, done);
   if (!shown && done < ffuzz_runs->count) return done;
   hand_over(shown);

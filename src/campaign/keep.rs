@@ -36,6 +36,14 @@ pub(super) struct Doubtful {
     cut: bool,
 }
 
+/// Where an input crashes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum CrashIn {
+    Target,
+    /// Only in a build of `-w`.
+    Sanitizer,
+}
+
 fn source(origin: &Origin) -> Source {
     match origin.step {
         Step::Synced { peer, .. } => Source::Import { peer: peer.to_owned() },
@@ -57,7 +65,7 @@ impl Campaign {
     ) -> Result<Outcome, CampaignError> {
         match verdict.finding {
             Some(Finding::Crash { signal, unique }) => {
-                let crash = self.keep_crash(candidate, signal, unique)?;
+                let crash = self.keep_crash(candidate, CrashIn::Target, signal, unique)?;
                 if !verdict.is_interesting() {
                     return Ok(crash);
                 }
@@ -88,7 +96,7 @@ impl Campaign {
         let second = self.confirm(&candidate.bytes, &mut verdict)?;
         let ended_badly = match second {
             Some(Finding::Crash { signal, unique }) => {
-                self.keep_crash(candidate, signal, unique)?
+                self.keep_crash(candidate, CrashIn::Target, signal, unique)?
             }
             Some(Finding::Hang { unique }) => self.keep_hang(candidate, unique, &[])?,
             Some(Finding::Cut { unique }) => {
@@ -211,6 +219,7 @@ impl Campaign {
             run_time_ms: self.statistics.campaign_ms(),
             execs: self.execs(),
             slow: false,
+            sanitizer: false,
             extension: self.options.output.extension.as_deref(),
         }
     }
@@ -267,7 +276,7 @@ impl Campaign {
         if let (Some(Finding::Crash { signal, unique: true }), Some(candidate)) =
             (calibration.finding, candidate)
         {
-            self.keep_crash(candidate, signal, true)?;
+            self.keep_crash(candidate, CrashIn::Target, signal, true)?;
         }
         Ok(())
     }
@@ -313,6 +322,7 @@ impl Campaign {
     pub(super) fn keep_crash(
         &mut self,
         candidate: &Candidate,
+        place: CrashIn,
         signal: i32,
         unique: bool,
     ) -> Result<Outcome, CampaignError> {
@@ -322,9 +332,14 @@ impl Campaign {
             return Ok(Outcome { crash: true, ..Outcome::default() });
         }
         let description = self.description(candidate);
-        let name = names::crash_name(number, signal, &self.found(candidate, description));
+        let found = self.found(candidate, description);
+        let found = names::Found { sanitizer: place == CrashIn::Sanitizer, ..found };
+        let name = names::crash_name(number, signal, &found);
         let path = self.write(|output| output.save_crash(&name, &candidate.bytes))?;
-        self.confirm_crash(number)?;
+        match place {
+            CrashIn::Target => self.confirm_crash(number)?,
+            CrashIn::Sanitizer => self.statistics.sanitizer_crashes += 1,
+        }
         self.statistics.crash_saved(self.execs());
         self.start_triage();
         self.fuzzer.executor.mutators.found(candidate.origin.by);
@@ -485,7 +500,7 @@ impl Campaign {
         let slow = Outcome { hang: true, ..Outcome::default() };
         let Some(verdict) = verdict else { return Ok(slow) };
         if let Some(Finding::Crash { signal, unique }) = verdict.finding {
-            return self.keep_crash(candidate, signal, unique);
+            return self.keep_crash(candidate, CrashIn::Target, signal, unique);
         }
         if duration > self.fuzzer.executor.timeout() {
             let Some(limit) = self.room_for_slow() else { return Ok(slow) };

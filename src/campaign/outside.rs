@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
+use super::keep::CrashIn;
 use super::{Campaign, CampaignError};
 use crate::config::options::Strategy;
 use crate::engine::corpus::{Origin, SeedId};
-use crate::engine::executor::RunError;
+use crate::engine::executor::{Failure, RunError};
 use crate::engine::feedback::Verdict;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::door::{Door, DoorError, Part};
@@ -35,6 +36,19 @@ impl Door for Campaign {
     fn keep(&mut self, candidate: &Candidate, verdict: Verdict) -> Result<bool, CampaignError> {
         let delivered = self.as_delivered(candidate);
         Ok(self.keep_find(delivered.as_ref().unwrap_or(candidate), verdict)?.kept)
+    }
+
+    fn keep_sanitizer_crash(
+        &mut self,
+        candidate: &Candidate,
+        signal: i32,
+        unique: bool,
+    ) -> Result<(), CampaignError> {
+        self.keep_crash(candidate, CrashIn::Sanitizer, signal, unique).map(drop)
+    }
+
+    fn sanitizer_failed(&mut self, why: &dyn Failure) {
+        self.warn(format!("a build of -w cannot be run any more: {why}; {}", why.remedy()));
     }
 
     fn look_outside(&mut self) -> Result<(), CampaignError> {
@@ -98,6 +112,11 @@ impl Campaign {
         origin: Origin,
     ) -> Result<Outcome, CampaignError> {
         let (_, verdict) = self.judged(&bytes)?;
-        self.keep_find(&Candidate { bytes, origin }, verdict)
+        let candidate = Candidate { bytes, origin };
+        let outcome = self.keep_find(&candidate, verdict)?;
+        if outcome.kept {
+            self.inspect(&candidate)?;
+        }
+        Ok(outcome)
     }
 }

@@ -72,7 +72,7 @@ impl Campaign {
             mutators: self.fuzzer.executor.mutators.stored(),
             target: self.fingerprint,
             judge: self.fuzzer.judge.lessons(),
-            counters: self.statistics.counters(&self.fuzzer.progress),
+            counters: self.statistics.counters(&self.fuzzer.progress, self.fuzzer.sidecars()),
             seeds: self.fuzzer.corpus.iter().map(seed).collect(),
             records: self.records(),
         }

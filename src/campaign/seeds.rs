@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::keep::{MAX_CRASHES, MAX_HANGS};
+use super::keep::{CrashIn, MAX_CRASHES, MAX_HANGS};
 use super::resume::Known;
 use super::{Campaign, CampaignError};
 use crate::config::options::{Input, TimeoutSpec, Wanted};
@@ -284,6 +284,7 @@ impl Campaign {
             seed.disabled = true;
         }
         self.add_seed(seed, &path, calibration, &gains, None)?;
+        self.inspect(&Candidate { bytes: data, origin: Origin::default() })?;
         if !self.fuzzer.corpus[id].disabled {
             dry_run.paths.insert(path_hash, id);
         }
@@ -349,7 +350,7 @@ impl Campaign {
             (self.options.seeds.crashes_as_finds, finding)
         {
             let candidate = Candidate { bytes: data.to_vec(), origin: Origin::default() };
-            self.keep_crash(&candidate, signal, unique)?;
+            self.keep_crash(&candidate, CrashIn::Target, signal, unique)?;
         }
         Ok(())
     }

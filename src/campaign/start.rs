@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::orders::Orders;
@@ -12,7 +12,8 @@ use super::peers::Sync;
 use super::statistics::{Statistics, TICK};
 use super::{Campaign, CampaignError, resume};
 use crate::config::options::{
-    CpuChoice, DomainMode, Input, Options, SyncOptions, TargetOptions, TimeoutSpec,
+    CpuChoice, DomainMode, Input, Options, SanitizerOptions, SyncOptions, TargetOptions,
+    TimeoutSpec,
 };
 use crate::crashes::triage::Follower;
 use crate::disk::output::OutputDir;
@@ -21,7 +22,7 @@ use crate::disk::output::fflog::FuzzFactoryLog;
 use crate::disk::sync::{Peers, Places};
 use crate::engine::domain;
 use crate::engine::executor::Executor;
-use crate::engine::fuzzer::{Fuzzer, Plan};
+use crate::engine::fuzzer::{Fuzzer, Plan, Sidecars};
 use crate::engine::mutate::dictionary::{Dictionary, Token};
 use crate::engine::mutate::words::{self, MAX_WORDS};
 use crate::engine::schedule::ScheduleOptions;
@@ -55,7 +56,7 @@ pub(super) fn open(
         dictionary.add_user(tokens);
         not_loaded.extend(malformed);
     }
-    let output = OutputDir::open(&options.output, options.input == Input::Resume)?;
+    let mut output = OutputDir::open(&options.output, options.input == Input::Resume)?;
     // From here on code of the user's runs: its init functions have the limit, too. Until all is loaded,
     // signals end the process at once.
     let stop = Stop::default();
@@ -97,10 +98,14 @@ pub(super) fn open(
     stop.listen().map_err(CampaignError::Signals)?;
     stop.suspend_between_runs().map_err(CampaignError::Signals)?;
     executor.heed(Some(stop.wish()));
+    let sidecars = start_sanitizers(&options, &mut output, &stop)?;
     let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;
     let sync = peers(&options);
     let mut campaign = assemble(options, executor, output, bus, dictionary, stop);
     campaign.statistics.core = core;
+    if let Some(sidecars) = sidecars {
+        campaign.fuzzer.run_beside(sidecars);
+    }
     campaign.sync = sync;
     campaign.orders = orders;
     campaign.triage = triage;
@@ -190,6 +195,31 @@ fn seed_of_the_day() -> u64 {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanoseconds = time.map_or(0, |time| time.as_nanos()) as u64;
     crate::engine::coverage::mix(nanoseconds ^ u64::from(std::process::id()) << 40)
+}
+
+/// The builds of `-w`.
+fn start_sanitizers(
+    options: &Options,
+    output: &mut OutputDir,
+    stop: &Stop,
+) -> Result<Option<Sidecars>, CampaignError> {
+    let SanitizerOptions { builds, inspected } = &options.sanitizers;
+    let start = |program: &PathBuf| {
+        let mut target = options.target.clone();
+        target.command[0] = program.clone().into_os_string();
+        // A sanitizer reserves terabytes of addresses.
+        target.memory_limit = None;
+        let input = output.add_input_path();
+        let setup = Setup::new(&target, &input, Some(output.instance_dir()))?;
+        let mut executor = start_target(setup, &target)?;
+        executor.heed(Some(stop.wish()));
+        Ok(executor)
+    };
+    if builds.is_empty() {
+        return Ok(None);
+    }
+    let builds: Result<_, CampaignError> = builds.iter().map(start).collect();
+    Ok(Some(Sidecars::new(builds?, *inspected)))
 }
 
 fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executor>, CampaignError> {

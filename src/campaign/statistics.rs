@@ -12,7 +12,7 @@ use crate::engine::corpus::SeedId;
 use crate::engine::coverage;
 use crate::engine::domain::KeyGain;
 use crate::engine::executor::{Executor, SnapshotRuns, Spent};
-use crate::engine::fuzzer::Progress;
+use crate::engine::fuzzer::{Progress, Sidecars};
 use crate::event::{
     Control, Corpus, Coverage, Cycles, DomainStatus, Event, Finds, PutBack, Resources, Runs,
     Search, Setup, Shares, Snapshot, Times, Turn,
@@ -60,6 +60,9 @@ pub(super) struct Statistics {
     pub(super) total_timeouts: u64,
     /// Runs that were cut at the soft limit.
     pub(super) cut_runs: u64,
+    /// Runs in sanitizer builds before this process, and crashes that only they show.
+    sanitizer_runs_before: u64,
+    pub(super) sanitizer_crashes: u64,
     pub(super) last_find: Option<Instant>,
     last_find_at: u64,
     longest_without_finds: u64,
@@ -133,6 +136,8 @@ impl Statistics {
             saved_hangs: 0,
             total_timeouts: 0,
             cut_runs: 0,
+            sanitizer_runs_before: 0,
+            sanitizer_crashes: 0,
             last_find: None,
             last_find_at: 0,
             longest_without_finds: 0,
@@ -163,11 +168,13 @@ impl Statistics {
     }
 
     /// What `fuzzer_stats` does not tell the next process.
-    pub(super) fn counters(&self, progress: &Progress) -> Counters {
+    pub(super) fn counters(&self, progress: &Progress, sidecars: Option<&Sidecars>) -> Counters {
         Counters {
             total_crashes: self.total_crashes,
             total_timeouts: self.total_timeouts,
             cut_runs: self.cut_runs,
+            sanitizer_runs: self.sanitizer_runs(sidecars),
+            sanitizer_crashes: self.sanitizer_crashes,
             saved_crashes: self.saved_crashes,
             saved_hangs: self.saved_hangs,
             cycles_without_finds: progress.cycles_without_finds,
@@ -182,10 +189,17 @@ impl Statistics {
         }
     }
 
+    /// Runs in sanitizer builds, those of earlier processes included.
+    fn sanitizer_runs(&self, sidecars: Option<&Sidecars>) -> u64 {
+        self.sanitizer_runs_before + sidecars.map_or(0, Sidecars::execs)
+    }
+
     pub(super) fn recall(&mut self, counters: &Counters, progress: &mut Progress) {
         self.total_crashes = counters.total_crashes;
         self.total_timeouts = counters.total_timeouts;
         self.cut_runs = counters.cut_runs;
+        self.sanitizer_runs_before = counters.sanitizer_runs;
+        self.sanitizer_crashes = counters.sanitizer_crashes;
         progress.cycles_without_finds = counters.cycles_without_finds;
         self.longest_without_finds = counters.longest_without_finds_s;
         self.last_find_at = counters.last_find_at;
@@ -503,6 +517,8 @@ impl Campaign {
             saved_hangs: statistics.saved_hangs,
             total_timeouts: statistics.total_timeouts,
             cut_runs: statistics.cut_runs,
+            sanitizer_runs: statistics.sanitizer_runs(self.fuzzer.sidecars()),
+            sanitizer_crashes: statistics.sanitizer_crashes,
             last_find_at: statistics.last_find_at,
             last_crash_at: statistics.last_crash_at,
             last_hang_at: statistics.last_hang_at,

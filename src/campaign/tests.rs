@@ -53,6 +53,7 @@ fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
         coverage: crate::config::options::CoverageOptions::default(),
         seeds: SeedPolicy::default(),
         calibration: CalibrationOptions::default(),
+        sanitizers: crate::config::options::SanitizerOptions::default(),
         findings: FindingOptions::default(),
         statsd: None,
         control: None,

@@ -91,7 +91,7 @@ impl Env {
             allow_list: first(&["AFL_LLVM_ALLOWLIST", "AFL_LLVM_INSTRUMENT_FILE"]),
             deny_list: first(&["AFL_LLVM_DENYLIST", "AFL_LLVM_BLOCKLIST"]),
             domains: names(var("WAYPOINTS").or_else(|_| var("DOMAINS")).unwrap_or_default()),
-            no_coverage: set("WAYPOINTS_DISABLE_COVERAGE"),
+            no_coverage: set("WAYPOINTS_DISABLE_COVERAGE") || set("AFL_LLVM_ONLY_FSRV"),
             words: !set("FFUZZ_NO_WORDS"),
             ijon: set("AFL_LLVM_IJON"),
             never_zero: set("AFL_LLVM_NOT_ZERO") && !set("AFL_LLVM_SKIP_NEVERZERO"),
@@ -175,7 +175,6 @@ const UNSUPPORTED: &[(&[&str], &str)] = &[
     (&["AFL_SAN_NO_INST"], "AFL_LLVM_DENYLIST leaves counters out; sanitizers are clang's options"),
     (&["AFL_LLVM_LTO_CALLGRAPH"], "no call graph is written"),
     (&["AFL_LLVM_VALUEPROFILE"], "use WAYPOINTS=cmp, or a map of your own (waypoints.h)"),
-    (&["AFL_LLVM_ONLY_FSRV"], "WAYPOINTS_DISABLE_COVERAGE=1 makes a target without counters"),
     (
         &[
             "AFL_LLVM_INJECTIONS_ALL",
@@ -201,6 +200,7 @@ fn other_coverage(list: &str) -> Option<String> {
 const KNOWN: &[&str] = &[
     "WAYPOINTS",
     "WAYPOINTS_DISABLE_COVERAGE",
+    "AFL_LLVM_ONLY_FSRV",
     "DOMAINS",
     "FFUZZ_CC",
     "FFUZZ_LIB_DIR",

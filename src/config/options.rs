@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use ffuzz_engine::options::{
-    DeterministicStage, MutationOptions, RunMode, Schedule, Strategy, Wanted,
+    DeterministicStage, Inspected, MutationOptions, RunMode, Schedule, Strategy, Wanted,
 };
 
 /// All settings of a campaign. `campaign` takes it apart; no other part gets all of it.
@@ -26,6 +26,7 @@ pub struct Options {
     pub sync: SyncOptions,
     pub calibration: CalibrationOptions,
     pub findings: FindingOptions,
+    pub sanitizers: SanitizerOptions,
     pub statsd: Option<StatsdOptions>,
     pub control: Option<ControlPlace>,
     /// `--metrics`.
@@ -39,6 +40,14 @@ pub struct Options {
     pub crash_command: Option<OsString>,
     /// `-s`: fixed seed of the random generator.
     pub rng_seed: Option<u64>,
+}
+
+/// `-w`.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SanitizerOptions {
+    /// Programs for the command line of the target.
+    pub builds: Vec<PathBuf>,
+    pub inspected: Inspected,
 }
 
 /// `--control`.

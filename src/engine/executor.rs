@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::coverage::Classes;
 use super::domain::{Domain, DsfView, Site};
 use super::mutate::Candidate;
 use super::mutate::foreign::{ForeignMutators, NoMutators};
@@ -190,6 +191,18 @@ pub trait Executor {
 
     /// [`Executor::run`] shows every run, uninteresting ones as well.
     fn show_every_run(&mut self, _every: bool) {}
+
+    /// From now on the path of every run is of interest ([`Executor::quiet_paths`]): [`map_hash`] of its edges, or of
+    /// the classes of their hit counts. None: no longer.
+    ///
+    /// [`map_hash`]: crate::coverage::map_hash
+    fn note_paths(&mut self, _of: Option<Classes>) {}
+
+    /// Paths of the runs of the last call of [`Executor::run`] that it did not show, with their positions in the
+    /// batch. Only runs that ended well.
+    fn quiet_paths(&self) -> &[(usize, u64)] {
+        &[]
+    }
 
     /// From now on domains count, too.
     fn watch_domains(&mut self) {}

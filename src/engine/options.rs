@@ -177,3 +177,15 @@ pub enum Wanted {
     /// `-C`: only those that crash.
     Crashing,
 }
+
+/// Whose inputs are run in the sanitizer builds of `-w` (`AFL_SAN_ABSTRACTION`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Inspected {
+    /// Runs that hit a set of edges that no run has hit before (`simplify_trace`).
+    #[default]
+    Edges,
+    /// The same with the classes of their hit counts (`unique_trace`).
+    Counts,
+    /// Seeds only (`coverage_increase`).
+    Seeds,
+}

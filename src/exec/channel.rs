@@ -58,6 +58,7 @@ mod field {
 const COPIED_COUNTERS: u32 = 1;
 const RUNS: u32 = 2;
 const SNAPSHOT: u32 = 4;
+const PATHS: u32 = 8;
 
 const MODULE_BYTES: usize = 128;
 const MODULE_NAME: usize = 112;
@@ -90,6 +91,8 @@ pub(super) struct Channel {
     pub(super) runs: Option<RunChannel>,
     /// Its children can be restored after a run, if it has an ordinary main.
     pub(super) can_snapshot: bool,
+    /// Children that take batches hash the paths of their runs.
+    pub(super) hashes_paths: bool,
     map: Region,
     dsf: Region,
     touched: Region,
@@ -136,6 +139,7 @@ impl Offer {
         if features & self.header.load(field::OFFERED) & RUNS != 0 {
             channel.runs = Some(channel.open_runs(map()?)?);
             channel.can_snapshot = features & SNAPSHOT != 0;
+            channel.hashes_paths = features & PATHS != 0;
         }
         Ok(OfferAnswer::Accepted(Box::new(channel)))
     }
@@ -205,12 +209,13 @@ impl Channel {
         domain::check_records(&domains, dsf.count as u64)?;
         let modules = Self::read_modules(&memory, map.count as u64)?;
         let counters_are_copied = memory.load(field::FEATURES) & COPIED_COUNTERS != 0;
-        let (runs, can_snapshot) = (None, false);
+        let (runs, can_snapshot, hashes_paths) = (None, false, false);
         Ok(Self {
             memory,
             counters_are_copied,
             runs,
             can_snapshot,
+            hashes_paths,
             map,
             dsf,
             touched,

@@ -21,6 +21,7 @@ use super::modules;
 use super::runs::RunChannel;
 use super::{RunEnd, TargetError, sites, words};
 use ffuzz_config::options::RunMode;
+use ffuzz_engine::coverage::Classes;
 use ffuzz_engine::domain::{Domain, Site};
 use ffuzz_engine::executor::{
     Executor, ExitKind, Module, Observation, ProcessorTime, RunError, SnapshotRuns, Spent, Wish,
@@ -72,6 +73,9 @@ pub struct ForkServer {
     helpers: Helpers,
     every_run: bool,
     watch: bool,
+    /// See [`Executor::note_paths`]; and the paths of the last call of [`Executor::run`].
+    paths: Option<Classes>,
+    quiet: Vec<(usize, u64)>,
     /// None: children are never restored.
     snapshot: Option<snapshot::Policy>,
     /// Kinds of notes that were reported, and notes that were not fetched yet.
@@ -128,6 +132,8 @@ impl ForkServer {
             helpers: Helpers::new(),
             every_run: false,
             watch: false,
+            paths: None,
+            quiet: Vec::new(),
             snapshot: None,
             reported: BTreeSet::new(),
             notes: Vec::new(),
@@ -277,6 +283,7 @@ impl Executor for ForkServer {
         next: &mut usize,
     ) -> Result<Option<Observation<'_>>, RunError> {
         self.cuts = true;
+        self.quiet.clear();
         while *next < batch.len() {
             let rest = &batch[*next..];
             let first = &rest[0].bytes;
@@ -285,6 +292,7 @@ impl Executor for ForkServer {
                 true => server.run_batch(rest),
                 false => server.execute(first).map(Pass::one),
             })?;
+            self.keep_paths(*next, &pass);
             *next += pass.done;
             if let Some(outcome) = pass.shown {
                 return Ok(Some(self.observation(*next - 1, outcome)));
@@ -302,6 +310,14 @@ impl Executor for ForkServer {
 
     fn show_every_run(&mut self, every: bool) {
         self.every_run = every;
+    }
+
+    fn note_paths(&mut self, of: Option<Classes>) {
+        self.paths = of;
+    }
+
+    fn quiet_paths(&self) -> &[(usize, u64)] {
+        &self.quiet
     }
 
     fn watch_domains(&mut self) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::record::InputRecord;
 use ffuzz_config::options::RunMode;
+use ffuzz_engine::coverage::Classes;
 use ffuzz_engine::domain::{Domain, Site};
 use ffuzz_engine::executor::{
     Executor, ExitKind, Module, Observation, ProcessorTime, RunError, SnapshotRuns, Spent, Wish,
@@ -34,6 +35,8 @@ pub struct Hooked {
     recorded: Option<i32>,
     /// Position in the record at which the last runs begin.
     mark: u64,
+    /// See [`Executor::note_paths`].
+    notes_paths: bool,
 }
 
 /// Position of the bytes of the run that was shown last.
@@ -59,6 +62,7 @@ impl Hooked {
             record: InputRecord::default(),
             recorded: None,
             mark: 0,
+            notes_paths: false,
         }
     }
 
@@ -236,7 +240,17 @@ impl Executor for Hooked {
     }
 
     fn show_every_run(&mut self, every: bool) {
-        self.inner.show_every_run(every);
+        // What the target got is known of runs that are shown.
+        self.inner.show_every_run(every || (self.notes_paths && self.mutators.touch_runs()));
+    }
+
+    fn note_paths(&mut self, of: Option<Classes>) {
+        self.notes_paths = of.is_some();
+        self.inner.note_paths(of);
+    }
+
+    fn quiet_paths(&self) -> &[(usize, u64)] {
+        self.inner.quiet_paths()
     }
 
     fn watch_domains(&mut self) {

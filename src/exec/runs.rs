@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::channel::Region;
+use ffuzz_engine::coverage::Classes;
 use ffuzz_engine::domain::Domain;
 use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_sys::futex;
@@ -20,6 +21,8 @@ pub(super) const MOST_CASES: usize = 64;
 pub(super) const ARENA: usize = 2 << 20;
 
 pub(super) const RUNS: usize = 1024;
+/// A number for each case of a batch.
+const PATHS: usize = 1280;
 pub(super) const CASES: usize = 2048;
 /// Bytes of a case in the table.
 const CASE: usize = 8;
@@ -39,6 +42,7 @@ mod field {
     pub(super) const EACH: usize = 72;
     pub(super) const WATCH: usize = 76;
     pub(super) const CRASH_CODES: usize = 80;
+    pub(super) const PATHS: usize = 112;
     pub(super) const REPORT: usize = 128;
     pub(super) const STARTED: usize = 132;
     pub(super) const FINISHED: usize = 136;
@@ -58,7 +62,7 @@ mod field {
 }
 
 #[cfg(test)]
-pub(super) const FIELDS: [(&str, usize); 24] = [
+pub(super) const FIELDS: [(&str, usize); 25] = [
     ("want", field::WANT),
     ("lasting", field::LASTING),
     ("prologue", field::PROLOGUE),
@@ -67,6 +71,7 @@ pub(super) const FIELDS: [(&str, usize); 24] = [
     ("each", field::EACH),
     ("watch", field::WATCH),
     ("crash_codes", field::CRASH_CODES),
+    ("paths", field::PATHS),
     ("report", field::REPORT),
     ("started", field::STARTED),
     ("finished", field::FINISHED),
@@ -144,6 +149,17 @@ struct NumberedChild {
     alive: bool,
 }
 
+/// What a child looks at after each case.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Look {
+    /// Stop after every one.
+    pub(super) each: bool,
+    /// Check domains, too.
+    pub(super) watch: bool,
+    /// Hash its path ([`RunChannel::path`]): the edges, or the classes of their hit counts.
+    pub(super) paths: Option<Classes>,
+}
+
 /// What became of a batch so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Progress {
@@ -189,11 +205,10 @@ impl RunChannel {
     }
 
     /// Orders as many of the inputs as fit into one batch, at least one, and returns how many.
-    /// `each`: stop after every one; `watch`: check domains, too.
     pub(super) fn begin<'a>(
         &mut self,
         inputs: impl Iterator<Item = &'a [u8]>,
-        (each, watch): (bool, bool),
+        look: Look,
         child: Child,
     ) -> usize {
         let (mut offset, mut count) = (0, 0);
@@ -208,22 +223,28 @@ impl RunChannel {
             offset = (offset + input.len()).next_multiple_of(ALIGN);
             count += 1;
         }
-        self.order(count as u32, (each, watch), child);
+        self.order(count as u32, look, child);
         count
     }
 
     /// Orders one run whose input is delivered in another way.
     pub(super) fn begin_one(&mut self) {
-        self.order(1, (true, false), Child::Own);
+        self.order(1, Look { each: true, ..Look::default() }, Child::Own);
     }
 
-    fn order(&mut self, count: u32, (each, watch): (bool, bool), child: Child) {
+    fn order(&mut self, count: u32, look: Look, child: Child) {
         self.cases = count;
         self.cut = false;
         self.turn = child;
         self.put(field::COUNT, count);
-        self.put(field::EACH, u32::from(each));
-        self.put(field::WATCH, u32::from(watch));
+        self.put(field::EACH, u32::from(look.each));
+        self.put(field::WATCH, u32::from(look.watch));
+        let paths = match look.paths {
+            None => 0,
+            Some(Classes::Binary) => 1,
+            Some(Classes::Counts) => 2,
+        };
+        self.put(field::PATHS, paths);
         for word in [field::STARTED, field::FINISHED, field::SHOWN, field::REPORT] {
             self.put(word, 0);
         }
@@ -349,6 +370,12 @@ impl RunChannel {
             Child::Lasting => field::LASTING_STATUS,
         };
         self.get(status).cast_signed()
+    }
+
+    /// The path of a case of the last batch that was finished and is not shown, if paths were asked for.
+    pub(super) fn path(&self, case: usize) -> u64 {
+        let bytes = self.memory.bytes(PATHS + case % MOST_CASES * 8, 8);
+        u64::from_le_bytes(bytes.try_into().unwrap_or_default())
     }
 
     /// Whether the run that is shown has something new, as the target reported.
@@ -502,7 +529,7 @@ mod tests {
         let none = || Region { offset: 4096, count: 0 };
         let arena = Region { offset: 4096, count: ARENA };
         let mut runs = RunChannel::new(memory, arena, none(), none(), &[]);
-        assert_eq!(runs.begin([b"a".as_slice(), b"b"].into_iter(), (false, false), Child::Own), 2);
+        assert_eq!(runs.begin([b"a".as_slice(), b"b"].into_iter(), Look::default(), Child::Own), 2);
         runs
     }
 

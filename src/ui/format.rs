@@ -96,7 +96,11 @@ pub(super) fn crashes(finds: &Finds) -> String {
         0 => String::new(),
         count => format!(", {count} did not repeat alone"),
     };
-    format!("{} crashes{bugs}{dependent}", finds.saved_crashes)
+    let sanitizer = match finds.sanitizer_crashes {
+        0 => String::new(),
+        count => format!(", {count} only in a sanitizer build"),
+    };
+    format!("{} crashes{bugs}{dependent}{sanitizer}", finds.saved_crashes)
 }
 
 #[cfg(test)]

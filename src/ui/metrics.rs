@@ -95,6 +95,12 @@ const FINDS: &[Row<Finds>] = &[
     ("hangs_saved_total", "Hangs stored", |f| count(f.saved_hangs)),
     ("timeouts_total", "Executions that took too long", |f| count(f.total_timeouts)),
     ("cut_total", "Executions that were cut at the soft limit", |f| count(f.cut_runs)),
+    ("sanitizer_executions_total", "Executions of the sanitizer builds of -w", |f| {
+        count(f.sanitizer_runs)
+    }),
+    ("sanitizer_crashes_total", "Crashes that only a sanitizer build shows", |f| {
+        count(f.sanitizer_crashes)
+    }),
     ("last_find_time_seconds", "Unix time of the last seed, 0 for never", |f| {
         count(f.last_find_at)
     }),

@@ -559,8 +559,12 @@ pub fn target(source: &str, flags: &str) -> PathBuf {
 
 /// The same with domains.
 pub fn target_with(waypoints: &str, source: &str, flags: &str) -> PathBuf {
-    let variables = [("AFL_QUIET", "1"), ("WAYPOINTS", waypoints)];
-    build(&[env!("CARGO_BIN_EXE_ffuzz"), "cc"], &variables, source, flags)
+    target_by(&[("AFL_QUIET", "1"), ("WAYPOINTS", waypoints)], source, flags)
+}
+
+/// The same, built with these variables.
+pub fn target_by(variables: &[(&str, &str)], source: &str, flags: &str) -> PathBuf {
+    build(&[env!("CARGO_BIN_EXE_ffuzz"), "cc"], variables, source, flags)
 }
 
 /// A program of an ordinary compiler: it has no instrumentation, or its own.

@@ -25,6 +25,7 @@ mod options;
 mod peers;
 mod python;
 mod resume;
+mod sanitizers;
 mod snapshot;
 mod sync;
 mod watching;

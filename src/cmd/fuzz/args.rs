@@ -61,6 +61,9 @@ pub struct Args {
     /// The target is not instrumented: start a new process for each run
     #[arg(short, help_heading = "Target")]
     pub non_instrumented: bool,
+    /// Sanitizer build of the target; inputs that take a new path run there, too; can be repeated
+    #[arg(short = 'w', value_name = "PROGRAM", help_heading = "Target")]
+    pub sanitizer: Vec<OsString>,
     /// CPU core to bind to [default: a free one]
     #[arg(short, value_name = "CORE", help_heading = "Target")]
     pub bind: Option<String>,
@@ -234,8 +237,6 @@ pub struct Args {
 pub struct Unsupported {
     #[arg(short = 'B', value_name = "FILE", hide = true)]
     pub bitmap: Option<OsString>,
-    #[arg(short = 'w', value_name = "PROGRAM", hide = true)]
-    pub sanitizer_binary: Vec<OsString>,
     #[arg(short = 'Q', hide = true)]
     pub qemu: bool,
     #[arg(short = 'O', hide = true)]
@@ -285,7 +286,6 @@ impl Unsupported {
         let (later, never) = (row(true), row(false));
         vec![
             later(self.bitmap.is_some(), "-B", "start from a bitmap"),
-            later(!self.sanitizer_binary.is_empty(), "-w", "sanitizer binary"),
             later(self.value_profile, "-r", "value profile"),
             later(self.qemu, "-Q", "QEMU"),
             never(self.frida, "-O", "FRIDA"),

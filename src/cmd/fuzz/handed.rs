@@ -171,6 +171,12 @@ const TABLE: &[OptionRow] = &[
     )),
     row(&["-N"], Workers::Get, Pastis::Gets),
     row(&["-n"], Workers::Get, Pastis::Gets),
+    too(
+        &["-w"],
+        Workers::Get,
+        Pastis::Refused("it is a build of one target, and the broker sends the targets"),
+        Triage::Value(|c| c.args.sanitizer.first().cloned()),
+    ),
     no_job(row(&["-b"], Workers::OnlyOneOwn(&ONE_CORE), Pastis::Gets)),
     row(&["-x"], Workers::Get, Pastis::GetsBoth),
     row(&["-g"], Workers::Get, Pastis::Gets),

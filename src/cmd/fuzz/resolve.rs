@@ -13,11 +13,13 @@ use crate::cmd::exit::Failure;
 use crate::config::env::{self, EnvError, Environment};
 use crate::config::options::{
     CalibrationOptions, Colors, CoverageOptions, CpuChoice, DeterministicStage, DomainMode, Input,
-    KillerbeezOptions, Limits, MutationOptions, Options, OutputOptions, RunMode, Schedule,
-    SeedPolicy, Strategy, SyncOptions, TargetOptions, TimeoutSpec, UiMode, Wanted,
+    Inspected, KillerbeezOptions, Limits, MutationOptions, Options, OutputOptions, RunMode,
+    SanitizerOptions, Schedule, SeedPolicy, Strategy, SyncOptions, TargetOptions, TimeoutSpec,
+    UiMode, Wanted,
 };
 use crate::config::sanitizers;
 use crate::disk::output;
+use crate::exec::{TargetError, binary};
 
 /// Largest input (AFL's limit, and the size of the memory that targets share).
 const MAX_INPUT: u64 = 1 << 20;
@@ -109,6 +111,7 @@ pub fn resolve(
             silent_instability: env.flag(&["AFL_NO_WARN_INSTABILITY"]),
         },
         findings: reports::findings(env)?,
+        sanitizers: sanitizers(&args, env, &mut warnings)?,
         statsd: reports::statsd(env)?,
         control: reports::control(&args)?,
         metrics: args.metrics.as_deref().map(reports::address).transpose()?,
@@ -166,6 +169,41 @@ fn output_options(
         environment: env.known(),
         autoresume: env.flag(&["AFL_AUTORESUME"]),
     })
+}
+
+/// `-w`.
+fn sanitizers(
+    args: &Args,
+    env: &Environment,
+    warnings: &mut Vec<String>,
+) -> Result<SanitizerOptions, Failure> {
+    let mut builds = Vec::new();
+    if args.non_instrumented && !args.sanitizer.is_empty() {
+        let cause = "-w runs what takes a new path in the target, and with -n no path is known";
+        return Err(Failure::usage(cause, "leave -n or -w out"));
+    }
+    for given in &args.sanitizer {
+        let failure = |error: TargetError| {
+            Failure::new(format!("-w {}: {error}", given.display()), error.remedy())
+        };
+        let program = binary::locate(given, env.get("PATH")).map_err(failure)?;
+        let traits = binary::inspect(&program).map_err(failure)?;
+        if !traits.sanitizer {
+            warnings.push(format!("-w {}: this program has no sanitizer", given.display()));
+        }
+        builds.push(program);
+    }
+    let inspected = match env.get("AFL_SAN_ABSTRACTION").and_then(OsStr::to_str) {
+        None | Some("simplify_trace") => Inspected::Edges,
+        Some("unique_trace") => Inspected::Counts,
+        Some("coverage_increase") => Inspected::Seeds,
+        Some(other) => {
+            let known = "simplify_trace, unique_trace or coverage_increase";
+            let cause = format!("AFL_SAN_ABSTRACTION={other} is unknown");
+            return Err(Failure::new(cause, format!("use {known}")));
+        }
+    };
+    Ok(SanitizerOptions { builds, inspected })
 }
 
 fn existing_folder(given: &str, path: &OsStr) -> Result<PathBuf, Failure> {

@@ -118,6 +118,7 @@ pub const TABLE: &[Variable] = &[
     row("AFL_QUIET", Flag, "off", "fuzz, showmap, cmin, tmin", Honoured, "print nothing but errors"),
     row("AFL_SHA1_FILENAMES", Flag, "off", "fuzz", Ignored, "names show where an input came from"),
     row("AFL_SHM_KEEP_NAME", Flag, "off", "fuzz", Accepted, "the shared memory has no name"),
+    row("AFL_SAN_ABSTRACTION", Text, "simplify_trace", "fuzz", Honoured, "which inputs run in the builds of -w: those with a new set of edges (simplify_trace), also those with other hit counts (unique_trace), or seeds only (coverage_increase)"),
     row("AFL_SHUFFLE_QUEUE", Flag, "off", "fuzz", Honoured, "starting seeds in random order"),
     row("AFL_SKIP_BIN_CHECK", Flag, "off", "fuzz, tools", Honoured, "do not read the file of the target"),
     row("AFL_SKIP_CPUFREQ", Flag, "off", "fuzz", Accepted, "the frequency governor is not checked"),

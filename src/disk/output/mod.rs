@@ -53,6 +53,8 @@ const LONGEST_POSITION: u64 = 64;
 pub struct OutputDir {
     instance: PathBuf,
     input: PathBuf,
+    /// The same for other builds of the target.
+    other_inputs: Vec<PathBuf>,
     main_node: bool,
     crash_readme: bool,
     command_line: Vec<OsString>,
@@ -97,6 +99,7 @@ impl OutputDir {
         let dir = Self {
             instance,
             input,
+            other_inputs: Vec::new(),
             main_node: options.main_node,
             crash_readme: options.crash_readme,
             command_line: options.command_line.clone(),
@@ -205,6 +208,15 @@ impl OutputDir {
     #[must_use]
     pub fn input_path(&self) -> &Path {
         &self.input
+    }
+
+    /// The same for another build of the target.
+    pub fn add_input_path(&mut self) -> PathBuf {
+        let mut name = OsString::from(format!(".build{}", self.other_inputs.len()));
+        name.push(self.input.file_name().unwrap_or_default());
+        let path = self.input.with_file_name(name);
+        self.other_inputs.push(path.clone());
+        path
     }
 
     /// Writes a file of the instance folder, whole or not at all, over an older one if there is.
@@ -366,7 +378,7 @@ impl OutputDir {
 
 impl Drop for OutputDir {
     fn drop(&mut self) {
-        files::remove(&self.input);
+        self.other_inputs.iter().chain([&self.input]).for_each(|path| files::remove(path));
         if self.main_node {
             files::remove(&self.instance.join("is_main_node"));
         }

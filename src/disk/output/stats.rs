@@ -49,6 +49,10 @@ pub fn fuzzer_stats(s: &Snapshot) -> String {
     out.add("afl_version", VERSION);
     modes(&mut out, &s.runs);
     out.add("cut_runs", s.finds.cut_runs);
+    if s.finds.sanitizer_runs > 0 {
+        out.add("sanitizer_execs", s.finds.sanitizer_runs);
+        out.add("sanitizer_crashes", s.finds.sanitizer_crashes);
+    }
     shares(&mut out, &s.resources.shares);
     out.add("command_line", s.setup.command_line.replace('\n', " "));
     out.0

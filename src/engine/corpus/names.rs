@@ -21,6 +21,8 @@ pub struct Found<'a> {
     pub execs: u64,
     /// It takes longer than the timeout.
     pub slow: bool,
+    /// It crashes in a sanitizer build, and not in the target.
+    pub sanitizer: bool,
     pub extension: Option<&'a str>,
 }
 
@@ -35,7 +37,8 @@ pub fn queue_name(id: SeedId, found: &Found<'_>, new_edge: bool, waypoint: bool)
 /// Name of an input that crashed; `signal` is 0 if an exit code was the crash.
 #[must_use]
 pub fn crash_name(number: u64, signal: i32, found: &Found<'_>) -> String {
-    let head = format!("id:{number:06},sig:{signal:02},{}", describe(found));
+    let sanitizer = if found.sanitizer { ",+san" } else { "" };
+    let head = format!("id:{number:06},sig:{signal:02},{}{sanitizer}", describe(found));
     finish(head, "", found.extension)
 }
 
@@ -296,7 +299,15 @@ mod tests {
         execs: u64,
         extension: Option<&'a str>,
     ) -> Found<'a> {
-        Found { origin, description: None, run_time_ms: time, execs, slow: false, extension }
+        Found {
+            origin,
+            description: None,
+            run_time_ms: time,
+            execs,
+            slow: false,
+            sanitizer: false,
+            extension,
+        }
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::calibrate::{Calibration, calibrate};
 use crate::corpus::SeedId;
 use crate::coverage::path_hash;
 use crate::domain::KeyGain;
-use crate::executor::{Executor, ExitKind, Observation, RunError};
-use crate::feedback::{Judge, Verdict};
+use crate::executor::{Executor, ExitKind, Failure, Observation, RunError};
+use crate::feedback::{Finding, Judge, Verdict};
 use crate::mutate::Candidate;
 use crate::options::Strategy;
 
@@ -78,6 +78,20 @@ pub trait Door: Sized {
     /// Acts on a verdict that has a find or is interesting. True if the candidate is a seed now.
     fn keep(&mut self, candidate: &Candidate, verdict: Verdict) -> Result<bool, Self::Error>;
 
+    /// Acts on an input that crashes in a sanitizer build, and not in the target. `unique`: as in [`Finding`].
+    fn keep_sanitizer_crash(
+        &mut self,
+        candidate: &Candidate,
+        signal: i32,
+        unique: bool,
+    ) -> Result<(), Self::Error> {
+        let finding = Some(Finding::Crash { signal, unique });
+        self.keep(candidate, Verdict { finding, ..Verdict::default() }).map(drop)
+    }
+
+    /// A sanitizer build cannot be run any more, and was left out.
+    fn sanitizer_failed(&mut self, _why: &dyn Failure) {}
+
     /// Between two batches: the screen, and what comes from outside.
     fn look_outside(&mut self) -> Result<(), Self::Error> {
         Ok(())
@@ -135,13 +149,14 @@ pub trait Door: Sized {
         let every = reference.is_some() || fuzzer.scheduler.needs_path_counts();
         fuzzer.executor.show_every_run(every);
         while next < batch.len() {
-            let Fuzzer { executor, judge, scheduler, .. } = self.fuzzer_mut();
+            let Fuzzer { executor, judge, scheduler, sidecars, .. } = self.fuzzer_mut();
             judge.teach(executor);
             outcome.hang = false;
             let run = match executor.run(batch, &mut next) {
                 Ok(Some(run)) => run,
                 // It was cut short, because runs are slow or because of the user.
                 Ok(None) => {
+                    self.inspect_quiet(batch)?;
                     if next < batch.len() && !self.is_over() {
                         continue;
                     }
@@ -160,10 +175,72 @@ pub trait Door: Sized {
             if scheduler.needs_path_counts() {
                 scheduler.count_path(path_hash(run.edges));
             }
+            let path = sidecars.as_ref().and_then(|sidecars| sidecars.path_of(&run));
             let verdict = judge.judge(&run);
-            outcome.found |= self.keep_if_deserved(&batch[index], verdict)?;
+            let inspected = self.due_for_inspection(&batch[index], path);
+            let kept = self.keep_if_deserved(&batch[index], verdict)?;
+            outcome.found |= kept;
+            self.inspect_quiet(batch)?;
+            match inspected {
+                Some(delivered) => self.inspect(&delivered)?,
+                None if kept && path.is_none() => self.inspect(&batch[index])?,
+                None => {}
+            }
         }
         Ok(outcome)
+    }
+
+    /// The candidate that was run last, as the target got it, if the sanitizer builds should see its path.
+    fn due_for_inspection(
+        &mut self,
+        candidate: &Candidate,
+        path: Option<u64>,
+    ) -> Option<Candidate> {
+        let Fuzzer { executor, sidecars, .. } = self.fuzzer_mut();
+        let (path, sidecars) = path.zip(sidecars.as_mut())?;
+        let is_due = sidecars.is_due(path, executor.spent().whole());
+        is_due.then(|| match executor.delivered() {
+            Some(bytes) => Candidate { bytes: bytes.to_vec(), origin: candidate.origin },
+            None => candidate.clone(),
+        })
+    }
+
+    /// Runs in the sanitizer builds what took a path of its own among the runs that were not shown.
+    fn inspect_quiet(&mut self, batch: &[Candidate]) -> Result<(), Self::Error> {
+        let Fuzzer { executor, sidecars: Some(sidecars), .. } = self.fuzzer_mut() else {
+            return Ok(());
+        };
+        let target = executor.spent().whole();
+        let quiet = executor.quiet_paths().iter();
+        let due = quiet.filter(|(_, path)| sidecars.is_due(*path, target));
+        for index in due.map(|(index, _)| *index).collect::<Vec<_>>() {
+            self.inspect(&batch[index])?;
+        }
+        Ok(())
+    }
+
+    /// Runs a candidate in the sanitizer builds, until one of them crashes.
+    fn inspect(&mut self, candidate: &Candidate) -> Result<(), Self::Error> {
+        let mut build = 0;
+        loop {
+            let Fuzzer { executor, sidecars: Some(sidecars), .. } = self.fuzzer_mut() else {
+                return Ok(());
+            };
+            if build >= sidecars.count() {
+                return Ok(());
+            }
+            match sidecars.run(build, &candidate.bytes, executor) {
+                Ok(Some(Finding::Crash { signal, unique })) => {
+                    return self.keep_sanitizer_crash(candidate, signal, unique);
+                }
+                Ok(_) => build += 1,
+                Err(RunError::Failed(failure)) => {
+                    sidecars.remove(build);
+                    self.sanitizer_failed(&*failure);
+                }
+                Err(error) => self.wait_for_room(error)?,
+            }
+        }
     }
 
     /// Runs one candidate and keeps it if it deserves that; `report` gets how it behaved (None if it ended in

@@ -4,6 +4,9 @@
 //! [`super::stage`] do the rest. `examples/in_process.rs` is a whole one.
 
 pub mod door;
+mod sidecars;
+
+pub use sidecars::Sidecars;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -70,6 +73,7 @@ pub struct Fuzzer<X> {
     pub progress: Progress,
     pub mutation: MutationOptions,
     pub foreign_only: bool,
+    sidecars: Option<Sidecars>,
     guides: bool,
     /// A run that takes long may be what it looks for.
     wants_slow: bool,
@@ -107,6 +111,7 @@ impl<X: Executor> Fuzzer<X> {
             progress: Progress { stage: ("init", 0, 0), ..Progress::default() },
             mutation,
             foreign_only,
+            sidecars: None,
             guides,
             wants_slow,
             tactics: Bandit::new(Tactic::COUNT),
@@ -115,6 +120,18 @@ impl<X: Executor> Fuzzer<X> {
             donors: Donors::default(),
             batch: Vec::new(),
         }
+    }
+
+    /// Sanitizer builds, to run what takes a path of its own.
+    pub fn run_beside(&mut self, sidecars: Sidecars) {
+        self.executor.note_paths(sidecars.paths());
+        self.sidecars = Some(sidecars);
+    }
+
+    /// None without sanitizer builds.
+    #[must_use]
+    pub fn sidecars(&self) -> Option<&Sidecars> {
+        self.sidecars.as_ref()
     }
 
     /// Domains guide the search (`-p`).

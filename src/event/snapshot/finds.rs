@@ -25,6 +25,11 @@ pub struct Finds {
     /// Runs that were cut because they computed for much longer than others.
     #[serde(default)]
     pub cut_runs: u64,
+    /// Runs of the sanitizer builds of `-w`, and saved crashes that only they show.
+    #[serde(default)]
+    pub sanitizer_runs: u64,
+    #[serde(default)]
+    pub sanitizer_crashes: u64,
     /// A new seed.
     pub last_find_at: u64,
     pub last_crash_at: u64,
@@ -45,6 +50,8 @@ impl Join for Finds {
             saved_hangs: all.sum(|f| f.saved_hangs),
             total_timeouts: all.sum(|f| f.total_timeouts),
             cut_runs: all.sum(|f| f.cut_runs),
+            sanitizer_runs: all.sum(|f| f.sanitizer_runs),
+            sanitizer_crashes: all.sum(|f| f.sanitizer_crashes),
             last_find_at: all.largest(|f| f.last_find_at),
             last_crash_at: all.largest(|f| f.last_crash_at),
             last_hang_at: all.largest(|f| f.last_hang_at),

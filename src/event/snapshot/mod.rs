@@ -80,7 +80,7 @@ mod tests {
         exec_timeout_ms execs execs_per_sec execs_per_sec_last_min execs_since_crash \
         guided_by_domains havoc_expansion injected instance last_crash_at last_find_at \
         last_hang_at load_percent longest_without_finds_s map_size max_depth mutators now paused \
-        peak_rss_mb pending_favored pending_total pid put_back run_time_ms rung saved_crashes \
+        peak_rss_mb pending_favored pending_total pid put_back run_time_ms rung sanitizer_crashes sanitizer_runs saved_crashes \
         saved_hangs schedule shares slowest_exec_ms stability stage stage_done stage_total stages \
         started_at sync_ms target_mode total_crashes total_timeouts trim_execs trim_ms \
         trimmed_percent undelivered unstable_edges workers";

@@ -6,7 +6,7 @@ use super::patience::{self, Patience};
 use super::soft::SoftLimit;
 use super::{ForkServer, GRACE, NoRun, Pass};
 use crate::delivery::InputDelivery;
-use crate::runs::{Child, MOST_CASES, Progress, RunChannel};
+use crate::runs::{Child, Look, MOST_CASES, Progress, RunChannel};
 use crate::{RunEnd, TargetError, exit_kind};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::executor::ExitKind;
@@ -77,6 +77,29 @@ impl ForkServer {
         self.session.runs.is_some() && shared && self.setup.persistent()
     }
 
+    /// Every run of a batch is shown, if only because the target cannot say which path it took.
+    pub(super) fn shows_each(&self) -> bool {
+        self.every_run || (self.paths.is_some() && !self.hashes_paths())
+    }
+
+    fn hashes_paths(&self) -> bool {
+        self.session.maps.channel().is_some_and(|channel| channel.hashes_paths)
+    }
+
+    fn look(&self, each: bool) -> Look {
+        Look { each, watch: self.watch, paths: self.paths.filter(|_| !each) }
+    }
+
+    /// Notes the paths of the runs of a pass that are not shown; `first` is the place of its first.
+    pub(super) fn keep_paths(&mut self, first: usize, pass: &Pass) {
+        let (Some(_), Some(runs)) = (self.paths, &self.session.runs) else { return };
+        if self.shows_each() {
+            return;
+        }
+        let quiet = pass.done - usize::from(pass.shown.is_some());
+        self.quiet.extend((0..quiet).map(|case| (first + case, runs.path(case))));
+    }
+
     /// Runs one input; its maps stay in place.
     pub(super) fn run_by_channel(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let pass = self.pass(std::iter::once(input), true)?;
@@ -89,7 +112,7 @@ impl ForkServer {
         if self.restores() {
             self.run_by_snapshot(inputs)
         } else {
-            self.pass(inputs, self.every_run)
+            self.pass(inputs, self.shows_each())
         }
     }
 
@@ -99,12 +122,12 @@ impl ForkServer {
         each: bool,
     ) -> Result<Pass, NoRun> {
         self.session.maps.clear();
-        let (cases, watch) = (self.takes_cases(), self.watch);
+        let (cases, look) = (self.takes_cases(), self.look(each));
         let session = &mut self.session;
         let Some(runs) = &mut session.runs else { return Err(nonsense()) };
         let start = Instant::now();
         if cases {
-            runs.begin(inputs, (each, watch), Child::Own);
+            runs.begin(inputs, look, Child::Own);
         } else {
             session.delivery.deliver(inputs.next().unwrap_or_default())?;
             runs.begin_one();
@@ -120,9 +143,10 @@ impl ForkServer {
         each: bool,
     ) -> Result<(BatchEnd, Duration), NoRun> {
         self.session.maps.clear();
+        let look = self.look(each);
         let Some(runs) = &mut self.session.runs else { return Err(nonsense()) };
         let start = Instant::now();
-        runs.begin(inputs, (each, self.watch), Child::Lasting);
+        runs.begin(inputs, look, Child::Lasting);
         let end = self.await_end(start, 0)?;
         Ok((end, start.elapsed()))
     }

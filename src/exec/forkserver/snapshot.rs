@@ -260,7 +260,7 @@ impl ForkServer {
         let due = self.is_check_due();
         let (pass, proof) = match due {
             true => self.run_restored(inputs.clone().take(1), true)?,
-            false => self.run_restored(inputs.clone(), self.every_run)?,
+            false => self.run_restored(inputs.clone(), self.shows_each())?,
         };
         let Some(outcome) = pass.shown.filter(|_| proof.needs_check(due)) else { return Ok(pass) };
         let Some(input) = inputs.nth(pass.done - 1) else { return Ok(pass) };

@@ -1,0 +1,144 @@
+//! Sanitizer builds beside the target: `-w`.
+//!
+//! The target has no sanitizer and is fast; what it runs on a path of its own is run in the sanitizer builds as well.
+//! So nearly all bugs of the slow builds are found at the speed of the fast one (SAND: Kong, Li, Huang, Su, ICSE 2025).
+
+use std::time::Duration;
+
+use crate::coverage::{self, Classes, map_hash};
+use crate::executor::{Executor, ExitKind, Observation, RunError};
+use crate::feedback::{Finding, Judge};
+use crate::options::Inspected;
+
+/// Times that a run of a sanitizer build may take longer than the timeout of the target.
+const SLOWER: u32 = 5;
+
+/// The builds, and which paths they have seen.
+pub struct Sidecars {
+    builds: Vec<Sidecar>,
+    inspected: Inspected,
+    seen: Seen,
+}
+
+struct Sidecar {
+    executor: Box<dyn Executor>,
+    /// Of its crashes.
+    judge: Judge,
+}
+
+/// A set of paths. One of a thousand new paths is taken for a known one after 600 000, one of ten after four million
+/// (a Bloom filter with two bits for each).
+struct Seen {
+    bits: Vec<u64>,
+}
+
+impl Seen {
+    const BITS: u64 = 1 << 25;
+
+    fn new() -> Self {
+        Self { bits: vec![0; (Self::BITS / 64) as usize] }
+    }
+
+    /// True if it was not there.
+    fn insert(&mut self, path: u64) -> bool {
+        let mut is_new = false;
+        for place in [path % Self::BITS, (path >> 32) % Self::BITS] {
+            let word = &mut self.bits[(place / 64) as usize];
+            let bit = 1 << (place % 64);
+            is_new |= *word & bit == 0;
+            *word |= bit;
+        }
+        is_new
+    }
+}
+
+impl Sidecars {
+    /// `builds` take the same inputs as the target.
+    #[must_use]
+    pub fn new(builds: Vec<Box<dyn Executor>>, inspected: Inspected) -> Self {
+        let build = |executor: Box<dyn Executor>| {
+            let judge = Judge::new(executor.map_size(), &[], false);
+            Sidecar { executor, judge }
+        };
+        let builds = builds.into_iter().map(build).collect();
+        Self { builds, inspected, seen: Seen::new() }
+    }
+
+    /// Number of builds.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.builds.len()
+    }
+
+    /// Runs of all builds.
+    #[must_use]
+    pub fn execs(&self) -> u64 {
+        self.builds.iter().map(|build| build.executor.execs()).sum()
+    }
+
+    /// What counts as a path; None if only seeds are run.
+    pub(super) fn paths(&self) -> Option<Classes> {
+        match self.inspected {
+            Inspected::Edges => Some(Classes::Binary),
+            Inspected::Counts => Some(Classes::Counts),
+            Inspected::Seeds => None,
+        }
+    }
+
+    /// The path of a run; None if no build has to run its input.
+    pub(super) fn path_of(&self, run: &Observation<'_>) -> Option<u64> {
+        let classes = self.paths().filter(|_| run.exit == ExitKind::Ok)?;
+        Some(map_hash(run.edges, classes))
+    }
+
+    /// Whether a path is to be seen by the builds: it is new, and they have taken at most half of the time. Else it
+    /// stays new for later.
+    pub(super) fn is_due(&mut self, path: u64, target: Duration) -> bool {
+        self.spent() <= target && self.seen.insert(path)
+    }
+
+    fn spent(&self) -> Duration {
+        self.builds.iter().map(|build| build.executor.spent().whole()).sum()
+    }
+
+    /// Runs an input in one of the builds. A crash is told from others by its edges, or by those of the `target` if
+    /// the build counts none. A timeout is no finding.
+    pub(super) fn run(
+        &mut self,
+        build: usize,
+        input: &[u8],
+        target: &mut dyn Executor,
+    ) -> Result<Option<Finding>, RunError> {
+        let Sidecar { executor, judge } = &mut self.builds[build];
+        executor.set_timeout(target.timeout() * SLOWER);
+        let run = executor.observe(input)?;
+        if !matches!(run.exit, ExitKind::Crash { .. } | ExitKind::Oom) {
+            return Ok(None);
+        }
+        if coverage::count(run.edges) > 0 {
+            return Ok(judge.judge(&run).finding);
+        }
+        let exit = run.exit;
+        let seen = target.observe(input)?;
+        Ok(judge.judge(&Observation { exit, ..seen }).finding)
+    }
+
+    /// Leaves a build out from now on.
+    pub(super) fn remove(&mut self, build: usize) {
+        self.builds.remove(build);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_new_once() {
+        let mut seen = Seen::new();
+        let paths: Vec<u64> = (0..10_000).map(coverage::mix).collect();
+        let new = paths.iter().filter(|path| seen.insert(**path)).count();
+        assert!(new > 9_990, "{new}");
+        assert!(!paths.iter().any(|path| seen.insert(*path)));
+    }
+}
