@@ -113,7 +113,7 @@ static void lay_out(struct ffuzz_channel *c) {
   for (uint32_t i = 0; i < ffuzz_module_count; i++)
     if (!whole_pages(&ffuzz_modules[i])) c->features |= FFUZZ_FEATURE_COPIED_COUNTERS;
   c->features |= c->offered & (FFUZZ_FEATURE_RUNS | (FFUZZ_HAS_SNAPSHOTS ? FFUZZ_FEATURE_SNAPSHOT : 0));
-  c->features |= FFUZZ_FEATURE_PATHS;
+  if (c->features & FFUZZ_FEATURE_RUNS) c->features |= FFUZZ_FEATURE_PATHS;
   c->modules_offset = FFUZZ_CHANNEL_HEADER;
   c->domains_offset = c->modules_offset + ffuzz_page_up(c->module_count * sizeof(struct ffuzz_module));
   c->map_offset = c->domains_offset + ffuzz_page_up(c->domain_count * sizeof(struct ffuzz_domain));

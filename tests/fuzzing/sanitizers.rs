@@ -81,6 +81,8 @@ fn what_counts_as_a_path_can_be_chosen() {
         assert_eq!(crashes(&dir)[0].len(), found, "{abstraction}");
     }
     let dir = seeds();
+    let without = dir.fuzz("-E 100", &fast, "").env("AFL_SAN_ABSTRACTION", "unique_trace");
+    without.run().expect(0).says("AFL_SAN_ABSTRACTION has no effect without -w");
     let job = job(&dir, "", &fast, &build).env("AFL_SAN_ABSTRACTION", "all");
     job.run().refused(1, "AFL_SAN_ABSTRACTION=all is unknown", "coverage_increase");
 }

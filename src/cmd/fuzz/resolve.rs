@@ -203,6 +203,9 @@ fn sanitizers(
             return Err(Failure::new(cause, format!("use {known}")));
         }
     };
+    if builds.is_empty() && env.get("AFL_SAN_ABSTRACTION").is_some() {
+        warnings.push("AFL_SAN_ABSTRACTION has no effect without -w".to_owned());
+    }
     Ok(SanitizerOptions { builds, inspected })
 }
 
