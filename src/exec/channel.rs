@@ -345,9 +345,11 @@ mod tests {
         assert_eq!(header_constant("FFUZZ_FEATURE_COPIED_COUNTERS"), COPIED_COUNTERS);
         assert_eq!(header_constant("FFUZZ_FEATURE_RUNS"), RUNS);
         assert_eq!(header_constant("FFUZZ_FEATURE_SNAPSHOT"), SNAPSHOT);
+        assert_eq!(header_constant("FFUZZ_FEATURE_PATHS"), PATHS);
         assert_eq!(header_constant("FFUZZ_INPUT_OFFSET") as usize, runs::INPUT);
         assert_eq!(header_constant("FFUZZ_RUNS_OFFSET") as usize, runs::RUNS);
         assert_eq!(header_constant("FFUZZ_CASES_OFFSET") as usize, runs::CASES);
+        assert_eq!(header_constant("FFUZZ_PATHS_OFFSET") as usize, runs::PATHS);
         assert_eq!(header_constant("FFUZZ_MOST_CASES") as usize, runs::MOST_CASES);
         assert_eq!(header_constant("FFUZZ_ARENA") as usize, runs::ARENA);
     }
@@ -407,7 +409,8 @@ mod tests {
         );
         source += "_Static_assert(sizeof(struct ffuzz_case) == 8, \"case\");\n\
                    _Static_assert(FFUZZ_TICK == 256, \"tick\");\n\
-                   _Static_assert(FFUZZ_RUNS_OFFSET + sizeof(struct ffuzz_runs) <= FFUZZ_CASES_OFFSET, \"runs\");\n\
+                   _Static_assert(FFUZZ_RUNS_OFFSET + sizeof(struct ffuzz_runs) <= FFUZZ_PATHS_OFFSET, \"runs\");\n\
+                   _Static_assert(FFUZZ_PATHS_OFFSET + 8 * FFUZZ_MOST_CASES <= FFUZZ_CASES_OFFSET, \"paths\");\n\
                    _Static_assert(FFUZZ_CASES_OFFSET + 8 * FFUZZ_MOST_CASES <= FFUZZ_CHANNEL_HEADER, \"cases\");\n";
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("offsets.c");

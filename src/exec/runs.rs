@@ -22,7 +22,7 @@ pub(super) const ARENA: usize = 2 << 20;
 
 pub(super) const RUNS: usize = 1024;
 /// A number for each case of a batch.
-const PATHS: usize = 1280;
+pub(super) const PATHS: usize = 1280;
 pub(super) const CASES: usize = 2048;
 /// Bytes of a case in the table.
 const CASE: usize = 8;

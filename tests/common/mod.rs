@@ -590,6 +590,13 @@ pub fn need(program: &str) {
     assert!(there, "{program} is not installed: `make test` installs Debian's afl++");
 }
 
+/// Fails with the way out if no terminal can be opened, as in a folder that is entered by chroot.
+pub fn need_terminal() {
+    need("script");
+    let opened = Command::new("script").args(["-qec", "true", "/dev/null"]).output();
+    assert!(opened.is_ok_and(|output| output.status.success()), "no terminal: mount /dev/pts");
+}
+
 /// The name is the same in every run and every test process; the first one that needs it builds it.
 fn build(compiler: &[&str], variables: &[(&str, &str)], source: &str, flags: &str) -> PathBuf {
     let key = format!("{} {variables:?} {source} {flags}", compiler.join(" "));

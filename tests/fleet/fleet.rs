@@ -6,7 +6,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use common::{Running, TestDir, need, plain, repository, skip, stats_of, target, wait_until};
+use common::{
+    Running, TestDir, need, need_terminal, plain, repository, skip, stats_of, target, wait_until,
+};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
@@ -281,6 +283,7 @@ fn two_hangups_end_the_fleet_cleanly() {
 
 /// `ffuzz -j 2` on a terminal, and the file that takes its keys.
 fn on_terminal(dir: &TestDir) -> (Running, fs::File) {
+    need_terminal();
     mkfifo(&dir.path("keys"), Mode::S_IRWXU).unwrap();
     let (ffuzz, target) = (env!("CARGO_BIN_EXE_ffuzz"), steps());
     let line = format!("stty rows 24 cols 80; exec {ffuzz} -j 2 -i in -o out -t 3000");
@@ -373,6 +376,7 @@ fn a_second_ctrl_c_exits_immediately_and_restores_the_terminal() {
 /// modes. The job is stopped for longer than it may fuzz.
 fn stop_and_continue(dir: &TestDir, end: i32, text: &str, options: &str) {
     need("dash");
+    need_terminal();
     let line = format!(
         "{} -V 9 {options} -i in -o out -t 3000 -- {}",
         env!("CARGO_BIN_EXE_ffuzz"),

@@ -1,6 +1,14 @@
 //! `-w`: sanitizer builds beside the target.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use ffuzz::config::options::TargetOptions;
+use ffuzz::engine::corpus::Origin;
+use ffuzz::engine::coverage::{Classes, map_hash};
+use ffuzz::engine::executor::Executor;
+use ffuzz::engine::mutate::Candidate;
+use ffuzz::exec::{ForkServer, Setup};
 
 use crate::common::{self, Job, TestDir, afl_target, plain, target, target_by};
 
@@ -46,6 +54,41 @@ fn a_path_of_known_edges_is_run_in_the_sanitizer_build() {
         let resumed = dir.ffuzz("-i - -o out -t 3000 -z -E 1000 -w").arg(&build).arg("--");
         resumed.arg(common::target("both.c", flags)).run().expect(0);
         assert!(dir.stat("sanitizer_execs") >= runs && dir.stat("sanitizer_crashes") == 1);
+    }
+}
+
+/// The target and the fuzzer compute the same number for a path.
+#[test]
+fn a_path_has_one_hash_on_both_sides() {
+    for (flags, classes) in
+        [("-DLOOP", Classes::Binary), ("-DLOOP", Classes::Counts), ("", Classes::Binary)]
+    {
+        let program = target("both.c", flags);
+        let options = TargetOptions::for_command(vec![program.into()]);
+        let dir = TestDir::new();
+        let setup = Setup::new(&options, &dir.path("input"), None).unwrap();
+        let mut executor = ForkServer::start(setup, Duration::from_secs(30)).unwrap();
+        let inputs = ["", "..", "A.", ".B", "A..", "AB"].map(|input| input.as_bytes().to_vec());
+        let batch = inputs.map(|bytes| Candidate { bytes, origin: Origin::default() });
+        // The first run of a loop has the edges of the start as well.
+        executor.observe(b"").unwrap();
+        let mut shown = Vec::new();
+        for candidate in &batch {
+            shown.push(map_hash(executor.observe(&candidate.bytes).unwrap().edges, classes));
+        }
+        // Nothing is new any more.
+        executor.learn_edges(&vec![0; executor.map_size()]);
+        executor.note_paths(Some(classes));
+        let (mut next, mut quiet) = (0, Vec::new());
+        while next < batch.len() {
+            let run = executor.run(&batch, &mut next).unwrap();
+            // Some runs by snapshot are checked.
+            let seen = run.map(|run| (run.index, map_hash(run.edges, classes)));
+            quiet.extend_from_slice(executor.quiet_paths());
+            quiet.extend(seen);
+        }
+        quiet.sort_unstable();
+        assert_eq!(quiet, shown.into_iter().enumerate().collect::<Vec<_>>(), "{flags} {classes:?}");
     }
 }
 

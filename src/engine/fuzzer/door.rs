@@ -12,6 +12,7 @@
 use std::time::Duration;
 
 use super::Fuzzer;
+use super::sidecars::Inspection;
 use crate::calibrate::{Calibration, calibrate};
 use crate::corpus::SeedId;
 use crate::coverage::path_hash;
@@ -229,18 +230,40 @@ pub trait Door: Sized {
             if build >= sidecars.count() {
                 return Ok(());
             }
-            match sidecars.run(build, &candidate.bytes, executor) {
-                Ok(Some(Finding::Crash { signal, unique })) => {
-                    return self.keep_sanitizer_crash(candidate, signal, unique);
+            let finding = match sidecars.run(build, &candidate.bytes, executor.timeout()) {
+                Ok(Inspection::Fine) => None,
+                Ok(Inspection::Judged(finding)) => finding,
+                Ok(Inspection::Uncounted(exit)) => {
+                    self.judged_by_target(&candidate.bytes, build, exit)?
                 }
-                Ok(_) => build += 1,
                 Err(RunError::Failed(failure)) => {
                     sidecars.remove(build);
                     self.sanitizer_failed(&*failure);
+                    continue;
                 }
-                Err(error) => self.wait_for_room(error)?,
+                Err(error) => {
+                    self.wait_for_room(error)?;
+                    continue;
+                }
+            };
+            if let Some(Finding::Crash { signal, unique }) = finding {
+                return self.keep_sanitizer_crash(candidate, signal, unique);
             }
+            build += 1;
         }
+    }
+
+    /// The finding of an input that ended so in a build without edges.
+    fn judged_by_target(
+        &mut self,
+        input: &[u8],
+        build: usize,
+        exit: ExitKind,
+    ) -> Result<Option<Finding>, Self::Error> {
+        self.when_there_is_room(|Fuzzer { executor, sidecars, .. }| {
+            let run = executor.observe(input)?;
+            Ok(sidecars.as_mut().and_then(|sidecars| sidecars.judge_by(build, exit, run)))
+        })
     }
 
     /// Runs one candidate and keeps it if it deserves that; `report` gets how it behaved (None if it ended in

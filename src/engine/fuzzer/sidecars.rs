@@ -26,7 +26,17 @@ struct Sidecar {
     judge: Judge,
 }
 
-/// A set of paths. One of a thousand new paths is taken for a known one after 600 000, one of ten after four million
+/// What an input did in a build.
+pub(super) enum Inspection {
+    /// It ended, or took too long, which is no finding here.
+    Fine,
+    /// It crashed.
+    Judged(Option<Finding>),
+    /// It crashed, and the build counts no edges by which crashes are told apart.
+    Uncounted(ExitKind),
+}
+
+/// A set of paths. One of a thousand new paths is taken for a known one after 600 000, one of ten after six million
 /// (a Bloom filter with two bits for each).
 struct Seen {
     bits: Vec<u64>,
@@ -101,26 +111,31 @@ impl Sidecars {
         self.builds.iter().map(|build| build.executor.spent().whole()).sum()
     }
 
-    /// Runs an input in one of the builds. A crash is told from others by its edges, or by those of the `target` if
-    /// the build counts none. A timeout is no finding.
+    /// Runs an input in one of the builds. `timeout` is that of the target.
     pub(super) fn run(
         &mut self,
         build: usize,
         input: &[u8],
-        target: &mut dyn Executor,
-    ) -> Result<Option<Finding>, RunError> {
+        timeout: Duration,
+    ) -> Result<Inspection, RunError> {
         let Sidecar { executor, judge } = &mut self.builds[build];
-        executor.set_timeout(target.timeout() * SLOWER);
+        executor.set_timeout(timeout * SLOWER);
         let run = executor.observe(input)?;
-        if !matches!(run.exit, ExitKind::Crash { .. } | ExitKind::Oom) {
-            return Ok(None);
-        }
-        if coverage::count(run.edges) > 0 {
-            return Ok(judge.judge(&run).finding);
-        }
-        let exit = run.exit;
-        let seen = target.observe(input)?;
-        Ok(judge.judge(&Observation { exit, ..seen }).finding)
+        Ok(match run.exit {
+            ExitKind::Ok | ExitKind::Hang | ExitKind::Cut => Inspection::Fine,
+            exit if coverage::count(run.edges) == 0 => Inspection::Uncounted(exit),
+            _ => Inspection::Judged(judge.judge(&run).finding),
+        })
+    }
+
+    /// The finding of an input that ended so in one of the builds, by the edges that it hits in the target.
+    pub(super) fn judge_by(
+        &mut self,
+        build: usize,
+        exit: ExitKind,
+        target: Observation<'_>,
+    ) -> Option<Finding> {
+        self.builds[build].judge.judge(&Observation { exit, ..target }).finding
     }
 
     /// Leaves a build out from now on.

@@ -2,7 +2,7 @@
 //! descriptor 0, and the user's standard input goes where it did; the others are refused by name.
 
 use super::{letters, library, with_libraries};
-use crate::common::{Job, TestDir, need, target};
+use crate::common::{Job, TestDir, need_terminal, target};
 
 fn drawing(dir: &TestDir, options: &str) -> Job {
     library(dir, "zero.c", "", "zero.so");
@@ -31,7 +31,7 @@ fn descriptor_0_is_random_and_repeats_with_the_seed() {
 
 #[test]
 fn a_terminal_as_standard_input_does_not_stop_the_campaign() {
-    need("script");
+    need_terminal();
     let dir = TestDir::new();
     library(&dir, "zero.c", "", "zero.so");
     dir.write("in/seed", "xxxxxxxx");
