@@ -13,13 +13,15 @@ use ffuzz::config::options::{MutationOptions, Wanted};
 use ffuzz::engine::calibrate::RUNS_FAST;
 use ffuzz::engine::corpus::Seed;
 use ffuzz::engine::domain::{Domain, Reducer};
-use ffuzz::engine::executor::{Executor, ExitKind, RunError};
+use ffuzz::engine::executor::{ExitKind, RunError};
 use ffuzz::engine::fake::FakeExecutor;
 use ffuzz::engine::feedback::Verdict;
-use ffuzz::engine::fuzzer::door::Door;
+use ffuzz::engine::fuzzer::door::{Door, Judging, Run};
 use ffuzz::engine::fuzzer::{Fuzzer, Plan};
 use ffuzz::engine::mutate::Candidate;
 use ffuzz::engine::mutate::dictionary::Dictionary;
+use ffuzz::engine::mutate::foreign::NoMutators;
+use ffuzz::engine::runner::Runner;
 use ffuzz::engine::schedule::ScheduleOptions;
 use ffuzz::engine::stage::run_turn;
 
@@ -46,19 +48,19 @@ fn target(input: &[u8], edges: &mut [u8], values: &mut [u32]) -> ExitKind {
 
 /// The fuzzer, and what becomes of its finds.
 struct Search {
-    fuzzer: Fuzzer<FakeExecutor>,
+    fuzzer: Fuzzer<NoMutators>,
     crashes: Vec<Vec<u8>>,
 }
 
 impl Door for Search {
-    type Target = FakeExecutor;
+    type Mutators = NoMutators;
     type Error = RunError;
 
-    fn fuzzer(&self) -> &Fuzzer<FakeExecutor> {
+    fn fuzzer(&self) -> &Fuzzer<NoMutators> {
         &self.fuzzer
     }
 
-    fn fuzzer_mut(&mut self) -> &mut Fuzzer<FakeExecutor> {
+    fn fuzzer_mut(&mut self) -> &mut Fuzzer<NoMutators> {
         &mut self.fuzzer
     }
 
@@ -69,12 +71,14 @@ impl Door for Search {
             self.crashes.push(data.clone());
         }
         // A second run has to show the same.
-        verdict.gains = self.confirmed(data, &verdict.gains)?.0;
+        let again = Run { judging: Judging::Again(&verdict.gains), ..Run::of(data) };
+        verdict.gains = self.run(again)?.confirmed;
         let learned = self.calibrated(data, RUNS_FAST)?;
         if learned.failed.is_some() || !verdict.is_interesting() {
             return Ok(false);
         }
-        let Fuzzer { corpus, scheduler, progress, executor, .. } = &mut self.fuzzer;
+        let execs = self.fuzzer.target().execs();
+        let Fuzzer { corpus, scheduler, progress, .. } = &mut self.fuzzer;
         let id = corpus.add(Seed {
             id: corpus.next_id(),
             data: data.as_slice().into(),
@@ -89,7 +93,7 @@ impl Door for Search {
         for gain in &verdict.gains {
             scheduler.owns(corpus, id, gain.key, gain.bits);
         }
-        progress.seed_found(candidate.origin.step.op(), executor.execs());
+        progress.seed_found(candidate.origin.step.op(), execs);
         Ok(true)
     }
 }
@@ -106,11 +110,12 @@ fn main() -> Result<(), RunError> {
         wanted: Wanted::default(),
         rng_seed: 1,
     };
-    let fuzzer = Fuzzer::new(executor, Dictionary::default(), plan);
+    let runner = Runner::new(Box::new(executor));
+    let fuzzer = Fuzzer::new(runner, NoMutators, Dictionary::default(), plan);
     let mut search = Search { fuzzer, crashes: Vec::new() };
-    search.try_out(&Candidate { bytes: b"[x]".to_vec(), ..Candidate::default() }, |_, _| ())?;
+    search.try_out(&Candidate { bytes: b"[x]".to_vec(), ..Candidate::default() })?;
     assert_eq!(search.fuzzer.corpus.len(), 1, "the first input is always new");
-    let best = |search: &Search| search.fuzzer.judge.aggregates().values()[0];
+    let best = |search: &Search| search.fuzzer.judge().aggregates().values()[0];
     for turn in 0..TURNS {
         let Some(id) = search.fuzzer.pick() else { break };
         let runs = run_turn(&mut search, id)?;
@@ -122,7 +127,7 @@ fn main() -> Result<(), RunError> {
         }
     }
     let Search { fuzzer, crashes } = &search;
-    let (runs, seeds) = (fuzzer.executor.execs(), fuzzer.corpus.len());
+    let (runs, seeds) = (fuzzer.target().execs(), fuzzer.corpus.len());
     println!("{runs} runs, {seeds} seeds, {} crashes", crashes.len());
     assert!(best(&search) >= WANTED_DEPTH && !crashes.is_empty(), "the search is broken");
     Ok(())

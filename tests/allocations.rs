@@ -68,7 +68,7 @@ fn allocations(stage: impl Fn() -> Producer) -> u64 {
         values[..10].fill(1);
         ExitKind::Ok
     });
-    let mut judge = Judge::new(4096, executor.domains(), true);
+    let mut judge = Judge::new(4096, executor.info().domains(), true);
     let mut corpus = Corpus::default();
     for byte in b'a'..b'e' {
         let (id, data) = (corpus.next_id(), vec![byte; 512].into());

@@ -113,7 +113,7 @@ impl Bench {
                 }
             }
         }
-        let runs = by_snapshot.snapshot_runs().unwrap_or_default();
+        let runs = by_snapshot.info().snapshot_runs().unwrap_or_default();
         let Found { differences, unsteady, first } = found;
         println!(
             "| {}, {} | {} | {INPUTS} | {differences} | {unsteady} | {} | {:.1} |",
@@ -123,7 +123,7 @@ impl Bench {
             runs.by_fork,
             runs.pages as f64 / runs.runs.max(1) as f64
         );
-        let mode = by_snapshot.run_mode().name();
+        let mode = by_snapshot.info().run_mode().name();
         let notes = by_snapshot.take_notes();
         let words = first.into_iter().chain(notes).chain((mode != "snapshot").then(|| mode.into()));
         words.for_each(|text| println!("  {text}"));
@@ -136,7 +136,7 @@ impl Bench {
         let mut server = self.start(case, RunMode::Snapshot);
         batch.retain(|input| server.observe(&input.bytes).expect("a run").exit == ExitKind::Ok);
         batch.truncate(BATCH);
-        server.learn_edges(&vec![0; server.map_size()]);
+        server.learn_edges(&vec![0; server.info().map_size()]);
         let mut measure = |runs: usize| {
             for _ in 0..runs / batch.len() {
                 let mut next = 0;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::{Campaign, CampaignError};
 use crate::engine::corpus::names;
-use crate::engine::executor::{Executor, ExitKind};
-use crate::engine::fuzzer::door::{Door, DoorError};
+use crate::engine::executor::ExitKind;
+use crate::engine::fuzzer::door::{Door, DoorError, Run};
 
 /// Number of inputs of a process that are remembered.
 pub(super) const MOST_BEFORE: usize = 1000;
@@ -35,7 +35,7 @@ impl Campaign {
     /// Looks whether a crash that was just saved happens in a process of its own, and keeps what came before
     /// it if not.
     pub(super) fn confirm_crash(&mut self, crash: u64) -> Result<(), CampaignError> {
-        let inputs = self.fuzzer.executor.take_record();
+        let inputs = self.fuzzer.take_record();
         let asked = self.options.findings.record;
         if asked > 0 {
             let last = &inputs[inputs.len().saturating_sub(asked)..];
@@ -45,7 +45,7 @@ impl Campaign {
             }
         }
         // Some(0): the crash took the fork server along, and there was no run since.
-        let is_many = self.fuzzer.executor.process().is_some_and(|process| process != 0);
+        let is_many = self.fuzzer.target().process().is_some_and(|process| process != 0);
         if !is_many || inputs.len() < 2 {
             return Ok(());
         }
@@ -58,7 +58,7 @@ impl Campaign {
         };
         self.statistics.confirming += begin.elapsed();
         // What the next crash needs begins with a process of its own.
-        self.fuzzer.executor.end_process();
+        self.fuzzer.end_process();
         let (count, known) = match needs {
             Needs::Nothing => return Ok(()),
             Needs::Inputs(count) => (count, true),
@@ -110,7 +110,7 @@ impl Campaign {
 
     /// Whether a fresh process that gets these inputs crashes at the last of them.
     fn crashes_again(&mut self, inputs: &[Vec<u8>], end: Instant) -> Result<bool, CampaignError> {
-        self.fuzzer.executor.end_process();
+        self.fuzzer.end_process();
         let Some((last, before)) = inputs.split_last() else { return Ok(false) };
         for input in before {
             let exit = self.exit_of(input)?;
@@ -123,9 +123,9 @@ impl Campaign {
 
     /// A run that is given up because of the user proves nothing.
     fn exit_of(&mut self, input: &[u8]) -> Result<ExitKind, CampaignError> {
-        match self.replay(input) {
+        match self.run(Run { is_delivered: true, ..Run::of(input) }) {
             Err(error) if error.is_interruption() => Ok(ExitKind::Hang),
-            exit => exit,
+            seen => Ok(seen?.exit),
         }
     }
 }

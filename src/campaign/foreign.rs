@@ -6,7 +6,6 @@ use std::path::Path;
 use super::Campaign;
 use crate::engine::corpus::names::DESCRIPTION_MAX;
 use crate::engine::corpus::{SeedId, Step};
-use crate::engine::executor::Executor;
 use crate::engine::mutate::Candidate;
 use crate::mutators::Hook;
 
@@ -14,7 +13,7 @@ impl Campaign {
     /// The words of the mutator that made a candidate, for its file name.
     pub(super) fn description(&mut self, candidate: &Candidate) -> Option<String> {
         let Step::Custom { mutator, .. } = candidate.origin.step else { return None };
-        self.fuzzer.executor.mutators.describe(mutator.into(), DESCRIPTION_MAX)
+        self.fuzzer.mutators.describe(mutator.into(), DESCRIPTION_MAX)
     }
 
     /// Tells of a new file in the queue, and returns its content: a mutator may have changed it.
@@ -24,11 +23,11 @@ impl Campaign {
         parent: Option<SeedId>,
         data: Vec<u8>,
     ) -> Vec<u8> {
-        if !self.fuzzer.executor.mutators.has(Hook::QueueNewEntry) {
+        if !self.fuzzer.mutators.has(Hook::QueueNewEntry) {
             return data;
         }
         let parent = parent.map(|id| self.output.seed_path(&self.fuzzer.corpus[id].name));
-        if !self.fuzzer.executor.mutators.queue_new_entry(path, parent.as_deref()) {
+        if !self.fuzzer.mutators.queue_new_entry(path, parent.as_deref()) {
             return data;
         }
         match fs::read(path) {
@@ -46,16 +45,16 @@ impl Campaign {
 
     /// Whether the mutators want the seed to be fuzzed now.
     pub(super) fn mutators_want(&mut self, id: SeedId) -> bool {
-        if !self.fuzzer.executor.mutators.has(Hook::QueueGet) {
+        if !self.fuzzer.mutators.has(Hook::QueueGet) {
             return true;
         }
         let path = self.output.seed_path(&self.fuzzer.corpus[id].name);
-        self.fuzzer.executor.mutators.queue_get(&path)
+        self.fuzzer.mutators.queue_get(&path)
     }
 
     /// The candidate as it is kept: what the target got, unless the user wants what was mutated.
     pub(super) fn as_delivered(&self, candidate: &Candidate) -> Option<Candidate> {
-        let delivered = self.fuzzer.executor.delivered()?;
+        let delivered = self.fuzzer.delivered()?;
         let keep = !self.options.custom.keep_original;
         keep.then(|| Candidate { bytes: delivered.to_vec(), origin: candidate.origin })
     }

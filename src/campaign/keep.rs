@@ -9,9 +9,9 @@ use crate::engine::calibrate::{self, Calibration};
 use crate::engine::corpus::{Origin, Seed, SeedId, Step, names};
 use crate::engine::coverage::Novelty;
 use crate::engine::domain::KeyGain;
-use crate::engine::executor::{Executor, ExitKind};
+use crate::engine::executor::ExitKind;
 use crate::engine::feedback::{Finding, Verdict};
-use crate::engine::fuzzer::door::{Door, DoorError};
+use crate::engine::fuzzer::door::{Door, DoorError, Judging, Run, Seen};
 use crate::engine::mutate::Candidate;
 use crate::event::{DomainGain, Event, MOST_GAINS, Outcome, Source};
 
@@ -127,13 +127,14 @@ impl Campaign {
             return Ok(None);
         }
         let gains = std::mem::take(&mut verdict.gains);
-        let second = match self.confirmed(input, &gains) {
+        let run = Run { judging: Judging::Again(&gains), ..Run::of(input) };
+        let second = match self.run(run) {
             // Nothing of them is remembered yet.
             Err(error) if error.is_interruption() => return Ok(None),
             seen => {
-                let (confirmed, second) = seen?;
-                verdict.gains = confirmed;
-                second
+                let seen = seen?;
+                verdict.gains = seen.confirmed;
+                seen.verdict.unwrap_or_default()
             }
         };
         verdict.novelty = verdict.novelty.max(second.novelty);
@@ -170,12 +171,12 @@ impl Campaign {
             ..Seed::default()
         };
         self.add_seed(seed, &path, calibration, &verdict.gains, Some(candidate))?;
-        let execs = self.fuzzer.executor.execs();
+        let execs = self.fuzzer.target().execs();
         match parent {
             Some(_) => {
                 self.statistics.corpus_grew();
                 self.fuzzer.progress.seed_found(candidate.origin.step.op(), execs);
-                self.fuzzer.executor.mutators.found(candidate.origin.by);
+                self.fuzzer.mutators.found(candidate.origin.by);
             }
             None => {
                 self.statistics.corpus_grew();
@@ -191,7 +192,7 @@ impl Campaign {
 
     /// What a waypoint brought, by domain.
     fn domain_gains(&self, gains: &[KeyGain]) -> Vec<DomainGain> {
-        let domains = self.fuzzer.judge.aggregates().domains().iter().enumerate();
+        let domains = self.fuzzer.judge().aggregates().domains().iter().enumerate();
         let told = domains.filter_map(|(index, domain)| {
             let of_domain = gains.iter().filter(|gain| domain.holds(gain.key));
             let keys = of_domain.map(|gain| (gain.key, gain.after));
@@ -270,7 +271,7 @@ impl Campaign {
                 self.fuzzer.scheduler.reaches(&self.fuzzer.corpus, id, key, bits);
             }
         }
-        if self.fuzzer.judge.watches_domains() {
+        if self.fuzzer.judge().watches_domains() {
             self.note_gains(id, path, gains, usable);
         }
         if let (Some(Finding::Crash { signal, unique: true }), Some(candidate)) =
@@ -284,9 +285,9 @@ impl Campaign {
     fn note_gains(&mut self, id: SeedId, path: &Path, gains: &[KeyGain], usable: bool) {
         self.log_gains(gains);
         self.log.adding(path);
-        let domains = self.fuzzer.judge.aggregates().domains();
-        let mut moved = vec![false; domains.len()];
+        let mut moved = vec![false; self.fuzzer.target().domains().len()];
         for gain in gains {
+            let domains = self.fuzzer.target().domains();
             let index = domains.partition_point(|domain| domain.end() <= gain.key);
             moved[index] = true;
             self.statistics.domain_moved(index, gain);
@@ -342,7 +343,7 @@ impl Campaign {
         }
         self.statistics.crash_saved(self.execs());
         self.start_triage();
-        self.fuzzer.executor.mutators.found(candidate.origin.by);
+        self.fuzzer.mutators.found(candidate.origin.by);
         let (source, saved) = (source(&candidate.origin), saved_as(number, &path));
         self.bus.send(&Event::CrashSaved { number, path, signal, source });
         Ok(Outcome { crash: true, ..saved })
@@ -366,7 +367,7 @@ impl Campaign {
             return Ok(lost);
         }
         let patient = self.options.target.hang_timeout.unwrap_or(HANG_TIMEOUT);
-        if patient <= self.fuzzer.executor.timeout() {
+        if patient <= self.fuzzer.timeout() {
             return if unique { self.save_hang(candidate) } else { Ok(lost) };
         }
         if !self.may_wait() {
@@ -400,7 +401,7 @@ impl Campaign {
             }
             let Some(Doubtful { candidate, cut }) = self.doubtful.pop_front() else { break };
             if cut || self.statistics.saved_hangs < MAX_HANGS {
-                let patient = hang.max(self.fuzzer.executor.timeout());
+                let patient = hang.max(self.fuzzer.timeout());
                 let again = self.look_again(&candidate, !cut, patient)?;
                 self.statistics.total_timeouts += u64::from(cut && again.hang);
             }
@@ -468,11 +469,12 @@ impl Campaign {
         candidate: &Candidate,
         patient: Duration,
     ) -> Result<(ExitKind, Option<Verdict>, Duration), CampaignError> {
-        let (usual, room) = (self.fuzzer.executor.timeout(), self.room_for_slow());
-        match self.judged_patiently(&candidate.bytes, patient, room) {
+        let (usual, room) = (self.fuzzer.timeout(), self.room_for_slow());
+        let (timeout, judging) = (Some(patient), Judging::InTime { room });
+        match self.run(Run { timeout, judging, ..Run::of(&candidate.bytes) }) {
             Err(error) if error.is_interruption() => Ok((ExitKind::Hang, None, usual)),
             seen => {
-                let (exit, verdict, duration) = seen?;
+                let Seen { exit, verdict, duration, .. } = seen?;
                 self.statistics.waited += duration;
                 Ok((exit, verdict, duration))
             }
@@ -502,9 +504,9 @@ impl Campaign {
         if let Some(Finding::Crash { signal, unique }) = verdict.finding {
             return self.keep_crash(candidate, CrashIn::Target, signal, unique);
         }
-        if duration > self.fuzzer.executor.timeout() {
+        if duration > self.fuzzer.timeout() {
             let Some(limit) = self.room_for_slow() else { return Ok(slow) };
-            self.fuzzer.executor.set_timeout((duration * 2).min(limit));
+            self.fuzzer.set_timeout((duration * 2).min(limit));
         }
         self.keep_interesting(candidate, verdict)
     }

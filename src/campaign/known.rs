@@ -3,7 +3,6 @@
 
 use super::{Campaign, CampaignError};
 use crate::disk::coverage::{self, CoverageError};
-use crate::engine::executor::Executor;
 use crate::engine::feedback::Part;
 use crate::event::Event;
 use crate::exec::{self, binary};
@@ -15,13 +14,13 @@ impl Campaign {
         if asked.is_empty() {
             return Ok(());
         }
-        if self.fuzzer.executor.map_size() == 0 {
+        if self.fuzzer.target().map_size() == 0 {
             return Err(CoverageError::NoEdges.into());
         }
         asked.save.as_deref().map_or(Ok(()), coverage::check_place)?;
         let Some(path) = asked.load.clone() else { return Ok(()) };
-        let known = coverage::read_for(&path, &self.fuzzer.judge.known(self.parts()))?;
-        self.fuzzer.judge.know(&known);
+        let known = coverage::read_for(&path, &self.fuzzer.judge().known(self.parts()))?;
+        self.fuzzer.know(&known);
         let ([edges, crashes, hangs, keys], path) = (known.counts(), path.display());
         if known.parts.is_empty() {
             let message = format!("{path} does not name its program: it is taken for this one");
@@ -38,7 +37,7 @@ impl Campaign {
     /// Together with `state.json`.
     pub(super) fn save_coverage(&mut self) {
         let Some(path) = self.options.coverage.save.clone() else { return };
-        let known = self.fuzzer.judge.known(self.parts());
+        let known = self.fuzzer.judge().known(self.parts());
         if let Err(error) = coverage::write(&path, &known) {
             self.warn(format!("{error} ({})", error.remedy()));
         }
@@ -48,6 +47,6 @@ impl Campaign {
         let target = &self.options.target;
         let program = target.command.first().cloned().unwrap_or_default();
         let program = binary::locate(&program, target.search_path.as_deref());
-        exec::parts(&self.fuzzer.executor, &program.unwrap_or_default())
+        exec::parts(self.fuzzer.target(), &program.unwrap_or_default())
     }
 }

@@ -32,13 +32,12 @@ use crate::disk::output::fflog::FuzzFactoryLog;
 use crate::disk::output::{OutputDir, OutputError};
 use crate::engine::corpus::SeedId;
 use crate::engine::domain::KeyNames;
-use crate::engine::executor::Executor;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::door::{Door, DoorError};
 use crate::engine::stage;
 use crate::event::{Event, EventBus, EventSink, StopReason};
-use crate::exec::Hooked;
 use crate::fleet::control::Control;
+use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
 
 use statistics::Statistics;
@@ -59,7 +58,7 @@ pub fn run(
 /// One running instance.
 struct Campaign {
     options: Options,
-    fuzzer: Fuzzer<Hooked>,
+    fuzzer: Fuzzer<Mutators>,
     output: OutputDir,
     log: FuzzFactoryLog,
     /// Read from the target's files when the first name is asked for.
@@ -107,7 +106,7 @@ impl Campaign {
                 if self.options.custom.killerbeez.only { self.sequence() } else { self.rounds() }?;
             if self.options.sync.last {
                 // What has led here is no reason to leave these runs out.
-                self.fuzzer.executor.heed(None);
+                self.fuzzer.stop_on(None);
                 self.import_all()?;
             }
             if self.complete {
@@ -153,9 +152,9 @@ impl Campaign {
         self.triage.iter_mut().for_each(|triage| triage.finish(reason.patience()));
         self.pass_notes_on();
         let mut snapshot = self.snapshot();
-        snapshot.coverage.virgin_map = Some(self.fuzzer.judge.virgin().into());
+        snapshot.coverage.virgin_map = Some(self.fuzzer.judge().virgin().into());
         for (index, mutator) in snapshot.mutators.iter_mut().enumerate() {
-            mutator.says = self.fuzzer.executor.mutators.introspection(index);
+            mutator.says = self.fuzzer.mutators.introspection(index);
         }
         let OutputOptions { root, instance, resume, .. } = &self.options.output;
         let resume = resume.as_deref().filter(|_| self.statistics.is_fuzzing());
@@ -170,7 +169,7 @@ impl Campaign {
 
     fn rounds(&mut self) -> Result<StopReason, CampaignError> {
         let mut cycles = self.fuzzer.scheduler.cycles();
-        let (mut idle_turns, mut execs) = (0, self.fuzzer.executor.execs());
+        let (mut idle_turns, mut execs) = (0, self.fuzzer.target().execs());
         loop {
             if let Some(reason) = self.stop_reason() {
                 return Ok(reason);
@@ -180,9 +179,9 @@ impl Campaign {
                 return Err(self.no_usable_seed());
             };
             self.turn(id)?;
-            idle_turns = if self.fuzzer.executor.execs() == execs { idle_turns + 1 } else { 0 };
-            execs = self.fuzzer.executor.execs();
-            if idle_turns == TURNS_WITHOUT_RUNS && !self.fuzzer.executor.mutators.is_empty() {
+            idle_turns = if self.fuzzer.target().execs() == execs { idle_turns + 1 } else { 0 };
+            execs = self.fuzzer.target().execs();
+            if idle_turns == TURNS_WITHOUT_RUNS && !self.fuzzer.mutators.is_empty() {
                 return Err(CampaignError::NothingRuns);
             }
             if self.fuzzer.scheduler.cycles() != cycles {
@@ -199,7 +198,7 @@ impl Campaign {
     /// One picked seed's turn.
     fn turn(&mut self, id: SeedId) -> Result<(), CampaignError> {
         self.statistics.current = Some(id);
-        if self.fuzzer.judge.watches_domains() {
+        if self.fuzzer.judge().watches_domains() {
             self.log.fuzzing(id.0, self.fuzzer.corpus[id].favored);
         }
         let runs = if self.mutators_want(id) { stage::run_turn(self, id)? } else { 0 };
@@ -210,16 +209,18 @@ impl Campaign {
     }
 
     fn names(&self) -> &KeyNames {
-        let read = || KeyNames::new(self.fuzzer.executor.domains(), self.fuzzer.executor.sites());
+        let read = || KeyNames::new(self.fuzzer.target().domains(), self.fuzzer.target().sites());
         self.names.get_or_init(read)
     }
 
     /// Tells the user what is to be said of the target and the mutators.
     fn pass_notes_on(&mut self) {
-        if let Some(reason) = self.fuzzer.executor.take_restart() {
+        if let Some(reason) = self.fuzzer.take_restart() {
             self.bus.send(&Event::TargetRestarted { reason });
         }
-        for note in self.fuzzer.executor.take_notes() {
+        let mut notes = self.fuzzer.mutators.take_messages();
+        notes.extend(self.fuzzer.take_notes());
+        for note in notes {
             self.warn(note);
         }
         for note in self.triage.iter_mut().flat_map(Follower::take_notes).collect::<Vec<_>>() {

@@ -12,7 +12,6 @@ use crate::config::options::Input;
 use crate::disk::output::replace_file;
 use crate::disk::output::state::State;
 use crate::engine::corpus::SeedId;
-use crate::engine::executor::Executor;
 use crate::engine::schedule::Budget;
 use crate::engine::stage::produce::Producer;
 use crate::engine::stage::{StageEnd, run_producer};
@@ -35,8 +34,8 @@ impl Campaign {
         if only && count != 1 && self.options.input != Input::Resume {
             return Err(CampaignError::OneSeed { count });
         }
-        self.fuzzer.executor.mutators.check(first).map_err(CampaignError::Mutator)?;
-        self.fuzzer.executor.mutators.restore(&state.mutators);
+        self.fuzzer.mutators.check(first).map_err(CampaignError::Mutator)?;
+        self.fuzzer.mutators.restore(&state.mutators);
         if let Some(path) = self.options.custom.killerbeez.state.clone()
             && let Some(text) = read_state(&path)?
             && let Some(states) = self.only_states()
@@ -73,13 +72,13 @@ impl Campaign {
     }
 
     fn only_states(&mut self) -> Option<&mut States> {
-        self.fuzzer.executor.mutators.states_mut().next()
+        self.fuzzer.mutators.states_mut().next()
     }
 
     /// What an earlier process left. A damaged file costs time, not finds: the queue has them all.
     pub(super) fn load_state(&mut self) -> State {
         let (edges, keys) =
-            (self.fuzzer.executor.map_size(), self.fuzzer.judge.aggregates().values().len());
+            (self.fuzzer.target().map_size(), self.fuzzer.judge().aggregates().values().len());
         let flaw = match self.output.load_state() {
             // Of another target only statistics are taken up.
             Ok(state) if state.target != self.fingerprint => return state,

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use super::{Campaign, CampaignError};
 use crate::config::options::TimeoutSpec;
 use crate::engine::corpus::Origin;
-use crate::engine::executor::Executor;
 use crate::engine::fuzzer::door::DoorError;
 use crate::event::{Event, EventBus, Injected, Outcome};
 use crate::fleet::control::{Answer, Command, Control, Incoming, Order, Setting};
@@ -203,7 +202,7 @@ impl Campaign {
         }
         if let Some(timeout) = *timeout {
             self.options.target.timeout = TimeoutSpec::Fixed(timeout);
-            self.fuzzer.executor.set_timeout(timeout);
+            self.fuzzer.set_timeout(timeout);
         }
         if let Some(schedule) = *schedule {
             self.options.schedule = schedule;

@@ -9,10 +9,10 @@ use crate::engine::corpus::{Origin, SeedId};
 use crate::engine::executor::{Failure, RunError};
 use crate::engine::feedback::Verdict;
 use crate::engine::fuzzer::Fuzzer;
-use crate::engine::fuzzer::door::{Door, DoorError, Part};
+use crate::engine::fuzzer::door::{Door, DoorError, Part, Run};
 use crate::engine::mutate::Candidate;
 use crate::event::Outcome;
-use crate::exec::Hooked;
+use crate::mutators::Mutators;
 use crate::sys::underway;
 
 impl DoorError for CampaignError {
@@ -22,14 +22,14 @@ impl DoorError for CampaignError {
 }
 
 impl Door for Campaign {
-    type Target = Hooked;
+    type Mutators = Mutators;
     type Error = CampaignError;
 
-    fn fuzzer(&self) -> &Fuzzer<Hooked> {
+    fn fuzzer(&self) -> &Fuzzer<Mutators> {
         &self.fuzzer
     }
 
-    fn fuzzer_mut(&mut self) -> &mut Fuzzer<Hooked> {
+    fn fuzzer_mut(&mut self) -> &mut Fuzzer<Mutators> {
         &mut self.fuzzer
     }
 
@@ -111,7 +111,7 @@ impl Campaign {
         bytes: Vec<u8>,
         origin: Origin,
     ) -> Result<Outcome, CampaignError> {
-        let (_, verdict) = self.judged(&bytes)?;
+        let verdict = self.run(Run::judged(&bytes))?.verdict.unwrap_or_default();
         let candidate = Candidate { bytes, origin };
         let outcome = self.keep_find(&candidate, verdict)?;
         if outcome.kept {

@@ -24,7 +24,7 @@ impl Campaign {
         let same = usable.iter().all(|seed| seed.path_hash == first.path_hash);
         // What a mutator does with an input is its own affair.
         let known = self.output.resumed() || self.stop.is_over();
-        if !same || known || !self.fuzzer.executor.mutators.is_empty() {
+        if !same || known || !self.fuzzer.mutators.is_empty() {
             return Ok(());
         }
         let (data, seeds) = (first.data.clone(), usable.len());

@@ -11,8 +11,8 @@ use crate::config::options::TargetOptions;
 use crate::disk::output::state::{BestValue, KnownSeed, State};
 use crate::engine::corpus::{Seed, SeedId};
 use crate::engine::domain::Domain;
-use crate::engine::executor::Executor;
-use crate::exec::{Hooked, binary};
+use crate::engine::executor::TargetInfo;
+use crate::exec::binary;
 
 /// Number of values of a domain that are stored with their places.
 const MOST_RECORDS: usize = 256;
@@ -22,13 +22,13 @@ pub(super) type Known = HashMap<String, KnownSeed>;
 
 /// What results of runs depend on: the program's bytes, its arguments and variables, its maps.
 /// `watched`: domains are judged.
-pub(super) fn fingerprint(options: &TargetOptions, executor: &Hooked, watched: bool) -> u64 {
+pub(super) fn fingerprint(options: &TargetOptions, target: &dyn TargetInfo, watched: bool) -> u64 {
     let mut hasher = DefaultHasher::new();
     let program = options.command.first().map(OsString::as_os_str).unwrap_or_default();
     let program = binary::locate(program, options.search_path.as_deref());
     program.ok().and_then(|path| fs::read(path).ok()).hash(&mut hasher);
-    (&options.command, &options.extra_env, executor.map_size(), watched).hash(&mut hasher);
-    for Domain { name, start, size, reducer, initial } in executor.domains() {
+    (&options.command, &options.extra_env, target.map_size(), watched).hash(&mut hasher);
+    for Domain { name, start, size, reducer, initial } in target.domains() {
         (name, start, size, reducer.name(), initial).hash(&mut hasher);
     }
     hasher.finish()
@@ -69,9 +69,9 @@ impl Campaign {
             disabled: seed.disabled,
         };
         State {
-            mutators: self.fuzzer.executor.mutators.stored(),
+            mutators: self.fuzzer.mutators.stored(),
             target: self.fingerprint,
-            judge: self.fuzzer.judge.lessons(),
+            judge: self.fuzzer.judge().lessons(),
             counters: self.statistics.counters(&self.fuzzer.progress, self.fuzzer.sidecars()),
             seeds: self.fuzzer.corpus.iter().map(seed).collect(),
             records: self.records(),
@@ -80,12 +80,12 @@ impl Campaign {
 
     /// The best values of each domain with their places.
     fn records(&self) -> Vec<BestValue> {
-        let domains = self.fuzzer.judge.aggregates().domains().iter().enumerate();
+        let domains = self.fuzzer.judge().aggregates().domains().iter().enumerate();
         domains.flat_map(|(index, domain)| self.records_of(index, domain)).collect()
     }
 
     fn records_of(&self, index: usize, domain: &Domain) -> Vec<BestValue> {
-        let changed = self.fuzzer.judge.aggregates().changed_in(domain);
+        let changed = self.fuzzer.judge().aggregates().changed_in(domain);
         let mut keys: Vec<(u32, u32)> = changed.collect();
         keys.sort_by_key(|(_, value)| std::cmp::Reverse(domain.reducer.merit(*value)));
         let best = keys.into_iter().take(MOST_RECORDS);
@@ -135,7 +135,7 @@ impl Campaign {
             return Known::new();
         }
         self.fuzzer.progress.slowest = slowest;
-        self.fuzzer.judge.recall(&state.judge);
+        self.fuzzer.recall(&state.judge);
         // Numbers from here on are those of findings that the state has not seen.
         self.statistics.saved_crashes = state.counters.saved_crashes;
         self.statistics.saved_hangs = state.counters.saved_hangs;

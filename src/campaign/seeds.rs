@@ -11,9 +11,9 @@ use super::{Campaign, CampaignError};
 use crate::config::options::{Input, TimeoutSpec, Wanted};
 use crate::disk::output::state::State;
 use crate::engine::corpus::{Origin, Seed, SeedId, names};
-use crate::engine::executor::{Executor, ExitKind};
+use crate::engine::executor::ExitKind;
 use crate::engine::feedback::Finding;
-use crate::engine::fuzzer::door::Door;
+use crate::engine::fuzzer::door::{Door, Judging, Run};
 use crate::engine::mutate::MAX_INPUT;
 use crate::engine::mutate::{Candidate, below};
 use crate::event::Event;
@@ -224,7 +224,7 @@ impl Campaign {
         };
         let path = if resumed {
             start.path.clone()
-        } else if whole && self.fuzzer.executor.mutators.is_empty() {
+        } else if whole && self.fuzzer.mutators.is_empty() {
             self.write(|output| output.link_seed(&name, &start.path, &data))?
         } else {
             // Mutators may write to the queue's file, but not to the user's.
@@ -267,9 +267,10 @@ impl Campaign {
             return Ok(());
         }
         dry_run.run += 1;
-        let (exit, mut verdict) = self.judged(&data)?;
+        let seen = self.run(Run::judged(&data))?;
+        let (exit, mut verdict) = (seen.exit, seen.verdict.unwrap_or_default());
         self.statistics.crashing_seeds += u64::from(matches!(exit, ExitKind::Crash { .. }));
-        if !self.fuzzer.judge.accepts(exit) {
+        if !self.fuzzer.judge().accepts(exit) {
             self.bad_seed(from, exit, &data, verdict.finding)?;
             seed.disabled = true;
             self.fuzzer.corpus.add(seed);
@@ -391,7 +392,7 @@ impl Campaign {
             }
             let data = read_limited(path)
                 .map_err(|source| CampaignError::Seed { path: path.clone(), source })?;
-            self.recall(&data)?;
+            self.run(Run { judging: Judging::IfBad, ..Run::of(&data) })?;
         }
         Ok(())
     }
@@ -406,9 +407,9 @@ impl Campaign {
         let mean = Duration::from_micros(total / usable().count().max(1) as u64);
         let timeout =
             derive_timeout(self.options.target.timeout, mean, self.fuzzer.progress.slowest);
-        self.fuzzer.executor.set_timeout(timeout);
-        if self.fuzzer.judge.watches_domains() {
-            let aggregates = self.fuzzer.judge.aggregates();
+        self.fuzzer.set_timeout(timeout);
+        if self.fuzzer.judge().watches_domains() {
+            let aggregates = self.fuzzer.judge().aggregates();
             self.log.starting_keys(aggregates.domains(), aggregates.values());
         }
         self.statistics.dry_run_over(self.complete);

@@ -21,10 +21,11 @@ use crate::disk::output::earlier::Earlier;
 use crate::disk::output::fflog::FuzzFactoryLog;
 use crate::disk::sync::{Peers, Places};
 use crate::engine::domain;
-use crate::engine::executor::Executor;
+use crate::engine::executor::{Executor, TargetInfo};
 use crate::engine::fuzzer::{Fuzzer, Plan, Sidecars};
 use crate::engine::mutate::dictionary::{Dictionary, Token};
 use crate::engine::mutate::words::{self, MAX_WORDS};
+use crate::engine::runner::Runner;
 use crate::engine::schedule::ScheduleOptions;
 use crate::event::{Event, EventBus, EventSink};
 use crate::exec::{self, Hooked, Setup};
@@ -75,21 +76,20 @@ pub(super) fn open(
         Follower::new(triage)
     });
     let core = bind_core(target.cpu)?;
-    let mut executor =
-        Hooked::new(start_target(setup, target)?, mutators).send_late(options.custom.late_send);
-    executor.record(match options.findings.record {
-        asked if executor.process().is_some() => asked.max(super::confirm::MOST_BEFORE),
+    let mut executor = start_target(setup, target)?;
+    let recorded = match options.findings.record {
+        asked if executor.info().process().is_some() => asked.max(super::confirm::MOST_BEFORE),
         asked => asked,
-    });
+    };
     // A process that goes on from run to run is better interrupted at once.
-    if executor.run_mode().forks_each_run() {
+    if executor.info().run_mode().forks_each_run() {
         affinity::wait_patiently();
     }
     for token in executor.take_dictionary() {
         dictionary.add_auto(&token);
     }
     if !target.ignore_auto_dictionary {
-        not_loaded.extend(add_words(&mut dictionary, &executor));
+        not_loaded.extend(add_words(&mut dictionary, executor.info()));
     }
     let mut bus = EventBus::default();
     for sink in sinks(&output) {
@@ -97,11 +97,13 @@ pub(super) fn open(
     }
     stop.listen().map_err(CampaignError::Signals)?;
     stop.suspend_between_runs().map_err(CampaignError::Signals)?;
-    executor.heed(Some(stop.wish()));
+    executor.stop_on(Some(stop.request()));
+    let runner = Runner::new(executor).send_late(options.custom.late_send).recording(recorded);
     let sidecars = start_sanitizers(&options, &mut output, &stop)?;
     let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;
     let sync = peers(&options);
-    let mut campaign = assemble(options, executor, output, bus, dictionary, stop);
+    let mut campaign =
+        assemble(options, Hooked { runner, mutators }, output, bus, dictionary, stop);
     campaign.statistics.core = core;
     if let Some(sidecars) = sidecars {
         campaign.fuzzer.run_beside(sidecars);
@@ -119,7 +121,7 @@ pub(super) fn open(
 /// Puts the parts together.
 pub(super) fn assemble(
     options: Options,
-    executor: Hooked,
+    target: Hooked,
     mut output: OutputDir,
     mut bus: EventBus,
     dictionary: Dictionary,
@@ -138,9 +140,9 @@ pub(super) fn assemble(
         wanted: options.seeds.wanted,
         rng_seed: options.rng_seed.unwrap_or_else(seed_of_the_day),
     };
-    let mut fuzzer = Fuzzer::new(executor, dictionary, plan);
+    let mut fuzzer = Fuzzer::new(target.runner, target.mutators, dictionary, plan);
     let log = FuzzFactoryLog::new(output.instance_dir(), output.resumed());
-    let mut statistics = Statistics::new(fuzzer.executor.domains().len());
+    let mut statistics = Statistics::new(fuzzer.target().domains().len());
     if output.resumed() {
         let earlier = Earlier::read(output.instance_dir());
         if earlier.is_damaged {
@@ -153,8 +155,8 @@ pub(super) fn assemble(
     for message in output.take_notes() {
         bus.send(&Event::Warning { message });
     }
-    let watches = fuzzer.judge.watches_domains();
-    let fingerprint = resume::fingerprint(&options.target, &fuzzer.executor, watches);
+    let watches = fuzzer.judge().watches_domains();
+    let fingerprint = resume::fingerprint(&options.target, fuzzer.target(), watches);
     let last_tick = Instant::now();
     Campaign {
         options,
@@ -212,7 +214,7 @@ fn start_sanitizers(
         let input = output.add_input_path();
         let setup = Setup::new(&target, &input, Some(output.instance_dir()))?;
         let mut executor = start_target(setup, &target)?;
-        executor.heed(Some(stop.wish()));
+        executor.stop_on(Some(stop.request()));
         Ok(executor)
     };
     if builds.is_empty() {
@@ -256,8 +258,8 @@ fn bind_core(choice: CpuChoice) -> Result<Option<usize>, CampaignError> {
 
 /// The words that `ffuzz-cc` has found in the target's sources. Also a warning for each file whose table cannot
 /// be read, and one if there are too many.
-fn add_words(dictionary: &mut Dictionary, executor: &impl Executor) -> Vec<String> {
-    let (mut words, damaged) = executor.words();
+fn add_words(dictionary: &mut Dictionary, target: &dyn TargetInfo) -> Vec<String> {
+    let (mut words, damaged) = target.words();
     let count = words.len();
     words::thin_out(&mut words, MAX_WORDS);
     dictionary.add_words(words.iter().map(|word| &*word.bytes));
@@ -317,7 +319,7 @@ impl Campaign {
     /// its main: some are without domains on purpose.
     fn tell_unused_domains(&mut self) {
         let names: Vec<&str> =
-            self.fuzzer.executor.domains().iter().map(|d| d.name.as_str()).collect();
+            self.fuzzer.target().domains().iter().map(|d| d.name.as_str()).collect();
         let output = &self.options.output;
         if names.is_empty() || !(output.main_node || output.links) {
             return;
@@ -336,9 +338,9 @@ impl Campaign {
         if self.options.domains == DomainMode::Off {
             return self.tell_unused_domains();
         }
-        let lines = domain::describe(self.fuzzer.executor.domains());
+        let lines = domain::describe(self.fuzzer.target().domains());
         self.bus.send(&Event::DomainsFound { lines });
-        if self.fuzzer.executor.domains().is_empty() {
+        if self.fuzzer.target().domains().is_empty() {
             let message = "the target registers no domain: -p has no effect (build it with \
                            WAYPOINTS=cmp,mem ffuzz-cc …)";
             self.bus.send(&Event::Warning { message: message.into() });

@@ -11,7 +11,7 @@ use crate::disk::output::state::Counters;
 use crate::engine::corpus::SeedId;
 use crate::engine::coverage;
 use crate::engine::domain::KeyGain;
-use crate::engine::executor::{Executor, SnapshotRuns, Spent};
+use crate::engine::executor::{SnapshotRuns, Spent};
 use crate::engine::fuzzer::{Progress, Sidecars};
 use crate::event::{
     Control, Corpus, Coverage, Cycles, DomainStatus, Event, Finds, PutBack, Resources, Runs,
@@ -333,7 +333,7 @@ impl Campaign {
 
     /// Runs of the campaign, earlier processes included.
     pub(super) fn execs(&self) -> u64 {
-        self.statistics.execs_before + self.fuzzer.executor.execs()
+        self.statistics.execs_before + self.fuzzer.target().execs()
     }
 
     /// Tells the sinks the state if a moment has passed since the last time.
@@ -350,8 +350,8 @@ impl Campaign {
             self.warn(error.to_string());
         }
         self.pass_notes_on();
-        let executor = &self.fuzzer.executor;
-        self.statistics.waiting.look(executor.spent(), || executor.processor_time());
+        let target = self.fuzzer.target();
+        self.statistics.waiting.look(target.spent(), || target.processor_time());
         let snapshot = self.snapshot();
         self.bus.send(&Event::Tick(Box::new(snapshot)));
         self.last_tick = Instant::now();
@@ -360,7 +360,7 @@ impl Campaign {
 
     /// The executor's words, and AFL's for `-C`.
     fn target_mode(&self) -> String {
-        let mode = self.fuzzer.executor.target_mode();
+        let mode = self.fuzzer.target().target_mode();
         match (self.options.seeds.wanted, mode.as_str()) {
             (Wanted::Crashing, "default") => "crash".into(),
             (Wanted::Crashing, mode) => format!("crash {mode}"),
@@ -382,7 +382,7 @@ impl Campaign {
             search: self.search_now(),
             setup: self.setup_now(),
             domains: self.domain_status(),
-            mutators: self.fuzzer.executor.mutators.status(self.statistics.started.elapsed()),
+            mutators: self.fuzzer.mutators.status(self.statistics.started.elapsed()),
             workers: Vec::new(),
         };
         self.add_earlier(&mut snapshot);
@@ -434,32 +434,32 @@ impl Campaign {
     }
 
     fn runs_now(&mut self) -> Runs {
-        let own = self.fuzzer.executor.execs();
+        let own = self.fuzzer.target().execs();
         let elapsed = self.statistics.started.elapsed().as_secs_f64();
         Runs {
             execs: self.execs(),
             execs_per_sec: own as f64 / elapsed.max(0.001),
             execs_per_sec_last_min: self.statistics.last_minute_rate(own),
             target_mode: self.target_mode(),
-            rung: self.fuzzer.executor.run_mode().name().into(),
-            put_back: self.fuzzer.executor.snapshot_runs().map(|runs| put_back(&runs)),
+            rung: self.fuzzer.target().run_mode().name().into(),
+            put_back: self.fuzzer.target().snapshot_runs().map(|runs| put_back(&runs)),
         }
     }
 
     fn resources_now(&mut self) -> Resources {
-        let peak = match self.fuzzer.executor.server() {
+        let peak = match self.fuzzer.target().server() {
             Some(server) => process::peak_rss_mb(server),
             None => process::peak_child_rss_mb(),
         };
         let statistics = &mut self.statistics;
         statistics.peak_rss_mb = statistics.peak_rss_mb.max(peak);
         Resources {
-            exec_timeout_ms: milliseconds(self.fuzzer.executor.timeout()),
+            exec_timeout_ms: milliseconds(self.fuzzer.timeout()),
             slowest_exec_ms: milliseconds(self.fuzzer.progress.slowest),
             peak_rss_mb: statistics.peak_rss_mb,
             cpu: statistics.core,
             shares: shares(
-                self.fuzzer.executor.spent(),
+                self.fuzzer.target().spent(),
                 statistics.waiting.total(),
                 statistics.started.elapsed(),
             ),
@@ -490,9 +490,9 @@ impl Campaign {
     }
 
     fn coverage_now(&self) -> Coverage {
-        let (edges, bits) = coverage::found(self.fuzzer.judge.virgin());
-        let unstable = self.fuzzer.judge.ignored_edges() as u64;
-        let map_size = self.fuzzer.executor.map_size() as u64;
+        let (edges, bits) = coverage::found(self.fuzzer.judge().virgin());
+        let unstable = self.fuzzer.judge().ignored_edges() as u64;
+        let map_size = self.fuzzer.target().map_size() as u64;
         let current = self.statistics.current.map_or(0, |id| self.fuzzer.corpus[id].edges);
         Coverage {
             stability: 100.0 - percent(unstable, edges),
@@ -555,7 +555,7 @@ impl Campaign {
     }
 
     fn domain_status(&self) -> Vec<DomainStatus> {
-        let aggregates = self.fuzzer.judge.aggregates();
+        let aggregates = self.fuzzer.judge().aggregates();
         let activity = self.statistics.domains.iter();
         aggregates
             .domains()

@@ -91,8 +91,8 @@ fn campaign_with(
     let recorder = Recorder::default();
     let mut bus = EventBus::default();
     bus.add(Box::new(recorder.clone()));
-    let executor = Hooked::new(Box::new(executor), mutators);
-    let campaign = assemble(options, executor, output, bus, Dictionary::default(), Stop::default());
+    let target = Hooked::new(Box::new(executor), mutators);
+    let campaign = assemble(options, target, output, bus, Dictionary::default(), Stop::default());
     (campaign, recorder)
 }
 
@@ -177,7 +177,7 @@ fn waypoints_are_kept_only_when_domains_guide() {
     with.fuzz().unwrap();
     let queue = names(&guided.path().join("out/queue"));
     assert!(queue.len() > 1 && queue[1..].iter().all(|name| name.ends_with(",+dsf")), "{queue:?}");
-    assert_eq!(with.fuzzer.judge.aggregates().values()[2], 0xff);
+    assert_eq!(with.fuzzer.judge().aggregates().values()[2], 0xff);
     let log = std::fs::read_to_string(guided.path().join("out/fuzzfactory.log")).unwrap();
     assert!(log.contains("DSF update at key=0x000002"), "{log}");
 
@@ -211,13 +211,13 @@ fn a_resumed_campaign_keeps_names_and_values() {
     let (mut first, _) = campaign(options(dir.path(), DomainMode::Guide, 2_000), first_byte());
     first.fuzz().unwrap();
     let before = names(&dir.path().join("out/queue"));
-    let best = first.fuzzer.judge.aggregates().values().to_vec();
+    let best = first.fuzzer.judge().aggregates().values().to_vec();
     drop(first);
     let resumed = Options { input: Input::Resume, ..options(dir.path(), DomainMode::Guide, 1) };
     let (mut second, _) = campaign(resumed, first_byte());
     second.fuzz().unwrap();
     assert_eq!(names(&dir.path().join("out/queue")), before);
-    assert_eq!(second.fuzzer.judge.aggregates().values(), best);
+    assert_eq!(second.fuzzer.judge().aggregates().values(), best);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn what_a_dropped_timeout_has_shown_stays_new() {
 fn a_crash_of_the_confirming_run_is_kept() {
     let dir = seed_folder(&[b"\x10"]);
     let (mut first, mut best) = (first_byte(), 0x10);
-    let domains = first.domains().to_vec();
+    let domains = first.info().domains().to_vec();
     let executor = FakeExecutor::new(8, domains, move |input, edges, values| {
         let run = first.observe(input).unwrap();
         edges.copy_from_slice(run.edges);
@@ -315,7 +315,7 @@ fn resume(root: &Path, executor: FakeExecutor) -> (u64, Recorder) {
     let resumed = Options { input: Input::Resume, ..options(root, DomainMode::Off, 1) };
     let (mut campaign, recorder) = campaign(resumed, executor);
     campaign.fuzz().unwrap();
-    (crate::engine::coverage::found(campaign.fuzzer.judge.virgin()).0, recorder)
+    (crate::engine::coverage::found(campaign.fuzzer.judge().virgin()).0, recorder)
 }
 
 #[test]
@@ -424,7 +424,7 @@ fn timeouts_take_a_share_of_the_time() {
     let options = options(dir.path(), DomainMode::Off, 200);
     let (mut campaign, recorder) =
         campaign_with(options, executor.timed_by(&clock), Mutators::default());
-    campaign.fuzzer.executor.set_timeout(Duration::from_millis(100));
+    campaign.fuzzer.set_timeout(Duration::from_millis(100));
     campaign.fuzz().unwrap();
     let saved = campaign.statistics.saved_hangs;
     assert!((3..=5).contains(&saved), "{saved}: three seconds and a tenth of next to nothing");
@@ -461,7 +461,7 @@ fn cut_runs_are_no_timeouts_and_are_run_again_within_the_share() {
     let options = options(dir.path(), DomainMode::Off, 200);
     let (mut campaign, recorder) =
         campaign_with(options, executor.timed_by(&clock), Mutators::default());
-    campaign.fuzzer.executor.set_timeout(Duration::from_millis(100));
+    campaign.fuzzer.set_timeout(Duration::from_millis(100));
     campaign.fuzz().unwrap();
     let statistics = &campaign.statistics;
     assert!(statistics.cut_runs > 50, "{}", statistics.cut_runs);

@@ -9,7 +9,7 @@ use crate::config::env::Environment;
 use crate::disk::coverage::{self, CoverageError};
 use crate::engine::coverage::{Classes, classify_one};
 use crate::engine::domain::{Aggregates, Domain, DsfView};
-use crate::engine::executor::{Executor, ExitKind, Observation};
+use crate::engine::executor::{ExitKind, Observation};
 use crate::engine::feedback::Known;
 use crate::engine::minimize::cover::Trace;
 use crate::exec::{self, Hooked, binary};
@@ -55,13 +55,13 @@ impl States {
         if !args.is_given() {
             return Ok(Self::default());
         }
-        if target.map_size() == 0 {
+        if target.info().map_size() == 0 {
             return Err(CoverageError::NoEdges.into());
         }
         save_coverage.as_deref().map_or(Ok(()), coverage::check_place)?;
         let program = binary::locate(&command.command[0], environment.get("PATH"));
-        let parts = exec::parts(target, &program.unwrap_or_default());
-        let mut own = Known::new(parts, target.map_size(), target.domains());
+        let parts = exec::parts(target.info(), &program.unwrap_or_default());
+        let mut own = Known::new(parts, target.info().map_size(), target.info().domains());
         let loaded = match load_coverage {
             Some(path) => Some(coverage::read_for(path, &own)?),
             None => None,

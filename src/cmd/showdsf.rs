@@ -23,7 +23,7 @@ use super::tool::{self, Scratch, ToolTarget, print, report, say, tell};
 use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::domain::{self, Aggregates, KeyNames};
-use crate::engine::executor::{Executor, Observation};
+use crate::engine::executor::Observation;
 use crate::exec::{Hooked, binary};
 use crate::sys::stdio;
 
@@ -73,7 +73,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     };
     states.save()?;
     let text = if args.json {
-        view::json(&args.target.command, target.domains(), &rows, &names, args.best)
+        view::json(&args.target.command, target.info().domains(), &rows, &names, args.best)
     } else {
         view::lines(&rows, args.names.then_some(&names), args.best)
     };
@@ -87,8 +87,8 @@ fn names(target: &Hooked, args: &Args) -> KeyNames {
     if !args.names && !args.json {
         return KeyNames::default();
     }
-    let names = KeyNames::new(target.domains(), target.sites());
-    if names.is_empty() && !target.domains().is_empty() {
+    let names = KeyNames::new(target.info().domains(), target.info().sites());
+    if names.is_empty() && !target.info().domains().is_empty() {
         say(args.quiet, "[!] The target has no table of names: keys are shown as numbers");
     }
     names
@@ -104,14 +104,14 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
     wanted.inherit_stdin = !args.runs_folders();
     let target = wanted.start_aloud(environment, args.quiet)?;
     if !args.quiet {
-        let _ = io::stderr().lock().write_all(domain::describe(target.domains()).as_bytes());
+        let _ = io::stderr().lock().write_all(domain::describe(target.info().domains()).as_bytes());
     }
     Ok(target)
 }
 
 /// One run with our stdin; with `@@` its content becomes the file.
 fn run_once(target: &mut Hooked, args: &Args, states: &mut States) -> Result<Aggregates, Failure> {
-    let mut aggregates = Aggregates::new(target.domains());
+    let mut aggregates = Aggregates::new(target.info().domains());
     let mut input = Vec::new();
     if args.target.names_file() || target.mutators.touch_runs() {
         let read = stdio::input().and_then(|mut stdin| stdin.read_to_end(&mut input));
@@ -133,7 +133,7 @@ fn run_folder(
     quiet: bool,
     mut note: impl FnMut(&Path, &[u8], &Observation<'_>),
 ) -> Result<Aggregates, Failure> {
-    let mut aggregates = Aggregates::new(target.domains());
+    let mut aggregates = Aggregates::new(target.info().domains());
     let mut input = Vec::new();
     for path in inputs {
         inputs::read(path, &mut input)?;

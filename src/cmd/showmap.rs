@@ -24,7 +24,7 @@ use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::coverage;
 use crate::engine::domain::Aggregates;
-use crate::engine::executor::{Executor, ExitKind, Observation};
+use crate::engine::executor::{ExitKind, Observation};
 use crate::exec::{Hooked, binary};
 use crate::sys::stdio;
 
@@ -196,7 +196,7 @@ fn run_all(args: &Args, environment: &Environment) -> Result<u8, Failure> {
     say(args.quiet, &format!("[*] Reading from {kind} '{}'...", from.display()));
     let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
-    say(args.quiet, &format!("[*] Target map size: {}", target.map_size()));
+    say(args.quiet, &format!("[*] Target map size: {}", target.info().map_size()));
     let mut states = States::open(&args.coverage, &target, &args.target, environment)?;
     let total = run_files(args, &mut target, &inputs, &mut states, environment)?;
     drop(target);
@@ -225,8 +225,8 @@ fn run_files(
 ) -> Result<Total, Failure> {
     let view = View::of(args);
     let mut total = Total {
-        edges: vec![0; target.map_size()],
-        aggregates: Aggregates::new(target.domains()),
+        edges: vec![0; target.info().map_size()],
+        aggregates: Aggregates::new(target.info().domains()),
         runs: 0,
         crashed: false,
         timed_out: false,

@@ -17,7 +17,7 @@ use super::exit::Failure;
 use super::tool::{self, Scratch, ToolTarget, say, tell};
 use crate::config::env::Environment;
 use crate::disk::inputs;
-use crate::engine::executor::{Executor, ExitKind};
+use crate::engine::executor::ExitKind;
 use crate::engine::minimize::tmin::{FILLER, Note, Stage, Tmin};
 use crate::engine::mutate::Candidate;
 use crate::engine::mutate::MAX_INPUT;
@@ -50,7 +50,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     // A crash ends its process: it is compared with others that began as it did.
     wanted.fresh_runs = environment.flag(&["AFL_TMIN_EXACT"]);
     let mut target = wanted.start_aloud(environment, quiet)?;
-    say(quiet, &format!("[*] Target map size: {}", target.map_size()));
+    say(quiet, &format!("[*] Target map size: {}", target.info().map_size()));
     let judge = dry_run(args, environment, &mut target, &input, timeout)?;
     say(quiet, &format!("[+] {}", judge.describe()));
     let mut work = TminWork::new(target, judge, input, args.least_block, quiet);
@@ -125,9 +125,10 @@ impl TminWork {
     ) -> Self {
         if judge.wants_bad_ends() {
             // With nothing left to learn a batch goes on until a run ends badly.
-            target.learn_edges(&vec![0; target.map_size()]);
+            let edges = target.info().map_size();
+            target.runner.executor_mut().learn_edges(&vec![0; edges]);
         } else {
-            target.show_every_run(true);
+            target.runner.show_every_run(true);
         }
         let (tmin, given) = (Tmin::new(&input, least_block), input.clone());
         Self { target, judge, tmin, input, given, batch: Vec::new(), fruitless: [0; 3], quiet }
@@ -220,7 +221,7 @@ impl TminWork {
             share(before - after),
             bytes(after),
             share(simplified),
-            self.target.execs(),
+            self.target.info().execs(),
         );
         say(self.quiet, &text);
     }

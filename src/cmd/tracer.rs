@@ -20,7 +20,7 @@ use super::traced::{self, Traced};
 use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::domain::{Aggregates, KeyNames};
-use crate::engine::executor::{Executor, Module};
+use crate::engine::executor::Module;
 use crate::exec::trace::{Choice, Run};
 use crate::sys::stdio;
 
@@ -102,9 +102,9 @@ fn observe(args: &Args, environment: &Environment, input: &[u8], timeout: Durati
         let mut wanted = ToolTarget::new(&args.target, &scratch, timeout);
         wanted.fresh_runs = true;
         let mut target = wanted.start(environment)?;
-        let names = KeyNames::new(target.domains(), target.sites());
-        let modules = target.modules();
-        let mut aggregates = Aggregates::new(target.domains());
+        let names = KeyNames::new(target.info().domains(), target.info().sites());
+        let modules = target.info().modules();
+        let mut aggregates = Aggregates::new(target.info().domains());
         let run = target.observe(input).map_err(tool::failure)?;
         aggregates.merge(&run.dsf);
         let edges = run.edges.to_vec();

@@ -15,7 +15,7 @@ use super::{CminError, TraceListener, trace_lines};
 use crate::disk::inputs;
 use crate::engine::coverage::{self, Classes};
 use crate::engine::domain::{Aggregates, Domain};
-use crate::engine::executor::{Executor, ExitKind, Observation};
+use crate::engine::executor::{ExitKind, Observation, TargetInfo};
 use crate::engine::minimize::cover::Trace;
 use crate::engine::mutate::Candidate;
 use crate::exec::{Hooked, ReadyOptions};
@@ -69,11 +69,11 @@ impl SharedWork<'_> {
         }
         let mut worker = Tracer::new(target.prepare()?.start()?);
         // A process that goes on from run to run is better interrupted at once.
-        if worker.executor.run_mode().forks_each_run() {
+        if worker.target.info().run_mode().forks_each_run() {
             affinity::wait_patiently();
         }
-        worker.executor.show_every_run(self.traces.is_some());
-        self.ledger().domains = worker.executor.domains().to_vec();
+        worker.target.runner.show_every_run(self.traces.is_some());
+        self.ledger().domains = worker.target.info().domains().to_vec();
         for run in &self.known {
             worker.known.of(run.exit).learn(&run.trace);
         }
@@ -85,7 +85,8 @@ impl SharedWork<'_> {
                 Some(true) => {}
                 Some(false) => {
                     let runs = worker.run(self, number * CHUNK)?;
-                    if worker.executor.snapshot_runs().is_some_and(|runs| runs.differences > 0) {
+                    if worker.target.info().snapshot_runs().is_some_and(|runs| runs.differences > 0)
+                    {
                         self.doubtful.store(true, Ordering::Relaxed);
                     } else {
                         self.note(Chunk { number, runs })?;
@@ -93,7 +94,7 @@ impl SharedWork<'_> {
                 }
             }
         }
-        let messages = worker.executor.mutators.take_messages();
+        let messages = worker.target.mutators.take_messages();
         messages.iter().for_each(|message| self.listener.warns(message));
         Ok(())
     }
@@ -140,9 +141,9 @@ struct KnownTraces {
 }
 
 impl KnownTraces {
-    fn new(executor: &dyn Executor) -> Self {
-        let virgin = vec![0xff; executor.map_size()];
-        Self { virgin, aggregates: Aggregates::new(executor.domains()), moved: true }
+    fn new(target: &dyn TargetInfo) -> Self {
+        let virgin = vec![0xff; target.map_size()];
+        Self { virgin, aggregates: Aggregates::new(target.domains()), moved: true }
     }
 
     fn has_all_of(&mut self, run: &Observation<'_>) -> bool {
@@ -167,7 +168,7 @@ impl KnownTraces {
 }
 
 struct Tracer {
-    executor: Hooked,
+    target: Hooked,
     batch: Vec<Candidate>,
     known: Kinds,
 }
@@ -190,10 +191,10 @@ impl Kinds {
 }
 
 impl Tracer {
-    fn new(mut executor: Hooked) -> Self {
-        executor.watch_domains();
-        let [ordinary, crashes, hangs] = [(); 3].map(|()| KnownTraces::new(&executor));
-        Self { batch: Vec::new(), known: Kinds { ordinary, crashes, hangs }, executor }
+    fn new(mut target: Hooked) -> Self {
+        target.runner.settings_mut().watch_domains = true;
+        let [ordinary, crashes, hangs] = [(); 3].map(|()| KnownTraces::new(target.info()));
+        Self { batch: Vec::new(), known: Kinds { ordinary, crashes, hangs }, target }
     }
 
     /// Runs the inputs from `first` on, as many as a chunk has.
@@ -206,7 +207,7 @@ impl Tracer {
             shared.listener.reads(path).map_err(CminError::Report)?;
         }
         let (mut runs, mut next) = (Vec::new(), 0);
-        while let Some(run) = self.executor.run(&batch, &mut next)? {
+        while let Some(run) = self.target.run(&batch, &mut next)? {
             let (input, exit) = (first + run.index, run.exit);
             let known = self.known.of(exit);
             let trace = match known.has_all_of(&run) {
@@ -226,12 +227,12 @@ impl Tracer {
 
     /// Tells the target what it need not stop for any more.
     fn teach(&mut self) {
-        let ordinary = &mut self.known.ordinary;
+        let (ordinary, executor) = (&mut self.known.ordinary, self.target.runner.executor_mut());
         if std::mem::take(&mut ordinary.moved) {
-            self.executor.learn_edges(&ordinary.virgin);
+            executor.learn_edges(&ordinary.virgin);
         }
         for key in ordinary.aggregates.take_moved() {
-            self.executor.learn_key(key, ordinary.aggregates.bar(key));
+            executor.learn_key(key, ordinary.aggregates.bar(key));
         }
     }
 }

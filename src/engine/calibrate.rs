@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::coverage::{self, Novelty};
-use crate::executor::{Executor, ExitKind, RunError};
+use crate::executor::{ExitKind, RunError};
 use crate::feedback::{Finding, Judge};
+use crate::runner::Runs;
 
 /// Runs of an ordinary calibration, and with `AFL_CAL_FAST`; AFL++'s numbers.
 pub const RUNS: u32 = 7;
@@ -36,41 +37,42 @@ pub struct Calibration {
     pub reached: Vec<(u32, u32)>,
 }
 
-/// Runs `input` `runs` times, more if it varies. The timeout is a quarter (at least 50 ms) longer
+/// Runs `input` `count` times, more if it varies. The timeout is a quarter (at least 50 ms) longer
 /// than usual: an input that was in time once should not fail here by noise.
-pub fn calibrate(
-    executor: &mut dyn Executor,
+pub(crate) fn calibrate(
+    runs: &mut Runs<'_>,
     judge: &mut Judge,
     input: &[u8],
-    runs: u32,
+    count: u32,
 ) -> Result<Calibration, RunError> {
-    let usual = executor.timeout();
-    executor.set_timeout(usual + (usual / 4).max(Duration::from_millis(50)));
-    let result = measure(executor, judge, input, runs);
-    executor.set_timeout(usual);
+    let usual = runs.runner.settings().timeout;
+    runs.runner.settings_mut().timeout = usual + (usual / 4).max(Duration::from_millis(50));
+    let result = measure(runs, judge, input, count);
+    runs.runner.settings_mut().timeout = usual;
     result
 }
 
 fn measure(
-    executor: &mut dyn Executor,
+    runs: &mut Runs<'_>,
     judge: &mut Judge,
     input: &[u8],
-    runs: u32,
+    count: u32,
 ) -> Result<Calibration, RunError> {
     let mut result = Calibration::default();
     let mut first: Vec<u8> = Vec::new();
     let mut varies = vec![];
     let mut total = Duration::ZERO;
-    let (mut done, mut planned) = (0, runs);
+    let (mut done, mut planned) = (0, count);
     // What the first run of this input has shown is not new any more.
-    judge.teach(executor);
-    let restarts = executor.restarts();
+    judge.teach(runs.runner.executor_mut());
+    let restarts = runs.runner.info().restarts();
     while done < planned {
-        let costly = executor.restarts() - restarts > MOST_RESTARTS;
-        if done > 0 && (costly || executor.is_hurried()) {
+        let target = runs.runner.info();
+        let costly = target.restarts() - restarts > MOST_RESTARTS;
+        if done > 0 && (costly || target.is_stopping()) {
             break;
         }
-        let run = executor.observe(input)?;
+        let run = runs.observe(input)?;
         let verdict = judge.judge(&run);
         if !judge.accepts(run.exit) {
             result.failed = Some(run.exit);
@@ -109,41 +111,51 @@ fn note_differences(first: &[u8], now: &[u8], varies: &mut Vec<u32>) {
 mod tests {
     use super::*;
     use crate::fake::FakeExecutor;
+    use crate::mutate::foreign::NoMutators;
+    use crate::runner::Runner;
+
+    /// Calibrates the input 5; returns the runner as well.
+    fn calibrated(
+        judge: &mut Judge,
+        mut program: impl FnMut(&[u8], &mut [u8]) -> ExitKind + 'static,
+    ) -> (Calibration, Runner) {
+        let executor = FakeExecutor::new(16, vec![], move |input, edges, _| program(input, edges));
+        let mut runner = Runner::new(Box::new(executor));
+        let mut runs = Runs { runner: &mut runner, mutators: &mut NoMutators };
+        (calibrate(&mut runs, judge, &[5], RUNS).unwrap(), runner)
+    }
 
     #[test]
     fn a_steady_seed_has_its_trace_and_no_unstable_edge() {
-        let mut executor = FakeExecutor::new(16, vec![], |input, edges, _| {
+        let mut judge = Judge::new(16, &[], false);
+        let (result, runner) = calibrated(&mut judge, |input, edges| {
             edges[usize::from(input[0])] = 1;
             ExitKind::Ok
         });
-        let mut judge = Judge::new(16, &[], false);
-        let result = calibrate(&mut executor, &mut judge, &[5], RUNS).unwrap();
         assert_eq!((&*result.trace, result.unstable.len()), (&[5][..], 0));
-        assert_eq!((executor.execs(), result.exec_us), (u64::from(RUNS), 100));
-        assert_eq!(executor.timeout(), Duration::from_secs(1));
+        assert_eq!((runner.info().execs(), result.exec_us), (u64::from(RUNS), 100));
+        assert_eq!(runner.settings().timeout, Duration::from_secs(1));
     }
 
     #[test]
     fn edges_that_vary_are_found_and_ignored_from_then_on() {
         let mut count = 0;
-        let mut executor = FakeExecutor::new(16, vec![], move |_, edges, _| {
+        let mut judge = Judge::new(16, &[], false);
+        let (result, runner) = calibrated(&mut judge, move |_, edges| {
             count += 1;
             edges[3] = count % 3;
             ExitKind::Ok
         });
-        let mut judge = Judge::new(16, &[], false);
-        let result = calibrate(&mut executor, &mut judge, &[5], RUNS).unwrap();
         assert_eq!(result.unstable, [3]);
-        assert_eq!(executor.execs(), u64::from(RUNS_VARIABLE));
+        assert_eq!(runner.info().execs(), u64::from(RUNS_VARIABLE));
         assert_eq!(judge.virgin()[3], 0);
     }
 
     #[test]
     fn a_crash_ends_the_calibration() {
         let crash = ExitKind::Crash { signal: 6 };
-        let mut executor = FakeExecutor::new(16, vec![], move |_, _, _| crash);
         let mut judge = Judge::new(16, &[], false);
-        let result = calibrate(&mut executor, &mut judge, &[5], RUNS).unwrap();
-        assert_eq!((result.failed, executor.execs()), (Some(crash), 1));
+        let (result, runner) = calibrated(&mut judge, move |_, _| crash);
+        assert_eq!((result.failed, runner.info().execs()), (Some(crash), 1));
     }
 }

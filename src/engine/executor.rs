@@ -9,7 +9,6 @@ use std::time::Duration;
 use super::coverage::Classes;
 use super::domain::{Domain, DsfView, Site};
 use super::mutate::Candidate;
-use super::mutate::foreign::{ForeignMutators, NoMutators};
 use super::mutate::words::Word;
 use crate::options::RunMode;
 
@@ -22,7 +21,7 @@ pub enum RunError {
     /// The run can be tried again: the error may be over in a moment.
     #[error("{0}")]
     Passing(Box<dyn Failure>),
-    #[error("a run was given up because an end was asked for")]
+    #[error("a run was given up because an end was requested")]
     Interrupted,
     /// The target cannot be run any more.
     #[error("{0}")]
@@ -47,8 +46,8 @@ pub trait Failure: std::error::Error + Send + Sync {
     fn remedy(&self) -> String;
 }
 
-/// Answers whether an end was asked for.
-pub use ffuzz_sys::stop::Wish;
+/// Answers whether an end was requested.
+pub use ffuzz_sys::stop::StopRequest;
 
 /// A file with counters.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -135,84 +134,34 @@ impl Spent {
     }
 }
 
-/// Runs inputs. The unit is a batch; an executor that can only do one run at a time is one that
-/// stops after each.
-pub trait Executor {
-    /// Runs one input, however uninteresting, and shows what was seen.
-    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError>;
-
-    /// Runs an input that `send` hands to the target in our place: before the run, or `late`, once
-    /// the process that has to take it is there.
-    fn observe_sent(
-        &mut self,
-        late: bool,
-        send: &mut dyn FnMut(),
-    ) -> Result<Observation<'_>, RunError>;
-
-    /// Runs an input as the target got it in an earlier run: nothing changes it on its way.
-    fn replay(&mut self, input: &[u8]) -> Result<ExitKind, RunError> {
-        Ok(self.observe(input)?.exit)
-    }
-
-    /// What else makes inputs for it.
-    fn mutators(&mut self) -> &mut dyn ForeignMutators {
-        // A value without a size: nothing is allocated.
-        Box::leak(Box::new(NoMutators))
-    }
-
-    /// Whether a process that gets this input, as its standard input or in a file, reads it; None if that is not
-    /// known. Makes a run of its own if the last one does not answer it, and does not show it.
-    fn reads_input(&mut self, _input: &[u8]) -> Result<Option<bool>, RunError> {
-        Ok(None)
-    }
-
-    /// What the target got in the run shown last, if that is not what was given.
-    fn delivered(&self) -> Option<&[u8]> {
-        None
-    }
-
-    /// Runs `batch[*next..]` in order until a run may deserve to be judged, moves `next` past it
-    /// and shows what was seen; None when the batch is finished. `next` is 0 for a new batch.
-    fn run(
-        &mut self,
-        batch: &[Candidate],
-        next: &mut usize,
-    ) -> Result<Option<Observation<'_>>, RunError> {
-        let index = *next;
-        let Some(candidate) = batch.get(index) else { return Ok(None) };
-        *next += 1;
-        Ok(Some(Observation { index, ..self.observe(&candidate.bytes)? }))
-    }
-
-    /// Largest useful batch now.
-    fn batch_size(&self) -> usize {
-        1
-    }
-
+/// How runs are made, and what is shown of them. Every engine obeys a change from its next run on.
+#[derive(Clone, Debug)]
+pub struct RunSettings {
+    /// Wall time after which a run is a hang.
+    pub timeout: Duration,
+    /// [`Executor::run`] may cut runs that compute for longer than this ([`ExitKind::Cut`]), in processor time of
+    /// the target; [`Executor::observe`] does not.
+    pub soft_limit: Option<Duration>,
     /// [`Executor::run`] shows every run, uninteresting ones as well.
-    fn show_every_run(&mut self, _every: bool) {}
-
-    /// From now on the path of every run is of interest ([`Executor::quiet_paths`]): [`map_hash`] of its edges, or of
-    /// the classes of their hit counts. None: no longer.
+    pub show_every_run: bool,
+    /// Domains count, too.
+    pub watch_domains: bool,
+    /// The path of every run is of interest ([`Executor::quiet_paths`]): [`map_hash`] of its edges, or of the
+    /// classes of their hit counts.
     ///
     /// [`map_hash`]: crate::coverage::map_hash
-    fn note_paths(&mut self, _of: Option<Classes>) {}
+    pub paths: Option<Classes>,
+}
 
-    /// Paths of the runs of the last call of [`Executor::run`] that it did not show, with their positions in the
-    /// batch. Only runs that ended well.
-    fn quiet_paths(&self) -> &[(usize, u64)] {
-        &[]
+impl RunSettings {
+    #[must_use]
+    pub fn new(timeout: Duration) -> Self {
+        Self { timeout, soft_limit: None, show_every_run: false, watch_domains: false, paths: None }
     }
+}
 
-    /// From now on domains count, too.
-    fn watch_domains(&mut self) {}
-
-    /// What is not new any more: per edge the hit-count classes that no run has shown yet.
-    fn learn_edges(&mut self, _virgin: &[u8]) {}
-
-    /// What a value of this key has to beat to be of interest.
-    fn learn_key(&mut self, _key: u32, _threshold: u32) {}
-
+/// What is known of a target. Nothing here makes a run.
+pub trait TargetInfo {
     /// Number of counters of the edge map.
     fn map_size(&self) -> usize;
 
@@ -234,9 +183,21 @@ pub trait Executor {
         Vec::new()
     }
 
-    /// The process that starts the target's; None if each run is a child of ours.
-    fn server(&self) -> Option<i32> {
+    /// AFL's words for `target_mode`, for example `persistent shmem_testcase`; `default` if none
+    /// applies.
+    fn target_mode(&self) -> String;
+
+    /// The execution mode in use now.
+    fn run_mode(&self) -> RunMode;
+
+    /// What came of snapshots, if there were any.
+    fn snapshot_runs(&self) -> Option<SnapshotRuns> {
         None
+    }
+
+    /// Largest useful batch now.
+    fn batch_size(&self) -> usize {
+        1
     }
 
     /// Runs so far.
@@ -252,25 +213,84 @@ pub trait Executor {
         None
     }
 
-    fn timeout(&self) -> Duration;
-
-    fn set_timeout(&mut self, timeout: Duration);
-
-    /// From now on [`Executor::run`] may cut runs that compute for longer than this ([`ExitKind::Cut`]), in
-    /// processor time of the target; [`Executor::observe`] does not.
-    fn set_soft_limit(&mut self, _limit: Option<Duration>) {}
-
-    /// AFL's words for `target_mode`, for example `persistent shmem_testcase`; `default` if none
-    /// applies.
-    fn target_mode(&self) -> String;
-
-    /// The execution mode in use now.
-    fn run_mode(&self) -> RunMode;
-
-    /// What came of snapshots, if there were any.
-    fn snapshot_runs(&self) -> Option<SnapshotRuns> {
+    /// The process that starts the target's; None if each run is a child of the fuzzer.
+    fn server(&self) -> Option<i32> {
         None
     }
+
+    /// The process that made the last run, if one takes many inputs; None if each has a process of its own.
+    fn process(&self) -> Option<i32> {
+        None
+    }
+
+    /// Restarts so far.
+    fn restarts(&self) -> u64 {
+        0
+    }
+
+    /// The end of the campaign was requested: runs that need not be made should not be made.
+    fn is_stopping(&self) -> bool {
+        false
+    }
+}
+
+/// Runs inputs. The unit is a batch; an executor that can only do one run at a time is one that
+/// stops after each.
+pub trait Executor {
+    fn info(&self) -> &dyn TargetInfo;
+
+    fn settings(&self) -> &RunSettings;
+
+    fn settings_mut(&mut self) -> &mut RunSettings;
+
+    /// Runs one input, however uninteresting, and shows what was seen.
+    fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError>;
+
+    /// Runs an input that `send` hands to the target in our place: before the run, or `late`, once
+    /// the process that has to take it is there.
+    fn observe_sent(
+        &mut self,
+        late: bool,
+        send: &mut dyn FnMut(),
+    ) -> Result<Observation<'_>, RunError>;
+
+    /// Runs `batch[*next..]` in order until a run may deserve to be judged, moves `next` past it
+    /// and shows what was seen; None when the batch is finished. `next` is 0 for a new batch.
+    fn run(
+        &mut self,
+        batch: &[Candidate],
+        next: &mut usize,
+    ) -> Result<Option<Observation<'_>>, RunError> {
+        let index = *next;
+        let Some(candidate) = batch.get(index) else { return Ok(None) };
+        *next += 1;
+        Ok(Some(Observation { index, ..self.observe(&candidate.bytes)? }))
+    }
+
+    /// Paths of the runs of the last call of [`Executor::run`] that it did not show, with their positions in the
+    /// batch. Only runs that ended well.
+    fn quiet_paths(&self) -> &[(usize, u64)] {
+        &[]
+    }
+
+    /// Whether a process that gets this input, as its standard input or in a file, reads it; None if that is not
+    /// known. Makes a run of its own if the last one does not answer it, and does not show it.
+    fn reads_input(&mut self, _input: &[u8]) -> Result<Option<bool>, RunError> {
+        Ok(None)
+    }
+
+    /// What is not new any more: per edge the hit-count classes that no run has shown yet.
+    fn learn_edges(&mut self, _virgin: &[u8]) {}
+
+    /// What a value of this key has to beat to be of interest.
+    fn learn_key(&mut self, _key: u32, _threshold: u32) {}
+
+    /// Ends the process that takes many inputs, if there is one: the next run is the first of another one.
+    fn end_process(&mut self) {}
+
+    /// From now on [`Executor::run`] may return None before the end of a batch, and a run that takes long is
+    /// given up ([`RunError::Interrupted`]), once the request is there. None: no end can be requested.
+    fn stop_on(&mut self, _request: Option<StopRequest>) {}
 
     /// What the user should know of the target and was not told yet, a line each.
     fn take_notes(&mut self) -> Vec<String> {
@@ -282,31 +302,9 @@ pub trait Executor {
         Vec::new()
     }
 
-    /// The process that made the last run, if one takes many inputs; None if each has a process of its own.
-    fn process(&self) -> Option<i32> {
-        None
-    }
-
-    /// Ends that process: the next run is the first of another one.
-    fn end_process(&mut self) {}
-
     /// Why the target was restarted since the last call, if it was.
     fn take_restart(&mut self) -> Option<String> {
         None
-    }
-
-    /// Restarts so far.
-    fn restarts(&self) -> u64 {
-        0
-    }
-
-    /// From now on [`Executor::run`] may return None before the end of a batch, and a run that takes long is
-    /// given up ([`RunError::Interrupted`]), once the answer is yes. None: no end can be asked for.
-    fn heed(&mut self, _end: Option<Wish>) {}
-
-    /// Somebody who is heeded has asked for an end: runs that need not be made should not be made.
-    fn is_hurried(&self) -> bool {
-        false
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::options::RunMode;
 
 use super::domain::{Domain, DsfView};
-use super::executor::{Executor, ExitKind, Observation, RunError, Spent};
+use super::executor::{Executor, ExitKind, Observation, RunError, RunSettings, Spent, TargetInfo};
 
 type Program = Box<dyn FnMut(&[u8], &mut [u8], &mut [u32]) -> ExitKind>;
 
@@ -20,7 +20,7 @@ pub struct FakeExecutor {
     values: Vec<u32>,
     execs: u64,
     spent: Spent,
-    timeout: Duration,
+    settings: RunSettings,
     clock: Rc<Cell<Duration>>,
 }
 
@@ -39,7 +39,7 @@ impl FakeExecutor {
             values: vec![0; keys],
             execs: 0,
             spent: Spent::default(),
-            timeout: Duration::from_secs(1),
+            settings: RunSettings::new(Duration::from_secs(1)),
             clock: Rc::new(Cell::new(Duration::from_micros(100))),
         }
     }
@@ -52,6 +52,18 @@ impl FakeExecutor {
 }
 
 impl Executor for FakeExecutor {
+    fn info(&self) -> &dyn TargetInfo {
+        self
+    }
+
+    fn settings(&self) -> &RunSettings {
+        &self.settings
+    }
+
+    fn settings_mut(&mut self) -> &mut RunSettings {
+        &mut self.settings
+    }
+
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
         self.execs += 1;
         self.spent.add(self.clock.get(), None);
@@ -81,7 +93,9 @@ impl Executor for FakeExecutor {
     fn reads_input(&mut self, _input: &[u8]) -> Result<Option<bool>, RunError> {
         Ok(Some(true))
     }
+}
 
+impl TargetInfo for FakeExecutor {
     fn map_size(&self) -> usize {
         self.edges.len()
     }
@@ -96,14 +110,6 @@ impl Executor for FakeExecutor {
 
     fn spent(&self) -> Spent {
         self.spent
-    }
-
-    fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
     }
 
     fn run_mode(&self) -> RunMode {

@@ -12,5 +12,6 @@ pub mod fuzzer;
 pub mod minimize;
 pub mod mutate;
 pub mod options;
+pub mod runner;
 pub mod schedule;
 pub mod stage;

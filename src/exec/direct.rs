@@ -9,7 +9,9 @@ use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::{RunEnd, TargetError, exit_kind, words};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::domain::Domain;
-use ffuzz_engine::executor::{Executor, Observation, RunError, Spent, Wish};
+use ffuzz_engine::executor::{
+    Executor, Observation, RunError, RunSettings, Spent, StopRequest, TargetInfo,
+};
 use ffuzz_engine::mutate::words::Word;
 use ffuzz_sys::guard::Guard;
 use ffuzz_sys::memory::SharedMap;
@@ -24,7 +26,7 @@ pub struct Direct {
     maps: Maps,
     segment_id: i32,
     delivery: InputDelivery,
-    timeout: Duration,
+    settings: RunSettings,
     execs: u64,
     spent: Spent,
     leave: Leave,
@@ -57,7 +59,7 @@ impl Direct {
             maps,
             segment_id,
             delivery,
-            timeout,
+            settings: RunSettings::new(timeout),
             execs: 0,
             spent: Spent::default(),
             leave: Leave::default(),
@@ -111,7 +113,7 @@ impl Direct {
     /// None if it exceeds the timeout.
     fn wait(&mut self, process: &mut Process, start: Instant) -> Result<Option<i32>, TargetError> {
         loop {
-            let left = self.timeout.saturating_sub(start.elapsed());
+            let left = self.settings.timeout.saturating_sub(start.elapsed());
             let status = process.wait_for(left.min(SLICE));
             if status.is_some() || left.is_zero() {
                 return Ok(status);
@@ -130,6 +132,18 @@ impl Direct {
 }
 
 impl Executor for Direct {
+    fn info(&self) -> &dyn TargetInfo {
+        self
+    }
+
+    fn settings(&self) -> &RunSettings {
+        &self.settings
+    }
+
+    fn settings_mut(&mut self) -> &mut RunSettings {
+        &mut self.settings
+    }
+
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
         let outcome = self.execute(Feed::Input(input))?;
         Ok(self.observation(outcome))
@@ -153,6 +167,12 @@ impl Executor for Direct {
         Ok(self.observation(outcome))
     }
 
+    fn stop_on(&mut self, request: Option<StopRequest>) {
+        self.leave = Leave::from(request);
+    }
+}
+
+impl TargetInfo for Direct {
     fn map_size(&self) -> usize {
         self.maps.edges().len()
     }
@@ -165,6 +185,14 @@ impl Executor for Direct {
         &[]
     }
 
+    fn target_mode(&self) -> String {
+        if self.setup.options.non_instrumented { "non_instrumented" } else { "no_fsrv" }.into()
+    }
+
+    fn run_mode(&self) -> RunMode {
+        RunMode::Exec
+    }
+
     fn execs(&self) -> u64 {
         self.execs
     }
@@ -173,27 +201,7 @@ impl Executor for Direct {
         self.spent
     }
 
-    fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
-    }
-
-    fn run_mode(&self) -> RunMode {
-        RunMode::Exec
-    }
-
-    fn heed(&mut self, end: Option<Wish>) {
-        self.leave = Leave::from(end);
-    }
-
-    fn is_hurried(&self) -> bool {
+    fn is_stopping(&self) -> bool {
         self.leave.is_asked()
-    }
-
-    fn target_mode(&self) -> String {
-        if self.setup.options.non_instrumented { "non_instrumented" } else { "no_fsrv" }.into()
     }
 }

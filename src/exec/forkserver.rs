@@ -21,10 +21,10 @@ use super::modules;
 use super::runs::RunChannel;
 use super::{RunEnd, TargetError, sites, words};
 use ffuzz_config::options::RunMode;
-use ffuzz_engine::coverage::Classes;
 use ffuzz_engine::domain::{Domain, Site};
 use ffuzz_engine::executor::{
-    Executor, ExitKind, Module, Observation, ProcessorTime, RunError, SnapshotRuns, Spent, Wish,
+    Executor, ExitKind, Module, Observation, ProcessorTime, RunError, RunSettings, SnapshotRuns,
+    Spent, StopRequest, TargetInfo,
 };
 use ffuzz_engine::mutate::Candidate;
 use ffuzz_engine::mutate::words::Word;
@@ -47,9 +47,8 @@ const SANITIZER_CODES: [u8; 2] = [86, 23];
 pub struct ForkServer {
     setup: Setup,
     session: ServerSession,
-    timeout: Duration,
-    /// See [`Executor::set_soft_limit`]; and whether the present run may be cut.
-    soft: Option<Duration>,
+    settings: RunSettings,
+    /// The present run may be cut at the soft limit.
     cuts: bool,
     /// The last child, if it may still exist: running, or stopped between two runs.
     child: Option<i32>,
@@ -71,10 +70,7 @@ pub struct ForkServer {
     /// A request to stop does not wait for the end of a run.
     leave: Leave,
     helpers: Helpers,
-    every_run: bool,
-    watch: bool,
-    /// See [`Executor::note_paths`]; and the paths of the last call of [`Executor::run`].
-    paths: Option<Classes>,
+    /// See [`Executor::quiet_paths`].
     quiet: Vec<(usize, u64)>,
     /// None: children are never restored.
     snapshot: Option<snapshot::Policy>,
@@ -115,8 +111,7 @@ impl ForkServer {
         let mut server = Self {
             setup,
             session,
-            timeout,
-            soft: None,
+            settings: RunSettings::new(timeout),
             cuts: false,
             child: None,
             last: 0,
@@ -130,9 +125,6 @@ impl ForkServer {
             restarts: 0,
             leave: Leave::default(),
             helpers: Helpers::new(),
-            every_run: false,
-            watch: false,
-            paths: None,
             quiet: Vec::new(),
             snapshot: None,
             reported: BTreeSet::new(),
@@ -168,7 +160,7 @@ impl ForkServer {
         (self.child, self.last) = (None, 0);
         self.killed = false;
         self.restarts += 1;
-        let mut session = ServerSession::start(&self.setup, self.timeout)?;
+        let mut session = ServerSession::start(&self.setup, self.settings.timeout)?;
         if let (Some(runs), Some(earlier)) = (&mut session.runs, &self.session.runs) {
             runs.inherit(earlier);
         }
@@ -208,7 +200,7 @@ impl ForkServer {
         self.session.maps.collect(false);
         self.execs += 1;
         let exit = ExitKind::Crash { signal: 0 };
-        Ok(Pass::one(RunEnd { exit, duration: self.timeout }))
+        Ok(Pass::one(RunEnd { exit, duration: self.settings.timeout }))
     }
 
     fn settle(&mut self, result: Result<Pass, NoRun>) -> Result<Pass, TargetError> {
@@ -240,6 +232,18 @@ impl ForkServer {
 }
 
 impl Executor for ForkServer {
+    fn info(&self) -> &dyn TargetInfo {
+        self
+    }
+
+    fn settings(&self) -> &RunSettings {
+        &self.settings
+    }
+
+    fn settings_mut(&mut self) -> &mut RunSettings {
+        &mut self.settings
+    }
+
     fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
         self.cuts = false;
         let pass = self.persistently(|server, _| server.execute(input).map(Pass::one))?;
@@ -297,31 +301,15 @@ impl Executor for ForkServer {
             if let Some(outcome) = pass.shown {
                 return Ok(Some(self.observation(*next - 1, outcome)));
             }
-            if self.leave.heeds() && pass.done < rest.len() {
+            if self.leave.can_be_asked() && pass.done < rest.len() {
                 break;
             }
         }
         Ok(None)
     }
 
-    fn batch_size(&self) -> usize {
-        if self.takes_batches() { self.cases } else { 1 }
-    }
-
-    fn show_every_run(&mut self, every: bool) {
-        self.every_run = every;
-    }
-
-    fn note_paths(&mut self, of: Option<Classes>) {
-        self.paths = of;
-    }
-
     fn quiet_paths(&self) -> &[(usize, u64)] {
         &self.quiet
-    }
-
-    fn watch_domains(&mut self) {
-        self.watch = true;
     }
 
     fn learn_edges(&mut self, virgin: &[u8]) {
@@ -338,8 +326,42 @@ impl Executor for ForkServer {
         }
     }
 
+    fn take_notes(&mut self) -> Vec<String> {
+        let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(self.notes_of_session());
+        notes
+    }
+
+    fn take_dictionary(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.session.dictionary)
+    }
+
+    fn end_process(&mut self) {
+        if self.session.runs.is_some() {
+            self.end_idle_child();
+        } else if self.child.is_some() {
+            self.kill_child(libc::SIGKILL);
+            (self.child, self.killed) = (None, true);
+        }
+    }
+
+    fn take_restart(&mut self) -> Option<String> {
+        self.restart.take()
+    }
+
+    fn stop_on(&mut self, request: Option<StopRequest>) {
+        self.leave = Leave::from(request);
+        self.alarm = None;
+    }
+}
+
+impl TargetInfo for ForkServer {
     fn map_size(&self) -> usize {
         self.session.maps.edges().len()
+    }
+
+    fn domains(&self) -> &[Domain] {
+        self.session.maps.domains()
     }
 
     fn sites(&self) -> Vec<Site> {
@@ -352,46 +374,6 @@ impl Executor for ForkServer {
 
     fn modules(&self) -> Vec<Module> {
         modules::located(self.session.maps.modules(), self.session.process.pid())
-    }
-
-    fn domains(&self) -> &[Domain] {
-        self.session.maps.domains()
-    }
-
-    fn server(&self) -> Option<i32> {
-        Some(self.session.process.pid())
-    }
-
-    fn execs(&self) -> u64 {
-        self.execs
-    }
-
-    fn spent(&self) -> Spent {
-        self.spent
-    }
-
-    fn processor_time(&self) -> Option<ProcessorTime> {
-        let runs = self.session.runs.as_ref()?;
-        let server = self.session.process.pid();
-        let [own, mut children] = load::processor_times(server)?;
-        // Their numbers came from the target.
-        let living = [self.child, runs.lasting_child()].into_iter().flatten();
-        for child in living.filter(|pid| process::descends_from(*pid, server)) {
-            children += load::processor_times(child).map_or(Duration::ZERO, |[own, _]| own);
-        }
-        Some(ProcessorTime { server: own, children })
-    }
-
-    fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
-    }
-
-    fn set_soft_limit(&mut self, limit: Option<Duration>) {
-        self.soft = limit;
     }
 
     fn target_mode(&self) -> String {
@@ -421,14 +403,32 @@ impl Executor for ForkServer {
         self.snapshot_runs()
     }
 
-    fn take_notes(&mut self) -> Vec<String> {
-        let mut notes = std::mem::take(&mut self.notes);
-        notes.extend(self.notes_of_session());
-        notes
+    fn batch_size(&self) -> usize {
+        if self.takes_batches() { self.cases } else { 1 }
     }
 
-    fn take_dictionary(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.session.dictionary)
+    fn execs(&self) -> u64 {
+        self.execs
+    }
+
+    fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    fn processor_time(&self) -> Option<ProcessorTime> {
+        let runs = self.session.runs.as_ref()?;
+        let server = self.session.process.pid();
+        let [own, mut children] = load::processor_times(server)?;
+        // Their numbers came from the target.
+        let living = [self.child, runs.lasting_child()].into_iter().flatten();
+        for child in living.filter(|pid| process::descends_from(*pid, server)) {
+            children += load::processor_times(child).map_or(Duration::ZERO, |[own, _]| own);
+        }
+        Some(ProcessorTime { server: own, children })
+    }
+
+    fn server(&self) -> Option<i32> {
+        Some(self.session.process.pid())
     }
 
     fn process(&self) -> Option<i32> {
@@ -436,29 +436,11 @@ impl Executor for ForkServer {
         self.setup.persistent().then(last)
     }
 
-    fn end_process(&mut self) {
-        if self.session.runs.is_some() {
-            self.end_idle_child();
-        } else if self.child.is_some() {
-            self.kill_child(libc::SIGKILL);
-            (self.child, self.killed) = (None, true);
-        }
-    }
-
-    fn take_restart(&mut self) -> Option<String> {
-        self.restart.take()
-    }
-
     fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    fn heed(&mut self, end: Option<Wish>) {
-        self.leave = Leave::from(end);
-        self.alarm = None;
-    }
-
-    fn is_hurried(&self) -> bool {
+    fn is_stopping(&self) -> bool {
         self.leave.is_asked()
     }
 }

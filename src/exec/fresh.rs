@@ -73,7 +73,7 @@ pub struct Fresh {
     setup: Setup,
     delivery: InputDelivery,
     mutators: Mutators,
-    /// See [`super::Hooked::send_late`].
+    /// See [`ffuzz_engine::runner::Runner::send_late`].
     late: bool,
     /// Inputs pass `post_process` before the target gets them.
     process: bool,

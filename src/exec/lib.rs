@@ -19,7 +19,6 @@ mod maps;
 mod modules;
 mod parts;
 mod ready;
-mod record;
 mod replay;
 mod runs;
 mod scratch;

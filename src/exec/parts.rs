@@ -7,13 +7,13 @@ use std::path::Path;
 use object::Object;
 use sha1::{Digest, Sha1};
 
-use ffuzz_engine::executor::{Executor, Module};
+use ffuzz_engine::executor::{Module, TargetInfo};
 use ffuzz_engine::feedback::Part;
 
 /// The program and its libraries with their places in the map. A target that does not name them (one
 /// of AFL's compilers) is one part; none without a map.
 #[must_use]
-pub fn parts(target: &dyn Executor, program: &Path) -> Vec<Part> {
+pub fn parts(target: &dyn TargetInfo, program: &Path) -> Vec<Part> {
     let mut modules = target.modules();
     if modules.is_empty() && target.map_size() > 0 {
         modules.push(Module { counters: 0..target.map_size(), file: program.to_owned() });

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::{Fresh, Hooked, Setup, open};
 use ffuzz_config::options::{CustomOptions, TargetOptions};
 use ffuzz_engine::executor::RunError;
+use ffuzz_engine::runner::Runner;
 use ffuzz_mutators::Mutators;
 
 /// How a tool wants its target: everything that is decided before the target is checked.
@@ -63,6 +64,7 @@ impl Ready {
     /// Starts the target, behind the mutators.
     pub fn start(self) -> Result<Hooked, RunError> {
         let target = open(self.setup, self.timeout)?;
-        Ok(Hooked::new(target, self.mutators).send_late(self.late))
+        let runner = Runner::new(target).send_late(self.late);
+        Ok(Hooked { runner, mutators: self.mutators })
     }
 }

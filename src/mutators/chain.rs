@@ -14,7 +14,7 @@ use super::states::{States, StoredStates};
 use super::{DEFAULT_PROBABILITY, Hook, HookError, Hooks, Job, Made, Mutator, NAME_MAX, bit};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::corpus::SeedId;
-use ffuzz_engine::mutate::foreign::ForeignMutators;
+use ffuzz_engine::mutate::foreign::{ForeignMutators, Processed};
 use ffuzz_engine::mutate::{MAX_INPUT, Rng};
 use ffuzz_event::MutatorStatus;
 use ffuzz_sys::clock::{TickLength, ticks};
@@ -29,17 +29,6 @@ const ALL_TIMED: u64 = 1024;
 const TIMED_HAVOC: u64 = 16;
 /// Inputs in a row that post-processing may drop before it is reported.
 const MANY_SKIPPED: u64 = 10_000;
-
-/// What [`Mutators::post_process`] made of an input.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Processed {
-    /// No mutator changed it.
-    AsGiven,
-    /// The result is in the buffer.
-    Changed,
-    /// A mutator dropped it.
-    Skipped,
-}
 
 /// Loaded mutators and their counters.
 #[derive(Default)]
@@ -652,6 +641,30 @@ impl ForeignMutators for Mutators {
 
     fn havoc(&mut self, bytes: &mut Vec<u8>, max_len: usize) -> u64 {
         Self::havoc(self, bytes, max_len)
+    }
+
+    fn touch_runs(&self) -> bool {
+        Self::touch_runs(self)
+    }
+
+    fn need_single_runs(&self) -> bool {
+        Self::need_single_runs(self)
+    }
+
+    fn post_process(&mut self, input: &[u8], out: &mut Vec<u8>) -> Processed {
+        Self::post_process(self, input, out)
+    }
+
+    fn sends(&self) -> bool {
+        self.has(Hook::FuzzSend)
+    }
+
+    fn send(&mut self, input: &[u8]) {
+        self.fuzz_send(input);
+    }
+
+    fn post_run(&mut self) {
+        Self::post_run(self);
     }
 }
 

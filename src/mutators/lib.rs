@@ -18,13 +18,13 @@ pub mod python;
 pub mod python;
 pub mod states;
 
-pub use chain::{Mutators, Processed};
+pub use chain::Mutators;
 pub use load::{CustomError, load};
 
 use std::path::Path;
 
 use ffuzz_engine::corpus::SeedId;
-pub use ffuzz_engine::mutate::foreign::{Job, Made, bit};
+pub use ffuzz_engine::mutate::foreign::{Job, Made, Processed, bit};
 
 /// Longest short name (`op:NAME` in file names), bytes; AFL++'s number.
 pub const NAME_MAX: usize = 21;

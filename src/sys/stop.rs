@@ -12,7 +12,7 @@ use super::{clock, terminal, underway};
 
 /// Signals within this many milliseconds of the first are the same request: a key that was held, or a
 /// closed terminal, which both the shell and the kernel report.
-const ONE_WISH_MS: u64 = 500;
+const ONE_REQUEST_MS: u64 = 500;
 
 /// What the user has requested, set by signal handlers.
 #[derive(Clone, Debug, Default)]
@@ -126,7 +126,7 @@ impl Stop {
 
     /// The same as a question that executors can keep.
     #[must_use]
-    pub fn wish(&self) -> Wish {
+    pub fn request(&self) -> StopRequest {
         let stop = self.clone();
         Arc::new(move || stop.is_over())
     }
@@ -183,17 +183,17 @@ impl Suspension {
 const HURRY: Duration = Duration::from_millis(500);
 
 /// Returns whether an end was requested.
-pub type Wish = Arc<dyn Fn() -> bool + Send + Sync>;
+pub type StopRequest = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Checked by each wait for a target: whether to leave it. By default it never is.
 #[derive(Clone, Default)]
 pub struct Leave {
-    end: Option<Wish>,
+    end: Option<StopRequest>,
     noticed: Option<Instant>,
 }
 
-impl From<Option<Wish>> for Leave {
-    fn from(end: Option<Wish>) -> Self {
+impl From<Option<StopRequest>> for Leave {
+    fn from(end: Option<StopRequest>) -> Self {
         Self { end, noticed: None }
     }
 }
@@ -207,7 +207,7 @@ impl std::fmt::Debug for Leave {
 impl Leave {
     /// Whether an end can be requested.
     #[must_use]
-    pub fn heeds(&self) -> bool {
+    pub fn can_be_asked(&self) -> bool {
         self.end.is_some()
     }
 
@@ -231,7 +231,7 @@ impl First {
     /// Whether the first was an earlier request than the one of `now`; None if `now` is the first.
     fn is_before(&self, now: u64) -> Option<bool> {
         let first = self.0.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed).err()?;
-        Some(now.saturating_sub(first) > ONE_WISH_MS)
+        Some(now.saturating_sub(first) > ONE_REQUEST_MS)
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_that_come_together_are_one_wish() {
+    fn signals_that_come_together_are_one_request() {
         let first = First::default();
         let heard = [1000, 1001, 1500, 1501, 9000].map(|now| first.is_before(now));
         assert_eq!(heard, [None, Some(false), Some(false), Some(true), Some(true)]);

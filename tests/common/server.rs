@@ -36,8 +36,8 @@ pub fn candidates(inputs: &[Vec<u8>]) -> Vec<Candidate> {
 
 /// Every run as the rung shows it: nothing is new, so nothing is run again by fork but now and then.
 pub fn shown(server: &mut ForkServer, inputs: &[Vec<u8>]) -> Vec<RunResult> {
-    server.show_every_run(true);
-    server.learn_edges(&vec![0; server.map_size()]);
+    server.settings_mut().show_every_run = true;
+    server.learn_edges(&vec![0; server.info().map_size()]);
     let (batch, mut next, mut all) = (candidates(inputs), 0, vec![]);
     while let Some(run) = server.run(&batch, &mut next).unwrap() {
         assert_eq!(run.index, all.len());

@@ -24,7 +24,7 @@ fn ladder() -> PathBuf {
 fn start(target: &Path, mode: RunMode, dir: &TestDir) -> ForkServer {
     let mut server =
         server::start(&server::options(target, "", mode), TIMEOUT, &dir.path(".input"));
-    server.watch_domains();
+    server.settings_mut().watch_domains = true;
     server
 }
 
@@ -51,7 +51,7 @@ fn every_execution_mode_observes_the_same() {
         let mut server = start(&target, mode, &dir);
         let all: Vec<RunResult> =
             inputs.iter().map(|input| RunResult::of(&server.observe(input).unwrap())).collect();
-        assert_eq!(server.execs(), inputs.len() as u64);
+        assert_eq!(server.info().execs(), inputs.len() as u64);
         all
     };
     let wanted = one_by_one(RunMode::Pipe);
@@ -69,7 +69,7 @@ fn every_execution_mode_observes_the_same() {
         }
     }
     let mut server = start(&target, RunMode::Batch, &dir);
-    server.show_every_run(true);
+    server.settings_mut().show_every_run = true;
     let (batch, mut next) = (candidates(&inputs), 0);
     for (index, wanted) in wanted.iter().enumerate() {
         let run = server.run(&batch, &mut next).unwrap().unwrap();
@@ -87,7 +87,7 @@ fn a_batch_stops_at_exactly_the_runs_that_the_judge_keeps() {
     let batch = candidates(&inputs);
     let kept = |mode| {
         let mut server = start(&target, mode, &dir);
-        let mut judge = Judge::new(server.map_size(), server.domains(), true);
+        let mut judge = Judge::new(server.info().map_size(), server.info().domains(), true);
         let (mut kept, mut shown, mut next) = (vec![], 0, 0);
         while next < batch.len() {
             judge.teach(&mut server);
@@ -130,7 +130,7 @@ fn only_what_computes_for_too_long_is_cut() {
     for mode in MODES {
         let options = server::options(&target, "", mode);
         let mut server = server::start(&options, TIMEOUT / 4, &dir.path(".input"));
-        server.set_soft_limit(Some(TIMEOUT / 100));
+        server.settings_mut().soft_limit = Some(TIMEOUT / 100);
         let inputs = [".ok", "h", ".ok", ".ok", "h", ".ok", "b"].map(|input| input.into());
         let exits: Vec<_> = shown(&mut server, &inputs).iter().map(|seen| seen.exit).collect();
         let (ok, cut) = (ExitKind::Ok, ExitKind::Cut);

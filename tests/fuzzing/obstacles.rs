@@ -47,7 +47,7 @@ fn a_target_without_obstacles_gives_no_message() {
     let dir = TestDir::new();
     let mut server = start(&target("obstacles.c", ""), &[], &dir);
     assert_eq!(runs(&mut server).1, Vec::<String>::new());
-    assert_eq!(server.run_mode().name(), "batch");
+    assert_eq!(server.info().run_mode().name(), "batch");
 }
 
 #[test]
@@ -70,11 +70,11 @@ fn a_library_that_is_loaded_late_is_named() {
     let (_, notes) = runs(&mut server);
     one_note(&notes, "libtoolate.so\" only when it runs", "AFL_PRELOAD=");
     // The remedy helps.
-    let more = server.map_size();
+    let more = server.info().map_size();
     let env = [("LATE", &*library), ("LD_PRELOAD", &*library)];
     let mut server = start(&late, &env, &dir);
     assert_eq!(runs(&mut server).1, Vec::<String>::new());
-    assert!(server.map_size() > more);
+    assert!(server.info().map_size() > more);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn with_a_memory_limit_pipes_are_used() {
     let mut server = start(&target("obstacles.c", "-DLIMIT"), &[], &dir);
     let (_, notes) = runs(&mut server);
     one_note(&notes, "cannot map ffuzz's shared memory (Cannot allocate memory", "-m");
-    assert_eq!(server.run_mode().name(), "pipe");
+    assert_eq!(server.info().run_mode().name(), "pipe");
 }
 
 #[test]

@@ -77,8 +77,8 @@ fn a_path_has_one_hash_on_both_sides() {
             shown.push(map_hash(executor.observe(&candidate.bytes).unwrap().edges, classes));
         }
         // Nothing is new any more.
-        executor.learn_edges(&vec![0; executor.map_size()]);
-        executor.note_paths(Some(classes));
+        executor.learn_edges(&vec![0; executor.info().map_size()]);
+        executor.settings_mut().paths = Some(classes);
         let (mut next, mut quiet) = (0, Vec::new());
         while next < batch.len() {
             let run = executor.run(&batch, &mut next).unwrap();

@@ -47,8 +47,8 @@ fn assert_shows_same(
 ) -> SnapshotRuns {
     let theirs = TestDir::new();
     let now = shown(&mut server, inputs);
-    let runs = server.snapshot_runs().unwrap();
-    assert_eq!(server.run_mode().name(), "snapshot", "{runs:?} {:?}", server.take_notes());
+    let runs = server.info().snapshot_runs().unwrap();
+    assert_eq!(server.info().run_mode().name(), "snapshot", "{runs:?} {:?}", server.take_notes());
     let wanted = shown(&mut start(target, words, RunMode::Fork, &theirs), inputs);
     assert_eq!(now.len(), inputs.len());
     for (index, (now, wanted)) in now.iter().zip(&wanted).enumerate() {
@@ -122,7 +122,7 @@ fn goes_by_fork_with((target, words): (&Path, &str), runs: usize, cause: &str) {
     let mut server = start(target, words, RunMode::Snapshot, &ours);
     let now = shown(&mut server, &inputs);
     let notes = server.take_notes();
-    assert_eq!(server.run_mode().name(), "fork", "{cause}: {notes:?}");
+    assert_eq!(server.info().run_mode().name(), "fork", "{cause}: {notes:?}");
     let one = notes.len() == 1 && notes[0].contains("runs use fork") && notes[0].contains(cause);
     assert!(one, "{notes:?}, not {cause}");
     let wanted = shown(&mut start(target, words, RunMode::Fork, &theirs), &inputs);
@@ -192,8 +192,8 @@ fn snapshots_report_no_false_finds() {
     let (ours, theirs) = (TestDir::new(), TestDir::new());
     let mut server = start(&watched, "", RunMode::Snapshot, &ours);
     shown(&mut server, &vec![b"text".to_vec(); 3000]);
-    assert_eq!(server.snapshot_runs().unwrap().differences, 0);
-    server.learn_edges(&vec![0xff; server.map_size()]);
+    assert_eq!(server.info().snapshot_runs().unwrap().differences, 0);
+    server.learn_edges(&vec![0xff; server.info().map_size()]);
     let wanted =
         RunResult::of(&start(&watched, "", RunMode::Fork, &theirs).observe(b"{}").unwrap());
     for batched in [false, true] {
@@ -206,8 +206,8 @@ fn snapshots_report_no_false_finds() {
         };
         assert_eq!(RunResult::of(&run), wanted, "{batched}");
     }
-    assert_eq!(server.snapshot_runs().unwrap().differences, 2);
-    assert_eq!(server.run_mode().name(), "snapshot");
+    assert_eq!(server.info().snapshot_runs().unwrap().differences, 2);
+    assert_eq!(server.info().run_mode().name(), "snapshot");
 }
 
 /// A word of the runtime's notes, another one in each run, behind which many clean runs come.
@@ -234,7 +234,7 @@ fn what_writes_over_notes_of_the_runtime_does_not_reach_the_next_run() {
             inputs[index / 21 * 21]
         );
     }
-    assert_eq!(server.run_mode().name(), "snapshot", "{:?}", server.take_notes());
+    assert_eq!(server.info().run_mode().name(), "snapshot", "{:?}", server.take_notes());
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_memory_limit_applies_to_each_run() {
         let mut options = options(&taking, "", mode);
         options.memory_limit = Some(200 << 20);
         let mut server = server::start(&options, TIMEOUT, &dir.path(".input"));
-        (shown(&mut server, &inputs), server.run_mode().name())
+        (shown(&mut server, &inputs), server.info().run_mode().name())
     };
     let (now, rung) = runs(RunMode::Snapshot, &ours);
     assert_eq!((now, rung), (runs(RunMode::Fork, &theirs).0, "snapshot"));
@@ -274,12 +274,12 @@ fn a_run_that_takes_too_long_is_a_hang_and_the_next_is_clean() {
     let mut server = start(&target, "", RunMode::Snapshot, &dir);
     let good = RunResult::of(&server.observe(b".abc").unwrap());
     for input in [b"H", b"V", b"H"] {
-        server.set_timeout(Duration::from_millis(300));
+        server.settings_mut().timeout = Duration::from_millis(300);
         assert_eq!(server.observe(input).unwrap().exit, ExitKind::Hang);
-        server.set_timeout(TIMEOUT);
+        server.settings_mut().timeout = TIMEOUT;
         assert_eq!(RunResult::of(&server.observe(b".abc").unwrap()), good);
     }
-    assert_eq!(server.run_mode().name(), "snapshot");
+    assert_eq!(server.info().run_mode().name(), "snapshot");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn a_fork_server_that_is_killed_is_replaced() {
     kill(processes(&target).0);
     assert_eq!(RunResult::of(&server.observe(b"[1, 2]").unwrap()), good);
     assert!(server.take_restart().is_some());
-    assert_eq!(server.run_mode().name(), "snapshot");
+    assert_eq!(server.info().run_mode().name(), "snapshot");
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn every_way_to_read_the_input_is_detected() {
         let mut options = options(&target, &words, mode);
         options.file = Some(dir.path(".input"));
         let mut server = server::start(&options, TIMEOUT, &dir.path(".input"));
-        (shown(&mut server, &inputs), server.run_mode().name())
+        (shown(&mut server, &inputs), server.info().run_mode().name())
     };
     let (now, rung) = shown_by(RunMode::Snapshot, &ours);
     assert_eq!((now, rung), (shown_by(RunMode::Fork, &theirs).0, "snapshot"));
@@ -420,7 +420,7 @@ fn runs_begin_before_operations_that_cannot_be_undone() {
         let dir = TestDir::new();
         let mut server = start(&target, words, RunMode::Snapshot, &dir);
         server.observe(b"text").unwrap();
-        assert_eq!(server.snapshot_runs().unwrap().prologue, plain, "{words}");
+        assert_eq!(server.info().snapshot_runs().unwrap().prologue, plain, "{words}");
     }
     assert_same(&target, "device", &mutants(200), 0);
 }
@@ -452,8 +452,8 @@ fn a_batch_stops_at_exactly_the_runs_that_the_judge_keeps() {
     let kept = |mode| {
         let dir = TestDir::new();
         let mut server = start(&reader, "", mode, &dir);
-        server.watch_domains();
-        let mut judge = Judge::new(server.map_size(), server.domains(), true);
+        server.settings_mut().watch_domains = true;
+        let mut judge = Judge::new(server.info().map_size(), server.info().domains(), true);
         let (mut kept, mut shown, mut next) = (vec![], 0, 0);
         while next < batch.len() {
             judge.teach(&mut server);
@@ -466,7 +466,7 @@ fn a_batch_stops_at_exactly_the_runs_that_the_judge_keeps() {
                 kept.push((index, verdict));
             }
         }
-        assert_eq!(server.snapshot_runs().map_or(0, |runs| runs.by_fork), 0);
+        assert_eq!(server.info().snapshot_runs().map_or(0, |runs| runs.by_fork), 0);
         (kept, shown)
     };
     let (wanted, all) = kept(RunMode::Fork);
@@ -481,14 +481,14 @@ fn a_batch_stops_at_exactly_the_runs_that_the_judge_keeps() {
 fn grows_not(target: &Path, words: &str, runs: usize) {
     let dir = TestDir::new();
     let mut server = start(target, words, RunMode::Snapshot, &dir);
-    server.learn_edges(&vec![0; server.map_size()]);
+    server.learn_edges(&vec![0; server.info().map_size()]);
     let batch = candidates(&mutants(64));
     let mut measure = |runs: usize| {
         for _ in 0..runs / batch.len() {
             let mut next = 0;
             while server.run(&batch, &mut next).unwrap().is_some() {}
         }
-        assert_eq!(server.run_mode().name(), "snapshot", "{:?}", server.take_notes());
+        assert_eq!(server.info().run_mode().name(), "snapshot", "{:?}", server.take_notes());
         memory_and_descriptors(target)
     };
     measure(runs / 10);

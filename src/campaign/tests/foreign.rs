@@ -1,7 +1,6 @@
 //! Foreign mutators in a campaign: the order of their calls, and what becomes of what they make.
 
 use super::*;
-use crate::engine::executor::Executor;
 use crate::mutators::fake::{Calls, FakeMutator};
 use crate::mutators::{Hook, Hooks, Made};
 
@@ -99,7 +98,7 @@ fn finds_of_a_mutator_carry_its_words_and_are_counted() {
     assert!(about[1].contains("queue/id:000001") && about[1].ends_with(" true"), "{about:?}");
     assert_eq!(campaign.fuzzer.progress.yield_of("fake").finds, 1);
     // Nothing but the mutator's three inputs, and the calibration of both seeds.
-    assert_eq!(campaign.fuzzer.executor.execs(), 7 + campaign.fuzzer.progress.trim_execs + 3 + 7);
+    assert_eq!(campaign.fuzzer.target().execs(), 7 + campaign.fuzzer.progress.trim_execs + 3 + 7);
 }
 
 #[test]
@@ -150,7 +149,7 @@ fn seeds_that_a_mutator_does_not_want_are_passed_over() {
         with_one(options(dir.path(), DomainMode::Off, 1_000_000), ladder(), mutator);
     assert!(matches!(campaign.fuzz(), Err(CampaignError::NothingRuns)));
     assert!(kinds(&calls.take()).iter().all(|kind| *kind == "queue_get"));
-    assert_eq!(campaign.fuzzer.executor.execs(), 7);
+    assert_eq!(campaign.fuzzer.target().execs(), 7);
 }
 
 #[test]

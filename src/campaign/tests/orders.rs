@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use super::super::orders::Orders;
 use super::*;
-use crate::engine::executor::Executor;
 use crate::engine::mutate::dictionary::Token;
 use crate::event::{Reply, Source};
 use crate::fleet::control::{Command, Incoming, Order, Setting};
@@ -77,7 +76,7 @@ fn what_is_set_holds_from_then_on() {
     assert!(replies[0].ok);
     let stats = replies[1].stats.as_ref().unwrap();
     assert_eq!((stats.setup.schedule.as_str(), stats.search.dictionary_entries), ("fast", 1));
-    assert_eq!(campaign.fuzzer.executor.timeout(), timeout);
+    assert_eq!(campaign.fuzzer.timeout(), timeout);
     assert!(campaign.fuzzer.scheduler.needs_path_counts());
     assert_eq!(campaign.fuzzer.dictionary.user, Vec::from_iter(token));
 }

@@ -102,7 +102,7 @@ fn limits_end_every_stage_within_one_batch() {
     ];
     for (index, set) in set.into_iter().enumerate() {
         for_each_stage(|stage, target, campaign, _, _| {
-            let execs = campaign.fuzzer.executor.execs();
+            let execs = campaign.fuzzer.target().execs();
             set(&mut campaign.options.limits, execs);
             campaign.arm_limit();
             let crash = ExitKind::Crash { signal: 6 };

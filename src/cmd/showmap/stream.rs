@@ -12,7 +12,7 @@ use super::view::View;
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, say, tell};
 use crate::config::env::Environment;
-use crate::engine::executor::{Executor, ExitKind, Observation};
+use crate::engine::executor::{ExitKind, Observation};
 use crate::engine::mutate::MAX_INPUT;
 use crate::sys::stdio;
 

@@ -7,14 +7,13 @@ use super::{start, to_file};
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{Scratch, print, say};
 use crate::config::env::Environment;
-use crate::engine::executor::Executor;
 use crate::engine::mutate::words::Word;
 
 /// Prints them; returns the exit code.
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure> {
     let scratch = Scratch::new("showmap", None);
     let target = start(args, environment, &scratch)?;
-    let (words, damaged) = target.words();
+    let (words, damaged) = target.info().words();
     drop(target);
     if let Some(file) = damaged.first() {
         let cause = format!("the words of {} are damaged", file.display());

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::coverage::SourceCoverage;
 use super::{Client, CollectorError, Settings};
 use ffuzz_disk::inputs::{self, InputError};
-use ffuzz_engine::executor::{Executor, ExitKind, Module, RunError};
+use ffuzz_engine::executor::{ExitKind, Module, RunError};
 use ffuzz_exec::Hooked;
 use ffuzz_exec::lines::{LineMap, LinesError, Reached};
 
@@ -71,7 +71,7 @@ pub fn measure(
     inputs: &[PathBuf],
     ended: impl Fn(&Path, ExitKind),
 ) -> Result<Measured, MeasureError> {
-    let modules = target.modules().into_iter();
+    let modules = target.info().modules().into_iter();
     let mut parts: Vec<Part> =
         modules.map(|Module { file, counters }| (LineMap::read(&file), counters)).collect();
     if !parts.iter().any(|(map, _)| map.is_ok()) {

@@ -4,10 +4,10 @@
 //! run a batch → judge → keep at once → count → stop? tick? look outside?
 //! ```
 //!
-//! A stage makes candidates and hands them to [`Door::run_batch`] or [`Door::try_out`], and asks
-//! [`Door::between_batches`] whether it goes on. So limits, signals, orders, imports and the screen reach every
-//! stage alike, and what a run shows is kept before the next run. `tests/tidy.rs` checks that nothing else in
-//! stages and campaigns runs or judges.
+//! A stage makes candidates and hands them to [`Door::run_batch`] or [`Door::try_out`], asks for single runs by
+//! [`Door::run`], and asks [`Door::between_batches`] whether it goes on. So limits, signals, orders, imports and the
+//! screen reach every stage alike, and what a run shows is kept before the next run. Nothing else can run or judge:
+//! the fuzzer shows its executor and its judge to nobody.
 
 use std::time::Duration;
 
@@ -17,9 +17,10 @@ use crate::calibrate::{Calibration, calibrate};
 use crate::corpus::SeedId;
 use crate::coverage::path_hash;
 use crate::domain::KeyGain;
-use crate::executor::{Executor, ExitKind, Failure, Observation, RunError};
+use crate::executor::{ExitKind, Failure, Observation, RunError};
 use crate::feedback::{Finding, Judge, Verdict};
 use crate::mutate::Candidate;
+use crate::mutate::foreign::ForeignMutators;
 use crate::options::Strategy;
 
 /// What a run did: its path and, if domains are watched, a hash of all their values.
@@ -33,6 +34,83 @@ impl Behaviour {
     fn of(judge: &Judge, run: &Observation<'_>) -> Self {
         let values = if judge.watches_domains() { run.dsf.hash() } else { 0 };
         Self { path: path_hash(run.edges), values }
+    }
+}
+
+/// A run that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    pub input: &'a [u8],
+    pub judging: Judging<'a>,
+    /// Wall time that it may take; None: as every run.
+    pub timeout: Option<Duration>,
+    /// The input is what the target got in an earlier run: no hook of a mutator changes it.
+    pub is_delivered: bool,
+}
+
+impl<'a> Run<'a> {
+    /// An ordinary run, which is not judged.
+    #[must_use]
+    pub fn of(input: &'a [u8]) -> Self {
+        Self { input, judging: Judging::Not, timeout: None, is_delivered: false }
+    }
+
+    /// An ordinary run, which is judged.
+    #[must_use]
+    pub fn judged(input: &'a [u8]) -> Self {
+        Self { judging: Judging::Always, ..Self::of(input) }
+    }
+}
+
+/// Whether what a run shows is known from then on.
+#[derive(Clone, Copy, Debug)]
+pub enum Judging<'a> {
+    Not,
+    Always,
+    /// Only if it ends in a way in which no seed does: a crash or hang of an earlier process. What ends well by now
+    /// teaches nothing.
+    IfBad,
+    /// Unless it is too slow for a seed: what it shows has to stay new for others then. It may take as long as every
+    /// run, and up to `room` if it would improve a domain.
+    InTime {
+        room: Option<Duration>,
+    },
+    /// Always, as the second run of what was promising: gains that it shows as well are confirmed.
+    Again(&'a [KeyGain]),
+}
+
+/// What a single run has shown.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub exit: ExitKind,
+    pub duration: Duration,
+    pub behaviour: Behaviour,
+    /// None if the run was not judged.
+    pub verdict: Option<Verdict>,
+    /// Gains that it has confirmed, see [`Judging::Again`].
+    pub confirmed: Vec<KeyGain>,
+}
+
+impl Seen {
+    /// `usual`: wall time that every run may take.
+    fn of(judge: &mut Judge, run: &Observation<'_>, judging: Judging<'_>, usual: Duration) -> Self {
+        let behaviour = Behaviour::of(judge, run);
+        let confirmed = match judging {
+            Judging::Again(gains) => judge.confirm(gains, run),
+            _ => Vec::new(),
+        };
+        let is_judged = match judging {
+            Judging::Not => false,
+            Judging::Always | Judging::Again(_) => true,
+            Judging::IfBad => !judge.accepts(run.exit),
+            Judging::InTime { room } => {
+                !judge.accepts(run.exit)
+                    || run.duration <= usual
+                    || (room.is_some_and(|room| run.duration <= room) && judge.would_gain(run))
+            }
+        };
+        let verdict = is_judged.then(|| judge.judge(run));
+        Self { exit: run.exit, duration: run.duration, behaviour, verdict, confirmed }
     }
 }
 
@@ -69,12 +147,12 @@ impl DoorError for RunError {
 /// The surroundings of a [`Fuzzer`]: what keeps finds, what ends a search, and what comes in between. The
 /// methods without a body are all that an embedding program has to write.
 pub trait Door: Sized {
-    type Target: Executor;
+    type Mutators: ForeignMutators;
     type Error: DoorError;
 
-    fn fuzzer(&self) -> &Fuzzer<Self::Target>;
+    fn fuzzer(&self) -> &Fuzzer<Self::Mutators>;
 
-    fn fuzzer_mut(&mut self) -> &mut Fuzzer<Self::Target>;
+    fn fuzzer_mut(&mut self) -> &mut Fuzzer<Self::Mutators>;
 
     /// Acts on a verdict that has a find or is interesting. True if the candidate is a seed now.
     fn keep(&mut self, candidate: &Candidate, verdict: Verdict) -> Result<bool, Self::Error>;
@@ -148,12 +226,12 @@ pub trait Door: Sized {
         let mut next = 0;
         let fuzzer = self.fuzzer_mut();
         let every = reference.is_some() || fuzzer.scheduler.needs_path_counts();
-        fuzzer.executor.show_every_run(every);
+        fuzzer.runner.show_every_run(every);
         while next < batch.len() {
-            let Fuzzer { executor, judge, scheduler, sidecars, .. } = self.fuzzer_mut();
-            judge.teach(executor);
+            let Fuzzer { runner, mutators, judge, scheduler, sidecars, .. } = self.fuzzer_mut();
+            judge.teach(runner.executor_mut());
             outcome.hang = false;
-            let run = match executor.run(batch, &mut next) {
+            let run = match runner.run(mutators, batch, &mut next) {
                 Ok(Some(run)) => run,
                 // It was cut short, because runs are slow or because of the user.
                 Ok(None) => {
@@ -197,10 +275,10 @@ pub trait Door: Sized {
         candidate: &Candidate,
         path: Option<u64>,
     ) -> Option<Candidate> {
-        let Fuzzer { executor, sidecars, .. } = self.fuzzer_mut();
+        let Fuzzer { runner, sidecars, .. } = self.fuzzer_mut();
         let (path, sidecars) = path.zip(sidecars.as_mut())?;
-        let is_due = sidecars.is_due(path, executor.spent().whole());
-        is_due.then(|| match executor.delivered() {
+        let is_due = sidecars.is_due(path, runner.info().spent().whole());
+        is_due.then(|| match runner.delivered() {
             Some(bytes) => Candidate { bytes: bytes.to_vec(), origin: candidate.origin },
             None => candidate.clone(),
         })
@@ -208,11 +286,11 @@ pub trait Door: Sized {
 
     /// Runs in the sanitizer builds what took a path of its own among the runs that were not shown.
     fn inspect_quiet(&mut self, batch: &[Candidate]) -> Result<(), Self::Error> {
-        let Fuzzer { executor, sidecars: Some(sidecars), .. } = self.fuzzer_mut() else {
+        let Fuzzer { runner, sidecars: Some(sidecars), .. } = self.fuzzer_mut() else {
             return Ok(());
         };
-        let target = executor.spent().whole();
-        let quiet = executor.quiet_paths().iter();
+        let target = runner.info().spent().whole();
+        let quiet = runner.executor_mut().quiet_paths().iter();
         let due = quiet.filter(|(_, path)| sidecars.is_due(*path, target));
         for index in due.map(|(index, _)| *index).collect::<Vec<_>>() {
             self.inspect(&batch[index])?;
@@ -224,13 +302,13 @@ pub trait Door: Sized {
     fn inspect(&mut self, candidate: &Candidate) -> Result<(), Self::Error> {
         let mut build = 0;
         loop {
-            let Fuzzer { executor, sidecars: Some(sidecars), .. } = self.fuzzer_mut() else {
+            let Fuzzer { runner, sidecars: Some(sidecars), .. } = self.fuzzer_mut() else {
                 return Ok(());
             };
             if build >= sidecars.count() {
                 return Ok(());
             }
-            let finding = match sidecars.run(build, &candidate.bytes, executor.timeout()) {
+            let finding = match sidecars.run(build, &candidate.bytes, runner.settings().timeout) {
                 Ok(Inspection::Fine) => None,
                 Ok(Inspection::Judged(finding)) => finding,
                 Ok(Inspection::Uncounted(exit)) => {
@@ -260,26 +338,24 @@ pub trait Door: Sized {
         build: usize,
         exit: ExitKind,
     ) -> Result<Option<Finding>, Self::Error> {
-        self.when_there_is_room(|Fuzzer { executor, sidecars, .. }| {
-            let run = executor.observe(input)?;
+        self.when_there_is_room(|Fuzzer { runner, mutators, sidecars, .. }| {
+            let run = runner.observe(mutators, input)?;
             Ok(sidecars.as_mut().and_then(|sidecars| sidecars.judge_by(build, exit, run)))
         })
     }
 
-    /// Runs one candidate and keeps it if it deserves that; `report` gets how it behaved (None if it ended in
-    /// a way in which no seed does) after the run and before anything is kept.
-    fn try_out<T>(
-        &mut self,
-        candidate: &Candidate,
-        report: impl FnOnce(&mut Self, Option<Behaviour>) -> T,
-    ) -> Result<T, Self::Error> {
-        let (behaviour, verdict) = self.see(&candidate.bytes, |judge, run| {
-            let usable = judge.accepts(run.exit);
-            (usable.then(|| Behaviour::of(judge, run)), judge.judge(run))
-        })?;
-        let reported = report(self, behaviour);
-        self.keep_if_deserved(candidate, verdict)?;
-        Ok(reported)
+    /// Runs one candidate and keeps it if it deserves that. Returns how it behaved; None if it ended in
+    /// a way in which no seed does.
+    fn try_out(&mut self, candidate: &Candidate) -> Result<Option<Behaviour>, Self::Error> {
+        let seen = self.run(Run::judged(&candidate.bytes))?;
+        let behaviour = self.usable(&seen);
+        self.keep_if_deserved(candidate, seen.verdict.unwrap_or_default())?;
+        Ok(behaviour)
+    }
+
+    /// How a run behaved; None if it ended in a way in which no seed does.
+    fn usable(&self, seen: &Seen) -> Option<Behaviour> {
+        self.fuzzer().judge.accepts(seen.exit).then_some(seen.behaviour)
     }
 
     fn keep_if_deserved(
@@ -291,72 +367,34 @@ pub trait Door: Sized {
         if deserves { self.keep(candidate, verdict) } else { Ok(false) }
     }
 
-    /// Runs one input and judges it; whoever asks acts on the verdict.
-    fn judged(&mut self, input: &[u8]) -> Result<(ExitKind, Verdict), Self::Error> {
-        self.see(input, |judge, run| (run.exit, judge.judge(run)))
-    }
-
-    /// How the target behaves on an input. The run is not judged.
-    fn behaviour_of(&mut self, input: &[u8]) -> Result<Behaviour, Self::Error> {
-        self.see(input, |judge, run| Behaviour::of(judge, run))
-    }
-
-    /// A second run of what was promising: which of its gains show again, and the verdict on this run.
-    fn confirmed(
-        &mut self,
-        input: &[u8],
-        gains: &[KeyGain],
-    ) -> Result<(Vec<KeyGain>, Verdict), Self::Error> {
-        self.see(input, |judge, run| (judge.confirm(gains, run), judge.judge(run)))
-    }
-
-    /// A crash or hang of an earlier process: its kind is not new from now on. What ends well by now
-    /// teaches nothing.
-    fn recall(&mut self, input: &[u8]) -> Result<(), Self::Error> {
-        self.see(input, |judge, run| {
-            if !judge.accepts(run.exit) {
-                judge.judge(run);
-            }
-        })
-    }
-
-    /// One run with another time limit. It is judged unless it took longer than `usual` and than `room`, up
-    /// to which inputs are taken that improve a domain: what a run shows that is too slow for a seed has to
-    /// stay new for others.
-    fn judged_patiently(
-        &mut self,
-        input: &[u8],
-        patient: Duration,
-        room: Option<Duration>,
-    ) -> Result<(ExitKind, Option<Verdict>, Duration), Self::Error> {
-        let usual = self.fuzzer().executor.timeout();
-        self.fuzzer_mut().executor.set_timeout(patient);
-        let seen = self.see(input, |judge, run| {
-            let (exit, duration) = (run.exit, run.duration);
-            let is_kept = !judge.accepts(exit)
-                || duration <= usual
-                || (room.is_some_and(|limit| duration <= limit) && judge.would_gain(run));
-            (exit, is_kept.then(|| judge.judge(run)), duration)
+    /// One run, as soon as there is room for its input. Whoever asks acts on the verdict.
+    fn run(&mut self, run: Run<'_>) -> Result<Seen, Self::Error> {
+        let usual = self.fuzzer().timeout();
+        self.fuzzer_mut().set_timeout(run.timeout.unwrap_or(usual));
+        let seen = self.when_there_is_room(|Fuzzer { runner, mutators, judge, .. }| {
+            let shown = match run.is_delivered {
+                false => runner.observe(mutators, run.input)?,
+                true => runner.replay(mutators, run.input)?,
+            };
+            Ok(Seen::of(judge, &shown, run.judging, usual))
         });
-        self.fuzzer_mut().executor.set_timeout(usual);
+        self.fuzzer_mut().set_timeout(usual);
         seen
     }
 
     /// Whether the target reads its input, see [`Executor::reads_input`].
+    ///
+    /// [`Executor::reads_input`]: crate::executor::Executor::reads_input
     fn reads_input(&mut self, input: &[u8]) -> Result<Option<bool>, Self::Error> {
-        self.when_there_is_room(|fuzzer| fuzzer.executor.reads_input(input))
-    }
-
-    /// Runs an input as the target got it before: no hook changes it, and it is not judged.
-    fn replay(&mut self, input: &[u8]) -> Result<ExitKind, Self::Error> {
-        self.when_there_is_room(|fuzzer| fuzzer.executor.replay(input))
+        self.when_there_is_room(|fuzzer| fuzzer.runner.reads_input(input))
     }
 
     /// Runs an input several times. What an end of the search leaves off counts as not done.
     fn calibrated(&mut self, input: &[u8], runs: u32) -> Result<Calibration, Self::Error> {
         let result = self.timed(Part::Calibration, |door| {
-            door.when_there_is_room(|Fuzzer { executor, judge, .. }| {
-                calibrate(executor, judge, input, runs)
+            door.when_there_is_room(|fuzzer| {
+                let (mut of_target, judge) = fuzzer.runs();
+                calibrate(&mut of_target, judge, input, runs)
             })
         });
         let result = match result {
@@ -368,25 +406,10 @@ pub trait Door: Sized {
         Ok(result)
     }
 
-    /// One run, as soon as there is room for its input.
-    fn see<T>(
-        &mut self,
-        input: &[u8],
-        look: impl FnOnce(&mut Judge, &Observation<'_>) -> T,
-    ) -> Result<T, Self::Error> {
-        loop {
-            let Fuzzer { executor, judge, .. } = self.fuzzer_mut();
-            match executor.observe(input) {
-                Ok(run) => return Ok(look(judge, &run)),
-                Err(error) => self.wait_for_room(error)?,
-            }
-        }
-    }
-
     /// An attempt to run something, as soon as there is room for its input.
     fn when_there_is_room<T>(
         &mut self,
-        mut attempt: impl FnMut(&mut Fuzzer<Self::Target>) -> Result<T, RunError>,
+        mut attempt: impl FnMut(&mut Fuzzer<Self::Mutators>) -> Result<T, RunError>,
     ) -> Result<T, Self::Error> {
         loop {
             match attempt(self.fuzzer_mut()) {

@@ -17,12 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use super::corpus::{Corpus, SeedId};
 use super::domain::Domain;
-use super::executor::{Executor, ExitKind};
-use super::feedback::Judge;
+use super::executor::{ExitKind, StopRequest, TargetInfo};
+use super::feedback::{Judge, Known, Lessons};
 use super::mutate::deterministic::Deterministic;
 use super::mutate::dictionary::Dictionary;
 use super::mutate::donors::Donors;
+use super::mutate::foreign::ForeignMutators;
 use super::mutate::{Candidate, Rng};
+use super::runner::{Runner, Runs};
 use super::schedule::bandit::Bandit;
 use super::schedule::{Budget, ScheduleOptions, Scheduler};
 use crate::options::{MutationOptions, Wanted};
@@ -62,10 +64,14 @@ pub(super) enum TextUnit {
     Word,
 }
 
-/// One search: the executor `X` and the parts that decide.
-pub struct Fuzzer<X> {
-    pub executor: X,
-    pub judge: Judge,
+/// One search: what runs inputs, what judges them, and the parts that decide, with foreign mutators `M`.
+///
+/// Nothing outside this module can run an input or judge a run: stages, and the program around them, ask
+/// [`door::Door`] for it.
+pub struct Fuzzer<M> {
+    runner: Runner,
+    judge: Judge,
+    pub mutators: M,
     pub corpus: Corpus,
     pub scheduler: Scheduler,
     pub dictionary: Dictionary,
@@ -86,24 +92,23 @@ pub struct Fuzzer<X> {
     pub(super) batch: Vec<Candidate>,
 }
 
-impl<X: Executor> Fuzzer<X> {
+impl<M: ForeignMutators> Fuzzer<M> {
     /// A search without seeds. The plan's schedule is guided only if the target has domains.
     #[must_use]
-    pub fn new(mut executor: X, dictionary: Dictionary, plan: Plan) -> Self {
+    pub fn new(mut runner: Runner, mutators: M, dictionary: Dictionary, plan: Plan) -> Self {
         let Plan { mutation, foreign_only, mut schedule, watch_domains, wanted, rng_seed } = plan;
-        let judge = Judge::new(executor.map_size(), executor.domains(), watch_domains);
-        let judge = judge.wants(wanted);
-        if judge.watches_domains() {
-            executor.watch_domains();
-        }
+        let target = runner.info();
+        let judge = Judge::new(target.map_size(), target.domains(), watch_domains).wants(wanted);
         schedule.guided &= judge.watches_domains();
         let guides = schedule.guided;
-        let guides_slowly = guides && !executor.domains().iter().all(Domain::favors_quick_runs);
+        let guides_slowly = guides && !target.domains().iter().all(Domain::favors_quick_runs);
         let wants_slow = guides_slowly || judge.accepts(ExitKind::Hang);
-        let scheduler = Scheduler::new(schedule, executor.map_size(), executor.domains());
+        let scheduler = Scheduler::new(schedule, target.map_size(), target.domains());
+        runner.settings_mut().watch_domains |= judge.watches_domains();
         Self {
-            executor,
+            runner,
             judge,
+            mutators,
             corpus: Corpus::default(),
             scheduler,
             dictionary,
@@ -124,7 +129,7 @@ impl<X: Executor> Fuzzer<X> {
 
     /// Sanitizer builds, to run what takes a path of its own.
     pub fn run_beside(&mut self, sidecars: Sidecars) {
-        self.executor.note_paths(sidecars.paths());
+        self.runner.settings_mut().paths = sidecars.paths();
         self.sidecars = Some(sidecars);
     }
 
@@ -138,6 +143,86 @@ impl<X: Executor> Fuzzer<X> {
     #[must_use]
     pub fn guided(&self) -> bool {
         self.guides
+    }
+
+    /// What is known of the target.
+    #[must_use]
+    pub fn target(&self) -> &dyn TargetInfo {
+        self.runner.info()
+    }
+
+    /// What is known of earlier runs.
+    #[must_use]
+    pub fn judge(&self) -> &Judge {
+        &self.judge
+    }
+
+    /// Takes up what an earlier process of this search knew.
+    pub fn recall(&mut self, lessons: &Lessons) {
+        self.judge.recall(lessons);
+    }
+
+    /// What others know is not new, see [`Judge::know`].
+    pub fn know(&mut self, known: &Known) {
+        self.judge.know(known);
+    }
+
+    /// Wall time after which a run is a hang.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.runner.settings().timeout
+    }
+
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.runner.settings_mut().timeout = timeout;
+    }
+
+    /// Runs are given up once the request is there, see [`Executor::stop_on`].
+    ///
+    /// [`Executor::stop_on`]: super::executor::Executor::stop_on
+    pub fn stop_on(&mut self, request: Option<StopRequest>) {
+        self.runner.executor_mut().stop_on(request);
+    }
+
+    /// Ends the process that takes many inputs, if there is one.
+    pub fn end_process(&mut self) {
+        self.runner.executor_mut().end_process();
+    }
+
+    /// The last inputs of the target's process, see [`Runner::take_record`].
+    pub fn take_record(&mut self) -> Vec<Vec<u8>> {
+        self.runner.take_record()
+    }
+
+    /// What the target got in the run shown last, if that is not what was given.
+    #[must_use]
+    pub fn delivered(&self) -> Option<&[u8]> {
+        self.runner.delivered()
+    }
+
+    /// What the user should know of the target and was not told yet, a line each.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        self.runner.executor_mut().take_notes()
+    }
+
+    /// Why the target was restarted since the last call, if it was.
+    pub fn take_restart(&mut self) -> Option<String> {
+        self.runner.executor_mut().take_restart()
+    }
+
+    /// Largest useful batch now.
+    pub(super) fn batch_size(&self) -> usize {
+        self.runner.batch_size(&self.mutators)
+    }
+
+    /// Mutants of the seed come next: those that compute for much longer than others are cut.
+    pub(super) fn limit_mutants_of(&mut self, id: SeedId) {
+        self.runner.settings_mut().soft_limit = self.soft_limit(id);
+    }
+
+    /// Runs of inputs, for work that is done where the door is closed.
+    fn runs(&mut self) -> (Runs<'_>, &mut Judge) {
+        (Runs { runner: &mut self.runner, mutators: &mut self.mutators }, &mut self.judge)
     }
 
     /// What a stage may spend on the seed; None if the schedule leaves the seed out.
@@ -157,7 +242,7 @@ impl<X: Executor> Fuzzer<X> {
     /// Efforts are compared by the target's time, not by runs: nobody asked for a reproducible search, and the
     /// executor measures it.
     fn counts_time(&self) -> bool {
-        self.scheduler.heeds_time() && !self.executor.spent().whole().is_zero()
+        self.scheduler.heeds_time() && !self.target().spent().whole().is_zero()
     }
 
     /// Whether the next batch changes words of a text.
@@ -170,7 +255,7 @@ impl<X: Executor> Fuzzer<X> {
 
     /// What was done so far.
     pub(super) fn effort(&self) -> Effort {
-        Effort { runs: self.executor.execs(), time: self.executor.spent().whole() }
+        Effort { runs: self.target().execs(), time: self.target().spent().whole() }
     }
 
     /// What was done since then, in runs of the length that runs have on the average of the whole search.
@@ -260,6 +345,7 @@ mod tests {
     use crate::corpus::Seed;
     use crate::domain::Reducer;
     use crate::fake::FakeExecutor;
+    use crate::mutate::foreign::NoMutators;
 
     /// Is there a soft limit for a target with these domains?
     fn cuts(names: &[&str], guided: bool) -> bool {
@@ -281,8 +367,9 @@ mod tests {
             wanted: Wanted::Good,
             rng_seed: 1,
         };
-        let mut fuzzer = Fuzzer::new(executor, Dictionary::default(), plan);
-        fuzzer.executor.observe(b"a").expect("a fake");
+        let runner = Runner::new(Box::new(executor));
+        let mut fuzzer = Fuzzer::new(runner, NoMutators, Dictionary::default(), plan);
+        fuzzer.runner.observe(&mut NoMutators, b"a").expect("a fake");
         let id = fuzzer.corpus.next_id();
         fuzzer.corpus.add(Seed { id, data: b"a".as_slice().into(), ..Seed::default() });
         fuzzer.soft_limit(id).is_some()

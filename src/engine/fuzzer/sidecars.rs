@@ -67,7 +67,7 @@ impl Sidecars {
     #[must_use]
     pub fn new(builds: Vec<Box<dyn Executor>>, inspected: Inspected) -> Self {
         let build = |executor: Box<dyn Executor>| {
-            let judge = Judge::new(executor.map_size(), &[], false);
+            let judge = Judge::new(executor.info().map_size(), &[], false);
             Sidecar { executor, judge }
         };
         let builds = builds.into_iter().map(build).collect();
@@ -83,7 +83,7 @@ impl Sidecars {
     /// Runs of all builds.
     #[must_use]
     pub fn execs(&self) -> u64 {
-        self.builds.iter().map(|build| build.executor.execs()).sum()
+        self.builds.iter().map(|build| build.executor.info().execs()).sum()
     }
 
     /// What counts as a path; None if only seeds are run.
@@ -108,7 +108,7 @@ impl Sidecars {
     }
 
     fn spent(&self) -> Duration {
-        self.builds.iter().map(|build| build.executor.spent().whole()).sum()
+        self.builds.iter().map(|build| build.executor.info().spent().whole()).sum()
     }
 
     /// Runs an input in one of the builds. `timeout` is that of the target.
@@ -119,7 +119,7 @@ impl Sidecars {
         timeout: Duration,
     ) -> Result<Inspection, RunError> {
         let Sidecar { executor, judge } = &mut self.builds[build];
-        executor.set_timeout(timeout * SLOWER);
+        executor.settings_mut().timeout = timeout * SLOWER;
         let run = executor.observe(input)?;
         Ok(match run.exit {
             ExitKind::Ok | ExitKind::Hang | ExitKind::Cut => Inspection::Fine,

@@ -23,6 +23,17 @@ pub struct Job<'a> {
     pub max_len: usize,
 }
 
+/// What post-processing made of an input.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Processed {
+    /// No mutator changed it.
+    AsGiven,
+    /// The result is in the buffer.
+    Changed,
+    /// A mutator dropped it.
+    Skipped,
+}
+
 /// The bit that stands for a mutator; those after the first 63 share one.
 #[must_use]
 pub fn bit(index: usize) -> u64 {
@@ -131,6 +142,30 @@ pub trait ForeignMutators {
     fn havoc(&mut self, _bytes: &mut Vec<u8>, _max_len: usize) -> u64 {
         0
     }
+
+    /// One of them takes part in runs, by one of the four methods below.
+    fn touch_runs(&self) -> bool {
+        false
+    }
+
+    /// Inputs have to be made and run one by one: one of them is called before and after the making or the run.
+    fn need_single_runs(&self) -> bool {
+        false
+    }
+
+    /// What the target gets in place of `input`, in `out` if it is changed.
+    fn post_process(&mut self, _input: &[u8], _out: &mut Vec<u8>) -> Processed {
+        Processed::AsGiven
+    }
+
+    /// One of them delivers inputs in place of the executor.
+    fn sends(&self) -> bool {
+        false
+    }
+
+    fn send(&mut self, _input: &[u8]) {}
+
+    fn post_run(&mut self) {}
 }
 
 /// No foreign mutators.

@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::StageEnd;
 use super::produce::{Materials, Producer};
 use crate::corpus::SeedId;
-use crate::executor::Executor;
-use crate::fuzzer::door::Door;
+use crate::fuzzer::door::{Door, Run};
 use crate::fuzzer::{Fuzzer, Progress, TextUnit};
 use crate::mutate::donors::Lent;
 use crate::mutate::foreign::Made;
@@ -27,7 +26,7 @@ pub fn run_producer<D: Door>(
     stage: &mut Producer,
 ) -> Result<StageEnd, D::Error> {
     let result = run_candidates(door, id, stage);
-    stage.end(door.fuzzer_mut().executor.mutators());
+    stage.end(&mut door.fuzzer_mut().mutators);
     result
 }
 
@@ -37,18 +36,17 @@ fn run_candidates<D: Door>(
     stage: &mut Producer,
 ) -> Result<StageEnd, D::Error> {
     let fuzzer = door.fuzzer_mut();
-    let soft = fuzzer.soft_limit(id);
-    fuzzer.executor.set_soft_limit(soft);
+    fuzzer.limit_mutants_of(id);
     let input = fuzzer.corpus[id].data.clone();
     let owner_at_start = fuzzer.guided() && fuzzer.scheduler.is_owner(id);
     let mut reference = None;
     let text = fuzzer.mutation.text.unwrap_or_else(|| is_text(&input));
     let mut timeouts = 0;
-    let before = fuzzer.executor.spent().whole();
+    let before = fuzzer.target().spent().whole();
     fuzzer.donors.next_seed();
     loop {
         let name = stage.name();
-        let spent = door.fuzzer().executor.spent().whole() - before;
+        let spent = door.fuzzer().target().spent().whole() - before;
         let unit = (text && stage.knows_words()).then(|| door.fuzzer_mut().draw_text_unit());
         let words = unit == Some(TextUnit::Word);
         let made = match fill(door, (id, &input), (text, words), spent, stage) {
@@ -59,7 +57,7 @@ fn run_candidates<D: Door>(
         };
         let batch = std::mem::take(&mut door.fuzzer_mut().batch);
         if stage.wants_report() && reference.is_none() {
-            reference = Some(door.behaviour_of(&input)?);
+            reference = Some(door.run(Run::of(&input))?.behaviour);
         }
         let wanted = reference.filter(|_| stage.wants_report());
         let (effort, found) = (door.fuzzer().effort(), door.fuzzer().progress.found);
@@ -99,17 +97,18 @@ fn fill<D: Door>(
 ) -> (usize, Made) {
     let (exploit, left) = (door.exploits(), door.runs_left());
     let fuzzer = door.fuzzer_mut();
-    let single = stage.wants_report() || stage.is_described(fuzzer.executor.mutators());
-    let room = if single { 1 } else { fuzzer.executor.batch_size().min(left) };
+    let single = stage.wants_report() || stage.is_described(&fuzzer.mutators);
+    let room = if single { 1 } else { fuzzer.batch_size().min(left) };
     let climbing = fuzzer.guided() && fuzzer.scheduler.is_owner(id);
-    let Fuzzer { executor, corpus, donors, rng, batch, progress, mutation, dictionary, .. } =
+    let execs = fuzzer.target().execs();
+    let Fuzzer { mutators, corpus, donors, rng, batch, progress, mutation, dictionary, .. } =
         fuzzer;
     batch.resize_with(room.max(batch.len()), Candidate::default);
     let donors = match stage.has_donors() {
         true => donors.lend(rng, corpus, id, room),
         false => Lent::default(),
     };
-    let fruitless = executor.execs() - progress.execs_at_find;
+    let fruitless = execs - progress.execs_at_find;
     let due = |runs: &&u64| mutation.expand_havoc || fruitless >= **runs;
     let escalation = ESCALATION.iter().filter(due).count() as u32;
     let from = Materials {
@@ -129,7 +128,7 @@ fn fill<D: Door>(
     };
     let (mut made, mut fruitless) = (0, 0);
     while made < room && fruitless < MOST_FRUITLESS {
-        match stage.next(&from, (executor.mutators(), rng), &mut batch[made]) {
+        match stage.next(&from, (&mut *mutators, rng), &mut batch[made]) {
             Made::Input => (made, fruitless) = (made + 1, 0),
             Made::Nothing => fruitless += 1,
             Made::Over => return (made, Made::Over),

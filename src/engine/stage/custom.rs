@@ -4,8 +4,8 @@ use super::batches::run_producer;
 use super::produce::Producer;
 use super::{Stage, StageEnd};
 use crate::corpus::SeedId;
-use crate::executor::Executor;
 use crate::fuzzer::door::Door;
+use crate::mutate::foreign::ForeignMutators;
 
 pub(super) struct Custom;
 
@@ -15,7 +15,7 @@ impl<D: Door> Stage<D> for Custom {
     }
 
     fn wants(&self, door: &mut D, _: SeedId) -> bool {
-        let mutators = door.fuzzer_mut().executor.mutators();
+        let mutators = &door.fuzzer().mutators;
         (0..mutators.len()).any(|index| mutators.makes_inputs(index))
     }
 

@@ -66,7 +66,7 @@ impl<D: Door> Stage<D> for DeterministicSteps {
     }
 }
 
-fn suspend<X>(fuzzer: &mut Fuzzer<X>, id: SeedId, steps: Deterministic) {
+fn suspend<M>(fuzzer: &mut Fuzzer<M>, id: SeedId, steps: Deterministic) {
     let Fuzzer { suspended, scheduler, corpus, .. } = fuzzer;
     if suspended.len() >= MOST_SUSPENDED {
         suspended.retain(|id, _| scheduler.is_owner(*id) || corpus[*id].favored);

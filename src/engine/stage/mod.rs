@@ -14,7 +14,6 @@ pub mod produce;
 pub use batches::run_producer;
 
 use super::corpus::SeedId;
-use super::executor::Executor;
 use super::fuzzer::Tactic;
 use super::fuzzer::door::Door;
 
@@ -59,7 +58,7 @@ pub enum StageEnd {
 
 /// All stages on one seed, and what the scheduler learns of it. Returns the number of runs.
 pub fn run_turn<D: Door>(door: &mut D, id: SeedId) -> Result<u64, D::Error> {
-    let before = door.fuzzer().executor.execs();
+    let before = door.fuzzer().target().execs();
     for stage in turn::<D>() {
         if !stage.wants(door, id) {
             continue;
@@ -75,5 +74,5 @@ pub fn run_turn<D: Door>(door: &mut D, id: SeedId) -> Result<u64, D::Error> {
             break;
         }
     }
-    Ok(door.fuzzer().executor.execs() - before)
+    Ok(door.fuzzer().target().execs() - before)
 }

@@ -2,11 +2,10 @@
 
 use super::{Stage, StageEnd};
 use crate::corpus::{Origin, SeedId, Step};
-use crate::executor::Executor;
-use crate::fuzzer::door::{Behaviour, Door, Part};
+use crate::fuzzer::door::{Behaviour, Door, Part, Run};
 use crate::minimize::trim::Trim;
 use crate::mutate::Candidate;
-use crate::mutate::foreign::Made;
+use crate::mutate::foreign::{ForeignMutators, Made};
 
 /// Steps of a foreign mutator's trimming: one that never comes to its end would starve all seeds.
 const MOST_FOREIGN_STEPS: u32 = 1 << 16;
@@ -42,14 +41,14 @@ impl<D: Door> Stage<D> for Trimming {
 
 fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
     let fuzzer = door.fuzzer_mut();
-    let execs = fuzzer.executor.execs();
+    let execs = fuzzer.target().execs();
     let seed = &fuzzer.corpus[id];
     let before = seed.data.len();
     let (input, path) = (seed.data.to_vec(), seed.path_hash);
     fuzzer.progress.stage = ("trim", 0, 0);
     // Without domains calibration has seen it.
-    let wanted = match fuzzer.judge.watches_domains() {
-        true => door.behaviour_of(&input)?,
+    let wanted = match fuzzer.judge().watches_domains() {
+        true => door.run(Run::of(&input))?.behaviour,
         false => Behaviour { path, values: 0 },
     };
     let step = Step::Stacked { op: "trim", count: 1 };
@@ -63,7 +62,7 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
         door.seed_changed(id, &input)?;
     }
     let fuzzer = door.fuzzer_mut();
-    let runs = fuzzer.executor.execs() - execs;
+    let runs = fuzzer.target().execs() - execs;
     let progress = &mut fuzzer.progress;
     progress.trim_bytes.0 += before as u64;
     progress.trim_bytes.1 += input.len().min(before) as u64;
@@ -77,7 +76,7 @@ fn trim_seed<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
 }
 
 fn trim<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Error> {
-    let mutators = door.fuzzer_mut().executor.mutators();
+    let mutators = &door.fuzzer().mutators;
     let trimmers: Vec<usize> = (0..mutators.len()).filter(|index| mutators.trims(*index)).collect();
     if trimmers.is_empty() {
         return trim_blocks(door, work);
@@ -94,7 +93,7 @@ fn trim<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Error> {
 fn trim_blocks<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Error> {
     let mut trim = Trim::new(work.input.len()).keep(door.fuzzer().mutation.min_len);
     while trim.next(&work.input, &mut work.candidate.bytes).is_some() {
-        if door.try_out(&work.candidate, |_, seen| seen)? == Some(work.wanted) {
+        if door.try_out(&work.candidate)? == Some(work.wanted) {
             std::mem::swap(&mut work.input, &mut work.candidate.bytes);
             trim.accepted();
         } else {
@@ -111,28 +110,28 @@ fn trim_blocks<D: Door>(door: &mut D, work: &mut Work) -> Result<StageEnd, D::Er
 /// Lets a foreign mutator propose what the input is replaced by.
 fn trim_by<D: Door>(door: &mut D, mutator: usize, work: &mut Work) -> Result<StageEnd, D::Error> {
     let min_len = door.fuzzer().mutation.min_len;
-    let begun = door.fuzzer_mut().executor.mutators().trim_begins(mutator, &work.input);
+    let begun = door.fuzzer_mut().mutators.trim_begins(mutator, &work.input);
     let Some(mut planned) = begun else { return Ok(StageEnd::Finished) };
     let mut step = 0;
     for _ in 0..MOST_FOREIGN_STEPS {
         if step >= planned {
             return Ok(StageEnd::Finished);
         }
-        let mutators = door.fuzzer_mut().executor.mutators();
+        let mutators = &mut door.fuzzer_mut().mutators;
         let made = mutators.trim(mutator, &mut work.candidate.bytes);
         let lengths = (work.input.len(), work.candidate.bytes.len());
         let runs = made == Made::Input && lengths.1 >= min_len;
-        let wanted = work.wanted;
+        let seen = match runs {
+            true => Some(door.run(Run::judged(&work.candidate.bytes))?),
+            false => None,
+        };
+        let same = seen.as_ref().and_then(|seen| door.usable(seen)) == Some(work.wanted);
         // The mutator's own step is reported to it before what the step has found.
-        let report = |door: &mut D, seen| {
-            let same = seen == Some(wanted);
-            let mutators = door.fuzzer_mut().executor.mutators();
-            (same, mutators.trimmed(mutator, (step, planned), lengths, same))
-        };
-        let (same, next) = match runs {
-            true => door.try_out(&work.candidate, report)?,
-            false => report(door, None),
-        };
+        let mutators = &mut door.fuzzer_mut().mutators;
+        let next = mutators.trimmed(mutator, (step, planned), lengths, same);
+        if let Some(verdict) = seen.and_then(|seen| seen.verdict) {
+            door.keep_if_deserved(&work.candidate, verdict)?;
+        }
         if same {
             std::mem::swap(&mut work.input, &mut work.candidate.bytes);
         }
@@ -144,6 +143,6 @@ fn trim_by<D: Door>(door: &mut D, mutator: usize, work: &mut Work) -> Result<Sta
         }
     }
     let text = format!("trimming did not end after {MOST_FOREIGN_STEPS} steps: stopped");
-    door.fuzzer_mut().executor.mutators().complain(mutator, text);
+    door.fuzzer_mut().mutators.complain(mutator, text);
     Ok(StageEnd::Finished)
 }

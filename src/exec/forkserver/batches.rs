@@ -79,7 +79,7 @@ impl ForkServer {
 
     /// Every run of a batch is shown, if only because the target cannot say which path it took.
     pub(super) fn shows_each(&self) -> bool {
-        self.every_run || (self.paths.is_some() && !self.hashes_paths())
+        self.settings.show_every_run || (self.settings.paths.is_some() && !self.hashes_paths())
     }
 
     fn hashes_paths(&self) -> bool {
@@ -87,12 +87,16 @@ impl ForkServer {
     }
 
     fn look(&self, each: bool) -> Look {
-        Look { each, watch: self.watch, paths: self.paths.filter(|_| !each) }
+        Look {
+            each,
+            watch: self.settings.watch_domains,
+            paths: self.settings.paths.filter(|_| !each),
+        }
     }
 
     /// Notes the paths of the runs of a pass that are not shown; `first` is the place of its first.
     pub(super) fn keep_paths(&mut self, first: usize, pass: &Pass) {
-        let (Some(_), Some(runs)) = (self.paths, &self.session.runs) else { return };
+        let (Some(_), Some(runs)) = (self.settings.paths, &self.session.runs) else { return };
         if self.shows_each() {
             return;
         }
@@ -215,7 +219,7 @@ impl ForkServer {
     fn await_end(&mut self, start: Instant, present: u32) -> Result<BatchEnd, NoRun> {
         let mut soft = self.soft_limit();
         let interval = soft.map_or(Duration::MAX, |soft| soft.interval());
-        let slice = (self.timeout / 4).min(interval).clamp(SHORTEST_SLICE, LONGEST_SLICE);
+        let slice = (self.settings.timeout / 4).min(interval).clamp(SHORTEST_SLICE, LONGEST_SLICE);
         // Before its first run a new process with a loop gets ready, which is no part of a run.
         let loops = self.setup.persistent() || present == 0;
         // The current case, and since when it is known to run.
@@ -239,8 +243,8 @@ impl ForkServer {
                         self.end_slow_child(started.saturating_sub(1))?;
                         return Ok(BatchEnd::Cut { finished });
                     }
-                    let limit =
-                        self.timeout + if present == 0 { START_TIME } else { Duration::ZERO };
+                    let limit = self.settings.timeout
+                        + if present == 0 { START_TIME } else { Duration::ZERO };
                     if since.elapsed() >= limit {
                         return self.end_slow_child(started.saturating_sub(1));
                     }
@@ -264,7 +268,7 @@ impl ForkServer {
     /// Whether a batch that began then should stop after its current case.
     fn is_too_long(&self, start: Instant) -> bool {
         let late = !self.setup.options.steady_batches && start.elapsed() >= LONGEST_BATCH;
-        self.leave.is_asked() || (late && self.leave.heeds())
+        self.leave.is_asked() || (late && self.leave.can_be_asked())
     }
 
     /// A fork server that has ended or is stopped reports nothing, and nothing resumes

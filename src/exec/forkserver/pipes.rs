@@ -54,11 +54,11 @@ impl ForkServer {
         let mut soft = self.soft_limit().filter(|_| is_ready);
         let mut cut = false;
         let word = loop {
-            let left = self.timeout.saturating_sub(began.elapsed());
+            let left = self.settings.timeout.saturating_sub(began.elapsed());
             alarm.set(Instant::now(), soft.map_or(left, |soft| soft.interval().min(left)));
             match self.session.status.read_until(alarm) {
                 Err(NoWord::Timeout)
-                    if self.leave.is_asked() || began.elapsed() >= self.timeout =>
+                    if self.leave.is_asked() || began.elapsed() >= self.settings.timeout =>
                 {
                     break Err(NoWord::Timeout);
                 }
@@ -77,7 +77,7 @@ impl ForkServer {
                 alarm.clear();
                 self.killed = true;
                 let status = self.end_child()?;
-                if self.leave.is_asked() && start.elapsed() < self.timeout {
+                if self.leave.is_asked() && start.elapsed() < self.settings.timeout {
                     self.note_end(status.cast_signed());
                     return Err(TargetError::Interrupted.into());
                 }

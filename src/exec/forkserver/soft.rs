@@ -20,7 +20,8 @@ pub(super) struct SoftLimit {
 impl ForkServer {
     /// None: the present run must not be cut.
     pub(super) fn soft_limit(&self) -> Option<SoftLimit> {
-        let limit = self.soft.filter(|limit| self.cuts && *limit < self.timeout)?;
+        let limit =
+            self.settings.soft_limit.filter(|limit| self.cuts && *limit < self.settings.timeout)?;
         Some(SoftLimit { limit, first: None })
     }
 }

@@ -1,6 +1,6 @@
 //! The last inputs of a target: reproducing a crash of a long-running process may need more than one.
 
-use ffuzz_engine::mutate::Candidate;
+use crate::mutate::Candidate;
 
 /// Limit of recorded bytes; the oldest inputs are dropped at twice this size.
 const ROOM: usize = 4 << 20;

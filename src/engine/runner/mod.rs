@@ -1,0 +1,276 @@
+//! What stands between a search and its executor: every run passes the hooks of the foreign mutators, and the last
+//! inputs are recorded.
+//!
+//! `post_process` decides what the target gets, `send` delivers it, `post_run` follows. Without
+//! such hooks calls go straight through.
+
+mod record;
+
+use self::record::InputRecord;
+use crate::executor::{Executor, Observation, RunError, RunSettings, TargetInfo};
+use crate::mutate::Candidate;
+use crate::mutate::foreign::{ForeignMutators, Processed};
+
+/// A runner with the mutators whose hooks its runs pass.
+pub struct Runs<'a> {
+    pub runner: &'a mut Runner,
+    pub mutators: &'a mut dyn ForeignMutators,
+}
+
+impl Runs<'_> {
+    /// See [`Runner::observe`].
+    pub fn observe(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
+        self.runner.observe(self.mutators, input)
+    }
+}
+
+/// Owns an executor.
+pub struct Runner {
+    executor: Box<dyn Executor>,
+    /// `send` is called when the child runs.
+    late: bool,
+    /// See [`Runner::show_every_run`].
+    shows_every_run: bool,
+    single: Vec<u8>,
+    /// The processed batch; which one of the given batch each was; and how far it was run.
+    batch: Vec<Candidate>,
+    places: Vec<usize>,
+    next: usize,
+    delivered: Delivered,
+    record: InputRecord,
+    /// The process whose inputs are recorded.
+    recorded: Option<i32>,
+    /// Position in the record at which the last runs begin.
+    mark: u64,
+}
+
+/// Position of the bytes of the run that was shown last.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Delivered {
+    AsGiven,
+    Single,
+    Batch(usize),
+}
+
+impl Runner {
+    #[must_use]
+    pub fn new(executor: Box<dyn Executor>) -> Self {
+        Self {
+            executor,
+            late: false,
+            shows_every_run: false,
+            single: Vec::new(),
+            batch: Vec::new(),
+            places: Vec::new(),
+            next: 0,
+            delivered: Delivered::AsGiven,
+            record: InputRecord::default(),
+            recorded: None,
+            mark: 0,
+        }
+    }
+
+    /// Records the last `most` inputs.
+    #[must_use]
+    pub fn recording(mut self, most: usize) -> Self {
+        self.record = InputRecord::new(most);
+        self
+    }
+
+    /// `AFL_CUSTOM_MUTATOR_LATE_SEND`.
+    #[must_use]
+    pub fn send_late(mut self, late: bool) -> Self {
+        self.late = late;
+        self
+    }
+
+    #[must_use]
+    pub fn info(&self) -> &dyn TargetInfo {
+        self.executor.info()
+    }
+
+    #[must_use]
+    pub fn settings(&self) -> &RunSettings {
+        self.executor.settings()
+    }
+
+    /// All but [`RunSettings::show_every_run`], see [`Runner::show_every_run`].
+    pub fn settings_mut(&mut self) -> &mut RunSettings {
+        self.executor.settings_mut()
+    }
+
+    /// [`Runner::run`] shows every run, uninteresting ones as well.
+    pub fn show_every_run(&mut self, every: bool) {
+        self.shows_every_run = every;
+    }
+
+    /// What runs the inputs, without the hooks.
+    pub fn executor_mut(&mut self) -> &mut dyn Executor {
+        &mut *self.executor
+    }
+
+    /// To be called before runs. If the previous runs used a new process, the inputs before them are no
+    /// longer needed.
+    fn note_process(&mut self) {
+        let process = self.info().process();
+        if process != self.recorded {
+            self.recorded = process;
+            self.record.forget_before(self.mark);
+        }
+        self.mark = self.record.added();
+    }
+
+    /// The recorded inputs as the target got them, the last run is the last. If a process takes many inputs they
+    /// are those of the last run's process.
+    pub fn take_record(&mut self) -> Vec<Vec<u8>> {
+        self.note_process();
+        self.record.take()
+    }
+
+    /// What the target got in the run shown last, if that is not what was given.
+    #[must_use]
+    pub fn delivered(&self) -> Option<&[u8]> {
+        match self.delivered {
+            Delivered::AsGiven => None,
+            Delivered::Single => Some(&self.single),
+            Delivered::Batch(index) => Some(&self.batch[index].bytes),
+        }
+    }
+
+    /// Largest useful batch now.
+    #[must_use]
+    pub fn batch_size(&self, hooks: &dyn ForeignMutators) -> usize {
+        if hooks.need_single_runs() { 1 } else { self.info().batch_size() }
+    }
+
+    /// Runs one input, however uninteresting. One that `post_process` drops is run unchanged, because the caller
+    /// needs an observation.
+    pub fn observe<'a>(
+        &'a mut self,
+        hooks: &mut dyn ForeignMutators,
+        input: &[u8],
+    ) -> Result<Observation<'a>, RunError> {
+        let processed = hooks.post_process(input, &mut self.single);
+        self.execute(hooks, input, processed)
+    }
+
+    /// Runs an input as the target got it in an earlier run: nothing changes it on its way.
+    pub fn replay<'a>(
+        &'a mut self,
+        hooks: &mut dyn ForeignMutators,
+        input: &[u8],
+    ) -> Result<Observation<'a>, RunError> {
+        self.execute(hooks, input, Processed::AsGiven)
+    }
+
+    /// Runs what `post_process` made of an input.
+    fn execute<'a>(
+        &'a mut self,
+        hooks: &mut dyn ForeignMutators,
+        input: &[u8],
+        processed: Processed,
+    ) -> Result<Observation<'a>, RunError> {
+        self.note_process();
+        let changed = processed == Processed::Changed;
+        self.delivered = if changed { Delivered::Single } else { Delivered::AsGiven };
+        let bytes = if changed { &self.single } else { input };
+        let run = if hooks.sends() {
+            self.executor.observe_sent(self.late, &mut || hooks.send(bytes))?
+        } else {
+            self.executor.observe(bytes)?
+        };
+        hooks.post_run();
+        self.record.add(bytes);
+        Ok(run)
+    }
+
+    /// As [`Executor::run`], with what the hooks make of the candidates.
+    pub fn run<'a>(
+        &'a mut self,
+        hooks: &mut dyn ForeignMutators,
+        batch: &[Candidate],
+        next: &mut usize,
+    ) -> Result<Option<Observation<'a>>, RunError> {
+        let touched = hooks.touch_runs();
+        let settings = self.executor.settings_mut();
+        // What the target got is known of runs that are shown.
+        settings.show_every_run = self.shows_every_run || (settings.paths.is_some() && touched);
+        if !touched {
+            self.delivered = Delivered::AsGiven;
+            let from = *next;
+            self.note_process();
+            let run = self.executor.run(batch, next)?;
+            let done = run.as_ref().map_or(*next, |run| run.index + 1);
+            self.record.add_all(&batch[from..done]);
+            Ok(run)
+        } else if hooks.need_single_runs() {
+            self.run_singly(hooks, batch, next)
+        } else {
+            self.run_processed(hooks, batch, next)
+        }
+    }
+
+    /// Runs them one by one, and skips dropped ones.
+    fn run_singly<'a>(
+        &'a mut self,
+        hooks: &mut dyn ForeignMutators,
+        batch: &[Candidate],
+        next: &mut usize,
+    ) -> Result<Option<Observation<'a>>, RunError> {
+        let mut processed = Processed::Skipped;
+        while processed == Processed::Skipped {
+            let Some(candidate) = batch.get(*next) else { return Ok(None) };
+            *next += 1;
+            processed = hooks.post_process(&candidate.bytes, &mut self.single);
+        }
+        let index = *next - 1;
+        Ok(Some(Observation { index, ..self.execute(hooks, &batch[index].bytes, processed)? }))
+    }
+
+    /// The whole batch is processed before its first run.
+    fn run_processed<'a>(
+        &'a mut self,
+        hooks: &mut dyn ForeignMutators,
+        batch: &[Candidate],
+        next: &mut usize,
+    ) -> Result<Option<Observation<'a>>, RunError> {
+        if *next == 0 {
+            self.process(hooks, batch);
+        }
+        let from = self.next;
+        self.note_process();
+        let run = self.executor.run(&self.batch[..self.places.len()], &mut self.next)?;
+        let done = run.as_ref().map_or(self.next.min(self.places.len()), |run| run.index + 1);
+        self.record.add_all(&self.batch[from..done]);
+        let Some(run) = run else {
+            *next = self.places.get(self.next).copied().unwrap_or(batch.len());
+            return Ok(None);
+        };
+        self.delivered = Delivered::Batch(run.index);
+        let index = self.places[run.index];
+        *next = index + 1;
+        Ok(Some(Observation { index, ..run }))
+    }
+
+    fn process(&mut self, hooks: &mut dyn ForeignMutators, batch: &[Candidate]) {
+        self.places.clear();
+        self.next = 0;
+        if self.batch.len() < batch.len() {
+            self.batch.resize_with(batch.len(), Candidate::default);
+        }
+        for (index, candidate) in batch.iter().enumerate() {
+            let out = &mut self.batch[self.places.len()].bytes;
+            match hooks.post_process(&candidate.bytes, out) {
+                Processed::Skipped => continue,
+                Processed::Changed => {}
+                Processed::AsGiven => out.clone_from(&candidate.bytes),
+            }
+            self.places.push(index);
+        }
+    }
+
+    /// Whether the target reads its input, see [`Executor::reads_input`].
+    pub fn reads_input(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
+        self.executor.reads_input(input)
+    }
+}
