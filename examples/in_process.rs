@@ -11,13 +11,12 @@
 
 use ffuzz::config::options::{MutationOptions, Wanted};
 use ffuzz::engine::calibrate::RUNS_FAST;
-use ffuzz::engine::corpus::Seed;
 use ffuzz::engine::domain::{Domain, Reducer};
 use ffuzz::engine::executor::{ExitKind, RunError};
 use ffuzz::engine::fake::FakeExecutor;
-use ffuzz::engine::feedback::Verdict;
-use ffuzz::engine::fuzzer::door::{Door, Judging, Run};
-use ffuzz::engine::fuzzer::{Fuzzer, Plan};
+use ffuzz::engine::fuzzer::admit::{Crash, Stored};
+use ffuzz::engine::fuzzer::door::Door;
+use ffuzz::engine::fuzzer::{AdmissionOptions, Fuzzer, Plan};
 use ffuzz::engine::mutate::Candidate;
 use ffuzz::engine::mutate::dictionary::Dictionary;
 use ffuzz::engine::mutate::foreign::NoMutators;
@@ -64,37 +63,10 @@ impl Door for Search {
         &mut self.fuzzer
     }
 
-    /// Crashes go into a list, what is new into the corpus.
-    fn keep(&mut self, candidate: &Candidate, mut verdict: Verdict) -> Result<bool, RunError> {
-        let data = &candidate.bytes;
-        if verdict.finding.is_some() {
-            self.crashes.push(data.clone());
-        }
-        // A second run has to show the same.
-        let again = Run { judging: Judging::Again(&verdict.gains), ..Run::of(data) };
-        verdict.gains = self.run(again)?.confirmed;
-        let learned = self.calibrated(data, RUNS_FAST)?;
-        if learned.failed.is_some() || !verdict.is_interesting() {
-            return Ok(false);
-        }
-        let execs = self.fuzzer.target().execs();
-        let Fuzzer { corpus, scheduler, progress, .. } = &mut self.fuzzer;
-        let id = corpus.add(Seed {
-            id: corpus.next_id(),
-            data: data.as_slice().into(),
-            parent: candidate.origin.parent(),
-            waypoint: !verdict.gains.is_empty(),
-            exec_us: learned.exec_us,
-            trace: learned.trace,
-            path_hash: learned.path_hash,
-            ..Seed::default()
-        });
-        scheduler.added(corpus, id);
-        for gain in &verdict.gains {
-            scheduler.owns(corpus, id, gain.key, gain.bits);
-        }
-        progress.seed_found(candidate.origin.step.op(), execs);
-        Ok(true)
+    /// Crashes go into a list. What is new goes into the corpus without our help.
+    fn crashed(&mut self, candidate: &Candidate, _: Crash) -> Result<Option<Stored>, RunError> {
+        self.crashes.push(candidate.bytes.clone());
+        Ok(None)
     }
 }
 
@@ -108,6 +80,7 @@ fn main() -> Result<(), RunError> {
         schedule: ScheduleOptions { guided: true, fixed_seed: true, ..Default::default() },
         watch_domains: true,
         wanted: Wanted::default(),
+        admission: AdmissionOptions { calibration_runs: RUNS_FAST, ..Default::default() },
         rng_seed: 1,
     };
     let runner = Runner::new(Box::new(executor));

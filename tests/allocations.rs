@@ -5,26 +5,24 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::time::Duration;
 
-use ffuzz::engine::corpus::{Corpus, Seed, SeedId};
+use ffuzz::config::options::{MutationOptions, Wanted};
+use ffuzz::engine::corpus::{Origin, SeedId};
 use ffuzz::engine::domain::{Domain, Reducer};
-use ffuzz::engine::executor::{Executor, ExitKind};
+use ffuzz::engine::executor::{ExitKind, RunError};
 use ffuzz::engine::fake::FakeExecutor;
-use ffuzz::engine::feedback::Judge;
+use ffuzz::engine::fuzzer::admit::{Crash, Stored};
+use ffuzz::engine::fuzzer::door::Door;
+use ffuzz::engine::fuzzer::{AdmissionOptions, Fuzzer, Plan};
+use ffuzz::engine::mutate::Candidate;
 use ffuzz::engine::mutate::dictionary::{Dictionary, Token};
-use ffuzz::engine::mutate::donors::Donors;
-use ffuzz::engine::mutate::foreign::{Made, NoMutators};
-use ffuzz::engine::mutate::{Candidate, Rng};
-use ffuzz::engine::schedule::Budget;
-use ffuzz::engine::stage::produce::{Materials, Producer};
-use rand_core::SeedableRng;
+use ffuzz::engine::mutate::foreign::NoMutators;
+use ffuzz::engine::runner::Runner;
+use ffuzz::engine::schedule::{Budget, ScheduleOptions};
+use ffuzz::engine::stage::{Stacks, run_producer};
 
-const RUNS: u64 = 100_000;
-/// Candidates per hand-over.
-const BATCH: usize = 64;
 /// Runs until buffers have their size.
-const WARM_UP: u64 = 20_000;
+const WARM_UP: u64 = 50_000;
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
@@ -60,74 +58,76 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Makes and runs candidates of a stage; returns the allocations after the warm-up.
-fn allocations(stage: impl Fn() -> Producer) -> u64 {
+struct Search(Fuzzer<NoMutators>);
+
+impl Door for Search {
+    type Mutators = NoMutators;
+    type Error = RunError;
+
+    fn fuzzer(&self) -> &Fuzzer<NoMutators> {
+        &self.0
+    }
+
+    fn fuzzer_mut(&mut self) -> &mut Fuzzer<NoMutators> {
+        &mut self.0
+    }
+
+    fn crashed(&mut self, _: &Candidate, _: Crash) -> Result<Option<Stored>, RunError> {
+        panic!("nothing crashes")
+    }
+}
+
+/// A search with four seeds of a target with a domain that shows nothing new any more.
+fn search() -> Search {
     let domain = Domain { name: "d".into(), start: 0, size: 64, reducer: Reducer::Max, initial: 0 };
-    let mut executor = FakeExecutor::new(4096, vec![domain], |_, edges, values| {
+    let mut shown = 0;
+    let executor = FakeExecutor::new(4096, vec![domain], move |input, edges, values| {
         edges[..100].fill(1);
         values[..10].fill(1);
+        // Four inputs of one letter have an edge each.
+        let letters = b"abcd".iter().position(|letter| input == [*letter; 512]);
+        if let Some(place) = letters.filter(|_| shown < 100) {
+            shown += 1;
+            edges[200 + place] = 1;
+        }
         ExitKind::Ok
     });
-    let mut judge = Judge::new(4096, executor.info().domains(), true);
-    let mut corpus = Corpus::default();
-    for byte in b'a'..b'e' {
-        let (id, data) = (corpus.next_id(), vec![byte; 512].into());
-        corpus.add(Seed { id, data, ..Seed::default() });
-    }
     let mut dictionary = Dictionary::default();
     dictionary.add_user(Token::new(b"word"));
-    let mut rng = Rng::seed_from_u64(1);
-    let first = judge.judge(&executor.observe(b"a").unwrap());
-    let second = executor.observe(b"a").unwrap();
-    judge.confirm(&first.gains, &second);
-    let mut batch: Vec<Candidate> = Vec::new();
-    batch.resize_with(BATCH, Candidate::default);
-    batch.iter_mut().for_each(|candidate| candidate.bytes.reserve(1 << 16));
-    let mut donors = Donors::default();
-    let (mut runs, mut before) = (0, 0);
-    let input = corpus[SeedId(0)].data.clone();
-    while runs < WARM_UP + RUNS {
-        let (mut stage, mut made) = (stage(), BATCH);
-        while made == BATCH && runs < WARM_UP + RUNS {
-            if runs < WARM_UP {
-                before = COUNT.with(Cell::get);
-            }
-            let from = Materials {
-                seed: SeedId(0),
-                input: &input,
-                text: true,
-                words: true,
-                dictionary: &dictionary,
-                donors: donors.lend(&mut rng, &corpus, SeedId(0), BATCH),
-                min_len: 1,
-                max_len: 1 << 15,
-                long_blocks: 1,
-                stack_power: 4,
-                climbing: false,
-                exploit: false,
-                spent: Duration::ZERO,
-            };
-            made = 0;
-            while made < BATCH {
-                let with = (&mut NoMutators as _, &mut rng);
-                match stage.next(&from, with, &mut batch[made]) {
-                    Made::Input => made += 1,
-                    _ => break,
-                }
-            }
-            let mut next = 0;
-            judge.teach(&mut executor);
-            while let Some(run) = executor.run(&batch[..made], &mut next).unwrap() {
-                let verdict = judge.judge(&run);
-                assert!(!verdict.is_interesting() && verdict.finding.is_none());
-            }
-            runs += made as u64;
-        }
+    let plan = Plan {
+        mutation: MutationOptions { max_len: 1 << 12, ..MutationOptions::default() },
+        foreign_only: false,
+        schedule: ScheduleOptions { guided: true, fixed_seed: true, ..Default::default() },
+        watch_domains: true,
+        wanted: Wanted::default(),
+        admission: AdmissionOptions::default(),
+        rng_seed: 1,
+    };
+    let mut search =
+        Search(Fuzzer::new(Runner::new(Box::new(executor)), NoMutators, dictionary, plan));
+    for letter in b"abcd" {
+        let (bytes, origin) = (vec![*letter; 512], Origin::injected(0));
+        search.try_out(&Candidate { bytes, origin }).unwrap();
     }
-    COUNT.with(Cell::get) - before
+    assert_eq!(search.0.corpus.len(), 4);
+    search
+}
+
+/// Allocations of a stage of this number of runs.
+fn allocations(search: &mut Search, runs: u64) -> u64 {
+    let (before, execs) = (COUNT.with(Cell::get), search.0.target().execs());
+    run_producer(search, SeedId(0), &mut Stacks::new(Budget::of_runs(runs))).unwrap();
+    let after = COUNT.with(Cell::get);
+    assert_eq!(search.0.target().execs() - execs, runs);
+    after - before
 }
 
 #[test]
 fn a_run_that_shows_nothing_new_allocates_nothing() {
-    assert_eq!(allocations(|| Producer::havoc(Budget::of_runs(u64::MAX))), 0);
+    let mut search = search();
+    allocations(&mut search, WARM_UP);
+    let few = allocations(&mut search, 1000);
+    assert!(few < 20, "{few} at the start of a stage");
+    assert_eq!(allocations(&mut search, 100_000), few);
+    assert_eq!(search.0.corpus.len(), 4);
 }

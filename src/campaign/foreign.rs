@@ -51,11 +51,4 @@ impl Campaign {
         let path = self.output.seed_path(&self.fuzzer.corpus[id].name);
         self.fuzzer.mutators.queue_get(&path)
     }
-
-    /// The candidate as it is kept: what the target got, unless the user wants what was mutated.
-    pub(super) fn as_delivered(&self, candidate: &Candidate) -> Option<Candidate> {
-        let delivered = self.fuzzer.delivered()?;
-        let keep = !self.options.custom.keep_original;
-        keep.then(|| Candidate { bytes: delivered.to_vec(), origin: candidate.origin })
-    }
 }

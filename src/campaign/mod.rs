@@ -23,7 +23,6 @@ use error::TURNS_WITHOUT_RUNS;
 pub use seeds::{collect_files, read_limited};
 
 use std::cell::OnceCell;
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::config::options::{Options, OutputOptions};
@@ -81,8 +80,6 @@ struct Campaign {
     last_saved: Instant,
     full_disk: Option<wait::Pause>,
     passing_error: Option<wait::Pause>,
-    /// Runs that took too long in a new way and wait for another look, see [`Campaign::keep_doubtful`].
-    doubtful: VecDeque<keep::Doubtful>,
 }
 
 impl Campaign {
@@ -174,7 +171,7 @@ impl Campaign {
             if let Some(reason) = self.stop_reason() {
                 return Ok(reason);
             }
-            self.look_outside()?;
+            self.look_around()?;
             let Some(id) = self.fuzzer.pick() else {
                 return Err(self.no_usable_seed());
             };

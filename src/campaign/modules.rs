@@ -13,6 +13,7 @@ use crate::disk::output::replace_file;
 use crate::disk::output::state::State;
 use crate::engine::corpus::SeedId;
 use crate::engine::schedule::Budget;
+use crate::engine::stage::foreign::Foreign;
 use crate::engine::stage::produce::Producer;
 use crate::engine::stage::{StageEnd, run_producer};
 use crate::event::{Event, StopReason};
@@ -52,7 +53,7 @@ impl Campaign {
             if let Some(reason) = self.stop_reason() {
                 return Ok(reason);
             }
-            let mut stage = Producer::modules(Budget::of_runs(u64::MAX));
+            let mut stage = Foreign::late(Budget::of_runs(u64::MAX));
             let end = run_producer(self, ONLY, &mut stage)?;
             made += stage.progress(Duration::ZERO).0;
             self.tick_if_due();

@@ -202,6 +202,7 @@ impl Campaign {
         }
         if let Some(timeout) = *timeout {
             self.options.target.timeout = TimeoutSpec::Fixed(timeout);
+            self.fuzzer.admission.options.longest_timeout = None;
             self.fuzzer.set_timeout(timeout);
         }
         if let Some(schedule) = *schedule {

@@ -1,14 +1,17 @@
 //! What surrounds the [`Fuzzer`] of a campaign: files, limits, the screen, orders, other fuzzers.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::keep::CrashIn;
+use super::keep::MAX_HANGS;
 use super::{Campaign, CampaignError};
 use crate::config::options::Strategy;
 use crate::engine::corpus::{Origin, SeedId};
+use crate::engine::domain::KeyGain;
 use crate::engine::executor::{Failure, RunError};
-use crate::engine::feedback::Verdict;
 use crate::engine::fuzzer::Fuzzer;
+use crate::engine::fuzzer::admit::{
+    Crash, NewSeed, Outcome as Admitted, Stored, StoredSeed, admit,
+};
 use crate::engine::fuzzer::door::{Door, DoorError, Part, Run};
 use crate::engine::mutate::Candidate;
 use crate::event::Outcome;
@@ -33,18 +36,50 @@ impl Door for Campaign {
         &mut self.fuzzer
     }
 
-    fn keep(&mut self, candidate: &Candidate, verdict: Verdict) -> Result<bool, CampaignError> {
-        let delivered = self.as_delivered(candidate);
-        Ok(self.keep_find(delivered.as_ref().unwrap_or(candidate), verdict)?.kept)
-    }
-
-    fn keep_sanitizer_crash(
+    fn crashed(
         &mut self,
         candidate: &Candidate,
-        signal: i32,
-        unique: bool,
-    ) -> Result<(), CampaignError> {
-        self.keep_crash(candidate, CrashIn::Sanitizer, signal, unique).map(drop)
+        crash: Crash,
+    ) -> Result<Option<Stored>, CampaignError> {
+        self.store_crash(candidate, crash)
+    }
+
+    fn store_seed(&mut self, new: &NewSeed<'_>) -> Result<StoredSeed, CampaignError> {
+        self.store_new_seed(new)
+    }
+
+    fn seed_added(&mut self, id: SeedId, gains: &[KeyGain]) {
+        if self.fuzzer.judge().watches_domains() {
+            self.note_gains(id, gains);
+        }
+    }
+
+    fn seed_found(&mut self, new: &NewSeed<'_>, gains: &[KeyGain], stored: &Stored) {
+        self.report_seed(new, gains, stored);
+    }
+
+    fn timed_out(&mut self) {
+        self.statistics.total_timeouts += 1;
+    }
+
+    fn was_cut(&mut self) {
+        self.statistics.cut_runs += 1;
+    }
+
+    fn takes_hangs(&self) -> bool {
+        !self.options.findings.ignore_timeouts && self.statistics.saved_hangs < MAX_HANGS
+    }
+
+    fn hung(&mut self, candidate: &Candidate) -> Result<Option<Stored>, CampaignError> {
+        self.store_hang(candidate).map(Some)
+    }
+
+    fn record(&mut self, candidate: &Candidate, gains: &[KeyGain]) -> Result<(), CampaignError> {
+        self.store_record(candidate, gains)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.statistics.started.elapsed()
     }
 
     fn sanitizer_failed(&mut self, why: &dyn Failure) {
@@ -55,7 +90,6 @@ impl Door for Campaign {
         underway::note_runs(self.execs());
         self.tick_if_due();
         self.obey()?;
-        self.keep_doubtful()?;
         self.import_if_due()
     }
 
@@ -113,10 +147,12 @@ impl Campaign {
     ) -> Result<Outcome, CampaignError> {
         let verdict = self.run(Run::judged(&bytes))?.verdict.unwrap_or_default();
         let candidate = Candidate { bytes, origin };
-        let outcome = self.keep_find(&candidate, verdict)?;
+        let outcome = admit(self, &candidate, verdict)?;
         if outcome.kept {
             self.inspect(&candidate)?;
         }
-        Ok(outcome)
+        let Admitted { kept, crash, hang, stored } = outcome;
+        let (input_id, path) = stored.map(|stored| (stored.number, stored.path)).unzip();
+        Ok(Outcome { kept, crash, hang, input_id, path })
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::keep::{CrashIn, MAX_CRASHES, MAX_HANGS};
+use super::keep::{MAX_CRASHES, MAX_HANGS};
 use super::resume::Known;
 use super::{Campaign, CampaignError};
 use crate::config::options::{Input, TimeoutSpec, Wanted};
@@ -13,6 +13,7 @@ use crate::disk::output::state::State;
 use crate::engine::corpus::{Origin, Seed, SeedId, names};
 use crate::engine::executor::ExitKind;
 use crate::engine::feedback::Finding;
+use crate::engine::fuzzer::admit::{self, Crash};
 use crate::engine::fuzzer::door::{Door, Judging, Run};
 use crate::engine::mutate::MAX_INPUT;
 use crate::engine::mutate::{Candidate, below};
@@ -277,14 +278,14 @@ impl Campaign {
             return Ok(());
         }
         // A seed that crashes now and then is the user's own file.
-        _ = self.confirm(&data, &mut verdict)?;
+        _ = admit::confirm(self, &data, &mut verdict)?;
         let gains = verdict.gains;
-        let calibration = self.calibrate_start(&data)?;
+        let calibration = self.calibrated(&data, self.start_calibration_runs())?;
         let path_hash = calibration.path_hash;
         if gains.is_empty() && self.supersede_twin(dry_run, path_hash, data.len()) {
             seed.disabled = true;
         }
-        self.add_seed(seed, &path, calibration, &gains, None)?;
+        admit::add_seed(self, seed, calibration, &gains);
         self.inspect(&Candidate { bytes: data, origin: Origin::default() })?;
         if !self.fuzzer.corpus[id].disabled {
             dry_run.paths.insert(path_hash, id);
@@ -292,6 +293,14 @@ impl Campaign {
         let (index, total) = (index + 1, dry_run.total);
         self.bus.send(&Event::SeedImported { id, path, index, total });
         Ok(())
+    }
+
+    /// The run that was judged is the first of them.
+    fn start_calibration_runs(&self) -> u32 {
+        match self.options.calibration.skip_at_start {
+            true => 1,
+            false => self.fuzzer.admission.options.calibration_runs - 1,
+        }
     }
 
     fn starting_seed(&self, id: SeedId, name: String, data: &[u8]) -> Seed {
@@ -351,7 +360,7 @@ impl Campaign {
             (self.options.seeds.crashes_as_finds, finding)
         {
             let candidate = Candidate { bytes: data.to_vec(), origin: Origin::default() };
-            self.keep_crash(&candidate, CrashIn::Target, signal, unique)?;
+            self.crashed(&candidate, Crash::of_target(signal, unique))?;
         }
         Ok(())
     }

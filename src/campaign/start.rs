@@ -1,7 +1,6 @@
 //! Opening a campaign: output folder, target, dictionary, host checks.
 
 use std::cell::OnceCell;
-use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,9 +19,11 @@ use crate::disk::output::OutputDir;
 use crate::disk::output::earlier::Earlier;
 use crate::disk::output::fflog::FuzzFactoryLog;
 use crate::disk::sync::{Peers, Places};
+use crate::engine::calibrate;
 use crate::engine::domain;
 use crate::engine::executor::{Executor, TargetInfo};
-use crate::engine::fuzzer::{Fuzzer, Plan, Sidecars};
+use crate::engine::fuzzer::admit::HANG_TIMEOUT;
+use crate::engine::fuzzer::{AdmissionOptions, Fuzzer, Plan, Sidecars};
 use crate::engine::mutate::dictionary::{Dictionary, Token};
 use crate::engine::mutate::words::{self, MAX_WORDS};
 use crate::engine::runner::Runner;
@@ -138,6 +139,7 @@ pub(super) fn assemble(
         },
         watch_domains: options.domains != DomainMode::Off,
         wanted: options.seeds.wanted,
+        admission: admission_options(&options),
         rng_seed: options.rng_seed.unwrap_or_else(seed_of_the_day),
     };
     let mut fuzzer = Fuzzer::new(target.runner, target.mutators, dictionary, plan);
@@ -177,7 +179,23 @@ pub(super) fn assemble(
         last_saved: last_tick,
         full_disk: None,
         passing_error: None,
-        doubtful: VecDeque::new(),
+    }
+}
+
+fn admission_options(options: &Options) -> AdmissionOptions {
+    AdmissionOptions {
+        hang_timeout: options.target.hang_timeout.unwrap_or(HANG_TIMEOUT),
+        longest_timeout: match options.target.timeout {
+            TimeoutSpec::Fixed(_) => None,
+            TimeoutSpec::Upto(limit) => Some(limit),
+            TimeoutSpec::Auto => Some(HANG_TIMEOUT),
+        },
+        calibration_runs: match options.calibration.fast {
+            true => calibrate::RUNS_FAST,
+            false => calibrate::RUNS,
+        },
+        records: options.domains == DomainMode::Record,
+        keeps_original: options.custom.keep_original,
     }
 }
 

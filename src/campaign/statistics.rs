@@ -69,8 +69,6 @@ pub(super) struct Statistics {
     last_crash_at: u64,
     last_hang_at: u64,
     execs_at_crash: u64,
-    /// Spent on timeouts that were run again with more time.
-    pub(super) waited: Duration,
     /// Spent on the question whether crashes happen in a process of their own,
     pub(super) confirming: Duration,
     /// how many do not as far as is known, and the files that were written for them.
@@ -144,7 +142,6 @@ impl Statistics {
             last_crash_at: 0,
             last_hang_at: 0,
             execs_at_crash: 0,
-            waited: Duration::ZERO,
             confirming: Duration::ZERO,
             dependent_crashes: 0,
             record_files: 0,

@@ -19,6 +19,7 @@ use crate::disk::sync::{Peers, Places};
 use crate::engine::domain::{Domain, Reducer};
 use crate::engine::executor::{Executor, ExitKind};
 use crate::engine::fake::FakeExecutor;
+use crate::engine::fuzzer::door::Door;
 use crate::engine::mutate::dictionary::Dictionary;
 use crate::event::{Event, EventBus, EventSink, StopReason};
 use crate::exec::Hooked;
@@ -433,7 +434,7 @@ fn timeouts_take_a_share_of_the_time() {
     // With time they are run again.
     campaign.options.limits.execs = None;
     campaign.statistics.started -= Duration::from_secs(60);
-    campaign.keep_doubtful().unwrap();
+    campaign.look_around().unwrap();
     let later = campaign.statistics.saved_hangs;
     assert!((saved + 5..=saved + 8).contains(&later), "{later}");
 }
@@ -471,7 +472,7 @@ fn cut_runs_are_no_timeouts_and_are_run_again_within_the_share() {
     let before = statistics.saved_hangs;
     campaign.options.limits.execs = None;
     campaign.statistics.started -= Duration::from_secs(600);
-    campaign.keep_doubtful().unwrap();
+    campaign.look_around().unwrap();
     let later = campaign.statistics.saved_hangs - before;
     assert!((30..=60).contains(&later), "{later}: a tenth of 600 s, less the time of waiting");
 }

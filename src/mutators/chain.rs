@@ -643,6 +643,10 @@ impl ForeignMutators for Mutators {
         Self::havoc(self, bytes, max_len)
     }
 
+    fn found(&mut self, by: u64) {
+        Self::found(self, by);
+    }
+
     fn touch_runs(&self) -> bool {
         Self::touch_runs(self)
     }

@@ -12,6 +12,7 @@
 use std::time::Duration;
 
 use super::Fuzzer;
+use super::admit::{self, Crash, NewSeed, Stored, StoredSeed, admit};
 use super::sidecars::Inspection;
 use crate::calibrate::{Calibration, calibrate};
 use crate::corpus::SeedId;
@@ -154,18 +155,51 @@ pub trait Door: Sized {
 
     fn fuzzer_mut(&mut self) -> &mut Fuzzer<Self::Mutators>;
 
-    /// Acts on a verdict that has a find or is interesting. True if the candidate is a seed now.
-    fn keep(&mut self, candidate: &Candidate, verdict: Verdict) -> Result<bool, Self::Error>;
-
-    /// Acts on an input that crashes in a sanitizer build, and not in the target. `unique`: as in [`Finding`].
-    fn keep_sanitizer_crash(
+    /// A crash, new or not. Returns where it is stored, if it is.
+    fn crashed(
         &mut self,
         candidate: &Candidate,
-        signal: i32,
-        unique: bool,
-    ) -> Result<(), Self::Error> {
-        let finding = Some(Finding::Crash { signal, unique });
-        self.keep(candidate, Verdict { finding, ..Verdict::default() }).map(drop)
+        crash: Crash,
+    ) -> Result<Option<Stored>, Self::Error>;
+
+    /// A candidate is to be a seed: stores it.
+    fn store_seed(&mut self, new: &NewSeed<'_>) -> Result<StoredSeed, Self::Error> {
+        Ok(StoredSeed { data: new.candidate.bytes.clone(), ..StoredSeed::default() })
+    }
+
+    /// A seed is in the corpus, also one that the search began with. It has brought these gains, and owns them unless
+    /// it is disabled.
+    fn seed_added(&mut self, _id: SeedId, _gains: &[KeyGain]) {}
+
+    /// The last seed was found by this search, or taken from another one. No gains unless it is a waypoint.
+    fn seed_found(&mut self, _new: &NewSeed<'_>, _gains: &[KeyGain], _stored: &Stored) {}
+
+    /// A run took longer than the timeout.
+    fn timed_out(&mut self) {}
+
+    /// A run was cut at the soft limit.
+    fn was_cut(&mut self) {}
+
+    /// Hangs are still stored.
+    fn takes_hangs(&self) -> bool {
+        true
+    }
+
+    /// A hang of a new kind. Returns where it is stored, if it is.
+    fn hung(&mut self, _candidate: &Candidate) -> Result<Option<Stored>, Self::Error> {
+        Ok(None)
+    }
+
+    /// [`AdmissionOptions::records`]: the candidate improves these keys.
+    ///
+    /// [`AdmissionOptions::records`]: super::admit::AdmissionOptions::records
+    fn record(&mut self, _candidate: &Candidate, _gains: &[KeyGain]) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Time that the search has taken so far.
+    fn elapsed(&self) -> Duration {
+        self.fuzzer().target().spent().whole()
     }
 
     /// A sanitizer build cannot be run any more, and was left out.
@@ -211,8 +245,14 @@ pub trait Door: Sized {
 
     /// What comes between two batches. True if the stage at work is to end.
     fn between_batches(&mut self) -> Result<bool, Self::Error> {
-        self.look_outside()?;
+        self.look_around()?;
         Ok(self.is_over())
+    }
+
+    /// What comes from outside, and runs that were put off.
+    fn look_around(&mut self) -> Result<(), Self::Error> {
+        self.look_outside()?;
+        admit::look_at_doubtful(self)
     }
 
     /// Runs a batch and keeps what deserves it. With `reference` it also says whether the last
@@ -325,7 +365,8 @@ pub trait Door: Sized {
                 }
             };
             if let Some(Finding::Crash { signal, unique }) = finding {
-                return self.keep_sanitizer_crash(candidate, signal, unique);
+                let crash = Crash { signal, unique, in_sanitizer: true };
+                return admit::keep_crash(self, candidate, crash).map(drop);
             }
             build += 1;
         }
@@ -363,8 +404,14 @@ pub trait Door: Sized {
         candidate: &Candidate,
         verdict: Verdict,
     ) -> Result<bool, Self::Error> {
-        let deserves = verdict.finding.is_some() || verdict.is_interesting();
-        if deserves { self.keep(candidate, verdict) } else { Ok(false) }
+        if verdict.finding.is_none() && !verdict.is_interesting() {
+            return Ok(false);
+        }
+        let fuzzer = self.fuzzer();
+        let delivered = fuzzer.delivered().filter(|_| !fuzzer.admission.options.keeps_original);
+        let delivered =
+            delivered.map(|bytes| Candidate { bytes: bytes.to_vec(), origin: candidate.origin });
+        Ok(admit(self, delivered.as_ref().unwrap_or(candidate), verdict)?.kept)
     }
 
     /// One run, as soon as there is room for its input. Whoever asks acts on the verdict.

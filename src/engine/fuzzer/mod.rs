@@ -3,9 +3,11 @@
 //! A program that embeds it owns a [`Fuzzer`] and implements [`door::Door`]; the stages in
 //! [`super::stage`] do the rest. `examples/in_process.rs` is a whole one.
 
+pub mod admit;
 pub mod door;
 mod sidecars;
 
+pub use admit::{Admission, AdmissionOptions};
 pub use sidecars::Sidecars;
 
 use std::borrow::Cow;
@@ -40,6 +42,7 @@ pub struct Plan {
     pub watch_domains: bool,
     /// Which runs make seeds.
     pub wanted: Wanted,
+    pub admission: AdmissionOptions,
     pub rng_seed: u64,
 }
 
@@ -79,6 +82,7 @@ pub struct Fuzzer<M> {
     pub progress: Progress,
     pub mutation: MutationOptions,
     pub foreign_only: bool,
+    pub admission: Admission,
     sidecars: Option<Sidecars>,
     guides: bool,
     /// A run that takes long may be what it looks for.
@@ -96,7 +100,8 @@ impl<M: ForeignMutators> Fuzzer<M> {
     /// A search without seeds. The plan's schedule is guided only if the target has domains.
     #[must_use]
     pub fn new(mut runner: Runner, mutators: M, dictionary: Dictionary, plan: Plan) -> Self {
-        let Plan { mutation, foreign_only, mut schedule, watch_domains, wanted, rng_seed } = plan;
+        let Plan { mutation, foreign_only, mut schedule, .. } = plan;
+        let Plan { watch_domains, wanted, admission, rng_seed, .. } = plan;
         let target = runner.info();
         let judge = Judge::new(target.map_size(), target.domains(), watch_domains).wants(wanted);
         schedule.guided &= judge.watches_domains();
@@ -116,6 +121,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             progress: Progress { stage: ("init", 0, 0), ..Progress::default() },
             mutation,
             foreign_only,
+            admission: Admission::new(admission),
             sidecars: None,
             guides,
             wants_slow,
@@ -365,6 +371,7 @@ mod tests {
             schedule,
             watch_domains: guided,
             wanted: Wanted::Good,
+            admission: AdmissionOptions::default(),
             rng_seed: 1,
         };
         let runner = Runner::new(Box::new(executor));

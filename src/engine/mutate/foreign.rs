@@ -143,6 +143,9 @@ pub trait ForeignMutators {
         0
     }
 
+    /// A find to which these mutators contributed (see [`bit`]).
+    fn found(&mut self, _by: u64) {}
+
     /// One of them takes part in runs, by one of the four methods below.
     fn touch_runs(&self) -> bool {
         false

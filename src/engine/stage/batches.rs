@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::StageEnd;
-use super::produce::{Materials, Producer};
+use super::produce::{Materials, Needs, Producer, Tools};
 use crate::corpus::SeedId;
 use crate::fuzzer::door::{Door, Run};
 use crate::fuzzer::{Fuzzer, Progress, TextUnit};
@@ -23,7 +23,7 @@ const MOST_FRUITLESS: u32 = 16;
 pub fn run_producer<D: Door>(
     door: &mut D,
     id: SeedId,
-    stage: &mut Producer,
+    stage: &mut dyn Producer,
 ) -> Result<StageEnd, D::Error> {
     let result = run_candidates(door, id, stage);
     stage.end(&mut door.fuzzer_mut().mutators);
@@ -33,7 +33,7 @@ pub fn run_producer<D: Door>(
 fn run_candidates<D: Door>(
     door: &mut D,
     id: SeedId,
-    stage: &mut Producer,
+    stage: &mut dyn Producer,
 ) -> Result<StageEnd, D::Error> {
     let fuzzer = door.fuzzer_mut();
     fuzzer.limit_mutants_of(id);
@@ -45,11 +45,11 @@ fn run_candidates<D: Door>(
     let before = fuzzer.target().spent().whole();
     fuzzer.donors.next_seed();
     loop {
-        let name = stage.name();
+        let (name, needs) = (stage.name(), stage.needs(&door.fuzzer().mutators));
         let spent = door.fuzzer().target().spent().whole() - before;
-        let unit = (text && stage.knows_words()).then(|| door.fuzzer_mut().draw_text_unit());
+        let unit = (text && needs.words).then(|| door.fuzzer_mut().draw_text_unit());
         let words = unit == Some(TextUnit::Word);
-        let made = match fill(door, (id, &input), (text, words), spent, stage) {
+        let made = match fill(door, (id, &input), (text, words), spent, (stage, needs)) {
             (0, Made::Over) => return Ok(StageEnd::Finished),
             (0, _) if door.between_batches()? => return Ok(StageEnd::TurnOver),
             (0, _) => continue,
@@ -93,18 +93,17 @@ fn fill<D: Door>(
     (id, input): (SeedId, &[u8]),
     (text, words): (bool, bool),
     spent: Duration,
-    stage: &mut Producer,
+    (stage, needs): (&mut dyn Producer, Needs),
 ) -> (usize, Made) {
     let (exploit, left) = (door.exploits(), door.runs_left());
     let fuzzer = door.fuzzer_mut();
-    let single = stage.wants_report() || stage.is_described(&fuzzer.mutators);
-    let room = if single { 1 } else { fuzzer.batch_size().min(left) };
+    let room = if needs.single { 1 } else { fuzzer.batch_size().min(left) };
     let climbing = fuzzer.guided() && fuzzer.scheduler.is_owner(id);
     let execs = fuzzer.target().execs();
     let Fuzzer { mutators, corpus, donors, rng, batch, progress, mutation, dictionary, .. } =
         fuzzer;
     batch.resize_with(room.max(batch.len()), Candidate::default);
-    let donors = match stage.has_donors() {
+    let donors = match needs.donors {
         true => donors.lend(rng, corpus, id, room),
         false => Lent::default(),
     };
@@ -126,9 +125,10 @@ fn fill<D: Door>(
         exploit,
         spent,
     };
+    let mut tools = Tools { mutators, rng };
     let (mut made, mut fruitless) = (0, 0);
     while made < room && fruitless < MOST_FRUITLESS {
-        match stage.next(&from, (&mut *mutators, rng), &mut batch[made]) {
+        match stage.next(&from, &mut tools, &mut batch[made]) {
             Made::Input => (made, fruitless) = (made + 1, 0),
             Made::Nothing => fruitless += 1,
             Made::Over => return (made, Made::Over),

@@ -1,7 +1,7 @@
 //! Foreign mutators make inputs: each for as long as havoc, unless it says itself how many it wants to make.
 
 use super::batches::run_producer;
-use super::produce::Producer;
+use super::foreign::Foreign;
 use super::{Stage, StageEnd};
 use crate::corpus::SeedId;
 use crate::fuzzer::door::Door;
@@ -25,6 +25,6 @@ impl<D: Door> Stage<D> for Custom {
         if door.fuzzer().foreign_only {
             budget.extend();
         }
-        run_producer(door, id, &mut Producer::custom(budget))
+        run_producer(door, id, &mut Foreign::new(budget))
     }
 }

@@ -2,14 +2,19 @@
 //! steps and havoc have found lately: a whole stage at once takes nine tenths of all runs of a campaign, and
 //! finds little on most targets.
 
+use std::time::Duration;
+
 use super::batches::run_producer;
-use super::produce::Producer;
+use super::produce::{Materials, Producer, Tools};
 use super::{Stage, StageEnd};
-use crate::corpus::SeedId;
+use crate::corpus::{Origin, SeedId};
 use crate::fuzzer::door::Door;
 use crate::fuzzer::{Fuzzer, Tactic};
+use crate::mutate::Candidate;
 use crate::mutate::deterministic::Deterministic;
+use crate::mutate::foreign::Made;
 use crate::options::DeterministicStage;
+use crate::schedule::Budget;
 
 /// Stages that may be under way; the seed of one more begins again.
 const MOST_SUSPENDED: usize = 1024;
@@ -50,10 +55,10 @@ impl<D: Door> Stage<D> for DeterministicSteps {
             DeterministicStage::Always => slice.longest(),
             _ => slice,
         };
-        let mut stage = Producer::deterministic(steps, slice);
-        let end = run_producer(door, id, &mut stage)?;
-        if let Some(steps) = stage.suspended() {
-            suspend(door.fuzzer_mut(), id, steps);
+        let mut walk = Walk { steps, done: 0, slice, is_paused: false };
+        let end = run_producer(door, id, &mut walk)?;
+        if walk.is_paused {
+            suspend(door.fuzzer_mut(), id, walk.steps);
         } else if end == StageEnd::Finished {
             door.fuzzer_mut().corpus[id].det_done = true;
             door.deterministic_done(id);
@@ -66,6 +71,46 @@ impl<D: Door> Stage<D> for DeterministicSteps {
     }
 }
 
+/// A part of the steps of one seed.
+struct Walk {
+    steps: Deterministic,
+    /// Steps of this slice.
+    done: u64,
+    slice: Budget,
+    /// The slice is used up, and steps are left.
+    is_paused: bool,
+}
+
+impl Producer for Walk {
+    fn name(&self) -> &'static str {
+        self.steps.stage_name()
+    }
+
+    fn next(&mut self, from: &Materials<'_>, _: &mut Tools<'_>, out: &mut Candidate) -> Made {
+        self.is_paused = self.slice.is_used(self.done, from.spent);
+        if self.is_paused {
+            return Made::Over;
+        }
+        self.done += 1;
+        let step = self.steps.next(from.input, from.dictionary, &mut out.bytes);
+        let Some(step) = step else { return Made::Over };
+        out.origin = Origin { parent: from.seed, other: None, step, by: 0 };
+        Made::Input
+    }
+
+    fn progress(&self, _: Duration) -> (u64, u64) {
+        (self.steps.done(), self.steps.planned())
+    }
+
+    fn wants_report(&self) -> bool {
+        self.steps.wants_report()
+    }
+
+    fn report(&mut self, changed: bool) {
+        self.steps.report(changed);
+    }
+}
+
 fn suspend<M>(fuzzer: &mut Fuzzer<M>, id: SeedId, steps: Deterministic) {
     let Fuzzer { suspended, scheduler, corpus, .. } = fuzzer;
     if suspended.len() >= MOST_SUSPENDED {
@@ -73,5 +118,55 @@ fn suspend<M>(fuzzer: &mut Fuzzer<M>, id: SeedId, steps: Deterministic) {
     }
     if suspended.len() < MOST_SUSPENDED {
         suspended.insert(id, steps);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutate::Rng;
+    use crate::mutate::dictionary::Dictionary;
+    use crate::mutate::donors::Lent;
+    use crate::mutate::foreign::NoMutators;
+    use rand_core::SeedableRng;
+
+    #[test]
+    fn a_walk_in_slices_makes_every_candidate_once() {
+        let dictionary = Dictionary::default();
+        let from = Materials {
+            seed: SeedId(0),
+            input: b"seed",
+            text: true,
+            words: false,
+            dictionary: &dictionary,
+            donors: Lent::default(),
+            min_len: 1,
+            max_len: 1024,
+            long_blocks: 1,
+            stack_power: 4,
+            climbing: false,
+            exploit: false,
+            spent: Duration::ZERO,
+        };
+        let mut rng = Rng::seed_from_u64(1);
+        let mut made = |slice: u64| {
+            let (mut all, mut out) = (Vec::new(), Candidate::default());
+            let mut steps = Some(Deterministic::new(4, &dictionary, false));
+            while let Some(walk) = steps.take() {
+                let slice = Budget::of_runs(slice);
+                let mut walk = Walk { steps: walk, done: 0, slice, is_paused: false };
+                let before = all.len();
+                let mut tools = Tools { mutators: &mut NoMutators, rng: &mut rng };
+                while walk.next(&from, &mut tools, &mut out) == Made::Input {
+                    all.push(out.bytes.clone());
+                }
+                assert!(!slice.is_used((all.len() - before) as u64 - 1, Duration::ZERO));
+                steps = walk.is_paused.then_some(walk.steps);
+            }
+            all
+        };
+        let whole = made(u64::MAX);
+        assert!(whole.len() > 100);
+        assert_eq!(made(100), whole);
     }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crate::corpus::{Origin, SeedId, Step};
+use crate::mutate::Candidate;
 use crate::mutate::foreign::{ForeignMutators, Job, Made, bit};
-use crate::mutate::{Candidate, Rng};
 use crate::schedule::Budget;
 
-use super::produce::Materials;
+use super::produce::{Materials, Needs, Producer, Tools};
 
 /// What the mutators work from: the seed, or what a splice made of it.
 #[derive(Clone, Copy, Debug)]
@@ -69,31 +69,15 @@ impl Foreign {
         self.at >= mutators.len()
     }
 
-    /// Inputs made and planned, as far as they are known, after the stage took this time.
-    #[must_use]
-    pub fn progress(&self, spent: Duration) -> (u64, u64) {
-        let left = self.turn.map_or(0, |turn| {
-            turn.budget.planned(turn.done, turn.time(spent)).saturating_sub(turn.done)
-        });
-        (self.done, self.done + left)
-    }
-
-    /// Something was found: a mutator without a number of its own goes on for as long again.
-    pub fn extend(&mut self) {
-        if let Some(turn) = self.turn.as_mut().filter(|turn| !turn.fixed) {
-            turn.budget.extend();
-        }
-    }
-
-    /// Writes the next input to `out`.
-    pub fn next(
+    /// Writes the next input that is made of `base` to `out`.
+    pub fn next_of(
         &mut self,
         base: Base<'_>,
         from: &Materials<'_>,
-        (mutators, rng): (&mut dyn ForeignMutators, &mut Rng),
+        Tools { mutators, rng }: &mut Tools<'_>,
         out: &mut Candidate,
     ) -> Made {
-        let Some(turn) = self.turn(base, from, mutators) else { return Made::Over };
+        let Some(turn) = self.turn(base, from, *mutators) else { return Made::Over };
         turn.done += 1;
         let optout = mutators.declines_splicing(self.at);
         let donor = if optout { None } else { from.donors.draw(rng) };
@@ -111,7 +95,7 @@ impl Foreign {
             }
             Made::Nothing => Made::Nothing,
             Made::Over => {
-                self.turn_over(mutators);
+                self.turn_over(*mutators);
                 Made::Nothing
             }
         }
@@ -149,9 +133,38 @@ impl Foreign {
         self.turn = None;
         self.at += 1;
     }
+}
 
-    /// The stage ends, maybe before its time.
-    pub fn end(&mut self, mutators: &mut dyn ForeignMutators) {
+/// The seed itself is what the mutators work from.
+impl Producer for Foreign {
+    fn name(&self) -> &'static str {
+        "custom"
+    }
+
+    fn next(&mut self, from: &Materials<'_>, tools: &mut Tools<'_>, out: &mut Candidate) -> Made {
+        self.next_of(Base { input: from.input, other: None }, from, tools, out)
+    }
+
+    /// Inputs made and planned, as far as they are known.
+    fn progress(&self, spent: Duration) -> (u64, u64) {
+        let left = self.turn.map_or(0, |turn| {
+            turn.budget.planned(turn.done, turn.time(spent)).saturating_sub(turn.done)
+        });
+        (self.done, self.done + left)
+    }
+
+    fn needs(&self, mutators: &dyn ForeignMutators) -> Needs {
+        Needs { donors: true, single: mutators.describes(), ..Needs::default() }
+    }
+
+    /// A mutator without a number of its own goes on for as long again.
+    fn extend(&mut self) {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| !turn.fixed) {
+            turn.budget.extend();
+        }
+    }
+
+    fn end(&mut self, mutators: &mut dyn ForeignMutators) {
         if self.turn.is_some() {
             self.turn_over(mutators);
         }

@@ -1,11 +1,18 @@
 //! Havoc: stacks of random changes, for as long as the schedule gives the seed.
 
+use std::time::Duration;
+
 use super::batches::run_producer;
-use super::produce::Producer;
+use super::foreign::Base;
+use super::produce::{Materials, Needs, Producer, Tools};
 use super::{Stage, StageEnd};
-use crate::corpus::SeedId;
+use crate::corpus::{Origin, SeedId, Step};
 use crate::fuzzer::Tactic;
 use crate::fuzzer::door::Door;
+use crate::mutate::Candidate;
+use crate::mutate::foreign::{ForeignMutators, Made};
+use crate::mutate::havoc::{HavocContext, havoc};
+use crate::schedule::Budget;
 
 pub(super) struct Havoc;
 
@@ -21,11 +28,103 @@ impl<D: Door> Stage<D> for Havoc {
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
         match door.fuzzer().budget(id) {
             None => Ok(StageEnd::TurnOver),
-            Some(budget) => run_producer(door, id, &mut Producer::havoc(budget)),
+            Some(budget) => run_producer(door, id, &mut Stacks::new(budget)),
         }
     }
 
     fn tactic(&self) -> Option<Tactic> {
         Some(Tactic::Havoc)
+    }
+}
+
+/// Makes stacks of changes.
+pub struct Stacks {
+    done: u64,
+    budget: Budget,
+}
+
+impl Stacks {
+    #[must_use]
+    pub fn new(budget: Budget) -> Self {
+        Self { done: 0, budget }
+    }
+}
+
+impl Producer for Stacks {
+    fn name(&self) -> &'static str {
+        "havoc"
+    }
+
+    fn next(&mut self, from: &Materials<'_>, tools: &mut Tools<'_>, out: &mut Candidate) -> Made {
+        if self.budget.is_used(self.done, from.spent) {
+            return Made::Over;
+        }
+        if self.done == 0 {
+            tools.mutators.havoc_begins();
+        }
+        self.done += 1;
+        let op = if from.words { "words" } else { "havoc" };
+        stack(from, tools, Base { input: from.input, other: None }, op, out);
+        Made::Input
+    }
+
+    fn progress(&self, spent: Duration) -> (u64, u64) {
+        (self.done, self.budget.planned(self.done, spent))
+    }
+
+    fn needs(&self, _: &dyn ForeignMutators) -> Needs {
+        Needs { donors: true, words: true, ..Needs::default() }
+    }
+
+    fn extend(&mut self) {
+        self.budget.extend();
+    }
+}
+
+/// One stack of changes of `base`, with those of foreign mutators among them.
+pub(super) fn stack(
+    from: &Materials<'_>,
+    Tools { mutators, rng }: &mut Tools<'_>,
+    base: Base<'_>,
+    op: &'static str,
+    out: &mut Candidate,
+) {
+    let donor = from.donors.draw(rng).map(|(_, bytes)| bytes);
+    out.bytes.clear();
+    out.bytes.extend_from_slice(base.input);
+    let context = context(from, donor);
+    let mut by = 0;
+    let count = if mutators.joins_havoc() {
+        let mut pause = mutators.havoc_pause();
+        let foreign = |bytes: &mut Vec<u8>| {
+            if pause > 0 {
+                pause -= 1;
+                return;
+            }
+            by |= mutators.havoc(bytes, from.max_len);
+            pause = mutators.havoc_pause();
+        };
+        let count = havoc(rng, &mut out.bytes, &context, foreign);
+        mutators.havoc_paused(pause);
+        count
+    } else {
+        havoc(rng, &mut out.bytes, &context, |_| {})
+    };
+    let step = Step::Stacked { op, count };
+    out.origin = Origin { parent: from.seed, other: base.other, step, by };
+}
+
+fn context<'a>(from: &Materials<'a>, donor: Option<&'a [u8]>) -> HavocContext<'a> {
+    HavocContext {
+        dictionary: from.dictionary,
+        donor,
+        min_len: from.min_len,
+        max_len: from.max_len,
+        long_blocks: from.long_blocks,
+        stack_power: from.stack_power,
+        text: from.text,
+        words: from.words,
+        exploit: from.exploit,
+        gentle: from.climbing,
     }
 }

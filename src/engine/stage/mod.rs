@@ -12,6 +12,7 @@ pub mod foreign;
 pub mod produce;
 
 pub use batches::run_producer;
+pub use havoc::Stacks;
 
 use super::corpus::SeedId;
 use super::fuzzer::Tactic;

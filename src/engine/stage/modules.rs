@@ -1,7 +1,7 @@
 //! Mutators whose work on a seed comes after all other stages, and goes on after a restart.
 
 use super::batches::run_producer;
-use super::produce::Producer;
+use super::foreign::Foreign;
 use super::{Stage, StageEnd};
 use crate::corpus::SeedId;
 use crate::fuzzer::door::Door;
@@ -22,7 +22,7 @@ impl<D: Door> Stage<D> for LateMutators {
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
         match door.fuzzer().budget(id) {
             None => Ok(StageEnd::TurnOver),
-            Some(budget) => run_producer(door, id, &mut Producer::modules(budget)),
+            Some(budget) => run_producer(door, id, &mut Foreign::late(budget)),
         }
     }
 }

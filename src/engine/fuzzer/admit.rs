@@ -1,0 +1,447 @@
+//! Admission: what becomes of a candidate whose run deserves more than to be counted.
+//!
+//! ```text
+//! Verdict ─┬─ crash ──────► Door::crashed
+//!          ├─ hang, cut ──► run again with more time, within a tenth of the time ─► Door::hung, or on as below
+//!          └─ new edges, or keys moved ─► keys: a second run has to move them as well ─► Door::store_seed
+//!               ─► calibrated ─► corpus, owners ─► Door::seed_added, Door::seed_found
+//! ```
+//!
+//! What is stored, and how, is the business of the [`Door`]'s surroundings.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::door::{Door, DoorError, Judging, Run, Seen};
+use crate::calibrate::{self, Calibration};
+use crate::corpus::{Seed, SeedId};
+use crate::coverage::Novelty;
+use crate::domain::KeyGain;
+use crate::executor::ExitKind;
+use crate::feedback::{Finding, Verdict};
+use crate::mutate::Candidate;
+use crate::mutate::foreign::ForeignMutators;
+
+/// Time after which a slow input is called a hang, unless the user says otherwise; AFL's second.
+pub const HANG_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time that new timeouts may cost in addition to a tenth of the campaign's, so that the first are run again at once.
+const FIRST_WAITS: Duration = Duration::from_secs(3);
+/// Timeouts, and cut runs, that wait for that time.
+const MOST_DOUBTFUL: usize = 64;
+
+/// How finds are confirmed.
+#[derive(Clone, Debug)]
+pub struct AdmissionOptions {
+    /// Wall time of the second run of a new kind of timeout. Without effect if it is no longer than the usual timeout.
+    pub hang_timeout: Duration,
+    /// How far the timeout may grow for a slow input that improves a domain: as a seed it would time out in every turn
+    /// otherwise. None: it does not grow.
+    pub longest_timeout: Option<Duration>,
+    /// Runs of a new seed.
+    pub calibration_runs: u32,
+    /// What improves a domain is recorded aside, and is no seed by that.
+    pub records: bool,
+    /// Finds are kept as they were mutated, not as the target got them.
+    pub keeps_original: bool,
+}
+
+impl Default for AdmissionOptions {
+    fn default() -> Self {
+        Self {
+            hang_timeout: HANG_TIMEOUT,
+            longest_timeout: None,
+            calibration_runs: calibrate::RUNS,
+            records: false,
+            keeps_original: false,
+        }
+    }
+}
+
+/// The options, and what waits for its second run.
+#[derive(Debug)]
+pub struct Admission {
+    pub options: AdmissionOptions,
+    doubtful: VecDeque<Doubtful>,
+    /// Spent on second runs of timeouts.
+    waited: Duration,
+}
+
+/// An input that took too long in a new way.
+#[derive(Debug)]
+struct Doubtful {
+    candidate: Candidate,
+    /// It was cut at the soft limit; else it timed out.
+    was_cut: bool,
+}
+
+impl Admission {
+    pub(super) fn new(options: AdmissionOptions) -> Self {
+        Self { options, doubtful: VecDeque::new(), waited: Duration::ZERO }
+    }
+
+    /// Timeouts of a new kind that were not run again yet.
+    #[must_use]
+    pub fn doubtful_timeouts(&self) -> usize {
+        self.doubtful.iter().filter(|doubtful| !doubtful.was_cut).count()
+    }
+
+    /// No more than a tenth of the time is spent on waiting, because endless loops look promising, too.
+    fn has_time(&self, elapsed: Duration) -> bool {
+        self.waited <= elapsed / 10
+    }
+
+    /// The same, and the first few at once.
+    fn may_wait(&self, elapsed: Duration) -> bool {
+        self.waited <= FIRST_WAITS + elapsed / 10
+    }
+
+    fn put_off(&mut self, candidate: &Candidate, was_cut: bool) {
+        if self.doubtful.len() < MOST_DOUBTFUL {
+            self.doubtful.push_back(Doubtful { candidate: candidate.clone(), was_cut });
+        }
+    }
+}
+
+/// A find's number and file.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub number: u64,
+    pub path: PathBuf,
+}
+
+/// What became of a candidate.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// It is a seed now.
+    pub kept: bool,
+    pub crash: bool,
+    pub hang: bool,
+    /// None if there is no file of it.
+    pub stored: Option<Stored>,
+}
+
+/// A crash.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Crash {
+    pub signal: i32,
+    /// As in [`Finding`].
+    pub unique: bool,
+    /// Only a sanitizer build crashes.
+    pub in_sanitizer: bool,
+}
+
+impl Crash {
+    #[must_use]
+    pub fn of_target(signal: i32, unique: bool) -> Self {
+        Self { signal, unique, in_sanitizer: false }
+    }
+}
+
+/// A candidate that is to be a seed.
+#[derive(Clone, Copy, Debug)]
+pub struct NewSeed<'a> {
+    pub id: SeedId,
+    pub candidate: &'a Candidate,
+    pub new_edge: bool,
+    pub waypoint: bool,
+    /// It takes longer than the timeout.
+    pub slow: bool,
+}
+
+/// A seed as it is stored.
+#[derive(Clone, Debug, Default)]
+pub struct StoredSeed {
+    pub name: String,
+    pub path: PathBuf,
+    pub data: Vec<u8>,
+}
+
+/// Acts on a verdict.
+pub fn admit<D: Door>(
+    door: &mut D,
+    candidate: &Candidate,
+    verdict: Verdict,
+) -> Result<Outcome, D::Error> {
+    match verdict.finding {
+        Some(Finding::Crash { signal, unique }) => {
+            let crash = keep_crash(door, candidate, Crash::of_target(signal, unique))?;
+            if !verdict.is_interesting() {
+                return Ok(crash);
+            }
+            let seed = keep_interesting(door, candidate, verdict)?;
+            Ok(if seed.kept { Outcome { crash: true, ..seed } } else { crash })
+        }
+        Some(Finding::Hang { unique }) => {
+            let hang = keep_hang(door, candidate, unique, &verdict.gains)?;
+            if hang.kept || verdict.novelty == Novelty::None {
+                return Ok(hang);
+            }
+            Ok(Outcome { hang: true, ..keep_seed(door, candidate, verdict)? })
+        }
+        Some(Finding::Cut { unique }) => {
+            keep_cut(door, candidate, unique);
+            Ok(Outcome::default())
+        }
+        None if verdict.is_interesting() => keep_interesting(door, candidate, verdict),
+        None => Ok(Outcome::default()),
+    }
+}
+
+fn keep_interesting<D: Door>(
+    door: &mut D,
+    candidate: &Candidate,
+    mut verdict: Verdict,
+) -> Result<Outcome, D::Error> {
+    let ended_badly = match confirm(door, &candidate.bytes, &mut verdict)? {
+        Some(Finding::Crash { signal, unique }) => {
+            keep_crash(door, candidate, Crash::of_target(signal, unique))?
+        }
+        Some(Finding::Hang { unique }) => keep_hang(door, candidate, unique, &[])?,
+        Some(Finding::Cut { unique }) => {
+            keep_cut(door, candidate, unique);
+            Outcome::default()
+        }
+        None => Outcome::default(),
+    };
+    if !verdict.is_interesting() {
+        return Ok(ended_badly);
+    }
+    if door.fuzzer().admission.options.records && !verdict.gains.is_empty() {
+        door.record(candidate, &verdict.gains)?;
+        if verdict.novelty == Novelty::None {
+            return Ok(Outcome::default());
+        }
+    }
+    keep_seed(door, candidate, verdict)
+}
+
+/// Leaves those of the verdict's gains that a second run shows as well. That run may end badly.
+pub fn confirm<D: Door>(
+    door: &mut D,
+    input: &[u8],
+    verdict: &mut Verdict,
+) -> Result<Option<Finding>, D::Error> {
+    if verdict.gains.is_empty() {
+        return Ok(None);
+    }
+    let gains = std::mem::take(&mut verdict.gains);
+    let run = Run { judging: Judging::Again(&gains), ..Run::of(input) };
+    let second = match door.run(run) {
+        // Nothing of them is remembered yet.
+        Err(error) if error.is_interruption() => return Ok(None),
+        seen => {
+            let seen = seen?;
+            verdict.gains = seen.confirmed;
+            seen.verdict.unwrap_or_default()
+        }
+    };
+    verdict.novelty = verdict.novelty.max(second.novelty);
+    Ok(second.finding)
+}
+
+fn keep_seed<D: Door>(
+    door: &mut D,
+    candidate: &Candidate,
+    verdict: Verdict,
+) -> Result<Outcome, D::Error> {
+    let fuzzer = door.fuzzer();
+    let new = NewSeed {
+        id: fuzzer.corpus.next_id(),
+        candidate,
+        new_edge: verdict.novelty == Novelty::Edge,
+        waypoint: !verdict.gains.is_empty() && fuzzer.guided(),
+        slow: matches!(verdict.finding, Some(Finding::Hang { .. })),
+    };
+    let StoredSeed { name, path, data } = door.store_seed(&new)?;
+    let options = &door.fuzzer().admission.options;
+    let runs = match new.waypoint && !new.new_edge {
+        true => calibrate::RUNS_FAST,
+        false => options.calibration_runs,
+    };
+    let calibration = door.calibrated(&data, runs)?;
+    let fuzzer = door.fuzzer();
+    let parent = candidate.origin.parent().filter(|parent| *parent < new.id);
+    let seed = Seed {
+        id: new.id,
+        name,
+        data: data.into(),
+        parent,
+        depth: parent.map_or(0, |parent| fuzzer.corpus[parent].depth + 1),
+        changed_at: candidate.origin.step.position(),
+        new_edge: new.new_edge,
+        waypoint: new.waypoint,
+        handicap: u32::try_from(fuzzer.scheduler.cycles().saturating_sub(1)).unwrap_or(u32::MAX),
+        ..Seed::default()
+    };
+    let finding = calibration.finding;
+    add_seed(door, seed, calibration, &verdict.gains);
+    if let Some(Finding::Crash { signal, unique: true }) = finding {
+        keep_crash(door, candidate, Crash::of_target(signal, true))?;
+    }
+    let fuzzer = door.fuzzer_mut();
+    let execs = fuzzer.target().execs();
+    match parent {
+        Some(_) => {
+            fuzzer.progress.seed_found(candidate.origin.step.op(), execs);
+            fuzzer.mutators.found(candidate.origin.by);
+        }
+        None => fuzzer.progress.corpus_grew(execs),
+    }
+    let gains = if new.waypoint { &*verdict.gains } else { &[] };
+    let stored = Stored { number: new.id.0.into(), path };
+    door.seed_found(&new, gains, &stored);
+    Ok(Outcome { kept: true, stored: Some(stored), ..Outcome::default() })
+}
+
+/// Puts a seed, already stored, into the corpus. It owns what it improved.
+pub fn add_seed<D: Door>(door: &mut D, seed: Seed, calibration: Calibration, gains: &[KeyGain]) {
+    let fuzzer = door.fuzzer_mut();
+    let id = fuzzer.corpus.add(Seed {
+        exec_us: calibration.exec_us,
+        edges: u32::try_from(calibration.trace.len()).unwrap_or(u32::MAX),
+        trace: calibration.trace,
+        path_hash: calibration.path_hash,
+        variable: !calibration.unstable.is_empty(),
+        disabled: seed.disabled || calibration.failed.is_some(),
+        ..seed
+    });
+    if !fuzzer.corpus[id].disabled {
+        fuzzer.scheduler.added(&mut fuzzer.corpus, id);
+        for (key, bits) in calibration.reached {
+            fuzzer.scheduler.reaches(&fuzzer.corpus, id, key, bits);
+        }
+        for gain in gains {
+            fuzzer.scheduler.owns(&fuzzer.corpus, id, gain.key, gain.bits);
+        }
+    }
+    door.seed_added(id, gains);
+}
+
+pub(super) fn keep_crash<D: Door>(
+    door: &mut D,
+    candidate: &Candidate,
+    crash: Crash,
+) -> Result<Outcome, D::Error> {
+    let stored = door.crashed(candidate, crash)?;
+    if stored.is_some() {
+        door.fuzzer_mut().mutators.found(candidate.origin.by);
+    }
+    Ok(Outcome { crash: true, stored, ..Outcome::default() })
+}
+
+/// A new kind of timeout is run once more with the hang timeout: it may only be slow, or crash
+/// later. So is one that was about to improve a domain, because some domains look for slow
+/// inputs. Both wait until a tenth of the time has room for it.
+fn keep_hang<D: Door>(
+    door: &mut D,
+    candidate: &Candidate,
+    unique: bool,
+    gains: &[KeyGain],
+) -> Result<Outcome, D::Error> {
+    door.timed_out();
+    let lost = Outcome { hang: true, ..Outcome::default() };
+    let unique = unique && door.takes_hangs();
+    let (elapsed, fuzzer) = (door.elapsed(), door.fuzzer_mut());
+    let may_wait = fuzzer.admission.may_wait(elapsed);
+    let promising = fuzzer.guided() && !gains.is_empty() && may_wait;
+    if !unique && !promising {
+        return Ok(lost);
+    }
+    let patient = fuzzer.admission.options.hang_timeout;
+    if patient <= fuzzer.timeout() {
+        return if unique { save_hang(door, candidate) } else { Ok(lost) };
+    }
+    if !may_wait {
+        fuzzer.admission.put_off(candidate, false);
+        return Ok(lost);
+    }
+    look_again(door, candidate, unique, patient)
+}
+
+/// A run that was cut is no timeout, and says little: a new kind is run again as soon as there is time.
+fn keep_cut<D: Door>(door: &mut D, candidate: &Candidate, unique: bool) {
+    door.was_cut();
+    if unique {
+        door.fuzzer_mut().admission.put_off(candidate, true);
+    }
+}
+
+/// Runs again what was put off, as far as there is time for it.
+pub(super) fn look_at_doubtful<D: Door>(door: &mut D) -> Result<(), D::Error> {
+    while let Some(next) = door.fuzzer().admission.doubtful.front() {
+        let (was_cut, elapsed) = (next.was_cut, door.elapsed());
+        let admission = &door.fuzzer().admission;
+        let has_time =
+            if was_cut { admission.has_time(elapsed) } else { admission.may_wait(elapsed) };
+        if !has_time || door.is_over() {
+            break;
+        }
+        let fuzzer = door.fuzzer_mut();
+        let Some(Doubtful { candidate, .. }) = fuzzer.admission.doubtful.pop_front() else { break };
+        let patient = fuzzer.admission.options.hang_timeout.max(fuzzer.timeout());
+        if was_cut || door.takes_hangs() {
+            let again = look_again(door, &candidate, !was_cut, patient)?;
+            if was_cut && again.hang {
+                door.timed_out();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn look_again<D: Door>(
+    door: &mut D,
+    candidate: &Candidate,
+    unique: bool,
+    patient: Duration,
+) -> Result<Outcome, D::Error> {
+    let room = longest_timeout(door);
+    let (timeout, judging) = (Some(patient), Judging::InTime { room });
+    let seen = door.run(Run { timeout, judging, ..Run::of(&candidate.bytes) });
+    let (exit, verdict, duration) = match seen {
+        Err(error) if error.is_interruption() => (ExitKind::Hang, None, door.fuzzer().timeout()),
+        seen => {
+            let Seen { exit, verdict, duration, .. } = seen?;
+            door.fuzzer_mut().admission.waited += duration;
+            (exit, verdict, duration)
+        }
+    };
+    let finding = verdict.as_ref().and_then(|verdict| verdict.finding);
+    let unique = unique || finding == Some(Finding::Hang { unique: true });
+    match exit {
+        ExitKind::Hang if unique && door.takes_hangs() => save_hang(door, candidate),
+        ExitKind::Hang => Ok(Outcome { hang: true, ..Outcome::default() }),
+        _ => keep_late(door, candidate, verdict, duration),
+    }
+}
+
+fn save_hang<D: Door>(door: &mut D, candidate: &Candidate) -> Result<Outcome, D::Error> {
+    let stored = door.hung(candidate)?;
+    Ok(Outcome { hang: true, stored, ..Outcome::default() })
+}
+
+fn longest_timeout<D: Door>(door: &D) -> Option<Duration> {
+    let fuzzer = door.fuzzer();
+    fuzzer.admission.options.longest_timeout.filter(|_| fuzzer.guided())
+}
+
+/// An input that ended well or crashed only when it got more time, or only the second time.
+fn keep_late<D: Door>(
+    door: &mut D,
+    candidate: &Candidate,
+    verdict: Option<Verdict>,
+    duration: Duration,
+) -> Result<Outcome, D::Error> {
+    let slow = Outcome { hang: true, ..Outcome::default() };
+    let Some(verdict) = verdict else { return Ok(slow) };
+    if let Some(Finding::Crash { signal, unique }) = verdict.finding {
+        return keep_crash(door, candidate, Crash::of_target(signal, unique));
+    }
+    if duration > door.fuzzer().timeout() {
+        let Some(limit) = longest_timeout(door) else { return Ok(slow) };
+        door.fuzzer_mut().set_timeout((duration * 2).min(limit));
+    }
+    keep_interesting(door, candidate, verdict)
+}
