@@ -262,6 +262,7 @@ protected:
   }
 
   void writeKeys() { Keys.writeTo(M); }
+  void writeKeysTo(const char *Section) { Keys.writeTo(M, Section); }
 
 private:
   std::string Path;
@@ -314,12 +315,16 @@ private:
 
   static llvm::StringRef symbolOf(llvm::CmpInst::Predicate P) {
     switch (P) {
-    case llvm::CmpInst::ICMP_EQ: return "==";
-    case llvm::CmpInst::ICMP_NE: return "!=";
+    case llvm::CmpInst::ICMP_EQ: case llvm::CmpInst::FCMP_OEQ: case llvm::CmpInst::FCMP_UEQ: return "==";
+    case llvm::CmpInst::ICMP_NE: case llvm::CmpInst::FCMP_ONE: case llvm::CmpInst::FCMP_UNE: return "!=";
     case llvm::CmpInst::ICMP_SLT: case llvm::CmpInst::ICMP_ULT: return "<";
     case llvm::CmpInst::ICMP_SLE: case llvm::CmpInst::ICMP_ULE: return "<=";
     case llvm::CmpInst::ICMP_SGT: case llvm::CmpInst::ICMP_UGT: return ">";
     case llvm::CmpInst::ICMP_SGE: case llvm::CmpInst::ICMP_UGE: return ">=";
+    case llvm::CmpInst::FCMP_OLT: case llvm::CmpInst::FCMP_ULT: return "<";
+    case llvm::CmpInst::FCMP_OLE: case llvm::CmpInst::FCMP_ULE: return "<=";
+    case llvm::CmpInst::FCMP_OGT: case llvm::CmpInst::FCMP_UGT: return ">";
+    case llvm::CmpInst::FCMP_OGE: case llvm::CmpInst::FCMP_UGE: return ">=";
     default: return llvm::CmpInst::getPredicateName(P);
     }
   }

@@ -42,9 +42,9 @@ public:
     }
   }
 
-  void writeTo(llvm::Module &M) {
+  void writeTo(llvm::Module &M, const std::string &Section = ".ffuzz_keys") {
     if (Text.empty()) return;
-    M.appendModuleInlineAsm(".pushsection .ffuzz_keys,\"\",%progbits\n" + Text + ".popsection\n");
+    M.appendModuleInlineAsm(".pushsection " + Section + ",\"\",%progbits\n" + Text + ".popsection\n");
     Text.clear();
   }
 

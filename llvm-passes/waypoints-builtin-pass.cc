@@ -11,6 +11,7 @@
 #include "ffuzz-counters.hpp"
 #include "ffuzz-declared.hpp"
 #include "ffuzz-exec.hpp"
+#include "ffuzz-log.hpp"
 #include "ffuzz-words-pass.hpp"
 #include "waypoints-cmp-pass.cc"
 #include "waypoints-diff-pass.cc"
@@ -29,6 +30,7 @@ template <class Domain> static void addIf(bool IsWanted, PassBuilder &PB, const 
 
 static void addNamed(PassBuilder &PB, StringRef Name) {
   if (Name == "words") addWords(PB);
+  if (Name == "log") addLog(PB);
   if (Name == "never-zero") addNeverZero(PB);
   if (Name == "deny-exec") addDenyExec(PB);
 #define DOMAIN(Known, Class) addIf<Class>(Name == Known, PB, #Class)
@@ -48,8 +50,13 @@ static void addWanted(PassBuilder &PB) {
   const char *Names = std::getenv("FFUZZ_BUILTIN_DOMAINS");
   SmallVector<StringRef, 16> Wanted;
   StringRef(Names ? Names : "").split(Wanted, ',');
+  // Words are those of first versions, and second versions have nothing that a domain adds.
+  for (StringRef First : {"words", "log"})
+    if (is_contained(Wanted, First)) addNamed(PB, First);
+  erase_if(Wanted, [](StringRef Name) { return Name == "words" || Name == "log"; });
   for (StringRef Name : Wanted) addNamed(PB, Name);
   addDeclaredDomains(PB);
+  addLogEntries(PB);
 }
 
 FFUZZ_PLUGIN("ffuzz", addWanted)

@@ -26,6 +26,7 @@
 #define FFUZZ_FEATURE_RUNS 2u            /* runs are ordered through struct ffuzz_runs, not by pipes */
 #define FFUZZ_FEATURE_SNAPSHOT 4u        /* a child without a loop can be put back after each run */
 #define FFUZZ_FEATURE_PATHS 8u           /* a child that takes batches can hash the path of each run */
+#define FFUZZ_FEATURE_LOG 16u            /* the program can log what it compares */
 
 #define FFUZZ_RUNS_OFFSET 1024u  /* of struct ffuzz_runs */
 #define FFUZZ_PATHS_OFFSET 1280u /* of uint64_t[FFUZZ_MOST_CASES]: what was asked for by `paths` */
@@ -67,6 +68,7 @@ struct ffuzz_channel {
   uint32_t refused;
   uint32_t late_count;
   char late_name[112]; /* of the first; cut, always ends with NUL */
+  uint64_t log_offset; /* struct ffuzz_log */
 };
 
 /* Orders and reports of runs. Each side writes cache lines of its own. The fuzzer waits on `report`,
@@ -93,7 +95,8 @@ struct ffuzz_runs {
   uint32_t watch; /* look at domains as well */
   uint32_t crash_codes[8]; /* a bit for each exit status that the fork server has to report */
   uint32_t paths; /* enum ffuzz_paths: hash the path of each case that is not to be judged */
-  uint32_t pad_go[3];
+  uint32_t log; /* children that start now log what they compare, and count no edges */
+  uint32_t pad_go[2];
   /* written by the child, set to 0 by the fuzzer */
   uint32_t report; /* 1: stopped (child), 2: ended (fork server) */
   uint32_t started;
@@ -164,6 +167,48 @@ struct ffuzz_input {
 struct ffuzz_case {
   uint32_t offset; /* in the arena */
   uint32_t length;
+};
+
+/* Comparisons of a run. The fuzzer sets count, used and seen to 0 before it. */
+#define FFUZZ_MOST_COMPARISONS 65536u
+#define FFUZZ_LOG_SLOTS 16384u
+#define FFUZZ_LOG_ARENA 0x100000u
+/* Of one side of a comparison of memory or text. */
+#define FFUZZ_LONGEST_OPERAND 64u
+/* Of a switch. */
+#define FFUZZ_MOST_LOGGED_CASES 256u
+
+enum ffuzz_comparison_kind {
+  FFUZZ_LOG_EQUAL,    /* two integers, == or != */
+  FFUZZ_LOG_UNSIGNED, /* their order */
+  FFUZZ_LOG_SIGNED,
+  FFUZZ_LOG_FLOAT,  /* float (4 bytes) or double */
+  FFUZZ_LOG_SWITCH, /* b: the cases, 8 bytes each */
+  FFUZZ_LOG_MEMORY, /* blocks of one length; memmem: b is what is looked for in a */
+  FFUZZ_LOG_TEXT,   /* texts, without the NUL at their end */
+  FFUZZ_LOG_SEARCH, /* b is looked for in a */
+};
+
+/* Of the kinds from FFUZZ_LOG_SWITCH on, and of integers of more than 8 bytes, a side is a place in the arena: offset,
+ * and length in the upper half. Of a switch a is a value. */
+struct ffuzz_comparison {
+  uint32_t site;
+  uint32_t how; /* bytes of an operand, kind << 8, flags << 16 */
+  uint64_t a, b;
+};
+
+/* Bits of the flags. */
+#define FFUZZ_LOG_CONSTANT_A 1u
+#define FFUZZ_LOG_CONSTANT_B 2u
+#define FFUZZ_LOG_IGNORES_CASE 4u
+
+struct ffuzz_log {
+  uint32_t count; /* above FFUZZ_MOST_COMPARISONS the rest is missing */
+  uint32_t used;  /* bytes of the arena; beyond its end operands are missing */
+  uint32_t pad[14];
+  uint32_t seen[FFUZZ_LOG_SLOTS]; /* how often a site compared, by a hash of its number */
+  struct ffuzz_comparison entries[FFUZZ_MOST_COMPARISONS];
+  uint8_t arena[FFUZZ_LOG_ARENA];
 };
 
 /* One object with counters of its own: the program or a shared library. */

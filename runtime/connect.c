@@ -14,6 +14,7 @@
 #include "connect.h"
 #include "domains.h"
 #include "edge-map.h"
+#include "log.h"
 #include "machine.h"
 #include "memory.h"
 #include "modules.h"
@@ -113,14 +114,15 @@ static void lay_out(struct ffuzz_channel *c) {
   for (uint32_t i = 0; i < ffuzz_module_count; i++)
     if (!whole_pages(&ffuzz_modules[i])) c->features |= FFUZZ_FEATURE_COPIED_COUNTERS;
   c->features |= c->offered & (FFUZZ_FEATURE_RUNS | (FFUZZ_HAS_SNAPSHOTS ? FFUZZ_FEATURE_SNAPSHOT : 0));
-  if (c->features & FFUZZ_FEATURE_RUNS) c->features |= FFUZZ_FEATURE_PATHS;
+  if (c->features & FFUZZ_FEATURE_RUNS) c->features |= FFUZZ_FEATURE_PATHS | (ffuzz_can_log() ? FFUZZ_FEATURE_LOG : 0);
   c->modules_offset = FFUZZ_CHANNEL_HEADER;
   c->domains_offset = c->modules_offset + ffuzz_page_up(c->module_count * sizeof(struct ffuzz_module));
   c->map_offset = c->domains_offset + ffuzz_page_up(c->domain_count * sizeof(struct ffuzz_domain));
   c->dsf_offset = c->map_offset + ffuzz_page_up(c->map_size);
   c->touched_offset = c->dsf_offset + ffuzz_page_up((uint64_t)c->dsf_total * 4);
   c->arena_offset = c->touched_offset + ffuzz_page_up((uint64_t)c->touched_capacity * 4);
-  c->virgin_offset = c->arena_offset + FFUZZ_ARENA;
+  c->log_offset = c->arena_offset + FFUZZ_ARENA;
+  c->virgin_offset = c->log_offset + ffuzz_page_up(sizeof(struct ffuzz_log));
   c->bars_offset = c->virgin_offset + ffuzz_page_up(c->map_size);
   c->size = c->bars_offset + ffuzz_page_up((uint64_t)c->dsf_total * 4);
 }
@@ -173,6 +175,7 @@ static int use_channel(void) {
   write_tables(base, &head);
   ffuzz_domains_attach(&c->touched_count, (void *)(base + head.touched_offset), head.touched_capacity);
   if (head.features & FFUZZ_FEATURE_RUNS) ffuzz_runs_attach(base, &head);
+  if (head.features & FFUZZ_FEATURE_LOG) ffuzz_log_attach((void *)(base + head.log_offset));
   head.accepted = 0;
   *c = head;
   channel = c;

@@ -19,6 +19,7 @@
 #include "counters.h"
 #include "domains.h"
 #include "edge-map.h"
+#include "log.h"
 #include "memory.h"
 #include "modules.h"
 #include "pipes.h"
@@ -165,6 +166,7 @@ static pid_t start_child(const struct signals *old, pid_t server) {
     return pid;
   }
   become_child(old, server);
+  if (ffuzz_runs && ffuzz_runs->log) ffuzz_log_start();
   return 0;
 }
 

@@ -43,6 +43,15 @@ FORWARD(void, , __ffuzz_not_each_run, (void (*h)(void)), (h))
 FORWARD(void, , __ffuzz_touch, (uint32_t *p), (p))
 FORWARD(uint32_t, o + v < o ? UINT32_MAX : o + v, __ffuzz_first_or_full, (uint32_t *p, uint32_t o, uint32_t v), (p, o, v))
 
+FORWARD(void, , __ffuzz_log_flag, (uint8_t *f), (f))
+FORWARD(void, , __ffuzz_log_values, (uint32_t s, uint32_t h, uint64_t a, uint64_t b), (s, h, a, b))
+FORWARD(void, , __ffuzz_log_wide, (uint32_t s, uint32_t h, uint64_t a, uint64_t c, uint64_t b, uint64_t d), (s, h, a, c, b, d))
+FORWARD(void, , __ffuzz_log_switch, (uint32_t s, uint32_t h, uint64_t v, const uint64_t *c, uint32_t n), (s, h, v, c, n))
+FORWARD(void, , __ffuzz_log_memory, (uint32_t s, uint32_t h, const void *a, const void *b, uint64_t n), (s, h, a, b, n))
+FORWARD(void, , __ffuzz_log_text, (uint32_t s, uint32_t h, const char *a, const char *b, uint64_t n), (s, h, a, b, n))
+FORWARD(void, , __ffuzz_log_string, (uint32_t s, uint32_t h, const void *a, const void *b, uint32_t k), (s, h, a, b, k))
+FORWARD(void, , __ffuzz_log_search, (uint32_t s, uint32_t h, const char *a, uint64_t n, const char *b, uint64_t m), (s, h, a, n, b, m))
+
 #define UPDATE(NAME)                                                                        \
   FORWARD(void, , __fuzzfactory_dsf_##NAME, (dsf_t d, uint32_t k, uint32_t v), (d, k, v))   \
   FORWARD(void, , __fuzzfactory_dsfp_##NAME, (dsf_t *d, uint32_t k, uint32_t v), (d, k, v))

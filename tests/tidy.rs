@@ -10,7 +10,7 @@ use std::process::Command;
 /// Modules of one crate, in the order of `docs/architecture.md`: a module imports only from groups
 /// before its own. Between crates the manifests say it.
 const GROUPS: &[&[&str]] = &[
-    &["engine::coverage", "engine::options"],
+    &["engine::comparison", "engine::coverage", "engine::options"],
     &["engine::domain", "engine::corpus"],
     &["engine::mutate", "engine::minimize"],
     &["engine::executor"],
@@ -38,7 +38,7 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["machine", "process", "modules"],
     &["pipes"],
     &["memory"],
-    &["domains", "copies", "novelty"],
+    &["domains", "copies", "novelty", "log"],
     &["maps"],
     &["edge-map"],
     &["runs"],

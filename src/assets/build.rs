@@ -18,6 +18,7 @@ const BUILTIN: &str = "builtin";
 const HEADERS: &[&str] = &[
     "ffuzz-domain.hpp",
     "ffuzz-exec.hpp",
+    "ffuzz-log.hpp",
     "ffuzz-keys.hpp",
     "ffuzz-update.hpp",
     "ffuzz-allocations.hpp",

@@ -115,7 +115,14 @@ impl States {
         let mut values = Aggregates::new(domains);
         trace.keys.iter().for_each(|(key, value)| values.merge_value(*key, *value));
         let dsf = DsfView { domains, values: values.values(), touched: None };
-        let run = Observation { index: 0, exit, duration: Duration::ZERO, edges: &edges, dsf };
+        let run = Observation {
+            index: 0,
+            exit,
+            duration: Duration::ZERO,
+            edges: &edges,
+            dsf,
+            comparisons: Default::default(),
+        };
         self.add(&run);
         match self.beyond(&run) {
             None => trace.clone(),

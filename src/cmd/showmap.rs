@@ -4,6 +4,7 @@
 //! count is not the first of its class; here all are shown.
 
 mod args;
+mod comparisons;
 mod stream;
 mod tokens;
 pub(super) mod view;
@@ -47,6 +48,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     let code = match () {
         () if args.streams => stream::run(&args, &environment),
         () if args.tokens => tokens::run(&args, &environment),
+        () if args.comparisons => comparisons::run(&mut args, &environment),
         () if args.runs_files() => run_all(&args, &environment),
         () => run_once(&mut args, &environment),
     };
@@ -66,8 +68,8 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
     wanted.start_aloud(environment, args.quiet || once)
 }
 
-/// stdin, or the file of `-H`, which is only read.
-fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
+/// stdin, or the file of `-H`, which the target reads itself.
+fn input(args: &mut Args) -> Result<Vec<u8>, Failure> {
     let mut input = Vec::new();
     if let Some(file) = &args.at_file {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
@@ -81,6 +83,11 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
             Failure::new(format!("cannot read the input: {error}"), "give it by stdin or -H FILE")
         })?;
     }
+    Ok(input)
+}
+
+fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
+    let input = input(args)?;
     let quiet = args.quiet;
     say(quiet, &format!("[*] Executing '{}'...", args.target.command[0].display()));
     let scratch = Scratch::new("showmap", None);

@@ -47,6 +47,8 @@ pub struct Env {
     pub no_coverage: bool,
     /// Words are collected: `FFUZZ_NO_WORDS` is not set.
     pub words: bool,
+    /// Functions can log what they compare: `FFUZZ_NO_LOG` is not set.
+    pub log: bool,
     /// `AFL_LLVM_IJON`: `ijon.h` is included in every source.
     pub ijon: bool,
     /// Counters skip zero: `AFL_LLVM_NOT_ZERO` is set, `AFL_LLVM_SKIP_NEVERZERO` is not. Not the default: a
@@ -93,6 +95,7 @@ impl Env {
             domains: names(var("WAYPOINTS").or_else(|_| var("DOMAINS")).unwrap_or_default()),
             no_coverage: set("WAYPOINTS_DISABLE_COVERAGE") || set("AFL_LLVM_ONLY_FSRV"),
             words: !set("FFUZZ_NO_WORDS"),
+            log: !set("FFUZZ_NO_LOG"),
             ijon: set("AFL_LLVM_IJON"),
             never_zero: set("AFL_LLVM_NOT_ZERO") && !set("AFL_LLVM_SKIP_NEVERZERO"),
             deny_exec: set("AFL_LLVM_DENY_EXEC"),
@@ -208,6 +211,7 @@ const KNOWN: &[&str] = &[
     "FFUZZ_DOMAIN_PATH",
     "FFUZZ_FORKSERVER",
     "FFUZZ_NO_WORDS",
+    "FFUZZ_NO_LOG",
     BUILTIN,
     DECLARED,
     "AFL_USE_ASAN",

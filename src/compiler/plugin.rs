@@ -28,10 +28,11 @@ const PASS_LINK_FLAGS: [&str; 2] = ["-shared", "-Wl,-s"];
 const RUNTIME_FLAGS: &str = "-O2 -fPIC -std=gnu11 -ffunction-sections -fno-lto -D__AFL_COMPILER=1 \
      -DFFUZZ_DOMAIN_RUNTIME -include waypoints.h";
 
-/// The pass of all domains that come with ffuzz; it collects words and changes code, too.
+/// The pass of all domains that come with ffuzz; it collects words, makes versions that log, and changes code, too.
 pub(super) const BUILTIN: &str = "builtin";
 /// What it does then, as names beside those of domains.
 const WORDS: &str = "words";
+const LOG: &str = "log";
 const NEVER_ZERO: &str = "never-zero";
 const DENY_EXEC: &str = "deny-exec";
 
@@ -39,6 +40,7 @@ const DENY_EXEC: &str = "deny-exec";
 pub(super) fn extras(env: &Env) -> Vec<&'static str> {
     let wanted = [
         (WORDS, env.words),
+        (LOG, env.log && !env.no_coverage),
         (NEVER_ZERO, env.never_zero && !env.no_coverage),
         (DENY_EXEC, env.deny_exec),
     ];
@@ -49,6 +51,7 @@ pub(super) fn extras(env: &Env) -> Vec<&'static str> {
 pub(super) fn without_pass(env: &Env) -> String {
     let lacks = |name: &&str| match *name {
         WORDS => "no words are collected for a dictionary",
+        LOG => "comparisons are not logged",
         NEVER_ZERO => "edges that are hit 256 times are missed",
         _ => "calls that start programs do not abort",
     };

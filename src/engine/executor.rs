@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::comparison::ComparisonLog;
 use super::coverage::Classes;
 use super::domain::{Domain, DsfView, Site};
 use super::mutate::Candidate;
@@ -85,6 +86,8 @@ pub struct Observation<'a> {
     pub edges: &'a [u8],
     /// Domain maps; empty if there are none.
     pub dsf: DsfView<'a>,
+    /// What it compared, see [`RunSettings::log_comparisons`].
+    pub comparisons: ComparisonLog<'a>,
 }
 
 /// Where the time of runs went.
@@ -151,12 +154,22 @@ pub struct RunSettings {
     ///
     /// [`map_hash`]: crate::coverage::map_hash
     pub paths: Option<Classes>,
+    /// The target logs what it compares, if it can ([`TargetInfo::logs_comparisons`]). Such runs show no edges and no
+    /// keys. To switch it on or off costs a new process.
+    pub log_comparisons: bool,
 }
 
 impl RunSettings {
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
-        Self { timeout, soft_limit: None, show_every_run: false, watch_domains: false, paths: None }
+        Self {
+            timeout,
+            soft_limit: None,
+            show_every_run: false,
+            watch_domains: false,
+            paths: None,
+            log_comparisons: false,
+        }
     }
 }
 
@@ -198,6 +211,16 @@ pub trait TargetInfo {
     /// Largest useful batch now.
     fn batch_size(&self) -> usize {
         1
+    }
+
+    /// The places of comparisons, as far as the target's files have them. Reads those files.
+    fn comparison_sites(&self) -> Vec<Site> {
+        Vec::new()
+    }
+
+    /// Runs can be asked for their comparisons.
+    fn logs_comparisons(&self) -> bool {
+        false
     }
 
     /// Runs so far.

@@ -78,6 +78,7 @@ impl Executor for FakeExecutor {
             duration: self.clock.get(),
             edges: &self.edges,
             dsf: DsfView { domains: &self.domains, values: &self.values, touched: None },
+            comparisons: Default::default(),
         })
     }
 

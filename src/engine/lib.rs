@@ -2,6 +2,7 @@
 //! stages. It starts no process, opens no file and reads no clock.
 
 pub mod calibrate;
+pub mod comparison;
 pub mod corpus;
 pub mod coverage;
 pub mod domain;

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use super::TargetError;
 use super::modules::Named;
 use super::runs::{self, RunChannel};
+use ffuzz_engine::comparison::ComparisonLog;
 use ffuzz_engine::domain::{self, Domain, Reducer};
 use ffuzz_sys::memory::{self, SharedMap};
 
@@ -52,6 +53,7 @@ mod field {
     pub(super) const REFUSED: usize = 120;
     pub(super) const LATE_COUNT: usize = 124;
     pub(super) const LATE_NAME: usize = 128;
+    pub(super) const LOG_OFFSET: usize = 240;
 }
 
 /// Bits of the field `features`.
@@ -59,6 +61,18 @@ const COPIED_COUNTERS: u32 = 1;
 const RUNS: u32 = 2;
 const SNAPSHOT: u32 = 4;
 const PATHS: u32 = 8;
+const LOG: u32 = 16;
+
+/// Offsets in `struct ffuzz_log`, and its bounds.
+const LOG_COUNT: usize = 0;
+const LOG_USED: usize = 4;
+const LOG_SEEN: usize = 64;
+const LOG_SLOTS: usize = 16_384;
+const LOG_ENTRIES: usize = LOG_SEEN + 4 * LOG_SLOTS;
+const COMPARISON: usize = 24;
+const MOST_COMPARISONS: usize = 65_536;
+const LOG_BYTES: usize = LOG_ENTRIES + COMPARISON * MOST_COMPARISONS;
+const LOG_ARENA: usize = 1 << 20;
 
 const MODULE_BYTES: usize = 128;
 const MODULE_NAME: usize = 112;
@@ -93,6 +107,8 @@ pub(super) struct Channel {
     pub(super) can_snapshot: bool,
     /// Children that take batches hash the paths of their runs.
     pub(super) hashes_paths: bool,
+    /// Offset of the comparison log; None if the program cannot log.
+    log: Option<usize>,
     map: Region,
     dsf: Region,
     touched: Region,
@@ -140,6 +156,9 @@ impl Offer {
             channel.runs = Some(channel.open_runs(map()?)?);
             channel.can_snapshot = features & SNAPSHOT != 0;
             channel.hashes_paths = features & PATHS != 0;
+            if features & LOG != 0 {
+                channel.log = Some(channel.find_log()?);
+            }
         }
         Ok(OfferAnswer::Accepted(Box::new(channel)))
     }
@@ -209,13 +228,14 @@ impl Channel {
         domain::check_records(&domains, dsf.count as u64)?;
         let modules = Self::read_modules(&memory, map.count as u64)?;
         let counters_are_copied = memory.load(field::FEATURES) & COPIED_COUNTERS != 0;
-        let (runs, can_snapshot, hashes_paths) = (None, false, false);
+        let (runs, can_snapshot, hashes_paths, log) = (None, false, false, None);
         Ok(Self {
             memory,
             counters_are_copied,
             runs,
             can_snapshot,
             hashes_paths,
+            log,
             map,
             dsf,
             touched,
@@ -237,6 +257,33 @@ impl Channel {
             keys => part("thresholds", field::BARS_OFFSET, (keys as u64, 4, MAX_KEYS))?,
         };
         Ok(RunChannel::new(memory, arena, virgin, thresholds, &self.domains))
+    }
+
+    fn find_log(&self) -> Result<usize, TargetError> {
+        let size = ((LOG_BYTES + LOG_ARENA) as u64, 1, u64::MAX);
+        let offset = long(&self.memory, field::LOG_OFFSET);
+        Ok(region(&self.memory, "comparison log", offset, size)?.offset)
+    }
+
+    pub(super) fn can_log(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Empties the log, before a run.
+    pub(super) fn clear_log(&mut self) {
+        let Some(log) = self.log else { return };
+        self.memory.words_mut(log + LOG_COUNT, 2).fill(0);
+        self.memory.words_mut(log + LOG_SEEN, LOG_SLOTS).fill(0);
+    }
+
+    /// What the last run has logged.
+    pub(super) fn log(&self) -> ComparisonLog<'_> {
+        let Some(log) = self.log else { return ComparisonLog::default() };
+        let count = self.memory.load(log + LOG_COUNT) as usize;
+        let used = (self.memory.load(log + LOG_USED) as usize).min(LOG_ARENA);
+        let kept = count.min(MOST_COMPARISONS);
+        let entries = self.memory.bytes(log + LOG_ENTRIES, kept * COMPARISON);
+        ComparisonLog::new(entries, self.memory.bytes(log + LOG_BYTES, used), count > kept)
     }
 
     fn read_domains(memory: &SharedMap) -> Result<Vec<Domain>, TargetError> {
@@ -346,6 +393,10 @@ mod tests {
         assert_eq!(header_constant("FFUZZ_FEATURE_RUNS"), RUNS);
         assert_eq!(header_constant("FFUZZ_FEATURE_SNAPSHOT"), SNAPSHOT);
         assert_eq!(header_constant("FFUZZ_FEATURE_PATHS"), PATHS);
+        assert_eq!(header_constant("FFUZZ_FEATURE_LOG"), LOG);
+        assert_eq!(header_constant("FFUZZ_LOG_SLOTS") as usize, LOG_SLOTS);
+        assert_eq!(header_constant("FFUZZ_MOST_COMPARISONS") as usize, MOST_COMPARISONS);
+        assert_eq!(header_constant("FFUZZ_LOG_ARENA") as usize, LOG_ARENA);
         assert_eq!(header_constant("FFUZZ_INPUT_OFFSET") as usize, runs::INPUT);
         assert_eq!(header_constant("FFUZZ_RUNS_OFFSET") as usize, runs::RUNS);
         assert_eq!(header_constant("FFUZZ_CASES_OFFSET") as usize, runs::CASES);
@@ -381,6 +432,7 @@ mod tests {
             ("refused", field::REFUSED),
             ("late_count", field::LATE_COUNT),
             ("late_name", field::LATE_NAME),
+            ("log_offset", field::LOG_OFFSET),
         ];
         let mut source = String::from("#include <stddef.h>\n#include \"channel.h\"\n");
         for (name, offset) in fields {
@@ -397,6 +449,21 @@ mod tests {
              _Static_assert(offsetof(struct ffuzz_module, name) == 16, \"name\");\n\
              _Static_assert(sizeof(((struct ffuzz_module *)0)->name) == {MODULE_NAME}, \"name\");\n\
              _Static_assert(sizeof(((struct ffuzz_channel *)0)->late_name) == {LATE_NAME}, \"late\");\n"
+        );
+        let log = [
+            ("count", LOG_COUNT),
+            ("used", LOG_USED),
+            ("seen", LOG_SEEN),
+            ("entries", LOG_ENTRIES),
+            ("arena", LOG_BYTES),
+        ];
+        for (name, offset) in log {
+            source += &format!(
+                "_Static_assert(offsetof(struct ffuzz_log, {name}) == {offset}, \"{name}\");\n"
+            );
+        }
+        source += &format!(
+            "_Static_assert(sizeof(struct ffuzz_comparison) == {COMPARISON}, \"comparison\");\n"
         );
         for (name, offset) in runs::FIELDS {
             source += &format!(

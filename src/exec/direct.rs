@@ -127,7 +127,7 @@ impl Direct {
     fn observation(&self, outcome: RunEnd) -> Observation<'_> {
         let RunEnd { exit, duration } = outcome;
         let (edges, dsf) = (self.maps.edges(), self.maps.dsf());
-        Observation { index: 0, exit, duration, edges, dsf }
+        Observation { index: 0, exit, duration, edges, dsf, comparisons: Default::default() }
     }
 }
 

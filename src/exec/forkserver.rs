@@ -15,10 +15,11 @@ use std::time::Duration;
 use helpers::Helpers;
 use notes::ModeNote;
 
+use super::channel::Channel;
 use super::delivery::{Feed, InputDelivery};
 use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
-use super::runs::RunChannel;
+use super::runs::{Child, RunChannel};
 use super::{RunEnd, TargetError, sites, words};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::domain::{Domain, Site};
@@ -70,6 +71,8 @@ pub struct ForkServer {
     /// A request to stop does not wait for the end of a run.
     leave: Leave,
     helpers: Helpers,
+    /// Children log what they compare, see [`RunSettings::log_comparisons`].
+    logs: bool,
     /// See [`Executor::quiet_paths`].
     quiet: Vec<(usize, u64)>,
     /// None: children are never restored.
@@ -125,6 +128,7 @@ impl ForkServer {
             restarts: 0,
             leave: Leave::default(),
             helpers: Helpers::new(),
+            logs: false,
             quiet: Vec::new(),
             snapshot: None,
             reported: BTreeSet::new(),
@@ -167,6 +171,7 @@ impl ForkServer {
         let (before, now) = (self.session.maps.keys(), session.maps.keys());
         let edges = (self.session.maps.edges().len(), session.maps.edges().len());
         self.session = session;
+        self.logs = false;
         self.helpers = Helpers::new();
         self.offer_snapshots();
         self.restart = Some(how);
@@ -182,11 +187,13 @@ impl ForkServer {
         mut attempt: impl FnMut(&mut Self, bool) -> Result<Pass, NoRun>,
     ) -> Result<Pass, TargetError> {
         self.sweep_if_due();
+        self.switch_log();
         let lost = match attempt(self, false) {
             Err(NoRun::Lost(how)) => how,
             other => return self.settle(other),
         };
         self.start_again(lost)?;
+        self.switch_log();
         let how = match attempt(self, true) {
             Err(NoRun::Lost(how)) => how,
             other => return self.settle(other),
@@ -196,6 +203,7 @@ impl ForkServer {
             return Err(TargetError::Lost { how });
         }
         self.start_again(how)?;
+        self.switch_log();
         self.session.maps.clear();
         self.session.maps.collect(false);
         self.execs += 1;
@@ -219,7 +227,9 @@ impl ForkServer {
     fn observation(&self, index: usize, outcome: RunEnd) -> Observation<'_> {
         let RunEnd { exit, duration } = outcome;
         let maps = &self.session.maps;
-        Observation { index, exit, duration, edges: maps.edges(), dsf: maps.dsf() }
+        let channel = maps.channel().filter(|_| self.logs);
+        let comparisons = channel.map(Channel::log).unwrap_or_default();
+        Observation { index, exit, duration, edges: maps.edges(), dsf: maps.dsf(), comparisons }
     }
 
     /// Kills the last child if it is one of this fork server: its number came from the target.
@@ -338,7 +348,7 @@ impl Executor for ForkServer {
 
     fn end_process(&mut self) {
         if self.session.runs.is_some() {
-            self.end_idle_child();
+            self.end_idle_child(Child::Own);
         } else if self.child.is_some() {
             self.kill_child(libc::SIGKILL);
             (self.child, self.killed) = (None, true);
@@ -413,6 +423,14 @@ impl TargetInfo for ForkServer {
 
     fn spent(&self) -> Spent {
         self.spent
+    }
+
+    fn comparison_sites(&self) -> Vec<Site> {
+        sites::of_comparisons(self.setup.program(), self.session.process.pid())
+    }
+
+    fn logs_comparisons(&self) -> bool {
+        self.can_log()
     }
 
     fn processor_time(&self) -> Option<ProcessorTime> {

@@ -69,6 +69,13 @@ impl Maps {
         }
     }
 
+    /// Empties the comparison log, before a run that is to have one.
+    pub(super) fn clear_log(&mut self) {
+        if let MapStorage::Channel(channel) = &mut self.place {
+            channel.clear_log();
+        }
+    }
+
     /// Resets all maps to their state before a run.
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.clean) {

@@ -43,6 +43,7 @@ mod field {
     pub(super) const WATCH: usize = 76;
     pub(super) const CRASH_CODES: usize = 80;
     pub(super) const PATHS: usize = 112;
+    pub(super) const LOG: usize = 116;
     pub(super) const REPORT: usize = 128;
     pub(super) const STARTED: usize = 132;
     pub(super) const FINISHED: usize = 136;
@@ -62,7 +63,7 @@ mod field {
 }
 
 #[cfg(test)]
-pub(super) const FIELDS: [(&str, usize); 25] = [
+pub(super) const FIELDS: [(&str, usize); 26] = [
     ("want", field::WANT),
     ("lasting", field::LASTING),
     ("prologue", field::PROLOGUE),
@@ -72,6 +73,7 @@ pub(super) const FIELDS: [(&str, usize); 25] = [
     ("watch", field::WATCH),
     ("crash_codes", field::CRASH_CODES),
     ("paths", field::PATHS),
+    ("log", field::LOG),
     ("report", field::REPORT),
     ("started", field::STARTED),
     ("finished", field::FINISHED),
@@ -456,19 +458,24 @@ impl RunChannel {
         self.get(child).cast_signed()
     }
 
-    /// Process id of the child that takes one batch after the other, if it may still exist.
-    pub(super) fn own_child(&mut self) -> Option<i32> {
-        self.turn = Child::Own;
+    /// Process id of the child of that kind, if it may still exist.
+    pub(super) fn child_of(&mut self, kind: Child) -> Option<i32> {
+        self.turn = kind;
         self.is_alive().then(|| self.child())
     }
 
     /// True after it has ended; such an end is not reported.
-    pub(super) fn forget_own(&mut self) -> bool {
-        self.turn = Child::Own;
+    pub(super) fn forget(&mut self, kind: Child) -> bool {
+        self.turn = kind;
         if self.has_ended() {
-            self.children[Child::Own as usize].alive = false;
+            self.children[kind as usize].alive = false;
         }
         !self.is_alive()
+    }
+
+    /// Children that start from now on log what they compare, or do not.
+    pub(super) fn set_log(&mut self, on: bool) {
+        self.put(field::LOG, u32::from(on));
     }
 
     /// Process id of the restored child, if it may still exist.

@@ -9,14 +9,22 @@ use object::read::{Object, ObjectSection, ReadCache};
 
 use ffuzz_engine::domain::Site;
 
-/// The section that `llvm-passes/ffuzz-domain.hpp` writes.
+/// The section that `llvm-passes/ffuzz-domain.hpp` writes, and the one of `ffuzz-log.hpp`.
 const SECTION: &str = ".ffuzz_keys";
+const LOG_SECTION: &str = ".ffuzz_log";
 /// Largest table that is read: that of a program with some two million sites.
 const MAX_TABLE: u64 = 128 << 20;
 
 /// The sites of `program`, which runs as `pid`, and of its libraries.
 pub(super) fn read(program: &Path, pid: i32) -> Vec<Site> {
     of_files(&program_and_libraries(program, pid))
+}
+
+/// The sites of comparisons, of the same files.
+pub(super) fn of_comparisons(program: &Path, pid: i32) -> Vec<Site> {
+    let files = program_and_libraries(program, pid);
+    let tables = files.iter().filter_map(|file| section(file, LOG_SECTION));
+    tables.flat_map(|table| Site::parse(&table)).collect()
 }
 
 /// The files of `program`, which runs as `pid`.

@@ -20,7 +20,8 @@ use crate::cmd::tool::TargetArgs;
                   ffuzz-showmap -C -i out/queue -o edges -- ./target\n  \
                   find seeds -size -4k > list; ffuzz-showmap -I list -o maps -- ./target\n  \
                   ffuzz-showmap -C -i out/queue -o /dev/null --save-coverage state -- ./target\n  \
-                  ffuzz-showmap --tokens -o words.dict -- ./target"
+                  ffuzz-showmap --tokens -o words.dict -- ./target\n  \
+                  ffuzz-showmap --comparisons -o - -- ./target < input"
 )]
 pub(super) struct Args {
     /// File for the edges, one line `index:class` per edge, or - for stdout; with -i a folder
@@ -38,6 +39,9 @@ pub(super) struct Args {
     /// Print the words that ffuzz-cc has found in the target's sources, as a dictionary for -x
     #[arg(long, conflicts_with_all = ["input", "list", "streams", "at_file"])]
     pub(super) tokens: bool,
+    /// Print what the target compares in a run, by places in the source, instead of edges
+    #[arg(long, conflicts_with_all = ["input", "list", "streams", "tokens"])]
+    pub(super) comparisons: bool,
     /// With -i: merge the edges of all files into one output file
     #[arg(short = 'C')]
     pub(super) collect: bool,

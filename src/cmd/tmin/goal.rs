@@ -156,7 +156,7 @@ mod tests {
     fn run<'a>(domains: &'a [Domain], values: &'a [u32]) -> Observation<'a> {
         let dsf = DsfView { domains, values, touched: None };
         let (exit, duration) = (ExitKind::Ok, Duration::ZERO);
-        Observation { index: 0, exit, duration, edges: &[1], dsf }
+        Observation { index: 0, exit, duration, edges: &[1], dsf, comparisons: Default::default() }
     }
 
     const VALUES: [u32; 6] = [5, 0, u32::MAX, 9, 0b110, 0];

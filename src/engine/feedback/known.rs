@@ -373,7 +373,14 @@ mod tests {
         values: &'a [u32],
     ) -> Observation<'a> {
         let dsf = DsfView { domains, values, touched: None };
-        Observation { index: 0, exit, duration: Duration::ZERO, edges, dsf }
+        Observation {
+            index: 0,
+            exit,
+            duration: Duration::ZERO,
+            edges,
+            dsf,
+            comparisons: Default::default(),
+        }
     }
 
     /// A state that runs have made: what no run can show is not joined either.

@@ -355,7 +355,14 @@ mod tests {
     use std::time::Duration;
 
     fn run<'a>(exit: ExitKind, edges: &'a [u8], dsf: DsfView<'a>) -> Observation<'a> {
-        Observation { index: 0, exit, duration: Duration::ZERO, edges, dsf }
+        Observation {
+            index: 0,
+            exit,
+            duration: Duration::ZERO,
+            edges,
+            dsf,
+            comparisons: Default::default(),
+        }
     }
 
     fn max_domain() -> Vec<Domain> {

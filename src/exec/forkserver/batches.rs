@@ -125,7 +125,7 @@ impl ForkServer {
         mut inputs: impl Iterator<Item = &'a [u8]>,
         each: bool,
     ) -> Result<Pass, NoRun> {
-        self.session.maps.clear();
+        self.clear_maps();
         let (cases, look) = (self.takes_cases(), self.look(each));
         let session = &mut self.session;
         let Some(runs) = &mut session.runs else { return Err(nonsense()) };
@@ -146,13 +146,40 @@ impl ForkServer {
         inputs: impl Iterator<Item = &'a [u8]>,
         each: bool,
     ) -> Result<(BatchEnd, Duration), NoRun> {
-        self.session.maps.clear();
+        self.clear_maps();
         let look = self.look(each);
         let Some(runs) = &mut self.session.runs else { return Err(nonsense()) };
         let start = Instant::now();
         runs.begin(inputs, look, Child::Lasting);
         let end = self.await_end(start, 0)?;
         Ok((end, start.elapsed()))
+    }
+
+    fn clear_maps(&mut self) {
+        self.session.maps.clear();
+        if self.logs {
+            self.session.maps.clear_log();
+        }
+    }
+
+    /// Children that log what they compare are others than those that do not: obeys
+    /// [`RunSettings::log_comparisons`](ffuzz_engine::executor::RunSettings::log_comparisons).
+    pub(super) fn switch_log(&mut self) {
+        let wanted = self.settings.log_comparisons && self.can_log();
+        if wanted == self.logs {
+            return;
+        }
+        self.end_idle_child(Child::Own);
+        self.end_idle_child(Child::Lasting);
+        self.logs = wanted;
+        if let Some(runs) = &mut self.session.runs {
+            runs.set_log(wanted);
+        }
+    }
+
+    pub(super) fn can_log(&self) -> bool {
+        self.session.runs.is_some()
+            && self.session.maps.channel().is_some_and(|channel| channel.can_log())
     }
 
     /// Ends a restored child between two batches. If it still exists when the next batch is ordered,
@@ -165,8 +192,9 @@ impl ForkServer {
     }
 
     /// Ends a child that waits for its next batch.
-    pub(super) fn end_idle_child(&mut self) {
-        let Some(child) = self.session.runs.as_mut().and_then(RunChannel::own_child) else {
+    pub(super) fn end_idle_child(&mut self, kind: Child) {
+        let runs = self.session.runs.as_mut();
+        let Some(child) = runs.and_then(|runs| runs.child_of(kind)) else {
             return;
         };
         self.child = Some(child);
@@ -175,7 +203,7 @@ impl ForkServer {
         let deadline = Instant::now() + GRACE;
         // The fork server reports it within a millisecond, without a wake-up.
         while Instant::now() < deadline
-            && !self.session.runs.as_mut().is_none_or(RunChannel::forget_own)
+            && !self.session.runs.as_mut().is_none_or(|runs| runs.forget(kind))
         {
             std::thread::sleep(LOOK);
         }

@@ -1,0 +1,400 @@
+// The comparison log: what the program compares, for runs that ask for it (runtime/log.h).
+//
+// Each function gets a second version that logs; the first asks a flag at its entry and goes to the second
+// if it is set. So a run without the log pays for one test per call, and nothing inside the first version
+// changes. The second version is made before the optimiser, where comparisons are as in the source: later a
+// memcmp of four bytes is a load, a switch a table, and a checksum and the field it is compared with one value.
+#ifndef FFUZZ_LOG_HPP
+#define FFUZZ_LOG_HPP
+
+#include "ffuzz-domain.hpp"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
+
+namespace {
+
+constexpr const char LogPairs[] = "ffuzz.logs", LogFlag[] = "_ffuzz_log_on", LogInit[] = "_ffuzz_log_init";
+
+// `enum ffuzz_comparison_kind` and its flags, see runtime/channel.h.
+enum LogKind : unsigned { LogEqual, LogUnsigned, LogSigned, LogFloat, LogSwitch, LogMemory, LogText, LogSearch };
+enum LogFlags : unsigned { LogConstA = 1, LogConstB = 2, LogIgnoresCase = 4 };
+
+// Functions of libraries that compare, by the form of their parameters.
+enum class Comparer { None, Memory, Text, TextOfLength, Search, SearchOfLengths, SearchInLength, StringText, Strings };
+
+struct ComparerOf {
+  Comparer Form = Comparer::None;
+  bool IgnoresCase = false;
+
+  explicit ComparerOf(llvm::StringRef Name) {
+    Form = llvm::StringSwitch<Comparer>(Name)
+               .Cases("memcmp", "bcmp", "CRYPTO_memcmp", "OPENSSL_memcmp", "memcmp_const_time", Comparer::Memory)
+               .Cases("memcmpct", "timingsafe_memcmp", "timingsafe_bcmp", "consttime_memequal", Comparer::Memory)
+               .Cases("strcmp", "xmlStrcmp", "xmlStrEqual", "g_strcmp0", "g_str_equal", Comparer::Text)
+               .Cases("curl_strequal", "strcsequal", "strcasecmp", "stricmp", "_stricmp", Comparer::Text)
+               .Cases("ap_cstr_casecmp", "OPENSSL_strcasecmp", "xmlStrcasecmp", "g_strcasecmp", Comparer::Text)
+               .Cases("g_ascii_strcasecmp", "Curl_strcasecompare", "Curl_safe_strcasecompare", Comparer::Text)
+               .Cases("cmsstrcasecmp", "sqlite3_stricmp", "sqlite3StrICmp", "strcasecmp_l", Comparer::Text)
+               .Cases("strncmp", "strncasecmp", "strnicmp", "_strnicmp", Comparer::TextOfLength)
+               .Cases("ap_cstr_casecmpn", "OPENSSL_strncasecmp", "xmlStrncmp", Comparer::TextOfLength)
+               .Cases("xmlStrncasecmp", "g_ascii_strncasecmp", "g_strncasecmp", Comparer::TextOfLength)
+               .Cases("Curl_strncasecompare", "curl_strnequal", "sqlite3_strnicmp", Comparer::TextOfLength)
+               .Cases("strstr", "strcasestr", "xmlStrstr", "xmlStrcasestr", "ap_strcasestr", Comparer::Search)
+               .Case("memmem", Comparer::SearchOfLengths)
+               .Case("g_strstr_len", Comparer::SearchInLength)
+               .Case("_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7compareEPKc", Comparer::StringText)
+               .Case("_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7compareERKS4_", Comparer::Strings)
+               .Default(Comparer::None);
+    std::string Lower = Name.lower();
+    for (const char *Part : {"case", "icmp", "curl_str", "strcsequal"})
+      IgnoresCase |= llvm::StringRef(Lower).contains(Part);
+  }
+
+  unsigned parameters() const {
+    switch (Form) {
+    case Comparer::None: return 0;
+    case Comparer::Text: case Comparer::Search: case Comparer::StringText: case Comparer::Strings: return 2;
+    case Comparer::Memory: case Comparer::TextOfLength: case Comparer::SearchInLength: return 3;
+    case Comparer::SearchOfLengths: return 4;
+    }
+    return 0;
+  }
+
+  // A function of the program's own may have such a name, and other parameters.
+  bool fits(const llvm::CallBase &Call) const {
+    unsigned Count = parameters();
+    if (!Count || Call.arg_size() < Count) return false;
+    for (unsigned I = 0; I < Count; I++) {
+      bool IsLength = Form == Comparer::SearchOfLengths || Form == Comparer::SearchInLength ? I % 2 == 1 : I == 2;
+      llvm::Type *T = Call.getArgOperand(I)->getType();
+      if (IsLength ? !T->isIntegerTy() : !T->isPointerTy()) return false;
+    }
+    return true;
+  }
+};
+
+// Before the optimiser: second versions.
+class Logging : public fuzzfactory::DomainBase {
+public:
+  explicit Logging(llvm::Module &M) : DomainBase(M, "__ffuzz_log") { CurrentPhase = fuzzfactory::Early; }
+
+  bool run() {
+    std::vector<llvm::Function *> Functions;
+    bool Logs = false;
+    for (llvm::Function &F : M) {
+      if (!isProgramCode(F) || !canHaveSecondVersion(F)) continue;
+      Functions.push_back(&F);
+      Logs |= llvm::any_of(llvm::instructions(F), isLogged);
+    }
+    if (!Logs) return false;
+    // Also of those that compare nothing: a first version that is inlined into a second one would lead on to
+    // first versions.
+    for (llvm::Function *F : Functions) addSecondVersion(*F);
+    for (llvm::Function *F : Functions) {
+      enter(*F);
+      logIn(*Versions[F]);
+    }
+    writeKeysTo(".ffuzz_log"); // not that of keys: programs have many comparisons, and few tools ask for them
+    return true;
+  }
+
+private:
+  llvm::DenseMap<const llvm::Function *, llvm::Function *> Versions;
+
+  static bool canHaveSecondVersion(const llvm::Function &F) {
+    if (F.isVarArg()) return false;
+#if LLVM_VERSION_MAJOR >= 15
+    if (F.hasFnAttribute(llvm::Attribute::PresplitCoroutine)) return false;
+#endif
+    if (F.hasFnAttribute("coroutine.presplit")) return false;
+    for (const llvm::Argument &A : F.args())
+      if (A.hasInAllocaAttr() || A.hasAttribute(llvm::Attribute::Preallocated) || A.hasSwiftErrorAttr()) return false;
+    return llvm::none_of(F, [](const llvm::BasicBlock &Block) { return Block.hasAddressTaken(); });
+  }
+
+  static bool isLogged(const llvm::Instruction &I) {
+    if (auto *Cmp = llvm::dyn_cast<llvm::CmpInst>(&I)) return isLoggedComparison(*Cmp);
+    if (auto *Switch = llvm::dyn_cast<llvm::SwitchInst>(&I))
+      return Switch->getNumCases() && Switch->getCondition()->getType()->getIntegerBitWidth() <= 64;
+    auto *Call = llvm::dyn_cast<llvm::CallBase>(&I);
+    return Call && ComparerOf(calleeName(*Call)).fits(*Call);
+  }
+
+  static bool isLoggedComparison(const llvm::CmpInst &Cmp) {
+    const llvm::Value *A = Cmp.getOperand(0), *B = Cmp.getOperand(1);
+    const llvm::Type *T = A->getType();
+    if (llvm::isa<llvm::Constant>(A) && llvm::isa<llvm::Constant>(B)) return false;
+    if (isOurs(Cmp) || isResultOfComparer(A) || isResultOfComparer(B)) return false;
+    if (T->isIntegerTy()) return T->getIntegerBitWidth() > 1 && T->getIntegerBitWidth() <= 128;
+    return T->isFloatingPointTy();
+  }
+
+  // Its operands are logged, its result (-1, 0, 1) tells nothing more.
+  static bool isResultOfComparer(const llvm::Value *V) {
+    auto *Call = llvm::dyn_cast<llvm::CallBase>(V);
+    return Call && ComparerOf(calleeName(*Call)).fits(*Call);
+  }
+
+  void addSecondVersion(llvm::Function &F) {
+    llvm::ValueToValueMapTy Map;
+    llvm::Function *Log = llvm::CloneFunction(&F, Map);
+    Log->setName(F.getName() + ".ffuzz_log");
+    Log->setComdat(nullptr);
+    // What -fsanitize=function puts in front of a function that is called by pointer.
+    Log->setPrologueData(nullptr);
+    Log->setMetadata("func_sanitize", nullptr);
+    // One for all objects that have this inline function.
+    bool IsShared = F.hasLinkOnceODRLinkage() || F.hasWeakODRLinkage();
+    Log->setLinkage(IsShared ? llvm::GlobalValue::LinkOnceODRLinkage : llvm::GlobalValue::InternalLinkage);
+    Log->setVisibility(IsShared ? llvm::GlobalValue::HiddenVisibility : llvm::GlobalValue::DefaultVisibility);
+    if (IsShared) Log->setComdat(M.getOrInsertComdat(Log->getName()));
+    Log->setDSOLocal(true);
+    // No edges: what a run that logs shows is the log.
+    Log->addFnAttr(llvm::Attribute::NoSanitizeCoverage);
+    Log->removeFnAttr(llvm::Attribute::InlineHint);
+    if (!F.hasFnAttribute(llvm::Attribute::AlwaysInline)) Log->addFnAttr(llvm::Attribute::NoInline);
+    if (!F.hasFnAttribute(llvm::Attribute::OptimizeNone)) Log->addFnAttr(llvm::Attribute::MinSize);
+    Versions[&F] = Log;
+    auto *Pair = llvm::MDNode::get(C, {llvm::ValueAsMetadata::get(&F), llvm::ValueAsMetadata::get(Log)});
+    M.getOrInsertNamedMetadata(LogPairs)->addOperand(Pair);
+    llvm::appendToCompilerUsed(M, {Log});
+  }
+
+  void logIn(llvm::Function &Log) {
+    std::vector<llvm::Instruction *> Sites;
+    for (llvm::Instruction &I : llvm::instructions(Log)) {
+      if (isLogged(I)) Sites.push_back(&I);
+      auto *Call = llvm::dyn_cast<llvm::CallBase>(&I);
+      auto *Callee = Call ? llvm::dyn_cast<llvm::Function>(Call->getCalledOperand()) : nullptr;
+      auto Version = Versions.find(Callee);
+      // One that another object may replace is asked for by its name.
+      if (Version != Versions.end() && !Callee->isInterposable()) Call->setCalledOperand(Version->second);
+    }
+    for (llvm::Instruction *I : Sites) logAt(*I);
+  }
+
+  void logAt(llvm::Instruction &I) {
+    auto *Key = createProgramLocation(&I, describe(I));
+    llvm::IRBuilder<> B(&I);
+    if (auto *Cmp = llvm::dyn_cast<llvm::ICmpInst>(&I)) return logIntegers(B, *Cmp, Key);
+    if (auto *Cmp = llvm::dyn_cast<llvm::FCmpInst>(&I)) return logFloats(B, *Cmp, Key);
+    if (auto *Switch = llvm::dyn_cast<llvm::SwitchInst>(&I)) return logSwitch(B, *Switch, Key);
+    logCall(B, llvm::cast<llvm::CallBase>(I), Key);
+  }
+
+  // `how` of runtime/log.h.
+  llvm::Value *how(unsigned Kind, unsigned Bytes, unsigned Flags) { return getConst(Bytes | Kind << 8 | Flags << 16); }
+
+  static unsigned constants(const llvm::Value *A, const llvm::Value *B) {
+    return (llvm::isa<llvm::Constant>(A) ? LogConstA : 0) | (llvm::isa<llvm::Constant>(B) ? LogConstB : 0);
+  }
+
+  void call(llvm::IRBuilder<> &B, const char *Name, llvm::ArrayRef<llvm::Value *> Args) {
+    llvm::SmallVector<llvm::Type *, 6> Types;
+    for (llvm::Value *Arg : Args) Types.push_back(Arg->getType());
+    auto *Call = B.CreateCall(resolveFunction(Name, getVoidTy(), Types), Args);
+    Call->setMetadata("nosanitize", llvm::MDNode::get(C, {}));
+  }
+
+  void logIntegers(llvm::IRBuilder<> &B, llvm::ICmpInst &Cmp, llvm::Value *Key) {
+    llvm::Value *Left = Cmp.getOperand(0), *Right = Cmp.getOperand(1);
+    unsigned Bytes = (Left->getType()->getIntegerBitWidth() + 7) / 8;
+    unsigned Kind = Cmp.isEquality() ? LogEqual : Cmp.isSigned() ? LogSigned : LogUnsigned;
+    llvm::Value *How = how(Kind, Bytes, constants(Left, Right));
+    if (Bytes <= 8)
+      return call(B, "__ffuzz_log_values", {Key, How, B.CreateZExt(Left, Int64Ty), B.CreateZExt(Right, Int64Ty)});
+    llvm::Type *Wide = getIntTy(128);
+    llvm::SmallVector<llvm::Value *, 6> Args = {Key, How};
+    for (llvm::Value *V : {Left, Right}) {
+      V = B.CreateZExt(V, Wide);
+      Args.push_back(B.CreateTrunc(V, Int64Ty));
+      Args.push_back(B.CreateTrunc(B.CreateLShr(V, 64), Int64Ty));
+    }
+    call(B, "__ffuzz_log_wide", Args);
+  }
+
+  // Those of other formats as a double.
+  void logFloats(llvm::IRBuilder<> &B, llvm::FCmpInst &Cmp, llvm::Value *Key) {
+    unsigned Bytes = Cmp.getOperand(0)->getType()->isFloatTy() ? 4 : 8;
+    auto Bits = [&](llvm::Value *V) -> llvm::Value * {
+      if (Bytes == 8 && !V->getType()->isDoubleTy()) V = B.CreateFPCast(V, B.getDoubleTy());
+      return B.CreateZExt(B.CreateBitCast(V, getIntTy(Bytes * 8)), Int64Ty);
+    };
+    llvm::Value *Left = Cmp.getOperand(0), *Right = Cmp.getOperand(1);
+    llvm::Value *How = how(LogFloat, Bytes, constants(Left, Right));
+    call(B, "__ffuzz_log_values", {Key, How, Bits(Left), Bits(Right)});
+  }
+
+  void logSwitch(llvm::IRBuilder<> &B, llvm::SwitchInst &Switch, llvm::Value *Key) {
+    llvm::SmallVector<uint64_t, 16> Cases;
+    for (auto &Case : Switch.cases()) Cases.push_back(Case.getCaseValue()->getZExtValue());
+    auto *Data = llvm::ConstantDataArray::get(C, Cases);
+    auto *Table = new llvm::GlobalVariable(M, Data->getType(), true, llvm::GlobalValue::PrivateLinkage, Data,
+                                           "ffuzz.cases");
+    llvm::Value *V = Switch.getCondition();
+    unsigned Bytes = (V->getType()->getIntegerBitWidth() + 7) / 8;
+    call(B, "__ffuzz_log_switch", {Key, how(LogSwitch, Bytes, 0), B.CreateZExt(V, Int64Ty), asPtr(B, Table),
+                                   getConst(Cases.size())});
+  }
+
+  void logCall(llvm::IRBuilder<> &B, llvm::CallBase &Call, llvm::Value *Key) {
+    ComparerOf Known(calleeName(Call));
+    auto Pointer = [&](unsigned I) { return asPtr(B, Call.getArgOperand(I)); };
+    auto Length = [&](unsigned I) { return B.CreateSExtOrTrunc(Call.getArgOperand(I), Int64Ty); };
+    llvm::Value *All = llvm::ConstantInt::get(Int64Ty, ~0ull);
+    unsigned Flags = Known.IgnoresCase ? LogIgnoresCase : 0;
+    switch (Known.Form) {
+    case Comparer::None: return;
+    case Comparer::Memory:
+      return call(B, "__ffuzz_log_memory", {Key, how(LogMemory, 0, Flags), Pointer(0), Pointer(1), Length(2)});
+    case Comparer::Text:
+      return call(B, "__ffuzz_log_text", {Key, how(LogText, 0, Flags), Pointer(0), Pointer(1), All});
+    case Comparer::StringText:
+    case Comparer::Strings:
+      return call(B, "__ffuzz_log_string", {Key, how(LogText, 0, 0), Pointer(0), Pointer(1),
+                                            getConst(Known.Form == Comparer::Strings)});
+    case Comparer::TextOfLength:
+      return call(B, "__ffuzz_log_text", {Key, how(LogText, 0, Flags), Pointer(0), Pointer(1), Length(2)});
+    case Comparer::Search:
+      return call(B, "__ffuzz_log_search", {Key, how(LogSearch, 0, Flags), Pointer(0), All, Pointer(1), All});
+    case Comparer::SearchInLength:
+      return call(B, "__ffuzz_log_search", {Key, how(LogSearch, 0, Flags), Pointer(0), Length(1), Pointer(2), All});
+    case Comparer::SearchOfLengths:
+      return call(B, "__ffuzz_log_search",
+                  {Key, how(LogMemory, 0, Flags), Pointer(0), Length(1), Pointer(2), Length(3)});
+    }
+  }
+};
+
+struct SecondVersions : llvm::PassInfoMixin<SecondVersions> {
+  static bool isRequired() { return true; }
+
+  llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &) {
+    return Logging(M).run() ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
+  }
+};
+
+// Behind coverage: the way into the second versions.
+struct EnterVersions : llvm::PassInfoMixin<EnterVersions> {
+  static bool isRequired() { return true; }
+
+  llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &MAM) {
+    llvm::NamedMDNode *Pairs = M.getNamedMetadata(LogPairs);
+    if (!Pairs) return llvm::PreservedAnalyses::all();
+    llvm::SmallPtrSet<const llvm::GlobalValue *, 32> Logs;
+    bool Enters = false;
+    for (llvm::MDNode *Pair : Pairs->operands()) {
+      // Null if the optimiser needs it no more.
+      auto *F = llvm::mdconst::dyn_extract_or_null<llvm::Function>(Pair->getOperand(0));
+      auto *Log = llvm::mdconst::dyn_extract_or_null<llvm::Function>(Pair->getOperand(1));
+      if (Log) Logs.insert(Log);
+      // With other parameters it is called by functions of this object only, whose second versions call its own.
+      if (!F || !Log || F->isDeclaration() || F->hasAvailableExternallyLinkage() || Log->isDeclaration()) continue;
+      if (F->getFunctionType() != Log->getFunctionType()) continue;
+      enter(M, *F, *Log);
+      Enters = true;
+    }
+    Pairs->eraseFromParent();
+    release(M, Logs);
+    if (Enters) announce(M);
+    llvm::GlobalDCEPass().run(M, MAM);
+    return llvm::PreservedAnalyses::none();
+  }
+
+private:
+  // What nothing calls is dropped.
+  static void release(llvm::Module &M, const llvm::SmallPtrSetImpl<const llvm::GlobalValue *> &Logs) {
+    llvm::SmallVector<llvm::GlobalValue *, 32> Kept;
+    if (llvm::GlobalVariable *Used = llvm::collectUsedGlobalVariables(M, Kept, true)) Used->eraseFromParent();
+    llvm::erase_if(Kept, [&](const llvm::GlobalValue *Value) { return Logs.count(Value) != 0; });
+    if (!Kept.empty()) llvm::appendToCompilerUsed(M, Kept);
+  }
+
+  // Of each linked object: hidden, so that it is found without a table.
+  static llvm::GlobalVariable *flag(llvm::Module &M) {
+    if (auto *Known = M.getNamedGlobal(LogFlag)) return Known;
+    llvm::Type *Byte = llvm::Type::getInt8Ty(M.getContext());
+    auto *Flag = new llvm::GlobalVariable(M, Byte, false, llvm::GlobalValue::LinkOnceODRLinkage,
+                                          llvm::ConstantInt::get(Byte, 0), LogFlag);
+    Flag->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    Flag->setDSOLocal(true);
+    Flag->setComdat(M.getOrInsertComdat(LogFlag));
+    return Flag;
+  }
+
+  static void enter(llvm::Module &M, llvm::Function &F, llvm::Function &Log) {
+    llvm::LLVMContext &C = M.getContext();
+    llvm::BasicBlock *Entry = &F.getEntryBlock();
+    // What is allocated stays in the entry.
+    llvm::Instruction *First = &*Entry->getFirstInsertionPt();
+    for (llvm::Instruction &I : llvm::make_early_inc_range(*Entry))
+      if (auto *Slot = llvm::dyn_cast<llvm::AllocaInst>(&I); Slot && Slot->isStaticAlloca() && Slot != First)
+        Slot->moveBefore(First);
+    while (auto *Slot = llvm::dyn_cast<llvm::AllocaInst>(First)) {
+      if (!Slot->isStaticAlloca()) break;
+      First = First->getNextNode();
+    }
+    llvm::BasicBlock *Body = Entry->splitBasicBlock(First, "body");
+    Entry->getTerminator()->eraseFromParent();
+    llvm::BasicBlock *Other = llvm::BasicBlock::Create(C, "log", &F);
+    llvm::IRBuilder<> B(Entry);
+    llvm::Type *Byte = B.getInt8Ty();
+    auto *On = fuzzfactory::ours(B.CreateICmpNE(fuzzfactory::ours(B.CreateLoad(Byte, flag(M))), B.getInt8(0)));
+    B.CreateCondBr(On, Other, Body, llvm::MDBuilder(C).createBranchWeights(1, 100000));
+    llvm::IRBuilder<> There(Other);
+    if (llvm::DISubprogram *Scope = F.getSubprogram())
+      There.SetCurrentDebugLocation(llvm::DILocation::get(C, Scope->getScopeLine(), 0, Scope));
+    llvm::SmallVector<llvm::Value *, 8> Args;
+    llvm::SmallVector<llvm::AttributeSet, 8> Of;
+    llvm::AttributeList Attributes = Log.getAttributes();
+    for (llvm::Argument &A : F.args()) {
+      Args.push_back(&A);
+      Of.push_back(Attributes.getParamAttrs(A.getArgNo()));
+    }
+    auto *Result = There.CreateCall(&Log, Args);
+    Result->setCallingConv(Log.getCallingConv());
+    Result->setAttributes(llvm::AttributeList::get(C, llvm::AttributeSet(), Attributes.getRetAttrs(), Of));
+    if (F.getReturnType()->isVoidTy()) There.CreateRetVoid();
+    else There.CreateRet(Result);
+  }
+
+  // Tells the runtime where the flag is, once for each linked object.
+  static void announce(llvm::Module &M) {
+    llvm::LLVMContext &C = M.getContext();
+    llvm::Type *Nothing = llvm::Type::getVoidTy(C);
+    auto *Init = llvm::Function::Create(llvm::FunctionType::get(Nothing, false),
+                                        llvm::GlobalValue::LinkOnceODRLinkage, LogInit, M);
+    Init->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    Init->setDSOLocal(true);
+    Init->setComdat(M.getOrInsertComdat(LogInit));
+    Init->addFnAttr(llvm::Attribute::NoSanitizeCoverage);
+    llvm::IRBuilder<> B(llvm::BasicBlock::Create(C, "", Init));
+    llvm::GlobalVariable *Flag = flag(M);
+    B.CreateCall(M.getOrInsertFunction("__ffuzz_log_flag", Nothing, Flag->getType()), {Flag});
+    B.CreateRetVoid();
+    llvm::appendToGlobalCtors(M, Init, 2, Init);
+    llvm::appendToUsed(M, {Init});
+  }
+};
+
+} // namespace
+
+// Before what else changes code.
+static void addLog(llvm::PassBuilder &PB) {
+  PB.registerPipelineStartEPCallback([](llvm::ModulePassManager &MPM, auto) { MPM.addPass(SecondVersions()); });
+}
+
+// Behind everything.
+static void addLogEntries(llvm::PassBuilder &PB) {
+  PB.registerPipelineStartEPCallback([&PB](llvm::ModulePassManager &, auto) {
+    PB.registerOptimizerLastEPCallback([](llvm::ModulePassManager &MPM, auto...) { MPM.addPass(EnterVersions()); });
+  });
+}
+
+#endif

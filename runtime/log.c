@@ -1,0 +1,123 @@
+/* What the second versions of functions call (llvm-passes/ffuzz-log.hpp). The log lies in the channel, so that
+ * the fuzzer has that of a run that crashed, too. */
+#include <string.h>
+
+#include "log.h"
+
+/* Linked objects whose functions can log. */
+#define MOST_FLAGS 1024u
+/* A site in a loop is logged that often, then at the occurrences whose number is a power of two. */
+#define ALL_LOGGED 16u
+
+static uint8_t *flags[MOST_FLAGS];
+static uint32_t flag_count;
+static int is_on;
+static struct ffuzz_log *book;
+
+/* Called by a constructor of each linked object. */
+void __ffuzz_log_flag(uint8_t *flag) {
+  if (is_on) *flag = 1;
+  if (flag_count < MOST_FLAGS) flags[flag_count++] = flag;
+}
+
+HIDDEN void ffuzz_log_attach(struct ffuzz_log *log) { book = log; }
+
+HIDDEN int ffuzz_can_log(void) { return flag_count != 0; }
+
+HIDDEN void ffuzz_log_start(void) {
+  is_on = 1;
+  for (uint32_t i = 0; i < flag_count; i++) *flags[i] = 1;
+}
+
+static uint32_t add(uint32_t *word, uint32_t value) { return __atomic_fetch_add(word, value, __ATOMIC_RELAXED); }
+
+/* The next entry; NULL if this one is left out. */
+static struct ffuzz_comparison *next(uint32_t site, uint32_t how) {
+  if (!book) return NULL;
+  uint32_t slot = (site * 0x9e3779b1u) >> 18;
+  uint32_t seen = add(&book->seen[slot % FFUZZ_LOG_SLOTS], 1);
+  if (seen >= ALL_LOGGED && (seen & (seen - 1))) return NULL;
+  if (__atomic_load_n(&book->count, __ATOMIC_RELAXED) > FFUZZ_MOST_COMPARISONS) return NULL;
+  uint32_t at = add(&book->count, 1);
+  if (at >= FFUZZ_MOST_COMPARISONS) return NULL;
+  struct ffuzz_comparison *entry = &book->entries[at];
+  entry->site = site;
+  entry->how = how;
+  return entry;
+}
+
+/* Puts bytes into the arena; their place. */
+static uint64_t keep(const void *bytes, uint64_t length) {
+  if (__atomic_load_n(&book->used, __ATOMIC_RELAXED) >= FFUZZ_LOG_ARENA) return 0;
+  uint32_t at = add(&book->used, (uint32_t)length);
+  if (at >= FFUZZ_LOG_ARENA || length > FFUZZ_LOG_ARENA - at) return 0;
+  memcpy(book->arena + at, bytes, length);
+  return at | length << 32;
+}
+
+void __ffuzz_log_values(uint32_t site, uint32_t how, uint64_t a, uint64_t b) {
+  struct ffuzz_comparison *entry = next(site, how);
+  if (!entry) return;
+  entry->a = a;
+  entry->b = b;
+}
+
+void __ffuzz_log_wide(uint32_t site, uint32_t how, uint64_t a, uint64_t a_high, uint64_t b, uint64_t b_high) {
+  struct ffuzz_comparison *entry = next(site, how);
+  if (!entry) return;
+  uint64_t left[] = {a, a_high}, right[] = {b, b_high};
+  entry->a = keep(left, how & 0xff);
+  entry->b = keep(right, how & 0xff);
+}
+
+void __ffuzz_log_switch(uint32_t site, uint32_t how, uint64_t value, const uint64_t *cases, uint32_t count) {
+  struct ffuzz_comparison *entry = next(site, how);
+  if (!entry) return;
+  entry->a = value;
+  entry->b = keep(cases, (count < FFUZZ_MOST_LOGGED_CASES ? count : FFUZZ_MOST_LOGGED_CASES) * sizeof *cases);
+}
+
+static uint64_t at_most(uint64_t length) { return length < FFUZZ_LONGEST_OPERAND ? length : FFUZZ_LONGEST_OPERAND; }
+
+void __ffuzz_log_memory(uint32_t site, uint32_t how, const void *a, const void *b, uint64_t length) {
+  if (!a || !b || !length) return;
+  struct ffuzz_comparison *entry = next(site, how);
+  if (!entry) return;
+  entry->a = keep(a, at_most(length));
+  entry->b = keep(b, at_most(length));
+}
+
+void __ffuzz_log_text(uint32_t site, uint32_t how, const char *a, const char *b, uint64_t length) {
+  if (!a || !b || !length) return;
+  struct ffuzz_comparison *entry = next(site, how);
+  if (!entry) return;
+  entry->a = keep(a, strnlen(a, at_most(length)));
+  entry->b = keep(b, strnlen(b, at_most(length)));
+}
+
+/* std::string of libstdc++ begins so. */
+struct string {
+  const char *text;
+  uint64_t length;
+};
+
+void __ffuzz_log_string(uint32_t site, uint32_t how, const struct string *a, const void *b, uint32_t is_string) {
+  struct ffuzz_comparison *entry = next(site, how);
+  if (!entry) return;
+  const struct string *other = b;
+  entry->a = keep(a->text, at_most(a->length));
+  entry->b = is_string ? keep(other->text, at_most(other->length)) : keep(b, strnlen(b, FFUZZ_LONGEST_OPERAND));
+}
+
+/* A length of all ones: a text. */
+static uint64_t keep_part(const char *text, uint64_t length) {
+  return keep(text, ~length ? at_most(length) : strnlen(text, FFUZZ_LONGEST_OPERAND));
+}
+
+void __ffuzz_log_search(uint32_t site, uint32_t how, const char *a, uint64_t a_length, const char *b, uint64_t b_length) {
+  if (!a || !b) return;
+  struct ffuzz_comparison *entry = next(site, how);
+  if (!entry) return;
+  entry->a = keep_part(a, a_length);
+  entry->b = keep_part(b, b_length);
+}

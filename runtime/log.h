@@ -1,0 +1,13 @@
+/* The comparison log: what the program compares, in runs that the fuzzer wants it of. */
+#ifndef FFUZZ_LOG_H
+#define FFUZZ_LOG_H
+
+#include "base.h"
+
+HIDDEN void ffuzz_log_attach(struct ffuzz_log *log);
+/* Some object of the program has functions that log. */
+HIDDEN int ffuzz_can_log(void);
+/* From now on they do, until this process ends. */
+HIDDEN void ffuzz_log_start(void);
+
+#endif

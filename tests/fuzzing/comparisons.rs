@@ -1,0 +1,185 @@
+//! The comparison log: what `ffuzz-showmap --comparisons` prints of a run.
+
+use std::fmt::Write as _;
+
+use crate::common;
+use common::*;
+
+/// What tests/targets/compares.c compares of `MAGI1234567890 !.`, without the folder and the columns.
+const COMPARED: &str = "\
+12: letters(): i32 <, 16 times or more
+13: letters(): i32 ==, 16 times or more
+19: LLVMFuzzerTestOneInput(): i64 <, once
+    0x11 and 0x10 (constant)
+20: LLVMFuzzerTestOneInput(): i64 <, once
+    0x11 and 0x3f '?' (constant)
+25: LLVMFuzzerTestOneInput(): i32 ==, once
+    0xdbd5c3ee and 0x12345678 (constant)
+26: LLVMFuzzerTestOneInput(): i64 >, once
+    0x499602d2 and 0x75bcd15 (constant)
+27: LLVMFuzzerTestOneInput(): i32 <, once
+    0x414d 'MA' and 0xfffffffd (constant)
+28: LLVMFuzzerTestOneInput(): memcmp, once
+    \"MAGI1\" and \"MAGIC\"
+29: LLVMFuzzerTestOneInput(): strcmp, once
+    \"MAGI1234567890 .!\" and \"whole\"
+30: LLVMFuzzerTestOneInput(): strncasecmp, once
+    \"AGI12\" and \"AgIxx\"
+31: LLVMFuzzerTestOneInput(): strstr, once
+    \"MAGI1234567890 .!\" searched for \"needle\"
+32: LLVMFuzzerTestOneInput(): memmem, once
+    \"MAGI1234567890 .\" and \"in\\x00side\"
+33: LLVMFuzzerTestOneInput(): double ==, once
+    154320986.25 and 1.25 (constant)
+34: LLVMFuzzerTestOneInput(): i128 ==, once
+    0x1526e583121ff444 and 0x400000000000000000 (constant)
+35: LLVMFuzzerTestOneInput(): switch i32, once
+    0x49 'I' among 0x61 0x62 0x7a
+41: LLVMFuzzerTestOneInput(): i32 ==, once
+    0x2e '.' and 0x21 '!' (constant)
+42: LLVMFuzzerTestOneInput(): i32 ==, once
+    0x1 and 0x63 'c' (constant)
+";
+
+fn build(dir: &TestDir, compiler: &str, variables: &[(&str, &str)], line: &str) {
+    let command = format!("{compiler} -g {line}");
+    let mut job = dir.ffuzz(&command).env("XDG_CACHE_HOME", cache().to_str().unwrap());
+    for (name, value) in variables {
+        job = job.env(name, value);
+    }
+    job.run().expect(0);
+}
+
+/// The log of a run, line numbers in place of places, and loops without their operands.
+fn comparisons(dir: &TestDir, program: &str, input: &str, variables: &[(&str, &str)]) -> String {
+    let mut job = dir.tool("showmap --comparisons -q -o -", &dir.path(program), "").input(input);
+    for (name, value) in variables {
+        job = job.env(name, value);
+    }
+    let text = job.run().out;
+    let mut short = String::new();
+    let mut is_loop = false;
+    for line in text.lines() {
+        if line.starts_with(' ') {
+            if !is_loop {
+                let _ = writeln!(short, "{line}");
+            }
+            continue;
+        }
+        is_loop = line.ends_with("or more");
+        let (_, place) = line.split_once(".c:").unwrap_or_else(|| panic!("{line}"));
+        let (number, rest) = place.split_once(':').unwrap();
+        let (_, what) = rest.split_once(": ").unwrap();
+        let _ = writeln!(short, "{number}: {what}");
+    }
+    short
+}
+
+const INPUT: &str = "MAGI1234567890 .!";
+
+#[test]
+fn every_compiler_and_level_logs_what_stands_in_the_source() {
+    let source = repository("tests/targets/compares.c").display().to_string();
+    for clang in clangs() {
+        for level in ["-O0", "-O2", "-O1 -fsanitize=address,undefined", "-O2 -flto"] {
+            let dir = TestDir::new();
+            let line = format!("{level} -fsanitize=fuzzer {source} -o t");
+            build(&dir, "cc", &[("FFUZZ_CC", clang)], &line);
+            let seen = comparisons(&dir, "t", INPUT, &[]);
+            assert_eq!(seen, COMPARED, "{clang} {level}");
+        }
+    }
+}
+
+#[test]
+fn every_execution_mode_logs_the_same_also_of_a_crash() {
+    let dir = TestDir::new();
+    let source = repository("tests/targets/compares.c").display().to_string();
+    build(&dir, "cc", &[], &format!("-O2 -fsanitize=fuzzer {source} -o looping"));
+    let main = "int LLVMFuzzerTestOneInput(const unsigned char *, unsigned long);\n\
+                #include <stdio.h>\nint main(void) { static unsigned char data[99];\n  \
+                return LLVMFuzzerTestOneInput(data, fread(data, 1, 99, stdin)); }\n";
+    dir.write("main.c", main);
+    build(&dir, "cc", &[], &format!("-O2 {source} -x c main.c -o plain"));
+    let modes = [
+        ("looping", ""),
+        ("looping", "AFL_DEFER_FORKSRV"),
+        ("plain", ""),
+        ("plain", "FFUZZ_NO_SNAPSHOT"),
+    ];
+    for (program, variable) in modes {
+        let variables = [(variable, "1")];
+        let variables = if variable.is_empty() { &[][..] } else { &variables };
+        assert_eq!(comparisons(&dir, program, INPUT, variables), COMPARED, "{program} {variable}");
+        let crash = comparisons(&dir, program, "MAGI1234567890 !.", variables);
+        assert!(crash.contains("0x21 '!' and 0x21 '!'"), "{program} {variable}: {crash}");
+        assert!(!crash.contains("42: "), "{program} {variable}: {crash}");
+    }
+}
+
+#[test]
+fn second_versions_do_what_the_first_ones_do() {
+    let source = repository("tests/targets/compares.cc").display().to_string();
+    for clang in clangs() {
+        for level in ["-O0", "-O2"] {
+            let dir = TestDir::new();
+            let line = format!("{level} {source} -o t -lpthread");
+            build(&dir, "c++", &[("FFUZZ_CC", clang)], &line);
+            for input in ["boom", "goom"] {
+                dir.write("input", input);
+                let alone = dir.program("./t").arg("input").run().expect(0).out;
+                assert!(alone.contains(" 610 114 ") && alone.contains(" back "), "{alone}");
+                assert_eq!(alone.contains("caught"), input == "boom", "{alone}");
+                let line = "showmap --comparisons -o log -H input";
+                let logged = dir.tool(line, &dir.path("t"), "@@").run().expect(0);
+                assert!(logged.out.contains(alone.trim()), "{clang} {level}: {}", logged.out);
+                let log = dir.text("log");
+                assert!(
+                    log.contains(&format!("\"{input}\" and \"boom\"")),
+                    "{clang} {level}: {log}"
+                );
+                assert!(log.contains("recursive(): i32 <, 16 times or more"), "{log}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_log_changes_no_edge_and_can_be_left_out() {
+    let source = repository("tests/targets/compares.c").display().to_string();
+    let dir = TestDir::new();
+    build(&dir, "cc", &[], &format!("-O2 -fsanitize=fuzzer {source} -o with"));
+    let without = [("FFUZZ_NO_LOG", "1")];
+    build(&dir, "cc", &without, &format!("-O2 -fsanitize=fuzzer {source} -o without"));
+    let edges = |program| {
+        let job = dir.tool("showmap -q -o -", &dir.path(program), "").input(INPUT);
+        job.run().expect(0).out
+    };
+    assert_eq!(edges("with"), edges("without"));
+    let refused = dir.tool("showmap --comparisons -o -", &dir.path("without"), "").run();
+    refused.refused(1, "the target does not log comparisons", "FFUZZ_NO_LOG");
+}
+
+#[test]
+fn a_library_logs_for_its_program_and_a_full_log_is_named() {
+    let dir = TestDir::new();
+    let mut lib = String::from("int check(const unsigned char *d, int n) {\n  int s = 0;\n");
+    lib.push_str("  for (int i = 0; i < 40; i++) {\n");
+    for number in 0..5000 {
+        let _ = writeln!(lib, "    if (d[i % n] * 7 + {number} == {}) s++;", number * 3);
+    }
+    lib.push_str("  }\n  return s;\n}\n");
+    dir.write("lib.c", lib);
+    dir.write(
+        "main.c",
+        "#include <stdio.h>\nint check(const unsigned char *, int);\nint main(void) {\n  \
+         unsigned char d[99];\n  int n = fread(d, 1, 99, stdin);\n  return n > 0 && check(d, n) == 77;\n}\n",
+    );
+    build(&dir, "cc", &[], "-O1 -shared -fPIC lib.c -o libcheck.so");
+    build(&dir, "cc", &[], "main.c -L. -lcheck -Wl,-rpath,$ORIGIN -o t");
+    let job = dir.tool("showmap --comparisons -o log", &dir.path("t"), "").input("abc");
+    let seen = job.run().expect(0);
+    assert!(seen.err.contains("[+] 65536 comparisons at "), "{}", seen.err);
+    assert!(seen.err.contains("the log was full"), "{}", seen.err);
+    assert!(dir.text("log").contains("lib.c:4:"), "{}", dir.text("log"));
+}
