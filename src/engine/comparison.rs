@@ -3,6 +3,9 @@
 //! Only a run that asks for it has a log, and such a run counts no edges. The target writes it: nothing here trusts
 //! it beyond its bounds.
 
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+
 /// Bytes of an entry.
 const ENTRY: usize = 24;
 
@@ -40,7 +43,7 @@ impl ComparisonKind {
 }
 
 /// One side of a comparison.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Operand<'a> {
     /// An integer of [`Comparison::bytes`] bytes, or the bits of a floating-point number.
     Value(u64),
@@ -63,6 +66,46 @@ pub struct Comparison<'a> {
     pub ignores_case: bool,
     pub a: Operand<'a>,
     pub b: Operand<'a>,
+}
+
+impl Comparison<'_> {
+    /// What the program does next depends on this, and not on the operands: whether they are equal, their order, or
+    /// the case of a `switch`.
+    #[must_use]
+    pub fn result(&self) -> u32 {
+        match (self.a, self.b) {
+            (Operand::Value(value), Operand::Bytes(cases)) => {
+                let is_case = |case: &[u8]| case == value.to_le_bytes();
+                cases.chunks_exact(8).position(is_case).map_or(u32::MAX, |place| place as u32)
+            }
+            (Operand::Value(a), Operand::Value(b)) => match self.kind {
+                ComparisonKind::Signed => {
+                    let unused = 64 - 8 * self.bytes.clamp(1, 8) as u32;
+                    let signed = |value: u64| (value << unused).cast_signed();
+                    signed(a).cmp(&signed(b)) as u32
+                }
+                ComparisonKind::Float => self.order_of_floats(a, b),
+                ComparisonKind::Equal => u32::from(a == b),
+                _ => a.cmp(&b) as u32,
+            },
+            (Operand::Bytes(a), Operand::Bytes(b)) => match self.kind {
+                ComparisonKind::Search => {
+                    u32::from(a.windows(b.len().max(1)).any(|part| part == b))
+                }
+                _ if self.ignores_case => u32::from(a.eq_ignore_ascii_case(b)),
+                _ => u32::from(a == b),
+            },
+            (Operand::Bytes(_), Operand::Value(_)) => 0,
+        }
+    }
+
+    fn order_of_floats(&self, a: u64, b: u64) -> u32 {
+        let number = |bits: u64| match self.bytes {
+            4 => f64::from(f32::from_bits(bits as u32)),
+            _ => f64::from_bits(bits),
+        };
+        number(a).partial_cmp(&number(b)).map_or(2, |order| order as u32)
+    }
 }
 
 /// The comparisons of a run, in order. A site in a loop has its first 16 occurrences, then those whose number is a
@@ -97,10 +140,97 @@ impl<'a> ComparisonLog<'a> {
         self.is_cut
     }
 
+    /// A copy.
+    #[must_use]
+    pub fn to_own(&self) -> OwnLog {
+        OwnLog { entries: self.entries.to_vec(), arena: self.arena.to_vec() }
+    }
+
+    /// A hash of what was compared, in which order and with which results, but not of the operands. Two runs with the
+    /// same one have taken the same way, as far as comparisons decide it.
+    #[must_use]
+    pub fn way(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        for comparison in self.iter() {
+            (comparison.site, comparison.result()).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
     /// Those that can be understood.
     pub fn iter(&self) -> impl Iterator<Item = Comparison<'a>> + use<'a> {
         let arena = self.arena;
         self.entries.chunks_exact(ENTRY).filter_map(move |entry| comparison(entry, arena))
+    }
+}
+
+/// What comparisons have come to so far.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    by_site: HashMap<u32, Vec<u32>>,
+}
+
+impl Results {
+    /// Different results of one site that are told apart.
+    const MOST: usize = 64;
+
+    /// Adds those of a run. True if one was new.
+    pub fn learn(&mut self, log: ComparisonLog<'_>) -> bool {
+        let mut is_new = false;
+        for comparison in log.iter() {
+            let known = self.by_site.entry(comparison.site).or_default();
+            let result = comparison.result();
+            if known.len() < Self::MOST && !known.contains(&result) {
+                known.push(result);
+                is_new = true;
+            }
+        }
+        is_new
+    }
+
+    /// A site that always came to the same.
+    #[must_use]
+    pub fn is_one_sided(&self, site: u32) -> bool {
+        self.by_site.get(&site).is_none_or(|results| results.len() < 2)
+    }
+}
+
+/// A log that is made by hand, for a target that is no process.
+#[derive(Clone, Debug, Default)]
+pub struct OwnLog {
+    entries: Vec<u8>,
+    arena: Vec<u8>,
+}
+
+impl OwnLog {
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.arena.clear();
+    }
+
+    /// Two integers of `bytes` bytes, at most 8; the second one is a constant of the program.
+    pub fn add_integers(&mut self, site: u32, kind: ComparisonKind, bytes: u8, a: u64, b: u64) {
+        self.add(site, u32::from(bytes) | (kind as u32) << 8 | 2 << 16, [a, b]);
+    }
+
+    /// Memory or texts.
+    pub fn add_bytes(&mut self, site: u32, kind: ComparisonKind, a: &[u8], b: &[u8]) {
+        let sides = [a, b].map(|side| {
+            let at = self.arena.len() as u64;
+            self.arena.extend_from_slice(side);
+            at | (side.len() as u64) << 32
+        });
+        self.add(site, (kind as u32) << 8, sides);
+    }
+
+    fn add(&mut self, site: u32, how: u32, sides: [u64; 2]) {
+        self.entries.extend([site, how].map(u32::to_le_bytes).concat());
+        self.entries.extend(sides.map(u64::to_le_bytes).concat());
+    }
+
+    #[must_use]
+    pub fn view(&self) -> ComparisonLog<'_> {
+        ComparisonLog::new(&self.entries, &self.arena, false)
     }
 }
 

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use crate::options::RunMode;
 
+use super::comparison::OwnLog;
 use super::domain::{Domain, DsfView};
 use super::executor::{Executor, ExitKind, Observation, RunError, RunSettings, Spent, TargetInfo};
 
+type Logs = Box<dyn FnMut(&[u8], &mut OwnLog)>;
 type Program = Box<dyn FnMut(&[u8], &mut [u8], &mut [u32]) -> ExitKind>;
 
 /// Runs a closure that fills the edge map and the domain maps.
@@ -21,6 +23,8 @@ pub struct FakeExecutor {
     execs: u64,
     spent: Spent,
     settings: RunSettings,
+    logs: Option<Logs>,
+    comparisons: OwnLog,
     clock: Rc<Cell<Duration>>,
 }
 
@@ -40,8 +44,16 @@ impl FakeExecutor {
             execs: 0,
             spent: Spent::default(),
             settings: RunSettings::new(Duration::from_secs(1)),
+            logs: None,
+            comparisons: OwnLog::default(),
             clock: Rc::new(Cell::new(Duration::from_micros(100))),
         }
+    }
+
+    /// Runs log what the closure adds for an input.
+    #[must_use]
+    pub fn logging(self, logs: impl FnMut(&[u8], &mut OwnLog) + 'static) -> Self {
+        Self { logs: Some(Box::new(logs)), ..self }
     }
 
     /// Each run takes as long as the program has written there.
@@ -72,13 +84,18 @@ impl Executor for FakeExecutor {
             self.values[domain.range()].fill(domain.initial);
         }
         let exit = (self.program)(input, &mut self.edges, &mut self.values);
+        self.comparisons.clear();
+        if let (Some(logs), true) = (&mut self.logs, self.settings.log_comparisons) {
+            logs(input, &mut self.comparisons);
+            self.edges.fill(0);
+        }
         Ok(Observation {
             index: 0,
             exit,
             duration: self.clock.get(),
             edges: &self.edges,
             dsf: DsfView { domains: &self.domains, values: &self.values, touched: None },
-            comparisons: Default::default(),
+            comparisons: self.comparisons.view(),
         })
     }
 
@@ -103,6 +120,10 @@ impl TargetInfo for FakeExecutor {
 
     fn domains(&self) -> &[Domain] {
         &self.domains
+    }
+
+    fn logs_comparisons(&self) -> bool {
+        self.logs.is_some()
     }
 
     fn execs(&self) -> u64 {

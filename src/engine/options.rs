@@ -125,6 +125,8 @@ pub struct MutationOptions {
     pub deterministic: DeterministicStage,
     /// `AFL_DISABLE_TRIM`.
     pub skip_trim: bool,
+    /// Operands of comparisons are put into the input, if the target logs them (`-c -`: not).
+    pub solves_comparisons: bool,
     /// `AFL_NO_ARITH`.
     pub skip_arith: bool,
     /// `-Z`: seeds in order of the queue.
@@ -145,6 +147,7 @@ impl Default for MutationOptions {
             max_len: 1 << 20,
             deterministic: DeterministicStage::Competes,
             skip_trim: false,
+            solves_comparisons: true,
             skip_arith: false,
             sequential: false,
             text: None,

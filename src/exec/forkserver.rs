@@ -37,8 +37,9 @@ use ffuzz_sys::{load, process};
 /// Time limit for a child to end after a signal that it can catch.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// After this many inputs in a row that end the fork server, the target itself is considered broken.
-const MOST_LOST: u32 = 3;
+/// After this many inputs in a row that end the fork server, the target itself is considered broken: before any run was
+/// finished, and after that.
+const MOST_LOST: [u32; 2] = [3, 20];
 
 /// Exit codes of MemorySanitizer and LeakSanitizer that AFL sets (see `config::env`).
 const SANITIZER_CODES: [u8; 2] = [86, 23];
@@ -64,8 +65,9 @@ pub struct ForkServer {
     restart: Option<String>,
     /// Test cases of the next batch: fewer on slow targets.
     cases: usize,
-    /// Inputs in a row that ended the fork server twice.
+    /// Inputs in a row that ended the fork server twice; and whether one did not.
     lost: u32,
+    has_run: bool,
     /// Starts after the first one.
     restarts: u64,
     /// A request to stop does not wait for the end of a run.
@@ -125,6 +127,7 @@ impl ForkServer {
             restart: None,
             cases: 1,
             lost: 0,
+            has_run: false,
             restarts: 0,
             leave: Leave::default(),
             helpers: Helpers::new(),
@@ -199,7 +202,7 @@ impl ForkServer {
             other => return self.settle(other),
         };
         self.lost += 1;
-        if self.lost >= MOST_LOST {
+        if self.lost >= MOST_LOST[usize::from(self.has_run)] {
             return Err(TargetError::Lost { how });
         }
         self.start_again(how)?;
@@ -213,6 +216,7 @@ impl ForkServer {
 
     fn settle(&mut self, result: Result<Pass, NoRun>) -> Result<Pass, TargetError> {
         self.lost = 0;
+        self.has_run |= result.is_ok();
         result.map_err(|failure| match failure {
             NoRun::Error(error) => error,
             NoRun::Lost(how) => TargetError::Lost { how },

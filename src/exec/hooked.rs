@@ -27,6 +27,11 @@ impl Hooked {
         self.runner.observe(&mut self.mutators, input)
     }
 
+    /// Runs one input and logs what the target compares, see [`Runner::observe_logged`].
+    pub fn observe_logged(&mut self, input: &[u8]) -> Result<Observation<'_>, RunError> {
+        self.runner.observe_logged(&mut self.mutators, input)
+    }
+
     /// Runs a batch, see [`Runner::run`].
     pub fn run(
         &mut self,

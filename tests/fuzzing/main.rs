@@ -12,6 +12,7 @@ mod page;
 mod server;
 
 mod bad_input;
+mod challenges;
 mod comparisons;
 mod custom;
 mod domains;

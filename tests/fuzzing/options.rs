@@ -59,7 +59,7 @@ fn the_output_of_a_crash_is_saved() {
 fn the_inputs_before_a_crash_are_saved() {
     for steps in [target("steps.c", "-DSHARED"), target("steps.c", "-DPERSISTENT")] {
         let dir = TestDir::with_seed("QUIA");
-        let job = dir.fuzz("-s 7 -E 400000", &steps, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+        let job = dir.fuzz("-s 7 -E 400000 -c -", &steps, "").env("AFL_BENCH_UNTIL_CRASH", "1");
         job.env("AFL_PERSISTENT_RECORD", "5").run().expect(0);
         let crash = dir.crashes().pop().unwrap();
         let record = |number| format!("out/default/crashes/RECORD:000000,cnt:{number:06}");
@@ -158,12 +158,12 @@ fn starting_seeds_run_once_if_asked() {
 }
 
 #[test]
-fn missing_comparison_logging_is_reported() {
+fn a_second_program_for_comparisons_is_reported() {
     let dir = TestDir::with_seed("A");
-    let job = dir.fuzz("-c 0 -l 2 -s 1 -E 100", &outcomes(), "none");
+    let job = dir.fuzz("-c ./other -l 2 -s 1 -E 100", &outcomes(), "none");
     let done = job.env("AFL_CMPLOG_ONLY_NEW", "1").run().expect(0);
     let warnings: Vec<&str> =
-        done.err.lines().filter(|line| line.contains("WAYPOINTS=cmp")).collect();
+        done.err.lines().filter(|line| line.contains("with the target itself")).collect();
     assert_eq!(warnings.len(), 2, "{}", done.err);
     assert!(fs::metadata(dir.path("out/default/queue")).is_ok());
 }

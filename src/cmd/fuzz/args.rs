@@ -209,7 +209,7 @@ pub struct Args {
     /// MOpt: no effect
     #[arg(short = 'L', value_name = "MINUTES", hide = true)]
     pub mopt: Option<String>,
-    /// Comparison logging: no effect, WAYPOINTS=cmp and -p solve comparisons
+    /// Comparison log: 0, the target itself, is the default; - leaves comparisons alone; another program has no effect
     #[arg(short = 'c', value_name = "PROGRAM", hide = true)]
     pub cmplog: Option<OsString>,
     /// Level of comparison logging: no effect

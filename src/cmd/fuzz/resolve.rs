@@ -49,8 +49,10 @@ pub fn resolve(
     if args.mopt.is_some() {
         warnings.push("-L (MOpt) has no effect".to_owned());
     }
-    if args.cmplog.as_deref().is_some_and(|c| c != "-") || args.cmplog_level.is_some() {
-        warnings.push(format!("-c and -l have no effect: {}", env::INSTEAD_OF_CMPLOG));
+    let cmplog = args.cmplog.as_deref().map(OsStr::as_encoded_bytes);
+    if cmplog.is_some_and(|program| !matches!(program, b"-" | b"0")) || args.cmplog_level.is_some()
+    {
+        warnings.push(format!("-c PROGRAM and -l have no effect: {}", env::INSTEAD_OF_CMPLOG));
     }
     let Some(target) = args.command.first() else {
         return Err(Failure::usage(
@@ -415,6 +417,7 @@ fn mutation(args: &Args, env: &Environment, main: bool) -> Result<MutationOption
             _ => DeterministicStage::Competes,
         },
         skip_trim: main || env.flag(&["AFL_DISABLE_TRIM", "AFL_NO_TRIM"]),
+        solves_comparisons: args.cmplog.as_deref() != Some(OsStr::new("-")),
         skip_arith: env.flag(&["AFL_NO_ARITH"]),
         sequential: main || args.sequential,
         text: args.input_type.as_deref().map_or(Ok(None), values::input_type)?,

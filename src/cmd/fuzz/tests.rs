@@ -135,10 +135,12 @@ fn search_and_stop_letters() {
         panic!("{}", f.cause);
     });
     assert_eq!(warnings, ["-L (MOpt) has no effect"]);
-    for line in ["-c 0 ./t", "-l 2AT ./t", "-c ./cmplog -l 2 ./t"] {
+    assert!(place.good("-c 0 ./t").mutation.solves_comparisons);
+    assert!(!place.good("-c - ./t").mutation.solves_comparisons);
+    for line in ["-l 2AT ./t", "-c ./cmplog -l 2 ./t"] {
         let (_, warnings) = place.with_env(&format!("-i IN -o OUT {line}"), &[]).unwrap();
         assert_eq!(warnings.len(), 1, "{line}");
-        assert!(warnings[0].contains("WAYPOINTS=cmp"), "{warnings:?}");
+        assert!(warnings[0].contains("with the target itself"), "{warnings:?}");
     }
     let (_, warnings) = place.with_env("-i IN -o OUT -c - ./t", &[]).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");

@@ -30,8 +30,7 @@ pub(super) fn run(args: &mut Args, environment: &Environment) -> Result<u8, Fail
         ));
     }
     let sites = target.info().comparison_sites();
-    target.runner.settings_mut().log_comparisons = true;
-    let run = target.observe(&bytes).map_err(tool::failure)?;
+    let run = target.observe_logged(&bytes).map_err(tool::failure)?;
     report(run.exit, None, args.quiet);
     let (mut places, mut count) = (BTreeMap::<u32, Place>::new(), 0);
     for comparison in run.comparisons.iter() {

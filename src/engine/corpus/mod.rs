@@ -141,6 +141,8 @@ pub struct Seed {
     pub variable: bool,
     pub favored: bool,
     pub trimmed: bool,
+    /// What its run compares was looked at.
+    pub compared: bool,
     /// The deterministic stage was completed.
     pub det_done: bool,
     /// Never picked: a duplicate, or it crashes, hangs or cannot be calibrated. Still a donor for

@@ -15,6 +15,7 @@ use super::Fuzzer;
 use super::admit::{self, Crash, NewSeed, Stored, StoredSeed, admit};
 use super::sidecars::Inspection;
 use crate::calibrate::{Calibration, calibrate};
+use crate::comparison::ComparisonLog;
 use crate::corpus::SeedId;
 use crate::coverage::path_hash;
 use crate::domain::KeyGain;
@@ -427,6 +428,23 @@ pub trait Door: Sized {
         });
         self.fuzzer_mut().set_timeout(usual);
         seen
+    }
+
+    /// One run of an input with a log of its comparisons, see [`Runner::observe_logged`]. It is not judged: it shows
+    /// no edges.
+    ///
+    /// [`Runner::observe_logged`]: crate::runner::Runner::observe_logged
+    fn logged<T>(
+        &mut self,
+        input: &[u8],
+        look: impl FnOnce(ComparisonLog<'_>) -> T,
+    ) -> Result<(ExitKind, T), Self::Error> {
+        let mut look = Some(look);
+        let (exit, seen) = self.when_there_is_room(|Fuzzer { runner, mutators, .. }| {
+            let run = runner.observe_logged(mutators, input)?;
+            Ok((run.exit, look.take().map(|look| look(run.comparisons))))
+        })?;
+        Ok((exit, seen.expect("there is one run that succeeds")))
     }
 
     /// Whether the target reads its input, see [`Executor::reads_input`].

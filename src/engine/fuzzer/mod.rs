@@ -11,12 +11,13 @@ pub use admit::{Admission, AdmissionOptions};
 pub use sidecars::Sidecars;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
+use super::comparison::Results;
 use super::corpus::{Corpus, SeedId};
 use super::domain::Domain;
 use super::executor::{ExitKind, StopRequest, TargetInfo};
@@ -91,6 +92,12 @@ pub struct Fuzzer<M> {
     pub(super) text_units: Bandit,
     /// Deterministic stages that will go on in a later turn.
     pub(super) suspended: BTreeMap<SeedId, Deterministic>,
+    /// Results of comparisons that some logged run has shown, by site.
+    pub(super) results: Results,
+    /// Sites of the last comparison of runs that crashed with a log, and not without.
+    pub(super) unrepeated: HashSet<Option<u32>>,
+    /// Spent on the stage of comparisons so far, see [`Fuzzer::cost_since`].
+    pub(super) comparing: f64,
     pub(super) donors: Donors,
     /// The candidates under way; their buffers are used again and again.
     pub(super) batch: Vec<Candidate>,
@@ -128,6 +135,9 @@ impl<M: ForeignMutators> Fuzzer<M> {
             tactics: Bandit::new(Tactic::COUNT),
             text_units: Bandit::new(2),
             suspended: BTreeMap::new(),
+            results: Results::default(),
+            unrepeated: HashSet::new(),
+            comparing: 0.0,
             donors: Donors::default(),
             batch: Vec::new(),
         }

@@ -8,6 +8,7 @@ pub mod donors;
 pub mod foreign;
 pub mod havoc;
 mod reachable;
+pub mod solve;
 pub mod splice;
 pub mod values;
 pub mod words;

@@ -154,6 +154,18 @@ impl Runner {
         self.execute(hooks, input, processed)
     }
 
+    /// The same with a log of what the target compares, see [`RunSettings::log_comparisons`]. A run of the other kind
+    /// after it costs a new process: such runs are made one after the other.
+    pub fn observe_logged<'a>(
+        &'a mut self,
+        hooks: &mut dyn ForeignMutators,
+        input: &[u8],
+    ) -> Result<Observation<'a>, RunError> {
+        let processed = hooks.post_process(input, &mut self.single);
+        self.executor.settings_mut().log_comparisons = true;
+        self.deliver(hooks, input, processed)
+    }
+
     /// Runs an input as the target got it in an earlier run: nothing changes it on its way.
     pub fn replay<'a>(
         &'a mut self,
@@ -165,6 +177,16 @@ impl Runner {
 
     /// Runs what `post_process` made of an input.
     fn execute<'a>(
+        &'a mut self,
+        hooks: &mut dyn ForeignMutators,
+        input: &[u8],
+        processed: Processed,
+    ) -> Result<Observation<'a>, RunError> {
+        self.executor.settings_mut().log_comparisons = false;
+        self.deliver(hooks, input, processed)
+    }
+
+    fn deliver<'a>(
         &'a mut self,
         hooks: &mut dyn ForeignMutators,
         input: &[u8],
@@ -194,6 +216,7 @@ impl Runner {
         let touched = hooks.touch_runs();
         let settings = self.executor.settings_mut();
         // What the target got is known of runs that are shown.
+        settings.log_comparisons = false;
         settings.show_every_run = self.shows_every_run || (settings.paths.is_some() && touched);
         if !touched {
             self.delivered = Delivered::AsGiven;

@@ -1,5 +1,6 @@
 //! A turn: what is done with one picked seed. A new stage is one file here and one line in [`turn`].
 
+mod comparisons;
 mod custom;
 mod deterministic;
 mod havoc;
@@ -23,6 +24,7 @@ use super::fuzzer::door::Door;
 pub fn turn<'a, D: Door + 'a>() -> &'a [&'a dyn Stage<D>] {
     &[
         &trim::Trimming,
+        &comparisons::Comparisons,
         &deterministic::DeterministicSteps,
         &custom::Custom,
         &havoc::Havoc,

@@ -14,7 +14,7 @@ pub struct Runs {
     pub execs_per_sec_last_min: f64,
     /// AFL's words, for example `persistent shmem_testcase`, or `default`.
     pub target_mode: String,
-    /// See [`ffuzz_engine::executor::Executor::run_mode`].
+    /// See [`ffuzz_engine::executor::TargetInfo::run_mode`].
     pub rung: Cow<'static, str>,
     /// What came of snapshots, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use iced_x86::FlowControl;
+use iced_x86::{ConditionCode, FlowControl};
 
 use super::program::{Function, Last, decoder};
 
@@ -160,10 +160,17 @@ impl Ends {
         ends.starts.insert(range.start);
         ends.starts.extend(function.counters.iter().map(|(pc, _)| *pc));
         let mut decoder = decoder(function.code, range.start);
+        let mut asks_for_log = false;
         while decoder.can_decode() {
             let instruction = decoder.decode();
             let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
+            asks_for_log |= last.reads_log_flag(&instruction);
             let targets = match instruction.flow_control() {
+                // Only the way without the log is that of the function.
+                FlowControl::ConditionalBranch if std::mem::take(&mut asks_for_log) => {
+                    let is_set = instruction.condition_code() == ConditionCode::ne;
+                    vec![if is_set { next } else { target }]
+                }
                 FlowControl::ConditionalBranch | FlowControl::XbeginXabortXend => {
                     vec![target, next]
                 }

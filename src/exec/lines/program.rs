@@ -33,12 +33,17 @@ pub(super) struct ElfProgram<'a> {
     pub(super) last: Last,
 }
 
+/// See `llvm-passes/ffuzz-log.hpp`.
+const LOG_FLAG: &str = "_ffuzz_log_on";
+
 /// What does not return: functions of the file, entries of those in other files, and the places that
 /// hold the addresses of these.
 #[derive(Debug, Default)]
 pub(super) struct Last {
     entries: HashSet<u64>,
     slots: HashSet<u64>,
+    /// The byte that leads a function to its version that logs; 0 if there is none.
+    log_flag: u64,
 }
 
 impl Last {
@@ -49,6 +54,13 @@ impl Last {
             FlowControl::IndirectCall => self.is_slot(call),
             _ => false,
         }
+    }
+
+    /// It reads the flag of the comparison log: the next conditional branch leads away from the function's own code.
+    pub(super) fn reads_log_flag(&self, instruction: &Instruction) -> bool {
+        self.log_flag != 0
+            && instruction.is_ip_rel_memory_operand()
+            && instruction.ip_rel_memory_address() == self.log_flag
     }
 
     fn is_slot(&self, instruction: &Instruction) -> bool {
@@ -77,6 +89,8 @@ impl Last {
         }
         let linked = file.symbols().filter(|symbol| is_last(&name_of(symbol)));
         last.entries.extend(linked.map(|symbol| symbol.address()).filter(|address| *address > 0));
+        let flag = file.symbols().find(|symbol| symbol.name() == Ok(LOG_FLAG));
+        last.log_flag = flag.map_or(0, |symbol| symbol.address());
         let without = functions.iter().filter(|function| function.counters.is_empty());
         last.entries.extend(without.map(|function| function.range.start));
         let stubs =

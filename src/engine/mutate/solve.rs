@@ -1,0 +1,364 @@
+//! Edits of an input that may turn a comparison of its run: where one operand is a copy of bytes of the input, the
+//! other one takes its place (input-to-state correspondence: Aschermann and others, REDQUEEN, NDSS 2019).
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Rng, below};
+use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Operand};
+
+/// Edits of one input.
+const MOST_EDITS: usize = 4096;
+/// Places in the input at which one operand is looked for.
+const MOST_PLACES: usize = 16;
+/// Different pairs of operands of one site.
+const MOST_OF_SITE: usize = 32;
+/// Longest number in digits.
+const DIGITS: usize = 20;
+
+/// A change of an input: some bytes give way to others.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Edit {
+    pub at: usize,
+    pub removed: usize,
+    pub inserted: Box<[u8]>,
+    /// Which kind of operand it solves, for the table of yields.
+    pub op: &'static str,
+    /// The comparison that it may turn.
+    pub site: u32,
+}
+
+impl Edit {
+    /// Writes the changed input.
+    pub fn apply(&self, input: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&input[..self.at]);
+        out.extend_from_slice(&self.inserted);
+        out.extend_from_slice(&input[self.at + self.removed..]);
+    }
+}
+
+/// Runs of one input and their logs. They have taken the same way.
+#[derive(Clone, Copy, Debug)]
+pub struct Logged<'a> {
+    pub input: &'a [u8],
+    pub log: ComparisonLog<'a>,
+    /// The same input with other bytes where they decide nothing, and its log: so a copy is told from what only looks
+    /// like one. As long as the input.
+    pub painted: &'a [u8],
+    pub painted_log: ComparisonLog<'a>,
+}
+
+/// All edits of the input for the comparisons of its run, each once.
+#[must_use]
+pub fn edits(run: Logged<'_>) -> Vec<Edit> {
+    let Logged { input, log, painted, painted_log } = run;
+    let mut solver = Solver { input, painted, site: 0, edits: Vec::new(), known: HashSet::new() };
+    let (mut seen, mut of_site) = (HashSet::new(), HashMap::<u32, usize>::new());
+    for (plain, painted) in log.iter().zip(painted_log.iter()) {
+        let count = of_site.entry(plain.site).or_default();
+        let is_new = seen.insert((plain.site, plain.a, plain.b, painted.a, painted.b));
+        if *count >= MOST_OF_SITE || !is_new || solver.edits.len() >= MOST_EDITS {
+            continue;
+        }
+        *count += 1;
+        if plain.site == painted.site {
+            solver.site = plain.site;
+            solver.solve(&plain, &painted);
+        }
+    }
+    solver.edits
+}
+
+/// Other bytes of the same kind for a part of an input: digits for digits, letters for letters, anything for what is
+/// no text. Blanks and punctuation stay, they are what a text is made of.
+pub fn paint(bytes: &mut [u8], rng: &mut Rng) {
+    for byte in bytes {
+        let other = |rng: &mut Rng, first: u8, count: u32, byte: u8| {
+            let place = u32::from(byte - first) + 1 + below(rng, count - 1);
+            first + (place % count) as u8
+        };
+        *byte = match *byte {
+            digit @ b'0'..=b'9' => other(rng, b'0', 10, digit),
+            letter @ b'a'..=b'z' => other(rng, b'a', 26, letter),
+            letter @ b'A'..=b'Z' => other(rng, b'A', 26, letter),
+            sign @ b' '..=b'~' => sign,
+            blank @ (b'\t' | b'\n' | b'\r') => blank,
+            other => other ^ (1 + below(rng, 255)) as u8,
+        };
+    }
+}
+
+struct Solver<'a> {
+    input: &'a [u8],
+    painted: &'a [u8],
+    site: u32,
+    edits: Vec<Edit>,
+    known: HashSet<(usize, usize, Box<[u8]>)>,
+}
+
+impl Solver<'_> {
+    /// An operand is looked for as it is in the painted run, and the other one is that of the plain run.
+    fn solve(&mut self, plain: &Comparison<'_>, painted: &Comparison<'_>) {
+        let Comparison { kind, bytes, constant, ignores_case, .. } = *plain;
+        use Operand::{Bytes, Value};
+        match (painted.a, painted.b, plain.a, plain.b) {
+            (Value(from), _, Value(value), Bytes(cases)) => {
+                let cases = cases.chunks_exact(8).filter_map(|case| case.try_into().ok());
+                for case in cases.map(u64::from_le_bytes).filter(|case| *case != value) {
+                    self.number(from, case, bytes, "switch");
+                }
+            }
+            (Value(from_a), Value(from_b), Value(a), Value(b)) => {
+                for (from, to, is_constant) in [(from_a, b, constant[0]), (from_b, a, constant[1])]
+                {
+                    if !is_constant {
+                        self.integer(from, to, bytes, kind);
+                    }
+                }
+            }
+            (Bytes(from_a), Bytes(from_b), Bytes(a), Bytes(b)) => {
+                self.text(from_a, b, ignores_case);
+                if kind != ComparisonKind::Search {
+                    self.text(from_b, a, ignores_case);
+                }
+                if bytes > 8 {
+                    let turned = |side: &[u8]| side.iter().rev().copied().collect::<Vec<u8>>();
+                    self.text(&turned(from_a), &turned(b), false);
+                    self.text(&turned(from_b), &turned(a), false);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What makes two integers equal, and what changes their order.
+    fn integer(&mut self, from: u64, to: u64, bytes: usize, kind: ComparisonKind) {
+        // Of floating-point numbers it may be either; the next ones have the next bits.
+        let is_order = kind != ComparisonKind::Equal;
+        self.number(from, to, bytes, "copy");
+        if is_order {
+            self.number(from, to.wrapping_add(1), bytes, "copy");
+            self.number(from, to.wrapping_sub(1), bytes, "copy");
+        }
+        if kind != ComparisonKind::Float {
+            self.digits(from, to, is_order);
+        }
+    }
+
+    /// Puts one number where the other one stands, in every width and order of bytes.
+    fn number(&mut self, from: u64, to: u64, bytes: usize, op: &'static str) {
+        let mut width = bytes;
+        loop {
+            let bits = 8 * width as u32;
+            let fits = |value: u64| is_extended(value, bits, 8 * bytes as u32);
+            if !fits(from) {
+                return;
+            }
+            if fits(to) {
+                let [old, new] = [from, to].map(|value| value.to_le_bytes());
+                let (old, new) = (&old[..width], &new[..width]);
+                self.replace(old, new, op);
+                if width > 1 {
+                    let [old, new] =
+                        [old, new].map(|side| side.iter().rev().copied().collect::<Vec<u8>>());
+                    self.replace(&old, &new, op);
+                } else if old[0].is_ascii_alphabetic() && new[0].is_ascii_alphabetic() {
+                    // A letter that was folded.
+                    self.replace(&[old[0] ^ 0x20], &[new[0] ^ 0x20], op);
+                    self.replace(&[old[0] ^ 0x20], new, op);
+                }
+            }
+            width = match width {
+                1 => return,
+                2 => 1,
+                3..=4 => 2,
+                _ => 4,
+            };
+        }
+    }
+
+    fn replace(&mut self, old: &[u8], new: &[u8], op: &'static str) {
+        for at in find(self.painted, old, false) {
+            self.add(at, old.len(), new, op);
+        }
+    }
+
+    /// The same for numbers that are written with digits.
+    fn digits(&mut self, from: u64, to: u64, is_order: bool) {
+        let wanted =
+            [Some(to), is_order.then(|| to.wrapping_add(1)), is_order.then(|| to.wrapping_sub(1))];
+        for write in [decimal as fn(u64) -> String, hexadecimal] {
+            let old = write(from);
+            // A single digit is a copy of one byte, and not worth it.
+            if old.len() < 2 || old.len() > DIGITS {
+                continue;
+            }
+            let places = find(self.painted, old.as_bytes(), true);
+            for at in places {
+                for new in wanted.into_iter().flatten().map(write) {
+                    self.add(at, old.len(), new.as_bytes(), "digits");
+                }
+            }
+        }
+    }
+
+    /// Puts `to` where `from` begins in the input.
+    fn text(&mut self, from: &[u8], to: &[u8], ignores_case: bool) {
+        if from.is_empty() || to.is_empty() {
+            return;
+        }
+        let (mut places, mut length) = (Vec::new(), from.len());
+        // The target may have ended or changed its copy somewhere.
+        while places.is_empty() && length > 0 {
+            places = find(self.painted, &from[..length], ignores_case);
+            if places.is_empty() {
+                length = if length > 4 { length / 2 } else { length - 1 };
+            }
+        }
+        for at in places {
+            self.add(at, to.len().min(self.input.len() - at), to, "text");
+            self.add(at, length, to, "text");
+            self.add(at, 0, to, "text");
+        }
+    }
+
+    fn add(&mut self, at: usize, removed: usize, inserted: &[u8], op: &'static str) {
+        let changes = self.input[at..at + removed] != *inserted;
+        let is_full = self.edits.len() >= MOST_EDITS;
+        if changes && !is_full && self.known.insert((at, removed, inserted.into())) {
+            let (inserted, site) = (inserted.into(), self.site);
+            self.edits.push(Edit { at, removed, inserted, op, site });
+        }
+    }
+}
+
+/// Whether a number of `whole` bits is one of `bits`, zero-extended or sign-extended.
+fn is_extended(value: u64, bits: u32, whole: u32) -> bool {
+    if bits >= whole.min(64) {
+        return true;
+    }
+    let all = u64::MAX >> (64 - whole.min(64));
+    value >> bits == 0 || value >> (bits - 1) == all >> (bits - 1)
+}
+
+fn decimal(value: u64) -> String {
+    value.to_string()
+}
+
+fn hexadecimal(value: u64) -> String {
+    format!("{value:x}")
+}
+
+fn find(input: &[u8], what: &[u8], ignores_case: bool) -> Vec<usize> {
+    let is_equal = |window: &[u8]| match ignores_case {
+        true => window.eq_ignore_ascii_case(what),
+        false => window == what,
+    };
+    let found = input.windows(what.len()).enumerate().filter(|(_, window)| is_equal(window));
+    found.map(|(at, _)| at).take(MOST_PLACES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::OwnLog;
+    use proptest::prelude::*;
+    use rand_core::SeedableRng;
+
+    /// The results of the edits for one comparison of two values.
+    fn solved(input: &[u8], how: u32, a: u64, b: u64, arena: &[u8]) -> Vec<Vec<u8>> {
+        let mut entry = [7u32.to_le_bytes(), how.to_le_bytes()].concat();
+        entry.extend([a, b].map(u64::to_le_bytes).concat());
+        let log = ComparisonLog::new(&entry, arena, false);
+        let edits = edits(Logged { input, log, painted: input, painted_log: log });
+        let apply = |edit: &Edit| {
+            let mut out = Vec::new();
+            edit.apply(input, &mut out);
+            out
+        };
+        edits.iter().map(apply).collect()
+    }
+
+    const CONSTANT_B: u32 = 2 << 16;
+
+    #[test]
+    fn copies_of_integers_are_replaced_in_every_encoding() {
+        let has = |all: &[Vec<u8>], one: &[u8]| all.iter().any(|other| other == one);
+        let little = solved(b"abcdefgh", 4 | CONSTANT_B, 0x6564_6362, 0x3433_3231, &[]);
+        assert!(has(&little, b"a1234fgh"), "{little:?}");
+        let big = solved(b"abcdefgh", 4 | CONSTANT_B, 0x6263_6465, 0x3132_3334, &[]);
+        assert!(has(&big, b"a1234fgh"), "{big:?}");
+        // A byte that was extended, with its sign as well.
+        assert!(has(&solved(b"abc", 4 | CONSTANT_B, 0x62, 0x51, &[]), b"aQc"));
+        assert!(has(&solved(b"a\xf0c", 4 | CONSTANT_B, 0xffff_fff0, 0xffff_ff81, &[]), b"a\x81c"));
+        // Orders: on both sides of the other.
+        let order = solved(b"abc", 1 | 1 << 8 | CONSTANT_B, 0x62, 0x51, &[]);
+        assert!([b"aQc", b"aRc", b"aPc"].iter().all(|one| has(&order, *one)), "{order:?}");
+        // A letter that was folded.
+        assert!(has(
+            &solved(b"aBc", 4 | CONSTANT_B, u64::from(b'b'), u64::from(b'q'), &[]),
+            b"aQc"
+        ));
+        // Written with digits.
+        assert!(has(&solved(b"n=1234;", 8 | CONSTANT_B, 1234, 987_654, &[]), b"n=987654;"));
+        assert!(has(&solved(b"0xAbC!", 8 | CONSTANT_B, 0xabc, 0x12345, &[]), b"0x12345!"));
+        // What is constant is not the input's.
+        assert!(solved(b"QQQQ", 1 | 3 << 16, 0x51, 0x52, &[]).is_empty());
+    }
+
+    #[test]
+    fn texts_are_put_over_and_between() {
+        let place = |at: u64, length: u64| at | length << 32;
+        let arena = b"versionkeyword";
+        let results = solved(b"a version=1", 6 << 8, place(0, 7), place(7, 7), arena);
+        assert!(results.contains(&b"a keyword=1".to_vec()), "{results:?}");
+        let short = solved(b"a version=1", 6 << 8, place(0, 7), place(7, 3), arena);
+        for wanted in [&b"a keysion=1"[..], b"a key=1", b"a keyversion=1"] {
+            assert!(short.contains(&wanted.to_vec()), "{short:?}");
+        }
+    }
+
+    #[test]
+    fn every_case_of_a_switch_is_tried() {
+        let cases: Vec<u8> =
+            [0x51u64, 0x52, 0x62].iter().flat_map(|case| case.to_le_bytes()).collect();
+        let results = solved(b"abc", 4 | 4 << 8, 0x62, 24 << 32, &cases);
+        assert!(results.contains(&b"aQc".to_vec()) && results.contains(&b"aRc".to_vec()));
+    }
+
+    #[test]
+    fn paint_tells_a_copy_from_what_looks_like_one() {
+        let (input, mut painted) = (*b"xxxx12 ,\0", *b"xxxx12 ,\0");
+        paint(&mut painted, &mut crate::mutate::Rng::seed_from_u64(1));
+        assert!(painted[..4].iter().all(|byte| byte.is_ascii_lowercase() && *byte != b'x'));
+        assert!(painted[4..6].iter().all(u8::is_ascii_digit) && painted[6..8] == *b" ,");
+        assert!((0..6).chain([8]).all(|at| painted[at] != input[at]), "{painted:?}");
+        let own = |bytes: &[u8]| {
+            let mut log = OwnLog::default();
+            let value = u16::from_le_bytes([bytes[2], bytes[3]]);
+            log.add_integers(1, ComparisonKind::Equal, 2, value.into(), 0x4241);
+            log
+        };
+        let (plain, other) = (own(&input), own(b"abcdefghi"));
+        let run = Logged {
+            input: &input,
+            log: plain.view(),
+            painted: b"abcdefghi",
+            painted_log: other.view(),
+        };
+        let edits = edits(run);
+        assert_eq!(edits.len(), 1, "{edits:?}");
+        assert_eq!((edits[0].at, &*edits[0].inserted), (2, &b"AB"[..]));
+    }
+
+    proptest! {
+        #[test]
+        fn edits_stay_inside(input: Vec<u8>, how in 0u32..0x8_0811, a: u64, b: u64, arena: Vec<u8>) {
+            for place in [a, b, a & 0xf_0000_000f, u64::from(input.first().copied().unwrap_or(0))] {
+                for result in solved(&input, how, place, b & 0xf_0000_000f, &arena) {
+                    prop_assert!(result != input);
+                }
+            }
+        }
+    }
+}

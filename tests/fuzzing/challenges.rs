@@ -1,0 +1,53 @@
+//! Programs of `tests/challenges/`: each crashes behind comparisons that a search without the comparison log does not
+//! pass. Solved from a seed that knows nothing, by each of five seeds of the generator, within a number of executions.
+
+use crate::common;
+use common::*;
+
+fn solve(source: &str, execs: u64) {
+    let dir = TestDir::with_seed("x".repeat(48));
+    let compiler = if source.ends_with("cc") { "c++" } else { "cc" };
+    let path = repository(&format!("tests/challenges/{source}")).display().to_string();
+    let job = dir.ffuzz(&format!("{compiler} -O2 -fsanitize=fuzzer {path} -o t"));
+    let job = job.env("XDG_CACHE_HOME", cache().to_str().unwrap());
+    job.env("FFUZZ_NO_WORDS", "1").run().expect(0);
+    for seed in 1..=5 {
+        let options = format!("-s {seed} -E {execs} -o out{seed} -i in");
+        let job = dir.ffuzz(&options).arg("--").arg(dir.path("t"));
+        job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+        let stats = dir.text(&format!("out{seed}/default/fuzzer_stats"));
+        assert!(stats.contains("saved_crashes     : 1"), "{source}, seed {seed}: {stats}");
+    }
+}
+
+#[test]
+fn numbers_of_every_width_and_order() {
+    solve("magics.c", 20_000);
+}
+
+#[test]
+fn eight_numbers_one_behind_the_other() {
+    solve("chain.c", 20_000);
+}
+
+#[test]
+fn fields_bounds_and_switches() {
+    solve("fields.c", 400_000);
+}
+
+#[test]
+fn strings_of_cxx() {
+    solve("strings.cc", 400_000);
+}
+
+/// `-c -`: as before.
+#[test]
+fn without_comparisons_they_stay_shut() {
+    let dir = TestDir::with_seed("x".repeat(48));
+    let path = repository("tests/challenges/chain.c").display().to_string();
+    let job = dir.ffuzz(&format!("cc -O2 -fsanitize=fuzzer {path} -o t"));
+    let job = job.env("XDG_CACHE_HOME", cache().to_str().unwrap());
+    job.env("FFUZZ_NO_WORDS", "1").run().expect(0);
+    dir.fuzz("-s 1 -E 200000 -c -", &dir.path("t"), "").run().expect(0);
+    assert!(dir.crashes().is_empty());
+}
