@@ -147,9 +147,9 @@ impl<'a> ComparisonLog<'a> {
     }
 
     /// A hash of what was compared, in which order and with which results, but not of the operands. Two runs with the
-    /// same one have taken the same way, as far as comparisons decide it.
+    /// same one have taken the same path, as far as comparisons decide it.
     #[must_use]
-    pub fn way(&self) -> u64 {
+    pub fn path(&self) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
         for comparison in self.iter() {
             (comparison.site, comparison.result()).hash(&mut hasher);

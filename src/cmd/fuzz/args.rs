@@ -209,8 +209,9 @@ pub struct Args {
     /// MOpt: no effect
     #[arg(short = 'L', value_name = "MINUTES", hide = true)]
     pub mopt: Option<String>,
-    /// Comparison log: 0, the target itself, is the default; - leaves comparisons alone; another program has no effect
-    #[arg(short = 'c', value_name = "PROGRAM", hide = true)]
+    /// Comparisons are solved with the log of the target itself (0, the default) or left alone (-); another program is
+    /// reported, and not used
+    #[arg(short = 'c', value_name = "PROGRAM", help_heading = "Search")]
     pub cmplog: Option<OsString>,
     /// Level of comparison logging: no effect
     #[arg(short = 'l', value_name = "LEVEL", hide = true)]

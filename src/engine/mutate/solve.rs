@@ -12,6 +12,9 @@ const MOST_EDITS: usize = 4096;
 const MOST_PLACES: usize = 16;
 /// Different pairs of operands of one site.
 const MOST_OF_SITE: usize = 32;
+/// Bytes of the input that all searches for operands may pass, so that neither a long input nor a program with many
+/// comparisons holds the campaign up: some 50 ms.
+const MOST_SEARCHED: usize = 32 << 20;
 /// Longest number in digits.
 const DIGITS: usize = 20;
 
@@ -37,33 +40,37 @@ impl Edit {
     }
 }
 
-/// Runs of one input and their logs. They have taken the same way.
+/// Runs of one input and their logs. They have taken the same path.
 #[derive(Clone, Copy, Debug)]
 pub struct Logged<'a> {
     pub input: &'a [u8],
     pub log: ComparisonLog<'a>,
     /// The same input with other bytes where they decide nothing, and its log: so a copy is told from what only looks
     /// like one. As long as the input.
-    pub painted: &'a [u8],
-    pub painted_log: ComparisonLog<'a>,
+    pub colored: &'a [u8],
+    pub colored_log: ComparisonLog<'a>,
 }
 
 /// All edits of the input for the comparisons of its run, each once.
 #[must_use]
 pub fn edits(run: Logged<'_>) -> Vec<Edit> {
-    let Logged { input, log, painted, painted_log } = run;
-    let mut solver = Solver { input, painted, site: 0, edits: Vec::new(), known: HashSet::new() };
+    let Logged { input, log, colored, colored_log } = run;
+    let mut solver =
+        Solver { input, colored, site: 0, searched: 0, edits: Vec::new(), known: HashSet::new() };
     let (mut seen, mut of_site) = (HashSet::new(), HashMap::<u32, usize>::new());
-    for (plain, painted) in log.iter().zip(painted_log.iter()) {
+    for (plain, colored) in log.iter().zip(colored_log.iter()) {
         let count = of_site.entry(plain.site).or_default();
-        let is_new = seen.insert((plain.site, plain.a, plain.b, painted.a, painted.b));
-        if *count >= MOST_OF_SITE || !is_new || solver.edits.len() >= MOST_EDITS {
+        let is_new = seen.insert((plain.site, plain.a, plain.b, colored.a, colored.b));
+        if solver.edits.len() >= MOST_EDITS || solver.searched > MOST_SEARCHED {
+            break;
+        }
+        if *count >= MOST_OF_SITE || !is_new {
             continue;
         }
         *count += 1;
-        if plain.site == painted.site {
+        if plain.site == colored.site {
             solver.site = plain.site;
-            solver.solve(&plain, &painted);
+            solver.solve(&plain, &colored);
         }
     }
     solver.edits
@@ -71,7 +78,7 @@ pub fn edits(run: Logged<'_>) -> Vec<Edit> {
 
 /// Other bytes of the same kind for a part of an input: digits for digits, letters for letters, anything for what is
 /// no text. Blanks and punctuation stay, they are what a text is made of.
-pub fn paint(bytes: &mut [u8], rng: &mut Rng) {
+pub fn colorize(bytes: &mut [u8], rng: &mut Rng) {
     for byte in bytes {
         let other = |rng: &mut Rng, first: u8, count: u32, byte: u8| {
             let place = u32::from(byte - first) + 1 + below(rng, count - 1);
@@ -90,18 +97,20 @@ pub fn paint(bytes: &mut [u8], rng: &mut Rng) {
 
 struct Solver<'a> {
     input: &'a [u8],
-    painted: &'a [u8],
+    colored: &'a [u8],
     site: u32,
+    /// Bytes that were passed so far, see [`MOST_SEARCHED`].
+    searched: usize,
     edits: Vec<Edit>,
     known: HashSet<(usize, usize, Box<[u8]>)>,
 }
 
 impl Solver<'_> {
-    /// An operand is looked for as it is in the painted run, and the other one is that of the plain run.
-    fn solve(&mut self, plain: &Comparison<'_>, painted: &Comparison<'_>) {
+    /// An operand is looked for as it is in the colored run, and the other one is that of the plain run.
+    fn solve(&mut self, plain: &Comparison<'_>, colored: &Comparison<'_>) {
         let Comparison { kind, bytes, constant, ignores_case, .. } = *plain;
         use Operand::{Bytes, Value};
-        match (painted.a, painted.b, plain.a, plain.b) {
+        match (colored.a, colored.b, plain.a, plain.b) {
             (Value(from), _, Value(value), Bytes(cases)) => {
                 let cases = cases.chunks_exact(8).filter_map(|case| case.try_into().ok());
                 for case in cases.map(u64::from_le_bytes).filter(|case| *case != value) {
@@ -178,7 +187,7 @@ impl Solver<'_> {
     }
 
     fn replace(&mut self, old: &[u8], new: &[u8], op: &'static str) {
-        for at in find(self.painted, old, false) {
+        for at in self.find(old, false) {
             self.add(at, old.len(), new, op);
         }
     }
@@ -193,8 +202,7 @@ impl Solver<'_> {
             if old.len() < 2 || old.len() > DIGITS {
                 continue;
             }
-            let places = find(self.painted, old.as_bytes(), true);
-            for at in places {
+            for at in self.find(old.as_bytes(), true) {
                 for new in wanted.into_iter().flatten().map(write) {
                     self.add(at, old.len(), new.as_bytes(), "digits");
                 }
@@ -210,7 +218,7 @@ impl Solver<'_> {
         let (mut places, mut length) = (Vec::new(), from.len());
         // The target may have ended or changed its copy somewhere.
         while places.is_empty() && length > 0 {
-            places = find(self.painted, &from[..length], ignores_case);
+            places = self.find(&from[..length], ignores_case);
             if places.is_empty() {
                 length = if length > 4 { length / 2 } else { length - 1 };
             }
@@ -220,6 +228,25 @@ impl Solver<'_> {
             self.add(at, length, to, "text");
             self.add(at, 0, to, "text");
         }
+    }
+
+    /// The first places of an operand.
+    fn find(&mut self, what: &[u8], ignores_case: bool) -> Vec<usize> {
+        if self.searched > MOST_SEARCHED {
+            return Vec::new();
+        }
+        let is_equal = |window: &[u8]| match ignores_case {
+            true => window.eq_ignore_ascii_case(what),
+            false => window == what,
+        };
+        let windows = self.colored.windows(what.len()).enumerate();
+        let found = windows.filter(|(_, window)| is_equal(window)).map(|(at, _)| at);
+        let places: Vec<usize> = found.take(MOST_PLACES).collect();
+        self.searched += match places.last() {
+            Some(last) if places.len() == MOST_PLACES => *last,
+            _ => self.colored.len(),
+        };
+        places
     }
 
     fn add(&mut self, at: usize, removed: usize, inserted: &[u8], op: &'static str) {
@@ -249,15 +276,6 @@ fn hexadecimal(value: u64) -> String {
     format!("{value:x}")
 }
 
-fn find(input: &[u8], what: &[u8], ignores_case: bool) -> Vec<usize> {
-    let is_equal = |window: &[u8]| match ignores_case {
-        true => window.eq_ignore_ascii_case(what),
-        false => window == what,
-    };
-    let found = input.windows(what.len()).enumerate().filter(|(_, window)| is_equal(window));
-    found.map(|(at, _)| at).take(MOST_PLACES).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,7 +288,7 @@ mod tests {
         let mut entry = [7u32.to_le_bytes(), how.to_le_bytes()].concat();
         entry.extend([a, b].map(u64::to_le_bytes).concat());
         let log = ComparisonLog::new(&entry, arena, false);
-        let edits = edits(Logged { input, log, painted: input, painted_log: log });
+        let edits = edits(Logged { input, log, colored: input, colored_log: log });
         let apply = |edit: &Edit| {
             let mut out = Vec::new();
             edit.apply(input, &mut out);
@@ -327,12 +345,12 @@ mod tests {
     }
 
     #[test]
-    fn paint_tells_a_copy_from_what_looks_like_one() {
-        let (input, mut painted) = (*b"xxxx12 ,\0", *b"xxxx12 ,\0");
-        paint(&mut painted, &mut crate::mutate::Rng::seed_from_u64(1));
-        assert!(painted[..4].iter().all(|byte| byte.is_ascii_lowercase() && *byte != b'x'));
-        assert!(painted[4..6].iter().all(u8::is_ascii_digit) && painted[6..8] == *b" ,");
-        assert!((0..6).chain([8]).all(|at| painted[at] != input[at]), "{painted:?}");
+    fn colors_tell_a_copy_from_what_looks_like_one() {
+        let (input, mut colored) = (*b"xxxx12 ,\0", *b"xxxx12 ,\0");
+        colorize(&mut colored, &mut crate::mutate::Rng::seed_from_u64(1));
+        assert!(colored[..4].iter().all(|byte| byte.is_ascii_lowercase() && *byte != b'x'));
+        assert!(colored[4..6].iter().all(u8::is_ascii_digit) && colored[6..8] == *b" ,");
+        assert!((0..6).chain([8]).all(|at| colored[at] != input[at]), "{colored:?}");
         let own = |bytes: &[u8]| {
             let mut log = OwnLog::default();
             let value = u16::from_le_bytes([bytes[2], bytes[3]]);
@@ -343,12 +361,28 @@ mod tests {
         let run = Logged {
             input: &input,
             log: plain.view(),
-            painted: b"abcdefghi",
-            painted_log: other.view(),
+            colored: b"abcdefghi",
+            colored_log: other.view(),
         };
         let edits = edits(run);
         assert_eq!(edits.len(), 1, "{edits:?}");
         assert_eq!((edits[0].at, &*edits[0].inserted), (2, &b"AB"[..]));
+    }
+
+    #[test]
+    fn a_long_input_and_many_comparisons_do_not_take_for_ever() {
+        let input = vec![b'x'; 1 << 20];
+        let mut log = OwnLog::default();
+        for number in 0..65_536_u64 {
+            let site = number as u32 / 16;
+            log.add_integers(site, ComparisonKind::Unsigned, 8, number << 40 | 0xabcd, number);
+        }
+        let began = std::time::Instant::now();
+        let log = log.view();
+        let run = Logged { input: &input, log, colored: &input, colored_log: log };
+        assert!(edits(run).is_empty());
+        // Without a bound: half an hour.
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
     }
 
     proptest! {

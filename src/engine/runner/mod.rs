@@ -151,7 +151,7 @@ impl Runner {
         input: &[u8],
     ) -> Result<Observation<'a>, RunError> {
         let processed = hooks.post_process(input, &mut self.single);
-        self.execute(hooks, input, processed)
+        self.execute(hooks, input, processed, false)
     }
 
     /// The same with a log of what the target compares, see [`RunSettings::log_comparisons`]. A run of the other kind
@@ -162,8 +162,7 @@ impl Runner {
         input: &[u8],
     ) -> Result<Observation<'a>, RunError> {
         let processed = hooks.post_process(input, &mut self.single);
-        self.executor.settings_mut().log_comparisons = true;
-        self.deliver(hooks, input, processed)
+        self.execute(hooks, input, processed, true)
     }
 
     /// Runs an input as the target got it in an earlier run: nothing changes it on its way.
@@ -172,7 +171,7 @@ impl Runner {
         hooks: &mut dyn ForeignMutators,
         input: &[u8],
     ) -> Result<Observation<'a>, RunError> {
-        self.execute(hooks, input, Processed::AsGiven)
+        self.execute(hooks, input, Processed::AsGiven, false)
     }
 
     /// Runs what `post_process` made of an input.
@@ -181,17 +180,9 @@ impl Runner {
         hooks: &mut dyn ForeignMutators,
         input: &[u8],
         processed: Processed,
+        logs: bool,
     ) -> Result<Observation<'a>, RunError> {
-        self.executor.settings_mut().log_comparisons = false;
-        self.deliver(hooks, input, processed)
-    }
-
-    fn deliver<'a>(
-        &'a mut self,
-        hooks: &mut dyn ForeignMutators,
-        input: &[u8],
-        processed: Processed,
-    ) -> Result<Observation<'a>, RunError> {
+        self.executor.settings_mut().log_comparisons = logs;
         self.note_process();
         let changed = processed == Processed::Changed;
         self.delivered = if changed { Delivered::Single } else { Delivered::AsGiven };
@@ -247,7 +238,10 @@ impl Runner {
             processed = hooks.post_process(&candidate.bytes, &mut self.single);
         }
         let index = *next - 1;
-        Ok(Some(Observation { index, ..self.execute(hooks, &batch[index].bytes, processed)? }))
+        Ok(Some(Observation {
+            index,
+            ..self.execute(hooks, &batch[index].bytes, processed, false)?
+        }))
     }
 
     /// The whole batch is processed before its first run.

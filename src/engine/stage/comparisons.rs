@@ -14,12 +14,12 @@ use crate::fuzzer::admit::Crash;
 use crate::fuzzer::door::{Door, Run};
 use crate::mutate::Candidate;
 use crate::mutate::foreign::{ForeignMutators, Made};
-use crate::mutate::solve::{Edit, Logged, edits, paint};
+use crate::mutate::solve::{Edit, Logged, colorize, edits};
 use crate::schedule::Budget;
 
-/// Runs in which a part of the seed is painted. Halves of what decides something are tried again, so this is enough
+/// Runs in which a part of the seed is colored. Halves of what decides something are tried again, so this is enough
 /// for some forty bytes that do.
-const MOST_PAINTINGS: usize = 512;
+const MOST_COLORIZATIONS: usize = 512;
 /// Part of all runs that the stage may take, in runs of average length, beyond the first ones.
 const SHARE: f64 = 8.0;
 const FIRST_RUNS: f64 = 5000.0;
@@ -88,7 +88,9 @@ fn solve<D: Door>(door: &mut D, id: SeedId, limit: Limit) -> Result<StageEnd, D:
             return Ok(StageEnd::TurnOver);
         };
         let room = MOST_INPUTS.saturating_sub(inputs.len());
-        inputs.extend(turning(door, (id, &input), &edits, (room, limit))?);
+        let turning = turning(door, (id, &input), &edits, (room, limit))?;
+        let Some(turning) = turning else { return Ok(StageEnd::TurnOver) };
+        inputs.extend(turning);
         let mut solutions = Solutions { input, edits, done: 0, budget: limit.budget };
         if run_producer(door, id, &mut solutions)? == StageEnd::TurnOver {
             return Ok(StageEnd::TurnOver);
@@ -100,7 +102,7 @@ fn solve<D: Door>(door: &mut D, id: SeedId, limit: Limit) -> Result<StageEnd, D:
     Ok(StageEnd::Finished)
 }
 
-/// Runs an input with its log, and painted as far as it takes the same way. None if the turn is to end.
+/// Runs an input with its log, and colored as far as it takes the same path. None if the turn is to end.
 fn solutions<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
@@ -108,24 +110,24 @@ fn solutions<D: Door>(
 ) -> Result<Option<Vec<Edit>>, D::Error> {
     let log = logged(door, id, input, |log| log.to_own())?;
     door.fuzzer_mut().results.learn(log.view());
-    let way = log.view().way();
-    let (mut painted, mut painted_log) = (input.to_vec(), log.clone());
+    let path = log.view().path();
+    let (mut colored, mut colored_log) = (input.to_vec(), log.clone());
     let mut parts = VecDeque::new();
     parts.push_back(0..input.len());
-    for _ in 0..MOST_PAINTINGS {
+    for _ in 0..MOST_COLORIZATIONS {
         let Some(part) = parts.pop_front().filter(|_| !limit.is_reached(door)) else { break };
-        let mut candidate = painted.clone();
+        let mut candidate = colored.clone();
         if door.between_batches()? {
             return Ok(None);
         }
-        paint(&mut candidate[part.clone()], &mut door.fuzzer_mut().rng);
-        if candidate == painted {
+        colorize(&mut candidate[part.clone()], &mut door.fuzzer_mut().rng);
+        if candidate == colored {
             continue;
         }
-        let same = |log: ComparisonLog<'_>| (log.way() == way).then(|| log.to_own());
+        let same = |log: ComparisonLog<'_>| (log.path() == path).then(|| log.to_own());
         let other = logged(door, id, &candidate, same)?;
         match other {
-            Some(log) => (painted, painted_log) = (candidate, log),
+            Some(log) => (colored, colored_log) = (candidate, log),
             None if part.len() > 1 => {
                 let middle = part.start + part.len() / 2;
                 parts.extend([part.start..middle, middle..part.end]);
@@ -133,11 +135,11 @@ fn solutions<D: Door>(
             None => {}
         }
     }
-    let (log, painted_log) = (log.view(), painted_log.view());
-    Ok(Some(edits(Logged { input, log, painted: &painted, painted_log })))
+    let (log, colored_log) = (log.view(), colored_log.view());
+    Ok(Some(edits(Logged { input, log, colored: &colored, colored_log })))
 }
 
-/// A run with its log. One that crashes is no seed's way, but it is a find: another run shows its edges, and if that
+/// A run with its log. One that crashes is no seed's path, but it is a find: another run shows its edges, and if that
 /// does not crash, what it compared last tells it from others.
 fn logged<D: Door, T>(
     door: &mut D,
@@ -168,23 +170,26 @@ fn logged<D: Door, T>(
     Ok(seen)
 }
 
-/// Inputs that bring a comparison to a result that no run has shown.
+/// Inputs that bring a comparison to a result that no run has shown. None if the turn is to end.
 fn turning<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
     edits: &[Edit],
     (most, limit): (usize, Limit),
-) -> Result<Vec<Vec<u8>>, D::Error> {
+) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
     let (mut turning, mut bytes) = (Vec::new(), Vec::new());
     let fuzzer = door.fuzzer();
-    let longest = fuzzer.mutation.max_len;
+    let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
     let open = edits.iter().filter(|edit| fuzzer.results.is_one_sided(edit.site));
-    for edit in open.take(MOST_PAINTINGS).cloned().collect::<Vec<_>>() {
-        edit.apply(input, &mut bytes);
-        if turning.len() >= most || limit.is_reached(door) || door.between_batches()? {
+    for edit in open.take(MOST_COLORIZATIONS).cloned().collect::<Vec<_>>() {
+        if turning.len() >= most || limit.is_reached(door) {
             break;
         }
-        if bytes.len() > longest || !door.fuzzer().results.is_one_sided(edit.site) {
+        if door.between_batches()? {
+            return Ok(None);
+        }
+        edit.apply(input, &mut bytes);
+        if !lengths.contains(&bytes.len()) || !door.fuzzer().results.is_one_sided(edit.site) {
             continue;
         }
         let log = logged(door, id, &bytes, |log| log.to_own())?;
@@ -192,7 +197,7 @@ fn turning<D: Door>(
             turning.push(bytes.clone());
         }
     }
-    Ok(turning)
+    Ok(Some(turning))
 }
 
 struct Solutions {
