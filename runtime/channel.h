@@ -109,7 +109,7 @@ struct ffuzz_runs {
   uint32_t pages;   /* put back so far, wrapping */
   uint32_t prologue_calls; /* system calls that do stand before it */
   uint32_t pad_report[6];
-  /* written by the fork server */
+  /* written by the fork server, process ids by the children */
   uint32_t child; /* process id */
   uint32_t ended; /* number of the last child that has ended */
   uint32_t status; /* its wait status */

@@ -166,7 +166,11 @@ static pid_t start_child(const struct signals *old, pid_t server) {
     return pid;
   }
   become_child(old, server);
-  if (ffuzz_runs && ffuzz_runs->log) ffuzz_log_start();
+  if (ffuzz_runs) {
+    /* Here, not in the parent, which may be later than the end of the first run. */
+    *(ffuzz_runs->lasting ? &ffuzz_runs->lasting_child : &ffuzz_runs->child) = (uint32_t)getpid();
+    if (ffuzz_runs->log) ffuzz_log_start();
+  }
   return 0;
 }
 
@@ -220,7 +224,6 @@ static pid_t start_lasting(const struct signals *old, pid_t server, uint32_t num
     child = 0;
     lasting_child = pid;
     lasting_number = number;
-    ffuzz_runs->lasting_child = (uint32_t)pid;
   }
   sigprocmask(SIG_SETMASK, &before, NULL);
   ffuzz_lasting = !pid;
@@ -243,7 +246,6 @@ static void serve_channel(void) {
       continue;
     }
     if (!start_child(&old, server)) return;
-    ffuzz_runs->child = (uint32_t)child;
     if (!wait_for(child, 0, &status)) leave();
     child = 0;
     ffuzz_report_end(number, status);

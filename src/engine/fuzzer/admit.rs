@@ -72,7 +72,7 @@ pub struct Admission {
 #[derive(Debug)]
 struct Doubtful {
     candidate: Candidate,
-    /// It was cut at the soft limit; else it timed out.
+    /// It was cut at the soft limit, or took too long while its comparisons were logged; else it timed out.
     was_cut: bool,
 }
 
@@ -97,7 +97,8 @@ impl Admission {
         self.waited <= FIRST_WAITS + elapsed / 10
     }
 
-    fn put_off(&mut self, candidate: &Candidate, was_cut: bool) {
+    /// It is run again as soon as there is time for it.
+    pub(crate) fn put_off(&mut self, candidate: &Candidate, was_cut: bool) {
         if self.doubtful.len() < MOST_DOUBTFUL {
             self.doubtful.push_back(Doubtful { candidate: candidate.clone(), was_cut });
         }

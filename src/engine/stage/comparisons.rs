@@ -2,7 +2,7 @@
 //! place. Once for each favored seed of a target that logs.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::batches::run_producer;
 use super::produce::{Materials, Producer, Tools};
@@ -10,6 +10,7 @@ use super::{Stage, StageEnd};
 use crate::comparison::ComparisonLog;
 use crate::corpus::{Origin, SeedId, Step};
 use crate::executor::ExitKind;
+use crate::feedback::Verdict;
 use crate::fuzzer::admit::Crash;
 use crate::fuzzer::door::{Door, Run};
 use crate::mutate::Candidate;
@@ -25,6 +26,8 @@ const SHARE: f64 = 8.0;
 const FIRST_RUNS: f64 = 5000.0;
 /// Inputs that one turn works on.
 const MOST_INPUTS: usize = 32;
+/// What it may take to repeat the inputs that came before a crash.
+const LONGEST_REPLAY: Duration = Duration::from_secs(2);
 
 pub(super) struct Comparisons;
 
@@ -139,8 +142,8 @@ fn solutions<D: Door>(
     Ok(Some(edits(Logged { input, log, colored: &colored, colored_log })))
 }
 
-/// A run with its log. One that crashes is no seed's path, but it is a find: another run shows its edges, and if that
-/// does not crash, what it compared last tells it from others.
+/// A run with its log. One that crashes or takes too long is no seed's path, but it is a find: it is run again without
+/// the log, which shows its edges.
 fn logged<D: Door, T>(
     door: &mut D,
     id: SeedId,
@@ -152,22 +155,61 @@ fn logged<D: Door, T>(
         last = log.iter().last().map(|comparison| comparison.site);
         look(log)
     })?;
-    let signal = match exit {
-        ExitKind::Crash { signal } => signal,
-        ExitKind::Oom => libc::SIGKILL,
-        ExitKind::Ok | ExitKind::Hang | ExitKind::Cut => return Ok(seen),
-    };
+    if exit == ExitKind::Ok {
+        return Ok(seen);
+    }
     let step = Step::Stacked { op: "copy", count: 1 };
     let origin = Origin { parent: id, other: None, step, by: 0 };
     let candidate = Candidate { bytes: input.to_vec(), origin };
-    let again = door.run(Run::judged(input))?;
-    let crashes_again = matches!(again.exit, ExitKind::Crash { .. } | ExitKind::Oom);
-    door.keep_if_deserved(&candidate, again.verdict.unwrap_or_default())?;
-    if !crashes_again {
-        let unique = door.fuzzer_mut().unrepeated.insert(last);
-        door.crashed(&candidate, Crash::of_target(signal, unique))?;
+    match exit {
+        ExitKind::Ok => {}
+        ExitKind::Hang | ExitKind::Cut => door.fuzzer_mut().admission.put_off(&candidate, true),
+        ExitKind::Crash { signal } => repeat(door, &candidate, signal, last)?,
+        ExitKind::Oom => repeat(door, &candidate, libc::SIGKILL, last)?,
     }
     Ok(seen)
+}
+
+/// Repeats a crash without the log: alone, and after the inputs that its process got before. If it does not crash
+/// again, the comparison that it made last tells it from others.
+fn repeat<D: Door>(
+    door: &mut D,
+    candidate: &Candidate,
+    signal: i32,
+    last: Option<u32>,
+) -> Result<(), D::Error> {
+    let record = door.fuzzer_mut().take_record();
+    let alone = door.run(Run::judged(&candidate.bytes))?;
+    door.keep_if_deserved(candidate, alone.verdict.unwrap_or_default())?;
+    if crashes(alone.exit) {
+        return Ok(());
+    }
+    let unique = door.fuzzer_mut().unrepeated.insert(last);
+    if unique && let Some(after) = replay(door, &record)? {
+        door.keep_if_deserved(candidate, after)?;
+    } else {
+        door.crashed(candidate, Crash::of_target(signal, unique))?;
+    }
+    Ok(())
+}
+
+/// Gives a new process the recorded inputs. The verdict on the last one, if that crashes.
+fn replay<D: Door>(door: &mut D, record: &[Vec<u8>]) -> Result<Option<Verdict>, D::Error> {
+    let Some((last, before)) = record.split_last() else { return Ok(None) };
+    door.fuzzer_mut().end_process();
+    let begin = Instant::now();
+    for input in before {
+        let seen = door.run(Run { is_delivered: true, ..Run::of(input) })?;
+        if seen.exit != ExitKind::Ok || begin.elapsed() > LONGEST_REPLAY || door.is_over() {
+            return Ok(None);
+        }
+    }
+    let seen = door.run(Run { is_delivered: true, ..Run::judged(last) })?;
+    Ok(seen.verdict.filter(|_| crashes(seen.exit)))
+}
+
+fn crashes(exit: ExitKind) -> bool {
+    matches!(exit, ExitKind::Crash { .. } | ExitKind::Oom)
 }
 
 /// Inputs that bring a comparison to a result that no run has shown. None if the turn is to end.
@@ -270,6 +312,11 @@ mod tests {
             self.1.extend(crash.unique.then(|| candidate.bytes.clone()));
             Ok(None)
         }
+
+        fn hung(&mut self, candidate: &Candidate) -> Result<Option<Stored>, RunError> {
+            self.1.push(candidate.bytes.clone());
+            Ok(None)
+        }
     }
 
     /// Gates one behind the other, each a comparison.
@@ -300,10 +347,16 @@ mod tests {
 
     #[test]
     fn gates_one_behind_the_other_are_passed() {
-        let executor = FakeExecutor::new(8, vec![], |input, edges, _| {
+        for exit in [ExitKind::Crash { signal: 6 }, ExitKind::Hang] {
+            passes_gates(exit);
+        }
+    }
+
+    fn passes_gates(exit: ExitKind) {
+        let executor = FakeExecutor::new(8, vec![], move |input, edges, _| {
             let passed = gates(input, |_, _, _, _| {});
             edges[..=passed].fill(1);
-            if passed == 5 { ExitKind::Crash { signal: 6 } } else { ExitKind::Ok }
+            if passed == 5 { exit } else { ExitKind::Ok }
         });
         let executor = executor.logging(|input, log: &mut OwnLog| {
             gates(input, |site, bytes, a, b| {
@@ -329,6 +382,7 @@ mod tests {
             search.0.pick();
             assert!(Stage::<Search>::wants(&Comparisons, &mut search, id), "{id:?}");
             Comparisons.run(&mut search, id).unwrap();
+            search.look_around().unwrap();
             if !search.1.is_empty() {
                 break;
             }
