@@ -22,22 +22,42 @@ fn solve(source: &str, execs: u64) {
 
 #[test]
 fn numbers_of_every_width_and_order() {
-    solve("magics.c", 20_000);
+    solve("magics.c", 5_000);
 }
 
 #[test]
 fn eight_numbers_one_behind_the_other() {
-    solve("chain.c", 20_000);
+    solve("chain.c", 5_000);
 }
 
 #[test]
 fn fields_bounds_and_switches() {
-    solve("fields.c", 400_000);
+    solve("fields.c", 20_000);
 }
 
 #[test]
 fn strings_of_cxx() {
-    solve("strings.cc", 400_000);
+    solve("strings.cc", 20_000);
+}
+
+#[test]
+fn numbers_in_text() {
+    solve("text-numbers.c", 20_000);
+}
+
+#[test]
+fn calculated_numbers() {
+    solve("affine.c", 20_000);
+}
+
+#[test]
+fn sums_over_a_region() {
+    solve("sums.c", 20_000);
+}
+
+#[test]
+fn keywords_and_a_state_machine() {
+    solve("keywords.c", 50_000);
 }
 
 /// `-c -`: as before.

@@ -2,6 +2,7 @@
 //!
 //! No I/O and no clock; the random generator is a parameter, never global.
 
+pub mod depend;
 pub mod deterministic;
 pub mod dictionary;
 pub mod donors;

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Rng, below};
-use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Operand};
+use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
 
 /// Edits of one input.
 const MOST_EDITS: usize = 4096;
@@ -27,7 +27,8 @@ pub struct Edit {
     /// Which kind of operand it solves, for the table of yields.
     pub op: &'static str,
     /// The comparison that it may turn.
-    pub site: u32,
+    pub place: Place,
+    pub kind: ComparisonKind,
 }
 
 impl Edit {
@@ -55,10 +56,13 @@ pub struct Logged<'a> {
 #[must_use]
 pub fn edits(run: Logged<'_>) -> Vec<Edit> {
     let Logged { input, log, colored, colored_log } = run;
-    let mut solver =
-        Solver { input, colored, site: 0, searched: 0, edits: Vec::new(), known: HashSet::new() };
+    let (at, kind) = (Place { site: 0, occurrence: 0 }, ComparisonKind::Equal);
+    let (searched, known) = (0, HashSet::new());
+    let mut solver = Solver { input, colored, at, kind, searched, edits: Vec::new(), known };
     let (mut seen, mut of_site) = (HashSet::new(), HashMap::<u32, usize>::new());
+    let mut occurrences = Occurrences::default();
     for (plain, colored) in log.iter().zip(colored_log.iter()) {
+        let place = occurrences.place(&plain);
         let count = of_site.entry(plain.site).or_default();
         let is_new = seen.insert((plain.site, plain.a, plain.b, colored.a, colored.b));
         if solver.edits.len() >= MOST_EDITS || solver.searched > MOST_SEARCHED {
@@ -69,7 +73,7 @@ pub fn edits(run: Logged<'_>) -> Vec<Edit> {
         }
         *count += 1;
         if plain.site == colored.site {
-            solver.site = plain.site;
+            (solver.at, solver.kind) = (place, plain.kind);
             solver.solve(&plain, &colored);
         }
     }
@@ -98,7 +102,9 @@ pub fn colorize(bytes: &mut [u8], rng: &mut Rng) {
 struct Solver<'a> {
     input: &'a [u8],
     colored: &'a [u8],
-    site: u32,
+    /// The comparison at work.
+    at: Place,
+    kind: ComparisonKind,
     /// Bytes that were passed so far, see [`MOST_SEARCHED`].
     searched: usize,
     edits: Vec<Edit>,
@@ -253,8 +259,8 @@ impl Solver<'_> {
         let changes = self.input[at..at + removed] != *inserted;
         let is_full = self.edits.len() >= MOST_EDITS;
         if changes && !is_full && self.known.insert((at, removed, inserted.into())) {
-            let (inserted, site) = (inserted.into(), self.site);
-            self.edits.push(Edit { at, removed, inserted, op, site });
+            let (inserted, place, kind) = (inserted.into(), self.at, self.kind);
+            self.edits.push(Edit { at, removed, inserted, op, place, kind });
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Comparisons: where the run of a seed compared a copy of the seed's bytes with something else, that takes their
-//! place. Once for each favored seed of a target that logs.
+//! Comparisons: what the run of a seed compared is turned, once for each favored seed of a target that logs. Where an
+//! operand is a copy of bytes of the seed, the other one takes their place (copies.rs). If that turns nothing, runs
+//! show which bytes decide what is still open, and how (probe.rs).
 
-use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+mod copies;
+mod probe;
 
-use super::batches::run_producer;
-use super::produce::{Materials, Producer, Tools};
+use std::time::Duration;
+
 use super::{Stage, StageEnd};
 use crate::comparison::ComparisonLog;
 use crate::corpus::{Origin, SeedId, Step};
@@ -14,18 +15,14 @@ use crate::feedback::Verdict;
 use crate::fuzzer::admit::Crash;
 use crate::fuzzer::door::{Door, Run};
 use crate::mutate::Candidate;
-use crate::mutate::foreign::{ForeignMutators, Made};
-use crate::mutate::solve::{Edit, Logged, colorize, edits};
+use crate::mutate::foreign::ForeignMutators;
 use crate::schedule::Budget;
 
-/// Runs in which a part of the seed is colored. Halves of what decides something are tried again, so this is enough
-/// for some forty bytes that do.
-const MOST_COLORIZATIONS: usize = 512;
 /// Part of all runs that the stage may take, in runs of average length, beyond the first ones.
 const SHARE: f64 = 8.0;
 const FIRST_RUNS: f64 = 5000.0;
-/// Inputs that one turn works on.
-const MOST_INPUTS: usize = 32;
+/// Inputs that one turn works on, for copies and for the probe.
+const MOST_INPUTS: usize = 64;
 /// What it may take to repeat the inputs that came before a crash.
 const LONGEST_REPLAY: Duration = Duration::from_secs(2);
 
@@ -83,21 +80,25 @@ impl Limit {
     }
 }
 
+/// Works on the seed and on the inputs that turned something, the newest first: behind a comparison comes another one.
+/// A probe costs more, so that comes when there are no copies left.
 fn solve<D: Door>(door: &mut D, id: SeedId, limit: Limit) -> Result<StageEnd, D::Error> {
-    let mut inputs = VecDeque::from([door.fuzzer().corpus[id].data.to_vec()]);
+    let (mut fresh, mut unprobed) = (vec![door.fuzzer().corpus[id].data.to_vec()], Vec::new());
     for _ in 0..MOST_INPUTS {
-        let Some(input) = inputs.pop_front() else { break };
-        let Some(edits) = solutions(door, (id, &input), limit)? else {
-            return Ok(StageEnd::TurnOver);
+        let turning = if let Some(input) = fresh.pop() {
+            let turning = copies::turn(door, (id, &input), limit)?;
+            if turning.as_ref().is_some_and(Vec::is_empty) {
+                unprobed.push(input);
+            }
+            turning
+        } else if let Some(input) = unprobed.pop() {
+            probe::turn(door, (id, &input), limit)?
+        } else {
+            break;
         };
-        let room = MOST_INPUTS.saturating_sub(inputs.len());
-        let turning = turning(door, (id, &input), &edits, (room, limit))?;
         let Some(turning) = turning else { return Ok(StageEnd::TurnOver) };
-        inputs.extend(turning);
-        let mut solutions = Solutions { input, edits, done: 0, budget: limit.budget };
-        if run_producer(door, id, &mut solutions)? == StageEnd::TurnOver {
-            return Ok(StageEnd::TurnOver);
-        }
+        // The first one first: behind it is most room.
+        fresh.extend(turning.into_iter().rev());
         if limit.is_reached(door) {
             break;
         }
@@ -105,48 +106,16 @@ fn solve<D: Door>(door: &mut D, id: SeedId, limit: Limit) -> Result<StageEnd, D:
     Ok(StageEnd::Finished)
 }
 
-/// Runs an input with its log, and colored as far as it takes the same path. None if the turn is to end.
-fn solutions<D: Door>(
-    door: &mut D,
-    (id, input): (SeedId, &[u8]),
-    limit: Limit,
-) -> Result<Option<Vec<Edit>>, D::Error> {
-    let log = logged(door, id, input, |log| log.to_own())?;
-    door.fuzzer_mut().results.learn(log.view());
-    let path = log.view().path();
-    let (mut colored, mut colored_log) = (input.to_vec(), log.clone());
-    let mut parts = VecDeque::new();
-    parts.push_back(0..input.len());
-    for _ in 0..MOST_COLORIZATIONS {
-        let Some(part) = parts.pop_front().filter(|_| !limit.is_reached(door)) else { break };
-        let mut candidate = colored.clone();
-        if door.between_batches()? {
-            return Ok(None);
-        }
-        colorize(&mut candidate[part.clone()], &mut door.fuzzer_mut().rng);
-        if candidate == colored {
-            continue;
-        }
-        let same = |log: ComparisonLog<'_>| (log.path() == path).then(|| log.to_own());
-        let other = logged(door, id, &candidate, same)?;
-        match other {
-            Some(log) => (colored, colored_log) = (candidate, log),
-            None if part.len() > 1 => {
-                let middle = part.start + part.len() / 2;
-                parts.extend([part.start..middle, middle..part.end]);
-            }
-            None => {}
-        }
-    }
-    let (log, colored_log) = (log.view(), colored_log.view());
-    Ok(Some(edits(Logged { input, log, colored: &colored, colored_log })))
+/// The origin of an input that a solver made of the seed.
+fn origin(id: SeedId, op: &'static str) -> Origin {
+    Origin { parent: id, other: None, step: Step::Stacked { op, count: 1 }, by: 0 }
 }
 
 /// A run with its log. One that crashes or takes too long is no seed's path, but it is a find: it is run again without
 /// the log, which shows its edges.
 fn logged<D: Door, T>(
     door: &mut D,
-    id: SeedId,
+    origin: Origin,
     input: &[u8],
     look: impl FnOnce(ComparisonLog<'_>) -> T,
 ) -> Result<T, D::Error> {
@@ -158,8 +127,6 @@ fn logged<D: Door, T>(
     if exit == ExitKind::Ok {
         return Ok(seen);
     }
-    let step = Step::Stacked { op: "copy", count: 1 };
-    let origin = Origin { parent: id, other: None, step, by: 0 };
     let candidate = Candidate { bytes: input.to_vec(), origin };
     match exit {
         ExitKind::Ok => {}
@@ -197,10 +164,10 @@ fn repeat<D: Door>(
 fn replay<D: Door>(door: &mut D, record: &[Vec<u8>]) -> Result<Option<Verdict>, D::Error> {
     let Some((last, before)) = record.split_last() else { return Ok(None) };
     door.fuzzer_mut().end_process();
-    let begin = Instant::now();
+    let begin = door.elapsed();
     for input in before {
         let seen = door.run(Run { is_delivered: true, ..Run::of(input) })?;
-        if seen.exit != ExitKind::Ok || begin.elapsed() > LONGEST_REPLAY || door.is_over() {
+        if seen.exit != ExitKind::Ok || door.elapsed() - begin > LONGEST_REPLAY || door.is_over() {
             return Ok(None);
         }
     }
@@ -210,69 +177,6 @@ fn replay<D: Door>(door: &mut D, record: &[Vec<u8>]) -> Result<Option<Verdict>, 
 
 fn crashes(exit: ExitKind) -> bool {
     matches!(exit, ExitKind::Crash { .. } | ExitKind::Oom)
-}
-
-/// Inputs that bring a comparison to a result that no run has shown. None if the turn is to end.
-fn turning<D: Door>(
-    door: &mut D,
-    (id, input): (SeedId, &[u8]),
-    edits: &[Edit],
-    (most, limit): (usize, Limit),
-) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
-    let (mut turning, mut bytes) = (Vec::new(), Vec::new());
-    let fuzzer = door.fuzzer();
-    let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
-    let open = edits.iter().filter(|edit| fuzzer.results.is_one_sided(edit.site));
-    for edit in open.take(MOST_COLORIZATIONS).cloned().collect::<Vec<_>>() {
-        if turning.len() >= most || limit.is_reached(door) {
-            break;
-        }
-        if door.between_batches()? {
-            return Ok(None);
-        }
-        edit.apply(input, &mut bytes);
-        if !lengths.contains(&bytes.len()) || !door.fuzzer().results.is_one_sided(edit.site) {
-            continue;
-        }
-        let log = logged(door, id, &bytes, |log| log.to_own())?;
-        if door.fuzzer_mut().results.learn(log.view()) {
-            turning.push(bytes.clone());
-        }
-    }
-    Ok(Some(turning))
-}
-
-struct Solutions {
-    input: Vec<u8>,
-    edits: Vec<Edit>,
-    done: usize,
-    budget: Budget,
-}
-
-impl Producer for Solutions {
-    fn name(&self) -> &'static str {
-        "comparisons"
-    }
-
-    fn next(&mut self, from: &Materials<'_>, _: &mut Tools<'_>, out: &mut Candidate) -> Made {
-        if self.budget.is_used(self.done as u64, from.spent) {
-            return Made::Over;
-        }
-        let Some(edit) = self.edits.get(self.done) else { return Made::Over };
-        self.done += 1;
-        edit.apply(&self.input, &mut out.bytes);
-        if !(from.min_len..=from.max_len).contains(&out.bytes.len()) {
-            return Made::Nothing;
-        }
-        let pos = u32::try_from(edit.at).unwrap_or(u32::MAX);
-        let step = Step::At { op: edit.op, pos, value: None, big_endian: false };
-        out.origin = Origin { parent: from.seed, other: None, step, by: 0 };
-        Made::Input
-    }
-
-    fn progress(&self, _: Duration) -> (u64, u64) {
-        (self.done as u64, self.edits.len() as u64)
-    }
 }
 
 #[cfg(test)]
@@ -319,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Gates one behind the other, each a comparison.
+    /// Gates one behind the other, each a comparison. The last ones compare what is calculated.
     fn gates(input: &[u8], mut log: impl FnMut(u32, u8, u64, u64)) -> usize {
         if input.len() < 40 {
             return 0;
@@ -329,12 +233,16 @@ mod tests {
             bytes[..count].copy_from_slice(&input[at..at + count]);
             u64::from_le_bytes(bytes)
         };
+        let digits = input[36..].iter().take_while(|byte| byte.is_ascii_digit());
+        let number = digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
         let gates = [
             (2, part(0, 2), 0xbeef),
             (4, u64::from((part(3, 4) as u32).swap_bytes()), 0xcafe_f00d),
             (8, part(8, 8).swap_bytes(), 0x1122_3344_5566_7788),
             (4, part(20, 1), 0x51),
             (4, part(24, 4), part(30, 4) + 7),
+            (4, (part(43, 4) * 7) & 0xffff_ffff, 0x1234_5678),
+            (8, number, 86_421),
         ];
         for (number, (bytes, value, wanted)) in gates.iter().enumerate() {
             log(number as u32, *bytes, *value, *wanted);
@@ -356,7 +264,7 @@ mod tests {
         let executor = FakeExecutor::new(8, vec![], move |input, edges, _| {
             let passed = gates(input, |_, _, _, _| {});
             edges[..=passed].fill(1);
-            if passed == 5 { exit } else { ExitKind::Ok }
+            if passed == 7 { exit } else { ExitKind::Ok }
         });
         let executor = executor.logging(|input, log: &mut OwnLog| {
             gates(input, |site, bytes, a, b| {
@@ -377,7 +285,7 @@ mod tests {
             Search(Fuzzer::new(runner, NoMutators, Dictionary::default(), plan), vec![]);
         let bytes = vec![b'x'; 48];
         search.try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
-        for _ in 0..6 {
+        for _ in 0..8 {
             let id = SeedId(search.0.corpus.next_id().0 - 1);
             search.0.pick();
             assert!(Stage::<Search>::wants(&Comparisons, &mut search, id), "{id:?}");
@@ -387,7 +295,7 @@ mod tests {
                 break;
             }
         }
-        assert!(search.0.target().execs() < 1000, "{}", search.0.target().execs());
+        assert!(search.0.target().execs() < 2000, "{}", search.0.target().execs());
         assert_eq!(
             search.1.len(),
             1,

@@ -1,0 +1,606 @@
+//! Operands that are calculated from the input: which bytes move them, and what those bytes have to be.
+//!
+//! Both is found by runs. One changed byte shows which operands follow it (Gan and others, GREYONE, USENIX Security
+//! 2020); a field of some bytes is then solved as if it were linear, written with digits or monotonic (Choi and others,
+//! Grey-box Concolic Testing on Binary Code, ICSE 2019), and by descent on the difference where it is none of these.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::ControlFlow;
+
+use crate::comparison::{ComparisonKind, Place};
+
+/// Runs for one operand, see [`solve`].
+pub const MOST_ATTEMPTS: usize = 3000;
+/// Bytes of the longest field that is a number.
+const WIDEST: usize = 8;
+/// Bytes of which one alone may be enough, for an operand that many bytes move.
+const SINGLE: usize = 4;
+/// Bytes that a descent tries all values of.
+const FEW: usize = 8;
+/// Bytes that a descent changes.
+const MOST_DESCENDED: usize = 64;
+const ROUNDS: usize = 4;
+/// Bytes that an input grows by for an operand that follows its length.
+const LARGEST_GROWTH: u64 = 1 << 16;
+
+/// An operand with another value, because one byte of the input is another one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Change {
+    pub at: usize,
+    pub byte: u8,
+    pub value: u64,
+}
+
+/// One side of a comparison, and how it follows the input.
+#[derive(Clone, Debug)]
+pub struct Dependent {
+    pub place: Place,
+    pub kind: ComparisonKind,
+    /// Bytes of the operand, 1 to 8.
+    pub bytes: usize,
+    /// Which of the two operands.
+    pub side: usize,
+    /// Both operands in the run of the input.
+    pub operands: [u64; 2],
+    /// By place in the input.
+    pub changes: Vec<Change>,
+    /// Its value after a byte was added to the end.
+    pub grown: Option<u64>,
+}
+
+/// Runs an input for one of the solvers. Both operands of the comparison, if the run comes to it; or a break if there
+/// is to be no other run, because the comparison has turned or the time is over.
+pub type Attempt<'a> = dyn FnMut(&[u8], &'static str) -> ControlFlow<(), Option<[u64; 2]>> + 'a;
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Order {
+    Little,
+    Big,
+}
+
+/// Bytes of the input that are read as one number.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    at: usize,
+    len: usize,
+    order: Order,
+}
+
+/// How far two operands are from each other.
+#[derive(Clone, Copy, Debug)]
+enum Metric {
+    /// The highest of the different bits counts most, so that digits and bytes come right one after the other.
+    Leading,
+    Difference,
+    /// Different bits.
+    Bits,
+}
+
+impl Window {
+    fn of(self, input: &[u8]) -> u64 {
+        let mut number = [0; 8];
+        let field = &input[self.at..self.at + self.len];
+        match self.order {
+            Order::Little => number[..self.len].copy_from_slice(field),
+            Order::Big => number[..self.len]
+                .iter_mut()
+                .zip(field.iter().rev())
+                .for_each(|(to, from)| *to = *from),
+        }
+        u64::from_le_bytes(number)
+    }
+
+    fn put(self, number: u64, input: &mut [u8]) {
+        let number = number.to_le_bytes();
+        let field = &mut input[self.at..self.at + self.len];
+        match self.order {
+            Order::Little => field.copy_from_slice(&number[..self.len]),
+            Order::Big => {
+                field.iter_mut().rev().zip(number).for_each(|(to, from)| *to = from);
+            }
+        }
+    }
+
+    fn with(self, input: &[u8], number: u64) -> Vec<u8> {
+        let mut bytes = input.to_vec();
+        self.put(number, &mut bytes);
+        bytes
+    }
+
+    fn largest(self) -> u64 {
+        mask(self.len)
+    }
+
+    fn holds(self, at: usize) -> bool {
+        (self.at..self.at + self.len).contains(&at)
+    }
+}
+
+impl Dependent {
+    /// The bytes that move it, in order.
+    #[must_use]
+    pub fn movers(&self) -> Vec<usize> {
+        let mut movers: Vec<usize> = self.changes.iter().map(|change| change.at).collect();
+        movers.sort_unstable();
+        movers.dedup();
+        movers
+    }
+
+    /// It has more than two values: of two, neither says which one is nearer to anything.
+    fn has_direction(&self) -> bool {
+        let other = self.changes.first().map(|change| change.value);
+        self.changes.iter().any(|change| Some(change.value) != other)
+    }
+
+    fn value(&self) -> u64 {
+        self.operands[self.side]
+    }
+
+    fn other(&self) -> u64 {
+        self.operands[1 - self.side]
+    }
+
+    /// What the operand has to be, for each of the results that it may have.
+    fn targets(&self) -> Vec<u64> {
+        let (other, mask) = (self.other(), mask(self.bytes));
+        let mut targets = vec![other];
+        if self.kind != ComparisonKind::Equal {
+            targets.extend([other.wrapping_add(1) & mask, other.wrapping_sub(1) & mask]);
+        }
+        targets
+    }
+
+    /// Values in the order in which the comparison sees them.
+    fn rank(&self, value: u64) -> i128 {
+        let sign = 1u64 << (8 * self.bytes - 1);
+        match self.kind {
+            ComparisonKind::Signed => i128::from(value ^ sign) - i128::from(sign),
+            ComparisonKind::Float if value & sign != 0 => -i128::from(value & (sign - 1)),
+            _ => i128::from(value),
+        }
+    }
+
+    fn distance(&self, metric: Metric, operands: [u64; 2]) -> u128 {
+        let (value, other) = (operands[self.side], operands[1 - self.side]);
+        match metric {
+            Metric::Leading => u128::from(value ^ other),
+            Metric::Difference => (self.rank(other) - self.rank(value)).unsigned_abs(),
+            Metric::Bits => u128::from((value ^ other).count_ones()),
+        }
+    }
+}
+
+/// Tries to turn the comparison: to make the operand equal to the other one, or to change their order. Calls `run` for
+/// each attempt, the most promising ones first, until that breaks.
+pub fn solve(
+    input: &[u8],
+    dependent: &Dependent,
+    max_len: usize,
+    run: &mut Attempt<'_>,
+) -> ControlFlow<()> {
+    // Solvers come to the same input in different ways.
+    let mut known = HashMap::new();
+    let mut run_once = |input: &[u8], op: &'static str| {
+        let mut hasher = DefaultHasher::new();
+        input.hash(&mut hasher);
+        match known.entry(hasher.finish()) {
+            Entry::Occupied(seen) => ControlFlow::Continue(*seen.get()),
+            Entry::Vacant(place) => ControlFlow::Continue(*place.insert(run(input, op)?)),
+        }
+    };
+    let run: &mut Attempt<'_> = &mut run_once;
+    change_length(input, dependent, max_len, run)?;
+    let movers = dependent.movers();
+    if movers.is_empty() {
+        return ControlFlow::Continue(());
+    }
+    write_digits(input, dependent, &movers, run)?;
+    let windows = windows(input.len(), &movers);
+    for window in &windows {
+        invert(input, dependent, *window, run)?;
+    }
+    for window in &windows {
+        bisect(input, dependent, *window, run)?;
+    }
+    if movers.len() <= MOST_DESCENDED && (movers.len() == 1 || dependent.has_direction()) {
+        // Of many bytes the operand is a sum rather than a number.
+        let metrics = match movers.len() > WIDEST {
+            true => [Metric::Difference, Metric::Leading, Metric::Bits],
+            false => [Metric::Leading, Metric::Difference, Metric::Bits],
+        };
+        for metric in metrics {
+            descend(input, dependent, &movers, metric, run)?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// An operand that follows the length of the input.
+fn change_length(
+    input: &[u8],
+    dependent: &Dependent,
+    max_len: usize,
+    run: &mut Attempt<'_>,
+) -> ControlFlow<()> {
+    let Some(grown) = dependent.grown else { return ControlFlow::Continue(()) };
+    let slope = dependent.rank(grown) - dependent.rank(dependent.value());
+    for target in dependent.targets() {
+        let difference = dependent.rank(target) - dependent.rank(dependent.value());
+        if slope == 0 || difference % slope != 0 {
+            continue;
+        }
+        let wanted = input.len() as i128 + difference / slope;
+        let longest = max_len.min(input.len() + LARGEST_GROWTH as usize);
+        let Some(length) = usize::try_from(wanted).ok().filter(|length| *length <= longest) else {
+            continue;
+        };
+        let bytes: Vec<u8> = input.iter().copied().cycle().take(length).collect();
+        run(&bytes, "length")?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// A number that the program reads from text: its first digit shows itself by the values that other digits give.
+fn write_digits(
+    input: &[u8],
+    dependent: &Dependent,
+    movers: &[usize],
+    run: &mut Attempt<'_>,
+) -> ControlFlow<()> {
+    let at = movers[0];
+    let value_with = |byte: u8| {
+        let change = dependent.changes.iter().find(|change| change.at == at && change.byte == byte);
+        change.map_or(dependent.value(), |change| change.value)
+    };
+    let [one, nine, ten] = [b'1', b'9', b'a'].map(value_with);
+    let is_digit = |radix: u64, value: u64, digit: u64| value % radix == digit;
+    let is_higher = |radix: u64| {
+        let mut places = (1..16).map_while(|place| radix.checked_pow(place));
+        places.any(|factor| nine.wrapping_sub(one) == factor.wrapping_mul(8))
+    };
+    let is_decimal = is_digit(10, one, 1) && is_digit(10, nine, 9) || is_higher(10);
+    let is_hexadecimal = is_digit(16, nine, 9) && is_digit(16, ten, 10) || is_higher(16);
+    let digits = input[at..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    for target in dependent.targets() {
+        let decimal = is_decimal.then(|| target.to_string());
+        let hexadecimal = is_hexadecimal.then(|| format!("{target:x}"));
+        for text in [decimal, hexadecimal].into_iter().flatten() {
+            // Over what is there, in the place of the number that is there, and with something that ends it.
+            let (text, end) = (text.as_bytes(), at + text.len());
+            for (text, end) in [
+                (text.to_vec(), end),
+                (text.to_vec(), at + digits),
+                ([text, b" "].concat(), end + 1),
+            ] {
+                let end = end.min(input.len());
+                let bytes = [&input[..at], &text, &input[end..]].concat();
+                run(&bytes, "digits")?;
+            }
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Fields of the input that may be one number, and that all movers lie in. Of many movers, some alone.
+fn windows(length: usize, movers: &[usize]) -> Vec<Window> {
+    let (first, last) = (movers[0], movers[movers.len() - 1]);
+    let span = last - first + 1;
+    let mut fields = Vec::new();
+    if span <= WIDEST {
+        fields.push((first, span));
+        for len in [1, 2, 4, 8].into_iter().filter(|len| *len > span) {
+            let starts = (last + 1).saturating_sub(len)..=first;
+            fields.extend(starts.filter(|at| at + len <= length).map(|at| (at, len)));
+        }
+    } else {
+        fields.extend(movers.iter().take(SINGLE).map(|at| (*at, 1)));
+    }
+    let orders = |(at, len)| {
+        let all = [Order::Little, Order::Big];
+        let count = if len == 1 { 1 } else { 2 };
+        all.into_iter().take(count).map(move |order| Window { at, len, order })
+    };
+    fields.into_iter().flat_map(orders).collect()
+}
+
+/// A field of which the operand is a multiple plus a constant, or an exclusive or.
+fn invert(
+    input: &[u8],
+    dependent: &Dependent,
+    window: Window,
+    run: &mut Attempt<'_>,
+) -> ControlFlow<()> {
+    if dependent.kind == ComparisonKind::Float {
+        return ControlFlow::Continue(());
+    }
+    let changes: Vec<(u64, u64)> = dependent
+        .changes
+        .iter()
+        .filter(|change| window.holds(change.at))
+        .map(|change| {
+            let mut bytes = input.to_vec();
+            bytes[change.at] = change.byte;
+            (window.of(&bytes), change.value)
+        })
+        .collect();
+    let (number, value) = (window.of(input), dependent.value());
+    let mut tried = Vec::new();
+    let linear = slope((number, value), &changes, mask(dependent.bytes));
+    for target in dependent.targets() {
+        let solved = linear.and_then(|slope| {
+            let step = divide(target.wrapping_sub(value), slope, mask(dependent.bytes))?;
+            Some(number.wrapping_add(step) & mask(dependent.bytes.max(window.len)))
+        });
+        let is_exclusive = changes.iter().all(|(other, moved)| other ^ number == moved ^ value);
+        let exclusive = is_exclusive.then_some(number ^ value ^ target);
+        for wanted in [solved, exclusive].into_iter().flatten() {
+            if wanted <= window.largest() && !tried.contains(&wanted) {
+                tried.push(wanted);
+                run(&window.with(input, wanted), "affine")?;
+            }
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// The factor by which the value follows the number, modulo the width of the value, if all changes agree.
+fn slope((number, value): (u64, u64), changes: &[(u64, u64)], mask: u64) -> Option<u64> {
+    let steps = changes
+        .iter()
+        .map(|(other, moved)| (other.wrapping_sub(number), moved.wrapping_sub(value) & mask));
+    let (step, moved) = steps.clone().find(|(step, _)| step & 1 == 1)?;
+    let slope = moved.wrapping_mul(inverse(step)) & mask;
+    let agrees = |(step, moved): (u64, u64)| slope.wrapping_mul(step) & mask == moved;
+    (slope != 0 && steps.into_iter().all(agrees)).then_some(slope)
+}
+
+/// A number that the slope makes to the difference, modulo the width.
+fn divide(difference: u64, slope: u64, mask: u64) -> Option<u64> {
+    let (difference, zeros) = (difference & mask, slope.trailing_zeros());
+    if difference == 0 {
+        return None;
+    }
+    if difference.trailing_zeros() < zeros {
+        return None;
+    }
+    let step = (difference >> zeros).wrapping_mul(inverse(slope >> zeros)) & (mask >> zeros);
+    // The smallest of several, below or above zero.
+    let sign = (mask >> zeros) / 2 + 1;
+    Some(if step & sign != 0 { step | !(mask >> zeros) } else { step })
+}
+
+/// Of an odd number, modulo 2^64: each step of Newton's doubles the right bits.
+fn inverse(odd: u64) -> u64 {
+    (0..5).fold(odd.wrapping_mul(3) ^ 2, |inverse, _| {
+        inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)))
+    })
+}
+
+/// A field that the operand grows, or falls, with.
+fn bisect(
+    input: &[u8],
+    dependent: &Dependent,
+    window: Window,
+    run: &mut Attempt<'_>,
+) -> ControlFlow<()> {
+    let largest = match (dependent.kind, window.len) {
+        (ComparisonKind::Float, 8) => f64::MAX.to_bits(),
+        (ComparisonKind::Float, 4) => f32::MAX.to_bits().into(),
+        _ => window.largest(),
+    };
+    let mut side = |number: u64| -> ControlFlow<(), Option<i128>> {
+        let operands = run(&window.with(input, number), "monotonic")?;
+        let of = |operands: [u64; 2]| {
+            dependent.rank(operands[dependent.side]) - dependent.rank(operands[1 - dependent.side])
+        };
+        ControlFlow::Continue(operands.map(|operands| of(operands).signum()))
+    };
+    let (mut low, mut high) = (0, largest);
+    let (Some(at_low), Some(at_high)) = (side(low)?, side(high)?) else {
+        return ControlFlow::Continue(());
+    };
+    if at_low == at_high {
+        return ControlFlow::Continue(());
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match side(middle)? {
+            None => break,
+            Some(side) if side == at_low => low = middle,
+            Some(_) => high = middle,
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Changes one byte after the other, if that brings the operands nearer to each other.
+fn descend(
+    input: &[u8],
+    dependent: &Dependent,
+    movers: &[usize],
+    metric: Metric,
+    run: &mut Attempt<'_>,
+) -> ControlFlow<()> {
+    let moved_by = |at: usize| {
+        let changes = dependent.changes.iter().filter(|change| change.at == at);
+        let value = dependent.rank(dependent.value());
+        changes.map(|change| dependent.rank(change.value).abs_diff(value)).max().unwrap_or(0)
+    };
+    let mut order = movers.to_vec();
+    order.sort_by_key(|at| std::cmp::Reverse(moved_by(*at)));
+    let mut best = input.to_vec();
+    let mut operands = dependent.operands;
+    let mut least = dependent.distance(metric, operands);
+    for _ in 0..ROUNDS {
+        let before = least;
+        for at in &order {
+            let mut kept = best[*at];
+            for byte in values(dependent, (*at, kept), operands, order.len() <= FEW) {
+                best[*at] = byte;
+                let seen = run(&best, "descent")?;
+                let distance = seen.map_or(u128::MAX, |seen| dependent.distance(metric, seen));
+                if distance < least {
+                    (least, operands, kept) = (distance, seen.unwrap_or(operands), byte);
+                }
+            }
+            best[*at] = kept;
+        }
+        if least == before {
+            break;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// Values of a byte that a descent tries: what would be right if the operand were linear in the byte, and all others if
+/// the bytes are few.
+fn values(dependent: &Dependent, (at, now): (usize, u8), operands: [u64; 2], all: bool) -> Vec<u8> {
+    let wanted = dependent.rank(operands[1 - dependent.side]);
+    let difference = wanted - dependent.rank(operands[dependent.side]);
+    let mut values = Vec::new();
+    for change in dependent.changes.iter().filter(|change| change.at == at) {
+        let step = i128::from(change.byte) - i128::from(now);
+        let moved = dependent.rank(change.value) - dependent.rank(dependent.value());
+        if moved != 0 && step != 0 {
+            let right = i128::from(now) + (difference * step).checked_div(moved).unwrap_or(0);
+            values.push(right.clamp(0, 255) as u8);
+        }
+    }
+    match all {
+        true => values.extend(0..=255),
+        false => values.extend((0..8).map(|bit| now ^ 1 << bit)),
+    }
+    values.retain(|byte| *byte != now);
+    values
+}
+
+/// Ones in so many bytes, 1 to 8.
+fn mask(bytes: usize) -> u64 {
+    u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs until the comparison turns, if it does.
+    fn attempts(
+        input: &[u8],
+        kind: ComparisonKind,
+        bytes: usize,
+        operands: impl Fn(&[u8]) -> Option<[u64; 2]>,
+    ) -> Option<usize> {
+        let start = operands(input).unwrap();
+        let mut dependent = Dependent {
+            place: Place { site: 1, occurrence: 0 },
+            kind,
+            bytes,
+            side: 0,
+            operands: start,
+            changes: vec![],
+            grown: operands(&[input, &input[input.len() - 1..]].concat()).map(|seen| seen[0]),
+        };
+        for at in 0..input.len() {
+            for byte in [input[at] ^ 1, input[at] ^ 0x80, b'1', b'9', b'a', !input[at]] {
+                let mut other = input.to_vec();
+                other[at] = byte;
+                let value = operands(&other).map_or(start[0], |seen| seen[0]);
+                if value != start[0] {
+                    dependent.changes.push(Change { at, byte, value });
+                }
+            }
+        }
+        let (mut count, mut solved) = (0, false);
+        let result = |[a, b]: [u64; 2]| match kind {
+            ComparisonKind::Equal => std::cmp::Ordering::Equal == a.cmp(&b),
+            _ => dependent.rank(a) < dependent.rank(b),
+        };
+        let _ = solve(input, &dependent, 1 << 20, &mut |input, _| {
+            count += 1;
+            if count > MOST_ATTEMPTS {
+                return ControlFlow::Break(());
+            }
+            let seen = operands(input);
+            solved = seen.is_some_and(|seen| result(seen) != result(start));
+            if solved { ControlFlow::Break(()) } else { ControlFlow::Continue(seen) }
+        });
+        solved.then_some(count)
+    }
+
+    fn number(input: &[u8], at: usize, len: usize, order: Order) -> u64 {
+        Window { at, len, order }.of(input)
+    }
+
+    #[test]
+    fn multiples_and_exclusive_ors_are_inverted() {
+        let input = [b'x'; 32];
+        let of = |f: fn(&[u8]) -> u64, bytes: usize, wanted: u64| {
+            let seen = move |input: &[u8]| Some([f(input) & mask(bytes), wanted]);
+            attempts(&input, ComparisonKind::Equal, bytes, seen).unwrap()
+        };
+        assert!(of(|i| number(i, 3, 4, Order::Big) * 3 + 0x123, 4, 0xc0ff_ee11) < 20);
+        assert!(of(|i| number(i, 8, 8, Order::Little).wrapping_mul(0x9e37_79b9), 8, 77) < 40);
+        assert!(of(|i| number(i, 1, 2, Order::Little) ^ 0x1234, 2, 0x4321) < 20);
+        assert!(of(|i| number(i, 1, 4, Order::Big) * 1000, 8, 123_456_000) < 20);
+        assert!(of(|i| 5u64.wrapping_sub(number(i, 1, 4, Order::Big)), 4, 99) < 20);
+    }
+
+    #[test]
+    fn what_grows_with_a_field_is_bisected() {
+        let input = [b'x'; 32];
+        let quotient = |i: &[u8]| Some([number(i, 5, 2, Order::Big) / 7, 8123]);
+        assert!(attempts(&input, ComparisonKind::Equal, 4, quotient).unwrap() < 100);
+        let below = |i: &[u8]| Some([number(i, 5, 8, Order::Little), 1.5f64.to_bits()]);
+        assert!(attempts(&input, ComparisonKind::Float, 8, below).unwrap() < 100);
+        let above = |i: &[u8]| Some([number(i, 5, 4, Order::Little), 7]);
+        assert!(attempts(&input, ComparisonKind::Signed, 4, above).unwrap() < 20);
+    }
+
+    #[test]
+    fn numbers_are_written_with_digits() {
+        let input = b"xxxxxxxxxxxxxxxx";
+        for radix in [10, 16] {
+            let read = |i: &[u8]| {
+                let text: String = i[2..].iter().map(|byte| char::from(*byte)).collect();
+                let end = text.find(|sign: char| !sign.is_digit(radix)).unwrap_or(text.len());
+                Some([u64::from_str_radix(&text[..end], radix).unwrap_or(0), 3_141_592_653])
+            };
+            assert!(attempts(input, ComparisonKind::Equal, 8, read).unwrap() < 10, "{radix}");
+        }
+    }
+
+    #[test]
+    fn a_sum_and_digits_of_a_kind_of_their_own_are_descended_to() {
+        let input = [b'x'; 32];
+        let sum = |i: &[u8]| Some([i[..12].iter().map(|byte| u64::from(*byte)).sum(), 2345]);
+        assert!(attempts(&input, ComparisonKind::Equal, 4, sum).unwrap() < 200);
+        let digits = |i: &[u8]| {
+            let digit = |byte: &u8| byte.checked_sub(b'?').filter(|digit| *digit < 64);
+            let add = |number: u64, byte| Some(number << 6 | u64::from(digit(byte)?));
+            Some([i[3..8].iter().try_fold(0, add)?, 0x31a5_c0de])
+        };
+        assert!(attempts(&input, ComparisonKind::Equal, 4, digits).unwrap() < 2500);
+    }
+
+    #[test]
+    fn the_length_is_changed() {
+        let input = [b'x'; 32];
+        let of = |i: &[u8]| Some([i.len() as u64 * 2 + 1, 201]);
+        assert_eq!(attempts(&input, ComparisonKind::Equal, 8, of), Some(1));
+        let shorter = |i: &[u8]| Some([i.len() as u64, 9]);
+        assert_eq!(attempts(&input, ComparisonKind::Unsigned, 8, shorter), Some(3));
+    }
+
+    #[test]
+    fn what_cannot_be_solved_ends() {
+        let input = [b'x'; 200];
+        let hash = |i: &[u8]| {
+            let add =
+                |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+            Some([i.iter().fold(7, add), 12])
+        };
+        assert_eq!(attempts(&input, ComparisonKind::Equal, 8, hash), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! Operands that are copies of bytes of the input (input-to-state correspondence, see [`edits`]).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::super::StageEnd;
+use super::super::batches::run_producer;
+use super::super::produce::{Materials, Producer, Tools};
+use super::{Limit, logged, origin};
+use crate::comparison::ComparisonLog;
+use crate::corpus::{Origin, SeedId, Step};
+use crate::fuzzer::door::Door;
+use crate::mutate::Candidate;
+use crate::mutate::foreign::Made;
+use crate::mutate::solve::{Edit, Logged, colorize, edits};
+use crate::schedule::Budget;
+
+/// Runs in which a part of the seed is colored. Halves of what decides something are tried again, so this is enough
+/// for some forty bytes that do.
+const MOST_COLORIZATIONS: usize = 512;
+/// Edits of one input that are tried with the log.
+const MOST_TRIED: usize = 512;
+/// Inputs that turn something and are worked on, of one input.
+const MOST_TURNING: usize = 16;
+
+/// Runs all edits of an input, as usual runs. Those inputs that turn a comparison are returned, also if they show
+/// nothing that makes them a seed: the compiler may have made one branch of several comparisons. None if the turn is
+/// to end.
+pub(super) fn turn<D: Door>(
+    door: &mut D,
+    (id, input): (SeedId, &[u8]),
+    limit: Limit,
+) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
+    let Some(edits) = solutions(door, (id, input), limit)? else { return Ok(None) };
+    let Some(turning) = turning(door, (id, input), &edits, limit)? else { return Ok(None) };
+    let mut solutions = Solutions { input: input.to_vec(), edits, done: 0, budget: limit.budget };
+    let end = run_producer(door, id, &mut solutions)?;
+    Ok((end != StageEnd::TurnOver).then_some(turning))
+}
+
+/// Runs an input with its log, and colored as far as it takes the same path. None if the turn is to end.
+fn solutions<D: Door>(
+    door: &mut D,
+    (id, input): (SeedId, &[u8]),
+    limit: Limit,
+) -> Result<Option<Vec<Edit>>, D::Error> {
+    let log = logged(door, origin(id, "copy"), input, |log| log.to_own())?;
+    door.fuzzer_mut().results.learn(log.view());
+    let path = log.view().path();
+    let (mut colored, mut colored_log) = (input.to_vec(), log.clone());
+    let mut parts = VecDeque::new();
+    parts.push_back(0..input.len());
+    for _ in 0..MOST_COLORIZATIONS {
+        let Some(part) = parts.pop_front().filter(|_| !limit.is_reached(door)) else { break };
+        let mut candidate = colored.clone();
+        if door.between_batches()? {
+            return Ok(None);
+        }
+        colorize(&mut candidate[part.clone()], &mut door.fuzzer_mut().rng);
+        if candidate == colored {
+            continue;
+        }
+        let same = |log: ComparisonLog<'_>| (log.path() == path).then(|| log.to_own());
+        let other = logged(door, origin(id, "copy"), &candidate, same)?;
+        match other {
+            Some(log) => (colored, colored_log) = (candidate, log),
+            None if part.len() > 1 => {
+                let middle = part.start + part.len() / 2;
+                parts.extend([part.start..middle, middle..part.end]);
+            }
+            None => {}
+        }
+    }
+    let (log, colored_log) = (log.view(), colored_log.view());
+    Ok(Some(edits(Logged { input, log, colored: &colored, colored_log })))
+}
+
+/// Inputs that bring an open comparison to a new result. None if the turn is to end.
+fn turning<D: Door>(
+    door: &mut D,
+    (id, input): (SeedId, &[u8]),
+    edits: &[Edit],
+    limit: Limit,
+) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
+    let (mut turning, mut bytes) = (Vec::new(), Vec::new());
+    let fuzzer = door.fuzzer();
+    let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
+    let is_one_sided = |edit: &&Edit| fuzzer.results.is_one_sided(edit.place.site);
+    let is_open = |edit: &&Edit| fuzzer.results.is_open(edit.place, edit.kind);
+    let first = edits.iter().filter(is_one_sided);
+    let others = edits.iter().filter(|edit| !is_one_sided(edit) && is_open(edit));
+    for edit in first.chain(others).take(MOST_TRIED).cloned().collect::<Vec<_>>() {
+        if turning.len() >= MOST_TURNING || limit.is_reached(door) {
+            break;
+        }
+        if door.between_batches()? {
+            return Ok(None);
+        }
+        edit.apply(input, &mut bytes);
+        if !lengths.contains(&bytes.len()) || !door.fuzzer().results.is_open(edit.place, edit.kind)
+        {
+            continue;
+        }
+        let log = logged(door, origin(id, edit.op), &bytes, |log| log.to_own())?;
+        let results = &mut door.fuzzer_mut().results;
+        if results.learn(log.view()) || !results.is_open(edit.place, edit.kind) {
+            turning.push(bytes.clone());
+        }
+    }
+    Ok(Some(turning))
+}
+
+struct Solutions {
+    input: Vec<u8>,
+    edits: Vec<Edit>,
+    done: usize,
+    budget: Budget,
+}
+
+impl Producer for Solutions {
+    fn name(&self) -> &'static str {
+        "comparisons"
+    }
+
+    fn next(&mut self, from: &Materials<'_>, _: &mut Tools<'_>, out: &mut Candidate) -> Made {
+        if self.budget.is_used(self.done as u64, from.spent) {
+            return Made::Over;
+        }
+        let Some(edit) = self.edits.get(self.done) else { return Made::Over };
+        self.done += 1;
+        edit.apply(&self.input, &mut out.bytes);
+        if !(from.min_len..=from.max_len).contains(&out.bytes.len()) {
+            return Made::Nothing;
+        }
+        let pos = u32::try_from(edit.at).unwrap_or(u32::MAX);
+        let step = Step::At { op: edit.op, pos, value: None, big_endian: false };
+        out.origin = Origin { parent: from.seed, other: None, step, by: 0 };
+        Made::Input
+    }
+
+    fn progress(&self, _: Duration) -> (u64, u64) {
+        (self.done as u64, self.edits.len() as u64)
+    }
+}
