@@ -1,5 +1,5 @@
 //! Operands that are calculated from the input: a probe shows which bytes move them, and solvers by runs turn what is
-//! open (see [`depend`](crate::mutate::depend)).
+//! open (see [`depend`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
