@@ -3,10 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Campaign, CampaignError};
+use super::CampaignError;
+use super::outside::Outside;
 use crate::engine::corpus::names;
 use crate::engine::executor::ExitKind;
+use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::door::{Door, DoorError, Run};
+use crate::mutators::Mutators;
+use crate::sys::stop::Stop;
 
 /// Number of inputs of a process that are remembered.
 pub(super) const MOST_BEFORE: usize = 1000;
@@ -22,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(2);
 const PART: u32 = 10;
 
 /// What a crash needs.
-enum Needs {
+pub(super) enum Needs {
     /// It happens in a fresh process.
     Nothing,
     /// These inputs in the same process before it.
@@ -31,34 +35,40 @@ enum Needs {
     Unknown,
 }
 
-impl Campaign {
-    /// Looks whether a crash that was just saved happens in a process of its own, and keeps what came before
-    /// it if not.
-    pub(super) fn confirm_crash(&mut self, crash: u64) -> Result<(), CampaignError> {
-        let inputs = self.fuzzer.take_record();
-        let asked = self.options.findings.record;
-        if asked > 0 {
-            let last = &inputs[inputs.len().saturating_sub(asked)..];
-            for (number, input) in last.iter().enumerate() {
-                let name = names::record_name(crash, number);
-                self.write(|output| output.save_record(&name, input))?;
-            }
+impl Outside {
+    /// When the question about one more crash is given up; None if there is no time for it.
+    pub(super) fn limit_of_confirming(&self) -> Option<Limit> {
+        let statistics = &self.statistics;
+        let allowed = LONGEST + statistics.started.elapsed() / PART;
+        let left = allowed.saturating_sub(statistics.confirming).min(LONGEST);
+        let stop = self.limits.stop.clone();
+        (!left.is_zero()).then(|| Limit { end: Instant::now() + left, stop })
+    }
+
+    /// Writes the last of `inputs` beside a crash, as many as the user has asked for.
+    pub(super) fn save_record(
+        &mut self,
+        fuzzer: &mut Fuzzer<Mutators>,
+        crash: u64,
+        inputs: &[Vec<u8>],
+        asked: usize,
+    ) -> Result<(), CampaignError> {
+        let last = &inputs[inputs.len().saturating_sub(asked)..];
+        for (number, input) in last.iter().enumerate() {
+            let name = names::record_name(crash, number);
+            self.write(fuzzer, |output| output.save_record(&name, input))?;
         }
-        // Some(0): the crash took the fork server along, and there was no run since.
-        let is_many = self.fuzzer.target().process().is_some_and(|process| process != 0);
-        if !is_many || inputs.len() < 2 {
-            return Ok(());
-        }
-        let begin = Instant::now();
-        let allowed = LONGEST + self.statistics.started.elapsed() / PART;
-        let left = allowed.saturating_sub(self.statistics.confirming).min(LONGEST);
-        let needs = match left.is_zero() {
-            true => Needs::Unknown,
-            false => self.needs(&inputs, begin + left)?,
-        };
-        self.statistics.confirming += begin.elapsed();
-        // What the next crash needs begins with a process of its own.
-        self.fuzzer.end_process();
+        Ok(())
+    }
+
+    /// Writes beside a crash, the last of `inputs`, what it needs of the others.
+    pub(super) fn save_needed(
+        &mut self,
+        fuzzer: &mut Fuzzer<Mutators>,
+        crash: u64,
+        inputs: &[Vec<u8>],
+        needs: Needs,
+    ) -> Result<(), CampaignError> {
         let (count, known) = match needs {
             Needs::Nothing => return Ok(()),
             Needs::Inputs(count) => (count, true),
@@ -72,60 +82,80 @@ impl Campaign {
         self.statistics.record_files += before.len() as u64;
         for (number, input) in before.iter().enumerate() {
             let name = names::record_name(crash, number);
-            self.write(|output| output.save_before(&name, input))?;
+            self.write(fuzzer, |output| output.save_before(&name, input))?;
         }
         let said = match known {
             true => format!("it crashes in a process that gets these inputs first: {count}\n"),
             false => format!("it did not crash again, neither alone nor after these: {count}\n"),
         };
         let name = format!("{}.txt", names::record_start(crash));
-        self.write(|output| output.save_before(&name, said.as_bytes())).map(drop)
+        self.write(fuzzer, |output| output.save_before(&name, said.as_bytes())).map(drop)
     }
+}
 
-    /// Alone first, then after ever more of what came before.
-    fn needs(&mut self, inputs: &[Vec<u8>], end: Instant) -> Result<Needs, CampaignError> {
-        for _ in 0..ALONE {
-            if self.crashes_again(&inputs[inputs.len() - 1..], end)? {
-                return Ok(Needs::Nothing);
-            }
-            if Instant::now() >= end || self.stop.is_over() {
-                return Ok(Needs::Unknown);
-            }
+/// When the question is given up.
+pub(super) struct Limit {
+    end: Instant,
+    stop: Stop,
+}
+
+impl Limit {
+    fn is_reached(&self) -> bool {
+        Instant::now() >= self.end || self.stop.is_over()
+    }
+}
+
+/// What the last of `inputs` needs to crash. Alone first, then after ever more of what came before.
+pub(super) fn needs<D: Door>(
+    door: &mut D,
+    inputs: &[Vec<u8>],
+    limit: &Limit,
+) -> Result<Needs, D::Error> {
+    for _ in 0..ALONE {
+        if crashes_again(door, &inputs[inputs.len() - 1..], limit.end)? {
+            return Ok(Needs::Nothing);
         }
-        let most = inputs.len() - 1;
-        let mut count = 1;
-        loop {
-            if Instant::now() >= end || self.stop.is_over() {
-                return Ok(Needs::Unknown);
-            }
-            if self.crashes_again(&inputs[most - count..], end)? {
-                return Ok(Needs::Inputs(count));
-            }
-            if count == most {
-                return Ok(Needs::Unknown);
-            }
-            count = (count * 2).min(most);
+        if limit.is_reached() {
+            return Ok(Needs::Unknown);
         }
     }
-
-    /// Whether a fresh process that gets these inputs crashes at the last of them.
-    fn crashes_again(&mut self, inputs: &[Vec<u8>], end: Instant) -> Result<bool, CampaignError> {
-        self.fuzzer.end_process();
-        let Some((last, before)) = inputs.split_last() else { return Ok(false) };
-        for input in before {
-            let exit = self.exit_of(input)?;
-            if exit != ExitKind::Ok || Instant::now() >= end {
-                return Ok(false);
-            }
+    let most = inputs.len() - 1;
+    let mut count = 1;
+    loop {
+        if limit.is_reached() {
+            return Ok(Needs::Unknown);
         }
-        Ok(matches!(self.exit_of(last)?, ExitKind::Crash { .. } | ExitKind::Oom))
+        if crashes_again(door, &inputs[most - count..], limit.end)? {
+            return Ok(Needs::Inputs(count));
+        }
+        if count == most {
+            return Ok(Needs::Unknown);
+        }
+        count = (count * 2).min(most);
     }
+}
 
-    /// A run that is given up because of the user proves nothing.
-    fn exit_of(&mut self, input: &[u8]) -> Result<ExitKind, CampaignError> {
-        match self.run(Run { is_delivered: true, ..Run::of(input) }) {
-            Err(error) if error.is_interruption() => Ok(ExitKind::Hang),
-            seen => Ok(seen?.exit),
+/// Whether a fresh process that gets these inputs crashes at the last of them.
+fn crashes_again<D: Door>(
+    door: &mut D,
+    inputs: &[Vec<u8>],
+    end: Instant,
+) -> Result<bool, D::Error> {
+    door.fuzzer_mut().end_process();
+    let Some((last, before)) = inputs.split_last() else { return Ok(false) };
+    for input in before {
+        let exit = exit_of(door, input)?;
+        if exit != ExitKind::Ok || Instant::now() >= end {
+            return Ok(false);
         }
+    }
+    Ok(matches!(exit_of(door, last)?, ExitKind::Crash { .. } | ExitKind::Oom))
+}
+
+/// A run that is given up because of the user proves nothing.
+fn exit_of<D: Door>(door: &mut D, input: &[u8]) -> Result<ExitKind, D::Error> {
+    match door.run(Run { is_delivered: true, ..Run::of(input) }) {
+        Err(error) if error.is_interruption() => Ok(ExitKind::Hang),
+        seen => Ok(seen?.exit),
     }
 }

@@ -1,45 +1,54 @@
-//! A campaign: owns corpus, scheduler, executor and judge, and is the only place where they meet.
+//! A campaign: the search and its surroundings, and the only place where they meet.
+//!
+//! Each part owns its data and has its file. [`Campaign`] joins them in three: the loop is here, `dry_run.rs` comes
+//! before it, and `door.rs` is what happens in and between its runs.
 
 mod confirm;
+mod coverage_files;
+mod door;
+mod dry_run;
 mod error;
 mod foreign;
+mod imports;
 mod keep;
-mod known;
+mod limits;
 mod modules;
 mod orders;
 mod outside;
-mod peers;
 mod reading;
-mod resume;
+mod reports;
 mod seeds;
 mod start;
+mod state;
 mod statistics;
-mod stop;
 mod wait;
-mod waiting;
 
 pub use error::CampaignError;
 use error::TURNS_WITHOUT_RUNS;
 pub use seeds::{collect_files, read_limited};
 
-use std::cell::OnceCell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::config::options::{Options, OutputOptions};
-use crate::crashes::triage::{Follower, pointers};
-use crate::disk::output::fflog::FuzzFactoryLog;
+use crate::crashes::triage::pointers;
 use crate::disk::output::{OutputDir, OutputError};
 use crate::engine::corpus::SeedId;
-use crate::engine::domain::KeyNames;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::door::{Door, DoorError};
-use crate::engine::stage;
-use crate::event::{Event, EventBus, EventSink, StopReason};
+use crate::engine::schedule::Budget;
+use crate::engine::stage::foreign::Foreign;
+use crate::engine::stage::produce::Producer;
+use crate::engine::stage::{self, StageEnd, run_producer};
+use crate::event::{Event, EventSink, StopReason};
 use crate::fleet::control::Control;
 use crate::mutators::Mutators;
-use crate::sys::stop::Stop;
+use crate::mutators::states::Reached;
 
-use statistics::Statistics;
+use imports::Imports;
+use modules::{ONLY, only_states};
+use orders::Orders;
+use outside::Outside;
+use state::StateFiles;
 
 /// Runs a campaign to its end.
 ///
@@ -58,60 +67,21 @@ pub fn run(
 struct Campaign {
     options: Options,
     fuzzer: Fuzzer<Mutators>,
-    output: OutputDir,
-    log: FuzzFactoryLog,
-    /// Read from the target's files when the first name is asked for.
-    names: OnceCell<KeyNames>,
-    bus: EventBus,
-    statistics: Statistics,
-    stop: Stop,
-    /// What results of runs depend on, see [`resume::fingerprint`].
-    fingerprint: u64,
-    /// All starting seeds are in the corpus.
-    complete: bool,
-    /// None unless there may be others.
-    sync: Option<peers::Sync>,
+    /// The output folder, reports, numbers and limits.
+    outside: Outside,
+    /// What the next process needs to know.
+    state: StateFiles,
+    /// Finds of other fuzzers; None unless there may be others.
+    imports: Option<Imports>,
     /// Orders of clients; None without a control socket.
-    orders: Option<orders::Orders>,
-    /// The triage of crashes; None if it is switched off.
-    triage: Option<Follower>,
-    last_tick: Instant,
-    tick_pause: Duration,
-    last_saved: Instant,
-    full_disk: Option<wait::Pause>,
-    passing_error: Option<wait::Pause>,
+    orders: Option<Orders>,
 }
 
 impl Campaign {
-    /// Once there is something to look at.
-    fn start_triage(&mut self) {
-        let (crashes, hangs) = (self.statistics.saved_crashes, self.statistics.saved_hangs);
-        self.triage.iter_mut().for_each(|triage| triage.start_for(crashes, hangs));
-    }
-
     /// Imports the seeds, then fuzzes until something says stop. The finds on disk are complete
     /// whichever way it ends.
     fn fuzz(&mut self) -> Result<StopReason, CampaignError> {
-        let result = self.import_seeds().and_then(|()| {
-            if self.options.sync.first {
-                self.import_all()?;
-            }
-            self.bus.send(&Event::Started);
-            self.start_triage();
-            self.tick();
-            let reason =
-                if self.options.custom.killerbeez.only { self.sequence() } else { self.rounds() }?;
-            if self.options.sync.last {
-                // What has led here is no reason to leave these runs out.
-                self.fuzzer.stop_on(None);
-                self.import_all()?;
-            }
-            if self.complete {
-                self.restore_queue()?;
-            }
-            Ok(reason)
-        });
-        let result = match result {
+        let result = match self.search() {
             Err(error) if error.is_interruption() => {
                 Ok(self.stop_reason().unwrap_or(StopReason::TimeLimit))
             }
@@ -121,47 +91,77 @@ impl Campaign {
             Ok(reason) => *reason,
             Err(_) => StopReason::Failed,
         };
+        self.end(reason);
+        let unwritten = self.outside.reports.bus.take_failure();
+        result.and_then(|reason| match unwritten {
+            Some((path, source)) => Err(OutputError::write(&path, source).into()),
+            None => Ok(reason),
+        })
+    }
+
+    /// From the first seed to the reason of the end.
+    fn search(&mut self) -> Result<StopReason, CampaignError> {
+        self.import_seeds()?;
+        if self.options.sync.first {
+            self.import_all()?;
+        }
+        self.outside.reports.bus.send(&Event::Started);
+        self.outside.start_triage();
+        self.outside.tick(&mut self.fuzzer);
+        let only = self.options.custom.killerbeez.only;
+        let reason = if only { self.sequence() } else { self.rounds() }?;
+        if self.options.sync.last {
+            // What has led here is no reason to leave these runs out.
+            self.fuzzer.stop_on(None);
+            self.import_all()?;
+        }
+        if self.state.is_complete {
+            self.outside.restore_queue(&self.fuzzer)?;
+        }
+        Ok(reason)
+    }
+
+    /// There are no more runs: whoever waits gets an answer, and what is known is written.
+    fn end(&mut self, reason: StopReason) {
+        let Self { fuzzer, outside, state, imports, orders, .. } = self;
         let limit = match reason {
             StopReason::TimeLimit => "time",
             StopReason::ExecLimit => "execution",
             _ => "",
         };
-        if !limit.is_empty() && !self.complete {
-            self.warn(format!(
+        if !limit.is_empty() && !state.is_complete {
+            outside.warn(format!(
                 "the {limit} limit was reached in the dry run, before all seeds were run"
             ));
         }
         // What follows ends soon, whatever code of the user's it waits for.
-        self.statistics.end();
-        self.stop.limit(Some(Duration::ZERO));
-        self.stop.suspend_at_once();
-        self.dismiss_orders();
+        outside.statistics.end();
+        outside.limits.stop.limit(Some(Duration::ZERO));
+        outside.limits.stop.suspend_at_once();
+        orders.iter_mut().for_each(|orders| orders.dismiss(outside));
         // A find that could not be written is known to the judge already: the last state does not claim it.
-        if result.is_ok() {
-            self.note_positions();
-            self.save_state();
+        if reason != StopReason::Failed {
+            imports.iter_mut().for_each(|imports| imports.note_positions(outside));
+            state.save(fuzzer, outside);
         }
-        self.tell_doubtful();
-        self.pass_notes_on();
-        if let Err(error) = self.log.flush() {
-            self.warn(error.to_string());
-        }
-        self.triage.iter_mut().for_each(|triage| triage.finish(reason.patience()));
-        self.pass_notes_on();
-        let mut snapshot = self.snapshot();
-        snapshot.coverage.virgin_map = Some(self.fuzzer.judge().virgin().into());
+        outside.warn_of_doubtful_timeouts(fuzzer);
+        outside.reports.finish(fuzzer, reason);
+        self.report_end(reason);
+    }
+
+    /// The last numbers.
+    fn report_end(&mut self, reason: StopReason) {
+        let Self { options, fuzzer, outside, .. } = self;
+        let mut snapshot = outside.snapshot(fuzzer);
+        snapshot.coverage.virgin_map = Some(fuzzer.judge().virgin().into());
         for (index, mutator) in snapshot.mutators.iter_mut().enumerate() {
-            mutator.says = self.fuzzer.mutators.introspection(index);
+            mutator.says = fuzzer.mutators.introspection(index);
         }
-        let OutputOptions { root, instance, resume, .. } = &self.options.output;
-        let resume = resume.as_deref().filter(|_| self.statistics.is_fuzzing());
+        let OutputOptions { root, instance, resume, .. } = &options.output;
+        let resume = resume.as_deref().filter(|_| outside.statistics.is_fuzzing());
         let next = pointers(root, Some(instance), &snapshot.finds, resume);
-        self.bus.send(&Event::Stopped { reason, next, snapshot: Box::new(snapshot) });
-        let unwritten = self.bus.take_failure();
-        result.and_then(|reason| match unwritten {
-            Some((path, source)) => Err(OutputError::write(&path, source).into()),
-            None => Ok(reason),
-        })
+        let event = Event::Stopped { reason, next, snapshot: Box::new(snapshot) };
+        outside.reports.bus.send(&event);
     }
 
     fn rounds(&mut self) -> Result<StopReason, CampaignError> {
@@ -184,9 +184,9 @@ impl Campaign {
             if self.fuzzer.scheduler.cycles() != cycles {
                 cycles = self.fuzzer.scheduler.cycles();
                 self.fuzzer.progress.cycle_finished();
-                self.bus.send(&Event::CycleFinished { cycles });
+                self.outside.reports.bus.send(&Event::CycleFinished { cycles });
             }
-            if self.options.limits.one_seed {
+            if self.outside.limits.options.one_seed {
                 return Ok(StopReason::Done);
             }
         }
@@ -194,39 +194,45 @@ impl Campaign {
 
     /// One picked seed's turn.
     fn turn(&mut self, id: SeedId) -> Result<(), CampaignError> {
-        self.statistics.current = Some(id);
-        if self.fuzzer.judge().watches_domains() {
-            self.log.fuzzing(id.0, self.fuzzer.corpus[id].favored);
+        let Self { fuzzer, outside, .. } = self;
+        outside.statistics.current = Some(id);
+        if fuzzer.judge().watches_domains() {
+            outside.reports.log.fuzzing(id.0, fuzzer.corpus[id].favored);
         }
-        let runs = if self.mutators_want(id) { stage::run_turn(self, id)? } else { 0 };
+        let is_wanted = outside.mutators_want(fuzzer, id);
+        let runs = if is_wanted { stage::run_turn(self, id)? } else { 0 };
         let Fuzzer { scheduler, corpus, .. } = &mut self.fuzzer;
         scheduler.picked(corpus, id, runs);
         self.tick_if_due();
         Ok(())
     }
 
-    fn names(&self) -> &KeyNames {
-        let read = || KeyNames::new(self.fuzzer.target().domains(), self.fuzzer.target().sites());
-        self.names.get_or_init(read)
-    }
-
-    /// Tells the user what is to be said of the target and the mutators.
-    fn pass_notes_on(&mut self) {
-        if let Some(reason) = self.fuzzer.take_restart() {
-            self.bus.send(&Event::TargetRestarted { reason });
+    /// `--mutator-only`: everything that the module makes of the seed, in order.
+    fn sequence(&mut self) -> Result<StopReason, CampaignError> {
+        let mut made = 0;
+        loop {
+            if let Some(reason) = self.stop_reason() {
+                return Ok(reason);
+            }
+            let mut stage = Foreign::late(Budget::of_runs(u64::MAX));
+            let end = run_producer(self, ONLY, &mut stage)?;
+            made += stage.progress(Duration::ZERO).0;
+            self.tick_if_due();
+            let name = self.options.custom.killerbeez.modules[0].name.clone();
+            let reached =
+                only_states(&mut self.fuzzer.mutators).and_then(|states| states.get(ONLY));
+            match reached {
+                Some(Reached::Exhausted(_)) => {
+                    let message = format!("mutator {name} exhausted after {made} inputs");
+                    self.outside.reports.note(message);
+                    return Ok(StopReason::Done);
+                }
+                Some(Reached::State(_)) => {}
+                // Without a state it would start over for ever.
+                None if end == StageEnd::TurnOver => return Ok(StopReason::Done),
+                _ => return Err(CampaignError::MutatorFailed { name, made }),
+            }
         }
-        let mut notes = self.fuzzer.mutators.take_messages();
-        notes.extend(self.fuzzer.take_notes());
-        for note in notes {
-            self.warn(note);
-        }
-        for note in self.triage.iter_mut().flat_map(Follower::take_notes).collect::<Vec<_>>() {
-            self.warn(note);
-        }
-    }
-
-    fn warn(&mut self, message: String) {
-        self.bus.send(&Event::Warning { message });
     }
 }
 

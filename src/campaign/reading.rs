@@ -7,39 +7,32 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::{Campaign, CampaignError};
 use crate::config::env;
 use crate::config::options::TargetOptions;
 use crate::disk::output::setup::shell_line;
 use crate::engine::fuzzer::door::Door;
 
-impl Campaign {
-    /// Warns if the target seems not to read its input. After the dry run, and not again when
-    /// the campaign is resumed.
-    pub(super) fn look_for_reading(&mut self) -> Result<(), CampaignError> {
-        // Of twins all but one are disabled.
-        let usable: Vec<_> =
-            self.fuzzer.corpus.iter().filter(|seed| seed.edges > 0 || !seed.disabled).collect();
-        let Some(first) = usable.first() else { return Ok(()) };
-        let same = usable.iter().all(|seed| seed.path_hash == first.path_hash);
-        // What a mutator does with an input is its own affair.
-        let known = self.output.resumed() || self.stop.is_over();
-        if !same || known || !self.fuzzer.mutators.is_empty() {
-            return Ok(());
-        }
-        let (data, seeds) = (first.data.clone(), usable.len());
-        let reads = self.reads_input(&data)?;
-        let message = match reads {
-            Some(false) => Some(not_read(&self.options.target)),
-            _ if seeds > 1 => Some(format!(
-                "all {seeds} seeds take the same path through the target: are they inputs that it \
-                 accepts? (ffuzz-showmap shows what one reaches)"
-            )),
-            _ => None,
-        };
-        message.into_iter().for_each(|message| self.warn(message));
-        Ok(())
+/// A warning if the target seems not to read its input. To be asked for after the dry run.
+pub(super) fn warning<D: Door>(
+    door: &mut D,
+    options: &TargetOptions,
+) -> Result<Option<String>, D::Error> {
+    // Of twins all but one are disabled.
+    let corpus = door.fuzzer().corpus.iter();
+    let usable: Vec<_> = corpus.filter(|seed| seed.edges > 0 || !seed.disabled).collect();
+    let Some(first) = usable.first() else { return Ok(None) };
+    if usable.iter().any(|seed| seed.path_hash != first.path_hash) {
+        return Ok(None);
     }
+    let (data, seeds) = (first.data.clone(), usable.len());
+    Ok(match door.reads_input(&data)? {
+        Some(false) => Some(not_read(options)),
+        _ if seeds > 1 => Some(format!(
+            "all {seeds} seeds take the same path through the target: are they inputs that it \
+             accepts? (ffuzz-showmap shows what one reaches)"
+        )),
+        _ => None,
+    })
 }
 
 /// No run has read its input.

@@ -1,26 +1,29 @@
 //! Opening a campaign: output folder, target, dictionary, host checks.
 
-use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::imports::Imports;
+use super::limits::Limits;
 use super::orders::Orders;
-use super::peers::Sync;
-use super::statistics::{Statistics, TICK};
-use super::{Campaign, CampaignError, resume};
+use super::outside::Outside;
+use super::reports::Reports;
+use super::state::StateFiles;
+use super::statistics::Statistics;
+use super::wait::Obstacles;
+use super::{Campaign, CampaignError};
 use crate::config::options::{
-    CpuChoice, DomainMode, Input, Options, SanitizerOptions, SyncOptions, TargetOptions,
-    TimeoutSpec,
+    CpuChoice, DomainMode, Input, Options, OutputOptions, SanitizerOptions, SyncOptions,
+    TargetOptions, TimeoutSpec,
 };
 use crate::crashes::triage::Follower;
 use crate::disk::output::OutputDir;
 use crate::disk::output::earlier::Earlier;
-use crate::disk::output::fflog::FuzzFactoryLog;
 use crate::disk::sync::{Peers, Places};
 use crate::engine::calibrate;
-use crate::engine::domain;
+use crate::engine::domain::{self, Domain};
 use crate::engine::executor::{Executor, TargetInfo};
 use crate::engine::fuzzer::admit::HANG_TIMEOUT;
 use crate::engine::fuzzer::{AdmissionOptions, Fuzzer, Plan, Sidecars};
@@ -31,7 +34,7 @@ use crate::engine::schedule::ScheduleOptions;
 use crate::event::{Event, EventBus, EventSink};
 use crate::exec::{self, Hooked, Setup};
 use crate::fleet::control::Control;
-use crate::mutators;
+use crate::mutators::{self, Mutators};
 use crate::sys::stop::Stop;
 use crate::sys::{affinity, file, underway};
 
@@ -52,12 +55,7 @@ pub(super) fn open(
     control: Option<Control>,
 ) -> Result<Campaign, CampaignError> {
     check_core_pattern(&options.target)?;
-    let (mut dictionary, mut not_loaded) = (Dictionary::default(), vec![]);
-    for (path, level) in &options.mutation.dictionaries {
-        let (tokens, malformed) = load_dictionary(path, *level)?;
-        dictionary.add_user(tokens);
-        not_loaded.extend(malformed);
-    }
+    let (mut dictionary, mut not_loaded) = load_dictionaries(&options.mutation.dictionaries)?;
     let mut output = OutputDir::open(&options.output, options.input == Input::Resume)?;
     // From here on code of the user's runs: its init functions have the limit, too. Until all is loaded,
     // signals end the process at once.
@@ -70,12 +68,7 @@ pub(super) fn open(
     let target = &options.target;
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
-    let triage = options.triage.clone().map(|mut triage| {
-        if !mutators.are_needed_to_replay(options.custom.keep_original) {
-            triage.env = NO_MUTATORS.map(|name| (name.into(), "".into())).into();
-        }
-        Follower::new(triage)
-    });
+    let triage = prepare_triage(&options, &mutators);
     let core = bind_core(target.cpu)?;
     let mut executor = start_target(setup, target)?;
     let recorded = match options.findings.record {
@@ -102,26 +95,28 @@ pub(super) fn open(
     let runner = Runner::new(executor).send_late(options.custom.late_send).recording(recorded);
     let sidecars = start_sanitizers(&options, &mut output, &stop)?;
     let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;
-    let sync = peers(&options);
+    let imports = imports(&options);
     let mut campaign =
         assemble(options, Hooked { runner, mutators }, output, bus, dictionary, stop);
-    campaign.statistics.core = core;
-    if let Some(sidecars) = sidecars {
-        campaign.fuzzer.run_beside(sidecars);
-    }
-    campaign.sync = sync;
+    campaign.imports = imports;
     campaign.orders = orders;
-    campaign.triage = triage;
-    campaign.arm_limit();
-    campaign.tell_target();
-    not_loaded.into_iter().for_each(|warning| campaign.warn(warning));
-    campaign.load_coverage()?;
+    let Campaign { options, fuzzer, outside, state, .. } = &mut campaign;
+    outside.statistics.core = core;
+    outside.reports.triage = triage;
+    if let Some(sidecars) = sidecars {
+        fuzzer.run_beside(sidecars);
+    }
+    outside.limits.arm(&outside.statistics);
+    outside.reports.report_notes(fuzzer);
+    report_domains(options, fuzzer, &mut outside.reports);
+    not_loaded.into_iter().for_each(|warning| outside.warn(warning));
+    state.coverage.load(fuzzer, outside)?;
     Ok(campaign)
 }
 
 /// Puts the parts together.
 pub(super) fn assemble(
-    options: Options,
+    mut options: Options,
     target: Hooked,
     mut output: OutputDir,
     mut bus: EventBus,
@@ -143,7 +138,6 @@ pub(super) fn assemble(
         rng_seed: options.rng_seed.unwrap_or_else(seed_of_the_day),
     };
     let mut fuzzer = Fuzzer::new(target.runner, target.mutators, dictionary, plan);
-    let log = FuzzFactoryLog::new(output.instance_dir(), output.resumed());
     let mut statistics = Statistics::new(fuzzer.target().domains().len());
     if output.resumed() {
         let earlier = Earlier::read(output.instance_dir());
@@ -157,29 +151,16 @@ pub(super) fn assemble(
     for message in output.take_notes() {
         bus.send(&Event::Warning { message });
     }
-    let watches = fuzzer.judge().watches_domains();
-    let fingerprint = resume::fingerprint(&options.target, fuzzer.target(), watches);
-    let last_tick = Instant::now();
-    Campaign {
-        options,
-        fuzzer,
+    let outside = Outside {
+        reports: Reports::new(&options, bus, &output),
         output,
-        log,
-        names: OnceCell::new(),
-        bus,
         statistics,
-        stop,
-        fingerprint,
-        complete: false,
-        sync: None,
-        orders: None,
-        triage: None,
-        last_tick,
-        tick_pause: TICK,
-        last_saved: last_tick,
-        full_disk: None,
-        passing_error: None,
-    }
+        limits: Limits { options: std::mem::take(&mut options.limits), stop },
+        obstacles: Obstacles::default(),
+        extension: options.output.extension.clone(),
+    };
+    let state = StateFiles::new(&options, &fuzzer);
+    Campaign { options, fuzzer, outside, state, imports: None, orders: None }
 }
 
 fn admission_options(options: &Options) -> AdmissionOptions {
@@ -200,7 +181,7 @@ fn admission_options(options: &Options) -> AdmissionOptions {
 }
 
 /// None without other instances or folders.
-fn peers(options: &Options) -> Option<Sync> {
+fn imports(options: &Options) -> Option<Imports> {
     let SyncOptions { instances, folders, relist, .. } = &options.sync;
     if !instances && folders.is_empty() {
         return None;
@@ -208,7 +189,7 @@ fn peers(options: &Options) -> Option<Sync> {
     let output = &options.output;
     let instances = instances.then(|| (output.root.clone(), output.instance.clone()));
     let places = Places { instances, folders: folders.clone(), relist: *relist };
-    Some(Sync::new(Peers::new(places)))
+    Some(Imports::new(Peers::new(places)))
 }
 
 fn seed_of_the_day() -> u64 {
@@ -253,6 +234,14 @@ fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executo
 /// What names mutators: triage loads none if the stored inputs are what the target got.
 const NO_MUTATORS: [&str; 2] = ["AFL_CUSTOM_MUTATOR_LIBRARY", "AFL_PYTHON_MODULE"];
 
+fn prepare_triage(options: &Options, mutators: &Mutators) -> Option<Follower> {
+    let mut triage = options.triage.clone()?;
+    if !mutators.are_needed_to_replay(options.custom.keep_original) {
+        triage.env = NO_MUTATORS.map(|name| (name.into(), "".into())).into();
+    }
+    Some(Follower::new(triage))
+}
+
 fn check_core_pattern(options: &TargetOptions) -> Result<(), CampaignError> {
     let pattern = fs::read("/proc/sys/kernel/core_pattern").unwrap_or_default();
     if pattern.starts_with(b"|") && !options.skip_core_pattern_check {
@@ -294,6 +283,17 @@ fn add_words(dictionary: &mut Dictionary, target: &dyn TargetInfo) -> Vec<String
     warnings
 }
 
+/// The user's dictionaries, each with its level. Also a warning for what is no token, each.
+fn load_dictionaries(files: &[(PathBuf, u32)]) -> Result<(Dictionary, Vec<String>), CampaignError> {
+    let (mut dictionary, mut not_loaded) = (Dictionary::default(), vec![]);
+    for (path, level) in files {
+        let (tokens, malformed) = load_dictionary(path, *level)?;
+        dictionary.add_user(tokens);
+        not_loaded.extend(malformed);
+    }
+    Ok((dictionary, not_loaded))
+}
+
 /// A dictionary file, or a folder with one token a file. Also a warning for what is no token, each.
 fn load_dictionary(path: &Path, level: u32) -> Result<(Vec<Token>, Vec<String>), CampaignError> {
     let error = |source| CampaignError::Dictionary { path: path.into(), source };
@@ -332,36 +332,31 @@ fn warnings_of(path: &Path, reasons: impl ExactSizeIterator<Item = String>) -> V
     reasons.take(DICTIONARY_WARNINGS).chain(rest).collect()
 }
 
-impl Campaign {
-    /// A target with domains was built for a purpose that nothing serves now. A secondary leaves it to
-    /// its main: some are without domains on purpose.
-    fn tell_unused_domains(&mut self) {
-        let names: Vec<&str> =
-            self.fuzzer.target().domains().iter().map(|d| d.name.as_str()).collect();
-        let output = &self.options.output;
-        if names.is_empty() || !(output.main_node || output.links) {
-            return;
-        }
-        let named = names.iter().any(|name| !name.is_empty());
-        let which = if named { format!(" ({})", names.join(", ")) } else { String::new() };
-        self.warn(format!(
-            "the target has domains{which}, which do not guide the search: add -p \
-             (--dsf-record only stores what improves them)"
-        ));
+/// What the user should know about the target's domains before the long silence.
+fn report_domains(options: &Options, fuzzer: &Fuzzer<Mutators>, reports: &mut Reports) {
+    let domains = fuzzer.target().domains();
+    if options.domains == DomainMode::Off {
+        return warn_of_unused_domains(&options.output, domains, reports);
     }
+    reports.bus.send(&Event::DomainsFound { lines: domain::describe(domains) });
+    if domains.is_empty() {
+        let message = "the target registers no domain: -p has no effect (build it with \
+                       WAYPOINTS=cmp,mem ffuzz-cc …)";
+        reports.warn(message.into());
+    }
+}
 
-    /// What the user should know about the target before the long silence.
-    fn tell_target(&mut self) {
-        self.pass_notes_on();
-        if self.options.domains == DomainMode::Off {
-            return self.tell_unused_domains();
-        }
-        let lines = domain::describe(self.fuzzer.target().domains());
-        self.bus.send(&Event::DomainsFound { lines });
-        if self.fuzzer.target().domains().is_empty() {
-            let message = "the target registers no domain: -p has no effect (build it with \
-                           WAYPOINTS=cmp,mem ffuzz-cc …)";
-            self.bus.send(&Event::Warning { message: message.into() });
-        }
+/// A target with domains was built for a purpose that nothing serves now. A secondary leaves it to
+/// its main: some are without domains on purpose.
+fn warn_of_unused_domains(output: &OutputOptions, domains: &[Domain], reports: &mut Reports) {
+    let names: Vec<&str> = domains.iter().map(|domain| domain.name.as_str()).collect();
+    if names.is_empty() || !(output.main_node || output.links) {
+        return;
     }
+    let named = names.iter().any(|name| !name.is_empty());
+    let which = if named { format!(" ({})", names.join(", ")) } else { String::new() };
+    reports.warn(format!(
+        "the target has domains{which}, which do not guide the search: add -p \
+         (--dsf-record only stores what improves them)"
+    ));
 }

@@ -398,11 +398,11 @@ fn after_a_wish_to_stop_the_last_look_at_others_misses_nothing() {
     let places = Places { folders: vec![dir.path().join("theirs")], ..Places::default() };
     let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Off, 1000), ladder());
     campaign.import_seeds().unwrap();
-    campaign.sync = Some(super::peers::Sync::new(Peers::new(places)));
+    campaign.imports = Some(super::imports::Imports::new(Peers::new(places)));
     for (name, input) in [("a", "F"), ("b", "FU"), ("c", "FUZ")] {
         std::fs::write(dir.path().join("theirs").join(name), input).unwrap();
     }
-    campaign.stop.ask();
+    campaign.outside.limits.stop.ask();
     campaign.import_all().unwrap();
     assert_eq!(campaign.fuzzer.corpus.len(), 4);
 }
@@ -427,15 +427,15 @@ fn timeouts_take_a_share_of_the_time() {
         campaign_with(options, executor.timed_by(&clock), Mutators::default());
     campaign.fuzzer.set_timeout(Duration::from_millis(100));
     campaign.fuzz().unwrap();
-    let saved = campaign.statistics.saved_hangs;
+    let saved = campaign.outside.statistics.saved_hangs;
     assert!((3..=5).contains(&saved), "{saved}: three seconds and a tenth of next to nothing");
     let warned = |event: &Event| matches!(event, Event::Warning { message } if message.contains("AFL_HANG_TMOUT"));
     assert!(recorder.0.borrow().iter().any(warned));
     // With time they are run again.
-    campaign.options.limits.execs = None;
-    campaign.statistics.started -= Duration::from_secs(60);
+    campaign.outside.limits.options.execs = None;
+    campaign.outside.statistics.started -= Duration::from_secs(60);
     campaign.look_around().unwrap();
-    let later = campaign.statistics.saved_hangs;
+    let later = campaign.outside.statistics.saved_hangs;
     assert!((saved + 5..=saved + 8).contains(&later), "{later}");
 }
 
@@ -464,15 +464,15 @@ fn cut_runs_are_no_timeouts_and_are_run_again_within_the_share() {
         campaign_with(options, executor.timed_by(&clock), Mutators::default());
     campaign.fuzzer.set_timeout(Duration::from_millis(100));
     campaign.fuzz().unwrap();
-    let statistics = &campaign.statistics;
+    let statistics = &campaign.outside.statistics;
     assert!(statistics.cut_runs > 50, "{}", statistics.cut_runs);
     assert!(statistics.saved_hangs < 10, "{}", statistics.saved_hangs);
     let warned = |event: &Event| matches!(event, Event::Warning { message } if message.contains("AFL_HANG_TMOUT"));
     assert!(!recorder.0.borrow().iter().any(warned), "a cut run is no timeout");
     let before = statistics.saved_hangs;
-    campaign.options.limits.execs = None;
-    campaign.statistics.started -= Duration::from_secs(600);
+    campaign.outside.limits.options.execs = None;
+    campaign.outside.statistics.started -= Duration::from_secs(600);
     campaign.look_around().unwrap();
-    let later = campaign.statistics.saved_hangs - before;
+    let later = campaign.outside.statistics.saved_hangs - before;
     assert!((30..=60).contains(&later), "{later}: a tenth of 600 s, less the time of waiting");
 }

@@ -58,7 +58,7 @@ fn an_input_waits_for_the_start_and_is_judged_like_an_import() {
         .iter()
         .position(|event| matches!(event, Event::SeedSaved { source: Source::Inject, .. }));
     assert!(saved.unwrap() > started);
-    assert_eq!(campaign.statistics.imported, 1);
+    assert_eq!(campaign.outside.statistics.imported, 1);
     assert_eq!(names(&dir.path().join("out/queue"))[1], "id:000001,sync:inject,src:000000,+cov");
 }
 
@@ -99,9 +99,9 @@ fn a_pause_costs_no_time_and_ends_when_nobody_is_left_to_end_it() {
     campaign.fuzz().unwrap();
     let all = start.elapsed();
     assert!(all >= paused.join().unwrap().min(Duration::from_millis(300)));
-    let counted = Duration::from_millis(campaign.statistics.campaign_ms());
+    let counted = Duration::from_millis(campaign.outside.statistics.campaign_ms());
     assert!(counted + Duration::from_millis(200) < all, "{counted:?} of {all:?}");
-    assert!(campaign.execs() >= 1000);
+    assert!(campaign.outside.statistics.execs(&campaign.fuzzer) >= 1000);
 }
 
 #[test]
@@ -111,20 +111,21 @@ fn a_pause_before_the_first_turn_holds_and_ends_with_a_limit() {
         let (mut campaign, _, sender) = commanded(dir.path(), 40);
         sender.send(order(1, Command::Pause)).unwrap();
         if by_time {
-            campaign.options.limits.time = Some(Duration::from_millis(200));
+            campaign.outside.limits.options.time = Some(Duration::from_millis(200));
         } else {
             (0..40).for_each(|n| sender.send(order(2, Command::Inject(vec![n]))).unwrap());
         }
         let reason = campaign.fuzz().unwrap();
-        let (wanted, execs) = (campaign.stop_reason(), campaign.execs());
+        let (wanted, execs) =
+            (campaign.stop_reason(), campaign.outside.statistics.execs(&campaign.fuzzer));
         assert_eq!(Some(reason), wanted);
         match by_time {
             // Nothing ran after the seed.
             true => assert!(reason == StopReason::TimeLimit && execs < 20, "{reason:?} {execs}"),
             false => assert!(reason == StopReason::ExecLimit && execs < 60, "{reason:?} {execs}"),
         }
-        assert!(campaign.orders.as_ref().unwrap().paused);
-        let counted = campaign.statistics.campaign_ms();
+        assert!(campaign.outside.statistics.control.paused);
+        let counted = campaign.outside.statistics.campaign_ms();
         assert!(counted < 200, "{counted}");
         drop(sender);
     }
@@ -138,7 +139,7 @@ fn who_still_waits_at_the_end_gets_an_answer() {
     sender.send(order(1, Command::Inject(b"F".into()))).unwrap();
     campaign.fuzz().unwrap();
     sender.send(order(2, Command::Stop)).unwrap();
-    campaign.dismiss_orders();
+    campaign.orders.as_mut().unwrap().dismiss(&mut campaign.outside);
     let replies = replies(&recorder);
     assert_eq!(replies.iter().map(|reply| reply.ok).collect::<Vec<_>>(), [false, true]);
     assert_eq!(replies[0].error.as_deref(), Some("the campaign has ended"));

@@ -179,7 +179,7 @@ fn the_other_files_are_checked_as_well() {
     let limit = Options { input: Input::Resume, ..options(dir.path(), DomainMode::Guide, 1) };
     let (mut next, _) = campaign(limit, target());
     next.fuzz().unwrap();
-    assert_eq!(next.statistics.saved_crashes, 901);
+    assert_eq!(next.outside.statistics.saved_crashes, 901);
 }
 
 #[test]
@@ -194,13 +194,13 @@ fn nothing_that_is_published_runs_backwards_while_a_queue_is_read() {
     let resumed = Options { input: Input::Resume, ..options(dir.path(), DomainMode::Guide, 1) };
     let (mut next, _) = campaign(resumed, target());
     let shown = |next: &mut Campaign| {
-        let Snapshot { corpus, finds, coverage, .. } = next.snapshot();
+        let Snapshot { corpus, finds, coverage, .. } = next.outside.snapshot(&next.fuzzer);
         assert_eq!((corpus.corpus_count, finds.saved_crashes), (entries, 13));
         assert!(coverage.edges_found >= 9, "{}", coverage.edges_found);
     };
     shown(&mut next);
     // Ended before the first entry was taken in.
-    next.stop.ask();
+    next.outside.limits.stop.ask();
     next.import_seeds().unwrap();
     assert_eq!(next.fuzzer.corpus.len(), 0);
     shown(&mut next);
@@ -235,7 +235,7 @@ fn entries_that_are_deleted_meanwhile_are_written_again() {
     next.import_seeds().unwrap();
     let content = fs::read(queue.join(&before[1])).unwrap();
     fs::remove_dir_all(&queue).unwrap();
-    next.save_state();
+    next.state.save(&mut next.fuzzer, &mut next.outside);
     assert_eq!(super::names(&queue), before);
     assert_eq!(fs::read(queue.join(&before[1])).unwrap(), content);
     let said = |text: &str| {
@@ -244,13 +244,13 @@ fn entries_that_are_deleted_meanwhile_are_written_again() {
         events.borrow().iter().filter(|event| says(event)).count()
     };
     assert_eq!(said("are gone: they are written again"), 1);
-    next.save_state();
+    next.state.save(&mut next.fuzzer, &mut next.outside);
     assert_eq!(said("are gone: they are written again"), 1);
     // Somebody else's folder is left alone.
     let instance = dir.path().join("out/default");
     fs::rename(&instance, dir.path().join("moved")).unwrap();
     fs::create_dir(&instance).unwrap();
-    let error = next.restore_queue().unwrap_err();
+    let error = next.outside.restore_queue(&next.fuzzer).unwrap_err();
     assert!(error.to_string().contains("was removed or replaced"), "{error}");
     assert_eq!(fs::read_dir(&instance).unwrap().count(), 0);
 }
@@ -260,8 +260,8 @@ fn seeds_that_a_killed_start_had_not_taken_in_come_with_the_next() {
     let dir = seed_folder(&[b"abcd", b"wxyz", b"ABCD"]);
     let (mut first, _) = campaign(options(dir.path(), DomainMode::Guide, 1), target());
     // Killed when one of three was in the queue.
-    first.output.note_source(Some(&dir.path().join("in"))).unwrap();
-    first.output.save_seed("id:000000,time:0,execs:0,orig:0", b"abcd").unwrap();
+    first.outside.output.note_source(Some(&dir.path().join("in"))).unwrap();
+    first.outside.output.save_seed("id:000000,time:0,execs:0,orig:0", b"abcd").unwrap();
     drop(first);
     let said = resumed(dir.path());
     assert!(said.iter().any(|line| line.contains("2 more seeds")), "{said:?}");

@@ -4,7 +4,7 @@
 use std::sync::mpsc::sync_channel;
 
 use super::super::orders::Orders;
-use super::super::statistics::TICK;
+use super::super::reports::TICK;
 use super::*;
 use crate::engine::comparison::ComparisonKind;
 use crate::engine::corpus::SeedId;
@@ -109,14 +109,19 @@ fn limits_end_every_stage_within_one_batch() {
     for (index, set) in set.into_iter().enumerate() {
         for_each_stage(|stage, target, campaign, _, _| {
             let execs = campaign.fuzzer.target().execs();
-            set(&mut campaign.options.limits, execs);
-            campaign.arm_limit();
+            set(&mut campaign.outside.limits.options, execs);
+            campaign.outside.limits.arm(&campaign.outside.statistics);
             let crash = ExitKind::Crash { signal: 6 };
             let crashes = index == 2;
             target.does(move |run| if crashes && run == 4 { crash } else { ExitKind::Ok });
             assert_eq!(run(stage, campaign), StageEnd::TurnOver, "{} {index}", stage.name());
             assert!(target.runs.get() <= 5, "{} {index}: {}", stage.name(), target.runs.get());
-            assert_eq!(campaign.statistics.saved_crashes, u64::from(crashes), "{}", stage.name());
+            assert_eq!(
+                campaign.outside.statistics.saved_crashes,
+                u64::from(crashes),
+                "{}",
+                stage.name()
+            );
         });
     }
 }
@@ -151,7 +156,7 @@ fn the_stages_of_a_slow_seed_are_short() {
 #[test]
 fn a_stop_ends_every_stage_within_one_batch() {
     for_each_stage(|stage, target, campaign, _, _| {
-        let stop = campaign.stop.clone();
+        let stop = campaign.outside.limits.stop.clone();
         target.does(move |run| {
             if run == 3 {
                 stop.ask();
@@ -200,7 +205,7 @@ impl EventSink for Ticks {
 fn ticks_go_on_in_every_stage() {
     for_each_stage(|stage, target, campaign, _, _| {
         let ticks = Rc::<Cell<u64>>::default();
-        campaign.bus.add(Box::new(Ticks(Rc::clone(&ticks))));
+        campaign.outside.reports.bus.add(Box::new(Ticks(Rc::clone(&ticks))));
         let (seen, name) = (Rc::clone(&ticks), stage.name());
         target.does(move |run| {
             assert!(run <= 3 || seen.get() > 0, "{name}: no tick before run {run}");
@@ -228,7 +233,7 @@ fn a_crash_is_kept_before_the_next_run_of_every_stage() {
         });
         run(stage, campaign);
         assert!(target.runs.get() > 3, "{name}");
-        assert_eq!(campaign.statistics.saved_crashes, 1, "{name}");
+        assert_eq!(campaign.outside.statistics.saved_crashes, 1, "{name}");
     });
 }
 
@@ -262,7 +267,7 @@ fn what_changes_nothing_is_removed_and_finds_are_kept() {
     let (left, campaign) = trimmed(seed, Mutators::default(), 1);
     assert!(left.len() < 20, "{}", left.len());
     assert!(left.contains(&b'!') && left.iter().filter(|b| **b == b'x').count() == 2);
-    assert!(campaign.statistics.total_crashes > 0);
+    assert!(campaign.outside.statistics.total_crashes > 0);
     let hash = coverage::path_hash(&{
         let mut edges = [0; 64];
         (edges[0], edges[1]) = (2, 1);

@@ -269,6 +269,12 @@ impl Scheduler {
         self.energy_of(&corpus[id])
     }
 
+    /// By which seeds are weighed.
+    #[must_use]
+    pub fn schedule(&self) -> Schedule {
+        self.options.schedule
+    }
+
     /// From now on seeds are weighed by another schedule.
     pub fn change_schedule(&mut self, schedule: Schedule) {
         self.options.schedule = schedule;

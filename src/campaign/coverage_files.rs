@@ -1,0 +1,73 @@
+//! `--load-coverage` and `--save-coverage`: what is not new although this campaign has not seen it, and
+//! what others need not look for.
+
+use std::ffi::OsString;
+
+use super::CampaignError;
+use super::outside::Outside;
+use crate::config::options::{CoverageOptions, Options};
+use crate::disk::coverage::{self, CoverageError};
+use crate::engine::feedback::Part;
+use crate::engine::fuzzer::Fuzzer;
+use crate::exec::{self, binary};
+use crate::mutators::Mutators;
+
+/// The two files, and the program whose edges they name.
+pub(super) struct CoverageFiles {
+    files: CoverageOptions,
+    program: OsString,
+    search_path: Option<OsString>,
+}
+
+impl CoverageFiles {
+    pub(super) fn new(options: &Options) -> Self {
+        let target = &options.target;
+        Self {
+            files: options.coverage.clone(),
+            program: target.command.first().cloned().unwrap_or_default(),
+            search_path: target.search_path.clone(),
+        }
+    }
+
+    /// Before the first run, and before anything is stored.
+    pub(super) fn load(
+        &self,
+        fuzzer: &mut Fuzzer<Mutators>,
+        outside: &mut Outside,
+    ) -> Result<(), CampaignError> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
+        if fuzzer.target().map_size() == 0 {
+            return Err(CoverageError::NoEdges.into());
+        }
+        self.files.save.as_deref().map_or(Ok(()), coverage::check_place)?;
+        let Some(path) = &self.files.load else { return Ok(()) };
+        let known = coverage::read_for(path, &fuzzer.judge().known(self.parts(fuzzer)))?;
+        fuzzer.know(&known);
+        let ([edges, crashes, hangs, keys], path) = (known.counts(), path.display());
+        if known.parts.is_empty() {
+            let message = format!("{path} does not name its program: it is taken for this one");
+            outside.warn(message);
+        }
+        outside.reports.note(format!(
+            "known from {path}: {edges} edges, {crashes} crash edges, {hangs} hang edges, {keys} \
+             keys; only what is beyond counts as new"
+        ));
+        Ok(())
+    }
+
+    /// Together with `state.json`.
+    pub(super) fn save(&self, fuzzer: &Fuzzer<Mutators>, outside: &mut Outside) {
+        let Some(path) = &self.files.save else { return };
+        let known = fuzzer.judge().known(self.parts(fuzzer));
+        if let Err(error) = coverage::write(path, &known) {
+            outside.warn(format!("{error} ({})", error.remedy()));
+        }
+    }
+
+    fn parts(&self, fuzzer: &Fuzzer<Mutators>) -> Vec<Part> {
+        let program = binary::locate(&self.program, self.search_path.as_deref());
+        exec::parts(fuzzer.target(), &program.unwrap_or_default())
+    }
+}

@@ -1,0 +1,312 @@
+//! The campaign as the door of its [`Fuzzer`]: what a run has shown goes to `Outside`, and between two batches come
+//! orders and other fuzzers' finds.
+
+use std::time::{Duration, Instant};
+
+use super::confirm::{self, Needs};
+use super::imports::Imports;
+use super::keep::MAX_HANGS;
+use super::{Campaign, CampaignError, orders};
+use crate::config::options::Strategy;
+use crate::disk::output::OutputDir;
+use crate::disk::sync::Import;
+use crate::engine::corpus::{Origin, SeedId};
+use crate::engine::domain::KeyGain;
+use crate::engine::executor::{Failure, RunError};
+use crate::engine::fuzzer::Fuzzer;
+use crate::engine::fuzzer::admit::{
+    Crash, NewSeed, Outcome as Admitted, Stored, StoredSeed, admit,
+};
+use crate::engine::fuzzer::door::{Door, DoorError, Part, Run};
+use crate::engine::mutate::Candidate;
+use crate::event::{Outcome, StopReason};
+use crate::fleet::control::{Answer, Command, Incoming, Order};
+use crate::mutators::Mutators;
+use crate::sys::underway;
+
+impl DoorError for CampaignError {
+    fn is_interruption(&self) -> bool {
+        matches!(self, Self::Run(RunError::Interrupted))
+    }
+}
+
+impl Door for Campaign {
+    type Mutators = Mutators;
+    type Error = CampaignError;
+
+    fn fuzzer(&self) -> &Fuzzer<Mutators> {
+        &self.fuzzer
+    }
+
+    fn fuzzer_mut(&mut self) -> &mut Fuzzer<Mutators> {
+        &mut self.fuzzer
+    }
+
+    fn crashed(
+        &mut self,
+        candidate: &Candidate,
+        crash: Crash,
+    ) -> Result<Option<Stored>, CampaignError> {
+        let stored = self.outside.store_crash(&mut self.fuzzer, candidate, crash)?;
+        if let Some(stored) = &stored {
+            if !crash.in_sanitizer {
+                self.confirm_crash(stored.number)?;
+            }
+            self.outside.report_crash(&self.fuzzer, &candidate.origin, crash.signal, stored);
+        }
+        Ok(stored)
+    }
+
+    fn store_seed(&mut self, new: &NewSeed<'_>) -> Result<StoredSeed, CampaignError> {
+        self.outside.store_seed(&mut self.fuzzer, new)
+    }
+
+    fn seed_added(&mut self, id: SeedId, gains: &[KeyGain]) {
+        if self.fuzzer.judge().watches_domains() {
+            self.outside.note_gains(&self.fuzzer, id, gains);
+        }
+    }
+
+    fn seed_found(&mut self, new: &NewSeed<'_>, gains: &[KeyGain], stored: &Stored) {
+        self.outside.report_seed(&self.fuzzer, new, gains, stored);
+    }
+
+    fn timed_out(&mut self) {
+        self.outside.statistics.total_timeouts += 1;
+    }
+
+    fn was_cut(&mut self) {
+        self.outside.statistics.cut_runs += 1;
+    }
+
+    fn takes_hangs(&self) -> bool {
+        !self.options.findings.ignore_timeouts && self.outside.statistics.saved_hangs < MAX_HANGS
+    }
+
+    fn hung(&mut self, candidate: &Candidate) -> Result<Option<Stored>, CampaignError> {
+        self.outside.store_hang(&mut self.fuzzer, candidate).map(Some)
+    }
+
+    fn record(&mut self, candidate: &Candidate, gains: &[KeyGain]) -> Result<(), CampaignError> {
+        self.outside.store_record(&mut self.fuzzer, candidate, gains)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.outside.statistics.started.elapsed()
+    }
+
+    fn sanitizer_failed(&mut self, why: &dyn Failure) {
+        self.outside.warn(format!("a build of -w cannot be run any more: {why}; {}", why.remedy()));
+    }
+
+    fn look_outside(&mut self) -> Result<(), CampaignError> {
+        underway::note_runs(self.outside.statistics.execs(&self.fuzzer));
+        self.tick_if_due();
+        self.carry_out_orders()?;
+        self.import_if_due()
+    }
+
+    fn is_over(&self) -> bool {
+        self.outside.limits.stop.skip() || self.stop_reason().is_some()
+    }
+
+    fn runs_left(&self) -> usize {
+        self.outside.limits.runs_left(self.outside.statistics.execs(&self.fuzzer))
+    }
+
+    fn wait_for_room(&mut self, error: RunError) -> Result<(), CampaignError> {
+        self.outside.wait_after(&mut self.fuzzer, error)
+    }
+
+    fn exploits(&self) -> bool {
+        match self.fuzzer.mutation.strategy {
+            Strategy::Explore => false,
+            Strategy::Exploit => true,
+            Strategy::Alternate(time) => self.outside.statistics.without_finds() >= time,
+        }
+    }
+
+    fn timed<T>(&mut self, part: Part, work: impl FnOnce(&mut Self) -> T) -> T {
+        let start = Instant::now();
+        let result = work(self);
+        let spent = match part {
+            Part::Calibration => &mut self.outside.statistics.calibration,
+            Part::Trimming => &mut self.outside.statistics.trim,
+        };
+        *spent += start.elapsed();
+        result
+    }
+
+    fn seed_changed(&mut self, id: SeedId, bytes: &[u8]) -> Result<(), CampaignError> {
+        let name = self.fuzzer.corpus[id].name.clone();
+        let write = |output: &mut OutputDir| output.replace_seed(&name, bytes);
+        self.outside.write(&mut self.fuzzer, write).map(drop)
+    }
+
+    fn deterministic_done(&mut self, id: SeedId) {
+        let name = self.fuzzer.corpus[id].name.clone();
+        if let Err(error) = self.outside.output.mark_det_done(&name) {
+            self.outside.warn(error.to_string());
+        }
+    }
+}
+
+impl Campaign {
+    pub(super) fn stop_reason(&self) -> Option<StopReason> {
+        self.outside.stop_reason(&self.fuzzer)
+    }
+
+    /// The numbers, and the files for the next process, whenever it is time for them.
+    pub(super) fn tick_if_due(&mut self) {
+        if self.outside.tick_if_due(&mut self.fuzzer) {
+            self.state.save_if_due(&mut self.fuzzer, &mut self.outside);
+        }
+    }
+
+    /// Looks whether a crash that was just saved happens in a process of its own, and keeps what came before it if not.
+    fn confirm_crash(&mut self, crash: u64) -> Result<(), CampaignError> {
+        let inputs = self.fuzzer.take_record();
+        let Self { options, fuzzer, outside, .. } = self;
+        outside.save_record(fuzzer, crash, &inputs, options.findings.record)?;
+        // Some(0): the crash took the fork server along, and there was no run since.
+        let is_many = fuzzer.target().process().is_some_and(|process| process != 0);
+        if !is_many || inputs.len() < 2 {
+            return Ok(());
+        }
+        let begin = Instant::now();
+        let needs = match outside.limit_of_confirming() {
+            Some(limit) => confirm::needs(self, &inputs, &limit)?,
+            None => Needs::Unknown,
+        };
+        self.outside.statistics.confirming += begin.elapsed();
+        // What the next crash needs begins with a process of its own.
+        self.fuzzer.end_process();
+        self.outside.save_needed(&mut self.fuzzer, crash, &inputs, needs)
+    }
+
+    /// Carries out the orders of clients, and pauses as long as one of them, or Ctrl-Z, says so.
+    pub(super) fn carry_out_orders(&mut self) -> Result<(), CampaignError> {
+        self.outside.suspend_if_asked();
+        let Some(orders) = &mut self.orders else { return Ok(()) };
+        if !orders.are_due(&self.outside.statistics) {
+            return Ok(());
+        }
+        let start = Instant::now();
+        while start.elapsed() < orders::SLICE
+            && let Some(orders) = &mut self.orders
+            && let Some(next) = orders.next(&mut self.outside.statistics)
+        {
+            self.carry_out(next)?;
+        }
+        if self.outside.statistics.is_fuzzing() { self.pause() } else { Ok(()) }
+    }
+
+    /// Waits as long as the campaign is paused by command, and carries out what is ordered meanwhile.
+    fn pause(&mut self) -> Result<(), CampaignError> {
+        while self.outside.statistics.control.paused && self.stop_reason().is_none() {
+            let start = Instant::now();
+            let suspended = self.outside.limits.stop.suspend();
+            self.tick_if_due();
+            let Some(orders) = &mut self.orders else { break };
+            let next = orders.wait_for_next(&mut self.outside.statistics);
+            // Before the time is reported: it never goes back.
+            self.outside.leave_out_pause(start.elapsed(), suspended);
+            if let Some(next) = next {
+                self.carry_out(next)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, incoming: Incoming) -> Result<(), CampaignError> {
+        let Self { options, fuzzer, outside, orders, .. } = self;
+        let input =
+            orders.as_mut().and_then(|orders| orders.carry_out(incoming, options, fuzzer, outside));
+        input.map_or(Ok(()), |order| self.inject(&order))
+    }
+
+    /// Runs the input of an order, and answers it.
+    fn inject(&mut self, order: &Order) -> Result<(), CampaignError> {
+        let Ok(Command::Inject(data)) = &order.command else { return Ok(()) };
+        let number = self.outside.statistics.control.injected.run;
+        let origin = Origin::injected(u32::try_from(number).unwrap_or(u32::MAX));
+        let start = Instant::now();
+        let result = match self.take_in(data.clone(), origin) {
+            Err(error) if error.is_interruption() => Err("the campaign has ended".into()),
+            kept => {
+                let kept = kept?;
+                self.outside.statistics.sync += start.elapsed();
+                self.outside.statistics.control.injected.run += u64::from(kept.is_some());
+                let (min, max) = (self.fuzzer.mutation.min_len, self.fuzzer.mutation.max_len);
+                let refused =
+                    || format!("{} bytes: this campaign takes {min} to {max}", data.len());
+                kept.map(Answer::Judged).ok_or_else(refused)
+            }
+        };
+        orders::answer(order, result, &mut self.outside);
+        Ok(())
+    }
+
+    /// Takes in what other fuzzers have found, for a share of the time.
+    fn import_if_due(&mut self) -> Result<(), CampaignError> {
+        let start = Instant::now();
+        let Some(imports) = &mut self.imports else { return Ok(()) };
+        let Some(end) = imports.begin_turn(start, &mut self.outside) else { return Ok(()) };
+        while Instant::now() < end && self.import_next()? {}
+        let spent = start.elapsed();
+        self.imports.iter_mut().for_each(|imports| imports.end_turn(spent));
+        self.outside.statistics.sync += spent;
+        Ok(())
+    }
+
+    /// Takes in everything that is there now, unless the user does not want to wait for it.
+    pub(super) fn import_all(&mut self) -> Result<(), CampaignError> {
+        let start = Instant::now();
+        // Once all seeds are there, a wish to stop has led here: only a further one is news.
+        let stop = self.outside.limits.stop.clone();
+        let ends = self.state.is_complete && stop.is_over();
+        let hurries = || if ends { stop.asked_again() } else { stop.is_over() };
+        self.imports.iter_mut().for_each(|imports| imports.look(&mut self.outside));
+        while !hurries() && self.import_next()? {
+            self.carry_out_orders()?;
+            self.tick_if_due();
+        }
+        self.imports.iter_mut().for_each(|imports| imports.note_positions(&mut self.outside));
+        self.outside.statistics.sync += start.elapsed();
+        Ok(())
+    }
+
+    /// False if nothing waits.
+    fn import_next(&mut self) -> Result<bool, CampaignError> {
+        let next = self.imports.as_mut().and_then(Imports::next);
+        let Some(Import { peer, number, data }) = next else { return Ok(false) };
+        let taken = self.take_in(data, Origin::synced(peer, number));
+        if taken.as_ref().is_err_and(CampaignError::is_interruption) {
+            // It was not judged: the next process reads it again.
+            self.imports = None;
+        }
+        taken.map(|_| true)
+    }
+
+    /// Runs and judges an input that was made elsewhere, and keeps it if it deserves it. None if it has not the
+    /// length that inputs have here.
+    fn take_in(
+        &mut self,
+        bytes: Vec<u8>,
+        origin: Origin,
+    ) -> Result<Option<Outcome>, CampaignError> {
+        let mutation = &self.fuzzer.mutation;
+        if !(mutation.min_len..=mutation.max_len).contains(&bytes.len()) {
+            return Ok(None);
+        }
+        let verdict = self.run(Run::judged(&bytes))?.verdict.unwrap_or_default();
+        let candidate = Candidate { bytes, origin };
+        let outcome = admit(self, &candidate, verdict)?;
+        if outcome.kept {
+            self.inspect(&candidate)?;
+        }
+        let Admitted { kept, crash, hang, stored } = outcome;
+        let (input_id, path) = stored.map(|stored| (stored.number, stored.path)).unzip();
+        Ok(Some(Outcome { kept, crash, hang, input_id, path }))
+    }
+}

@@ -1,0 +1,388 @@
+//! The dry run: every starting seed is stored under its id, then run, judged and calibrated; and the timeout that
+//! follows from them.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::keep::{MAX_CRASHES, MAX_HANGS};
+use super::outside::Outside;
+use super::seeds::{Start, Stored, corpus_of, list, only_files, read_limited};
+use super::state::{self, Known};
+use super::{Campaign, CampaignError, reading};
+use crate::config::options::{Input, TimeoutSpec, Wanted};
+use crate::disk::output::state::State;
+use crate::engine::corpus::{Origin, Seed, SeedId, names};
+use crate::engine::executor::ExitKind;
+use crate::engine::feedback::Finding;
+use crate::engine::fuzzer::Fuzzer;
+use crate::engine::fuzzer::admit::{self, Crash};
+use crate::engine::fuzzer::door::{Door, Judging, Run};
+use crate::engine::mutate::{Candidate, below};
+use crate::event::Event;
+use crate::mutators::Mutators;
+
+/// Rules by which AFL derives the timeout from the seeds' mean time: a multiple that falls with the
+/// time, rounded up to 20 ms, at most one second.
+const TIMEOUT_STEP_MS: u128 = 20;
+const TIMEOUT_MAX: Duration = Duration::from_secs(1);
+
+/// What is known while the starting inputs are taken in.
+struct DryRun {
+    /// Entries that an earlier process has run.
+    known: Known,
+    /// The seed that stands for all with this path.
+    paths: HashMap<u64, SeedId>,
+    total: usize,
+    /// How many had to be run.
+    run: usize,
+}
+
+impl DryRun {
+    /// Of two starting seeds with one path the longer is disabled. True if the new one is it.
+    fn supersede_twin(&self, fuzzer: &mut Fuzzer<Mutators>, path_hash: u64, len: usize) -> bool {
+        let Some(&id) = self.paths.get(&path_hash) else { return false };
+        let longer = fuzzer.corpus[id].data.len() > len;
+        if longer && !fuzzer.scheduler.is_owner(id) {
+            fuzzer.corpus[id].disabled = true;
+            return false;
+        }
+        !longer
+    }
+}
+
+impl Campaign {
+    /// Every seed is stored, then run, judged and calibrated. Mutators know all files before the first run, as in
+    /// AFL++.
+    pub(super) fn import_seeds(&mut self) -> Result<(), CampaignError> {
+        let (starts, known) = self.prepare_starts()?;
+        let findings = match self.options.input {
+            Input::Resume => self.outside.count_findings()?,
+            Input::Directory(_) => Vec::new(),
+        };
+        self.outside.statistics.expect_corpus(corpus_of(&starts));
+        let mut dry_run = DryRun { known, paths: HashMap::new(), total: starts.len(), run: 0 };
+        let stored = self.store_starts(starts)?;
+        self.run_starts(stored, &mut dry_run)?;
+        if self.outside.output.resumed() {
+            let DryRun { total, run, .. } = dry_run;
+            let message = format!("resumed: {total} queue entries, {run} of them run again");
+            self.outside.reports.note(message);
+        }
+        self.replay_crashes(findings)?;
+        self.finish_import()?;
+        // If no seed can be used, the next start looks there for others.
+        self.outside.output.note_source(None)?;
+        self.state.save(&mut self.fuzzer, &mut self.outside);
+        Ok(())
+    }
+
+    /// The starting inputs, and which of them an earlier process has run. Nothing is stored before this.
+    fn prepare_starts(&mut self) -> Result<(Vec<Start>, Known), CampaignError> {
+        let Self { options, fuzzer, outside, state: files, .. } = self;
+        let state = files.load(fuzzer, outside);
+        let starts = list(&options.input, &state, outside)?;
+        if let Input::Directory(dir) = &options.input {
+            outside.output.note_source(Some(dir))?;
+        }
+        if let Some(first) = starts.first() {
+            self.prepare_mutators(&first.read()?, starts.len(), &state)?;
+        }
+        let known = self.state.take_up(state, &starts, &mut self.fuzzer, &mut self.outside);
+        Ok((starts, known))
+    }
+
+    /// What a module refuses is found out here, with the first of `count` seeds, and work of an earlier process is
+    /// taken up.
+    fn prepare_mutators(
+        &mut self,
+        first: &[u8],
+        count: usize,
+        state: &State,
+    ) -> Result<(), CampaignError> {
+        let only = self.options.custom.killerbeez.only;
+        if only && count != 1 && self.options.input != Input::Resume {
+            return Err(CampaignError::OneSeed { count });
+        }
+        let mutators = &mut self.fuzzer.mutators;
+        mutators.check(first).map_err(CampaignError::Mutator)?;
+        mutators.restore(&state.mutators);
+        self.state.module.load(mutators)
+    }
+
+    fn store_starts(&mut self, mut starts: Vec<Start>) -> Result<Vec<Stored>, CampaignError> {
+        let Self { options, fuzzer, outside, .. } = self;
+        if options.seeds.shuffle {
+            for last in (1..starts.len()).rev() {
+                let other = below(&mut fuzzer.rng, u32::try_from(last + 1).unwrap_or(u32::MAX));
+                starts.swap(last, other as usize);
+            }
+        }
+        let mut stored = Vec::new();
+        for start in starts {
+            let next = stored.last().map_or(SeedId(0), |last: &Stored| SeedId(last.id.0 + 1));
+            stored.push(outside.store_start(fuzzer, start, next)?);
+        }
+        outside.warn_of_cut_seeds(fuzzer.mutation.max_len, &stored);
+        Ok(stored)
+    }
+
+    fn run_starts(
+        &mut self,
+        stored: Vec<Stored>,
+        dry_run: &mut DryRun,
+    ) -> Result<(), CampaignError> {
+        self.outside.reports.note(format!("dry run of {} seeds", stored.len()));
+        let (count, mut taken) = (stored.len(), 0);
+        let stop = self.outside.limits.stop.clone();
+        for (index, seed) in stored.into_iter().enumerate() {
+            // The entries of an earlier campaign are taken in whatever its limit was.
+            let execs = self.outside.statistics.execs(&self.fuzzer);
+            let is_out_of_runs = self.outside.limits.is_out_of_runs(execs);
+            if stop.is_over() || (is_out_of_runs && !self.outside.output.resumed()) {
+                break;
+            }
+            taken = index + 1;
+            self.fill_gap(seed.id);
+            self.import(seed, index, dry_run)?;
+            self.carry_out_orders()?;
+            self.tick_if_due();
+        }
+        self.state.is_complete = taken == count && !stop.is_over();
+        Ok(())
+    }
+
+    /// A number missing in a resumed queue keeps its place: ids never change.
+    fn fill_gap(&mut self, id: SeedId) {
+        let Self { fuzzer: Fuzzer { corpus, .. }, outside, .. } = self;
+        if corpus.next_id() < id {
+            outside.warn(format!("seed {} is missing in the queue", corpus.next_id().0));
+        }
+        while corpus.next_id() < id {
+            let id = corpus.next_id();
+            corpus.add(Seed { id, disabled: true, ..Seed::default() });
+        }
+    }
+
+    fn import(
+        &mut self,
+        stored: Stored,
+        index: usize,
+        dry_run: &mut DryRun,
+    ) -> Result<(), CampaignError> {
+        let Stored { id, name, path, data, from, .. } = stored;
+        let mut seed = self.starting_seed(id, name, &data);
+        if let Some(known) = dry_run.known.remove(&seed.name)
+            && state::adopt(&mut self.fuzzer, &seed, &known)
+        {
+            return Ok(());
+        }
+        dry_run.run += 1;
+        let seen = self.run(Run::judged(&data))?;
+        let (exit, mut verdict) = (seen.exit, seen.verdict.unwrap_or_default());
+        self.outside.statistics.crashing_seeds += u64::from(matches!(exit, ExitKind::Crash { .. }));
+        if !self.fuzzer.judge().accepts(exit) {
+            self.bad_seed(from, exit, &data, verdict.finding)?;
+            seed.disabled = true;
+            self.fuzzer.corpus.add(seed);
+            return Ok(());
+        }
+        // A seed that crashes now and then is the user's own file.
+        _ = admit::confirm(self, &data, &mut verdict)?;
+        let gains = verdict.gains;
+        let calibration = self.calibrated(&data, self.start_calibration_runs())?;
+        let path_hash = calibration.path_hash;
+        if gains.is_empty() && dry_run.supersede_twin(&mut self.fuzzer, path_hash, data.len()) {
+            seed.disabled = true;
+        }
+        admit::add_seed(self, seed, calibration, &gains);
+        self.inspect(&Candidate { bytes: data, origin: Origin::default() })?;
+        if !self.fuzzer.corpus[id].disabled {
+            dry_run.paths.insert(path_hash, id);
+        }
+        let (index, total) = (index + 1, dry_run.total);
+        self.outside.reports.bus.send(&Event::SeedImported { id, path, index, total });
+        Ok(())
+    }
+
+    /// The run that was judged is the first of them.
+    fn start_calibration_runs(&self) -> u32 {
+        match self.options.calibration.skip_at_start {
+            true => 1,
+            false => self.fuzzer.admission.options.calibration_runs - 1,
+        }
+    }
+
+    fn starting_seed(&self, id: SeedId, name: String, data: &[u8]) -> Seed {
+        let parsed = names::parse(&name);
+        // The number of an imported one is that of another queue.
+        let own = parsed.as_ref().filter(|parsed| parsed.peer.is_none());
+        let source = own.and_then(|parsed| parsed.src).map(SeedId);
+        let parent = source.filter(|source| *source < id);
+        Seed {
+            id,
+            data: data.into(),
+            parent,
+            depth: parent.map_or(0, |parent| self.fuzzer.corpus[parent].depth + 1),
+            new_edge: parsed.as_ref().is_some_and(|parsed| parsed.new_edge),
+            waypoint: parsed.as_ref().is_some_and(|parsed| parsed.waypoint),
+            det_done: self.outside.output.det_done(&name),
+            name,
+            ..Seed::default()
+        }
+    }
+
+    fn bad_seed(
+        &mut self,
+        path: PathBuf,
+        exit: ExitKind,
+        data: &[u8],
+        finding: Option<Finding>,
+    ) -> Result<(), CampaignError> {
+        let (crash, slow) = &mut self.outside.statistics.bad_seeds;
+        match exit {
+            ExitKind::Ok => {}
+            ExitKind::Hang | ExitKind::Cut => *slow += 1,
+            _ => *crash += 1,
+        }
+        let what = match exit {
+            ExitKind::Ok => "does not crash, as -C wants it",
+            ExitKind::Hang | ExitKind::Cut => "takes longer than the timeout",
+            ExitKind::Oom => "is killed for its use of memory",
+            _ => "crashes the target",
+        };
+        if self.options.seeds.exit_on_issues {
+            return Err(CampaignError::BadSeed { path, what });
+        }
+        self.outside.warn(format!("the seed {path:?} {what}; it is used for splicing only"));
+        if let (true, Some(Finding::Crash { signal, unique })) =
+            (self.options.seeds.crashes_as_finds, finding)
+        {
+            let candidate = Candidate { bytes: data.to_vec(), origin: Origin::default() };
+            self.crashed(&candidate, Crash::of_target(signal, unique))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn no_usable_seed(&self) -> CampaignError {
+        if self.options.seeds.wanted == Wanted::Crashing {
+            return CampaignError::NoCrashingSeed;
+        }
+        let (crash, slow) = self.outside.statistics.bad_seeds;
+        CampaignError::NoUsableSeed { crash, slow }
+    }
+
+    /// A resumed campaign learns from its crashes and hangs which ones are not new. One that ends well by now, in
+    /// a target that was repaired, shows nothing that would be in the queue, so it teaches nothing.
+    fn replay_crashes(&mut self, findings: Vec<PathBuf>) -> Result<(), CampaignError> {
+        for path in &findings {
+            if self.outside.limits.stop.is_over() {
+                break;
+            }
+            let data = read_limited(path)
+                .map_err(|source| CampaignError::Seed { path: path.clone(), source })?;
+            self.run(Run { judging: Judging::IfBad, ..Run::of(&data) })?;
+        }
+        Ok(())
+    }
+
+    fn finish_import(&mut self) -> Result<(), CampaignError> {
+        if self.state.is_complete && self.fuzzer.corpus.iter().all(|seed| seed.disabled) {
+            return Err(self.no_usable_seed());
+        }
+        self.look_for_reading()?;
+        let Self { options, fuzzer, outside, .. } = self;
+        let usable = || fuzzer.corpus.iter().filter(|seed| !seed.disabled);
+        let total: u64 = usable().map(|seed| seed.exec_us).sum();
+        let mean = Duration::from_micros(total / usable().count().max(1) as u64);
+        fuzzer.set_timeout(derive_timeout(options.target.timeout, mean, fuzzer.progress.slowest));
+        if fuzzer.judge().watches_domains() {
+            let aggregates = fuzzer.judge().aggregates();
+            outside.reports.log.starting_keys(aggregates.domains(), aggregates.values());
+        }
+        outside.statistics.dry_run_over(self.state.is_complete);
+        if self.state.is_complete {
+            outside.limits.arm(&outside.statistics);
+        }
+        Ok(())
+    }
+
+    /// Warns if the target seems not to read its input; not again when the campaign is resumed.
+    fn look_for_reading(&mut self) -> Result<(), CampaignError> {
+        let known = self.outside.output.resumed() || self.outside.limits.stop.is_over();
+        // What a mutator does with an input is its own affair.
+        if known || !self.fuzzer.mutators.is_empty() {
+            return Ok(());
+        }
+        let options = self.options.target.clone();
+        let warning = reading::warning(self, &options)?;
+        warning.into_iter().for_each(|warning| self.outside.warn(warning));
+        Ok(())
+    }
+}
+
+impl Outside {
+    /// Counts the crashes and hangs of an earlier process before anything is run: they are there from the
+    /// start. Those that its state does not know are returned.
+    fn count_findings(&mut self) -> Result<Vec<PathBuf>, CampaignError> {
+        let (crashes, hangs) = (self.output.crash_files()?, self.output.hang_files()?);
+        let (crashes, hangs) = (only_files(crashes, self), only_files(hangs, self));
+        let (crashes_known, hangs_known) =
+            (self.statistics.saved_crashes, self.statistics.saved_hangs);
+        // Numbers are never used again, also if somebody has taken files away.
+        self.statistics.saved_crashes = crashes_known.max(next_number(&crashes, MAX_CRASHES));
+        self.statistics.saved_hangs = hangs_known.max(next_number(&hangs, MAX_HANGS));
+        let unknown = |from| move |file: &(String, PathBuf)| number(file) >= from;
+        let crashes = crashes.into_iter().filter(unknown(crashes_known));
+        let hangs = hangs.into_iter().filter(unknown(hangs_known));
+        Ok(crashes.chain(hangs).map(|(_, path)| path).collect())
+    }
+}
+
+/// The number that follows the largest one in use. A campaign gives no number above `most`: a name with
+/// one is somebody else's.
+fn next_number(files: &[(String, PathBuf)], most: u64) -> u64 {
+    files
+        .iter()
+        .map(number)
+        .filter(|number| *number < most)
+        .map(|number| number + 1)
+        .max()
+        .unwrap_or(0)
+}
+
+fn number((name, _): &(String, PathBuf)) -> u64 {
+    names::parse(name).map_or(0, |parsed| parsed.id.into())
+}
+
+fn derive_timeout(spec: TimeoutSpec, mean: Duration, slowest: Duration) -> Duration {
+    let limit = match spec {
+        TimeoutSpec::Fixed(timeout) => return timeout,
+        TimeoutSpec::Upto(limit) => limit,
+        TimeoutSpec::Auto => TIMEOUT_MAX,
+    };
+    let factor = match mean.as_millis() {
+        0..=10 => 5,
+        11..=50 => 3,
+        _ => 2,
+    };
+    let wanted = (mean * factor).max(slowest).as_millis();
+    let rounded = (wanted / TIMEOUT_STEP_MS + 1) * TIMEOUT_STEP_MS;
+    Duration::from_millis(u64::try_from(rounded).unwrap_or(u64::MAX)).min(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_follow_afls_rule() {
+        let ms = Duration::from_millis;
+        assert_eq!(derive_timeout(TimeoutSpec::Auto, ms(0), ms(1)), ms(20));
+        assert_eq!(derive_timeout(TimeoutSpec::Auto, ms(10), ms(12)), ms(60));
+        assert_eq!(derive_timeout(TimeoutSpec::Auto, ms(30), ms(200)), ms(220));
+        assert_eq!(derive_timeout(TimeoutSpec::Auto, ms(800), ms(900)), ms(1000));
+        assert_eq!(derive_timeout(TimeoutSpec::Fixed(ms(7)), ms(800), ms(900)), ms(7));
+        assert_eq!(derive_timeout(TimeoutSpec::Upto(ms(3000)), ms(800), ms(900)), ms(1620));
+    }
+}

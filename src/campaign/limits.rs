@@ -1,0 +1,67 @@
+//! What ends a campaign: signals and limits.
+
+use super::statistics::Statistics;
+use crate::config::options;
+use crate::engine::corpus::Seed;
+use crate::engine::fuzzer::Fuzzer;
+use crate::event::StopReason;
+use crate::mutators::Mutators;
+use crate::sys::stop::Stop;
+
+/// Fruitless cycles after which `AFL_EXIT_WHEN_DONE` believes that nothing is left; AFL's number.
+const DONE_CYCLES: u64 = 100;
+
+/// The limits that the user has set, and the request to end.
+pub(super) struct Limits {
+    pub(super) options: options::Limits,
+    pub(super) stop: Stop,
+}
+
+impl Limits {
+    /// Sets when whatever waits for foreign code is to end because of the limit of time (`-V`): at the start, after
+    /// the dry run, and after every moment that does not count.
+    pub(super) fn arm(&self, statistics: &Statistics) {
+        let spent = statistics.limited_time();
+        self.stop.limit(self.options.time.map(|limit| limit.saturating_sub(spent)));
+    }
+
+    /// The limit of runs (`-E`) is reached after `execs` runs.
+    pub(super) fn is_out_of_runs(&self, execs: u64) -> bool {
+        self.options.execs.is_some_and(|limit| execs >= limit)
+    }
+
+    /// Runs that are left after `execs` runs; at least 1.
+    pub(super) fn runs_left(&self, execs: u64) -> usize {
+        let left = self.options.execs.map(|limit| limit.saturating_sub(execs));
+        left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX).max(1))
+    }
+
+    /// Why to stop now, if there is a reason.
+    pub(super) fn stop_reason(
+        &self,
+        fuzzer: &Fuzzer<Mutators>,
+        statistics: &Statistics,
+    ) -> Option<StopReason> {
+        let limits = &self.options;
+        if self.stop.asked() {
+            return Some(StopReason::User);
+        }
+        if self.is_out_of_runs(statistics.execs(fuzzer)) {
+            return Some(StopReason::ExecLimit);
+        }
+        if limits.time.is_some() && self.stop.is_over() {
+            return Some(StopReason::TimeLimit);
+        }
+        if limits.until_crash && statistics.saved_crashes > 0 {
+            return Some(StopReason::Done);
+        }
+        let fruitless = statistics.without_finds();
+        if limits.without_finds.is_some_and(|limit| fruitless >= limit) {
+            return Some(StopReason::Done);
+        }
+        let exhausted = limits.when_done
+            && fuzzer.progress.cycles_without_finds > DONE_CYCLES
+            && !fuzzer.corpus.iter().any(Seed::is_pending);
+        exhausted.then_some(StopReason::Done)
+    }
+}

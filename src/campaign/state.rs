@@ -1,0 +1,230 @@
+//! Going on where an earlier process of the campaign stopped, without running the queue once more: what is written
+//! for the next process, and taken up by it.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
+
+use super::coverage_files::CoverageFiles;
+use super::modules::ModuleFile;
+use super::outside::Outside;
+use super::seeds::Start;
+use crate::config::options::{Options, TargetOptions};
+use crate::disk::output::state::{BestValue, KnownSeed, State};
+use crate::engine::corpus::Seed;
+use crate::engine::domain::Domain;
+use crate::engine::executor::TargetInfo;
+use crate::engine::fuzzer::Fuzzer;
+use crate::exec::binary;
+use crate::mutators::Mutators;
+
+/// Number of values of a domain that are stored with their places.
+const MOST_RECORDS: usize = 256;
+
+/// Queue entries that need not be run, by name.
+pub(super) type Known = HashMap<String, KnownSeed>;
+
+/// What results of runs depend on: the program's bytes, its arguments and variables, its maps.
+/// `watched`: domains are judged.
+fn fingerprint(options: &TargetOptions, target: &dyn TargetInfo, watched: bool) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let program = options.command.first().map(OsString::as_os_str).unwrap_or_default();
+    let program = binary::locate(program, options.search_path.as_deref());
+    program.ok().and_then(|path| fs::read(path).ok()).hash(&mut hasher);
+    (&options.command, &options.extra_env, target.map_size(), watched).hash(&mut hasher);
+    for Domain { name, start, size, reducer, initial } in target.domains() {
+        (name, start, size, reducer.name(), initial).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+fn hash_of(data: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    data.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Entries that the state knows, and that are not in the queue as they were.
+fn lost_entries(state: &State, queue: &[Start]) -> usize {
+    let there: HashSet<&str> =
+        queue.iter().filter(|start| !start.is_empty()).map(|start| &*start.name).collect();
+    let known = state.seeds.iter().filter(|seed| !seed.name.is_empty());
+    known.filter(|seed| !there.contains(&*seed.name)).count()
+}
+
+/// The files for the next process: `state.json`, and those that the user has named.
+pub(super) struct StateFiles {
+    /// What results of runs depend on, see [`fingerprint`].
+    fingerprint: u64,
+    /// All starting seeds are in the corpus.
+    pub(super) is_complete: bool,
+    last_saved: Instant,
+    /// Between two times of writing.
+    interval: Duration,
+    pub(super) coverage: CoverageFiles,
+    pub(super) module: ModuleFile,
+}
+
+impl StateFiles {
+    pub(super) fn new(options: &Options, fuzzer: &Fuzzer<Mutators>) -> Self {
+        let watched = fuzzer.judge().watches_domains();
+        Self {
+            fingerprint: fingerprint(&options.target, fuzzer.target(), watched),
+            is_complete: false,
+            last_saved: Instant::now(),
+            interval: options.output.stats_interval,
+            coverage: CoverageFiles::new(options),
+            module: ModuleFile { path: options.custom.killerbeez.state.clone() },
+        }
+    }
+
+    /// What an earlier process left. A damaged file costs time, not finds: the queue has them all.
+    pub(super) fn load(&self, fuzzer: &Fuzzer<Mutators>, outside: &mut Outside) -> State {
+        let edges = fuzzer.target().map_size();
+        let keys = fuzzer.judge().aggregates().values().len();
+        let flaw = match outside.output.load_state() {
+            // Of another target only statistics are taken up.
+            Ok(state) if state.target != self.fingerprint => return state,
+            Ok(state) => match state.flaw_for(edges, keys) {
+                None => return state,
+                Some(flaw) => format!("cannot use state.json: {flaw}"),
+            },
+            Err(error) => error.to_string(),
+        };
+        outside.warn(format!("{flaw}; every queue entry is run again, mutators start over"));
+        State::default()
+    }
+
+    /// Takes up the state of an earlier process; what it knew of single seeds is returned. What it learned from
+    /// entries that are gone is not known any more: they have to be found again.
+    pub(super) fn take_up(
+        &self,
+        state: State,
+        queue: &[Start],
+        fuzzer: &mut Fuzzer<Mutators>,
+        outside: &mut Outside,
+    ) -> Known {
+        outside.statistics.recall(&state.counters, &mut fuzzer.progress);
+        // The time limit follows from it.
+        let slowest = std::mem::take(&mut fuzzer.progress.slowest);
+        if state.target != self.fingerprint {
+            if state.target != 0 {
+                let message = "the target, or -p, has changed: every queue entry is run again";
+                outside.warn(message.into());
+            }
+            return Known::new();
+        }
+        let lost = lost_entries(&state, queue);
+        if lost > 0 {
+            let message = "queue entries are gone or empty: all others are run again";
+            outside.warn(format!("{lost} {message}"));
+            return Known::new();
+        }
+        fuzzer.progress.slowest = slowest;
+        fuzzer.recall(&state.judge);
+        // Numbers from here on are those of findings that the state has not seen.
+        outside.statistics.saved_crashes = state.counters.saved_crashes;
+        outside.statistics.saved_hangs = state.counters.saved_hangs;
+        state.seeds.into_iter().map(|seed| (seed.name.clone(), seed)).collect()
+    }
+
+    /// To be called now and then, between two batches: what was made was run by then.
+    pub(super) fn save_if_due(&mut self, fuzzer: &mut Fuzzer<Mutators>, outside: &mut Outside) {
+        if self.last_saved.elapsed() >= self.interval {
+            self.save(fuzzer, outside);
+        }
+    }
+
+    pub(super) fn save(&mut self, fuzzer: &mut Fuzzer<Mutators>, outside: &mut Outside) {
+        self.last_saved = Instant::now();
+        self.coverage.save(fuzzer, outside);
+        // As long as seeds are missing, the file of the earlier process is the better one.
+        if self.is_complete {
+            if let Err(error) = outside.restore_queue(fuzzer) {
+                outside.warn(error.to_string());
+            }
+            let state = self.state(fuzzer, outside);
+            if let Err(error) = outside.output.save_state(&state) {
+                outside.warn(error.to_string());
+            }
+        }
+        if let Err(error) = self.module.save(&mut fuzzer.mutators) {
+            outside.warn(error.to_string());
+        }
+    }
+
+    /// What the next process needs to know, beside the queue.
+    fn state(&self, fuzzer: &mut Fuzzer<Mutators>, outside: &Outside) -> State {
+        let claims = fuzzer.scheduler.claims();
+        let seed = |seed: &Seed| KnownSeed {
+            name: seed.name.clone(),
+            // One that was not calibrated, because the end came, is run again.
+            hash: if seed.exec_us > 0 || seed.disabled { hash_of(&seed.data) } else { 0 },
+            exec_us: seed.exec_us,
+            path_hash: seed.path_hash,
+            edges: seed.edges,
+            trace: seed.trace.clone(),
+            keys: claims.get(&seed.id).cloned().unwrap_or_default(),
+            changed_at: seed.changed_at,
+            handicap: seed.handicap,
+            fuzzed: seed.fuzzed,
+            variable: seed.variable,
+            trimmed: seed.trimmed,
+            disabled: seed.disabled,
+        };
+        State {
+            mutators: fuzzer.mutators.stored(),
+            target: self.fingerprint,
+            judge: fuzzer.judge().lessons(),
+            counters: outside.statistics.counters(&fuzzer.progress, fuzzer.sidecars()),
+            seeds: fuzzer.corpus.iter().map(seed).collect(),
+            records: records(fuzzer, outside),
+        }
+    }
+}
+
+/// The best values of each domain with their places.
+fn records(fuzzer: &Fuzzer<Mutators>, outside: &Outside) -> Vec<BestValue> {
+    let aggregates = fuzzer.judge().aggregates();
+    let of_domain = |(index, domain): (usize, &Domain)| {
+        let mut keys: Vec<(u32, u32)> = aggregates.changed_in(domain).collect();
+        keys.sort_by_key(|(_, value)| std::cmp::Reverse(domain.reducer.merit(*value)));
+        keys.truncate(MOST_RECORDS);
+        let label = domain.label(index);
+        let value = move |(key, value)| BestValue {
+            domain: label.clone(),
+            key,
+            value,
+            place: outside.reports.place(fuzzer, key),
+        };
+        keys.into_iter().map(value)
+    };
+    aggregates.domains().iter().enumerate().flat_map(of_domain).collect()
+}
+
+/// Puts a seed into the corpus as it was. False if it is not the one that was known.
+pub(super) fn adopt(fuzzer: &mut Fuzzer<Mutators>, seed: &Seed, known: &KnownSeed) -> bool {
+    if known.hash != hash_of(&seed.data) {
+        return false;
+    }
+    let id = seed.id;
+    let len = u32::try_from(seed.data.len()).unwrap_or(u32::MAX);
+    fuzzer.corpus.add(Seed {
+        exec_us: known.exec_us,
+        path_hash: known.path_hash,
+        edges: known.edges,
+        trace: known.trace.clone(),
+        changed_at: if known.changed_at < len { known.changed_at } else { 0 },
+        handicap: known.handicap,
+        fuzzed: known.fuzzed,
+        variable: known.variable,
+        trimmed: known.trimmed,
+        disabled: known.disabled,
+        ..seed.clone()
+    });
+    fuzzer.scheduler.added(&mut fuzzer.corpus, id);
+    fuzzer.scheduler.gives_back(&fuzzer.corpus, id, &known.keys);
+    true
+}
