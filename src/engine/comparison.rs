@@ -278,6 +278,11 @@ impl OwnLog {
         self.add(site, u32::from(bytes) | (kind as u32) << 8 | 2 << 16, [a, b]);
     }
 
+    /// The same, of which neither is a constant.
+    pub fn add_variables(&mut self, site: u32, kind: ComparisonKind, bytes: u8, a: u64, b: u64) {
+        self.add(site, u32::from(bytes) | (kind as u32) << 8, [a, b]);
+    }
+
     /// Memory or texts.
     pub fn add_bytes(&mut self, site: u32, kind: ComparisonKind, a: &[u8], b: &[u8]) {
         let sides = [a, b].map(|side| {

@@ -60,6 +60,21 @@ fn keywords_and_a_state_machine() {
     solve("keywords.c", 50_000);
 }
 
+#[test]
+fn a_checksum_over_a_region_with_a_length() {
+    solve("checksum.c", 20_000);
+}
+
+#[test]
+fn nested_checksums() {
+    solve("nested.c", 20_000);
+}
+
+#[test]
+fn chunks_with_lengths_and_checksums() {
+    solve("chunks.c", 200_000);
+}
+
 /// `-c -`: as before.
 #[test]
 fn without_comparisons_they_stay_shut() {

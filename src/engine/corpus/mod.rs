@@ -143,6 +143,8 @@ pub struct Seed {
     pub trimmed: bool,
     /// What its run compares was looked at.
     pub compared: bool,
+    /// It holds checksums, or what else has to follow other bytes: its mutants are repaired.
+    pub has_fields: bool,
     /// The deterministic stage was completed.
     pub det_done: bool,
     /// Never picked: a duplicate, or it crashes, hangs or cannot be calibrated. Still a donor for

@@ -271,6 +271,7 @@ fn keep_seed<D: Door>(
         parent,
         depth: parent.map_or(0, |parent| fuzzer.corpus[parent].depth + 1),
         changed_at: candidate.origin.step.position(),
+        has_fields: parent.is_some_and(|parent| fuzzer.corpus[parent].has_fields),
         new_edge: new.new_edge,
         waypoint: new.waypoint,
         handicap: u32::try_from(fuzzer.scheduler.cycles().saturating_sub(1)).unwrap_or(u32::MAX),

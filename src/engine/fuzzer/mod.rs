@@ -26,6 +26,7 @@ use super::mutate::deterministic::Deterministic;
 use super::mutate::dictionary::Dictionary;
 use super::mutate::donors::Donors;
 use super::mutate::foreign::ForeignMutators;
+use super::mutate::repair::Repairs;
 use super::mutate::{Candidate, Rng};
 use super::runner::{Runner, Runs};
 use super::schedule::bandit::Bandit;
@@ -90,10 +91,14 @@ pub struct Fuzzer<M> {
     wants_slow: bool,
     pub(super) tactics: Bandit,
     pub(super) text_units: Bandit,
+    /// Whether mutants of seeds with fields are repaired, see `stage/repair.rs`.
+    pub(super) repairing: Bandit,
     /// Deterministic stages that will go on in a later turn.
     pub(super) suspended: BTreeMap<SeedId, Deterministic>,
     /// Results of comparisons that some logged run has shown, by site.
     pub(super) results: Results,
+    /// Fields of inputs that the target wants to be what it calculates.
+    pub(super) repairs: Repairs,
     /// Sites of the last comparison of runs that crashed with a log, and not without.
     pub(super) unrepeated: HashSet<Option<u32>>,
     /// Spent on the stage of comparisons so far, see [`Fuzzer::cost_since`].
@@ -134,8 +139,10 @@ impl<M: ForeignMutators> Fuzzer<M> {
             wants_slow,
             tactics: Bandit::new(Tactic::COUNT),
             text_units: Bandit::new(2),
+            repairing: Bandit::new(2),
             suspended: BTreeMap::new(),
             results: Results::default(),
+            repairs: Repairs::default(),
             unrepeated: HashSet::new(),
             comparing: 0.0,
             donors: Donors::default(),

@@ -9,6 +9,7 @@ pub mod donors;
 pub mod foreign;
 pub mod havoc;
 mod reachable;
+pub mod repair;
 pub mod solve;
 pub mod splice;
 pub mod values;

@@ -52,17 +52,20 @@ pub struct Logged<'a> {
     pub colored_log: ComparisonLog<'a>,
 }
 
-/// All edits of the input for the comparisons of its run, each once.
+/// All edits of the input for the comparisons of its run, each once. Those for open comparisons come first.
 #[must_use]
-pub fn edits(run: Logged<'_>) -> Vec<Edit> {
+pub fn edits(run: Logged<'_>, is_open: impl Fn(Place, ComparisonKind) -> bool) -> Vec<Edit> {
     let Logged { input, log, colored, colored_log } = run;
+    let mut occurrences = Occurrences::default();
+    let pairs = log.iter().zip(colored_log.iter());
+    let pairs = pairs.map(|(plain, colored)| (occurrences.place(&plain), plain, colored));
+    let (open, others): (Vec<_>, Vec<_>) =
+        pairs.partition(|(place, plain, _)| is_open(*place, plain.kind));
     let (at, kind) = (Place { site: 0, occurrence: 0 }, ComparisonKind::Equal);
     let (searched, known) = (0, HashSet::new());
     let mut solver = Solver { input, colored, at, kind, searched, edits: Vec::new(), known };
     let (mut seen, mut of_site) = (HashSet::new(), HashMap::<u32, usize>::new());
-    let mut occurrences = Occurrences::default();
-    for (plain, colored) in log.iter().zip(colored_log.iter()) {
-        let place = occurrences.place(&plain);
+    for (place, plain, colored) in open.into_iter().chain(others) {
         let count = of_site.entry(plain.site).or_default();
         let is_new = seen.insert((plain.site, plain.a, plain.b, colored.a, colored.b));
         if solver.edits.len() >= MOST_EDITS || solver.searched > MOST_SEARCHED {
@@ -294,7 +297,7 @@ mod tests {
         let mut entry = [7u32.to_le_bytes(), how.to_le_bytes()].concat();
         entry.extend([a, b].map(u64::to_le_bytes).concat());
         let log = ComparisonLog::new(&entry, arena, false);
-        let edits = edits(Logged { input, log, colored: input, colored_log: log });
+        let edits = edits(Logged { input, log, colored: input, colored_log: log }, |_, _| true);
         let apply = |edit: &Edit| {
             let mut out = Vec::new();
             edit.apply(input, &mut out);
@@ -370,7 +373,7 @@ mod tests {
             colored: b"abcdefghi",
             colored_log: other.view(),
         };
-        let edits = edits(run);
+        let edits = edits(run, |_, _| true);
         assert_eq!(edits.len(), 1, "{edits:?}");
         assert_eq!((edits[0].at, &*edits[0].inserted), (2, &b"AB"[..]));
     }
@@ -386,7 +389,7 @@ mod tests {
         let began = std::time::Instant::now();
         let log = log.view();
         let run = Logged { input: &input, log, colored: &input, colored_log: log };
-        assert!(edits(run).is_empty());
+        assert!(edits(run, |_, _| true).is_empty());
         // Without a bound: half an hour.
         assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
     }

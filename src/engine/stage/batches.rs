@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::StageEnd;
 use super::produce::{Materials, Needs, Producer, Tools};
+use super::repair::{Tactic, Waiting};
 use crate::corpus::SeedId;
 use crate::fuzzer::door::{Door, Run};
 use crate::fuzzer::{Fuzzer, Progress, TextUnit};
@@ -41,7 +42,7 @@ fn run_candidates<D: Door>(
     let owner_at_start = fuzzer.guided() && fuzzer.scheduler.is_owner(id);
     let mut reference = None;
     let text = fuzzer.mutation.text.unwrap_or_else(|| is_text(&input));
-    let mut timeouts = 0;
+    let (mut timeouts, mut waiting) = (0, Waiting::default());
     let before = fuzzer.target().spent().whole();
     fuzzer.donors.next_seed();
     loop {
@@ -50,7 +51,7 @@ fn run_candidates<D: Door>(
         let unit = (text && needs.words).then(|| door.fuzzer_mut().draw_text_unit());
         let words = unit == Some(TextUnit::Word);
         let made = match fill(door, (id, &input), (text, words), spent, (stage, needs)) {
-            (0, Made::Over) => return Ok(StageEnd::Finished),
+            (0, Made::Over) => return run_repaired(door, &mut waiting),
             (0, _) if door.between_batches()? => return Ok(StageEnd::TurnOver),
             (0, _) => continue,
             (made, _) => made,
@@ -63,9 +64,15 @@ fn run_candidates<D: Door>(
         let (effort, found) = (door.fuzzer().effort(), door.fuzzer().progress.found);
         let outcome = door.run_batch(&batch[..made], wanted);
         let fuzzer = door.fuzzer_mut();
+        let (cost, finds) = (fuzzer.cost_since(effort), fuzzer.progress.found - found);
         if let Some(unit) = unit {
-            let (cost, finds) = (fuzzer.cost_since(effort), fuzzer.progress.found - found);
             fuzzer.text_units.note(unit as usize, cost, finds);
+        }
+        if fuzzer.corpus[id].has_fields {
+            fuzzer.repairing.note(Tactic::Leave as usize, cost, finds);
+            if fuzzer.repairing.draw(&mut fuzzer.rng, |_| true) == Some(Tactic::Repair as usize) {
+                waiting.add(&batch[..made]);
+            }
         }
         note_stage(&mut fuzzer.progress, name, stage.progress(spent), &batch[..made]);
         fuzzer.batch = batch;
@@ -83,7 +90,31 @@ fn run_candidates<D: Door>(
         if superseded || timeouts > MAX_TIMEOUTS || over {
             return Ok(StageEnd::TurnOver);
         }
+        if waiting.is_full() && run_repaired(door, &mut waiting)? == StageEnd::TurnOver {
+            return Ok(StageEnd::TurnOver);
+        }
     }
+}
+
+/// Runs repaired versions of the mutants that wait for that.
+fn run_repaired<D: Door>(door: &mut D, waiting: &mut Waiting) -> Result<StageEnd, D::Error> {
+    if waiting.is_empty() {
+        return Ok(StageEnd::Finished);
+    }
+    let (effort, found) = (door.fuzzer().effort(), door.fuzzer().progress.found);
+    let repaired = waiting.repaired(door)?;
+    let mut end = StageEnd::Finished;
+    for batch in repaired.chunks(door.fuzzer().batch_size().max(1)) {
+        door.run_batch(batch, None)?;
+        if door.between_batches()? {
+            end = StageEnd::TurnOver;
+            break;
+        }
+    }
+    let fuzzer = door.fuzzer_mut();
+    let (cost, finds) = (fuzzer.cost_since(effort), fuzzer.progress.found - found);
+    fuzzer.repairing.note(Tactic::Repair as usize, cost, finds);
+    Ok(end)
 }
 
 /// Makes as many candidates as the executor takes at once; their buffers are reused. Returns their number, and

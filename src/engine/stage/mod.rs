@@ -11,6 +11,7 @@ mod trim;
 mod batches;
 pub mod foreign;
 pub mod produce;
+mod repair;
 
 pub use batches::run_producer;
 pub use havoc::Stacks;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use super::super::StageEnd;
 use super::super::batches::run_producer;
 use super::super::produce::{Materials, Producer, Tools};
-use super::{Limit, logged, origin};
-use crate::comparison::ComparisonLog;
+use super::super::repair;
+use super::{Limit, MOST_EXTENSIONS, extend, logged, origin};
+use crate::comparison::{ComparisonLog, Place};
 use crate::corpus::{Origin, SeedId, Step};
 use crate::fuzzer::door::Door;
 use crate::mutate::Candidate;
@@ -44,8 +45,11 @@ fn solutions<D: Door>(
     (id, input): (SeedId, &[u8]),
     limit: Limit,
 ) -> Result<Option<Vec<Edit>>, D::Error> {
-    let log = logged(door, origin(id, "copy"), input, |log| log.to_own())?;
+    let log = logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.to_own())?;
     door.fuzzer_mut().results.learn(log.view());
+    if repair::learn(door, input, log.view())? == StageEnd::TurnOver {
+        return Ok(None);
+    }
     let path = log.view().path();
     let (mut colored, mut colored_log) = (input.to_vec(), log.clone());
     let mut parts = VecDeque::new();
@@ -61,7 +65,7 @@ fn solutions<D: Door>(
             continue;
         }
         let same = |log: ComparisonLog<'_>| (log.path() == path).then(|| log.to_own());
-        let other = logged(door, origin(id, "copy"), &candidate, same)?;
+        let other = logged(door, origin(id, "copy"), &mut candidate, same)?;
         match other {
             Some(log) => (colored, colored_log) = (candidate, log),
             None if part.len() > 1 => {
@@ -72,7 +76,9 @@ fn solutions<D: Door>(
         }
     }
     let (log, colored_log) = (log.view(), colored_log.view());
-    Ok(Some(edits(Logged { input, log, colored: &colored, colored_log })))
+    let run = Logged { input, log, colored: &colored, colored_log };
+    let results = &door.fuzzer().results;
+    Ok(Some(edits(run, |place, kind| results.is_open(place, kind))))
 }
 
 /// Inputs that bring an open comparison to a new result. None if the turn is to end.
@@ -83,6 +89,7 @@ fn turning<D: Door>(
     limit: Limit,
 ) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
     let (mut turning, mut bytes) = (Vec::new(), Vec::new());
+    let mut extensions = MOST_EXTENSIONS;
     let fuzzer = door.fuzzer();
     let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
     let is_one_sided = |edit: &&Edit| fuzzer.results.is_one_sided(edit.place.site);
@@ -101,13 +108,29 @@ fn turning<D: Door>(
         {
             continue;
         }
-        let log = logged(door, origin(id, edit.op), &bytes, |log| log.to_own())?;
+        let (mut edited, origin) = (bytes.clone(), origin(id, edit.op));
+        let mut log = logged(door, origin, &mut bytes, |log| log.to_own())?;
+        if extensions > 0 && !comes_to(log.view(), edit.place) {
+            extensions -= 1;
+            edited.clone_from(&bytes);
+            extend(door, &mut bytes);
+            log = logged(door, origin, &mut bytes, |log| log.to_own())?;
+        }
         let results = &mut door.fuzzer_mut().results;
         if results.learn(log.view()) || !results.is_open(edit.place, edit.kind) {
+            if bytes != edited {
+                // The edit alone will not show what it does.
+                door.try_out(&Candidate { bytes: bytes.clone(), origin })?;
+            }
             turning.push(bytes.clone());
         }
     }
     Ok(Some(turning))
+}
+
+fn comes_to(log: ComparisonLog<'_>, place: Place) -> bool {
+    let of_site = log.iter().filter(|comparison| comparison.site == place.site);
+    of_site.count() > place.occurrence as usize
 }
 
 struct Solutions {

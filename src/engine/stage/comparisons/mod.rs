@@ -7,6 +7,7 @@ mod probe;
 
 use std::time::Duration;
 
+use super::repair::{self, run_logged};
 use super::{Stage, StageEnd};
 use crate::comparison::ComparisonLog;
 use crate::corpus::{Origin, SeedId, Step};
@@ -14,8 +15,8 @@ use crate::executor::ExitKind;
 use crate::feedback::Verdict;
 use crate::fuzzer::admit::Crash;
 use crate::fuzzer::door::{Door, Run};
-use crate::mutate::Candidate;
 use crate::mutate::foreign::ForeignMutators;
+use crate::mutate::{Candidate, below};
 use crate::schedule::Budget;
 
 /// Part of all runs that the stage may take, in runs of average length, beyond the first ones.
@@ -23,6 +24,10 @@ const SHARE: f64 = 8.0;
 const FIRST_RUNS: f64 = 5000.0;
 /// Inputs that one turn works on, for copies and for the probe.
 const MOST_INPUTS: usize = 64;
+/// An attempt that does not come to its comparison any more is made again with a longer input: it may have changed a
+/// length, or an offset. So often for one input, or one comparison; and that many bytes.
+const MOST_EXTENSIONS: usize = 64;
+const EXTENSION: usize = 64;
 /// What it may take to repeat the inputs that came before a crash.
 const LONGEST_REPLAY: Duration = Duration::from_secs(2);
 
@@ -103,7 +108,19 @@ fn solve<D: Door>(door: &mut D, id: SeedId, limit: Limit) -> Result<StageEnd, D:
             break;
         }
     }
+    if !door.fuzzer().repairs.is_empty() {
+        let mut input = door.fuzzer().corpus[id].data.to_vec();
+        let log = logged(door, origin(id, "copy"), &mut input, |log| log.to_own())?;
+        repair::note_seed(door, id, log.view());
+    }
     Ok(StageEnd::Finished)
+}
+
+/// Adds letters at the end, in no order: what a field is then read from is found again, see [`repair`].
+fn extend<D: Door>(door: &mut D, bytes: &mut Vec<u8>) {
+    let fuzzer = door.fuzzer_mut();
+    let count = EXTENSION.min(fuzzer.mutation.max_len.saturating_sub(bytes.len()));
+    bytes.extend((0..count).map(|_| b'a' + below(&mut fuzzer.rng, 26) as u8));
 }
 
 /// The origin of an input that a solver made of the seed.
@@ -111,23 +128,23 @@ fn origin(id: SeedId, op: &'static str) -> Origin {
     Origin { parent: id, other: None, step: Step::Stacked { op, count: 1 }, by: 0 }
 }
 
-/// A run with its log. One that crashes or takes too long is no seed's path, but it is a find: it is run again without
+/// A run with its log, of an input whose fields are put right. One that crashes or takes too long is no seed's path, but it is a find: it is run again without
 /// the log, which shows its edges.
 fn logged<D: Door, T>(
     door: &mut D,
     origin: Origin,
-    input: &[u8],
-    look: impl FnOnce(ComparisonLog<'_>) -> T,
+    input: &mut Vec<u8>,
+    mut look: impl FnMut(ComparisonLog<'_>) -> T,
 ) -> Result<T, D::Error> {
     let mut last = None;
-    let (exit, seen) = door.logged(input, |log| {
+    let (exit, seen) = run_logged(door, input, |log| {
         last = log.iter().last().map(|comparison| comparison.site);
         look(log)
     })?;
     if exit == ExitKind::Ok {
         return Ok(seen);
     }
-    let candidate = Candidate { bytes: input.to_vec(), origin };
+    let candidate = Candidate { bytes: input.clone(), origin };
     match exit {
         ExitKind::Ok => {}
         ExitKind::Hang | ExitKind::Cut => door.fuzzer_mut().admission.put_off(&candidate, true),

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
-use super::{Limit, logged, origin};
+use super::{Limit, MOST_EXTENSIONS, extend, logged, origin};
 use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
 use crate::corpus::SeedId;
 use crate::fuzzer::door::Door;
@@ -84,8 +84,8 @@ impl Watch {
     /// What is open in the run of an input, and the same in two runs. None if that is nothing.
     fn of<D: Door>(door: &mut D, (id, input): (SeedId, &[u8])) -> Result<Option<Self>, D::Error> {
         let logs = [
-            logged(door, origin(id, "copy"), input, |log| log.to_own())?,
-            logged(door, origin(id, "copy"), input, |log| log.to_own())?,
+            logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.to_own())?,
+            logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.to_own())?,
         ];
         let results = &mut door.fuzzer_mut().results;
         results.learn(logs[0].view());
@@ -182,9 +182,10 @@ fn probe<D: Door>(
     let origin = origin(id, "copy");
     let mut left = MOST_PROBES;
     if input.len() < door.fuzzer().mutation.max_len {
-        let longer = [input, &input[input.len().saturating_sub(1)..]].concat();
+        let mut longer = [input, &input[input.len().saturating_sub(1)..]].concat();
         let mut seen = Vec::new();
-        logged(door, origin, &longer, |log| {
+        logged(door, origin, &mut longer, |log| {
+            seen.clear();
             watch.look(log, |index, operands| seen.push((index, operands)))
         })?;
         seen.into_iter().for_each(|(index, operands)| watch.all[index].grown = Some(operands));
@@ -200,21 +201,25 @@ fn probe<D: Door>(
             if door.between_batches()? {
                 return Ok(false);
             }
+            bytes.clear();
+            bytes.extend_from_slice(input);
             bytes[part.clone()].iter_mut().for_each(|byte| *byte = change(*byte));
             if bytes == *input {
                 continue;
             }
+            let changed = part.clone().next().filter(|_| part.len() == 1).map(|at| bytes[at]);
             left -= 1;
             let mut moved = Vec::new();
             let all = &watch.all;
-            let count = logged(door, origin, &bytes, |log| {
+            let count = logged(door, origin, &mut bytes, |log| {
+                moved.clear();
                 watch.look(log, |index, operands| {
                     if all[index].operands != operands {
                         moved.push((index, operands));
                     }
                 })
             })?;
-            if let [byte] = bytes[part.clone()] {
+            if let Some(byte) = changed {
                 for (index, operands) in moved {
                     let Watched { operands: before, changes, .. } = &mut watch.all[index];
                     for side in 0..2 {
@@ -228,7 +233,6 @@ fn probe<D: Door>(
                 let middle = part.start + part.len() / 2;
                 parts.extend([part.start..middle, middle..part.end]);
             }
-            bytes[part.clone()].copy_from_slice(&input[part]);
         }
     }
     Ok(true)
@@ -260,6 +264,7 @@ fn solve<D: Door>(
     let (lengths, max_len) = (mutation.min_len..=mutation.max_len, mutation.max_len);
     let known = door.fuzzer().results.of(dependent.place).to_vec();
     let mut left = attempts_left(door.fuzzer().results.failures(dependent.place));
+    let mut extensions = MOST_EXTENSIONS;
     let (mut solved, mut failure) = (Solved::Not, None);
     let mut run = |bytes: &[u8], op: &'static str| {
         if limit.is_reached(door) || left == 0 {
@@ -269,10 +274,18 @@ fn solve<D: Door>(
         if !lengths.contains(&bytes.len()) {
             return ControlFlow::Continue(None);
         }
-        let attempt = attempt(door, (id, op), bytes, dependent.place, &known);
-        match attempt {
+        let mut bytes = bytes.to_vec();
+        let mut seen = attempt(door, (id, op), &mut bytes, dependent.place, &known);
+        if matches!(seen, Ok(Some((None, false)))) && extensions > 0 {
+            extensions -= 1;
+            extend(door, &mut bytes);
+            let longer = attempt(door, (id, op), &mut bytes, dependent.place, &known);
+            // Operands of a longer input say nothing of this one.
+            seen = longer.map(|seen| seen.map(|(_, is_new)| (None, is_new)));
+        }
+        match seen {
             Ok(Some((operands, false))) => return ControlFlow::Continue(operands),
-            Ok(Some((_, true))) => solved = Solved::By { bytes: bytes.to_vec(), op },
+            Ok(Some((_, true))) => solved = Solved::By { bytes, op },
             Ok(None) => solved = Solved::TurnOver,
             Err(error) => failure = Some(error),
         }
@@ -287,7 +300,7 @@ fn solve<D: Door>(
 fn attempt<D: Door>(
     door: &mut D,
     (id, op): (SeedId, &'static str),
-    bytes: &[u8],
+    bytes: &mut Vec<u8>,
     place: Place,
     known: &[u32],
 ) -> Result<Option<(Option<[u64; 2]>, bool)>, D::Error> {

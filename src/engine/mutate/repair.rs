@@ -1,0 +1,217 @@
+//! Fields of an input that have to be equal to what the program calculates from other bytes: checksums, digests, copies
+//! of another field. A changed input is repaired with the log of its run: the log has the field as it stands in the
+//! input, and what it should be.
+
+use std::collections::HashMap;
+
+use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
+
+/// Bytes of the shortest field: shorter ones are found in every input.
+const SHORTEST: usize = 2;
+/// Places in the input at which a field is looked for.
+const MOST_PLACES: usize = 4;
+/// Sites of one log that are suspected.
+const MOST_SUSPECTS: usize = 16;
+/// Attempts to understand one site.
+const MOST_TRIED: u32 = 3;
+
+/// How a comparison's field stands in an input.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Field {
+    /// Which of the operands is the field; the other one is calculated.
+    pub side: usize,
+    pub encoding: Encoding,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Encoding {
+    Little(usize),
+    Big(usize),
+    /// Memory, as it is.
+    Bytes,
+}
+
+impl Encoding {
+    /// The operand as it stands in an input. None if it does not fit.
+    #[must_use]
+    pub fn write(self, operand: Operand<'_>) -> Option<Vec<u8>> {
+        match (self, operand) {
+            (Self::Bytes, Operand::Bytes(bytes)) => Some(bytes.to_vec()),
+            (Self::Little(len) | Self::Big(len), Operand::Value(value)) => {
+                let fits = len == 8 || value >> (8 * len) == 0;
+                let mut bytes = value.to_le_bytes()[..len].to_vec();
+                if matches!(self, Self::Big(_)) {
+                    bytes.reverse();
+                }
+                fits.then_some(bytes)
+            }
+            (_, _) => None,
+        }
+    }
+}
+
+/// A comparison whose operands are equal and may be a field and what is calculated for it.
+#[derive(Clone, Debug)]
+pub struct Suspect {
+    pub place: Place,
+    /// Where the operand stands in the input.
+    pub at: Vec<usize>,
+    pub len: usize,
+    pub encoding: Encoding,
+}
+
+/// What is known of fields, by site.
+#[derive(Clone, Debug, Default)]
+pub struct Repairs {
+    fields: HashMap<u32, Field>,
+    tried: HashMap<u32, u32>,
+}
+
+impl Repairs {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    pub fn add(&mut self, site: u32, field: Field) {
+        self.fields.insert(site, field);
+    }
+
+    /// A site was looked at, and not understood.
+    pub fn failed(&mut self, site: u32) {
+        *self.tried.entry(site).or_default() += 1;
+    }
+
+    /// The run comes to a field.
+    #[must_use]
+    pub fn concern(&self, log: ComparisonLog<'_>) -> bool {
+        !self.is_empty() && log.iter().any(|seen| self.fields.contains_key(&seen.site))
+    }
+
+    /// Comparisons of a run that may have a field, and are not understood yet.
+    #[must_use]
+    pub fn suspects(&self, log: ComparisonLog<'_>, input: &[u8]) -> Vec<Suspect> {
+        let (mut suspects, mut occurrences) = (Vec::new(), Occurrences::default());
+        for comparison in log.iter() {
+            let place = occurrences.place(&comparison);
+            let is_open = !self.fields.contains_key(&place.site)
+                && self.tried.get(&place.site).is_none_or(|tried| *tried < MOST_TRIED)
+                && !suspects.iter().any(|other: &Suspect| other.place.site == place.site);
+            if !is_open || !may_be_field(&comparison) || suspects.len() >= MOST_SUSPECTS {
+                continue;
+            }
+            let found = encodings(&comparison).into_iter().find_map(|encoding| {
+                let bytes = encoding.write(comparison.a)?;
+                let windows = input.windows(bytes.len()).enumerate();
+                let at = windows.filter(|(_, window)| **window == bytes).map(|(at, _)| at);
+                let at: Vec<usize> = at.take(MOST_PLACES).collect();
+                (!at.is_empty()).then_some((at, bytes.len(), encoding))
+            });
+            if let Some((at, len, encoding)) = found {
+                suspects.push(Suspect { place, at, len, encoding });
+            }
+        }
+        suspects
+    }
+
+    /// Writes into the input's fields what the log of its run says they should be. True if that changes the input.
+    pub fn repair(&self, log: ComparisonLog<'_>, input: &mut [u8]) -> bool {
+        let (mut from, mut is_changed) = (0, false);
+        for comparison in log.iter() {
+            let Some(field) = self.fields.get(&comparison.site) else { continue };
+            let operands = [comparison.a, comparison.b];
+            let [old, new] = [operands[field.side], operands[1 - field.side]]
+                .map(|operand| field.encoding.write(operand));
+            let (Some(old), Some(new)) = (old, new) else { continue };
+            if old.len() != new.len() {
+                continue;
+            }
+            // Fields mostly come in the order in which they are compared, also those that are right.
+            let find = |part: &[u8]| part.windows(old.len()).position(|window| window == old);
+            let at = find(&input[from..]).map(|at| from + at).or_else(|| find(input));
+            if let Some(at) = at {
+                input[at..at + new.len()].copy_from_slice(&new);
+                from = at + new.len();
+                is_changed |= old != new;
+            }
+        }
+        is_changed
+    }
+}
+
+/// Two operands that are equal, long enough, and both no constants.
+fn may_be_field(comparison: &Comparison<'_>) -> bool {
+    let is_equality = matches!(comparison.kind, ComparisonKind::Equal | ComparisonKind::Memory);
+    let is_long = match comparison.a {
+        Operand::Value(value) => value >> (8 * (SHORTEST - 1)) != 0,
+        Operand::Bytes(bytes) => bytes.len() >= SHORTEST,
+    };
+    is_equality && is_long && comparison.constant == [false; 2] && comparison.a == comparison.b
+}
+
+/// The ways in which an operand may stand in the input, the widest first.
+fn encodings(comparison: &Comparison<'_>) -> Vec<Encoding> {
+    if let Operand::Bytes(_) = comparison.a {
+        return vec![Encoding::Bytes];
+    }
+    let widths = [8, 4, 2].into_iter().filter(|width| *width <= comparison.bytes);
+    widths.flat_map(|width| [Encoding::Big(width), Encoding::Little(width)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::OwnLog;
+    use proptest::prelude::*;
+
+    fn log(entries: &[(u32, u64, u64)]) -> OwnLog {
+        let mut log = OwnLog::default();
+        for (site, a, b) in entries {
+            log.add_variables(*site, ComparisonKind::Equal, 4, *a, *b);
+        }
+        log
+    }
+
+    #[test]
+    fn fields_are_suspected_where_equal_operands_stand_in_the_input() {
+        let input = b"..\x12\x34\x56\x78..\x00\x00\x00\x07";
+        let own = log(&[(1, 0x1234_5678, 0x1234_5678), (2, 7, 7), (3, 0x9999, 0x9999), (4, 1, 2)]);
+        let mut repairs = Repairs::default();
+        let suspects = repairs.suspects(own.view(), input);
+        assert_eq!(suspects.len(), 1, "{suspects:?}");
+        assert_eq!((&*suspects[0].at, suspects[0].encoding), (&[2][..], Encoding::Big(4)));
+        for _ in 0..3 {
+            repairs.failed(1);
+        }
+        assert!(repairs.suspects(own.view(), input).is_empty());
+    }
+
+    #[test]
+    fn fields_get_what_was_calculated_one_after_the_other() {
+        let mut repairs = Repairs::default();
+        assert!(repairs.is_empty() && !repairs.concern(log(&[(7, 1, 2)]).view()));
+        repairs.add(7, Field { side: 1, encoding: Encoding::Little(4) });
+        let mut input = *b"a\x01\x00\x00\x00b\x01\x00\x00\x00";
+        let own = log(&[(7, 0x6463_6261, 1), (7, 5, 5), (9, 1, 3), (7, 0x3231_3039, 1)]);
+        assert!(repairs.concern(own.view()) && repairs.repair(own.view(), &mut input));
+        assert_eq!(&input, b"aabcdb9012");
+        let mut second = *b"abcd..abcd";
+        let own = log(&[(7, 0x6463_6261, 0x6463_6261), (7, 5, 0x6463_6261)]);
+        assert!(repairs.repair(own.view(), &mut second));
+        assert_eq!(&second, b"abcd..\x05\0\0\0");
+        assert!(!repairs.repair(log(&[(7, 6, 6)]).view(), &mut input));
+        assert_eq!(&input, b"aabcdb9012");
+    }
+
+    proptest! {
+        #[test]
+        fn any_log_is_read(input: Vec<u8>, a: u64, b: u64, len in 1usize..9) {
+            let mut repairs = Repairs::default();
+            repairs.add(1, Field { side: 0, encoding: Encoding::Big(len) });
+            let mut repaired = input.clone();
+            let changed = repairs.repair(log(&[(1, a, b), (1, b, a)]).view(), &mut repaired);
+            prop_assert_eq!(repaired.len(), input.len());
+            prop_assert!(changed || repaired == input);
+        }
+    }
+}
