@@ -1,6 +1,6 @@
 //! A campaign: the search and its surroundings, and the only place where they meet.
 //!
-//! Each part owns its data and has its file. [`Campaign`] joins them in three: the loop is here, `dry_run.rs` comes
+//! Each part owns its data and has its file. `Campaign` joins them in three: the loop is here, `dry_run.rs` comes
 //! before it, and `door.rs` is what happens in and between its runs.
 
 mod confirm;
