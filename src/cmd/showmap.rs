@@ -4,6 +4,7 @@
 //! count is not the first of its class; here all are shown.
 
 mod args;
+mod blockers;
 mod comparisons;
 mod stream;
 mod tokens;
@@ -49,6 +50,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         () if args.streams => stream::run(&args, &environment),
         () if args.tokens => tokens::run(&args, &environment),
         () if args.comparisons => comparisons::run(&mut args, &environment),
+        () if args.blockers => blockers::run(&args, &environment),
         () if args.runs_files() => run_all(&args, &environment),
         () => run_once(&mut args, &environment),
     };
@@ -182,7 +184,8 @@ impl Total {
     }
 }
 
-fn run_all(args: &Args, environment: &Environment) -> Result<u8, Failure> {
+/// The files of `-i` or `-I`.
+fn inputs_of(args: &Args) -> Result<Vec<PathBuf>, Failure> {
     let (from, inputs) = match (&args.input, &args.list) {
         (Some(folder), _) => (folder, inputs::list_below(folder)?),
         (None, Some(list)) => (list, inputs::listed(list)?),
@@ -192,6 +195,13 @@ fn run_all(args: &Args, environment: &Environment) -> Result<u8, Failure> {
         let remedy = "give a folder with at least one file, for example out/queue";
         return Err(Failure::new(format!("no inputs in {from:?}"), remedy));
     }
+    let kind = if args.input.is_some() { "directory" } else { "list" };
+    say(args.quiet, &format!("[*] Reading from {kind} '{}'...", from.display()));
+    Ok(inputs)
+}
+
+fn run_all(args: &Args, environment: &Environment) -> Result<u8, Failure> {
+    let inputs = inputs_of(args)?;
     let into = (!args.collect).then_some(args.output());
     if let Some(into) = into {
         fs::create_dir_all(into).map_err(|error| {
@@ -199,8 +209,6 @@ fn run_all(args: &Args, environment: &Environment) -> Result<u8, Failure> {
             Failure::new(format!("cannot create the folder {into:?}: {error}"), remedy)
         })?;
     }
-    let kind = if args.input.is_some() { "directory" } else { "list" };
-    say(args.quiet, &format!("[*] Reading from {kind} '{}'...", from.display()));
     let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
     say(args.quiet, &format!("[*] Target map size: {}", target.info().map_size()));

@@ -183,3 +183,50 @@ fn a_library_logs_for_its_program_and_a_full_log_is_named() {
     assert!(seen.err.contains("the log was full"), "{}", seen.err);
     assert!(dir.text("log").contains("lib.c:4:"), "{}", dir.text("log"));
 }
+
+/// Gates of which a folder of inputs passes some.
+const GATES: &str = r#"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  uint32_t word;
+  char text[9] = "";
+  if (size < 12) return 0;
+  if (data[0] != 'G') return 0;
+  memcpy(&word, data + 2, 4);
+  if (word == 0x11223344) return 1;
+  memcpy(text, data + 8, 4);
+  if (atoi(text) > 77) abort();
+  return 0;
+}
+"#;
+
+#[test]
+fn what_no_input_passes_is_listed_with_the_bytes_that_decide() {
+    let dir = TestDir::new();
+    let source = dir.write("gates.c", GATES).display().to_string();
+    let job = dir.ffuzz(&format!("cc -g -O2 -fsanitize=fuzzer {source} -o t"));
+    job.env("XDG_CACHE_HOME", cache().to_str().unwrap()).run().expect(0);
+    dir.write("in/a", "x...........");
+    dir.write("in/b", "G.....\"\"12..");
+    dir.write("in/c", b"G.\x44\x33\x22\x10..31..");
+    let run = |options: &str| dir.tool(options, &dir.path("t"), "").run().expect(0);
+    let listed = run("showmap --blockers -i in");
+    let folder = dir.path("").display().to_string();
+    let expected = format!(
+        "{folder}gates.c:11:12: LLVMFuzzerTestOneInput(): i32 ==, never equal in 2 of 3 inputs
+    0x10223344 and 0x11223344 (constant) in c: bytes 2-5
+{folder}gates.c:13:18: LLVMFuzzerTestOneInput(): i32 >, always less in 2 of 3 inputs
+    0x1f and 0x4d 'M' (constant) in c: bytes 8-9
+"
+    );
+    assert_eq!(listed.out, expected);
+    listed.says("2 are not");
+    let json: serde_json::Value =
+        serde_json::from_str(&run("showmap --blockers --json -q -i in").out).unwrap();
+    assert_eq!(json[0]["bytes"], serde_json::json!([[2, 5]]), "{json:#}");
+    assert_eq!((&json[1]["line"], &json[1]["outcome"]), (&13.into(), &"always less".into()));
+    let job = dir.tool("showmap --blockers", &dir.path("t"), "").run();
+    job.refused(1, "--blockers compares the runs of many inputs", "-i");
+}

@@ -21,11 +21,12 @@ use crate::cmd::tool::TargetArgs;
                   find seeds -size -4k > list; ffuzz-showmap -I list -o maps -- ./target\n  \
                   ffuzz-showmap -C -i out/queue -o /dev/null --save-coverage state -- ./target\n  \
                   ffuzz-showmap --tokens -o words.dict -- ./target\n  \
-                  ffuzz-showmap --comparisons -o - -- ./target < input"
+                  ffuzz-showmap --comparisons -o - -- ./target < input\n  \
+                  ffuzz-showmap --blockers -i out/default/queue -- ./target"
 )]
 pub(super) struct Args {
     /// File for the edges, one line `index:class` per edge, or - for stdout; with -i a folder
-    #[arg(short, value_name = "FILE", required_unless_present_any = ["streams", "tokens"])]
+    #[arg(short, value_name = "FILE", required_unless_present_any = ["streams", "tokens", "blockers"])]
     output: Option<PathBuf>,
     /// Run all files of this folder and its subfolders
     #[arg(short, value_name = "DIR")]
@@ -42,6 +43,10 @@ pub(super) struct Args {
     /// Print what the target compares in a run, by places in the source, instead of edges
     #[arg(long, conflicts_with_all = ["input", "list", "streams", "tokens"])]
     pub(super) comparisons: bool,
+    /// With -i: print the comparisons that no file passes: what they compare, in which file they come
+    /// closest, and which of its bytes decide them
+    #[arg(long, conflicts_with_all = ["streams", "tokens", "comparisons", "at_file", "collect"])]
+    pub(super) blockers: bool,
     /// With -i: merge the edges of all files into one output file
     #[arg(short = 'C')]
     pub(super) collect: bool,
@@ -114,6 +119,10 @@ impl Args {
                 "-C collects the edges of a folder, and none is given",
                 remedy,
             ));
+        }
+        if self.blockers && !self.runs_files() {
+            let cause = "--blockers compares the runs of many inputs, and none are given";
+            return Err(Failure::new(cause, "name their folder with -i, or a list with -I"));
         }
         let forms = [self.binary, self.cmin, self.json].into_iter().filter(|form| *form);
         if forms.count() > 1 || (self.dsf && (self.binary || self.cmin)) {

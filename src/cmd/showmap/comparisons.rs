@@ -10,6 +10,7 @@ use crate::cmd::tool::{self, Scratch, print, report, say, tell};
 use crate::config::env::Environment;
 use crate::engine::comparison::{Comparison, ComparisonKind, Operand};
 use crate::engine::domain::Site;
+use crate::exec::Hooked;
 
 /// Different pairs of operands that are shown of a place.
 const MOST_PAIRS: usize = 8;
@@ -23,12 +24,7 @@ pub(super) fn run(args: &mut Args, environment: &Environment) -> Result<u8, Fail
     let bytes = input(args)?;
     let scratch = Scratch::new("showmap", None);
     let mut target = start(args, environment, &scratch)?;
-    if !target.info().logs_comparisons() {
-        return Err(Failure::new(
-            "the target does not log comparisons",
-            "build it with ffuzz-cc (and without FFUZZ_NO_LOG)",
-        ));
-    }
+    check_log(&target)?;
     let sites = target.info().comparison_sites();
     let run = target.observe_logged(&bytes).map_err(tool::failure)?;
     report(run.exit, None, args.quiet);
@@ -45,6 +41,16 @@ pub(super) fn run(args: &mut Args, environment: &Environment) -> Result<u8, Fail
         say(args.quiet, "[!] The run compared more: the log was full.");
     }
     Ok(0)
+}
+
+pub(super) fn check_log(target: &Hooked) -> Result<(), Failure> {
+    match target.info().logs_comparisons() {
+        true => Ok(()),
+        false => Err(Failure::new(
+            "the target does not log comparisons",
+            "build it with ffuzz-cc (and without FFUZZ_NO_LOG)",
+        )),
+    }
 }
 
 /// What was compared at one place of the program.
@@ -71,28 +77,32 @@ fn text(sites: &[Site], places: &BTreeMap<u32, Place>) -> String {
         places.iter().map(|(key, place)| (known.get(key), key, place)).collect();
     ordered.sort_by_key(|(site, key, _)| (site.map(|s| (&s.file, s.line, s.column)), *key));
     let mut text = String::new();
-    for (site, key, place) in ordered {
-        let _ = match site {
-            Some(Site { file, line, column, what, .. }) => {
-                let function = site.map(|site| site.short_function()).unwrap_or_default();
-                write!(text, "{file}:{line}:{column}: {function}: {what}")
-            }
-            None => write!(text, "place {key:#x}"),
-        };
-        let more = if place.count > ALL_LOGGED { " or more" } else { "" };
-        let _ = writeln!(text, ", {}{more}", times(place.count.min(ALL_LOGGED)));
-        place.pairs.iter().for_each(|pair| {
+    for (site, key, seen) in ordered {
+        text.push_str(&place(site.copied(), *key));
+        let more = if seen.count > ALL_LOGGED { " or more" } else { "" };
+        let _ = writeln!(text, ", {}{more}", times(seen.count.min(ALL_LOGGED)));
+        seen.pairs.iter().for_each(|pair| {
             let _ = writeln!(text, "    {pair}");
         });
     }
     text
 }
 
+/// A comparison's place in the source, and what kind it is.
+pub(super) fn place(site: Option<&Site>, key: u32) -> String {
+    match site {
+        Some(site @ Site { file, line, column, what, .. }) => {
+            format!("{file}:{line}:{column}: {}: {what}", site.short_function())
+        }
+        None => format!("place {key:#x}"),
+    }
+}
+
 fn times(count: usize) -> String {
     if count == 1 { "once".into() } else { format!("{count} times") }
 }
 
-fn pair(comparison: &Comparison<'_>) -> String {
+pub(super) fn pair(comparison: &Comparison<'_>) -> String {
     let side = |operand: &Operand<'_>, constant: bool| {
         let text = match operand {
             Operand::Value(value) => number(*value, comparison),

@@ -1,0 +1,244 @@
+//! Where a corpus is stuck: comparisons that its runs come to, and that always come to the same.
+
+use std::collections::HashMap;
+
+use super::{Comparison, ComparisonKind, ComparisonLog, Operand};
+
+/// Collects the comparisons of many runs.
+#[derive(Clone, Debug, Default)]
+pub struct Blockers {
+    sites: HashMap<u32, Site>,
+}
+
+#[derive(Clone, Debug)]
+struct Site {
+    /// Number of the last input that came to it, and how many there were.
+    last: usize,
+    inputs: usize,
+    /// None after it came to something else.
+    blocker: Option<Blocker>,
+}
+
+/// A comparison that always came to the same.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Blocker {
+    pub site: u32,
+    pub kind: ComparisonKind,
+    pub result: u32,
+    /// How many inputs came to it.
+    pub inputs: usize,
+    /// The operands were not the same each time.
+    pub varies: bool,
+    /// Number of the input whose operands are closest to each other, and how far they are: bits or bytes that differ,
+    /// or the difference of numbers that are ordered.
+    pub closest: usize,
+    pub distance: u64,
+    bytes: usize,
+    constant: [bool; 2],
+    ignores_case: bool,
+    operands: [Own; 2],
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Own {
+    Value(u64),
+    Bytes(Box<[u8]>),
+}
+
+impl Blockers {
+    /// Adds a run of the input with this number.
+    pub fn add(&mut self, input: usize, log: ComparisonLog<'_>) {
+        for comparison in log.iter() {
+            let is_constant = comparison.constant == [true; 2];
+            if is_constant {
+                continue;
+            }
+            let site = self.sites.entry(comparison.site).or_insert_with(|| Site {
+                last: input,
+                inputs: 1,
+                blocker: Some(Blocker::new(input, &comparison)),
+            });
+            if site.last != input {
+                (site.last, site.inputs) = (input, site.inputs + 1);
+            }
+            let Some(blocker) = &mut site.blocker else { continue };
+            if blocker.result == comparison.result() {
+                blocker.add(input, &comparison);
+            } else {
+                site.blocker = None;
+            }
+        }
+    }
+
+    /// How many comparisons the runs came to.
+    #[must_use]
+    pub fn sites(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// Those that always came to the same: first those whose operands were never equal, then those that more inputs
+    /// come to.
+    #[must_use]
+    pub fn list(self) -> Vec<Blocker> {
+        let mut all: Vec<Blocker> = self
+            .sites
+            .into_values()
+            .filter_map(|Site { inputs, blocker, .. }| Some(Blocker { inputs, ..blocker? }))
+            .collect();
+        all.sort_by_key(|blocker| {
+            let order = (!blocker.is_never_equal(), !blocker.varies);
+            (order, std::cmp::Reverse(blocker.inputs), blocker.distance, blocker.site)
+        });
+        all
+    }
+}
+
+impl Blocker {
+    fn new(input: usize, comparison: &Comparison<'_>) -> Self {
+        Self {
+            site: comparison.site,
+            kind: comparison.kind,
+            result: comparison.result(),
+            inputs: 1,
+            varies: false,
+            closest: input,
+            distance: distance(comparison),
+            bytes: comparison.bytes,
+            constant: comparison.constant,
+            ignores_case: comparison.ignores_case,
+            operands: [Own::of(comparison.a), Own::of(comparison.b)],
+        }
+    }
+
+    fn add(&mut self, input: usize, comparison: &Comparison<'_>) {
+        let own = self.comparison();
+        if own.a == comparison.a && own.b == comparison.b {
+            return;
+        }
+        self.varies = true;
+        let distance = distance(comparison);
+        if distance < self.distance {
+            (self.distance, self.closest) = (distance, input);
+            self.operands = [Own::of(comparison.a), Own::of(comparison.b)];
+        }
+    }
+
+    /// As it was in the run of the closest input.
+    #[must_use]
+    pub fn comparison(&self) -> Comparison<'_> {
+        let [a, b] = &self.operands;
+        Comparison {
+            site: self.site,
+            kind: self.kind,
+            bytes: self.bytes,
+            constant: self.constant,
+            ignores_case: self.ignores_case,
+            a: a.operand(),
+            b: b.operand(),
+        }
+    }
+
+    fn is_never_equal(&self) -> bool {
+        use ComparisonKind::{Equal, Memory, Search, Switch, Text};
+        match self.kind {
+            Equal | Memory | Text | Search => self.result == 0,
+            Switch => self.result == u32::MAX,
+            _ => false,
+        }
+    }
+
+    /// In words: what it always or never was.
+    #[must_use]
+    pub fn outcome(&self) -> &'static str {
+        use ComparisonKind::{Float, Search, Signed, Switch, Unsigned};
+        match (self.kind, self.result) {
+            (Switch, u32::MAX) => "never a case",
+            (Switch, _) => "always the same case",
+            (Search, 0) => "never found",
+            (Search, _) => "always found",
+            (Unsigned | Signed | Float, 0) => "always equal",
+            (Unsigned | Signed | Float, 1) => "always greater",
+            (Unsigned | Signed | Float, u32::MAX) => "always less",
+            (Float, _) => "never ordered",
+            (_, 0) => "never equal",
+            (_, _) => "always equal",
+        }
+    }
+}
+
+impl Own {
+    fn of(operand: Operand<'_>) -> Self {
+        match operand {
+            Operand::Value(value) => Self::Value(value),
+            Operand::Bytes(bytes) => Self::Bytes(bytes.into()),
+        }
+    }
+
+    fn operand(&self) -> Operand<'_> {
+        match self {
+            Self::Value(value) => Operand::Value(*value),
+            Self::Bytes(bytes) => Operand::Bytes(bytes),
+        }
+    }
+}
+
+fn distance(comparison: &Comparison<'_>) -> u64 {
+    match (comparison.a, comparison.b) {
+        (Operand::Value(a), Operand::Value(b)) => match comparison.kind {
+            ComparisonKind::Equal => (a ^ b).count_ones().into(),
+            _ => a.abs_diff(b),
+        },
+        (Operand::Value(value), Operand::Bytes(cases)) => {
+            let cases = cases.chunks_exact(8).filter_map(|case| case.try_into().ok());
+            let cases = cases.map(u64::from_le_bytes);
+            cases.map(|case| (case ^ value).count_ones().into()).min().unwrap_or(u64::MAX)
+        }
+        (Operand::Bytes(a), Operand::Bytes(b)) => {
+            let is_other = |(a, b): (&u8, &u8)| match comparison.ignores_case {
+                true => !a.eq_ignore_ascii_case(b),
+                false => a != b,
+            };
+            let others = a.iter().zip(b).filter(|pair| is_other(*pair)).count();
+            (others + a.len().abs_diff(b.len())) as u64
+        }
+        (Operand::Bytes(_), Operand::Value(_)) => u64::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::OwnLog;
+
+    #[test]
+    fn what_never_turns_is_listed_with_its_closest_input() {
+        let mut blockers = Blockers::default();
+        for (input, value) in [0x10, 0x16, 0x81, 0x16].into_iter().enumerate() {
+            let mut log = OwnLog::default();
+            log.add_integers(1, ComparisonKind::Equal, 4, value, 0x17);
+            log.add_integers(2, ComparisonKind::Unsigned, 4, value, 0x80);
+            log.add_integers(3, ComparisonKind::Unsigned, 4, value, 0x100);
+            log.add_bytes(4, ComparisonKind::Text, b"name", b"Nemo");
+            log.add_bytes(5, ComparisonKind::Memory, b"ab", b"ab");
+            if input > 1 {
+                log.add_integers(6, ComparisonKind::Equal, 4, value, 0xff);
+            }
+            blockers.add(input, log.view());
+        }
+        assert_eq!(blockers.sites(), 6);
+        let all = blockers.list();
+        let seen: Vec<_> = all
+            .iter()
+            .map(|one| (one.site, one.inputs, one.closest, one.distance, one.outcome()))
+            .collect();
+        let expected = [
+            (1, 4, 1, 1, "never equal"),
+            (6, 2, 3, 5, "never equal"),
+            (4, 4, 0, 3, "never equal"),
+            (3, 4, 2, 0x7f, "always less"),
+            (5, 4, 0, 0, "always equal"),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(all[0].comparison().a, Operand::Value(0x16));
+    }
+}
