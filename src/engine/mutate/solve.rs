@@ -52,20 +52,19 @@ pub struct Logged<'a> {
     pub colored_log: ComparisonLog<'a>,
 }
 
-/// All edits of the input for the comparisons of its run, each once. Those for open comparisons come first.
+/// All edits of the input for the open comparisons of its run, each once.
 #[must_use]
 pub fn edits(run: Logged<'_>, is_open: impl Fn(Place, ComparisonKind) -> bool) -> Vec<Edit> {
     let Logged { input, log, colored, colored_log } = run;
     let mut occurrences = Occurrences::default();
     let pairs = log.iter().zip(colored_log.iter());
     let pairs = pairs.map(|(plain, colored)| (occurrences.place(&plain), plain, colored));
-    let (open, others): (Vec<_>, Vec<_>) =
-        pairs.partition(|(place, plain, _)| is_open(*place, plain.kind));
+    let open = pairs.filter(|(place, plain, _)| is_open(*place, plain.kind));
     let (at, kind) = (Place { site: 0, occurrence: 0 }, ComparisonKind::Equal);
     let (searched, known) = (0, HashSet::new());
     let mut solver = Solver { input, colored, at, kind, searched, edits: Vec::new(), known };
     let (mut seen, mut of_site) = (HashSet::new(), HashMap::<u32, usize>::new());
-    for (place, plain, colored) in open.into_iter().chain(others) {
+    for (place, plain, colored) in open {
         let count = of_site.entry(plain.site).or_default();
         let is_new = seen.insert((plain.site, plain.a, plain.b, colored.a, colored.b));
         if solver.edits.len() >= MOST_EDITS || solver.searched > MOST_SEARCHED {

@@ -8,7 +8,7 @@ use super::super::batches::run_producer;
 use super::super::produce::{Materials, Producer, Tools};
 use super::super::repair;
 use super::{Limit, MOST_EXTENSIONS, extend, logged, origin};
-use crate::comparison::{ComparisonLog, Place};
+use crate::comparison::{ComparisonKind, ComparisonLog, Place};
 use crate::corpus::{Origin, SeedId, Step};
 use crate::fuzzer::door::Door;
 use crate::mutate::Candidate;
@@ -78,7 +78,9 @@ fn solutions<D: Door>(
     let (log, colored_log) = (log.view(), colored_log.view());
     let run = Logged { input, log, colored: &colored, colored_log };
     let results = &door.fuzzer().results;
-    Ok(Some(edits(run, |place, kind| results.is_open(place, kind))))
+    // A switch is open as long as it has cases.
+    let is_open = |place, kind| kind == ComparisonKind::Switch || results.is_open(place, kind);
+    Ok(Some(edits(run, is_open)))
 }
 
 /// Inputs that bring an open comparison to a new result. None if the turn is to end.
