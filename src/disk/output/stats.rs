@@ -292,7 +292,7 @@ fn write_newest(instance: &Path, newest: &Newest, runs: u64) {
     snapshot.times.now += later.as_secs();
     snapshot.runs.execs = snapshot.runs.execs.max(runs);
     let path = instance.join("fuzzer_stats");
-    // Nobody is left who could be told.
+    // Nobody is left to report it to.
     let _ = replace_file(instance, &path, fuzzer_stats(&snapshot).as_bytes());
 }
 
