@@ -26,7 +26,7 @@ fn sample(domains: usize) -> Snapshot {
         runs: Runs {
             execs: 12_345_678,
             execs_per_sec: 3315.6,
-            rung: "batch".into(),
+            run_mode: "batch".into(),
             ..Runs::default()
         },
         resources: Resources {
