@@ -1,5 +1,5 @@
-//! How long 1 000 crash files of ten bugs take, and what a campaign loses to a crash server that hears
-//! of a bug at its start.
+//! How long 1 000 crash files of ten bugs take, and what a campaign loses to a crash server that gets
+//! the report of a bug at its start.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -30,8 +30,8 @@ pub(crate) type Take<'a> = &'a mut dyn FnMut(&[u8]);
 pub(crate) struct Module {
     /// Looked up once, by [`Function`].
     functions: [Option<Py<PyAny>>; Function::COUNT],
-    /// The first message of each kind of failure: what differs from call to call is not told again.
-    told: BTreeMap<String, String>,
+    /// The first message of each kind of failure: what differs from call to call is not reported again.
+    reported: BTreeMap<String, String>,
 }
 
 impl Module {
@@ -49,7 +49,7 @@ impl Module {
             let found = py.import(String::from_utf8_lossy(name).as_ref());
             let found = found.map_err(|error| report(py, &error))?;
             let functions = Function::ALL.map(|function| find(&found, function));
-            Ok((Self { functions, told: BTreeMap::new() }, note))
+            Ok((Self { functions, reported: BTreeMap::new() }, note))
         })
     }
 
@@ -83,7 +83,7 @@ impl Module {
     }
 
     fn failure(&mut self, py: Python<'_>, error: &PyErr) -> String {
-        self.told.entry(kind(py, error)).or_insert_with(|| report(py, error)).clone()
+        self.reported.entry(kind(py, error)).or_insert_with(|| report(py, error)).clone()
     }
 }
 

@@ -262,7 +262,7 @@ impl Campaign {
     /// Takes in everything that is there now, unless the user does not want to wait for it.
     pub(super) fn import_all(&mut self) -> Result<(), CampaignError> {
         let start = Instant::now();
-        // Once all seeds are there, a wish to stop has led here: only a further one is news.
+        // Once all seeds are there, a request to stop has led here: only a further one counts.
         let stop = self.outside.limits.stop.clone();
         let ends = self.state.is_complete && stop.is_over();
         let hurries = || if ends { stop.asked_again() } else { stop.is_over() };

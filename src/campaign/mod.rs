@@ -138,7 +138,7 @@ impl Campaign {
         outside.statistics.end();
         outside.limits.stop.limit(Some(Duration::ZERO));
         outside.limits.stop.suspend_at_once();
-        orders.iter_mut().for_each(|orders| orders.dismiss(outside));
+        orders.iter_mut().for_each(|orders| orders.answer_remaining(outside));
         // A find that could not be written is known to the judge already: the last state does not claim it.
         if reason != StopReason::Failed {
             imports.iter_mut().for_each(|imports| imports.note_positions(outside));

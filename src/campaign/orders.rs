@@ -33,7 +33,7 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// Begins to listen. A wish to stop takes effect at once, whatever the campaign is doing.
+    /// Begins to listen. A request to stop takes effect at once, whatever the campaign is doing.
     pub(super) fn new(
         control: Control,
         stop: &Stop,
@@ -127,7 +127,7 @@ impl Orders {
     }
 
     /// Nothing is carried out any more: whoever still waits for an answer gets one.
-    pub(super) fn dismiss(&mut self, outside: &mut Outside) {
+    pub(super) fn answer_remaining(&mut self, outside: &mut Outside) {
         while let Some(next) = self
             .inputs
             .pop_front()

@@ -60,7 +60,7 @@ pub(super) fn open(
     // From here on code of the user's runs: its init functions have the limit, too. Until all is loaded,
     // signals end the process at once.
     let stop = Stop::default();
-    underway::heed(&stop);
+    underway::stop_on(&stop);
     stop.limit(options.limits.time);
     let mutators =
         mutators::load(&options.custom, options.rng_seed.unwrap_or_else(seed_of_the_day))?;

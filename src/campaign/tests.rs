@@ -347,10 +347,10 @@ fn what_was_learned_from_a_lost_entry_is_forgotten() {
         }
         let (edges, recorder) = resume(dir.path(), ladder());
         assert_eq!(edges, 3, "empty: {empty}");
-        let told = recorder.0.borrow().iter().any(
+        let reported = recorder.0.borrow().iter().any(
             |event| matches!(event, Event::Warning { message } if message.contains("1 queue entries are gone or empty")),
         );
-        assert!(told, "empty: {empty}");
+        assert!(reported, "empty: {empty}");
         std::fs::write(queue.join(&last), saved).unwrap();
         assert_eq!(resume(dir.path(), ladder()).0, 4);
     }
@@ -392,7 +392,7 @@ fn all_events_of_a_short_campaign_come_in_order() {
 }
 
 #[test]
-fn after_a_wish_to_stop_the_last_look_at_others_misses_nothing() {
+fn after_a_request_to_stop_the_last_look_at_others_misses_nothing() {
     let dir = seed_folder(&[b"x"]);
     std::fs::create_dir(dir.path().join("theirs")).unwrap();
     let places = Places { folders: vec![dir.path().join("theirs")], ..Places::default() };

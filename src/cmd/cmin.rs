@@ -78,7 +78,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
         say(quiet, &format!("[*] Continuing: {traced} of {total} files are traced already."));
     }
     let words = "\n[!] Interrupted: run the same command to continue".to_owned();
-    tool::leave_on_signals(&scratch.iter().collect::<Vec<_>>(), Some(words));
+    tool::exit_on_signals(&scratch.iter().collect::<Vec<_>>(), Some(words));
     announce(&inputs, minimization.workers(), quiet);
     progress.begin(traced);
     let choice =

@@ -80,7 +80,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
     result.map(|_| found.exit_code()).map_err(|error| failed(&error, error.remedy()))
 }
 
-/// Who hears of events, in this order: files first, people last.
+/// Who gets events, in this order: files first, people last.
 fn sinks_for(
     options: &Options,
     statsd: Option<Statsd>,

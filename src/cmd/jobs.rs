@@ -11,7 +11,7 @@ use clap::Parser;
 use super::exit::{CANNOT, Failure};
 use super::tool::say;
 use crate::config::env::Environment;
-use crate::fleet::jobs::{self, JobFile, JobsError, Manager, News, Row, Status};
+use crate::fleet::jobs::{self, JobEvent, JobFile, JobsError, Manager, Row, Status};
 use crate::sys::{affinity, file};
 
 /// A list of a hundred thousand seeds is smaller.
@@ -63,8 +63,8 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         .map_err(|mistake| Failure::new(&mistake, &mistake.remedy))?;
     let rows = match args.table {
         true => jobs::rows(&list.output, &list.jobs)?,
-        false => jobs::run(&manager(&list, &Environment::read()), &list.jobs, &mut |news| {
-            tell(program, &news)
+        false => jobs::run(&manager(&list, &Environment::read()), &list.jobs, &mut |event| {
+            print_event(program, &event)
         })?,
     };
     let edges = jobs::edges_by_target(&list.output, &rows);
@@ -88,12 +88,12 @@ impl From<JobsError> for Failure {
     }
 }
 
-fn tell(program: &str, news: &News<'_>) {
-    let line = match news {
-        News::Begins { jobs, finished: 0 } => format!("{jobs} jobs"),
-        News::Begins { jobs, finished } => format!("{jobs} jobs, {finished} already finished"),
-        News::Starts { job } => format!("starts {}", job.name()),
-        News::Ends { row } => view::line(row),
+fn print_event(program: &str, event: &JobEvent<'_>) {
+    let line = match event {
+        JobEvent::Begins { jobs, finished: 0 } => format!("{jobs} jobs"),
+        JobEvent::Begins { jobs, finished } => format!("{jobs} jobs, {finished} already finished"),
+        JobEvent::Starts { job } => format!("starts {}", job.name()),
+        JobEvent::Ends { row } => view::line(row),
     };
     say(false, &format!("{program}: {line}"));
 }

@@ -43,7 +43,7 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     }
     let environment = tool::environment(args.quiet);
     let scratch = Scratch::new("picker", None);
-    tool::leave_on_signals(&[&scratch], None);
+    tool::exit_on_signals(&[&scratch], None);
     let choose = |_| traced::choice(args.modules.as_deref(), Choice::All);
     let mut target = Traced::open(&args.target, &scratch, &environment, choose, MOST)?;
     let start = Instant::now();

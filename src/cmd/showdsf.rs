@@ -19,7 +19,7 @@ use owners::Owners;
 
 use super::coverage::States;
 use super::exit::Failure;
-use super::tool::{self, Scratch, ToolTarget, print, report, say, tell};
+use super::tool::{self, Scratch, ToolTarget, print, print_messages, report, say};
 use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::domain::{self, Aggregates, KeyNames};
@@ -44,7 +44,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
         binary::substitute(&mut args.target.command[1..], &file);
     }
     let scratch = Scratch::new("showdsf", None);
-    tool::leave_on_signals(&[&scratch], None);
+    tool::exit_on_signals(&[&scratch], None);
     let environment = tool::environment(args.quiet);
     let mut target = start(&args, &environment, &scratch).map_err(tool::cannot)?;
     let names = names(&target, &args);
@@ -123,7 +123,7 @@ fn run_once(target: &mut Hooked, args: &Args, states: &mut States) -> Result<Agg
     report(run.exit, None, args.quiet);
     states.add(&run);
     aggregates.merge(&run.dsf);
-    tell(target, args.quiet);
+    print_messages(target, args.quiet);
     Ok(aggregates)
 }
 
@@ -142,6 +142,6 @@ fn run_folder(
         note(path, &input, &run);
         aggregates.merge(&run.dsf);
     }
-    tell(target, quiet);
+    print_messages(target, quiet);
     Ok(aggregates)
 }

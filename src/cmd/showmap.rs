@@ -21,7 +21,7 @@ use view::{ShownMaps, View};
 
 use super::coverage::States;
 use super::exit::{CANNOT, Failure};
-use super::tool::{self, Scratch, ToolTarget, print, report, say, tell};
+use super::tool::{self, Scratch, ToolTarget, print, print_messages, report, say};
 use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::coverage;
@@ -58,7 +58,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
 }
 
 fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Hooked, Failure> {
-    tool::leave_on_signals(&[scratch], None);
+    tool::exit_on_signals(&[scratch], None);
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
     let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
     wanted.file = args.file.as_deref();
@@ -116,7 +116,7 @@ fn run_once(args: &mut Args, environment: &Environment) -> Result<u8, Failure> {
     let beyond = states.beyond(&run);
     let edges = beyond.as_deref().unwrap_or(run.edges);
     let summary = view.summary(edges, &args.output().to_string_lossy());
-    tell(&mut target, quiet);
+    print_messages(&mut target, quiet);
     drop(target);
     print(&text, to_file(args.output()))?;
     states.save()?;
@@ -262,7 +262,7 @@ fn run_files(
             print(&text, Some(&args.output().join(name)))?;
         }
     }
-    tell(target, args.quiet);
+    print_messages(target, args.quiet);
     Ok(total)
 }
 

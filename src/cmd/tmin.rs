@@ -14,7 +14,7 @@ use args::Args;
 use goal::TminJudge;
 
 use super::exit::Failure;
-use super::tool::{self, Scratch, ToolTarget, say, tell};
+use super::tool::{self, Scratch, ToolTarget, print_messages, say};
 use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::executor::ExitKind;
@@ -43,7 +43,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, TIMEOUT)?;
     let input = read(args, quiet)?;
     let scratch = Scratch::new("tmin", None);
-    tool::leave_on_signals(&[&scratch], None);
+    tool::exit_on_signals(&[&scratch], None);
     let mut wanted = ToolTarget::new(&args.target, &scratch, timeout);
     wanted.file = args.file.as_deref();
     wanted.exit_is_crash = args.exit_is_crash;
@@ -55,7 +55,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     say(quiet, &format!("[+] {}", judge.describe()));
     let mut work = TminWork::new(target, judge, input, args.least_block, quiet);
     work.run()?;
-    tell(&mut work.target, quiet);
+    print_messages(&mut work.target, quiet);
     work.conclude();
     say(quiet, &format!("[*] Writing output to '{}'...", args.output.display()));
     tool::replace(&args.output, &work.input)?;
@@ -138,7 +138,7 @@ impl TminWork {
         loop {
             let proposals = self.foresee();
             if proposals == 0 {
-                self.tell_notes();
+                self.print_notes();
                 return Ok(());
             }
             let accepted = self.try_out(proposals)?;
@@ -192,7 +192,7 @@ impl TminWork {
     fn step(&mut self, accepted: bool) {
         let mut proposal = Vec::new();
         if self.tmin.next(&self.input, &mut proposal) {
-            self.tell_notes();
+            self.print_notes();
             if accepted {
                 self.input = proposal;
                 self.tmin.accepted();
@@ -202,7 +202,7 @@ impl TminWork {
         }
     }
 
-    fn tell_notes(&mut self) {
+    fn print_notes(&mut self) {
         for note in self.tmin.take_notes() {
             say(self.quiet, &line(&note));
         }

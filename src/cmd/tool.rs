@@ -191,7 +191,7 @@ pub(super) fn cannot(failure: Failure) -> Failure {
 
 /// A run may take as long as it wants, so a signal does not wait for its end. The target dies with
 /// this process.
-pub(super) fn leave_on_signals(scratch: &[&Scratch], last_words: Option<String>) {
+pub(super) fn exit_on_signals(scratch: &[&Scratch], message: Option<String>) {
     let Ok(mut signals) = Signals::new(ENDING) else { return };
     let folders: Vec<PathBuf> = scratch.iter().map(|scratch| scratch.folder.clone()).collect();
     std::thread::spawn(move || {
@@ -199,8 +199,8 @@ pub(super) fn leave_on_signals(scratch: &[&Scratch], last_words: Option<String>)
             for folder in folders {
                 let _ = fs::remove_dir_all(folder);
             }
-            if let Some(words) = last_words {
-                say(false, &words);
+            if let Some(message) = message {
+                say(false, &message);
             }
             std::process::exit(CANNOT.into());
         }
@@ -300,7 +300,7 @@ impl<'a> ToolTarget<'a> {
         let ready = self.resolve(environment)?.prepare().map_err(failure)?;
         say(quiet, "[*] Spinning up the fork server...");
         let mut target = ready.start().map_err(failure)?;
-        tell(&mut target, quiet);
+        print_messages(&mut target, quiet);
         say(quiet, "[+] All right - fork server is up.");
         Ok(target)
     }
@@ -334,7 +334,7 @@ pub(super) fn environment(quiet: bool) -> Environment {
 }
 
 /// What mutators did wrong.
-pub(super) fn tell(target: &mut Hooked, quiet: bool) {
+pub(super) fn print_messages(target: &mut Hooked, quiet: bool) {
     for message in target.mutators.take_messages() {
         say(quiet, &format!("[!] {message}"));
     }

@@ -31,7 +31,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
     args.check()?;
     let environment = tool::environment(args.quiet);
     let scratch = Scratch::new("tracer", None);
-    tool::leave_on_signals(&[&scratch], None);
+    tool::exit_on_signals(&[&scratch], None);
     let otherwise = |instrumented| if instrumented { Choice::Counted } else { Choice::Own };
     let choose = |instrumented| traced::choice(args.modules.as_deref(), otherwise(instrumented));
     let target = Traced::open(&args.target, &scratch, &environment, choose, args.most());

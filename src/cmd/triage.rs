@@ -15,7 +15,7 @@ use super::exit::Failure;
 use super::tool::{self, Scratch, say};
 use crate::config::env::Environment;
 use crate::crashes::crash::Output;
-use crate::crashes::triage::{self, FOLDER, Speaker, TriageError};
+use crate::crashes::triage::{self, FOLDER, FollowCallbacks, TriageError};
 
 /// For bugs that wait to be delivered; what is left is delivered by the next triage.
 const DELIVERY: Duration = Duration::from_secs(60);
@@ -68,7 +68,7 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let jobs = plan.jobs(args.jobs()?, new)?;
     let scratch: Vec<Scratch> = (0..jobs).map(|_| plan.scratch()).collect();
     let words = "\n[!] Interrupted: run the same command to continue".to_owned();
-    tool::leave_on_signals(&scratch.iter().collect::<Vec<_>>(), Some(words));
+    tool::exit_on_signals(&scratch.iter().collect::<Vec<_>>(), Some(words));
     let known = files.len() - new;
     let goes_on = if known > 0 { format!(", {known} of them known") } else { String::new() };
     let (count, targets) = (files.len(), if jobs == 1 { "target" } else { "targets" });
@@ -92,14 +92,17 @@ fn triage(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
 fn follow(args: &Args, environment: &Environment) -> Result<ExitCode, Failure> {
     let (sources, root) = args.places()?;
     let mut records = args.records()?;
-    let Some(_lock) = triage::turn(&root.join(FOLDER))? else { return Ok(ExitCode::SUCCESS) };
+    let Some(_lock) = triage::wait_for_lock(&root.join(FOLDER))? else {
+        return Ok(ExitCode::SUCCESS);
+    };
     let folders = triage::folders(&sources, args.report_hangs)?;
     let plan = prepare::plan(args, environment, &folders, root)?;
     let work = plan.work(environment, warn)?;
     let scratch = plan.scratch();
-    tool::leave_on_signals(&[&scratch], None);
-    let speaker = Speaker { say: |line| say(false, line), leave: || std::process::exit(0) };
-    triage::follow(&plan, &work, &sources, &mut records, &scratch, speaker)?;
+    tool::exit_on_signals(&[&scratch], None);
+    let callbacks =
+        FollowCallbacks { print: |line| say(false, line), exit: || std::process::exit(0) };
+    triage::follow(&plan, &work, &sources, &mut records, &scratch, callbacks)?;
     Ok(ExitCode::SUCCESS)
 }
 

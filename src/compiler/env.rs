@@ -1,4 +1,4 @@
-//! The variables that the compiler wrapper obeys, read in one place.
+//! The variables of the compiler wrapper, read in one place.
 
 use std::env::{var, var_os};
 use std::path::PathBuf;
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_is_told_and_no_documented_one_is() {
+    fn a_misspelt_name_is_reported_and_no_documented_one_is() {
         let warnings = |names: &[&str]| misspelt(names.iter().map(|name| (*name).to_owned()));
         assert_eq!(
             warnings(&["AFL_USE_ASN", "WAYPOINT", "AFL_QUIET", "HOME", "DOMAIN", "AFL_USE_QASAN"]),

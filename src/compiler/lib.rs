@@ -3,7 +3,7 @@
 //! [`args`] reads the user's command line, [`rewrite`] is the pure function from command line,
 //! environment and [`toolchain`] to clang's arguments, [`domains`] finds what `WAYPOINTS` names,
 //! [`declared`] reads domains without C++, [`plugin`] has passes and runtime files ready for the clang at
-//! hand, [`lists`] decides which sources and functions get coverage, `tell` reports what a program
+//! hand, [`lists`] decides which sources and functions get coverage, `product` reports what a program
 //! contains. Nothing here depends on the fuzzer.
 
 pub mod args;
@@ -13,8 +13,8 @@ pub mod env;
 pub mod error;
 pub mod lists;
 pub mod plugin;
+mod product;
 pub mod rewrite;
-mod tell;
 pub mod toolchain;
 
 use std::ffi::OsString;
@@ -56,12 +56,12 @@ pub fn run(
         clang_alone.args(&invocation.arguments);
         return Err(replace_process(clang_alone));
     }
-    let tells = !env.quiet && !invocation.is_probe();
+    let reports = !env.quiet && !invocation.is_probe();
     let works = invocation.links() || invocation.compiles();
-    env.misspelt.iter().filter(|_| tells && works).for_each(|text| note(text));
-    env.unsupported.iter().filter(|_| tells && invocation.links()).for_each(|text| note(text));
+    env.misspelt.iter().filter(|_| reports && works).for_each(|text| note(text));
+    env.unsupported.iter().filter(|_| reports && invocation.links()).for_each(|text| note(text));
     let mut additions = additions(&invocation, env, &clang)?;
-    if let (true, Some(why)) = (tells && invocation.links(), &additions.lacks_pass) {
+    if let (true, Some(why)) = (reports && invocation.links(), &additions.lacks_pass) {
         note(&format!("warning: {}: {why}", plugin::without_pass(env)));
     }
     if additions.link == CounterLink::Unknown {
@@ -72,14 +72,14 @@ pub fn run(
     }
     additions.opt_level = invocation.level.is_none();
     let command = command(&clang.path, &invocation, env, &additions);
-    if tells && invocation.links() {
-        return told_link(command, &invocation, env, note);
+    if reports && invocation.links() {
+        return link_and_report(command, &invocation, env, note);
     }
     Err(replace_process(command))
 }
 
 /// A link, and what came of it.
-fn told_link(
+fn link_and_report(
     mut command: Command,
     invocation: &Invocation,
     env: &Env,
@@ -90,7 +90,7 @@ fn told_link(
         CompilerError::Run { program, source }
     })?;
     if status.success() {
-        tell::product(invocation.product_path(), !env.no_coverage).iter().for_each(|t| note(t));
+        product::report(invocation.product_path(), !env.no_coverage).iter().for_each(|t| note(t));
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(1)))
@@ -207,7 +207,7 @@ fn watched_link(
         note(text.trim_end_matches('\n'));
     }
     if output.status.success() && !env.quiet && !invocation.is_probe() {
-        tell::product(invocation.product_path(), !env.no_coverage).iter().for_each(|t| note(t));
+        product::report(invocation.product_path(), !env.no_coverage).iter().for_each(|t| note(t));
     }
     let code = output.status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(1)))

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn linkers_are_told_by_their_names() {
+    fn linkers_are_known_by_their_names() {
         assert_eq!(by_name("/usr/bin/ld.gold"), Linker::RefusesScript);
         assert_eq!(by_name("mold"), Linker::RefusesScript);
         assert_eq!(by_name("lld-19"), Linker::TakesScript);

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_name_is_told_with_the_nearest() {
+    fn a_mistyped_name_is_reported_with_the_nearest() {
         let env = Environment::from_pairs(&[("AFL_NO_IU", "1"), ("AFL_EMPTY", ""), ("HOME", "/")]);
         assert_eq!(
             env.warnings(),

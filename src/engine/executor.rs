@@ -137,7 +137,7 @@ impl Spent {
     }
 }
 
-/// How runs are made, and what is shown of them. Every engine obeys a change from its next run on.
+/// How runs are made, and what is shown of them. A change takes effect in every engine with its next run.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
     /// Wall time after which a run is a hang.
@@ -315,7 +315,7 @@ pub trait Executor {
     /// given up ([`RunError::Interrupted`]), once the request is there. None: no end can be requested.
     fn stop_on(&mut self, _request: Option<StopRequest>) {}
 
-    /// What the user should know of the target and was not told yet, a line each.
+    /// What the user should know of the target and that was not reported yet, a line each.
     fn take_notes(&mut self) -> Vec<String> {
         Vec::new()
     }

@@ -9,7 +9,7 @@ use super::Event;
 pub trait EventSink {
     fn handle(&mut self, event: &Event);
 
-    /// What one worker of a fleet says; [`EventSink::handle`] hears of the whole then. For sinks
+    /// What one worker of a fleet reports; [`EventSink::handle`] gets the whole then. For sinks
     /// that know the difference.
     fn handle_of(&mut self, _worker: &str, _event: &Event) {}
 

@@ -13,8 +13,8 @@ use ffuzz_engine::corpus::SeedId;
 
 pub use bus::{EventBus, EventSink};
 pub use snapshot::{
-    Control, Corpus, Coverage, Cycles, DomainStatus, Finds, Injected, MutatorStatus, PutBack,
-    Resources, Runs, Search, Setup, Shares, Snapshot, StageYield, Times, Turn, Undelivered,
+    Control, Corpus, Coverage, Cycles, DomainStatus, Finds, Injected, MutatorStatus, Resources,
+    Runs, Search, Setup, Shares, Snapshot, SnapshotUse, StageYield, Times, Turn, Undelivered,
     WorkerStatus, join,
 };
 

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_files_are_told_apart() {
+    fn wrong_files_are_distinguished() {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str, content: &[u8], mode| {
             let path = dir.path().join(name);

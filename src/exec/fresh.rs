@@ -27,7 +27,7 @@ use ffuzz_sys::traced::{self, TraceStop};
 const PART: usize = 256 << 10;
 
 /// How a run is made.
-pub struct Manner<'a> {
+pub struct FreshOptions<'a> {
     /// Added to what the target's options set.
     pub env: &'a [(OsString, OsString)],
     /// Words before the command line: a debugger with its options.
@@ -45,7 +45,7 @@ pub struct Manner<'a> {
     pub before: Option<&'a Path>,
 }
 
-impl Manner<'_> {
+impl FreshOptions<'_> {
     /// A run without tracing.
     #[must_use]
     pub fn within(limit: impl Into<Limit>) -> Self {
@@ -119,7 +119,7 @@ impl Fresh {
     }
 
     /// Runs one input.
-    pub fn run(&mut self, input: &[u8], manner: Manner<'_>) -> Result<Ended, TargetError> {
+    pub fn run(&mut self, input: &[u8], options: FreshOptions<'_>) -> Result<Ended, TargetError> {
         let changed = self.process
             && self.mutators.post_process(input, &mut self.processed) == Processed::Changed;
         let mut processed = std::mem::take(&mut self.processed);
@@ -131,7 +131,7 @@ impl Fresh {
             true => Feed::Sent { late: self.late, send: &mut send },
             false => Feed::Input(bytes),
         };
-        let ended = self.start(feed, manner);
+        let ended = self.start(feed, options);
         mutators.post_run();
         self.mutators = mutators;
         processed.clear();
@@ -139,10 +139,14 @@ impl Fresh {
         ended
     }
 
-    fn start(&mut self, mut feed: Feed<'_>, manner: Manner<'_>) -> Result<Ended, TargetError> {
+    fn start(
+        &mut self,
+        mut feed: Feed<'_>,
+        options: FreshOptions<'_>,
+    ) -> Result<Ended, TargetError> {
         feed.before(&mut self.delivery)?;
-        let (argv, env, mut line) = self.words(&feed, &manner)?;
-        let is_watched = manner.watcher.is_some();
+        let (argv, env, mut line) = self.words(&feed, &options)?;
+        let is_watched = options.watcher.is_some();
         let start_error = |source: io::Error| match source.raw_os_error() {
             Some(libc::EPERM) if is_watched => TargetError::NotTraceable { source },
             _ => self.setup.start_error(source),
@@ -158,16 +162,16 @@ impl Fresh {
         });
         let start = Instant::now();
         let mut process = process::launch(Launch {
-            argv: &[manner.under, &argv].concat(),
+            argv: &[options.under, &argv].concat(),
             env: &env,
             stdin: self.setup.stdin_for(&self.delivery)?,
             output: listener.output(),
             fds: &fds.collect::<Vec<_>>(),
             // A debugger is no part of the target, and larger than most.
-            memory_limit: limit.filter(|_| manner.under.is_empty()),
-            core_limit: manner.core_limit,
+            memory_limit: limit.filter(|_| options.under.is_empty()),
+            core_limit: options.core_limit,
             guarded: false,
-            traced: is_watched || line.is_some() || (manner.traced && manner.look.is_some()),
+            traced: is_watched || line.is_some() || (options.traced && options.look.is_some()),
             strays: Some(&self.strays),
         })
         .map_err(start_error)?;
@@ -175,11 +179,11 @@ impl Fresh {
             .iter_mut()
             .for_each(|guard| guard.watch(process.pid(), Some(self.strays.mark())));
         feed.once_started();
-        let (session, is_debugged) = (process.pid(), !manner.under.is_empty());
+        let (session, is_debugged) = (process.pid(), !options.under.is_empty());
         let is_served = pipes.is_some();
         let deliver =
             line.as_mut().map(|line| Inputs { line, delivery: &mut self.delivery, is_served });
-        let (status, given_up) = wait(&mut process, &mut listener, manner, deliver);
+        let (status, given_up) = wait(&mut process, &mut listener, options, deliver);
         drop(process);
         if is_debugged {
             process::end_session(session);
@@ -190,15 +194,15 @@ impl Fresh {
         let exit = exit_kind(status.unwrap_or_default(), status.is_none(), is_crash);
         let code = status.filter(|status| libc::WIFEXITED(*status));
         let code = code.and_then(|status| u8::try_from(libc::WEXITSTATUS(status)).ok());
-        let [stdout, stderr] = listener.into_heard();
+        let [stdout, stderr] = listener.into_output();
         Ok(Ended { exit, code, given_up, stdout, stderr, duration: start.elapsed() })
     }
 
     /// Command line and environment, and the inputs that are delivered one by one.
-    fn words(&mut self, feed: &Feed<'_>, manner: &Manner<'_>) -> Result<Words, TargetError> {
+    fn words(&mut self, feed: &Feed<'_>, options: &FreshOptions<'_>) -> Result<Words, TargetError> {
         let (mut argv, mut env, mut line) = (self.setup.argv.clone(), self.setup.base_env(), None);
-        env.extend(manner.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
-        if let Some(start) = manner.before {
+        env.extend(options.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
+        if let Some(start) = options.before {
             match (self.replay(), feed) {
                 (Replay::Runtime, _) => env.extend(replay::variables(start, self.input_file())),
                 (Replay::Words, _) => argv = replay::words(start, &argv, self.input_file()),
@@ -239,16 +243,16 @@ fn nowhere() -> io::Result<File> {
     File::options().write(true).open("/dev/null")
 }
 
-/// Waits for the end of a process in the given manner. Returns its wait status (None: its time was up), and why
-/// it was not followed to its end.
+/// Waits for the end of a process that was started with these options. Returns its wait status, None if its
+/// time was up, and why it was not followed to its end.
 fn wait(
     process: &mut Process,
     listener: &mut Listener,
-    manner: Manner<'_>,
+    options: FreshOptions<'_>,
     deliver: Option<Inputs<'_>>,
 ) -> (Option<i32>, Option<Given>) {
-    let limit = manner.limit;
-    let status = match (manner.watcher, manner.look, deliver) {
+    let limit = options.limit;
+    let status = match (options.watcher, options.look, deliver) {
         (Some(watcher), _, _) => {
             let followed = breakpoints::follow(process, listener, limit, watcher);
             return (followed.status, followed.given_up);
@@ -266,7 +270,7 @@ fn wait(
             // Stopped after its last input, and ended: as if it had ended well.
             if line.is_over { Some(0) } else { status }
         }
-        (None, Some(look), None) if manner.traced => traced::wait(process, listener, limit, look),
+        (None, Some(look), None) if options.traced => traced::wait(process, listener, limit, look),
         (None, Some(look), None) => traced::wait_untraced(process, listener, limit, look),
         (None, None, None) => listener.wait(process, limit),
     };

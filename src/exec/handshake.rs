@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_both_encodings_are_told() {
+    fn errors_of_both_encodings_are_reported() {
         let refusal = |word| match play(&[word]).0 {
             Err(NoHello::Error(error @ TargetError::Reported { .. })) => error.to_string(),
             other => panic!("{word:#x}: {other:?}"),

@@ -47,7 +47,7 @@ impl Hooked {
         self.runner.batch_size(&self.mutators)
     }
 
-    /// What the user should know of mutators and target and was not told yet, a line each.
+    /// What the user should know of mutators and target and that was not reported yet, a line each.
     pub fn take_notes(&mut self) -> Vec<String> {
         let mut notes = self.mutators.take_messages();
         notes.extend(self.runner.executor_mut().take_notes());

@@ -30,7 +30,7 @@ mod words;
 pub use direct::Direct;
 pub use error::TargetError;
 pub use forkserver::ForkServer;
-pub use fresh::{Ended, Fresh, Manner};
+pub use fresh::{Ended, Fresh, FreshOptions};
 pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
 pub use parts::{build_of, parts};

@@ -174,7 +174,7 @@ impl Mutators {
     }
 
     /// Reported with the next messages, as the mutator's.
-    pub fn tell(&mut self, index: usize, text: &str) {
+    pub fn add_message(&mut self, index: usize, text: &str) {
         self.messages.push(format!("mutator {}: {text}", self.members[index].name));
     }
 
@@ -405,7 +405,7 @@ impl Mutators {
     }
 
     /// Logs a step of trimming, for debugging a mutator (`AFL_DEBUG`).
-    pub fn tell_trim(
+    pub fn log_trim(
         &mut self,
         index: usize,
         (step, planned): (u32, u32),
@@ -416,7 +416,7 @@ impl Mutators {
             let result = if success { "taken" } else { "not taken" };
             let text =
                 format!("trim step {step} of {planned}: {before} to {proposed} bytes, {result}");
-            self.tell(index, &text);
+            self.add_message(index, &text);
         }
     }
 
@@ -531,7 +531,7 @@ impl Mutators {
             );
             self.members[index].hooks = self.members[index].hooks.without(hook);
             self.note_hooks();
-            self.tell(index, &text);
+            self.add_message(index, &text);
         }
     }
 
@@ -540,7 +540,7 @@ impl Mutators {
         let member = &mut self.members[index];
         if member.complaints.len() < MOST_COMPLAINTS && !member.complaints.contains(&text) {
             member.complaints.push(text.clone());
-            self.tell(index, &text);
+            self.add_message(index, &text);
         }
     }
 }
@@ -615,7 +615,7 @@ impl ForeignMutators for Mutators {
         same: bool,
     ) -> Option<u32> {
         let next = self.post_trim(index, same);
-        self.tell_trim(index, step, lengths, same);
+        self.log_trim(index, step, lengths, same);
         next
     }
 
@@ -709,7 +709,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_is_too_long_is_cut_and_told_once() {
+    fn a_result_that_is_too_long_is_cut_and_reported_once() {
         let calls = Calls::default();
         let mutator = FakeMutator::new(&[Hook::Fuzz], &calls, |_, out| {
             out.extend_from_slice(b"longer");

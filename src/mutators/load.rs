@@ -130,7 +130,7 @@ pub fn load(options: &CustomOptions, seed: u64) -> Result<Mutators, CustomError>
     let mut mutators = Mutators::new(mutators, seed);
     mutators.debug = options.debug;
     for (index, note) in notes {
-        mutators.tell(index, &note);
+        mutators.add_message(index, &note);
     }
     check(&mutators, options)?;
     Ok(mutators)

@@ -46,15 +46,15 @@ impl Guard {
     /// From now on the process group `group`, unless it is 0, and all processes with this mark (see
     /// [`super::strays`]) are killed when this process ends without a further word.
     pub fn watch(&mut self, group: i32, mark: Option<u64>) {
-        self.tell(&format!("{group} {}", mark.map_or_else(String::new, |mark| mark.to_string())));
+        self.send(&format!("{group} {}", mark.map_or_else(String::new, |mark| mark.to_string())));
     }
 
     /// The group's leader was reaped: from now on nothing is killed.
     pub fn rest(&mut self) {
-        self.tell("-");
+        self.send("-");
     }
 
-    fn tell(&mut self, word: &str) {
+    fn send(&mut self, word: &str) {
         // A guard that was killed guards nothing.
         let _ = self.0.stdin.as_mut().map(|line| line.write_all(format!("{word}\n").as_bytes()));
     }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_that_is_dismissed_ends_nobody() {
+    fn a_guard_that_is_closed_kills_nothing() {
         let (mut child, pid) = group();
         let mut guard = Guard::new().unwrap();
         guard.watch(pid, None);

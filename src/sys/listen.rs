@@ -97,7 +97,7 @@ pub struct Listener {
     readers: [Option<PipeReader>; 2],
     /// This side's copies are closed when the process has its own.
     writers: Option<[PipeWriter; 2]>,
-    heard: [Bounded; 2],
+    received: [Bounded; 2],
 }
 
 impl Listener {
@@ -107,7 +107,7 @@ impl Listener {
         Ok(Self {
             readers: [Some(out), Some(err)],
             writers: Some([out_writer, err_writer]),
-            heard: [Bounded::new(part), Bounded::new(part)],
+            received: [Bounded::new(part), Bounded::new(part)],
         })
     }
 
@@ -189,8 +189,8 @@ impl Listener {
 
     /// What was read: stdout, stderr.
     #[must_use]
-    pub fn into_heard(self) -> [Vec<u8>; 2] {
-        self.heard.map(Bounded::into_bytes)
+    pub fn into_output(self) -> [Vec<u8>; 2] {
+        self.received.map(Bounded::into_bytes)
     }
 
     /// True when the process has ended, false when its time is up.
@@ -237,7 +237,7 @@ impl Listener {
         let Some(reader) = &mut self.readers[index] else { return };
         match reader.read(&mut chunk) {
             Ok(0) => self.readers[index] = None,
-            Ok(count) => self.heard[index].add(&chunk[..count]),
+            Ok(count) => self.received[index].add(&chunk[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => self.readers[index] = None,
         }
@@ -275,13 +275,13 @@ mod tests {
         let mut listener = Listener::new(part).unwrap();
         let mut process = shell(script, listener.output(), false);
         let status = listener.wait(&mut process, timeout);
-        (status, listener.into_heard())
+        (status, listener.into_output())
     }
 
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn both_streams_are_heard_to_their_end() {
+    fn both_streams_are_read_to_their_end() {
         let (status, [out, err]) = run("echo one; echo two >&2; exit 3", 100, LONG);
         assert_eq!((status, out, err), (Some(0x300), b"one\n".into(), b"two\n".into()));
     }

@@ -112,14 +112,14 @@ pub(super) fn write_out(text: &str) {
 }
 
 /// For a signal handler: writes to the user's standard error without any buffer.
-pub fn last_words(parts: &[&str]) {
+pub fn write_error(parts: &[&str]) {
     for part in parts {
         write(ERR.load(Ordering::SeqCst), part);
     }
 }
 
 /// For a forked child: the user's standard error becomes descriptors 1 and 2.
-pub(super) fn keep_words_only() {
+pub(super) fn keep_error_only() {
     let words = ERR.swap(2, Ordering::SeqCst);
     OUT.store(1, Ordering::SeqCst);
     replace(2, words);

@@ -57,7 +57,7 @@ impl Stop {
     }
 
     /// From now on SIGTSTP (Ctrl-Z) waits for [`Stop::suspend`]: between two runs no time limit of the
-    /// target runs out meanwhile. A second one is obeyed immediately.
+    /// target runs out meanwhile. A second one takes effect immediately.
     pub fn suspend_between_runs(&self) -> io::Result<()> {
         if terminal::ignores_stop() {
             return Ok(());
@@ -72,13 +72,13 @@ impl Stop {
         Ok(())
     }
 
-    /// There will be no further runs: from now on SIGTSTP is obeyed when it comes.
+    /// There will be no further runs: from now on SIGTSTP takes effect when it comes.
     pub fn suspend_at_once(&self) {
         self.suspension.at_once.store(true, Ordering::Relaxed);
-        self.suspension.obey();
+        self.suspension.stop_if_requested();
     }
 
-    /// Ctrl-Z came and was not obeyed yet.
+    /// Ctrl-Z was pressed and has not taken effect yet.
     #[must_use]
     pub fn wants_suspension(&self) -> bool {
         self.suspension.wanted.load(Ordering::Relaxed)
@@ -88,7 +88,7 @@ impl Stop {
     /// call.
     #[must_use]
     pub fn suspend(&self) -> Duration {
-        self.suspension.obey()
+        self.suspension.stop_if_requested()
     }
 
     /// A signal came; `later` than the first, unless it is the first.
@@ -168,7 +168,7 @@ impl Suspension {
         self.wanted.store(false, Ordering::Relaxed);
     }
 
-    fn obey(&self) -> Duration {
+    fn stop_if_requested(&self) -> Duration {
         if self.wanted.load(Ordering::Relaxed) {
             self.stop();
         }
@@ -242,8 +242,8 @@ mod tests {
     #[test]
     fn signals_that_come_together_are_one_request() {
         let first = First::default();
-        let heard = [1000, 1001, 1500, 1501, 9000].map(|now| first.is_before(now));
-        assert_eq!(heard, [None, Some(false), Some(false), Some(true), Some(true)]);
+        let signals = [1000, 1001, 1500, 1501, 9000].map(|now| first.is_before(now));
+        assert_eq!(signals, [None, Some(false), Some(false), Some(true), Some(true)]);
     }
 
     #[test]

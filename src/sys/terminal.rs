@@ -72,7 +72,7 @@ pub fn is_foreground() -> bool {
 
 /// For a process that outlives the one with the screen, and ignores SIGTTOU: the terminal as a shell
 /// expects it, if standard output is one.
-pub(super) fn leave_for_the_dead() {
+pub(super) fn leave_after_the_end() {
     // SAFETY: two calls without memory; what is no terminal gives an error.
     let there = unsafe { libc::isatty(stdio::out()) == 1 };
     if there {

@@ -151,7 +151,7 @@ fn witness(board: &Board, end: i32) -> ! {
         libc::setpgid(0, 0);
         libc::prctl(libc::PR_SET_NAME, c"ffuzz-witness".as_ptr());
         libc::dup2(end, 0);
-        stdio::keep_words_only();
+        stdio::keep_error_only();
         libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
         let mut byte = 0_u8;
         while libc::read(0, (&raw mut byte).cast(), 1) < 0
@@ -163,8 +163,8 @@ fn witness(board: &Board, end: i32) -> ! {
             let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(ENTRY);
             let text = std::str::from_utf8(&bytes[..length]).unwrap_or("of an unknown name");
             // The screen may have been opened after the fork.
-            terminal::leave_for_the_dead();
-            stdio::last_words(&[
+            terminal::leave_after_the_end();
+            stdio::write_error(&[
                 "ffuzz: the process ended while the mutator ",
                 text,
                 "\nffuzz: hint: it called _exit, or the process was killed; what was found is on disk: \
@@ -194,7 +194,7 @@ pub fn watch() {
 
 /// From now on a call that does not return after a request to stop is named, and ends the process after a
 /// while.
-pub fn heed(stop: &Stop) {
+pub fn stop_on(stop: &Stop) {
     // There is one campaign in a process.
     let _ = STOP.set(stop.clone());
 }
@@ -226,7 +226,7 @@ fn look_for_slow_calls() {
         let now = CALLS.load(Ordering::Relaxed);
         let label = current();
         match label.filter(|_| now == call && is_over()) {
-            Some(label) => leave(label, &mut asked),
+            Some(label) => abandon(label, &mut asked),
             None => asked = None,
         }
         if now != call || label.is_none() {
@@ -242,17 +242,17 @@ fn look_for_slow_calls() {
                 label.hook,
                 " after 5 seconds\n",
             ];
-            stdio::last_words(&text);
+            stdio::write_error(&text);
         }
     }
 }
 
 /// An end was requested, then or now, and this call blocks it.
-fn leave(label: &Label, asked: &mut Option<Instant>) {
+fn abandon(label: &Label, asked: &mut Option<Instant>) {
     let Some(since) = *asked else {
         *asked = Some(Instant::now());
         let (mutator, hook) = (&label.mutator, label.hook);
-        stdio::last_words(&[
+        stdio::write_error(&[
             "ffuzz: mutator ",
             mutator,
             " has not returned from ",
@@ -263,7 +263,7 @@ fn leave(label: &Label, asked: &mut Option<Instant>) {
     };
     if since.elapsed() >= LEAVE {
         terminal::leave();
-        stdio::last_words(&[
+        stdio::write_error(&[
             "ffuzz: mutator ",
             &label.mutator,
             " did not return from ",
@@ -313,7 +313,7 @@ extern "C" fn on_crash(signal: i32) {
         let digits = [b'0' + (signal / 10) as u8, b'0' + (signal % 10) as u8];
         let number = std::str::from_utf8(&digits).unwrap_or_default();
         terminal::leave();
-        stdio::last_words(&[
+        stdio::write_error(&[
             "ffuzz: mutator ",
             &label.mutator,
             " crashed in ",
@@ -335,7 +335,7 @@ extern "C" fn on_crash(signal: i32) {
 extern "C" fn at_exit() {
     if let Some(label) = current() {
         terminal::leave();
-        stdio::last_words(&[
+        stdio::write_error(&[
             "ffuzz: mutator ",
             &label.mutator,
             " ended the process in ",

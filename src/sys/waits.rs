@@ -71,7 +71,7 @@ fn watch() {
         {
             wait.reported = true;
             let text = ["ffuzz: warning: ", wait.what, " for 2 seconds; still waiting\n"];
-            stdio::last_words(&text);
+            stdio::write_error(&text);
         }
     }
 }

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_is_written_can_be_read_back() {
         let stages = vec![StageYield { name: "havoc".into(), finds: 2, execs: u64::MAX }];
-        let runs = Runs { rung: "fork".into(), ..Runs::default() };
+        let runs = Runs { run_mode: "fork".into(), ..Runs::default() };
         let search = Search { stages, ..Search::default() };
         let snapshot = Box::new(Snapshot { runs, search, ..Snapshot::default() });
         let path = std::path::PathBuf::from(OsStr::from_bytes(b"out/\xff"));

@@ -158,7 +158,7 @@ fn text(s: &Snapshot) -> String {
         ("banner", &s.setup.banner),
         ("name", &s.setup.instance),
         ("schedule", &s.setup.schedule),
-        ("run_mode", &s.runs.rung),
+        ("run_mode", &s.runs.run_mode),
     ];
     family(&mut out, "info", "What is fuzzed and how");
     sample(&mut out, "info", &about, 1.0);

@@ -270,12 +270,13 @@ fn speed(runs: &Runs) -> String {
         v if v < 100.0 => " (slow!)",
         _ => "",
     };
-    let forks = runs.put_back.as_ref().map_or(0.0, |put_back| put_back.by_fork_percent);
-    let forks = match runs.rung.as_ref() {
+    let forks =
+        runs.snapshot_runs.as_ref().map_or(0.0, |snapshot_runs| snapshot_runs.by_fork_percent);
+    let forks = match runs.run_mode.as_ref() {
         "snapshot" if forks >= 0.1 => format!(", {forks:.1}% by fork"),
         _ => String::new(),
     };
-    format!("{}{word} {}{forks}", rate(runs.execs_per_sec), runs.rung)
+    format!("{}{word} {}{forks}", rate(runs.execs_per_sec), runs.run_mode)
 }
 
 fn findings(corpus: &Corpus, coverage: &Coverage, finds: &Finds) -> Vec<Line<'static>> {
@@ -447,14 +448,15 @@ fn place(key: u32, place: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ffuzz_event::PutBack;
+    use ffuzz_event::SnapshotUse;
 
     #[test]
     fn runs_that_needed_a_fork_are_shown_after_the_mode() {
         let with = |percent| {
-            let put_back = Some(PutBack { by_fork_percent: percent, ..PutBack::default() });
-            let rung = "snapshot".into();
-            speed(&Runs { put_back, rung, execs_per_sec: 2000.0, ..Runs::default() })
+            let snapshot_runs =
+                Some(SnapshotUse { by_fork_percent: percent, ..SnapshotUse::default() });
+            let run_mode = "snapshot".into();
+            speed(&Runs { snapshot_runs, run_mode, execs_per_sec: 2000.0, ..Runs::default() })
         };
         assert!(with(0.05).ends_with(" snapshot"), "{}", with(0.05));
         assert!(with(2.5).ends_with(" snapshot, 2.5% by fork"), "{}", with(2.5));

@@ -111,7 +111,7 @@ fn progress(s: &Snapshot) -> String {
 
 impl<W: Write> Plain<W> {
     /// An event after a mark: `+` or `!`, or the name of a worker.
-    fn tell(&mut self, worker: Option<&str>, event: &Event) {
+    fn event(&mut self, worker: Option<&str>, event: &Event) {
         let mark = |sign: &'static str| worker.unwrap_or(sign);
         match event {
             Event::Started => self.line("[*] fuzzing; Ctrl-C stops"),
@@ -144,7 +144,7 @@ impl<W: Write> Plain<W> {
 
 impl<W: Write> EventSink for Plain<W> {
     fn handle(&mut self, event: &Event) {
-        self.tell(None, event);
+        self.event(None, event);
     }
 
     fn handle_of(&mut self, worker: &str, event: &Event) {
@@ -152,7 +152,7 @@ impl<W: Write> EventSink for Plain<W> {
         match event {
             Event::Started | Event::Tick(_) | Event::Stopped { .. } => {}
             Event::SeedImported { .. } | Event::DomainsFound { .. } if !first => {}
-            _ => self.tell(Some(worker), event),
+            _ => self.event(Some(worker), event),
         }
     }
 }

@@ -8,7 +8,7 @@ use ffuzz_event::{DomainStatus, Pointer, Snapshot, StopReason, Undelivered, Work
 /// Maximum length of a path or command line; text from the target may be longer.
 const LONGEST: usize = 4096;
 
-/// AFL's farewell lines, which scripts wait for, around what was reached.
+/// AFL's last lines, which scripts wait for, around what was reached.
 #[must_use]
 pub fn summary(reason: StopReason, next: &[Pointer], s: &Snapshot) -> String {
     let mut text = String::new();

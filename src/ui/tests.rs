@@ -26,7 +26,7 @@ fn sample(domains: usize) -> Snapshot {
         runs: Runs {
             execs: 12_345_678,
             execs_per_sec: 3315.6,
-            rung: "batch".into(),
+            run_mode: "batch".into(),
             ..Runs::default()
         },
         resources: Resources {
@@ -242,7 +242,7 @@ fn lines(events: &[Event]) -> String {
 }
 
 #[test]
-fn lines_tell_start_finds_progress_and_end() {
+fn lines_show_start_finds_progress_and_end() {
     let load = |ms| (ms >= 5_000).then_some(240.4);
     let tick = |ms| {
         let mut state = sample(1);
@@ -337,7 +337,7 @@ fn a_large_queue_gives_few_lines() {
 }
 
 #[test]
-fn farewell_lines_are_those_of_afl() {
+fn last_lines_are_those_of_afl() {
     let text = |reason| summary(reason, &[], &sample(0));
     assert!(text(StopReason::User).contains("\n+++ Testing aborted by user +++\n"));
     let limit = text(StopReason::TimeLimit);

@@ -603,7 +603,7 @@ fn a_bogus_segment_is_answered_with_the_error_word() {
 }
 
 /// What it says without AFL_QUIET.
-fn told(bench: &Bench, variables: &[(&str, &str)], line: &str) -> String {
+fn printed(bench: &Bench, variables: &[(&str, &str)], line: &str) -> String {
     let mut command = bench.compiler("cc", line);
     let output = command.env_remove("AFL_QUIET").envs(variables.iter().copied()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -618,9 +618,9 @@ fn a_link_reports_the_number_of_edges() {
     bench.write("a.c", "int b(int);\nint main(int n, char **v) { return n > 1 ? b(n) : 0; }\n");
     bench.write("b.c", "int b(int n) { return n + 1; }\n");
     for line in ["-c a.c -o a.o", "-c b.c", "-E a.c -o a.i", "-MM a.c -MF a.d -o x"] {
-        assert_eq!(told(&bench, &[], line), "", "{line}");
+        assert_eq!(printed(&bench, &[], line), "", "{line}");
     }
-    let said = told(&bench, &[], "a.o b.o -o prog");
+    let said = printed(&bench, &[], "a.o b.o -o prog");
     let count = |said: &str| -> u32 {
         let rest = said.strip_prefix("ffuzz-cc: prog: ").unwrap_or_else(|| panic!("{said}"));
         rest.strip_suffix(" edges instrumented\n")
@@ -634,10 +634,10 @@ fn a_link_reports_the_number_of_edges() {
     let dumped = Command::new(bench.path("prog")).env("AFL_DUMP_MAP_SIZE", "1").output().unwrap();
     let size: u32 = String::from_utf8(dumped.stdout).unwrap().trim().parse().unwrap();
     assert!(edges <= size && size < edges + 64, "{edges} of {size}");
-    assert_eq!(count(&told(&bench, &[], "a.c b.c -oprog")), edges);
-    assert!(told(&bench, &[], "a.o b.o").starts_with("ffuzz-cc: a.out: "));
-    assert_eq!(told(&bench, &[("AFL_QUIET", "1")], "a.o b.o -o prog"), "");
-    assert_eq!(told(&bench, &[("WAYPOINTS_DISABLE_COVERAGE", "1")], "a.c b.c -o prog"), "");
+    assert_eq!(count(&printed(&bench, &[], "a.c b.c -oprog")), edges);
+    assert!(printed(&bench, &[], "a.o b.o").starts_with("ffuzz-cc: a.out: "));
+    assert_eq!(printed(&bench, &[("AFL_QUIET", "1")], "a.o b.o -o prog"), "");
+    assert_eq!(printed(&bench, &[("WAYPOINTS_DISABLE_COVERAGE", "1")], "a.c b.c -o prog"), "");
     let clang = |source: &str| {
         let args = ["-c", source, "-o", "plain.o"];
         assert!(
@@ -651,7 +651,7 @@ fn a_link_reports_the_number_of_edges() {
     };
     bench.write("m.c", "int main(void) { return 0; }\n");
     clang("m.c");
-    let said = told(&bench, &[], "plain.o -o prog");
+    let said = printed(&bench, &[], "plain.o -o prog");
     assert!(
         said.contains("prog: no edge is instrumented; compile its sources with ffuzz-cc"),
         "{said}"
@@ -668,14 +668,14 @@ fn a_domain_without_instrumented_places_is_reported_once_per_program() {
     bench.write("a.c", "int b(int);\nint main(int n, char **v) { return b(n) == 1234; }\n");
     bench.write("b.c", "int b(int n) { return n; }\n");
     let wanted = [("WAYPOINTS", "cmp,mem")];
-    let mut said = told(&bench, &wanted, "-c a.c -o a.o");
-    said += &told(&bench, &wanted, "-c b.c -o b.o");
+    let mut said = printed(&bench, &wanted, "-c a.c -o a.o");
+    said += &printed(&bench, &wanted, "-c b.c -o b.o");
     assert!(!said.contains("targets"), "{said}");
-    let linked = told(&bench, &wanted, "a.o b.o -o prog");
+    let linked = printed(&bench, &wanted, "a.o b.o -o prog");
     let line = "ffuzz-cc: warning: prog: no instrumentation targets for MemAllocFeedback\n";
     assert_eq!(linked.matches("no instrumentation targets").count(), 1, "{linked}");
     assert!(linked.contains(line), "{linked}");
-    let whole = told(&bench, &wanted, "a.c b.c -o prog");
+    let whole = printed(&bench, &wanted, "a.c b.c -o prog");
     assert_eq!(whole.matches("no instrumentation targets").count(), 1, "{whole}");
 }
 
@@ -684,18 +684,18 @@ fn misspelt_variables_are_noticed() {
     let bench = Bench::new();
     bench.write("a.c", "int main(void) { return 0; }\n");
     let wrong = [("AFL_USE_ASN", "1"), ("WAYPOINT", "cmp")];
-    let said = told(&bench, &wrong, "-c a.c -o a.o");
+    let said = printed(&bench, &wrong, "-c a.c -o a.o");
     assert_eq!(
         said,
         "ffuzz-cc: warning: unknown environment variable AFL_USE_ASN; did you mean AFL_USE_ASAN?\n\
          ffuzz-cc: warning: unknown environment variable WAYPOINT; did you mean WAYPOINTS?\n"
     );
     for silence in ["AFL_QUIET", "AFL_IGNORE_UNKNOWN_ENVS"] {
-        assert_eq!(told(&bench, &[wrong[0], (silence, "1")], "-c a.c -o a.o"), "", "{silence}");
+        assert_eq!(printed(&bench, &[wrong[0], (silence, "1")], "-c a.c -o a.o"), "", "{silence}");
     }
-    assert_eq!(told(&bench, &wrong, "-E a.c -o a.i"), "");
+    assert_eq!(printed(&bench, &wrong, "-E a.c -o a.i"), "");
     bench.write("conftest.c", "int main(void) { return 0; }\n");
-    assert_eq!(told(&bench, &wrong, "conftest.c -o conftest"), "");
+    assert_eq!(printed(&bench, &wrong, "conftest.c -o conftest"), "");
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn blocks_after_a_failed_assumption_do_not_count() {
         assert_eq!(runs[1], [""; 0], "{level}: {seen}");
         assert_eq!(runs[4], [""; 0], "{level}: {seen}");
         assert_eq!(runs[2], runs[3], "{level}: {seen}");
-        // In a process of its own too, and the reason is told.
+        // In a process of its own too, and the reason is reported.
         assert_eq!(runs_of(&bench, "bz"), [""; 0], "{level}");
         let stdin = std::fs::File::open(bench.path("bz")).unwrap();
         let output = Command::new(bench.path("t")).stdin(stdin).output().unwrap();

@@ -1,4 +1,4 @@
-//! A broker that stands in for PASTIS': what it hears from an engine is noted, what it says is up to
+//! A broker that stands in for PASTIS': what it receives from an engine is noted, what it says is up to
 //! the test. Each connection is a client of its own, as with a ROUTER socket.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -71,7 +71,7 @@ impl Broker {
 pub struct Client {
     pub hello: HelloMessage,
     stream: TcpStream,
-    heard: Arc<Mutex<Vec<Message>>>,
+    received: Arc<Mutex<Vec<Message>>>,
 }
 
 impl Client {
@@ -92,14 +92,14 @@ impl Client {
         let Some(Message::Hello(hello)) = message(&mut stream) else {
             panic!("the first message is no Hello")
         };
-        let heard = Arc::<Mutex<Vec<Message>>>::default();
-        let (mut reader, sink) = (stream.try_clone().unwrap(), Arc::clone(&heard));
+        let received = Arc::<Mutex<Vec<Message>>>::default();
+        let (mut reader, sink) = (stream.try_clone().unwrap(), Arc::clone(&received));
         std::thread::spawn(move || {
             while let Some(message) = message(&mut reader) {
                 sink.lock().unwrap().push(message);
             }
         });
-        Self { hello, stream, heard }
+        Self { hello, stream, received }
     }
 
     pub fn send(&mut self, message: Message) {
@@ -136,12 +136,12 @@ impl Client {
     }
 
     /// Everything so far.
-    pub fn heard(&self) -> Vec<Message> {
-        self.heard.lock().unwrap().clone()
+    pub fn received(&self) -> Vec<Message> {
+        self.received.lock().unwrap().clone()
     }
 
     pub fn seeds(&self) -> Vec<(SeedKind, Vec<u8>)> {
-        let seeds = self.heard().into_iter().filter_map(|message| match message {
+        let seeds = self.received().into_iter().filter_map(|message| match message {
             Message::Seed(seed) => Some((seed.kind(), seed.bytes)),
             _ => None,
         });
@@ -149,7 +149,7 @@ impl Client {
     }
 
     pub fn logs(&self) -> Vec<(i32, String)> {
-        let logs = self.heard().into_iter().filter_map(|message| match message {
+        let logs = self.received().into_iter().filter_map(|message| match message {
             Message::Log(Log { message, level }) => Some((level, message)),
             _ => None,
         });
@@ -157,7 +157,7 @@ impl Client {
     }
 
     pub fn numbers(&self) -> Vec<Telemetry> {
-        let numbers = self.heard().into_iter().filter_map(|message| match message {
+        let numbers = self.received().into_iter().filter_map(|message| match message {
             Message::Telemetry(numbers) => Some(numbers),
             _ => None,
         });

@@ -171,7 +171,7 @@ pub enum Answer {
     HangUp,
 }
 
-/// A server that answers as told: the last answer again and again.
+/// A server with given answers: the last answer again and again.
 pub struct FalseServer {
     pub port: u16,
     requests: Arc<Mutex<Vec<String>>>,

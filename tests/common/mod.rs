@@ -416,7 +416,7 @@ impl Drop for Running {
             for pid in processes(&self.mark) {
                 let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
             }
-            // A killed afl-fuzz leaves some; the kernel keeps them until it is told.
+            // A killed afl-fuzz leaves some; the kernel keeps them until it is asked to remove them.
             for segment in self.segments() {
                 let id = segment.split_whitespace().nth(1).unwrap();
                 let _ = Command::new("ipcrm").args(["-m", id]).status();

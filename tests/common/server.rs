@@ -12,7 +12,7 @@ use ffuzz::engine::executor::Executor;
 use ffuzz::engine::mutate::Candidate;
 use ffuzz::exec::{ForkServer, RunResult, Setup};
 
-/// Up to this rung, and snapshots are among them.
+/// Up to this execution mode, and snapshots are among them.
 pub fn options(target: &Path, words: &str, mode: RunMode) -> TargetOptions {
     let mut command = vec![OsString::from(target)];
     command.extend(words.split_whitespace().map(OsString::from));
@@ -34,7 +34,7 @@ pub fn candidates(inputs: &[Vec<u8>]) -> Vec<Candidate> {
     inputs.iter().map(candidate).collect()
 }
 
-/// Every run as the rung shows it: nothing is new, so nothing is run again by fork but now and then.
+/// Every run as the execution mode shows it: nothing is new, so nothing is run again by fork but now and then.
 pub fn shown(server: &mut ForkServer, inputs: &[Vec<u8>]) -> Vec<RunResult> {
     server.settings_mut().show_every_run = true;
     server.learn_edges(&vec![0; server.info().map_size()]);

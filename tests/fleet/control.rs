@@ -22,7 +22,7 @@ fn commanded() -> PathBuf {
     target("commanded.c", "-fsanitize=fuzzer")
 }
 
-/// A fuzzer and a client that has heard it begin.
+/// A fuzzer and a client that has got its first event.
 fn start(dir: &TestDir, options: &str) -> (Running, Client) {
     start_on(dir, options, &commanded())
 }
@@ -68,10 +68,10 @@ fn an_injected_input_is_run_saved_and_reported_with_its_origin() {
     let path = reply["path"].as_str().unwrap();
     assert_eq!(fs::read(path).unwrap(), b"alpha");
     assert!(name_of(&reply).contains(",sync:inject,src:000000"), "{path}");
-    // It is told before the answer, and not as a find of the fuzzer's own.
-    let told = client.all("seed").into_iter().find(|seed| seed["path"] == path).unwrap();
-    assert_eq!((&told["origin"], &told["new_edge"]), (&json!("inject"), &json!(true)));
-    assert_eq!(told["input_id"], reply["input_id"]);
+    // It is reported before the answer, and not as a find of the fuzzer's own.
+    let reported = client.all("seed").into_iter().find(|seed| seed["path"] == path).unwrap();
+    assert_eq!((&reported["origin"], &reported["new_edge"]), (&json!("inject"), &json!(true)));
+    assert_eq!(reported["input_id"], reply["input_id"]);
 
     // The same again brings nothing.
     let again = client.inject("alpha");
@@ -90,12 +90,12 @@ fn an_injected_input_is_run_saved_and_reported_with_its_origin() {
     assert_eq!((&stats["corpus_imported"], &stats["paused"]), (&json!(2), &json!(false)));
     let client = stop(running, client, &dir);
     assert!(client.all("seed").iter().any(|seed| seed["origin"] == "own"));
-    // Nothing is told twice, and everything that is kept from the connection on is told.
-    let told: Vec<String> = client.all("seed").into_iter().map(name_of).collect();
-    assert_eq!(told.iter().cloned().collect::<BTreeSet<_>>().len(), told.len());
-    let first = told.iter().map(|name| id_of(name)).min().unwrap();
+    // Nothing is reported twice, and everything that is kept from the connection on is reported.
+    let reported: Vec<String> = client.all("seed").into_iter().map(name_of).collect();
+    assert_eq!(reported.iter().cloned().collect::<BTreeSet<_>>().len(), reported.len());
+    let first = reported.iter().map(|name| id_of(name)).min().unwrap();
     let kept = dir.queue().into_iter().filter(|name| id_of(name) >= first).collect();
-    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), kept);
+    assert_eq!(reported.into_iter().collect::<BTreeSet<_>>(), kept);
     let origin = |seed: &&Value| (seed["input_id"] == 0) == (seed["origin"] == "seed");
     assert!(client.all("seed").iter().all(origin), "{:?}", client.all("seed"));
 }
@@ -108,16 +108,16 @@ fn injected_crashes_and_hangs_are_saved() {
         "cmd": "inject", "type": "crash", "data": BASE64_STANDARD.encode("crash")
     }));
     assert_eq!((&crash["crash"], &crash["kept"]), (&json!(true), &json!(false)));
-    let told = client.wait_for("crash", |_| true);
-    assert_eq!((&told["signal"], &told["origin"]), (&json!(6), &json!("inject")));
-    assert_eq!((&told["path"], &told["input_id"]), (&crash["path"], &json!(0)));
+    let reported = client.wait_for("crash", |_| true);
+    assert_eq!((&reported["signal"], &reported["origin"]), (&json!(6), &json!("inject")));
+    assert_eq!((&reported["path"], &reported["input_id"]), (&crash["path"], &json!(0)));
     let hang = client.inject("hangs");
     assert_eq!((&hang["hang"], &hang["kept"]), (&json!(true), &json!(false)));
     // What a run does counts, whatever the sender says.
     let wrong = json!({"cmd": "inject", "type": "hang", "data": BASE64_STANDARD.encode("betaa")});
     assert_eq!(client.order(wrong)["kept"], true);
-    let told = client.wait_for("hang", |_| true);
-    assert_eq!((&told["path"], &told["origin"]), (&hang["path"], &json!("inject")));
+    let reported = client.wait_for("hang", |_| true);
+    assert_eq!((&reported["path"], &reported["origin"]), (&hang["path"], &json!("inject")));
     assert_eq!(client.inject("alpha")["kept"], true);
     stop(running, client, &dir);
     assert_eq!(dir.crashes(), ["id:000000,sig:06,sync:inject,src:000000"]);
@@ -131,13 +131,13 @@ fn a_waypoint_is_reported_with_domain_key_value_and_place() {
     let target = target_with("mem", "commanded.c", "-fsanitize=fuzzer");
     let (running, mut client) = start_on(&dir, "-p", &target);
     assert_eq!(client.inject("gamma")["kept"], true);
-    let told = client.wait_for("waypoint", |told| told["value"] == 123_457);
-    assert_eq!((&told["domain"], &told["origin"]), (&json!("mem"), &json!("inject")));
-    let place = told["place"].as_str().unwrap();
+    let reported = client.wait_for("waypoint", |event| event["value"] == 123_457);
+    assert_eq!((&reported["domain"], &reported["origin"]), (&json!("mem"), &json!("inject")));
+    let place = reported["place"].as_str().unwrap();
     assert!(place.starts_with("commanded.c:"), "{place}");
-    assert!(told["key"].is_u64() && told["keys"] == 1, "{told}");
-    let seed = client.all("seed").into_iter().find(|seed| seed["path"] == told["path"]);
-    assert_eq!(seed.unwrap()["input_id"], told["input_id"]);
+    assert!(reported["key"].is_u64() && reported["keys"] == 1, "{reported}");
+    let seed = client.all("seed").into_iter().find(|seed| seed["path"] == reported["path"]);
+    assert_eq!(seed.unwrap()["input_id"], reported["input_id"]);
     stop(running, client, &dir);
 }
 
@@ -165,7 +165,7 @@ fn a_paused_fuzzer_runs_nothing_but_what_is_injected() {
 }
 
 /// Its last event, and the time that this took since `since`.
-fn last_words(running: Running, mut client: Client, since: Instant) -> (Value, Duration) {
+fn last_message(running: Running, mut client: Client, since: Instant) -> (Value, Duration) {
     client.read_all();
     let time = since.elapsed();
     running.finish().expect(0);
@@ -179,7 +179,7 @@ fn a_signal_ends_a_paused_fuzzer() {
         let (running, mut client) = start(&dir, options);
         client.order(json!({"cmd": "pause"}));
         running.signal(Signal::SIGINT);
-        let (last, _) = last_words(running, client, Instant::now());
+        let (last, _) = last_message(running, client, Instant::now());
         assert_eq!((&last["reason"], &last["paused"]), (&json!("user"), &json!(true)), "{last}");
     }
 }
@@ -191,7 +191,7 @@ fn the_limit_of_time_ends_a_paused_fuzzer() {
         let (running, mut client) = start(&dir, options);
         let begin = Instant::now();
         client.order(json!({"cmd": "pause"}));
-        let (last, time) = last_words(running, client, begin);
+        let (last, time) = last_message(running, client, begin);
         assert_eq!(
             (&last["reason"], &last["paused"]),
             (&json!("timelimit"), &json!(true)),
@@ -306,11 +306,12 @@ fn a_slow_reader_blocks_nothing_and_misses_no_find() {
     client.order(json!({"cmd": "pause"}));
     let kept = client.stats()["corpus_count"].as_u64().unwrap();
     slow.wait_for("seed", |seed| seed["input_id"] == kept - 1);
-    let told: BTreeSet<String> = slow.all("seed").into_iter().map(name_of).collect();
+    let reported: BTreeSet<String> = slow.all("seed").into_iter().map(name_of).collect();
     // The seeds may have been kept before it listened.
     let found = dir.queue().into_iter().filter(|name| !name.contains(",orig:"));
-    let told: BTreeSet<String> = told.into_iter().filter(|name| !name.contains(",orig:")).collect();
-    assert_eq!(told, found.collect());
+    let reported: BTreeSet<String> =
+        reported.into_iter().filter(|name| !name.contains(",orig:")).collect();
+    assert_eq!(reported, found.collect());
     stop(running, client, &dir);
 }
 
@@ -333,7 +334,7 @@ fn hostile_clients_change_nothing_for_others() {
         "{said:?}"
     );
     assert_eq!(said[3]["id"], 7);
-    // A hundred at once: those for whom there is no room are told so.
+    // A hundred at once: those for whom there is no room get a reason.
     let crowd: Vec<UnixStream> = (0..100).map(|_| connect()).collect();
     let execs = client.stats()["execs"].as_u64().unwrap();
     client.wait_for("stats", |stats| stats["execs"].as_u64().unwrap() > execs + 1000);
@@ -347,7 +348,7 @@ fn hostile_clients_change_nothing_for_others() {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut first).unwrap();
         first.contains("\"hello\"")
     });
-    // Whoever runs the fuzzer hears of it, but not of each.
+    // The user of the fuzzer gets a message, but not of each.
     let said = running.said();
     let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("[!]")).collect();
     let refused = |line: &&str| line.contains("a client of the control socket was refused: ");
@@ -394,8 +395,8 @@ fn a_fleet_answers_as_one_fuzzer() {
     });
     let crash = client.inject("crash");
     assert_eq!(crash["crash"], true);
-    let told = client.wait_for("crash", |_| true);
-    assert_eq!((&told["worker"], &told["origin"]), (&json!("main"), &json!("inject")));
+    let reported = client.wait_for("crash", |_| true);
+    assert_eq!((&reported["worker"], &reported["origin"]), (&json!("main"), &json!("inject")));
 
     client.order(json!({"cmd": "set", "timeout_ms": 1234}));
     // The main refuses it, worker01 does not.
@@ -417,10 +418,11 @@ fn a_fleet_answers_as_one_fuzzer() {
 
     let client = stop(running, client, &dir);
     // Everything once: worker01's import of the main's seed is no news.
-    let told: Vec<&str> = client.all("seed").iter().map(|e| e["path"].as_str().unwrap()).collect();
-    assert_eq!(told.iter().collect::<BTreeSet<_>>().len(), told.len());
+    let reported: Vec<&str> =
+        client.all("seed").iter().map(|e| e["path"].as_str().unwrap()).collect();
+    assert_eq!(reported.iter().collect::<BTreeSet<_>>().len(), reported.len());
     let data = |path: &&&str| fs::read(path).unwrap_or_default() == b"alpha";
-    assert_eq!(told.iter().filter(data).count(), 1, "{told:?}");
+    assert_eq!(reported.iter().filter(data).count(), 1, "{reported:?}");
     assert!(client.all("seed").iter().all(|seed| seed["worker"].is_string()));
     let text = fs::read_to_string(dir.path("out/worker01/fuzzer_stats")).unwrap();
     let stats = common::stats_of(&text);

@@ -364,7 +364,7 @@ fn a_second_ctrl_c_exits_immediately_and_restores_the_terminal() {
     kill(Pid::from_raw(second), Signal::SIGSTOP).unwrap();
     keys.write_all(b"\x03").unwrap();
     wait_until("an end of main", || !running.processes().contains(&main));
-    // One that comes at once is the same wish.
+    // One that comes at once is the same request.
     wait_until("an end of worker01", || {
         let _ = keys.write_all(b"\x03");
         !running.processes().contains(&second)

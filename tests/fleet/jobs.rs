@@ -271,7 +271,7 @@ fn an_end_on_request_is_in_good_order_and_two_do_not_share_a_folder() {
     ended.says("run the same command again").says("waiting");
     let log = dir.text("results/jobs/letters/built-in/seed/log");
     assert!(log.contains("resume     :"), "{log}");
-    // What was damaged by hand is told.
+    // What was damaged by hand is reported.
     dir.write("results/journal", "{}\n{}\n");
     jobs(&dir, "").run().refused(1, "line 1 of the journal", "remove ");
 }

@@ -259,7 +259,7 @@ fn invalid_start_messages_are_answered() {
         client.wait_for_log(ERROR, cause);
     }
     assert!(!dir.path("escaped").exists());
-    // A terminal would obey it.
+    // A terminal would interpret it.
     let is_plain = |(_, line): &(i32, String)| !line.contains('\x1b') && line.len() < 2000;
     assert!(client.logs().iter().all(is_plain), "{:?}", client.logs());
     assert!(!running.said().contains('\x1b'));
@@ -452,8 +452,8 @@ fn alerts_are_sent_once_there_is_a_report() {
     client.start(StartMessage { report: report.to_vec(), environment, ..start_for(&target) });
     client.seed(SeedKind::Input, NEAR);
     let alerts = |client: &Client| -> Vec<(i64, bool)> {
-        let heard = client.heard().into_iter();
-        let data = heard.filter_map(|message| match message {
+        let received = client.received().into_iter();
+        let data = received.filter_map(|message| match message {
             Message::Data(data) => Some(serde_json::from_str::<Value>(&data.json).unwrap()),
             _ => None,
         });

@@ -585,7 +585,7 @@ fn a_paused_campaign_can_be_stopped() {
         if limit.is_empty() {
             running.signal(Signal::SIGINT);
         }
-        // The find that could not be written is told.
+        // The find that could not be written is reported.
         running.finish().expect(1).says("no room left");
     }
 }
@@ -635,9 +635,9 @@ fn a_campaign_without_room_for_an_input_can_be_stopped() {
 #[test]
 fn the_crash_command_runs_for_each_crash() {
     let dir = TestDir::with_seed("A");
-    let job = dir.ffuzz("-i in -o out -t 3000 -s 1 -E 20000 -I").arg("cp \"$1\" heard");
+    let job = dir.ffuzz("-i in -o out -t 3000 -s 1 -E 20000 -I").arg("cp \"$1\" copy");
     let job = job.arg("--").arg(outcomes()).words("abort").env("AFL_BENCH_UNTIL_CRASH", "1");
     job.run().expect(0);
-    wait_until("the copy", || dir.path("heard").exists());
-    assert_eq!(dir.read("heard")[0], b'Q');
+    wait_until("the copy", || dir.path("copy").exists());
+    assert_eq!(dir.read("copy")[0], b'Q');
 }

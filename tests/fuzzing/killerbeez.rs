@@ -270,7 +270,7 @@ fn a_module_that_never_returns_does_not_block_the_campaign() {
         run.signal(Signal::SIGTERM);
         run.wait_for("a second Ctrl-C ends it immediately");
         if signals == 2 {
-            // What comes within half a second of the first is the same wish.
+            // What comes within half a second of the first is the same request.
             common::wait_until("an end", || {
                 let runs = run.processes().contains(&run.pid());
                 if runs {

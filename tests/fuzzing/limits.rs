@@ -1,4 +1,4 @@
-//! `-V` and `-E` are obeyed soon, whatever code of the user's the campaign waits for.
+//! `-V` and `-E` take effect soon, whatever code of the user's the campaign waits for.
 
 use crate::common;
 use crate::custom::{letters, library, with_libraries};

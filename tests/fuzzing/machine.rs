@@ -1,4 +1,4 @@
-//! What a machine can refuse a fuzzer: each limit is told with its remedy.
+//! What a machine can refuse a fuzzer: each limit is reported with its remedy.
 
 use crate::common;
 use std::path::PathBuf;
@@ -64,11 +64,11 @@ fn shared_memory_beyond_a_limit_of_the_process() {
             done.refused(1, "Cannot allocate memory", "ulimit -v");
             return;
         }
-        let told = done.code() == 0 || done.err.contains("hint: ") || done.out.is_empty();
-        assert!(told, "{megabytes} MB: {}{}", done.out, done.err);
+        let is_reported = done.code() == 0 || done.err.contains("hint: ") || done.out.is_empty();
+        assert!(is_reported, "{megabytes} MB: {}{}", done.out, done.err);
         std::fs::remove_dir_all(dir.path("out")).unwrap_or_default();
     }
-    panic!("no limit was told");
+    panic!("no limit was reported");
 }
 
 #[test]

@@ -148,27 +148,27 @@ fn all_outputs_have_the_same_numbers_of_a_fleet() {
     let paused = |stats: &Value, worker: usize| stats["workers"][worker]["state"] == "paused";
     client.wait_for("stats", |stats| paused(stats, 0) && paused(stats, 1));
     let names = ["execs", "corpus_count", "edges_found", "saved_crashes"];
-    let mut told = Value::Null;
+    let mut stats = Value::Null;
     wait_until("the same numbers everywhere", || {
-        told = client.stats();
+        stats = client.stats();
         let page = parsed(&fetch(&dir, port, "ffuzz_execs_total"));
         let gauges = datagram(&statsd);
-        let ours = names.map(|name| told[name].as_u64());
+        let ours = names.map(|name| stats[name].as_u64());
         let served = ["execs_total", "corpus_count", "edges_found", "crashes_saved_total"];
         let sent = ["execs_done", "corpus_count", "edges_found", "saved_crashes"];
         ours == served.map(|name| page.get(&format!("ffuzz_{name}")).map(|n| *n as u64))
             && ours == sent.map(|name| gauges.get(name).copied())
     });
     let each = |key: &str| {
-        told["workers"].as_array().unwrap().iter().map(|w| w[key].as_u64().unwrap()).collect()
+        stats["workers"].as_array().unwrap().iter().map(|w| w[key].as_u64().unwrap()).collect()
     };
     let (corpora, edges): (Vec<u64>, Vec<u64>) = (each("corpus_count"), each("edges_found"));
-    assert!(corpora.iter().all(|count| *count > 0), "{told}");
-    assert_eq!(told["corpus_count"], corpora.iter().sum::<u64>(), "{told}");
-    assert_eq!(told["edges_found"], *edges.iter().max().unwrap(), "{told}");
+    assert!(corpora.iter().all(|count| *count > 0), "{stats}");
+    assert_eq!(stats["corpus_count"], corpora.iter().sum::<u64>(), "{stats}");
+    assert_eq!(stats["edges_found"], *edges.iter().max().unwrap(), "{stats}");
     // Workers do not send numbers of their own between those of all.
     let next: Vec<_> = (0..3).map(|_| datagram(&statsd)["execs_done"]).collect();
-    assert!(next.iter().all(|execs| told["execs"] == *execs), "{next:?}");
+    assert!(next.iter().all(|execs| stats["execs"] == *execs), "{next:?}");
     client.order(json!({"cmd": "stop"}));
     let last = client.wait_for("stopped", |_| true);
     running.finish().expect(0);

@@ -1,4 +1,4 @@
-//! What keeps a target from a higher rung is said in one line, and runs go on below.
+//! An obstacle to a faster execution mode is reported in one line, and runs go on in a slower one.
 
 use crate::common;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ fn start(target: &Path, env: &[(&str, &Path)], dir: &TestDir) -> ForkServer {
     ForkServer::start(setup, Duration::from_secs(5)).unwrap()
 }
 
-/// Runs inputs of two kinds, and says what is seen of them and what the user is told.
+/// Runs inputs of two kinds, and says what is seen of them and what is reported to the user.
 fn runs(server: &mut ForkServer) -> (Vec<Vec<u8>>, Vec<String>) {
     let mut run = |input: &[u8]| {
         let run = server.observe(input).unwrap();

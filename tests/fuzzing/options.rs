@@ -49,10 +49,10 @@ fn the_output_of_a_crash_is_saved() {
     let job = job.env("AFL_CRASH_TRACES", "1").env("AFL_BENCH_UNTIL_CRASH", "1");
     job.run().expect(0);
     let crash = dir.crashes().pop().unwrap();
-    let told = dir.text(&format!("out/default/traces/{crash}.txt"));
+    let trace = dir.text(&format!("out/default/traces/{crash}.txt"));
     let input = dir.read(&format!("out/default/crashes/{crash}"));
     let expected = if input.get(1) == Some(&b'Q') { "" } else { "the other site\n" };
-    assert_eq!(told, expected);
+    assert_eq!(trace, expected);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_second_program_for_comparisons_is_reported() {
 const TO_THE_CRASH: (&str, &str) = ("AFL_BENCH_UNTIL_CRASH", "1");
 
 #[test]
-fn the_exit_code_tells_scripts_of_a_bug() {
+fn the_exit_code_reports_a_bug_to_scripts() {
     let (name, value) = TO_THE_CRASH;
     for (options, how, code) in [
         ("", "segv", 0),
@@ -266,9 +266,9 @@ fn domains_that_nothing_uses_are_named() {
     let maps = target("maps.c", "");
     let remedy = "do not guide the search: add -p";
     let dir = TestDir::with_seed("A");
-    let told = "[!] the target has domains (most, least, seen, common), which ";
+    let message = "[!] the target has domains (most, least, seen, common), which ";
     let count = |text: &str| text.matches(remedy).count();
-    let done = dir.fuzz("-E 200", &maps, "").run().expect(0).says(told);
+    let done = dir.fuzz("-E 200", &maps, "").run().expect(0).says(message);
     assert_eq!(count(&done.out), 1, "{}", done.out);
     for (options, instance) in [("-p", "p"), ("--dsf-record", "r"), ("-S one", "s")] {
         let line = format!("-i in -o {instance} -E 200 {options} --");

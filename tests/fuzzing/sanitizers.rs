@@ -99,7 +99,7 @@ fn so_are_seeds_imports_and_the_inputs_of_other_builds() {
     let build = target("both.c", ASAN);
     job(&dir, "-s 1 -E 500", &target("both.c", ""), &build).run().expect(0);
     assert_eq!(crashes(&dir)[0].len(), 1);
-    // A build without counters: a kind of crash is told by the edges of the target.
+    // A build without counters: a kind of crash is known by the edges of the target.
     let dir = seeds();
     let variables = [("AFL_LLVM_ONLY_FSRV", "1"), ("AFL_QUIET", "1")];
     let build = target_by(&variables, "both.c", ASAN);

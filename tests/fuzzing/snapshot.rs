@@ -60,7 +60,7 @@ fn assert_shows_same(
 }
 
 /// Each kind with two clean runs behind it, which find out what is left of it. Those that need a fork are
-/// rare enough for the rung to be kept.
+/// rare enough for snapshots to be kept.
 fn misbehaviours() -> Vec<Vec<u8>> {
     let mut inputs = vec![];
     for (place, how) in FORKED.iter().enumerate() {
@@ -263,8 +263,8 @@ fn a_memory_limit_applies_to_each_run() {
         let mut server = server::start(&options, TIMEOUT, &dir.path(".input"));
         (shown(&mut server, &inputs), server.info().run_mode().name())
     };
-    let (now, rung) = runs(RunMode::Snapshot, &ours);
-    assert_eq!((now, rung), (runs(RunMode::Fork, &theirs).0, "snapshot"));
+    let (now, mode) = runs(RunMode::Snapshot, &ours);
+    assert_eq!((now, mode), (runs(RunMode::Fork, &theirs).0, "snapshot"));
 }
 
 #[test]
@@ -395,8 +395,8 @@ fn every_way_to_read_the_input_is_detected() {
         let mut server = server::start(&options, TIMEOUT, &dir.path(".input"));
         (shown(&mut server, &inputs), server.info().run_mode().name())
     };
-    let (now, rung) = shown_by(RunMode::Snapshot, &ours);
-    assert_eq!((now, rung), (shown_by(RunMode::Fork, &theirs).0, "snapshot"));
+    let (now, mode) = shown_by(RunMode::Snapshot, &ours);
+    assert_eq!((now, mode), (shown_by(RunMode::Fork, &theirs).0, "snapshot"));
 }
 
 /// What a snapshot cannot hold: a peer, chance, another process.

@@ -314,7 +314,7 @@ fn a_panic_hook_of_the_program_is_not_the_bug() {
     assert_ne!(terminate("f"), terminate("g"));
 }
 
-/// What is told of a hang, as the server gets it.
+/// What is reported of a hang, as the server gets it.
 fn hang(function: &str) -> (Output, u64) {
     let output = stderr(&format!("[Non-crash bug] hang in {function}\n"));
     let hash = beyond::parse(&output, &program()).identity("hang").hash();

@@ -407,7 +407,7 @@ fn without_gdb_the_own_tracer_gives_the_same_bugs() {
             dir.ffuzz("triage -j 1 -o out crashes").env("PATH", &only(&dir, programs)).arg("--");
         job.arg(plain("bugs.c", "")).run().expect(0).says("3 bugs in 6 crash files");
         if programs.is_empty() {
-            // Without a symbolizer there are no names, and still all are told apart.
+            // Without a symbolizer there are no names, and still all are distinguished.
             assert!(bugs(&dir).values().all(|files| files.len() == 2));
             continue;
         }
@@ -420,7 +420,7 @@ fn without_gdb_the_own_tracer_gives_the_same_bugs() {
 }
 
 /// What gdb says about a crash of `function` in the sanitizer's build, where a variable wants that.
-fn told_by_gdb(dir: &TestDir, variable: &str, function: &str) -> String {
+fn name_from_gdb(dir: &TestDir, variable: &str, function: &str) -> String {
     need("gdb");
     let before = dir.names("");
     let job = dir.ffuzz("triage -o out -n 1 --minimize 0 crashes").env(variable, "1");
@@ -437,7 +437,7 @@ fn told_by_gdb(dir: &TestDir, variable: &str, function: &str) -> String {
 fn gdb_can_be_requested_for_every_crash() {
     let dir = TestDir::new();
     crashes(&dir, "no");
-    let text = told_by_gdb(&dir, "FTB_FORCE_GDB", "poke_null");
+    let text = name_from_gdb(&dir, "FTB_FORCE_GDB", "poke_null");
     assert!(text.contains("received signal SIGSEGV") && text.contains("\nrip "), "{text}");
     assert!(
         text.contains("#0  ") && text.contains("poke_null") && text.contains("=> 0x"),
@@ -464,7 +464,7 @@ fn gdb_can_be_requested_for_core_files() {
         skip("this user may have no core files (ulimit -Hc)");
         return;
     }
-    let text = told_by_gdb(&dir, "FTB_FORCE_GDBCORE", "poke_null");
+    let text = name_from_gdb(&dir, "FTB_FORCE_GDBCORE", "poke_null");
     assert!(text.starts_with("Program terminated with signal SIGSEGV"), "{text}");
     assert!(text.contains("poke_null") && text.contains("\nrip "), "{text}");
     let bug = report(&dir)["bugs"][0].clone();

@@ -41,7 +41,7 @@ static int ends[2];
 /* A child counts its branch, tells its parent, and counts nothing more before it sleeps or leaves. */
 UNCOUNTED static pid_t begin_child(void) { return pipe(ends) ? 1 : fork(); }
 
-UNCOUNTED static void tell_parent(void) {
+UNCOUNTED static void notify_parent(void) {
   if (write(ends[1], "x", 1) != 1) _exit(1);
 }
 
@@ -71,14 +71,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     case 'd': for (int fd = 0; fd < 1024; fd++) close(fd); break;
     case 'f':
       if (begin_child() == 0) {
-        tell_parent();
+        notify_parent();
         pause();
       }
       meet_child();
       break;
     case 'g':
       if (begin_child() == 0) {
-        tell_parent();
+        notify_parent();
         return 0;
       }
       meet_child();

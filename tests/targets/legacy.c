@@ -51,7 +51,7 @@ static void say(uint32_t word) {
   if (write(STATUS, &word, 4) != 4) _exit(9);
 }
 
-static uint32_t hear(void) {
+static uint32_t receive(void) {
   uint32_t word;
   if (read(CONTROL, &word, 4) != 4) _exit(1);
   return word;
@@ -74,7 +74,7 @@ static void hello_old(void) {
   int dictionary = is("old-dict") || is("old-both"), wants_shared = is("old-shared") || is("old-both");
   say(OLD | OLD_MAP | (1000 - 1) << 1 | (dictionary ? OLD_DICT : 0) | (wants_shared ? OLD_SHARED : 0));
   if (!dictionary && !wants_shared) return;
-  uint32_t answer = hear();
+  uint32_t answer = receive();
   if ((answer & OLD) != OLD) _exit(7);
   if (dictionary && answer & OLD_DICT) say_dictionary();
   if (wants_shared && answer & OLD_SHARED) shared = attach("__AFL_SHM_FUZZ_ID");
@@ -83,7 +83,7 @@ static void hello_old(void) {
 static void hello_v1(void) {
   int all = is("v1-all");
   say(V1);
-  if (hear() != ~V1) _exit(1);
+  if (receive() != ~V1) _exit(1);
   say(1 | (all ? 2 | 0x800 : 0));
   say(is("v1-large") ? 12000001 : 1000);
   if (all) say_dictionary();
@@ -118,7 +118,7 @@ static void hello(void) {
   if (is("gap")) return say(2), record(0, 4, 0, 0), record(5, 6, 0, 0);
   if (is("order")) return say(1), record(4, 0, 0, 0);
   if (is("reducer")) return say(1), record(0, 4, 5, 0);
-  if (is("dict-length")) return say(OLD | OLD_DICT), (void)hear(), say(0x01000000);
+  if (is("dict-length")) return say(OLD | OLD_DICT), (void)receive(), say(0x01000000);
   if (begins("old")) return hello_old();
   if (begins("v1")) return hello_v1();
   if (begins("dsf")) return hello_domains();
@@ -174,7 +174,7 @@ int main(int argc, char **argv) {
   if (begins("dsf")) dsf = (uint32_t *)(map + 65536);
   hello();
   for (;;) {
-    hear();
+    receive();
     pid_t child = fork();
     if (child < 0) return 1;
     if (child == 0) {

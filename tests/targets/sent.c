@@ -1,4 +1,4 @@
-// Reads the file that it is told, which somebody else has written.
+// Reads the file that it is given, which somebody else has written.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-//! `ffuzz showdsf`: values, formats and good manners.
+//! `ffuzz showdsf`: values, formats and its behaviour as a command.
 
 use crate::common;
 use std::fs;
@@ -271,7 +271,7 @@ fn a_memory_limit_is_kept() {
     run("-i in").does_not_say("crashed");
 }
 
-// --- manners
+// --- behaviour as a command
 
 #[test]
 fn without_arguments_it_shows_its_usage() {

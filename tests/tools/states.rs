@@ -198,7 +198,7 @@ fn files_of_killerbeez_belong_to_maps_of_its_size() {
 }
 
 #[test]
-fn targets_of_killerbeez_are_told_how_they_run() {
+fn targets_of_killerbeez_get_their_run_settings() {
     let dir = TestDir::with_seed("A");
     let done = dir.fuzz("-E 10", &plain("legacy.c", ""), "killerbeez");
     let done = done.env("AFL_SKIP_BIN_CHECK", "1").run();

@@ -56,7 +56,7 @@ fn edges_are_kept_where_nothing_crashes() {
 }
 
 #[test]
-fn hit_counts_matter_unless_told_otherwise() {
+fn hit_counts_matter_by_default() {
     let counts = target("counts.c", "-O0");
     let mut input = b"9\x01".to_vec();
     input.extend([7; 40]);
@@ -68,7 +68,7 @@ fn hit_counts_matter_unless_told_otherwise() {
 
 #[test]
 fn an_exact_crash_keeps_its_edges() {
-    // Two ways to the same signal, told apart by the second byte.
+    // Two ways to the same signal, distinguished by the second byte.
     let (dir, words) = (TestDir::new(), "sites");
     dir.write("input", b"QQabcdefgh");
     let outcomes = target("outcomes.c", "");

@@ -343,7 +343,7 @@ fn what_was_cut_off_is_not_compared() {
 }
 
 #[test]
-fn a_long_loop_is_bounded_and_that_is_told() {
+fn a_long_loop_is_bounded_and_that_is_reported() {
     let long = "a".to_owned() + &"1".repeat(400);
     let done = compare("", &ours(), &long, "b1").expect(0);
     done.says("Of each block the first 8 executions are compared; --most 0 compares all.");

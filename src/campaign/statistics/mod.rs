@@ -165,7 +165,7 @@ impl Statistics {
         self.earlier = Some(earlier);
     }
 
-    /// What `fuzzer_stats` does not tell the next process.
+    /// What `fuzzer_stats` does not hold for the next process.
     pub(super) fn counters(&self, progress: &Progress, sidecars: Option<&Sidecars>) -> Counters {
         Counters {
             total_crashes: self.total_crashes,

@@ -9,8 +9,8 @@ use crate::engine::coverage;
 use crate::engine::executor::{SnapshotRuns, Spent};
 use crate::engine::fuzzer::Fuzzer;
 use crate::event::{
-    Corpus, Coverage, Cycles, DomainStatus, Finds, PutBack, Resources, Runs, Search, Shares,
-    Snapshot, Times, Turn,
+    Corpus, Coverage, Cycles, DomainStatus, Finds, Resources, Runs, Search, Shares, Snapshot,
+    SnapshotUse, Times, Turn,
 };
 use crate::mutators::Mutators;
 use crate::sys::process;
@@ -19,8 +19,8 @@ fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
-fn put_back(runs: &SnapshotRuns) -> PutBack {
-    PutBack {
+fn snapshot_use(runs: &SnapshotRuns) -> SnapshotUse {
+    SnapshotUse {
         by_fork_percent: percent(runs.by_fork, runs.runs + runs.by_fork),
         why: runs.why.clone(),
         pages: runs.pages as f64 / runs.runs.max(1) as f64,
@@ -79,8 +79,8 @@ impl Statistics {
             execs_per_sec: own as f64 / elapsed.max(0.001),
             execs_per_sec_last_min: self.last_minute_rate(own),
             target_mode: target_mode(fuzzer, wanted),
-            rung: fuzzer.target().run_mode().name().into(),
-            put_back: fuzzer.target().snapshot_runs().map(|runs| put_back(&runs)),
+            run_mode: fuzzer.target().run_mode().name().into(),
+            snapshot_runs: fuzzer.target().snapshot_runs().map(|runs| snapshot_use(&runs)),
         }
     }
 

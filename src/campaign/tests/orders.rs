@@ -139,7 +139,7 @@ fn who_still_waits_at_the_end_gets_an_answer() {
     sender.send(order(1, Command::Inject(b"F".into()))).unwrap();
     campaign.fuzz().unwrap();
     sender.send(order(2, Command::Stop)).unwrap();
-    campaign.orders.as_mut().unwrap().dismiss(&mut campaign.outside);
+    campaign.orders.as_mut().unwrap().answer_remaining(&mut campaign.outside);
     let replies = replies(&recorder);
     assert_eq!(replies.iter().map(|reply| reply.ok).collect::<Vec<_>>(), [false, true]);
     assert_eq!(replies[0].error.as_deref(), Some("the campaign has ended"));

@@ -64,11 +64,11 @@ fn measured(
     let (inputs, command) = given(folder, command)?;
     let args = TargetArgs::of(command);
     let scratch = Scratch::new("collector", None);
-    tool::leave_on_signals(&[&scratch], None);
+    tool::exit_on_signals(&[&scratch], None);
     let mut target = ToolTarget::new(&args, &scratch, TIMEOUT).start(&tool::environment(false))?;
     let ended = |path: &Path, exit| tool::report(exit, Some(path), false);
     let measured = collector::measure(&mut target, Path::new(&args.command[0]), &inputs, ended)?;
-    tool::tell(&mut target, false);
+    tool::print_messages(&mut target, false);
     for error in &measured.skipped {
         say(program, &format!("warning: skipped: {error} ({})", error.remedy()));
     }

@@ -317,7 +317,7 @@ impl Args {
     }
 }
 
-/// The help text, as wide as the terminal (at most 100 columns) or as told.
+/// The help text, as wide as the terminal (at most 100 columns) or of the given width.
 #[must_use]
 pub fn help(width: Option<usize>) -> String {
     let command = Args::command();

@@ -190,7 +190,7 @@ impl FleetPlan<'_> {
             argv: self.words(number),
             env: self.variables(number),
             tmpdir: self.tmpdir(number),
-            listens: true,
+            takes_commands: true,
         };
         (0..self.inputs.len()).map(plan).collect()
     }
@@ -250,8 +250,8 @@ impl FleetPlan<'_> {
     /// of two ways to a better value, so all workers have them.
     fn flags(&self, strategy: WorkerStrategy) -> impl Iterator<Item = &'static str> + use<> {
         let args = self.args;
-        let told = args.deterministic || args.skip_deterministic || args.quick || args.domains;
-        let walks = strategy.deterministic || told;
+        let is_chosen = args.deterministic || args.skip_deterministic || args.quick || args.domains;
+        let walks = strategy.deterministic || is_chosen;
         let in_order = strategy.sequential && !strategy.main && !args.sequential;
         [(!walks, "-z"), (in_order, "-Z")].into_iter().filter(|flag| flag.0).map(|flag| flag.1)
     }

@@ -129,7 +129,7 @@ impl Defaults {
             argv,
             env: self.variables(order)?,
             tmpdir: None,
-            listens: false,
+            takes_commands: false,
         })
     }
 
@@ -272,8 +272,8 @@ mod tests {
             ("-M a", "names the workers"),
             ("--no-such", "--no-such"),
         ] {
-            let told = plan("", |order| order.engine_args = text.into()).unwrap_err();
-            assert!(told.contains(cause), "{text}: {told}");
+            let cause_shown = plan("", |order| order.engine_args = text.into()).unwrap_err();
+            assert!(cause_shown.contains(cause), "{text}: {cause_shown}");
         }
     }
 }

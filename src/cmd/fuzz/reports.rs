@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_served_here_unless_told_otherwise() {
+    fn numbers_are_served_here_by_default() {
         for (text, expected) in [
             ("9100", "127.0.0.1:9100"),
             (":9100", "127.0.0.1:9100"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::cmd::exit::Failure;
 use crate::config::options::{RunMode, Schedule, Strategy, TimeoutSpec};
-use crate::crashes::triage::Wish;
+use crate::crashes::triage::RecordThreshold;
 
 /// Shortest timeout that a process can meet at all, milliseconds (AFL's limit).
 const MIN_TIMEOUT_MS: u64 = 5;
@@ -196,18 +196,21 @@ pub(super) fn shell_words(text: &str) -> Option<Vec<String>> {
 }
 
 /// `--report-records`, which is nothing without somebody to report to.
-pub(in crate::cmd) fn records(list: Option<&str>, reports: bool) -> Result<Vec<Wish>, Failure> {
+pub(in crate::cmd) fn records(
+    list: Option<&str>,
+    reports: bool,
+) -> Result<Vec<RecordThreshold>, Failure> {
     if list.is_some() && !reports {
         let cause = "--report-records needs a crash server";
         return Err(Failure::usage(cause, "add --collector, or --collector=URL"));
     }
-    let wish = |text: &str| {
-        Wish::parse(text).ok_or_else(|| {
+    let threshold = |text: &str| {
+        RecordThreshold::parse(text).ok_or_else(|| {
             let cause = format!("--report-records: {text} is not of the form DOMAIN=VALUE");
             Failure::usage(cause, "name a domain and a number, for example mem=1000000")
         })
     };
-    list.into_iter().flat_map(|list| list.split(',')).map(wish).collect()
+    list.into_iter().flat_map(|list| list.split(',')).map(threshold).collect()
 }
 
 #[cfg(test)]

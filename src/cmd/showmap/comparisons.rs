@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{input, start, to_file};
 use crate::cmd::exit::Failure;
-use crate::cmd::tool::{self, Scratch, print, report, say, tell};
+use crate::cmd::tool::{self, Scratch, print, print_messages, report, say};
 use crate::config::env::Environment;
 use crate::engine::comparison::{Comparison, ComparisonKind, Operand};
 use crate::engine::domain::Site;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &mut Args, environment: &Environment) -> Result<u8, Fail
         places.entry(comparison.site).or_default().add(&comparison);
     }
     let is_cut = run.comparisons.is_cut();
-    tell(&mut target, args.quiet);
+    print_messages(&mut target, args.quiet);
     print(text(&sites, &places).as_bytes(), to_file(args.output()))?;
     say(args.quiet, &format!("[+] {count} comparisons at {} places", places.len()));
     if is_cut {

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use super::args::Args;
 use super::view::View;
 use crate::cmd::exit::Failure;
-use crate::cmd::tool::{self, Scratch, say, tell};
+use crate::cmd::tool::{self, Scratch, print_messages, say};
 use crate::config::env::Environment;
 use crate::engine::executor::{ExitKind, Observation};
 use crate::engine::mutate::MAX_INPUT;
@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
         }
     }
     say(args.quiet, "[+] End of the stream.");
-    tell(&mut target, args.quiet);
+    print_messages(&mut target, args.quiet);
     Ok(0)
 }
 

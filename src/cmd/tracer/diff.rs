@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_told_as_soon_as_a_block_meets_it() {
+    fn a_bound_is_reported_as_soon_as_a_block_meets_it() {
         assert!(is_reached(&steps(&[1, 2, 1]), 2));
         assert!(!is_reached(&steps(&[1, 2, 1]), 3));
     }

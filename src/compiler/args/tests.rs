@@ -9,7 +9,7 @@ fn parse(line: &str) -> Invocation {
 }
 
 #[test]
-fn the_stage_is_told_by_the_options() {
+fn the_stage_is_known_by_the_options() {
     for (line, stage) in [
         ("a.c", BuildStage::Link),
         ("a.c -o a", BuildStage::Link),
@@ -58,7 +58,7 @@ fn questions_and_calls_without_a_file_are_left_alone() {
 }
 
 #[test]
-fn sources_are_told_from_objects_and_values() {
+fn sources_are_distinguished_from_objects_and_values() {
     let invocation = parse("-I inc.c -include pre.c a.c b.o c.s d.S -L lib -lm e.cc -o f.c");
     assert_eq!(invocation.sources, ["a.c", "e.cc"]);
     assert_eq!(parse("-x c - -o a").sources, ["-"]);

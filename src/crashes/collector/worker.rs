@@ -59,7 +59,7 @@ impl DeliveryWorker {
         let its = Arc::clone(&shared);
         let thread = thread::Builder::new().name("collector".into());
         let thread = thread.spawn(move || {
-            let _last_words = LastWords(&its);
+            let _guard = PanicGuard(&its);
             run(&spool, (client, signatures), &its);
         });
         let thread = thread.map_err(|error| CollectorError::write(folder, error))?;
@@ -108,9 +108,9 @@ impl Drop for DeliveryWorker {
 }
 
 /// Of a thread that does not end as it should.
-struct LastWords<'a>(&'a DeliveryShared);
+struct PanicGuard<'a>(&'a DeliveryShared);
 
-impl Drop for LastWords<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             let cause = "the delivery of reports has ended because of an internal error".to_owned();
@@ -173,12 +173,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_dies_is_told() {
+    fn a_thread_that_dies_is_reported() {
         let shared = Arc::new(DeliveryShared::default());
         lock(&shared.status).counts.waiting = 1;
         let its = Arc::clone(&shared);
         let dies = move || {
-            let _last_words = LastWords(&its);
+            let _guard = PanicGuard(&its);
             // No text for the log of the tests.
             std::panic::resume_unwind(Box::new(()));
         };

@@ -57,7 +57,7 @@ pub enum ReportKind {
 }
 
 impl ReportKind {
-    /// The reference's name, or one in its manner.
+    /// The reference's name, or one of the same form.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

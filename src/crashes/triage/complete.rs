@@ -23,12 +23,12 @@ impl TriageWork {
             self.complete(rerun, index)?;
             self.improve(index)?;
         }
-        if self.courier.is_some() && !bug.reported { self.report(index) } else { Ok(()) }
+        if self.delivery.is_some() && !bug.reported { self.report(index) } else { Ok(()) }
     }
 
     /// Delivers a bug: as soon as it is known, with its first input.
     pub(super) fn report(&self, index: usize) -> Result<(), TriageError> {
-        let Some(courier) = &self.courier else { return Ok(()) };
+        let Some(delivery) = &self.delivery else { return Ok(()) };
         let (bug, files) = {
             let inside = self.inside();
             let bug = inside.report.bugs[index].clone();
@@ -36,9 +36,9 @@ impl TriageWork {
             (bug, files)
         };
         let path = |file: &String| self.options.root.join(from_text(file));
-        if !files.iter().any(|file| courier.was_delivered_before(&path(file))) {
-            match courier.report(&bug, &self.options.folder.join(&bug.id)) {
-                Ok(report) => courier.take(&report)?,
+        if !files.iter().any(|file| delivery.was_delivered_before(&path(file))) {
+            match delivery.report(&bug, &self.options.folder.join(&bug.id)) {
+                Ok(report) => delivery.take(&report)?,
                 Err(error) => {
                     self.inside().withhold(&bug.id, &error);
                     return Ok(());
@@ -54,9 +54,9 @@ impl TriageWork {
     /// A report that the server does not have yet gets the minimized input.
     fn improve(&self, index: usize) -> Result<(), TriageError> {
         let bug = self.inside().report.bugs[index].clone();
-        let Some(courier) = self.courier.as_ref().filter(|_| bug.reported) else { return Ok(()) };
-        if let Ok(report) = courier.report(&bug, &self.options.folder.join(&bug.id)) {
-            courier.improve(&report)?;
+        let Some(delivery) = self.delivery.as_ref().filter(|_| bug.reported) else { return Ok(()) };
+        if let Ok(report) = delivery.report(&bug, &self.options.folder.join(&bug.id)) {
+            delivery.improve(&report)?;
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl TriageWork {
 
     /// Marks the crashes that other tools need not deliver.
     pub(super) fn mark(&self, inside: &mut WorkState) {
-        if self.courier.is_none() {
+        if self.delivery.is_none() {
             return;
         }
         let bugs = inside.report.bugs.iter().filter(|bug| bug.reported).map(|bug| &bug.id);

@@ -39,7 +39,7 @@ pub(super) fn waiting(folder: &Path) -> u64 {
 
 /// The delivery of bugs.
 #[derive(Debug)]
-pub struct Courier {
+pub struct BugDelivery {
     spool: Spool,
     worker: Mutex<Option<DeliveryWorker>>,
     target: Target,
@@ -49,7 +49,7 @@ pub struct Courier {
     env: Values,
 }
 
-impl Courier {
+impl BugDelivery {
     /// `folder` is that of the report.
     pub fn start(
         folder: &Path,

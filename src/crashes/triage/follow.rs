@@ -1,4 +1,4 @@
-//! A triage that stays beside a campaign and takes each crash that comes. The campaign speaks through
+//! A triage that stays beside a campaign and takes each crash that comes. The campaign sends messages through
 //! standard input; its end is ours.
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use ffuzz_sys::process::leave_background;
 use ffuzz_sys::stdio;
 use ffuzz_sys::watch::Watch;
 
-/// Between two listings of all folders: some file systems do not tell what is written.
+/// Between two listings of all folders: some file systems do not notify of changes.
 const RELIST: Duration = Duration::from_secs(5);
 /// A crash seldom comes alone.
 const BURST: Duration = Duration::from_millis(100);
@@ -27,30 +27,30 @@ const RETRY: Duration = Duration::from_secs(2);
 /// Between two looks whether the work is done.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What the campaign says.
+/// A message of the campaign.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Word {
-    Nothing,
+enum CampaignMessage {
+    None,
     Finish(Duration),
     Gone,
 }
 
 /// What the caller does for a triage that follows a campaign.
 #[derive(Clone, Copy)]
-pub struct Speaker {
+pub struct FollowCallbacks {
     /// Shows a line to the user.
-    pub say: fn(&str),
+    pub print: fn(&str),
     /// Ends the process, although a run is under way.
-    pub leave: fn() -> !,
+    pub exit: fn() -> !,
 }
 
 /// Waits for the lock of a folder: another instance of the same campaign may have a triage already. None:
 /// the campaign has ended.
-pub fn turn(folder: &Path) -> Result<Option<Locked>, TriageError> {
+pub fn wait_for_lock(folder: &Path) -> Result<Option<Locked>, TriageError> {
     loop {
         match lock(folder)? {
             Some(lock) => return Ok(Some(lock)),
-            None if hear(None, RETRY) == Word::Nothing => {}
+            None if wait_for_message(None, RETRY) == CampaignMessage::None => {}
             None => return Ok(None),
         }
     }
@@ -63,22 +63,24 @@ pub fn follow(
     sources: &[PathBuf],
     records: &mut Records,
     scratch: &Scratch,
-    speaker: Speaker,
+    callbacks: FollowCallbacks,
 ) -> Result<(), TriageError> {
     let left = std::thread::scope(|scope| {
-        let worker = scope.spawn(|| do_work(plan, work, scratch, speaker.say));
-        let mut sight = Sight::new(sources, plan.reports_hangs(), speaker.say);
-        let word = listen(&mut sight, work, records, || worker.is_finished());
-        let deadline = match word {
-            Word::Finish(patience) => Instant::now() + patience,
-            Word::Nothing | Word::Gone => Instant::now(),
+        let worker = scope.spawn(|| do_work(plan, work, scratch, callbacks.print));
+        let mut scan = FolderScan::new(sources, plan.reports_hangs(), callbacks.print);
+        let message = follow_folders(&mut scan, work, records, || worker.is_finished());
+        let deadline = match message {
+            CampaignMessage::Finish(patience) => Instant::now() + patience,
+            CampaignMessage::None | CampaignMessage::Gone => Instant::now(),
         };
         leave_background();
         work.hurry();
-        while !worker.is_finished() && Instant::now() < deadline && hear(None, LOOK) != Word::Gone {
-        }
+        while !worker.is_finished()
+            && Instant::now() < deadline
+            && wait_for_message(None, LOOK) != CampaignMessage::Gone
+        {}
         if !worker.is_finished() {
-            leave(work, scratch, speaker);
+            exit_early(work, scratch, callbacks);
         }
         let left = deadline.saturating_duration_since(Instant::now());
         worker.join().unwrap_or(Ok(())).map(|()| left)
@@ -86,19 +88,19 @@ pub fn follow(
     work.save()?;
     work.deliver_records(records)?;
     if let Some(trouble) = work.finish_delivery(left).as_ref().and_then(DeliveryStatus::trouble) {
-        (speaker.say)(&format!("[!] {trouble}"));
+        (callbacks.print)(&format!("[!] {trouble}"));
     }
     Ok(())
 }
 
 /// Without waiting for the run under way, which ends with us.
-fn leave(work: &TriageWork, scratch: &Scratch, speaker: Speaker) -> ! {
+fn exit_early(work: &TriageWork, scratch: &Scratch, callbacks: FollowCallbacks) -> ! {
     let _ = work.save();
     if let Some(trouble) = work.delivery_trouble() {
-        (speaker.say)(&format!("[!] {trouble}"));
+        (callbacks.print)(&format!("[!] {trouble}"));
     }
     let _ = std::fs::remove_dir_all(&scratch.folder);
-    (speaker.leave)()
+    (callbacks.exit)()
 }
 
 /// Works as long as there is something to do or to come.
@@ -106,21 +108,21 @@ fn do_work(
     plan: &TriagePlan,
     work: &TriageWork,
     scratch: &Scratch,
-    say: fn(&str),
+    print: fn(&str),
 ) -> Result<(), TriageError> {
     let mut rerun = plan.rerun(scratch)?;
-    let mut told = String::new();
+    let mut reported = String::new();
     loop {
         let done = work.run(&mut rerun);
         for note in work.take_notes() {
-            say(&format!("[!] {note}"));
+            print(&format!("[!] {note}"));
         }
         if let Err(error) = done {
             // A full disk may have room again.
             let error = format!("{error}; trying again ({})", error.remedy());
-            if told != error {
-                say(&format!("[!] {error}"));
-                told = error;
+            if reported != error {
+                print(&format!("[!] {error}"));
+                reported = error;
             }
             std::thread::park_timeout(RETRY);
             if !work.goes_on() {
@@ -133,16 +135,16 @@ fn do_work(
 }
 
 /// What lies there now, and what was said of it.
-struct Sight<'a> {
+struct FolderScan<'a> {
     sources: &'a [PathBuf],
     hangs: bool,
-    say: fn(&str),
-    told: HashSet<String>,
+    print: fn(&str),
+    reported: HashSet<String>,
 }
 
-impl<'a> Sight<'a> {
-    fn new(sources: &'a [PathBuf], hangs: bool, say: fn(&str)) -> Self {
-        Self { sources, hangs, say, told: HashSet::new() }
+impl<'a> FolderScan<'a> {
+    fn new(sources: &'a [PathBuf], hangs: bool, print: fn(&str)) -> Self {
+        Self { sources, hangs, print, reported: HashSet::new() }
     }
 
     fn folders(&mut self) -> Vec<PathBuf> {
@@ -164,33 +166,33 @@ impl<'a> Sight<'a> {
     fn seen(&mut self, folder: &Path, found: io::Result<Vec<PathBuf>>) -> Vec<PathBuf> {
         found.unwrap_or_else(|error| {
             let cause = format!("cannot read the folder {}: {error}", folder.display());
-            self.tell(format!("{cause}; other folders are read (check its permissions)"));
+            self.warn_once(format!("{cause}; other folders are read (check its permissions)"));
             Vec::new()
         })
     }
 
     /// Once.
-    fn tell(&mut self, text: String) {
-        if !self.told.contains(&text) {
-            (self.say)(&format!("[!] {text}"));
-            self.told.insert(text);
+    fn warn_once(&mut self, text: String) {
+        if !self.reported.contains(&text) {
+            (self.print)(&format!("[!] {text}"));
+            self.reported.insert(text);
         }
     }
 }
 
-/// Hands on what comes, until the campaign says a word or the work has ended by itself.
-fn listen(
-    sight: &mut Sight<'_>,
+/// Hands on what comes, until the campaign sends a message or the work has ended by itself.
+fn follow_folders(
+    scan: &mut FolderScan<'_>,
     work: &TriageWork,
     records: &mut Records,
     is_done: impl Fn() -> bool,
-) -> Word {
+) -> CampaignMessage {
     let watch = Watch::new();
     let mut watched: Vec<PathBuf> = Vec::new();
     loop {
         // Watched first, then listed: nothing is missed in between.
-        let found = sight.folders();
-        for folder in sight.sources.iter().chain(&found) {
+        let found = scan.folders();
+        for folder in scan.sources.iter().chain(&found) {
             if !watched.contains(folder)
                 && let Some(watch) = &watch
                 && watch.add(folder).is_some()
@@ -198,53 +200,53 @@ fn listen(
                 watched.push(folder.clone());
             }
         }
-        work.add(sight.files(&found));
+        work.add(scan.files(&found));
         if let Err(error) = work.deliver_records(records) {
             // A disk that is full may have room again.
-            sight.tell(format!("{error}; trying again ({})", error.remedy()));
+            scan.warn_once(format!("{error}; trying again ({})", error.remedy()));
         }
         if let Some(trouble) = work.delivery_trouble() {
-            sight.tell(trouble);
+            scan.warn_once(trouble);
         }
-        let word = match hear(watch.as_ref().map(Watch::fd), RELIST) {
-            Word::Nothing => hear(None, BURST),
-            word => word,
+        let message = match wait_for_message(watch.as_ref().map(Watch::fd), RELIST) {
+            CampaignMessage::None => wait_for_message(None, BURST),
+            message => message,
         };
         if let Some(watch) = &watch {
             watch.news();
         }
-        if word != Word::Nothing {
-            let found = sight.folders();
-            work.add(sight.files(&found));
-            return word;
+        if message != CampaignMessage::None {
+            let found = scan.folders();
+            work.add(scan.files(&found));
+            return message;
         }
         if is_done() {
-            return Word::Nothing;
+            return CampaignMessage::None;
         }
     }
 }
 
-/// Waits for a word of the campaign, or for news, at most so long.
-fn hear(news: Option<BorrowedFd<'_>>, most: Duration) -> Word {
-    let Ok(mut stdin) = stdio::input() else { return Word::Gone };
+/// Waits for a message of the campaign, or for a change of a folder, at most this long.
+fn wait_for_message(changes: Option<BorrowedFd<'_>>, most: Duration) -> CampaignMessage {
+    let Ok(mut stdin) = stdio::input() else { return CampaignMessage::Gone };
     let mut fds = vec![PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-    fds.extend(news.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+    fds.extend(changes.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
     let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
     let ready = poll(&mut fds, timeout).unwrap_or(0) > 0;
     if !ready || !fds[0].any().unwrap_or(false) {
-        return Word::Nothing;
+        return CampaignMessage::None;
     }
     let mut bytes = [0; 64];
     drop(fds);
     match stdin.read(&mut bytes) {
-        Ok(count @ 1..) => word(&String::from_utf8_lossy(&bytes[..count])),
-        _ => Word::Gone,
+        Ok(count @ 1..) => parse_message(&String::from_utf8_lossy(&bytes[..count])),
+        _ => CampaignMessage::Gone,
     }
 }
 
-fn word(line: &str) -> Word {
+fn parse_message(line: &str) -> CampaignMessage {
     let ms = line.trim_end().strip_prefix(FINISH).and_then(|ms| ms.parse().ok());
-    ms.map_or(Word::Nothing, |ms| Word::Finish(Duration::from_millis(ms)))
+    ms.map_or(CampaignMessage::None, |ms| CampaignMessage::Finish(Duration::from_millis(ms)))
 }
 
 #[cfg(test)]
@@ -259,17 +261,20 @@ mod tests {
         std::fs::write(&bad, "").unwrap();
         std::fs::write(good.join("id:0"), "x").unwrap();
         let sources = [bad.clone(), good.clone()];
-        let mut sight = Sight::new(&sources, false, |_| ());
+        let mut scan = FolderScan::new(&sources, false, |_| ());
         for _ in 0..2 {
-            assert_eq!(sight.folders(), [good.canonicalize().unwrap()]);
-            assert_eq!(sight.files(&[bad.clone(), good.clone()]), [good.join("id:0")]);
+            assert_eq!(scan.folders(), [good.canonicalize().unwrap()]);
+            assert_eq!(scan.files(&[bad.clone(), good.clone()]), [good.join("id:0")]);
         }
-        assert_eq!(sight.told.len(), 1);
+        assert_eq!(scan.reported.len(), 1);
     }
 
     #[test]
-    fn the_campaign_says_how_long_it_waits() {
-        assert_eq!(word("finish 250\n"), Word::Finish(Duration::from_millis(250)));
-        assert_eq!(word("hello\n"), Word::Nothing);
+    fn the_campaign_sends_how_long_it_waits() {
+        assert_eq!(
+            parse_message("finish 250\n"),
+            CampaignMessage::Finish(Duration::from_millis(250))
+        );
+        assert_eq!(parse_message("hello\n"), CampaignMessage::None);
     }
 }

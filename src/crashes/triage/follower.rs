@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Interval between two checks of a process that is about to end.
 const WAIT: Duration = Duration::from_millis(5);
 /// Time limit for a process that must end immediately.
-const FAREWELL: Duration = Duration::from_secs(2);
+const STOP_GRACE: Duration = Duration::from_secs(2);
 /// Until it is started again, doubled with each end that comes soon after the start.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -55,7 +55,7 @@ pub struct Follower {
     /// What it has left, once it has ended.
     undelivered: Option<Undelivered>,
     /// Lines of its log, each once.
-    heard: Vec<String>,
+    reported: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl Follower {
             written: None,
             bugs: None,
             undelivered: None,
-            heard: Vec::new(),
+            reported: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -102,9 +102,9 @@ impl Follower {
         self.early_ends = if self.since.elapsed() < A_WHILE { self.early_ends + 1 } else { 1 };
         let pause = FIRST_PAUSE * (1 << (self.early_ends - 1).min(6));
         self.due = Some(Instant::now() + pause.min(LONGEST_PAUSE));
-        if !self.heard.contains(&cause) {
+        if !self.reported.contains(&cause) {
             self.notes.push(cause.clone());
-            self.heard.push(cause);
+            self.reported.push(cause);
         }
     }
 
@@ -167,8 +167,8 @@ impl Follower {
         // The last line may not be complete yet.
         let end = said.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         for line in String::from_utf8_lossy(&said[..end]).lines() {
-            if !self.heard.iter().any(|heard| heard == line) {
-                self.heard.push(line.to_owned());
+            if !self.reported.iter().any(|other| other == line) {
+                self.reported.push(line.to_owned());
                 let text = line.strip_prefix("[!] ").unwrap_or(line);
                 self.notes.push(format!("triage: {text}"));
             }
@@ -248,7 +248,7 @@ fn wait(child: &mut Child, most: Duration) -> bool {
 /// The end of its input is the request to end.
 fn end(mut child: Child) {
     drop(child.stdin.take());
-    if !wait(&mut child, FAREWELL) {
+    if !wait(&mut child, STOP_GRACE) {
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -272,7 +272,7 @@ mod tests {
     const REPORT: &str = "echo '{\"bugs\": [{}, {}]}' > \"$0\"/triage/report.json";
 
     #[test]
-    fn it_is_told_the_end_and_its_last_report_is_read() {
+    fn it_gets_the_request_to_end_and_its_last_report_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let script =
             format!("read -r a b; {}", REPORT.replace("$0", &dir.path().to_string_lossy()));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_and_an_early_end_are_told_once() {
+    fn its_messages_and_an_early_end_are_reported_once() {
         let dir = tempfile::tempdir().unwrap();
         let script = "echo '[!] no room' >&2; echo '[!] no room' >&2; printf half >&2; exit 1";
         let mut follower = follower(dir.path(), script);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_one_has_said_stays_and_is_not_heard() {
+    fn messages_of_another_one_stay_and_are_not_reported() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("triage")).unwrap();
         let log = dir.path().join("triage/log");

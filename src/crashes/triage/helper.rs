@@ -27,7 +27,7 @@ pub(super) fn ask(argv: &[OsString], patience: Duration) -> io::Result<Option<St
         strays: None,
     })?;
     let ended = listener.wait(&mut process, patience);
-    let [stdout, _] = listener.into_heard();
+    let [stdout, _] = listener.into_output();
     Ok(ended.map(|_| String::from_utf8_lossy(&stdout).into_owned()))
 }
 

@@ -31,14 +31,14 @@ mod write;
 
 pub use cores::{CoreError, Cores};
 pub use debugger::signal_name;
-pub use deliver::Courier;
+pub use deliver::BugDelivery;
 pub use drive::{files, folders, lock, run_all};
-pub use follow::{Speaker, follow, turn};
+pub use follow::{FollowCallbacks, follow, wait_for_lock};
 pub use follower::{FINISH, Follower};
 pub use group::IDENTITY;
 pub use plan::{PlanOptions, TriagePlan};
 pub use pointers::pointers;
-pub use records::{Records, Wish};
+pub use records::{RecordThreshold, Records};
 pub use rerun::{Debugging, Examined, Rerun, Tools};
 pub use sarif::{sarif, source_root};
 pub use seen::{Build, Seen};

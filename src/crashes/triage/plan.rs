@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::report::{self, TriageReport};
 use super::{
-    Cores, Courier, Debugging, FOLDER, IDENTITY, Rerun, Symbolizer, Tools, TriageError, TriageWork,
-    WorkOptions, clang_version, program,
+    BugDelivery, Cores, Debugging, FOLDER, IDENTITY, Rerun, Symbolizer, Tools, TriageError,
+    TriageWork, WorkOptions, clang_version, program,
 };
 use crate::collector::{Settings, Target, Values, beside};
 use crate::crash::{Output, Program, StableHasher};
@@ -105,16 +105,16 @@ impl TriagePlan {
         environment: &Environment,
         warn: impl Fn(&str),
     ) -> Result<TriageWork, TriageError> {
-        let courier = self.server.clone().map(|server| self.courier(server, environment, warn));
-        Ok(self.undelivered_work().deliver_by(courier.transpose()?))
+        let delivery = self.server.clone().map(|server| self.delivery(server, environment, warn));
+        Ok(self.undelivered_work().deliver_by(delivery.transpose()?))
     }
 
-    fn courier(
+    fn delivery(
         &self,
         server: Values,
         environment: &Environment,
         warn: impl Fn(&str),
-    ) -> Result<Courier, TriageError> {
+    ) -> Result<BugDelivery, TriageError> {
         let settings = Settings::read(environment, server)?;
         let binary = Path::new(&self.target.command[0]);
         let target = match beside(binary).exists() {
@@ -128,7 +128,7 @@ impl TriagePlan {
         words.pop_if(|last| last == "TESTFILE");
         let shown = |text: &OsStr| text.to_string_lossy().into_owned();
         let env = self.options.env.iter().map(|(name, value)| (shown(name), shown(value)));
-        Ok(Courier::start(&self.options.folder, &settings, target, words, env.collect())?)
+        Ok(BugDelivery::start(&self.options.folder, &settings, target, words, env.collect())?)
     }
 
     fn undelivered_work(&self) -> TriageWork {

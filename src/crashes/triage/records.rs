@@ -12,12 +12,12 @@ use ffuzz_disk::output::state::{self, BestValue, State};
 
 /// `DOMAIN=VALUE`: from this value on.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Wish {
+pub struct RecordThreshold {
     domain: String,
     value: u32,
 }
 
-impl Wish {
+impl RecordThreshold {
     /// None if it has another form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -44,7 +44,7 @@ const STATS: &str = "fuzzer_stats";
 /// Reads the instances of a campaign at each call.
 #[derive(Debug)]
 pub struct Records {
-    wishes: Vec<Wish>,
+    thresholds: Vec<RecordThreshold>,
     /// Lines of those that were handed over.
     reported: HashSet<String>,
     /// Instances in which there was nothing new, and when their files were written.
@@ -56,14 +56,14 @@ type FileTimes = [Option<SystemTime>; 2];
 
 impl Records {
     #[must_use]
-    pub fn new(wishes: Vec<Wish>) -> Self {
-        Self { wishes, reported: HashSet::new(), known: HashMap::new() }
+    pub fn new(thresholds: Vec<RecordThreshold>) -> Self {
+        Self { thresholds, reported: HashSet::new(), known: HashMap::new() }
     }
 
     /// Records that were not delivered yet. What cannot be read now is read later.
     #[must_use]
     pub(super) fn look(&mut self, root: &Path) -> Vec<DomainRecord> {
-        if self.wishes.is_empty() {
+        if self.thresholds.is_empty() {
             return Vec::new();
         }
         let mut all: Vec<DomainRecord> = Vec::new();
@@ -96,8 +96,8 @@ impl Records {
             let smaller_is_better = text("reducer") == "MIN";
             let others = state.records.iter().filter(|value| value.domain == text("name"));
             for value in best_of(text).iter().chain(others) {
-                let Some(wish) = self.wish(value, smaller_is_better) else { continue };
-                let line = line(wish, value);
+                let Some(threshold) = self.reached(value, smaller_is_better) else { continue };
+                let line = line(threshold, value);
                 if found.iter().all(|known| known.line != line) && !self.reported.contains(&line) {
                     found.extend(record(line, value, &instance.folder, &state));
                 }
@@ -107,12 +107,15 @@ impl Records {
     }
 
     /// The one that a value fulfils.
-    fn wish(&self, reached: &BestValue, smaller_is_better: bool) -> Option<&Wish> {
-        let is_reached = |wish: &&Wish| match smaller_is_better {
-            true => reached.value <= wish.value,
-            false => reached.value >= wish.value,
+    fn reached(&self, reached: &BestValue, smaller_is_better: bool) -> Option<&RecordThreshold> {
+        let is_reached = |threshold: &&RecordThreshold| match smaller_is_better {
+            true => reached.value <= threshold.value,
+            false => reached.value >= threshold.value,
         };
-        self.wishes.iter().filter(|wish| wish.domain == reached.domain).find(is_reached)
+        self.thresholds
+            .iter()
+            .filter(|threshold| threshold.domain == reached.domain)
+            .find(is_reached)
     }
 }
 
@@ -137,8 +140,8 @@ fn place_of(value: &BestValue) -> String {
     }
 }
 
-fn line(wish: &Wish, value: &BestValue) -> String {
-    format!("{NON_CRASH}{} reaches {} at {}", wish.domain, wish.value, place_of(value))
+fn line(threshold: &RecordThreshold, value: &BestValue) -> String {
+    format!("{NON_CRASH}{} reaches {} at {}", threshold.domain, threshold.value, place_of(value))
 }
 
 fn record(line: String, value: &BestValue, instance: &Path, state: &State) -> Option<DomainRecord> {
@@ -162,11 +165,12 @@ mod tests {
     use ffuzz_disk::output::state::KnownSeed;
 
     #[test]
-    fn a_wish_is_a_name_and_a_value() {
-        let wish = |domain: &str, value| Some(Wish { domain: domain.into(), value });
-        assert_eq!(Wish::parse("mem=1000000"), wish("mem", 1_000_000));
+    fn a_threshold_is_a_name_and_a_value() {
+        let threshold =
+            |domain: &str, value| Some(RecordThreshold { domain: domain.into(), value });
+        assert_eq!(RecordThreshold::parse("mem=1000000"), threshold("mem", 1_000_000));
         for text in ["mem", "=1", "mem=", "mem=x", "mem=-1", "mem=99999999999"] {
-            assert_eq!(Wish::parse(text), None, "{text}");
+            assert_eq!(RecordThreshold::parse(text), None, "{text}");
         }
     }
 
@@ -193,19 +197,19 @@ mod tests {
         let text = "dsf_domains : 1\ndsf0_name : mem\ndsf0_reducer : MAX\ndsf0_best_key : 7\n\
                     dsf0_best : 4000\ndsf0_best_place : a.c:16\n";
         fs::write(instance.join("fuzzer_stats"), text).unwrap();
-        let mut records = Records::new(vec![Wish::parse("mem=1000").unwrap()]);
+        let mut records = Records::new(vec![RecordThreshold::parse("mem=1000").unwrap()]);
         let found = records.look(dir.path());
-        let told: Vec<(&str, u32, &[u8])> =
+        let reported: Vec<(&str, u32, &[u8])> =
             found.iter().map(|it| (&*it.line, it.value, &*it.data)).collect();
         let line = |place: &str| format!("[Non-crash bug] mem reaches 1000 at {place}");
         let (first, second) = (line("a.c:16"), line("a.c:30"));
-        assert_eq!(told, [(&*first, 4000, &b"id:000003"[..]), (&*second, 3000, b"id:000004")]);
+        assert_eq!(reported, [(&*first, 4000, &b"id:000003"[..]), (&*second, 3000, b"id:000004")]);
         records.handed_over(first);
         assert_eq!(records.look(dir.path()).len(), 1);
     }
 
     #[test]
-    fn a_value_that_is_reached_is_told_once_with_its_input() {
+    fn a_value_that_is_reached_is_reported_once_with_its_input() {
         let dir = tempfile::tempdir().unwrap();
         let instance = dir.path().join("default");
         fs::create_dir_all(instance.join("queue")).unwrap();
@@ -221,7 +225,7 @@ mod tests {
             );
             fs::write(instance.join("fuzzer_stats"), text).unwrap();
         };
-        let mut records = Records::new(vec![Wish::parse("mem=1000").unwrap()]);
+        let mut records = Records::new(vec![RecordThreshold::parse("mem=1000").unwrap()]);
         stats(999);
         assert_eq!(records.look(dir.path()), []);
         stats(4000);
@@ -232,6 +236,9 @@ mod tests {
         records.handed_over(found[0].line.clone());
         stats(5000);
         assert_eq!(records.look(dir.path()), []);
-        assert_eq!(Records::new(vec![Wish::parse("heap=1").unwrap()]).look(dir.path()), []);
+        assert_eq!(
+            Records::new(vec![RecordThreshold::parse("heap=1").unwrap()]).look(dir.path()),
+            []
+        );
     }
 }

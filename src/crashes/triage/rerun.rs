@@ -17,7 +17,7 @@ use super::seen::{Build, Seen};
 use super::symbols::Symbolizer;
 use crate::crash::{self, Program};
 use ffuzz_engine::executor::ExitKind;
-use ffuzz_exec::{Fresh, Manner, Replay, TargetError};
+use ffuzz_exec::{Fresh, FreshOptions, Replay, TargetError};
 use ffuzz_sys::listen::Limit;
 use ffuzz_sys::traced::{LATE, TraceStop};
 
@@ -297,8 +297,8 @@ impl Rerun {
         let mut run = |traced, before: Option<&Path>| {
             let look: Option<&mut dyn FnMut(&TraceStop)> =
                 if traced || tools.hangs { Some(&mut look) } else { None };
-            let manner = Manner::within(tools.limit(Duration::ZERO));
-            fresh.run(input, Manner { env: &tools.raw, look, traced, before, ..manner })
+            let options = FreshOptions::within(tools.limit(Duration::ZERO));
+            fresh.run(input, FreshOptions { env: &tools.raw, look, traced, before, ..options })
         };
         let must_trace = before.is_some() && stops;
         let ended = match run(traced && self.can_trace, before) {
@@ -362,9 +362,12 @@ impl Rerun {
         }
         for _ in 0..ATTEMPTS {
             let before = self.before.as_deref();
-            let manner =
-                Manner { env: &tools.readable, before, ..Manner::within(tools.limit(others)) };
-            let ended = fresh.run(input, manner)?;
+            let options = FreshOptions {
+                env: &tools.readable,
+                before,
+                ..FreshOptions::within(tools.limit(others))
+            };
+            let ended = fresh.run(input, options)?;
             let seen = Seen::new(quick.build, ended, None, &tools.program);
             let same = seen.crashed() && seen.info.kind == quick.info.kind;
             if same && (quick.info.backtrace.is_empty() || !seen.info.backtrace.is_empty()) {
@@ -405,10 +408,10 @@ impl Rerun {
         let before = self.before.as_deref();
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         for _ in 0..ATTEMPTS {
-            let within = Manner::within(limit);
-            let manner = Manner { env: &tools.raw, under: &under, before, ..within };
+            let within = FreshOptions::within(limit);
+            let options = FreshOptions { env: &tools.raw, under: &under, before, ..within };
             // A gdb that cannot be started is none.
-            let Ok(ended) = fresh.run(input, manner) else { return Ok(None) };
+            let Ok(ended) = fresh.run(input, options) else { return Ok(None) };
             if ended.exit == ExitKind::Hang {
                 return Ok(None);
             }
@@ -432,10 +435,10 @@ impl Rerun {
         let before = self.before.as_deref();
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         let limit = tools.limit(Duration::ZERO);
-        let manner = || Manner { env: &tools.bare, before, ..Manner::within(limit) };
+        let options = || FreshOptions { env: &tools.bare, before, ..FreshOptions::within(limit) };
         for _ in 0..ATTEMPTS {
             let before = cores.list();
-            let ended = fresh.run(input, Manner { core_limit: LARGEST_CORE, ..manner() })?;
+            let ended = fresh.run(input, FreshOptions { core_limit: LARGEST_CORE, ..options() })?;
             if let Some(core) = cores.new_since(&before) {
                 return Ok(debugger::of_core(gdb, Path::new(&fresh.command()[0]), core.path()));
             }

@@ -9,7 +9,7 @@ use super::paths::to_text;
 use super::report::{CrashFile, FileOutcome, TriageReport};
 use super::rerun::{RARE_RUNS, Rerun};
 use super::state::{SAVE, WorkState};
-use super::{Courier, Records, TriageError};
+use super::{BugDelivery, Records, TriageError};
 use crate::collector::DeliveryStatus;
 use crate::crash::Program;
 
@@ -58,7 +58,7 @@ impl WorkOptions {
 pub struct TriageWork {
     pub(super) options: WorkOptions,
     /// Delivers bugs, if a server is set.
-    pub(super) courier: Option<Courier>,
+    pub(super) delivery: Option<BugDelivery>,
     inside: Mutex<WorkState>,
     changed: Condvar,
 }
@@ -93,31 +93,31 @@ impl TriageWork {
             report = earlier;
         }
         let inside = WorkState::new(report);
-        Self { options, courier: None, inside: Mutex::new(inside), changed: Condvar::new() }
+        Self { options, delivery: None, inside: Mutex::new(inside), changed: Condvar::new() }
     }
 
-    /// Every bug is handed to `courier` once, and its files are marked.
+    /// Every bug is handed to `delivery` once, and its files are marked.
     #[must_use]
-    pub fn deliver_by(mut self, courier: Option<Courier>) -> Self {
-        self.courier = courier;
+    pub fn deliver_by(mut self, delivery: Option<BugDelivery>) -> Self {
+        self.delivery = delivery;
         self
     }
 
     /// Hands over the records that there are now.
     pub fn deliver_records(&self, records: &mut Records) -> Result<(), TriageError> {
-        let take = |courier: &Courier| courier.take_records(records, &self.options.root);
-        Ok(self.courier.as_ref().map(take).transpose().map(drop)?)
+        let take = |delivery: &BugDelivery| delivery.take_records(records, &self.options.root);
+        Ok(self.delivery.as_ref().map(take).transpose().map(drop)?)
     }
 
     /// What keeps reports waiting.
     #[must_use]
     pub fn delivery_trouble(&self) -> Option<String> {
-        self.courier.as_ref()?.status()?.trouble()
+        self.delivery.as_ref()?.status()?.trouble()
     }
 
     /// Waits for the delivery, with a time limit; None if there is no delivery.
     pub fn finish_delivery(&self, patience: Duration) -> Option<DeliveryStatus> {
-        self.courier.as_ref().and_then(|courier| courier.finish(patience))
+        self.delivery.as_ref().and_then(|delivery| delivery.finish(patience))
     }
 
     pub(super) fn inside(&self) -> MutexGuard<'_, WorkState> {
@@ -169,7 +169,7 @@ impl TriageWork {
     }
 
     fn was_delivered_before(&self, path: &Path) -> bool {
-        self.courier.as_ref().is_some_and(|courier| courier.was_delivered_before(path))
+        self.delivery.as_ref().is_some_and(|delivery| delivery.was_delivered_before(path))
     }
 
     /// A path as the report has it.
@@ -287,7 +287,7 @@ impl TriageWork {
             if inside.stop {
                 return None;
             }
-            if self.courier.is_some()
+            if self.delivery.is_some()
                 && let Some(index) = inside.unreported()
             {
                 return Some(TriageJob::Report(index));
@@ -304,7 +304,7 @@ impl TriageWork {
                 return Some(TriageJob::Count(path));
             }
             if inside.under_way == 0 {
-                return inside.unfinished(self.courier.is_some()).map(TriageJob::Finish);
+                return inside.unfinished(self.delivery.is_some()).map(TriageJob::Finish);
             }
             inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
         }

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_that_cannot_tell_is_believed() {
+    fn a_file_system_without_an_answer_is_trusted() {
         // This one cannot.
         let proc = sync(Path::new("/proc/self"));
         assert_eq!(proc.as_ref().unwrap_err().raw_os_error(), Some(libc::EINVAL));

@@ -57,18 +57,18 @@ impl EventSink for CrashCommand {
 }
 
 fn wait(mut child: Child) {
-    let (start, mut over, mut told) = (Instant::now(), None, false);
+    let (start, mut over, mut is_reported) = (Instant::now(), None, false);
     while matches!(child.try_wait(), Ok(None)) {
         if underway::is_over() && over.get_or_insert_with(Instant::now).elapsed() >= GRACE {
-            stdio::last_words(&["ffuzz: warning: the command of -I did not end: killed\n"]);
+            stdio::write_error(&["ffuzz: warning: the command of -I did not end: killed\n"]);
             let group = child.id().try_into().unwrap_or(i32::MAX);
             let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
             let _ = child.wait();
             return;
         }
-        if !told && start.elapsed() >= LONG {
-            told = true;
-            stdio::last_words(&[
+        if !is_reported && start.elapsed() >= LONG {
+            is_reported = true;
+            stdio::write_error(&[
                 "ffuzz: warning: the command of -I still runs after 10 seconds; the campaign waits\n",
             ]);
         }

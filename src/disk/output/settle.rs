@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_waits_for_what_was_told() {
+    fn dropping_waits_for_what_was_handed_over() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         std::fs::write(&path, b"x").unwrap();

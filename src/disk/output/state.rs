@@ -232,7 +232,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_state_is_read_and_damage_is_told() {
+    fn a_state_is_read_and_damage_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(NAME);
         assert_eq!(State::load(&path).unwrap(), State::default());

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use super::{OutputError, replace_file};
 use ffuzz_event::{
-    Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, MutatorStatus, PutBack,
-    Resources, Runs, Search, Shares, Snapshot, Times, Turn,
+    Corpus, Coverage, Cycles, DomainStatus, Event, EventSink, Finds, MutatorStatus, Resources,
+    Runs, Search, Shares, Snapshot, SnapshotUse, Times, Turn,
 };
 use ffuzz_sys::{file, underway};
 
@@ -82,12 +82,12 @@ impl Lines {
     }
 }
 
-fn snapshots(out: &mut Lines, put_back: &PutBack) {
-    out.add("snapshot_by_fork", format_args!("{:.2}%", put_back.by_fork_percent));
-    out.add("snapshot_pages", format_args!("{:.1}", put_back.pages));
-    out.add("snapshot_differs", put_back.differences);
-    out.add("snapshot_prologue", put_back.prologue);
-    if let Some(why) = &put_back.why {
+fn snapshots(out: &mut Lines, snapshot_runs: &SnapshotUse) {
+    out.add("snapshot_by_fork", format_args!("{:.2}%", snapshot_runs.by_fork_percent));
+    out.add("snapshot_pages", format_args!("{:.1}", snapshot_runs.pages));
+    out.add("snapshot_differs", snapshot_runs.differences);
+    out.add("snapshot_prologue", snapshot_runs.prologue);
+    if let Some(why) = &snapshot_runs.why {
         out.add("snapshot_why", why);
     }
 }
@@ -131,9 +131,9 @@ fn runs(out: &mut Lines, runs: &Runs) {
 
 fn modes(out: &mut Lines, runs: &Runs) {
     out.add("target_mode", if runs.target_mode.is_empty() { "default" } else { &runs.target_mode });
-    out.add("run_mode", &runs.rung);
-    if let Some(put_back) = &runs.put_back {
-        snapshots(out, put_back);
+    out.add("run_mode", &runs.run_mode);
+    if let Some(snapshot_runs) = &runs.snapshot_runs {
+        snapshots(out, snapshot_runs);
     }
 }
 
@@ -292,7 +292,7 @@ fn write_newest(instance: &Path, newest: &Newest, runs: u64) {
     snapshot.times.now += later.as_secs();
     snapshot.runs.execs = snapshot.runs.execs.max(runs);
     let path = instance.join("fuzzer_stats");
-    // Nobody is left who could be told.
+    // Nobody is left to report it to.
     let _ = replace_file(instance, &path, fuzzer_stats(&snapshot).as_bytes());
 }
 
@@ -355,7 +355,7 @@ mod tests {
             runs: Runs {
                 execs: 123_456,
                 execs_per_sec: 2023.868,
-                rung: "batch".into(),
+                run_mode: "batch".into(),
                 ..Runs::default()
             },
             resources: Resources {
@@ -470,14 +470,14 @@ mod tests {
     fn what_came_of_snapshots_is_said_if_there_were_any() {
         assert!(!fuzzer_stats(&sample()).contains("snapshot"));
         let why = Some("it starts processes or threads".into());
-        let put_back = Some(PutBack {
+        let snapshot_runs = Some(SnapshotUse {
             by_fork_percent: 1.25,
             why,
             pages: 17.96,
             differences: 1,
             prologue: 42,
         });
-        let runs = Runs { put_back, ..Runs::default() };
+        let runs = Runs { snapshot_runs, ..Runs::default() };
         let text = fuzzer_stats(&Snapshot { runs, ..sample() });
         let lines = "snapshot_by_fork  : 1.25%\nsnapshot_pages    : 18.0\nsnapshot_differs  : 1\n\
                      snapshot_prologue : 42\nsnapshot_why      : it starts processes or threads\n";

@@ -130,7 +130,7 @@ fn foreign_files_in_out_are_not_replaced_by_links() {
 }
 
 #[test]
-fn a_full_disk_is_told_apart_and_leaves_no_half_file() {
+fn a_full_disk_is_distinguished_and_leaves_no_half_file() {
     let tmp = tempfile::tempdir().expect("folder");
     let mut out = OutputDir::open(&options(tmp.path()), false).expect("new folder");
     let path = Path::new("id:000000,orig:a");

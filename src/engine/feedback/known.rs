@@ -452,7 +452,7 @@ mod tests {
         }
 
         #[test]
-        fn a_judge_passes_on_what_it_was_told(a in state()) {
+        fn a_judge_passes_on_what_it_has_learned(a in state()) {
             let domains = domains();
             let mut judge = Judge::new(SIZE, &domains, true);
             judge.know(&a);
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn states_of_other_programs_are_told_apart() {
+    fn states_of_other_programs_are_distinguished() {
         let own = Known::new(vec![part()], SIZE, &domains());
         let mut other = own.clone();
         other.parts[0].build = "2".into();

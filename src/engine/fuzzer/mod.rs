@@ -223,7 +223,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.delivered()
     }
 
-    /// What the user should know of the target and was not told yet, a line each.
+    /// What the user should know of the target and that was not reported yet, a line each.
     pub fn take_notes(&mut self) -> Vec<String> {
         self.runner.executor_mut().take_notes()
     }
@@ -265,7 +265,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
     /// Efforts are compared by the target's time, not by runs: nobody asked for a reproducible search, and the
     /// executor measures it.
     fn counts_time(&self) -> bool {
-        self.scheduler.heeds_time() && !self.target().spent().whole().is_zero()
+        self.scheduler.uses_measured_times() && !self.target().spent().whole().is_zero()
     }
 
     /// Whether the next batch changes words of a text.

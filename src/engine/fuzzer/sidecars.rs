@@ -32,7 +32,7 @@ pub(super) enum Inspection {
     Fine,
     /// It crashed.
     Judged(Option<Finding>),
-    /// It crashed, and the build counts no edges by which crashes are told apart.
+    /// It crashed, and the build counts no edges by which crashes are distinguished.
     Uncounted(ExitKind),
 }
 

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn hit_counts_matter_unless_told_otherwise() {
+    fn hit_counts_matter_by_default() {
         let traces = [trace(&[8], &[]), trace(&[9], &[])];
         assert_eq!(kept(&traces, false), [0, 1]);
         assert_eq!(kept(&traces, true), [0]);

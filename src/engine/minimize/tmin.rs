@@ -25,7 +25,7 @@ pub enum Stage {
     Done,
 }
 
-/// What a caller may want to tell.
+/// What a caller may want to report.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Note {
     Pass(u32),

@@ -258,7 +258,7 @@ impl Scheduler {
 
     /// Measured times may change decisions: the user did not fix the seed of the random numbers.
     #[must_use]
-    pub fn heeds_time(&self) -> bool {
+    pub fn uses_measured_times(&self) -> bool {
         !self.options.fixed_seed
     }
 

@@ -27,7 +27,7 @@ pub use domains::DomainStatus;
 pub use finds::{Finds, Undelivered};
 pub use mutators::MutatorStatus;
 pub use resources::{Resources, Shares};
-pub use runs::{PutBack, Runs};
+pub use runs::{Runs, SnapshotUse};
 pub use search::{Search, StageYield, Turn};
 pub use setup::Setup;
 pub use times::{Cycles, Times};
@@ -80,8 +80,8 @@ mod tests {
         exec_timeout_ms execs execs_per_sec execs_per_sec_last_min execs_since_crash \
         guided_by_domains havoc_expansion injected instance last_crash_at last_find_at \
         last_hang_at load_percent longest_without_finds_s map_size max_depth mutators now paused \
-        peak_rss_mb pending_favored pending_total pid put_back run_time_ms rung sanitizer_crashes sanitizer_runs saved_crashes \
-        saved_hangs schedule shares slowest_exec_ms stability stage stage_done stage_total stages \
+        peak_rss_mb pending_favored pending_total pid run_mode run_time_ms sanitizer_crashes sanitizer_runs saved_crashes \
+        saved_hangs schedule shares slowest_exec_ms snapshot_runs stability stage stage_done stage_total stages \
         started_at sync_ms target_mode total_crashes total_timeouts trim_execs trim_ms \
         trimmed_percent undelivered unstable_edges workers";
 
@@ -96,7 +96,7 @@ mod tests {
         full.control.injected.received = u64::MAX;
         full.finds.bugs = Some(1);
         full.finds.undelivered = Some(Undelivered::default());
-        full.runs.put_back = Some(PutBack::default());
+        full.runs.snapshot_runs = Some(SnapshotUse::default());
         full.runs.execs_per_sec = 4.0;
         full.resources.load_percent = Some(3.5);
         full.resources.cpu = Some(2);
@@ -112,13 +112,26 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_earlier_versions_are_read() {
+        let mut now = Snapshot::default();
+        now.runs.run_mode = "snapshot".into();
+        now.runs.snapshot_runs = Some(SnapshotUse { pages: 2.5, ..SnapshotUse::default() });
+        let text = serde_json::to_string(&now).unwrap();
+        let earlier = text.replace("\"run_mode\"", "\"rung\"");
+        let earlier = earlier.replace("\"snapshot_runs\"", "\"put_back\"");
+        assert_ne!(earlier, text);
+        let read: Snapshot = serde_json::from_str(&earlier).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{now:?}"));
+    }
+
+    #[test]
     fn each_key_is_there_once_and_some_may_be_missing() {
         let text = serde_json::to_string(&Snapshot::default()).unwrap();
         let object: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(&text).unwrap();
         let inside = object["shares"].as_object().unwrap();
         assert_eq!(text.matches("\":").count(), object.len() + inside.len(), "{text}");
-        for key in ["bugs", "undelivered", "put_back", "load_percent", "injected", "workers"] {
+        for key in ["bugs", "undelivered", "snapshot_runs", "load_percent", "injected", "workers"] {
             assert!(!text.contains(&format!("\"{key}\"")), "{key}: {text}");
         }
         let text = text.replace("\"paused\":false,", "").replace("\"dependent_crashes\":0,", "");

@@ -14,11 +14,12 @@ pub struct Runs {
     pub execs_per_sec_last_min: f64,
     /// AFL's words, for example `persistent shmem_testcase`, or `default`.
     pub target_mode: String,
-    /// See [`ffuzz_engine::executor::TargetInfo::run_mode`].
-    pub rung: Cow<'static, str>,
-    /// What came of snapshots, if there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub put_back: Option<PutBack>,
+    /// See [`ffuzz_engine::executor::TargetInfo::run_mode`]. Earlier versions wrote it as `rung`.
+    #[serde(alias = "rung")]
+    pub run_mode: Cow<'static, str>,
+    /// What came of snapshots, if there were any. Earlier versions wrote it as `put_back`.
+    #[serde(default, alias = "put_back", skip_serializing_if = "Option::is_none")]
+    pub snapshot_runs: Option<SnapshotUse>,
 }
 
 impl Join for Runs {
@@ -28,15 +29,15 @@ impl Join for Runs {
             execs_per_sec: all.rate(|r| r.execs_per_sec),
             execs_per_sec_last_min: all.rate(|r| r.execs_per_sec_last_min),
             target_mode: all.leading(|r| &r.target_mode),
-            rung: all.leading(|r| &r.rung),
-            put_back: all.leading(|r| &r.put_back),
+            run_mode: all.leading(|r| &r.run_mode),
+            snapshot_runs: all.leading(|r| &r.snapshot_runs),
         }
     }
 }
 
 /// Runs by a process that is restored after each ([`ffuzz_engine::executor::SnapshotRuns`]).
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct PutBack {
+pub struct SnapshotUse {
     /// Of all runs, those that had to be made by fork in the end; and why, the last time or for good.
     pub by_fork_percent: f64,
     pub why: Option<String>,

@@ -162,7 +162,7 @@ impl ForkServer {
         }
     }
 
-    /// Children that log what they compare are others than those that do not: obeys
+    /// Children that log what they compare are others than those that do not: applies
     /// [`RunSettings::log_comparisons`](ffuzz_engine::executor::RunSettings::log_comparisons).
     pub(super) fn switch_log(&mut self) {
         let wanted = self.settings.log_comparisons && self.can_log();

@@ -313,7 +313,7 @@ impl ForkServer {
         if policy.prologue > 0 {
             self.shorten_prologue(0);
         } else {
-            self.leave_snapshots("the first copy of its memory takes too long");
+            self.give_up_snapshots("the first copy of its memory takes too long");
         }
     }
 
@@ -334,11 +334,11 @@ impl ForkServer {
         match why {
             Some((WHY_PROLOGUE, calls)) => self.shorten_prologue(calls),
             Some((why, detail)) if why >= WHY_EVERY_RUN => {
-                self.leave_snapshots(&words(why, detail));
+                self.give_up_snapshots(&words(why, detail));
             }
             None if !has_started && policy.prologue > 0 => self.shorten_prologue(0),
             None if ended_by_itself => {
-                self.leave_snapshots(
+                self.give_up_snapshots(
                     "its main is not started by the runtime: link it with ffuzz-cc",
                 );
             }
@@ -349,7 +349,7 @@ impl ForkServer {
                 let (runs, forks) = policy.recent;
                 let text =
                     format!("{forks} of its last {} runs needed a fork: {last}", runs.max(forks));
-                self.leave_snapshots(&text);
+                self.give_up_snapshots(&text);
             }
             _ => {}
         }
@@ -364,7 +364,7 @@ impl ForkServer {
         runs.set_prologue(policy.prologue);
     }
 
-    fn leave_snapshots(&mut self, why: &str) {
+    fn give_up_snapshots(&mut self, why: &str) {
         let Some(policy) = &mut self.snapshot else { return };
         policy.left = true;
         policy.runs.why = Some(why.into());
@@ -406,7 +406,7 @@ impl ForkServer {
         policy.note_fork_time(fork);
         if policy.is_slower_than_fork() {
             let (timed, slower) = policy.timed;
-            self.leave_snapshots(&format!("{slower} of {timed} runs took longer than with fork"));
+            self.give_up_snapshots(&format!("{slower} of {timed} runs took longer than with fork"));
         }
     }
 
@@ -414,7 +414,7 @@ impl ForkServer {
         let Some(policy) = &mut self.snapshot else { return };
         policy.runs.differences += 1;
         if policy.runs.differences >= MOST_DIFFERENCES {
-            self.leave_snapshots(&format!(
+            self.give_up_snapshots(&format!(
                 "{MOST_DIFFERENCES} runs had other results than with fork: {what}"
             ));
         } else {

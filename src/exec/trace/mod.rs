@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use code::Wanted;
 pub use code::{Code, Spot};
 
-use super::{Ended, Fresh, Manner, TargetError};
+use super::{Ended, Fresh, FreshOptions, TargetError};
 use ffuzz_engine::executor::ExitKind;
 use ffuzz_sys::breakpoints::{self, Next, Place, Watcher};
 use ffuzz_sys::listen::Limit;
@@ -174,8 +174,8 @@ impl Tracer {
             steps: Vec::new(),
             threads: HashMap::new(),
         };
-        let manner = Manner { watcher: Some(&mut watch), ..Manner::within(limit) };
-        let ended = self.fresh.run(input, manner)?;
+        let options = FreshOptions { watcher: Some(&mut watch), ..FreshOptions::within(limit) };
+        let ended = self.fresh.run(input, options)?;
         let Watch { steps, .. } = watch;
         Ok(Run { steps, ended })
     }

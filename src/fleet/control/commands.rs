@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_told_with_its_number() {
+    fn what_is_no_command_is_reported_with_its_number() {
         for (text, id, error) in [
             ("", None, "not JSON"),
             ("{\"cmd\":", None, "not JSON"),

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_find_is_told_with_where_it_came_from() {
+    fn a_find_is_sent_with_its_origin() {
         let hello = Hello::new("out".into(), Some("default".into()), Vec::new());
         let first: Value = serde_json::from_str(&hello.line()).unwrap();
         assert_eq!(
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_fleet_everything_is_told_once() {
+    fn of_a_fleet_everything_is_sent_once() {
         let names = ["main", "worker01"].map(str::to_owned).into();
         let hello = Hello::new("out".into(), None, names);
         let of = |peer: &str| saved("p", Source::Import { peer: peer.into() }, Vec::new());

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_does_nothing_else_is_told_of_once_a_minute() {
+    fn a_client_that_does_nothing_else_is_reported_once_a_minute() {
         let (mut refused, start) = (Refused::default(), Instant::now());
         let mut said = Vec::new();
         for second in 0..150 {

@@ -21,7 +21,7 @@ use ffuzz_event::{Event, EventSink, Reply};
 /// Maximum number of clients: each costs two threads.
 const MOST_CLIENTS: usize = 64;
 /// For clients to read what is left at the end.
-const FAREWELL: Duration = Duration::from_secs(3);
+const LAST_READS: Duration = Duration::from_secs(3);
 /// After a connection that could not be accepted: there are no descriptors left, perhaps.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -87,8 +87,8 @@ impl Clients {
         }
     }
 
-    fn each(&self, tell: impl Fn(&Mailbox)) {
-        self.lock().clients.iter().for_each(|(_, mailbox)| tell(mailbox));
+    fn each(&self, act: impl Fn(&Mailbox)) {
+        self.lock().clients.iter().for_each(|(_, mailbox)| act(mailbox));
     }
 }
 
@@ -112,7 +112,7 @@ impl Sink {
         Ok(Self { clients, hello, last_stats: 0, socket: Some(socket) })
     }
 
-    fn tell(&mut self, event: &Event, worker: Option<&str>) {
+    fn publish(&mut self, event: &Event, worker: Option<&str>) {
         // Without clients no lines are made.
         if self.clients.lock().clients.is_empty() && !matches!(event, Event::Started) {
             return;
@@ -150,11 +150,11 @@ impl Sink {
 
 impl EventSink for Sink {
     fn handle(&mut self, event: &Event) {
-        self.tell(event, None);
+        self.publish(event, None);
     }
 
     fn handle_of(&mut self, worker: &str, event: &Event) {
-        self.tell(event, Some(worker));
+        self.publish(event, Some(worker));
     }
 }
 
@@ -162,7 +162,7 @@ impl Drop for Sink {
     fn drop(&mut self) {
         self.close();
         self.socket = None;
-        let deadline = Instant::now() + FAREWELL;
+        let deadline = Instant::now() + LAST_READS;
         let mut state = self.clients.lock();
         while !state.clients.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());

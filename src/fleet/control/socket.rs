@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_bound_is_told() {
+    fn what_cannot_be_bound_is_reported() {
         let error = Socket::bind(Path::new(&format!("/tmp/{}", "x".repeat(103)))).unwrap_err();
         assert!(error.to_string().contains("has 108 bytes"), "{error}");
         let error = Socket::bind(Path::new("/nonexistent/s")).unwrap_err();

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_line_is_forgotten_and_a_damaged_one_is_told() {
+    fn a_cut_line_is_forgotten_and_a_damaged_one_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let mut journal = Journal::open(&path).unwrap();

@@ -130,7 +130,7 @@ pub struct Manager {
 
 /// What is reported on the way.
 #[derive(Debug)]
-pub enum News<'a> {
+pub enum JobEvent<'a> {
     /// Number of jobs, and of those that are already finished.
     Begins {
         jobs: usize,
@@ -165,12 +165,12 @@ struct Session<'a> {
     journal: Journal,
     running: Vec<(usize, Running)>,
     rows: Vec<Row>,
-    tell: &'a mut dyn FnMut(News<'_>),
+    report: &'a mut dyn FnMut(JobEvent<'_>),
     /// Kept for its lock.
     _lock: Locked,
 }
 
-/// Runs all jobs that are not finished; the rows of all of them, in the order of the list. `tell` gets what
+/// Runs all jobs that are not finished; the rows of all of them, in the order of the list. `report` gets what
 /// happens on the way.
 ///
 /// A failed job has a row with its cause, and does not end the others. An end requested by a signal ends the
@@ -178,7 +178,7 @@ struct Session<'a> {
 pub fn run(
     manager: &Manager,
     jobs: &[Job],
-    tell: &mut dyn FnMut(News<'_>),
+    report: &mut dyn FnMut(JobEvent<'_>),
 ) -> Result<Vec<Row>, JobsError> {
     let folder = &manager.folder;
     for path in [folder.clone(), folder.join("states")] {
@@ -190,8 +190,8 @@ pub fn run(
     let rows: Vec<Row> = jobs.iter().map(|job| journal.known.row(job)).collect();
     let mut waiting: VecDeque<usize> =
         (0..jobs.len()).filter(|index| rows[*index].status != Status::Done).collect();
-    tell(News::Begins { jobs: jobs.len(), finished: jobs.len() - waiting.len() });
-    let mut session = Session { manager, journal, running: Vec::new(), rows, tell, _lock: lock };
+    report(JobEvent::Begins { jobs: jobs.len(), finished: jobs.len() - waiting.len() });
+    let mut session = Session { manager, journal, running: Vec::new(), rows, report, _lock: lock };
     while !(stop.asked() || waiting.is_empty() && session.running.is_empty()) {
         session.start_next(jobs, &mut waiting)?;
         session.look(jobs)?;
@@ -221,7 +221,7 @@ impl Session<'_> {
                 }
             };
             let core = self.free_core();
-            (self.tell)(News::Starts { job });
+            (self.report)(JobEvent::Starts { job });
             match Running::start(self.manager, job, core, base, continues) {
                 Ok(running) => self.running.push((index, running)),
                 Err(error) => self.ended(index, job, Row::failed(job, &error, error.remedy()))?,
@@ -315,7 +315,7 @@ impl Session<'_> {
 
     fn ended(&mut self, index: usize, job: &Job, row: Row) -> Result<(), JobsError> {
         self.journal.ends(job, &row)?;
-        (self.tell)(News::Ends { row: &row });
+        (self.report)(JobEvent::Ends { row: &row });
         self.rows[index] = row;
         Ok(())
     }
@@ -324,7 +324,7 @@ impl Session<'_> {
     fn end_all(&mut self) {
         self.running.iter_mut().for_each(|(_, running)| running.ask());
         for (_, running) in &mut self.running {
-            running.wait(process::FAREWELL);
+            running.wait(process::STOP_GRACE);
         }
         self.running.clear();
     }

@@ -30,7 +30,7 @@ const INTERVAL: &str = "5";
 const GRACE: Duration = Duration::from_secs(60);
 /// From the request for an end to the kill. A module that does not return is given up by the job itself
 /// after 10 seconds.
-pub(super) const FAREWELL: Duration = Duration::from_secs(20);
+pub(super) const STOP_GRACE: Duration = Duration::from_secs(20);
 /// Interval between two looks at the statistics.
 const GLANCE: Duration = Duration::from_secs(1);
 /// With less free space, in bytes, the disk is full.
@@ -140,7 +140,7 @@ impl Running {
     /// Ends it when it does not get on.
     fn watch(&mut self) {
         if let Some((asked, _)) = &self.asked {
-            if asked.elapsed() > FAREWELL {
+            if asked.elapsed() > STOP_GRACE {
                 process::send(self.process.pid(), libc::SIGKILL);
             }
             return;

@@ -18,7 +18,7 @@ use super::messages::{Data, Level, Log, Message};
 use super::order::StartOrder;
 use ffuzz_config::options::TargetOptions;
 use ffuzz_engine::executor::ExitKind;
-use ffuzz_exec::{Ended, Fresh, Manner, Setup, TargetError};
+use ffuzz_exec::{Ended, Fresh, FreshOptions, Setup, TargetError};
 use ffuzz_mutators::Mutators;
 
 const MARK: &[u8] = b"REACHED ID ";
@@ -119,10 +119,10 @@ impl Checker {
         Ok(Self { report, target: Fresh::new(setup, Mutators::default(), false, false)? })
     }
 
-    /// News for the broker about this input.
+    /// What is new for the broker about this input.
     fn check(&mut self, input: &[u8]) -> Result<Vec<AlertNews>, TargetError> {
         let Ended { exit, stdout, stderr, .. } =
-            self.target.run(input, Manner::within(PATIENCE))?;
+            self.target.run(input, FreshOptions::within(PATIENCE))?;
         let crashed = matches!(exit, ExitKind::Crash { .. } | ExitKind::Oom);
         Ok(self.report.learn(input, &[&stdout, &stderr], crashed))
     }
@@ -194,7 +194,7 @@ mod tests {
         br#"[{"id": 1, "type": "BoF", "covered": false}, {"id": 22, "covered": true}]"#;
 
     #[test]
-    fn alerts_are_told_when_they_are_new() {
+    fn alerts_are_sent_when_they_are_new() {
         let mut report = AlertReport::read(REPORT).unwrap().unwrap();
         let printed = b"x\nREACHED ID 22\nREACHED ID 99\nREACHED ID 1\n";
         let news = report.learn(b"in", &[printed], false);

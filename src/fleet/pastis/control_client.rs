@@ -63,16 +63,16 @@ impl ControlClient {
         socket: &Path,
         number: u32,
         imports: &Arc<ImportQueue>,
-        said: Sender<impl From<(u32, FuzzerEvent)> + Send + 'static>,
+        events: Sender<impl From<(u32, FuzzerEvent)> + Send + 'static>,
     ) -> io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
         let client = Self { number, stream, imports: Arc::clone(imports) };
         imports.open(number);
-        let (reader, heard) = (client.stream.try_clone()?, Arc::clone(imports));
+        let (reader, inputs) = (client.stream.try_clone()?, Arc::clone(imports));
         thread::Builder::new().name("pastis-finds".into()).spawn(move || {
-            listen(reader, &heard, |event| said.send((number, event).into()).is_ok());
-            heard.close(number);
-            let _ = said.send((number, FuzzerEvent::Gone).into());
+            listen(reader, &inputs, |event| events.send((number, event).into()).is_ok());
+            inputs.close(number);
+            let _ = events.send((number, FuzzerEvent::Gone).into());
         })?;
         let (writer, imports) = (client.stream.try_clone()?, Arc::clone(imports));
         thread::Builder::new()
@@ -94,7 +94,7 @@ impl Drop for ControlClient {
     }
 }
 
-fn listen(stream: UnixStream, imports: &ImportQueue, tell: impl Fn(FuzzerEvent) -> bool) {
+fn listen(stream: UnixStream, imports: &ImportQueue, send: impl Fn(FuzzerEvent) -> bool) {
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();
     loop {
@@ -109,7 +109,7 @@ fn listen(stream: UnixStream, imports: &ImportQueue, tell: impl Fn(FuzzerEvent) 
                 true
             }
             Ok(FuzzerEvent::Reply { id: None, .. } | FuzzerEvent::Other) | Err(_) => true,
-            Ok(event) => tell(event),
+            Ok(event) => send(event),
         };
         if !goes_on {
             return;
@@ -137,17 +137,17 @@ mod tests {
 
     #[test]
     fn what_the_socket_says_is_understood() {
-        let said = |line: &str| serde_json::from_str::<FuzzerEvent>(line).unwrap();
+        let event = |line: &str| serde_json::from_str::<FuzzerEvent>(line).unwrap();
         assert_eq!(
-            said(r#"{"event":"crash","path":"/o/c","input_id":0,"signal":6,"origin":"own"}"#),
+            event(r#"{"event":"crash","path":"/o/c","input_id":0,"signal":6,"origin":"own"}"#),
             FuzzerEvent::Crash { path: "/o/c".into(), origin: OWN.into() }
         );
-        assert_eq!(said(r#"{"event":"hello","version":1,"pid":1}"#), FuzzerEvent::Other);
+        assert_eq!(event(r#"{"event":"hello","version":1,"pid":1}"#), FuzzerEvent::Other);
         assert_eq!(
-            said(r#"{"event":"reply","id":3,"ok":true,"kept":false}"#),
+            event(r#"{"event":"reply","id":3,"ok":true,"kept":false}"#),
             FuzzerEvent::Reply { id: Some(3), ok: true }
         );
-        assert_eq!(said(r#"{"event":"waypoint","keys":1}"#), FuzzerEvent::Other);
-        assert_eq!(said(r#"{"event":"started"}"#), FuzzerEvent::Started);
+        assert_eq!(event(r#"{"event":"waypoint","keys":1}"#), FuzzerEvent::Other);
+        assert_eq!(event(r#"{"event":"started"}"#), FuzzerEvent::Started);
     }
 }

@@ -1,4 +1,4 @@
-//! Why a PASTIS engine cannot begin, and why it does not obey an order.
+//! Why a PASTIS engine cannot begin, and why it refuses an order.
 
 use std::io;
 use std::path::PathBuf;

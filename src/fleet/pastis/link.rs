@@ -47,7 +47,7 @@ pub(super) struct BrokerLink {
 }
 
 impl BrokerLink {
-    /// Connects to `address` again and again. `tell` receives what comes, and returns whether there is
+    /// Connects to `address` again and again. `send` receives what comes, and returns whether there is
     /// still a receiver.
     pub(super) fn start(
         address: String,
@@ -57,8 +57,8 @@ impl BrokerLink {
         let hello = Arc::new(Mutex::new(hello));
         let link = Self { hello, outbox: Arc::default(), budget: Arc::default() };
         let own = link.clone();
-        let tell = move |event: BrokerEvent| news.send(event.into()).is_ok();
-        let run = move || while own.connect(&address, &tell) {};
+        let send = move |event: BrokerEvent| news.send(event.into()).is_ok();
+        let run = move || while own.connect(&address, &send) {};
         thread::Builder::new().name("pastis-reader".into()).spawn(run)?;
         Ok(link)
     }
@@ -99,7 +99,7 @@ impl BrokerLink {
     }
 
     /// One connection, from its beginning to its end. False if there is no receiver any more.
-    fn connect(&self, address: &str, tell: &impl Fn(BrokerEvent) -> bool) -> bool {
+    fn connect(&self, address: &str, send: &impl Fn(BrokerEvent) -> bool) -> bool {
         let result = dial(address).and_then(|stream| {
             let (mut reader, mut writer) = zmtp::open(stream.try_clone()?)?;
             let hello = self.hello.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -109,7 +109,7 @@ impl BrokerLink {
             let write = move || outbox.drain(writer, &stream);
             let writing = thread::Builder::new().name("pastis-writer".into()).spawn(write);
             let received = writing.and_then(|writing| {
-                let received = self.receive(&mut reader, tell);
+                let received = self.receive(&mut reader, send);
                 self.outbox.close();
                 // It ends with the queue.
                 let _ = writing.join();
@@ -121,7 +121,7 @@ impl BrokerLink {
         match result {
             Ok(()) => false,
             Err(error) => {
-                let goes_on = tell(BrokerEvent::Down(cause(&error)));
+                let goes_on = send(BrokerEvent::Down(cause(&error)));
                 thread::sleep(PAUSE);
                 goes_on
             }
@@ -131,9 +131,9 @@ impl BrokerLink {
     fn receive(
         &self,
         reader: &mut Reader<TcpStream>,
-        tell: &impl Fn(BrokerEvent) -> bool,
+        send: &impl Fn(BrokerEvent) -> bool,
     ) -> io::Result<()> {
-        if !tell(BrokerEvent::Up) {
+        if !send(BrokerEvent::Up) {
             return Ok(());
         }
         loop {
@@ -148,7 +148,7 @@ impl BrokerLink {
                 }
             };
             let held = Reservation::new(&self.budget, bytes.len() + OVERHEAD);
-            if !tell(BrokerEvent::Message(Message::from_bytes(&bytes), held)) {
+            if !send(BrokerEvent::Message(Message::from_bytes(&bytes), held)) {
                 return Ok(());
             }
         }

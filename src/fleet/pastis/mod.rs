@@ -1,4 +1,4 @@
-//! A PASTIS engine: waits for a broker's Start, fuzzes its target, exchanges inputs, and obeys Stop.
+//! A PASTIS engine: waits for a broker's Start, fuzzes its target, exchanges inputs, and ends with Stop.
 //!
 //! The fuzzer is a separate process and this one a client of its control socket, so whatever the
 //! network does, it does not touch the fuzzing. One loop owns everything; threads that read and write
@@ -97,16 +97,16 @@ pub fn run(options: PastisOptions) -> Result<(), PastisError> {
     let stop = Stop::on_signals().map_err(PastisError::Signals)?;
     let failed = |source| PastisError::Folder { path: options.root.clone(), source };
     std::fs::create_dir_all(&options.root).map_err(failed)?;
-    let (sender, heard) = channel();
+    let (sender, inbox) = channel();
     let link = BrokerLink::start(options.address.clone(), hello(None), sender.clone());
     let link = link.map_err(failed)?;
     let mut client = PastisClient {
         options,
         link,
         sender,
-        heard,
+        inbox,
         session: None,
-        leaving: Vec::new(),
+        ending: Vec::new(),
         watcher: None,
         connection: None,
         was_down: false,
@@ -121,8 +121,8 @@ pub fn run(options: PastisOptions) -> Result<(), PastisError> {
         client.receive_event();
         client.tick();
     }
-    client.leave();
-    while !client.leaving.is_empty() {
+    client.end_session();
+    while !client.ending.is_empty() {
         client.receive_event();
         client.tick();
     }
@@ -134,10 +134,10 @@ struct PastisClient {
     options: PastisOptions,
     link: BrokerLink,
     sender: Sender<ClientEvent>,
-    heard: Receiver<ClientEvent>,
+    inbox: Receiver<ClientEvent>,
     session: Option<BrokerSession>,
     /// They were requested to stop.
-    leaving: Vec<BrokerSession>,
+    ending: Vec<BrokerSession>,
     /// Searches the finds for alerts.
     watcher: Option<Watcher>,
     connection: Option<Connection>,
@@ -155,11 +155,11 @@ struct PastisClient {
 
 impl PastisClient {
     fn receive_event(&mut self) {
-        let Ok(first) = self.heard.recv_timeout(LOOK) else { return };
+        let Ok(first) = self.inbox.recv_timeout(LOOK) else { return };
         self.take(first);
         // What is taken out of the channel is carried out: the limit is checked before.
         for _ in 1..IN_A_ROW {
-            let Ok(next) = self.heard.try_recv() else { return };
+            let Ok(next) = self.inbox.try_recv() else { return };
             self.take(next);
         }
     }
@@ -192,16 +192,17 @@ impl PastisClient {
                 }
             }
             BrokerEvent::Message(None, _) => {
-                self.tell_once(Level::Warning, "the broker sent an invalid message")
+                self.log_once(Level::Warning, "the broker sent an invalid message")
             }
             BrokerEvent::Message(Some(Message::Start(start)), _) => self.start(&start),
             BrokerEvent::Message(Some(Message::Stop(_)), _) => {
                 self.log(Level::Info, "stopped by the broker");
-                self.leave();
+                self.end_session();
             }
             BrokerEvent::Message(Some(Message::Seed(seed)), held) => self.receive(seed, held),
-            BrokerEvent::Message(Some(_), _) => self
-                .tell_once(Level::Warning, "the broker sent a message that is meant for brokers"),
+            BrokerEvent::Message(Some(_), _) => {
+                self.log_once(Level::Warning, "the broker sent a message that is meant for brokers")
+            }
         }
     }
 
@@ -219,7 +220,7 @@ impl PastisClient {
             }
             Err(refusal) => return self.refuse(&start.file_name, &refusal),
         };
-        self.leave();
+        self.end_session();
         for (level, note) in order.notes.clone() {
             self.log(level, &note);
         }
@@ -247,13 +248,13 @@ impl PastisClient {
             connection.receive();
         }
         let Ok(kind) = SeedKind::try_from(kind) else {
-            return self.tell_once(Level::Warning, "the broker sent an input of an unknown kind");
+            return self.log_once(Level::Warning, "the broker sent an input of an unknown kind");
         };
         match bytes.len() {
-            0 => return self.tell_once(Level::Warning, "the broker sent an empty input"),
+            0 => return self.log_once(Level::Warning, "the broker sent an empty input"),
             length if length > LONGEST_INPUT => {
                 let text = "the broker sent an input above 1 MiB, the most that a run gets";
-                return self.tell_once(Level::Warning, text);
+                return self.log_once(Level::Warning, text);
             }
             _ => {}
         }
@@ -263,7 +264,7 @@ impl PastisClient {
     }
 
     fn receive_from_fuzzer(&mut self, client: u32, said: FuzzerEvent) {
-        let sessions = self.session.iter_mut().chain(&mut self.leaving);
+        let sessions = self.session.iter_mut().chain(&mut self.ending);
         let Some(session) = sessions.into_iter().find(|session| session.is_control_client(client))
         else {
             return;
@@ -272,7 +273,7 @@ impl PastisClient {
             FuzzerEvent::Seed { path, origin } => (SeedKind::Input, path, origin),
             FuzzerEvent::Crash { path, origin } => (SeedKind::Crash, path, origin),
             FuzzerEvent::Hang { path, origin } => (SeedKind::Hang, path, origin),
-            FuzzerEvent::Warning { message } => return self.tell_once(Level::Warning, &message),
+            FuzzerEvent::Warning { message } => return self.log_once(Level::Warning, &message),
             FuzzerEvent::Gone => return session.close_control(),
             FuzzerEvent::Started | FuzzerEvent::Reply { .. } | FuzzerEvent::Other => return,
         };
@@ -284,9 +285,9 @@ impl PastisClient {
     fn tick(&mut self) {
         self.warn_without_start();
         self.publish();
-        self.look_after_those_that_leave();
-        if self.leaving.is_empty() {
-            self.look_after_session();
+        self.check_ending_sessions();
+        if self.ending.is_empty() {
+            self.check_session();
         }
         if Instant::now() >= self.next_numbers {
             self.send_numbers();
@@ -332,24 +333,24 @@ impl PastisClient {
         publish(&self.link, session, self.watcher.as_ref());
     }
 
-    fn look_after_session(&mut self) {
+    fn check_session(&mut self) {
         let Some(session) = &mut self.session else { return };
-        match session.look_after(&mut self.control_clients, &self.sender) {
-            SessionState::Running => self.tell_what_was_run(),
+        match session.supervise(&mut self.control_clients, &self.sender) {
+            SessionState::Running => self.log_imports_run(),
             SessionState::Died(how) => {
                 let text = format!("the fuzzer of {} ended: {how}", session.order.name);
-                self.tell_once(Level::Error, &text);
+                self.log_once(Level::Error, &text);
             }
             SessionState::Ended(reason) => {
                 if let Some(session) = self.session.take() {
                     self.offer();
-                    self.say_goodbye(session, reason);
+                    self.report_end(session, reason);
                 }
             }
         }
     }
 
-    fn tell_what_was_run(&mut self) {
+    fn log_imports_run(&mut self) {
         let quiet = self.connection.as_ref().is_some_and(Connection::is_quiet);
         let Some(session) = self.session.as_mut().filter(|_| quiet) else { return };
         let Some(ImportCount { run, refused, .. }) = session.all_run() else { return };
@@ -360,21 +361,21 @@ impl PastisClient {
             .send(Message::Log(Log { message: message.clone(), level: Level::Debug as i32 }))
         {
             (self.options.say)(Level::Debug, &message);
-            session.told_run = run;
+            session.reported_run = run;
         }
     }
 
-    fn look_after_those_that_leave(&mut self) {
-        for mut session in std::mem::take(&mut self.leaving) {
-            match session.look_after(&mut self.control_clients, &self.sender) {
-                SessionState::Ended(reason) => self.say_goodbye(session, reason),
-                _ => self.leaving.push(session),
+    fn check_ending_sessions(&mut self) {
+        for mut session in std::mem::take(&mut self.ending) {
+            match session.supervise(&mut self.control_clients, &self.sender) {
+                SessionState::Ended(reason) => self.report_end(session, reason),
+                _ => self.ending.push(session),
             }
         }
     }
 
     /// Its fuzzer has ended: the last finds and numbers.
-    fn say_goodbye(&mut self, mut session: BrokerSession, reason: StopReason) {
+    fn report_end(&mut self, mut session: BrokerSession, reason: StopReason) {
         session.exports.look_again();
         publish(&self.link, &mut session, None);
         self.link.send_numbers(self.machine.telemetry(session.numbers(), false));
@@ -383,12 +384,12 @@ impl PastisClient {
     }
 
     /// The session of now, if there is one, has to end.
-    fn leave(&mut self) {
+    fn end_session(&mut self) {
         self.publish();
         self.watcher = None;
         if let Some(mut session) = self.session.take() {
             session.stop();
-            self.leaving.push(session);
+            self.ending.push(session);
             self.offer();
         }
     }
@@ -409,7 +410,7 @@ impl PastisClient {
     }
 
     /// Logs a message that may repeat only once.
-    fn tell_once(&mut self, level: Level, text: &str) {
+    fn log_once(&mut self, level: Level, text: &str) {
         if self.reported.len() >= MOST_REPORTED {
             self.reported.clear();
         }
@@ -423,7 +424,7 @@ fn hello(only: Option<&str>) -> Vec<u8> {
     Message::Hello(engines::hello(only)).to_bytes()
 }
 
-/// Without what a terminal would obey: parts of it may come from the network.
+/// Without what a terminal would interpret: parts of it may come from the network.
 fn printable(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(LONGEST_LOG).collect()
 }

@@ -12,7 +12,7 @@ use super::error::{Refusal, shortened};
 use super::messages::{ExecMode, FuzzMode, Level, SeedLocation, StartMessage};
 use super::package::{self, Package};
 
-/// A Start that can be obeyed. The target is unpacked.
+/// A Start that can be carried out. The target is unpacked.
 #[derive(Clone, Debug)]
 pub struct StartOrder {
     /// Equal for the same target with the same arguments.

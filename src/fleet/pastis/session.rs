@@ -22,9 +22,9 @@ use ffuzz_event::{Snapshot, StopReason};
 /// Time without an event after a Stop until a fuzzer is killed. Above the time that it
 /// gives its triage at the end (`StopReason::patience`, and 2 s until that is gone), with room for an
 /// overloaded machine: one that is killed leaves no last numbers. Usually it ends within a second.
-const FAREWELL: Duration = Duration::from_secs(10);
+const STOP_GRACE: Duration = Duration::from_secs(10);
 /// The same for one that still sends events.
-const LONGEST_FAREWELL: Duration = Duration::from_secs(20);
+const LONGEST_STOP_GRACE: Duration = Duration::from_secs(20);
 /// For what the socket of a fuzzer that has ended still holds. Its end comes with the process, so this is
 /// a bound that is not reached.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
@@ -64,7 +64,7 @@ pub(super) struct BrokerSession {
     received: u64,
     known_already: u64,
     /// Number of the broker's inputs that were run at the last report.
-    pub(super) told_run: u64,
+    pub(super) reported_run: u64,
 }
 
 impl BrokerSession {
@@ -89,7 +89,7 @@ impl BrokerSession {
             ended: None,
             received: 0,
             known_already: 0,
-            told_run: 0,
+            reported_run: 0,
             order,
         })
     }
@@ -106,20 +106,20 @@ impl BrokerSession {
 
     /// Starts the fuzzer if it is time, and reads its events. Must be called by a thread that lives as long
     /// as the process. A new connection to the fuzzer gets the next number of `control_clients`.
-    pub(super) fn look_after(
+    pub(super) fn supervise(
         &mut self,
         control_clients: &mut u32,
-        said: &Sender<impl From<(u32, FuzzerEvent)> + Send + 'static>,
+        events: &Sender<impl From<(u32, FuzzerEvent)> + Send + 'static>,
     ) -> SessionState {
         if self.worker.is_due()
             && self.stopping.is_none()
             && let Err(cause) = self.start()
         {
-            return SessionState::Died(self.again(&cause));
+            return SessionState::Died(self.start_later(&cause));
         }
         while let Ok(message) = self.inbox.try_recv() {
-            if let FleetMessage::Worker(_, process, heard) = message {
-                self.worker.note(process, &heard);
+            if let FleetMessage::Worker(_, process, output) = message {
+                self.worker.note(process, &output);
             }
         }
         if self.control.is_none() && self.worker.is_running() {
@@ -128,14 +128,14 @@ impl BrokerSession {
                 SOCKET.as_ref(),
                 *control_clients + 1,
                 &self.imports,
-                said.clone(),
+                events.clone(),
             ) {
                 *control_clients += 1;
                 self.control = Some(open);
             }
         }
-        let silent = |since: Instant| since.max(self.worker.heard_at()).elapsed() > FAREWELL;
-        let late = |since: Instant| silent(since) || since.elapsed() > LONGEST_FAREWELL;
+        let silent = |since: Instant| since.max(self.worker.last_event_at()).elapsed() > STOP_GRACE;
+        let late = |since: Instant| silent(since) || since.elapsed() > LONGEST_STOP_GRACE;
         if self.stopping.is_some_and(late) {
             self.worker.signal(libc::SIGKILL);
         }
@@ -150,7 +150,7 @@ impl BrokerSession {
     }
 
     /// It is started later.
-    fn again(&mut self, cause: &str) -> String {
+    fn start_later(&mut self, cause: &str) -> String {
         format!("{cause}; it starts again in {} s", self.worker.start_later().as_secs())
     }
 
@@ -196,8 +196,8 @@ impl BrokerSession {
             Some(WorkerEnd::Died(how)) => how,
         };
         self.control = None;
-        let words = self.worker.last_words().map(|(cause, remedy)| format!("{cause} ({remedy})"));
-        SessionState::Died(self.again(&words.unwrap_or(how)))
+        let error = self.worker.last_error().map(|(cause, remedy)| format!("{cause} ({remedy})"));
+        SessionState::Died(self.start_later(&error.unwrap_or(how)))
     }
 
     /// Requests the end of the fuzzer.
@@ -220,7 +220,7 @@ impl BrokerSession {
     /// Once all that the broker has sent was run: how much that is, unless it was reported.
     pub(super) fn all_run(&self) -> Option<ImportCount> {
         let count = self.imports.count();
-        (count.open == 0 && count.run > self.told_run).then_some(count)
+        (count.open == 0 && count.run > self.reported_run).then_some(count)
     }
 
     /// What became of the broker's inputs, counted at each step of their way.

@@ -25,7 +25,7 @@ use ffuzz_sys::process::raise_open_files;
 use ffuzz_sys::stop::Stop;
 use ffuzz_sys::strays::Adopted;
 use orders::{OrderShare, PendingCommands};
-use worker::{FleetMessage, Heard, Worker, WorkerEnd};
+use worker::{FleetMessage, Worker, WorkerEnd, WorkerOutput};
 
 /// Interval between two checks of processes and signals while no event arrives.
 const LOOK: Duration = Duration::from_millis(50);
@@ -36,7 +36,7 @@ const INBOX: usize = 4096;
 /// Maximum number of messages handled before signals are checked again.
 const IN_A_ROW: usize = 1000;
 /// Maximum number of warnings remembered, to report each once.
-const MOST_TOLD: usize = 1000;
+const MOST_WARNINGS: usize = 1000;
 /// Open files of the fleet itself, its start-up and its clients included, and of each worker's three
 /// pipes.
 const FILES: u64 = 256;
@@ -45,7 +45,7 @@ const FILES_A_WORKER: u64 = 3;
 const PAUSE: Duration = Duration::from_secs(5);
 /// Time for a worker's last run and its files. One that has neither ended then nor sent an event (it may
 /// import what the others have, `AFL_FINAL_SYNC`) is killed.
-const FAREWELL: Duration = Duration::from_secs(15);
+const STOP_GRACE: Duration = Duration::from_secs(15);
 
 /// What [`run`] needs to know. The rest is on the workers' command lines.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ pub fn run(
         adopted: Adopted::default(),
         last_reason: StopReason::Done,
         last_tick: Instant::now(),
-        told: HashMap::new(),
+        warnings: HashMap::new(),
     };
     let result = fleet.watch();
     fleet.end(result)
@@ -121,11 +121,11 @@ fn deliver(inbox: &SyncSender<FleetMessage>, stop: &Stop) -> Deliver {
 }
 
 /// Whether no other worker has sent this warning.
-fn first_by(told: &mut HashMap<String, usize>, message: &str, number: usize) -> bool {
-    if told.len() >= MOST_TOLD {
-        told.clear();
+fn first_by(warnings: &mut HashMap<String, usize>, message: &str, number: usize) -> bool {
+    if warnings.len() >= MOST_WARNINGS {
+        warnings.clear();
     }
-    *told.entry(message.to_owned()).or_insert(number) == number
+    *warnings.entry(message.to_owned()).or_insert(number) == number
 }
 
 struct Fleet {
@@ -152,17 +152,17 @@ struct Fleet {
     last_reason: StopReason,
     last_tick: Instant,
     /// Warnings, with the worker that sent each first: all workers have the same target, so one is enough.
-    told: HashMap<String, usize>,
+    warnings: HashMap<String, usize>,
 }
 
 impl Fleet {
     fn watch(&mut self) -> Result<StopReason, FleetError> {
         loop {
             self.start_due()?;
-            self.hear();
+            self.receive();
             self.suspend_if_asked();
             for number in 0..self.workers.len() {
-                self.look_after(number)?;
+                self.restart_if_ended(number)?;
             }
             if let Some(reason) = self.stop_reason() {
                 return Ok(reason);
@@ -219,7 +219,7 @@ impl Fleet {
         self.bus.send_of(&worker.plan.name, &Event::Warning { message });
     }
 
-    fn hear(&mut self) {
+    fn receive(&mut self) {
         let mut next = self.inbox.recv_timeout(LOOK).ok();
         for _ in 0..IN_A_ROW {
             let Some(message) = next else { return };
@@ -233,7 +233,9 @@ impl Fleet {
 
     fn take(&mut self, message: FleetMessage) {
         match message {
-            FleetMessage::Worker(number, process, heard) => self.take_from(number, process, heard),
+            FleetMessage::Worker(number, process, output) => {
+                self.take_from(number, process, output)
+            }
             FleetMessage::Client(Incoming::Order(order)) => self.carry_out(order),
             FleetMessage::Client(Incoming::Refused(message)) => {
                 self.bus.send(&Event::Warning { message });
@@ -272,14 +274,14 @@ impl Fleet {
             return;
         }
         self.at_work = (0..self.workers.len()).filter(|n| self.workers[*n].is_running()).collect();
-        self.tell_workers(&Command::Pause, orders::SUSPENSION);
+        self.send_to_workers(&Command::Pause, orders::SUSPENSION);
         let asked = Instant::now();
         // A second Ctrl-Z takes effect when it comes.
         while !self.at_work.is_empty() && asked.elapsed() < PAUSE && self.stop.wants_suspension() {
-            self.hear();
+            self.receive();
         }
         self.leave_out(self.stop.suspend());
-        self.tell_workers(&Command::Resume, orders::NOBODY);
+        self.send_to_workers(&Command::Resume, orders::NOBODY);
     }
 
     /// Time in the background by Ctrl-Z, which does not count.
@@ -287,29 +289,29 @@ impl Fleet {
         self.fuzzing_since.iter_mut().for_each(|since| *since += time);
     }
 
-    fn tell_workers(&self, command: &Command, id: u64) {
+    fn send_to_workers(&self, command: &Command, id: u64) {
         let line = command.to_line(id);
         self.workers.iter().for_each(|worker| worker.command(&line));
     }
 
-    fn take_from(&mut self, number: usize, process: u32, heard: Heard) {
+    fn take_from(&mut self, number: usize, process: u32, output: WorkerOutput) {
         let worker = &mut self.workers[number];
-        if !worker.note(process, &heard) {
+        if !worker.note(process, &output) {
             return;
         }
-        match heard {
-            Heard::Event(event) => self.take_event(number, *event),
-            Heard::Words(line) if worker::is_own_message(&line) || line.is_empty() => {}
-            Heard::Words(message) => {
+        match output {
+            WorkerOutput::Event(event) => self.take_event(number, *event),
+            WorkerOutput::Line(line) if worker::is_own_message(&line) || line.is_empty() => {}
+            WorkerOutput::Line(message) => {
                 self.bus.send_of(&worker.plan.name, &Event::Warning { message });
             }
-            Heard::Part | Heard::Closed => {}
+            WorkerOutput::Part | WorkerOutput::Closed => {}
         }
     }
 
     fn take_event(&mut self, number: usize, event: Event) {
         self.target_works = true;
-        let is_news = match event {
+        let is_new = match event {
             Event::Reply(reply) if reply.id == Some(orders::SUSPENSION) => {
                 return self.at_work.retain(|other| *other != number);
             }
@@ -317,10 +319,10 @@ impl Fleet {
                 let answer = self.commands.answered(number, reply);
                 return answer.iter().for_each(|answer| self.bus.send(answer));
             }
-            Event::Warning { ref message } => first_by(&mut self.told, message, number),
+            Event::Warning { ref message } => first_by(&mut self.warnings, message, number),
             _ => true,
         };
-        if is_news {
+        if is_new {
             self.bus.send_of(&self.workers[number].plan.name, &event);
         }
         self.look_at_crashes(&event);
@@ -347,7 +349,7 @@ impl Fleet {
     }
 
     /// Restarts it if it has died, unless it can never fuzz.
-    fn look_after(&mut self, number: usize) -> Result<(), FleetError> {
+    fn restart_if_ended(&mut self, number: usize) -> Result<(), FleetError> {
         let Some(end) = self.workers[number].end() else { return Ok(()) };
         for answer in self.commands.ended(number) {
             self.bus.send(&answer);
@@ -360,18 +362,18 @@ impl Fleet {
             WorkerEnd::Died(how) => how,
         };
         let worker = &self.workers[number];
-        let (name, words) = (&worker.plan.name, worker.last_words());
+        let (name, error) = (&worker.plan.name, worker.last_error());
         // An error of the first worker would affect all, and is reported as by a single fuzzer.
-        if let (None, Some((cause, remedy))) = (self.fuzzing_since, &words) {
+        if let (None, Some((cause, remedy))) = (self.fuzzing_since, &error) {
             let cause = if number == 0 { cause.clone() } else { format!("{name}: {cause}") };
             return Err(FleetError::Worker { cause, remedy: remedy.clone() });
         }
         if self.is_lost(number) {
-            let (cause, remedy) = words.unwrap_or_else(|| (how, format!("see -S {name} alone")));
+            let (cause, remedy) = error.unwrap_or_else(|| (how, format!("see -S {name} alone")));
             let cause = format!("{name} cannot start any more: {cause}");
             return Err(FleetError::Worker { cause, remedy });
         }
-        let cause = words.map_or_else(String::new, |(cause, _)| format!(" ({cause})"));
+        let cause = error.map_or_else(String::new, |(cause, _)| format!(" ({cause})"));
         self.put_off(number, &format!("{how}{cause}"));
         Ok(())
     }
@@ -401,23 +403,23 @@ impl Fleet {
         self.stop.suspend_at_once();
         let asked = Instant::now();
         let works = |worker: &Worker| {
-            worker.is_running() && worker.heard_at().max(asked).elapsed() < FAREWELL
+            worker.is_running() && worker.last_event_at().max(asked).elapsed() < STOP_GRACE
         };
         while self.workers.iter().any(works) {
-            self.hear();
+            self.receive();
             for number in 0..self.workers.len() {
-                let failed = self.take_leave_of(number);
+                let failed = self.report_end(number);
                 result = result.and_then(|reason| failed.map_or(Ok(reason), Err));
             }
         }
         for worker in self.workers.iter().filter(|worker| worker.is_running()) {
-            let seconds = FAREWELL.as_secs();
+            let seconds = STOP_GRACE.as_secs();
             let message = format!("was silent for {seconds} s and did not end: killed");
             self.bus.send_of(&worker.plan.name, &Event::Warning { message });
         }
         let left: Vec<FleetMessage> = self.inbox.try_iter().take(INBOX).collect();
         left.into_iter().for_each(|message| self.take(message));
-        self.commands.dismiss().iter().for_each(|answer| self.bus.send(answer));
+        self.commands.answer_remaining().iter().for_each(|answer| self.bus.send(answer));
         let reason = *result.as_ref().unwrap_or(&StopReason::Failed);
         if let Some(triage) = &mut self.triage {
             triage.finish(reason.patience());
@@ -432,13 +434,13 @@ impl Fleet {
     }
 
     /// If the worker has ended: the error that ended it, which is reported.
-    fn take_leave_of(&mut self, number: usize) -> Option<FleetError> {
+    fn report_end(&mut self, number: usize) -> Option<FleetError> {
         let end = self.workers[number].end()?;
         self.commands.ended(number).iter().for_each(|answer| self.bus.send(answer));
         let WorkerEnd::Died(how) = end else { return None };
         let worker = &self.workers[number];
         let name = &worker.plan.name;
-        let (message, cause, remedy) = match worker.last_words() {
+        let (message, cause, remedy) = match worker.last_error() {
             Some((cause, remedy)) => (format!("{how} ({cause})"), cause, remedy),
             None => (how.clone(), how, "-i - goes on with what it has found".to_owned()),
         };
@@ -479,9 +481,9 @@ mod tests {
 
     /// Warnings of workers.
     #[derive(Clone, Default)]
-    struct Told(Arc<Mutex<Vec<String>>>);
+    struct Reported(Arc<Mutex<Vec<String>>>);
 
-    impl EventSink for Told {
+    impl EventSink for Reported {
         fn handle(&mut self, _event: &Event) {}
 
         fn handle_of(&mut self, worker: &str, event: &Event) {
@@ -497,7 +499,7 @@ mod tests {
             argv: ["/bin/sh", "-c", script].map(Into::into).into(),
             env: Vec::new(),
             tmpdir: None,
-            listens: false,
+            takes_commands: false,
         };
         let workers = scripts.iter().enumerate().map(plan).collect();
         let (time, command_line) = (Some(time), String::new());
@@ -506,19 +508,19 @@ mod tests {
     }
 
     #[test]
-    fn one_that_fails_while_it_ends_is_told_and_fails_all() {
+    fn one_that_fails_while_it_ends_is_reported_and_fails_all() {
         let full =
             "trap 'echo ffuzz: no room left >&2; echo ffuzz: hint: free some >&2; exit 1' INT
             echo '{\"event\":\"started\"}'; sleep 1000 & wait";
         let well = "trap 'exit 0' INT; echo '{\"event\":\"started\"}'; sleep 1000 & wait";
-        let (told, time) = (Told::default(), Duration::from_millis(1));
-        let error = run(options(&[full, well], time), vec![Box::new(told.clone())], None);
+        let (reported, time) = (Reported::default(), Duration::from_millis(1));
+        let error = run(options(&[full, well], time), vec![Box::new(reported.clone())], None);
         let error = error.unwrap_err();
         assert_eq!(
             (error.to_string(), error.remedy()),
             ("main: no room left".into(), "free some".into())
         );
-        assert_eq!(*told.0.lock().unwrap(), ["[main] ended with exit code 1 (no room left)"]);
+        assert_eq!(*reported.0.lock().unwrap(), ["[main] ended with exit code 1 (no room left)"]);
     }
 
     #[test]
@@ -527,11 +529,11 @@ mod tests {
         let mark = dir.path().join("mark");
         let script =
             format!("echo '{{\"event\":\"started\"}}'; mkdir {} && exit 1; exit 0", mark.display());
-        let told = Told::default();
+        let reported = Reported::default();
         let options = options(&[&script], Duration::from_secs(120));
-        assert_eq!(run(options, vec![Box::new(told.clone())], None).unwrap(), StopReason::Done);
-        let told = told.0.lock().unwrap();
-        assert_eq!(told[0], "[main] ended with exit code 1; starts again in 1 s");
+        assert_eq!(run(options, vec![Box::new(reported.clone())], None).unwrap(), StopReason::Done);
+        let reported = reported.0.lock().unwrap();
+        assert_eq!(reported[0], "[main] ended with exit code 1; starts again in 1 s");
     }
 
     #[test]
@@ -545,31 +547,37 @@ mod tests {
         let script = format!("echo '{{\"event\":\"started\"}}'; read line < {}", end.display());
         let mut options = options(&[&script, ""], Duration::from_secs(120));
         options.workers[1].argv = vec![program.into()];
-        let told = Told::default();
-        let heard = told.clone();
+        let reported = Reported::default();
+        let seen = reported.clone();
         let wait = move || {
             let deadline = Instant::now() + Duration::from_secs(60);
-            while heard.0.lock().unwrap().len() < 2 && Instant::now() < deadline {
+            while seen.0.lock().unwrap().len() < 2 && Instant::now() < deadline {
                 std::thread::yield_now();
             }
             std::fs::write(end, "end\n").unwrap();
         };
         options.until_crash = true;
         let waits = std::thread::spawn(wait);
-        let reason = run(options, vec![Box::new(told.clone())], None).unwrap();
+        let reason = run(options, vec![Box::new(reported.clone())], None).unwrap();
         waits.join().unwrap();
         assert_eq!(reason, StopReason::Done);
-        let told = told.0.lock().unwrap();
-        assert!(told[0].contains("ended with exit code 1; starts again in 1 s"), "{told:?}");
-        assert!(told[1].contains("cannot start the worker worker01: No such file"), "{told:?}");
-        assert!(told[1].ends_with("; starts again in 2 s"), "{told:?}");
+        let reported = reported.0.lock().unwrap();
+        assert!(
+            reported[0].contains("ended with exit code 1; starts again in 1 s"),
+            "{reported:?}"
+        );
+        assert!(
+            reported[1].contains("cannot start the worker worker01: No such file"),
+            "{reported:?}"
+        );
+        assert!(reported[1].ends_with("; starts again in 2 s"), "{reported:?}");
     }
 
     #[test]
     fn a_program_that_is_not_there_is_named() {
         let argv = vec!["/nonexistent".into()];
         let (name, env, tmpdir) = ("main".into(), Vec::new(), None);
-        let plan = WorkerPlan { name, argv, env, tmpdir, listens: false };
+        let plan = WorkerPlan { name, argv, env, tmpdir, takes_commands: false };
         let options = FleetOptions { workers: vec![plan], ..options(&[], Duration::ZERO) };
         let error = run(options, Vec::new(), None).unwrap_err();
         assert!(error.to_string().starts_with("cannot start the worker main: "), "{error}");

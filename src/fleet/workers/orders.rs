@@ -134,7 +134,7 @@ impl PendingCommands {
     }
 
     /// Answers to all open commands when no worker will run any more.
-    pub(super) fn dismiss(&mut self) -> Vec<Event> {
+    pub(super) fn answer_remaining(&mut self) -> Vec<Event> {
         let waiting = std::mem::take(&mut self.waiting);
         let open = std::mem::take(&mut self.open);
         let left: Vec<Order> =
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_told_and_the_last_answer_counts() {
+    fn all_get_it_and_the_last_answer_counts() {
         let mut orders = PendingCommands::default();
         let schedule = Some(Schedule::Rare);
         let set = Command::Set(Setting { schedule, ..Setting::default() });
@@ -261,13 +261,13 @@ mod tests {
             orders.divide(order(4, Command::Inject(vec![4])), vec![]),
             OrderShare::Later
         ));
-        let last = orders.dismiss().pop();
+        let last = orders.answer_remaining().pop();
         assert_eq!(shown(last), Some((5, Some(4), false)));
         assert_eq!(counts(&orders), [4, 3, 1, 4]);
     }
 
     #[test]
-    fn one_that_is_started_later_is_told_what_was_set() {
+    fn one_that_is_started_later_gets_what_was_set() {
         let mut orders = PendingCommands::default();
         let set = |timeout, token: &[u8]| Setting {
             timeout: Some(Duration::from_millis(timeout)),
@@ -284,12 +284,13 @@ mod tests {
             let share = orders.divide(order(1, command), vec![]);
             assert!(matches!(share, OrderShare::Answer(Event::Reply(reply)) if reply.ok));
         }
-        let told: Vec<_> = orders.standing.lines();
-        let told: Vec<_> = told.iter().map(|line| Command::parse(line.as_bytes())).collect();
+        let commands: Vec<_> = orders.standing.lines();
+        let commands: Vec<_> =
+            commands.iter().map(|line| Command::parse(line.as_bytes())).collect();
         let only = |setting| (Some(NOBODY), Ok(Command::Set(setting)));
         let token = |text: &[u8]| Setting { token: Token::new(text), ..Setting::default() };
         assert_eq!(
-            told,
+            commands,
             [
                 only(Setting { token: None, ..set(70, b"") }),
                 only(token(b"a")),

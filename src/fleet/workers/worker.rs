@@ -23,8 +23,8 @@ use ffuzz_sys::wire;
 /// Maximum length of a line: a status with thousands of domains has some hundred kilobytes.
 const LONGEST_LINE: u64 = 16 << 20;
 /// Bytes of a worker's last output kept to explain its end: a panic with its backtrace is the longest.
-const WORDS_KEPT: usize = 20;
-const LONGEST_WORDS: usize = 4096;
+const LINES_KEPT: usize = 20;
+const LONGEST_LINE_KEPT: usize = 4096;
 /// Number of consecutive starts without fuzzing after which the worker is given up.
 const MOST_FALSE_STARTS: u32 = 3;
 /// Pauses before a worker is started again double from the first to the last; one that has fuzzed
@@ -34,8 +34,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const A_WHILE: Duration = Duration::from_secs(60);
 /// If a process has ended and its pipes stay open (a child of it holds them), the fleet stops waiting
 /// after this time without output, and after the second time in any case.
-const LATE_WORDS: Duration = Duration::from_secs(1);
-const LATEST_WORDS: Duration = Duration::from_secs(10);
+const LATE_OUTPUT: Duration = Duration::from_secs(1);
+const LATEST_OUTPUT: Duration = Duration::from_secs(10);
 /// How a command of ours marks its last lines (`cmd::exit`), and its first.
 const PREFIX: &str = "ffuzz: ";
 const HINT: &str = "hint: ";
@@ -52,17 +52,17 @@ pub struct WorkerPlan {
     /// Its own `AFL_TMPDIR`, created and removed with it.
     pub tmpdir: Option<PathBuf>,
     /// It takes commands on its standard input.
-    pub listens: bool,
+    pub takes_commands: bool,
 }
 
 /// Output of a worker.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum WorkerOutput {
     Event(Box<Event>),
     /// An event of one of its own workers, if it is a fleet itself; its joined status is a separate event.
     Part,
     /// A line of its standard error, or one of its standard output that is no event.
-    Words(String),
+    Line(String),
     Closed,
 }
 
@@ -70,7 +70,7 @@ pub(crate) enum Heard {
 #[derive(Debug)]
 pub(crate) enum FleetMessage {
     /// Number of the worker, number of its process, and its output.
-    Worker(usize, u32, Heard),
+    Worker(usize, u32, WorkerOutput),
     Client(Incoming),
 }
 
@@ -105,7 +105,7 @@ struct Running {
     /// When and how it ended, once that is known.
     gone: Option<(Instant, i32)>,
     /// Time of its last output.
-    spoke_at: Instant,
+    last_output_at: Instant,
 }
 
 #[derive(Debug)]
@@ -114,9 +114,9 @@ pub(crate) struct Worker {
     phase: Phase,
     /// Number of its process, which identifies late output of an earlier one.
     started: u32,
-    heard_at: Instant,
+    last_event_at: Instant,
     last: Option<Box<Snapshot>>,
-    words: VecDeque<String>,
+    last_lines: VecDeque<String>,
     /// Ends in a row without having fuzzed, and without having fuzzed for a while.
     false_starts: u32,
     early_ends: u32,
@@ -128,9 +128,9 @@ impl Worker {
             plan,
             phase: Phase::Waiting { from: Instant::now() },
             started: 0,
-            heard_at: Instant::now(),
+            last_event_at: Instant::now(),
             last: None,
-            words: VecDeque::new(),
+            last_lines: VecDeque::new(),
             false_starts: 0,
             early_ends: 0,
         }
@@ -150,8 +150,8 @@ impl Worker {
     }
 
     /// Time of its last event.
-    pub(crate) fn heard_at(&self) -> Instant {
-        self.heard_at
+    pub(crate) fn last_event_at(&self) -> Instant {
+        self.last_event_at
     }
 
     pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
@@ -171,14 +171,14 @@ impl Worker {
 
     fn launch(&mut self, number: usize, inbox: &SyncSender<FleetMessage>) -> io::Result<()> {
         self.started += 1;
-        self.words.clear();
+        self.last_lines.clear();
         let (out, out_theirs) = wire::pipe()?;
         let (err, err_theirs) = wire::pipe()?;
         let mut env = self.plan.env.clone();
         if self.started > 1 {
             env.push(("AFL_AUTORESUME".into(), Some("1".into())));
         }
-        let (stdin, commands) = self.plan.listens.then(ear).transpose()?.unzip();
+        let (stdin, commands) = self.plan.takes_commands.then(command_pipe).transpose()?.unzip();
         // In a session of its own, so that Ctrl-C at the terminal is for the fleet alone.
         let process = process::launch(Launch {
             argv: &self.plan.argv,
@@ -194,9 +194,9 @@ impl Worker {
         })?;
         for (pipe, is_json) in [(out, true), (err, false)] {
             let (inbox, process) = (inbox.clone(), self.started);
-            let tell =
-                move |heard| inbox.send(FleetMessage::Worker(number, process, heard)).is_ok();
-            thread::Builder::new().spawn(move || listen(pipe, is_json, tell))?;
+            let send =
+                move |output| inbox.send(FleetMessage::Worker(number, process, output)).is_ok();
+            thread::Builder::new().spawn(move || read_lines(pipe, is_json, send))?;
         }
         self.phase = Phase::Running(Running {
             process,
@@ -205,7 +205,7 @@ impl Worker {
             fuzzing_since: None,
             stopped: None,
             gone: None,
-            spoke_at: Instant::now(),
+            last_output_at: Instant::now(),
         });
         Ok(())
     }
@@ -218,25 +218,25 @@ impl Worker {
     }
 
     /// Handles its output. False if the output is from an earlier process.
-    pub(crate) fn note(&mut self, process: u32, heard: &Heard) -> bool {
+    pub(crate) fn note(&mut self, process: u32, output: &WorkerOutput) -> bool {
         let Phase::Running(running) = &mut self.phase else { return false };
         if process != self.started {
             return false;
         }
-        if matches!(heard, Heard::Event(_) | Heard::Part) {
-            self.heard_at = Instant::now();
+        if matches!(output, WorkerOutput::Event(_) | WorkerOutput::Part) {
+            self.last_event_at = Instant::now();
         }
-        running.spoke_at = Instant::now();
-        match heard {
-            Heard::Closed => running.open -= 1,
-            Heard::Part => {}
-            Heard::Words(line) => {
-                self.words.push_back(line.clone());
-                if self.words.len() > WORDS_KEPT {
-                    self.words.pop_front();
+        running.last_output_at = Instant::now();
+        match output {
+            WorkerOutput::Closed => running.open -= 1,
+            WorkerOutput::Part => {}
+            WorkerOutput::Line(line) => {
+                self.last_lines.push_back(line.clone());
+                if self.last_lines.len() > LINES_KEPT {
+                    self.last_lines.pop_front();
                 }
             }
-            Heard::Event(event) => match &**event {
+            WorkerOutput::Event(event) => match &**event {
                 Event::Started => {
                     running.fuzzing_since = Some(Instant::now());
                     self.false_starts = 0;
@@ -272,8 +272,8 @@ impl Worker {
             running.gone = running.process.try_wait().map(|status| (Instant::now(), status));
         }
         let (at, status) = running.gone?;
-        let silence = at.max(running.spoke_at).elapsed();
-        if running.open > 0 && silence < LATE_WORDS && at.elapsed() < LATEST_WORDS {
+        let silence = at.max(running.last_output_at).elapsed();
+        if running.open > 0 && silence < LATE_OUTPUT && at.elapsed() < LATEST_OUTPUT {
             return None;
         }
         let fuzzed = running.fuzzing_since.map(|since| since.elapsed());
@@ -318,10 +318,12 @@ impl Worker {
     }
 
     /// Cause and remedy, if its last lines have them in the form of all ffuzz commands.
-    pub(crate) fn last_words(&self) -> Option<(String, String)> {
+    pub(crate) fn last_error(&self) -> Option<(String, String)> {
         let said = |line: &'_ String| line.strip_prefix(PREFIX).map(str::to_owned);
         let (mut cause, mut remedy) = (None, String::new());
-        for line in self.words.iter().filter_map(said).filter(|line| !line.starts_with(WARNING)) {
+        for line in
+            self.last_lines.iter().filter_map(said).filter(|line| !line.starts_with(WARNING))
+        {
             match line.strip_prefix(HINT) {
                 Some(hint) => remedy = hint.to_owned(),
                 None => cause = Some(line),
@@ -383,7 +385,7 @@ fn how(status: i32) -> String {
 }
 
 /// The standard input of a worker, and a thread that writes to it: the worker may be busy.
-fn ear() -> io::Result<(Stdio, Sender<String>)> {
+fn command_pipe() -> io::Result<(Stdio, Sender<String>)> {
     let (theirs, ours) = wire::pipe()?;
     let (sender, lines): (_, Receiver<String>) = channel();
     let mut pipe = File::from(ours);
@@ -399,7 +401,7 @@ fn ear() -> io::Result<(Stdio, Sender<String>)> {
 }
 
 /// Reads lines until the pipe is closed or the receiver is gone.
-fn listen(pipe: OwnedFd, is_json: bool, tell: impl Fn(Heard) -> bool) {
+fn read_lines(pipe: OwnedFd, is_json: bool, send: impl Fn(WorkerOutput) -> bool) {
     let mut reader = BufReader::new(File::from(pipe));
     let mut line = Vec::new();
     loop {
@@ -409,15 +411,15 @@ fn listen(pipe: OwnedFd, is_json: bool, tell: impl Fn(Heard) -> bool) {
             Ok(_) => {}
         }
         let event = if is_json { event_of(&line) } else { None };
-        if !tell(event.unwrap_or_else(|| Heard::Words(words_of(&line)))) {
+        if !send(event.unwrap_or_else(|| WorkerOutput::Line(printable(&line)))) {
             return;
         }
     }
-    tell(Heard::Closed);
+    send(WorkerOutput::Closed);
 }
 
 /// None if a line is no event.
-fn event_of(line: &[u8]) -> Option<Heard> {
+fn event_of(line: &[u8]) -> Option<WorkerOutput> {
     /// The field that `Json::handle_of` adds to the event of a worker.
     #[derive(Deserialize)]
     struct WorkerTag {
@@ -425,12 +427,12 @@ fn event_of(line: &[u8]) -> Option<Heard> {
     }
     let WorkerTag { worker } = serde_json::from_slice(line).ok()?;
     let event = serde_json::from_slice(line).ok()?;
-    Some(if worker.is_some() { Heard::Part } else { Heard::Event(event) })
+    Some(if worker.is_some() { WorkerOutput::Part } else { WorkerOutput::Event(event) })
 }
 
 /// The text without control characters, which a terminal would interpret.
-fn words_of(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_WORDS)]);
+fn printable(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_LINE_KEPT)]);
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
     text.trim().to_owned()
 }
@@ -444,7 +446,7 @@ mod tests {
     fn worker(script: &str) -> Worker {
         let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
         let (name, env, tmpdir) = ("worker01".into(), Vec::new(), None);
-        Worker::new(WorkerPlan { name, argv, env, tmpdir, listens: true })
+        Worker::new(WorkerPlan { name, argv, env, tmpdir, takes_commands: true })
     }
 
     /// Starts it and reads its output to the end.
@@ -454,9 +456,9 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             assert!(Instant::now() < deadline, "no end");
-            let heard = inbox.recv_timeout(Duration::from_millis(20));
-            if let Ok(FleetMessage::Worker(0, process, heard)) = heard {
-                worker.note(process, &heard);
+            let output = inbox.recv_timeout(Duration::from_millis(20));
+            if let Ok(FleetMessage::Worker(0, process, output)) = output {
+                worker.note(process, &output);
             }
             if let Some(end) = worker.end() {
                 return end;
@@ -465,18 +467,18 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_with_the_words_before_it() {
+    fn an_end_is_reported_with_the_lines_before_it() {
         let mut one = worker(
             "echo 'ffuzz: warning: w' >&2; echo 'ffuzz: no seed' >&2; \
                               echo 'ffuzz: hint: write one' >&2; exit 1",
         );
         let WorkerEnd::Died(how) = run(&mut one) else { panic!() };
         assert_eq!(how, "ended with exit code 1");
-        assert_eq!(one.last_words(), Some(("no seed".into(), "write one".into())));
+        assert_eq!(one.last_error(), Some(("no seed".into(), "write one".into())));
     }
 
     #[test]
-    fn one_that_is_asked_to_end_before_it_listens_ends_well() {
+    fn one_that_is_asked_to_end_before_it_handles_signals_ends_well() {
         // Whoever runs the test may ignore SIGINT; a signal that is caught is not inherited.
         Stop::on_signals().unwrap();
         assert!(matches!(run(&mut worker("kill -INT $$")), WorkerEnd::Stopped(StopReason::User)));
@@ -501,13 +503,13 @@ mod tests {
         let (sender, inbox) = std::sync::mpsc::sync_channel(16);
         one.start(0, &sender).unwrap();
         one.command("stop\n");
-        let heard = loop {
+        let output = loop {
             let message = inbox.recv_timeout(Duration::from_secs(60)).unwrap();
-            if let FleetMessage::Worker(0, 1, Heard::Words(line)) = message {
+            if let FleetMessage::Worker(0, 1, WorkerOutput::Line(line)) = message {
                 break line;
             }
         };
-        assert_eq!(heard, "ffuzz: stop");
+        assert_eq!(output, "ffuzz: stop");
     }
 
     #[test]
@@ -523,7 +525,7 @@ mod tests {
         let mut one = worker(&format!("echo '{whole}'; echo '{part}'; echo '{started}'; exit 1"));
         assert!(matches!(run(&mut one), WorkerEnd::Died(_)));
         assert_eq!(one.snapshot().map(|snapshot| snapshot.runs.execs), Some(5));
-        assert!(one.false_starts == 1 && one.words.is_empty(), "{:?}", one.words);
+        assert!(one.false_starts == 1 && one.last_lines.is_empty(), "{:?}", one.last_lines);
     }
 
     #[test]
@@ -532,6 +534,6 @@ mod tests {
         one.false_starts = 3;
         assert!(matches!(run(&mut one), WorkerEnd::Died(_)));
         assert!(!one.is_hopeless() && one.false_starts == 0);
-        assert_eq!(one.words, ["no event"]);
+        assert_eq!(one.last_lines, ["no event"]);
     }
 }

@@ -26,8 +26,8 @@ fn tool(bench: &Bench, words: &str) {
     assert!(output.status.success(), "{words}: {output:?}");
 }
 
-/// Are both inputs told apart by their edges, and kept?
-fn are_told_apart(bench: &Bench) -> [bool; 2] {
+/// Are both inputs distinguished by their edges, and kept?
+fn are_distinguished(bench: &Bench) -> [bool; 2] {
     tool(bench, "showmap -q -e -i in -o maps");
     let [a, b] = ["maps/a", "maps/b"].map(|map| std::fs::read_to_string(bench.path(map)).unwrap());
     tool(bench, "cmin -i in -o kept");
@@ -43,21 +43,21 @@ fn an_edge_that_is_hit_256_times_is_reported_and_kept_if_asked() {
     for clang in clangs() {
         for flags in ["-O0", "-O2", "-O2 -fsanitize=address"] {
             let bench = looping(&[("FFUZZ_CC", clang), NOT_ZERO], flags);
-            assert_eq!(are_told_apart(&bench), [true; 2], "clang {clang} {flags}");
+            assert_eq!(are_distinguished(&bench), [true; 2], "clang {clang} {flags}");
         }
     }
     for flags in ["-flto -fuse-ld=lld", "-flto=thin -fuse-ld=lld", "-flto"] {
         let bench = looping(&[NOT_ZERO], flags);
-        assert_eq!(are_told_apart(&bench), [true; 2], "{flags}");
+        assert_eq!(are_distinguished(&bench), [true; 2], "{flags}");
     }
 }
 
 #[test]
 fn counters_skip_zero_without_words_and_only_if_asked() {
     let bench = looping(&[("FFUZZ_NO_WORDS", "1"), NOT_ZERO], "-O2");
-    assert_eq!(are_told_apart(&bench), [true; 2]);
+    assert_eq!(are_distinguished(&bench), [true; 2]);
     let bench = looping(&[("AFL_LLVM_SKIP_NEVERZERO", "1"), NOT_ZERO], "-O2");
-    assert_eq!(are_told_apart(&bench), [false; 2]);
+    assert_eq!(are_distinguished(&bench), [false; 2]);
     let bench = looping(&[], "-O2");
-    assert_eq!(are_told_apart(&bench), [false; 2]);
+    assert_eq!(are_distinguished(&bench), [false; 2]);
 }

@@ -1,4 +1,4 @@
-//! Libraries that are no good, and mutators that misbehave: told once, and the campaign goes on.
+//! Libraries that are no good, and mutators that misbehave: reported once, and the campaign goes on.
 
 use std::process::Command;
 
@@ -39,7 +39,7 @@ fn files_that_are_no_libraries_are_refused_in_two_lines() {
 }
 
 #[test]
-fn wishes_that_no_mutator_can_fulfil_are_refused() {
+fn requests_that_no_mutator_can_serve_are_refused() {
     let dir = TestDir::new();
     library(&dir, "checksum.c", "", "checksum.so");
     let job = || with_libraries(&dir, "./checksum.so", "-E 100");
@@ -65,7 +65,7 @@ fn survives(what: &str, warning: &str, failures: bool) -> String {
 }
 
 #[test]
-fn results_that_cannot_be_are_told_once_and_switch_off() {
+fn impossible_results_are_reported_once_and_switch_off() {
     const OFF: &str = "mutator bad.so: fuzz failed 100 times in a row and is switched off";
     survives("LONGER", "mutator bad.so: fuzz returned more than 4096 bytes: cut", true);
     let said = survives("WILD", "mutator bad.so: fuzz: returned an impossible length", true);

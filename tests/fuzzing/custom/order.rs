@@ -90,7 +90,7 @@ fn a_library_in_rust_sees_the_same_as_one_in_c() {
 fn afl_fuzz_makes_the_same_calls() {
     need("afl-fuzz");
     let dir = TestDir::new();
-    // Version 4.04 does not know post_run. All files are told before the first run.
+    // Version 4.04 does not know post_run. All files are handed over before the first run.
     library(&dir, "all.c", "", "all.so");
     dir.write("in/tail", "xxxx");
     one_seed(with_libraries(&dir, "./all.so", "-s 1 -z")).run().expect(0);
@@ -138,7 +138,7 @@ fn two_libraries_are_chained_in_order() {
 }
 
 #[test]
-fn what_a_mutator_did_is_told_everywhere() {
+fn what_a_mutator_did_is_reported_everywhere() {
     let dir = TestDir::new();
     library(&dir, "all.c", "-DWITH_INTROSPECTION", "all.so");
     let done = one_seed(with_libraries(&dir, "./all.so", "-s 1 -z --json")).run().expect(0);
@@ -220,7 +220,7 @@ fn only_mutators_make_inputs_if_the_user_says_so() {
 }
 
 #[test]
-fn debugging_tells_the_steps_of_trimming() {
+fn debugging_logs_the_steps_of_trimming() {
     let dir = TestDir::new();
     library(&dir, "all.c", "", "all.so");
     let job = one_seed(with_libraries(&dir, "./all.so", "-s 1 -z"));

@@ -20,7 +20,7 @@ pub fn parse(output: &Output, program: &Program) -> CrashInfo {
     if info.message.is_none() && info.kind == ReportKind::Gdb && info.class == "SIGABRT" {
         // The debugger shows the stack, and the program's message the cause.
         let (stderr, crash_data) = (lines(&output.stderr), lines(&output.crash_data));
-        if let Some(found) = readers::last_words(&stderr, &crash_data) {
+        if let Some(found) = readers::own_message(&stderr, &crash_data) {
             (info.message, info.place) = (Some(found.said), found.place);
             info.short = short::beyond(&info);
         }

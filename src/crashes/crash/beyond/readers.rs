@@ -24,7 +24,7 @@ pub(super) fn find(stderr: &[&str], crash_data: &[&str]) -> Option<Reading> {
 }
 
 /// Why a program has ended itself, from its message.
-pub(super) fn last_words(stderr: &[&str], crash_data: &[&str]) -> Option<Reading> {
+pub(super) fn own_message(stderr: &[&str], crash_data: &[&str]) -> Option<Reading> {
     read(&[rust, go, python, abort], stderr, crash_data)
 }
 

@@ -18,7 +18,7 @@ const WORDS: &str = ".ffuzz_words";
 const MOST_TEXT: u64 = 32 << 20;
 
 /// Lines for the user; none if the file is no program.
-pub(super) fn product(path: &Path, coverage: bool) -> Vec<String> {
+pub(super) fn report(path: &Path, coverage: bool) -> Vec<String> {
     let shown = path.display();
     let Some(Contents { edges, sites, words }) = read(path) else { return Vec::new() };
     let mut lines = Vec::new();
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_is_no_program_has_no_lines() {
-        assert_eq!(product(Path::new("/dev/null"), true), [""; 0]);
-        assert_eq!(product(Path::new("/nonexistent"), true), [""; 0]);
+        assert_eq!(report(Path::new("/dev/null"), true), [""; 0]);
+        assert_eq!(report(Path::new("/nonexistent"), true), [""; 0]);
     }
 }
