@@ -11,7 +11,7 @@ use super::args::Args;
 use super::comparisons::{check_log, pair, place};
 use super::{inputs_of, start, to_file};
 use crate::cmd::exit::Failure;
-use crate::cmd::tool::{self, Scratch, print, say, tell};
+use crate::cmd::tool::{self, Scratch, print, print_messages, say};
 use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::comparison::{Blocker, Blockers, ComparisonLog};
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
     let all = blockers.list();
     let passed = passed - all.len();
     let deciding = deciding(&mut target, &all, &inputs)?;
-    tell(&mut target, args.quiet);
+    print_messages(&mut target, args.quiet);
     let known: HashMap<u32, &Site> = sites.iter().map(|site| (site.key, site)).collect();
     // What no byte of the inputs moves says nothing of the inputs.
     let (moved, fixed): (Vec<_>, Vec<_>) = all
