@@ -131,6 +131,7 @@ impl Door for Campaign {
         let result = work(self);
         let spent = match part {
             Part::Calibration => &mut self.outside.statistics.calibration,
+            Part::Comparisons => &mut self.outside.statistics.comparisons,
             Part::Trimming => &mut self.outside.statistics.trim,
         };
         *spent += start.elapsed();

@@ -37,6 +37,7 @@ pub(super) struct Statistics {
     /// Time in pauses by command, which no other number contains.
     pause_time: Duration,
     pub(super) calibration: Duration,
+    pub(super) comparisons: Duration,
     pub(super) trim: Duration,
     /// Spent on other fuzzers' finds.
     pub(super) sync: Duration,
@@ -113,6 +114,7 @@ impl Statistics {
             ended: None,
             pause_time: Duration::ZERO,
             calibration: Duration::ZERO,
+            comparisons: Duration::ZERO,
             trim: Duration::ZERO,
             sync: Duration::ZERO,
             imported: 0,

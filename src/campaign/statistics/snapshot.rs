@@ -57,6 +57,7 @@ impl Statistics {
             now: unix_now(),
             run_time_ms: self.campaign_ms(),
             calibration_ms: milliseconds(self.calibration),
+            comparisons_ms: milliseconds(self.comparisons),
             trim_ms: milliseconds(self.trim),
             sync_ms: milliseconds(self.sync),
         }

@@ -108,11 +108,12 @@ fn times(out: &mut Lines, times: &Times) {
 }
 
 fn time_spent(out: &mut Lines, times: &Times) {
-    let Times { calibration_ms, trim_ms, sync_ms, .. } = times;
-    let fuzz_ms = times.run_time_ms.saturating_sub(calibration_ms + trim_ms + sync_ms);
+    let Times { calibration_ms, comparisons_ms, trim_ms, sync_ms, .. } = times;
+    let others = calibration_ms + comparisons_ms + trim_ms + sync_ms;
+    let fuzz_ms = times.run_time_ms.saturating_sub(others);
     out.add("fuzz_time", fuzz_ms / 1000);
     out.add("calibration_time", calibration_ms / 1000);
-    out.add("cmplog_time", 0);
+    out.add("cmplog_time", comparisons_ms / 1000);
     out.add("sync_time", sync_ms / 1000);
     out.add("trim_time", trim_ms / 1000);
 }
@@ -349,6 +350,7 @@ mod tests {
                 now: 1_700_000_061,
                 run_time_ms: 61_000,
                 calibration_ms: 2_000,
+                comparisons_ms: 3_000,
                 trim_ms: 1_000,
                 ..Times::default()
             },
@@ -407,9 +409,9 @@ mod tests {
         cycles_done       : 0
         cycles_wo_finds   : 0
         time_wo_finds     : 0
-        fuzz_time         : 58
+        fuzz_time         : 55
         calibration_time  : 2
-        cmplog_time       : 0
+        cmplog_time       : 3
         sync_time         : 0
         trim_time         : 1
         execs_done        : 123456

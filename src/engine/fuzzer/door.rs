@@ -131,6 +131,7 @@ pub struct BatchOutcome {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Part {
     Calibration,
+    Comparisons,
     Trimming,
 }
 

@@ -74,7 +74,7 @@ mod tests {
     use ffuzz_engine::corpus::SeedId;
 
     /// Readers know these; a key that goes or changes its name breaks them.
-    const KEYS: &str = "banner bits_per_edge bugs calibration_ms command_line corpus_count \
+    const KEYS: &str = "banner bits_per_edge bugs calibration_ms command_line comparisons_ms corpus_count \
         corpus_favored corpus_found corpus_imported corpus_variable cpu crashing_seeds current current_density \
         cut_runs cycles_done cycles_without_finds dependent_crashes dictionary_entries domains edges_found \
         exec_timeout_ms execs execs_per_sec execs_per_sec_last_min execs_since_crash \

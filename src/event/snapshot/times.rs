@@ -10,8 +10,10 @@ pub struct Times {
     pub now: u64,
     /// Milliseconds of campaign time, earlier runs included.
     pub run_time_ms: u64,
-    /// Part of it spent in calibration, trimming.
+    /// Part of it spent in calibration, on comparisons, in trimming. A calibration within the others counts twice.
     pub calibration_ms: u64,
+    #[serde(default)]
+    pub comparisons_ms: u64,
     pub trim_ms: u64,
     pub sync_ms: u64,
 }
@@ -23,6 +25,7 @@ impl Join for Times {
             now: all.largest(|t| t.now),
             run_time_ms: all.largest(|t| t.run_time_ms),
             calibration_ms: all.sum(|t| t.calibration_ms),
+            comparisons_ms: all.sum(|t| t.comparisons_ms),
             trim_ms: all.sum(|t| t.trim_ms),
             sync_ms: all.sum(|t| t.sync_ms),
         }

@@ -14,7 +14,7 @@ use crate::corpus::{Origin, SeedId, Step};
 use crate::executor::ExitKind;
 use crate::feedback::Verdict;
 use crate::fuzzer::admit::Crash;
-use crate::fuzzer::door::{Door, Run};
+use crate::fuzzer::door::{Door, Part, Run};
 use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::{Candidate, below};
 use crate::schedule::Budget;
@@ -58,7 +58,7 @@ impl<D: Door> Stage<D> for Comparisons {
         let limit = Limit::new(door, budget.longest());
         door.fuzzer_mut().corpus[id].compared = true;
         let before = door.fuzzer().effort();
-        let end = solve(door, id, limit);
+        let end = door.timed(Part::Comparisons, |door| solve(door, id, limit));
         let fuzzer = door.fuzzer_mut();
         fuzzer.comparing += fuzzer.cost_since(before);
         end
