@@ -148,6 +148,29 @@ pub struct Reply {
     pub outcome: Option<Outcome>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stats: Option<Box<Snapshot>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blockers: Option<Vec<BlockedComparison>>,
+}
+
+/// A comparison that seeds come to, and that always comes to the same.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct BlockedComparison {
+    /// Empty, 0 and 0 if they are not known.
+    pub file: String,
+    pub line: u32,
+    pub column: u32,
+    pub function: String,
+    /// What is compared, for instance `i32 ==`.
+    pub comparison: String,
+    /// What it always or never was.
+    pub outcome: String,
+    /// How many seeds come to it.
+    pub seeds: u64,
+    /// Both operands where they were closest to each other,
+    pub operands: String,
+    /// and the seed that was worked on then.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "lossy_or_none")]
+    pub path: Option<PathBuf>,
 }
 
 /// What became of an input that was handed in.

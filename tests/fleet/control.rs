@@ -504,3 +504,42 @@ fn commands_can_be_given_on_standard_input() {
     let kept = dir.queue().into_iter().find(|name| name.contains("sync:inject")).unwrap();
     assert_eq!(dir.read(&format!("out/default/queue/{kept}")), b"alpha");
 }
+
+/// One that no input passes: the value is a hash of four bytes.
+const GATE: &str = r"
+#include <stdint.h>
+#include <stdlib.h>
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  uint32_t hash = 7;
+  if (size < 8) return 0;
+  for (int i = 0; i < 8; i++) hash = (hash ^ data[i]) * 0x01000193;
+  if ((hash ^ hash >> 16) == 0x12345678) abort();
+  return 0;
+}
+";
+
+#[test]
+fn comparisons_that_no_seed_passes_are_listed() {
+    for options in ["", "-j 2"] {
+        let dir = TestDir::with_seed("hello, world");
+        dir.write("gate.c", GATE);
+        let job = dir.ffuzz("cc -g -O2 -fsanitize=fuzzer gate.c -o gate");
+        job.env("XDG_CACHE_HOME", common::cache().to_str().unwrap()).run().expect(0);
+        let (running, mut client) = start_on(&dir, options, &dir.path("gate"));
+        let mut gate = Value::Null;
+        wait_until("the gate", || {
+            let listed = client.order(json!({"cmd": "blockers"}));
+            let all = listed["blockers"].as_array().cloned().unwrap_or_default();
+            gate = all.into_iter().find(|one| one["line"] == 8).unwrap_or_default();
+            !gate.is_null()
+        });
+        assert_eq!(
+            (&gate["function"], &gate["comparison"], &gate["outcome"]),
+            (&json!("LLVMFuzzerTestOneInput()"), &json!("i32 =="), &json!("never equal")),
+            "{gate:#}"
+        );
+        assert!(gate["operands"].as_str().unwrap().ends_with("0x12345678 (constant)"), "{gate:#}");
+        assert!(fs::exists(gate["path"].as_str().unwrap()).unwrap(), "{gate:#}");
+        stop(running, client, &dir);
+    }
+}

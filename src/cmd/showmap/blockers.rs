@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::args::Args;
-use super::comparisons::{check_log, pair, place};
+use super::comparisons::{check_log, place};
 use super::{inputs_of, start, to_file};
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, print, print_messages, say};
@@ -103,7 +103,7 @@ impl Entry {
             comparison: site.map(|site| site.what.to_string()).unwrap_or_default(),
             outcome: blocker.outcome(),
             inputs: blocker.inputs,
-            operands: pair(&blocker.comparison()),
+            operands: blocker.comparison().to_string(),
             closest: closest.into(),
             bytes: ranges(bytes),
             place: place(site, blocker.site),

@@ -5,6 +5,7 @@
 
 mod blockers;
 mod results;
+mod text;
 
 pub use blockers::{Blocker, Blockers};
 pub use results::{Occurrences, Place, Results};

@@ -17,7 +17,7 @@ use std::time::Duration;
 use rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
-use super::comparison::Results;
+use super::comparison::{Blocker, Blockers, Results};
 use super::corpus::{Corpus, SeedId};
 use super::domain::Domain;
 use super::executor::{ExitKind, StopRequest, TargetInfo};
@@ -97,6 +97,8 @@ pub struct Fuzzer<M> {
     pub(super) suspended: BTreeMap<SeedId, Deterministic>,
     /// Results of comparisons that some logged run has shown, by site.
     pub(super) results: Results,
+    /// What the seeds do not pass; inputs have the numbers of the seeds.
+    pub(super) blockers: Blockers,
     /// Fields of inputs that the target wants to be what it calculates.
     pub(super) repairs: Repairs,
     /// Sites of the last comparison of runs that crashed with a log, and not without.
@@ -142,6 +144,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             repairing: Bandit::new(2),
             suspended: BTreeMap::new(),
             results: Results::default(),
+            blockers: Blockers::default(),
             repairs: Repairs::default(),
             unrepeated: HashSet::new(),
             comparing: 0.0,
@@ -210,6 +213,12 @@ impl<M: ForeignMutators> Fuzzer<M> {
     /// Ends the process that takes many inputs, if there is one.
     pub fn end_process(&mut self) {
         self.runner.executor_mut().end_process();
+    }
+
+    /// Comparisons that the runs of favored seeds came to with a log, and that always came to the same.
+    #[must_use]
+    pub fn blockers(&self) -> Vec<Blocker> {
+        self.blockers.clone().list()
     }
 
     /// The last inputs of the target's process, see [`Runner::take_record`].

@@ -27,6 +27,7 @@ pub enum Command {
     Pause,
     Resume,
     Stats,
+    Blockers,
     Stop,
     Set(Setting),
 }
@@ -54,6 +55,7 @@ enum CommandWords {
     Pause,
     Resume,
     Stats,
+    Blockers,
     Stop,
     Set {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,6 +111,7 @@ impl Command {
             Self::Pause => CommandWords::Pause,
             Self::Resume => CommandWords::Resume,
             Self::Stats => CommandWords::Stats,
+            Self::Blockers => CommandWords::Blockers,
             Self::Stop => CommandWords::Stop,
             Self::Set(Setting { timeout, schedule, token }) => CommandWords::Set {
                 timeout_ms: timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
@@ -125,6 +128,7 @@ impl Command {
             CommandWords::Pause => Self::Pause,
             CommandWords::Resume => Self::Resume,
             CommandWords::Stats => Self::Stats,
+            CommandWords::Blockers => Self::Blockers,
             CommandWords::Stop => Self::Stop,
             CommandWords::Set { timeout_ms: None, schedule: None, token: None } => {
                 return Err("set needs timeout_ms, schedule or token".into());
@@ -205,6 +209,7 @@ mod tests {
             (r#"{"id":7,"cmd":"pause"}"#, Command::Pause),
             (r#" {"cmd":"resume","id":7} "#, Command::Resume),
             (r#"{"cmd":"stats","id":7}"#, Command::Stats),
+            (r#"{"cmd":"blockers","id":7}"#, Command::Blockers),
             (r#"{"cmd":"stop","id":7}"#, Command::Stop),
             (r#"{"cmd":"set","id":7,"timeout_ms":5}"#, set(Some(ms(5)), None, None)),
             (

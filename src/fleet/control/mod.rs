@@ -21,7 +21,7 @@ pub use events::Hello;
 pub use socket::{ControlError, Socket};
 
 use ffuzz_config::options::ControlPlace;
-use ffuzz_event::{Event, EventSink, Outcome, Reply, Snapshot};
+use ffuzz_event::{BlockedComparison, Event, EventSink, Outcome, Reply, Snapshot};
 use ffuzz_sys::stdio;
 
 /// The remedy if [`Control::serve`] fails.
@@ -71,6 +71,7 @@ pub enum Answer {
     Done,
     Judged(Outcome),
     Stats(Box<Snapshot>),
+    Blockers(Vec<BlockedComparison>),
 }
 
 impl Order {
@@ -94,6 +95,7 @@ impl Order {
             Ok(Answer::Done) => {}
             Ok(Answer::Judged(outcome)) => reply.outcome = Some(outcome),
             Ok(Answer::Stats(snapshot)) => reply.stats = Some(snapshot),
+            Ok(Answer::Blockers(blockers)) => reply.blockers = Some(blockers),
             Err(error) => reply.error = Some(error),
         }
         Event::Reply(reply)

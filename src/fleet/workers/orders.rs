@@ -35,7 +35,7 @@ impl Standing {
                 let room = self.tokens.len() < MOST_TOKENS;
                 self.tokens.extend(token.clone().filter(|_| room));
             }
-            Command::Inject(_) | Command::Stats | Command::Stop => {}
+            Command::Inject(_) | Command::Stats | Command::Blockers | Command::Stop => {}
         }
     }
 
@@ -106,11 +106,16 @@ impl PendingCommands {
             };
             return OrderShare::Line(self.give(order, vec![*first]), vec![*first]);
         }
+        if running.is_empty() && *command == Command::Blockers {
+            return OrderShare::Answer(order.answer(Err("no worker is running".into())));
+        }
         if running.is_empty() {
             // They get it at their start.
             return OrderShare::Answer(order.answer(Ok(Answer::Done)));
         }
-        OrderShare::Line(self.give(order, running.clone()), running)
+        // The main one logs what its seeds compare, and imports the others' seeds.
+        let asked = if *command == Command::Blockers { vec![running[0]] } else { running };
+        OrderShare::Line(self.give(order, asked.clone()), asked)
     }
 
     /// The line for these workers, whose answers are still to come.

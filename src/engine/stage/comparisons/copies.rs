@@ -46,7 +46,9 @@ fn solutions<D: Door>(
     limit: Limit,
 ) -> Result<Option<Vec<Edit>>, D::Error> {
     let log = logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.to_own())?;
-    door.fuzzer_mut().results.learn(log.view());
+    let fuzzer = door.fuzzer_mut();
+    fuzzer.results.learn(log.view());
+    fuzzer.blockers.add(id.0 as usize, log.view());
     if repair::learn(door, input, log.view())? == StageEnd::TurnOver {
         return Ok(None);
     }
