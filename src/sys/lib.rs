@@ -18,6 +18,7 @@ pub mod process;
 pub mod stdio;
 pub mod stop;
 pub mod strays;
+pub mod subprocess;
 pub mod terminal;
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ use super::deliver;
 use super::report::{self, number_of_bugs};
 use ffuzz_config::options::TriageOptions;
 use ffuzz_event::Undelivered;
+use ffuzz_sys::subprocess::Restarts;
 use ffuzz_sys::{affinity, process};
 
 /// Interval between two reads of the report.
@@ -19,11 +20,6 @@ const LOOK: Duration = Duration::from_secs(1);
 const WAIT: Duration = Duration::from_millis(5);
 /// Time limit for a process that must end immediately.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// Until it is started again, doubled with each end that comes soon after the start.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// One that lived so long did not end because of its start.
-const A_WHILE: Duration = Duration::from_secs(60);
 /// What the user can do instead of waiting.
 const REMEDY: &str = "the fuzzer tries again; by hand: `ffuzz-triage -o OUT`";
 /// File for its output, in the folder of the report.
@@ -43,7 +39,7 @@ pub struct Follower {
     /// The last start,
     since: Instant,
     /// the ends that came soon after one,
-    early_ends: u32,
+    restarts: Restarts,
     /// and when the next one is to be.
     due: Option<Instant>,
     /// Position in the log at which this run begins.
@@ -69,7 +65,7 @@ impl Follower {
             child: None,
             started: false,
             since: Instant::now(),
-            early_ends: 0,
+            restarts: Restarts::default(),
             due: None,
             log_start: 0,
             looked: None,
@@ -99,9 +95,11 @@ impl Follower {
 
     /// The cause is reported once.
     fn start_later(&mut self, cause: String) {
-        self.early_ends = if self.since.elapsed() < A_WHILE { self.early_ends + 1 } else { 1 };
-        let pause = FIRST_PAUSE * (1 << (self.early_ends - 1).min(6));
-        self.due = Some(Instant::now() + pause.min(LONGEST_PAUSE));
+        if self.since.elapsed() >= Restarts::A_WHILE {
+            self.restarts.reset();
+        }
+        self.restarts.note_early_end();
+        self.due = Some(Instant::now() + self.restarts.pause());
         if !self.reported.contains(&cause) {
             self.notes.push(cause.clone());
             self.reported.push(cause);
@@ -315,7 +313,7 @@ mod tests {
         follower.due = Some(Instant::now());
         follower.start_if_due();
         until(&mut follower, |follower| follower.due.is_some());
-        assert_eq!((follower.take_notes(), follower.early_ends), (vec![], 2));
+        assert_eq!((follower.take_notes(), follower.restarts.pause().as_secs()), (vec![], 2));
     }
 
     fn until(follower: &mut Follower, is_so: impl Fn(&Follower) -> bool) {
@@ -340,7 +338,7 @@ mod tests {
         assert!(notes[0].starts_with("crashes are not triaged: "), "{notes:?}");
         assert!(notes[0].ends_with("by hand: `ffuzz-triage -o OUT`"), "{notes:?}");
         fs::remove_file(in_the_way).unwrap();
-        until(&mut follower, |follower| follower.early_ends == 2);
+        until(&mut follower, |follower| follower.restarts.pause().as_secs() == 2);
         until(&mut follower, |follower| follower.child.is_some());
     }
 

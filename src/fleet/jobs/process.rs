@@ -14,7 +14,7 @@ use super::{Job, JobsError, Manager, coverage_of, create_folder, remove};
 use ffuzz_disk::coverage;
 use ffuzz_engine::feedback::Part;
 use ffuzz_sys::file::{self, Locked};
-use ffuzz_sys::process::{self, Launch, OutputTo, Process};
+use ffuzz_sys::subprocess::{Subprocess, exit_in_words};
 
 /// Names in a job's folder: the campaign, what it prints, its single seed, and states.
 pub(super) const OUT: &str = "out";
@@ -47,7 +47,7 @@ pub(super) enum Ended {
 
 #[derive(Debug)]
 pub(super) struct Running {
-    process: Process,
+    process: Subprocess,
     pub(super) core: Option<usize>,
     pub(super) base: Totals,
     log: PathBuf,
@@ -115,7 +115,7 @@ impl Running {
     /// Waits for its end, but no longer than this.
     pub(super) fn wait(&mut self, timeout: Duration) {
         // The status is taken by `ended`.
-        process::wait_for_end(self.process.pid(), timeout);
+        self.process.wait(timeout);
     }
 
     /// How it ended, if it has.
@@ -134,14 +134,14 @@ impl Running {
 
     /// Asks it to end.
     pub(super) fn ask(&mut self) {
-        process::send(self.process.pid(), libc::SIGTERM);
+        self.process.signal(libc::SIGTERM);
     }
 
     /// Ends it when it does not get on.
     fn watch(&mut self) {
         if let Some((asked, _)) = &self.asked {
             if asked.elapsed() > STOP_GRACE {
-                process::send(self.process.pid(), libc::SIGKILL);
+                self.process.signal(libc::SIGKILL);
             }
             return;
         }
@@ -177,10 +177,6 @@ impl Running {
         };
         let remedy = next("ffuzz: hint: ");
         let cause = next("ffuzz: ").filter(|_| remedy.is_some());
-        let code = match libc::WIFSIGNALED(status) {
-            true => format!("it was killed by signal {}", libc::WTERMSIG(status)),
-            false => format!("it ended with code {}", libc::WEXITSTATUS(status)),
-        };
         // Then it could not write its last words either.
         if cause.is_none() && is_full(&self.folder) {
             let cause = format!("no room left in {}", self.folder.display());
@@ -188,7 +184,10 @@ impl Running {
             return Ended::Badly { cause, remedy };
         }
         let see = || format!("see {}", self.log.display());
-        Ended::Badly { cause: cause.unwrap_or(code), remedy: remedy.unwrap_or_else(see) }
+        Ended::Badly {
+            cause: cause.unwrap_or_else(|| format!("it {}", exit_in_words(status))),
+            remedy: remedy.unwrap_or_else(see),
+        }
     }
 }
 
@@ -299,7 +298,7 @@ fn launch(
     core: Option<usize>,
     at_once: usize,
     log: &File,
-) -> std::io::Result<Process> {
+) -> std::io::Result<Subprocess> {
     let set = |name: &str, value: &str| (OsString::from(name), Some(OsString::from(value)));
     let mut env = vec![
         // What is there already goes on.
@@ -314,18 +313,7 @@ fn launch(
         None if at_once > 1 => env.push(set("AFL_NO_AFFINITY", "1")),
         None => {}
     }
-    process::launch(Launch {
-        argv,
-        env: &env,
-        stdin: Stdio::null(),
-        output: OutputTo::Shown,
-        fds: &[(log.as_fd(), 1), (log.as_fd(), 2)],
-        memory_limit: None,
-        core_limit: 0,
-        guarded: false,
-        traced: false,
-        strays: None,
-    })
+    Subprocess::start(argv, &env, Stdio::null(), log.as_fd(), log.as_fd())
 }
 
 fn is_full(folder: &Path) -> bool {

@@ -17,7 +17,7 @@ use serde::de::IgnoredAny;
 use super::error::FleetError;
 use crate::control::Incoming;
 use ffuzz_event::{Event, Snapshot, StopReason, WorkerStatus};
-use ffuzz_sys::process::{self, Launch, OutputTo, Process};
+use ffuzz_sys::subprocess::{Restarts, Subprocess, exit_in_words};
 use ffuzz_sys::wire;
 
 /// Maximum length of a line: a status with thousands of domains has some hundred kilobytes.
@@ -27,11 +27,6 @@ const LINES_KEPT: usize = 20;
 const LONGEST_LINE_KEPT: usize = 4096;
 /// Number of consecutive starts without fuzzing after which the worker is given up.
 const MOST_FALSE_STARTS: u32 = 3;
-/// Pauses before a worker is started again double from the first to the last; one that has fuzzed
-/// for a while starts with the first again.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-const A_WHILE: Duration = Duration::from_secs(60);
 /// If a process has ended and its pipes stay open (a child of it holds them), the fleet stops waiting
 /// after this time without output, and after the second time in any case.
 const LATE_OUTPUT: Duration = Duration::from_secs(1);
@@ -95,7 +90,7 @@ enum Phase {
 
 #[derive(Debug)]
 struct Running {
-    process: Process,
+    process: Subprocess,
     /// Lines for its standard input.
     commands: Option<Sender<String>>,
     /// Pipes that are not closed yet.
@@ -117,9 +112,10 @@ pub(crate) struct Worker {
     last_event_at: Instant,
     last: Option<Box<Snapshot>>,
     last_lines: VecDeque<String>,
-    /// Ends in a row without having fuzzed, and without having fuzzed for a while.
+    /// Ends in a row without having fuzzed,
     false_starts: u32,
-    early_ends: u32,
+    /// and without having fuzzed for a while.
+    restarts: Restarts,
 }
 
 impl Worker {
@@ -132,7 +128,7 @@ impl Worker {
             last: None,
             last_lines: VecDeque::new(),
             false_starts: 0,
-            early_ends: 0,
+            restarts: Restarts::default(),
         }
     }
 
@@ -179,19 +175,9 @@ impl Worker {
             env.push(("AFL_AUTORESUME".into(), Some("1".into())));
         }
         let (stdin, commands) = self.plan.takes_commands.then(command_pipe).transpose()?.unzip();
-        // In a session of its own, so that Ctrl-C at the terminal is for the fleet alone.
-        let process = process::launch(Launch {
-            argv: &self.plan.argv,
-            env: &env,
-            stdin: stdin.unwrap_or_else(Stdio::null),
-            output: OutputTo::Shown,
-            fds: &[(out_theirs.as_fd(), 1), (err_theirs.as_fd(), 2)],
-            memory_limit: None,
-            core_limit: 0,
-            guarded: false,
-            traced: false,
-            strays: None,
-        })?;
+        let stdin = stdin.unwrap_or_else(Stdio::null);
+        let (out_theirs, err_theirs) = (out_theirs.as_fd(), err_theirs.as_fd());
+        let process = Subprocess::start(&self.plan.argv, &env, stdin, out_theirs, err_theirs)?;
         for (pipe, is_json) in [(out, true), (err, false)] {
             let (inbox, process) = (inbox.clone(), self.started);
             let send =
@@ -261,7 +247,7 @@ impl Worker {
 
     pub(crate) fn signal(&self, signal: i32) {
         if let Phase::Running(running) = &self.phase {
-            process::send(running.process.pid(), signal);
+            running.process.signal(signal);
         }
     }
 
@@ -286,17 +272,17 @@ impl Worker {
             _ => {}
         }
         match fuzzed {
-            Some(time) if time >= A_WHILE => self.early_ends = 0,
-            Some(_) => self.early_ends += 1,
+            Some(time) if time >= Restarts::A_WHILE => self.restarts.reset(),
+            Some(_) => self.restarts.note_early_end(),
             None => self.note_false_start(),
         }
-        Some(WorkerEnd::Died(how(status)))
+        Some(WorkerEnd::Died(exit_in_words(status)))
     }
 
     /// It ended before it fuzzed.
     pub(crate) fn note_false_start(&mut self) {
         self.false_starts += 1;
-        self.early_ends += 1;
+        self.restarts.note_early_end();
     }
 
     /// Its last process ended before it fuzzed.
@@ -311,8 +297,7 @@ impl Worker {
 
     /// Schedules its next start after a pause, which is returned.
     pub(crate) fn start_later(&mut self) -> Duration {
-        let doubled = FIRST_PAUSE.saturating_mul(1 << self.early_ends.saturating_sub(1).min(6));
-        let pause = doubled.min(LONGEST_PAUSE);
+        let pause = self.restarts.pause();
         self.phase = Phase::Waiting { from: Instant::now() + pause };
         pause
     }
@@ -374,14 +359,6 @@ impl Drop for Worker {
 /// Whether a line is reported elsewhere: with the worker's end, or by the fleet at its start.
 pub(crate) fn is_own_message(line: &str) -> bool {
     line.starts_with(PREFIX)
-}
-
-fn how(status: i32) -> String {
-    if libc::WIFSIGNALED(status) {
-        format!("was killed by signal {}", libc::WTERMSIG(status))
-    } else {
-        format!("ended with exit code {}", libc::WEXITSTATUS(status))
-    }
 }
 
 /// The standard input of a worker, and a thread that writes to it: the worker may be busy.
