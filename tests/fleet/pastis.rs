@@ -133,8 +133,7 @@ fn numbers_are_those_of_the_statistics() {
 #[test]
 fn inputs_of_the_broker_are_run_and_never_sent_back() {
     let (dir, broker) = (TestDir::new(), Broker::start());
-    // Its own search would be as quick.
-    let mut running = engine(&dir, &broker, "-c -");
+    let mut running = engine(&dir, &broker, "");
     let mut client = broker.client();
     client.start(start_for(&relay()));
     client.wait_for_execs(1);

@@ -18,6 +18,10 @@ static void alert(int number) {
 #endif
 }
 
+/* RLAY, and no constant that ffuzz-cc finds. What a function with a variable number of arguments compares is in no
+ * comparison log, so only the domain `cmp` leads there. */
+__attribute__((noinline)) static int is_word(uint32_t word, ...) { return (word ^ 0x5a5a5a5a) == 0x031b1608; }
+
 int main(int argc, char **argv) {
   unsigned char data[2048] = {0};
   FILE *file = argc > 1 ? fopen(argv[1], "r") : stdin;
@@ -28,7 +32,7 @@ int main(int argc, char **argv) {
   if (length < 6) return 0;
   uint32_t word;
   memcpy(&word, data, sizeof word);
-  if ((word ^ 0x5a5a5a5a) != 0x031b1608) return 0; /* RLAY, and no constant that ffuzz-cc finds */
+  if (!is_word(word)) return 0;
   if (getenv("RELAY_SECRET") && data[4] == 'S') {
     seen = 9;
     alert(4);
