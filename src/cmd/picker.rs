@@ -17,7 +17,8 @@ use super::exit::{Failure, USAGE};
 use super::tool::{self, Scratch, print, say};
 use super::traced::{self, Traced};
 use crate::disk::inputs;
-use crate::exec::trace::{Choice, Run, is_runtime};
+use crate::exec::choice::{Choice, is_runtime};
+use crate::exec::trace::Run;
 
 /// As long as a round shows noise that was not known there is another one, up to this number.
 const MOST_ROUNDS: u32 = 8;

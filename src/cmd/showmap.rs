@@ -5,6 +5,7 @@
 
 mod args;
 mod blockers;
+mod blocks;
 mod comparisons;
 mod stream;
 mod tokens;
@@ -50,6 +51,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         () if args.streams => stream::run(&args, &environment),
         () if args.tokens => tokens::run(&args, &environment),
         () if args.comparisons => comparisons::run(&mut args, &environment),
+        () if args.blocks => blocks::run(&args),
         () if args.blockers => blockers::run(&args, &environment),
         () if args.runs_files() => run_all(&args, &environment),
         () => run_once(&mut args, &environment),

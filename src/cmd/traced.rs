@@ -7,7 +7,8 @@ use super::exit::Failure;
 use super::tool::{self, Scratch, TargetArgs, ToolTarget};
 use crate::config::env::Environment;
 use crate::engine::executor::ExitKind;
-use crate::exec::trace::{Choice, MOST_STEPS, Run, Tracer};
+use crate::exec::choice::Choice;
+use crate::exec::trace::{MOST_STEPS, Run, Tracer};
 use crate::sys::breakpoints::{Given, MOST_THREADS};
 
 /// Timeout of a run without `-t`; it has to end: every block of it costs time.
@@ -97,14 +98,7 @@ impl Traced {
     }
 }
 
-/// `--modules`: names of files with colons between them, or `all`.
+/// Of `--modules`.
 pub(super) fn choice(list: Option<&str>, otherwise: Choice) -> Choice {
-    match list {
-        None => otherwise,
-        Some("all") => Choice::All,
-        Some(list) => {
-            let names = list.split(':').filter(|name| !name.is_empty());
-            Choice::Named(names.map(str::to_owned).collect())
-        }
-    }
+    list.map_or(otherwise, Choice::parse)
 }

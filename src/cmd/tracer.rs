@@ -21,7 +21,8 @@ use crate::config::env::Environment;
 use crate::disk::inputs;
 use crate::engine::domain::{Aggregates, KeyNames};
 use crate::engine::executor::Module;
-use crate::exec::trace::{Choice, Run};
+use crate::exec::choice::Choice;
+use crate::exec::trace::Run;
 use crate::sys::stdio;
 
 pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failure> {

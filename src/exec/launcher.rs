@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use super::channel::{self, Offer, OfferAnswer};
 use super::delivery::InputDelivery;
 use super::handshake::{self, ForkServerHello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
+use super::objects::Objects;
 use super::replay::PERSISTENT;
 use super::runs::RunChannel;
 use ffuzz_config::options::{RunMode, TargetOptions};
@@ -187,15 +188,8 @@ impl Setup {
         if !by_loader || binary::loader(self.program()).is_none() {
             return Vec::new();
         }
-        let mut command = Command::new(self.program());
-        command.stdin(Stdio::null()).env("LD_TRACE_LOADED_OBJECTS", "1");
-        let extra = self.options.extra_env.iter();
-        command.envs(extra.map(|(name, value)| (name, value)));
-        let listed = command.output().map(|output| output.stdout).unwrap_or_default();
-        String::from_utf8_lossy(&listed)
-            .lines()
-            .filter_map(|line| Some(line.split_once(" => not found")?.0.trim().to_owned()))
-            .collect()
+        let objects = Objects::of(self.program(), &self.options.extra_env);
+        objects.map(|objects| objects.missing).unwrap_or_default()
     }
 
     fn init_timeout(&self, run: Duration) -> Duration {

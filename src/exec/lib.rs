@@ -5,7 +5,9 @@
 //! [`Executor`], the only interface for callers.
 
 pub mod binary;
+pub mod blocks;
 mod channel;
+pub mod choice;
 pub mod delivery;
 mod direct;
 mod error;
@@ -17,6 +19,7 @@ mod launcher;
 pub mod lines;
 mod maps;
 mod modules;
+pub mod objects;
 mod parts;
 mod ready;
 mod replay;

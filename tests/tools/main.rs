@@ -6,6 +6,7 @@
 mod common;
 
 mod afl_suite;
+mod blocks;
 mod cmin;
 mod picker;
 mod showdsf;

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::verdict::{Evidence, Verdict};
 use crate::cmd::exit::Failure;
-use crate::exec::trace::{Code, is_runtime};
+use crate::exec::choice::is_runtime;
+use crate::exec::trace::Code;
 
 /// Version of the JSON's shape: a field may be added under the same number.
 const JSON_VERSION: u32 = 1;

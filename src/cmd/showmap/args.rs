@@ -22,11 +22,12 @@ use crate::cmd::tool::TargetArgs;
                   ffuzz-showmap -C -i out/queue -o /dev/null --save-coverage state -- ./target\n  \
                   ffuzz-showmap --tokens -o words.dict -- ./target\n  \
                   ffuzz-showmap --comparisons -o - -- ./target < input\n  \
-                  ffuzz-showmap --blockers -i out/default/queue -- ./target"
+                  ffuzz-showmap --blockers -i out/default/queue -- ./target\n  \
+                  ffuzz-showmap --blocks --modules libxml2.so -- xmllint"
 )]
 pub(super) struct Args {
     /// File for the edges, one line `index:class` per edge, or - for stdout; with -i a folder
-    #[arg(short, value_name = "FILE", required_unless_present_any = ["streams", "tokens", "blockers"])]
+    #[arg(short, value_name = "FILE", required_unless_present_any = ["streams", "tokens", "blockers", "blocks"])]
     output: Option<PathBuf>,
     /// Run all files of this folder and its subfolders
     #[arg(short, value_name = "DIR")]
@@ -47,6 +48,14 @@ pub(super) struct Args {
     /// closest, and which of its bytes decide them
     #[arg(long, conflicts_with_all = ["streams", "tokens", "comparisons", "at_file", "collect"])]
     pub(super) blockers: bool,
+    /// Print the basic blocks of the target's machine code and of its libraries, and the code that is left
+    /// out; nothing is run
+    #[arg(long, conflicts_with_all = ["input", "list", "streams", "tokens", "comparisons", "blockers", "at_file"])]
+    pub(super) blocks: bool,
+    /// With --blocks: only of these files (program or libraries), with colons between them; all includes the
+    /// language runtime libraries
+    #[arg(long, value_name = "NAMES", requires = "blocks")]
+    pub(super) modules: Option<String>,
     /// With -i: merge the edges of all files into one output file
     #[arg(short = 'C')]
     pub(super) collect: bool,

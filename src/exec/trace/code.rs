@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use object::elf::PF_X;
 use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 
-use super::blocks::Blocks;
+use crate::blocks::Blocks;
 use crate::lines::{LineMap, Reached, Rows};
 
 /// Called by the loader when it has loaded code or is about to (its interface for debuggers).
@@ -93,6 +93,23 @@ impl Code {
         Some(code)
     }
 
+    /// Its blocks by its machine code, whatever counters it has. None if it is no ELF file.
+    #[must_use]
+    pub fn decoded(path: &Path) -> Option<Self> {
+        let mut code = Self::read(path, |_| Wanted::Nothing)?;
+        let bytes = fs::read(path).ok()?;
+        let file = object::File::parse(&*bytes).ok()?;
+        code.blocks = Blocks::decoded(&file);
+        code.functions = functions(&file);
+        Some(code)
+    }
+
+    /// See [`Blocks::ranges`] and [`Blocks::refused`].
+    #[must_use]
+    pub fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+
     /// The file is a loader of programs.
     #[must_use]
     pub fn is_loader(&self) -> bool {
@@ -136,7 +153,13 @@ impl Code {
     /// See [`Spot::offset`].
     #[must_use]
     pub fn offset(&self, block: usize) -> u64 {
-        self.address(block).wrapping_sub(self.lowest)
+        self.offset_of(self.address(block))
+    }
+
+    /// The same of any address of the file.
+    #[must_use]
+    pub fn offset_of(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.lowest)
     }
 
     /// Reads the debug information when it is called for the first time.
@@ -213,8 +236,7 @@ impl Code {
         if let Some((_, name)) = self.function_at(address) {
             return name.clone();
         }
-        let after = self.blocks.ranges.partition_point(|range| range.start <= address);
-        let range = self.blocks.ranges[..after].last().filter(|range| address < range.end);
+        let range = self.blocks.range_at(address);
         range.map_or_else(String::new, |range| {
             format!("sub_{:x}", range.start.wrapping_sub(self.lowest))
         })

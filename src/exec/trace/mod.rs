@@ -3,7 +3,6 @@
 //! Breakpoints at the beginnings of the blocks (`blocks`) stop the process; no other build is needed. The
 //! places of a file that the loader maps later are armed as soon as the loader announces it.
 
-mod blocks;
 mod code;
 
 use std::collections::HashMap;
@@ -13,6 +12,7 @@ use std::path::{Path, PathBuf};
 use code::Wanted;
 pub use code::{Code, Spot};
 
+use super::choice::Choice;
 use super::{Ended, Fresh, FreshOptions, TargetError};
 use ffuzz_engine::executor::ExitKind;
 use ffuzz_sys::breakpoints::{self, Next, Place, Watcher};
@@ -22,62 +22,6 @@ use ffuzz_sys::listen::Limit;
 pub const MOST_STEPS: usize = 4 << 20;
 /// The name of the loader's notice; no file has that number of blocks.
 const NOTICE: u64 = u64::MAX;
-/// Beginnings of the names of language runtime libraries.
-const RUNTIME: [&str; 12] = [
-    "libc.so",
-    "libc-",
-    "libm.so",
-    "libmvec.so",
-    "libpthread.so",
-    "libdl.so",
-    "librt.so",
-    "libstdc++.so",
-    "libgcc_s.so",
-    "libgomp.so",
-    "ld-linux",
-    "ld-musl",
-];
-
-/// Which files are traced.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Choice {
-    /// All but the loader.
-    All,
-    /// All but the language runtime libraries.
-    Own,
-    /// Those with counters of `ffuzz-cc`.
-    Counted,
-    /// These names of files, with or without the version.
-    Named(Vec<String>),
-}
-
-impl Choice {
-    fn wants(&self, code: &Code) -> Wanted {
-        match self {
-            Self::Named(names) if names.iter().any(|name| is_called(&code.name, name)) => {
-                Wanted::Blocks
-            }
-            Self::Named(_) => Wanted::Nothing,
-            _ if code.is_loader() => Wanted::Nothing,
-            Self::Counted => Wanted::Counters,
-            Self::Own if is_runtime(&code.name) => Wanted::Nothing,
-            Self::All | Self::Own => Wanted::Blocks,
-        }
-    }
-}
-
-/// `libx.so` and `libx.so.1` are `libx.so.1.2`.
-#[must_use]
-pub fn is_called(file: &str, name: &str) -> bool {
-    file.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-/// A language runtime library: every program uses it, whatever its input.
-#[must_use]
-pub fn is_runtime(name: &str) -> bool {
-    RUNTIME.iter().any(|start| name.starts_with(start))
-}
-
 /// One executed block.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Step {
@@ -109,6 +53,16 @@ pub struct Tracer {
     known: Known,
     /// Each block is recorded so often in a run, at most.
     most: u32,
+}
+
+fn wanted(choice: &Choice, code: &Code) -> Wanted {
+    let is_named = matches!(choice, Choice::Named(_));
+    match choice {
+        _ if code.is_loader() && !is_named => Wanted::Nothing,
+        Choice::Counted => Wanted::Counters,
+        choice if choice.takes(&code.name) => Wanted::Blocks,
+        _ => Wanted::Nothing,
+    }
 }
 
 /// The files that were seen so far.
@@ -198,7 +152,7 @@ impl Known {
         if let Some(known) = self.numbers.get(path) {
             return *known;
         }
-        let code = Code::read(path, |code| self.choice.wants(code));
+        let code = Code::read(path, |code| wanted(&self.choice, code));
         let number = code.map(|code| {
             self.files.push(code);
             u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
@@ -297,14 +251,5 @@ mod tests {
         {
             assert_eq!(Mapping::parse(line), None);
         }
-    }
-
-    #[test]
-    fn a_library_is_called_by_its_name_with_or_without_the_version() {
-        for name in ["libx.so", "libx.so.1", "libx.so.1.2"] {
-            assert!(is_called("libx.so.1.2", name));
-        }
-        assert!(!is_called("libx.so.1.2", "libx.so.1.") && !is_called("libxy.so", "libx"));
-        assert!(is_runtime("libc.so.6") && !is_runtime("libcrypto.so.3"));
     }
 }

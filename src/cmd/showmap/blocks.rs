@@ -1,0 +1,68 @@
+//! Where the blocks of a program without instrumentation begin: for a look at what `-Q` sees.
+
+use std::fmt::Write as _;
+
+use super::args::Args;
+use super::to_file;
+use crate::cmd::exit::Failure;
+use crate::cmd::tool::{self, print, say};
+use crate::exec::choice::Choice;
+use crate::exec::objects::Objects;
+use crate::exec::trace::Code;
+use crate::exec::{TargetError, binary};
+
+/// Prints them; returns the exit code.
+pub(super) fn run(args: &Args) -> Result<u8, Failure> {
+    let search_path = std::env::var_os("PATH");
+    let program = binary::locate(&args.target.command[0], search_path.as_deref());
+    let program = program.and_then(|path| binary::inspect(&path).map(|_| path));
+    let program = program.map_err(tool::failure)?;
+    let objects = Objects::of(&program, &[])
+        .map_err(|source| tool::failure(TargetError::Start { path: program.clone(), source }))?;
+    if !objects.missing.is_empty() {
+        return Err(tool::failure(TargetError::NoLibrary { names: objects.missing }));
+    }
+    let choice = args.modules.as_deref().map_or(Choice::Own, Choice::parse);
+    let mut text = String::new();
+    let (mut blocks, mut files) = (0, 0);
+    for path in &objects.files {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if let Some(code) = choice.takes(&name).then(|| Code::decoded(path)).flatten() {
+            blocks += code.size();
+            files += 1;
+            list(&mut text, &code);
+        }
+    }
+    if files == 0 {
+        let names = objects.files.iter().filter_map(|path| path.file_name());
+        let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+        return Err(Failure::new(
+            "--modules names none of the target's files",
+            format!("they are {}", names.join(", ")),
+        ));
+    }
+    print(text.as_bytes(), to_file(args.output()))?;
+    say(args.quiet, &format!("[+] {blocks} blocks in {files} files"));
+    Ok(0)
+}
+
+/// `FILE+OFFSET FUNCTION` for each block, and lines with # for the file and for what is left out.
+fn list(text: &mut String, code: &Code) {
+    let found = code.blocks();
+    let bytes: u64 = found.ranges.iter().map(|range| range.end - range.start).sum();
+    let name = code.name.escape_debug();
+    let (size, ranges, refused) = (code.size(), found.ranges.len(), found.refused.len());
+    let _ = writeln!(
+        text,
+        "# {}: {size} blocks in {ranges} ranges of code ({bytes} bytes), {refused} refused",
+        code.path.to_string_lossy().escape_debug(),
+    );
+    for (range, why) in &found.refused {
+        let [start, end] = [range.start, range.end].map(|at| code.offset_of(at));
+        let _ = writeln!(text, "# {name}+{start:#x} to {end:#x} refused: {why}");
+    }
+    for block in 0..size {
+        let (offset, function) = (code.offset(block), code.function_of(block));
+        let _ = writeln!(text, "{name}+{offset:#x} {}", function.escape_debug());
+    }
+}

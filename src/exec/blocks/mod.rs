@@ -1,0 +1,285 @@
+//! Where the basic blocks of a file's machine code begin.
+//!
+//! In a program of `ffuzz-cc` these are the places of its counters. In any other one the code is decoded:
+//! each range of `.eh_frame` (DWARF, section 6.4, as the System V ABI for x86-64 has it) from its first
+//! instruction to its last. A range is used only if the decoding ends exactly at its end and every direct
+//! branch to it and from it meets an instruction: a breakpoint among data would change the program. Tables
+//! of addresses (jump tables, landing pads of exceptions, pointers) only add starts of instructions that
+//! the decoding knows.
+
+mod sweep;
+mod tables;
+
+use std::fmt;
+use std::ops::Range;
+
+use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, Pointer, UnwindSection};
+use object::{Architecture, Object, ObjectSection, ObjectSegment, SegmentFlags, elf};
+
+use crate::lines::table;
+use sweep::Sweep;
+
+/// Sections whose code is made by the linker, or runs before and after everything else.
+const NOT_OURS: [&str; 2] = [".init", ".fini"];
+
+/// The blocks of a file.
+#[derive(Debug, Default)]
+pub struct Blocks {
+    /// Where they begin, ascending; addresses as in the file.
+    pub starts: Vec<u64>,
+    /// By address: the number of the counter, in a file of `ffuzz-cc`.
+    pub(crate) counters: Vec<u32>,
+    /// Functions as far as `.eh_frame` knows them, without those that are refused.
+    pub ranges: Vec<Range<u64>>,
+    /// Code that is not used, and why.
+    pub refused: Vec<(Range<u64>, Refusal)>,
+}
+
+/// Why the code of a range is not used.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Refusal {
+    /// There is no instruction at this address.
+    Invalid(u64),
+    /// The last instruction ends here, which is not the end of the range.
+    Overrun(u64),
+    /// A branch from it or to it leads here, into the middle of an instruction.
+    Branch(u64),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(at) => write!(f, "no instruction at {at:#x}"),
+            Self::Overrun(at) => write!(f, "its last instruction ends at {at:#x}"),
+            Self::Branch(at) => {
+                write!(f, "a branch leads to {at:#x}, into the middle of an instruction")
+            }
+        }
+    }
+}
+
+impl Blocks {
+    /// `decode`: also those of a file without counters.
+    pub(super) fn read(file: &object::File<'_>, decode: bool) -> Self {
+        let is_ours = file.architecture() == Architecture::X86_64 && file.is_64();
+        if !is_ours {
+            return Self::default();
+        }
+        match table(file) {
+            Some(pcs) => Self::counted(file, &pcs),
+            None if decode => Self::decoded(file),
+            None => Self::default(),
+        }
+    }
+
+    /// The compiler drops blocks whose entry in the table then is no address of code.
+    fn counted(file: &object::File<'_>, pcs: &[u64]) -> Self {
+        let code: Vec<Range<u64>> = executable(file).collect();
+        let mut places: Vec<(u64, u32)> = pcs
+            .iter()
+            .zip(0..)
+            .filter(|(pc, _)| code.iter().any(|range| range.contains(pc)))
+            .map(|(pc, number)| (*pc, number))
+            .collect();
+        places.sort_unstable();
+        places.dedup_by_key(|(pc, _)| *pc);
+        let (starts, counters) = places.into_iter().unzip();
+        Self { starts, counters, ..Self::default() }
+    }
+
+    /// Those of the machine code, also in a file with counters.
+    #[must_use]
+    pub fn decoded(file: &object::File<'_>) -> Self {
+        let mut blocks = Self::default();
+        if file.architecture() != Architecture::X86_64 || !file.is_64() {
+            return blocks;
+        }
+        let mut frames = frames(file);
+        frames.sort_unstable_by_key(|frame| frame.range.start);
+        frames.dedup_by(|next, frame| next.range.start < frame.range.end);
+        let mut swept = Vec::with_capacity(frames.len());
+        for frame in frames {
+            let Some(code) = code(file, &frame.range) else { continue };
+            match Sweep::new(code, frame.range.clone()) {
+                Ok(mut sweep) => {
+                    let pads =
+                        frame.exceptions.map(|at| tables::landing_pads(file, at, &sweep.range));
+                    sweep.labels.extend(pads.into_iter().flatten());
+                    swept.push(sweep);
+                }
+                Err(why) => blocks.refused.push((frame.range, why)),
+            }
+        }
+        let mut code = Code { swept };
+        code.refuse_contradictions(&mut blocks.refused);
+        code.add_targets(file);
+        for sweep in code.swept {
+            blocks.starts.extend(sweep.starts());
+            blocks.ranges.push(sweep.range);
+        }
+        blocks.refused.sort_unstable_by_key(|(range, _)| range.start);
+        blocks
+    }
+
+    /// The range that holds this address.
+    pub(crate) fn range_at(&self, address: u64) -> Option<&Range<u64>> {
+        let after = self.ranges.partition_point(|range| range.start <= address);
+        self.ranges[..after].last().filter(|range| address < range.end)
+    }
+}
+
+/// All code of a file that could be decoded, by address.
+struct Code {
+    swept: Vec<Sweep>,
+}
+
+impl Code {
+    /// The part with this address.
+    fn at(&self, address: u64) -> Option<usize> {
+        let after = self.swept.partition_point(|sweep| sweep.range.start <= address);
+        after.checked_sub(1).filter(|index| address < self.swept[*index].range.end)
+    }
+
+    /// Where a branch leads into the middle of an instruction, either end of it may be data.
+    fn refuse_contradictions(&mut self, refused: &mut Vec<(Range<u64>, Refusal)>) {
+        let mut why = vec![None; self.swept.len()];
+        for (from, sweep) in self.swept.iter().enumerate() {
+            for target in sweep.branches.iter().chain(&sweep.calls) {
+                let to = self.at(*target);
+                if let Some(to) = to.filter(|to| !self.swept[*to].knows(*target)) {
+                    why[from] = Some(Refusal::Branch(*target));
+                    why[to] = Some(Refusal::Branch(*target));
+                }
+            }
+        }
+        let mut why = why.into_iter();
+        self.swept.retain(|sweep| {
+            let why = why.next().flatten();
+            refused.extend(why.map(|why| (sweep.range.clone(), why)));
+            why.is_none()
+        });
+    }
+
+    fn mark(&mut self, address: u64) -> bool {
+        let Some(index) = self.at(address) else { return false };
+        self.swept[index].mark(address)
+    }
+
+    /// Marks what branches, tables and pointers lead to.
+    fn add_targets(&mut self, file: &object::File<'_>) {
+        let mut targets: Vec<u64> = Vec::new();
+        let mut labels: Vec<u64> = Vec::new();
+        for sweep in &mut self.swept {
+            targets.append(&mut sweep.branches);
+            targets.append(&mut sweep.calls);
+            labels.extend(&sweep.labels);
+        }
+        targets.extend(&labels);
+        targets.extend(tables::pointers(file));
+        for target in targets {
+            self.mark(target);
+        }
+        labels.sort_unstable();
+        labels.dedup();
+        let data = tables::Data::of(file);
+        for index in 0..self.swept.len() {
+            let sweep = &mut self.swept[index];
+            let absolute = std::mem::take(&mut sweep.absolute_tables);
+            let relative = if sweep.jumps_indirectly { sweep.labels.clone() } else { Vec::new() };
+            for table in relative {
+                // It ends where the next one begins.
+                let next = labels.partition_point(|label| *label <= table);
+                let end = labels.get(next).copied().unwrap_or(u64::MAX);
+                data.relative_table(table, end)
+                    .take_while(|target| self.mark(*target))
+                    .for_each(drop);
+            }
+            for table in absolute {
+                data.absolute_table(table).take_while(|target| self.mark(*target)).for_each(drop);
+            }
+        }
+    }
+}
+
+/// The segments with code.
+fn executable<'a>(file: &'a object::File<'_>) -> impl Iterator<Item = Range<u64>> + 'a {
+    file.segments().filter_map(|segment| {
+        let SegmentFlags::Elf { p_flags, .. } = segment.flags() else { return None };
+        let range = segment.address()..segment.address().saturating_add(segment.size());
+        (p_flags.0 & elf::PF_X.0 != 0).then_some(range)
+    })
+}
+
+/// An entry of `.eh_frame`.
+struct Frame {
+    range: Range<u64>,
+    /// Address of its table of exceptions.
+    exceptions: Option<u64>,
+}
+
+/// Those of `.eh_frame`, without what a signal handler returns to.
+fn frames(file: &object::File<'_>) -> Vec<Frame> {
+    let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
+    let data = section.data().unwrap_or_default();
+    let frame = EhFrame::new(data, LittleEndian);
+    let address = |name| file.section_by_name(name).map_or(0, |section| section.address());
+    let bases = BaseAddresses::default()
+        .set_eh_frame(section.address())
+        .set_eh_frame_hdr(address(".eh_frame_hdr"))
+        .set_text(address(".text"))
+        .set_got(address(".got"));
+    let mut found = Vec::new();
+    let mut entries = frame.entries(&bases);
+    while let Ok(Some(entry)) = entries.next() {
+        if let CieOrFde::Fde(partial) = entry
+            && let Ok(fde) = partial.parse(EhFrame::cie_from_offset)
+            && fde.len() > 0
+            && !fde.is_signal_trampoline()
+        {
+            let exceptions = match fde.lsda() {
+                Some(Pointer::Direct(at)) => Some(at),
+                _ => None,
+            };
+            let range = fde.initial_address()..fde.initial_address().saturating_add(fde.len());
+            found.push(Frame { range, exceptions });
+        }
+    }
+    found
+}
+
+fn code<'a>(file: &object::File<'a>, range: &Range<u64>) -> Option<&'a [u8]> {
+    let section = file.sections().find(|section| {
+        let start = section.address();
+        start <= range.start && range.end <= start.saturating_add(section.size())
+    })?;
+    let is_not_ours =
+        section.name().is_ok_and(|name| name.starts_with(".plt") || NOT_OURS.contains(&name));
+    let data = || section.data_range(range.start, range.end - range.start).ok()?;
+    if is_not_ours { None } else { data() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of parts of code, one behind the other from 16 on.
+    fn swept(parts: &[&[u8]]) -> Code {
+        let mut start = 16;
+        let sweep = |code: &&[u8]| {
+            let range = start..start + code.len() as u64;
+            start = range.end;
+            Sweep::new(code, range).unwrap()
+        };
+        Code { swept: parts.iter().map(sweep).collect() }
+    }
+
+    #[test]
+    fn a_branch_into_an_instruction_makes_both_ends_useless() {
+        // jmp 19, which lies in the middle of mov eax, 0x90909090; and ret.
+        let mut code = swept(&[&[0xeb, 0x01], &[0xb8, 0x90, 0x90, 0x90, 0x90], &[0xc3]]);
+        let mut refused = Vec::new();
+        code.refuse_contradictions(&mut refused);
+        assert_eq!(refused, [(16..18, Refusal::Branch(19)), (18..23, Refusal::Branch(19))]);
+        assert!(code.swept.iter().map(|sweep| &sweep.range).eq([&(23..24)]));
+    }
+}

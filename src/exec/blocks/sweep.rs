@@ -1,0 +1,190 @@
+//! One range of code, decoded from its beginning to its end.
+
+use std::ops::Range;
+
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
+
+use super::Refusal;
+use crate::lines::decoder;
+
+/// What the instructions of a range say.
+#[derive(Debug)]
+pub(super) struct Sweep {
+    pub(super) range: Range<u64>,
+    /// A bit for each byte: it is the first of an instruction.
+    instructions: Bits,
+    /// The same: it is the first of a block.
+    blocks: Bits,
+    /// Where its branches lead, also in other ranges.
+    pub(super) branches: Vec<u64>,
+    pub(super) calls: Vec<u64>,
+    /// Addresses that it calculates: of tables, functions and labels.
+    pub(super) labels: Vec<u64>,
+    /// Tables of addresses that it jumps to.
+    pub(super) absolute_tables: Vec<u64>,
+    /// It has a jump to a calculated address.
+    pub(super) jumps_indirectly: bool,
+}
+
+impl Sweep {
+    pub(super) fn new(code: &[u8], range: Range<u64>) -> Result<Self, Refusal> {
+        let mut sweep = Self {
+            instructions: Bits::new(code.len()),
+            blocks: Bits::new(code.len()),
+            branches: Vec::new(),
+            calls: Vec::new(),
+            labels: Vec::new(),
+            absolute_tables: Vec::new(),
+            jumps_indirectly: false,
+            range,
+        };
+        let mut decoder = decoder(code, sweep.range.start);
+        let mut instruction = Instruction::default();
+        sweep.mark_start(sweep.range.start);
+        let mut is_start = false;
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            if instruction.is_invalid() {
+                return Err(Refusal::Invalid(instruction.ip()));
+            }
+            sweep.instructions.set(instruction.ip() - sweep.range.start);
+            // Between two functions, or parts of one; what jumps there says so.
+            if is_start && !is_padding(&instruction) {
+                is_start = false;
+                sweep.mark_start(instruction.ip());
+            }
+            is_start |= sweep.note(&instruction);
+        }
+        if decoder.ip() == sweep.range.end {
+            Ok(sweep)
+        } else {
+            Err(Refusal::Overrun(decoder.ip()))
+        }
+    }
+
+    /// True: what follows begins a block.
+    fn note(&mut self, instruction: &Instruction) -> bool {
+        if instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand() {
+            self.labels.push(instruction.ip_rel_memory_address());
+        }
+        let is_near = matches!(
+            instruction.op0_kind(),
+            OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64
+        );
+        match instruction.flow_control() {
+            FlowControl::Next | FlowControl::Interrupt | FlowControl::IndirectCall => false,
+            FlowControl::XbeginXabortXend => false,
+            FlowControl::Call => {
+                self.calls.extend(is_near.then(|| instruction.near_branch_target()));
+                false
+            }
+            FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
+                self.branches.extend(is_near.then(|| instruction.near_branch_target()));
+                true
+            }
+            FlowControl::IndirectBranch => {
+                self.jumps_indirectly = true;
+                let is_table = instruction.op0_kind() == OpKind::Memory
+                    && instruction.memory_base() == Register::None
+                    && instruction.memory_index() != Register::None
+                    && instruction.memory_displacement64() != 0;
+                self.absolute_tables.extend(is_table.then(|| instruction.memory_displacement64()));
+                true
+            }
+            FlowControl::Return | FlowControl::Exception => true,
+        }
+    }
+
+    fn mark_start(&mut self, address: u64) {
+        self.blocks.set(address - self.range.start);
+    }
+
+    /// True if an instruction of this range begins there.
+    pub(super) fn knows(&self, address: u64) -> bool {
+        self.range.contains(&address) && self.instructions.get(address - self.range.start)
+    }
+
+    /// A block begins there if an instruction does, which is the answer.
+    pub(super) fn mark(&mut self, address: u64) -> bool {
+        let is_known = self.knows(address);
+        if is_known {
+            self.mark_start(address);
+        }
+        is_known
+    }
+
+    /// The blocks, ascending.
+    pub(super) fn starts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.blocks.iter().map(|offset| self.range.start + offset)
+    }
+}
+
+fn is_padding(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Nop
+        || instruction.flow_control() == FlowControl::Interrupt
+        || instruction.mnemonic() == Mnemonic::Xchg && instruction.len() <= 2
+}
+
+/// A set of small numbers.
+#[derive(Debug)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(count: usize) -> Self {
+        Self(vec![0; count.div_ceil(64)])
+    }
+
+    fn set(&mut self, number: u64) {
+        self.0[number as usize / 64] |= 1 << (number % 64);
+    }
+
+    fn get(&self, number: u64) -> bool {
+        self.0[number as usize / 64] >> (number % 64) & 1 == 1
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        let bits = |(word, bits): (usize, &u64)| {
+            let mut rest = *bits;
+            std::iter::from_fn(move || {
+                let bit = (rest != 0).then(|| u64::from(rest.trailing_zeros()))?;
+                rest &= rest - 1;
+                Some(word as u64 * 64 + bit)
+            })
+        };
+        self.0.iter().enumerate().flat_map(bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn starts(code: &[u8]) -> Result<Vec<u64>, Refusal> {
+        Sweep::new(code, 16..16 + code.len() as u64).map(|sweep| sweep.starts().collect())
+    }
+
+    #[test]
+    fn blocks_begin_after_branches_but_not_with_padding() {
+        // test edi, edi; je 23; nop; ret; nop (padding); 23: ret
+        let code = [0x85, 0xff, 0x74, 0x03, 0x90, 0xc3, 0x90, 0xc3];
+        assert_eq!(starts(&code), Ok(vec![16, 21, 23]));
+    }
+
+    #[test]
+    fn a_range_that_is_not_code_alone_is_refused() {
+        // The last instruction is longer than the range; 06 is none in 64 bits.
+        assert_eq!(starts(&[0x90, 0xe8, 0x00]), Err(Refusal::Invalid(17)));
+        assert_eq!(starts(&[0x06, 0x90]), Err(Refusal::Invalid(16)));
+    }
+
+    #[test]
+    fn only_instructions_can_be_marked() {
+        // mov eax, 1; ret
+        let mut sweep = Sweep::new(&[0xb8, 1, 0, 0, 0, 0xc3], 16..22).unwrap();
+        assert_eq!(
+            [15, 16, 17, 21, 22].map(|at| sweep.mark(at)),
+            [false, true, false, true, false]
+        );
+        assert_eq!(sweep.starts().collect::<Vec<_>>(), [16, 21]);
+    }
+}

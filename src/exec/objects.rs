@@ -1,0 +1,73 @@
+//! The program and the libraries that the loader puts beside it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{fs, io};
+
+use super::binary;
+
+/// The loader lists what it would load, and does not start the program (ld.so(8)).
+const LIST: &str = "LD_TRACE_LOADED_OBJECTS";
+const NOT_FOUND: &[u8] = b" => not found";
+
+/// What the loader says of a program.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub struct Objects {
+    /// The program, its libraries and its loader, by their real paths, in the loader's order.
+    pub files: Vec<PathBuf>,
+    /// Names of libraries that are not there.
+    pub missing: Vec<String>,
+}
+
+impl Objects {
+    /// Asks the program's loader; a program without one stands alone. `env` is added to our environment.
+    pub fn of(program: &Path, env: &[(OsString, OsString)]) -> io::Result<Self> {
+        if binary::loader(program).is_none() {
+            return Ok(Self { files: vec![fs::canonicalize(program)?], missing: Vec::new() });
+        }
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        command.env(LIST, "1").envs(env.iter().map(|(name, value)| (name, value)));
+        let mut objects = Self::parse(&command.output()?.stdout);
+        objects.files.insert(0, program.to_owned());
+        for file in &mut objects.files {
+            *file = fs::canonicalize(&*file).unwrap_or_else(|_| file.clone());
+        }
+        Ok(objects)
+    }
+
+    /// Lines are `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)`, `NAME (ADDRESS)` or `NAME => not found`.
+    fn parse(listed: &[u8]) -> Self {
+        let mut objects = Self::default();
+        for line in listed.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
+            if let Some(name) = line.strip_suffix(NOT_FOUND) {
+                objects.missing.push(String::from_utf8_lossy(name).into_owned());
+                continue;
+            }
+            let arrow = line.windows(4).position(|at| at == b" => ").map_or(0, |at| at + 4);
+            let path = &line[arrow..];
+            let end = path.windows(4).rposition(|at| at == b" (0x");
+            if let (Some(end), b'/') = (end, path.first().copied().unwrap_or_default()) {
+                objects.files.push(OsStr::from_bytes(&path[..end]).into());
+            }
+        }
+        objects
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loaders_list_is_read() {
+        let listed = b"\tlinux-vdso.so.1 (0x00007ffd5)\n\tliba.so.1 => /lib/a b/liba.so.1 (0x1)\n\
+                       \tlibz.so => not found\n\t/lib64/ld-linux-x86-64.so.2 (0x2)\n\n";
+        let objects = Objects::parse(listed);
+        assert_eq!(objects.missing, ["libz.so"]);
+        let files = ["/lib/a b/liba.so.1", "/lib64/ld-linux-x86-64.so.2"];
+        assert_eq!(objects.files, files.map(PathBuf::from));
+    }
+}
