@@ -96,7 +96,8 @@ struct ffuzz_runs {
   uint32_t crash_codes[8]; /* a bit for each exit status that the fork server has to report */
   uint32_t paths; /* enum ffuzz_paths: hash the path of each case that is not to be judged */
   uint32_t log; /* children that start now log what they compare, and count no edges */
-  uint32_t pad_go[2];
+  uint32_t bare; /* children that start now have no breakpoints (runtime/native/) */
+  uint32_t pad_go;
   /* written by the child, set to 0 by the fuzzer */
   uint32_t report; /* 1: stopped (child), 2: ended (fork server) */
   uint32_t started;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "connect.h"
+#include "breakpoints.h"
 #include "domains.h"
 #include "edge-map.h"
 #include "log.h"
@@ -93,7 +94,9 @@ static void write_tables(uint8_t *base, const struct ffuzz_channel *c) {
     const struct module *m = &ffuzz_modules[i];
     modules[i].start = m->at;
     modules[i].counters = m->count;
-    name_object_of(m->start, modules[i].name, sizeof modules[i].name);
+    /* Counters of breakpoints are in no object. */
+    const void *inside = ffuzz_breakpoints && m->pcs ? (const void *)m->pcs[0] : m->start;
+    name_object_of(inside, modules[i].name, sizeof modules[i].name);
   }
   struct ffuzz_domain *domains = (void *)(base + c->domains_offset);
   for (uint32_t i = 0; i < ffuzz_domain_count; i++) {
@@ -114,7 +117,11 @@ static void lay_out(struct ffuzz_channel *c) {
   for (uint32_t i = 0; i < ffuzz_module_count; i++)
     if (!whole_pages(&ffuzz_modules[i])) c->features |= FFUZZ_FEATURE_COPIED_COUNTERS;
   c->features |= c->offered & (FFUZZ_FEATURE_RUNS | (FFUZZ_HAS_SNAPSHOTS ? FFUZZ_FEATURE_SNAPSHOT : 0));
-  if (c->features & FFUZZ_FEATURE_RUNS) c->features |= FFUZZ_FEATURE_PATHS | (ffuzz_can_log() ? FFUZZ_FEATURE_LOG : 0);
+  if (c->features & FFUZZ_FEATURE_RUNS) {
+    /* With breakpoints a map shows what is new, not the path. */
+    c->features |= ffuzz_breakpoints ? 0 : FFUZZ_FEATURE_PATHS;
+    c->features |= ffuzz_can_log() ? FFUZZ_FEATURE_LOG : 0;
+  }
   c->modules_offset = FFUZZ_CHANNEL_HEADER;
   c->domains_offset = c->modules_offset + ffuzz_page_up(c->module_count * sizeof(struct ffuzz_module));
   c->map_offset = c->domains_offset + ffuzz_page_up(c->domain_count * sizeof(struct ffuzz_domain));

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "forkserver.h"
+#include "breakpoints.h"
 #include "connect.h"
 #include "counters.h"
 #include "domains.h"
@@ -170,6 +171,7 @@ static pid_t start_child(const struct signals *old, pid_t server) {
     /* Here, not in the parent, which may be later than the end of the first run. */
     *(ffuzz_runs->lasting ? &ffuzz_runs->lasting_child : &ffuzz_runs->child) = (uint32_t)getpid();
     if (ffuzz_runs->log) ffuzz_log_start();
+    if (ffuzz_runs->bare && ffuzz_breakpoints) ffuzz_breakpoints->remove_all();
   }
   return 0;
 }
@@ -285,7 +287,7 @@ HIDDEN void ffuzz_start_server(void) {
 
 /* After the constructors of clang's coverage (priority 2), before those of the program. */
 __attribute__((constructor(5))) static void start_early(void) {
-  if (!getenv("__AFL_DEFER_FORKSRV")) ffuzz_start_server();
+  if (!ffuzz_breakpoints && !getenv("__AFL_DEFER_FORKSRV")) ffuzz_start_server();
 }
 
 /* A shared library needs them of a program that has neither counters nor domains itself. Not asked for by names that

@@ -151,6 +151,8 @@ HIDDEN void ffuzz_edges_forget(void) {
   for (uint32_t i = 0; i < hits; i++) memset(map + hit[i] * (size_t)BLOCK, 0, BLOCK);
 }
 
+HIDDEN const uint8_t *ffuzz_edges_unseen(void) { return virgin; }
+
 static int is_hit(uint32_t block) {
   const uint8_t *counts = map + block * (size_t)BLOCK;
   for (uint32_t i = 0; i < BLOCK; i++)

@@ -9,6 +9,8 @@ HIDDEN int ffuzz_edges_are_new(void);
 /* After a run that showed nothing new: its edges, or their hit counts as well, as one number. */
 HIDDEN uint64_t ffuzz_edges_hash(int counts);
 HIDDEN void ffuzz_edges_forget(void);
+/* Classes of hit counts that were not seen yet, laid out like the map. */
+HIDDEN const uint8_t *ffuzz_edges_unseen(void);
 
 /* What the map holds now, to be put there again before each run. */
 struct saved_block {

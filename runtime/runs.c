@@ -123,6 +123,8 @@ static enum ffuzz_shown shows(void) {
   return ffuzz_runs->each ? FFUZZ_SHOWN_EACH : FFUZZ_SHOWN_NOT;
 }
 
+HIDDEN int ffuzz_case_is_news(void) { return shows() == FFUZZ_SHOWN_NEWS; }
+
 /* Hands the last case over, or nothing, and waits for the next batch. */
 static void hand_over(enum ffuzz_shown shown) {
   uint32_t now = __atomic_load_n(&ffuzz_runs->go, __ATOMIC_RELAXED);

@@ -18,6 +18,7 @@ HIDDEN void ffuzz_report_lasting_end(uint32_t number, int status, int quietly);
 HIDDEN int ffuzz_next_case(unsigned int most);
 HIDDEN uint32_t ffuzz_case_ends(void); /* judges it, waits behind the last; number of the next */
 HIDDEN void ffuzz_case_begins(uint32_t index);
+HIDDEN int ffuzz_case_is_news(void); /* the case that has just ended */
 /* Bytes of a case, and how many. */
 HIDDEN const uint8_t *ffuzz_case_bytes(uint32_t index, uint32_t *length);
 

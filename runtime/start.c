@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "breakpoints.h"
+#include "forkserver.h"
 #include "process.h"
 #include "snapshot/cycle.h"
 #include "snapshot/snapshot.h"
@@ -18,6 +20,10 @@ static main_function *program_main;
 static plain_function *loader_exit;
 
 static int start_main(int argc, char **argv, char **environment) {
+  if (ffuzz_breakpoints) {
+    ffuzz_breakpoints->start();
+    ffuzz_start_server();
+  }
   if (ffuzz_lasting) ffuzz_snapshot();
   return program_main(argc, argv, environment);
 }

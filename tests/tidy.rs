@@ -35,7 +35,7 @@ const IMPORT_EXCEPTIONS: &[(&str, &str)] = &[];
 const RUNTIME_LAYERS: &[&[&str]] = &[
     &["channel"],
     &["base"],
-    &["machine", "process", "modules"],
+    &["machine", "process", "modules", "breakpoints"],
     &["pipes"],
     &["memory"],
     &["domains", "copies", "novelty", "log"],
@@ -55,6 +55,10 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["snapshot/prologue"],
     &["snapshot/snapshot"],
     &["persistent", "manual", "start", "guards", "callbacks", "exit-hook", "stub"],
+    &["native/table"],
+    &["native/blocks"],
+    &["native/signals"],
+    &["native/start"],
     &["driver/options", "driver/input"],
     &["driver/crash"],
     &["driver/files"],
@@ -63,7 +67,7 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
 ];
 /// What compiled code, the linker or libc asks for by name: nobody includes a header of it.
 const RUNTIME_ENTRIES: &[&str] =
-    &["start", "guards", "callbacks", "exit-hook", "stub", "driver/main"];
+    &["start", "guards", "callbacks", "exit-hook", "stub", "driver/main", "native/start"];
 /// They decide, and neither read a file nor a clock.
 const PURE: &[&str] = &["engine", "crashes/crash"];
 /// Readers of the environment: the fuzzer's table, and the compiler wrapper's, which has to be

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
+#include "breakpoints.h"
 #include "domains.h"
 #include "edge-map.h"
 #include "novelty.h"
@@ -67,6 +68,41 @@ static void refuse_pending(uint64_t blocked) {
   if (pending) ffuzz_give_up(FFUZZ_WHY_SIGNAL, __builtin_ctzll(pending) + 1);
 }
 
+static void load_maps(void) {
+  ffuzz_edges_load(ffuzz_saved->edges, ffuzz_saved->edge_count);
+  ffuzz_keys_load(ffuzz_saved->keys, ffuzz_saved->key_count);
+}
+
+/* Of a program with breakpoints, a run does not meet those of blocks that the fuzzer knows. If it shows something all
+ * the same, its map is not whole. Breakpoints that were met are counted in memory that is put back. */
+static int is_partial(void) {
+  if (!ffuzz_breakpoints || ffuzz_changes->has_all) return 0;
+  return ffuzz_breakpoints->were_met() || (ffuzz_runs->watch && ffuzz_case_is_news());
+}
+
+static void set_all_breakpoints(void) {
+  ffuzz_breakpoints->set_all();
+  ffuzz_changes->has_all = 1;
+}
+
+/* The same case once more, with all breakpoints. */
+static void repeat_run(void) {
+  set_all_breakpoints();
+  ffuzz_run_begins();
+  load_maps();
+  ffuzz_snapshot_begin_run(ffuzz_runs->finished);
+}
+
+static void choose_breakpoints(void) {
+  if (!ffuzz_breakpoints) return;
+  if (ffuzz_runs->each)
+    set_all_breakpoints();
+  else if (ffuzz_changes->has_all) {
+    ffuzz_breakpoints->remove_known(ffuzz_edges_unseen());
+    ffuzz_changes->has_all = 0;
+  }
+}
+
 /* From the end of a run to the beginning of the next. */
 static void between_runs(void) {
   uint64_t blocked = ffuzz_block_signals();
@@ -74,10 +110,12 @@ static void between_runs(void) {
   ffuzz_run_ends();
   ffuzz_changes_undo();
   refuse_pending(blocked);
+  int again = is_partial();
   ffuzz_memory_put_back();
+  if (again) repeat_run();
   uint32_t next = ffuzz_case_ends();
-  ffuzz_edges_load(ffuzz_saved->edges, ffuzz_saved->edge_count);
-  ffuzz_keys_load(ffuzz_saved->keys, ffuzz_saved->key_count);
+  choose_breakpoints();
+  load_maps();
   ffuzz_snapshot_begin_run(next);
 }
 

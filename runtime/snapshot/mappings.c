@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "breakpoints.h"
 #include "process.h"
 
 static long fence(uint64_t bytes) {
@@ -119,7 +120,8 @@ static void add_mapping(const char *line) {
   while (*line >= '0' && *line <= '9') line++;
   while (*line == ' ') line++;
   m->is_stack = (uint8_t)begins_with(line, "[stack]");
-  m->is_put_back = (uint8_t)(is_writable && is_private);
+  int has_breakpoints = ffuzz_breakpoints && ffuzz_breakpoints->is_code(m->start, m->end);
+  m->is_put_back = (uint8_t)(is_writable && is_private && !has_breakpoints);
   m->is_reserved = (uint8_t)(!is_readable && !is_writable && !runs && is_private && !m->is_file);
   if (is_writable && !is_private) refuse_foreign_shared(m, line);
 }

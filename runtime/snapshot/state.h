@@ -140,6 +140,7 @@ enum {
 /* Of the present run. */
 struct changes {
   uint32_t is_running;
+  uint32_t has_all; /* all breakpoints are set, so that the map of this run is whole */
   uint32_t what;
   int status;
   uint32_t runs;

@@ -3,6 +3,7 @@
 #include "snapshot/take.h"
 
 #if FFUZZ_HAS_SNAPSHOTS
+#include "breakpoints.h"
 #include "domains.h"
 #include "novelty.h"
 #include "runs.h"
@@ -27,9 +28,11 @@ static void take(void) {
   ffuzz_saved->signal_mask = ffuzz_block_signals();
   save_maps();
   ffuzz_changes_start();
+  if (ffuzz_breakpoints) ffuzz_breakpoints->forget_met();
   ffuzz_memory_save();
   ffuzz_filter_start();
   ffuzz_memory_seal();
+  ffuzz_changes->has_all = 1;
   ffuzz_runs->prologue_calls = ffuzz_saved->prologue;
   ffuzz_snapshot_begin_run(0);
 }

@@ -11,6 +11,9 @@ use std::{env, fs};
 const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
 /// Linked into shared libraries, where no runtime may live.
 const STUB: &str = "stub";
+/// The runtime as a library for `LD_PRELOAD`, and what only instrumented code calls.
+const NATIVE: &str = "libffuzz-native.so";
+const OF_INSTRUMENTED: &[&str] = &["callbacks", "exit-hook", "guards"];
 /// The pass that includes those of all domains, and serves declared ones.
 const BUILTIN: &str = "builtin";
 
@@ -86,12 +89,37 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
         run(Command::new("ar").arg("rcsD").arg(&path).args(objects));
         assets.push((archive.to_owned(), path));
     }
+    // Its breakpoints and its handler are those of this processor.
+    if cfg!(target_arch = "x86_64") {
+        assets.push((NATIVE.to_owned(), preloaded(out, llvm)));
+    }
     assets.push(("ffuzz-stub.o".into(), object(out, llvm, STUB)));
     for domain in domains() {
         let unit = format!("domains/waypoints-{domain}-rt");
         assets.push((format!("waypoints-{domain}-rt.o"), object(out, llvm, &unit)));
     }
     assets
+}
+
+/// The runtime below a program that has none.
+fn preloaded(out: &Path, llvm: Option<&Llvm>) -> PathBuf {
+    let path = out.join(NATIVE);
+    let mut parts = units("");
+    parts.retain(|unit| unit != STUB && !OF_INSTRUMENTED.contains(&unit.as_str()));
+    parts.extend(units("snapshot/").into_iter().chain(units("native/")));
+    let objects = parts.iter().map(|unit| object(out, llvm, unit));
+    let flags = "-shared -s -Wl,-z,now -Wl,-Bsymbolic -Wl,--no-undefined \
+                 -Wl,--version-script=runtime/native/exported.list";
+    run(Command::new(compiler(llvm))
+        .args(flags.split_whitespace())
+        .args(objects)
+        .arg("-o")
+        .arg(&path));
+    path
+}
+
+fn compiler(llvm: Option<&Llvm>) -> PathBuf {
+    llvm.map_or_else(|| "cc".into(), |llvm| llvm.bindir.join("clang"))
 }
 
 /// Names of the built-in domains: each has its map in `runtime/domains/`.
@@ -117,12 +145,11 @@ fn units(folder: &str) -> Vec<String> {
 /// stands for one object, so the folder is part of it.
 fn object(out: &Path, llvm: Option<&Llvm>, unit: &str) -> PathBuf {
     let path = out.join(format!("{}.o", unit.replace('/', "-")));
-    let compiler = llvm.map_or_else(|| "cc".into(), |llvm| llvm.bindir.join("clang"));
     // Parts run before libc is ready, or while the program's memory is in any state.
     let flags = "-O2 -fPIC -std=gnu11 -Wall -Wextra -ffunction-sections -fno-lto \
                  -fno-stack-protector -Iruntime/include -iquote runtime";
     let source = format!("runtime/{unit}.c");
-    run(Command::new(compiler)
+    run(Command::new(compiler(llvm))
         .args(flags.split_whitespace())
         .args(["-c", &source, "-o"])
         .arg(&path));

@@ -16,6 +16,8 @@ mod embedded {
 pub const SCRIPT: &str = "counters.ld";
 /// The runtime functions that a program offers to its shared libraries.
 pub const EXPORTED: &str = "exported.list";
+/// The runtime as a library for programs without instrumentation (x86-64).
+pub const NATIVE: &str = "libffuzz-native.so";
 const RUNTIME: &str = "libffuzz-rt.a";
 
 /// Why the files cannot be used.

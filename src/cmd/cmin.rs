@@ -55,6 +55,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let scratch: Vec<Scratch> = (0..workers).map(|_| Scratch::new("cmin", None)).collect();
     let target = |scratch| {
         let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
+        wanted.native = Some(&args.native);
         wanted.file = args.file.as_deref();
         wanted.snapshots = true;
         wanted.show_output = args.debug;

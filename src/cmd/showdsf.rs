@@ -97,6 +97,7 @@ fn names(target: &Hooked, args: &Args) -> KeyNames {
 fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Hooked, Failure> {
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
     let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
+    wanted.native = Some(&args.native);
     if let (Some(file), true) = (&args.at_file, args.runs_folders()) {
         wanted.scratch = file;
     }

@@ -51,7 +51,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
         () if args.streams => stream::run(&args, &environment),
         () if args.tokens => tokens::run(&args, &environment),
         () if args.comparisons => comparisons::run(&mut args, &environment),
-        () if args.blocks => blocks::run(&args),
+        () if args.blocks => blocks::run(&args, &environment),
         () if args.blockers => blockers::run(&args, &environment),
         () if args.runs_files() => run_all(&args, &environment),
         () => run_once(&mut args, &environment),
@@ -63,6 +63,7 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
     tool::exit_on_signals(&[scratch], None);
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
     let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
+    wanted.native = Some(&args.native);
     wanted.file = args.file.as_deref();
     if let (Some(file), true) = (&args.at_file, args.runs_files()) {
         wanted.scratch = file;

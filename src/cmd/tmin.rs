@@ -45,6 +45,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let scratch = Scratch::new("tmin", None);
     tool::exit_on_signals(&[&scratch], None);
     let mut wanted = ToolTarget::new(&args.target, &scratch, timeout);
+    wanted.native = Some(&args.native);
     wanted.file = args.file.as_deref();
     wanted.exit_is_crash = args.exit_is_crash;
     // A crash ends its process: it is compared with others that began as it did.

@@ -51,13 +51,23 @@ pub(super) struct TargetArgs {
     pub(super) command: Vec<OsString>,
 }
 
+/// A target without instrumentation.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct NativeArgs {
+    /// The target is not instrumented: breakpoints show which blocks of its machine code are reached
+    #[arg(short = 'Q')]
+    pub(super) native: bool,
+    /// With -Q: files whose blocks count, separated by colons, or "all". Default: the program and its libraries
+    /// except language runtime libraries
+    #[arg(long, value_name = "LIST")]
+    pub(super) modules: Option<String>,
+}
+
 /// Ways of AFL++ to run programs that are not instrumented.
 #[derive(Debug, Default, clap::Args)]
 struct Modes {
     #[arg(short = 'O', hide = true)]
     frida: bool,
-    #[arg(short = 'Q', hide = true)]
-    qemu: bool,
     #[arg(short = 'U', hide = true)]
     unicorn: bool,
     #[arg(short = 'W', hide = true)]
@@ -87,9 +97,8 @@ impl TargetArgs {
 
     /// Refuses what cannot be run here.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let Modes { frida, qemu, unicorn, wine, nyx, nyx_distributed } = self.modes;
+        let Modes { frida, unicorn, wine, nyx, nyx_distributed } = self.modes;
         Self::refuse(&[
-            (qemu, "-Q (QEMU) is not supported yet"),
             (frida, "-O (FRIDA) is not supported"),
             (unicorn, "-U (unicorn) is not supported"),
             (wine, "-W (wine) is not supported"),
@@ -228,6 +237,8 @@ pub(super) struct ToolTarget<'a> {
     pub(super) snapshots: bool,
     /// The target need not be instrumented.
     pub(super) any_program: bool,
+    /// `-Q`.
+    pub(super) native: Option<&'a NativeArgs>,
 }
 
 impl<'a> ToolTarget<'a> {
@@ -243,6 +254,7 @@ impl<'a> ToolTarget<'a> {
             fresh_runs: false,
             snapshots: false,
             any_program: false,
+            native: None,
         }
     }
 
@@ -265,6 +277,8 @@ impl<'a> ToolTarget<'a> {
             command: self.args.command.clone(),
             file: self.file.map(Into::into),
             memory: self.args.memory.clone(),
+            native: self.native.is_some_and(|args| args.native),
+            modules: self.native.and_then(|args| args.modules.clone()),
             ..FuzzArgs::default()
         };
         let options = resolve::target_options(&fuzz, environment)?;

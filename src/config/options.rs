@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::env::AssetPlaces;
 pub use ffuzz_engine::options::{
     DeterministicStage, Inspected, MutationOptions, RunMode, Schedule, Strategy, Wanted,
 };
@@ -161,6 +162,8 @@ pub struct TargetOptions {
     pub force_deferred: bool,
     /// `-n`: no instrumentation, every run is fork + exec.
     pub non_instrumented: bool,
+    /// `-Q`: breakpoints are the instrumentation.
+    pub native: Option<NativeOptions>,
     /// `AFL_NO_FORKSRV`.
     pub no_fork_server: bool,
     /// `AFL_DUMB_FORKSRV`: `-n` with a fork server.
@@ -180,6 +183,16 @@ pub struct TargetOptions {
     pub skip_core_pattern_check: bool,
     /// `-b N`; None = AFL_NO_AFFINITY or the first free core.
     pub cpu: CpuChoice,
+}
+
+/// How a program without instrumentation is fuzzed.
+#[derive(Clone, Debug, Default)]
+pub struct NativeOptions {
+    /// `--modules`: names of files with colons between them, or `all`; None: the program and the libraries
+    /// that are not part of the language runtime.
+    pub modules: Option<String>,
+    /// Where the library is unpacked that is loaded into the target.
+    pub places: AssetPlaces,
 }
 
 impl TargetOptions {
@@ -206,6 +219,7 @@ impl TargetOptions {
             force_persistent: false,
             force_deferred: false,
             non_instrumented: false,
+            native: None,
             no_fork_server: false,
             blind_fork_server: false,
             skip_binary_check: false,

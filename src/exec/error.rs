@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::binary::Kin;
+use super::native::NativeError;
 use ffuzz_engine::domain::RecordError;
 use ffuzz_engine::executor::{Failure, RunError};
 use ffuzz_sys::file;
@@ -25,6 +26,8 @@ pub enum TargetError {
     Architecture { path: PathBuf, found: String, host: &'static str },
     #[error("the target {path:?} is not instrumented")]
     NotInstrumented { path: PathBuf, kin: Kin },
+    #[error(transparent)]
+    Native(#[from] NativeError),
     #[error("the target's program loader {loader:?} does not exist")]
     NoLoader { loader: PathBuf },
     #[error("cannot start the target {path:?}: {source}")]
@@ -128,6 +131,7 @@ impl TargetError {
                 }
             }
             .into(),
+            Self::Native(error) => error.remedy(),
             Self::NoLoader { .. } => "install that loader, or link the target statically".into(),
             Self::Start { source, .. } => match source.kind() {
                 io::ErrorKind::WouldBlock => "raise the limit on processes (ulimit -u)".into(),

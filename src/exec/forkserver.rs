@@ -1,5 +1,6 @@
 //! A target that forks a process for one run or for many, controlled by AFL's pipes or through the channel.
 
+mod bare;
 mod batches;
 mod helpers;
 mod notes;
@@ -77,6 +78,8 @@ pub struct ForkServer {
     logs: bool,
     /// See [`Executor::quiet_paths`].
     quiet: Vec<(usize, u64)>,
+    /// See [`ForkServer::end_without_breakpoints`].
+    bare: bare::BareChecks,
     /// None: children are never restored.
     snapshot: Option<snapshot::Policy>,
     /// Kinds of notes that were reported, and notes that were not fetched yet.
@@ -133,6 +136,7 @@ impl ForkServer {
             helpers: Helpers::new(),
             logs: false,
             quiet: Vec::new(),
+            bare: bare::BareChecks::default(),
             snapshot: None,
             reported: BTreeSet::new(),
             notes: Vec::new(),

@@ -104,7 +104,7 @@ pub(super) fn greet(wires: &mut Wires<'_>) -> Result<ForkServerHello, NoHello> {
     }
 }
 
-/// Error codes of AFL's runtimes, and 512 of this project's: meaning and remedy.
+/// Error codes of AFL's runtimes, and those from 512 on of this project's: meaning and remedy.
 const REPORTS: &[(u32, &str, &str)] = &[
     (
         1,
@@ -133,6 +133,11 @@ const REPORTS: &[(u32, &str, &str)] = &[
         512,
         "there is no memory for the maps of its domains",
         "use smaller domain maps, or allow it more memory (-m)",
+    ),
+    (
+        513,
+        "its code cannot be made writable, so it can have no breakpoints",
+        "allow that (SELinux: execmod), or build it with ffuzz-cc",
     ),
 ];
 

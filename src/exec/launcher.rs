@@ -14,6 +14,7 @@ use super::channel::{self, Offer, OfferAnswer};
 use super::delivery::InputDelivery;
 use super::handshake::{self, ForkServerHello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
+use super::native::{self, Native, NativeError};
 use super::objects::Objects;
 use super::replay::PERSISTENT;
 use super::runs::RunChannel;
@@ -55,6 +56,8 @@ pub struct Setup {
     wrote_input: Arc<AtomicBool>,
     pub(super) traits: Traits,
     instance_dir: Option<PathBuf>,
+    /// The program has no instrumentation of its own.
+    native: Option<Arc<Native>>,
 }
 
 impl Setup {
@@ -72,6 +75,12 @@ impl Setup {
         } else {
             binary::inspect(&program)?
         };
+        let native = options
+            .native
+            .as_ref()
+            .map(|native| Native::prepare(native, &program, traits, &options.extra_env))
+            .transpose()?;
+        let traits = Traits { instrumented: traits.instrumented || native.is_some(), ..traits };
         if !traits.instrumented && !options.skip_binary_check && !options.non_instrumented {
             return Err(TargetError::NotInstrumented { path: program, kin: traits.kin });
         }
@@ -88,6 +97,7 @@ impl Setup {
             wrote_input: Arc::default(),
             traits,
             instance_dir: instance_dir.map(Into::into),
+            native: native.map(Arc::new),
         })
     }
 
@@ -110,6 +120,11 @@ impl Setup {
     #[must_use]
     pub fn is_instrumented(&self) -> bool {
         self.traits.instrumented
+    }
+
+    /// What a program without instrumentation of its own is started with.
+    pub(super) fn native(&self) -> Option<&Native> {
+        self.native.as_deref()
     }
 
     pub(super) fn program(&self) -> &Path {
@@ -176,6 +191,9 @@ impl Setup {
         }
         if status.is_some_and(|s| libc::WIFSIGNALED(s) && libc::WTERMSIG(s) == libc::SIGXFSZ) {
             return TargetError::FileSize;
+        }
+        if self.native.is_some() && status.is_none_or(|status| libc::WIFEXITED(status)) {
+            return NativeError::NoStart { how: describe_end(status) }.into();
         }
         let (memory_limit, deferred) = (self.options.memory_limit, self.deferred());
         TargetError::DiedAtStart { how: describe_end(status), memory_limit, deferred }
@@ -375,16 +393,22 @@ fn launch(
     if !setup.options.non_instrumented {
         set(channel::ENV, channel::TARGET_FD.to_string());
     }
+    let mut fds = vec![
+        (control_theirs.as_fd(), CONTROL_FD),
+        (status_theirs.as_fd(), STATUS_FD),
+        (offers.channel.fd(), channel::TARGET_FD),
+    ];
+    if let Some(native) = &setup.native {
+        let variables = native.variables(&env);
+        env.extend(variables.map(|(name, value)| (name, Some(value))));
+        fds.push((native.table(), native::TABLE_FD));
+    }
     let process = process::launch(Launch {
         argv: &setup.argv,
         env: &env,
         stdin: setup.stdin_for(delivery)?,
         output: OutputTo::shown(setup.options.show_output),
-        fds: &[
-            (control_theirs.as_fd(), CONTROL_FD),
-            (status_theirs.as_fd(), STATUS_FD),
-            (offers.channel.fd(), channel::TARGET_FD),
-        ],
+        fds: &fds,
         memory_limit: setup.options.memory_limit,
         core_limit: 0,
         guarded: true,

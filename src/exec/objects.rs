@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::{fs, io};
 
 use super::binary;
+use super::choice::Choice;
 
 /// The loader lists what it would load, and does not start the program (ld.so(8)).
 const LIST: &str = "LD_TRACE_LOADED_OBJECTS";
@@ -36,6 +37,25 @@ impl Objects {
             *file = fs::canonicalize(&*file).unwrap_or_else(|_| file.clone());
         }
         Ok(objects)
+    }
+
+    /// The files that belong to a choice; the program also has the name by which it was given.
+    pub fn chosen(&self, choice: &Choice, program: &Path) -> impl Iterator<Item = &Path> {
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let given = choice.takes(&name(program));
+        self.files
+            .iter()
+            .enumerate()
+            .filter(move |(index, path)| (*index == 0 && given) || choice.takes(&name(path)))
+            .map(|(_, path)| path.as_path())
+    }
+
+    /// Names of all files.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let names = self.files.iter().filter_map(|path| path.file_name());
+        names.map(|name| name.to_string_lossy().into_owned()).collect()
     }
 
     /// Lines are `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)`, `NAME (ADDRESS)` or `NAME => not found`.

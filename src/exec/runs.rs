@@ -44,6 +44,7 @@ mod field {
     pub(super) const CRASH_CODES: usize = 80;
     pub(super) const PATHS: usize = 112;
     pub(super) const LOG: usize = 116;
+    pub(super) const BARE: usize = 120;
     pub(super) const REPORT: usize = 128;
     pub(super) const STARTED: usize = 132;
     pub(super) const FINISHED: usize = 136;
@@ -63,7 +64,7 @@ mod field {
 }
 
 #[cfg(test)]
-pub(super) const FIELDS: [(&str, usize); 26] = [
+pub(super) const FIELDS: [(&str, usize); 27] = [
     ("want", field::WANT),
     ("lasting", field::LASTING),
     ("prologue", field::PROLOGUE),
@@ -74,6 +75,7 @@ pub(super) const FIELDS: [(&str, usize); 26] = [
     ("crash_codes", field::CRASH_CODES),
     ("paths", field::PATHS),
     ("log", field::LOG),
+    ("bare", field::BARE),
     ("report", field::REPORT),
     ("started", field::STARTED),
     ("finished", field::FINISHED),
@@ -476,6 +478,11 @@ impl RunChannel {
     /// Children that start from now on log what they compare, or do not.
     pub(super) fn set_log(&mut self, on: bool) {
         self.put(field::LOG, u32::from(on));
+    }
+
+    /// Children that start from now on have no breakpoints, or have them.
+    pub(super) fn set_bare(&mut self, on: bool) {
+        self.put(field::BARE, u32::from(on));
     }
 
     /// Process id of the restored child, if it may still exist.

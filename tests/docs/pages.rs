@@ -77,6 +77,11 @@ fn snapshots() {
 }
 
 #[test]
+fn programs_without_source() {
+    follow(&TestDir::new(), &blocks("binary-only.md"), "19");
+}
+
+#[test]
 fn watching() {
     follow(&TestDir::new(), &blocks("watching.md"), "19");
 }

@@ -22,6 +22,7 @@ mod limits;
 mod machine;
 mod metrics;
 mod modes;
+mod native;
 mod obstacles;
 mod options;
 mod peers;

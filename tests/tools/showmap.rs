@@ -157,7 +157,7 @@ fn wrong_targets_and_options_are_refused() {
     refused("-e -r -o maps", "exclude each other", "leave one");
     refused("-b -Z -o maps", "different forms", "choose one");
     refused("-t 9 -o maps", "-t 9", "at least 10");
-    refused("-Q -o maps", "-Q (QEMU)", "ffuzz-cc");
+    refused("-Q -o maps", "is instrumented", "leave -Q out");
     for unknown in ["-o maps -y", "-y -i in -o maps", "-qy -o maps", "--foo=1 -i in -o maps"] {
         refused(unknown, "is not an option of this program", "--help");
     }

@@ -164,7 +164,7 @@ fn wrong_inputs_and_options_are_refused() {
     dir.write("input", CRASH);
     refused("-i input -o in", "is a folder", "file");
     refused("-i input -o no/small", "does not exist", "create it");
-    refused("-i input -o small -Q", "-Q (QEMU)", "ffuzz-cc");
+    refused("-i input -o small -Q", "is instrumented", "leave -Q out");
     refused("-i input -o small -A", "-A (CoreSight)", "ffuzz-cc");
     refused("-i input -o small -B mask", "-B (a bitmap as mask)", "leave -B out");
     refused("-i input -o small -K folder", "-K (GUI mode)", "leave -K out");

@@ -6,7 +6,7 @@ use clap::Parser;
 
 use crate::cmd::coverage::CoverageArgs;
 use crate::cmd::exit::Failure;
-use crate::cmd::tool::TargetArgs;
+use crate::cmd::tool::{NativeArgs, TargetArgs};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -54,6 +54,8 @@ pub(super) struct Args {
     pub(super) file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) coverage: CoverageArgs,
+    #[command(flatten)]
+    pub(super) native: NativeArgs,
     #[command(flatten)]
     pub(super) target: TargetArgs,
 }

@@ -61,6 +61,13 @@ pub struct Args {
     /// The target is not instrumented: start a new process for each run
     #[arg(short, help_heading = "Target")]
     pub non_instrumented: bool,
+    /// The target is not instrumented: breakpoints show which blocks of its machine code are reached
+    #[arg(short = 'Q', help_heading = "Target")]
+    pub native: bool,
+    /// With -Q: files whose blocks count, separated by colons, or "all". Default: the program and its libraries
+    /// except language runtime libraries
+    #[arg(long, value_name = "LIST", help_heading = "Target")]
+    pub modules: Option<String>,
     /// Sanitizer build of the target; inputs that take a new path run there, too; can be repeated
     #[arg(short = 'w', value_name = "PROGRAM", help_heading = "Target")]
     pub sanitizer: Vec<OsString>,
@@ -238,8 +245,6 @@ pub struct Args {
 pub struct Unsupported {
     #[arg(short = 'B', value_name = "FILE", hide = true)]
     pub bitmap: Option<OsString>,
-    #[arg(short = 'Q', hide = true)]
-    pub qemu: bool,
     #[arg(short = 'O', hide = true)]
     pub frida: bool,
     #[arg(short = 'U', hide = true)]
@@ -288,7 +293,6 @@ impl Unsupported {
         vec![
             later(self.bitmap.is_some(), "-B", "start from a bitmap"),
             later(self.value_profile, "-r", "value profile"),
-            later(self.qemu, "-Q", "QEMU"),
             never(self.frida, "-O", "FRIDA"),
             never(self.unicorn, "-U", "unicorn"),
             never(self.wine, "-W", "wine"),

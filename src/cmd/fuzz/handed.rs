@@ -171,6 +171,8 @@ const TABLE: &[OptionRow] = &[
     )),
     row(&["-N"], Workers::Get, Pastis::Gets),
     row(&["-n"], Workers::Get, Pastis::Gets),
+    row(&["-Q"], Workers::Get, Pastis::Gets),
+    row(&["--modules"], Workers::Get, Pastis::Gets),
     too(
         &["-w"],
         Workers::Get,

@@ -10,12 +10,12 @@ use super::args::{Args, Unsupported};
 use super::custom::{self, About};
 use super::{mutators, reports, resume, triage, values};
 use crate::cmd::exit::Failure;
-use crate::config::env::{self, EnvError, Environment};
+use crate::config::env::{self, AssetPlaces, EnvError, Environment};
 use crate::config::options::{
     CalibrationOptions, Colors, CoverageOptions, CpuChoice, DeterministicStage, DomainMode, Input,
-    Inspected, KillerbeezOptions, Limits, MutationOptions, Options, OutputOptions, RunMode,
-    SanitizerOptions, Schedule, SeedPolicy, Strategy, SyncOptions, TargetOptions, TimeoutSpec,
-    UiMode, Wanted,
+    Inspected, KillerbeezOptions, Limits, MutationOptions, NativeOptions, Options, OutputOptions,
+    RunMode, SanitizerOptions, Schedule, SeedPolicy, Strategy, SyncOptions, TargetOptions,
+    TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
 use crate::disk::output;
@@ -306,6 +306,7 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
         force_deferred: env.flag(&["AFL_DEFER_FORKSRV"]),
         non_instrumented: args.non_instrumented,
         blind_fork_server: env.flag(&["AFL_DUMB_FORKSRV"]),
+        native: native(args, env),
         no_fork_server: env.flag(&["AFL_NO_FORKSRV"]),
         skip_binary_check: env.flag(&["AFL_SKIP_BIN_CHECK"]),
         ignore_auto_dictionary: env.flag(&["AFL_NO_AUTODICT"]),
@@ -315,6 +316,12 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
         skip_core_pattern_check: env.flag(&["AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES"]),
         cpu: cpu(args, env)?,
     })
+}
+
+fn native(args: &Args, env: &Environment) -> Option<NativeOptions> {
+    let all = || env.flag(&["AFL_INST_LIBS"]).then(|| "all".to_owned());
+    let modules = args.modules.clone().or_else(all);
+    args.native.then(|| NativeOptions { modules, places: AssetPlaces::read() })
 }
 
 /// A target that is not instrumented, or that crashes in every run, needs a process for each.

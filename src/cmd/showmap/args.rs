@@ -6,7 +6,7 @@ use clap::Parser;
 
 use crate::cmd::coverage::CoverageArgs;
 use crate::cmd::exit::Failure;
-use crate::cmd::tool::TargetArgs;
+use crate::cmd::tool::{NativeArgs, TargetArgs};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -52,10 +52,6 @@ pub(super) struct Args {
     /// out; nothing is run
     #[arg(long, conflicts_with_all = ["input", "list", "streams", "tokens", "comparisons", "blockers", "at_file"])]
     pub(super) blocks: bool,
-    /// With --blocks: only of these files (program or libraries), with colons between them; all includes the
-    /// language runtime libraries
-    #[arg(long, value_name = "NAMES", requires = "blocks")]
-    pub(super) modules: Option<String>,
     /// With -i: merge the edges of all files into one output file
     #[arg(short = 'C')]
     pub(super) collect: bool,
@@ -99,6 +95,8 @@ pub(super) struct Args {
     coresight: bool,
     #[command(flatten)]
     pub(super) coverage: CoverageArgs,
+    #[command(flatten)]
+    pub(super) native: NativeArgs,
     #[command(flatten)]
     pub(super) target: TargetArgs,
 }

@@ -6,15 +6,15 @@ use super::args::Args;
 use super::to_file;
 use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, print, say};
+use crate::config::env::Environment;
 use crate::exec::choice::Choice;
 use crate::exec::objects::Objects;
 use crate::exec::trace::Code;
 use crate::exec::{TargetError, binary};
 
 /// Prints them; returns the exit code.
-pub(super) fn run(args: &Args) -> Result<u8, Failure> {
-    let search_path = std::env::var_os("PATH");
-    let program = binary::locate(&args.target.command[0], search_path.as_deref());
+pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure> {
+    let program = binary::locate(&args.target.command[0], environment.get("PATH"));
     let program = program.and_then(|path| binary::inspect(&path).map(|_| path));
     let program = program.map_err(tool::failure)?;
     let objects = Objects::of(&program, &[])
@@ -22,23 +22,20 @@ pub(super) fn run(args: &Args) -> Result<u8, Failure> {
     if !objects.missing.is_empty() {
         return Err(tool::failure(TargetError::NoLibrary { names: objects.missing }));
     }
-    let choice = args.modules.as_deref().map_or(Choice::Own, Choice::parse);
+    let choice = args.native.modules.as_deref().map_or(Choice::Own, Choice::parse);
     let mut text = String::new();
     let (mut blocks, mut files) = (0, 0);
-    for path in &objects.files {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if let Some(code) = choice.takes(&name).then(|| Code::decoded(path)).flatten() {
+    for path in objects.chosen(&choice, &program) {
+        if let Some(code) = Code::decoded(path) {
             blocks += code.size();
             files += 1;
             list(&mut text, &code);
         }
     }
     if files == 0 {
-        let names = objects.files.iter().filter_map(|path| path.file_name());
-        let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
         return Err(Failure::new(
             "--modules names none of the target's files",
-            format!("they are {}", names.join(", ")),
+            format!("they are {}", objects.names().join(", ")),
         ));
     }
     print(text.as_bytes(), to_file(args.output()))?;

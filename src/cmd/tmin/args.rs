@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use crate::cmd::exit::Failure;
-use crate::cmd::tool::TargetArgs;
+use crate::cmd::tool::{NativeArgs, TargetArgs};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -51,6 +51,8 @@ pub(super) struct Args {
     bitmap: Option<PathBuf>,
     #[arg(short = 'K', value_name = "DIR", hide = true)]
     gui: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) native: NativeArgs,
     #[command(flatten)]
     pub(super) target: TargetArgs,
 }

@@ -127,17 +127,28 @@ impl ForkServer {
     ) -> Result<Pass, NoRun> {
         self.clear_maps();
         let (cases, look) = (self.takes_cases(), self.look(each));
+        if !cases {
+            let input = inputs.next().unwrap_or_default();
+            let mut end = self.run_once(input)?;
+            end.exit = self.end_without_breakpoints(input, end.exit)?;
+            return Ok(Pass::one(end));
+        }
+        let Some(runs) = &mut self.session.runs else { return Err(nonsense()) };
+        let start = Instant::now();
+        runs.begin(inputs, look, Child::Own);
+        let end = self.await_end(start, 1)?;
+        Ok(self.conclude(end, start.elapsed()))
+    }
+
+    /// By a child that ends with this run.
+    pub(super) fn run_once(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let session = &mut self.session;
         let Some(runs) = &mut session.runs else { return Err(nonsense()) };
         let start = Instant::now();
-        if cases {
-            runs.begin(inputs, look, Child::Own);
-        } else {
-            session.delivery.deliver(inputs.next().unwrap_or_default())?;
-            runs.begin_one();
-        }
+        session.delivery.deliver(input)?;
+        runs.begin_one();
         let end = self.await_end(start, 1)?;
-        Ok(self.conclude(end, start.elapsed()))
+        self.conclude(end, start.elapsed()).shown.ok_or_else(nonsense)
     }
 
     /// The same with a child that is restored after each run.

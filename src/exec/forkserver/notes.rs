@@ -16,6 +16,7 @@ pub(super) enum ModeNote {
     LateModule,
     IdleEnds,
     NewMap,
+    Breakpoints,
 }
 
 impl ForkServer {

@@ -1,0 +1,4 @@
+/* See breakpoints.h. */
+#include "breakpoints.h"
+
+HIDDEN const struct breakpoints *ffuzz_breakpoints;

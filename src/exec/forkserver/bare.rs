@@ -1,0 +1,93 @@
+//! Runs without breakpoints, of a program that has them for its instrumentation (`-Q`): what a breakpoint
+//! did is not the program's doing.
+//!
+//! A program that blocks SIGTRAP by a system call of its own, or takes its handler away, is killed by the next
+//! breakpoint; one that reads its own code finds the breakpoints in it. So a run that SIGTRAP has ended is
+//! repeated without them, and so is a sample of all others.
+
+use super::notes::ModeNote;
+use super::{ForkServer, NoRun};
+use ffuzz_engine::executor::ExitKind;
+
+/// The first runs are all repeated: they are the seeds.
+const FIRST: u64 = 16;
+/// From then on one in this many.
+const EVERY: u64 = 256;
+
+/// How often runs with breakpoints were made by fork.
+#[derive(Debug, Default)]
+pub(super) struct BareChecks {
+    runs: u64,
+}
+
+impl BareChecks {
+    fn is_due(&mut self) -> bool {
+        self.runs += 1;
+        self.runs <= FIRST || self.runs.is_multiple_of(EVERY)
+    }
+}
+
+const TRAPPED: ExitKind = ExitKind::Crash { signal: libc::SIGTRAP };
+
+impl ForkServer {
+    /// How the run of this input ends, that has ended in this way with breakpoints. The maps stay as they are.
+    pub(super) fn end_without_breakpoints(
+        &mut self,
+        input: &[u8],
+        exit: ExitKind,
+    ) -> Result<ExitKind, NoRun> {
+        let ended = matches!(exit, ExitKind::Ok | ExitKind::Crash { .. });
+        if self.setup.native().is_none() || !ended {
+            return Ok(exit);
+        }
+        // What it prints is not to be seen twice.
+        let is_due = !self.setup.options.show_output && self.bare.is_due();
+        if !is_due && exit != TRAPPED {
+            return Ok(exit);
+        }
+        let bare = self.run_bare(input)?;
+        if bare == exit || !matches!(bare, ExitKind::Ok | ExitKind::Crash { .. }) {
+            return Ok(exit);
+        }
+        // What differs from run to run proves nothing.
+        if exit != TRAPPED && self.run_bare(input)? != bare {
+            return Ok(exit);
+        }
+        if self.reported.insert(ModeNote::Breakpoints) {
+            let text = if exit == TRAPPED {
+                "the target blocks or takes SIGTRAP, the signal of breakpoints, by itself: what it does after that \
+                 is not seen"
+            } else {
+                "a run of the target ends differently without breakpoints: it may read its own code; --modules \
+                 leaves files out"
+            };
+            self.notes.push(text.into());
+        }
+        Ok(bare)
+    }
+
+    fn run_bare(&mut self, input: &[u8]) -> Result<ExitKind, NoRun> {
+        let execs = self.execs;
+        self.set_bare(true);
+        let run = self.run_once(input);
+        self.set_bare(false);
+        self.execs = execs;
+        Ok(run?.exit)
+    }
+
+    fn set_bare(&mut self, on: bool) {
+        self.session.runs.iter_mut().for_each(|runs| runs.set_bare(on));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_runs_and_a_sample_of_the_others_are_repeated() {
+        let mut checks = BareChecks::default();
+        let due = (0..10 * EVERY).filter(|_| checks.is_due()).count() as u64;
+        assert_eq!(due, FIRST + 10);
+    }
+}

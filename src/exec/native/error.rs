@@ -1,0 +1,58 @@
+//! Why a program without instrumentation cannot be fuzzed with breakpoints.
+
+use std::io;
+use std::path::PathBuf;
+
+use ffuzz_assets::AssetsError;
+
+/// The cause; see [`NativeError::remedy`].
+#[derive(Debug, thiserror::Error)]
+pub enum NativeError {
+    #[error("-Q is for programs without instrumentation, and this one is instrumented")]
+    Instrumented,
+    #[error("-Q runs 64-bit x86-64 programs alone")]
+    Machine,
+    #[error("-Q loads a library into the target, which is linked statically")]
+    Static,
+    #[error("-Q sets breakpoints, and Go's runtime takes their signal (SIGTRAP) for itself")]
+    Go,
+    #[error("-Q loads a library into the target, which runs as another user (setuid or setgid)")]
+    SetUser,
+    #[error("-Q finds no code in the target: it has no .eh_frame, or is packed")]
+    NoBlocks,
+    #[error("--modules names none of the target's files")]
+    NoSuchModule { names: Vec<String> },
+    #[error("cannot read {path:?}: {source}")]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("the loader of programs cannot load {path:?}: its path has a space or a colon")]
+    Path { path: PathBuf },
+    #[error(
+        "the target ended before main: it is not started by the C library, or ignores LD_PRELOAD ({how})"
+    )]
+    NoStart { how: String },
+    #[error(transparent)]
+    Assets(AssetsError),
+}
+
+impl NativeError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Instrumented => "leave -Q out".into(),
+            Self::Machine | Self::Static | Self::Go => {
+                "build it with ffuzz-cc; -n fuzzes it without coverage".into()
+            }
+            Self::SetUser => "fuzz a copy of it without that mode bit".into(),
+            Self::NoBlocks => "--modules all adds its libraries; -n fuzzes without coverage".into(),
+            Self::NoSuchModule { names } => format!("they are {}", names.join(", ")),
+            Self::Unreadable { .. } => "check the file and its permissions".into(),
+            Self::Path { .. } => "set XDG_CACHE_HOME to a folder without them".into(),
+            Self::NoStart { .. } => {
+                "start it by hand; AFL_DEBUG_CHILD=1 shows its output; -n fuzzes it without coverage"
+                    .into()
+            }
+            Self::Assets(error) => error.remedy().into(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Programs without instrumentation: a breakpoint at the start of each basic block (`-Q`).
+//!
+//! The runtime of `ffuzz-cc` is loaded into the program as a library (`LD_PRELOAD`), with the blocks of the
+//! chosen files as a table (`runtime/native/`). From then on the program is a target like any other: fork
+//! server, channel, snapshots. A breakpoint counts its block and removes itself; a process that is restored
+//! after each run keeps those of unknown blocks alone, so a run that shows nothing new meets none.
+
+mod error;
+mod table;
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use ffuzz_assets::{Assets, NATIVE};
+use ffuzz_config::options::NativeOptions;
+use object::{Architecture, Object};
+
+use super::binary::{self, Kin, Traits};
+use super::blocks::Blocks;
+use super::choice::Choice;
+use super::objects::Objects;
+use super::{TargetError, channel};
+pub use error::NativeError;
+
+/// Descriptor of the table in the target, below that of the channel.
+pub(super) const TABLE_FD: i32 = channel::TARGET_FD - 1;
+/// Names it (`runtime/native/table.h`).
+pub(super) const TABLE_ENV: &str = "FFUZZ_BLOCKS";
+const PRELOAD: &str = "LD_PRELOAD";
+/// Mode bits of a program that runs as its owner or group.
+const SET_USER: u32 = 0o4000;
+const SET_GROUP: u32 = 0o2000;
+
+/// What a program without instrumentation is started with.
+#[derive(Debug)]
+pub(super) struct Native {
+    library: PathBuf,
+    table: OwnedFd,
+}
+
+impl Native {
+    /// Finds the blocks of the chosen files. `env` is added to the target's environment.
+    pub(super) fn prepare(
+        options: &NativeOptions,
+        program: &Path,
+        traits: Traits,
+        env: &[(OsString, OsString)],
+    ) -> Result<Self, TargetError> {
+        if traits.instrumented {
+            return Err(NativeError::Instrumented.into());
+        }
+        check(program, traits.kin)?;
+        let start_error = |source| TargetError::Start { path: program.into(), source };
+        let objects = Objects::of(program, env).map_err(start_error)?;
+        if !objects.missing.is_empty() {
+            return Err(TargetError::NoLibrary { names: objects.missing });
+        }
+        let choice = options.modules.as_deref().map_or(Choice::Own, Choice::parse);
+        let mut table = table::Table::default();
+        let mut is_empty = true;
+        for path in objects.chosen(&choice, program) {
+            is_empty = false;
+            let unreadable = |source| NativeError::Unreadable { path: path.into(), source };
+            add(&mut table, path).map_err(unreadable)?;
+        }
+        if is_empty {
+            return Err(NativeError::NoSuchModule { names: objects.names() }.into());
+        }
+        if table.blocks() == 0 {
+            return Err(NativeError::NoBlocks.into());
+        }
+        let assets = Assets::open(&options.places).map_err(NativeError::Assets)?;
+        let library = assets.directory.join(NATIVE);
+        if library.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
+            return Err(NativeError::Path { path: library }.into());
+        }
+        let memory = |source| TargetError::Memory { bytes: table.bytes().len(), source };
+        Ok(Self { library, table: table.share().map_err(memory)? })
+    }
+
+    pub(super) fn table(&self) -> BorrowedFd<'_> {
+        self.table.as_fd()
+    }
+
+    /// What is to be set in the environment of a target that gets these variables.
+    pub(super) fn variables(
+        &self,
+        env: &[(OsString, Option<OsString>)],
+    ) -> [(OsString, OsString); 2] {
+        let user = env.iter().rev().find(|(name, _)| name == PRELOAD).and_then(|(_, v)| v.clone());
+        let user = user.filter(|list| !list.is_empty());
+        let mut list = self.library.clone().into_os_string();
+        if let Some(user) = user {
+            list.push(":");
+            list.push(user);
+        }
+        [(PRELOAD.into(), list), (TABLE_ENV.into(), TABLE_FD.to_string().into())]
+    }
+}
+
+/// Refuses programs into which nothing can be loaded, or that cannot have breakpoints.
+fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(NativeError::Machine);
+    }
+    if kin == Kin::Go {
+        return Err(NativeError::Go);
+    }
+    let unreadable = |source| NativeError::Unreadable { path: program.into(), source };
+    let bytes = fs::read(program).map_err(unreadable)?;
+    let is_64_bit = object::File::parse(&*bytes)
+        .is_ok_and(|file| file.architecture() == Architecture::X86_64 && file.is_64());
+    if !is_64_bit {
+        return Err(NativeError::Machine);
+    }
+    if binary::loader(program).is_none() {
+        return Err(NativeError::Static);
+    }
+    let data = fs::metadata(program).map_err(unreadable)?;
+    let mode = data.permissions().mode();
+    let (user, group) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+    let changes_user = mode & SET_USER != 0 && data.uid() != user;
+    if changes_user || mode & SET_GROUP != 0 && data.gid() != group {
+        return Err(NativeError::SetUser);
+    }
+    Ok(())
+}
+
+fn add(table: &mut table::Table, path: &Path) -> io::Result<()> {
+    let bytes = fs::read(path)?;
+    let data = fs::metadata(path)?;
+    let Ok(file) = object::File::parse(&*bytes) else { return Ok(()) };
+    table.add(&file, &Blocks::decoded(&file), (data.dev(), data.ino()));
+    Ok(())
+}

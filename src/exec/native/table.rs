@@ -1,0 +1,95 @@
+//! The blocks of the chosen files as the preloaded runtime reads them (`runtime/native/table.h`).
+
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+
+use ffuzz_sys::memory;
+use object::{Object, ObjectSegment};
+
+use crate::blocks::Blocks;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"FFBK");
+/// Bytes of the header.
+const HEADER: usize = 8;
+
+/// A table that grows by files.
+#[derive(Debug)]
+pub(super) struct Table {
+    bytes: Vec<u8>,
+    files: u32,
+    blocks: usize,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { bytes: [MAGIC.to_le_bytes(), [0; 4]].concat(), files: 0, blocks: 0 }
+    }
+}
+
+impl Table {
+    /// `id`: device and inode. A file without blocks is left out.
+    pub(super) fn add(&mut self, file: &object::File<'_>, blocks: &Blocks, id: (u64, u64)) {
+        let byte = |start: &u64| Some((u32::try_from(*start).ok()?, byte_at(file, *start)?));
+        let (at, bytes): (Vec<u32>, Vec<u8>) = blocks.starts.iter().filter_map(byte).unzip();
+        let Some(count) = u32::try_from(at.len()).ok().filter(|count| *count > 0) else { return };
+        self.bytes.extend([id.0, id.1].iter().flat_map(|word| word.to_le_bytes()));
+        self.bytes.extend([count, 0].iter().flat_map(|word| word.to_le_bytes()));
+        self.bytes.extend(at.iter().flat_map(|address| address.to_le_bytes()));
+        self.bytes.extend(bytes);
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+        self.files += 1;
+        self.blocks += at.len();
+        self.bytes[4..HEADER].copy_from_slice(&self.files.to_le_bytes());
+    }
+
+    /// Number of blocks in all files.
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// As a file in memory that the target inherits.
+    pub(super) fn share(&self) -> io::Result<OwnedFd> {
+        let fd = memory::memfd(c"ffuzz-blocks", 0)?;
+        let mut file = std::fs::File::from(fd);
+        file.write_all(&self.bytes)?;
+        Ok(file.into())
+    }
+}
+
+/// What the file has in memory at this address.
+fn byte_at(file: &object::File<'_>, address: u64) -> Option<u8> {
+    let mut segments = file.segments();
+    let segment = segments
+        .find(|segment| address.wrapping_sub(segment.address()) < segment.file_range().1)?;
+    segment.data_range(address, 1).ok()??.first().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_that_of_the_header() {
+        let header = include_str!("../../../runtime/native/table.h");
+        assert!(header.contains(&format!("FFUZZ_BLOCKS_MAGIC {MAGIC:#x}u")));
+        assert!(header.contains(&format!("FFUZZ_BLOCKS_ENV {:?}", super::super::TABLE_ENV)));
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let file = object::File::parse(&*own).unwrap();
+        let mut table = Table::default();
+        table.add(&file, &Blocks::default(), (1, 2));
+        assert_eq!((table.bytes(), table.blocks()), (&b"FFBK\0\0\0\0"[..], 0));
+        let entry = file.entry();
+        let starts = vec![entry, entry + 1, entry + 2];
+        table.add(&file, &Blocks { starts, ..Blocks::default() }, (1, 2));
+        assert_eq!(table.blocks(), 3);
+        let word = |at: usize| u32::from_le_bytes(table.bytes()[at..at + 4].try_into().unwrap());
+        assert_eq!([4, 8, 16, 24, 32, 36].map(word), [1, 1, 2, 3, entry as u32, entry as u32 + 1]);
+        // Header, one file, three addresses and bytes, padding.
+        assert_eq!(table.bytes().len(), 8 + 24 + 16);
+        assert_eq!(table.bytes()[44], byte_at(&file, entry).unwrap());
+    }
+}

@@ -1,0 +1,171 @@
+//! `-Q`: programs without instrumentation, by breakpoints.
+
+use std::process::Command;
+
+use crate::common;
+use common::*;
+
+const COMPILERS: [&str; 2] = ["gcc", "clang-19"];
+
+/// Compiles a program or library, and strips it.
+fn build(dir: &TestDir, compiler: &str, words: &str) {
+    let job = dir.program(compiler).words("-w -O2").words(words);
+    job.env("LD_RUN_PATH", &dir.path("").display().to_string()).run().expect(0);
+    let output = words.split(' ').skip_while(|word| *word != "-o").nth(1).unwrap();
+    dir.program("strip").arg(dir.path(output)).run().expect(0);
+}
+
+fn source(name: &str) -> String {
+    repository(&format!("tests/targets/{name}")).display().to_string()
+}
+
+#[test]
+fn a_stripped_program_is_fuzzed_without_a_build() {
+    for (compiler, words, mode) in [
+        ("gcc", "", "snapshot"),
+        ("clang-19", "-no-pie -fno-pie", "snapshot"),
+        ("gcc", "-fcf-protection=full", "fork"),
+    ] {
+        let dir = TestDir::with_seed(if mode == "fork" { "HALx" } else { "HAxx" });
+        build(&dir, compiler, &format!("{words} {} -o t", source("halves.c")));
+        let ways = [("stdin", ""), ("file", "@@")];
+        for (output, arguments) in ways.iter().take(if mode == "fork" { 1 } else { 2 }) {
+            let options = format!("-Q -s 1 -E 200000 --run-mode {mode} -i in -o {output}");
+            let job = dir.ffuzz(&options).arg("--").arg(dir.path("t")).words(arguments);
+            job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+            let stats = stats_of(&dir.text(&format!("{output}/default/fuzzer_stats")));
+            let of = |key: &str| stats[key].as_str();
+            assert_eq!((of("saved_crashes"), of("run_mode")), ("1", mode), "{stats:?}");
+            assert_eq!(stats.get("snapshot_differs").map_or("0", |n| n.as_str()), "0");
+            // Without the fuzzer the program crashes as well.
+            let crash = dir.entries(&format!("{output}/default/crashes"));
+            let crash = crash.iter().find(|name| name.starts_with("id:")).unwrap();
+            let file = dir.path(&format!("{output}/default/crashes/{crash}"));
+            let status = Command::new(dir.path("t")).arg(file).status().unwrap();
+            assert!(!status.success());
+        }
+    }
+}
+
+#[test]
+fn restored_and_forked_processes_see_the_same_blocks() {
+    let dir = TestDir::with_seed("0123456789abcdef");
+    build(&dir, "gcc", &format!("-x c++ {} -o t -lstdc++", source("blocks.cc")));
+    dir.fuzz("-Q -s 1 -E 30000", &dir.path("t"), "@@").run().expect(0);
+    assert_eq!(dir.stats()["run_mode"], "snapshot");
+    assert_eq!((dir.stat("snapshot_differs"), dir.stats()["stability"].as_str()), (0, "100.00%"));
+    assert!(dir.stat("corpus_count") > 5, "{:?}", dir.stats());
+    // By fork, each run has all breakpoints.
+    let options = "showmap -Q -C -i out/default/queue -o map";
+    dir.tool(options, &dir.path("t"), "@@").run().expect(0);
+    assert_eq!(dir.text("map").lines().count() as u64, dir.stat("edges_found"));
+}
+
+#[test]
+fn a_bug_in_a_library_is_found_if_its_blocks_count() {
+    let dir = TestDir::with_seed("xxxx");
+    build(&dir, "gcc", &format!("-shared -fPIC -DLIBRARY {} -o libhalf.so", source("halves.c")));
+    let library = dir.path("libhalf.so").display().to_string();
+    build(&dir, "gcc", &format!("-DPROGRAM {} {library} -o t", source("halves.c")));
+    let campaign = |modules: &str, output: &str, execs: u32| {
+        let options = format!("-Q -s 1 -E {execs} -i in -o {output} {modules}");
+        let job = dir.ffuzz(&options).arg("--").arg(dir.path("t"));
+        job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+        stats_of(&dir.text(&format!("{output}/default/fuzzer_stats")))["saved_crashes"].clone()
+    };
+    assert_eq!(campaign("", "both", 200_000), "1");
+    assert_eq!(campaign("--modules libhalf.so", "library", 200_000), "1");
+    assert_eq!(campaign("--modules t", "program", 20_000), "0");
+}
+
+#[test]
+fn breakpoints_change_nothing_that_a_program_does() {
+    let dir = TestDir::new();
+    let cases = "none blocks blocks-in-thread blocks-in-handler handles ignores traps own-stack vfork fork \
+                 system threads segv abort";
+    for compiler in COMPILERS {
+        build(&dir, compiler, &format!("{} -o t -lpthread", source("traps.c")));
+        for case in cases.split_whitespace() {
+            let plain = Command::new(dir.path("t")).arg(case).output().unwrap();
+            let job = dir.tool("showmap -Q -e -o map", &dir.path("t"), case).input("");
+            let crashed = plain.status.code().is_none();
+            let run = job.run().expect(if crashed { 2 } else { 0 });
+            assert_eq!(run.out, String::from_utf8_lossy(&plain.stdout), "{compiler} {case}");
+            assert!(dir.text("map").lines().count() > 5, "{compiler} {case}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_blocks_the_signal_by_itself_does_not_crash() {
+    let dir = TestDir::with_seed("x");
+    build(&dir, "gcc", &format!("{} -o t -lpthread", source("traps.c")));
+    let job = dir.fuzz("-Q -E 200", &dir.path("t"), "blocks-by-itself");
+    let run = job.run().expect(0);
+    assert_eq!(dir.stat("saved_crashes"), 0);
+    assert!(
+        run.err.contains("blocks or takes SIGTRAP") || run.out.contains("blocks or takes SIGTRAP")
+    );
+    // It crashes by a trap of its own all the same.
+    let job = dir.ffuzz("-Q -E 200 -i in -o own --").arg(dir.path("t")).arg("traps");
+    let run = job.run();
+    assert!(format!("{}{}", run.out, run.err).contains("crash"), "{}", run.err);
+}
+
+#[test]
+fn programs_of_the_system_work_with_breakpoints_everywhere() {
+    let dir = TestDir::new();
+    let text = std::fs::read(repository("README.md")).unwrap();
+    for (program, words) in [
+        ("sort", ""),
+        ("sed", "s/a/bb/g;y/xyz/abc/"),
+        ("grep", "-n -E f+u(z|l)"),
+        ("sh", "-c cat|tr_a-z_A-Z"),
+        ("sha256sum", ""),
+        ("sha512sum", ""),
+        ("xxd", ""),
+        ("gzip", "-cn9"),
+        ("sqlite3", ":memory: .schema"),
+        ("readelf", "-a /bin/sh"),
+    ] {
+        let Some(path) = path_of(program) else { continue };
+        let words: Vec<String> = words.split_whitespace().map(|w| w.replace('_', " ")).collect();
+        let mut job = dir.program(path.to_str().unwrap());
+        for word in &words {
+            job = job.arg(word);
+        }
+        let plain = job.input(&text).run();
+        let mut job = dir.ffuzz("showmap -Q --modules all -e -o map --").arg(&path);
+        for word in &words {
+            job = job.arg(word);
+        }
+        let run = job.input(&text).run().expect(0);
+        assert_eq!(run.out, plain.out, "{program}");
+        assert!(dir.text("map").lines().count() > 300, "{program}");
+    }
+}
+
+fn path_of(program: &str) -> Option<std::path::PathBuf> {
+    let folders = ["/usr/bin", "/bin"].map(std::path::PathBuf::from);
+    folders.iter().map(|folder| folder.join(program)).find(|path| path.exists())
+}
+
+#[test]
+fn programs_that_cannot_have_breakpoints_are_refused() {
+    let dir = TestDir::with_seed("x");
+    let c = source("halves.c");
+    build(&dir, "gcc", &format!("{c} -o plain"));
+    build(&dir, "gcc", &format!("-static {c} -o static"));
+    dir.write("start.c", "void _exit(int); void _start(void) { _exit(0); }");
+    build(&dir, "gcc", "-nostartfiles start.c -o unstarted");
+    dir.ffuzz(&format!("cc {c} -o ours")).run().expect(0);
+    for (words, cause, remedy) in [
+        ("-- ./static", "linked statically", "-n fuzzes it without coverage"),
+        ("-- ./ours", "this one is instrumented", "leave -Q out"),
+        ("-- ./unstarted", "before main", "AFL_DEBUG_CHILD=1"),
+        ("--modules libnone.so -- ./plain", "none of the target's files", "they are plain, libc"),
+    ] {
+        let run = dir.ffuzz(&format!("-Q -V 2 -i in -o out {words}")).run().expect(1);
+        assert!(run.err.contains(cause) && run.err.contains(remedy), "{words}: {}", run.err);
+    }
+}
