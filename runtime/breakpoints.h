@@ -11,9 +11,11 @@ struct breakpoints {
   int (*is_code)(uint64_t start, uint64_t end); /* these pages have breakpoints, which stay as they are between runs */
   int (*were_met)(void);                        /* since the last call of forget_met, which all runs begin after */
   void (*forget_met)(void);
-  void (*set_all)(void);
+  void (*prepare)(const uint8_t *unseen); /* the next run has all, or, if there is this map of unseen hit counts, those
+                                             of blocks that no run has hit yet */
   void (*remove_all)(void);
-  void (*remove_known)(const uint8_t *virgin); /* those of blocks that the map of unseen hit counts lacks */
+  int (*can_log)(void);
+  void (*start_log)(void); /* from now on this process logs its comparisons, and shows no blocks */
 };
 
 /* NULL if there are none. */

@@ -170,7 +170,7 @@ static pid_t start_child(const struct signals *old, pid_t server) {
   if (ffuzz_runs) {
     /* Here, not in the parent, which may be later than the end of the first run. */
     *(ffuzz_runs->lasting ? &ffuzz_runs->lasting_child : &ffuzz_runs->child) = (uint32_t)getpid();
-    if (ffuzz_runs->log) ffuzz_log_start();
+    if (ffuzz_runs->log && !ffuzz_runs->bare) ffuzz_log_start();
     if (ffuzz_runs->bare && ffuzz_breakpoints) ffuzz_breakpoints->remove_all();
   }
   return 0;

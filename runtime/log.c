@@ -1,8 +1,11 @@
 /* What the second versions of functions call (llvm-passes/ffuzz-log.hpp). The log lies in the channel, so that
  * the fuzzer has that of a run that crashed, too. */
+#define _GNU_SOURCE
 #include <string.h>
 
 #include "log.h"
+#include "breakpoints.h"
+#include "machine.h"
 
 /* Linked objects whose functions can log. */
 #define MOST_FLAGS 1024u
@@ -22,12 +25,43 @@ void __ffuzz_log_flag(uint8_t *flag) {
 
 HIDDEN void ffuzz_log_attach(struct ffuzz_log *log) { book = log; }
 
-HIDDEN int ffuzz_can_log(void) { return flag_count != 0; }
+HIDDEN int ffuzz_can_log(void) { return flag_count || (ffuzz_breakpoints && ffuzz_breakpoints->can_log()); }
 
 HIDDEN void ffuzz_log_start(void) {
   is_on = 1;
   for (uint32_t i = 0; i < flag_count; i++) *flags[i] = 1;
+  if (ffuzz_breakpoints) ffuzz_breakpoints->start_log();
 }
+
+#if FFUZZ_HAS_SNAPSHOTS
+/* Counters, entries, and what of the arena is in use. */
+static uint32_t entries_of(const struct ffuzz_log *log) {
+  return log->count < FFUZZ_MOST_COMPARISONS ? log->count : FFUZZ_MOST_COMPARISONS;
+}
+
+static uint32_t arena_of(const struct ffuzz_log *log) {
+  return log->used < FFUZZ_LOG_ARENA ? log->used : FFUZZ_LOG_ARENA;
+}
+
+#define HEAD offsetof(struct ffuzz_log, entries)
+
+HIDDEN uint64_t ffuzz_log_bytes(void) {
+  return is_on && book ? HEAD + entries_of(book) * sizeof *book->entries + arena_of(book) : 0;
+}
+
+HIDDEN void ffuzz_log_save(void *to) {
+  uint64_t entries = entries_of(book) * sizeof *book->entries;
+  copy_bytes(to, (const uint8_t *)book, HEAD + entries);
+  copy_bytes((uint8_t *)to + HEAD + entries, book->arena, arena_of(book));
+}
+
+HIDDEN void ffuzz_log_load(const void *from) {
+  uint64_t entries = entries_of(from) * sizeof *book->entries;
+  copy_bytes((uint8_t *)book, from, HEAD + entries);
+  copy_bytes(book->arena, (const uint8_t *)from + HEAD + entries, arena_of(from));
+}
+
+#endif
 
 static uint32_t add(uint32_t *word, uint32_t value) { return __atomic_fetch_add(word, value, __ATOMIC_RELAXED); }
 

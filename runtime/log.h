@@ -10,4 +10,9 @@ HIDDEN int ffuzz_can_log(void);
 /* From now on they do, until this process ends. */
 HIDDEN void ffuzz_log_start(void);
 
+/* What was logged until now, to be there again before each run of a snapshot: its size, 0 if this process does not log. */
+HIDDEN uint64_t ffuzz_log_bytes(void);
+HIDDEN void ffuzz_log_save(void *to);
+HIDDEN void ffuzz_log_load(const void *from);
+
 #endif

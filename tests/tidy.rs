@@ -56,6 +56,7 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["snapshot/snapshot"],
     &["persistent", "manual", "start", "guards", "callbacks", "exit-hook", "stub"],
     &["native/table"],
+    &["native/compares"],
     &["native/blocks"],
     &["native/signals"],
     &["native/start"],

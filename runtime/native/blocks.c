@@ -9,12 +9,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "counters.h"
 #include "machine.h"
 #include "memory.h"
 #include "modules.h"
+#include "native/compares.h"
 #include "native/table.h"
 #include "pipes.h"
 
@@ -35,11 +37,17 @@ struct code {
 
 static struct code codes[MOST_FILES];
 static uint32_t code_count;
+static int is_logging;
+static volatile int was_met;
 
 struct table {
   const uint8_t *bytes;
   size_t length;
 };
+
+static size_t bytes_of_blocks(const struct ffuzz_code_file *file) {
+  return sizeof *file + ((size_t)file->count * 5 + 7) / 8 * 8;
+}
 
 static const struct ffuzz_code_file *find(const struct table *table, const struct stat *file) {
   const struct ffuzz_block_table *head = (const void *)table->bytes;
@@ -47,7 +55,7 @@ static const struct ffuzz_code_file *find(const struct table *table, const struc
   for (uint32_t i = 0; i < head->files; i++) {
     const struct ffuzz_code_file *found = (const void *)(table->bytes + at);
     if (found->device == file->st_dev && found->inode == file->st_ino) return found;
-    at += sizeof *found + ((size_t)found->count * 5 + 7) / 8 * 8;
+    at += bytes_of_blocks(found) + found->site_count * sizeof(struct ffuzz_code_site);
   }
   return NULL;
 }
@@ -66,8 +74,11 @@ static void add_blocks(struct code *code, const struct ffuzz_code_file *file) {
     code->bytes[code->count++] = bytes[i];
   }
   if (!code->count) return;
+  const struct ffuzz_code_site *sites = (const void *)((const uint8_t *)file + bytes_of_blocks(file));
+  uint32_t last = code->at[code->count - 1];
+  if (file->site_count && sites[file->site_count - 1].at > last) last = sites[file->site_count - 1].at;
   code->start = (code->base + code->at[0]) & ~(uint64_t)(FFUZZ_PAGE - 1);
-  code->end = ffuzz_page_up(code->base + code->at[code->count - 1] + 1);
+  code->end = ffuzz_page_up(code->base + last + 1);
   code->hits = ffuzz_pages(code->count);
   code->module = ffuzz_module_count;
   __sanitizer_cov_8bit_counters_init(code->hits, code->hits + ffuzz_page_up(code->count));
@@ -99,6 +110,8 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *data) {
   if (!file || !is_mapped(info, file)) return 0;
   codes[code_count] = (struct code){.base = info->dlpi_addr};
   add_blocks(&codes[code_count], file);
+  const struct ffuzz_code_site *sites = (const void *)((const uint8_t *)file + bytes_of_blocks(file));
+  ffuzz_compares_add(info->dlpi_addr, sites, file->site_count, file->first_site);
   return 0;
 }
 
@@ -115,6 +128,15 @@ HIDDEN void ffuzz_blocks_read(void) {
   munmap((void *)table.bytes, table.length);
 }
 
+static void put(const struct code *code, uint32_t block, uint8_t byte) {
+  __atomic_store_n((uint8_t *)(code->base + code->at[block]), byte, __ATOMIC_RELAXED);
+}
+
+static void set_all(void) {
+  for (uint32_t i = 0; i < code_count; i++)
+    for (uint32_t block = 0; block < codes[i].count; block++) put(&codes[i], block, BREAKPOINT);
+}
+
 HIDDEN void ffuzz_blocks_arm(void) {
   for (uint32_t i = 0; i < code_count; i++) {
     size_t bytes = codes[i].end - codes[i].start;
@@ -123,16 +145,7 @@ HIDDEN void ffuzz_blocks_arm(void) {
       return;
     }
   }
-  ffuzz_blocks_set_all();
-}
-
-static void put(const struct code *code, uint32_t block, uint8_t byte) {
-  __atomic_store_n((uint8_t *)(code->base + code->at[block]), byte, __ATOMIC_RELAXED);
-}
-
-HIDDEN void ffuzz_blocks_set_all(void) {
-  for (uint32_t i = 0; i < code_count; i++)
-    for (uint32_t block = 0; block < codes[i].count; block++) put(&codes[i], block, BREAKPOINT);
+  set_all();
 }
 
 HIDDEN void ffuzz_blocks_remove_all(void) {
@@ -140,7 +153,7 @@ HIDDEN void ffuzz_blocks_remove_all(void) {
     for (uint32_t block = 0; block < codes[i].count; block++) put(&codes[i], block, codes[i].bytes[block]);
 }
 
-HIDDEN void ffuzz_blocks_remove_known(const uint8_t *virgin) {
+static void remove_known(const uint8_t *virgin) {
   for (uint32_t i = 0; i < code_count; i++) {
     const struct code *code = &codes[i];
     const uint8_t *unseen = virgin + ffuzz_modules[code->module].at;
@@ -148,6 +161,25 @@ HIDDEN void ffuzz_blocks_remove_known(const uint8_t *virgin) {
       if (unseen[block] != 0xff) put(code, block, code->bytes[block]);
   }
 }
+
+HIDDEN void ffuzz_blocks_log(void) {
+  ffuzz_blocks_remove_all();
+  ffuzz_compares_set_all();
+  is_logging = 1;
+}
+
+HIDDEN void ffuzz_blocks_prepare(const uint8_t *unseen) {
+  if (is_logging)
+    ffuzz_compares_set_all();
+  else if (unseen)
+    remove_known(unseen);
+  else
+    set_all();
+}
+
+HIDDEN int ffuzz_blocks_were_met(void) { return was_met; }
+
+HIDDEN void ffuzz_blocks_forget_met(void) { was_met = 0; }
 
 HIDDEN int ffuzz_blocks_are_code(uint64_t start, uint64_t end) {
   for (uint32_t i = 0; i < code_count; i++)
@@ -161,7 +193,10 @@ static const struct code *code_at(uint64_t address) {
   return NULL;
 }
 
-HIDDEN int ffuzz_block_hit(uint64_t address) {
+HIDDEN int ffuzz_block_hit(void *context) {
+  greg_t *next = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+  uint64_t address = (uint64_t)*next - 1;
+  if (is_logging) return ffuzz_compare_hit(context);
   const struct code *code = code_at(address);
   if (!code) return 0;
   uint64_t wanted = address - code->base;
@@ -176,5 +211,7 @@ HIDDEN int ffuzz_block_hit(uint64_t address) {
   if (low == code->count || code->at[low] != wanted) return 0;
   code->hits[low] = 1;
   put(code, low, code->bytes[low]);
+  was_met = 1;
+  --*next;
   return 1;
 }

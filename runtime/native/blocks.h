@@ -9,11 +9,17 @@ HIDDEN void ffuzz_blocks_read(void);
 /* Makes their code writable and sets all breakpoints. */
 HIDDEN void ffuzz_blocks_arm(void);
 
-HIDDEN void ffuzz_blocks_set_all(void);
 HIDDEN void ffuzz_blocks_remove_all(void);
-HIDDEN void ffuzz_blocks_remove_known(const uint8_t *virgin);
+/* For the next run: all, or those of blocks that this map of unseen hit counts lacks not. */
+HIDDEN void ffuzz_blocks_prepare(const uint8_t *unseen);
+/* From now on comparisons have breakpoints, and blocks have none. */
+HIDDEN void ffuzz_blocks_log(void);
 HIDDEN int ffuzz_blocks_are_code(uint64_t start, uint64_t end);
-/* Counts the block with a breakpoint at this address, and removes the breakpoint; false if there is none. */
-HIDDEN int ffuzz_block_hit(uint64_t address);
+/* Counts the block whose breakpoint was met, removes the breakpoint, and lets the context (ucontext_t) go on there. Or
+ * carries out a comparison. False if there is no breakpoint. */
+HIDDEN int ffuzz_block_hit(void *context);
+/* One was met since they were forgotten. */
+HIDDEN int ffuzz_blocks_were_met(void);
+HIDDEN void ffuzz_blocks_forget_met(void);
 
 #endif

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "machine.h"
@@ -34,7 +33,6 @@ static suspend_function *real_sigsuspend;
 /* What the program wants to be done with its own traps. */
 static struct sigaction of_program;
 static int is_started;
-static volatile int was_met;
 
 static void find_functions(void) {
   if (real_sigaction) return;
@@ -43,10 +41,6 @@ static void find_functions(void) {
   real_sigsuspend = (suspend_function *)dlsym(RTLD_NEXT, "sigsuspend");
   real_sigaction = (action_function *)dlsym(RTLD_NEXT, "sigaction");
 }
-
-HIDDEN int ffuzz_breakpoint_was_met(void) { return was_met; }
-
-HIDDEN void ffuzz_breakpoints_forget(void) { was_met = 0; }
 
 /* As if there were no handler of ours. */
 static void pass_on(int number, siginfo_t *info, void *context) {
@@ -69,14 +63,7 @@ static void pass_on(int number, siginfo_t *info, void *context) {
 }
 
 static void on_trap(int number, siginfo_t *info, void *context) {
-  ucontext_t *at = context;
-  greg_t *next = &at->uc_mcontext.gregs[REG_RIP];
-  if (info->si_code != SI_KERNEL || !ffuzz_block_hit((uint64_t)*next - 1)) {
-    pass_on(number, info, context);
-    return;
-  }
-  was_met = 1;
-  --*next;
+  if (info->si_code != SI_KERNEL || !ffuzz_block_hit(context)) pass_on(number, info, context);
 }
 
 /* On a stack of its own, so that a program which reads below its stack finds there what it finds without us; other

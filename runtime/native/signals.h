@@ -5,8 +5,5 @@
 #include "base.h"
 
 HIDDEN void ffuzz_signals_start(void);
-/* A breakpoint was met since they were forgotten. */
-HIDDEN int ffuzz_breakpoint_was_met(void);
-HIDDEN void ffuzz_breakpoints_forget(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include "breakpoints.h"
 #include "channel.h"
 #include "native/blocks.h"
+#include "native/compares.h"
 #include "native/signals.h"
 
 /* Marks this library for who looks at files. */
@@ -40,11 +41,12 @@ static void start(void) {
 static const struct breakpoints ours = {
     .start = start,
     .is_code = ffuzz_blocks_are_code,
-    .were_met = ffuzz_breakpoint_was_met,
-    .forget_met = ffuzz_breakpoints_forget,
-    .set_all = ffuzz_blocks_set_all,
+    .were_met = ffuzz_blocks_were_met,
+    .forget_met = ffuzz_blocks_forget_met,
+    .prepare = ffuzz_blocks_prepare,
     .remove_all = ffuzz_blocks_remove_all,
-    .remove_known = ffuzz_blocks_remove_known,
+    .can_log = ffuzz_compares_are_there,
+    .start_log = ffuzz_blocks_log,
 };
 
 /* Before the runtime's own constructor, which starts the fork server of programs of ffuzz-cc. */

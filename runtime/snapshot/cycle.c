@@ -10,6 +10,7 @@
 #include "breakpoints.h"
 #include "domains.h"
 #include "edge-map.h"
+#include "log.h"
 #include "novelty.h"
 #include "runs.h"
 #include "snapshot/changes.h"
@@ -71,6 +72,7 @@ static void refuse_pending(uint64_t blocked) {
 static void load_maps(void) {
   ffuzz_edges_load(ffuzz_saved->edges, ffuzz_saved->edge_count);
   ffuzz_keys_load(ffuzz_saved->keys, ffuzz_saved->key_count);
+  if (ffuzz_saved->log) ffuzz_log_load(ffuzz_saved->log);
 }
 
 /* Of a program with breakpoints, a run does not meet those of blocks that the fuzzer knows. If it shows something all
@@ -81,7 +83,7 @@ static int is_partial(void) {
 }
 
 static void set_all_breakpoints(void) {
-  ffuzz_breakpoints->set_all();
+  ffuzz_breakpoints->prepare(NULL);
   ffuzz_changes->has_all = 1;
 }
 
@@ -98,7 +100,7 @@ static void choose_breakpoints(void) {
   if (ffuzz_runs->each)
     set_all_breakpoints();
   else if (ffuzz_changes->has_all) {
-    ffuzz_breakpoints->remove_known(ffuzz_edges_unseen());
+    ffuzz_breakpoints->prepare(ffuzz_edges_unseen());
     ffuzz_changes->has_all = 0;
   }
 }

@@ -112,6 +112,7 @@ struct saved {
   struct saved_block *edges;
   struct saved_key *keys;
   uint32_t edge_count, key_count;
+  void *log; /* NULL: it logs nothing */
   uint32_t prologue; /* system calls that stand before the snapshot */
   struct file_id input;
   uint32_t opened_count;

@@ -5,6 +5,7 @@
 #if FFUZZ_HAS_SNAPSHOTS
 #include "breakpoints.h"
 #include "domains.h"
+#include "log.h"
 #include "novelty.h"
 #include "runs.h"
 #include "snapshot/changes.h"
@@ -22,6 +23,9 @@ static void save_maps(void) {
   saved->keys = ffuzz_own_memory(saved->key_count * sizeof *saved->keys);
   ffuzz_edges_save(saved->edges);
   ffuzz_keys_save(saved->keys);
+  if (!ffuzz_log_bytes()) return;
+  saved->log = ffuzz_own_memory(ffuzz_log_bytes());
+  ffuzz_log_save(saved->log);
 }
 
 static void take(void) {

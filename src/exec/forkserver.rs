@@ -434,6 +434,9 @@ impl TargetInfo for ForkServer {
     }
 
     fn comparison_sites(&self) -> Vec<Site> {
+        if let Some(native) = self.setup.native() {
+            return native.sites();
+        }
         sites::of_comparisons(self.setup.program(), self.session.process.pid())
     }
 

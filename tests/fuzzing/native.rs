@@ -51,7 +51,7 @@ fn a_stripped_program_is_fuzzed_without_a_build() {
 fn restored_and_forked_processes_see_the_same_blocks() {
     let dir = TestDir::with_seed("0123456789abcdef");
     build(&dir, "gcc", &format!("-x c++ {} -o t -lstdc++", source("blocks.cc")));
-    dir.fuzz("-Q -s 1 -E 30000", &dir.path("t"), "@@").run().expect(0);
+    dir.fuzz("-Q -c - -s 1 -E 30000", &dir.path("t"), "@@").run().expect(0);
     assert_eq!(dir.stats()["run_mode"], "snapshot");
     assert_eq!((dir.stat("snapshot_differs"), dir.stats()["stability"].as_str()), (0, "100.00%"));
     assert!(dir.stat("corpus_count") > 5, "{:?}", dir.stats());
@@ -167,5 +167,25 @@ fn programs_that_cannot_have_breakpoints_are_refused() {
     ] {
         let run = dir.ffuzz(&format!("-Q -V 2 -i in -o out {words}")).run().expect(1);
         assert!(run.err.contains(cause) && run.err.contains(remedy), "{words}: {}", run.err);
+    }
+}
+
+#[test]
+fn comparisons_are_solved_without_source() {
+    for compiler in COMPILERS {
+        let dir = TestDir::with_seed("x".repeat(60));
+        build(&dir, compiler, &format!("{} -o t", source("gates.c")));
+        for seed in 1..=3 {
+            let options = format!("-Q -s {seed} -E 20000 -i in -o out{seed}");
+            let job = dir.ffuzz(&options).arg("--").arg(dir.path("t")).words("@@");
+            job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+            let stats = stats_of(&dir.text(&format!("out{seed}/default/fuzzer_stats")));
+            assert_eq!(stats["saved_crashes"], "1", "{compiler} {seed}: {stats:?}");
+        }
+        // Whoever asks is told where they are.
+        let job = dir.tool("showmap -Q --comparisons -o log", &dir.path("t"), "");
+        job.input("x".repeat(60)).run().expect(0);
+        let log = dir.text("log");
+        assert!(log.contains("t+0x") && log.contains("0xdeadbeef (constant)"), "{log}");
     }
 }

@@ -247,7 +247,7 @@ fn frames(file: &object::File<'_>) -> Vec<Frame> {
     found
 }
 
-fn code<'a>(file: &object::File<'a>, range: &Range<u64>) -> Option<&'a [u8]> {
+pub(crate) fn code<'a>(file: &object::File<'a>, range: &Range<u64>) -> Option<&'a [u8]> {
     let section = file.sections().find(|section| {
         let start = section.address();
         start <= range.start && range.end <= start.saturating_add(section.size())

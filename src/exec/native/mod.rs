@@ -5,7 +5,9 @@
 //! server, channel, snapshots. A breakpoint counts its block and removes itself; a process that is restored
 //! after each run keeps those of unknown blocks alone, so a run that shows nothing new meets none.
 
+mod compares;
 mod error;
+mod functions;
 mod table;
 
 use std::ffi::OsString;
@@ -21,10 +23,13 @@ use object::{Architecture, Object};
 
 use super::binary::{self, Kin, Traits};
 use super::blocks::Blocks;
-use super::choice::Choice;
+use super::choice::{Choice, is_runtime};
 use super::objects::Objects;
+use super::trace::Code;
 use super::{TargetError, channel};
+use compares::CompareSite;
 pub use error::NativeError;
+use ffuzz_engine::domain::Site;
 
 /// Descriptor of the table in the target, below that of the channel.
 pub(super) const TABLE_FD: i32 = channel::TARGET_FD - 1;
@@ -40,6 +45,17 @@ const SET_GROUP: u32 = 0o2000;
 pub(super) struct Native {
     library: PathBuf,
     table: OwnedFd,
+    compared: Vec<Compared>,
+}
+
+/// The comparisons of a file.
+#[derive(Debug)]
+struct Compared {
+    path: PathBuf,
+    /// Number of the first one.
+    first: u32,
+    /// In the order of their numbers.
+    sites: Vec<CompareSite>,
 }
 
 impl Native {
@@ -61,11 +77,12 @@ impl Native {
         }
         let choice = options.modules.as_deref().map_or(Choice::Own, Choice::parse);
         let mut table = table::Table::default();
+        let mut compared = Vec::new();
         let mut is_empty = true;
         for path in objects.chosen(&choice, program) {
             is_empty = false;
             let unreadable = |source| NativeError::Unreadable { path: path.into(), source };
-            add(&mut table, path).map_err(unreadable)?;
+            compared.extend(add(&mut table, path).map_err(unreadable)?);
         }
         if is_empty {
             return Err(NativeError::NoSuchModule { names: objects.names() }.into());
@@ -79,11 +96,31 @@ impl Native {
             return Err(NativeError::Path { path: library }.into());
         }
         let memory = |source| TargetError::Memory { bytes: table.bytes().len(), source };
-        Ok(Self { library, table: table.share().map_err(memory)? })
+        Ok(Self { library, table: table.share().map_err(memory)?, compared })
     }
 
     pub(super) fn table(&self) -> BorrowedFd<'_> {
         self.table.as_fd()
+    }
+
+    /// The places of comparisons: `FILE+OFFSET` instead of a line, and the function.
+    pub(super) fn sites(&self) -> Vec<Site> {
+        let of_file = |compared: &Compared| {
+            let code = Code::decoded(&compared.path)?;
+            let numbered = compared.sites.iter().zip(compared.first..);
+            let site = |(site, number): (&CompareSite, u32)| Site {
+                domain: "log".into(),
+                key: number,
+                count: 1,
+                file: format!("{}+{:#x}", code.name, code.offset_of(site.at)).into(),
+                line: 0,
+                column: 0,
+                function: code.function(site.at).into(),
+                what: site.what().into(),
+            };
+            Some(numbered.map(site).collect::<Vec<_>>())
+        };
+        self.compared.iter().filter_map(of_file).flatten().collect()
     }
 
     /// What is to be set in the environment of a target that gets these variables.
@@ -130,10 +167,14 @@ fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
     Ok(())
 }
 
-fn add(table: &mut table::Table, path: &Path) -> io::Result<()> {
+fn add(table: &mut table::Table, path: &Path) -> io::Result<Option<Compared>> {
     let bytes = fs::read(path)?;
     let data = fs::metadata(path)?;
-    let Ok(file) = object::File::parse(&*bytes) else { return Ok(()) };
-    table.add(&file, &Blocks::decoded(&file), (data.dev(), data.ino()));
-    Ok(())
+    let Ok(file) = object::File::parse(&*bytes) else { return Ok(None) };
+    let blocks = Blocks::decoded(&file);
+    // The language runtime compares for everybody, and the handler of a breakpoint calls it.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let sites = if is_runtime(&name) { Vec::new() } else { compares::sites(&file, &blocks) };
+    let first = table.add(&file, &blocks, &sites, (data.dev(), data.ino()));
+    Ok(Some(Compared { path: path.into(), first, sites }))
 }

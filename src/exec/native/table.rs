@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use ffuzz_sys::memory;
 use object::{Object, ObjectSegment};
 
+use super::compares::CompareSite;
 use crate::blocks::Blocks;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"FFBK");
@@ -18,28 +19,46 @@ pub(super) struct Table {
     bytes: Vec<u8>,
     files: u32,
     blocks: usize,
+    /// Number of the next site of a comparison.
+    sites: u32,
 }
 
 impl Default for Table {
     fn default() -> Self {
-        Self { bytes: [MAGIC.to_le_bytes(), [0; 4]].concat(), files: 0, blocks: 0 }
+        let bytes = [MAGIC.to_le_bytes(), [0; 4]].concat();
+        Self { bytes, files: 0, blocks: 0, sites: 1 }
     }
 }
 
 impl Table {
-    /// `id`: device and inode. A file without blocks is left out.
-    pub(super) fn add(&mut self, file: &object::File<'_>, blocks: &Blocks, id: (u64, u64)) {
+    /// `id`: device and inode. A file without blocks is left out. Returns the number of its first site.
+    pub(super) fn add(
+        &mut self,
+        file: &object::File<'_>,
+        blocks: &Blocks,
+        sites: &[CompareSite],
+        id: (u64, u64),
+    ) -> u32 {
         let byte = |start: &u64| Some((u32::try_from(*start).ok()?, byte_at(file, *start)?));
         let (at, bytes): (Vec<u32>, Vec<u8>) = blocks.starts.iter().filter_map(byte).unzip();
-        let Some(count) = u32::try_from(at.len()).ok().filter(|count| *count > 0) else { return };
+        let first = self.sites;
+        let Some(count) = u32::try_from(at.len()).ok().filter(|count| *count > 0) else {
+            return first;
+        };
+        let head = [count, sites.len() as u32, first, 0];
         self.bytes.extend([id.0, id.1].iter().flat_map(|word| word.to_le_bytes()));
-        self.bytes.extend([count, 0].iter().flat_map(|word| word.to_le_bytes()));
+        self.bytes.extend(head.iter().flat_map(|word| word.to_le_bytes()));
         self.bytes.extend(at.iter().flat_map(|address| address.to_le_bytes()));
         self.bytes.extend(bytes);
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+        for site in sites {
+            site.write(byte_at(file, site.at).unwrap_or_default(), &mut self.bytes);
+        }
+        self.sites += sites.len() as u32;
         self.files += 1;
         self.blocks += at.len();
         self.bytes[4..HEADER].copy_from_slice(&self.files.to_le_bytes());
+        first
     }
 
     /// Number of blocks in all files.
@@ -80,16 +99,17 @@ mod tests {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let file = object::File::parse(&*own).unwrap();
         let mut table = Table::default();
-        table.add(&file, &Blocks::default(), (1, 2));
+        table.add(&file, &Blocks::default(), &[], (1, 2));
         assert_eq!((table.bytes(), table.blocks()), (&b"FFBK\0\0\0\0"[..], 0));
         let entry = file.entry();
         let starts = vec![entry, entry + 1, entry + 2];
-        table.add(&file, &Blocks { starts, ..Blocks::default() }, (1, 2));
+        let first = table.add(&file, &Blocks { starts, ..Blocks::default() }, &[], (1, 2));
+        assert_eq!(first, 1);
         assert_eq!(table.blocks(), 3);
         let word = |at: usize| u32::from_le_bytes(table.bytes()[at..at + 4].try_into().unwrap());
-        assert_eq!([4, 8, 16, 24, 32, 36].map(word), [1, 1, 2, 3, entry as u32, entry as u32 + 1]);
+        assert_eq!([4, 8, 16, 24, 28, 32, 40].map(word), [1, 1, 2, 3, 0, 1, entry as u32]);
         // Header, one file, three addresses and bytes, padding.
-        assert_eq!(table.bytes().len(), 8 + 24 + 16);
-        assert_eq!(table.bytes()[44], byte_at(&file, entry).unwrap());
+        assert_eq!(table.bytes().len(), 8 + 32 + 16);
+        assert_eq!(table.bytes()[52], byte_at(&file, entry).unwrap());
     }
 }

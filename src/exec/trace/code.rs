@@ -232,7 +232,7 @@ impl Code {
         self.function(self.address(block))
     }
 
-    fn function(&self, address: u64) -> String {
+    pub(crate) fn function(&self, address: u64) -> String {
         if let Some((_, name)) = self.function_at(address) {
             return name.clone();
         }
