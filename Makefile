@@ -36,7 +36,7 @@ OTHER_TESTS := $(filter-out $(SERVER_TESTS),$(ALL_TESTS))
 # Cargo alone drops the debug information of a release build; here it becomes a file of its own.
 export CARGO_PROFILE_RELEASE_STRIP := none
 
-.PHONY: all help setup setup-test setup-servers build links lab domains llvm-domains demo test quick check bench compare afl-suite install uninstall clean
+.PHONY: all help setup setup-test setup-servers build links lab domains llvm-domains demo test quick check bench compare challenges afl-suite install uninstall clean
 
 all: build links
 
@@ -52,6 +52,8 @@ help:
 	@echo 'make bench       measure, also against AFL++, which it fetches and builds, and libFuzzer'
 	@echo 'make compare     coverage against AFL++ and libFuzzer at equal CPU time; QUICK=1, BASE=REV, KIND=…, TARGETS=…,'
 	@echo '                 KINDS=…, TIME=…, ROUNDS=…, CORE=…, ROWS=FILE'
+	@echo 'make challenges  executions until tests/challenges/* are solved, beside AFL++ and libFuzzer; TIME=…, SEEDS=…,'
+	@echo '                 NAMES=…, CORE=…'
 	@echo 'make afl-suite   run the tests of AFL++ 4.40c, which it fetches, with the programs of ffuzz in their place'
 	@echo 'make install     PREFIX=/usr/local DESTDIR='
 	@echo 'make domains     DOMAINS+=foo: build waypoints-foo-{pass.cc,rt.c} of this folder, for WAYPOINTS=foo'
@@ -130,6 +132,11 @@ compare: setup-test
 	CARGO_TARGET_DIR='$(TARGET_DIR)' benches/peers.sh
 	@$(PROGRESS) 'compiling ffuzz' $(CARGO) build --profile lab --locked --bench compare
 	CARGO_TARGET_DIR='$(TARGET_DIR)' $(CARGO) bench --quiet --profile lab --locked --bench compare
+
+challenges: setup-test
+	CARGO_TARGET_DIR='$(TARGET_DIR)' benches/peers.sh
+	@$(PROGRESS) 'compiling ffuzz' $(CARGO) build --profile lab --locked
+	CARGO_TARGET_DIR='$(TARGET_DIR)' benches/challenges.sh '$(TARGET_DIR)/lab/ffuzz' $(NAMES)
 
 afl-suite: setup-test
 	@$(MAKE) --no-print-directory all

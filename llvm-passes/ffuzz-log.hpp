@@ -174,6 +174,11 @@ private:
       auto *Call = llvm::dyn_cast<llvm::CallBase>(&I);
       auto *Callee = Call ? llvm::dyn_cast<llvm::Function>(Call->getCalledOperand()) : nullptr;
       auto Version = Versions.find(Callee);
+      // What is called by pointer, and by functions without a second version, enters its own; not if it was inlined.
+      // One that is always inlined need not be in any library.
+      bool MayInline = Callee ? !Callee->isDeclaration() && !Callee->hasFnAttribute(llvm::Attribute::AlwaysInline)
+                              : Call && !Call->isInlineAsm();
+      if (MayInline && Version == Versions.end()) Call->addFnAttr(llvm::Attribute::NoInline);
       // One that another object may replace is asked for by its name.
       if (Version != Versions.end() && !Callee->isInterposable()) Call->setCalledOperand(Version->second);
     }

@@ -20,59 +20,59 @@ fn solve(source: &str, execs: u64) {
     }
 }
 
-#[test]
-fn numbers_of_every_width_and_order() {
-    solve("magics.c", 5_000);
+/// Tests of one program and a limit of executions, some four times what the slowest of the seeds needs.
+macro_rules! challenges {
+    ($($name:ident: $source:literal, $execs:literal;)*) => {
+        $(#[test]
+        fn $name() {
+            solve($source, $execs);
+        })*
+    };
 }
 
-#[test]
-fn eight_numbers_one_behind_the_other() {
-    solve("chain.c", 5_000);
-}
-
-#[test]
-fn fields_bounds_and_switches() {
-    solve("fields.c", 20_000);
-}
-
-#[test]
-fn strings_of_cxx() {
-    solve("strings.cc", 20_000);
-}
-
-#[test]
-fn numbers_in_text() {
-    solve("text-numbers.c", 20_000);
-}
-
-#[test]
-fn calculated_numbers() {
-    solve("affine.c", 20_000);
-}
-
-#[test]
-fn sums_over_a_region() {
-    solve("sums.c", 20_000);
-}
-
-#[test]
-fn keywords_and_a_state_machine() {
-    solve("keywords.c", 50_000);
-}
-
-#[test]
-fn a_checksum_over_a_region_with_a_length() {
-    solve("checksum.c", 20_000);
-}
-
-#[test]
-fn nested_checksums() {
-    solve("nested.c", 20_000);
-}
-
-#[test]
-fn chunks_with_lengths_and_checksums() {
-    solve("chunks.c", 200_000);
+challenges! {
+    numbers_of_every_width_and_order: "magics.c", 1_000;
+    the_same_in_the_other_order: "orders.c", 1_000;
+    eight_numbers_one_behind_the_other: "chain.c", 2_000;
+    eight_gates_of_different_kinds: "behind.c", 10_000;
+    a_number_whose_bytes_are_apart: "split.c", 4_000;
+    fields_of_bits: "bits.c", 5_000;
+    fields_bounds_and_switches: "fields.c", 12_000;
+    fields_that_repeat_others: "fields-equal.c", 20_000;
+    nested_switches: "switches.c", 4_000;
+    floating_point_numbers: "floats.c", 2_000;
+    calculated_numbers: "affine.c", 12_000;
+    remainders_quotients_and_turned_numbers: "modulo.c", 10_000;
+    numbers_of_variable_length: "varint.c", 20_000;
+    numbers_in_text: "text-numbers.c", 12_000;
+    a_number_with_sign_and_point: "decimal.c", 8_000;
+    what_strtol_returns: "strtol.c", 6_000;
+    hexadecimal_digits: "hexadecimal.c", 15_000;
+    base_64: "base64.c", 20_000;
+    strings_of_cxx: "strings.cc", 12_000;
+    keywords_in_any_case: "folded.c", 1_000;
+    a_keyword_in_utf_16: "utf16.c", 4_000;
+    a_keyword_anywhere: "find.c", 4_000;
+    a_text_under_a_mask: "masked.c", 12_000;
+    keywords_and_a_state_machine: "keywords.c", 15_000;
+    a_compare_function: "compare.c", 6_000;
+    a_table_in_a_loop: "table-loop.c", 2_000;
+    a_table_of_bsearch: "table-bsearch.c", 1_000;
+    a_table_with_hashes: "table-hash.c", 10_000;
+    a_protocol: "protocol.c", 2_000;
+    counts_of_lines_and_words: "counts.c", 60_000;
+    sums_over_a_region: "sums.c", 6_000;
+    adler_32: "adler.c", 1_000;
+    crc_32: "crc32.c", 1_000;
+    a_frame_with_a_crc_of_16_bits: "crc16.c", 1_000;
+    the_checksum_of_the_internet: "internet.c", 1_000;
+    a_hash_of_its_own: "own-hash.c", 1_000;
+    a_checksum_over_a_region_with_a_length: "checksum.c", 6_000;
+    nested_checksums: "nested.c", 1_000;
+    entries_with_a_trailer: "tlv.c", 1_000;
+    offsets_one_behind_the_other: "offsets.c", 1_000;
+    lengths_three_deep: "deep.c", 2_000;
+    chunks_with_lengths_and_checksums: "chunks.c", 300_000;
 }
 
 /// `-c -`: as before.

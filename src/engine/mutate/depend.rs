@@ -37,6 +37,8 @@ pub struct Change {
 #[derive(Clone, Debug)]
 pub struct Dependent {
     pub place: Place,
+    /// Where it begins, in memory or text of which it is a part.
+    pub from: usize,
     pub kind: ComparisonKind,
     /// Bytes of the operand, 1 to 8.
     pub bytes: usize,
@@ -152,6 +154,11 @@ impl Dependent {
         targets
     }
 
+    /// Below zero, if it has a sign.
+    fn is_negative(&self, value: u64) -> bool {
+        value >> (8 * self.bytes - 1) & 1 == 1
+    }
+
     /// Values in the order in which the comparison sees them.
     fn rank(&self, value: u64) -> i128 {
         let sign = 1u64 << (8 * self.bytes - 1);
@@ -249,12 +256,16 @@ fn write_digits(
     movers: &[usize],
     run: &mut Attempt<'_>,
 ) -> ControlFlow<()> {
-    let at = movers[0];
+    let (at, all) = (movers[0], mask(dependent.bytes));
     let value_with = |byte: u8| {
         let change = dependent.changes.iter().find(|change| change.at == at && change.byte == byte);
         change.map_or(dependent.value(), |change| change.value)
     };
     let [one, nine, ten] = [b'1', b'9', b'a'].map(value_with);
+    // Of a number with a sign before its digits, or one that the program negates.
+    let is_negative = dependent.is_negative(one) && dependent.is_negative(nine);
+    let plain = |value: u64| if is_negative { value.wrapping_neg() & all } else { value };
+    let [one, nine, ten] = [one, nine, ten].map(plain);
     let is_digit = |radix: u64, value: u64, digit: u64| value % radix == digit;
     let is_higher = |radix: u64| {
         let mut places = (1..16).map_while(|place| radix.checked_pow(place));
@@ -264,9 +275,17 @@ fn write_digits(
     let is_hexadecimal = is_digit(16, nine, 9) && is_digit(16, ten, 10) || is_higher(16);
     let digits = input[at..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     for target in dependent.targets() {
+        let target = plain(target);
         let decimal = is_decimal.then(|| target.to_string());
         let hexadecimal = is_hexadecimal.then(|| format!("{target:x}"));
-        for text in [decimal, hexadecimal].into_iter().flatten() {
+        // A number that is calculated with: as many units as the digit says.
+        let unit = nine.wrapping_sub(one) / 8;
+        let distance = target.wrapping_sub(one.wrapping_sub(unit));
+        let is_scaled = !is_decimal && digits < 2 && unit > 0 && distance.is_multiple_of(unit);
+        let scaled = is_scaled.then(|| (distance / unit).to_string());
+        let is_below = is_decimal && dependent.is_negative(target);
+        let signed = is_below.then(|| format!("-{}", target.wrapping_neg() & all));
+        for text in [decimal, hexadecimal, signed, scaled].into_iter().flatten() {
             // Over what is there, in the place of the number that is there, and with something that ends it.
             let (text, end) = (text.as_bytes(), at + text.len());
             for (text, end) in [
@@ -495,6 +514,7 @@ mod tests {
         let start = operands(input).unwrap();
         let mut dependent = Dependent {
             place: Place { site: 1, occurrence: 0 },
+            from: 0,
             kind,
             bytes,
             side: 0,
@@ -569,6 +589,22 @@ mod tests {
             };
             assert!(attempts(input, ComparisonKind::Equal, 8, read).unwrap() < 10, "{radix}");
         }
+    }
+
+    #[test]
+    fn numbers_with_a_sign_and_calculated_ones_are_written_with_digits() {
+        let number = |i: &[u8]| {
+            let text = i[2..].iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-');
+            let text: String = text.map(|byte| char::from(*byte)).collect();
+            text.parse::<i64>().unwrap_or(0)
+        };
+        let solved = |f: &dyn Fn(i64) -> i64, wanted: i64| {
+            let seen = |i: &[u8]| Some([f(number(i)), wanted].map(i64::cast_unsigned));
+            attempts(b"xxxxxxxxxxxxxxxx", ComparisonKind::Equal, 8, seen).unwrap()
+        };
+        assert!(solved(&|number| number, -90_210) < 20);
+        assert!(solved(&|number| -number, -7_301_492) < 20);
+        assert!(solved(&|number| number * 37 + 11, 48_611 * 37 + 11) < 20);
     }
 
     #[test]

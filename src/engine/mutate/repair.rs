@@ -21,6 +21,8 @@ pub struct Field {
     /// Which of the operands is the field; the other one is calculated.
     pub side: usize,
     pub encoding: Encoding,
+    /// Where it was in the first input.
+    pub at: usize,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -100,16 +102,13 @@ impl Repairs {
             if !is_open || !may_be_field(&comparison) || suspects.len() >= MOST_SUSPECTS {
                 continue;
             }
-            let found = encodings(&comparison).into_iter().find_map(|encoding| {
+            suspects.extend(encodings(&comparison).into_iter().filter_map(|encoding| {
                 let bytes = encoding.write(comparison.a)?;
                 let windows = input.windows(bytes.len()).enumerate();
                 let at = windows.filter(|(_, window)| **window == bytes).map(|(at, _)| at);
                 let at: Vec<usize> = at.take(MOST_PLACES).collect();
-                (!at.is_empty()).then_some((at, bytes.len(), encoding))
-            });
-            if let Some((at, len, encoding)) = found {
-                suspects.push(Suspect { place, at, len, encoding });
-            }
+                (!at.is_empty()).then_some(Suspect { place, at, len: bytes.len(), encoding })
+            }));
         }
         suspects
     }
@@ -128,7 +127,11 @@ impl Repairs {
             }
             // Fields mostly come in the order in which they are compared, also those that are right.
             let find = |part: &[u8]| part.windows(old.len()).position(|window| window == old);
-            let at = find(&input[from..]).map(|at| from + at).or_else(|| find(input));
+            let is_usual = from <= field.at
+                && input.get(field.at..).is_some_and(|part| part.starts_with(&old));
+            let usual = is_usual.then_some(field.at);
+            let at =
+                usual.or_else(|| find(&input[from..]).map(|at| from + at)).or_else(|| find(input));
             if let Some(at) = at {
                 input[at..at + new.len()].copy_from_slice(&new);
                 from = at + new.len();
@@ -143,7 +146,8 @@ impl Repairs {
 fn may_be_field(comparison: &Comparison<'_>) -> bool {
     let is_equality = matches!(comparison.kind, ComparisonKind::Equal | ComparisonKind::Memory);
     let is_long = match comparison.a {
-        Operand::Value(value) => value >> (8 * (SHORTEST - 1)) != 0,
+        // Also a small number: the length of something.
+        Operand::Value(value) => value != 0 && comparison.bytes >= SHORTEST,
         Operand::Bytes(bytes) => bytes.len() >= SHORTEST,
     };
     is_equality && is_long && comparison.constant == [false; 2] && comparison.a == comparison.b
@@ -175,11 +179,16 @@ mod tests {
     #[test]
     fn fields_are_suspected_where_equal_operands_stand_in_the_input() {
         let input = b"..\x12\x34\x56\x78..\x00\x00\x00\x07";
-        let own = log(&[(1, 0x1234_5678, 0x1234_5678), (2, 7, 7), (3, 0x9999, 0x9999), (4, 1, 2)]);
+        let own = log(&[(1, 0x1234_5678, 0x1234_5678), (2, 0, 0), (3, 0x9999, 0x9999), (4, 1, 2)]);
         let mut repairs = Repairs::default();
         let suspects = repairs.suspects(own.view(), input);
         assert_eq!(suspects.len(), 1, "{suspects:?}");
         assert_eq!((&*suspects[0].at, suspects[0].encoding), (&[2][..], Encoding::Big(4)));
+        // A small number may be a length, of which the width is not known.
+        let length = log(&[(2, 7, 7)]);
+        let suspects = repairs.suspects(length.view(), input);
+        let encodings: Vec<_> = suspects.iter().map(|suspect| suspect.encoding).collect();
+        assert_eq!(encodings, [Encoding::Big(4), Encoding::Big(2)]);
         for _ in 0..3 {
             repairs.failed(1);
         }
@@ -190,7 +199,7 @@ mod tests {
     fn fields_get_what_was_calculated_one_after_the_other() {
         let mut repairs = Repairs::default();
         assert!(repairs.is_empty() && !repairs.concern(log(&[(7, 1, 2)]).view()));
-        repairs.add(7, Field { side: 1, encoding: Encoding::Little(4) });
+        repairs.add(7, Field { side: 1, encoding: Encoding::Little(4), at: 0 });
         let mut input = *b"a\x01\x00\x00\x00b\x01\x00\x00\x00";
         let own = log(&[(7, 0x6463_6261, 1), (7, 5, 5), (9, 1, 3), (7, 0x3231_3039, 1)]);
         assert!(repairs.concern(own.view()) && repairs.repair(own.view(), &mut input));
@@ -199,6 +208,11 @@ mod tests {
         let own = log(&[(7, 0x6463_6261, 0x6463_6261), (7, 5, 0x6463_6261)]);
         assert!(repairs.repair(own.view(), &mut second));
         assert_eq!(&second, b"abcd..\x05\0\0\0");
+        // Where it usually is, rather than where the same bytes come first.
+        repairs.add(8, Field { side: 0, encoding: Encoding::Big(2), at: 5 });
+        let mut third = *b"..\0\x02.\0\x02";
+        assert!(repairs.repair(log(&[(8, 2, 3)]).view(), &mut third));
+        assert_eq!(&third, b"..\0\x02.\0\x03");
         assert!(!repairs.repair(log(&[(7, 6, 6)]).view(), &mut input));
         assert_eq!(&input, b"aabcdb9012");
     }
@@ -207,7 +221,7 @@ mod tests {
         #[test]
         fn any_log_is_read(input: Vec<u8>, a: u64, b: u64, len in 1usize..9) {
             let mut repairs = Repairs::default();
-            repairs.add(1, Field { side: 0, encoding: Encoding::Big(len) });
+            repairs.add(1, Field { side: 0, encoding: Encoding::Big(len), at: len });
             let mut repaired = input.clone();
             let changed = repairs.repair(log(&[(1, a, b), (1, b, a)]).view(), &mut repaired);
             prop_assert_eq!(repaired.len(), input.len());

@@ -138,6 +138,11 @@ impl Solver<'_> {
                 if kind != ComparisonKind::Search {
                     self.text(from_b, a, ignores_case);
                 }
+                if kind == ComparisonKind::Text {
+                    // In a field of some length, the end of a shorter text is a byte of its own.
+                    self.text(from_a, &[b, b"\0"].concat(), ignores_case);
+                    self.text(from_b, &[a, b"\0"].concat(), ignores_case);
+                }
                 if bytes > 8 {
                     let turned = |side: &[u8]| side.iter().rev().copied().collect::<Vec<u8>>();
                     self.text(&turned(from_a), &turned(b), false);
@@ -153,6 +158,10 @@ impl Solver<'_> {
         // Of floating-point numbers it may be either; the next ones have the next bits.
         let is_order = kind != ComparisonKind::Equal;
         self.number(from, to, bytes, "copy");
+        if from == 0 && (1..256).contains(&to) && !is_order {
+            // A text that ends: the next byte is added.
+            self.add(self.input.len(), 0, &[to as u8], "copy");
+        }
         if is_order {
             self.number(from, to.wrapping_add(1), bytes, "copy");
             self.number(from, to.wrapping_sub(1), bytes, "copy");
@@ -221,6 +230,10 @@ impl Solver<'_> {
     /// Puts `to` where `from` begins in the input.
     fn text(&mut self, from: &[u8], to: &[u8], ignores_case: bool) {
         if from.is_empty() || to.is_empty() {
+            // At the end of the input there is nothing more of it.
+            if !to.is_empty() {
+                self.add(self.input.len(), 0, to, "text");
+            }
             return;
         }
         let (mut places, mut length) = (Vec::new(), from.len());
@@ -342,6 +355,12 @@ mod tests {
         for wanted in [&b"a keysion=1"[..], b"a key=1", b"a keyversion=1"] {
             assert!(short.contains(&wanted.to_vec()), "{short:?}");
         }
+        // A shorter text in a field, and one that the input is too short for.
+        assert!(short.contains(&b"a key\0ion=1".to_vec()), "{short:?}");
+        let missing = solved(b"a version=", 6 << 8, place(0, 0), place(7, 7), arena);
+        assert!(missing.contains(&b"a version=keyword".to_vec()), "{missing:?}");
+        let next = solved(b"12", 4 | CONSTANT_B, 0, u64::from(b','), &[]);
+        assert_eq!(next, [b"12,".to_vec()]);
     }
 
     #[test]

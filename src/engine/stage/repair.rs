@@ -63,12 +63,23 @@ pub(super) fn learn<D: Door>(
     input: &[u8],
     log: ComparisonLog<'_>,
 ) -> Result<StageEnd, D::Error> {
-    for suspect in door.fuzzer().repairs.suspects(log, input) {
-        let site = suspect.place.site;
-        match understand(door, input, &suspect)? {
-            None => return Ok(StageEnd::TurnOver),
-            Some(Some(field)) => door.fuzzer_mut().repairs.add(site, field),
-            Some(None) => door.fuzzer_mut().repairs.failed(site),
+    let suspects = door.fuzzer().repairs.suspects(log, input);
+    // The ways in which one operand may stand in the input.
+    for alike in suspects.chunk_by(|one, other| one.place == other.place) {
+        let site = alike[0].place.site;
+        let mut field = None;
+        for suspect in alike {
+            match understand(door, input, suspect)? {
+                None => return Ok(StageEnd::TurnOver),
+                Some(found) => field = found,
+            }
+            if field.is_some() {
+                break;
+            }
+        }
+        match field {
+            Some(field) => door.fuzzer_mut().repairs.add(site, field),
+            None => door.fuzzer_mut().repairs.failed(site),
         }
     }
     Ok(StageEnd::Finished)
@@ -102,8 +113,8 @@ fn understand<D: Door>(
         let Some(count) = movers(door, input, suspect, (&window, 1 - side))? else {
             return Ok(None);
         };
-        if count >= FEWEST_MOVERS {
-            return Ok(Some(Some(Field { side, encoding: suspect.encoding })));
+        if count >= FEWEST_MOVERS || is_length(door, input, suspect, 1 - side)? {
+            return Ok(Some(Some(Field { side, encoding: suspect.encoding, at: *at })));
         }
     }
     Ok(Some(None))
@@ -138,6 +149,23 @@ fn movers<D: Door>(
         count += usize::from(moved == Some(true));
     }
     Ok(Some(count))
+}
+
+/// The calculated operand follows the length of the input.
+fn is_length<D: Door>(
+    door: &mut D,
+    input: &[u8],
+    suspect: &Suspect,
+    side: usize,
+) -> Result<bool, D::Error> {
+    let value = |log: ComparisonLog<'_>| match operands(log, suspect.place)?[side] {
+        Operand::Value(value) => Some(value),
+        Operand::Bytes(_) => None,
+    };
+    let (_, usual) = run_logged(door, &mut input.to_vec(), value)?;
+    let (_, longer) = run_logged(door, &mut [input, b"x"].concat(), value)?;
+    let is_next = |(usual, longer): (u64, u64)| longer == usual.wrapping_add(1);
+    Ok(usual.zip(longer).is_some_and(is_next))
 }
 
 /// Both operands of the comparison at a place, if the run comes to it.

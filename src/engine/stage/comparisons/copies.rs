@@ -7,7 +7,7 @@ use super::super::StageEnd;
 use super::super::batches::run_producer;
 use super::super::produce::{Materials, Producer, Tools};
 use super::super::repair;
-use super::{Limit, MOST_EXTENSIONS, extend, logged, origin};
+use super::{Limit, MOST_EXTENSIONS, extend, logged, origin, settled};
 use crate::comparison::{ComparisonKind, ComparisonLog, Place};
 use crate::corpus::{Origin, SeedId, Step};
 use crate::fuzzer::door::Door;
@@ -45,7 +45,7 @@ fn solutions<D: Door>(
     (id, input): (SeedId, &[u8]),
     limit: Limit,
 ) -> Result<Option<Vec<Edit>>, D::Error> {
-    let log = logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.to_own())?;
+    let log = settled(door, (id, input))?;
     let fuzzer = door.fuzzer_mut();
     fuzzer.results.learn(log.view());
     fuzzer.blockers.add(id.0 as usize, log.view());
@@ -97,7 +97,10 @@ fn turning<D: Door>(
     let fuzzer = door.fuzzer();
     let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
     let is_one_sided = |edit: &&Edit| fuzzer.results.is_one_sided(edit.place.site);
-    let is_open = |edit: &&Edit| fuzzer.results.is_open(edit.place, edit.kind);
+    // Also a case that is known may lead to something new, by what the program remembers of the cases before.
+    let is_open = |edit: &&Edit| {
+        edit.kind == ComparisonKind::Switch || fuzzer.results.is_open(edit.place, edit.kind)
+    };
     let first = edits.iter().filter(is_one_sided);
     let others = edits.iter().filter(|edit| !is_one_sided(edit) && is_open(edit));
     for edit in first.chain(others).take(MOST_TRIED).cloned().collect::<Vec<_>>() {
@@ -108,8 +111,8 @@ fn turning<D: Door>(
             return Ok(None);
         }
         edit.apply(input, &mut bytes);
-        if !lengths.contains(&bytes.len()) || !door.fuzzer().results.is_open(edit.place, edit.kind)
-        {
+        let was_open = door.fuzzer().results.is_open(edit.place, edit.kind);
+        if !lengths.contains(&bytes.len()) || !was_open && edit.kind != ComparisonKind::Switch {
             continue;
         }
         let (mut edited, origin) = (bytes.clone(), origin(id, edit.op));
@@ -121,7 +124,8 @@ fn turning<D: Door>(
             log = logged(door, origin, &mut bytes, |log| log.to_own())?;
         }
         let results = &mut door.fuzzer_mut().results;
-        if results.learn(log.view()) || !results.is_open(edit.place, edit.kind) {
+        let is_new = results.learn(log.view());
+        if is_new || was_open && !results.is_open(edit.place, edit.kind) {
             if bytes != edited {
                 // The edit alone will not show what it does.
                 door.try_out(&Candidate { bytes: bytes.clone(), origin })?;

@@ -5,11 +5,12 @@
 mod copies;
 mod probe;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::repair::{self, run_logged};
 use super::{Stage, StageEnd};
-use crate::comparison::ComparisonLog;
+use crate::comparison::{ComparisonLog, OwnLog};
 use crate::corpus::{Origin, SeedId, Step};
 use crate::executor::ExitKind;
 use crate::feedback::Verdict;
@@ -28,6 +29,9 @@ const MOST_INPUTS: usize = 64;
 /// length, or an offset. So often for one input, or one comparison; and that many bytes.
 const MOST_EXTENSIONS: usize = 64;
 const EXTENSION: usize = 64;
+/// Inputs of one turn that nothing turns, and that are worked on with more bytes at their end: something may be read
+/// from there.
+const MOST_LENGTHENED: usize = 2;
 /// What it may take to repeat the inputs that came before a crash.
 const LONGEST_REPLAY: Duration = Duration::from_secs(2);
 
@@ -88,16 +92,28 @@ impl Limit {
 /// Works on the seed and on the inputs that turned something, the newest first: behind a comparison comes another one.
 /// A probe costs more, so that comes when there are no copies left.
 fn solve<D: Door>(door: &mut D, id: SeedId, limit: Limit) -> Result<StageEnd, D::Error> {
-    let (mut fresh, mut unprobed) = (vec![door.fuzzer().corpus[id].data.to_vec()], Vec::new());
+    let mut fresh = vec![door.fuzzer().corpus[id].data.to_vec()];
+    let mut unprobed = VecDeque::new();
+    let mut lengthened = 0;
     for _ in 0..MOST_INPUTS {
         let turning = if let Some(input) = fresh.pop() {
             let turning = copies::turn(door, (id, &input), limit)?;
-            if turning.as_ref().is_some_and(Vec::is_empty) {
-                unprobed.push(input);
+            match &turning {
+                Some(turning) if turning.is_empty() => unprobed.push_back(input),
+                // What turned lies behind it, and comes first.
+                _ => unprobed.push_front(input),
             }
             turning
-        } else if let Some(input) = unprobed.pop() {
-            probe::turn(door, (id, &input), limit)?
+        } else if let Some(input) = unprobed.pop_back() {
+            let turning = probe::turn(door, (id, &input), limit)?;
+            if turning.as_ref().is_some_and(Vec::is_empty) && lengthened < MOST_LENGTHENED {
+                lengthened += 1;
+                let mut longer = input;
+                extend(door, &mut longer);
+                logged(door, origin(id, "length"), &mut longer, |_| ())?;
+                fresh.push(longer);
+            }
+            turning
         } else {
             break;
         };
@@ -128,8 +144,15 @@ fn origin(id: SeedId, op: &'static str) -> Origin {
     Origin { parent: id, other: None, step: Step::Stacked { op, count: 1 }, by: 0 }
 }
 
-/// A run with its log, of an input whose fields are put right. One that crashes or takes too long is no seed's path, but it is a find: it is run again without
-/// the log, which shows its edges.
+/// The log of an input in a process that has run before: the first run of a process may be the one that makes tables,
+/// and another path.
+fn settled<D: Door>(door: &mut D, (id, input): (SeedId, &[u8])) -> Result<OwnLog, D::Error> {
+    logged(door, origin(id, "copy"), &mut input.to_vec(), |_| ())?;
+    logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.to_own())
+}
+
+/// A run with its log, of an input whose fields are put right. One that crashes or takes too long is no seed's path,
+/// but it is a find: it is run again without the log, which shows its edges.
 fn logged<D: Door, T>(
     door: &mut D,
     origin: Origin,
@@ -199,7 +222,7 @@ fn crashes(exit: ExitKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{ComparisonKind, OwnLog};
+    use crate::comparison::ComparisonKind;
     use crate::corpus::Origin;
     use crate::executor::RunError;
     use crate::fake::FakeExecutor;

@@ -2,9 +2,9 @@
 //! open (see [`depend`]).
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-use super::{Limit, MOST_EXTENSIONS, extend, logged, origin};
+use super::{Limit, MOST_EXTENSIONS, extend, logged, origin, settled};
 use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
 use crate::corpus::SeedId;
 use crate::fuzzer::door::Door;
@@ -23,9 +23,17 @@ const MOST_TURNING: usize = 8;
 const PROBES: [fn(u8) -> u8; 6] =
     [|byte| byte ^ 1, |_| b'1', |_| b'9', |byte| byte ^ 0x80, |_| b'a', |byte| !byte];
 
+/// Bytes of one input of which each bit is changed, because a change ends the run before something open: some of their
+/// bits may decide that, and others what is open.
+const MOST_STOPPING: usize = 32;
+/// Bytes of memory that are solved as one number.
+const WINDOW: usize = 4;
+
 /// An open comparison of two numbers.
 struct Watched {
     place: Place,
+    /// Where the numbers begin, in memory or text.
+    from: usize,
     kind: ComparisonKind,
     bytes: usize,
     operands: [u64; 2],
@@ -72,11 +80,39 @@ pub(super) fn turn<D: Door>(
     Ok(Some(turning))
 }
 
-/// The two numbers of a comparison.
-fn numbers(comparison: &Comparison<'_>) -> Option<[u64; 2]> {
+/// The two numbers of a comparison. Of memory and texts a part that stands behind equal ones, so that a number that is
+/// right brings the comparison forward.
+fn numbers(comparison: &Comparison<'_>, from: usize) -> Option<[u64; 2]> {
     match (comparison.a, comparison.b) {
         (Operand::Value(a), Operand::Value(b)) => Some([a, b]),
+        (Operand::Bytes(a), Operand::Bytes(b)) => {
+            let part = |side: &[u8]| {
+                let bytes = (from..from + WINDOW).map(|at| side.get(at).copied().unwrap_or(0));
+                bytes.fold(0, |number, byte| number << 8 | u64::from(byte))
+            };
+            (a.get(..from)? == b.get(..from)?).then(|| [part(a), part(b)])
+        }
         _ => None,
+    }
+}
+
+/// Where two operands begin to differ, if these are memory or texts that are to be equal.
+fn first_difference(comparison: &Comparison<'_>) -> usize {
+    match (comparison.a, comparison.b) {
+        (Operand::Bytes(a), Operand::Bytes(b)) => {
+            a.iter().zip(b).take_while(|(a, b)| a == b).count()
+        }
+        _ => 0,
+    }
+}
+
+/// Numbers, or bytes of which numbers can be made.
+fn is_solved(comparison: &Comparison<'_>) -> bool {
+    let is_memory = matches!(comparison.kind, ComparisonKind::Memory | ComparisonKind::Text);
+    match (comparison.a, comparison.b) {
+        (Operand::Value(_), Operand::Value(_)) => true,
+        (Operand::Bytes(_), Operand::Bytes(_)) => is_memory && !comparison.ignores_case,
+        _ => false,
     }
 }
 
@@ -84,7 +120,7 @@ impl Watch {
     /// What is open in the run of an input, and the same in two runs. None if that is nothing.
     fn of<D: Door>(door: &mut D, (id, input): (SeedId, &[u8])) -> Result<Option<Self>, D::Error> {
         let logs = [
-            logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.to_own())?,
+            settled(door, (id, input))?,
             logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.to_own())?,
         ];
         let results = &mut door.fuzzer_mut().results;
@@ -94,14 +130,22 @@ impl Watch {
         for (comparison, again) in logs[0].view().iter().zip(logs[1].view().iter()) {
             let place = occurrences.place(&comparison);
             let is_stable = comparison == again && comparison.constant != [true; 2];
-            if let Some(operands) = numbers(&comparison).filter(|_| is_stable)
+            let from = first_difference(&comparison);
+            if let Some(operands) = numbers(&comparison, from).filter(|_| is_stable)
+                && is_solved(&comparison)
                 && results.is_open(place, comparison.kind)
                 && attempts_left(results.failures(place)) > 0
             {
+                let is_number = matches!(comparison.a, Operand::Value(_));
+                let (kind, bytes) = match is_number {
+                    true => (comparison.kind, comparison.bytes),
+                    false => (ComparisonKind::Equal, WINDOW),
+                };
                 open.push(Watched {
                     place,
-                    kind: comparison.kind,
-                    bytes: comparison.bytes,
+                    from,
+                    kind,
+                    bytes,
                     operands,
                     changes: [vec![], vec![]],
                     grown: None,
@@ -127,7 +171,8 @@ impl Watch {
                 continue;
             }
             let place = occurrences.place(&comparison);
-            if let (Some(index), Some(operands)) = (self.by_place.get(&place), numbers(&comparison))
+            if let Some(index) = self.by_place.get(&place)
+                && let Some(operands) = numbers(&comparison, self.all[*index].from)
             {
                 count += 1;
                 see(*index, operands);
@@ -139,12 +184,13 @@ impl Watch {
     /// The operands that something moves: those of open sites first, then those that few bytes move.
     fn dependents<D: Door>(self, door: &D) -> Vec<Dependent> {
         let mut dependents = Vec::new();
-        for Watched { place, kind, bytes, operands, changes, grown } in self.all {
+        for Watched { place, from, kind, bytes, operands, changes, grown } in self.all {
             for (side, changes) in changes.into_iter().enumerate() {
                 let grown = grown.map(|grown| grown[side]).filter(|grown| *grown != operands[side]);
                 if !changes.is_empty() || grown.is_some() {
                     dependents.push(Dependent {
                         place,
+                        from,
                         kind,
                         bytes,
                         side,
@@ -158,7 +204,9 @@ impl Watch {
         let results = &door.fuzzer().results;
         dependents.sort_by_cached_key(|dependent| {
             let is_one_sided = results.is_one_sided(dependent.place.site);
-            (!is_one_sided, dependent.movers().len(), dependent.place)
+            // A length only if no field can be changed: the input may become a long one.
+            let movers = dependent.movers().len();
+            (!is_one_sided, movers == 0, movers, dependent.place)
         });
         let mut alike: HashMap<_, usize> = HashMap::new();
         dependents.retain(|dependent| {
@@ -190,7 +238,7 @@ fn probe<D: Door>(
         })?;
         seen.into_iter().for_each(|(index, operands)| watch.all[index].grown = Some(operands));
     }
-    let mut bytes = input.to_vec();
+    let mut stops = vec![false; input.len()];
     for change in PROBES {
         let mut parts = VecDeque::new();
         parts.push_back(0..input.len());
@@ -201,41 +249,77 @@ fn probe<D: Door>(
             if door.between_batches()? {
                 return Ok(false);
             }
-            bytes.clear();
-            bytes.extend_from_slice(input);
-            bytes[part.clone()].iter_mut().for_each(|byte| *byte = change(*byte));
-            if bytes == *input {
+            let Some(seen) = change_part(door, (id, input), watch, (&part, change))? else {
                 continue;
-            }
-            let changed = part.clone().next().filter(|_| part.len() == 1).map(|at| bytes[at]);
+            };
             left -= 1;
-            let mut moved = Vec::new();
-            let all = &watch.all;
-            let count = logged(door, origin, &mut bytes, |log| {
-                moved.clear();
-                watch.look(log, |index, operands| {
-                    if all[index].operands != operands {
-                        moved.push((index, operands));
-                    }
-                })
-            })?;
-            if let Some(byte) = changed {
-                for (index, operands) in moved {
-                    let Watched { operands: before, changes, .. } = &mut watch.all[index];
-                    for side in 0..2 {
-                        if operands[side] != before[side] {
-                            let value = operands[side];
-                            changes[side].push(Change { at: part.start, byte, value });
-                        }
-                    }
-                }
-            } else if !moved.is_empty() || count < watch.all.len() {
+            if part.len() == 1 {
+                stops[part.start] |= seen.ends;
+            } else if seen.moves || seen.ends {
                 let middle = part.start + part.len() / 2;
                 parts.extend([part.start..middle, middle..part.end]);
             }
         }
     }
+    let stopping = (0..input.len()).filter(|at| stops[*at]);
+    for at in stopping.take(MOST_STOPPING) {
+        for bit in 1..7 {
+            if left == 0 || limit.is_reached(door) {
+                return Ok(true);
+            }
+            if door.between_batches()? {
+                return Ok(false);
+            }
+            left -= 1;
+            change_part(door, (id, input), watch, (&(at..at + 1), |byte| byte ^ 1 << bit))?;
+        }
+    }
     Ok(true)
+}
+
+/// What the change of a part does to what is watched.
+struct Effect {
+    moves: bool,
+    /// The run does not come to all of it.
+    ends: bool,
+}
+
+/// Runs the input with a part that is changed, and notes what a single byte moves. None if that is no change.
+fn change_part<D: Door>(
+    door: &mut D,
+    (id, input): (SeedId, &[u8]),
+    watch: &mut Watch,
+    (part, change): (&Range<usize>, impl Fn(u8) -> u8),
+) -> Result<Option<Effect>, D::Error> {
+    let mut bytes = input.to_vec();
+    bytes[part.clone()].iter_mut().for_each(|byte| *byte = change(*byte));
+    if bytes == *input {
+        return Ok(None);
+    }
+    let byte = bytes[part.start];
+    let mut moved = Vec::new();
+    let all = &watch.all;
+    let count = logged(door, origin(id, "copy"), &mut bytes, |log| {
+        moved.clear();
+        watch.look(log, |index, operands| {
+            if all[index].operands != operands {
+                moved.push((index, operands));
+            }
+        })
+    })?;
+    let effect = Effect { moves: !moved.is_empty(), ends: count < watch.all.len() };
+    if part.len() == 1 {
+        for (index, operands) in moved {
+            let Watched { operands: before, changes, .. } = &mut watch.all[index];
+            for side in 0..2 {
+                if operands[side] != before[side] {
+                    let value = operands[side];
+                    changes[side].push(Change { at: part.start, byte, value });
+                }
+            }
+        }
+    }
+    Ok(Some(effect))
 }
 
 enum Solved {
@@ -275,11 +359,11 @@ fn solve<D: Door>(
             return ControlFlow::Continue(None);
         }
         let mut bytes = bytes.to_vec();
-        let mut seen = attempt(door, (id, op), &mut bytes, dependent.place, &known);
+        let mut seen = attempt(door, (id, op), &mut bytes, dependent, &known);
         if matches!(seen, Ok(Some((None, false)))) && extensions > 0 {
             extensions -= 1;
             extend(door, &mut bytes);
-            let longer = attempt(door, (id, op), &mut bytes, dependent.place, &known);
+            let longer = attempt(door, (id, op), &mut bytes, dependent, &known);
             // Operands of a longer input say nothing of this one.
             seen = longer.map(|seen| seen.map(|(_, is_new)| (None, is_new)));
         }
@@ -301,17 +385,23 @@ fn attempt<D: Door>(
     door: &mut D,
     (id, op): (SeedId, &'static str),
     bytes: &mut Vec<u8>,
-    place: Place,
+    dependent: &Dependent,
     known: &[u32],
 ) -> Result<Option<(Option<[u64; 2]>, bool)>, D::Error> {
     if door.between_batches()? {
         return Ok(None);
     }
+    let Dependent { place, from, .. } = *dependent;
     let (seen, log) = logged(door, origin(id, op), bytes, |log| {
         let mut of_site = log.iter().filter(|comparison| comparison.site == place.site);
         let seen = of_site.nth(place.occurrence as usize);
-        let is_new = seen.is_some_and(|comparison| !known.contains(&comparison.result()));
-        (seen.and_then(|comparison| numbers(&comparison)), is_new.then(|| log.to_own()))
+        let operands = seen.and_then(|comparison| numbers(&comparison, from));
+        let is_new = seen.is_some_and(|comparison| {
+            let is_memory = matches!(comparison.a, Operand::Bytes(_));
+            let is_forward = is_memory && operands.is_some_and(|[a, b]| a == b);
+            is_forward || !known.contains(&comparison.result())
+        });
+        (operands, is_new.then(|| log.to_own()))
     })?;
     if let Some(log) = &log {
         door.fuzzer_mut().results.learn(log.view());
