@@ -38,7 +38,7 @@ challenges! {
     a_number_whose_bytes_are_apart: "split.c", 4_000;
     fields_of_bits: "bits.c", 5_000;
     fields_bounds_and_switches: "fields.c", 12_000;
-    fields_that_repeat_others: "fields-equal.c", 20_000;
+    fields_that_repeat_others: "fields-equal.c", 12_000;
     nested_switches: "switches.c", 4_000;
     floating_point_numbers: "floats.c", 2_000;
     calculated_numbers: "affine.c", 12_000;
@@ -47,6 +47,7 @@ challenges! {
     numbers_in_text: "text-numbers.c", 12_000;
     a_number_with_sign_and_point: "decimal.c", 8_000;
     what_strtol_returns: "strtol.c", 6_000;
+    a_date: "date.c", 2_500;
     hexadecimal_digits: "hexadecimal.c", 15_000;
     base_64: "base64.c", 20_000;
     strings_of_cxx: "strings.cc", 12_000;
@@ -64,12 +65,12 @@ challenges! {
     sums_over_a_region: "sums.c", 6_000;
     adler_32: "adler.c", 1_000;
     crc_32: "crc32.c", 1_000;
-    a_frame_with_a_crc_of_16_bits: "crc16.c", 1_000;
+    a_frame_with_a_crc_of_16_bits: "crc16.c", 2_000;
     the_checksum_of_the_internet: "internet.c", 1_000;
     a_hash_of_its_own: "own-hash.c", 1_000;
     a_checksum_over_a_region_with_a_length: "checksum.c", 6_000;
     nested_checksums: "nested.c", 1_000;
-    entries_with_a_trailer: "tlv.c", 1_000;
+    entries_with_a_trailer: "tlv.c", 2_000;
     offsets_one_behind_the_other: "offsets.c", 1_000;
     lengths_three_deep: "deep.c", 2_000;
     chunks_with_lengths_and_checksums: "chunks.c", 300_000;

@@ -155,19 +155,14 @@ impl Solver<'_> {
 
     /// What makes two integers equal, and what changes their order.
     fn integer(&mut self, from: u64, to: u64, bytes: usize, kind: ComparisonKind) {
-        // Of floating-point numbers it may be either; the next ones have the next bits.
-        let is_order = kind != ComparisonKind::Equal;
-        self.number(from, to, bytes, "copy");
-        if from == 0 && (1..256).contains(&to) && !is_order {
+        let wanted = wanted((from, to), bytes, kind);
+        wanted.iter().for_each(|to| self.number(from, *to, bytes, "copy"));
+        if from == 0 && (1..256).contains(&to) && kind == ComparisonKind::Equal {
             // A text that ends: the next byte is added.
             self.add(self.input.len(), 0, &[to as u8], "copy");
         }
-        if is_order {
-            self.number(from, to.wrapping_add(1), bytes, "copy");
-            self.number(from, to.wrapping_sub(1), bytes, "copy");
-        }
         if kind != ComparisonKind::Float {
-            self.digits(from, to, is_order);
+            self.digits(from, &wanted);
         }
     }
 
@@ -210,9 +205,7 @@ impl Solver<'_> {
     }
 
     /// The same for numbers that are written with digits.
-    fn digits(&mut self, from: u64, to: u64, is_order: bool) {
-        let wanted =
-            [Some(to), is_order.then(|| to.wrapping_add(1)), is_order.then(|| to.wrapping_sub(1))];
+    fn digits(&mut self, from: u64, wanted: &[u64]) {
         for write in [decimal as fn(u64) -> String, hexadecimal] {
             let old = write(from);
             // A single digit is a copy of one byte, and not worth it.
@@ -220,7 +213,7 @@ impl Solver<'_> {
                 continue;
             }
             for at in self.find(old.as_bytes(), true) {
-                for new in wanted.into_iter().flatten().map(write) {
+                for new in wanted.iter().copied().map(write) {
                     self.add(at, old.len(), new.as_bytes(), "digits");
                 }
             }
@@ -278,6 +271,20 @@ impl Solver<'_> {
             self.edits.push(Edit { at, removed, inserted, op, place, kind });
         }
     }
+}
+
+/// What a number has to be, for each of the results that the comparison may have. First what is beyond the other one,
+/// which turns `<` as well as `<=`. Floating-point numbers may have to be equal; their next ones have the next bits.
+fn wanted((from, to): (u64, u64), bytes: usize, kind: ComparisonKind) -> Vec<u64> {
+    let [above, below] = [to.wrapping_add(1), to.wrapping_sub(1)];
+    let signed = |value: u64| (value << (64 - 8 * bytes.clamp(1, 8))).cast_signed();
+    let is_above = match kind {
+        ComparisonKind::Equal => return vec![to],
+        ComparisonKind::Float => return vec![to, above, below],
+        ComparisonKind::Signed => signed(from) > signed(to),
+        _ => from > to,
+    };
+    if is_above { vec![below, to, above] } else { vec![above, to, below] }
 }
 
 /// Whether a number of `whole` bits is one of `bits`, zero-extended or sign-extended.
