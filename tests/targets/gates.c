@@ -10,7 +10,7 @@ static unsigned char data[64];
 
 int main(int argc, char **argv) {
   FILE *file = argc > 1 ? fopen(argv[1], "rb") : stdin;
-  if (!file || fread(data, 1, sizeof data, file) < 54) return 1;
+  if (!file || !fread(data, 1, sizeof data, file)) return 1;
   uint32_t four;
   memcpy(&four, data, 4);
   if (four != 0xdeadbeef) return 2;
@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
   unsigned sum = 0;
   for (int i = 32; i < 48; i++) sum += data[i];
   if (sum != (unsigned)(data[48] | data[49] << 8)) return 6;
-  if (data[50] < 200 || strncmp((char *)data + 51, argc > 9 ? "other" : "XYZ", 3)) return 7;
+  /* Short blocks become exclusive ors, joined into one branch. */
+  if (data[50] < 200 || memcmp(data + 51, "XYZ", 3)) return 7;
   abort();
 }

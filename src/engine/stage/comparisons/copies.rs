@@ -92,7 +92,7 @@ fn turning<D: Door>(
     edits: &[Edit],
     limit: Limit,
 ) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
-    let (mut turning, mut bytes) = (Vec::new(), Vec::new());
+    let (mut turning, mut bytes, mut joint) = (Vec::new(), Vec::new(), Vec::new());
     let mut extensions = MOST_EXTENSIONS;
     let fuzzer = door.fuzzer();
     let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
@@ -131,9 +131,31 @@ fn turning<D: Door>(
                 door.try_out(&Candidate { bytes: bytes.clone(), origin })?;
             }
             turning.push(bytes.clone());
+            joint.push(edit);
         }
     }
+    let all = together(input, &joint);
+    if let Some(mut all) = all.filter(|all| !turning.contains(all)) {
+        let origin = origin(id, "joint");
+        let log = logged(door, origin, &mut all, |log| log.to_own())?;
+        door.fuzzer_mut().results.learn(log.view());
+        door.try_out(&Candidate { bytes: all.clone(), origin })?;
+        turning.push(all);
+    }
     Ok(Some(turning))
+}
+
+/// The input with all edits that leave its length as it is: a compiler joins comparisons that have to turn at once, such
+/// as the parts of a short block of memory. None if there are no two.
+fn together(input: &[u8], edits: &[Edit]) -> Option<Vec<u8>> {
+    let mut bytes = input.to_vec();
+    let fitting = edits.iter().filter(|edit| edit.removed == edit.inserted.len());
+    let mut count = 0;
+    for edit in fitting {
+        bytes[edit.at..edit.at + edit.removed].copy_from_slice(&edit.inserted);
+        count += 1;
+    }
+    (count > 1).then_some(bytes)
 }
 
 fn comes_to(log: ComparisonLog<'_>, place: Place) -> bool {
