@@ -94,6 +94,19 @@ fn a_target_is_fuzzed_from_start_to_stop() {
 }
 
 #[test]
+fn programs_without_source_are_fuzzed() {
+    let (dir, broker) = (TestDir::new(), Broker::start());
+    let mut running = engine(&dir, &broker, "-j 1");
+    let mut client = broker.client();
+    client.start(StartMessage { fuzz_mode: 2, ..start_for(&plain("halves.c", "")) });
+    client.seed(SeedKind::Input, b"HALx");
+    client.wait_for_seed("a crash", |kind, seed| kind == SeedKind::Crash && seed == b"HALF");
+    client.stop();
+    running.wait_for("ended (User)");
+    finish(running);
+}
+
+#[test]
 fn numbers_are_those_of_the_statistics() {
     let (dir, broker) = (TestDir::new(), Broker::start());
     let mut running = engine(&dir, &broker, "-j 2");
@@ -244,10 +257,13 @@ fn invalid_start_messages_are_answered() {
         ),
         (StartMessage { argv: vec!["a\0".into()], ..good.clone() }, "has a zero byte"),
         (
-            StartMessage { package: fs::read(plain("relay.c", "")).unwrap(), ..good.clone() },
+            StartMessage {
+                package: fs::read(plain("relay.c", "")).unwrap(),
+                fuzz_mode: 1,
+                ..good.clone()
+            },
             "binary only",
         ),
-        (StartMessage { fuzz_mode: 2, ..good.clone() }, "binary only"),
         (
             StartMessage { engine_args: "-o elsewhere".into(), ..good.clone() },
             "not the broker's to set",

@@ -355,6 +355,11 @@ for module in {:?}:
     fs::remove_file(dir.path("bins/b-plain")).unwrap();
     fs::remove_file(dir.path("bins/d-persistent")).unwrap();
     assert!(accepted(&script).unwrap().starts_with("FFUZZ a-cmp-mem "));
+    // Without any build, the program without instrumentation.
+    for name in ["a-cmp-mem", "c-cmp"] {
+        fs::remove_file(dir.path(&format!("bins/{name}"))).unwrap();
+    }
+    assert_eq!(accepted(&script).unwrap(), "FFUZZ e-other SINGLE_EXEC BINARY_ONLY\n");
 }
 
 #[test]

@@ -68,6 +68,20 @@ class Descriptors(unittest.TestCase):
         guided = self.put("a", program(keys=KEYS))
         self.assertTrue(Plain.accept_file(guided)[0] and CmpMem.accept_file(guided)[0])
 
+    def test_a_program_without_instrumentation_is_accepted_if_there_is_no_other(self):
+        head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQ", 3, 62, 1, 0, 64, 0)
+        head += struct.pack("<IHHHHHH", 0, 64, 56, 1, 0, 0, 0)
+        loader = struct.pack("<I", elf.PT_INTERP) + bytes(52)
+        plain, library = self.put("b", head + loader), self.put("c", head + bytes(56))
+        binary = (True, ExecMode.SINGLE_EXEC, FuzzMode.BINARY_ONLY)
+        self.assertEqual(Plain.accept_file(plain), binary)
+        for engine, path in [(CmpMem, plain), (Plain, library), (Plain, self.put("e", head))]:
+            self.assertEqual(engine.accept_file(path), (False, None, None))
+        self.put("a", program(machine=183))
+        self.assertEqual(Plain.accept_file(plain), binary)
+        self.put("d", program())
+        self.assertFalse(Plain.accept_file(plain)[0])
+
     def test_options_are_words_of_a_shell(self):
         path = self.put("conf", b"-t 50  # ms\n-x 'a b'\n")
         configuration = FfuzzConfiguration.from_file(path)

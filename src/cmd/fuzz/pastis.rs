@@ -118,7 +118,9 @@ impl Defaults {
         if order.guided {
             add(&["-p", "--domains", "--dsf-record"], &["-p"]);
         }
-        if order.single {
+        if order.native {
+            add(&["-Q"], &["-Q"]);
+        } else if order.single {
             add(&["--run-mode"], &["--run-mode", "fork"]);
         }
         argv.extend(all.into_iter().flatten());
@@ -195,6 +197,7 @@ mod tests {
             dictionary: None,
             guided: false,
             single: false,
+            native: false,
             engine_args: String::new(),
             environment: vec![],
             report: None,

@@ -42,7 +42,7 @@ pub enum Refusal {
         "the broker has version {theirs:?} of the package pastis-ffuzz, but this is ffuzz {ours}"
     )]
     Version { theirs: String, ours: &'static str },
-    #[error("the target is not instrumented (binary only), which is not supported yet")]
+    #[error("the target is not instrumented (binary only), which this engine or mode needs")]
     BinaryOnly,
     #[error("{0:?} is not a file name")]
     Name(String),
@@ -77,7 +77,7 @@ impl Refusal {
                 format!("install the package of ffuzz {ours} where the broker runs")
             }
             Self::BinaryOnly => {
-                "put a target built by ffuzz-cc into the broker's bins folder".into()
+                "put a target built by ffuzz-cc into the broker's bins folder, or start the engine FFUZZ".into()
             }
             Self::Name(_) | Self::Missing(_) | Self::Damaged(_) | Self::Format => {
                 "the broker makes packages of ELF files in its bins folder; check what is there"

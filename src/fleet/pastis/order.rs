@@ -27,6 +27,8 @@ pub struct StartOrder {
     pub dictionary: Option<PathBuf>,
     /// Domains guide.
     pub guided: bool,
+    /// The target has no instrumentation.
+    pub native: bool,
     /// A process for each run.
     pub single: bool,
     /// Options of ffuzz, as text.
@@ -48,15 +50,16 @@ impl StartOrder {
         if engine.version != VERSION {
             return Err(Refusal::Version { theirs: shortened(&engine.version), ours: VERSION });
         }
-        if start.fuzz_mode == FuzzMode::BinaryOnly as i32 {
-            return Err(Refusal::BinaryOnly);
-        }
         let words = start.argv.iter().chain(&start.environment).chain([&start.engine_args]);
         if let Some(word) = words.into_iter().find(|word| word.contains('\0')) {
             let word = shortened(word);
             return Err(Refusal::Arguments(format!("{word:?} has a zero byte")));
         }
-        let Some((folder, name, package)) = unpack(start, root, at_work)? else { return Ok(None) };
+        let guided = engines::is_guided(&engine.name);
+        let needs_build = guided || start.fuzz_mode == FuzzMode::Instrumented as i32;
+        let Some((folder, name, package)) = unpack(start, root, at_work, needs_build)? else {
+            return Ok(None);
+        };
         let mut notes = Vec::new();
         let mut argv: Vec<OsString> = start.argv.iter().map(OsString::from).collect();
         let file = start.argv.iter().any(|word| word.contains("@@"));
@@ -79,7 +82,8 @@ impl StartOrder {
             program: package.program,
             argv,
             dictionary: package.dictionary,
-            guided: engines::is_guided(&engine.name),
+            guided,
+            native: !package.instrumented,
             engine: engine.name,
             single: start.exec_mode == ExecMode::SingleExec as i32,
             engine_args: start.engine_args.clone(),
@@ -102,10 +106,14 @@ fn unpack(
     start: &StartMessage,
     root: &Path,
     at_work: &str,
+    needs_build: bool,
 ) -> Result<Option<(PathBuf, String, Package)>, Refusal> {
     let fresh = root.join(format!(".package-{}", std::process::id()));
     let _ = fs::remove_dir_all(&fresh);
     let unpacked = package::unpack(&start.file_name, &start.package, &fresh).and_then(|package| {
+        if needs_build && !package.instrumented {
+            return Err(Refusal::BinaryOnly);
+        }
         let name = format!("{}-{}", start.file_name, fingerprint(start, &package));
         let place = (name != at_work).then(|| place(root, name, &fresh, package));
         place.transpose()
@@ -200,12 +208,27 @@ mod tests {
             |start: &mut StartMessage| start.engine.as_mut().unwrap().version = "9".into();
         assert!(refusal(version).contains("version \"9\""));
         assert!(refusal(|start| start.engine = None).contains("is not one of ffuzz"));
-        assert!(refusal(|start| start.fuzz_mode = 2).contains("binary only"));
         assert!(refusal(|start| start.package.truncate(10)).contains("no"));
         assert!(
             refusal(|start| start.argv.push("a\0".into())).contains("\"a\\0\" has a zero byte")
         );
         assert!(refusal(|start| start.environment.push("A=\0".into())).contains("a zero byte"));
+    }
+
+    #[test]
+    fn programs_without_instrumentation_are_for_an_engine_without_domains() {
+        let plain = |start: &mut StartMessage| start.package.truncate(64);
+        let order = read(plain).unwrap();
+        assert!(order.native && !read(|_| {}).unwrap().native);
+        assert!(!read(|start| start.fuzz_mode = FuzzMode::BinaryOnly as i32).unwrap().native);
+        let refused = |change: fn(&mut StartMessage)| {
+            let both = |start: &mut StartMessage| (plain(start), change(start)).1;
+            read(both).unwrap_err().to_string()
+        };
+        let built = refused(|start| start.fuzz_mode = FuzzMode::Instrumented as i32);
+        assert!(built.contains("binary only"), "{built}");
+        let guided = refused(|start| start.engine.as_mut().unwrap().name = "FFUZZ-CMP".into());
+        assert!(guided.contains("binary only"), "{guided}");
     }
 
     #[test]

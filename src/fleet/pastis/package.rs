@@ -27,6 +27,7 @@ const ZIP: &[u8] = b"PK\x03\x04";
 pub(super) struct Package {
     pub(super) program: PathBuf,
     pub(super) dictionary: Option<PathBuf>,
+    pub(super) instrumented: bool,
     /// Equal for packages with the same files.
     pub(super) fingerprint: [u8; 20],
 }
@@ -56,12 +57,10 @@ fn unpack_within(most: u64, name: &str, bytes: &[u8], folder: &Path) -> Result<P
     }
     let executable = fs::set_permissions(&program, fs::Permissions::from_mode(0o700));
     executable.map_err(|source| Refusal::Write { path: program.clone(), source })?;
-    if !binary::inspect(&program)?.instrumented {
-        return Err(Refusal::BinaryOnly);
-    }
+    let instrumented = binary::inspect(&program)?.instrumented;
     let dictionary = folder.join(format!("{name}.dict"));
     let dictionary = dictionary.is_file().then_some(dictionary);
-    Ok(Package { program, dictionary, fingerprint: writer.fingerprint() })
+    Ok(Package { program, dictionary, instrumented, fingerprint: writer.fingerprint() })
 }
 
 /// The name of a file, and of nothing else. It is shown to people, and part of a longer name.
@@ -262,7 +261,9 @@ mod tests {
         assert!(refusal("t", b"#!/bin/sh\n").contains("neither"));
         assert!(refusal("t", b"PK\x03\x04nonsense").contains("damaged"));
         assert!(refusal("t", &zip(&[("other", &program)])).contains("does not have the target"));
-        assert!(refusal("t", &elf("nothing")).contains("not instrumented"));
+        let dir = tempfile::tempdir().unwrap();
+        let plain = unpack("t", &elf("nothing"), &dir.path().join("plain")).unwrap();
+        assert!(!plain.instrumented);
         let mut foreign = program;
         // Another machine: the number is at offset 18.
         foreign[18] = 8;

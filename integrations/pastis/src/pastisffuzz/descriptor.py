@@ -77,6 +77,15 @@ SHORT_NAMES = {
 }
 
 
+def accept_plain(path, domains):
+    """The same for a program without instrumentation: only without a target that has some."""
+    rivals = [other for other in sorted(path.parent.iterdir()) if elf.is_plain(other)]
+    is_first = bool(rivals) and rivals[0].name == path.name
+    if domains or not is_first or any(found.machine == elf.X86_64 for _, found in elf.folder(path)):
+        return False, None, None
+    return True, ExecMode.SINGLE_EXEC, FuzzMode.BINARY_ONLY
+
+
 def accept(path, domains):
     """(accepted, exec mode, fuzz mode) for a file of the bins folder.
 
@@ -85,7 +94,7 @@ def accept(path, domains):
     """
     known = elf.inspect(path)
     if known is None:
-        return False, None, None
+        return accept_plain(path, domains)
     rivals = [(other, found) for other, found in elf.folder(path) if found.machine == known.machine]
     fitting = [(other, found) for other, found in rivals if found.domains == domains]
     if not fitting and not domains:

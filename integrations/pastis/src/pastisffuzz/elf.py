@@ -6,6 +6,7 @@ from typing import FrozenSet, NamedTuple
 
 INSTRUMENTED = b"__AFL_SHM_ID\0"
 PERSISTENT = b"##SIG_AFL_PERSISTENT##\0"
+ET_EXEC, ET_DYN, PT_INTERP, X86_64 = 2, 3, 3, 62
 # A line of text per key, the name of its domain first.
 KEYS = b".ffuzz_keys"
 # Files beside a target, which no broker starts.
@@ -34,6 +35,27 @@ def inspect(path):
     order = "<" if data[5] == 1 else ">"
     machine = struct.unpack_from(order + "H", data, 18)[0]
     return Target(machine, PERSISTENT in data, domains(section(data, KEYS)))
+
+
+def is_plain(path):
+    """Whether it is a program without instrumentation that breakpoints work for: x86-64, with a loader."""
+    path = Path(path)
+    if path.suffix in COMPANIONS or not path.is_file():
+        return False
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return False
+    if data[:6] != b"\x7fELF\x02\x01" or len(data) < 64 or INSTRUMENTED in data:
+        return False
+    kind, machine = struct.unpack_from("<HH", data, 16)
+    start, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
+    try:
+        kinds = [struct.unpack_from("<I", data, start + index * size)[0] for index in range(count)]
+    except struct.error:
+        return False
+    has_loader = PT_INTERP in kinds
+    return kind in (ET_EXEC, ET_DYN) and machine == X86_64 and has_loader
 
 
 def folder(path):
