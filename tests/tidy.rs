@@ -60,6 +60,7 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["native/blocks"],
     &["native/signals"],
     &["native/start"],
+    &["heap/heap"],
     &["driver/options", "driver/input"],
     &["driver/crash"],
     &["driver/files"],
@@ -67,8 +68,16 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["driver/main"],
 ];
 /// What compiled code, the linker or libc asks for by name: nobody includes a header of it.
-const RUNTIME_ENTRIES: &[&str] =
-    &["start", "guards", "callbacks", "exit-hook", "stub", "driver/main", "native/start"];
+const RUNTIME_ENTRIES: &[&str] = &[
+    "start",
+    "guards",
+    "callbacks",
+    "exit-hook",
+    "stub",
+    "driver/main",
+    "native/start",
+    "heap/heap",
+];
 /// They decide, and neither read a file nor a clock.
 const PURE: &[&str] = &["engine", "crashes/crash"];
 /// Readers of the environment: the fuzzer's table, and the compiler wrapper's, which has to be

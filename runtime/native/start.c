@@ -21,11 +21,17 @@ typedef int start_function(main_function *, int, char **, plain_function *, plai
 
 start_function __real___libc_start_main, __wrap___libc_start_main;
 
-/* Our name is the first of the list. */
+/* Our names are the first of the list; programs that are started in turn get the rest. */
 static void leave_preload(void) {
-  const char *list = getenv("LD_PRELOAD"), *rest = list ? strpbrk(list, ": ") : NULL;
-  if (rest && rest[1])
-    setenv("LD_PRELOAD", rest + 1, 1);
+  const char *rest = getenv("LD_PRELOAD");
+  for (const char *next; rest && *rest; rest = next) {
+    size_t length = strcspn(rest, ": ");
+    const char *name = memrchr(rest, '/', length);
+    if (!name || strncmp(name, "/libffuzz-", 10)) break;
+    next = rest + length + (rest[length] != 0);
+  }
+  if (rest && *rest)
+    setenv("LD_PRELOAD", rest, 1);
   else
     unsetenv("LD_PRELOAD");
 }

@@ -13,6 +13,7 @@ const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
 const STUB: &str = "stub";
 /// The runtime as a library for `LD_PRELOAD`, and what only instrumented code calls.
 const NATIVE: &str = "libffuzz-native.so";
+const HEAP: &str = "libffuzz-heap.so";
 const OF_INSTRUMENTED: &[&str] = &["callbacks", "exit-hook", "guards"];
 /// The pass that includes those of all domains, and serves declared ones.
 const BUILTIN: &str = "builtin";
@@ -93,6 +94,7 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
     if cfg!(target_arch = "x86_64") {
         assets.push((NATIVE.to_owned(), preloaded(out, llvm)));
     }
+    assets.push((HEAP.to_owned(), heap(out, llvm)));
     assets.push(("ffuzz-stub.o".into(), object(out, llvm, STUB)));
     for domain in domains() {
         let unit = format!("domains/waypoints-{domain}-rt");
@@ -114,6 +116,17 @@ fn preloaded(out: &Path, llvm: Option<&Llvm>) -> PathBuf {
         .args(flags.split_whitespace())
         .args(objects)
         .arg("-o")
+        .arg(&path));
+    path
+}
+
+/// A heap for programs that run with it instead of libc's.
+fn heap(out: &Path, llvm: Option<&Llvm>) -> PathBuf {
+    let path = out.join(HEAP);
+    let flags = "-O2 -fPIC -std=gnu11 -Wall -Wextra -fno-builtin -shared -Wl,-z,now";
+    run(Command::new(compiler(llvm))
+        .args(flags.split_whitespace())
+        .args(["runtime/heap/heap.c", "-o"])
         .arg(&path));
     path
 }

@@ -18,6 +18,8 @@ pub const SCRIPT: &str = "counters.ld";
 pub const EXPORTED: &str = "exported.list";
 /// The runtime as a library for programs without instrumentation (x86-64).
 pub const NATIVE: &str = "libffuzz-native.so";
+/// A heap that shows its misuse, for `LD_PRELOAD`.
+pub const HEAP: &str = "libffuzz-heap.so";
 const RUNTIME: &str = "libffuzz-rt.a";
 
 /// Why the files cannot be used.

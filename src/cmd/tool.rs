@@ -61,6 +61,9 @@ pub(super) struct NativeArgs {
     /// except language runtime libraries
     #[arg(long, value_name = "LIST")]
     pub(super) modules: Option<String>,
+    /// Run the target with a heap that makes overflows and use after free crash
+    #[arg(long)]
+    pub(super) guard_heap: bool,
 }
 
 /// Ways of AFL++ to run programs that are not instrumented.
@@ -279,6 +282,7 @@ impl<'a> ToolTarget<'a> {
             memory: self.args.memory.clone(),
             native: self.native.is_some_and(|args| args.native),
             modules: self.native.and_then(|args| args.modules.clone()),
+            guard_heap: self.native.is_some_and(|args| args.guard_heap),
             ..FuzzArgs::default()
         };
         let options = resolve::target_options(&fuzz, environment)?;

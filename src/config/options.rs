@@ -164,6 +164,8 @@ pub struct TargetOptions {
     pub non_instrumented: bool,
     /// `-Q`: breakpoints are the instrumentation.
     pub native: Option<NativeOptions>,
+    /// `--guard-heap`: the library for it is among `extra_env`.
+    pub guards_heap: bool,
     /// `AFL_NO_FORKSRV`.
     pub no_fork_server: bool,
     /// `AFL_DUMB_FORKSRV`: `-n` with a fork server.
@@ -220,6 +222,7 @@ impl TargetOptions {
             force_deferred: false,
             non_instrumented: false,
             native: None,
+            guards_heap: false,
             no_fork_server: false,
             blind_fork_server: false,
             skip_binary_check: false,

@@ -75,6 +75,9 @@ impl Setup {
         } else {
             binary::inspect(&program)?
         };
+        if options.guards_heap {
+            native::check_guarded(&program, traits)?;
+        }
         let native = options
             .native
             .as_ref()

@@ -11,6 +11,8 @@ use super::choice::Choice;
 
 /// The loader lists what it would load, and does not start the program (ld.so(8)).
 const LIST: &str = "LD_TRACE_LOADED_OBJECTS";
+/// Beginning of the names of our own libraries.
+const OURS: &str = "libffuzz-";
 const NOT_FOUND: &[u8] = b" => not found";
 
 /// What the loader says of a program.
@@ -41,12 +43,11 @@ impl Objects {
 
     /// The files that belong to a choice; the program also has the name by which it was given.
     pub fn chosen(&self, choice: &Choice, program: &Path) -> impl Iterator<Item = &Path> {
-        let name =
-            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let given = choice.takes(&name(program));
         self.files
             .iter()
             .enumerate()
+            .filter(|(_, path)| !name(path).starts_with(OURS))
             .filter(move |(index, path)| (*index == 0 && given) || choice.takes(&name(path)))
             .map(|(_, path)| path.as_path())
     }
@@ -75,6 +76,10 @@ impl Objects {
         }
         objects
     }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -189,3 +189,43 @@ fn comparisons_are_solved_without_source() {
         assert!(log.contains("t+0x") && log.contains("0xdeadbeef (constant)"), "{log}");
     }
 }
+
+/// What `--guard-heap` finds and nothing else does.
+#[test]
+fn a_guarded_heap_shows_overflows() {
+    let dir = TestDir::with_seed("xx");
+    build(&dir, "gcc", &format!("{} -o t", source("overflow.c")));
+    // Each by hand: nothing without the option, a crash with it.
+    for (kind, signal) in [("r1", 11), ("w1", 11), ("s1", 6), ("u1", 6), ("d1", 6)] {
+        let run = |options: &str, code| {
+            let job = dir.tool(&format!("showmap -q {options} -o map"), &dir.path("t"), "");
+            job.input(kind).run().expect(code)
+        };
+        // libc sees these itself.
+        let without = if matches!(kind, "d1" | "u1") { 2 } else { 0 };
+        run("-Q", without);
+        run("-Q --guard-heap", 2);
+        let job = dir.tool("showmap -Q --guard-heap -o map", &dir.path("t"), "").input(kind);
+        let said = job.run().expect(2).err;
+        assert!(said.contains(&format!("killed by signal {signal}")), "{kind}: {said}");
+    }
+    // Campaign and triage: the bug is in the program, and its crash file repeats.
+    let job = dir.fuzz("-Q --guard-heap -V 60 -s 1", &dir.path("t"), "@@");
+    let run = job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+    assert!(dir.stat("saved_crashes") > 0 && run.out.contains("bug "), "{}", run.out);
+    let report = dir.text("out/triage/report.json");
+    assert!(report.contains("\"state\": \"crashes\""), "{report}");
+    assert!(!report.contains("-libffuzz-heap"), "{report}");
+}
+
+#[test]
+fn a_guarded_heap_is_refused_where_it_cannot_be() {
+    let dir = TestDir::with_seed("x");
+    let c = source("halves.c");
+    build(&dir, "gcc", &format!("-static {c} -o static"));
+    dir.ffuzz(&format!("cc -fsanitize=address {c} -o asan")).run().expect(0);
+    for (target, cause) in [("./static", "linked statically"), ("./asan", "that of a sanitizer")] {
+        let run = dir.ffuzz(&format!("--guard-heap -V 2 -i in -o out -- {target}")).run().expect(1);
+        assert!(run.err.contains("--guard-heap") && run.err.contains(cause), "{}", run.err);
+    }
+}

@@ -174,6 +174,12 @@ const TABLE: &[OptionRow] = &[
     row(&["-Q"], Workers::Get, Pastis::Gets),
     row(&["--modules"], Workers::Get, Pastis::Gets),
     too(
+        &["--guard-heap"],
+        Workers::Get,
+        Pastis::Gets,
+        Triage::Word(|c| c.target.guards_heap.then(|| "--guard-heap".into())),
+    ),
+    too(
         &["-w"],
         Workers::Get,
         Pastis::Refused("it is a build of one target, and the broker sends the targets"),

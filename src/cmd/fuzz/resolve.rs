@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::args::{Args, Unsupported};
 use super::custom::{self, About};
 use super::{mutators, reports, resume, triage, values};
+use crate::assets::{Assets, HEAP};
 use crate::cmd::exit::Failure;
 use crate::config::env::{self, AssetPlaces, EnvError, Environment};
 use crate::config::options::{
@@ -307,15 +308,21 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
         non_instrumented: args.non_instrumented,
         blind_fork_server: env.flag(&["AFL_DUMB_FORKSRV"]),
         native: native(args, env),
+        guards_heap: guards_heap(args, env),
         no_fork_server: env.flag(&["AFL_NO_FORKSRV"]),
         skip_binary_check: env.flag(&["AFL_SKIP_BIN_CHECK"]),
         ignore_auto_dictionary: env.flag(&["AFL_NO_AUTODICT"]),
         show_output: env.flag(&["AFL_DEBUG", "AFL_DEBUG_CHILD", "AFL_DEBUG_CHILD_OUTPUT"]),
-        extra_env: extra_environment(env)?,
+        extra_env: extra_environment(env, guards_heap(args, env))?,
         keep_input_file: args.keep_input_file,
         skip_core_pattern_check: env.flag(&["AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES"]),
         cpu: cpu(args, env)?,
     })
+}
+
+/// AFL++'s users ask for it by the variable of its QEMU mode.
+fn guards_heap(args: &Args, env: &Environment) -> bool {
+    args.guard_heap || (args.native && env.flag(&["AFL_USE_QASAN"]))
 }
 
 fn native(args: &Args, env: &Environment) -> Option<NativeOptions> {
@@ -344,10 +351,20 @@ fn crash_exit_code(env: &Environment) -> Result<Option<u8>, Failure> {
     Ok(code.and_then(|code| u8::try_from(code.rem_euclid(256)).ok()))
 }
 
-fn extra_environment(env: &Environment) -> Result<Vec<(OsString, OsString)>, Failure> {
+fn extra_environment(
+    env: &Environment,
+    guards_heap: bool,
+) -> Result<Vec<(OsString, OsString)>, Failure> {
     let mut extra: Vec<(OsString, OsString)> = Vec::new();
-    if let Some(libraries) = env.get("AFL_PRELOAD") {
-        extra.push(("LD_PRELOAD".into(), libraries.to_owned()));
+    let mut libraries: Vec<OsString> = Vec::new();
+    if guards_heap {
+        let assets = Assets::open(&AssetPlaces::read())
+            .map_err(|error| Failure::new(&error, error.remedy()))?;
+        libraries.push(assets.directory.join(HEAP).into());
+    }
+    libraries.extend(env.get("AFL_PRELOAD").map(Into::into));
+    if !libraries.is_empty() {
+        extra.push(("LD_PRELOAD".into(), libraries.join(OsStr::new(":"))));
     }
     if !env.flag(&["LD_BIND_LAZY"]) {
         // Libraries are resolved once, in the fork server, not again in each run.

@@ -52,6 +52,9 @@ pub(super) struct Args {
     /// Memory limit of a run in MB, or none (the default)
     #[arg(short, value_name = "MB")]
     pub(super) memory: Option<String>,
+    /// Run the target with a heap that makes overflows and use after free crash
+    #[arg(long)]
+    pub(super) guard_heap: bool,
     /// File that the target reads, if it is not named by @@
     #[arg(short, value_name = "FILE")]
     pub(super) file: Option<OsString>,

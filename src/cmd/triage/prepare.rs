@@ -79,6 +79,7 @@ fn target(
         command,
         file: args.file.clone(),
         memory: args.memory.clone(),
+        guard_heap: args.guard_heap,
         ..FuzzArgs::default()
     };
     // Reports are wanted here: what the user has said about them need not suit a fuzzer.

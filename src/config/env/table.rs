@@ -140,7 +140,7 @@ pub const TABLE: &[Variable] = &[
     row("AFL_DISABLE_LLVM_INSTRUMENTATION", Flag, "off", "fuzz", Target, "the target runs without coverage and fork server"),
     row("AFL_QEMU_*", Text, "none", "fuzz", Ignored, "-Q sets breakpoints and uses no QEMU; --modules chooses files"),
     row("AFL_FRIDA_*", Text, "none", "fuzz", Target, "for FRIDA"),
-    row("AFL_USE_QASAN", Flag, "off", "fuzz", Ignored, "-Q uses no QEMU"),
+    row("AFL_USE_QASAN", Flag, "off", "fuzz, tools", Honoured, "with -Q: the same as --guard-heap"),
     row("ASAN_OPTIONS", Text, "set for the target", "fuzz, tools", Honoured, "must contain abort_on_error=1 and symbolize=0"),
     row("MSAN_OPTIONS", Text, "set for the target", "fuzz, tools", Honoured, "must contain exit_code=86 and symbolize=0"),
     row("UBSAN_OPTIONS", Text, "set for the target", "fuzz, tools", Honoured, "passed to the target unchanged"),

@@ -14,6 +14,8 @@ const INTERNAL: &[&str] = &[
     "<signal handler called>",
     "asan_thread_start",
     "core::",
+    // Of `--guard-heap` (`runtime/heap/heap.c`).
+    "ffuzz_heap_",
     "alloc::",
     "std::",
     "rust_begin_unwind",
@@ -333,6 +335,7 @@ mod tests {
             "__gnu_cxx::__verbose_terminate_handler()",
             "runtime.panicIndex",
             "__libc_start_call_main",
+            "ffuzz_heap_report",
         ];
         for name in all {
             assert!(is_machinery(name), "{name}");

@@ -14,6 +14,10 @@ pub enum NativeError {
     Machine,
     #[error("-Q loads a library into the target, which is linked statically")]
     Static,
+    #[error("--guard-heap replaces the heap of libc, and the target has that of a sanitizer")]
+    HeapOfSanitizer,
+    #[error("--guard-heap loads a library into the target, which is linked statically")]
+    HeapOfStatic,
     #[error("-Q sets breakpoints, and Go's runtime takes their signal (SIGTRAP) for itself")]
     Go,
     #[error("-Q loads a library into the target, which runs as another user (setuid or setgid)")]
@@ -40,6 +44,8 @@ impl NativeError {
     pub fn remedy(&self) -> String {
         match self {
             Self::Instrumented => "leave -Q out".into(),
+            Self::HeapOfSanitizer => "leave --guard-heap out: the sanitizer finds more".into(),
+            Self::HeapOfStatic => "link it dynamically, or build it with AFL_USE_ASAN=1".into(),
             Self::Machine | Self::Static | Self::Go => {
                 "build it with ffuzz-cc; -n fuzzes it without coverage".into()
             }

@@ -139,6 +139,15 @@ impl Native {
     }
 }
 
+/// Refuses programs for which a heap of ours makes no difference.
+pub(super) fn check_guarded(program: &Path, traits: Traits) -> Result<(), NativeError> {
+    match () {
+        () if traits.sanitizer => Err(NativeError::HeapOfSanitizer),
+        () if binary::loader(program).is_none() => Err(NativeError::HeapOfStatic),
+        () => Ok(()),
+    }
+}
+
 /// Refuses programs into which nothing can be loaded, or that cannot have breakpoints.
 fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
     if !cfg!(target_arch = "x86_64") {
