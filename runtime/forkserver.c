@@ -271,6 +271,7 @@ HIDDEN void ffuzz_start_server(void) {
   static int started;
   if (started || getenv("AFL_DISABLE_LLVM_INSTRUMENTATION")) return;
   started = 1;
+  int error = errno; /* which a program may show, before anything has failed */
   uint64_t size = ffuzz_map_size();
   if (getenv("AFL_DUMP_MAP_SIZE")) print_map_size_and_leave(size);
   ffuzz_connect();
@@ -283,6 +284,7 @@ HIDDEN void ffuzz_start_server(void) {
   else
     serve();
   ffuzz_show_life();
+  errno = error;
 }
 
 /* After the constructors of clang's coverage (priority 2), before those of the program. */

@@ -37,11 +37,12 @@ static void leave_preload(void) {
 }
 
 static void start(void) {
+  int error = errno;
   leave_preload();
   ffuzz_signals_start();
   ffuzz_blocks_read();
   ffuzz_blocks_arm();
-  errno = 0;
+  errno = error;
 }
 
 static const struct breakpoints ours = {

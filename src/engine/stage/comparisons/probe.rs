@@ -45,8 +45,15 @@ struct Watched {
 struct Watch {
     all: Vec<Watched>,
     by_place: HashMap<Place, usize>,
-    /// By site: whether there is one of it.
+    /// By [`slot`]: whether there may be one of such a site. Most sites of a log are not watched.
     sites: Vec<bool>,
+}
+
+/// Of [`Watch::sites`]; the numbers of sites are hashes.
+const SLOTS: usize = 4096;
+
+fn slot(site: u32) -> usize {
+    (site.wrapping_mul(0x9e37_79b1) >> 20) as usize
 }
 
 /// Probes an input and solves what is open. Returns the inputs that turned a comparison, which have been run and judged
@@ -155,10 +162,9 @@ impl Watch {
         open.sort_by_key(|watched| !results.is_one_sided(watched.place.site));
         open.truncate(MOST_WATCHED);
         let by_place = open.iter().enumerate().map(|(index, watched)| (watched.place, index));
-        let most = open.iter().map(|watched| watched.place.site as usize + 1).max().unwrap_or(0);
-        let mut watch = Self { by_place: by_place.collect(), sites: vec![false; most], all: open };
+        let mut watch = Self { by_place: by_place.collect(), sites: vec![false; SLOTS], all: open };
         for watched in &watch.all {
-            watch.sites[watched.place.site as usize] = true;
+            watch.sites[slot(watched.place.site)] = true;
         }
         Ok((!watch.all.is_empty()).then_some(watch))
     }
@@ -167,7 +173,7 @@ impl Watch {
     fn look(&self, log: ComparisonLog<'_>, mut see: impl FnMut(usize, [u64; 2])) -> usize {
         let (mut count, mut occurrences) = (0, Occurrences::default());
         for comparison in log.iter() {
-            if self.sites.get(comparison.site as usize) != Some(&true) {
+            if !self.sites[slot(comparison.site)] {
                 continue;
             }
             let place = occurrences.place(&comparison);
