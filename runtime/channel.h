@@ -96,8 +96,8 @@ struct ffuzz_runs {
   uint32_t crash_codes[8]; /* a bit for each exit status that the fork server has to report */
   uint32_t paths; /* enum ffuzz_paths: hash the path of each case that is not to be judged */
   uint32_t log; /* children that start now log what they compare, and count no edges */
-  uint32_t bare; /* children that start now have no breakpoints (runtime/native/) */
-  uint32_t pad_go;
+  uint32_t breakpoints; /* enum ffuzz_breakpoints_set: of children that start now and end with their run */
+  uint32_t learned; /* counts changes of the virgin map */
   /* written by the child, set to 0 by the fuzzer */
   uint32_t report; /* 1: stopped (child), 2: ended (fork server) */
   uint32_t started;
@@ -124,6 +124,13 @@ enum ffuzz_shown {
   FFUZZ_SHOWN_NOT,
   FFUZZ_SHOWN_EACH, /* because the fuzzer wants to see each */
   FFUZZ_SHOWN_NEWS, /* because it shows something new */
+};
+
+/* Of a program without counters (runtime/native/). */
+enum ffuzz_breakpoints_set {
+  FFUZZ_BREAKPOINTS_ALL,
+  FFUZZ_BREAKPOINTS_NONE,
+  FFUZZ_BREAKPOINTS_UNSEEN, /* of blocks that the virgin map does not know as hit */
 };
 
 /* What counts as a path. */

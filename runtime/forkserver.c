@@ -23,6 +23,7 @@
 #include "log.h"
 #include "memory.h"
 #include "modules.h"
+#include "novelty.h"
 #include "pipes.h"
 #include "process.h"
 #include "registration.h"
@@ -170,8 +171,7 @@ static pid_t start_child(const struct signals *old, pid_t server) {
   if (ffuzz_runs) {
     /* Here, not in the parent, which may be later than the end of the first run. */
     *(ffuzz_runs->lasting ? &ffuzz_runs->lasting_child : &ffuzz_runs->child) = (uint32_t)getpid();
-    if (ffuzz_runs->log && !ffuzz_runs->bare) ffuzz_log_start();
-    if (ffuzz_runs->bare && ffuzz_breakpoints) ffuzz_breakpoints->remove_all();
+    if (ffuzz_runs->log && ffuzz_runs->breakpoints == FFUZZ_BREAKPOINTS_ALL) ffuzz_log_start();
   }
   return 0;
 }
@@ -232,6 +232,20 @@ static pid_t start_lasting(const struct signals *old, pid_t server, uint32_t num
   return pid;
 }
 
+/* Here, not in the child, which would copy each page of the code. */
+static void set_breakpoints(void) {
+  static uint32_t present = FFUZZ_BREAKPOINTS_ALL, known;
+  uint32_t wanted = ffuzz_runs->lasting ? FFUZZ_BREAKPOINTS_ALL : ffuzz_runs->breakpoints, learned = ffuzz_runs->learned;
+  if (!ffuzz_breakpoints || (wanted == present && (wanted != FFUZZ_BREAKPOINTS_UNSEEN || known == learned))) return;
+  if (wanted == FFUZZ_BREAKPOINTS_NONE)
+    ffuzz_breakpoints->remove_all();
+  else
+    ffuzz_breakpoints->prepare(NULL);
+  if (wanted == FFUZZ_BREAKPOINTS_UNSEEN) ffuzz_breakpoints->prepare(ffuzz_edges_unseen());
+  present = wanted;
+  known = learned;
+}
+
 /* The same through the channel: no word goes through a pipe. A child in the persistent loop deals with
  * the fuzzer by itself until it ends. */
 static void serve_channel(void) {
@@ -243,6 +257,7 @@ static void serve_channel(void) {
   for (uint32_t number = 0;;) {
     int status;
     ffuzz_await_word(&ffuzz_runs->want, ++number);
+    set_breakpoints();
     if (ffuzz_runs->lasting) {
       if (!start_lasting(&old, server, number)) return;
       continue;

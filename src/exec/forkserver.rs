@@ -309,7 +309,8 @@ impl Executor for ForkServer {
         while *next < batch.len() {
             let rest = &batch[*next..];
             let first = &rest[0].bytes;
-            let batches = self.takes_batches();
+            // With breakpoints, a run of a batch is cheaper than one that is observed.
+            let batches = self.takes_batches() || self.setup.native().is_some();
             let pass = self.persistently(|server, again| match batches && !again {
                 true => server.run_batch(rest),
                 false => server.execute(first).map(Pass::one),
@@ -332,9 +333,7 @@ impl Executor for ForkServer {
 
     fn learn_edges(&mut self, virgin: &[u8]) {
         if let Some(runs) = &mut self.session.runs {
-            let known = runs.virgin_mut();
-            let edges = known.len().min(virgin.len());
-            known[..edges].copy_from_slice(&virgin[..edges]);
+            runs.learn_edges(virgin);
         }
     }
 

@@ -44,7 +44,8 @@ mod field {
     pub(super) const CRASH_CODES: usize = 80;
     pub(super) const PATHS: usize = 112;
     pub(super) const LOG: usize = 116;
-    pub(super) const BARE: usize = 120;
+    pub(super) const BREAKPOINTS: usize = 120;
+    pub(super) const LEARNED: usize = 124;
     pub(super) const REPORT: usize = 128;
     pub(super) const STARTED: usize = 132;
     pub(super) const FINISHED: usize = 136;
@@ -64,7 +65,7 @@ mod field {
 }
 
 #[cfg(test)]
-pub(super) const FIELDS: [(&str, usize); 27] = [
+pub(super) const FIELDS: [(&str, usize); 28] = [
     ("want", field::WANT),
     ("lasting", field::LASTING),
     ("prologue", field::PROLOGUE),
@@ -75,7 +76,8 @@ pub(super) const FIELDS: [(&str, usize); 27] = [
     ("crash_codes", field::CRASH_CODES),
     ("paths", field::PATHS),
     ("log", field::LOG),
-    ("bare", field::BARE),
+    ("breakpoints", field::BREAKPOINTS),
+    ("learned", field::LEARNED),
     ("report", field::REPORT),
     ("started", field::STARTED),
     ("finished", field::FINISHED),
@@ -144,6 +146,15 @@ pub(super) enum Child {
     Own,
     /// It is restored after each run; the fork server serves other children at the same time.
     Lasting,
+}
+
+/// `enum ffuzz_breakpoints_set`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Breakpoints {
+    All,
+    None,
+    /// Those of blocks that no run has hit yet.
+    Unseen,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -480,9 +491,17 @@ impl RunChannel {
         self.put(field::LOG, u32::from(on));
     }
 
-    /// Children that start from now on have no breakpoints, or have them.
-    pub(super) fn set_bare(&mut self, on: bool) {
-        self.put(field::BARE, u32::from(on));
+    /// Of children that start from now on and end with their run.
+    pub(super) fn set_breakpoints(&mut self, breakpoints: Breakpoints) {
+        self.put(field::BREAKPOINTS, breakpoints as u32);
+    }
+
+    /// Takes over what is known of edges, see [`RunChannel::virgin_mut`].
+    pub(super) fn learn_edges(&mut self, virgin: &[u8]) {
+        let known = self.virgin_mut();
+        let edges = known.len().min(virgin.len());
+        known[..edges].copy_from_slice(&virgin[..edges]);
+        self.put(field::LEARNED, self.get(field::LEARNED).wrapping_add(1));
     }
 
     /// Process id of the restored child, if it may still exist.

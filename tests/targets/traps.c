@@ -1,6 +1,7 @@
 /* What gets in the way of breakpoints; the argument says what. Prints what it has seen, which must be the same with
  * and without them. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ static void *in_thread(void *argument) { return (void *)(long)work(*(int *)argum
 static int is(const char *word, const char *wanted) { return !strcmp(word, wanted); }
 
 int main(int argc, char **argv) {
+  int error = errno;
   const char *what = argc > 1 ? argv[1] : "";
   sigset_t all;
   sigfillset(&all);
@@ -87,6 +89,6 @@ int main(int argc, char **argv) {
   }
   if (is(what, "segv")) *(volatile char *)0 = 1;
   if (is(what, "abort")) abort();
-  printf("%d %d\n", got, work(argc));
+  printf("%d %d %d\n", got, work(argc), error);
   return work(argc) & 7;
 }

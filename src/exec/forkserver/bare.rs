@@ -7,6 +7,8 @@
 
 use super::notes::ModeNote;
 use super::{ForkServer, NoRun};
+use crate::RunEnd;
+use crate::runs::Breakpoints;
 use ffuzz_engine::executor::ExitKind;
 
 /// The first runs are all repeated: they are the seeds.
@@ -66,17 +68,37 @@ impl ForkServer {
         Ok(bare)
     }
 
+    /// A run that most probably shows nothing: with the breakpoints of unknown blocks alone. If it meets one, or ends
+    /// in another way than well, it is made again with all, which costs much more.
+    pub(super) fn run_sparingly(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
+        let end = self.run_with(Breakpoints::Unseen, input)?;
+        let is_quiet = self.session.maps.edges().iter().all(|count| *count == 0);
+        if end.exit == ExitKind::Cut || (end.exit == ExitKind::Ok && is_quiet) {
+            return Ok(end);
+        }
+        self.session.maps.clear();
+        let execs = self.execs;
+        let end = self.run_once(input);
+        self.execs = execs;
+        end
+    }
+
     fn run_bare(&mut self, input: &[u8]) -> Result<ExitKind, NoRun> {
         let execs = self.execs;
-        self.set_bare(true);
-        let run = self.run_once(input);
-        self.set_bare(false);
+        let run = self.run_with(Breakpoints::None, input);
         self.execs = execs;
         Ok(run?.exit)
     }
 
-    fn set_bare(&mut self, on: bool) {
-        self.session.runs.iter_mut().for_each(|runs| runs.set_bare(on));
+    fn run_with(&mut self, breakpoints: Breakpoints, input: &[u8]) -> Result<RunEnd, NoRun> {
+        self.set_breakpoints(breakpoints);
+        let run = self.run_once(input);
+        self.set_breakpoints(Breakpoints::All);
+        run
+    }
+
+    fn set_breakpoints(&mut self, breakpoints: Breakpoints) {
+        self.session.runs.iter_mut().for_each(|runs| runs.set_breakpoints(breakpoints));
     }
 }
 

@@ -129,7 +129,9 @@ impl ForkServer {
         let (cases, look) = (self.takes_cases(), self.look(each));
         if !cases {
             let input = inputs.next().unwrap_or_default();
-            let mut end = self.run_once(input)?;
+            let is_sparing = self.setup.native().is_some() && !each && !self.logs;
+            let mut end =
+                if is_sparing { self.run_sparingly(input)? } else { self.run_once(input)? };
             end.exit = self.end_without_breakpoints(input, end.exit)?;
             return Ok(Pass::one(end));
         }
