@@ -184,6 +184,7 @@ impl ForkServer {
         }
         self.end_idle_child(Child::Own);
         self.end_idle_child(Child::Lasting);
+        self.note_new_child();
         self.logs = wanted;
         if let Some(runs) = &mut self.session.runs {
             runs.set_log(wanted);

@@ -410,6 +410,13 @@ impl ForkServer {
         }
     }
 
+    /// The next restored child has to find out again which pages are written, so its first runs are slow.
+    pub(super) fn note_new_child(&mut self) {
+        if let Some(policy) = &mut self.snapshot {
+            policy.of_child = 0;
+        }
+    }
+
     fn note_difference(&mut self, what: &str) {
         let Some(policy) = &mut self.snapshot else { return };
         policy.runs.differences += 1;
