@@ -65,12 +65,15 @@ campaign() {
       mkdir "$folder/out"
       cp "$folder/in/seed" "$folder/out"
       "${limit[@]}" "$folder/lib" -seed="$seed" -use_value_profile=1 -max_total_time="$time" -print_final_stats=1 \
-        -artifact_prefix="$folder/" "$folder/out" >"$folder/lib.log" 2>&1 && return
-      awk '/^stat::number_of_executed_units/ { print $2 }' "$folder/lib.log"
-      return
+        -artifact_prefix="$folder/" "$folder/out"
       ;;
   esac >"$folder/$kind.log" 2>&1 || true
-  executions
+  if [[ $kind == lib ]]; then
+    awk '/^==.*ERROR: libFuzzer: / { crashes = 1 } /^stat::number_of_executed_units/ { execs = $2 }
+      END { if (crashes) print execs }' "$folder/lib.log"
+  else
+    executions
+  fi
 }
 
 # The median of all campaigns, those without a crash as the longest.
