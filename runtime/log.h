@@ -10,6 +10,14 @@ HIDDEN int ffuzz_can_log(void);
 /* From now on they do, until this process ends. */
 HIDDEN void ffuzz_log_start(void);
 
+/* What second versions of functions call, and the handler of breakpoints. `how`: struct ffuzz_comparison. */
+struct string;
+void __ffuzz_log_values(uint32_t site, uint32_t how, uint64_t a, uint64_t b);
+void __ffuzz_log_memory(uint32_t site, uint32_t how, const void *a, const void *b, uint64_t length);
+void __ffuzz_log_text(uint32_t site, uint32_t how, const char *a, const char *b, uint64_t length);
+void __ffuzz_log_search(uint32_t site, uint32_t how, const char *a, uint64_t a_length, const char *b, uint64_t b_length);
+void __ffuzz_log_string(uint32_t site, uint32_t how, const struct string *a, const void *b, uint32_t is_string);
+
 /* What was logged until now, to be there again before each run of a snapshot: its size, 0 if this process does not log. */
 HIDDEN uint64_t ffuzz_log_bytes(void);
 HIDDEN void ffuzz_log_save(void *to);

@@ -20,8 +20,6 @@
 #include "native/table.h"
 #include "pipes.h"
 
-#define MOST_FILES 256u
-#define BREAKPOINT 0xccu
 /* What the fuzzer says of it is in src/exec/handshake.rs. */
 #define ERROR_CODE_IS_READ_ONLY 513u
 
@@ -49,6 +47,10 @@ static size_t bytes_of_blocks(const struct ffuzz_code_file *file) {
   return sizeof *file + ((size_t)file->count * 5 + 7) / 8 * 8;
 }
 
+static const struct ffuzz_code_site *sites_of(const struct ffuzz_code_file *file) {
+  return (const void *)((const uint8_t *)file + bytes_of_blocks(file));
+}
+
 static const struct ffuzz_code_file *find(const struct table *table, const struct stat *file) {
   const struct ffuzz_block_table *head = (const void *)table->bytes;
   size_t at = sizeof *head;
@@ -61,7 +63,7 @@ static const struct ffuzz_code_file *find(const struct table *table, const struc
 }
 
 /* Where the file is not what the table was made of there is no breakpoint, nor is one where the program has one. */
-static void add_blocks(struct code *code, const struct ffuzz_code_file *file) {
+static int add_blocks(struct code *code, const struct ffuzz_code_file *file) {
   const uint32_t *at = (const void *)(file + 1);
   const uint8_t *bytes = (const void *)(at + file->count);
   uintptr_t *pcs = ffuzz_pages((size_t)file->count * 2 * sizeof *pcs);
@@ -73,8 +75,8 @@ static void add_blocks(struct code *code, const struct ffuzz_code_file *file) {
     code->at[code->count] = at[i];
     code->bytes[code->count++] = bytes[i];
   }
-  if (!code->count) return;
-  const struct ffuzz_code_site *sites = (const void *)((const uint8_t *)file + bytes_of_blocks(file));
+  if (!code->count) return 0;
+  const struct ffuzz_code_site *sites = sites_of(file);
   uint32_t last = code->at[code->count - 1];
   if (file->site_count && sites[file->site_count - 1].at > last) last = sites[file->site_count - 1].at;
   code->start = (code->base + code->at[0]) & ~(uint64_t)(FFUZZ_PAGE - 1);
@@ -87,6 +89,7 @@ static void add_blocks(struct code *code, const struct ffuzz_code_file *file) {
   mprotect(code->at, file->count * sizeof *code->at, PROT_READ);
   mprotect(code->bytes, file->count, PROT_READ);
   code_count++;
+  return 1;
 }
 
 static int is_mapped(const struct dl_phdr_info *info, const struct ffuzz_code_file *file) {
@@ -109,9 +112,8 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *data) {
     if (codes[i].base == info->dlpi_addr) return 0;
   if (!file || !is_mapped(info, file)) return 0;
   codes[code_count] = (struct code){.base = info->dlpi_addr};
-  add_blocks(&codes[code_count], file);
-  const struct ffuzz_code_site *sites = (const void *)((const uint8_t *)file + bytes_of_blocks(file));
-  ffuzz_compares_add(info->dlpi_addr, sites, file->site_count, file->first_site);
+  if (add_blocks(&codes[code_count], file))
+    ffuzz_compares_add(info->dlpi_addr, sites_of(file), file->site_count, file->first_site);
   return 0;
 }
 

@@ -10,7 +10,7 @@ HIDDEN void ffuzz_blocks_read(void);
 HIDDEN void ffuzz_blocks_arm(void);
 
 HIDDEN void ffuzz_blocks_remove_all(void);
-/* For the next run: all, or those of blocks that this map of unseen hit counts lacks not. */
+/* For the next run: all, or only those of blocks that no run has hit yet, by this map of unseen hit counts. */
 HIDDEN void ffuzz_blocks_prepare(const uint8_t *unseen);
 /* From now on comparisons have breakpoints, and blocks have none. */
 HIDDEN void ffuzz_blocks_log(void);

@@ -10,17 +10,8 @@
 #include "log.h"
 #include "memory.h"
 
-#define MOST_FILES 256u
-#define BREAKPOINT 0xccu
 /* As often as the log takes all occurrences of a site. */
 #define MOST_HITS 16u
-
-void __ffuzz_log_values(uint32_t site, uint32_t how, uint64_t a, uint64_t b);
-void __ffuzz_log_memory(uint32_t site, uint32_t how, const void *a, const void *b, uint64_t length);
-void __ffuzz_log_text(uint32_t site, uint32_t how, const char *a, const char *b, uint64_t length);
-void __ffuzz_log_search(uint32_t site, uint32_t how, const char *a, uint64_t a_length, const char *b, uint64_t b_length);
-struct string;
-void __ffuzz_log_string(uint32_t site, uint32_t how, const struct string *a, const void *b, uint32_t is_string);
 
 struct compares {
   uint64_t base, start, end; /* from the first site to the last */

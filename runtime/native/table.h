@@ -8,6 +8,11 @@
 
 #include "base.h"
 
+/* More are left out. */
+#define MOST_FILES 256u
+/* int3 */
+#define BREAKPOINT 0xccu
+
 #define FFUZZ_BLOCKS_ENV "FFUZZ_BLOCKS"
 #define FFUZZ_BLOCKS_MAGIC 0x4b424646u /* "FFBK" in memory */
 

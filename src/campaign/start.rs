@@ -206,8 +206,7 @@ fn start_sanitizers(
 ) -> Result<Option<Sidecars>, CampaignError> {
     let SanitizerOptions { builds, inspected } = &options.sanitizers;
     let start = |program: &PathBuf| {
-        let mut target = options.target.clone();
-        target.command[0] = program.clone().into_os_string();
+        let mut target = options.target.for_sanitizer_build(program.clone().into_os_string());
         // A sanitizer reserves terabytes of addresses.
         target.memory_limit = None;
         let input = output.add_input_path();

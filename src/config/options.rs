@@ -1,8 +1,9 @@
 //! Checked, resolved options of the fuzzer. Made by `cmd::fuzz` from the command line and the
 //! environment; nothing later reads either again.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -198,6 +199,25 @@ pub struct NativeOptions {
 }
 
 impl TargetOptions {
+    /// The same for a sanitizer build of the target, which is instrumented and has a heap of its own.
+    #[must_use]
+    pub fn for_sanitizer_build(&self, program: OsString) -> Self {
+        let mut options = Self { native: None, guards_heap: false, ..self.clone() };
+        options.command[0] = program;
+        if self.guards_heap {
+            // The library is the first of the list.
+            let preload = |name: &OsString| name == "LD_PRELOAD";
+            let place = options.extra_env.iter().position(|(name, _)| preload(name));
+            if let Some((_, list)) = place.map(|place| options.extra_env.remove(place)) {
+                let bytes = list.as_bytes();
+                let rest = bytes.iter().position(|byte| *byte == b':').map(|at| &bytes[at + 1..]);
+                let rest = rest.map(|rest| ("LD_PRELOAD".into(), OsStr::from_bytes(rest).into()));
+                options.extra_env.extend(rest);
+            }
+        }
+        options
+    }
+
     /// A target with nothing but its command line: no limits, AFL's signals.
     #[must_use]
     pub fn for_command(command: Vec<OsString>) -> Self {

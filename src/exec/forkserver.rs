@@ -310,7 +310,8 @@ impl Executor for ForkServer {
             let rest = &batch[*next..];
             let first = &rest[0].bytes;
             // With breakpoints, a run of a batch is cheaper than one that is observed.
-            let batches = self.takes_batches() || self.setup.native().is_some();
+            let is_sparing = self.session.runs.is_some() && self.setup.native().is_some();
+            let batches = self.takes_batches() || is_sparing;
             let pass = self.persistently(|server, again| match batches && !again {
                 true => server.run_batch(rest),
                 false => server.execute(first).map(Pass::one),

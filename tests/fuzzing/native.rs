@@ -168,6 +168,11 @@ fn programs_that_cannot_have_breakpoints_are_refused() {
         let run = dir.ffuzz(&format!("-Q -V 2 -i in -o out {words}")).run().expect(1);
         assert!(run.err.contains(cause) && run.err.contains(remedy), "{words}: {}", run.err);
     }
+    let refused = |job: Job, cause: &str| job.run().refused(2, cause, "");
+    refused(dir.ffuzz("-Q -n -i in -o out -- ./plain"), "-n asks for none");
+    refused(dir.ffuzz("--modules x -i in -o out -- ./plain"), "--modules chooses");
+    let job = dir.ffuzz("-Q -i in -o out -- ./plain").env("AFL_NO_FORKSRV", "1");
+    refused(job, "needs a fork server");
 }
 
 #[test]
@@ -228,4 +233,34 @@ fn a_guarded_heap_is_refused_where_it_cannot_be() {
         let run = dir.ffuzz(&format!("--guard-heap -V 2 -i in -o out -- {target}")).run().expect(1);
         assert!(run.err.contains("--guard-heap") && run.err.contains(cause), "{}", run.err);
     }
+}
+
+/// The build of `-w` is instrumented and has a heap of its own.
+#[test]
+fn new_paths_run_in_a_sanitizer_build_too() {
+    let dir = TestDir::with_seed("HALx");
+    let c = source("halves.c");
+    build(&dir, "gcc", &format!("{c} -o t"));
+    dir.ffuzz(&format!("cc -fsanitize=address {c} -o asan")).run().expect(0);
+    for options in ["", "--guard-heap"] {
+        let output = format!("out{options}");
+        let options = format!("-Q {options} -w ./asan -s 1 -E 20000 -i in -o {output}");
+        let job = dir.ffuzz(&options).arg("--").arg(dir.path("t"));
+        job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+        let stats = stats_of(&dir.text(&format!("{output}/default/fuzzer_stats")));
+        assert_eq!(stats["saved_crashes"], "1", "{stats:?}");
+        let report = dir.text(&format!("{output}/triage/report.json"));
+        assert!(report.contains("\"sanitizer_build\": \"") && report.contains("look"), "{report}");
+    }
+}
+
+#[test]
+fn runs_are_ordered_by_pipes_if_that_is_asked_for() {
+    let dir = TestDir::with_seed("HALx");
+    build(&dir, "gcc", &format!("{} -o t", source("halves.c")));
+    let job = dir.fuzz("-Q --run-mode pipe -c - -s 1 -E 3000", &dir.path("t"), "");
+    let run = job.run().expect(0);
+    assert!(!run.out.contains("restarted") && !run.err.contains("restarted"), "{}", run.out);
+    assert_eq!(dir.stats()["run_mode"], "pipe");
+    assert!(dir.stat("edges_found") > 8, "{:?}", dir.stats());
 }

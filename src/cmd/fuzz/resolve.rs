@@ -307,7 +307,7 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
         force_deferred: env.flag(&["AFL_DEFER_FORKSRV"]),
         non_instrumented: args.non_instrumented,
         blind_fork_server: env.flag(&["AFL_DUMB_FORKSRV"]),
-        native: native(args, env),
+        native: native(args, env)?,
         guards_heap: guards_heap(args, env),
         no_fork_server: env.flag(&["AFL_NO_FORKSRV"]),
         skip_binary_check: env.flag(&["AFL_SKIP_BIN_CHECK"]),
@@ -325,10 +325,27 @@ fn guards_heap(args: &Args, env: &Environment) -> bool {
     args.guard_heap || (args.native && env.flag(&["AFL_USE_QASAN"]))
 }
 
-fn native(args: &Args, env: &Environment) -> Option<NativeOptions> {
+fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failure> {
+    if !args.native {
+        return match args.modules {
+            None => Ok(None),
+            Some(_) => Err(Failure::usage(
+                "--modules chooses among the files of a target without instrumentation (-Q)",
+                "add -Q, or leave --modules out",
+            )),
+        };
+    }
+    if args.non_instrumented {
+        let cause = "-Q shows coverage by breakpoints, and -n asks for none";
+        return Err(Failure::usage(cause, "leave one of them out"));
+    }
+    if env.flag(&["AFL_NO_FORKSRV"]) {
+        let cause = "-Q needs a fork server, and AFL_NO_FORKSRV=1 forbids it";
+        return Err(Failure::usage(cause, "unset AFL_NO_FORKSRV"));
+    }
     let all = || env.flag(&["AFL_INST_LIBS"]).then(|| "all".to_owned());
     let modules = args.modules.clone().or_else(all);
-    args.native.then(|| NativeOptions { modules, places: AssetPlaces::read() })
+    Ok(Some(NativeOptions { modules, places: AssetPlaces::read() }))
 }
 
 /// A target that is not instrumented, or that crashes in every run, needs a process for each.

@@ -292,10 +292,8 @@ fn values_of(program: &Program) -> Values {
 
 /// The same command line for another program.
 fn for_program(target: &TargetOptions, binary: &OsStr) -> Result<TargetOptions, TargetError> {
-    let mut options = target.clone();
     let program = binary::locate(binary, target.search_path.as_deref())?;
-    options.command[0] = program.into_os_string();
-    Ok(options)
+    Ok(target.for_sanitizer_build(program.into_os_string()))
 }
 
 /// What signatures may ask for.

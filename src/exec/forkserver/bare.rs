@@ -9,6 +9,7 @@ use super::notes::ModeNote;
 use super::{ForkServer, NoRun};
 use crate::RunEnd;
 use crate::runs::Breakpoints;
+use ffuzz_engine::coverage;
 use ffuzz_engine::executor::ExitKind;
 
 /// The first runs are all repeated: they are the seeds.
@@ -72,7 +73,7 @@ impl ForkServer {
     /// in another way than well, it is made again with all, which costs much more.
     pub(super) fn run_sparingly(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let end = self.run_with(Breakpoints::Unseen, input)?;
-        let is_quiet = self.session.maps.edges().iter().all(|count| *count == 0);
+        let is_quiet = coverage::count(self.session.maps.edges()) == 0;
         if end.exit == ExitKind::Cut || (end.exit == ExitKind::Ok && is_quiet) {
             return Ok(end);
         }

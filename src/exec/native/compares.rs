@@ -1,5 +1,5 @@
 //! Comparisons in machine code, for the comparison log of a program without instrumentation: its `cmp`
-//! instructions, and its calls of other files' functions, some of which compare.
+//! instructions, the exclusive ors that stand for one, and its calls of functions that compare.
 
 use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
 

@@ -21,16 +21,22 @@ class Target(NamedTuple):
     domains: FrozenSet[str]
 
 
-def inspect(path):
-    """The target in a file; None if there is none."""
+def content_of(path):
+    """The bytes of an ELF file that may be a target; empty for any other file."""
     path = Path(path)
     if path.suffix in COMPANIONS or not path.is_file():
-        return None
+        return b""
     try:
         data = path.read_bytes()
     except OSError:
-        return None
-    if data[:4] != b"\x7fELF" or len(data) < 64 or INSTRUMENTED not in data:
+        return b""
+    return data if data[:4] == b"\x7fELF" and len(data) >= 64 else b""
+
+
+def inspect(path):
+    """The target in a file; None if there is none."""
+    data = content_of(path)
+    if INSTRUMENTED not in data:
         return None
     order = "<" if data[5] == 1 else ">"
     machine = struct.unpack_from(order + "H", data, 18)[0]
@@ -39,14 +45,8 @@ def inspect(path):
 
 def is_plain(path):
     """Whether it is a program without instrumentation that breakpoints work for: x86-64, with a loader."""
-    path = Path(path)
-    if path.suffix in COMPANIONS or not path.is_file():
-        return False
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return False
-    if data[:6] != b"\x7fELF\x02\x01" or len(data) < 64 or INSTRUMENTED in data:
+    data = content_of(path)
+    if data[:6] != b"\x7fELF\x02\x01" or INSTRUMENTED in data:
         return False
     kind, machine = struct.unpack_from("<HH", data, 16)
     start, size, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
