@@ -16,7 +16,7 @@ sources=${CARGO_TARGET_DIR:-$root/target}/bench-sources
 CC=${CC:-$root/target/release/ffuzz-cc}
 CFLAGS=${CFLAGS:--O2 -g}
 ENGINE=${ENGINE--fsanitize=fuzzer}
-targets=(cmark libpng lcms2 expat brotli cares cjson freetype lua mspack pcre2 sqlite yaml zlib)
+targets=(cmark libpng lcms2 expat brotli cares cjson exif freetype lua mspack pcre2 sqlite tasn1 tiff yaml zlib)
 
 if [[ ${1:-} == --list ]]; then
   printf '%s\n' "${targets[@]}"
@@ -340,6 +340,123 @@ sqlite() {
     DISTINCT DROP EXCEPT EXISTS EXPLAIN 'FOREIGN KEY' 'GROUP BY' HAVING INDEX 'INSERT INTO' INTERSECT JOIN LEFT LIKE \
     LIMIT NATURAL 'NOT NULL' 'ORDER BY' OVER PARTITION PRAGMA 'PRIMARY KEY' RECURSIVE REFERENCES REINDEX REPLACE \
     ROLLBACK SAVEPOINT SELECT TABLE TRIGGER UNION UNIQUE UPDATE USING VACUUM VALUES VIEW 'VIRTUAL TABLE' WHERE WINDOW WITH
+}
+
+# Tags of pictures, with those of five makers of cameras: tables of offsets.
+exif() {
+  local config
+  folder=$(unpack libexif 'libexif-[0-9.]*')
+  mkdir -p "$out/exif-config/libexif"
+  config exif libexif/_stdint.h >/dev/null <<<'#include <stdint.h>'
+  config=$(config exif config.h <<'END'
+#define GETTEXT_PACKAGE "libexif"
+END
+)
+  # shellcheck disable=SC2046 # one word a file
+  compile exif "$folder" -lm -I "$config" -- $(cd "$folder" && ls libexif/*.c libexif/*/*.c)
+  seeds exif "$folder"/test/testdata/{canon_makernote_variant_1,pentax_makernote_variant_2}.jpg
+  words exif 'Exif\x00\x00' 'II*\x00' 'MM\x00*' '\xff\xe1' '\xff\xd8' 'Nikon\x00' 'OLYMP\x00' 'OLYMPUS\x00II' 'FUJIFILM' \
+    'AOC\x00' 'PENTAX \x00' 'Apple iOS\x00' Canon '\x92\x7c' '\x87\x69' '\x88\x25' '\xa0\x05' '\x92\x86' ASCII UNICODE JIS
+}
+
+# Certificates: lengths inside lengths.
+tasn1() {
+  local config
+  folder=$(unpack libtasn1-6 'libtasn1-6-[0-9.]*')
+  config=$(config tasn1 config.h <<'END'
+#define HAVE_CONFIG_H 1
+#define PACKAGE_VERSION "4"
+#define SIZEOF_UNSIGNED_INT 4
+#define SIZEOF_UNSIGNED_LONG_INT 8
+#define _GL_ATTRIBUTE_PURE
+#define _GL_ATTRIBUTE_CONST
+#define _GL_CONFIG_H_INCLUDED 1
+#define _GL_INLINE_HEADER_BEGIN
+#define _GL_INLINE_HEADER_END
+#define _GL_INLINE static inline
+END
+)
+  put "$folder/examples/pkix_asn1_tab.c" "$folder/lib/pkix_asn1_tab.c"
+  compile tasn1 "$folder/lib" '' -I "$config" -I "$folder/lib/includes" -I "$folder/lib/gl" -DHAVE_CONFIG_H \
+    -DASN1_BUILDING -D_GNU_SOURCE -w -- ASN1.c coding.c decoding.c element.c errors.c gstr.c \
+    parser_aux.c pkix_asn1_tab.c structure.c version.c
+  seeds tasn1 "$folder"/tests/{cert-invalid-time,TestCertOctetOverflow}.der
+  words tasn1 '\x30\x82' '\x30\x80' '\x02\x01' '\x03\x02' '\x04\x02' '\x05\x00' '\x06\x03\x55\x04\x03' '\x06\x03\x55\x1d\x0f' \
+    '\x0c\x01' '\x13\x01' '\x16\x01' '\x17\x0d' '\x18\x0f' '\x31\x0b' '\xa0\x03\x02\x01\x02' '\xa3\x02' '\x24\x80' '\x00\x00'
+}
+
+# Images: directories of tags with offsets, and six methods of compression.
+tiff() {
+  local config
+  folder=$(unpack tiff 'tiff-[0-9.]*')
+  config tiff tif_config.h >/dev/null <<'END'
+#define HAVE_ASSERT_H 1
+#define HAVE_FCNTL_H 1
+#define HAVE_STRINGS_H 1
+#define HAVE_SYS_TYPES_H 1
+#define HAVE_UNISTD_H 1
+#define CHUNKY_STRIP_READ_SUPPORT 1
+#define SIZEOF_SIZE_T 8
+#define STRIP_SIZE_DEFAULT 8192
+#define TIFF_SIZE_FORMAT "zu"
+#define TIFF_SSIZE_FORMAT "zd"
+#define TIFF_MAX_DIR_COUNT 1048576
+END
+  config=$(config tiff tiffconf.h <<'END'
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdint.h>
+#define TIFF_INT8_T int8_t
+#define TIFF_INT16_T int16_t
+#define TIFF_INT32_T int32_t
+#define TIFF_INT64_T int64_t
+#define TIFF_UINT8_T uint8_t
+#define TIFF_UINT16_T uint16_t
+#define TIFF_UINT32_T uint32_t
+#define TIFF_UINT64_T uint64_t
+#define TIFF_SSIZE_T int64_t
+#define HAVE_IEEEFP 1
+#define HOST_FILLORDER FILLORDER_LSB2MSB
+#define CCITT_SUPPORT 1
+#define LOGLUV_SUPPORT 1
+#define LZW_SUPPORT 1
+#define NEXT_SUPPORT 1
+#define PACKBITS_SUPPORT 1
+#define THUNDER_SUPPORT 1
+#define STRIPCHOP_DEFAULT TIFF_STRIPCHOP
+#define SUBIFD_SUPPORT 1
+#define DEFAULT_EXTRASAMPLE_AS_ALPHA 1
+END
+)
+  compile tiff "$folder/libtiff" -lm -I "$config" -w -- tif_aux.c tif_close.c tif_codec.c tif_color.c \
+    tif_compress.c tif_dir.c tif_dirinfo.c tif_dirread.c tif_dirwrite.c tif_dumpmode.c tif_error.c \
+    tif_extension.c tif_fax3.c tif_fax3sm.c tif_flush.c tif_getimage.c tif_hash_set.c tif_luv.c tif_lzw.c \
+    tif_next.c tif_open.c tif_packbits.c tif_predict.c tif_print.c tif_read.c tif_strip.c tif_swab.c \
+    tif_thunder.c tif_tile.c tif_unix.c tif_version.c tif_warning.c tif_write.c
+  mkdir -p "$out/tiff-seeds"
+  python3 - "$out/tiff-seeds" <<'PY'
+import pathlib, struct, sys
+def image(order, tags, data):
+    """A directory with the pixels behind it; the first offset of data is that of the pixels."""
+    count = len(tags)
+    begin = 8 + 2 + 12 * count + 4
+    entries = b""
+    for tag, kind, value in tags:
+        value = begin if value == "data" else value
+        small = struct.pack(order + "HH", value, 0) if kind == 3 else struct.pack(order + "I", value)
+        entries += struct.pack(order + "HHI", tag, kind, 1) + small
+    magic = b"II*\0" if order == "<" else b"MM\0*"
+    return magic + struct.pack(order + "I", 8) + struct.pack(order + "H", count) + entries + bytes(4) + data
+def tags(width, height, bits, compression, photometric, size):
+    return [(256, 3, width), (257, 3, height), (258, 3, bits), (259, 3, compression), (262, 3, photometric),
+            (273, 4, "data"), (277, 3, 1), (278, 3, height), (279, 4, size)]
+folder = pathlib.Path(sys.argv[1])
+folder.joinpath("grey.tif").write_bytes(image("<", tags(4, 4, 8, 1, 1, 16), bytes(range(16))))
+folder.joinpath("packed.tif").write_bytes(image(">", tags(8, 8, 1, 32773, 0, 6), b"\x03\xff\x81\x81\xff\xfd"))
+PY
+  words tiff 'II*\x00' 'MM\x00*' 'II+\x00' '\x00\x01\x00\x03' '\x01\x01\x00\x03' '\x03\x01\x05\x00' '\x03\x01\x03\x00' \
+    '\x03\x01\x04\x00' '\x03\x01\x05\x80' '\x03\x01\x97\x87' '\x06\x01\x03\x00' '\x11\x01\x04\x00' '\x17\x01\x04\x00' \
+    '\x42\x01' '\x44\x01' '\x4a\x01' '\x52\x01' '\x53\x01' '\x12\x02' '\x1c\x01'
 }
 
 # YAML: events of the parser, written again.
