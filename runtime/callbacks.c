@@ -1,5 +1,5 @@
 /* What objects compiled for libFuzzer by another compiler call (-fsanitize=fuzzer-no-link and its parts):
- * comparisons, switches, calls by pointer, memory accesses. Their edges are counted; this is ignored,
+ * divisions, calls by pointer, memory accesses. Their edges are counted, their comparisons logged; this is ignored,
  * and only has to be there. Weak: a sanitizer's runtime, or the program, may have its own. The
  * arguments are left where they are, so one form serves all. */
 #include <stdint.h>
@@ -7,15 +7,6 @@
 #define IGNORED(NAME) \
   __attribute__((weak)) void __sanitizer_cov_##NAME(void) {}
 
-IGNORED(trace_cmp1)
-IGNORED(trace_cmp2)
-IGNORED(trace_cmp4)
-IGNORED(trace_cmp8)
-IGNORED(trace_const_cmp1)
-IGNORED(trace_const_cmp2)
-IGNORED(trace_const_cmp4)
-IGNORED(trace_const_cmp8)
-IGNORED(trace_switch)
 IGNORED(trace_div4)
 IGNORED(trace_div8)
 IGNORED(trace_gep)
@@ -31,9 +22,6 @@ IGNORED(store2)
 IGNORED(store4)
 IGNORED(store8)
 IGNORED(store16)
-/* gcc's. */
-IGNORED(trace_cmpf)
-IGNORED(trace_cmpd)
 
 /* The deepest stack so far, kept by inlined code. */
 __attribute__((weak, tls_model("initial-exec"))) _Thread_local uintptr_t __sancov_lowest_stack;

@@ -17,7 +17,6 @@ static uint32_t flag_count;
 static int is_on;
 static struct ffuzz_log *book;
 
-/* Called by a constructor of each linked object. */
 void __ffuzz_log_flag(uint8_t *flag) {
   if (is_on) *flag = 1;
   if (flag_count < MOST_FLAGS) flags[flag_count++] = flag;

@@ -10,9 +10,13 @@ HIDDEN int ffuzz_can_log(void);
 /* From now on they do, until this process ends. */
 HIDDEN void ffuzz_log_start(void);
 
-/* What second versions of functions call, and the handler of breakpoints. `how`: struct ffuzz_comparison. */
+/* Called by a constructor of each linked object that can log: its flag is set when it shall. */
+void __ffuzz_log_flag(uint8_t *flag);
+
+/* What second versions of functions call, the handler of breakpoints, and callbacks of other instrumentation. `how`: struct ffuzz_comparison. */
 struct string;
 void __ffuzz_log_values(uint32_t site, uint32_t how, uint64_t a, uint64_t b);
+void __ffuzz_log_switch(uint32_t site, uint32_t how, uint64_t value, const uint64_t *cases, uint32_t count);
 void __ffuzz_log_memory(uint32_t site, uint32_t how, const void *a, const void *b, uint64_t length);
 void __ffuzz_log_text(uint32_t site, uint32_t how, const char *a, const char *b, uint64_t length);
 void __ffuzz_log_search(uint32_t site, uint32_t how, const char *a, uint64_t a_length, const char *b, uint64_t b_length);

@@ -14,7 +14,7 @@ const STUB: &str = "stub";
 /// The runtime as a library for `LD_PRELOAD`, and what only instrumented code calls.
 const NATIVE: &str = "libffuzz-native.so";
 const HEAP: &str = "libffuzz-heap.so";
-const OF_INSTRUMENTED: &[&str] = &["callbacks", "exit-hook", "guards"];
+const OF_INSTRUMENTED: &[&str] = &["callbacks", "comparisons", "exit-hook", "guards", "wrapped"];
 /// The pass that includes those of all domains, and serves declared ones.
 const BUILTIN: &str = "builtin";
 

@@ -42,6 +42,8 @@ pub struct Invocation {
     pub level: Option<OsString>,
     /// `-fsanitize=fuzzer`, or a library with the same purpose.
     pub fuzzer_driver: bool,
+    /// Among the inputs are libraries of Rust: rustc links.
+    pub links_rust: bool,
     /// `-fsanitize=` names a sanitizer that has its own opinion about memory.
     pub sanitized: bool,
     /// `-D_FORTIFY_SOURCE=…` is the user's.
@@ -132,6 +134,7 @@ impl Invocation {
             language_forced: false,
             level: None,
             fuzzer_driver: false,
+            links_rust: false,
             sanitized: false,
             fortified: false,
             freestanding: false,
@@ -233,6 +236,7 @@ impl Invocation {
 
     fn read_input(&mut self, word: &OsString, language: Option<&str>) {
         self.inputs += 1;
+        self.links_rust |= word.as_bytes().ends_with(b".rlib");
         if is_engine(&word.to_string_lossy()) {
             self.fuzzer_driver = true;
         } else if is_source(word, language) {

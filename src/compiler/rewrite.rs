@@ -217,6 +217,12 @@ fn link(words: &mut Vec<OsString>, invocation: &Invocation, env: &Env, additions
     if invocation.sanitized || !env.sanitizers.is_empty() {
         words.push("-Wl,-u,__ffuzz_guards".into());
     }
+    if invocation.sanitized || !env.sanitizers.is_empty() || invocation.links_rust {
+        words.push("-Wl,-u,__ffuzz_comparisons".into());
+    }
+    if invocation.links_rust {
+        words.extend(["memcmp", "bcmp"].map(|name| format!("-Wl,--wrap={name}").into()));
+    }
     if invocation.fuzzer_driver {
         // Archives are searched once, in their order: one of the user's that holds the harness is
         // before the driver, which needs it.

@@ -6,6 +6,7 @@
 
 pub mod binary;
 pub mod blocks;
+mod callbacks;
 mod channel;
 pub mod choice;
 pub mod delivery;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use object::read::{Object, ObjectSection, ReadCache};
 
+use super::callbacks;
 use ffuzz_engine::domain::Site;
 
 /// The section that `llvm-passes/ffuzz-domain.hpp` writes, and the one of `ffuzz-log.hpp`.
@@ -24,7 +25,10 @@ pub(super) fn read(program: &Path, pid: i32) -> Vec<Site> {
 pub(super) fn of_comparisons(program: &Path, pid: i32) -> Vec<Site> {
     let files = program_and_libraries(program, pid);
     let tables = files.iter().filter_map(|file| section(file, LOG_SECTION));
-    tables.flat_map(|table| Site::parse(&table)).collect()
+    let mut sites: Vec<Site> = tables.flat_map(|table| Site::parse(&table)).collect();
+    let called = files.iter().map(|file| callbacks::of_file(file, file == program));
+    sites.extend(called.flatten());
+    sites
 }
 
 /// The files of `program`, which runs as `pid`.

@@ -1,6 +1,8 @@
 //! The comparison log: what `ffuzz-showmap --comparisons` prints of a run.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
 
 use crate::common;
 use common::*;
@@ -229,4 +231,64 @@ fn what_no_input_passes_is_listed_with_the_bytes_that_decide() {
     assert_eq!((&json[1]["line"], &json[1]["outcome"]), (&13.into(), &"always less".into()));
     let job = dir.tool("showmap --blockers", &dir.path("t"), "").run();
     job.refused(1, "--blockers compares the runs of many inputs", "-i");
+}
+
+/// A harness in Rust, as docs/building-targets.md builds it.
+fn rust_harness(dir: &TestDir) -> PathBuf {
+    let linker = dir.path("ffuzz-cc");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ffuzz"), &linker).unwrap();
+    let page = std::fs::read_to_string(repository("docs/building-targets.md")).unwrap();
+    let flags = page.split("RUSTFLAGS=\"").nth(1).unwrap().split('"').next().unwrap();
+    let flags = flags.replace("linker=ffuzz-cc", &format!("linker={}", linker.display()));
+    let target = dir.path("keyed");
+    let mut command = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into()));
+    command.args(["--edition", "2024", "-g", "-C", "opt-level=3"]).args(flags.split_whitespace());
+    command.env("XDG_CACHE_HOME", cache()).arg("-o").arg(&target);
+    let output = command.arg(repository("tests/targets/keyed.rs")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    target
+}
+
+#[test]
+fn comparisons_that_rustc_reports_are_solved_and_named() {
+    let dir = TestDir::new();
+    let target = rust_harness(&dir);
+    dir.write("in/a", "hello");
+    let job = dir.fuzz("-E 1000000 -s 1", &target, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.run().expect(0);
+    assert_eq!(dir.crashes().len(), 1, "{}", dir.stat("execs_done"));
+    let input = b"\xef\xbe\xed\xfea keyword that is longer than registers:trans 1";
+    let job = dir.tool("showmap --comparisons -q -o -", &target, "").input(input);
+    let text = job.run().expect(0).out;
+    let place = text.lines().find(|line| line.contains("keyed.rs:14:"));
+    assert!(place.is_some_and(|line| line.contains(": keyed::check(): i32, once")), "{text}");
+    assert!(text.contains("    0xfeedbeef (constant) and 0xfeedbeef"), "{text}");
+    assert!(text.contains("\"a keyword that is longer than registers:\""), "{text}");
+}
+
+#[test]
+fn comparisons_that_stock_clang_reports_are_solved_and_named() {
+    if !has("clang-19") {
+        return;
+    }
+    let dir = TestDir::new();
+    let source = repository("tests/targets/keyed.c").display().to_string();
+    dir.write("in/a", "twelve bytes");
+    for (name, flags) in [("plain", ""), ("address", ",address")] {
+        let object = dir.path(&format!("{name}.o"));
+        let mut command = Command::new("clang-19");
+        command.args(["-g", "-O1", "-c", &source, "-o"]).arg(&object);
+        let status = command.arg(format!("-fsanitize=fuzzer-no-link{flags}")).status().unwrap();
+        assert!(status.success());
+        let line = format!("cc -fsanitize=fuzzer{flags} {} -o {name}", object.display());
+        dir.ffuzz(&line).env("XDG_CACHE_HOME", cache().to_str().unwrap()).run().expect(0);
+        let target = dir.path(name);
+        let job = dir.tool("showmap --comparisons -q -o -", &target, "").input("twelve bytes");
+        let text = job.run().expect(0).out;
+        assert!(text.contains("keyed.c:10:12: LLVMFuzzerTestOneInput(): i64, once"), "{text}");
+        let _ = std::fs::remove_dir_all(dir.path("out"));
+        let job = dir.fuzz("-E 300000 -s 1", &target, "");
+        job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
+        assert_eq!(dir.crashes().len(), 1, "{name}: {}", dir.stat("execs_done"));
+    }
 }

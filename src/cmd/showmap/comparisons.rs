@@ -90,7 +90,11 @@ fn text(sites: &[Site], places: &BTreeMap<u32, Place>) -> String {
 pub(super) fn place(site: Option<&Site>, key: u32) -> String {
     match site {
         Some(site @ Site { file, line, column, what, .. }) => {
-            format!("{file}:{line}:{column}: {}: {what}", site.short_function())
+            let function = site.short_function();
+            match line {
+                0 => format!("{file}: {function}: {what}"),
+                _ => format!("{file}:{line}:{column}: {function}: {what}"),
+            }
         }
         None => format!("place {key:#x}"),
     }

@@ -6,6 +6,7 @@
 
 mod dwarf;
 mod flow;
+mod frames;
 mod places;
 mod program;
 
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) use dwarf::Rows;
 use flow::Stretch;
+pub(super) use frames::{Frame, Frames};
 use program::ElfProgram;
 pub(super) use program::{decoder, table};
 

@@ -1,0 +1,128 @@
+//! Places of comparisons that other instrumentation than ours reports (`runtime/comparisons.c`): the calls of its
+//! functions in the machine code.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use iced_x86::Instruction;
+use object::{Object, ObjectSymbol};
+
+use super::blocks;
+use super::lines::{Frame, Frames, decoder};
+use super::trace::Code;
+use ffuzz_engine::domain::Site;
+
+const PREFIX: &str = "__sanitizer_cov_trace_";
+
+/// Those of a file; `is_program`: not a library.
+pub(super) fn of_file(path: &Path, is_program: bool) -> Vec<Site> {
+    sites(path, is_program).unwrap_or_default()
+}
+
+fn sites(path: &Path, is_program: bool) -> Option<Vec<Site>> {
+    let bytes = fs::read(path).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let callbacks = Callbacks::of(&file)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let first = number_of(if is_program { "" } else { &name });
+    let (code, frames) = (Code::decoded(path)?, Frames::read(&file));
+    let mut sites = Vec::new();
+    for range in &code.blocks().ranges {
+        let bytes = blocks::code(&file, range).unwrap_or_default();
+        for instruction in &mut decoder(bytes, range.start) {
+            let Some(what) = callbacks.called(&instruction) else { continue };
+            let at = instruction.ip();
+            let frame = frames.as_ref().and_then(|frames| frames.place(at));
+            let frame = frame.filter(|frame| !frame.file.is_empty()).unwrap_or_else(|| Frame {
+                function: code.function(at),
+                file: format!("{name}+{:#x}", code.offset_of(at)),
+                ..Frame::default()
+            });
+            sites.push(Site {
+                domain: "log".into(),
+                key: first.wrapping_add(instruction.next_ip() as u32),
+                count: 1,
+                file: frame.file.into(),
+                line: frame.line,
+                column: frame.column,
+                function: frame.function.into(),
+                what: what.into(),
+            });
+        }
+    }
+    Some(sites)
+}
+
+/// Functions that are told of comparisons, and what each is told of.
+struct Callbacks {
+    functions: HashMap<u64, &'static str>,
+    /// Places where the loader puts their addresses.
+    slots: HashMap<u64, &'static str>,
+}
+
+impl Callbacks {
+    /// None if the file has none.
+    fn of(file: &object::File<'_>) -> Option<Self> {
+        let named = |symbol: object::Symbol<'_, '_>| {
+            let what = what(symbol.name().ok()?)?;
+            (symbol.address() != 0).then_some((symbol.address(), what))
+        };
+        let functions: HashMap<u64, &str> = file.symbols().filter_map(named).collect();
+        let relocations = file.dynamic_relocations().into_iter().flatten();
+        let slot = |(place, relocation): (u64, object::Relocation)| {
+            Some((place, *functions.get(&relocation.addend().cast_unsigned())?))
+        };
+        let slots = relocations.filter_map(slot).collect();
+        (!functions.is_empty()).then_some(Self { functions, slots })
+    }
+
+    /// What the function is told of, if this calls one.
+    fn called(&self, instruction: &Instruction) -> Option<&'static str> {
+        if instruction.is_call_near() {
+            return self.functions.get(&instruction.near_branch_target()).copied();
+        }
+        let through_slot =
+            instruction.is_call_near_indirect() && instruction.is_ip_rel_memory_operand();
+        let slot = through_slot.then(|| instruction.ip_rel_memory_address())?;
+        self.slots.get(&slot).copied()
+    }
+}
+
+/// What a function is told of.
+fn what(name: &str) -> Option<&'static str> {
+    let Some(kind) = name.strip_prefix(PREFIX) else {
+        return ["__wrap_memcmp", "__wrap_bcmp"].contains(&name).then_some("memory");
+    };
+    Some(match kind.strip_prefix("const_").unwrap_or(kind) {
+        "cmp1" => "i8",
+        "cmp2" => "i16",
+        "cmp4" => "i32",
+        "cmp8" => "i64",
+        "cmpf" => "float",
+        "cmpd" => "double",
+        "switch" => "switch",
+        _ => return None,
+    })
+}
+
+/// `number_of` of `runtime/comparisons.c`: FNV-1a.
+fn number_of(name: &str) -> u32 {
+    let add = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    name.bytes().fold(0x811c_9dc5, add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_known_by_their_names() {
+        assert_eq!(what("__sanitizer_cov_trace_const_cmp4"), Some("i32"));
+        assert_eq!(what("__sanitizer_cov_trace_switch"), Some("switch"));
+        assert_eq!(what("__sanitizer_cov_trace_pc_guard"), None);
+        assert_eq!((what("__wrap_bcmp"), what("memcmp")), (Some("memory"), None));
+        // The value of the algorithm's authors.
+        assert_eq!((number_of(""), number_of("a")), (0x811c_9dc5, 0xe40c_292c));
+    }
+}
