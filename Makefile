@@ -79,6 +79,7 @@ build:
 # One link per command: `ffuzz-NAME` is `ffuzz NAME`. The program itself lists the names.
 links: build
 	@for name in $$($(BIN)/ffuzz --commands); do ln -sf ffuzz "$(BIN)/ffuzz-$$name"; done
+	@ln -sf ffuzz "$(BIN)/cargo-ffuzz"
 
 # For measurements between two edits: ten seconds after an edit, where a release build takes minutes.
 lab:
@@ -146,12 +147,14 @@ install: all
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'
 	install -m 755 $(BIN)/ffuzz '$(DESTDIR)$(PREFIX)/bin/ffuzz'
 	@for name in $$($(BIN)/ffuzz --commands); do ln -sf ffuzz "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done
+	@ln -sf ffuzz "$(DESTDIR)$(PREFIX)/bin/cargo-ffuzz"
 	install -m 644 runtime/include/*.h include/*.h '$(DESTDIR)$(PREFIX)/include'
 	install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'
 	install -m 644 docs/domains/*.md '$(DESTDIR)$(PREFIX)/share/doc/ffuzz/domains'
 
 uninstall:
 	@for name in $$($(BIN)/ffuzz --commands); do rm -f "$(DESTDIR)$(PREFIX)/bin/ffuzz-$$name"; done
+	@rm -f "$(DESTDIR)$(PREFIX)/bin/cargo-ffuzz"
 	rm -f '$(DESTDIR)$(PREFIX)/bin/ffuzz'
 	rm -f '$(DESTDIR)$(PREFIX)/include/waypoints.h' '$(DESTDIR)$(PREFIX)/include/afl_valid.h' '$(DESTDIR)$(PREFIX)/include/ijon.h' '$(DESTDIR)$(PREFIX)/include/ffuzz-mutator.h' '$(DESTDIR)$(PREFIX)/include/ffuzz-killerbeez.h'
 	rm -rf '$(DESTDIR)$(PREFIX)/share/doc/ffuzz'

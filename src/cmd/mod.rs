@@ -1,6 +1,7 @@
 //! Commands. `ffuzz NAME …` and a link `ffuzz-NAME` are the same; without a name `ffuzz` fuzzes.
 
 pub mod addseeds;
+pub mod cargo;
 pub mod cc;
 pub mod cmin;
 pub mod collector;
@@ -41,6 +42,7 @@ const COMMANDS: &[(&str, Run, &str)] = &[
     ("fuzz", fuzz::run, "fuzz a target (the default)"),
     ("cc", cc::run_c, "C compiler that instruments the target"),
     ("c++", cc::run_cxx, "C++ compiler that instruments the target"),
+    ("cargo", cargo::run, "build and fuzz harnesses of cargo-fuzz (also: cargo ffuzz)"),
     ("domains", domains::run, "list the domains of the compilers, or build some"),
     ("showdsf", showdsf::run, "run inputs and print their domain values"),
     ("whatsup", whatsup::run, "show the state of the instances of an output folder"),
@@ -72,6 +74,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     }
     let found = match (name.strip_prefix("ffuzz-").and_then(command), name.strip_prefix("afl-")) {
         (Some(found), _) => Ok(found),
+        (None, None) if name == "cargo-ffuzz" => Ok(("cargo", cargo::run as Run)),
         (None, None | Some("fuzz")) => by_first_word(&mut rest),
         (None, Some(tool)) => command(counterpart(tool)).ok_or_else(|| no_counterpart(&name)),
     };

@@ -33,7 +33,7 @@ impl SanitizerError {
     }
 }
 
-/// Variables to set for the target: each sanitizer's options unless the user gave them.
+/// Variables to set for the target: each sanitizer's options unless the user gave them, and no backtraces.
 pub fn target_environment(
     env: &Environment,
 ) -> Result<Vec<(&'static str, String)>, SanitizerError> {
@@ -56,7 +56,9 @@ pub fn target_environment(
         ("MSAN_OPTIONS", format!("{COMMON}{MEMORY}")),
         ("LSAN_OPTIONS", if leaks { LEAK.to_owned() } else { COMMON.to_owned() }),
     ];
-    Ok(defaults.into_iter().filter(|(name, _)| given(name).is_none()).collect())
+    let defaults = defaults.into_iter().filter(|(name, _)| given(name).is_none());
+    // The names of a backtrace take longer than the run: a panic would be a timeout. Triage asks for them.
+    Ok(defaults.chain([("RUST_BACKTRACE", "0".to_owned())]).collect())
 }
 
 /// For runs whose report is read: the sanitizer reports signals as well, and ends by one.
@@ -146,11 +148,10 @@ mod tests {
             let set = target_environment(&Environment::from_pairs(pairs)).expect("good options");
             set.into_iter().map(|(name, _)| name).collect()
         };
-        assert_eq!(names(&[]), ["ASAN_OPTIONS", "UBSAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS"]);
-        assert_eq!(
-            names(&[("ASAN_OPTIONS", "abort_on_error=1:symbolize=0")]),
-            ["UBSAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS"]
-        );
+        let all =
+            ["ASAN_OPTIONS", "UBSAN_OPTIONS", "MSAN_OPTIONS", "LSAN_OPTIONS", "RUST_BACKTRACE"];
+        assert_eq!(names(&[("RUST_BACKTRACE", "1")]), all);
+        assert_eq!(names(&[("ASAN_OPTIONS", "abort_on_error=1:symbolize=0")]), all[1..]);
     }
 
     #[test]

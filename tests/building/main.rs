@@ -9,6 +9,7 @@ mod compiling;
 #[path = "../common/page.rs"]
 mod page;
 
+mod cargo;
 mod cc;
 mod declared;
 mod extension;

@@ -255,7 +255,8 @@ fn comparisons_that_rustc_reports_are_solved_and_named() {
     let target = rust_harness(&dir);
     dir.write("in/a", "hello");
     let job = dir.fuzz("-E 1000000 -s 1", &target, "").env("AFL_BENCH_UNTIL_CRASH", "1");
-    job.run().expect(0);
+    // A backtrace would take longer than a run may.
+    job.env("RUST_BACKTRACE", "1").run().expect(0);
     assert_eq!(dir.crashes().len(), 1, "{}", dir.stat("execs_done"));
     let input = b"\xef\xbe\xed\xfea keyword that is longer than registers:trans 1";
     let job = dir.tool("showmap --comparisons -q -o -", &target, "").input(input);

@@ -1,0 +1,83 @@
+//! `cargo ffuzz`: harnesses in the layout of cargo-fuzz, built and fuzzed by one command.
+
+use std::process::Command;
+
+use crate::common;
+use common::*;
+
+/// A package with harnesses in `fuzz/`. They need no crate: what `libfuzzer-sys` exports is written out.
+fn package() -> TestDir {
+    let dir = TestDir::new();
+    dir.write("Cargo.toml", "[package]\nname = \"parser\"\nedition = \"2021\"\n");
+    dir.write("src/lib.rs", "");
+    let harness = std::fs::read_to_string(repository("tests/targets/keyed.rs")).unwrap();
+    dir.write("fuzz/fuzz_targets/keyed.rs", harness);
+    dir.write(
+        "fuzz/Cargo.toml",
+        "[package]\nname = \"parser-fuzz\"\nedition = \"2021\"\n[workspace]\n\
+         [[bin]]\nname = \"keyed\"\npath = \"fuzz_targets/keyed.rs\"\n",
+    );
+    std::fs::create_dir_all(dir.path("bin")).unwrap();
+    let link = dir.path("bin/cargo-ffuzz");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ffuzz"), link).unwrap();
+    dir
+}
+
+/// As a user calls it, in a folder of the package.
+fn cargo(dir: &TestDir, folder: &str, line: &str) -> (i32, String, String) {
+    let path = format!("{}:{}", dir.path("bin").display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("cargo");
+    command.current_dir(dir.path(folder)).arg("ffuzz").args(line.split_whitespace());
+    // Those of the tests' own build are no user's.
+    for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO"] {
+        command.env_remove(name);
+    }
+    command.env("PATH", path).env("XDG_CACHE_HOME", cache()).env("AFL_NO_UI", "1");
+    command.env("AFL_NO_AFFINITY", "1").env("AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES", "1");
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn harnesses_of_cargo_fuzz_are_listed_built_and_fuzzed() {
+    let dir = package();
+    let (code, out, said) = cargo(&dir, "src", "list");
+    assert_eq!((code, &*out), (0, "keyed\n"), "{said}");
+    let (code, out, said) = cargo(&dir, ".", "build");
+    assert_eq!(code, 0, "{said}");
+    let program = out.trim();
+    assert!(
+        program.contains("/fuzz/target/ffuzz/") && program.ends_with("/release/keyed"),
+        "{out}"
+    );
+    assert!(std::path::Path::new(program).exists());
+    for run in [1, 2] {
+        let (code, _, said) = cargo(&dir, "fuzz", "run keyed -E 1000000 -s 1");
+        assert_eq!(code, 0, "{said}");
+        assert!(!said.contains("Compiling"), "run {run} builds again: {said}");
+    }
+    assert!(dir.path("fuzz/corpus/keyed/seed").exists());
+    let crashes = dir.entries("fuzz/ffuzz-out/keyed/default/crashes");
+    assert!(crashes.iter().any(|name| name.starts_with("id:")), "{crashes:?}");
+    // Own folders take the place of these.
+    dir.write("in/a", "x");
+    let (code, _, said) = cargo(&dir, ".", "run keyed -i in -o out -E 100");
+    assert_eq!(code, 0, "{said}");
+    assert!(dir.path("out/default/fuzzer_stats").exists());
+}
+
+#[test]
+fn what_cannot_be_built_is_named() {
+    let dir = package();
+    let fails = |folder: &str, line: &str, cause: &str, remedy: &str| {
+        let (code, _, said) = cargo(&dir, folder, line);
+        assert!(code == 1 && said.contains(cause) && said.contains(remedy), "{code}: {said}");
+    };
+    fails(".", "run kyed", "has no harness kyed", "it has: keyed");
+    fails(".", "list --fuzz-dir nowhere", "cannot read nowhere/Cargo.toml", "cargo fuzz init");
+    dir.write("fuzz/fuzz_targets/keyed.rs", "no program");
+    fails(".", "build keyed", "cargo cannot build the harness", "see its messages above");
+    dir.write("fuzz/Cargo.toml", "[package");
+    fails(".", "list", "cargo cannot read", "see its message above");
+}
