@@ -9,7 +9,7 @@ use iced_x86::Instruction;
 use object::{Object, ObjectSymbol};
 
 use super::blocks;
-use super::lines::{Frame, Frames, decoder};
+use super::lines::{Frame, Source, decoder};
 use super::trace::Code;
 use ffuzz_engine::domain::Site;
 
@@ -26,14 +26,14 @@ fn sites(path: &Path, is_program: bool) -> Option<Vec<Site>> {
     let callbacks = Callbacks::of(&file)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let first = number_of(if is_program { "" } else { &name });
-    let (code, frames) = (Code::decoded(path)?, Frames::read(&file));
+    let (code, source) = (Code::decoded(path)?, Source::read(&file));
     let mut sites = Vec::new();
     for range in &code.blocks().ranges {
         let bytes = blocks::code(&file, range).unwrap_or_default();
         for instruction in &mut decoder(bytes, range.start) {
             let Some(what) = callbacks.called(&instruction) else { continue };
             let at = instruction.ip();
-            let frame = frames.as_ref().and_then(|frames| frames.place(at));
+            let frame = source.frame(at);
             let frame = frame.filter(|frame| !frame.file.is_empty()).unwrap_or_else(|| Frame {
                 function: code.function(at),
                 file: format!("{name}+{:#x}", code.offset_of(at)),

@@ -4,11 +4,10 @@
 //! The compiler counts only the blocks from which the others follow. `flow` finds those others in the
 //! machine code, so that lines without a counter are neither reported as reached nor skipped.
 
-mod dwarf;
 mod flow;
-mod frames;
 mod places;
 mod program;
+mod source;
 
 pub use places::{Place, Places};
 
@@ -17,11 +16,10 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-pub(super) use dwarf::Rows;
 use flow::Stretch;
-pub(super) use frames::{Frame, Frames};
 use program::ElfProgram;
 pub(super) use program::{decoder, table};
+pub(super) use source::{Frame, Source};
 
 /// How many inputs have reached each line of each file, 0 included.
 pub type Reached = BTreeMap<String, BTreeMap<u32, u64>>;
@@ -98,7 +96,7 @@ pub struct LineMap {
     path: PathBuf,
     counters: usize,
     functions: Vec<FunctionLines>,
-    rows: Rows,
+    source: Source,
 }
 
 #[derive(Debug)]
@@ -126,8 +124,8 @@ fn with_program<T>(
 impl LineMap {
     pub fn read(path: &Path) -> Result<Self, LinesError> {
         with_program(path, |file, program| {
-            let rows = Rows::read(file);
-            if rows.is_empty() {
+            let source = Source::read(file);
+            if source.is_empty() {
                 return Err(LinesError::NoLines { path: path.to_owned() });
             }
             let functions = stretches(&program).into_iter().map(|stretches| {
@@ -143,7 +141,7 @@ impl LineMap {
                 path: path.to_owned(),
                 counters: program.pcs.len(),
                 functions: functions.collect(),
-                rows,
+                source,
             })
         })
     }
@@ -174,11 +172,11 @@ impl LineMap {
     /// Adds its lines; a line of several stretches has the count of the most frequent one.
     pub fn collect(&self, reached: &mut Reached) {
         for (stretch, count) in self.functions.iter().flat_map(|function| &function.stretches) {
-            for (file, line) in self.rows.within(&stretch.range) {
-                if !reached.contains_key(file) {
-                    reached.insert(file.to_owned(), BTreeMap::new());
+            for (file, line) in self.source.within(&stretch.range) {
+                if !reached.contains_key(&*file) {
+                    reached.insert(file.clone().into_owned(), BTreeMap::new());
                 }
-                if let Some(lines) = reached.get_mut(file) {
+                if let Some(lines) = reached.get_mut(&*file) {
                     let known = lines.entry(line).or_default();
                     *known = *count.max(known);
                 }

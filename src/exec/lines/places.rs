@@ -4,8 +4,7 @@ use std::path::Path;
 
 use object::{Object, ObjectSymbol, SymbolKind};
 
-use super::dwarf::Rows;
-use super::{LinesError, with_program};
+use super::{LinesError, Source, with_program};
 
 /// The place of a counter. What is unknown is empty or 0.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -22,7 +21,7 @@ pub struct Places {
     pcs: Vec<u64>,
     /// Start, end, name; in the order of their starts.
     functions: Vec<(u64, u64, String)>,
-    rows: Rows,
+    source: Source,
 }
 
 impl Places {
@@ -38,7 +37,7 @@ impl Places {
                 })
                 .collect();
             functions.sort_unstable();
-            Ok(Self { pcs: program.pcs, functions, rows: Rows::read(file) })
+            Ok(Self { pcs: program.pcs, functions, source: Source::read(file) })
         })
     }
 
@@ -50,8 +49,8 @@ impl Places {
         let function = self.functions[..after].last().filter(|(_, end, _)| pc < *end);
         // Code that the compiler has added has no line: that of the next one in the function is near.
         let end = function.map_or(pc + 1, |(_, end, _)| *end);
-        let row = self.rows.within(&(pc..end)).next();
-        let (file, line) = row.map_or_else(Default::default, |(file, line)| (clean(file), line));
+        let row = self.source.within(&(pc..end)).next();
+        let (file, line) = row.map_or_else(Default::default, |(file, line)| (clean(&file), line));
         Place { function: function.map(|it| it.2.clone()).unwrap_or_default(), file, line }
     }
 }

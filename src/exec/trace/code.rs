@@ -10,7 +10,7 @@ use object::elf::PF_X;
 use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind};
 
 use crate::blocks::Blocks;
-use crate::lines::{LineMap, Reached, Rows};
+use crate::lines::{LineMap, Reached, Source};
 
 /// Called by the loader when it has loaded code or is about to (its interface for debuggers).
 const LOADED: &str = "_dl_debug_state";
@@ -30,7 +30,7 @@ pub struct Code {
     lowest: u64,
     pub(super) blocks: Blocks,
     functions: Vec<(Range<u64>, String)>,
-    rows: OnceCell<Rows>,
+    source: OnceCell<Source>,
 }
 
 /// What of a file is traced.
@@ -81,7 +81,7 @@ impl Code {
             lowest,
             blocks: Blocks::default(),
             functions: Vec::new(),
-            rows: OnceCell::new(),
+            source: OnceCell::new(),
         };
         let wanted = wanted(&code);
         if wanted != Wanted::Nothing {
@@ -178,7 +178,8 @@ impl Code {
         }
         let lines = |block: &u32| {
             let range = self.range(*block as usize);
-            let rows = self.rows().within(&range).map(|(file, line)| (file.to_owned(), line));
+            let rows = self.source().within(&range);
+            let rows = rows.map(|(file, line)| (file.into_owned(), line));
             rows.collect::<Vec<_>>()
         };
         blocks.iter().flat_map(lines).collect()
@@ -210,14 +211,14 @@ impl Code {
     }
 
     fn line(&self, address: u64) -> Option<(String, u32)> {
-        let (file, line) = self.rows().within(&(address..address + 1)).last()?;
-        Some((file.to_owned(), line))
+        let (file, line) = self.source().within(&(address..address + 1)).last()?;
+        Some((file.into_owned(), line))
     }
 
-    fn rows(&self) -> &Rows {
-        self.rows.get_or_init(|| {
+    fn source(&self) -> &Source {
+        self.source.get_or_init(|| {
             let bytes = fs::read(&self.path).unwrap_or_default();
-            object::File::parse(&*bytes).map(|file| Rows::read(&file)).unwrap_or_default()
+            object::File::parse(&*bytes).map(|file| Source::read(&file)).unwrap_or_default()
         })
     }
 

@@ -1,0 +1,162 @@
+//! Places in the source, from the debug information of a program (DWARF).
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use addr2line::Context;
+use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
+use object::{Object, ObjectSection};
+
+type Reader = EndianArcSlice<LittleEndian>;
+
+/// The standard library of Rust, in debug information: nobody looks for anything there.
+const STANDARD_LIBRARY: &str = "/rustc/";
+/// What a name of Rust ends with: `::h` and a hash.
+const HASH: usize = 19;
+
+/// The debug information of a program or library. Unreadable parts count as missing.
+#[derive(Default)]
+pub(crate) struct Source {
+    context: Option<Context<Reader>>,
+}
+
+/// A place in the source.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Frame {
+    pub(crate) function: String,
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+impl Source {
+    pub(crate) fn read(file: &object::File<'_>) -> Self {
+        let load = |id: SectionId| -> Result<Reader, gimli::Error> {
+            let section = file.section_by_name(id.name());
+            let data = section.and_then(|section| section.data().ok()).unwrap_or_default();
+            Ok(Reader::new(Arc::from(data), LittleEndian))
+        };
+        let has_lines = file.section_by_name(SectionId::DebugLine.name()).is_some();
+        let dwarf = has_lines.then(|| Dwarf::load(load).ok()).flatten();
+        Self { context: dwarf.and_then(|dwarf| Context::from_dwarf(dwarf).ok()) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.context.is_none()
+    }
+
+    /// Files and lines of a stretch of code, in the order of the code.
+    pub(crate) fn within(&self, range: &Range<u64>) -> impl Iterator<Item = (Cow<'_, str>, u32)> {
+        let context = self.context.as_ref();
+        let rows = context
+            .and_then(|context| context.find_location_range(range.start, range.end).ok())
+            .into_iter()
+            .flatten();
+        rows.filter_map(|(_, _, location)| {
+            let line = location.line.filter(|line| *line > 0)?;
+            Some((plain(location.file?), line))
+        })
+    }
+
+    /// Where an instruction stands as its author would say it: in the function that was written, also if the compiler
+    /// has put that into another one; the innermost that is not of the standard library. None if nothing is known.
+    pub(crate) fn frame(&self, address: u64) -> Option<Frame> {
+        let frames = self.context.as_ref()?.find_frames(address);
+        let mut frames = frames.skip_all_loads().ok()?;
+        let mut innermost = None;
+        while let Ok(Some(frame)) = frames.next() {
+            let location = frame.location.as_ref();
+            let file = location.and_then(|location| location.file).unwrap_or_default();
+            let place = || {
+                let function = frame.function.as_ref();
+                let name = function.and_then(|name| Some(name.demangle().ok()?.into_owned()));
+                Frame {
+                    function: without_hash(&name.unwrap_or_default()).to_owned(),
+                    file: plain(file).into_owned(),
+                    line: location.and_then(|location| location.line).unwrap_or(0),
+                    column: location.and_then(|location| location.column).unwrap_or(0),
+                }
+            };
+            if !file.is_empty() && !file.starts_with(STANDARD_LIBRARY) {
+                return Some(place());
+            }
+            innermost.get_or_insert_with(place);
+        }
+        innermost
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").field("is_empty", &self.is_empty()).finish()
+    }
+}
+
+/// The name of a function of Rust as it is written.
+fn without_hash(name: &str) -> &str {
+    let Some(split) = name.len().checked_sub(HASH) else { return name };
+    let is_hash = |end: &str| {
+        let hash = end.strip_prefix("::h");
+        hash.is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    match name.get(split..) {
+        Some(end) if is_hash(end) => &name[..split],
+        _ => name,
+    }
+}
+
+/// Without `.` and `..`.
+fn plain(path: &str) -> Cow<'_, str> {
+    if !path.contains("/.") {
+        return Cow::Borrowed(path);
+    }
+    let mut plain = PathBuf::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    Cow::Owned(plain.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_plain() {
+        assert_eq!(plain("/a/./b/../c.c"), "/a/c.c");
+        assert_eq!(plain("/a/b.c"), "/a/b.c");
+    }
+
+    #[test]
+    fn names_of_rust_lose_their_hash() {
+        assert_eq!(without_hash("h::check::h0c47d132e04e36c9"), "h::check");
+        assert_eq!(without_hash("h::check::hello"), "h::check::hello");
+        assert_eq!((without_hash("a"), without_hash("é::h0c47d132e04e36c9")), ("a", "é"));
+    }
+
+    #[test]
+    fn a_function_is_found_in_its_own_program() {
+        use object::{ObjectSymbol, SymbolKind};
+
+        let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let name = "a_function_is_found_in_its_own_program";
+        let mut symbols = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text);
+        let symbol = symbols.find(|symbol| symbol.name().is_ok_and(|it| it.contains(name)));
+        let start = symbol.unwrap().address();
+        let source = Source::read(&file);
+        let frame = source.frame(start).unwrap();
+        assert!(frame.file.ends_with("source.rs") && frame.line > 0, "{frame:?}");
+        assert!(frame.function.contains(name), "{frame:?}");
+        let rows: Vec<_> = source.within(&(start..start + 1)).collect();
+        assert_eq!(rows, [(Cow::Borrowed(&*frame.file), frame.line)]);
+        assert_eq!((Source::default().is_empty(), Source::default().frame(start)), (true, None));
+    }
+}
