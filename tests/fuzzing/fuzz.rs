@@ -233,7 +233,7 @@ fn children_that_a_target_leaves_behind_end_with_the_campaign() {
 #[test]
 fn a_target_that_ignores_sigterm_is_killed_all_the_same() {
     let dir = TestDir::with_seed("A");
-    let job = dir.fuzz("-s 1 -E 20 -t 100", &hostile(), "stubborn");
+    let job = dir.fuzz("-s 1 -E 12 -t 100", &hostile(), "stubborn");
     let job = job.env("AFL_HANG_TMOUT", "100").env("AFL_KILL_SIGNAL", "15");
     job.run().expect(0).does_not_say("restarted");
     assert_eq!(dir.hangs().len(), 1);

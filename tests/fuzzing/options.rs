@@ -85,7 +85,7 @@ fn timeouts_are_ignored_or_kept_as_the_user_says() {
     let start = |variable: &str| {
         let dir = TestDir::with_seed("A");
         with_q(&dir);
-        let job = dir.fuzz("-s 1 -E 600 -t 60 -x words", &outcomes(), "hang");
+        let job = dir.fuzz("-s 1 -E 150 -t 60 -x words", &outcomes(), "hang");
         let running = job.env("AFL_HANG_TMOUT", "60").env(variable, "1").start();
         (dir, running)
     };
@@ -209,7 +209,7 @@ fn a_hang_is_a_bug_for_scripts_if_it_is_one_for_the_user() {
     let start = |option: &str| {
         let dir = TestDir::with_seed("A");
         with_q(&dir);
-        let line = format!("-s 1 -t 100 -E 150 -x words --error-exitcode 9 {option}");
+        let line = format!("-s 1 -t 100 -E 60 -x words --error-exitcode 9 {option}");
         let running = dir.fuzz(&line, &outcomes(), "hang").start();
         (dir, running)
     };
