@@ -14,6 +14,8 @@ use serde_json::Value;
 use super::exit::Failure;
 use crate::config::env::Environment;
 
+/// As users call it.
+pub(super) const NAME: &str = "cargo ffuzz";
 /// Of rustc: counters, and what comparisons are made. Strings are compared by calls of `memcmp`, which stay calls.
 const FLAGS: &[&str] = &[
     "--cfg",
@@ -44,7 +46,7 @@ const FIRST_SEED: &[u8] = b"hello";
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo-ffuzz",
-    bin_name = "cargo ffuzz",
+    bin_name = NAME,
     about = "Build and fuzz harnesses of cargo-fuzz",
     after_help = "The harnesses are those of fuzz/ (cargo fuzz init makes that folder), or the programs of the \
                   package itself. Builds are in target/ffuzz.\n\nExamples:\n  \
@@ -117,12 +119,12 @@ struct BuildOptions {
     sanitizer: Option<String>,
 }
 
-pub(super) fn run(_: &str, mut words: Vec<OsString>) -> Result<ExitCode, Failure> {
+pub(super) fn run(program: &str, mut words: Vec<OsString>) -> Result<ExitCode, Failure> {
     // cargo's first word is the name of the subcommand.
     if words.first().is_some_and(|word| word == "ffuzz") {
         words.remove(0);
     }
-    let Some(args) = super::parse::<Args>("cargo ffuzz", words)? else {
+    let Some(args) = super::parse::<Args>(program, words)? else {
         return Ok(ExitCode::SUCCESS);
     };
     let environment = Environment::read();

@@ -82,7 +82,11 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Ok(found) => found,
         Err(failure) => return failure.report("ffuzz"),
     };
-    let shown = if command == "fuzz" { "ffuzz".to_owned() } else { format!("ffuzz-{command}") };
+    let shown = match command {
+        "fuzz" => "ffuzz".to_owned(),
+        "cargo" => cargo::NAME.to_owned(),
+        command => format!("ffuzz-{command}"),
+    };
     match run(&shown, rest) {
         Ok(code) => code,
         Err(failure) => failure.report(&shown),
