@@ -93,7 +93,7 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct Package {
-    /// The package of the harnesses [default: fuzz, here or above, or else the package here]
+    /// The package of the harnesses [default: fuzz/ of the package here, or else that package]
     #[arg(long, value_name = "FOLDER")]
     fuzz_dir: Option<PathBuf>,
 }
@@ -314,12 +314,13 @@ struct Tools {
     archive: PathBuf,
 }
 
-/// `fuzz` here or above, or else this folder.
+/// `fuzz` of the package that this folder is in, or else the package itself.
 fn default_folder() -> io::Result<PathBuf> {
     let here = std::env::current_dir()?;
-    let above = here.ancestors().map(|folder| folder.join("fuzz"));
-    let found = above.into_iter().find(|folder| folder.join("Cargo.toml").is_file());
-    Ok(found.unwrap_or(here))
+    let is_package = |folder: &&Path| folder.join("Cargo.toml").is_file();
+    let package = here.ancestors().find(is_package).unwrap_or(&here);
+    let harnesses = package.join("fuzz");
+    Ok(if is_package(&&*harnesses) { harnesses } else { package.to_owned() })
 }
 
 /// An input to begin with, if the folder has none.

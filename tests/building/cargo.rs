@@ -42,8 +42,10 @@ fn cargo(dir: &TestDir, folder: &str, line: &str) -> (i32, String, String) {
 #[test]
 fn harnesses_of_cargo_fuzz_are_listed_built_and_fuzzed() {
     let dir = package();
-    let (code, out, said) = cargo(&dir, "src", "list");
-    assert_eq!((code, &*out), (0, "keyed\n"), "{said}");
+    for folder in ["src", "fuzz", "fuzz/fuzz_targets"] {
+        let (code, out, said) = cargo(&dir, folder, "list");
+        assert_eq!((code, &*out), (0, "keyed\n"), "{folder}: {said}");
+    }
     let (code, out, said) = cargo(&dir, ".", "build");
     assert_eq!(code, 0, "{said}");
     let program = out.trim();
