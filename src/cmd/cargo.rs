@@ -31,8 +31,8 @@ const FLAGS: &[&str] = &[
     "-Cllvm-args=-max-loads-per-memcmp=0",
     "-Clink-arg=-fsanitize=fuzzer",
 ];
-/// So that finds have lines, also if the profile wants none.
-const DEBUG_INFO: &str = "-Cdebuginfo=1";
+/// So that finds have lines, also if the profile wants none: cargo strips them then.
+const DEBUG_INFO: [&str; 2] = ["-Cdebuginfo=1", "-Cstrip=none"];
 /// Between two flags.
 const SEPARATOR: &str = "\u{1f}";
 /// An archive without members.
@@ -346,7 +346,7 @@ fn flags(linker: &Path, build: &BuildOptions, environment: &Environment) -> OsSt
     } else if let Some(plain) = environment.get("RUSTFLAGS").and_then(OsStr::to_str) {
         plain.split_ascii_whitespace().for_each(|flag| add(flag.as_ref()));
     }
-    FLAGS.iter().chain([&DEBUG_INFO]).for_each(|flag| add(flag.as_ref()));
+    FLAGS.iter().chain(&DEBUG_INFO).for_each(|flag| add(flag.as_ref()));
     let mut link = OsString::from("-Clinker=");
     link.push(linker);
     add(&link);

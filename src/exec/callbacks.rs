@@ -9,7 +9,7 @@ use iced_x86::Instruction;
 use object::{Object, ObjectSymbol};
 
 use super::blocks;
-use super::lines::{Frame, Source, decoder};
+use super::lines::{Frame, Source, decoder, written};
 use super::trace::Code;
 use ffuzz_engine::domain::Site;
 
@@ -35,7 +35,7 @@ fn sites(path: &Path, is_program: bool) -> Option<Vec<Site>> {
             let at = instruction.ip();
             let frame = source.frame(at);
             let frame = frame.filter(|frame| !frame.file.is_empty()).unwrap_or_else(|| Frame {
-                function: code.function(at),
+                function: written(&code.function(at)),
                 file: format!("{name}+{:#x}", code.offset_of(at)),
                 ..Frame::default()
             });

@@ -62,6 +62,10 @@ fn harnesses_of_cargo_fuzz_are_listed_built_and_fuzzed() {
     assert!(dir.path("fuzz/corpus/keyed/seed").exists());
     let crashes = dir.entries("fuzz/ffuzz-out/keyed/default/crashes");
     assert!(crashes.iter().any(|name| name.starts_with("id:")), "{crashes:?}");
+    // cargo strips a program whose profile wants no debug information.
+    let job = dir.tool("showmap --comparisons -q -o -", std::path::Path::new(program), "");
+    let text = job.input("twelve bytes").run().expect(0).out;
+    assert!(text.contains("fuzz_targets/keyed.rs:14:"), "{text}");
     // Own folders take the place of these.
     dir.write("in/a", "x");
     let (code, _, said) = cargo(&dir, ".", "run keyed -i in -o out -E 100");

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use flow::Stretch;
 use program::ElfProgram;
 pub(super) use program::{decoder, table};
-pub(super) use source::{Frame, Source};
+pub(super) use source::{Frame, Source, written};
 
 /// How many inputs have reached each line of each file, 0 included.
 pub type Reached = BTreeMap<String, BTreeMap<u32, u64>>;

@@ -95,6 +95,11 @@ impl fmt::Debug for Source {
     }
 }
 
+/// The name of a function as it is written, from that of its symbol.
+pub(crate) fn written(symbol: &str) -> String {
+    without_hash(&addr2line::demangle_auto(symbol.into(), None)).to_owned()
+}
+
 /// The name of a function of Rust as it is written.
 fn without_hash(name: &str) -> &str {
     let Some(split) = name.len().checked_sub(HASH) else { return name };
@@ -138,6 +143,8 @@ mod tests {
     fn names_of_rust_lose_their_hash() {
         assert_eq!(without_hash("h::check::h0c47d132e04e36c9"), "h::check");
         assert_eq!(without_hash("h::check::hello"), "h::check::hello");
+        assert_eq!(written("_ZN6parser5parse17hd04a4e5149fb8fedE"), "parser::parse");
+        assert_eq!((&*written("_Z5parsePKc"), &*written("main")), ("parse(char const*)", "main"));
         assert_eq!((without_hash("a"), without_hash("é::h0c47d132e04e36c9")), ("a", "é"));
     }
 
