@@ -1,14 +1,13 @@
 //! Places of comparisons that other instrumentation than ours reports (`runtime/comparisons.c`): the calls of its
 //! functions in the machine code.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use iced_x86::Instruction;
-use object::{Object, ObjectSymbol};
+use iced_x86::Mnemonic;
 
 use super::blocks;
+use super::callees::{Call, Callees};
 use super::lines::{Frame, Source, decoder, written};
 use super::trace::Code;
 use ffuzz_engine::domain::Site;
@@ -23,7 +22,10 @@ pub(super) fn of_file(path: &Path, is_program: bool) -> Vec<Site> {
 fn sites(path: &Path, is_program: bool) -> Option<Vec<Site>> {
     let bytes = fs::read(path).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
-    let callbacks = Callbacks::of(&file)?;
+    let callbacks = Callees::of(&file, what);
+    if callbacks.is_empty() {
+        return None;
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let first = number_of(if is_program { "" } else { &name });
     let (code, source) = (Code::decoded(path)?, Source::read(&file));
@@ -31,7 +33,10 @@ fn sites(path: &Path, is_program: bool) -> Option<Vec<Site>> {
     for range in &code.blocks().ranges {
         let bytes = blocks::code(&file, range).unwrap_or_default();
         for instruction in &mut decoder(bytes, range.start) {
-            let Some(what) = callbacks.called(&instruction) else { continue };
+            // A jump returns elsewhere.
+            let is_call = instruction.mnemonic() == Mnemonic::Call;
+            let call = is_call.then(|| callbacks.called(&instruction)).flatten();
+            let Some(Call { callee: what, .. }) = call else { continue };
             let at = instruction.ip();
             let frame = source.frame(at);
             let frame = frame.filter(|frame| !frame.file.is_empty()).unwrap_or_else(|| Frame {
@@ -54,42 +59,7 @@ fn sites(path: &Path, is_program: bool) -> Option<Vec<Site>> {
     Some(sites)
 }
 
-/// Functions that are told of comparisons, and what each is told of.
-struct Callbacks {
-    functions: HashMap<u64, &'static str>,
-    /// Places where the loader puts their addresses.
-    slots: HashMap<u64, &'static str>,
-}
-
-impl Callbacks {
-    /// None if the file has none.
-    fn of(file: &object::File<'_>) -> Option<Self> {
-        let named = |symbol: object::Symbol<'_, '_>| {
-            let what = what(symbol.name().ok()?)?;
-            (symbol.address() != 0).then_some((symbol.address(), what))
-        };
-        let functions: HashMap<u64, &str> = file.symbols().filter_map(named).collect();
-        let relocations = file.dynamic_relocations().into_iter().flatten();
-        let slot = |(place, relocation): (u64, object::Relocation)| {
-            Some((place, *functions.get(&relocation.addend().cast_unsigned())?))
-        };
-        let slots = relocations.filter_map(slot).collect();
-        (!functions.is_empty()).then_some(Self { functions, slots })
-    }
-
-    /// What the function is told of, if this calls one.
-    fn called(&self, instruction: &Instruction) -> Option<&'static str> {
-        if instruction.is_call_near() {
-            return self.functions.get(&instruction.near_branch_target()).copied();
-        }
-        let through_slot =
-            instruction.is_call_near_indirect() && instruction.is_ip_rel_memory_operand();
-        let slot = through_slot.then(|| instruction.ip_rel_memory_address())?;
-        self.slots.get(&slot).copied()
-    }
-}
-
-/// What a function is told of.
+/// What a function gets.
 fn what(name: &str) -> Option<&'static str> {
     let Some(kind) = name.strip_prefix(PREFIX) else {
         return ["__wrap_memcmp", "__wrap_bcmp"].contains(&name).then_some("memory");

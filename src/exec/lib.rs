@@ -7,6 +7,7 @@
 pub mod binary;
 pub mod blocks;
 mod callbacks;
+mod callees;
 mod channel;
 pub mod choice;
 pub mod delivery;

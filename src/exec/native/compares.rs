@@ -3,8 +3,9 @@
 
 use iced_x86::{ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-use super::functions::{Comparer, Form, Functions};
+use super::functions::{Comparer, Form};
 use crate::blocks::{Blocks, code};
+use crate::callees::{Call, Callees};
 use crate::lines::decoder;
 
 /// Bytes of `struct ffuzz_code_site` (`runtime/native/table.h`).
@@ -87,7 +88,7 @@ impl CompareSite {
 
 /// Those of the ranges of a file, by address.
 pub(super) fn sites(file: &object::File<'_>, blocks: &Blocks) -> Vec<CompareSite> {
-    let functions = Functions::of(file);
+    let comparers = Callees::of(file, Comparer::of);
     let mut found = Vec::new();
     let mut instructions = Vec::new();
     for range in &blocks.ranges {
@@ -100,7 +101,10 @@ pub(super) fn sites(file: &object::File<'_>, blocks: &Blocks) -> Vec<CompareSite
                 Mnemonic::Xor if is_compared(instruction, &instructions[index + 1..]) => {
                     found.extend(operands(instruction, EQUAL, XOR));
                 }
-                Mnemonic::Call | Mnemonic::Jmp => found.extend(functions.call(instruction)),
+                Mnemonic::Call | Mnemonic::Jmp => {
+                    let call = comparers.called(instruction);
+                    found.extend(call.map(|call| CompareSite::call(instruction, call)));
+                }
                 _ => {}
             }
         }
@@ -234,14 +238,10 @@ fn number(register: Register) -> Option<u8> {
 }
 
 impl CompareSite {
-    /// A call, or a jump, to a function that compares. `slot`: the loader puts its address at `target`.
-    pub(super) fn call(
-        instruction: &Instruction,
-        comparer: Comparer,
-        target: u64,
-        slot: bool,
-    ) -> Self {
-        let form = if slot { ABSOLUTE } else { ADDRESS };
+    /// A call, or a jump, to a function that compares.
+    fn call(instruction: &Instruction, call: Call<Comparer>) -> Self {
+        let Call { callee: comparer, target, is_slot } = call;
+        let form = if is_slot { ABSOLUTE } else { ADDRESS };
         let is_jump = instruction.mnemonic() == Mnemonic::Jmp;
         let leads = Side { form, value: target.cast_signed(), ..Side::default() };
         let how = Side { value: is_jump.into(), ..Side::default() };

@@ -1,0 +1,86 @@
+//! Calls of functions that are known by their names: of those in the file itself, through the linker's stubs, and
+//! through places where the loader puts an address.
+
+use std::collections::HashMap;
+
+use iced_x86::{Instruction, Mnemonic};
+use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
+
+use super::lines::decoder;
+
+/// Functions of which something is known, a `T`, and how a file calls them.
+pub(super) struct Callees<'a, T> {
+    /// By the place where the loader puts the function's address.
+    slots: HashMap<u64, T>,
+    /// By the address of the file's own.
+    own: HashMap<u64, T>,
+    /// Code of the linker's stubs, with their addresses.
+    stubs: Vec<(u64, &'a [u8])>,
+}
+
+/// One call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call<T> {
+    pub(super) callee: T,
+    /// Its address, or the place where the loader puts that.
+    pub(super) target: u64,
+    pub(super) is_slot: bool,
+}
+
+impl<'a, T: Copy> Callees<'a, T> {
+    /// `named`: what is known of a function of this name, if it is one of those.
+    pub(super) fn of(file: &object::File<'a>, named: impl Fn(&str) -> Option<T>) -> Self {
+        let defined = |symbol: object::Symbol<'_, '_>| {
+            let known = named(symbol.name().ok()?)?;
+            (symbol.address() != 0).then_some((symbol.address(), known))
+        };
+        let own: HashMap<u64, T> =
+            file.dynamic_symbols().chain(file.symbols()).filter_map(defined).collect();
+        let table = file.dynamic_symbol_table();
+        let mut slots = HashMap::new();
+        for (place, relocation) in file.dynamic_relocations().into_iter().flatten() {
+            let known = match relocation.target() {
+                RelocationTarget::Symbol(index) => {
+                    let symbol = table.as_ref().and_then(|table| table.symbol_by_index(index).ok());
+                    symbol.as_ref().and_then(|symbol| symbol.name().ok()).and_then(&named)
+                }
+                _ => own.get(&relocation.addend().cast_unsigned()).copied(),
+            };
+            slots.extend(known.map(|known| (place, known)));
+        }
+        let is_stub = |section: &object::Section<'a, '_>| {
+            section.name().is_ok_and(|name| name.starts_with(".plt"))
+        };
+        let stubs = file.sections().filter(is_stub);
+        let stubs = stubs.filter_map(|section| Some((section.address(), section.data().ok()?)));
+        Self { slots, own, stubs: stubs.collect() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.slots.is_empty()
+    }
+
+    /// The call, if this instruction, a call or a jump, is one.
+    pub(super) fn called(&self, instruction: &Instruction) -> Option<Call<T>> {
+        if instruction.is_ip_rel_memory_operand() {
+            let target = instruction.ip_rel_memory_address();
+            return Some(Call { callee: *self.slots.get(&target)?, target, is_slot: true });
+        }
+        let is_near = instruction.is_call_near() || instruction.is_jmp_short_or_near();
+        let target = is_near.then(|| instruction.near_branch_target())?;
+        let callee = self.own.get(&target).copied().or_else(|| self.through_stub(target))?;
+        Some(Call { callee, target, is_slot: false })
+    }
+
+    /// A stub jumps to the address in a slot.
+    fn through_stub(&self, address: u64) -> Option<T> {
+        let code = self.stubs.iter().find_map(|(start, code)| {
+            code.get(usize::try_from(address.checked_sub(*start)?).ok()?..)
+        })?;
+        let mut decoder = decoder(code, address);
+        let first = decoder.decode();
+        let jump = if first.mnemonic() == Mnemonic::Endbr64 { decoder.decode() } else { first };
+        let is_jump = jump.mnemonic() == Mnemonic::Jmp && jump.is_ip_rel_memory_operand();
+        is_jump.then(|| self.slots.get(&jump.ip_rel_memory_address()).copied())?
+    }
+}
