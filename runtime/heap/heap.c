@@ -1,7 +1,7 @@
 /* A heap that shows its misuse, for programs that no sanitizer was compiled into (ffuzz --guard-heap): a library for
  * LD_PRELOAD, which stands alone.
  *
- * A block ends at an inaccessible page, so reading or writing behind it is a crash at the fault. A freed block is used
+ * A block ends at an inaccessible page, so reading or writing after it is a crash at the fault. A freed block is used
  * again as late as possible, and holds a pattern meanwhile that makes a pointer nobody can follow. The bytes beside a
  * block are checked when it is freed; so are freed blocks when they are used again.
  *
@@ -132,7 +132,7 @@ static void mark_borders(const struct place *p) {
 static void check_borders(const struct place *p) {
   const uint8_t *block = block_of(p);
   if (!all_are(block + p->bytes, round_up(p->bytes) - p->bytes, BORDER))
-    ffuzz_heap_report("heap-buffer-overflow: bytes behind a block were written");
+    ffuzz_heap_report("heap-buffer-overflow: bytes after a block were written");
   if (!all_are(block - watched(p), watched(p), BORDER))
     ffuzz_heap_report("heap-buffer-underflow: bytes in front of a block were written");
 }

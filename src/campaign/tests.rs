@@ -106,11 +106,11 @@ fn seed_folder(seeds: &[&[u8]]) -> tempfile::TempDir {
     dir
 }
 
-/// Runs in which a campaign with the fixed seed climbs the ladder.
+/// Runs in which a campaign with the fixed seed matches all letters.
 const TO_THE_TOP: u64 = 400_000;
 
-/// A ladder: each letter of MAGIC that matches is one more edge; all of them crash.
-fn ladder() -> FakeExecutor {
+/// Each letter of MAGIC that matches is one more edge; all of them crash.
+fn letters() -> FakeExecutor {
     const MAGIC: &[u8] = b"FUZ!";
     FakeExecutor::new(16, vec![], |input, edges, _| {
         let steps = MAGIC.iter().zip(input).take_while(|(a, b)| a == b).count();
@@ -139,7 +139,7 @@ fn timeless(names: &[String]) -> Vec<String> {
 }
 
 fn climb(root: &Path) -> (StopReason, Vec<String>, Vec<String>) {
-    let (mut campaign, _) = campaign(options(root, DomainMode::Off, TO_THE_TOP), ladder());
+    let (mut campaign, _) = campaign(options(root, DomainMode::Off, TO_THE_TOP), letters());
     let reason = campaign.fuzz().unwrap();
     (reason, names(&root.join("out/queue")), names(&root.join("out/crashes")))
 }
@@ -224,7 +224,7 @@ fn a_resumed_campaign_keeps_names_and_values() {
 #[test]
 fn crashing_seeds_are_donors_only_and_none_else_is_an_error() {
     let dir = seed_folder(&[b"FUZ!", b"x"]);
-    let (mut good, recorder) = campaign(options(dir.path(), DomainMode::Off, 100), ladder());
+    let (mut good, recorder) = campaign(options(dir.path(), DomainMode::Off, 100), letters());
     good.fuzz().unwrap();
     assert!(good.fuzzer.corpus.iter().next().unwrap().disabled);
     let warned =
@@ -234,7 +234,7 @@ fn crashing_seeds_are_donors_only_and_none_else_is_an_error() {
     assert!(warned);
 
     let dir = seed_folder(&[b"FUZ!"]);
-    let (mut bad, _) = campaign(options(dir.path(), DomainMode::Off, 100), ladder());
+    let (mut bad, _) = campaign(options(dir.path(), DomainMode::Off, 100), letters());
     assert!(matches!(bad.fuzz(), Err(CampaignError::NoUsableSeed { .. })));
 }
 
@@ -345,14 +345,14 @@ fn what_was_learned_from_a_lost_entry_is_forgotten() {
             true => std::fs::write(queue.join(&last), b"").unwrap(),
             false => std::fs::remove_file(queue.join(&last)).unwrap(),
         }
-        let (edges, recorder) = resume(dir.path(), ladder());
+        let (edges, recorder) = resume(dir.path(), letters());
         assert_eq!(edges, 3, "empty: {empty}");
         let reported = recorder.0.borrow().iter().any(
             |event| matches!(event, Event::Warning { message } if message.contains("1 queue entries are gone or empty")),
         );
         assert!(reported, "empty: {empty}");
         std::fs::write(queue.join(&last), saved).unwrap();
-        assert_eq!(resume(dir.path(), ladder()).0, 4);
+        assert_eq!(resume(dir.path(), letters()).0, 4);
     }
 }
 
@@ -366,13 +366,13 @@ fn entries_with_a_number_that_is_taken_get_one_of_their_own_once() {
         std::fs::copy(queue.join(name), queue.join(format!("id:{index:06},orig:other"))).unwrap();
     }
     std::fs::write(queue.join("id:4000000000,orig:far"), b"far").unwrap();
-    resume(dir.path(), ladder());
+    resume(dir.path(), letters());
     let all = names(&queue);
     assert_eq!(all.len(), 2 * own.len() + 1, "{all:?}");
     let numbers: Vec<&str> = all.iter().map(|name| &name[..9]).collect();
     let wanted: Vec<String> = (0..all.len()).map(|number| format!("id:{number:06}")).collect();
     assert_eq!(numbers, wanted);
-    resume(dir.path(), ladder());
+    resume(dir.path(), letters());
     assert_eq!(names(&queue), all);
 }
 
@@ -380,7 +380,7 @@ fn entries_with_a_number_that_is_taken_get_one_of_their_own_once() {
 fn all_events_of_a_short_campaign_come_in_order() {
     let dir = seed_folder(&[b"xxxx"]);
     let (mut campaign, recorder) =
-        campaign(options(dir.path(), DomainMode::Off, TO_THE_TOP), ladder());
+        campaign(options(dir.path(), DomainMode::Off, TO_THE_TOP), letters());
     campaign.fuzz().unwrap();
     let events = recorder.0.borrow();
     assert!(matches!(events[0], Event::Notice { .. }));
@@ -396,7 +396,7 @@ fn after_a_request_to_stop_the_last_look_at_others_misses_nothing() {
     let dir = seed_folder(&[b"x"]);
     std::fs::create_dir(dir.path().join("theirs")).unwrap();
     let places = Places { folders: vec![dir.path().join("theirs")], ..Places::default() };
-    let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Off, 1000), ladder());
+    let (mut campaign, _) = campaign(options(dir.path(), DomainMode::Off, 1000), letters());
     campaign.import_seeds().unwrap();
     campaign.imports = Some(super::imports::Imports::new(Peers::new(places)));
     for (name, input) in [("a", "F"), ("b", "FU"), ("c", "FUZ")] {

@@ -1,5 +1,5 @@
 //! `cargo ffuzz`: builds and fuzzes harnesses of cargo-fuzz (`fuzz_target!` of the crate `libfuzzer-sys`), which need no
-//! change. rustc adds the counters, `ffuzz-cc` links, and an empty archive takes the place of libFuzzer.
+//! change. rustc adds the counters, `ffuzz-cc` links, and an empty archive replaces libFuzzer.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -81,7 +81,7 @@ enum Action {
         build: BuildOptions,
         /// Name of the harness
         harness: String,
-        /// Options of ffuzz, for example -j 8; -i and -o take the place of the folders
+        /// Options of ffuzz, for example -j 8; -i and -o replace these folders
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,

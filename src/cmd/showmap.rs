@@ -175,7 +175,7 @@ impl Total {
         states.add(run);
         let beyond = states.beyond(run);
         let edges = beyond.as_deref().unwrap_or(run.edges);
-        // A target may have a larger map after it was started anew.
+        // A target may have a larger map after a restart.
         self.edges.resize(self.edges.len().max(run.edges.len()), 0);
         for (all, count) in self.edges.iter_mut().zip(edges) {
             *all |= u8::from(*count != 0);

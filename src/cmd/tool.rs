@@ -156,7 +156,7 @@ fn no_option(word: &OsStr) -> Failure {
 }
 
 /// The first word before the target that begins with `-` and is no option of the command. clap takes it for
-/// the target, and complains about the options behind it that are missing.
+/// the target, and complains about the options after it that are missing.
 fn unknown_option(mut command: clap::Command, words: &[OsString]) -> Option<OsString> {
     command.build();
     let takes_value = |arg: &clap::Arg| {

@@ -1,7 +1,7 @@
 //! The file `.cmin` of an output folder: what was traced so far. As long as it is there, the folder is
 //! not finished.
 //!
-//! A line with a fingerprint of inputs, target and options, then a record a chunk, each behind its
+//! A line with a fingerprint of inputs, target and options, then a record a chunk, each after its
 //! length and checksum: what a kill left half written is not believed.
 
 use std::fs::{self, File, OpenOptions};

@@ -61,7 +61,7 @@ pub enum Names {
     QueueOfHashes,
 }
 
-/// What a minimization depends on besides its inputs and its targets.
+/// What a minimization depends on, apart from its inputs and its targets.
 #[derive(Clone, Debug)]
 pub struct CminOptions {
     pub output: PathBuf,
@@ -83,7 +83,7 @@ pub struct CminOptions {
 pub trait TraceListener: Sync {
     /// An input is read.
     fn reads(&self, path: &Path) -> io::Result<()>;
-    /// So many more inputs are traced.
+    /// This number of further inputs is traced.
     fn traced(&self, inputs: usize);
     /// All inputs are traced again: runs by snapshot differed from those by fork.
     fn starts_over(&self);

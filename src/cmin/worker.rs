@@ -2,7 +2,7 @@
 //!
 //! Inputs come in the order of preference, and a worker takes chunks in that order, too. So the first
 //! of all inputs that shows something shows it to whoever runs it as something new, and is noted; what
-//! others note besides is sorted out at the end, and the result is the same for any number of workers.
+//! others note as well is sorted out at the end, and the result is the same for any number of workers.
 
 use std::ffi::OsString;
 use std::fs;
@@ -232,7 +232,7 @@ impl Tracer {
             executor.learn_edges(&ordinary.virgin);
         }
         for key in ordinary.aggregates.take_moved() {
-            executor.learn_key(key, ordinary.aggregates.bar(key));
+            executor.learn_key(key, ordinary.aggregates.threshold(key));
         }
     }
 }

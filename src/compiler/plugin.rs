@@ -36,7 +36,7 @@ const LOG: &str = "log";
 const NEVER_ZERO: &str = "never-zero";
 const DENY_EXEC: &str = "deny-exec";
 
-/// What the built-in pass does besides domains.
+/// What the built-in pass does apart from domains.
 pub(super) fn extras(env: &Env) -> Vec<&'static str> {
     let wanted = [
         (WORDS, env.words),

@@ -260,7 +260,7 @@ pub(super) struct ServerSession {
     pub(super) dictionary: Vec<Vec<u8>>,
 }
 
-/// What a start needs besides the program: memory to offer.
+/// What a start needs apart from the program: memory to offer.
 struct Offers {
     segment: (SharedMap, i32),
     input: Option<(SharedMap, i32)>,

@@ -189,7 +189,7 @@ fn look_at(pid: i32, look: &mut impl FnMut(&TraceStop)) {
     }
 }
 
-/// Continues it after every stop until it has ended; `others`: what is traced besides its threads.
+/// Continues it after every stop until it has ended; `others`: what is traced apart from its threads.
 fn follow(
     pid: i32,
     others: Options,

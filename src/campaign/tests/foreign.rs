@@ -50,7 +50,7 @@ fn hooks_are_called_in_afls_order() {
     options.limits.one_seed = true;
     let mut mutator = echo(&ALL, &calls);
     mutator.trim = (0, 1);
-    let (mut campaign, _) = with_one(options, ladder(), mutator);
+    let (mut campaign, _) = with_one(options, letters(), mutator);
     campaign.fuzz().unwrap();
     let calls = calls.take();
     // The calibration, whose first run is the one that is judged.
@@ -88,7 +88,7 @@ fn finds_of_a_mutator_carry_its_words_and_are_counted() {
     let mut options = options(dir.path(), DomainMode::Off, 1_000_000);
     options.custom.only = true;
     options.limits.one_seed = true;
-    let (mut campaign, _) = with_one(options, ladder(), mutator);
+    let (mut campaign, _) = with_one(options, letters(), mutator);
     campaign.fuzz().unwrap();
     let queue = names(&dir.path().join("out/queue"));
     assert_eq!(queue.len(), 2, "{queue:?}");
@@ -114,7 +114,7 @@ fn a_find_is_saved_as_the_target_got_it_unless_the_original_is_wanted() {
         });
         let mut options = options(dir.path(), DomainMode::Off, TO_THE_TOP);
         options.custom.keep_original = keep_original;
-        let (mut campaign, _) = with_one(options, ladder(), mutator);
+        let (mut campaign, _) = with_one(options, letters(), mutator);
         campaign.fuzz().unwrap();
         let crashes = dir.path().join("out/crashes");
         let name = &names(&crashes)[0];
@@ -132,7 +132,7 @@ fn a_mutator_that_changes_nothing_changes_nothing() {
     let mut mutator = echo(&[Hook::Havoc], &calls);
     mutator.probability = 6;
     let (mut campaign, _) =
-        with_one(options(second.path(), DomainMode::Off, TO_THE_TOP), ladder(), mutator);
+        with_one(options(second.path(), DomainMode::Off, TO_THE_TOP), letters(), mutator);
     campaign.fuzz().unwrap();
     assert!(calls.take().iter().filter(|call| *call == "havoc_mutation").count() > 1000);
     assert_eq!(timeless(&names(&second.path().join("out/queue"))), timeless(&queue));
@@ -146,7 +146,7 @@ fn seeds_that_a_mutator_does_not_want_are_passed_over() {
     let mut mutator = echo(&[Hook::QueueGet], &calls);
     mutator.wanted = false;
     let (mut campaign, _) =
-        with_one(options(dir.path(), DomainMode::Off, 1_000_000), ladder(), mutator);
+        with_one(options(dir.path(), DomainMode::Off, 1_000_000), letters(), mutator);
     assert!(matches!(campaign.fuzz(), Err(CampaignError::NothingRuns)));
     assert!(kinds(&calls.take()).iter().all(|kind| *kind == "queue_get"));
     assert_eq!(campaign.fuzzer.target().execs(), 7);

@@ -11,7 +11,7 @@ use crate::fleet::control::{Command, Incoming, Order, Setting};
 
 /// A campaign with a fixed seed, and the way to its orders.
 fn commanded(dir: &Path, execs: u64) -> (Campaign, Recorder, SyncSender<Incoming>) {
-    let (mut campaign, recorder) = campaign(options(dir, DomainMode::Off, execs), ladder());
+    let (mut campaign, recorder) = campaign(options(dir, DomainMode::Off, execs), letters());
     let (sender, inbox) = sync_channel(64);
     campaign.orders = Some(Orders::from(inbox));
     (campaign, recorder, sender)

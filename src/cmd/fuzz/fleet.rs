@@ -246,14 +246,14 @@ impl FleetPlan<'_> {
         }
     }
 
-    /// Those that the user has not given. Guided by domains, walks are no stage of their own but one
+    /// Those that the user has not given. Guided by domains, the deterministic steps are no stage of their own but one
     /// of two ways to a better value, so all workers have them.
     fn flags(&self, strategy: WorkerStrategy) -> impl Iterator<Item = &'static str> + use<> {
         let args = self.args;
         let is_chosen = args.deterministic || args.skip_deterministic || args.quick || args.domains;
-        let walks = strategy.deterministic || is_chosen;
+        let steps = strategy.deterministic || is_chosen;
         let in_order = strategy.sequential && !strategy.main && !args.sequential;
-        [(!walks, "-z"), (in_order, "-Z")].into_iter().filter(|flag| flag.0).map(|flag| flag.1)
+        [(!steps, "-z"), (in_order, "-Z")].into_iter().filter(|flag| flag.0).map(|flag| flag.1)
     }
 
     fn variables(&self, number: usize) -> Vec<(OsString, Option<OsString>)> {

@@ -38,7 +38,7 @@ impl Place {
         self.with_env(line, &[]).map(|(options, _)| options)
     }
 
-    /// Options behind `-i IN -o OUT`.
+    /// Options after `-i IN -o OUT`.
     fn good(&self, line: &str) -> Options {
         self.run(&format!("-i IN -o OUT {line}")).unwrap_or_else(|f| panic!("{line}: {}", f.cause))
     }

@@ -1,4 +1,4 @@
-//! The walk over the words in front of the target, as `getopt` does it, and the letters whose
+//! Reads the words before the target, as `getopt` does it, and the letters whose
 //! meaning depends on the next word.
 
 use std::ffi::{OsStr, OsString};
@@ -26,7 +26,7 @@ pub(super) struct Split {
 }
 
 /// Splits the words. The target begins at the first word that is neither an option nor the value
-/// of one, or behind `--`.
+/// of one, or after `--`.
 pub(super) fn split(words: &[OsString], valued: &Valued) -> Result<Split, Failure> {
     let mut result = Split::default();
     let mut at = 0;
@@ -95,14 +95,14 @@ fn cluster(
     Ok(false)
 }
 
-/// `-p` is AFL++'s option if a schedule's name follows and a target is left behind it.
+/// `-p` is AFL++'s option if a schedule's name follows and a target is left after it.
 fn is_schedule(letter: u8, rest: &[u8], next: &[OsString], valued: &Valued) -> bool {
     let named = |bytes: &[u8]| Schedule::ALL.iter().any(|known| known.name().as_bytes() == bytes);
     if letter != b'p' || !rest.is_empty() {
         return letter == b'p' && named(rest);
     }
-    let Some((name, behind)) = next.split_first() else { return false };
-    named(name.as_bytes()) && split(behind, valued).is_ok_and(|s| !s.command.is_empty())
+    let Some((name, after)) = next.split_first() else { return false };
+    named(name.as_bytes()) && split(after, valued).is_ok_and(|s| !s.command.is_empty())
 }
 
 /// Refuses what is right for an ancestor of another meaning, and says what to write here.

@@ -87,7 +87,7 @@ impl Chart {
     }
 }
 
-/// Whole numbers, small ones with a digit behind the point if they need it.
+/// Whole numbers, small ones with a digit after the point if they need it.
 fn number(value: f64) -> String {
     if value < 10.0 && value.fract() != 0.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }

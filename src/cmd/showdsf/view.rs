@@ -1,5 +1,5 @@
 //! What is shown of which keys, as lines or as JSON. The lines begin as those of FuzzFactory's
-//! `afl-showdsf`; names and files stand in columns behind them.
+//! `afl-showdsf`; names and files stand in columns after them.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -73,7 +73,7 @@ pub(super) fn differences(a: &Aggregates, b: &Aggregates) -> Vec<KeyRow> {
     rows
 }
 
-/// `dsf[K] = V`, with what else was asked for in columns behind it.
+/// `dsf[K] = V`, with what else was asked for in columns after it.
 pub(super) fn lines(rows: &[KeyRow], names: Option<&KeyNames>, files: bool) -> String {
     let mut table: Vec<Vec<String>> = Vec::new();
     for row in rows {

@@ -11,7 +11,7 @@ use crate::config::env::{TABLE, VariableStatus};
 
 /// Options of afl-fuzz 4.22, as its `getopt` has them.
 const LETTERS: &str = "aAbBcCdDeEfFgGhiIlLmMnNoOpPQRsStTUVWXxYzZ";
-/// AFL++'s programs and the commands that take their place.
+/// AFL++'s programs and the commands that replace them.
 const PROGRAMS: &[(&[&str], &str)] = &[
     (&["fuzz"], "fuzz"),
     (&["cc", "clang", "clang-fast", "clang-lto", "lto", "gcc", "gcc-fast"], "cc"),

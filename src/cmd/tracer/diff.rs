@@ -297,7 +297,7 @@ impl Comparison {
     }
 }
 
-/// A block was recorded so often that further executions were not.
+/// A block reached the limit of recorded executions; further ones were not recorded.
 fn is_reached(steps: &[Step], most: u32) -> bool {
     let mut counts: HashMap<Block, u32> = HashMap::new();
     steps.iter().any(|step| {

@@ -12,7 +12,7 @@ use crate::crashes::triage::Records;
 
 /// Below this a timeout is refused, as AFL does.
 const MIN_TIMEOUT_MS: u64 = 10;
-/// A target starts anew for each run, and sanitizers are slow.
+/// Each run starts a new process, and sanitizers are slow.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const MOST_RUNS: u64 = 1000;
 const MOST_JOBS: u64 = 1024;

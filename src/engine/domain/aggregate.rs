@@ -24,7 +24,7 @@ pub struct Aggregates {
     domains: Vec<Domain>,
     values: Vec<u32>,
     noisy: BTreeSet<u32>,
-    /// Keys whose bar has moved since [`Aggregates::take_moved`].
+    /// Keys whose threshold has moved since [`Aggregates::take_moved`].
     moved: Vec<u32>,
 }
 
@@ -161,17 +161,17 @@ impl Aggregates {
         }
     }
 
-    /// Keys whose bar has moved since the last call, possibly repeated.
+    /// Keys whose threshold has moved since the last call, possibly repeated.
     pub fn take_moved(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.moved)
     }
 
     /// What a value has to beat to be a gain: the aggregate, or for a noisy key a clear step beyond it.
     #[must_use]
-    pub fn bar(&self, key: u32) -> u32 {
+    pub fn threshold(&self, key: u32) -> u32 {
         let value = self.values[key as usize];
         match self.domain_of(key) {
-            Some(domain) if self.noisy.contains(&key) => domain.reducer.clear_bar(value),
+            Some(domain) if self.noisy.contains(&key) => domain.reducer.clear_threshold(value),
             _ => value,
         }
     }

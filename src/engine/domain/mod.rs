@@ -141,12 +141,12 @@ impl DsfView<'_> {
     /// The domain that a key belongs to.
     #[must_use]
     pub fn domain_of(&self, key: u32) -> Option<&Domain> {
-        // A handful of domains: a walk is quicker than a search.
+        // A handful of domains: a loop is quicker than a search.
         self.domains.iter().find(|domain| key < domain.end())
     }
 }
 
-/// Walks one map; blocks of 64 keys at their initial value cost one vector compare.
+/// Goes through one map; blocks of 64 keys at their initial value cost one vector compare.
 fn for_each_changed_in(domain: &Domain, values: &[u32], visit: &mut impl FnMut(&Domain, u32, u32)) {
     const BLOCK: usize = 64;
     for (index, block) in values.chunks(BLOCK).enumerate() {

@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(names.line(4), "cmp key 4");
         let long = [b"cmp\t1\t".as_slice(), &[b'x'; MAX_LINE], b"\t1\t1\tf\tw\n"].concat();
         assert!(Site::parse(&long).is_empty());
-        // A count without end, a key at the end of all numbers, a key behind all domains.
+        // A count without end, a key at the end of all numbers, a key after all domains.
         let many =
             KeyNames::new(&domains(), Site::parse(b"mine\t4294967295+4294967295\tf\t1\t1\tf\tw\n"));
         assert!((66560..66564).all(|key| many.sites(key).count() == 1));

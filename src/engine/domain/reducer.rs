@@ -93,7 +93,7 @@ impl Reducer {
 
     /// What a value has to beat to be better than `aggregate` by an eighth; bits know no degrees.
     #[must_use]
-    pub fn clear_bar(self, aggregate: u32) -> u32 {
+    pub fn clear_threshold(self, aggregate: u32) -> u32 {
         match self {
             Self::Max => aggregate.saturating_add(aggregate / 8),
             Self::Min => aggregate - aggregate / 8,
@@ -105,8 +105,8 @@ impl Reducer {
     #[must_use]
     pub fn clearly_better(self, aggregate: u32, value: u32) -> bool {
         self.is_bitwise() || {
-            let bar = self.clear_bar(aggregate);
-            self.apply(bar, value) != bar
+            let threshold = self.clear_threshold(aggregate);
+            self.apply(threshold, value) != threshold
         }
     }
 

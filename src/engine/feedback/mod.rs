@@ -295,7 +295,7 @@ impl Judge {
             executor.learn_edges(&self.virgin);
         }
         for key in self.aggregates.take_moved() {
-            executor.learn_key(key, self.aggregates.bar(key));
+            executor.learn_key(key, self.aggregates.threshold(key));
         }
     }
 

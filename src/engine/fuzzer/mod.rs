@@ -290,7 +290,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
         Effort { runs: self.target().execs(), time: self.target().spent().whole() }
     }
 
-    /// What was done since then, in runs of the length that runs have on the average of the whole search.
+    /// What was done since then, in runs of the length of an average run of the whole search.
     pub(super) fn cost_since(&self, before: Effort) -> f64 {
         let now = self.effort();
         if !self.counts_time() {

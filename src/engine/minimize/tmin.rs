@@ -106,7 +106,7 @@ impl Tmin {
         }
     }
 
-    /// The proposal takes the place of the input.
+    /// The proposal replaces the input.
     pub fn accepted(&mut self) {
         self.times += 1;
         self.bytes += self.pending;

@@ -498,7 +498,7 @@ fn values(dependent: &Dependent, (at, now): (usize, u8), operands: [u64; 2], all
     values
 }
 
-/// Ones in so many bytes, 1 to 8.
+/// Ones in this number of bytes, 1 to 8.
 fn mask(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
 }

@@ -29,7 +29,7 @@ pub const WALK_LIMIT: usize = 1024;
 /// `MendelFuzz`'s quick probe).
 pub const PROBE_LIMIT: usize = 32 * 1024;
 
-/// Walk over the deterministic steps of one seed.
+/// The deterministic steps of one seed.
 #[derive(Clone, Debug)]
 pub struct Deterministic {
     /// Length of the seed in bytes.
@@ -54,7 +54,7 @@ pub struct Deterministic {
 }
 
 impl Deterministic {
-    /// Walk over a seed of `len` bytes. Tokens added to the dictionary later are not used.
+    /// Those of a seed of `len` bytes. Tokens added to the dictionary later are not used.
     #[must_use]
     pub fn new(len: usize, dictionary: &Dictionary, skip_arith: bool) -> Self {
         let stride = if len > WALK_LIMIT { len.div_ceil(PROBE_LIMIT) } else { 1 };
@@ -83,7 +83,7 @@ impl Deterministic {
         self
     }
 
-    /// Begins at this byte. Where the last step paid the next one may: a walk that began at the front
+    /// Begins at this byte. Where the last step paid the next one may: steps that began at the front
     /// after every find would repeat all that failed before.
     #[must_use]
     pub fn from_byte(mut self, first: usize) -> Self {
@@ -106,7 +106,7 @@ impl Deterministic {
             if self.pos >= self.positions(family.kind) {
                 self.next_stage(family.kind);
             } else if self.variant >= self.variants(family.kind)
-                || (self.variant == 0 && !self.walks(family.kind))
+                || (self.variant == 0 && !self.includes(family.kind))
             {
                 self.pos += 1;
                 self.variant = 0;
@@ -251,7 +251,7 @@ impl Deterministic {
     }
 
     /// True if the present position touches an effective byte.
-    fn walks(&self, kind: Kind) -> bool {
+    fn includes(&self, kind: Kind) -> bool {
         let place = self.place(kind);
         let (pos, width) = match kind {
             Kind::Append => return true,

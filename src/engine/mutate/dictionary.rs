@@ -13,7 +13,7 @@ pub const MAX_USER_TOKEN: usize = 128;
 pub const MIN_AUTO_TOKEN: usize = 3;
 /// Longest learned token in bytes (AFL).
 pub const MAX_AUTO_TOKEN: usize = 32;
-/// So many learned tokens are kept; with more, each of them would hardly ever be drawn (AFL).
+/// Learned tokens that are kept; with more, each of them would hardly ever be drawn (AFL).
 pub const MAX_AUTO_TOKENS: usize = 4096;
 
 /// One dictionary entry, 1 to 128 bytes.

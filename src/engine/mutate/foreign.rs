@@ -156,12 +156,12 @@ pub trait ForeignMutators {
         false
     }
 
-    /// What the target gets in place of `input`, in `out` if it is changed.
+    /// What the target gets instead of `input`, in `out` if it is changed.
     fn post_process(&mut self, _input: &[u8], _out: &mut Vec<u8>) -> Processed {
         Processed::AsGiven
     }
 
-    /// One of them delivers inputs in place of the executor.
+    /// One of them delivers inputs instead of the executor.
     fn sends(&self) -> bool {
         false
     }

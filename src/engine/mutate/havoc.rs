@@ -13,7 +13,7 @@ use self::operators::{OPERATORS, Row};
 use super::dictionary::Dictionary;
 use super::{Rng, below, index};
 
-/// An operator that cannot be applied is drawn again, at most so often, then a bit is flipped:
+/// An operator that cannot be applied is drawn again, at most this number of times, then a bit is flipped:
 /// at least two thirds of the draws of every profile suit any input of four bytes.
 const MAX_DRAWS: u32 = 16;
 

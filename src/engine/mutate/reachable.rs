@@ -7,7 +7,7 @@ use super::values::{self, ARITH_MAX};
 /// True if a walking flip of 1, 2 or 4 bits or of 1, 2 or 4 bytes makes `new` of `old`, or if
 /// nothing changed at all.
 pub(super) fn by_flip(old: &[u8], new: &[u8]) -> bool {
-    // Flips walk from the high bit of the first byte on, so their bits are neighbours in big
+    // Flips go from the high bit of the first byte on, so their bits are neighbours in big
     // endian order, also across bytes.
     let changed = values::load(old, true) ^ values::load(new, true);
     let shift = changed.trailing_zeros();

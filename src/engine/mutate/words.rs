@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 /// Longest word in bytes.
 pub const MAX_WORD: usize = 32;
-/// So many words of a program are used; with more, each of them would hardly ever be drawn.
+/// Words of a program that are used; with more, each of them would hardly ever be drawn.
 pub const MAX_WORDS: usize = 4096;
 
 /// A constant and its place in the source.

@@ -37,7 +37,7 @@ const SHORTEST_LIMIT_US: f64 = 1_000.0;
 /// Inputs of a stage in each microsecond of its time. Targets are slower; what makes more is a foreign
 /// mutator that drops nearly all of them.
 const MOST_RUNS_PER_US: u128 = 10;
-/// A stage that finds something is doubled, up to so many times its base: new seeds deserve the time more
+/// A stage that finds something is doubled, up to this multiple of its base: new seeds deserve the time more
 /// than the one that led to them. AFL's number is 64: a parser of Markdown had a fifth fewer edges after 20 s.
 const EXTENSION: u32 = 16;
 const LONGEST_EXTENSION: u64 = BASE_RUNS * EXTENSION as u64;
@@ -163,7 +163,7 @@ impl Means {
     }
 }
 
-/// What the energy of a seed depends on besides the seed.
+/// What the energy of a seed depends on, apart from the seed.
 pub(super) struct Context<'a> {
     pub(super) options: ScheduleOptions,
     pub(super) means: &'a Means,

@@ -176,7 +176,7 @@ impl Scheduler {
         self.owners.is_owner(id)
     }
 
-    /// Chooses the favourites anew if anything changed: seeds that together hit every edge, and,
+    /// Chooses the favourites again if anything changed: seeds that together hit every edge, and,
     /// if domains guide, seeds that together own every key.
     pub fn cull(&mut self, corpus: &mut Corpus) {
         if !std::mem::take(&mut self.stale_favored) {

@@ -53,7 +53,7 @@ impl Bench {
         id
     }
 
-    /// So many seeds, each with an edge of its own.
+    /// This number of seeds, each with an edge of its own.
     fn add_many(&mut self, count: u32) {
         for edge in 0..count {
             self.add(10, &[edge]);
@@ -202,18 +202,18 @@ fn of_two_seeds_that_reach_a_value_the_cheaper_one_owns_it() {
 #[test]
 fn a_waypoint_takes_the_place_of_its_equals_unless_it_is_much_dearer() {
     let mut bench = Bench::guided();
-    let [old, new, twice, dear] = [10, 15, 20, 21].map(|len| bench.add(len, &[]));
+    let [old, new, twice, costly] = [10, 15, 20, 21].map(|len| bench.add(len, &[]));
     bench.scheduler.owns(&bench.corpus, old, 1, 0);
     bench.scheduler.reaches(&bench.corpus, new, 1, 0);
     assert!(bench.scheduler.is_owner(old), "an equal that is not ahead anywhere");
-    for id in [new, twice, dear] {
+    for id in [new, twice, costly] {
         bench.corpus[id].waypoint = true;
     }
     bench.scheduler.reaches(&bench.corpus, new, 1, 0);
     assert!(bench.scheduler.is_owner(new) && !bench.scheduler.is_owner(old));
     // What counts is the cheapest that reached the value, not the present owner.
     bench.scheduler.reaches(&bench.corpus, twice, 1, 0);
-    bench.scheduler.reaches(&bench.corpus, dear, 1, 0);
+    bench.scheduler.reaches(&bench.corpus, costly, 1, 0);
     assert!(bench.scheduler.is_owner(twice));
 }
 

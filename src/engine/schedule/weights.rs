@@ -18,7 +18,7 @@ pub(super) const NEWEST: usize = 5;
 const LEAST: f64 = 0.5;
 const MOST: f64 = 2.0;
 
-/// What the weight of a seed depends on besides the seed.
+/// What the weight of a seed depends on, apart from the seed.
 pub(super) struct Context<'a> {
     pub(super) schedule: Schedule,
     pub(super) means: &'a Means,

@@ -55,10 +55,10 @@ impl<D: Door> Stage<D> for DeterministicSteps {
             DeterministicStage::Always => slice.longest(),
             _ => slice,
         };
-        let mut walk = Walk { steps, done: 0, slice, is_paused: false };
-        let end = run_producer(door, id, &mut walk)?;
-        if walk.is_paused {
-            suspend(door.fuzzer_mut(), id, walk.steps);
+        let mut producer = Steps { steps, done: 0, slice, is_paused: false };
+        let end = run_producer(door, id, &mut producer)?;
+        if producer.is_paused {
+            suspend(door.fuzzer_mut(), id, producer.steps);
         } else if end == StageEnd::Finished {
             door.fuzzer_mut().corpus[id].det_done = true;
             door.deterministic_done(id);
@@ -72,7 +72,7 @@ impl<D: Door> Stage<D> for DeterministicSteps {
 }
 
 /// A part of the steps of one seed.
-struct Walk {
+struct Steps {
     steps: Deterministic,
     /// Steps of this slice.
     done: u64,
@@ -81,7 +81,7 @@ struct Walk {
     is_paused: bool,
 }
 
-impl Producer for Walk {
+impl Producer for Steps {
     fn name(&self) -> &'static str {
         self.steps.stage_name()
     }
@@ -152,16 +152,16 @@ mod tests {
         let mut made = |slice: u64| {
             let (mut all, mut out) = (Vec::new(), Candidate::default());
             let mut steps = Some(Deterministic::new(4, &dictionary, false));
-            while let Some(walk) = steps.take() {
+            while let Some(left) = steps.take() {
                 let slice = Budget::of_runs(slice);
-                let mut walk = Walk { steps: walk, done: 0, slice, is_paused: false };
+                let mut producer = Steps { steps: left, done: 0, slice, is_paused: false };
                 let before = all.len();
                 let mut tools = Tools { mutators: &mut NoMutators, rng: &mut rng };
-                while walk.next(&from, &mut tools, &mut out) == Made::Input {
+                while producer.next(&from, &mut tools, &mut out) == Made::Input {
                     all.push(out.bytes.clone());
                 }
                 assert!(!slice.is_used((all.len() - before) as u64 - 1, Duration::ZERO));
-                steps = walk.is_paused.then_some(walk.steps);
+                steps = producer.is_paused.then_some(producer.steps);
             }
             all
         };

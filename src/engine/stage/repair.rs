@@ -13,9 +13,9 @@ use crate::mutate::repair::{Field, Suspect};
 
 /// Runs of one input, each with the fields right that the one before has shown. Checksums may be nested.
 const MOST_ROUNDS: usize = 4;
-/// Bytes of which some have to move what is calculated: before a field, behind it, and everywhere.
+/// Bytes of which some have to move what is calculated: before a field, after it, and everywhere.
 const BEFORE: usize = 12;
-const BEHIND: usize = 6;
+const AFTER: usize = 6;
 const EVERYWHERE: usize = 6;
 const FEWEST_MOVERS: usize = 3;
 /// Candidates that are repaired together, because runs with and without the log are those of different processes.
@@ -128,9 +128,9 @@ fn movers<D: Door>(
     (window, side): (&Range<usize>, usize),
 ) -> Result<Option<usize>, D::Error> {
     let before = window.start.saturating_sub(BEFORE)..window.start;
-    let behind = window.end..(window.end + BEHIND).min(input.len());
+    let after = window.end..(window.end + AFTER).min(input.len());
     let everywhere = (0..EVERYWHERE).map(|part| part * input.len() / EVERYWHERE);
-    let mut places: Vec<usize> = before.chain(behind).chain(everywhere).collect();
+    let mut places: Vec<usize> = before.chain(after).chain(everywhere).collect();
     places.sort_unstable();
     places.dedup();
     places.retain(|at| !window.contains(at));

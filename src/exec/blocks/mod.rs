@@ -262,7 +262,7 @@ pub(crate) fn code<'a>(file: &object::File<'a>, range: &Range<u64>) -> Option<&'
 mod tests {
     use super::*;
 
-    /// Of parts of code, one behind the other from 16 on.
+    /// Of parts of code, one after the other from 16 on.
     fn swept(parts: &[&[u8]]) -> Code {
         let mut start = 16;
         let sweep = |code: &&[u8]| {

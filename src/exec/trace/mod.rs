@@ -51,7 +51,7 @@ pub struct Run {
 pub struct Tracer {
     fresh: Fresh,
     known: Known,
-    /// Each block is recorded so often in a run, at most.
+    /// Most executions of one block that are recorded in a run.
     most: u32,
 }
 

@@ -361,7 +361,7 @@ pub fn edges_by_target(folder: &Path, rows: &[Row]) -> BTreeMap<String, u64> {
     targets.collect::<BTreeSet<_>>().into_iter().filter_map(known).collect()
 }
 
-/// Removes what is there under a name that is to be made anew.
+/// Removes what is there under a name that is to be created.
 fn remove(path: &Path) {
     let _ = fs::remove_file(path);
 }

@@ -239,7 +239,7 @@ fn carried(
     Ok(Some(before))
 }
 
-/// A state of files that were built anew since is of no use.
+/// A state of files that were rebuilt since is of no use.
 fn is_current(path: &Path) -> bool {
     let is_same = |part: &Part| {
         let build = ffuzz_exec::build_of(Path::new(&part.file));

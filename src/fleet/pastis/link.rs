@@ -84,7 +84,7 @@ impl BrokerLink {
         room
     }
 
-    /// Takes the place of numbers that were not sent yet.
+    /// Replaces numbers that were not sent yet.
     pub(super) fn send_numbers(&self, numbers: Telemetry) {
         let mut queue = self.outbox.lock();
         queue.numbers = queue.open.then(|| Message::Telemetry(numbers).to_bytes());

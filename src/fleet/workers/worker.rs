@@ -328,9 +328,9 @@ impl Worker {
         let restarts = self.started.saturating_sub(1);
         let own = WorkerStatus { name, state: state.into(), restarts, ..WorkerStatus::default() };
         let Some(s) = self.snapshot() else { return own };
-        let rests = state == "fuzzing" && s.control.paused;
+        let is_paused = state == "fuzzing" && s.control.paused;
         WorkerStatus {
-            state: if rests { "paused".into() } else { own.state.clone() },
+            state: if is_paused { "paused".into() } else { own.state.clone() },
             schedule: s.setup.schedule.clone(),
             execs: s.runs.execs,
             execs_per_sec: if speed { s.runs.execs_per_sec } else { 0.0 },

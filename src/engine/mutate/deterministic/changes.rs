@@ -5,7 +5,7 @@ use super::super::{reachable, values};
 use super::families::{ARITH_VARIANTS, Family};
 use crate::corpus::Step;
 
-/// So many tokens are tried at one position; with more of them the positions take turns (AFL
+/// Tokens that are tried at one position; with more of them the positions take turns (AFL
 /// uses each with falling probability).
 pub(super) const TOKENS_PER_POSITION: usize = 256;
 

@@ -37,7 +37,7 @@ pub(super) const APPENDED: usize = 8;
 /// AFL's order, and after the single bits of the input those after its end.
 pub(super) static FAMILIES: [Family; 16] = [
     family("flip1", "bitflip 1/1", Kind::Bits(1)),
-    family("append", "bit behind the end", Kind::Append),
+    family("append", "bit after the end", Kind::Append),
     family("flip2", "bitflip 2/1", Kind::Bits(2)),
     family("flip4", "bitflip 4/1", Kind::Bits(4)),
     family("flip8", "bitflip 8/8", Kind::Bytes(1)),

@@ -9,7 +9,7 @@ use super::*;
 
 type Found = Vec<(Step, Vec<u8>)>;
 
-fn walk(seed: &[u8], dictionary: &Dictionary, mut steps: Deterministic) -> Found {
+fn all_of(seed: &[u8], dictionary: &Dictionary, mut steps: Deterministic) -> Found {
     let (mut found, mut out) = (Vec::new(), Vec::new());
     while let Some(step) = steps.next(seed, dictionary, &mut out) {
         found.push((step, out.clone()));
@@ -32,7 +32,7 @@ fn the_families_come_in_order_under_their_names() {
         auto: Dictionary::parse(b"\"abc\"", 0).0,
         ..Dictionary::default()
     };
-    let found = walk(
+    let found = all_of(
         &[250, 1, 255, 255, 255, 3, 250, 1, 9, 250],
         &dictionary,
         Deterministic::new(10, &dictionary, false),
@@ -52,7 +52,7 @@ fn the_families_come_in_order_under_their_names() {
 #[test]
 fn a_step_tells_its_value_and_byte_order() {
     let dictionary = Dictionary::default();
-    let found = walk(&[0, 0xf0], &dictionary, Deterministic::new(2, &dictionary, false));
+    let found = all_of(&[0, 0xf0], &dictionary, Deterministic::new(2, &dictionary, false));
     let wanted = Step::At { op: "arith16", pos: 0, value: Some(20), big_endian: true };
     let (_, bytes) = found.iter().find(|(step, _)| *step == wanted).unwrap();
     assert_eq!(bytes, &[1, 4]);
@@ -61,7 +61,7 @@ fn a_step_tells_its_value_and_byte_order() {
 #[test]
 fn arithmetic_is_left_out_on_request() {
     let dictionary = Dictionary::default();
-    let found = walk(b"abcdef", &dictionary, Deterministic::new(6, &dictionary, true));
+    let found = all_of(b"abcdef", &dictionary, Deterministic::new(6, &dictionary, true));
     assert_eq!(count(&found, "arith8") + count(&found, "arith16") + count(&found, "arith32"), 0);
 }
 
@@ -89,7 +89,7 @@ fn short_inputs_are_walked_whole_whatever_is_reported() {
         steps.report(false);
         last += 1;
     }
-    let unreported = walk(&seed, &dictionary, Deterministic::new(20, &dictionary, false));
+    let unreported = all_of(&seed, &dictionary, Deterministic::new(20, &dictionary, false));
     assert_eq!(last, unreported.len());
 }
 
@@ -114,7 +114,7 @@ fn tokens_that_change_nothing_or_do_not_fit_are_skipped() {
     let dictionary =
         Dictionary { user: Dictionary::parse(b"\"bc\"", 0).0, ..Dictionary::default() };
     let steps = Deterministic::new(4, &dictionary, false).limit(5);
-    let found = walk(b"abcd", &dictionary, steps);
+    let found = all_of(b"abcd", &dictionary, steps);
     assert_eq!(count(&found, "ext_UO"), 2);
     assert_eq!(count(&found, "ext_UI"), 0);
 }
@@ -133,7 +133,7 @@ fn with_many_tokens_every_one_gets_a_turn() {
 #[test]
 fn an_empty_seed_takes_appended_bits_and_tokens() {
     let dictionary = Dictionary { user: Dictionary::parse(b"\"a\"", 0).0, ..Dictionary::default() };
-    let found = walk(b"", &dictionary, Deterministic::new(0, &dictionary, false));
+    let found = all_of(b"", &dictionary, Deterministic::new(0, &dictionary, false));
     assert_eq!(found.len(), 8 * APPENDED + 1);
     assert_eq!(found[0].1, [0x80]);
     assert_eq!(found.last().unwrap().1, b"a");
@@ -145,7 +145,7 @@ proptest! {
         seed in proptest::collection::vec(any::<u8>(), 1..40),
     ) {
         let dictionary = Dictionary::default();
-        let found = walk(&seed, &dictionary, Deterministic::new(seed.len(), &dictionary, false));
+        let found = all_of(&seed, &dictionary, Deterministic::new(seed.len(), &dictionary, false));
         let flips: Vec<_> = found.iter().filter(|(step, _)| step.op() == "flip1").collect();
         let distinct: HashSet<_> = flips.iter().map(|(_, bytes)| bytes).collect();
         prop_assert_eq!(flips.len(), 8 * seed.len());
@@ -162,7 +162,7 @@ proptest! {
     #[test]
     fn every_value_is_written_and_by_one_family(seed in proptest::collection::vec(any::<u8>(), 1..7)) {
         let dictionary = Dictionary::default();
-        let found = walk(&seed, &dictionary, Deterministic::new(seed.len(), &dictionary, false));
+        let found = all_of(&seed, &dictionary, Deterministic::new(seed.len(), &dictionary, false));
         let mut written: HashMap<&Vec<u8>, Step> = HashMap::new();
         for (step, bytes) in &found {
             prop_assert_ne!(bytes, &seed);
@@ -193,8 +193,8 @@ fn a_walk_from_the_middle_makes_the_same_candidates() {
     let dictionary =
         Dictionary { user: Dictionary::parse(b"\"XY\"", 0).0, ..Dictionary::default() };
     let seed = [250, 1, 255, 3, 9];
-    let whole = walk(&seed, &dictionary, Deterministic::new(5, &dictionary, false));
-    let turned = walk(&seed, &dictionary, Deterministic::new(5, &dictionary, false).from_byte(3));
+    let whole = all_of(&seed, &dictionary, Deterministic::new(5, &dictionary, false));
+    let turned = all_of(&seed, &dictionary, Deterministic::new(5, &dictionary, false).from_byte(3));
     assert_eq!((turned[0].0.op(), turned[0].0.position()), ("flip1", 3));
     let set = |found: &Found| found.iter().map(|(_, bytes)| bytes.clone()).collect::<HashSet<_>>();
     assert_eq!((turned.len(), set(&turned)), (whole.len(), set(&whole)));

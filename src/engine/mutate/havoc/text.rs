@@ -173,7 +173,7 @@ fn start_of_word(bytes: &[u8], place: usize) -> usize {
     start
 }
 
-/// Behind the word that begins at `start` and its blanks; `start` itself at the limit only.
+/// After the word that begins at `start` and its blanks; `start` itself at the limit only.
 fn end_of_word(bytes: &[u8], start: usize, limit: usize) -> usize {
     let limit = limit.min(start + LONGEST_WORD);
     let mut end = start;

@@ -1,5 +1,5 @@
 //! Comparisons: what the run of a seed compared is turned, once for each favored seed of a target that logs. Where an
-//! operand is a copy of bytes of the seed, the other one takes their place (copies.rs). If that turns nothing, runs
+//! operand is a copy of bytes of the seed, the other one replaces them (copies.rs). If that turns nothing, runs
 //! show which bytes decide what is still open, and how (probe.rs).
 
 mod copies;
@@ -26,7 +26,7 @@ const FIRST_RUNS: f64 = 5000.0;
 /// Inputs that one turn works on, for copies and for the probe.
 const MOST_INPUTS: usize = 64;
 /// An attempt that does not come to its comparison any more is made again with a longer input: it may have changed a
-/// length, or an offset. So often for one input, or one comparison; and that many bytes.
+/// length, or an offset. Attempts for one input, or one comparison; and bytes.
 const MOST_EXTENSIONS: usize = 64;
 const EXTENSION: usize = 64;
 /// Inputs of one turn that nothing turns, and that are worked on with more bytes at their end: something may be read

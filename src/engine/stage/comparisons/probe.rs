@@ -87,7 +87,7 @@ pub(super) fn turn<D: Door>(
     Ok(Some(turning))
 }
 
-/// The two numbers of a comparison. Of memory and texts a part that stands behind equal ones, so that a number that is
+/// The two numbers of a comparison. Of memory and texts a part that stands after equal ones, so that a number that is
 /// right brings the comparison forward.
 fn numbers(comparison: &Comparison<'_>, from: usize) -> Option<[u64; 2]> {
     match (comparison.a, comparison.b) {
