@@ -304,7 +304,7 @@ HIDDEN void ffuzz_start_server(void) {
 
 /* After the constructors of clang's coverage (priority 2), before those of the program. */
 __attribute__((constructor(5))) static void start_early(void) {
-  if (!ffuzz_breakpoints && !getenv("__AFL_DEFER_FORKSRV")) ffuzz_start_server();
+  if (!ffuzz_preloaded && !getenv("__AFL_DEFER_FORKSRV")) ffuzz_start_server();
 }
 
 /* A shared library needs them of a program that has neither counters nor domains itself. Not asked for by names that

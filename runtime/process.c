@@ -2,6 +2,7 @@
 #include "process.h"
 
 HIDDEN int ffuzz_frozen;
+HIDDEN int ffuzz_preloaded;
 HIDDEN int ffuzz_under_fuzzer;
 HIDDEN int ffuzz_persistent;
 HIDDEN int ffuzz_lasting;

@@ -6,6 +6,8 @@
 
 /* Set once the layout is fixed: later modules and domains are not seen any more. */
 HIDDEN extern int ffuzz_frozen;
+/* This runtime was loaded into a program that was linked without it. */
+HIDDEN extern int ffuzz_preloaded;
 /* The fork server runs, and this process is one of its children. */
 HIDDEN extern int ffuzz_under_fuzzer;
 /* The fuzzer understands stopped children (__AFL_PERSISTENT). */

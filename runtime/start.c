@@ -20,10 +20,8 @@ static main_function *program_main;
 static plain_function *loader_exit;
 
 static int start_main(int argc, char **argv, char **environment) {
-  if (ffuzz_breakpoints) {
-    ffuzz_breakpoints->start();
-    ffuzz_start_server();
-  }
+  if (ffuzz_breakpoints) ffuzz_breakpoints->start();
+  if (ffuzz_preloaded) ffuzz_start_server();
   if (ffuzz_lasting) ffuzz_snapshot();
   return program_main(argc, argv, environment);
 }
@@ -50,7 +48,7 @@ static int is_run_by_ffuzz(char **environment) {
 
 int __wrap___libc_start_main(main_function *real_main, int argc, char **argv, plain_function *before,
                              plain_function *after, plain_function *loader, void *stack_end) {
-  if (!is_run_by_ffuzz(argv + argc + 1))
+  if (!ffuzz_preloaded && !is_run_by_ffuzz(argv + argc + 1))
     return __real___libc_start_main(real_main, argc, argv, before, after, loader, stack_end);
   program_main = real_main;
   loader_exit = loader;

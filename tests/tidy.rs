@@ -56,6 +56,7 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["snapshot/prologue"],
     &["snapshot/snapshot"],
     &["persistent", "manual", "start", "guards", "callbacks", "wrapped", "exit-hook", "stub"],
+    &["preload/start"],
     &["native/table"],
     &["native/compares"],
     &["native/blocks"],
@@ -78,6 +79,7 @@ const RUNTIME_ENTRIES: &[&str] = &[
     "stub",
     "driver/main",
     "native/start",
+    "preload/start",
     "heap/heap",
 ];
 /// They decide, and neither read a file nor a clock.

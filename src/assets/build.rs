@@ -11,7 +11,9 @@ use std::{env, fs};
 const LLVM_CONFIGS: &[&str] = &["19", "20", "18", "17", "16", "15", "14"];
 /// Linked into shared libraries, where no runtime may live.
 const STUB: &str = "stub";
-/// The runtime as a library for `LD_PRELOAD`, and what only instrumented code calls.
+/// The runtime as a library for `LD_PRELOAD`: below instrumented libraries, and with breakpoints, without what only
+/// instrumented code calls.
+const PRELOAD: &str = "libffuzz-preload.so";
 const NATIVE: &str = "libffuzz-native.so";
 const HEAP: &str = "libffuzz-heap.so";
 const OF_INSTRUMENTED: &[&str] = &["callbacks", "comparisons", "exit-hook", "guards", "wrapped"];
@@ -90,9 +92,17 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
         run(Command::new("ar").arg("rcsD").arg(&path).args(objects));
         assets.push((archive.to_owned(), path));
     }
+    let parts = |left_out: &[&str]| {
+        let mut parts = units("");
+        parts.retain(|unit| unit != STUB && !left_out.contains(&unit.as_str()));
+        [parts, units("snapshot/"), units("preload/")].concat()
+    };
+    // `wrapped` needs the linker of the program.
+    assets.push(preloaded(out, llvm, PRELOAD, &parts(&["wrapped"]), "preload"));
     // Its breakpoints and its handler are those of this processor.
     if cfg!(target_arch = "x86_64") {
-        assets.push((NATIVE.to_owned(), preloaded(out, llvm)));
+        let parts = [parts(OF_INSTRUMENTED), units("native/")].concat();
+        assets.push(preloaded(out, llvm, NATIVE, &parts, "native"));
     }
     assets.push((HEAP.to_owned(), heap(out, llvm)));
     assets.push(("ffuzz-stub.o".into(), object(out, llvm, STUB)));
@@ -103,21 +113,24 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
     assets
 }
 
-/// The runtime below a program that has none.
-fn preloaded(out: &Path, llvm: Option<&Llvm>) -> PathBuf {
-    let path = out.join(NATIVE);
-    let mut parts = units("");
-    parts.retain(|unit| unit != STUB && !OF_INSTRUMENTED.contains(&unit.as_str()));
-    parts.extend(units("snapshot/").into_iter().chain(units("native/")));
+/// The runtime for a program that has none: the folder lists what it offers.
+fn preloaded(
+    out: &Path,
+    llvm: Option<&Llvm>,
+    name: &str,
+    parts: &[String],
+    folder: &str,
+) -> (String, PathBuf) {
+    let path = out.join(name);
     let objects = parts.iter().map(|unit| object(out, llvm, unit));
-    let flags = "-shared -s -Wl,-z,now -Wl,-Bsymbolic -Wl,--no-undefined \
-                 -Wl,--version-script=runtime/native/exported.list";
+    let flags = "-shared -s -Wl,-z,now -Wl,-Bsymbolic -Wl,--no-undefined";
     run(Command::new(compiler(llvm))
         .args(flags.split_whitespace())
+        .arg(format!("-Wl,--version-script=runtime/{folder}/exported.list"))
         .args(objects)
         .arg("-o")
         .arg(&path));
-    path
+    (name.to_owned(), path)
 }
 
 /// A heap for programs that run with it instead of libc's.

@@ -16,7 +16,9 @@ mod embedded {
 pub const SCRIPT: &str = "counters.ld";
 /// The runtime functions that a program offers to its shared libraries.
 pub const EXPORTED: &str = "exported.list";
-/// The runtime as a library for programs without instrumentation (x86-64).
+/// The runtime as a library, for a program whose libraries are instrumented.
+pub const PRELOAD: &str = "libffuzz-preload.so";
+/// The same with breakpoints, for programs without instrumentation (x86-64).
 pub const NATIVE: &str = "libffuzz-native.so";
 /// A heap that shows its misuse, for `LD_PRELOAD`.
 pub const HEAP: &str = "libffuzz-heap.so";

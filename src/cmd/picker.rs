@@ -5,7 +5,7 @@ mod verdict;
 mod view;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -61,8 +61,7 @@ fn pick(args: &Args) -> Result<ExitCode, Failure> {
     let runs = u64::from(rounds) * seeds.len() as u64;
     let files = target.tracer.files().iter().zip(&evidence).filter(|(code, _)| code.size() > 0);
     let rows = files.map(|(code, evidence)| Row::new(code, evidence, runs)).collect();
-    let link = (!target.has_table).then(|| program(args));
-    let report = Report::new(rows, link, [seeds.len(), rounds as usize], start.elapsed());
+    let report = Report::new(rows, [seeds.len(), rounds as usize], start.elapsed());
     let text = if args.json { report.json()? } else { report.lines() };
     print(text.as_bytes(), None)?;
     Ok(ExitCode::SUCCESS)
@@ -104,11 +103,4 @@ fn counts(run: &Run, files: usize) -> Vec<Counts> {
         *count = count.saturating_add(1);
     }
     counts
-}
-
-/// The name of the program's file, which is not that of a link to it.
-fn program(args: &Args) -> String {
-    let given = Path::new(&args.target.command[0]);
-    let file = given.canonicalize().unwrap_or_else(|_| given.to_owned());
-    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -165,6 +165,8 @@ pub struct TargetOptions {
     pub non_instrumented: bool,
     /// `-Q`: breakpoints are the instrumentation.
     pub native: Option<NativeOptions>,
+    /// Where libraries are unpacked that are loaded into the target.
+    pub places: AssetPlaces,
     /// `--guard-heap`: the library for it is among `extra_env`.
     pub guards_heap: bool,
     /// `AFL_NO_FORKSRV`.
@@ -194,8 +196,6 @@ pub struct NativeOptions {
     /// `--modules`: names of files with colons between them, or `all`; None: the program and the libraries
     /// that are not part of the language runtime.
     pub modules: Option<String>,
-    /// Where the library is unpacked that is loaded into the target.
-    pub places: AssetPlaces,
 }
 
 impl TargetOptions {
@@ -242,6 +242,7 @@ impl TargetOptions {
             force_deferred: false,
             non_instrumented: false,
             native: None,
+            places: AssetPlaces::default(),
             guards_heap: false,
             no_fork_server: false,
             blind_fork_server: false,

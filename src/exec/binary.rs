@@ -105,6 +105,11 @@ pub fn inspect(path: &Path) -> Result<Traits, TargetError> {
     })
 }
 
+/// Whether a library was linked by `ffuzz-cc`: the program's runtime has its maps (`runtime/stub.c`).
+pub(super) fn needs_runtime(library: &[u8]) -> bool {
+    contains(library, b"__ffuzz_guard_init\0")
+}
+
 /// The variables with options of the sanitizers that a program is linked with; None if it is no program of
 /// this machine, but a script for example.
 #[must_use]

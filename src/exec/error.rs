@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::binary::Kin;
 use super::native::NativeError;
+use super::preload::PreloadError;
 use ffuzz_engine::domain::RecordError;
 use ffuzz_engine::executor::{Failure, RunError};
 use ffuzz_sys::file;
@@ -28,6 +29,8 @@ pub enum TargetError {
     NotInstrumented { path: PathBuf, kin: Kin },
     #[error(transparent)]
     Native(#[from] NativeError),
+    #[error(transparent)]
+    Preload(#[from] PreloadError),
     #[error("the target's program loader {loader:?} does not exist")]
     NoLoader { loader: PathBuf },
     #[error("cannot start the target {path:?}: {source}")]
@@ -112,8 +115,8 @@ impl TargetError {
             Self::Architecture { .. } => "build the target for this machine".into(),
             Self::NotInstrumented { kin, .. } => match kin {
                 Kin::Plain => {
-                    "build it with ffuzz-cc (CC=ffuzz-cc ./configure && make); -n fuzzes \
-                               without coverage"
+                    "build it, or a library of it, with ffuzz-cc (CC=ffuzz-cc ./configure && make; \
+                     AFL_PRELOAD=FILE if it loads that library later); -Q fuzzes it as it is"
                 }
                 Kin::LibFuzzer => {
                     "it is a harness for libFuzzer: compile and link it with \
@@ -132,6 +135,7 @@ impl TargetError {
             }
             .into(),
             Self::Native(error) => error.remedy(),
+            Self::Preload(error) => error.remedy().into(),
             Self::NoLoader { .. } => "install that loader, or link the target statically".into(),
             Self::Start { source, .. } => match source.kind() {
                 io::ErrorKind::WouldBlock => "raise the limit on processes (ulimit -u)".into(),

@@ -16,8 +16,10 @@ use super::handshake::{self, ForkServerHello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::native::{self, Native, NativeError};
 use super::objects::Objects;
+use super::preload::{self, Preload};
 use super::replay::PERSISTENT;
 use super::runs::RunChannel;
+use ffuzz_assets::PRELOAD;
 use ffuzz_config::options::{RunMode, TargetOptions};
 use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_sys::memory::SharedMap;
@@ -58,6 +60,8 @@ pub struct Setup {
     instance_dir: Option<PathBuf>,
     /// The program has no instrumentation of its own.
     native: Option<Arc<Native>>,
+    /// It is not instrumented itself, but a library of it is.
+    runtime: Option<Arc<Preload>>,
 }
 
 impl Setup {
@@ -78,15 +82,17 @@ impl Setup {
         if options.guards_heap {
             native::check_guarded(&program, traits)?;
         }
-        let native = options
-            .native
-            .as_ref()
-            .map(|native| Native::prepare(native, &program, traits, &options.extra_env))
-            .transpose()?;
-        let traits = Traits { instrumented: traits.instrumented || native.is_some(), ..traits };
-        if !traits.instrumented && !options.skip_binary_check && !options.non_instrumented {
-            return Err(TargetError::NotInstrumented { path: program, kin: traits.kin });
+        let native = Native::prepare(options, &program, traits)?;
+        let mut runtime = None;
+        let has_none = !traits.instrumented && native.is_none();
+        if has_none && !options.skip_binary_check && !options.non_instrumented {
+            if preload::instrumented_library(&program, &options.extra_env).is_none() {
+                return Err(TargetError::NotInstrumented { path: program, kin: traits.kin });
+            }
+            runtime = Some(Arc::new(Preload::open(&options.places, PRELOAD)?));
         }
+        let instrumented = traits.instrumented || native.is_some() || runtime.is_some();
+        let traits = Traits { instrumented, ..traits };
         let mut argv = options.command.clone();
         argv[0] = program.into_os_string();
         let named = options.file.as_deref().unwrap_or(input_file);
@@ -101,6 +107,7 @@ impl Setup {
             traits,
             instance_dir: instance_dir.map(Into::into),
             native: native.map(Arc::new),
+            runtime,
         })
     }
 
@@ -215,6 +222,14 @@ impl Setup {
 
     fn init_timeout(&self, run: Duration) -> Duration {
         self.options.init_timeout.unwrap_or(run * 10)
+    }
+
+    /// Adds what loads the runtime into a program that was linked without it.
+    pub(super) fn add_runtime(&self, env: &mut Vec<(OsString, Option<OsString>)>) {
+        if let Some(runtime) = &self.runtime {
+            let (name, value) = runtime.variable(env);
+            env.push((name, Some(value)));
+        }
     }
 
     /// Variables that every start sets or removes; a process without a fork server behaves as by hand.
@@ -406,6 +421,7 @@ fn launch(
         env.extend(variables.map(|(name, value)| (name, Some(value))));
         fds.push((native.table(), native::TABLE_FD));
     }
+    setup.add_runtime(&mut env);
     let process = process::launch(Launch {
         argv: &setup.argv,
         env: &env,

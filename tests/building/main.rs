@@ -13,5 +13,6 @@ mod cargo;
 mod cc;
 mod declared;
 mod extension;
+mod libraries;
 mod names;
 mod passes;

@@ -308,6 +308,7 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
         non_instrumented: args.non_instrumented,
         blind_fork_server: env.flag(&["AFL_DUMB_FORKSRV"]),
         native: native(args, env)?,
+        places: AssetPlaces::read(),
         guards_heap: guards_heap(args, env),
         no_fork_server: env.flag(&["AFL_NO_FORKSRV"]),
         skip_binary_check: env.flag(&["AFL_SKIP_BIN_CHECK"]),
@@ -345,7 +346,7 @@ fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failu
     }
     let all = || env.flag(&["AFL_INST_LIBS"]).then(|| "all".to_owned());
     let modules = args.modules.clone().or_else(all);
-    Ok(Some(NativeOptions { modules, places: AssetPlaces::read() }))
+    Ok(Some(NativeOptions { modules }))
 }
 
 /// A target that is not instrumented, or that crashes in every run, needs a process for each.

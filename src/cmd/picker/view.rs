@@ -68,22 +68,15 @@ pub(super) struct Report {
     modules: Vec<Row>,
     /// For `--modules` of tracer and picker; empty: no module is worth it.
     pick: String,
-    /// The name of the program, if it has no runtime: it has to be linked with ffuzz-cc.
-    link: Option<String>,
 }
 
 impl Report {
-    pub(super) fn new(
-        mut modules: Vec<Row>,
-        link: Option<String>,
-        [seeds, runs]: [usize; 2],
-        time: Duration,
-    ) -> Self {
+    pub(super) fn new(mut modules: Vec<Row>, [seeds, runs]: [usize; 2], time: Duration) -> Self {
         modules.sort_by(|a, b| a.order.cmp(&b.order).then_with(|| a.name.cmp(&b.name)));
         let worth = modules.iter().filter(|row| row.worth).map(|row| row.name.as_str());
         let pick = worth.collect::<Vec<_>>().join(":");
         let seconds = (time.as_secs_f64() * 100.0).round() / 100.0;
-        Self { version: JSON_VERSION, seeds, runs, seconds, modules, pick, link }
+        Self { version: JSON_VERSION, seeds, runs, seconds, modules, pick }
     }
 
     pub(super) fn lines(&self) -> String {
@@ -136,21 +129,7 @@ impl Report {
         if !lack.is_empty() {
             let _ = writeln!(text, "Build with CC=ffuzz-cc CXX=ffuzz-c++: {}", names(&lack));
         }
-        self.advise_linking(text);
         let _ = writeln!(text, "--modules {}", self.pick);
-    }
-
-    /// A library alone cannot be fuzzed: the runtime is linked into the program.
-    fn advise_linking(&self, text: &mut String) {
-        let Some(program) = &self.link else { return };
-        // Then it is built by ffuzz-cc as a whole.
-        if !self.modules.iter().any(|row| row.name == *program && row.worth) {
-            let _ = writeln!(
-                text,
-                "Link {program} with ffuzz-cc, too (its object files may stay as they are): the program \
-                 brings the runtime."
-            );
-        }
     }
 
     pub(super) fn json(&self) -> Result<String, Failure> {

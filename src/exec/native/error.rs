@@ -3,8 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use ffuzz_assets::AssetsError;
-
 /// The cause; see [`NativeError::remedy`].
 #[derive(Debug, thiserror::Error)]
 pub enum NativeError {
@@ -28,14 +26,10 @@ pub enum NativeError {
     NoSuchModule { names: Vec<String> },
     #[error("cannot read {path:?}: {source}")]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("the loader of programs cannot load {path:?}: its path has a space or a colon")]
-    Path { path: PathBuf },
     #[error(
         "the target ended before main: it is not started by the C library, or ignores LD_PRELOAD ({how})"
     )]
     NoStart { how: String },
-    #[error(transparent)]
-    Assets(AssetsError),
 }
 
 impl NativeError {
@@ -53,12 +47,10 @@ impl NativeError {
             Self::NoBlocks => "--modules all adds its libraries; -n fuzzes without coverage".into(),
             Self::NoSuchModule { names } => format!("they are {}", names.join(", ")),
             Self::Unreadable { .. } => "check the file and its permissions".into(),
-            Self::Path { .. } => "set XDG_CACHE_HOME to a folder without them".into(),
             Self::NoStart { .. } => {
                 "start it by hand; AFL_DEBUG_CHILD=1 shows its output; -n fuzzes it without coverage"
                     .into()
             }
-            Self::Assets(error) => error.remedy().into(),
         }
     }
 }

@@ -12,19 +12,19 @@ mod table;
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use ffuzz_assets::{Assets, NATIVE};
-use ffuzz_config::options::NativeOptions;
+use ffuzz_assets::NATIVE;
+use ffuzz_config::options::TargetOptions;
 use object::{Architecture, Object};
 
 use super::binary::{self, Kin, Traits};
 use super::blocks::Blocks;
 use super::choice::{Choice, is_runtime};
 use super::objects::Objects;
+use super::preload::{self, Preload};
 use super::trace::Code;
 use super::{TargetError, channel};
 use compares::CompareSite;
@@ -35,15 +35,11 @@ use ffuzz_engine::domain::Site;
 pub(super) const TABLE_FD: i32 = channel::TARGET_FD - 1;
 /// Names it (`runtime/native/table.h`).
 pub(super) const TABLE_ENV: &str = "FFUZZ_BLOCKS";
-const PRELOAD: &str = "LD_PRELOAD";
-/// Mode bits of a program that runs as its owner or group.
-const SET_USER: u32 = 0o4000;
-const SET_GROUP: u32 = 0o2000;
 
 /// What a program without instrumentation is started with.
 #[derive(Debug)]
 pub(super) struct Native {
-    library: PathBuf,
+    preload: Preload,
     table: OwnedFd,
     compared: Vec<Compared>,
 }
@@ -59,23 +55,23 @@ struct Compared {
 }
 
 impl Native {
-    /// Finds the blocks of the chosen files. `env` is added to the target's environment.
+    /// Finds the blocks of the chosen files; None if breakpoints are not asked for.
     pub(super) fn prepare(
-        options: &NativeOptions,
+        options: &TargetOptions,
         program: &Path,
         traits: Traits,
-        env: &[(OsString, OsString)],
-    ) -> Result<Self, TargetError> {
+    ) -> Result<Option<Self>, TargetError> {
+        let Some(native) = &options.native else { return Ok(None) };
         if traits.instrumented {
             return Err(NativeError::Instrumented.into());
         }
         check(program, traits.kin)?;
         let start_error = |source| TargetError::Start { path: program.into(), source };
-        let objects = Objects::of(program, env).map_err(start_error)?;
+        let objects = Objects::of(program, &options.extra_env).map_err(start_error)?;
         if !objects.missing.is_empty() {
             return Err(TargetError::NoLibrary { names: objects.missing });
         }
-        let choice = options.modules.as_deref().map_or(Choice::Own, Choice::parse);
+        let choice = native.modules.as_deref().map_or(Choice::Own, Choice::parse);
         let mut table = table::Table::default();
         let mut compared = Vec::new();
         let mut is_empty = true;
@@ -90,13 +86,9 @@ impl Native {
         if table.blocks() == 0 {
             return Err(NativeError::NoBlocks.into());
         }
-        let assets = Assets::open(&options.places).map_err(NativeError::Assets)?;
-        let library = assets.directory.join(NATIVE);
-        if library.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
-            return Err(NativeError::Path { path: library }.into());
-        }
+        let preload = Preload::open(&options.places, NATIVE)?;
         let memory = |source| TargetError::Memory { bytes: table.bytes().len(), source };
-        Ok(Self { library, table: table.share().map_err(memory)?, compared })
+        Ok(Some(Self { preload, table: table.share().map_err(memory)?, compared }))
     }
 
     pub(super) fn table(&self) -> BorrowedFd<'_> {
@@ -128,14 +120,7 @@ impl Native {
         &self,
         env: &[(OsString, Option<OsString>)],
     ) -> [(OsString, OsString); 2] {
-        let user = env.iter().rev().find(|(name, _)| name == PRELOAD).and_then(|(_, v)| v.clone());
-        let user = user.filter(|list| !list.is_empty());
-        let mut list = self.library.clone().into_os_string();
-        if let Some(user) = user {
-            list.push(":");
-            list.push(user);
-        }
-        [(PRELOAD.into(), list), (TABLE_ENV.into(), TABLE_FD.to_string().into())]
+        [self.preload.variable(env), (TABLE_ENV.into(), TABLE_FD.to_string().into())]
     }
 }
 
@@ -166,11 +151,7 @@ fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
     if binary::loader(program).is_none() {
         return Err(NativeError::Static);
     }
-    let data = fs::metadata(program).map_err(unreadable)?;
-    let mode = data.permissions().mode();
-    let (user, group) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
-    let changes_user = mode & SET_USER != 0 && data.uid() != user;
-    if changes_user || mode & SET_GROUP != 0 && data.gid() != group {
+    if preload::changes_user(program) {
         return Err(NativeError::SetUser);
     }
     Ok(())
