@@ -15,6 +15,8 @@ const STUB: &str = "stub";
 /// instrumented code calls.
 const PRELOAD: &str = "libffuzz-preload.so";
 const NATIVE: &str = "libffuzz-native.so";
+/// A plugin of QEMU, which loads it.
+const QEMU: &str = "libffuzz-qemu.so";
 const HEAP: &str = "libffuzz-heap.so";
 const OF_INSTRUMENTED: &[&str] = &["callbacks", "comparisons", "exit-hook", "guards", "wrapped"];
 /// The pass that includes those of all domains, and serves declared ones.
@@ -104,7 +106,10 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
         let parts = [parts(OF_INSTRUMENTED), units("native/")].concat();
         assets.push(preloaded(out, llvm, NATIVE, &parts, "native"));
     }
-    assets.push((HEAP.to_owned(), heap(out, llvm)));
+    let flags = "-fno-builtin -Wl,-z,now";
+    assets.push((HEAP.to_owned(), library(out, llvm, HEAP, &units("heap/"), flags)));
+    let flags = "-fvisibility=hidden -iquote runtime -s";
+    assets.push((QEMU.to_owned(), library(out, llvm, QEMU, &units("qemu/"), flags)));
     assets.push(("ffuzz-stub.o".into(), object(out, llvm, STUB)));
     for domain in domains() {
         let unit = format!("domains/waypoints-{domain}-rt");
@@ -133,13 +138,14 @@ fn preloaded(
     (name.to_owned(), path)
 }
 
-/// A heap for programs that run with it instead of libc's.
-fn heap(out: &Path, llvm: Option<&Llvm>) -> PathBuf {
-    let path = out.join(HEAP);
-    let flags = "-O2 -fPIC -std=gnu11 -Wall -Wextra -fno-builtin -shared -Wl,-z,now";
+/// A library that stands alone.
+fn library(out: &Path, llvm: Option<&Llvm>, name: &str, units: &[String], flags: &str) -> PathBuf {
+    let path = out.join(name);
     run(Command::new(compiler(llvm))
+        .args("-O2 -fPIC -std=gnu11 -Wall -Wextra -shared".split_whitespace())
         .args(flags.split_whitespace())
-        .args(["runtime/heap/heap.c", "-o"])
+        .args(units.iter().map(|unit| format!("runtime/{unit}.c")))
+        .arg("-o")
         .arg(&path));
     path
 }

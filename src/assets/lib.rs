@@ -20,6 +20,8 @@ pub const EXPORTED: &str = "exported.list";
 pub const PRELOAD: &str = "libffuzz-preload.so";
 /// The same with breakpoints, for programs without instrumentation (x86-64).
 pub const NATIVE: &str = "libffuzz-native.so";
+/// The plugin of QEMU's user mode emulation (hosts with 64 bits).
+pub const QEMU: &str = "libffuzz-qemu.so";
 /// A heap that shows its misuse, for `LD_PRELOAD`.
 pub const HEAP: &str = "libffuzz-heap.so";
 const RUNTIME: &str = "libffuzz-rt.a";

@@ -54,9 +54,16 @@ pub(super) struct TargetArgs {
 /// A target without instrumentation.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct NativeArgs {
-    /// The target is not instrumented: breakpoints show which blocks of its machine code are reached
+    /// The target is not instrumented: breakpoints show which blocks of its machine code are reached, or QEMU which
+    /// edges, if it is static or for another processor
     #[arg(short = 'Q')]
     pub(super) native: bool,
+    /// -Q with breakpoints, or not at all
+    #[arg(long = "native", conflicts_with = "qemu")]
+    pub(super) breakpoints: bool,
+    /// -Q in QEMU's user mode emulation (package qemu-user)
+    #[arg(long)]
+    pub(super) qemu: bool,
     /// With -Q: files whose blocks count, separated by colons, or "all". Default: the program and its libraries
     /// except language runtime libraries
     #[arg(long, value_name = "LIST")]
@@ -281,6 +288,8 @@ impl<'a> ToolTarget<'a> {
             file: self.file.map(Into::into),
             memory: self.args.memory.clone(),
             native: self.native.is_some_and(|args| args.native),
+            breakpoints: self.native.is_some_and(|args| args.breakpoints),
+            qemu: self.native.is_some_and(|args| args.qemu),
             modules: self.native.and_then(|args| args.modules.clone()),
             guard_heap: self.native.is_some_and(|args| args.guard_heap),
             ..FuzzArgs::default()

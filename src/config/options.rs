@@ -196,6 +196,19 @@ pub struct NativeOptions {
     /// `--modules`: names of files with colons between them, or `all`; None: the program and the libraries
     /// that are not part of the language runtime.
     pub modules: Option<String>,
+    pub engine: NativeEngine,
+}
+
+/// What shows the coverage of a program without instrumentation.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum NativeEngine {
+    /// Breakpoints if the program can have them, else the emulator.
+    #[default]
+    Any,
+    /// `--native`.
+    Breakpoints,
+    /// `--qemu`.
+    Emulator,
 }
 
 impl TargetOptions {

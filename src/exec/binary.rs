@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use object::Endianness;
 use object::elf::{FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::read::{FileKind, ReadCache};
+use object::{Architecture, Endianness, Object};
 
 use super::TargetError;
 use ffuzz_config::env;
@@ -74,8 +74,8 @@ pub fn locate(program: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, T
         .ok_or_else(|| TargetError::NotFound { program: program.into() })
 }
 
-/// Reads the file: checks that it is a program for this machine, and collects its markers.
-pub fn inspect(path: &Path) -> Result<Traits, TargetError> {
+/// Reads the file: checks that it is a program for this machine, or for any if it is emulated, and collects its markers.
+pub fn inspect(path: &Path, is_emulated: bool) -> Result<Traits, TargetError> {
     let unreadable = |source| TargetError::Unreadable { path: path.into(), source };
     let data = fs::metadata(path).map_err(unreadable)?;
     if !data.is_file() {
@@ -89,7 +89,7 @@ pub fn inspect(path: &Path) -> Result<Traits, TargetError> {
     if content.starts_with(b"#!") {
         return Err(TargetError::Script { path: path.into() });
     }
-    check_machine(path, &content)?;
+    check_machine(path, &content, is_emulated)?;
     let instrumented = contains(&content, b"__AFL_SHM_ID\0");
     Ok(Traits {
         instrumented,
@@ -110,6 +110,12 @@ pub(super) fn needs_runtime(library: &[u8]) -> bool {
     contains(library, b"__ffuzz_guard_init\0")
 }
 
+/// Whether a program is for another processor.
+#[must_use]
+pub fn is_foreign(path: &Path) -> bool {
+    matches!(inspect(path, false), Err(TargetError::Architecture { .. }))
+}
+
 /// The variables with options of the sanitizers that a program is linked with; None if it is no program of
 /// this machine, but a script for example.
 #[must_use]
@@ -122,9 +128,32 @@ pub fn sanitizer_variables(path: &Path) -> Option<Vec<&'static str>> {
         ("TSAN_OPTIONS", b"__tsan_init"),
     ];
     let content = fs::read(path).ok()?;
-    check_machine(path, &content).ok()?;
+    check_machine(path, &content, false).ok()?;
     let linked = RUNTIMES.iter().filter(|(_, name)| contains(&content, name));
     Some(linked.map(|(variable, _)| *variable).collect())
+}
+
+/// QEMU's name of the processor that a program is for, or what is known of it.
+pub(super) fn processor(path: &Path) -> Result<&'static str, String> {
+    let content = fs::read(path).map_err(|error| error.to_string())?;
+    let file = object::File::parse(&*content).map_err(|error| error.to_string())?;
+    let is_little = file.is_little_endian();
+    let of_order = |little, big| if is_little { little } else { big };
+    Ok(match (file.architecture(), file.is_64()) {
+        (Architecture::X86_64, _) => "x86_64",
+        (Architecture::I386, _) => "i386",
+        (Architecture::Aarch64, _) => of_order("aarch64", "aarch64_be"),
+        (Architecture::Arm, _) => of_order("arm", "armeb"),
+        (Architecture::Mips | Architecture::Mips64, true) => of_order("mips64el", "mips64"),
+        (Architecture::Mips, false) => of_order("mipsel", "mips"),
+        (Architecture::PowerPc64, _) => of_order("ppc64le", "ppc64"),
+        (Architecture::PowerPc, _) => "ppc",
+        (Architecture::Riscv64, _) => "riscv64",
+        (Architecture::Riscv32, _) => "riscv32",
+        (Architecture::S390x, _) => "s390x",
+        (Architecture::LoongArch64, _) => "loongarch64",
+        (other, _) => return Err(format!("{other:?}")),
+    })
 }
 
 /// Path of the dynamic loader that the program asks for.
@@ -154,7 +183,7 @@ const HOST: (u16, u8, &str) = (62, 2, "x86-64");
 #[cfg(target_arch = "aarch64")]
 const HOST: (u16, u8, &str) = (183, 2, "aarch64");
 
-fn check_machine(path: &Path, content: &[u8]) -> Result<(), TargetError> {
+fn check_machine(path: &Path, content: &[u8], is_any: bool) -> Result<(), TargetError> {
     let not_program = |what| Err(TargetError::NotProgram { path: path.into(), what });
     if !content.starts_with(ELF_MAGIC) || content.len() < 32 {
         return not_program("not an ELF file");
@@ -168,7 +197,7 @@ fn check_machine(path: &Path, content: &[u8]) -> Result<(), TargetError> {
     // 32-bit x86 programs run on 64-bit kernels, and their runtimes use the same protocol.
     let runs_here =
         (machine, class) == (HOST.0, HOST.1) || (HOST.0 == 62 && (machine, class) == (3, 1));
-    if !runs_here || !little_endian {
+    if !is_any && (!runs_here || !little_endian) {
         let bits = if class == 1 { "32" } else { "64" };
         let found = format!("{} ({bits} bits)", machine_name(machine));
         return Err(TargetError::Architecture { path: path.into(), found, host: HOST.2 });
@@ -253,7 +282,7 @@ mod tests {
             let path = dir.path().join(name);
             fs::write(&path, content).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            inspect(&path).unwrap_err()
+            inspect(&path, false).unwrap_err()
         };
         assert!(matches!(file("a", b"", 0o644), TargetError::NotExecutable { .. }));
         assert!(matches!(file("b", b"#!/bin/sh\n", 0o755), TargetError::Script { .. }));
@@ -274,7 +303,7 @@ mod tests {
         for (kind, what) in [(1, "an object file"), (3, "a shared library"), (4, "a core dump")] {
             assert!(refusal("g", elf(class, 1, kind, here)).contains(what));
         }
-        let folder = inspect(dir.path()).unwrap_err().to_string();
+        let folder = inspect(dir.path(), false).unwrap_err().to_string();
         assert!(folder.contains("is a folder, not a program"), "{folder}");
         let missing = locate(OsStr::new("./no-such-program"), None);
         assert!(matches!(missing, Err(TargetError::NotFound { .. })));

@@ -1,7 +1,7 @@
 //! Which files of a process are looked at: the program and the libraries that the user means.
 
 /// Beginnings of the names of language runtime libraries.
-const RUNTIME: [&str; 12] = [
+pub(super) const RUNTIME: [&str; 12] = [
     "libc.so",
     "libc-",
     "libm.so",

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::binary::Kin;
+use super::emulator::EmulatorError;
 use super::native::NativeError;
 use super::preload::PreloadError;
 use ffuzz_engine::domain::RecordError;
@@ -29,6 +30,8 @@ pub enum TargetError {
     NotInstrumented { path: PathBuf, kin: Kin },
     #[error(transparent)]
     Native(#[from] NativeError),
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
     #[error(transparent)]
     Preload(#[from] PreloadError),
     #[error("the target's program loader {loader:?} does not exist")]
@@ -135,6 +138,7 @@ impl TargetError {
             }
             .into(),
             Self::Native(error) => error.remedy(),
+            Self::Emulator(error) => error.remedy().into(),
             Self::Preload(error) => error.remedy().into(),
             Self::NoLoader { .. } => "install that loader, or link the target statically".into(),
             Self::Start { source, .. } => match source.kind() {

@@ -71,6 +71,8 @@ pub struct Ended {
 /// A target that is started again for each input.
 pub struct Fresh {
     setup: Setup,
+    /// The program and its arguments, and the emulator in front of them.
+    command: Vec<OsString>,
     delivery: InputDelivery,
     mutators: Mutators,
     /// See [`ffuzz_engine::runner::Runner::send_late`].
@@ -94,13 +96,30 @@ impl Fresh {
         setup.name_input_if_needed();
         let delivery = setup.open_delivery()?;
         let (guard, strays) = (Guard::new().ok(), Strays::default());
-        Ok(Self { setup, delivery, mutators, late, process, processed: Vec::new(), guard, strays })
+        let command = setup.command(&setup.argv);
+        Ok(Self {
+            setup,
+            command,
+            delivery,
+            mutators,
+            late,
+            process,
+            processed: Vec::new(),
+            guard,
+            strays,
+        })
     }
 
-    /// The program and its arguments, with the name of the input's file.
+    /// The command line of its process, with the name of the input's file.
     #[must_use]
     pub fn command(&self) -> &[OsString] {
-        &self.setup.argv
+        &self.command
+    }
+
+    /// The process is that of an emulator: a debugger sees nothing of the program.
+    #[must_use]
+    pub fn is_emulated(&self) -> bool {
+        self.setup.emulation().is_some()
     }
 
     /// Name of the input's file.
@@ -162,7 +181,7 @@ impl Fresh {
         });
         let start = Instant::now();
         let mut process = process::launch(Launch {
-            argv: &[options.under, &argv].concat(),
+            argv: &[options.under, &self.setup.command(&argv)].concat(),
             env: &env,
             stdin: self.setup.stdin_for(&self.delivery)?,
             output: listener.output(),

@@ -12,6 +12,7 @@ use super::TargetError;
 use super::binary::{self, Traits};
 use super::channel::{self, Offer, OfferAnswer};
 use super::delivery::InputDelivery;
+use super::emulator::{Emulator, EmulatorError, StartAt};
 use super::handshake::{self, ForkServerHello, NoHello, Wires};
 use super::maps::{CLASSIC_MAP, LEGACY_KEYS, Maps};
 use super::native::{self, Native, NativeError};
@@ -20,7 +21,7 @@ use super::preload::{self, Preload};
 use super::replay::PERSISTENT;
 use super::runs::RunChannel;
 use ffuzz_assets::PRELOAD;
-use ffuzz_config::options::{RunMode, TargetOptions};
+use ffuzz_config::options::{NativeEngine, RunMode, TargetOptions};
 use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_sys::memory::SharedMap;
 use ffuzz_sys::process::{self, Launch, OutputTo, Process};
@@ -62,6 +63,7 @@ pub struct Setup {
     native: Option<Arc<Native>>,
     /// It is not instrumented itself, but a library of it is.
     runtime: Option<Arc<Preload>>,
+    emulator: Option<Arc<Emulator>>,
 }
 
 impl Setup {
@@ -74,25 +76,27 @@ impl Setup {
     ) -> Result<Self, TargetError> {
         let program = options.command.first().cloned().unwrap_or_default();
         let program = binary::locate(&program, options.search_path.as_deref())?;
+        let engine = options.native.as_ref().map(|native| native.engine);
+        let is_emulated = engine.is_some_and(|engine| engine != NativeEngine::Breakpoints);
+        let traits = binary::inspect(&program, is_emulated);
         let traits = if options.skip_binary_check || options.non_instrumented {
-            binary::inspect(&program).unwrap_or_default()
+            traits.unwrap_or_default()
         } else {
-            binary::inspect(&program)?
+            traits?
         };
         if options.guards_heap {
             native::check_guarded(&program, traits)?;
         }
-        let native = Native::prepare(options, &program, traits)?;
+        let (native, emulator) = without_source(options, &program, traits)?;
         let mut runtime = None;
-        let has_none = !traits.instrumented && native.is_none();
-        if has_none && !options.skip_binary_check && !options.non_instrumented {
+        let instrumented = traits.instrumented || native.is_some() || emulator.is_some();
+        if !instrumented && !options.skip_binary_check && !options.non_instrumented {
             if preload::instrumented_library(&program, &options.extra_env).is_none() {
                 return Err(TargetError::NotInstrumented { path: program, kin: traits.kin });
             }
             runtime = Some(Arc::new(Preload::open(&options.places, PRELOAD)?));
         }
-        let instrumented = traits.instrumented || native.is_some() || runtime.is_some();
-        let traits = Traits { instrumented, ..traits };
+        let traits = Traits { instrumented: instrumented || runtime.is_some(), ..traits };
         let mut argv = options.command.clone();
         argv[0] = program.into_os_string();
         let named = options.file.as_deref().unwrap_or(input_file);
@@ -107,6 +111,7 @@ impl Setup {
             traits,
             instance_dir: instance_dir.map(Into::into),
             native: native.map(Arc::new),
+            emulator: emulator.map(Arc::new),
             runtime,
         })
     }
@@ -135,6 +140,19 @@ impl Setup {
     /// What a program without instrumentation of its own is started with.
     pub(super) fn native(&self) -> Option<&Native> {
         self.native.as_deref()
+    }
+
+    /// Why an emulator runs the target, if one does.
+    pub(super) fn emulation(&self) -> Option<String> {
+        self.emulator.as_ref().map(|emulator| emulator.note())
+    }
+
+    /// The command line of a process that runs the target by these words, without a fork server.
+    pub(super) fn command(&self, words: &[OsString]) -> Vec<OsString> {
+        match &self.emulator {
+            Some(emulator) => emulator.command(words, false),
+            None => words.to_vec(),
+        }
     }
 
     pub(super) fn program(&self) -> &Path {
@@ -205,6 +223,9 @@ impl Setup {
         if self.native.is_some() && status.is_none_or(|status| libc::WIFEXITED(status)) {
             return NativeError::NoStart { how: describe_end(status) }.into();
         }
+        if self.emulator.is_some() {
+            return EmulatorError::NoStart { how: describe_end(status) }.into();
+        }
         let (memory_limit, deferred) = (self.options.memory_limit, self.deferred());
         TargetError::DiedAtStart { how: describe_end(status), memory_limit, deferred }
     }
@@ -258,6 +279,30 @@ impl Setup {
     }
 }
 
+/// What shows the coverage of a program without instrumentation, if that is asked for.
+fn without_source(
+    options: &TargetOptions,
+    program: &Path,
+    traits: Traits,
+) -> Result<(Option<Native>, Option<Emulator>), TargetError> {
+    let Some(native) = &options.native else { return Ok((None, None)) };
+    if traits.instrumented {
+        return Err(NativeError::Instrumented.into());
+    }
+    let because = match native.engine {
+        NativeEngine::Emulator => "--qemu asks for it",
+        engine => match Native::prepare(options, native, program, traits.kin) {
+            Ok(native) => return Ok((Some(native), None)),
+            Err(TargetError::Native(error)) if engine == NativeEngine::Any => {
+                let Some(because) = error.calls_for_emulator() else { return Err(error.into()) };
+                because
+            }
+            Err(error) => return Err(error),
+        },
+    };
+    Ok((None, Some(Emulator::prepare(options, program, because.into())?)))
+}
+
 /// A fork server after its hello.
 #[derive(Debug)]
 pub(super) struct ServerSession {
@@ -287,9 +332,15 @@ impl ServerSession {
     pub(super) fn start(setup: &Setup, timeout: Duration) -> Result<Self, TargetError> {
         let asked = setup.options.map_size;
         let offered = asked.unwrap_or(OFFERED_MAP);
-        match Self::start_with(setup, timeout, offered)? {
+        let start = |map| match Self::start_with(setup, timeout, map, StartAt::Input) {
+            Err(TargetError::Emulator(EmulatorError::NoStart { .. })) => {
+                Self::start_with(setup, timeout, map, StartAt::Entry)
+            }
+            started => started,
+        };
+        match start(offered)? {
             Startup::Ready(session) => Ok(*session),
-            Startup::Larger(map_size) => match Self::start_with(setup, timeout, map_size)? {
+            Startup::Larger(map_size) => match start(map_size)? {
                 Startup::Ready(session) => Ok(*session),
                 Startup::Larger(again) => Err(TargetError::Protocol {
                     what: format!("its map grew from {map_size} to {again} bytes"),
@@ -298,13 +349,18 @@ impl ServerSession {
         }
     }
 
-    fn start_with(setup: &Setup, timeout: Duration, map: usize) -> Result<Startup, TargetError> {
+    fn start_with(
+        setup: &Setup,
+        timeout: Duration,
+        map: usize,
+        at: StartAt,
+    ) -> Result<Startup, TargetError> {
         let runs = setup.options.run_mode != RunMode::Pipe;
         let offers = Offers::new(map, setup.input != InputFrom::Inherit, runs)?;
         let delivery = setup.open_delivery()?;
         let strays = Strays::default();
         let (mut process, mut control, mut status) =
-            launch(setup, &offers, map, &delivery, &strays)?;
+            launch(setup, &offers, (map, at), &delivery, &strays)?;
         let timeout = setup.init_timeout(timeout);
         let mut wires = Wires { status: &mut status, control: &mut control, timeout };
         let hello = match handshake::greet(&mut wires) {
@@ -387,7 +443,7 @@ impl Offers {
 fn launch(
     setup: &Setup,
     offers: &Offers,
-    map: usize,
+    (map, at): (usize, StartAt),
     delivery: &InputDelivery,
     strays: &Strays,
 ) -> Result<(Process, WordWriter, WordReader), TargetError> {
@@ -422,8 +478,13 @@ fn launch(
         fds.push((native.table(), native::TABLE_FD));
     }
     setup.add_runtime(&mut env);
+    let mut argv = setup.argv.clone();
+    if let Some(emulator) = &setup.emulator {
+        env.extend(emulator.variables(&setup.input, at));
+        argv = emulator.command(&argv, true);
+    }
     let process = process::launch(Launch {
-        argv: &setup.argv,
+        argv: &argv,
         env: &env,
         stdin: setup.stdin_for(delivery)?,
         output: OutputTo::shown(setup.options.show_output),

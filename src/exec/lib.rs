@@ -12,6 +12,7 @@ mod channel;
 pub mod choice;
 pub mod delivery;
 mod direct;
+mod emulator;
 mod error;
 mod forkserver;
 mod fresh;
@@ -35,6 +36,7 @@ pub mod trace;
 mod words;
 
 pub use direct::Direct;
+pub use emulator::EmulatorError;
 pub use error::TargetError;
 pub use forkserver::ForkServer;
 pub use fresh::{Ended, Fresh, FreshOptions};

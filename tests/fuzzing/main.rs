@@ -16,6 +16,7 @@ mod challenges;
 mod comparisons;
 mod custom;
 mod domains;
+mod emulator;
 mod fuzz;
 mod killerbeez;
 mod limits;

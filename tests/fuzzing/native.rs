@@ -160,7 +160,7 @@ fn programs_that_cannot_have_breakpoints_are_refused() {
     build(&dir, "gcc", "-nostartfiles start.c -o unstarted");
     dir.ffuzz(&format!("cc {c} -o ours")).run().expect(0);
     for (words, cause, remedy) in [
-        ("-- ./static", "linked statically", "-n fuzzes it without coverage"),
+        ("--native -- ./static", "linked statically", "leave --native out"),
         ("-- ./ours", "this one is instrumented", "leave -Q out"),
         ("-- ./unstarted", "before main", "AFL_DEBUG_CHILD=1"),
         ("--modules libnone.so -- ./plain", "none of the target's files", "they are plain, libc"),

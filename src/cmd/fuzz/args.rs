@@ -61,9 +61,16 @@ pub struct Args {
     /// The target is not instrumented: start a new process for each run
     #[arg(short, help_heading = "Target")]
     pub non_instrumented: bool,
-    /// The target is not instrumented: breakpoints show which blocks of its machine code are reached
+    /// The target is not instrumented: breakpoints show which blocks of its machine code are reached, or QEMU which
+    /// edges, if it is static or for another processor
     #[arg(short = 'Q', help_heading = "Target")]
     pub native: bool,
+    /// -Q with breakpoints, or not at all
+    #[arg(long = "native", conflicts_with = "qemu", help_heading = "Target")]
+    pub breakpoints: bool,
+    /// -Q in QEMU's user mode emulation (package qemu-user)
+    #[arg(long, help_heading = "Target")]
+    pub qemu: bool,
     /// With -Q: files whose blocks count, separated by colons, or "all". Default: the program and its libraries
     /// except language runtime libraries
     #[arg(long, value_name = "LIST", help_heading = "Target")]

@@ -172,6 +172,8 @@ const TABLE: &[OptionRow] = &[
     row(&["-N"], Workers::Get, Pastis::Gets),
     row(&["-n"], Workers::Get, Pastis::Gets),
     row(&["-Q"], Workers::Get, Pastis::Gets),
+    row(&["--native"], Workers::Get, Pastis::Gets),
+    row(&["--qemu"], Workers::Get, Pastis::Gets),
     row(&["--modules"], Workers::Get, Pastis::Gets),
     too(
         &["--guard-heap"],

@@ -14,9 +14,9 @@ use crate::cmd::exit::Failure;
 use crate::config::env::{self, AssetPlaces, EnvError, Environment};
 use crate::config::options::{
     CalibrationOptions, Colors, CoverageOptions, CpuChoice, DeterministicStage, DomainMode, Input,
-    Inspected, KillerbeezOptions, Limits, MutationOptions, NativeOptions, Options, OutputOptions,
-    RunMode, SanitizerOptions, Schedule, SeedPolicy, Strategy, SyncOptions, TargetOptions,
-    TimeoutSpec, UiMode, Wanted,
+    Inspected, KillerbeezOptions, Limits, MutationOptions, NativeEngine, NativeOptions, Options,
+    OutputOptions, RunMode, SanitizerOptions, Schedule, SeedPolicy, Strategy, SyncOptions,
+    TargetOptions, TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
 use crate::disk::output;
@@ -190,7 +190,7 @@ fn sanitizers(
             Failure::new(format!("-w {}: {error}", given.display()), error.remedy())
         };
         let program = binary::locate(given, env.get("PATH")).map_err(failure)?;
-        let traits = binary::inspect(&program).map_err(failure)?;
+        let traits = binary::inspect(&program, false).map_err(failure)?;
         if !traits.sanitizer {
             warnings.push(format!("-w {}: this program has no sanitizer", given.display()));
         }
@@ -327,7 +327,12 @@ fn guards_heap(args: &Args, env: &Environment) -> bool {
 }
 
 fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failure> {
-    if !args.native {
+    let engine = match (args.breakpoints, args.qemu) {
+        (false, false) => NativeEngine::Any,
+        (true, _) => NativeEngine::Breakpoints,
+        (false, true) => NativeEngine::Emulator,
+    };
+    if !args.native && engine == NativeEngine::Any {
         return match args.modules {
             None => Ok(None),
             Some(_) => Err(Failure::usage(
@@ -346,7 +351,7 @@ fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failu
     }
     let all = || env.flag(&["AFL_INST_LIBS"]).then(|| "all".to_owned());
     let modules = args.modules.clone().or_else(all);
-    Ok(Some(NativeOptions { modules }))
+    Ok(Some(NativeOptions { modules, engine }))
 }
 
 /// A target that is not instrumented, or that crashes in every run, needs a process for each.

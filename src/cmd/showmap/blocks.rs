@@ -15,7 +15,7 @@ use crate::exec::{TargetError, binary};
 /// Prints them; returns the exit code.
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure> {
     let program = binary::locate(&args.target.command[0], environment.get("PATH"));
-    let program = program.and_then(|path| binary::inspect(&path).map(|_| path));
+    let program = program.and_then(|path| binary::inspect(&path, false).map(|_| path));
     let program = program.map_err(tool::failure)?;
     let objects = Objects::of(&program, &[])
         .map_err(|source| tool::failure(TargetError::Start { path: program.clone(), source }))?;

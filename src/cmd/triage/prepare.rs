@@ -10,7 +10,7 @@ use crate::cmd::fuzz::custom::{self, About};
 use crate::cmd::fuzz::resolve;
 use crate::cmd::tool;
 use crate::config::env::Environment;
-use crate::config::options::{CustomOptions, TargetOptions};
+use crate::config::options::{CustomOptions, NativeEngine, NativeOptions, TargetOptions};
 use crate::crashes::collector::Values;
 use crate::crashes::triage::{PlanOptions, TriagePlan};
 use crate::disk::find;
@@ -88,6 +88,10 @@ fn target(
     options.extra_env.retain(|(name, _)| !users.iter().any(|(known, _)| known == name));
     options.extra_env.splice(0..0, users);
     let program = binary::locate(&options.command[0], options.search_path.as_deref());
-    options.command[0] = program.map_err(tool::failure)?.into_os_string();
+    let program = program.map_err(tool::failure)?;
+    if binary::is_foreign(&program) {
+        options.native = Some(NativeOptions { modules: None, engine: NativeEngine::Emulator });
+    }
+    options.command[0] = program.into_os_string();
     Ok(options)
 }

@@ -84,7 +84,7 @@ pub struct Rerun {
     modules: Modules,
     /// It dies without a report: it is traced when it dies.
     silent: [bool; 2],
-    /// The kernel allows it.
+    /// The kernel allows it, and the process is the program's.
     can_trace: bool,
     started: bool,
     /// What the process gets before the input, if anything: see [`Rerun::after`].
@@ -97,13 +97,14 @@ pub struct Rerun {
 impl Rerun {
     #[must_use]
     pub fn new(target: Fresh, sanitizer: Option<Fresh>, tools: Arc<Tools>) -> Self {
+        let can_trace = !target.is_emulated();
         Self {
             target,
             sanitizer,
             tools,
             modules: Modules::default(),
             silent: [false; 2],
-            can_trace: true,
+            can_trace,
             started: false,
             before: None,
             notes: Vec::new(),
@@ -334,6 +335,7 @@ impl Rerun {
         }
         let tools = Arc::clone(&self.tools);
         let account = match &tools.debugging {
+            _ if self.target.is_emulated() => None,
             Debugging::Silent => None,
             Debugging::Always => self.under_gdb(input, quick.build, &debugger::FATAL)?,
             Debugging::Core(cores) => self.by_core(cores, input, quick.build)?,

@@ -33,6 +33,17 @@ pub enum NativeError {
 }
 
 impl NativeError {
+    /// Why the target needs an emulator, if that is no obstacle for one.
+    pub(crate) fn calls_for_emulator(&self) -> Option<&'static str> {
+        match self {
+            Self::Machine => Some("it is no program for x86-64 with 64 bits"),
+            Self::Static => Some("it is linked statically"),
+            Self::SetUser => Some("it runs as another user (setuid or setgid)"),
+            Self::NoBlocks => Some("no code is found in it: it has no .eh_frame, or is packed"),
+            _ => None,
+        }
+    }
+
     /// What the user can do about it.
     #[must_use]
     pub fn remedy(&self) -> String {
@@ -40,11 +51,10 @@ impl NativeError {
             Self::Instrumented => "leave -Q out".into(),
             Self::HeapOfSanitizer => "leave --guard-heap out: the sanitizer finds more".into(),
             Self::HeapOfStatic => "link it dynamically, or build it with AFL_USE_ASAN=1".into(),
-            Self::Machine | Self::Static | Self::Go => {
-                "build it with ffuzz-cc; -n fuzzes it without coverage".into()
-            }
+            Self::Go => "build it with ffuzz-cc; -n fuzzes it without coverage".into(),
+            Self::Machine | Self::Static => "leave --native out: QEMU runs the target then".into(),
             Self::SetUser => "fuzz a copy of it without that mode bit".into(),
-            Self::NoBlocks => "--modules all adds its libraries; -n fuzzes without coverage".into(),
+            Self::NoBlocks => "--modules all adds its libraries; without --native, QEMU runs it".into(),
             Self::NoSuchModule { names } => format!("they are {}", names.join(", ")),
             Self::Unreadable { .. } => "check the file and its permissions".into(),
             Self::NoStart { .. } => {

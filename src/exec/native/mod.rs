@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use ffuzz_assets::NATIVE;
-use ffuzz_config::options::TargetOptions;
+use ffuzz_config::options::{NativeOptions, TargetOptions};
 use object::{Architecture, Object};
 
 use super::binary::{self, Kin, Traits};
@@ -55,17 +55,14 @@ struct Compared {
 }
 
 impl Native {
-    /// Finds the blocks of the chosen files; None if breakpoints are not asked for.
+    /// Finds the blocks of the chosen files.
     pub(super) fn prepare(
         options: &TargetOptions,
+        native: &NativeOptions,
         program: &Path,
-        traits: Traits,
-    ) -> Result<Option<Self>, TargetError> {
-        let Some(native) = &options.native else { return Ok(None) };
-        if traits.instrumented {
-            return Err(NativeError::Instrumented.into());
-        }
-        check(program, traits.kin)?;
+        kin: Kin,
+    ) -> Result<Self, TargetError> {
+        check(program, kin)?;
         let start_error = |source| TargetError::Start { path: program.into(), source };
         let objects = Objects::of(program, &options.extra_env).map_err(start_error)?;
         if !objects.missing.is_empty() {
@@ -88,7 +85,7 @@ impl Native {
         }
         let preload = Preload::open(&options.places, NATIVE)?;
         let memory = |source| TargetError::Memory { bytes: table.bytes().len(), source };
-        Ok(Some(Self { preload, table: table.share().map_err(memory)?, compared }))
+        Ok(Self { preload, table: table.share().map_err(memory)?, compared })
     }
 
     pub(super) fn table(&self) -> BorrowedFd<'_> {

@@ -1,0 +1,134 @@
+//! Programs that cannot have breakpoints: QEMU's user mode emulation runs them, with a plugin that counts edges and is
+//! AFL's fork server (`runtime/qemu/`). QEMU is the distribution's.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use ffuzz_assets::{Assets, AssetsError, QEMU};
+use ffuzz_config::options::TargetOptions;
+
+use super::binary;
+use super::choice::{Choice, RUNTIME};
+use super::launcher::InputFrom;
+
+/// Why a program cannot be emulated.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    #[error("-Q needs an emulator for the target ({because}), and {name} is not installed")]
+    NotInstalled { name: String, because: String },
+    #[error("no emulator is known for the target's processor ({found})")]
+    Processor { found: String },
+    #[error("QEMU cannot load {path:?}: its path has a comma")]
+    Path { path: PathBuf },
+    #[error("--guard-heap loads a library into the target, which runs in an emulator")]
+    Heap,
+    #[error("the emulated target ended before it reached its input ({how})")]
+    NoStart { how: String },
+    #[error(transparent)]
+    Assets(AssetsError),
+}
+
+impl EmulatorError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::NotInstalled { .. } => {
+                "apt-get install qemu-user (the static one loads no plugins)"
+            }
+            Self::Processor { .. } => "build it for this machine with ffuzz-cc",
+            Self::Path { .. } => "set XDG_CACHE_HOME to a folder without it",
+            Self::Heap => "leave --guard-heap out",
+            Self::NoStart { .. } => {
+                "AFL_DEBUG_CHILD=1 shows its output; QEMU_LD_PREFIX=FOLDER has the libraries of another processor"
+            }
+            Self::Assets(error) => error.remedy(),
+        }
+    }
+}
+
+/// The emulator of a program.
+#[derive(Clone, Debug)]
+pub(super) struct Emulator {
+    program: PathBuf,
+    plugin: PathBuf,
+    choice: Choice,
+    /// Why it is needed.
+    because: String,
+}
+
+/// Where the fork server starts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum StartAt {
+    /// At the first system call that leads to the input.
+    Input,
+    Entry,
+}
+
+impl Emulator {
+    /// Finds the emulator for the program's processor. `because`: why the program has no breakpoints.
+    pub(super) fn prepare(
+        options: &TargetOptions,
+        program: &Path,
+        because: String,
+    ) -> Result<Self, EmulatorError> {
+        if options.guards_heap {
+            return Err(EmulatorError::Heap);
+        }
+        let processor = binary::processor(program);
+        let name = processor.map_err(|found| EmulatorError::Processor { found })?;
+        let name = format!("qemu-{name}");
+        let Ok(emulator) = binary::locate(OsStr::new(&name), options.search_path.as_deref()) else {
+            return Err(EmulatorError::NotInstalled { name, because });
+        };
+        let assets = Assets::open(&options.places).map_err(EmulatorError::Assets)?;
+        let plugin = assets.directory.join(QEMU);
+        if plugin.as_os_str().as_bytes().contains(&b',') {
+            return Err(EmulatorError::Path { path: plugin });
+        }
+        let modules = options.native.as_ref().and_then(|native| native.modules.as_deref());
+        let choice = modules.map_or(Choice::Own, Choice::parse);
+        Ok(Self { program: emulator, plugin, choice, because })
+    }
+
+    /// One line for the user.
+    pub(super) fn note(&self) -> String {
+        let name = self.program.file_name().unwrap_or_default().to_string_lossy();
+        format!("the target runs in {name}: {}", self.because)
+    }
+
+    /// The command line that runs a program; with the plugin it has the fork server.
+    pub(super) fn command(&self, command: &[OsString], has_plugin: bool) -> Vec<OsString> {
+        let plugin = [OsString::from("-plugin"), self.plugin.clone().into()];
+        let plugin = plugin.into_iter().filter(|_| has_plugin);
+        let emulator = std::iter::once(self.program.clone().into_os_string());
+        emulator.chain(plugin).chain(command.iter().cloned()).collect()
+    }
+
+    /// What the plugin reads from its environment.
+    pub(super) fn variables(
+        &self,
+        input: &InputFrom,
+        start: StartAt,
+    ) -> Vec<(OsString, Option<OsString>)> {
+        let (modules, without) = match &self.choice {
+            Choice::Own => ("all".into(), Some(RUNTIME.join(":"))),
+            Choice::All | Choice::Counted => ("all".into(), None),
+            Choice::Named(names) => (names.join(":"), None),
+        };
+        let input = match input {
+            InputFrom::File(path) => Some(path.clone().into_os_string()),
+            InputFrom::Stdin | InputFrom::Inherit => None,
+        };
+        let at_entry = (start == StartAt::Entry).then(|| "1".into());
+        [
+            ("FFUZZ_QEMU_MODULES", Some(OsString::from(modules))),
+            ("FFUZZ_QEMU_WITHOUT", without.map(Into::into)),
+            ("FFUZZ_QEMU_INPUT", input),
+            ("FFUZZ_QEMU_AT_ENTRY", at_entry),
+        ]
+        .map(|(name, value)| (name.into(), value))
+        .into()
+    }
+}

@@ -1,0 +1,184 @@
+//! `-Q` in QEMU: programs that are static, or for another processor.
+
+use std::os::unix::process::ExitStatusExt as _;
+
+use crate::common;
+use common::*;
+
+/// QEMU's name, clang's name, and whether programs need an emulator here.
+const PROCESSORS: [(&str, &str); 6] = [
+    ("x86_64", "x86_64-linux-gnu"),
+    ("i386", "i386-linux-gnu"),
+    ("aarch64", "aarch64-linux-gnu"),
+    ("arm", "arm-linux-gnueabihf"),
+    ("mips", "mips-linux-gnu"),
+    ("mipsel", "mipsel-linux-gnu"),
+];
+
+fn has_emulators() -> bool {
+    let there = has("qemu-aarch64") && has("qemu-x86_64") && has("ld.lld-19");
+    if !there {
+        skip("no QEMU (package qemu-user), or no lld");
+    }
+    there
+}
+
+/// A program without a C library.
+fn bare(dir: &TestDir, target: &str) -> std::path::PathBuf {
+    let source = repository("tests/targets/bare.c");
+    let words = "-w -O1 -static -nostdlib -ffreestanding -fno-stack-protector -fuse-ld=lld-19 -o t";
+    // Nothing sets the registers that MIPS code reaches its data by.
+    let fixed = if target.starts_with("mips") { "-mno-abicalls -fno-pic -G0" } else { "-fno-pie" };
+    let job = dir.program("clang-19").arg(format!("--target={target}"));
+    job.words(words).words(fixed).arg(source).run().expect(0);
+    dir.path("t")
+}
+
+#[test]
+fn programs_for_every_processor_are_fuzzed() {
+    if !has_emulators() {
+        return;
+    }
+    for (name, target) in PROCESSORS {
+        let dir = TestDir::with_seed("AB ");
+        let program = bare(&dir, target);
+        let job = dir.fuzz("-Q -s 1 -E 20000", &program, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+        let run = job.run().expect(0);
+        assert!(
+            run.out.contains(&format!("the target runs in qemu-{name}: it is ")),
+            "{}",
+            run.out
+        );
+        assert_eq!(dir.crashes().len(), 1, "{name}: {}", run.out);
+        // The kernel of this machine runs some of them itself.
+        let report = dir.text("out/triage/report.json");
+        assert!(report.contains("\"state\": \"crashes\""), "{name}: {report}");
+        if name == "aarch64" {
+            let script = dir.path("out/triage").read_dir().unwrap().flatten();
+            let script = script.map(|entry| entry.path().join("reproduce.sh"));
+            let script = script.into_iter().find(|path| path.exists()).unwrap();
+            assert!(std::fs::read_to_string(&script).unwrap().contains("qemu-aarch64' '"));
+            let ended = dir.program(script.to_str().unwrap()).run();
+            assert_eq!(ended.status.signal(), Some(libc::SIGSEGV));
+        }
+    }
+}
+
+/// The map of an input is the same in every process, whoever has translated the code.
+#[test]
+fn maps_are_the_same_in_every_run() {
+    if !has_emulators() {
+        return;
+    }
+    let dir = TestDir::new();
+    let source = repository("tests/targets/halves.c");
+    dir.program("gcc").words("-w -O1 -static -o t").arg(source).run().expect(0);
+    for number in 0..6 {
+        dir.write(&format!("inputs/{number}"), &"HALVES"[..number]);
+    }
+    let maps = |folder: &str, cold: &str| {
+        let options = format!("showmap -Q -i inputs -o {folder}");
+        let job = dir.tool(&options, &dir.path("t"), "@@");
+        let job = if cold.is_empty() { job } else { job.env(cold, "1") };
+        job.run().expect(0);
+        (0..6).map(|number| dir.text(&format!("{folder}/{number}"))).collect::<Vec<_>>()
+    };
+    let warm = maps("warm", "");
+    assert!(warm[0].lines().count() > 20 && warm[0] != warm[5], "{warm:?}");
+    assert_eq!(warm, maps("again", ""));
+    assert_eq!(warm, maps("cold", "FFUZZ_QEMU_COLD"));
+}
+
+/// Breakpoints are preferred; `--modules` is the same in both.
+#[test]
+fn the_engine_and_the_modules_can_be_chosen() {
+    if !has_emulators() {
+        return;
+    }
+    let dir = TestDir::with_seed("x");
+    dir.write(
+        "lib.c",
+        "int look(int c) { if (c == 'a') return 1; if (c == 'b') return 2; return c > 'k'; }",
+    );
+    dir.write(
+        "main.c",
+        "#include <stdio.h>\nint look(int); int main(void) { return look(getchar()) > 5; }",
+    );
+    dir.program("gcc").words("-O1 -shared -fPIC lib.c -o liblook.so").run().expect(0);
+    dir.program("gcc").words("-O1 main.c liblook.so -Wl,-rpath,$ORIGIN -o t").run().expect(0);
+    let edges = |options: &str| {
+        let job = dir.tool(&format!("showmap -q -Q {options} -o -"), &dir.path("t"), "");
+        job.input("x").run().expect(0).out.lines().count()
+    };
+    let [both, program, library, all] =
+        ["", "--modules t", "--modules liblook.so", "--modules all"]
+            .map(|modules| edges(&format!("--qemu {modules}")));
+    assert!(
+        program > 0 && library > 0 && both > program && both > library,
+        "{both} {program} {library}"
+    );
+    assert!(all > both + 20, "{all}");
+    let run = |options: &str| {
+        let words = format!("{options} -E 50 -i in -o out{options} -- ./t");
+        dir.ffuzz(&words).run().expect(0)
+    };
+    run("-Q").does_not_say("qemu-x86_64");
+    run("--qemu").says("runs in qemu-x86_64");
+}
+
+#[test]
+fn a_program_that_reads_nothing_starts_at_its_entry_point() {
+    if !has_emulators() {
+        return;
+    }
+    let dir = TestDir::with_seed("x");
+    dir.write("t.c", "int main(int n, char **v) { return n > 3; }");
+    dir.program("gcc").words("-O1 -static t.c -o t").run().expect(0);
+    let job = dir.tool("showmap -q -Q -o -", &dir.path("t"), "").input("x");
+    assert!(job.run().expect(0).out.lines().count() > 50);
+}
+
+#[test]
+fn what_cannot_be_emulated_is_refused() {
+    let dir = TestDir::with_seed("x");
+    dir.write("t.c", "int main(void) { return 0; }");
+    dir.program("gcc").words("-static t.c -o t").run().expect(0);
+    let program = dir.path("t");
+    let folder = dir.path("empty").display().to_string();
+    let job = dir.fuzz("-Q -E 5", &program, "").env("PATH", &folder);
+    job.run().refused(1, "qemu-x86_64 is not installed", "apt-get install qemu-user");
+    dir.fuzz("-Q --native -E 5", &program, "").run().refused(
+        1,
+        "linked statically",
+        "leave --native out",
+    );
+    if has_emulators() {
+        dir.program("gcc").words("t.c -o d").run().expect(0);
+        dir.fuzz("--qemu --guard-heap -E 5", &dir.path("d"), "").run().refused(
+            1,
+            "--guard-heap",
+            "leave --guard-heap out",
+        );
+        dir.write("dies.c", "#include <stdlib.h>\nint main(void) { abort(); }");
+        dir.program("gcc").words("-static dies.c -o dies").run().expect(0);
+        let job = dir.fuzz("-Q -E 5", &dir.path("dies"), "").env("QEMU_CPU", "none");
+        job.run().refused(1, "ended before it reached its input", "AFL_DEBUG_CHILD=1");
+    }
+}
+
+/// Runs that never end are ended.
+#[test]
+fn an_emulated_run_that_hangs_is_ended() {
+    if !has_emulators() {
+        return;
+    }
+    let dir = TestDir::with_seed("x");
+    dir.write(
+        "t.c",
+        "#include <stdio.h>\nint main(void) { if (getchar() == 'h') for (;;) continue; return 0; }",
+    );
+    dir.program("gcc").words("-O0 -static t.c -o t").run().expect(0);
+    dir.write("hang", "h");
+    let job = dir.tool("showmap -Q -t 200 -o -", &dir.path("t"), "").input("h");
+    job.run().expect(1);
+}
