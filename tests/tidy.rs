@@ -65,7 +65,7 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["heap/heap"],
     &["qemu/api"],
     &["qemu/modules", "qemu/calls"],
-    &["qemu/warm"],
+    &["qemu/warm", "qemu/trail"],
     &["qemu/server"],
     &["qemu/plugin"],
     &["driver/options", "driver/input"],

@@ -10,6 +10,7 @@ struct mapping {
   uintptr_t start, end;
   uint64_t offset;
   uint64_t name; /* a hash */
+  const char *path;
   int chosen;
 };
 
@@ -58,6 +59,22 @@ void ffuzz_qemu_choose(const char *names, const char *without, const void *progr
   mapping_count = 0;
 }
 
+/* Paths are kept: the mappings are read again and again. */
+static const char *keep(const char *path) {
+  static struct kept {
+    struct kept *next;
+    char path[];
+  } *first;
+  for (struct kept *one = first; one; one = one->next)
+    if (!strcmp(one->path, path)) return one->path;
+  struct kept *new = malloc(sizeof *new + strlen(path) + 1);
+  if (!new) abort();
+  strcpy(new->path, path);
+  new->next = first;
+  first = new;
+  return new->path;
+}
+
 static void add(const struct mapping *new) {
   static size_t room;
   if (mapping_count == room) {
@@ -85,6 +102,7 @@ static void read_mappings(void) {
     if (fields != 4 || *path != '/') continue;
     const char *name = strrchr(path, '/') + 1;
     m.name = hash(name);
+    m.path = keep(path);
     int is_program = !strcmp(path, program);
     m.chosen = is_chosen(name, is_program);
     if (is_program && !m.offset) program_start = m.start;
@@ -126,12 +144,22 @@ uint64_t ffuzz_qemu_entry(uintptr_t base) {
 
 int ffuzz_qemu_is_file(uintptr_t host) { return find(host) != NULL; }
 
-uint32_t ffuzz_qemu_location(const void *host) {
+static const struct mapping *mapping_of(const void *host) {
   const struct mapping *m = find((uintptr_t)host);
-  if (!m) {
-    read_mappings();
-    m = find((uintptr_t)host);
-  }
+  if (m) return m;
+  read_mappings();
+  return find((uintptr_t)host);
+}
+
+const char *ffuzz_qemu_file(const void *host, uint64_t *offset) {
+  const struct mapping *m = mapping_of(host);
+  if (!m) return NULL;
+  *offset = (uintptr_t)host - m->start + m->offset;
+  return m->path;
+}
+
+uint32_t ffuzz_qemu_location(const void *host) {
+  const struct mapping *m = mapping_of(host);
   if (!m || !m->chosen) return 0;
   uint32_t number = (uint32_t)mix(m->name ^ mix((uintptr_t)host - m->start + m->offset));
   return number ? number : 1;

@@ -7,6 +7,8 @@
 /* A number for a place in a chosen file, the same in every start of the program; 0 in any other memory.
  * `host`: where the emulator has the code. */
 uint32_t ffuzz_qemu_location(const void *host);
+/* The file of a place, and the offset in it; NULL if it is in none. */
+const char *ffuzz_qemu_file(const void *host, uint64_t *offset);
 /* It is in the mapping of a file, as far as was known when the last place was asked for. */
 int ffuzz_qemu_is_file(uintptr_t host);
 /* Files are chosen by names with colons between them, by `all`, or else it is the program alone, which has this code. */

@@ -8,6 +8,7 @@
  * FFUZZ_QEMU_INPUT     the input file, if it is no standard input
  * FFUZZ_QEMU_AT_ENTRY  the fork server starts at the program's entry point
  * FFUZZ_QEMU_COLD      see warm.c
+ * FFUZZ_QEMU_TRAIL     see trail.c: no coverage, no fork server
  * AFL_ENTRYPOINT       the fork server starts at this address of the guest */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "qemu/calls.h"
 #include "qemu/modules.h"
 #include "qemu/server.h"
+#include "qemu/trail.h"
 #include "qemu/warm.h"
 
 EXPORTED int qemu_plugin_version = 1;
@@ -42,6 +44,11 @@ static void on_block(unsigned cpu, void *place) {
   unsigned char count = (unsigned char)(*counter + 1);
   *counter = (unsigned char)(count + !count);
   previous = at >> 1;
+}
+
+static void on_translated_for_trail(plugin_id id, struct qemu_plugin_tb *block) {
+  (void)id;
+  ffuzz_qemu_trail_translated(block, qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(block, 0)));
 }
 
 static void on_start(unsigned cpu, void *unused) {
@@ -90,6 +97,10 @@ static int is_32_bit(const char *target) {
 
 EXPORTED int qemu_plugin_install(plugin_id id, const struct plugin_info *info, int count, char **words) {
   (void)count, (void)words;
+  if (ffuzz_qemu_trail_start()) {
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translated_for_trail);
+    return 0;
+  }
   size_t size;
   map = ffuzz_qemu_map(&size);
   if (!map) return 0;

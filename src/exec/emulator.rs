@@ -2,15 +2,20 @@
 //! AFL's fork server (`runtime/qemu/`). QEMU is the distribution's.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use ffuzz_assets::{Assets, AssetsError, QEMU};
 use ffuzz_config::options::TargetOptions;
 
-use super::binary;
 use super::choice::{Choice, RUNTIME};
 use super::launcher::InputFrom;
+use super::{binary, channel};
+use ffuzz_sys::memory;
 
 /// Why a program cannot be emulated.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +61,56 @@ pub(super) struct Emulator {
     choice: Choice,
     /// Why it is needed.
     because: String,
+}
+
+/// Descriptor of a [`Trail`] in the emulator, and the variable that names it.
+pub(super) const TRAIL_FD: i32 = channel::TARGET_FD - 1;
+pub(super) const TRAIL_ENV: &str = "FFUZZ_QEMU_TRAIL";
+/// Mirrors `runtime/qemu/trail.c`.
+const STEPS: u64 = 64;
+const STEP: u64 = 16;
+const FILES: u64 = 16;
+const LONGEST: u64 = 1024;
+
+/// The last blocks of a run in the emulator.
+#[derive(Debug)]
+pub struct Trail {
+    memory: File,
+}
+
+impl Trail {
+    /// For one run.
+    pub fn new() -> io::Result<Self> {
+        let bytes = 8 + STEPS * STEP + FILES * LONGEST;
+        let memory = memory::memfd(c"ffuzz-trail", bytes as usize)?;
+        Ok(Self { memory: memory.into() })
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+
+    /// The last block first: file, and offset in it. The target may have written anything there.
+    #[must_use]
+    pub fn steps(&self) -> Vec<(PathBuf, u64)> {
+        let Some(count) = self.word(0) else { return Vec::new() };
+        let step = |number: u64| {
+            let at = 8 + number % STEPS * STEP;
+            let file = self.word(at).filter(|file| *file < FILES)?;
+            let mut path = vec![0; LONGEST as usize];
+            let files = 8 + STEPS * STEP;
+            self.memory.read_exact_at(&mut path, files + file * LONGEST).ok()?;
+            let end = path.iter().position(|byte| *byte == 0).filter(|end| *end > 0)?;
+            Some((OsStr::from_bytes(&path[..end]).into(), self.word(at + 8)?))
+        };
+        (count.saturating_sub(STEPS)..count).rev().map_while(step).collect()
+    }
+
+    fn word(&self, at: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.memory.read_exact_at(&mut bytes, at).ok()?;
+        Some(u64::from_ne_bytes(bytes))
+    }
 }
 
 /// Where the fork server starts.

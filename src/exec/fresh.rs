@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::delivery::{Feed, InputDelivery};
+use super::emulator::{TRAIL_ENV, TRAIL_FD, Trail};
 use super::launcher::{CONTROL_FD, InputFrom, STATUS_FD, Setup};
 use super::replay::{self, Line, Replay};
 use super::{TargetError, exit_kind};
@@ -43,6 +44,8 @@ pub struct FreshOptions<'a> {
     pub core_limit: u64,
     /// What the names of the inputs begin with that the process gets before its own.
     pub before: Option<&'a Path>,
+    /// Where an emulator says which blocks it has executed last.
+    pub trail: Option<&'a Trail>,
 }
 
 impl FreshOptions<'_> {
@@ -50,8 +53,17 @@ impl FreshOptions<'_> {
     #[must_use]
     pub fn within(limit: impl Into<Limit>) -> Self {
         let limit = limit.into();
-        let (look, watcher, before) = (None, None, None);
-        Self { env: &[], under: &[], limit, look, traced: false, watcher, core_limit: 0, before }
+        Self {
+            env: &[],
+            under: &[],
+            limit,
+            look: None,
+            traced: false,
+            watcher: None,
+            core_limit: 0,
+            before: None,
+            trail: None,
+        }
     }
 }
 
@@ -96,7 +108,7 @@ impl Fresh {
         setup.name_input_if_needed();
         let delivery = setup.open_delivery()?;
         let (guard, strays) = (Guard::new().ok(), Strays::default());
-        let command = setup.command(&setup.argv);
+        let command = setup.command(&setup.argv, false);
         Ok(Self {
             setup,
             command,
@@ -164,7 +176,7 @@ impl Fresh {
         options: FreshOptions<'_>,
     ) -> Result<Ended, TargetError> {
         feed.before(&mut self.delivery)?;
-        let (argv, env, mut line) = self.words(&feed, &options)?;
+        let (argv, mut env, mut line) = self.words(&feed, &options)?;
         let is_watched = options.watcher.is_some();
         let start_error = |source: io::Error| match source.raw_os_error() {
             Some(libc::EPERM) if is_watched => TargetError::NotTraceable { source },
@@ -179,13 +191,17 @@ impl Fresh {
         let fds = pipes.iter().flat_map(|(control, status)| {
             [(control.as_fd(), CONTROL_FD), (status.as_fd(), STATUS_FD)]
         });
+        let trail = options.trail.map(|trail| (trail.fd(), TRAIL_FD));
+        if trail.is_some() {
+            env.push((TRAIL_ENV.into(), Some(TRAIL_FD.to_string().into())));
+        }
         let start = Instant::now();
         let mut process = process::launch(Launch {
-            argv: &[options.under, &self.setup.command(&argv)].concat(),
+            argv: &[options.under, &self.setup.command(&argv, options.trail.is_some())].concat(),
             env: &env,
             stdin: self.setup.stdin_for(&self.delivery)?,
             output: listener.output(),
-            fds: &fds.collect::<Vec<_>>(),
+            fds: &fds.chain(trail).collect::<Vec<_>>(),
             // A debugger is no part of the target, and larger than most.
             memory_limit: limit.filter(|_| options.under.is_empty()),
             core_limit: options.core_limit,

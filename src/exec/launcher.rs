@@ -147,10 +147,11 @@ impl Setup {
         self.emulator.as_ref().map(|emulator| emulator.note())
     }
 
-    /// The command line of a process that runs the target by these words, without a fork server.
-    pub(super) fn command(&self, words: &[OsString]) -> Vec<OsString> {
+    /// The command line of a process that runs the target by these words, without a fork server. `has_plugin`: an
+    /// emulator loads its plugin.
+    pub(super) fn command(&self, words: &[OsString], has_plugin: bool) -> Vec<OsString> {
         match &self.emulator {
-            Some(emulator) => emulator.command(words, false),
+            Some(emulator) => emulator.command(words, has_plugin),
             None => words.to_vec(),
         }
     }

@@ -36,7 +36,7 @@ pub mod trace;
 mod words;
 
 pub use direct::Direct;
-pub use emulator::EmulatorError;
+pub use emulator::{EmulatorError, Trail};
 pub use error::TargetError;
 pub use forkserver::ForkServer;
 pub use fresh::{Ended, Fresh, FreshOptions};

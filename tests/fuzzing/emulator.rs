@@ -53,6 +53,7 @@ fn programs_for_every_processor_are_fuzzed() {
         // The kernel of this machine runs some of them itself.
         let report = dir.text("out/triage/report.json");
         assert!(report.contains("\"state\": \"crashes\""), "{name}: {report}");
+        assert!(report.contains("\"SEGV-check-"), "{name}: {report}");
         if name == "aarch64" {
             let script = dir.path("out/triage").read_dir().unwrap().flatten();
             let script = script.map(|entry| entry.path().join("reproduce.sh"));

@@ -163,6 +163,7 @@ pub const TABLE: &[Variable] = &[
     row("FFUZZ_QEMU_MODULES", Text, "the program", "fuzz", Target, "QEMU's plugin: files whose edges count (--modules); set by the fuzzer"),
     row("FFUZZ_QEMU_WITHOUT", Text, "none", "fuzz", Target, "QEMU's plugin: beginnings of names of files whose edges do not count; set by the fuzzer"),
     row("FFUZZ_QEMU_INPUT", Path, "none", "fuzz", Target, "QEMU's plugin: the input file; set by the fuzzer"),
+    row("FFUZZ_QEMU_TRAIL", Number, "none", "triage", Target, "QEMU's plugin: descriptor of the memory for the last blocks of a run; set by the fuzzer"),
     row("FFUZZ_QEMU_AT_ENTRY", Flag, "off", "fuzz", Target, "QEMU's plugin: the fork server starts at the entry point, not at the first use of the input"),
     row("FFUZZ_CC", Path, "none", "cc", Compiler, "see docs/env-compile.md"),
     row("FFUZZ_LIB_DIR", Path, "none", "cc", Compiler, "see docs/env-compile.md"),

@@ -48,10 +48,16 @@ struct CodeFile {
     sections: HashMap<&'static str, (Range<u64>, Arc<[u8]>)>,
     /// Of each segment with code: place in the file, address. Segments may share a page of the file.
     segments: Vec<(Range<u64>, u64)>,
+    /// Calls of functions of other files.
+    stubs: Vec<Range<u64>>,
 }
 
 /// Sections by which frames are found.
 const SECTIONS: [&str; 3] = [".text", ".eh_frame", ".eh_frame_hdr"];
+
+fn is_stubs(section: &str) -> bool {
+    section.starts_with(".plt") || section == ".MIPS.stubs"
+}
 
 impl CodeFile {
     fn read(path: &Path) -> Option<Self> {
@@ -75,7 +81,20 @@ impl CodeFile {
             (start..start + size, segment.address())
         };
         let is_code = |segment: &object::Segment<'_, '_>| matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.0 & PF_X.0 != 0);
-        Some(Self { sections, segments: elf.segments().filter(is_code).map(segment).collect() })
+        let segments = elf.segments().filter(is_code).map(segment).collect();
+        let stubs = elf.sections().filter(|section| section.name().is_ok_and(is_stubs));
+        let range = |section: object::Section<'_, '_>| {
+            section.address()..section.address() + section.size()
+        };
+        let stubs = stubs.map(range).collect();
+        Some(Self { sections, segments, stubs })
+    }
+
+    /// The address of what stands in the file there, unless it only leads to another file.
+    fn address(&self, offset: u64) -> Option<u64> {
+        let found = self.segments.iter().find(|(range, _)| range.contains(&offset));
+        let address = found.map(|(range, address)| address + (offset - range.start))?;
+        (!self.stubs.iter().any(|stubs| stubs.contains(&address))).then_some(address)
     }
 
     /// What is added to the file's addresses where its part from `offset` on is mapped at `start`.
@@ -130,12 +149,20 @@ impl Modules {
         }
     }
 
+    /// The address of code that stands in a file there, unless it only calls a function of another file.
+    pub(super) fn address(&mut self, path: &Path, offset: u64) -> Option<u64> {
+        self.file(path)?.address(offset)
+    }
+
+    fn file(&mut self, path: &Path) -> Option<&Arc<CodeFile>> {
+        let read = || CodeFile::read(path).map(Arc::new);
+        self.files.entry(path.into()).or_insert_with(read).as_ref()
+    }
+
     fn mapped(&mut self, maps: &str) -> Vec<Mapped> {
         let mut mapped = Vec::new();
         for (range, offset, path) in maps.lines().filter_map(code_mapping) {
-            let read = || CodeFile::read(Path::new(path)).map(Arc::new);
-            let file = self.files.entry(path.into()).or_insert_with(read);
-            if let Some(file) = file {
+            if let Some(file) = self.file(Path::new(path)) {
                 let bias = file.bias(range.start, offset);
                 mapped.push(Mapped { range, path: path.into(), bias, file: Arc::clone(file) });
             }

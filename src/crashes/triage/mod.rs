@@ -26,6 +26,7 @@ mod sarif;
 mod seen;
 mod state;
 mod symbols;
+mod trail;
 mod work;
 mod write;
 

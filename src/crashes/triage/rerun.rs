@@ -15,9 +15,10 @@ use super::frames::{Modules, StackTrace};
 use super::hang;
 use super::seen::{Build, Seen};
 use super::symbols::Symbolizer;
+use super::trail;
 use crate::crash::{self, Program};
 use ffuzz_engine::executor::ExitKind;
-use ffuzz_exec::{Fresh, FreshOptions, Replay, TargetError};
+use ffuzz_exec::{Fresh, FreshOptions, Replay, TargetError, Trail};
 use ffuzz_sys::listen::Limit;
 use ffuzz_sys::traced::{LATE, TraceStop};
 
@@ -295,11 +296,14 @@ impl Rerun {
             _ => trace = Some(modules.trace(stop)),
         };
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
+        let trail = fresh.is_emulated().then(|| Trail::new().ok()).flatten();
         let mut run = |traced, before: Option<&Path>| {
             let look: Option<&mut dyn FnMut(&TraceStop)> =
                 if traced || tools.hangs { Some(&mut look) } else { None };
             let options = FreshOptions::within(tools.limit(Duration::ZERO));
-            fresh.run(input, FreshOptions { env: &tools.raw, look, traced, before, ..options })
+            let trail = trail.as_ref();
+            let options = FreshOptions { env: &tools.raw, trail, ..options };
+            fresh.run(input, FreshOptions { look, traced, before, ..options })
         };
         let must_trace = before.is_some() && stops;
         let ended = match run(traced && self.can_trace, before) {
@@ -319,7 +323,10 @@ impl Rerun {
         let exit = ended.exit;
         // A signal that was handled is not what ended it.
         let ends = |trace: &StackTrace| exit == ExitKind::Crash { signal: trace.signal };
-        let trace = trace.filter(ends);
+        let mut trace = trace.filter(ends);
+        if let (Some(trail), ExitKind::Crash { signal: signal @ 1.. }) = (trail, exit) {
+            trace = Some(trail::trace(&trail, signal, modules, tools.symbolizer.as_ref()));
+        }
         let mut seen = Seen::new(build, ended, trace, &tools.program);
         if exit == ExitKind::Hang && tools.hangs {
             seen.hangs(&hang::line(&late, tools.symbolizer.as_ref()), &tools.program);
@@ -335,7 +342,6 @@ impl Rerun {
         }
         let tools = Arc::clone(&self.tools);
         let account = match &tools.debugging {
-            _ if self.target.is_emulated() => None,
             Debugging::Silent => None,
             Debugging::Always => self.under_gdb(input, quick.build, &debugger::FATAL)?,
             Debugging::Core(cores) => self.by_core(cores, input, quick.build)?,
@@ -400,7 +406,9 @@ impl Rerun {
         signals: &[i32],
     ) -> Result<Option<String>, TargetError> {
         let tools = Arc::clone(&self.tools);
-        let Some(gdb) = &tools.gdb else { return Ok(None) };
+        let Some(gdb) = tools.gdb.as_ref().filter(|_| !self.target.is_emulated()) else {
+            return Ok(None);
+        };
         if self.before.is_some() && self.replay(build) == Replay::Stops {
             // It has one tracer at a time.
             return Ok(None);
@@ -433,7 +441,9 @@ impl Rerun {
         build: Build,
     ) -> Result<Option<String>, TargetError> {
         let tools = Arc::clone(&self.tools);
-        let Some(gdb) = &tools.gdb else { return Ok(None) };
+        let Some(gdb) = tools.gdb.as_ref().filter(|_| !self.target.is_emulated()) else {
+            return Ok(None);
+        };
         let before = self.before.as_deref();
         let fresh = of_build(&mut self.target, &mut self.sanitizer, build);
         let limit = tools.limit(Duration::ZERO);
