@@ -48,16 +48,13 @@ static int has(const int *list, int64_t number) {
   return 0;
 }
 
-/* Without a name from ffuzz it is afl-fuzz's file. */
+/* Without a name from ffuzz it is afl-fuzz's file, which need not be there yet. */
 static int is_input(const char *path) {
   struct stat file, other;
+  const char *input = getenv("FFUZZ_QEMU_INPUT"), *name = strrchr(path, '/');
   if (!strcmp(path, "/dev/stdin")) return 1;
-  if (stat(path, &file)) return 0;
-  if (S_ISCHR(file.st_mode)) return 0;
-  const char *input = getenv("FFUZZ_QEMU_INPUT");
-  if (input) return !stat(input, &other) && file.st_dev == other.st_dev && file.st_ino == other.st_ino;
-  const char *name = strrchr(path, '/');
-  return !strncmp(name ? name + 1 : path, ".cur_input", 10);
+  if (!input) return !strncmp(name ? name + 1 : path, ".cur_input", 10);
+  return !stat(path, &file) && !stat(input, &other) && file.st_dev == other.st_dev && file.st_ino == other.st_ino;
 }
 
 /* The guest may pass any address: the kernel reads what is there. */

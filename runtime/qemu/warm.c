@@ -14,20 +14,21 @@
 #define MOST_AT_ONCE 16384
 #define TABLE_BITS 20
 
+/* A block that a child has executed, as its translation depends on. */
+struct block {
+  uint64_t address, host, base;
+  uint32_t flags, compile_flags;
+};
+
 /* What a child tells the fork server. The guest can write here: nothing in it is trusted. */
 struct reports {
   atomic_uint count;
-  struct {
-    uint64_t address, host;
-  } blocks[MOST_AT_ONCE];
+  struct block blocks[MOST_AT_ONCE];
 };
 
 static struct reports *reports;
-static int is_child, is_narrow, is_ready, is_watched;
-/* Of a block that was executed. */
-static uint64_t base;
-static uint32_t flags, compile_flags;
-/* Blocks that were translated here: addresses, 0 where there is none. */
+static int is_child, is_narrow;
+/* Addresses of blocks that were translated here, 0 where there is none. */
 static uint64_t *translated;
 
 void ffuzz_qemu_warm_start(int is_32_bit) {
@@ -52,35 +53,32 @@ static int remember(uint64_t address) {
   return 0;
 }
 
-/* The record of the block that called this. */
-static __attribute__((noinline)) void look(unsigned cpu, void *data) {
+/* Reads the record of the block that has called this; its first word is the address if it has the form that is known. */
+static __attribute__((noinline)) void on_block(unsigned cpu, void *data) {
   (void)cpu;
-  if (is_ready) return;
+  struct block *block = data;
+  if (!block->address) return;
   const unsigned char *record = tcg_tb_lookup((uintptr_t)__builtin_return_address(0) - 1);
-  uint64_t address = (uintptr_t)data, found = 0;
+  uint64_t address = block->address, found = 0;
   size_t word = is_narrow ? 4 : 8;
-  if (!record) return;
-  memcpy(&found, record, word);
-  memcpy(&base, record + word, word);
-  memcpy(&flags, record + 2 * word, sizeof flags);
-  memcpy(&compile_flags, record + 2 * word + 4, sizeof compile_flags);
-  is_ready = found == address && address;
+  if (record) memcpy(&found, record, word);
+  if (found == address) {
+    memcpy(&block->base, record + word, word);
+    memcpy(&block->flags, record + 2 * word, sizeof block->flags);
+    memcpy(&block->compile_flags, record + 2 * word + 4, sizeof block->compile_flags);
+    unsigned at = atomic_fetch_add(&reports->count, 1);
+    if (at < MOST_AT_ONCE) reports->blocks[at] = *block;
+  }
+  block->address = 0;
 }
 
-void ffuzz_qemu_warm_translated(struct qemu_plugin_tb *block, const void *host) {
-  if (!reports) return;
-  uint64_t address = qemu_plugin_tb_vaddr(block);
-  if (is_child) {
-    unsigned at = atomic_fetch_add(&reports->count, 1);
-    if (at >= MOST_AT_ONCE) return;
-    reports->blocks[at].address = address;
-    reports->blocks[at].host = (uintptr_t)host;
-    return;
-  }
-  remember(address);
-  if (is_watched) return;
-  is_watched = 1;
-  qemu_plugin_register_vcpu_tb_exec_cb(block, look, 0, (void *)(uintptr_t)address);
+void ffuzz_qemu_warm_translated(struct qemu_plugin_tb *translation, const void *host) {
+  if (!reports || !is_child) return;
+  struct block *block = calloc(1, sizeof *block);
+  if (!block) return;
+  block->address = qemu_plugin_tb_vaddr(translation);
+  block->host = (uintptr_t)host;
+  qemu_plugin_register_vcpu_tb_exec_cb(translation, on_block, 0, block);
 }
 
 void ffuzz_qemu_warm_child(void) { is_child = 1; }
@@ -89,13 +87,13 @@ void ffuzz_qemu_warm_up(void) {
   if (!reports) return;
   unsigned count = atomic_exchange(&reports->count, 0);
   if (count > MOST_AT_ONCE) count = MOST_AT_ONCE;
-  if (!count || !is_ready) return;
+  if (!count) return;
   void *cpu = qemu_get_cpu(0);
   mmap_lock();
   for (unsigned i = 0; i < count; i++) {
-    uint64_t address = reports->blocks[i].address;
-    if (!ffuzz_qemu_is_file(reports->blocks[i].host) || !remember(address)) continue;
-    tb_gen_code(cpu, address, base, flags, (int)compile_flags);
+    struct block block = reports->blocks[i];
+    if (!ffuzz_qemu_is_file(block.host) || !block.address || !remember(block.address)) continue;
+    tb_gen_code(cpu, block.address, block.base, block.flags, (int)block.compile_flags);
   }
   mmap_unlock();
 }

@@ -9,7 +9,7 @@ struct qemu_plugin_tb;
 /* Before the fork server starts. `is_32_bit`: the size of the guest's addresses. */
 void ffuzz_qemu_warm_start(int is_32_bit);
 /* A block was translated. */
-void ffuzz_qemu_warm_translated(struct qemu_plugin_tb *block, const void *host);
+void ffuzz_qemu_warm_translated(struct qemu_plugin_tb *translation, const void *host);
 /* This process is a child of the fork server. */
 void ffuzz_qemu_warm_child(void);
 /* The child has ended. */

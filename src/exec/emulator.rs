@@ -121,6 +121,19 @@ pub(super) enum StartAt {
     Entry,
 }
 
+/// The plugin knows the program by the name of its file alone, users by that of a link to it.
+fn with_file_of(choice: Choice, program: &Path) -> Choice {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Ok(file) = program.canonicalize() else { return choice };
+    match choice {
+        Choice::Named(mut names) if Choice::Named(names.clone()).takes(&name(program)) => {
+            names.push(name(&file));
+            Choice::Named(names)
+        }
+        choice => choice,
+    }
+}
+
 impl Emulator {
     /// Finds the emulator for the program's processor. `because`: why the program has no breakpoints.
     pub(super) fn prepare(
@@ -144,6 +157,7 @@ impl Emulator {
         }
         let modules = options.native.as_ref().and_then(|native| native.modules.as_deref());
         let choice = modules.map_or(Choice::Own, Choice::parse);
+        let choice = with_file_of(choice, program);
         Ok(Self { program: emulator, plugin, choice, because })
     }
 

@@ -119,6 +119,10 @@ fn the_engine_and_the_modules_can_be_chosen() {
         "{both} {program} {library}"
     );
     assert!(all > both + 20, "{all}");
+    // The program has the name of a link to it, too.
+    std::os::unix::fs::symlink("t", dir.path("link")).unwrap();
+    let job = dir.tool("showmap -q --qemu --modules link -o -", &dir.path("link"), "");
+    assert_eq!(job.input("x").run().expect(0).out.lines().count(), program);
     let run = |options: &str| {
         let words = format!("{options} -E 50 -i in -o out{options} -- ./t");
         dir.ffuzz(&words).run().expect(0)
