@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use super::repair::{self, run_logged};
 use super::{Stage, StageEnd};
-use crate::comparison::{ComparisonLog, OwnLog};
+use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, SiteCounts};
 use crate::corpus::{Origin, SeedId, Step};
 use crate::executor::ExitKind;
 use crate::feedback::Verdict;
+use crate::fuzzer::Effort;
 use crate::fuzzer::admit::Crash;
 use crate::fuzzer::door::{Door, Part, Run};
 use crate::mutate::foreign::ForeignMutators;
@@ -51,7 +52,7 @@ impl<D: Door> Stage<D> for Comparisons {
         let share = FIRST_RUNS + fuzzer.target().execs() as f64 / SHARE;
         is_open
             && fuzzer.mutation.solves_comparisons
-            && fuzzer.target().logs_comparisons()
+            && fuzzer.logs_comparisons()
             && fuzzer.comparing <= share
     }
 
@@ -73,19 +74,21 @@ impl<D: Door> Stage<D> for Comparisons {
 #[derive(Clone, Copy)]
 struct Limit {
     budget: Budget,
-    execs: u64,
-    spent: Duration,
+    before: Effort,
 }
 
 impl Limit {
     fn new<D: Door>(door: &D, budget: Budget) -> Self {
-        let target = door.fuzzer().target();
-        Self { budget, execs: target.execs(), spent: target.spent().whole() }
+        Self { budget, before: door.fuzzer().effort() }
     }
 
+    /// Also when what logs cannot be run any more.
     fn is_reached<D: Door>(&self, door: &D) -> bool {
-        let target = door.fuzzer().target();
-        self.budget.is_used(target.execs() - self.execs, target.spent().whole() - self.spent)
+        let (before, now) = (self.before, door.fuzzer().effort());
+        // A build that was left out takes its runs along.
+        let runs = now.runs.saturating_sub(before.runs);
+        let is_used = self.budget.is_used(runs, now.time.saturating_sub(before.time));
+        is_used || !door.fuzzer().logs_comparisons()
     }
 }
 
@@ -144,6 +147,30 @@ fn origin(id: SeedId, op: &'static str) -> Origin {
     Origin { parent: id, other: None, step: Step::Stacked { op, count: 1 }, by: 0 }
 }
 
+/// Whether a comparison has come to be equal that is missing in the log of this input, where such are left out. If the
+/// log does not tell, a usual run has to show something new.
+fn comes_equal<D: Door>(
+    door: &mut D,
+    base: &SiteCounts,
+    (place, kind): (Place, ComparisonKind),
+    (log, bytes, origin): (ComparisonLog<'_>, &[u8], Origin),
+) -> Result<bool, D::Error> {
+    let missing = base.missing(&SiteCounts::of(log), place.site);
+    let is_turned = match missing {
+        Missing::Not => false,
+        Missing::Equal => true,
+        Missing::EqualOrBehind | Missing::Unknown => {
+            let seeds = door.fuzzer().corpus.next_id();
+            door.try_out(&Candidate { bytes: bytes.to_vec(), origin })?;
+            door.fuzzer().corpus.next_id() != seeds
+        }
+    };
+    if is_turned && missing != Missing::Unknown {
+        door.fuzzer_mut().results.learn_equal(place, kind);
+    }
+    Ok(is_turned)
+}
+
 /// The log of an input in a process that has run before: the first run of a process may be the one that makes tables,
 /// and another path.
 fn settled<D: Door>(door: &mut D, (id, input): (SeedId, &[u8])) -> Result<OwnLog, D::Error> {
@@ -185,10 +212,12 @@ fn repeat<D: Door>(
     signal: i32,
     last: Option<u32>,
 ) -> Result<(), D::Error> {
-    let record = door.fuzzer_mut().take_record();
+    // A crash of another build is none of the target's.
+    let is_own = !door.fuzzer().has_logger();
+    let record = if is_own { door.fuzzer_mut().take_record() } else { Vec::new() };
     let alone = door.run(Run::judged(&candidate.bytes))?;
     door.keep_if_deserved(candidate, alone.verdict.unwrap_or_default())?;
-    if crashes(alone.exit) {
+    if crashes(alone.exit) || !is_own {
         return Ok(());
     }
     let unique = door.fuzzer_mut().unrepeated.insert(last);
@@ -222,7 +251,6 @@ fn crashes(exit: ExitKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::ComparisonKind;
     use crate::corpus::Origin;
     use crate::executor::RunError;
     use crate::fake::FakeExecutor;
