@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
 use super::{Comparison, ComparisonKind, ComparisonLog};
 
@@ -94,8 +95,8 @@ pub struct Results {
     failures: HashMap<Place, u32>,
     /// How many inputs were edited for it without effect.
     fruitless: HashMap<Place, u32>,
-    /// How often it was learned that it came to be equal.
-    equal: HashMap<Place, u32>,
+    /// Hashes of inputs from which it was made equal, see [`Results::learn_equal`].
+    equal: HashMap<Place, Vec<u64>>,
 }
 
 impl Results {
@@ -103,8 +104,8 @@ impl Results {
     const MOST: usize = 64;
     /// Occurrences of one site that are told apart.
     const MOST_OCCURRENCES: u32 = 16;
-    /// Inputs that make a comparison equal whose log does not show it.
-    const MOST_EQUAL: u32 = 4;
+    /// Inputs from which a comparison is made equal, if logs do not show that.
+    const MOST_EQUAL: usize = 4;
 
     /// Adds those of a run. True if a site came to something new.
     pub fn learn(&mut self, log: ComparisonLog<'_>) -> bool {
@@ -126,10 +127,12 @@ impl Results {
 
     /// A comparison that is not in the log has come to be equal. It stays open at first: others may have to turn at
     /// once, and the log does not show that it was right before.
-    pub(crate) fn learn_equal(&mut self, place: Place, kind: ComparisonKind) {
-        let count = self.equal.entry(place).or_default();
-        *count += 1;
-        if *count < Self::MOST_EQUAL {
+    pub(crate) fn learn_equal(&mut self, place: Place, kind: ComparisonKind, from: &[u8]) {
+        let (inputs, from) = (self.equal.entry(place).or_default(), hash(from));
+        if !inputs.contains(&from) {
+            inputs.push(from);
+        }
+        if inputs.len() < Self::MOST_EQUAL {
             return;
         }
         let result = match kind {
@@ -142,6 +145,11 @@ impl Results {
                 known.push(result);
             }
         }
+    }
+
+    /// It was made equal from this input.
+    pub(crate) fn was_made_equal(&self, place: Place, from: &[u8]) -> bool {
+        self.equal.get(&place).is_some_and(|inputs| inputs.contains(&hash(from)))
     }
 
     /// A site that always came to the same.
@@ -186,6 +194,12 @@ impl Results {
         let of_place = self.places.get(&place).filter(|_| !is_one_sided);
         of_place.or_else(of_site).map_or(&[], Vec::as_slice)
     }
+}
+
+fn hash(input: &[u8]) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    input.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// In a loop over the input, what is in order at one time says nothing about another time.
@@ -235,10 +249,11 @@ mod tests {
         let mut results = Results::default();
         results.learn(log.view());
         assert!(results.is_open(place, ComparisonKind::Unsigned));
-        for _ in 0..Results::MOST_EQUAL {
+        for input in [b"a", b"b", b"b", b"c", b"d"] {
             assert!(results.is_open(place, ComparisonKind::Unsigned));
-            results.learn_equal(place, ComparisonKind::Unsigned);
+            results.learn_equal(place, ComparisonKind::Unsigned, input);
         }
+        assert!(results.was_made_equal(place, b"a") && !results.was_made_equal(place, b"e"));
         assert!(!results.is_open(place, ComparisonKind::Unsigned));
     }
 }

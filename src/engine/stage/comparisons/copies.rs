@@ -88,8 +88,9 @@ fn solutions<D: Door>(
     let results = &door.fuzzer().results;
     // A switch is open as long as it has cases.
     let is_open = |place, kind| {
-        let left = !log.is_partial() || results.vain_edits(place) < MOST_FRUITLESS;
-        left && (kind == ComparisonKind::Switch || results.is_open(place, kind))
+        let is_shown = !log.is_partial() || kind == ComparisonKind::Text;
+        let is_left = is_shown || results.vain_edits(place) < MOST_FRUITLESS;
+        is_left && (kind == ComparisonKind::Switch || results.is_open(place, kind))
     };
     Ok(Some((edits(run, is_open), SiteCounts::of(log))))
 }
@@ -141,7 +142,7 @@ fn turning<D: Door>(
         let shows = is_partial && {
             tried.insert(edit.place);
             let place = (edit.place, edit.kind);
-            comes_equal(door, base, place, (log.view(), &bytes, origin))?
+            comes_equal(door, (input, base), place, (log.view(), &bytes, origin))?
         };
         let results = &mut door.fuzzer_mut().results;
         let is_new = results.learn(log.view()) || shows;

@@ -147,11 +147,11 @@ fn origin(id: SeedId, op: &'static str) -> Origin {
     Origin { parent: id, other: None, step: Step::Stacked { op, count: 1 }, by: 0 }
 }
 
-/// Whether a comparison has come to be equal that is missing in the log of this input, where such are left out. If the
-/// log does not tell, a usual run has to show something new.
+/// Whether a comparison of the input has come to be equal that is missing in the log of its changed bytes, where such are
+/// left out. If the log does not tell, a usual run has to show something new.
 fn comes_equal<D: Door>(
     door: &mut D,
-    base: &SiteCounts,
+    (input, base): (&[u8], &SiteCounts),
     (place, kind): (Place, ComparisonKind),
     (log, bytes, origin): (ComparisonLog<'_>, &[u8], Origin),
 ) -> Result<bool, D::Error> {
@@ -166,7 +166,7 @@ fn comes_equal<D: Door>(
         }
     };
     if is_turned && missing != Missing::Unknown {
-        door.fuzzer_mut().results.learn_equal(place, kind);
+        door.fuzzer_mut().results.learn_equal(place, kind, input);
     }
     Ok(is_turned)
 }
@@ -328,17 +328,46 @@ mod tests {
         }
     }
 
-    fn passes_gates(exit: ExitKind) {
-        let executor = FakeExecutor::new(8, vec![], move |input, edges, _| {
+    #[test]
+    fn so_they_are_if_another_program_logs_only_what_differs() {
+        let logger = FakeExecutor::new(8, vec![], |_, _, _| ExitKind::Ok);
+        let logger = logger.logging_partially(|input, log: &mut OwnLog| {
+            gates(input, |site, bytes, a, b| {
+                if a != b {
+                    log.add_variables(site, ComparisonKind::Equal, bytes, a, b);
+                }
+            });
+        });
+        let mut search = search(gated(ExitKind::Crash { signal: 6 }));
+        search.0.log_by(Box::new(logger));
+        run_until_found(&mut search);
+        assert!(search.0.effort().runs < 3000, "{:?}", search.0.effort());
+        // Without it, nothing logs.
+        search.0.lose_logger();
+        assert!(!search.0.logs_comparisons());
+    }
+
+    /// Crashes or hangs behind the gates.
+    fn gated(exit: ExitKind) -> FakeExecutor {
+        FakeExecutor::new(8, vec![], move |input, edges, _| {
             let passed = gates(input, |_, _, _, _| {});
             edges[..=passed].fill(1);
             if passed == 7 { exit } else { ExitKind::Ok }
-        });
-        let executor = executor.logging(|input, log: &mut OwnLog| {
+        })
+    }
+
+    fn passes_gates(exit: ExitKind) {
+        let executor = gated(exit).logging(|input, log: &mut OwnLog| {
             gates(input, |site, bytes, a, b| {
                 log.add_integers(site, ComparisonKind::Equal, bytes, a, b)
             });
         });
+        let mut search = search(executor);
+        run_until_found(&mut search);
+        assert!(search.0.target().execs() < 2000, "{}", search.0.target().execs());
+    }
+
+    fn search(executor: FakeExecutor) -> Search {
         let plan = Plan {
             mutation: MutationOptions::default(),
             foreign_only: false,
@@ -349,21 +378,22 @@ mod tests {
             rng_seed: 1,
         };
         let runner = Runner::new(Box::new(executor));
-        let mut search =
-            Search(Fuzzer::new(runner, NoMutators, Dictionary::default(), plan), vec![]);
+        Search(Fuzzer::new(runner, NoMutators, Dictionary::default(), plan), vec![])
+    }
+
+    fn run_until_found(search: &mut Search) {
         let bytes = vec![b'x'; 48];
         search.try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
         for _ in 0..8 {
             let id = SeedId(search.0.corpus.next_id().0 - 1);
             search.0.pick();
-            assert!(Stage::<Search>::wants(&Comparisons, &mut search, id), "{id:?}");
-            Comparisons.run(&mut search, id).unwrap();
+            assert!(Stage::<Search>::wants(&Comparisons, search, id), "{id:?}");
+            Comparisons.run(search, id).unwrap();
             search.look_around().unwrap();
             if !search.1.is_empty() {
                 break;
             }
         }
-        assert!(search.0.target().execs() < 2000, "{}", search.0.target().execs());
         assert_eq!(
             search.1.len(),
             1,

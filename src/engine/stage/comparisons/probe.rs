@@ -76,7 +76,9 @@ pub(super) fn turn<D: Door>(
         if turning.len() >= MOST_TURNING || limit.is_reached(door) {
             break;
         }
-        if !door.fuzzer().results.is_open(dependent.place, dependent.kind) {
+        let results = &door.fuzzer().results;
+        let is_known = results.was_made_equal(dependent.place, input);
+        if is_known || !results.is_open(dependent.place, dependent.kind) {
             continue;
         }
         match solve(door, (id, input), (&dependent, &base), limit)? {
@@ -145,6 +147,7 @@ impl Watch {
             if let Some(operands) = numbers(&comparison, from).filter(|_| is_stable)
                 && is_solved(&comparison)
                 && results.is_open(place, comparison.kind)
+                && !results.was_made_equal(place, input)
                 && attempts_left(results.failures(place)) > 0
             {
                 let is_number = matches!(comparison.a, Operand::Value(_));
@@ -376,11 +379,11 @@ fn solve<D: Door>(
             return ControlFlow::Continue(None);
         }
         let mut bytes = bytes.to_vec();
-        let mut seen = attempt(door, (id, op), &mut bytes, dependent, (&known, base));
+        let mut seen = attempt(door, (id, op), &mut bytes, dependent, (&known, (input, base)));
         if matches!(seen, Ok(Some((None, false)))) && extensions > 0 && !is_partial {
             extensions -= 1;
             extend(door, &mut bytes);
-            let longer = attempt(door, (id, op), &mut bytes, dependent, (&known, base));
+            let longer = attempt(door, (id, op), &mut bytes, dependent, (&known, (input, base)));
             // Operands of a longer input say nothing of this one.
             seen = longer.map(|seen| seen.map(|(_, is_new)| (None, is_new)));
         }
@@ -403,7 +406,7 @@ fn attempt<D: Door>(
     (id, op): (SeedId, &'static str),
     bytes: &mut Vec<u8>,
     dependent: &Dependent,
-    (known, base): (&[u32], &SiteCounts),
+    (known, base): (&[u32], (&[u8], &SiteCounts)),
 ) -> Result<Option<(Option<[u64; 2]>, bool)>, D::Error> {
     if door.between_batches()? {
         return Ok(None);
