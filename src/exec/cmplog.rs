@@ -3,6 +3,7 @@
 //!
 //! The target writes it: every number is used within its bounds only.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -51,7 +52,7 @@ struct Layout {
 
 const INTEGER_SLOTS: usize = 32;
 
-/// AFL++ 3.14 to 4.10.
+/// AFL++ up to 4.10.
 const V314: Layout = Layout {
     header: 8,
     area: 1024,
@@ -302,13 +303,14 @@ fn calls_log(file: &object::File<'_>) -> Option<bool> {
     }
     let symbols = file.dynamic_symbols().chain(file.symbols());
     let own = symbols.filter(|symbol| symbol.is_definition() && symbol.address() != 0);
-    let mut functions: Vec<u64> = own
-        .filter(|symbol| symbol.name_bytes().is_ok_and(is_of_log))
-        .map(|symbol| symbol.address())
-        .collect();
-    functions.sort_unstable();
-    let runtime = *functions.first()?..=*functions.last()?;
+    let functions = own.filter(|symbol| symbol.name_bytes().is_ok_and(is_of_log));
+    let functions: HashSet<u64> = functions.map(|symbol| symbol.address()).collect();
+    // Such a program does not name all of them.
+    let is_stripped = file.symbols().next().is_none();
+    let runtime = *functions.iter().min()?..=*functions.iter().max()?;
     let code = file.sections().filter(|section| section.kind() == SectionKind::Text);
+    let is_function =
+        |callee| functions.contains(&callee) || (is_stripped && runtime.contains(&callee));
     let called = |section: object::Section<'_, '_>| {
         let (start, code) = (section.address(), section.data().unwrap_or_default());
         // A call: the distance follows.
@@ -316,7 +318,7 @@ fn calls_log(file: &object::File<'_>) -> Option<bool> {
             let distance = i32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
             let at = start + at as u64;
             let callee = (at + 5).wrapping_add_signed(distance.into());
-            functions.binary_search(&callee).is_ok() && !runtime.contains(&at)
+            is_function(callee) && !runtime.contains(&at)
         })
     };
     Some(code.into_iter().any(called))
