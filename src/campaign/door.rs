@@ -99,6 +99,11 @@ impl Door for Campaign {
         self.outside.warn(format!("a build of -w cannot be run any more: {why}; {}", why.remedy()));
     }
 
+    fn logger_failed(&mut self, why: &dyn Failure) {
+        let remedy = why.remedy();
+        self.outside.warn(format!("the program of -c cannot be run any more: {why}; {remedy}"));
+    }
+
     fn look_outside(&mut self) -> Result<(), CampaignError> {
         underway::note_runs(self.outside.statistics.execs(&self.fuzzer));
         self.tick_if_due();

@@ -19,6 +19,9 @@ pub(super) const TURNS_WITHOUT_RUNS: u64 = 100_000;
 pub enum CampaignError {
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// That of `-c`.
+    #[error("-c {}: {source}", program.display())]
+    Logger { program: PathBuf, source: TargetError },
     #[error(transparent)]
     Run(#[from] RunError),
     #[error(transparent)]
@@ -64,7 +67,7 @@ impl CampaignError {
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
-            Self::Target(error) => error.remedy(),
+            Self::Target(error) | Self::Logger { source: error, .. } => error.remedy(),
             Self::Run(error) => error.remedy(),
             Self::Custom(error) => error.remedy(),
             Self::Output(error) => error.remedy(),

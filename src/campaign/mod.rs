@@ -102,6 +102,9 @@ impl Campaign {
     /// From the first seed to the reason of the end.
     fn search(&mut self) -> Result<StopReason, CampaignError> {
         self.import_seeds()?;
+        if self.options.seeds.leave_comparisons {
+            self.fuzzer.corpus.iter_mut().for_each(|seed| seed.compared = true);
+        }
         if self.options.sync.first {
             self.import_all()?;
         }

@@ -122,6 +122,9 @@ impl Orders {
                 outside.statistics.control.paused = matches!(command, Command::Pause);
                 Ok(Answer::Done)
             }
+            Ok(Command::Blockers) if fuzzer.has_partial_log() => {
+                Err("a log of AFL++ (-c) does not show what comparisons come to".into())
+            }
             Ok(Command::Blockers) => Ok(Answer::Blockers(blocked(fuzzer, outside))),
             Ok(Command::Stats) => Ok(Answer::Stats(Box::new(outside.snapshot(fuzzer)))),
             Ok(Command::Set(setting)) => set(setting, options, fuzzer).map(|()| Answer::Done),
@@ -168,7 +171,7 @@ pub(super) fn answer(order: &Order, result: Result<Answer, String>, outside: &mu
 
 /// The comparisons that seeds do not pass, as far as they were logged.
 fn blocked(fuzzer: &Fuzzer<Mutators>, outside: &Outside) -> Vec<BlockedComparison> {
-    let sites = fuzzer.target().comparison_sites();
+    let sites = fuzzer.comparison_sites();
     let sites: HashMap<u32, &Site> = sites.iter().map(|site| (site.key, site)).collect();
     let all = fuzzer.blockers().into_iter();
     let entry = |blocker: Blocker| {

@@ -15,7 +15,7 @@ use super::statistics::Statistics;
 use super::wait::Obstacles;
 use super::{Campaign, CampaignError};
 use crate::config::options::{
-    CpuChoice, DomainMode, Input, Options, OutputOptions, SanitizerOptions, SyncOptions,
+    CpuChoice, DomainMode, Input, Logger, Options, OutputOptions, SanitizerOptions, SyncOptions,
     TargetOptions, TimeoutSpec,
 };
 use crate::crashes::triage::Follower;
@@ -32,7 +32,7 @@ use crate::engine::mutate::words::{self, MAX_WORDS};
 use crate::engine::runner::Runner;
 use crate::engine::schedule::ScheduleOptions;
 use crate::event::{Event, EventBus, EventSink};
-use crate::exec::{self, Hooked, Setup};
+use crate::exec::{self, Hooked, Setup, TargetError};
 use crate::fleet::control::Control;
 use crate::mutators::{self, Mutators};
 use crate::sys::stop::Stop;
@@ -94,6 +94,7 @@ pub(super) fn open(
     executor.stop_on(Some(stop.request()));
     let runner = Runner::new(executor).send_late(options.custom.late_send).recording(recorded);
     let sidecars = start_sanitizers(&options, &mut output, &stop)?;
+    let logger = start_logger(&options, &mut output, &stop, runner.info())?;
     let orders = control.map(|control| Orders::new(control, &stop, &mut bus)).transpose()?;
     let imports = imports(&options);
     let mut campaign =
@@ -105,6 +106,9 @@ pub(super) fn open(
     outside.reports.triage = triage;
     if let Some(sidecars) = sidecars {
         fuzzer.run_beside(sidecars);
+    }
+    if let Some(logger) = logger {
+        fuzzer.log_by(logger);
     }
     outside.limits.arm(&outside.statistics);
     outside.reports.report_notes(fuzzer);
@@ -206,7 +210,7 @@ fn start_sanitizers(
 ) -> Result<Option<Sidecars>, CampaignError> {
     let SanitizerOptions { builds, inspected } = &options.sanitizers;
     let start = |program: &PathBuf| {
-        let mut target = options.target.for_sanitizer_build(program.clone().into_os_string());
+        let mut target = options.target.for_other_build(program.clone().into_os_string());
         // A sanitizer reserves terabytes of addresses.
         target.memory_limit = None;
         let input = output.add_input_path();
@@ -222,12 +226,35 @@ fn start_sanitizers(
     Ok(Some(Sidecars::new(builds?, *inspected)))
 }
 
-fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executor>, CampaignError> {
+/// The build of `-c`; None if the target logs its comparisons itself, or nothing does.
+fn start_logger(
+    options: &Options,
+    output: &mut OutputDir,
+    stop: &Stop,
+    target: &dyn TargetInfo,
+) -> Result<Option<Box<dyn Executor>>, CampaignError> {
+    let program = match &options.logger {
+        Logger::TargetIfAble => return Ok(None),
+        Logger::Target if target.logs_comparisons() => return Ok(None),
+        Logger::Target => options.target.command.first().cloned().unwrap_or_default(),
+        Logger::Build(program) => program.clone().into_os_string(),
+    };
+    let target = options.target.for_other_build(program.clone());
+    let input = output.add_input_path();
+    let setup = Setup::new(&target, &input, Some(output.instance_dir())).and_then(Setup::logging);
+    let logger = setup.and_then(|setup| start_target(setup, &target));
+    let failure = |source| CampaignError::Logger { program: program.into(), source };
+    let mut logger = logger.map_err(failure)?;
+    logger.stop_on(Some(stop.request()));
+    Ok(Some(logger))
+}
+
+fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executor>, TargetError> {
     let timeout = match options.timeout {
         TimeoutSpec::Fixed(timeout) | TimeoutSpec::Upto(timeout) => timeout,
         TimeoutSpec::Auto => FIRST_TIMEOUT,
     };
-    Ok(exec::open(setup, timeout)?)
+    exec::open(setup, timeout)
 }
 
 /// What names mutators: triage loads none if the stored inputs are what the target got.

@@ -55,6 +55,7 @@ fn options(root: &Path, domains: DomainMode, execs: u64) -> Options {
         seeds: SeedPolicy::default(),
         calibration: CalibrationOptions::default(),
         sanitizers: crate::config::options::SanitizerOptions::default(),
+        logger: crate::config::options::Logger::default(),
         findings: FindingOptions::default(),
         statsd: None,
         control: None,

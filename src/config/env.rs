@@ -15,9 +15,6 @@ use std::sync::OnceLock;
 
 pub use table::TABLE;
 
-/// There is no second build for comparisons.
-pub const INSTEAD_OF_CMPLOG: &str = "comparisons are solved with the target itself if ffuzz-cc has built it (-c - switches that off)";
-
 /// The text in a target's command line that stands for the file of an input: `AFL_INPUT_PLACEHOLDER`, or `@@`. The
 /// processes that this one starts inherit the variable, and so agree.
 #[must_use]

@@ -29,6 +29,7 @@ pub struct Options {
     pub calibration: CalibrationOptions,
     pub findings: FindingOptions,
     pub sanitizers: SanitizerOptions,
+    pub logger: Logger,
     pub statsd: Option<StatsdOptions>,
     pub control: Option<ControlPlace>,
     /// `--metrics`.
@@ -50,6 +51,18 @@ pub struct SanitizerOptions {
     /// Programs for the command line of the target.
     pub builds: Vec<PathBuf>,
     pub inspected: Inspected,
+}
+
+/// `-c`: what logs the comparisons that are solved.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Logger {
+    /// The target, if it does so by itself.
+    #[default]
+    TargetIfAble,
+    /// `-c 0`: the target, also one of AFL++.
+    Target,
+    /// Another program for the command line of the target.
+    Build(PathBuf),
 }
 
 /// `--control`.
@@ -212,9 +225,9 @@ pub enum NativeEngine {
 }
 
 impl TargetOptions {
-    /// The same for a sanitizer build of the target, which is instrumented and has a heap of its own.
+    /// The same for another build of the target, which is instrumented and has a heap of its own.
     #[must_use]
-    pub fn for_sanitizer_build(&self, program: OsString) -> Self {
+    pub fn for_other_build(&self, program: OsString) -> Self {
         let mut options = Self { native: None, guards_heap: false, ..self.clone() };
         options.command[0] = program;
         if self.guards_heap {
@@ -434,6 +447,8 @@ pub struct SeedPolicy {
     pub exit_on_issues: bool,
     /// `AFL_CRASHING_SEEDS_AS_NEW_CRASH`.
     pub crashes_as_finds: bool,
+    /// `AFL_CMPLOG_ONLY_NEW`: their comparisons are not solved.
+    pub leave_comparisons: bool,
     /// `AFL_SHUFFLE_QUEUE`.
     pub shuffle: bool,
     pub wanted: Wanted,

@@ -223,6 +223,11 @@ pub trait TargetInfo {
         false
     }
 
+    /// The log is one of AFL++, see [`ComparisonLog::is_partial`].
+    fn has_partial_log(&self) -> bool {
+        false
+    }
+
     /// Runs so far.
     fn execs(&self) -> u64;
 

@@ -56,6 +56,12 @@ impl FakeExecutor {
         Self { logs: Some(Box::new(logs)), ..self }
     }
 
+    /// The same in a log of AFL++, see [`ComparisonLog::is_partial`](super::comparison::ComparisonLog::is_partial).
+    #[must_use]
+    pub fn logging_partially(self, logs: impl FnMut(&[u8], &mut OwnLog) + 'static) -> Self {
+        Self { comparisons: OwnLog::partial(), ..self.logging(logs) }
+    }
+
     /// Each run takes as long as the program has written there.
     #[must_use]
     pub fn timed_by(self, clock: &Rc<Cell<Duration>>) -> Self {
@@ -124,6 +130,10 @@ impl TargetInfo for FakeExecutor {
 
     fn logs_comparisons(&self) -> bool {
         self.logs.is_some()
+    }
+
+    fn has_partial_log(&self) -> bool {
+        self.comparisons.view().is_partial()
     }
 
     fn execs(&self) -> u64 {

@@ -62,6 +62,10 @@ pub enum TargetError {
     TooManyKeys { keys: u64, most: u64 },
     #[error("the target's channel is unusable: {what}")]
     Channel { what: String },
+    #[error("the target logs no comparisons: it was not built with AFL_LLVM_CMPLOG=1")]
+    NotLogging,
+    #[error("the target's comparison log has an unknown layout")]
+    LogLayout,
     #[error("the target registers other maps than at its first start ({before}, now {now})")]
     Changed { before: String, now: String },
     #[error("the target's fork server dies with every input ({how})")]
@@ -182,6 +186,12 @@ impl TargetError {
             Self::TooManyKeys { .. } => {
                 "use smaller maps: keys are taken modulo the size of a map".into()
             }
+            Self::NotLogging => {
+                "build it with AFL_LLVM_CMPLOG=1 afl-clang-fast; a target of ffuzz-cc \
+                                 needs no -c"
+                    .into()
+            }
+            Self::LogLayout => "rebuild it with AFL++ 4.22 or newer, or with ffuzz-cc".into(),
             Self::Changed { .. } => "register the same maps in every start".into(),
             Self::Lost { .. } => "AFL_DEBUG_CHILD=1 shows the target's output before that".into(),
             Self::Deliver { source, .. } => file::remedy(source)

@@ -17,6 +17,7 @@ use helpers::Helpers;
 use notes::ModeNote;
 
 use super::channel::Channel;
+use super::cmplog::AflLog;
 use super::delivery::{Feed, InputDelivery};
 use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
@@ -116,6 +117,7 @@ impl ForkServer {
     /// Starts the target and waits for its hello.
     pub fn start(setup: Setup, timeout: Duration) -> Result<Self, TargetError> {
         let session = ServerSession::start(&setup, timeout)?;
+        let is_wanted = setup.logs();
         let mut server = Self {
             setup,
             session,
@@ -141,6 +143,9 @@ impl ForkServer {
             reported: BTreeSet::new(),
             notes: Vec::new(),
         };
+        if is_wanted && !server.can_log() {
+            return Err(TargetError::NotLogging);
+        }
         server.offer_snapshots();
         Ok(server)
     }
@@ -235,8 +240,9 @@ impl ForkServer {
     fn observation(&self, index: usize, outcome: RunEnd) -> Observation<'_> {
         let RunEnd { exit, duration } = outcome;
         let maps = &self.session.maps;
-        let channel = maps.channel().filter(|_| self.logs);
-        let comparisons = channel.map(Channel::log).unwrap_or_default();
+        let of_channel = || maps.channel().map(Channel::log);
+        let log = self.session.log.as_ref().map(AflLog::view).or_else(of_channel);
+        let comparisons = log.filter(|_| self.logs).unwrap_or_default();
         Observation { index, exit, duration, edges: maps.edges(), dsf: maps.dsf(), comparisons }
     }
 
@@ -442,6 +448,10 @@ impl TargetInfo for ForkServer {
 
     fn logs_comparisons(&self) -> bool {
         self.can_log()
+    }
+
+    fn has_partial_log(&self) -> bool {
+        self.session.log.is_some()
     }
 
     fn processor_time(&self) -> Option<ProcessorTime> {

@@ -20,6 +20,19 @@ pub(super) struct ForkServerHello {
     pub(super) dictionary: Vec<Vec<u8>>,
     /// Domains of a FuzzFactory target.
     pub(super) domains: Vec<Domain>,
+    pub(super) runtime: Runtime,
+}
+
+/// Kinds of runtimes, as far as the layout of their comparison log depends on it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Runtime {
+    /// It has none, or an unknown one.
+    #[default]
+    Other,
+    /// AFL++ up to 4.10.
+    Old,
+    /// AFL++ from 4.20 on.
+    Versioned,
 }
 
 impl ForkServerHello {
@@ -84,6 +97,7 @@ const OLD_OPTIONS: u32 = 0x8000_0001;
 const OLD_MAP_SIZE: u32 = 0x4000_0000;
 const OLD_DICTIONARY: u32 = 0x1000_0000;
 const OLD_SHARED: u32 = 0x0100_0000;
+const OLD_LOG: u32 = 0x0200_0000;
 const OLD_UNUSED: u32 = 0x0f00_0000;
 const V1_MAP_SIZE: u32 = 1;
 const V1_SHARED: u32 = 2;
@@ -158,6 +172,9 @@ fn greet_old(wires: &mut Wires<'_>, word: u32) -> Result<ForkServerHello, NoHell
         hello.map_size = Some((word >> 1 & 0x007f_ffff) as usize + 1);
     }
     hello.shared_input = word & OLD_SHARED != 0;
+    if word & OLD_LOG != 0 {
+        hello.runtime = Runtime::Old;
+    }
     let offered = word & (OLD_SHARED | OLD_DICTIONARY);
     if offered != 0 {
         // Everything offered is accepted: a target whose dictionary is refused takes the answer
@@ -176,8 +193,8 @@ fn greet_v1(wires: &mut Wires<'_>, word: u32) -> Result<ForkServerHello, NoHello
     }
     wires.send(!word)?;
     let options = wires.word()?;
-    let mut hello =
-        ForkServerHello { shared_input: options & V1_SHARED != 0, ..ForkServerHello::default() };
+    let (shared_input, runtime) = (options & V1_SHARED != 0, Runtime::Versioned);
+    let mut hello = ForkServerHello { shared_input, runtime, ..ForkServerHello::default() };
     if options & V1_MAP_SIZE != 0 {
         hello.map_size = Some(wires.word()? as usize);
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::TargetError;
 use super::binary::{self, Traits};
 use super::channel::{self, Offer, OfferAnswer};
+use super::cmplog::{self, AflLog};
 use super::delivery::InputDelivery;
 use super::emulator::{Emulator, EmulatorError, StartAt};
 use super::handshake::{self, ForkServerHello, NoHello, Wires};
@@ -64,6 +65,8 @@ pub struct Setup {
     /// It is not instrumented itself, but a library of it is.
     runtime: Option<Arc<Preload>>,
     emulator: Option<Arc<Emulator>>,
+    /// It is started for its comparison log, also if that is one of AFL++.
+    logs: bool,
 }
 
 impl Setup {
@@ -113,7 +116,24 @@ impl Setup {
             native: native.map(Arc::new),
             emulator: emulator.map(Arc::new),
             runtime,
+            logs: false,
         })
+    }
+
+    /// The program is started for its comparison log: `ffuzz-cc` has built it, or AFL++ with `AFL_LLVM_CMPLOG=1`.
+    pub fn logging(mut self) -> Result<Self, TargetError> {
+        if !self.options.skip_binary_check {
+            cmplog::check(self.program(), &self.options.extra_env)?;
+        }
+        // AFL++ allows it as much more.
+        let limit = &mut self.options.memory_limit;
+        *limit = limit.map(|bytes| bytes.saturating_add(cmplog::BYTES as u64));
+        self.logs = true;
+        Ok(self)
+    }
+
+    pub(super) fn logs(&self) -> bool {
+        self.logs
     }
 
     /// For a process without a fork server: a harness that by hand takes files only gets its input as one.
@@ -259,7 +279,7 @@ impl Setup {
         let mut env: Vec<(OsString, Option<OsString>)> = [
             "__AFL_SHM_ID",
             "__AFL_SHM_FUZZ_ID",
-            "__AFL_CMPLOG_SHM_ID",
+            cmplog::ENV,
             PERSISTENT,
             "__AFL_DEFER_FORKSRV",
             "AFL_CHILD_SYNC_SHM",
@@ -313,6 +333,8 @@ pub(super) struct ServerSession {
     pub(super) control: WordWriter,
     pub(super) status: WordReader,
     pub(super) maps: Maps,
+    /// Of a program of AFL++ that was started for it.
+    pub(super) log: Option<AflLog>,
     /// None: runs use AFL's pipes.
     pub(super) runs: Option<RunChannel>,
     /// Why the target cannot use the channel.
@@ -325,6 +347,7 @@ pub(super) struct ServerSession {
 struct Offers {
     segment: (SharedMap, i32),
     input: Option<(SharedMap, i32)>,
+    log: Option<(SharedMap, i32)>,
     channel: Offer,
 }
 
@@ -357,7 +380,11 @@ impl ServerSession {
         at: StartAt,
     ) -> Result<Startup, TargetError> {
         let runs = setup.options.run_mode != RunMode::Pipe;
-        let offers = Offers::new(map, setup.input != InputFrom::Inherit, runs)?;
+        let mut offers = Offers::new(map, setup.input != InputFrom::Inherit, runs)?;
+        if setup.logs {
+            let memory = |source| TargetError::Memory { bytes: cmplog::BYTES, source };
+            offers.log = Some(SharedMap::sysv(cmplog::BYTES).map_err(memory)?);
+        }
         let delivery = setup.open_delivery()?;
         let strays = Strays::default();
         let (mut process, mut control, mut status) =
@@ -384,12 +411,15 @@ impl ServerSession {
         (process, control, status, delivery): (Process, WordWriter, WordReader, InputDelivery),
         strays: Strays,
     ) -> Result<Startup, TargetError> {
-        let mut refused = None;
+        let (mut refused, mut log) = (None, None);
         let mut maps = match offers.channel.accept()? {
             OfferAnswer::Accepted(channel) => Maps::in_channel(channel),
             answer => {
                 if let OfferAnswer::Refused(error) = answer {
                     refused = Some(error);
+                }
+                if let Some((map, _)) = offers.log {
+                    log = Some(AflLog::new(map, hello.runtime, setup.program())?);
                 }
                 let (segment, _) = offers.segment;
                 let blind = setup.options.non_instrumented;
@@ -413,6 +443,7 @@ impl ServerSession {
             control,
             status,
             maps,
+            log,
             runs,
             refused,
             delivery,
@@ -437,7 +468,7 @@ impl Offers {
         let input =
             with_input.then(|| SharedMap::sysv(bytes)).transpose().map_err(memory(bytes))?;
         let channel = Offer::new(runs).map_err(memory(4096))?;
-        Ok(Self { segment, input, channel })
+        Ok(Self { segment, input, log: None, channel })
     }
 }
 
@@ -463,6 +494,10 @@ fn launch(
     set("AFL_MAP_SIZE", map.to_string());
     if let Some((_, id)) = &offers.input {
         set("__AFL_SHM_FUZZ_ID", id.to_string());
+    }
+    if let Some((_, id)) = &offers.log {
+        set(cmplog::ENV, id.to_string());
+        set(cmplog::MARK, "1".into());
     }
     // Without it the target writes its coverage to private memory.
     if !setup.options.non_instrumented {

@@ -10,6 +10,7 @@ mod callbacks;
 mod callees;
 mod channel;
 pub mod choice;
+mod cmplog;
 pub mod delivery;
 mod direct;
 mod emulator;

@@ -577,6 +577,16 @@ pub fn compiled(compiler: &str, source: &str, flags: &str) -> PathBuf {
     build(&[compiler], &[], source, flags)
 }
 
+/// The same, built with these variables.
+pub fn compiled_by(
+    compiler: &str,
+    variables: &[(&str, &str)],
+    source: &str,
+    flags: &str,
+) -> PathBuf {
+    build(&[compiler], variables, source, flags)
+}
+
 /// A target of Debian's AFL++.
 pub fn afl_target(source: &str, flags: &str) -> PathBuf {
     need("afl-clang-fast");

@@ -542,3 +542,18 @@ fn comparisons_that_no_seed_passes_are_listed() {
         stop(running, client, &dir);
     }
 }
+
+#[test]
+fn a_log_of_afl_lists_none() {
+    common::need("afl-clang-fast");
+    let dir = TestDir::with_seed(".".repeat(40));
+    let variables = [("AFL_QUIET", "1"), ("AFL_LLVM_CMPLOG", "1")];
+    let target = common::compiled_by("afl-clang-fast", &variables, "secrets.c", "");
+    for options in ["-c 0", "-c 0 -j 2"] {
+        let (running, mut client) = start_on(&dir, options, &target);
+        let reply = client.ask(json!({"cmd": "blockers"}));
+        assert!(reply["error"].as_str().unwrap().contains("a log of AFL++ (-c)"), "{reply}");
+        stop(running, client, &dir);
+        fs::remove_dir_all(dir.path("out")).unwrap();
+    }
+}

@@ -567,6 +567,7 @@ fn invalid_options_are_refused() {
     refused("--pastis h:1 ./target", "the broker names the target", "bins");
     refused("--pastis h:1 -M main", "--pastis excludes -M", "leave out -M");
     refused("--pastis h:1 -C", "--pastis excludes -C", "leave out -C");
+    refused("--pastis h:1 -c ./log", "--pastis excludes -c ./log", "leave it out");
     dir.write("file", "");
     let job = dir.ffuzz("--pastis 127.0.0.1:1 -o file/out").run();
     job.refused(1, "cannot write to", "-o OUT");

@@ -13,6 +13,7 @@ mod server;
 
 mod bad_input;
 mod challenges;
+mod cmplog;
 mod comparisons;
 mod custom;
 mod domains;

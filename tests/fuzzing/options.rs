@@ -157,17 +157,6 @@ fn starting_seeds_run_once_if_asked() {
     assert_eq!((usual, fast, once), (7, 3, 2));
 }
 
-#[test]
-fn a_second_program_for_comparisons_is_reported() {
-    let dir = TestDir::with_seed("A");
-    let job = dir.fuzz("-c ./other -l 2 -s 1 -E 100", &outcomes(), "none");
-    let done = job.env("AFL_CMPLOG_ONLY_NEW", "1").run().expect(0);
-    let warnings: Vec<&str> =
-        done.err.lines().filter(|line| line.contains("with the target itself")).collect();
-    assert_eq!(warnings.len(), 2, "{}", done.err);
-    assert!(fs::metadata(dir.path("out/default/queue")).is_ok());
-}
-
 // --- what scripts and new users need
 
 const TO_THE_CRASH: (&str, &str) = ("AFL_BENCH_UNTIL_CRASH", "1");

@@ -226,11 +226,11 @@ pub struct Args {
     /// MOpt: no effect
     #[arg(short = 'L', value_name = "MINUTES", hide = true)]
     pub mopt: Option<String>,
-    /// Comparisons are solved with the log of the target itself (0, the default) or left alone (-); another program is
-    /// reported, and not used
+    /// Program that logs comparisons, which are solved: a build of the target by AFL_LLVM_CMPLOG=1 or ffuzz-cc; 0: the
+    /// target itself; -: solve none [default: the target, if it can]
     #[arg(short = 'c', value_name = "PROGRAM", help_heading = "Search")]
     pub cmplog: Option<OsString>,
-    /// Level of comparison logging: no effect
+    /// Level of solving comparisons: what 1, 2, 3, A, T, X and S mean is always done; R has no effect
     #[arg(short = 'l', value_name = "LEVEL", hide = true)]
     pub cmplog_level: Option<OsString>,
     /// Splicing, which is always on

@@ -64,6 +64,12 @@ fn check(address: &str, args: &Args) -> Result<(), Failure> {
             "leave the target out; it belongs into the broker's bins folder",
         ));
     }
+    let program = args.cmplog.as_deref().filter(|given| *given != "-" && *given != "0");
+    if let Some(program) = program {
+        let cause = "it is a build of one target, and the broker sends the targets";
+        let name = format!("-c {}", program.display());
+        return Err(Failure::usage(format!("--pastis excludes {name}: {cause}"), "leave it out"));
+    }
     refused(&args.given).map_or(Ok(()), |(name, why)| {
         Err(Failure::usage(format!("--pastis excludes {name}: {why}"), format!("leave out {name}")))
     })

@@ -11,11 +11,11 @@ use super::custom::{self, About};
 use super::{mutators, reports, resume, triage, values};
 use crate::assets::{Assets, HEAP};
 use crate::cmd::exit::Failure;
-use crate::config::env::{self, AssetPlaces, EnvError, Environment};
+use crate::config::env::{AssetPlaces, EnvError, Environment};
 use crate::config::options::{
     CalibrationOptions, Colors, CoverageOptions, CpuChoice, DeterministicStage, DomainMode, Input,
-    Inspected, KillerbeezOptions, Limits, MutationOptions, NativeEngine, NativeOptions, Options,
-    OutputOptions, RunMode, SanitizerOptions, Schedule, SeedPolicy, Strategy, SyncOptions,
+    Inspected, KillerbeezOptions, Limits, Logger, MutationOptions, NativeEngine, NativeOptions,
+    Options, OutputOptions, RunMode, SanitizerOptions, Schedule, SeedPolicy, Strategy, SyncOptions,
     TargetOptions, TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
@@ -50,11 +50,7 @@ pub fn resolve(
     if args.mopt.is_some() {
         warnings.push("-L (MOpt) has no effect".to_owned());
     }
-    let cmplog = args.cmplog.as_deref().map(OsStr::as_encoded_bytes);
-    if cmplog.is_some_and(|program| !matches!(program, b"-" | b"0")) || args.cmplog_level.is_some()
-    {
-        warnings.push(format!("-c PROGRAM and -l have no effect: {}", env::INSTEAD_OF_CMPLOG));
-    }
+    check_level(&args, &mut warnings)?;
     let Some(target) = args.command.first() else {
         return Err(Failure::usage(
             "no target given",
@@ -100,6 +96,7 @@ pub fn resolve(
         seeds: SeedPolicy {
             exit_on_issues: env.flag(&["AFL_EXIT_ON_SEED_ISSUES"]),
             crashes_as_finds: env.flag(&["AFL_CRASHING_SEEDS_AS_NEW_CRASH"]),
+            leave_comparisons: env.flag(&["AFL_CMPLOG_ONLY_NEW"]),
             shuffle: env.flag(&["AFL_SHUFFLE_QUEUE"]),
             wanted: match (args.crash_mode, env.flag(&["AFL_KEEP_TIMEOUTS"])) {
                 (true, _) => Wanted::Crashing,
@@ -115,6 +112,7 @@ pub fn resolve(
         },
         findings: reports::findings(env)?,
         sanitizers: sanitizers(&args, env, &mut warnings)?,
+        logger: logger(&args, env)?,
         statsd: reports::statsd(env)?,
         control: reports::control(&args)?,
         metrics: args.metrics.as_deref().map(reports::address).transpose()?,
@@ -210,6 +208,46 @@ fn sanitizers(
         warnings.push("AFL_SAN_ABSTRACTION has no effect without -w".to_owned());
     }
     Ok(SanitizerOptions { builds, inspected })
+}
+
+/// `-c`.
+fn logger(args: &Args, env: &Environment) -> Result<Logger, Failure> {
+    let Some(given) = args.cmplog.as_deref().filter(|given| *given != "-") else {
+        return Ok(Logger::TargetIfAble);
+    };
+    if args.non_instrumented {
+        let cause = "-c solves comparisons to reach new edges, and -n sees none";
+        return Err(Failure::usage(cause, "leave -n or -c out"));
+    }
+    if env.flag(&["AFL_NO_FORKSRV"]) {
+        let cause = "-c needs a fork server, and AFL_NO_FORKSRV=1 forbids it";
+        return Err(Failure::usage(cause, "unset AFL_NO_FORKSRV"));
+    }
+    if given == "0" {
+        return Ok(Logger::Target);
+    }
+    let failure = |error: TargetError| {
+        Failure::new(format!("-c {}: {error}", given.display()), error.remedy())
+    };
+    let program = binary::locate(given, env.get("PATH")).map_err(failure)?;
+    if !env.flag(&["AFL_SKIP_BIN_CHECK"]) {
+        binary::inspect(&program, false).map_err(failure)?;
+    }
+    Ok(Logger::Build(program))
+}
+
+/// `-l`.
+fn check_level(args: &Args, warnings: &mut Vec<String>) -> Result<(), Failure> {
+    let level = args.cmplog_level.as_deref().unwrap_or_default().to_string_lossy();
+    if let Some(letter) = level.chars().find(|letter| !"0123AaTtXxSsRr".contains(*letter)) {
+        let cause = format!("-l {level}: {letter} is unknown");
+        return Err(Failure::usage(cause, "use 1, 2, 3 and the letters A, T, X, S, R"));
+    }
+    if level.contains(['R', 'r']) {
+        let text = "-l R has no effect: bytes are always replaced by others of their kind";
+        warnings.push(text.into());
+    }
+    Ok(())
 }
 
 fn existing_folder(given: &str, path: &OsStr) -> Result<PathBuf, Failure> {

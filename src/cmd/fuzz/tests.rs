@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::config::options::{
-    CpuChoice, DeterministicStage, DomainMode, Input, RunMode, Schedule, StatsdTags, Strategy,
-    TimeoutSpec, UiMode, Wanted,
+    CpuChoice, DeterministicStage, DomainMode, Input, Logger, RunMode, Schedule, StatsdTags,
+    Strategy, TimeoutSpec, UiMode, Wanted,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -137,13 +137,14 @@ fn search_and_stop_letters() {
     assert_eq!(warnings, ["-L (MOpt) has no effect"]);
     assert!(place.good("-c 0 ./t").mutation.solves_comparisons);
     assert!(!place.good("-c - ./t").mutation.solves_comparisons);
-    for line in ["-l 2AT ./t", "-c ./cmplog -l 2 ./t"] {
+    for (line, count) in [("-l 2AT ./t", 0), ("-l 3axs -c - ./t", 0), ("-l 2R ./t", 1)] {
         let (_, warnings) = place.with_env(&format!("-i IN -o OUT {line}"), &[]).unwrap();
-        assert_eq!(warnings.len(), 1, "{line}");
-        assert!(warnings[0].contains("with the target itself"), "{warnings:?}");
+        assert_eq!(warnings.len(), count, "{line}: {warnings:?}");
     }
-    let (_, warnings) = place.with_env("-i IN -o OUT -c - ./t", &[]).unwrap();
-    assert!(warnings.is_empty(), "{warnings:?}");
+    let program = std::env::current_exe().unwrap();
+    let logger = |given: &str| place.good(&format!("-c {given} ./t")).logger;
+    assert_eq!((logger("-"), logger("0")), (Logger::TargetIfAble, Logger::Target));
+    assert_eq!(logger(program.to_str().unwrap()), Logger::Build(program.clone()));
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub const TABLE: &[Variable] = &[
     row("AFL_BENCH_UNTIL_CRASH", Flag, "off", "fuzz", Honoured, "stop at the first crash"),
     row("AFL_CAL_FAST", Flag, "off", "fuzz", Honoured, "3 calibration runs instead of 7"),
     row("AFL_FAST_CAL", Flag, "off", "fuzz", Honoured, "the same as AFL_CAL_FAST"),
-    row("AFL_CMPLOG_ONLY_NEW", Flag, "off", "fuzz", Ignored, super::INSTEAD_OF_CMPLOG),
+    row("AFL_CMPLOG_ONLY_NEW", Flag, "off", "fuzz", Honoured, "comparisons of starting seeds are not solved"),
     row("AFL_ALLOW_TMP", Flag, "off", "cmin", Accepted, "folders for temporary files are always allowed"),
     row("AFL_CMIN_ALLOW_ANY", Flag, "off", "cmin, showmap", Honoured, "inputs that crash or take too long are processed like others (cmin -A)"),
     row("AFL_CMIN_CRASHES_ONLY", Flag, "off", "cmin, showmap", Honoured, "only inputs that crash (cmin -C)"),

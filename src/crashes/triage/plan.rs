@@ -293,7 +293,7 @@ fn values_of(program: &Program) -> Values {
 /// The same command line for another program.
 fn for_program(target: &TargetOptions, binary: &OsStr) -> Result<TargetOptions, TargetError> {
     let program = binary::locate(binary, target.search_path.as_deref())?;
-    Ok(target.for_sanitizer_build(program.into_os_string()))
+    Ok(target.for_other_build(program.into_os_string()))
 }
 
 /// What signatures may ask for.

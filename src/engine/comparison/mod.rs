@@ -8,6 +8,7 @@ mod results;
 mod text;
 
 pub use blockers::{Blocker, Blockers};
+pub(crate) use results::{Missing, SiteCounts};
 pub use results::{Occurrences, Place, Results};
 
 use std::hash::{Hash, Hasher};
@@ -121,13 +122,14 @@ pub struct ComparisonLog<'a> {
     entries: &'a [u8],
     arena: &'a [u8],
     is_cut: bool,
+    is_partial: bool,
 }
 
 impl<'a> ComparisonLog<'a> {
     /// `entries`: 24 bytes each. `is_cut`: there were more than had room.
     #[must_use]
     pub fn new(entries: &'a [u8], arena: &'a [u8], is_cut: bool) -> Self {
-        Self { entries, arena, is_cut }
+        Self { entries, arena, is_cut, is_partial: false }
     }
 
     #[must_use]
@@ -146,10 +148,18 @@ impl<'a> ComparisonLog<'a> {
         self.is_cut
     }
 
+    /// It is one of AFL++: integers that are equal are left out, and of memory more is logged than is compared. So a
+    /// comparison that is missing may have come to something new.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
     /// A copy.
     #[must_use]
     pub fn to_own(&self) -> OwnLog {
-        OwnLog { entries: self.entries.to_vec(), arena: self.arena.to_vec() }
+        let (entries, arena) = (self.entries.to_vec(), self.arena.to_vec());
+        OwnLog { entries, arena, is_cut: self.is_cut, is_partial: self.is_partial }
     }
 
     /// A hash of what was compared, in which order and with which results, but not of the operands. Two runs with the
@@ -170,17 +180,31 @@ impl<'a> ComparisonLog<'a> {
     }
 }
 
-/// A log that is made by hand, for a target that is no process.
+/// A log that is made by hand: for a target that is no process, or from a log of another form.
 #[derive(Clone, Debug, Default)]
 pub struct OwnLog {
     entries: Vec<u8>,
     arena: Vec<u8>,
+    is_cut: bool,
+    is_partial: bool,
 }
 
 impl OwnLog {
+    /// See [`ComparisonLog::is_partial`].
+    #[must_use]
+    pub fn partial() -> Self {
+        Self { is_partial: true, ..Self::default() }
+    }
+
     pub fn clear(&mut self) {
         self.entries.clear();
         self.arena.clear();
+        self.is_cut = false;
+    }
+
+    /// Leaves out the rest of a run, see [`ComparisonLog::is_cut`].
+    pub fn cut(&mut self) {
+        self.is_cut = true;
     }
 
     /// Two integers of `bytes` bytes, at most 8; the second one is a constant of the program.
@@ -195,12 +219,23 @@ impl OwnLog {
 
     /// Memory or texts.
     pub fn add_bytes(&mut self, site: u32, kind: ComparisonKind, a: &[u8], b: &[u8]) {
-        let sides = [a, b].map(|side| {
+        self.add_long_integers(site, kind, 0, [a, b]);
+    }
+
+    /// Integers of more than eight bytes, the lowest byte first.
+    pub fn add_long_integers(
+        &mut self,
+        site: u32,
+        kind: ComparisonKind,
+        bytes: u8,
+        sides: [&[u8]; 2],
+    ) {
+        let sides = sides.map(|side| {
             let at = self.arena.len() as u64;
             self.arena.extend_from_slice(side);
             at | (side.len() as u64) << 32
         });
-        self.add(site, (kind as u32) << 8, sides);
+        self.add(site, u32::from(bytes) | (kind as u32) << 8, sides);
     }
 
     fn add(&mut self, site: u32, how: u32, sides: [u64; 2]) {
@@ -210,7 +245,8 @@ impl OwnLog {
 
     #[must_use]
     pub fn view(&self) -> ComparisonLog<'_> {
-        ComparisonLog::new(&self.entries, &self.arena, false)
+        let Self { is_partial, .. } = *self;
+        ComparisonLog { is_partial, ..ComparisonLog::new(&self.entries, &self.arena, self.is_cut) }
     }
 }
 

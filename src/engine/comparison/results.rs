@@ -1,6 +1,8 @@
 //! What comparisons have come to, by site and occurrence.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
 use super::{Comparison, ComparisonKind, ComparisonLog};
 
@@ -26,6 +28,63 @@ impl Occurrences {
     }
 }
 
+/// How many comparisons of each site a run has logged. In a log that leaves out integers that are equal, this shows
+/// that one has come to be equal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SiteCounts {
+    /// By site and result.
+    counts: HashMap<(u32, u32), u32>,
+    /// Those of numbers: how many.
+    numbers: HashMap<u32, u32>,
+}
+
+/// Why a comparison is missing in the log of another run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Missing {
+    /// It is not.
+    Not,
+    /// It has come to be equal: nothing else is different.
+    Equal,
+    /// It has, or the run did not come to it: there are others that were not there before.
+    EqualOrBehind,
+    /// The same, and others are missing as well.
+    Unknown,
+}
+
+impl SiteCounts {
+    pub(crate) fn of(log: ComparisonLog<'_>) -> Self {
+        let mut counts = Self::default();
+        for comparison in log.iter() {
+            *counts.counts.entry((comparison.site, comparison.result())).or_default() += 1;
+            if comparison.bytes > 0 {
+                *counts.numbers.entry(comparison.site).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    /// Whether a comparison of this site is missing in another run.
+    pub(crate) fn missing(&self, other: &Self, site: u32) -> Missing {
+        // Memory and texts are never left out.
+        if self.numbers.get(&site) <= other.numbers.get(&site) {
+            return Missing::Not;
+        }
+        if self.has_more(other, site) {
+            Missing::Unknown
+        } else if other.has_more(self, site) {
+            Missing::EqualOrBehind
+        } else {
+            Missing::Equal
+        }
+    }
+
+    /// It has something that another run has not, apart from this site.
+    fn has_more(&self, other: &Self, except: u32) -> bool {
+        let mut others = self.counts.iter().filter(|((site, _), _)| *site != except);
+        others.any(|(key, count)| other.counts.get(key) < Some(count))
+    }
+}
+
 /// What comparisons have come to so far: those of a site, and of each of its first occurrences. A keyword that is
 /// compared in a loop is passed letter by letter so.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +93,10 @@ pub struct Results {
     places: HashMap<Place, Vec<u32>>,
     /// How often solvers have failed.
     failures: HashMap<Place, u32>,
+    /// How many inputs were edited for it without effect.
+    fruitless: HashMap<Place, u32>,
+    /// Hashes of inputs from which it was made equal, see [`Results::learn_equal`].
+    equal: HashMap<Place, Vec<u64>>,
 }
 
 impl Results {
@@ -41,6 +104,8 @@ impl Results {
     const MOST: usize = 64;
     /// Occurrences of one site that are told apart.
     const MOST_OCCURRENCES: u32 = 16;
+    /// Inputs from which a comparison is made equal, if logs do not show that.
+    const MOST_EQUAL: usize = 4;
 
     /// Adds those of a run. True if a site came to something new.
     pub fn learn(&mut self, log: ComparisonLog<'_>) -> bool {
@@ -58,6 +123,33 @@ impl Results {
             }
         }
         is_new
+    }
+
+    /// A comparison that is not in the log has come to be equal. It stays open at first: others may have to turn at
+    /// once, and the log does not show that it was right before.
+    pub(crate) fn learn_equal(&mut self, place: Place, kind: ComparisonKind, from: &[u8]) {
+        let (inputs, from) = (self.equal.entry(place).or_default(), hash(from));
+        if !inputs.contains(&from) {
+            inputs.push(from);
+        }
+        if inputs.len() < Self::MOST_EQUAL {
+            return;
+        }
+        let result = match kind {
+            ComparisonKind::Equal => 1,
+            _ => Ordering::Equal as u32,
+        };
+        let of_place = self.places.entry(place).or_default();
+        for known in [self.sites.entry(place.site).or_default(), of_place] {
+            if !known.contains(&result) && known.len() < Self::MOST {
+                known.push(result);
+            }
+        }
+    }
+
+    /// It was made equal from this input.
+    pub(crate) fn was_made_equal(&self, place: Place, from: &[u8]) -> bool {
+        self.equal.get(&place).is_some_and(|inputs| inputs.contains(&hash(from)))
     }
 
     /// A site that always came to the same.
@@ -84,6 +176,16 @@ impl Results {
         self.failures.get(&place).copied().unwrap_or(0)
     }
 
+    /// The edits of an input have not turned it, as far as a log shows that.
+    pub(crate) fn edited_in_vain(&mut self, place: Place) {
+        *self.fruitless.entry(place).or_default() += 1;
+    }
+
+    /// How many inputs were edited for it without effect.
+    pub(crate) fn vain_edits(&self, place: Place) -> u32 {
+        self.fruitless.get(&place).copied().unwrap_or(0)
+    }
+
     /// What it came to.
     #[must_use]
     pub fn of(&self, place: Place) -> &[u32] {
@@ -94,8 +196,64 @@ impl Results {
     }
 }
 
+fn hash(input: &[u8]) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    input.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// In a loop over the input, what is in order at one time says nothing about another time.
 fn tells_occurrences(kind: ComparisonKind) -> bool {
     use ComparisonKind::{Equal, Memory, Search, Text};
     matches!(kind, Equal | Memory | Search | Text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::OwnLog;
+
+    fn counts(sites: &[u32]) -> SiteCounts {
+        let mut log = OwnLog::partial();
+        for site in sites {
+            match site {
+                0..100 => log.add_variables(*site, ComparisonKind::Equal, 4, 1, 2),
+                _ => log.add_bytes(*site, ComparisonKind::Memory, b"a", b"b"),
+            }
+        }
+        SiteCounts::of(log.view())
+    }
+
+    #[test]
+    fn an_integer_that_alone_is_missing_is_equal() {
+        let base = counts(&[1, 2, 2, 100]);
+        for (others, site, expected) in [
+            (&[1, 2, 2, 100][..], 2, Missing::Not),
+            (&[1, 2, 100], 2, Missing::Equal),
+            (&[2, 2, 100], 1, Missing::Equal),
+            // An end before it, at what was equal until now, looks the same.
+            (&[2, 2, 3, 100], 1, Missing::EqualOrBehind),
+            (&[2, 100], 1, Missing::Unknown),
+            // What is always logged was not come to.
+            (&[1, 2, 2], 100, Missing::Not),
+        ] {
+            assert_eq!(base.missing(&counts(others), site), expected, "{others:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_learned_to_be_equal_is_not_open() {
+        let place = Place { site: 7, occurrence: 0 };
+        let mut log = OwnLog::partial();
+        log.add_variables(7, ComparisonKind::Unsigned, 4, 1, 2);
+        let mut results = Results::default();
+        results.learn(log.view());
+        assert!(results.is_open(place, ComparisonKind::Unsigned));
+        for input in [b"a", b"b", b"b", b"c", b"d"] {
+            assert!(results.is_open(place, ComparisonKind::Unsigned));
+            results.learn_equal(place, ComparisonKind::Unsigned, input);
+        }
+        assert!(results.was_made_equal(place, b"a") && !results.was_made_equal(place, b"e"));
+        assert!(!results.is_open(place, ComparisonKind::Unsigned));
+    }
 }

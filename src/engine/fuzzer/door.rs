@@ -207,6 +207,9 @@ pub trait Door: Sized {
     /// A sanitizer build cannot be run any more, and was left out.
     fn sanitizer_failed(&mut self, _why: &dyn Failure) {}
 
+    /// The build that logs comparisons cannot be run any more, and was left out.
+    fn logger_failed(&mut self, _why: &dyn Failure) {}
+
     /// Between two batches: the screen, and what comes from outside.
     fn look_outside(&mut self) -> Result<(), Self::Error> {
         Ok(())
@@ -440,12 +443,18 @@ pub trait Door: Sized {
         input: &[u8],
         look: impl FnOnce(ComparisonLog<'_>) -> T,
     ) -> Result<(ExitKind, T), Self::Error> {
-        let mut look = Some(look);
-        let (exit, seen) = self.when_there_is_room(|Fuzzer { runner, mutators, .. }| {
-            let run = runner.observe_logged(mutators, input)?;
-            Ok((run.exit, look.take().map(|look| look(run.comparisons))))
-        })?;
-        Ok((exit, seen.expect("there is one run that succeeds")))
+        loop {
+            let has_logger = self.fuzzer().has_logger();
+            let Fuzzer { runner, mutators, .. } = self.fuzzer_mut();
+            match runner.observe_logged(mutators, input) {
+                Ok(run) => return Ok((run.exit, look(run.comparisons))),
+                Err(RunError::Failed(failure)) if has_logger => {
+                    self.fuzzer_mut().lose_logger();
+                    self.logger_failed(&*failure);
+                }
+                Err(error) => self.wait_for_room(error)?,
+            }
+        }
     }
 
     /// Whether the target reads its input, see [`Executor::reads_input`].

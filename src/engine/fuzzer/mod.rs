@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use super::comparison::{Blocker, Blockers, Results};
 use super::corpus::{Corpus, SeedId};
-use super::domain::Domain;
-use super::executor::{ExitKind, StopRequest, TargetInfo};
+use super::domain::{Domain, Site};
+use super::executor::{Executor, ExitKind, StopRequest, TargetInfo};
 use super::feedback::{Judge, Known, Lessons};
 use super::mutate::deterministic::Deterministic;
 use super::mutate::dictionary::Dictionary;
@@ -159,6 +159,43 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.sidecars = Some(sidecars);
     }
 
+    /// Comparisons are logged by another build of the target from now on (`-c`).
+    pub fn log_by(&mut self, logger: Box<dyn Executor>) {
+        self.runner.log_by(Some(logger));
+    }
+
+    /// The other build cannot be run any more. What it has logged says nothing of the target's own log.
+    pub(super) fn lose_logger(&mut self) {
+        self.runner.log_by(None);
+        self.results = Results::default();
+        self.blockers = Blockers::default();
+        self.repairs = Repairs::default();
+    }
+
+    /// Comparisons are logged by another build than the target.
+    #[must_use]
+    pub fn has_logger(&self) -> bool {
+        self.runner.logger().is_some()
+    }
+
+    /// See [`ComparisonLog::is_partial`](super::comparison::ComparisonLog::is_partial).
+    #[must_use]
+    pub fn has_partial_log(&self) -> bool {
+        self.runner.logger().is_some_and(TargetInfo::has_partial_log)
+    }
+
+    /// Runs can be asked for their comparisons.
+    #[must_use]
+    pub fn logs_comparisons(&self) -> bool {
+        self.has_logger() || self.target().logs_comparisons()
+    }
+
+    /// The places of comparisons in what logs them, see [`TargetInfo::comparison_sites`].
+    #[must_use]
+    pub fn comparison_sites(&self) -> Vec<Site> {
+        self.runner.logger().unwrap_or(self.target()).comparison_sites()
+    }
+
     /// None without sanitizer builds.
     #[must_use]
     pub fn sidecars(&self) -> Option<&Sidecars> {
@@ -207,7 +244,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
     ///
     /// [`Executor::stop_on`]: super::executor::Executor::stop_on
     pub fn stop_on(&mut self, request: Option<StopRequest>) {
-        self.runner.executor_mut().stop_on(request);
+        self.runner.stop_on(request);
     }
 
     /// Ends the process that takes many inputs, if there is one.
@@ -285,18 +322,25 @@ impl<M: ForeignMutators> Fuzzer<M> {
         }
     }
 
-    /// What was done so far.
+    /// What was done so far, by the target and by the build that logs.
     pub(super) fn effort(&self) -> Effort {
-        Effort { runs: self.target().execs(), time: self.target().spent().whole() }
+        let both = [Some(self.target()), self.runner.logger()];
+        let mut effort = Effort { runs: 0, time: Duration::ZERO };
+        for info in both.into_iter().flatten() {
+            effort.runs += info.execs();
+            effort.time += info.spent().whole();
+        }
+        effort
     }
 
     /// What was done since then, in runs of the length of an average run of the whole search.
     pub(super) fn cost_since(&self, before: Effort) -> f64 {
         let now = self.effort();
         if !self.counts_time() {
-            return (now.runs - before.runs) as f64;
+            return now.runs.saturating_sub(before.runs) as f64;
         }
-        (now.time - before.time).as_secs_f64() / now.time.as_secs_f64() * now.runs as f64
+        now.time.saturating_sub(before.time).as_secs_f64() / now.time.as_secs_f64()
+            * now.runs as f64
     }
 
     /// The seed whose turn is next; None if none can be used.
@@ -309,8 +353,8 @@ impl<M: ForeignMutators> Fuzzer<M> {
 /// Runs of a search, and their time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
-    runs: u64,
-    time: Duration,
+    pub(super) runs: u64,
+    pub(super) time: Duration,
 }
 
 /// Counters of a search.

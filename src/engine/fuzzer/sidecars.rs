@@ -9,9 +9,7 @@ use crate::coverage::{self, Classes, map_hash};
 use crate::executor::{Executor, ExitKind, Observation, RunError};
 use crate::feedback::{Finding, Judge};
 use crate::options::Inspected;
-
-/// Times that a run of a sanitizer build may take longer than the timeout of the target.
-const SLOWER: u32 = 5;
+use crate::runner::SLOWER;
 
 /// The builds, and which paths they have seen.
 pub struct Sidecars {

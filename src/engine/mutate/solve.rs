@@ -17,6 +17,9 @@ const MOST_OF_SITE: usize = 32;
 const MOST_SEARCHED: usize = 32 << 20;
 /// Longest number in digits.
 const DIGITS: usize = 20;
+/// Lengths of memory that are tried where more was logged than is compared, and places for each.
+const PREFIXES: [usize; 18] = [4, 8, 16, 6, 5, 7, 12, 10, 3, 9, 11, 13, 14, 15, 2, 20, 24, 28];
+const MOST_OPEN: usize = 2;
 
 /// A change of an input: some bytes give way to others.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -62,7 +65,8 @@ pub fn edits(run: Logged<'_>, is_open: impl Fn(Place, ComparisonKind) -> bool) -
     let open = pairs.filter(|(place, plain, _)| is_open(*place, plain.kind));
     let (at, kind) = (Place { site: 0, occurrence: 0 }, ComparisonKind::Equal);
     let (searched, known) = (0, HashSet::new());
-    let mut solver = Solver { input, colored, at, kind, searched, edits: Vec::new(), known };
+    let (edits, is_partial) = (Vec::new(), log.is_partial());
+    let mut solver = Solver { input, colored, at, kind, is_partial, searched, edits, known };
     let (mut seen, mut of_site) = (HashSet::new(), HashMap::<u32, usize>::new());
     for (place, plain, colored) in open {
         let count = of_site.entry(plain.site).or_default();
@@ -107,6 +111,8 @@ struct Solver<'a> {
     /// The comparison at work.
     at: Place,
     kind: ComparisonKind,
+    /// See [`ComparisonLog::is_partial`].
+    is_partial: bool,
     /// Bytes that were passed so far, see [`MOST_SEARCHED`].
     searched: usize,
     edits: Vec<Edit>,
@@ -135,6 +141,10 @@ impl Solver<'_> {
             }
             (Bytes(from_a), Bytes(from_b), Bytes(a), Bytes(b)) => {
                 self.text(from_a, b, ignores_case);
+                if self.is_partial && kind == ComparisonKind::Memory {
+                    self.prefixes(from_a, b);
+                    self.prefixes(from_b, a);
+                }
                 if kind != ComparisonKind::Search {
                     self.text(from_b, a, ignores_case);
                 }
@@ -220,6 +230,30 @@ impl Solver<'_> {
         }
     }
 
+    /// Puts parts of `to` where `from` begins in the input: how much of it is compared is not known.
+    fn prefixes(&mut self, from: &[u8], to: &[u8]) {
+        let Some((2.., places)) = self.beginnings(from, false) else { return };
+        for length in PREFIXES.into_iter().filter(|length| *length < to.len()) {
+            for at in places.iter().copied().take(MOST_OPEN) {
+                self.add(at, length.min(self.input.len() - at), &to[..length], "text");
+            }
+        }
+    }
+
+    /// Where the longest part that is found of an operand begins, and how long it is. The target may have ended or
+    /// changed its copy somewhere.
+    fn beginnings(&mut self, what: &[u8], ignores_case: bool) -> Option<(usize, Vec<usize>)> {
+        let mut length = what.len();
+        while length > 0 {
+            let places = self.find(&what[..length], ignores_case);
+            if !places.is_empty() {
+                return Some((length, places));
+            }
+            length = if length > 4 { length / 2 } else { length - 1 };
+        }
+        None
+    }
+
     /// Puts `to` where `from` begins in the input.
     fn text(&mut self, from: &[u8], to: &[u8], ignores_case: bool) {
         if from.is_empty() || to.is_empty() {
@@ -229,14 +263,7 @@ impl Solver<'_> {
             }
             return;
         }
-        let (mut places, mut length) = (Vec::new(), from.len());
-        // The target may have ended or changed its copy somewhere.
-        while places.is_empty() && length > 0 {
-            places = self.find(&from[..length], ignores_case);
-            if places.is_empty() {
-                length = if length > 4 { length / 2 } else { length - 1 };
-            }
-        }
+        let Some((length, places)) = self.beginnings(from, ignores_case) else { return };
         for at in places {
             self.add(at, to.len().min(self.input.len() - at), to, "text");
             self.add(at, length, to, "text");

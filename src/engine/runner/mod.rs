@@ -6,8 +6,11 @@
 
 mod record;
 
+/// Times that a run of another build of the target may take longer than one of the target.
+pub const SLOWER: u32 = 5;
+
 use self::record::InputRecord;
-use crate::executor::{Executor, Observation, RunError, RunSettings, TargetInfo};
+use crate::executor::{Executor, Observation, RunError, RunSettings, StopRequest, TargetInfo};
 use crate::mutate::Candidate;
 use crate::mutate::foreign::{ForeignMutators, Processed};
 
@@ -27,6 +30,8 @@ impl Runs<'_> {
 /// Owns an executor.
 pub struct Runner {
     executor: Box<dyn Executor>,
+    /// Another build of the target, which logs what is compared.
+    logger: Option<Box<dyn Executor>>,
     /// `send` is called when the child runs.
     late: bool,
     /// See [`Runner::show_every_run`].
@@ -57,6 +62,7 @@ impl Runner {
     pub fn new(executor: Box<dyn Executor>) -> Self {
         Self {
             executor,
+            logger: None,
             late: false,
             shows_every_run: false,
             single: Vec::new(),
@@ -87,6 +93,25 @@ impl Runner {
     #[must_use]
     pub fn info(&self) -> &dyn TargetInfo {
         self.executor.info()
+    }
+
+    /// Another build of the target logs what is compared; None: the target itself does.
+    pub fn log_by(&mut self, logger: Option<Box<dyn Executor>>) {
+        self.logger = logger;
+    }
+
+    /// None if the target itself logs.
+    #[must_use]
+    pub fn logger(&self) -> Option<&dyn TargetInfo> {
+        self.logger.as_ref().map(|logger| logger.info())
+    }
+
+    /// See [`Executor::stop_on`].
+    pub fn stop_on(&mut self, request: Option<StopRequest>) {
+        if let Some(logger) = &mut self.logger {
+            logger.stop_on(request.clone());
+        }
+        self.executor.stop_on(request);
     }
 
     #[must_use]
@@ -162,7 +187,16 @@ impl Runner {
         input: &[u8],
     ) -> Result<Observation<'a>, RunError> {
         let processed = hooks.post_process(input, &mut self.single);
-        self.execute(hooks, input, processed, true)
+        if self.logger.is_none() {
+            return self.execute(hooks, input, processed, true);
+        }
+        let timeout = self.executor.settings().timeout * SLOWER;
+        let logger = self.logger.as_mut().unwrap_or(&mut self.executor);
+        let settings = logger.settings_mut();
+        settings.timeout = timeout;
+        settings.log_comparisons = true;
+        let bytes = if processed == Processed::Changed { &self.single } else { input };
+        logger.observe(bytes)
     }
 
     /// Runs an input as the target got it in an earlier run: nothing changes it on its way.

@@ -192,8 +192,9 @@ impl ForkServer {
     }
 
     pub(super) fn can_log(&self) -> bool {
-        self.session.runs.is_some()
-            && self.session.maps.channel().is_some_and(|channel| channel.can_log())
+        let has_channel_log = self.session.runs.is_some()
+            && self.session.maps.channel().is_some_and(|channel| channel.can_log());
+        has_channel_log || self.session.log.is_some()
     }
 
     /// Ends a restored child between two batches. If it still exists when the next batch is ordered,

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::patience::{LOOK, Patience};
 use super::{ForkServer, GRACE, NoRun};
+use crate::cmplog::AflLog;
 use crate::delivery::Feed;
 use crate::{RunEnd, TargetError, exit_kind};
 use ffuzz_engine::executor::ExitKind;
@@ -13,6 +14,7 @@ use ffuzz_sys::wire::NoWord;
 impl ForkServer {
     pub(super) fn run_by_pipes(&mut self, feed: Feed<'_>) -> Result<RunEnd, NoRun> {
         self.session.maps.clear();
+        self.session.log.iter_mut().for_each(AflLog::clear);
         let alarm = match self.alarm.take() {
             Some(alarm) => alarm,
             None => {
@@ -22,6 +24,7 @@ impl ForkServer {
         let outcome = self.order_by_pipes(feed, &alarm);
         alarm.clear();
         self.alarm = Some(alarm);
+        self.session.log.iter_mut().for_each(AflLog::collect);
         outcome
     }
 

@@ -58,6 +58,9 @@ fn unpack_within(most: u64, name: &str, bytes: &[u8], folder: &Path) -> Result<P
     let executable = fs::set_permissions(&program, fs::Permissions::from_mode(0o700));
     executable.map_err(|source| Refusal::Write { path: program.clone(), source })?;
     let instrumented = binary::inspect(&program, true)?.instrumented;
+    if instrumented {
+        binary::inspect(&program, false)?;
+    }
     let dictionary = folder.join(format!("{name}.dict"));
     let dictionary = dictionary.is_file().then_some(dictionary);
     Ok(Package { program, dictionary, instrumented, fingerprint: writer.fingerprint() })

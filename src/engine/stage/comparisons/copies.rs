@@ -1,14 +1,14 @@
 //! Operands that are copies of bytes of the input (input-to-state correspondence, see [`edits`]).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::super::StageEnd;
 use super::super::batches::run_producer;
 use super::super::produce::{Materials, Producer, Tools};
 use super::super::repair;
-use super::{Limit, MOST_EXTENSIONS, extend, logged, origin, settled};
-use crate::comparison::{ComparisonKind, ComparisonLog, Place};
+use super::{Limit, MOST_EXTENSIONS, comes_equal, extend, logged, origin, settled};
+use crate::comparison::{ComparisonKind, ComparisonLog, Place, SiteCounts};
 use crate::corpus::{Origin, SeedId, Step};
 use crate::fuzzer::door::Door;
 use crate::mutate::Candidate;
@@ -23,6 +23,8 @@ const MOST_COLORIZATIONS: usize = 512;
 const MOST_TRIED: usize = 512;
 /// Inputs that turn something and are worked on, of one input.
 const MOST_TURNING: usize = 16;
+/// Inputs that are edited for one comparison without effect, where the log does not show all that it comes to.
+const MOST_FRUITLESS: u32 = 8;
 
 /// Runs all edits of an input, as usual runs. Those inputs that turn a comparison are returned, also if they show
 /// nothing that makes them a seed: the compiler may have made one branch of several comparisons. None if the turn is
@@ -32,23 +34,27 @@ pub(super) fn turn<D: Door>(
     (id, input): (SeedId, &[u8]),
     limit: Limit,
 ) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
-    let Some(edits) = solutions(door, (id, input), limit)? else { return Ok(None) };
-    let Some(turning) = turning(door, (id, input), &edits, limit)? else { return Ok(None) };
+    let Some((edits, base)) = solutions(door, (id, input), limit)? else { return Ok(None) };
+    let found = turning(door, (id, input), (&edits, &base), limit)?;
+    let Some(turning) = found else { return Ok(None) };
     let mut solutions = Solutions { input: input.to_vec(), edits, done: 0, budget: limit.budget };
     let end = run_producer(door, id, &mut solutions)?;
     Ok((end != StageEnd::TurnOver).then_some(turning))
 }
 
-/// Runs an input with its log, and colored as far as it takes the same path. None if the turn is to end.
+/// Runs an input with its log, and colored as far as it takes the same path. Also what it has logged. None if the turn
+/// is to end.
 fn solutions<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
     limit: Limit,
-) -> Result<Option<Vec<Edit>>, D::Error> {
+) -> Result<Option<(Vec<Edit>, SiteCounts)>, D::Error> {
     let log = settled(door, (id, input))?;
     let fuzzer = door.fuzzer_mut();
     fuzzer.results.learn(log.view());
-    fuzzer.blockers.add(id.0 as usize, log.view());
+    if !log.view().is_partial() {
+        fuzzer.blockers.add(id.0 as usize, log.view());
+    }
     if repair::learn(door, input, log.view())? == StageEnd::TurnOver {
         return Ok(None);
     }
@@ -81,26 +87,32 @@ fn solutions<D: Door>(
     let run = Logged { input, log, colored: &colored, colored_log };
     let results = &door.fuzzer().results;
     // A switch is open as long as it has cases.
-    let is_open = |place, kind| kind == ComparisonKind::Switch || results.is_open(place, kind);
-    Ok(Some(edits(run, is_open)))
+    let is_open = |place, kind| {
+        let is_shown = !log.is_partial() || kind == ComparisonKind::Text;
+        let is_left = is_shown || results.vain_edits(place) < MOST_FRUITLESS;
+        is_left && (kind == ComparisonKind::Switch || results.is_open(place, kind))
+    };
+    Ok(Some((edits(run, is_open), SiteCounts::of(log))))
 }
 
 /// Inputs that bring an open comparison to a new result. None if the turn is to end.
 fn turning<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
-    edits: &[Edit],
+    (edits, base): (&[Edit], &SiteCounts),
     limit: Limit,
 ) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
-    let (mut turning, mut bytes, mut joint) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut turning, mut bytes, mut joint) = (Vec::new(), Vec::new(), Vec::<Edit>::new());
     let mut extensions = MOST_EXTENSIONS;
     let fuzzer = door.fuzzer();
+    let is_partial = fuzzer.has_partial_log();
     let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
     let is_one_sided = |edit: &&Edit| fuzzer.results.is_one_sided(edit.place.site);
     // Also a case that is known may lead to something new, by what the program remembers of the cases before.
     let is_open = |edit: &&Edit| {
         edit.kind == ComparisonKind::Switch || fuzzer.results.is_open(edit.place, edit.kind)
     };
+    let mut tried = BTreeSet::new();
     let first = edits.iter().filter(is_one_sided);
     let others = edits.iter().filter(|edit| !is_one_sided(edit) && is_open(edit));
     for edit in first.chain(others).take(MOST_TRIED).cloned().collect::<Vec<_>>() {
@@ -115,16 +127,25 @@ fn turning<D: Door>(
         if !lengths.contains(&bytes.len()) || !was_open && edit.kind != ComparisonKind::Switch {
             continue;
         }
+        // Else it would be closed now.
+        if is_partial && joint.iter().any(|done| done.place == edit.place) {
+            continue;
+        }
         let (mut edited, origin) = (bytes.clone(), origin(id, edit.op));
         let mut log = logged(door, origin, &mut bytes, |log| log.to_own())?;
-        if extensions > 0 && !comes_to(log.view(), edit.place) {
+        if extensions > 0 && !is_partial && !comes_to(log.view(), edit.place) {
             extensions -= 1;
             edited.clone_from(&bytes);
             extend(door, &mut bytes);
             log = logged(door, origin, &mut bytes, |log| log.to_own())?;
         }
+        let shows = is_partial && {
+            tried.insert(edit.place);
+            let place = (edit.place, edit.kind);
+            comes_equal(door, (input, base), place, (log.view(), &bytes, origin))?
+        };
         let results = &mut door.fuzzer_mut().results;
-        let is_new = results.learn(log.view());
+        let is_new = results.learn(log.view()) || shows;
         if is_new || was_open && !results.is_open(edit.place, edit.kind) {
             if bytes != edited {
                 // The edit alone will not show what it does.
@@ -134,6 +155,8 @@ fn turning<D: Door>(
             joint.push(edit);
         }
     }
+    tried.retain(|place| joint.iter().all(|edit| edit.place != *place));
+    tried.into_iter().for_each(|place| door.fuzzer_mut().results.edited_in_vain(place));
     let all = together(input, &joint);
     if let Some(mut all) = all.filter(|all| !turning.contains(all)) {
         let origin = origin(id, "joint");

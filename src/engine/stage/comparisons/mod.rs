@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use super::repair::{self, run_logged};
 use super::{Stage, StageEnd};
-use crate::comparison::{ComparisonLog, OwnLog};
+use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, SiteCounts};
 use crate::corpus::{Origin, SeedId, Step};
 use crate::executor::ExitKind;
 use crate::feedback::Verdict;
+use crate::fuzzer::Effort;
 use crate::fuzzer::admit::Crash;
 use crate::fuzzer::door::{Door, Part, Run};
 use crate::mutate::foreign::ForeignMutators;
@@ -51,7 +52,7 @@ impl<D: Door> Stage<D> for Comparisons {
         let share = FIRST_RUNS + fuzzer.target().execs() as f64 / SHARE;
         is_open
             && fuzzer.mutation.solves_comparisons
-            && fuzzer.target().logs_comparisons()
+            && fuzzer.logs_comparisons()
             && fuzzer.comparing <= share
     }
 
@@ -73,19 +74,21 @@ impl<D: Door> Stage<D> for Comparisons {
 #[derive(Clone, Copy)]
 struct Limit {
     budget: Budget,
-    execs: u64,
-    spent: Duration,
+    before: Effort,
 }
 
 impl Limit {
     fn new<D: Door>(door: &D, budget: Budget) -> Self {
-        let target = door.fuzzer().target();
-        Self { budget, execs: target.execs(), spent: target.spent().whole() }
+        Self { budget, before: door.fuzzer().effort() }
     }
 
+    /// Also when what logs cannot be run any more.
     fn is_reached<D: Door>(&self, door: &D) -> bool {
-        let target = door.fuzzer().target();
-        self.budget.is_used(target.execs() - self.execs, target.spent().whole() - self.spent)
+        let (before, now) = (self.before, door.fuzzer().effort());
+        // A build that was left out takes its runs along.
+        let runs = now.runs.saturating_sub(before.runs);
+        let is_used = self.budget.is_used(runs, now.time.saturating_sub(before.time));
+        is_used || !door.fuzzer().logs_comparisons()
     }
 }
 
@@ -144,6 +147,30 @@ fn origin(id: SeedId, op: &'static str) -> Origin {
     Origin { parent: id, other: None, step: Step::Stacked { op, count: 1 }, by: 0 }
 }
 
+/// Whether a comparison of the input has come to be equal that is missing in the log of its changed bytes, where such are
+/// left out. If the log does not tell, a usual run has to show something new.
+fn comes_equal<D: Door>(
+    door: &mut D,
+    (input, base): (&[u8], &SiteCounts),
+    (place, kind): (Place, ComparisonKind),
+    (log, bytes, origin): (ComparisonLog<'_>, &[u8], Origin),
+) -> Result<bool, D::Error> {
+    let missing = base.missing(&SiteCounts::of(log), place.site);
+    let is_turned = match missing {
+        Missing::Not => false,
+        Missing::Equal => true,
+        Missing::EqualOrBehind | Missing::Unknown => {
+            let seeds = door.fuzzer().corpus.next_id();
+            door.try_out(&Candidate { bytes: bytes.to_vec(), origin })?;
+            door.fuzzer().corpus.next_id() != seeds
+        }
+    };
+    if is_turned && missing != Missing::Unknown {
+        door.fuzzer_mut().results.learn_equal(place, kind, input);
+    }
+    Ok(is_turned)
+}
+
 /// The log of an input in a process that has run before: the first run of a process may be the one that makes tables,
 /// and another path.
 fn settled<D: Door>(door: &mut D, (id, input): (SeedId, &[u8])) -> Result<OwnLog, D::Error> {
@@ -185,10 +212,12 @@ fn repeat<D: Door>(
     signal: i32,
     last: Option<u32>,
 ) -> Result<(), D::Error> {
-    let record = door.fuzzer_mut().take_record();
+    // A crash of another build is none of the target's.
+    let is_own = !door.fuzzer().has_logger();
+    let record = if is_own { door.fuzzer_mut().take_record() } else { Vec::new() };
     let alone = door.run(Run::judged(&candidate.bytes))?;
     door.keep_if_deserved(candidate, alone.verdict.unwrap_or_default())?;
-    if crashes(alone.exit) {
+    if crashes(alone.exit) || !is_own {
         return Ok(());
     }
     let unique = door.fuzzer_mut().unrepeated.insert(last);
@@ -222,7 +251,6 @@ fn crashes(exit: ExitKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::ComparisonKind;
     use crate::corpus::Origin;
     use crate::executor::RunError;
     use crate::fake::FakeExecutor;
@@ -300,17 +328,46 @@ mod tests {
         }
     }
 
-    fn passes_gates(exit: ExitKind) {
-        let executor = FakeExecutor::new(8, vec![], move |input, edges, _| {
+    #[test]
+    fn so_they_are_if_another_program_logs_only_what_differs() {
+        let logger = FakeExecutor::new(8, vec![], |_, _, _| ExitKind::Ok);
+        let logger = logger.logging_partially(|input, log: &mut OwnLog| {
+            gates(input, |site, bytes, a, b| {
+                if a != b {
+                    log.add_variables(site, ComparisonKind::Equal, bytes, a, b);
+                }
+            });
+        });
+        let mut search = search(gated(ExitKind::Crash { signal: 6 }));
+        search.0.log_by(Box::new(logger));
+        run_until_found(&mut search);
+        assert!(search.0.effort().runs < 3000, "{:?}", search.0.effort());
+        // Without it, nothing logs.
+        search.0.lose_logger();
+        assert!(!search.0.logs_comparisons());
+    }
+
+    /// Crashes or hangs behind the gates.
+    fn gated(exit: ExitKind) -> FakeExecutor {
+        FakeExecutor::new(8, vec![], move |input, edges, _| {
             let passed = gates(input, |_, _, _, _| {});
             edges[..=passed].fill(1);
             if passed == 7 { exit } else { ExitKind::Ok }
-        });
-        let executor = executor.logging(|input, log: &mut OwnLog| {
+        })
+    }
+
+    fn passes_gates(exit: ExitKind) {
+        let executor = gated(exit).logging(|input, log: &mut OwnLog| {
             gates(input, |site, bytes, a, b| {
                 log.add_integers(site, ComparisonKind::Equal, bytes, a, b)
             });
         });
+        let mut search = search(executor);
+        run_until_found(&mut search);
+        assert!(search.0.target().execs() < 2000, "{}", search.0.target().execs());
+    }
+
+    fn search(executor: FakeExecutor) -> Search {
         let plan = Plan {
             mutation: MutationOptions::default(),
             foreign_only: false,
@@ -321,21 +378,22 @@ mod tests {
             rng_seed: 1,
         };
         let runner = Runner::new(Box::new(executor));
-        let mut search =
-            Search(Fuzzer::new(runner, NoMutators, Dictionary::default(), plan), vec![]);
+        Search(Fuzzer::new(runner, NoMutators, Dictionary::default(), plan), vec![])
+    }
+
+    fn run_until_found(search: &mut Search) {
         let bytes = vec![b'x'; 48];
         search.try_out(&Candidate { bytes, origin: Origin::injected(0) }).unwrap();
         for _ in 0..8 {
             let id = SeedId(search.0.corpus.next_id().0 - 1);
             search.0.pick();
-            assert!(Stage::<Search>::wants(&Comparisons, &mut search, id), "{id:?}");
-            Comparisons.run(&mut search, id).unwrap();
+            assert!(Stage::<Search>::wants(&Comparisons, search, id), "{id:?}");
+            Comparisons.run(search, id).unwrap();
             search.look_around().unwrap();
             if !search.1.is_empty() {
                 break;
             }
         }
-        assert!(search.0.target().execs() < 2000, "{}", search.0.target().execs());
         assert_eq!(
             search.1.len(),
             1,

@@ -4,8 +4,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};
 
-use super::{Limit, MOST_EXTENSIONS, extend, logged, origin, settled};
-use crate::comparison::{Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place};
+use super::{Limit, MOST_EXTENSIONS, comes_equal, extend, logged, origin, settled};
+use crate::comparison::{
+    Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place, SiteCounts,
+};
 use crate::corpus::SeedId;
 use crate::fuzzer::door::Door;
 use crate::mutate::Candidate;
@@ -45,6 +47,7 @@ struct Watched {
 struct Watch {
     all: Vec<Watched>,
     by_place: HashMap<Place, usize>,
+    base: SiteCounts,
     /// By [`slot`]: whether there may be one of such a site. Most sites of a log are not watched.
     sites: Vec<bool>,
 }
@@ -68,14 +71,17 @@ pub(super) fn turn<D: Door>(
         return Ok(None);
     }
     let mut turning = Vec::new();
+    let base = std::mem::take(&mut watch.base);
     for dependent in watch.dependents(door) {
         if turning.len() >= MOST_TURNING || limit.is_reached(door) {
             break;
         }
-        if !door.fuzzer().results.is_open(dependent.place, dependent.kind) {
+        let results = &door.fuzzer().results;
+        let is_known = results.was_made_equal(dependent.place, input);
+        if is_known || !results.is_open(dependent.place, dependent.kind) {
             continue;
         }
-        match solve(door, (id, input), &dependent, limit)? {
+        match solve(door, (id, input), (&dependent, &base), limit)? {
             Solved::TurnOver => return Ok(None),
             Solved::Not => door.fuzzer_mut().results.failed(dependent.place),
             Solved::By { bytes, op } => {
@@ -141,6 +147,7 @@ impl Watch {
             if let Some(operands) = numbers(&comparison, from).filter(|_| is_stable)
                 && is_solved(&comparison)
                 && results.is_open(place, comparison.kind)
+                && !results.was_made_equal(place, input)
                 && attempts_left(results.failures(place)) > 0
             {
                 let is_number = matches!(comparison.a, Operand::Value(_));
@@ -162,7 +169,13 @@ impl Watch {
         open.sort_by_key(|watched| !results.is_one_sided(watched.place.site));
         open.truncate(MOST_WATCHED);
         let by_place = open.iter().enumerate().map(|(index, watched)| (watched.place, index));
-        let mut watch = Self { by_place: by_place.collect(), sites: vec![false; SLOTS], all: open };
+        let base = if logs[0].view().is_partial() {
+            SiteCounts::of(logs[0].view())
+        } else {
+            SiteCounts::default()
+        };
+        let (by_place, sites) = (by_place.collect(), vec![false; SLOTS]);
+        let mut watch = Self { by_place, base, sites, all: open };
         for watched in &watch.all {
             watch.sites[slot(watched.place.site)] = true;
         }
@@ -347,12 +360,13 @@ fn attempts_left(failures: u32) -> usize {
 fn solve<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
-    dependent: &Dependent,
+    (dependent, base): (&Dependent, &SiteCounts),
     limit: Limit,
 ) -> Result<Solved, D::Error> {
     let mutation = &door.fuzzer().mutation;
     let (lengths, max_len) = (mutation.min_len..=mutation.max_len, mutation.max_len);
     let known = door.fuzzer().results.of(dependent.place).to_vec();
+    let is_partial = door.fuzzer().has_partial_log();
     let mut left = attempts_left(door.fuzzer().results.failures(dependent.place));
     let mut extensions = MOST_EXTENSIONS;
     let (mut solved, mut failure) = (Solved::Not, None);
@@ -365,11 +379,11 @@ fn solve<D: Door>(
             return ControlFlow::Continue(None);
         }
         let mut bytes = bytes.to_vec();
-        let mut seen = attempt(door, (id, op), &mut bytes, dependent, &known);
-        if matches!(seen, Ok(Some((None, false)))) && extensions > 0 {
+        let mut seen = attempt(door, (id, op), &mut bytes, dependent, (&known, (input, base)));
+        if matches!(seen, Ok(Some((None, false)))) && extensions > 0 && !is_partial {
             extensions -= 1;
             extend(door, &mut bytes);
-            let longer = attempt(door, (id, op), &mut bytes, dependent, &known);
+            let longer = attempt(door, (id, op), &mut bytes, dependent, (&known, (input, base)));
             // Operands of a longer input say nothing of this one.
             seen = longer.map(|seen| seen.map(|(_, is_new)| (None, is_new)));
         }
@@ -392,7 +406,7 @@ fn attempt<D: Door>(
     (id, op): (SeedId, &'static str),
     bytes: &mut Vec<u8>,
     dependent: &Dependent,
-    known: &[u32],
+    (known, base): (&[u32], (&[u8], &SiteCounts)),
 ) -> Result<Option<(Option<[u64; 2]>, bool)>, D::Error> {
     if door.between_batches()? {
         return Ok(None);
@@ -407,10 +421,17 @@ fn attempt<D: Door>(
             let is_forward = is_memory && operands.is_some_and(|[a, b]| a == b);
             is_forward || !known.contains(&comparison.result())
         });
-        (operands, is_new.then(|| log.to_own()))
+        let is_shown = is_new || log.is_partial();
+        ((operands, is_new), is_shown.then(|| log.to_own()))
     })?;
-    if let Some(log) = &log {
+    let (operands, is_new) = seen;
+    let Some(log) = log else { return Ok(Some((operands, false))) };
+    if is_new {
         door.fuzzer_mut().results.learn(log.view());
+        return Ok(Some((operands, true)));
     }
-    Ok(Some((seen, log.is_some())))
+    let place = (place, dependent.kind);
+    let is_equal = comes_equal(door, base, place, (log.view(), bytes, origin(id, op)))?;
+    // What is there now is another one.
+    Ok(Some((operands.filter(|_| !is_equal), is_equal)))
 }
