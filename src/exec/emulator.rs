@@ -14,6 +14,7 @@ use ffuzz_config::options::TargetOptions;
 
 use super::choice::{Choice, RUNTIME};
 use super::launcher::InputFrom;
+use super::sites;
 use super::{binary, channel};
 use ffuzz_sys::memory;
 
@@ -159,6 +160,22 @@ impl Emulator {
         let choice = modules.map_or(Choice::Own, Choice::parse);
         let choice = with_file_of(choice, program);
         Ok(Self { program: emulator, plugin, choice, because })
+    }
+
+    /// The chosen files of a program, which runs as `pid`. Of a program for this machine it is that alone: its
+    /// libraries are mapped among those of the emulator.
+    pub(super) fn files(&self, program: &Path, pid: i32) -> Vec<PathBuf> {
+        let mut files = vec![program.to_owned()];
+        if binary::is_foreign(program) {
+            let processor = binary::processor(program);
+            let mapped = sites::mapped_files(pid).into_iter();
+            files.extend(mapped.filter(|file| binary::processor(file) == processor));
+        }
+        let name = |file: &PathBuf| {
+            file.file_name().map(|name| self.choice.takes(&name.to_string_lossy()))
+        };
+        files.retain(|file| name(file) == Some(true));
+        files
     }
 
     /// One line for the user.

@@ -393,7 +393,11 @@ impl TargetInfo for ForkServer {
     }
 
     fn words(&self) -> (Vec<Word>, Vec<PathBuf>) {
-        words::read(self.setup.program(), Some(self.session.process.pid()))
+        let pid = self.session.process.pid();
+        match self.setup.files_without_source(pid) {
+            Some(files) => (words::strings(files.iter().map(PathBuf::as_path)), Vec::new()),
+            None => words::read(self.setup.program(), Some(pid)),
+        }
     }
 
     fn modules(&self) -> Vec<Module> {

@@ -167,6 +167,15 @@ impl Setup {
         self.emulator.as_ref().map(|emulator| emulator.note())
     }
 
+    /// The chosen files of a program without instrumentation, which runs as `pid`.
+    pub(super) fn files_without_source(&self, pid: i32) -> Option<Vec<PathBuf>> {
+        match (&self.native, &self.emulator) {
+            (Some(native), _) => Some(native.files()),
+            (None, Some(emulator)) => Some(emulator.files(self.program(), pid)),
+            (None, None) => None,
+        }
+    }
+
     /// The command line of a process that runs the target by these words, without a fork server. `has_plugin`: an
     /// emulator loads its plugin.
     pub(super) fn command(&self, words: &[OsString], has_plugin: bool) -> Vec<OsString> {

@@ -48,18 +48,27 @@ pub fn of_files(files: &[impl AsRef<Path>]) -> Vec<Site> {
 
 /// The files whose code is mapped in a process.
 pub(super) fn files_of(pid: i32) -> Vec<PathBuf> {
-    mapped_code(&fs::read(format!("/proc/{pid}/maps")).unwrap_or_default())
+    mapped(pid, b'x')
 }
 
-/// Files with code, as the kernel lists them: `from-to r-xp offset device inode path`.
-fn mapped_code(maps: &[u8]) -> Vec<PathBuf> {
+/// The files that are mapped in a process, as code or not.
+pub(super) fn mapped_files(pid: i32) -> Vec<PathBuf> {
+    mapped(pid, b'r')
+}
+
+fn mapped(pid: i32, right: u8) -> Vec<PathBuf> {
+    listed(&fs::read(format!("/proc/{pid}/maps")).unwrap_or_default(), right)
+}
+
+/// Files with this right, as the kernel lists them: `from-to r-xp offset device inode path`.
+fn listed(maps: &[u8], right: u8) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in maps.split(|byte| *byte == b'\n') {
         let Some(at) = line.iter().position(|byte| *byte == b'/') else { continue };
         let (head, path) = line.split_at(at);
-        let is_code = head.split(|byte| *byte == b' ').nth(1).is_some_and(|p| p.contains(&b'x'));
+        let rights = head.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
         let path = Path::new(std::ffi::OsStr::from_bytes(path)).to_owned();
-        if is_code && !files.contains(&path) {
+        if rights.contains(&right) && !files.contains(&path) {
             files.push(path);
         }
     }
@@ -96,7 +105,7 @@ mod tests {
             7f00-7f01 r-xp 00000000 08:01 9 /lib/x.so\n\
             7f01-7f02 r-xp 00000000 08:01 9 /lib/x.so\n\
             7f02-7f03 rw-p 00000000 00:00 0\n7ffd-7ffe r-xp 00000000 00:00 0 [vdso]\n\n";
-        assert_eq!(mapped_code(maps), [Path::new("/bin/a b"), Path::new("/lib/x.so")]);
+        assert_eq!(listed(maps, b'x'), [Path::new("/bin/a b"), Path::new("/lib/x.so")]);
     }
 
     #[test]

@@ -1,13 +1,21 @@
 //! Reads the words that `ffuzz-cc` has collected from a target's files: the program and the libraries it
-//! is linked with.
+//! is linked with. Files of other compilers have strings.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSection, SectionKind};
 
 use super::sites::{self, section};
 use ffuzz_engine::mutate::words::{self, Word};
 
 /// The section that `llvm-passes/ffuzz-words.hpp` writes.
 const SECTION: &str = ".ffuzz_words";
+/// Of a string that is taken for a word, in bytes.
+const LONGEST: usize = 24;
+/// Bytes of constants for one of code, in a file that is more than tables; a program has this much code at least.
+const DATA_PER_CODE: u64 = 64;
+const LEAST_CODE: u64 = 4096;
 
 /// The words of `program`, which runs as `pid`, and of its libraries, each once; and the files whose table is
 /// damaged: of these nothing is used.
@@ -26,4 +34,61 @@ pub(super) fn read(program: &Path, pid: Option<i32>) -> (Vec<Word>, Vec<PathBuf>
     }
     words::keep_first(&mut found);
     (found, damaged)
+}
+
+/// The strings of files that may be words of a format: short, without spaces, and no message of `printf`.
+pub(super) fn strings<'a>(files: impl Iterator<Item = &'a Path>) -> Vec<Word> {
+    let mut found: Vec<Word> = files.flat_map(of_file).collect();
+    words::keep_first(&mut found);
+    found
+}
+
+fn of_file(path: &Path) -> Vec<Word> {
+    let content = fs::read(path).unwrap_or_default();
+    let Ok(file) = object::File::parse(&*content) else { return Vec::new() };
+    let constants = file.sections().filter(|section| {
+        section.name().is_ok_and(|name| name == ".rodata" || name.starts_with(".rodata."))
+    });
+    let code = file.sections().filter(|section| section.kind() == SectionKind::Text);
+    let size = |sections: &[object::Section<'_, '_>]| -> u64 {
+        sections.iter().map(ObjectSection::size).sum()
+    };
+    let (constants, code): (Vec<_>, Vec<_>) = (constants.collect(), code.collect());
+    if size(&constants) / DATA_PER_CODE > size(&code).max(LEAST_CODE) {
+        return Vec::new();
+    }
+    let data = constants.iter().filter_map(|section| section.data().ok());
+    let strings = data.flat_map(|data| data.split(|byte| *byte == 0));
+    let word = |bytes: &[u8]| Word {
+        bytes: bytes.into(),
+        kind: "string".into(),
+        file: path.to_string_lossy().into_owned(),
+        line: 0,
+    };
+    strings.filter(|bytes| is_word(bytes)).map(word).collect()
+}
+
+fn is_word(bytes: &[u8]) -> bool {
+    let is_path = bytes.len() > 2 && bytes[0] == b'/';
+    let letters = bytes.iter().filter(|byte| byte.is_ascii_alphanumeric()).count();
+    (2..=LONGEST).contains(&bytes.len())
+        && !is_path
+        && (letters == 0 || 2 * letters > bytes.len())
+        && bytes.iter().all(u8::is_ascii_graphic)
+        && !bytes.windows(2).any(|pair| pair[0] == b'%' && pair[1].is_ascii_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_format_are_distinguished_from_messages() {
+        for word in ["IF", "<!--", "CDATA[", "foreign_keys", "</"] {
+            assert!(is_word(word.as_bytes()), "{word}");
+        }
+        for other in ["", "a", "no such file", "%s:%d", "/etc/passwd", "caf\u{e9}", "x\ny"] {
+            assert!(!is_word(other.as_bytes()), "{other}");
+        }
+    }
 }

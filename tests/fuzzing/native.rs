@@ -264,3 +264,25 @@ fn runs_are_ordered_by_pipes_if_that_is_asked_for() {
     assert_eq!(dir.stats()["run_mode"], "pipe");
     assert!(dir.stat("edges_found") > 8, "{:?}", dir.stats());
 }
+
+/// There is no table of a compiler: strings that look like words are a dictionary.
+#[test]
+fn strings_are_words() {
+    let dir = TestDir::with_seed("x");
+    let source = "#include <stdio.h>\n#include <string.h>\n\
+        static const char *const words[] = {\"frobnicate\", \"<!--\", \"END\"};\n\
+        int main(int n, char **v) { char b[32] = {0}; if (!fgets(b, 31, stdin)) puts(\"cannot read the file\");\n\
+        for (int i = 0; i < 3; i++) if (!strcmp(b, words[i])) return printf(\"%s%d\", v[0], i); return 0; }";
+    dir.write("t.c", source);
+    build(&dir, "gcc", "t.c -o t");
+    build(&dir, "gcc", "-static t.c -o static");
+    let words = |program: &str, options: &str| {
+        let job = dir.tool(&format!("showmap {options} --tokens -q -o -"), &dir.path(program), "");
+        job.run().expect(0).says("=\"frobnicate\"").says("=\"<!--\"").says("=\"END\"")
+    };
+    words("t", "-Q").does_not_say("cannot").does_not_say("%s");
+    if has("qemu-x86_64") {
+        words("static", "-Q").does_not_say("%s");
+    }
+    dir.fuzz("-Q -E 20000", &dir.path("t"), "").env("AFL_NO_AUTODICT", "1").run().expect(0);
+}

@@ -46,7 +46,7 @@ pub(crate) enum Missing {
     /// It has come to be equal: nothing else is different.
     Equal,
     /// It has, or the run did not come to it: there are others that were not there before.
-    EqualOrBehind,
+    EqualOrUnreached,
     /// The same, and others are missing as well.
     Unknown,
 }
@@ -72,7 +72,7 @@ impl SiteCounts {
         if self.has_more(other, site) {
             Missing::Unknown
         } else if other.has_more(self, site) {
-            Missing::EqualOrBehind
+            Missing::EqualOrUnreached
         } else {
             Missing::Equal
         }
@@ -177,12 +177,12 @@ impl Results {
     }
 
     /// The edits of an input have not turned it, as far as a log shows that.
-    pub(crate) fn edited_in_vain(&mut self, place: Place) {
+    pub(crate) fn had_no_effect(&mut self, place: Place) {
         *self.fruitless.entry(place).or_default() += 1;
     }
 
     /// How many inputs were edited for it without effect.
-    pub(crate) fn vain_edits(&self, place: Place) -> u32 {
+    pub(crate) fn edits_without_effect(&self, place: Place) -> u32 {
         self.fruitless.get(&place).copied().unwrap_or(0)
     }
 
@@ -232,7 +232,7 @@ mod tests {
             (&[1, 2, 100], 2, Missing::Equal),
             (&[2, 2, 100], 1, Missing::Equal),
             // An end before it, at what was equal until now, looks the same.
-            (&[2, 2, 3, 100], 1, Missing::EqualOrBehind),
+            (&[2, 2, 3, 100], 1, Missing::EqualOrUnreached),
             (&[2, 100], 1, Missing::Unknown),
             // What is always logged was not come to.
             (&[1, 2, 2], 100, Missing::Not),

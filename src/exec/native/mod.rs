@@ -88,6 +88,11 @@ impl Native {
         Ok(Self { preload, table: table.share().map_err(memory)?, compared })
     }
 
+    /// The chosen files.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        self.compared.iter().map(|file| file.path.clone()).collect()
+    }
+
     pub(super) fn table(&self) -> BorrowedFd<'_> {
         self.table.as_fd()
     }

@@ -89,7 +89,7 @@ fn solutions<D: Door>(
     // A switch is open as long as it has cases.
     let is_open = |place, kind| {
         let is_shown = !log.is_partial() || kind == ComparisonKind::Text;
-        let is_left = is_shown || results.vain_edits(place) < MOST_FRUITLESS;
+        let is_left = is_shown || results.edits_without_effect(place) < MOST_FRUITLESS;
         is_left && (kind == ComparisonKind::Switch || results.is_open(place, kind))
     };
     Ok(Some((edits(run, is_open), SiteCounts::of(log))))
@@ -156,7 +156,7 @@ fn turning<D: Door>(
         }
     }
     tried.retain(|place| joint.iter().all(|edit| edit.place != *place));
-    tried.into_iter().for_each(|place| door.fuzzer_mut().results.edited_in_vain(place));
+    tried.into_iter().for_each(|place| door.fuzzer_mut().results.had_no_effect(place));
     let all = together(input, &joint);
     if let Some(mut all) = all.filter(|all| !turning.contains(all)) {
         let origin = origin(id, "joint");

@@ -159,7 +159,7 @@ fn comes_equal<D: Door>(
     let is_turned = match missing {
         Missing::Not => false,
         Missing::Equal => true,
-        Missing::EqualOrBehind | Missing::Unknown => {
+        Missing::EqualOrUnreached | Missing::Unknown => {
             let seeds = door.fuzzer().corpus.next_id();
             door.try_out(&Candidate { bytes: bytes.to_vec(), origin })?;
             door.fuzzer().corpus.next_id() != seeds
