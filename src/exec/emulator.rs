@@ -30,7 +30,7 @@ pub enum EmulatorError {
     #[error("--guard-heap loads a library into the target, which runs in an emulator")]
     Heap,
     #[error("the emulated target ended before it reached its input ({how})")]
-    NoStart { how: String },
+    NoStart { how: String, is_limited: bool },
     #[error(transparent)]
     Assets(AssetsError),
 }
@@ -46,6 +46,9 @@ impl EmulatorError {
             Self::Processor { .. } => "build it for this machine with ffuzz-cc",
             Self::Path { .. } => "set XDG_CACHE_HOME to a folder without it",
             Self::Heap => "leave --guard-heap out",
+            Self::NoStart { is_limited: true, .. } => {
+                "leave -m out: the emulator reserves gigabytes of addresses that it does not use"
+            }
             Self::NoStart { .. } => {
                 "AFL_DEBUG_CHILD=1 shows its output; QEMU_LD_PREFIX=FOLDER has the libraries of another processor"
             }

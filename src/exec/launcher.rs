@@ -254,7 +254,8 @@ impl Setup {
             return NativeError::NoStart { how: describe_end(status) }.into();
         }
         if self.emulator.is_some() {
-            return EmulatorError::NoStart { how: describe_end(status) }.into();
+            let is_limited = self.options.memory_limit.is_some();
+            return EmulatorError::NoStart { how: describe_end(status), is_limited }.into();
         }
         let (memory_limit, deferred) = (self.options.memory_limit, self.deferred());
         TargetError::DiedAtStart { how: describe_end(status), memory_limit, deferred }

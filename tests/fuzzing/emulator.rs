@@ -168,6 +168,8 @@ fn what_cannot_be_emulated_is_refused() {
         dir.program("gcc").words("-static dies.c -o dies").run().expect(0);
         let job = dir.fuzz("-Q -E 5", &dir.path("dies"), "").env("QEMU_CPU", "none");
         job.run().refused(1, "ended before it reached its input", "AFL_DEBUG_CHILD=1");
+        let job = dir.fuzz("-Q -m 100 -E 5", &program, "");
+        job.run().refused(1, "ended before it reached its input", "leave -m out");
     }
 }
 
