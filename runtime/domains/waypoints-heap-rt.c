@@ -115,6 +115,10 @@ void __ffuzz_heap_moved(uint32_t key, const void *old, const void *block, uint64
   __ffuzz_heap_got(key, block, count, size);
 }
 
+/* While the program forks nobody else has the lock. */
+void __ffuzz_heap_hold(void) { acquire(); }
+void __ffuzz_heap_let_go(void) { release(); }
+
 /* A process that forked with the lock held has one thread, which does not hold it. */
 static void __ffuzz_heap_begin(void) {
   run++;
