@@ -68,11 +68,13 @@ static void redirect_slots(const struct file *f, const ElfW(Rela) *slots, size_t
                            const struct replacement *list, size_t count) {
   for (size_t i = 0; i < slot_count; i++) {
     uint64_t type = ELF64_R_TYPE(slots[i].r_info);
-    if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && (type != R_X86_64_64 || slots[i].r_addend)) continue;
+    int is_copy = type == R_X86_64_COPY; /* of a library's variable, whose name is not that of what it holds */
+    if (!is_copy && type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && (type != R_X86_64_64 || slots[i].r_addend)) continue;
     const ElfW(Sym) *symbol = &symbols.table[ELF64_R_SYM(slots[i].r_info)];
     const char *name = symbols.names + symbol->st_name;
     for (size_t r = 0; r < count; r++)
-      if (!strcmp(name, list[r].name)) redirect_slot(f, &slots[i], symbol, name, &list[r]);
+      if (is_copy ? symbol->st_size == sizeof(void *) : !strcmp(name, list[r].name))
+        redirect_slot(f, &slots[i], symbol, list[r].name, &list[r]);
   }
 }
 

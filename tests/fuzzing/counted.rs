@@ -71,6 +71,17 @@ fn places_are_named_and_are_the_same_in_each_process() {
 }
 
 #[test]
+fn calls_through_pointers_count_and_have_names() {
+    for compiler in ["gcc", "clang-19"] {
+        let dir = target(compiler);
+        let lines = shown(&dir, "", "p");
+        assert_eq!(value_of(&lines, "heap", "malloc"), 700, "{lines:#?}");
+        // What is released through a pointer as well.
+        assert_eq!(value_of(&lines, "heap", "peak of all blocks in bytes"), 700);
+    }
+}
+
+#[test]
 fn writes_threads_and_children_count() {
     let dir = target("clang-19");
     let lines = shown(&dir, "", "w");

@@ -1,5 +1,6 @@
 /* Allocates, and writes, the more the longer a chain of bytes in its input is; each step looks like the one before.
- * Its argument says what is done: `m` allocate, `w` write, `t` allocate in threads, `f` allocate in a child. */
+ * Its argument says what is done: `m` allocate, `w` write, `t` allocate in threads, `f` allocate in a child,
+ * `p` allocate through pointers. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,8 @@
 #include <unistd.h>
 
 void *volatile kept;
+void *(*volatile allocator)(size_t) = malloc;
+void (*volatile releaser)(void *) = free;
 
 /* Ends with a jump to malloc: its result returns to the caller. */
 __attribute__((noinline)) static void *allocate(size_t bytes) { return malloc(bytes); }
@@ -41,6 +44,8 @@ int main(int argc, char **argv) {
     fwrite("end\n", 2, 2, stdout);
   } else if (what == 't') {
     run_threads();
+  } else if (what == 'p') {
+    for (int i = 0; i < 3; i++) releaser(allocator(700));
   } else if (what == 'f') {
     if (fork() == 0) {
       kept = realloc(kept, 5000);

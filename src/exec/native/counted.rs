@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ffuzz_config::options::NativeDomain;
 use ffuzz_engine::domain::Site;
-use iced_x86::Mnemonic;
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use crate::blocks::code;
 use crate::callees::Callees;
@@ -112,6 +112,83 @@ impl Counted {
     }
 }
 
+/// What registers hold, as far as it leads to counted functions: programs call through pointers, such as `xmlMalloc`.
+/// Code is read from top to bottom, whatever its jumps: a wrong guess is a name too many.
+#[derive(Debug, Default)]
+struct Registers(HashMap<Register, Held>);
+
+/// The address of a function, or that of a variable with such an address.
+#[derive(Clone, Copy, Debug)]
+enum Held {
+    Function(Counted),
+    Variable(Counted),
+}
+
+impl Registers {
+    fn called(&self, instruction: &Instruction) -> Option<Counted> {
+        if !matches!(instruction.mnemonic(), Mnemonic::Call | Mnemonic::Jmp) {
+            return None;
+        }
+        match (instruction.op0_kind(), self.0.get(&pointer(instruction)?)?) {
+            (OpKind::Register, Held::Function(counted)) => Some(*counted),
+            (OpKind::Memory, Held::Variable(counted)) => Some(*counted),
+            _ => None,
+        }
+    }
+
+    fn follow(&mut self, instruction: &Instruction, callees: &Callees<'_, Counted>) {
+        if instruction.mnemonic() == Mnemonic::Call {
+            self.0.retain(|register, _| is_kept_by_calls(*register));
+            return;
+        }
+        let written = instruction.op0_register().full_register();
+        if instruction.op0_kind() != OpKind::Register || written == Register::None {
+            return;
+        }
+        match self.loaded(instruction, callees) {
+            Some(held) => self.0.insert(written, held),
+            None => self.0.remove(&written),
+        };
+    }
+
+    fn loaded(&self, instruction: &Instruction, callees: &Callees<'_, Counted>) -> Option<Held> {
+        let is_load = instruction.op1_kind() == OpKind::Memory;
+        match (instruction.mnemonic(), instruction.is_ip_rel_memory_operand()) {
+            (Mnemonic::Mov, true) if is_load => {
+                let place = instruction.ip_rel_memory_address();
+                let variable = || callees.in_variable(place).map(Held::Variable);
+                callees.in_slot(place).map(Held::Function).or_else(variable)
+            }
+            (Mnemonic::Lea, true) => {
+                callees.in_slot(instruction.ip_rel_memory_address()).map(Held::Variable)
+            }
+            (Mnemonic::Mov, false) if is_load => match self.0.get(&pointer(instruction)?)? {
+                Held::Variable(counted) => Some(Held::Function(*counted)),
+                Held::Function(_) => None,
+            },
+            (Mnemonic::Mov, _) => self.0.get(&instruction.op1_register()).copied(),
+            _ => None,
+        }
+    }
+}
+
+/// The register of an operand that is a register, or memory at its address.
+fn pointer(instruction: &Instruction) -> Option<Register> {
+    let is_plain =
+        instruction.memory_index() == Register::None && instruction.memory_displacement64() == 0;
+    match instruction.op0_kind() {
+        OpKind::Register if instruction.op1_kind() != OpKind::Memory => {
+            Some(instruction.op0_register())
+        }
+        _ => is_plain.then(|| instruction.memory_base()),
+    }
+}
+
+fn is_kept_by_calls(register: Register) -> bool {
+    use Register::{R12, R13, R14, R15, RBP, RBX};
+    [RBX, RBP, R12, R13, R14, R15].contains(&register)
+}
+
 /// A call, by its address and the one to which it returns.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -155,9 +232,12 @@ fn calls(path: &Path, of: &Code) -> Vec<(Place, Counted)> {
     }
     for range in &of.blocks().ranges {
         let Some(code) = code(&file, range) else { continue };
+        let mut registers = Registers::default();
         for instruction in &mut decoder(code, range.start) {
             let place = Place { at: instruction.ip(), next: instruction.next_ip() };
             let called = callees.called(&instruction).map(|call| call.callee);
+            let called = called.or_else(|| registers.called(&instruction));
+            registers.follow(&instruction, &callees);
             match (instruction.mnemonic(), called) {
                 (Mnemonic::Call, Some(counted)) => found.push((place, counted)),
                 (Mnemonic::Jmp, Some(counted)) => {
