@@ -10,7 +10,9 @@
 #include "waypoints.h"
 
 #define KEYS 65536u
-#define FIRST_ROOM 4096u
+/* Of the tables below. They are small, because a run that is restored has each page copied that it has changed. */
+#define FIRST_BLOCKS 2048u
+#define FIRST_SITES 256u
 
 FFUZZ_NEW_DOMAIN(__afl_heap_dsf, "heap", KEYS, FUZZFACTORY_REDUCER_MAX, 0)
 FFUZZ_NAME_KEY("heap", 0, "peak of all blocks in bytes")
@@ -22,11 +24,18 @@ struct block {
   uint32_t key, run;
 };
 
-static struct block *table; /* open addressing; at most half of it is in use */
-static size_t room, used;
+/* What is live of a key. */
+struct site {
+  uint64_t live;
+  uint32_t key, run;
+};
+
+/* Open addressing; at most half of each is in use. */
+static struct block first_blocks[FIRST_BLOCKS], *table = first_blocks;
+static struct site first_sites[FIRST_SITES], *sites = first_sites;
+static size_t room = FIRST_BLOCKS, used, site_room = FIRST_SITES, sites_used;
 static uint32_t run = 1;
 static uint64_t live_total;
-static struct { uint64_t live; uint32_t run; } live[KEYS];
 static char lock;
 
 static void acquire(void) {
@@ -45,18 +54,42 @@ static struct block *find(uintptr_t address) {
   }
 }
 
-/* Twice the room, without what was given back. Not malloc: the program may replace that. */
+static struct site *find_site(uint32_t key) {
+  for (size_t at = key;; at++) {
+    struct site *s = &sites[at & (site_room - 1)];
+    if (s->run != run || s->key == key) return s;
+  }
+}
+
+/* Not malloc: the program may replace that. */
+static void *pages(size_t bytes) {
+  void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return at == MAP_FAILED ? NULL : at;
+}
+
+/* Twice the room, without what was given back. */
 static int grow(void) {
-  struct block *old = table;
-  size_t old_room = room, wanted = room ? room * 2 : FIRST_ROOM;
-  void *at = mmap(NULL, wanted * sizeof *table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) return 0;
-  table = at;
-  room = wanted;
+  struct block *old = table, *new = pages(room * 2 * sizeof *table);
+  size_t old_room = room;
+  if (!new) return 0;
+  table = new;
+  room *= 2;
   used = 0;
   for (size_t i = 0; i < old_room; i++)
     if (old[i].run == run && old[i].address != 1) *find(old[i].address) = old[i], used++;
-  if (old) munmap(old, old_room * sizeof *old);
+  if (old != first_blocks) munmap(old, old_room * sizeof *old);
+  return 1;
+}
+
+static int grow_sites(void) {
+  struct site *old = sites, *new = pages(site_room * 2 * sizeof *sites);
+  size_t old_room = site_room;
+  if (!new) return 0;
+  sites = new;
+  site_room *= 2;
+  for (size_t i = 0; i < old_room; i++)
+    if (old[i].run == run) *find_site(old[i].key) = old[i];
+  if (old != first_sites) munmap(old, old_room * sizeof *old);
   return 1;
 }
 
@@ -67,7 +100,7 @@ static void drop(uintptr_t address) {
   struct block *b = find(address);
   if (b->run != run || b->address != address) return;
   live_total -= b->bytes;
-  live[b->key].live -= b->bytes;
+  find_site(b->key)->live -= b->bytes;
   b->address = 1;
 }
 
@@ -75,14 +108,16 @@ static void add(uint32_t key, uintptr_t address, uint64_t bytes) {
   key %= KEYS;
   drop(address); /* given back by code that we do not see */
   if (used * 2 >= room && !grow()) return;
+  if (sites_used * 2 >= site_room && !grow_sites()) return;
   struct block *b = find(address);
   used += b->run != run;
   *b = (struct block){address, bytes, key, run};
-  if (live[key].run != run) live[key].live = 0, live[key].run = run;
-  live[key].live += bytes;
+  struct site *site = find_site(key);
+  if (site->run != run) *site = (struct site){0, key, run}, sites_used++;
+  site->live += bytes;
   live_total += bytes;
   __fuzzfactory_dsf_max(__afl_heap_dsf, 0, shown(live_total));
-  __fuzzfactory_dsf_max(__afl_heap_dsf, key, shown(live[key].live));
+  __fuzzfactory_dsf_max(__afl_heap_dsf, key, shown(site->live));
 }
 
 void __ffuzz_heap_got(uint32_t key, const void *block, uint64_t count, uint64_t size) {
@@ -115,10 +150,15 @@ void __ffuzz_heap_moved(uint32_t key, const void *old, const void *block, uint64
   __ffuzz_heap_got(key, block, count, size);
 }
 
+/* While the program forks nobody else has the lock. */
+void __ffuzz_heap_hold(void) { acquire(); }
+void __ffuzz_heap_let_go(void) { release(); }
+
 /* A process that forked with the lock held has one thread, which does not hold it. */
 static void __ffuzz_heap_begin(void) {
   run++;
   used = 0;
+  sites_used = 0;
   live_total = 0;
   release();
 }

@@ -63,13 +63,20 @@ void __fuzzfactory_dsfp_add_saturating(dsf_t *id, uint32_t key, uint32_t value);
 }
 #endif
 
+/* Domains register when a program or library is loaded; those of ffuzz's own library when it is asked for them. */
+#ifdef FFUZZ_REGISTERED_BY_CALL
+#define FFUZZ_AT_START __attribute__((visibility("hidden")))
+#else
+#define FFUZZ_AT_START __attribute__((constructor(0))) static
+#endif
+
 /* A domain that a compiler pass fills: `variable_map` is the address of its map, for updates
  * without a call. Until the runtime knows the domain it is memory of this module's own. */
 #define FFUZZ_NEW_DOMAIN(variable, name, size, reducer, initial)                          \
   dsf_t variable;                                                                         \
   static uint32_t variable##_unseen[size];                                                \
   uint32_t *variable##_map = variable##_unseen;                                           \
-  __attribute__((constructor(0))) static void __ffuzz_register_##variable(void) {         \
+  FFUZZ_AT_START void __ffuzz_register_##variable(void) {                                 \
     variable = __ffuzz_new_domain(name, (size), (reducer), (initial));                    \
     __ffuzz_keep_map(variable, &variable##_map);                                          \
   }                                                                                       \
@@ -86,13 +93,13 @@ void __fuzzfactory_dsfp_add_saturating(dsf_t *id, uint32_t key, uint32_t value);
 /* A domain called `variable` (`foo` if that is `__afl_foo_dsf`). */
 #define FUZZFACTORY_DSF_NEW(variable, size, reducer, initial)                             \
   dsf_t variable;                                                                         \
-  __attribute__((constructor(0))) static void __ffuzz_register_##variable(void) {         \
+  FFUZZ_AT_START void __ffuzz_register_##variable(void) {                                 \
     variable = __ffuzz_new_domain(#variable, (size), (reducer), (initial));               \
   }
 
 /* `function` is called when a run begins: what a domain remembers of the last one ends there. */
 #define FFUZZ_EACH_RUN(function)                                                          \
-  __attribute__((constructor(0))) static void __ffuzz_hook_##function(void) {             \
+  FFUZZ_AT_START void __ffuzz_hook_##function(void) {                                     \
     __ffuzz_each_run(function);                                                           \
   }                                                                                       \
   __attribute__((destructor)) static void __ffuzz_unhook_##function(void) {               \

@@ -16,6 +16,7 @@
 #include "machine.h"
 #include "memory.h"
 #include "modules.h"
+#include "native/callers.h"
 #include "native/compares.h"
 #include "native/table.h"
 #include "pipes.h"
@@ -112,8 +113,9 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *data) {
     if (codes[i].base == info->dlpi_addr) return 0;
   if (!file || !is_mapped(info, file)) return 0;
   codes[code_count] = (struct code){.base = info->dlpi_addr};
-  if (add_blocks(&codes[code_count], file))
-    ffuzz_compares_add(info->dlpi_addr, sites_of(file), file->site_count, file->first_site);
+  if (!add_blocks(&codes[code_count], file)) return 0;
+  ffuzz_compares_add(info->dlpi_addr, sites_of(file), file->site_count, file->first_site);
+  ffuzz_callers_add(info, file->identity);
   return 0;
 }
 

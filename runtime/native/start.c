@@ -4,12 +4,14 @@
 #include "breakpoints.h"
 #include "native/blocks.h"
 #include "native/compares.h"
+#include "native/domains.h"
 #include "native/signals.h"
 
 static void start(void) {
   int error = errno;
   ffuzz_signals_start();
   ffuzz_blocks_read();
+  ffuzz_native_domains_start();
   ffuzz_blocks_arm();
   errno = error;
 }

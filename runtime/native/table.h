@@ -26,7 +26,7 @@ struct ffuzz_code_file {
   uint32_t count;         /* of blocks, at least 1 */
   uint32_t site_count;
   uint32_t first_site;    /* number of the first one */
-  uint32_t pad;
+  uint32_t identity;      /* of the file by its name, the same on each machine */
   /* uint32_t at[count]: addresses as in the file, ascending
    * uint8_t bytes[count]: what stands there */
 };

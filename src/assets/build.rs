@@ -15,6 +15,8 @@ const STUB: &str = "stub";
 /// instrumented code calls.
 const PRELOAD: &str = "libffuzz-preload.so";
 const NATIVE: &str = "libffuzz-native.so";
+/// Domains that need no source.
+const NATIVE_DOMAINS: &[&str] = &["mem", "heap", "out"];
 /// A plugin of QEMU, which loads it.
 const QEMU: &str = "libffuzz-qemu.so";
 const HEAP: &str = "libffuzz-heap.so";
@@ -100,11 +102,11 @@ fn runtime(out: &Path, llvm: Option<&Llvm>) -> Vec<(String, PathBuf)> {
         [parts, units("snapshot/"), units("preload/")].concat()
     };
     // `wrapped` needs the linker of the program.
-    assets.push(preloaded(out, llvm, PRELOAD, &parts(&["wrapped"]), "preload"));
+    assets.push(preloaded(out, llvm, PRELOAD, &parts(&["wrapped"]), &[], "preload"));
     // Its breakpoints and its handler are those of this processor.
     if cfg!(target_arch = "x86_64") {
         let parts = [parts(OF_INSTRUMENTED), units("native/")].concat();
-        assets.push(preloaded(out, llvm, NATIVE, &parts, "native"));
+        assets.push(preloaded(out, llvm, NATIVE, &parts, NATIVE_DOMAINS, "native"));
     }
     let flags = "-fno-builtin -Wl,-z,now";
     assets.push((HEAP.to_owned(), library(out, llvm, HEAP, &units("heap/"), flags)));
@@ -124,10 +126,12 @@ fn preloaded(
     llvm: Option<&Llvm>,
     name: &str,
     parts: &[String],
+    domains: &[&str],
     folder: &str,
 ) -> (String, PathBuf) {
     let path = out.join(name);
-    let objects = parts.iter().map(|unit| object(out, llvm, unit));
+    let mut objects: Vec<_> = parts.iter().map(|unit| object(out, llvm, unit)).collect();
+    objects.extend(domains.iter().map(|domain| domain_by_call(out, llvm, domain)));
     let flags = "-shared -s -Wl,-z,now -Wl,-Bsymbolic -Wl,--no-undefined";
     run(Command::new(compiler(llvm))
         .args(flags.split_whitespace())
@@ -177,15 +181,28 @@ fn units(folder: &str) -> Vec<String> {
 /// stands for one object, so the folder is part of it.
 fn object(out: &Path, llvm: Option<&Llvm>, unit: &str) -> PathBuf {
     let path = out.join(format!("{}.o", unit.replace('/', "-")));
+    compile(llvm, unit, &[], &path);
+    path
+}
+
+/// The map of a domain that is registered when our own code says so.
+fn domain_by_call(out: &Path, llvm: Option<&Llvm>, domain: &str) -> PathBuf {
+    let path = out.join(format!("native-domains-{domain}.o"));
+    let unit = format!("domains/waypoints-{domain}-rt");
+    compile(llvm, &unit, &["-DFFUZZ_REGISTERED_BY_CALL"], &path);
+    path
+}
+
+fn compile(llvm: Option<&Llvm>, unit: &str, further: &[&str], to: &Path) {
     // Parts run before libc is ready, or while the program's memory is in any state.
     let flags = "-O2 -fPIC -std=gnu11 -Wall -Wextra -ffunction-sections -fno-lto \
                  -fno-stack-protector -Iruntime/include -iquote runtime";
     let source = format!("runtime/{unit}.c");
     run(Command::new(compiler(llvm))
         .args(flags.split_whitespace())
+        .args(further)
         .args(["-c", &source, "-o"])
-        .arg(&path));
-    path
+        .arg(to));
 }
 
 /// The pass of all domains. None if it does not compile.

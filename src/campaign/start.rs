@@ -366,8 +366,12 @@ fn report_domains(options: &Options, fuzzer: &Fuzzer<Mutators>, reports: &mut Re
     }
     reports.bus.send(&Event::DomainsFound { lines: domain::describe(domains) });
     if domains.is_empty() {
-        let message = "the target registers no domain: -p has no effect (build it with \
-                       WAYPOINTS=cmp,mem ffuzz-cc …)";
+        let message = if options.target.native.is_some() {
+            "-p has no effect: domains of programs without source need breakpoints"
+        } else {
+            "the target registers no domain: -p has no effect (build it with \
+             WAYPOINTS=cmp,mem ffuzz-cc …)"
+        };
         reports.warn(message.into());
     }
 }

@@ -56,6 +56,8 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     let target = |scratch| {
         let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
         wanted.native = Some(&args.native);
+        // Otherwise a corpus of -Q is chosen by its edges.
+        wanted.domains = environment.get("WAYPOINTS").is_some();
         wanted.file = args.file.as_deref();
         wanted.snapshots = true;
         wanted.show_output = args.debug;

@@ -98,6 +98,7 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
     let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
     wanted.native = Some(&args.native);
+    wanted.domains = true;
     if let (Some(file), true) = (&args.at_file, args.runs_folders()) {
         wanted.scratch = file;
     }

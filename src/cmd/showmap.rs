@@ -64,6 +64,7 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
     let timeout = args.target.timeout(MIN_TIMEOUT_MS, tool::NO_TIMEOUT)?;
     let mut wanted = ToolTarget::new(&args.target, scratch, timeout);
     wanted.native = Some(&args.native);
+    wanted.domains = args.dsf || args.json;
     wanted.file = args.file.as_deref();
     if let (Some(file), true) = (&args.at_file, args.runs_files()) {
         wanted.scratch = file;

@@ -46,6 +46,7 @@ fn minimize(args: &Args, environment: &Environment) -> Result<(), Failure> {
     tool::exit_on_signals(&[&scratch], None);
     let mut wanted = ToolTarget::new(&args.target, &scratch, timeout);
     wanted.native = Some(&args.native);
+    wanted.domains = args.dsf.is_some();
     wanted.file = args.file.as_deref();
     wanted.exit_is_crash = args.exit_is_crash;
     // A crash ends its process: it is compared with others that began as it did.

@@ -249,6 +249,8 @@ pub(super) struct ToolTarget<'a> {
     pub(super) any_program: bool,
     /// `-Q`.
     pub(super) native: Option<&'a NativeArgs>,
+    /// Domains of a target without source count.
+    pub(super) domains: bool,
 }
 
 impl<'a> ToolTarget<'a> {
@@ -265,6 +267,7 @@ impl<'a> ToolTarget<'a> {
             snapshots: false,
             any_program: false,
             native: None,
+            domains: false,
         }
     }
 
@@ -292,6 +295,7 @@ impl<'a> ToolTarget<'a> {
             qemu: self.native.is_some_and(|args| args.qemu),
             modules: self.native.and_then(|args| args.modules.clone()),
             guard_heap: self.native.is_some_and(|args| args.guard_heap),
+            domains: self.domains,
             ..FuzzArgs::default()
         };
         let options = resolve::target_options(&fuzz, environment)?;

@@ -210,6 +210,30 @@ pub struct NativeOptions {
     /// that are not part of the language runtime.
     pub modules: Option<String>,
     pub engine: NativeEngine,
+    /// What the runtime counts, in the order of the maps; without breakpoints nothing.
+    pub domains: Vec<NativeDomain>,
+}
+
+/// A domain that needs no source.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NativeDomain {
+    Mem,
+    Heap,
+    Out,
+}
+
+impl NativeDomain {
+    pub const ALL: [Self; 3] = [Self::Mem, Self::Heap, Self::Out];
+
+    /// As in `WAYPOINTS`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mem => "mem",
+            Self::Heap => "heap",
+            Self::Out => "out",
+        }
+    }
 }
 
 /// What shows the coverage of a program without instrumentation.

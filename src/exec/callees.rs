@@ -12,6 +12,8 @@ use super::lines::decoder;
 pub(super) struct Callees<'a, T> {
     /// By the place where the loader puts the function's address.
     slots: HashMap<u64, T>,
+    /// By the place where the loader puts the address of such a place: a variable that holds a function.
+    variables: HashMap<u64, T>,
     /// By the address of the file's own.
     own: HashMap<u64, T>,
     /// Code of the linker's stubs, with their addresses.
@@ -48,16 +50,33 @@ impl<'a, T: Copy> Callees<'a, T> {
             };
             slots.extend(known.map(|known| (place, known)));
         }
+        let mut variables = HashMap::new();
+        for (place, relocation) in file.dynamic_relocations().into_iter().flatten() {
+            let RelocationTarget::Symbol(index) = relocation.target() else { continue };
+            let symbol = table.as_ref().and_then(|table| table.symbol_by_index(index).ok());
+            let held = symbol.and_then(|symbol| slots.get(&symbol.address()).copied());
+            variables.extend(held.map(|known| (place, known)));
+        }
         let is_stub = |section: &object::Section<'a, '_>| {
             section.name().is_ok_and(|name| name.starts_with(".plt"))
         };
         let stubs = file.sections().filter(is_stub);
         let stubs = stubs.filter_map(|section| Some((section.address(), section.data().ok()?)));
-        Self { slots, own, stubs: stubs.collect() }
+        Self { slots, variables, own, stubs: stubs.collect() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.own.is_empty() && self.slots.is_empty()
+    }
+
+    /// The function whose address stands here.
+    pub(super) fn in_slot(&self, place: u64) -> Option<T> {
+        self.slots.get(&place).copied()
+    }
+
+    /// The function to which the variable leads whose address stands here.
+    pub(super) fn in_variable(&self, place: u64) -> Option<T> {
+        self.variables.get(&place).copied()
     }
 
     /// The call, if this instruction, a call or a jump, is one.

@@ -21,6 +21,7 @@ use super::cmplog::AflLog;
 use super::delivery::{Feed, InputDelivery};
 use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
+use super::native::Native;
 use super::runs::{Child, RunChannel};
 use super::{RunEnd, TargetError, sites, words};
 use ffuzz_config::options::RunMode;
@@ -389,7 +390,9 @@ impl TargetInfo for ForkServer {
     }
 
     fn sites(&self) -> Vec<Site> {
-        sites::read(self.setup.program(), self.session.process.pid())
+        let mut sites = sites::read(self.setup.program(), self.session.process.pid());
+        sites.extend(self.setup.native().into_iter().flat_map(Native::counted_sites));
+        sites
     }
 
     fn words(&self) -> (Vec<Word>, Vec<PathBuf>) {

@@ -520,7 +520,7 @@ fn launch(
     ];
     if let Some(native) = &setup.native {
         let variables = native.variables(&env);
-        env.extend(variables.map(|(name, value)| (name, Some(value))));
+        env.extend(variables.into_iter().map(|(name, value)| (name, Some(value))));
         fds.push((native.table(), native::TABLE_FD));
     }
     setup.add_runtime(&mut env);

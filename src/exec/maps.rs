@@ -106,6 +106,25 @@ impl Maps {
         };
     }
 
+    /// The keys that the last run has changed, for [`Self::restore_keys`].
+    pub(super) fn changed_keys(&self) -> Vec<(u32, u32)> {
+        let mut keys = Vec::new();
+        self.dsf().for_each_changed(|_, key, value| keys.push((key, value)));
+        keys
+    }
+
+    /// The domain maps are again those of an earlier run.
+    pub(super) fn restore_keys(&mut self, keys: &[(u32, u32)]) {
+        let MapStorage::Channel(channel) = &mut self.place else { return };
+        let values = channel.dsf_mut();
+        clear_domains(values, &self.domains, (!self.everything).then_some(&self.touched));
+        for (key, value) in keys {
+            values[*key as usize] = *value;
+        }
+        self.touched = keys.iter().map(|(key, _)| *key).collect();
+        self.everything = false;
+    }
+
     /// The target has cleared the maps itself.
     pub(super) fn note_clean(&mut self) {
         self.clean = true;

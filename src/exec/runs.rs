@@ -523,6 +523,10 @@ impl RunChannel {
     }
 
     /// Per key the threshold that a value must exceed to be interesting.
+    pub(super) fn thresholds(&self) -> &[u32] {
+        self.memory.words(self.thresholds.offset, self.thresholds.count)
+    }
+
     pub(super) fn thresholds_mut(&mut self) -> &mut [u32] {
         self.memory.words_mut(self.thresholds.offset, self.thresholds.count)
     }

@@ -15,6 +15,7 @@ mod bad_input;
 mod challenges;
 mod cmplog;
 mod comparisons;
+mod counted;
 mod custom;
 mod domains;
 mod emulator;

@@ -14,9 +14,9 @@ use crate::cmd::exit::Failure;
 use crate::config::env::{AssetPlaces, EnvError, Environment};
 use crate::config::options::{
     CalibrationOptions, Colors, CoverageOptions, CpuChoice, DeterministicStage, DomainMode, Input,
-    Inspected, KillerbeezOptions, Limits, Logger, MutationOptions, NativeEngine, NativeOptions,
-    Options, OutputOptions, RunMode, SanitizerOptions, Schedule, SeedPolicy, Strategy, SyncOptions,
-    TargetOptions, TimeoutSpec, UiMode, Wanted,
+    Inspected, KillerbeezOptions, Limits, Logger, MutationOptions, NativeDomain, NativeEngine,
+    NativeOptions, Options, OutputOptions, RunMode, SanitizerOptions, Schedule, SeedPolicy,
+    Strategy, SyncOptions, TargetOptions, TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
 use crate::disk::output;
@@ -389,7 +389,27 @@ fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failu
     }
     let all = || env.flag(&["AFL_INST_LIBS"]).then(|| "all".to_owned());
     let modules = args.modules.clone().or_else(all);
-    Ok(Some(NativeOptions { modules, engine }))
+    let counts = args.domains || args.dsf_record;
+    let domains = if counts { native_domains(env)? } else { Vec::new() };
+    Ok(Some(NativeOptions { modules, engine, domains }))
+}
+
+/// `WAYPOINTS` chooses among the domains that need no source; without it all of them count.
+fn native_domains(env: &Environment) -> Result<Vec<NativeDomain>, Failure> {
+    let Some(list) = env.get("WAYPOINTS") else { return Ok(NativeDomain::ALL.into()) };
+    let list = list.to_string_lossy();
+    let mut domains = Vec::new();
+    for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let Some(domain) = NativeDomain::ALL.into_iter().find(|domain| domain.name() == word)
+        else {
+            let cause = format!("WAYPOINTS names {word}, and -Q has the domains mem, heap and out");
+            return Err(Failure::new(cause, "set WAYPOINTS to some of them, or unset it"));
+        };
+        if !domains.contains(&domain) {
+            domains.push(domain);
+        }
+    }
+    Ok(domains)
 }
 
 /// A target that is not instrumented, or that crashes in every run, needs a process for each.

@@ -90,7 +90,8 @@ fn target(
     let program = binary::locate(&options.command[0], options.search_path.as_deref());
     let program = program.map_err(tool::failure)?;
     if binary::is_foreign(&program) {
-        options.native = Some(NativeOptions { modules: None, engine: NativeEngine::Emulator });
+        options.native =
+            Some(NativeOptions { engine: NativeEngine::Emulator, ..NativeOptions::default() });
     }
     options.command[0] = program.into_os_string();
     Ok(options)

@@ -73,8 +73,8 @@ impl ForkServer {
     /// in another way than well, it is made again with all, which costs much more.
     pub(super) fn run_sparingly(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let end = self.run_with(Breakpoints::Unseen, input)?;
-        let is_quiet = coverage::count(self.session.maps.edges()) == 0;
-        if end.exit == ExitKind::Cut || (end.exit == ExitKind::Ok && is_quiet) {
+        let shows = coverage::count(self.session.maps.edges()) > 0 || self.beats_thresholds();
+        if end.exit == ExitKind::Cut || (end.exit == ExitKind::Ok && !shows) {
             return Ok(end);
         }
         self.session.maps.clear();
@@ -84,9 +84,26 @@ impl ForkServer {
         end
     }
 
+    /// The last run has a key that the search wants to see.
+    fn beats_thresholds(&self) -> bool {
+        let Some(runs) = self.session.runs.as_ref().filter(|_| self.settings.watch_domains) else {
+            return false;
+        };
+        let thresholds = runs.thresholds();
+        let mut beats = false;
+        self.session.maps.dsf().for_each_changed(|domain, key, value| {
+            let threshold = thresholds[key as usize];
+            beats |= domain.reducer.apply(threshold, value) != threshold;
+        });
+        beats
+    }
+
     fn run_bare(&mut self, input: &[u8]) -> Result<ExitKind, NoRun> {
-        let execs = self.execs;
+        let (execs, keys) = (self.execs, self.session.maps.changed_keys());
+        // Domains would add the values of both runs.
+        self.session.maps.restore_keys(&[]);
         let run = self.run_with(Breakpoints::None, input);
+        self.session.maps.restore_keys(&keys);
         self.execs = execs;
         Ok(run?.exit)
     }

@@ -6,6 +6,7 @@
 //! after each run keeps those of unknown blocks alone, so a run that shows nothing new meets none.
 
 mod compares;
+mod counted;
 mod error;
 mod functions;
 mod table;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use ffuzz_assets::NATIVE;
-use ffuzz_config::options::{NativeOptions, TargetOptions};
+use ffuzz_config::options::{NativeDomain, NativeOptions, TargetOptions};
 use object::{Architecture, Object};
 
 use super::binary::{self, Kin, Traits};
@@ -42,6 +43,8 @@ pub(super) struct Native {
     preload: Preload,
     table: OwnedFd,
     compared: Vec<Compared>,
+    /// That the runtime counts for.
+    domains: Vec<NativeDomain>,
 }
 
 /// The comparisons of a file.
@@ -85,7 +88,8 @@ impl Native {
         }
         let preload = Preload::open(&options.places, NATIVE)?;
         let memory = |source| TargetError::Memory { bytes: table.bytes().len(), source };
-        Ok(Self { preload, table: table.share().map_err(memory)?, compared })
+        let table = table.share().map_err(memory)?;
+        Ok(Self { preload, table, compared, domains: native.domains.clone() })
     }
 
     /// The chosen files.
@@ -117,12 +121,27 @@ impl Native {
         self.compared.iter().filter_map(of_file).flatten().collect()
     }
 
+    /// The places that domains count, likewise.
+    pub(super) fn counted_sites(&self) -> Vec<Site> {
+        if self.domains.is_empty() {
+            return Vec::new();
+        }
+        let files = self.compared.iter();
+        files.flat_map(|compared| counted::sites(&compared.path, &self.domains)).collect()
+    }
+
     /// What is to be set in the environment of a target that gets these variables.
     pub(super) fn variables(
         &self,
         env: &[(OsString, Option<OsString>)],
-    ) -> [(OsString, OsString); 2] {
-        [self.preload.variable(env), (TABLE_ENV.into(), TABLE_FD.to_string().into())]
+    ) -> Vec<(OsString, OsString)> {
+        let table = (TABLE_ENV.into(), TABLE_FD.to_string().into());
+        let mut variables = vec![self.preload.variable(env), table];
+        if !self.domains.is_empty() {
+            let names: Vec<&str> = self.domains.iter().map(|domain| domain.name()).collect();
+            variables.push((counted::ENV.into(), names.join(",").into()));
+        }
+        variables
     }
 }
 
@@ -167,6 +186,8 @@ fn add(table: &mut table::Table, path: &Path) -> io::Result<Option<Compared>> {
     // The language runtime compares for everybody, and the handler of a breakpoint calls it.
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let sites = if is_runtime(&name) { Vec::new() } else { compares::sites(&file, &blocks) };
-    let first = table.add(&file, &blocks, &sites, (data.dev(), data.ino()));
+    let id =
+        table::FileId { device: data.dev(), inode: data.ino(), identity: counted::identity(path) };
+    let first = table.add(&file, &blocks, &sites, id);
     Ok(Some(Compared { path: path.into(), first, sites }))
 }

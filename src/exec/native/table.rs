@@ -13,6 +13,14 @@ const MAGIC: u32 = u32::from_le_bytes(*b"FFBK");
 /// Bytes of the header.
 const HEADER: usize = 8;
 
+/// What tells a file from others: in this process, and anywhere.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileId {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    pub(super) identity: u32,
+}
+
 /// A table that grows by files.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -31,13 +39,13 @@ impl Default for Table {
 }
 
 impl Table {
-    /// `id`: device and inode. A file without blocks is left out. Returns the number of its first site.
+    /// A file without blocks is left out. Returns the number of its first site.
     pub(super) fn add(
         &mut self,
         file: &object::File<'_>,
         blocks: &Blocks,
         sites: &[CompareSite],
-        id: (u64, u64),
+        id: FileId,
     ) -> u32 {
         let byte = |start: &u64| Some((u32::try_from(*start).ok()?, byte_at(file, *start)?));
         let (at, bytes): (Vec<u32>, Vec<u8>) = blocks.starts.iter().filter_map(byte).unzip();
@@ -45,8 +53,8 @@ impl Table {
         let Some(count) = u32::try_from(at.len()).ok().filter(|count| *count > 0) else {
             return first;
         };
-        let head = [count, sites.len() as u32, first, 0];
-        self.bytes.extend([id.0, id.1].iter().flat_map(|word| word.to_le_bytes()));
+        let head = [count, sites.len() as u32, first, id.identity];
+        self.bytes.extend([id.device, id.inode].iter().flat_map(|word| word.to_le_bytes()));
         self.bytes.extend(head.iter().flat_map(|word| word.to_le_bytes()));
         self.bytes.extend(at.iter().flat_map(|address| address.to_le_bytes()));
         self.bytes.extend(bytes);
@@ -99,15 +107,16 @@ mod tests {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let file = object::File::parse(&*own).unwrap();
         let mut table = Table::default();
-        table.add(&file, &Blocks::default(), &[], (1, 2));
+        let id = FileId { device: 1, inode: 2, identity: 9 };
+        table.add(&file, &Blocks::default(), &[], id);
         assert_eq!((table.bytes(), table.blocks()), (&b"FFBK\0\0\0\0"[..], 0));
         let entry = file.entry();
         let starts = vec![entry, entry + 1, entry + 2];
-        let first = table.add(&file, &Blocks { starts, ..Blocks::default() }, &[], (1, 2));
+        let first = table.add(&file, &Blocks { starts, ..Blocks::default() }, &[], id);
         assert_eq!(first, 1);
         assert_eq!(table.blocks(), 3);
         let word = |at: usize| u32::from_le_bytes(table.bytes()[at..at + 4].try_into().unwrap());
-        assert_eq!([4, 8, 16, 24, 28, 32, 40].map(word), [1, 1, 2, 3, 0, 1, entry as u32]);
+        assert_eq!([4, 8, 16, 24, 32, 36, 40].map(word), [1, 1, 2, 3, 1, 9, entry as u32]);
         // Header, one file, three addresses and bytes, padding.
         assert_eq!(table.bytes().len(), 8 + 32 + 16);
         assert_eq!(table.bytes()[52], byte_at(&file, entry).unwrap());
