@@ -103,8 +103,8 @@ pub struct Fuzzer<M> {
     pub(super) repairs: Repairs,
     /// Sites of the last comparison of runs that crashed with a log, and not without.
     pub(super) unrepeated: HashSet<Option<u32>>,
-    /// Spent on the stage of comparisons so far, see [`Fuzzer::cost_since`].
-    pub(super) comparing: f64,
+    /// Spent on the stage of comparisons so far.
+    pub(super) comparing: Effort,
     pub(super) donors: Donors,
     /// The candidates under way; their buffers are used again and again.
     pub(super) batch: Vec<Candidate>,
@@ -147,7 +147,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             blockers: Blockers::default(),
             repairs: Repairs::default(),
             unrepeated: HashSet::new(),
-            comparing: 0.0,
+            comparing: Effort::default(),
             donors: Donors::default(),
             batch: Vec::new(),
         }
@@ -310,7 +310,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
 
     /// Efforts are compared by the target's time, not by runs: nobody asked for a reproducible search, and the
     /// executor measures it.
-    fn counts_time(&self) -> bool {
+    pub(super) fn counts_time(&self) -> bool {
         self.scheduler.uses_measured_times() && !self.target().spent().whole().is_zero()
     }
 
@@ -351,10 +351,18 @@ impl<M: ForeignMutators> Fuzzer<M> {
 }
 
 /// Runs of a search, and their time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Effort {
     pub(super) runs: u64,
     pub(super) time: Duration,
+}
+
+impl Effort {
+    /// What was done since then. A build that was left out takes its runs along.
+    pub(super) fn since(self, before: Self) -> Self {
+        let runs = self.runs.saturating_sub(before.runs);
+        Self { runs, time: self.time.saturating_sub(before.time) }
+    }
 }
 
 /// Counters of a search.

@@ -14,16 +14,17 @@ use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, S
 use crate::corpus::{Origin, SeedId, Step};
 use crate::executor::ExitKind;
 use crate::feedback::Verdict;
-use crate::fuzzer::Effort;
 use crate::fuzzer::admit::Crash;
 use crate::fuzzer::door::{Door, Part, Run};
+use crate::fuzzer::{Effort, Fuzzer};
 use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::{Candidate, below};
 use crate::schedule::Budget;
 
-/// Part of all runs that the stage may take, in runs of average length, beyond the first ones.
-const SHARE: f64 = 8.0;
-const FIRST_RUNS: f64 = 5000.0;
+/// Part of the time that the stage may take, beyond that of the first runs. Without times it is a part of the runs.
+const SHARE: u32 = 8;
+const FIRST_RUNS: u32 = 5000;
+const FIRST_TIME: Duration = Duration::from_millis(500);
 /// Inputs that one turn works on, for copies and for the probe.
 const MOST_INPUTS: usize = 64;
 /// An attempt that does not come to its comparison any more is made again with a longer input: it may have changed a
@@ -49,11 +50,10 @@ impl<D: Door> Stage<D> for Comparisons {
         let is_open = seed.favored && !seed.compared && !fuzzer.foreign_only;
         // Of what hooks make of an input, places in the input say nothing.
         let is_open = is_open && !fuzzer.mutators.touch_runs();
-        let share = FIRST_RUNS + fuzzer.target().execs() as f64 / SHARE;
         is_open
             && fuzzer.mutation.solves_comparisons
             && fuzzer.logs_comparisons()
-            && fuzzer.comparing <= share
+            && has_share(fuzzer)
     }
 
     /// An input that turns a comparison is worked on as well, also if it shows nothing that makes it a seed: the
@@ -65,9 +65,21 @@ impl<D: Door> Stage<D> for Comparisons {
         let before = door.fuzzer().effort();
         let end = door.timed(Part::Comparisons, |door| solve(door, id, limit));
         let fuzzer = door.fuzzer_mut();
-        fuzzer.comparing += fuzzer.cost_since(before);
+        let done = fuzzer.effort().since(before);
+        fuzzer.comparing.runs += done.runs;
+        fuzzer.comparing.time += done.time;
         end
     }
+}
+
+/// Whether there is a part of the time left for the stage.
+fn has_share<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
+    let (used, all) = (fuzzer.comparing, fuzzer.effort());
+    if !fuzzer.counts_time() {
+        return used.runs <= u64::from(FIRST_RUNS) + all.runs / u64::from(SHARE);
+    }
+    let average = all.time.div_f64(all.runs.max(1) as f64);
+    used.time <= (average * FIRST_RUNS).min(FIRST_TIME) + all.time / SHARE
 }
 
 /// When the work on a seed is over, see [`Budget::longest`].
@@ -84,10 +96,8 @@ impl Limit {
 
     /// Also when what logs cannot be run any more.
     fn is_reached<D: Door>(&self, door: &D) -> bool {
-        let (before, now) = (self.before, door.fuzzer().effort());
-        // A build that was left out takes its runs along.
-        let runs = now.runs.saturating_sub(before.runs);
-        let is_used = self.budget.is_used(runs, now.time.saturating_sub(before.time));
+        let done = door.fuzzer().effort().since(self.before);
+        let is_used = self.budget.is_used(done.runs, done.time);
         is_used || !door.fuzzer().logs_comparisons()
     }
 }
@@ -250,17 +260,20 @@ fn crashes(exit: ExitKind) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
     use super::*;
     use crate::corpus::Origin;
     use crate::executor::RunError;
     use crate::fake::FakeExecutor;
     use crate::fuzzer::admit::Stored;
-    use crate::fuzzer::{AdmissionOptions, Fuzzer, Plan};
+    use crate::fuzzer::{AdmissionOptions, Plan};
     use crate::mutate::dictionary::Dictionary;
     use crate::mutate::foreign::NoMutators;
     use crate::options::{MutationOptions, Wanted};
     use crate::runner::Runner;
-    use crate::schedule::ScheduleOptions;
+    use crate::schedule::{ScheduleOptions, Scheduler};
 
     struct Search(Fuzzer<NoMutators>, Vec<Vec<u8>>);
 
@@ -365,6 +378,23 @@ mod tests {
         let mut search = search(executor);
         run_until_found(&mut search);
         assert!(search.0.target().execs() < 2000, "{}", search.0.target().execs());
+    }
+
+    /// Runs with a log may take much longer than others: their time counts, not their number.
+    #[test]
+    fn the_stage_has_its_part_of_the_time() {
+        let clock = Rc::new(Cell::new(Duration::from_millis(10)));
+        let executor = gated(ExitKind::Ok).timed_by(&clock).logging(|_, _| {});
+        let mut search = search(executor);
+        search.0.scheduler = Scheduler::new(ScheduleOptions::default(), 8, &[]);
+        for _ in 0..100 {
+            search.run(Run::judged(&[0; 48])).unwrap();
+        }
+        assert_eq!(search.0.effort().time, Duration::from_secs(1));
+        for (milliseconds, expected) in [(0, true), (620, true), (630, false)] {
+            search.0.comparing = Effort { runs: 1, time: Duration::from_millis(milliseconds) };
+            assert_eq!(has_share(&search.0), expected, "{milliseconds} ms");
+        }
     }
 
     fn search(executor: FakeExecutor) -> Search {
