@@ -421,7 +421,7 @@ fn programs_of_others_get_their_own_remedy() {
     with("harness", b"LLVMFuzzerTestOneInput\0").refused(1, cause, "ffuzz-c++ -fsanitize=fuzzer");
     with("python3.11", b"").refused(1, cause, "AFL_SKIP_BIN_CHECK=1");
     with("golang", b"\xff Go buildinf:").refused(1, cause, "-gcflags=all=-d=libfuzzer");
-    with("other", b"").refused(1, cause, "build it with ffuzz-cc");
+    with("other", b"").refused(1, cause, "-Q fuzzes it as it is");
 }
 
 #[test]
