@@ -110,6 +110,11 @@ pub(super) fn needs_runtime(library: &[u8]) -> bool {
     contains(library, b"__ffuzz_guard_init\0")
 }
 
+/// Whether a program is for this machine's processor in its own word size.
+pub(super) fn is_native(path: &Path) -> bool {
+    processor(path).is_ok_and(|name| name == std::env::consts::ARCH)
+}
+
 /// Whether a program is for another processor.
 #[must_use]
 pub fn is_foreign(path: &Path) -> bool {

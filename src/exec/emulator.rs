@@ -9,11 +9,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use ffuzz_assets::{Assets, AssetsError, QEMU};
+use ffuzz_assets::QEMU;
 use ffuzz_config::options::TargetOptions;
 
 use super::choice::{Choice, RUNTIME};
 use super::launcher::InputFrom;
+use super::preload::{self, PreloadError};
 use super::sites;
 use super::{binary, channel};
 use ffuzz_sys::memory;
@@ -25,14 +26,12 @@ pub enum EmulatorError {
     NotInstalled { name: String, because: String },
     #[error("no emulator is known for the target's processor ({found})")]
     Processor { found: String },
-    #[error("QEMU cannot load {path:?}: its path has a comma")]
-    Path { path: PathBuf },
     #[error("--guard-heap loads a library into the target, which runs in an emulator")]
     Heap,
     #[error("the emulated target ended before it reached its input ({how})")]
     NoStart { how: String, is_limited: bool },
     #[error(transparent)]
-    Assets(AssetsError),
+    Plugin(#[from] PreloadError),
 }
 
 impl EmulatorError {
@@ -44,7 +43,6 @@ impl EmulatorError {
                 "apt-get install qemu-user (the static one loads no plugins)"
             }
             Self::Processor { .. } => "build it for this machine with ffuzz-cc",
-            Self::Path { .. } => "set XDG_CACHE_HOME to a folder without it",
             Self::Heap => "leave --guard-heap out",
             Self::NoStart { is_limited: true, .. } => {
                 "leave -m out: the emulator reserves gigabytes of addresses that it does not use"
@@ -52,7 +50,7 @@ impl EmulatorError {
             Self::NoStart { .. } => {
                 "AFL_DEBUG_CHILD=1 shows its output; QEMU_LD_PREFIX=FOLDER has the libraries of another processor"
             }
-            Self::Assets(error) => error.remedy(),
+            Self::Plugin(error) => error.remedy(),
         }
     }
 }
@@ -154,11 +152,7 @@ impl Emulator {
         let Ok(emulator) = binary::locate(OsStr::new(&name), options.search_path.as_deref()) else {
             return Err(EmulatorError::NotInstalled { name, because });
         };
-        let assets = Assets::open(&options.places).map_err(EmulatorError::Assets)?;
-        let plugin = assets.directory.join(QEMU);
-        if plugin.as_os_str().as_bytes().contains(&b',') {
-            return Err(EmulatorError::Path { path: plugin });
-        }
+        let plugin = preload::library(&options.places, QEMU)?;
         let modules = options.native.as_ref().and_then(|native| native.modules.as_deref());
         let choice = modules.map_or(Choice::Own, Choice::parse);
         let choice = with_file_of(choice, program);

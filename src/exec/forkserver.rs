@@ -17,7 +17,6 @@ use helpers::Helpers;
 use notes::ModeNote;
 
 use super::channel::Channel;
-use super::cmplog::AflLog;
 use super::delivery::{Feed, InputDelivery};
 use super::launcher::{ServerSession, Setup, describe_end};
 use super::modules;
@@ -241,9 +240,11 @@ impl ForkServer {
     fn observation(&self, index: usize, outcome: RunEnd) -> Observation<'_> {
         let RunEnd { exit, duration } = outcome;
         let maps = &self.session.maps;
-        let of_channel = || maps.channel().map(Channel::log);
-        let log = self.session.log.as_ref().map(AflLog::view).or_else(of_channel);
-        let comparisons = log.filter(|_| self.logs).unwrap_or_default();
+        let comparisons = match (&self.session.log, maps.channel()) {
+            _ if !self.logs => Default::default(),
+            (Some(log), _) => log.view(),
+            (None, channel) => channel.map(Channel::log).unwrap_or_default(),
+        };
         Observation { index, exit, duration, edges: maps.edges(), dsf: maps.dsf(), comparisons }
     }
 

@@ -131,7 +131,7 @@ impl Fresh {
     /// The process is that of an emulator: a debugger sees nothing of the program.
     #[must_use]
     pub fn is_emulated(&self) -> bool {
-        self.setup.emulation().is_some()
+        self.setup.is_emulated()
     }
 
     /// Name of the input's file.

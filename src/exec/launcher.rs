@@ -94,7 +94,7 @@ impl Setup {
         let mut runtime = None;
         let instrumented = traits.instrumented || native.is_some() || emulator.is_some();
         if !instrumented && !options.skip_binary_check && !options.non_instrumented {
-            if preload::instrumented_library(&program, &options.extra_env).is_none() {
+            if !preload::has_instrumented_library(&program, &options.extra_env) {
                 return Err(TargetError::NotInstrumented { path: program, kin: traits.kin });
             }
             runtime = Some(Arc::new(Preload::open(&options.places, PRELOAD)?));
@@ -160,6 +160,10 @@ impl Setup {
     /// What a program without instrumentation of its own is started with.
     pub(super) fn native(&self) -> Option<&Native> {
         self.native.as_deref()
+    }
+
+    pub(super) fn is_emulated(&self) -> bool {
+        self.emulator.is_some()
     }
 
     /// Why an emulator runs the target, if one does.
@@ -253,7 +257,7 @@ impl Setup {
         if self.native.is_some() && status.is_none_or(|status| libc::WIFEXITED(status)) {
             return NativeError::NoStart { how: describe_end(status) }.into();
         }
-        if self.emulator.is_some() {
+        if self.is_emulated() {
             let is_limited = self.options.memory_limit.is_some();
             return EmulatorError::NoStart { how: describe_end(status), is_limited }.into();
         }

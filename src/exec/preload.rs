@@ -7,23 +7,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use ffuzz_assets::{Assets, AssetsError};
-use ffuzz_config::env::AssetPlaces;
-use object::{Architecture, Object, ObjectKind};
-
 use super::binary;
 use super::choice::is_runtime;
 use super::objects::Objects;
+use ffuzz_assets::{Assets, AssetsError};
+use ffuzz_config::env::AssetPlaces;
 
 const VARIABLE: &str = "LD_PRELOAD";
 /// Mode bits of a program that runs as its owner or group.
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
 
-/// Why the runtime cannot be loaded into a program.
+/// Why a library of ours cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum PreloadError {
-    #[error("the loader of programs cannot load {path:?}: its path has a space or a colon")]
+    #[error("{path:?} cannot be loaded: its path has a space, a colon or a comma")]
     Path { path: PathBuf },
     #[error(transparent)]
     Assets(AssetsError),
@@ -40,6 +38,15 @@ impl PreloadError {
     }
 }
 
+/// Unpacks one of the libraries of [`ffuzz_assets`]. The loader and QEMU take its path within a list.
+pub(super) fn library(places: &AssetPlaces, name: &str) -> Result<PathBuf, PreloadError> {
+    let path = Assets::open(places).map_err(PreloadError::Assets)?.directory.join(name);
+    match path.as_os_str().as_bytes().iter().any(|byte| b" :,".contains(byte)) {
+        true => Err(PreloadError::Path { path }),
+        false => Ok(path),
+    }
+}
+
 /// A library of ours that the target loads first.
 #[derive(Debug)]
 pub(super) struct Preload {
@@ -49,11 +56,7 @@ pub(super) struct Preload {
 impl Preload {
     /// `name` is one of [`ffuzz_assets`].
     pub(super) fn open(places: &AssetPlaces, name: &str) -> Result<Self, PreloadError> {
-        let assets = Assets::open(places).map_err(PreloadError::Assets)?;
-        let library = assets.directory.join(name);
-        if library.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
-            return Err(PreloadError::Path { path: library });
-        }
+        let library = library(places, name)?;
         Ok(Self { library })
     }
 
@@ -70,32 +73,16 @@ impl Preload {
     }
 }
 
-/// The first library of a program that `ffuzz-cc` has built; none if the runtime cannot be loaded into the program.
-/// `env` is added to the target's environment.
-pub(super) fn instrumented_library(
-    program: &Path,
-    env: &[(OsString, OsString)],
-) -> Option<PathBuf> {
-    if !is_of_this_machine(program) || changes_user(program) {
-        return None;
+/// Whether `ffuzz-cc` has built a library of a program into which the runtime can be loaded. `env` is added to the
+/// target's environment.
+pub(super) fn has_instrumented_library(program: &Path, env: &[(OsString, OsString)]) -> bool {
+    if !binary::is_native(program) || binary::loader(program).is_none() || changes_user(program) {
+        return false;
     }
-    let libraries = Objects::of(program, env).ok()?.files.into_iter().skip(1);
+    let Ok(objects) = Objects::of(program, env) else { return false };
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut own = libraries.filter(|path| !is_runtime(&name(path)));
-    own.find(|path| fs::read(path).is_ok_and(|content| binary::needs_runtime(&content)))
-}
-
-/// A program that the loader starts, of the processor and word size of our libraries.
-fn is_of_this_machine(program: &Path) -> bool {
-    let here =
-        if cfg!(target_arch = "x86_64") { Architecture::X86_64 } else { Architecture::Aarch64 };
-    let Ok(content) = fs::read(program) else { return false };
-    let file = object::File::parse(&*content);
-    let fits = |file: object::File<'_>| {
-        let is_program = matches!(file.kind(), ObjectKind::Executable | ObjectKind::Dynamic);
-        is_program && file.architecture() == here && file.is_64()
-    };
-    file.is_ok_and(fits) && binary::loader(program).is_some()
+    let mut own = objects.files.iter().skip(1).filter(|path| !is_runtime(&name(path)));
+    own.any(|path| fs::read(path).is_ok_and(|content| binary::needs_runtime(&content)))
 }
 
 /// The program runs as another user or group: the loader leaves preloaded libraries out then.

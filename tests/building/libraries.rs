@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::common::{TestDir, has, skip};
 
-/// The key of the domain, edges behind each other, a word to find.
+/// An allocation to count, branches one within the other, a word to find.
 const LIBRARY: &str = "#include <stdlib.h>\n#include <string.h>\n\
     int check(const char *b, int n) {\n\
       free(malloc(n));\n\

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use crate::common;
 use common::*;
 
-/// QEMU's name, clang's name, and whether programs need an emulator here.
+/// QEMU's name of a processor, and clang's.
 const PROCESSORS: [(&str, &str); 6] = [
     ("x86_64", "x86_64-linux-gnu"),
     ("i386", "i386-linux-gnu"),
@@ -185,7 +185,6 @@ fn an_emulated_run_that_hangs_is_ended() {
         "#include <stdio.h>\nint main(void) { if (getchar() == 'h') for (;;) continue; return 0; }",
     );
     dir.program("gcc").words("-O0 -static t.c -o t").run().expect(0);
-    dir.write("hang", "h");
     let job = dir.tool("showmap -Q -t 200 -o -", &dir.path("t"), "").input("h");
     job.run().expect(1);
 }

@@ -284,5 +284,10 @@ fn strings_are_words() {
     if has("qemu-x86_64") {
         words("static", "-Q").does_not_say("%s");
     }
-    dir.fuzz("-Q -E 20000", &dir.path("t"), "").env("AFL_NO_AUTODICT", "1").run().expect(0);
+    dir.fuzz("-Q -E 100", &dir.path("t"), "").run().expect(0);
+    assert!(dir.stat("auto_dict_entries") >= 3);
+    let without = dir.ffuzz("-Q -E 100 -i in -o without -- ./t").env("AFL_NO_AUTODICT", "1");
+    without.run().expect(0);
+    let stats = stats_of(&dir.text("without/default/fuzzer_stats"));
+    assert_eq!(stats["auto_dict_entries"], "0");
 }

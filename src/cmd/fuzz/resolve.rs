@@ -361,16 +361,21 @@ pub(crate) fn target_options(args: &Args, env: &Environment) -> Result<TargetOpt
 
 /// AFL++'s users ask for it by the variable of its QEMU mode.
 fn guards_heap(args: &Args, env: &Environment) -> bool {
-    args.guard_heap || (args.native && env.flag(&["AFL_USE_QASAN"]))
+    args.guard_heap || (native_engine(args).is_some() && env.flag(&["AFL_USE_QASAN"]))
+}
+
+/// `-Q`, which `--native` and `--qemu` imply.
+fn native_engine(args: &Args) -> Option<NativeEngine> {
+    match args {
+        Args { breakpoints: true, .. } => Some(NativeEngine::Breakpoints),
+        Args { qemu: true, .. } => Some(NativeEngine::Emulator),
+        Args { native: true, .. } => Some(NativeEngine::Any),
+        _ => None,
+    }
 }
 
 fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failure> {
-    let engine = match (args.breakpoints, args.qemu) {
-        (false, false) => NativeEngine::Any,
-        (true, _) => NativeEngine::Breakpoints,
-        (false, true) => NativeEngine::Emulator,
-    };
-    if !args.native && engine == NativeEngine::Any {
+    let Some(engine) = native_engine(args) else {
         return match args.modules {
             None => Ok(None),
             Some(_) => Err(Failure::usage(
@@ -378,7 +383,7 @@ fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failu
                 "add -Q, or leave --modules out",
             )),
         };
-    }
+    };
     if args.non_instrumented {
         let cause = "-Q shows coverage by breakpoints, and -n asks for none";
         return Err(Failure::usage(cause, "leave one of them out"));

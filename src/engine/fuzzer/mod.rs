@@ -335,12 +335,11 @@ impl<M: ForeignMutators> Fuzzer<M> {
 
     /// What was done since then, in runs of the length of an average run of the whole search.
     pub(super) fn cost_since(&self, before: Effort) -> f64 {
-        let now = self.effort();
+        let (now, done) = (self.effort(), self.effort().since(before));
         if !self.counts_time() {
-            return now.runs.saturating_sub(before.runs) as f64;
+            return done.runs as f64;
         }
-        now.time.saturating_sub(before.time).as_secs_f64() / now.time.as_secs_f64()
-            * now.runs as f64
+        done.time.as_secs_f64() / now.time.as_secs_f64() * now.runs as f64
     }
 
     /// The seed whose turn is next; None if none can be used.

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 pub enum NativeError {
     #[error("-Q is for programs without instrumentation, and this one is instrumented")]
     Instrumented,
-    #[error("-Q runs 64-bit x86-64 programs alone")]
+    #[error("breakpoints are for programs for x86-64 with 64 bits")]
     Machine,
-    #[error("-Q loads a library into the target, which is linked statically")]
+    #[error("breakpoints need a library in the target, which is linked statically")]
     Static,
     #[error("--guard-heap replaces the heap of libc, and the target has that of a sanitizer")]
     HeapOfSanitizer,

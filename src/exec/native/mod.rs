@@ -19,7 +19,6 @@ use std::{fs, io};
 
 use ffuzz_assets::NATIVE;
 use ffuzz_config::options::{NativeDomain, NativeOptions, TargetOptions};
-use object::{Architecture, Object};
 
 use super::binary::{self, Kin, Traits};
 use super::blocks::Blocks;
@@ -156,17 +155,10 @@ pub(super) fn check_guarded(program: &Path, traits: Traits) -> Result<(), Native
 
 /// Refuses programs into which nothing can be loaded, or that cannot have breakpoints.
 fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
-    if !cfg!(target_arch = "x86_64") {
-        return Err(NativeError::Machine);
-    }
     if kin == Kin::Go {
         return Err(NativeError::Go);
     }
-    let unreadable = |source| NativeError::Unreadable { path: program.into(), source };
-    let bytes = fs::read(program).map_err(unreadable)?;
-    let is_64_bit = object::File::parse(&*bytes)
-        .is_ok_and(|file| file.architecture() == Architecture::X86_64 && file.is_64());
-    if !is_64_bit {
+    if !cfg!(target_arch = "x86_64") || !binary::is_native(program) {
         return Err(NativeError::Machine);
     }
     if binary::loader(program).is_none() {
