@@ -13,6 +13,7 @@ use super::{Failure, fail};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const CLANG: &str = "clang-19";
+const GCC: &str = "gcc";
 
 /// What runs a kind, and where its targets are.
 #[derive(Clone, Debug)]
@@ -45,6 +46,7 @@ impl Builder {
                 let (program, commit) = self.base()?;
                 self.ffuzz(&program, commit, kind)
             }
+            Fuzzer::Native => self.native(kind),
             Fuzzer::Libfuzzer => Ok(self.libfuzzer()),
             Fuzzer::Afl | Fuzzer::AflCmplog | Fuzzer::AflDict2file => self.afl(kind.fuzzer),
         }
@@ -61,6 +63,31 @@ impl Builder {
             variables: vec![],
             engine: "-fsanitize=fuzzer".into(),
         }
+    }
+
+    /// Programs as a distribution has them: an ordinary `main`, which reads standard input, and no symbols.
+    fn native(&self, kind: &Kind) -> Result<Built, Failure> {
+        let ours = self.of(&Kind { fuzzer: Fuzzer::Ffuzz, ..kind.clone() })?;
+        let plain = self.blank("native");
+        fs::create_dir_all(&plain.folder).expect("folder for a build");
+        let object = plain.folder.join("once.o");
+        let mut command = Command::new(GCC);
+        command.args(["-O2", "-c"]).arg(Path::new(ROOT).join("benches/targets/once.c"));
+        run(
+            command.arg("-o").arg(&object),
+            &plain.folder.join("once.log"),
+            "once.c does not compile",
+        )?;
+        let engine = format!("{} -s", object.display());
+        Ok(Built {
+            fuzzer: ours.fuzzer,
+            commit: ours.commit,
+            id: format!("native-{}", ours.id),
+            compiler: GCC.into(),
+            flags: "-O2",
+            engine,
+            ..plain
+        })
     }
 
     /// A copy of the executable, so that the next edit does not change what runs. Variables may also be for

@@ -5,6 +5,8 @@ pub(super) enum Fuzzer {
     Ffuzz,
     /// Another revision of this project.
     Base,
+    /// This one, for programs of a plain compiler.
+    Native,
     Afl,
     AflCmplog,
     /// With the dictionary that its compiler collects.
@@ -12,9 +14,10 @@ pub(super) enum Fuzzer {
     Libfuzzer,
 }
 
-pub(super) const FUZZERS: [(&str, Fuzzer); 6] = [
+pub(super) const FUZZERS: [(&str, Fuzzer); 7] = [
     ("ffuzz", Fuzzer::Ffuzz),
     ("base", Fuzzer::Base),
+    ("native", Fuzzer::Native),
     ("afl", Fuzzer::Afl),
     ("afl-cmplog", Fuzzer::AflCmplog),
     ("afl-dict2file", Fuzzer::AflDict2file),
@@ -24,6 +27,13 @@ pub(super) const FUZZERS: [(&str, Fuzzer); 6] = [
 /// What all are compared with.
 pub(super) const REFERENCE: &str = "ffuzz";
 pub(super) const WITH_DICTIONARY: &str = "+dict";
+
+impl Fuzzer {
+    /// Of this project.
+    pub(super) fn is_ours(self) -> bool {
+        matches!(self, Self::Ffuzz | Self::Base | Self::Native)
+    }
+}
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Kind {

@@ -273,7 +273,6 @@ impl Compare {
             let line = text.lines().find(|line| line.starts_with(start)).unwrap_or_default();
             line.rsplit(": ").next().unwrap_or_default().to_owned()
         };
-        let ours = matches!(kind.fuzzer, Fuzzer::Ffuzz | Fuzzer::Base);
         let source = fs::read_to_string(self.neutral.folder.join(format!("{target}.source")));
         let load = first("/proc/loadavg", "");
         Row {
@@ -282,7 +281,7 @@ impl Compare {
             runs: 0,
             commit: built.commit.clone(),
             build: built.id.clone(),
-            profile: if ours { profile() } else { String::new() },
+            profile: if kind.fuzzer.is_ours() { profile() } else { String::new() },
             machine: first("/proc/cpuinfo", "model name"),
             cores: affinity::allowed().len(),
             load: load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
@@ -331,7 +330,7 @@ impl Compare {
             command = Command::new(&built.fuzzer);
             command.args(["-G", LONGEST_INPUT]);
             // With a fixed seed ffuzz decides nothing by time, which is not how it is used.
-            if !matches!(kind.fuzzer, Fuzzer::Ffuzz | Fuzzer::Base) {
+            if !kind.fuzzer.is_ours() {
                 command.args(["-s", &seed.to_string()]);
             }
             command.arg("-i").arg(seeds);
@@ -346,6 +345,9 @@ impl Compare {
             }
             if let (Fuzzer::AflCmplog, Some(cmplog)) = (kind.fuzzer, &self.cmplog) {
                 command.arg("-c").arg(cmplog.program(target));
+            }
+            if kind.fuzzer == Fuzzer::Native {
+                command.arg("-Q");
             }
             command.args(&kind.options).arg("--").arg(program);
         }
