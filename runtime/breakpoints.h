@@ -14,6 +14,7 @@ struct breakpoints {
   void (*prepare)(const uint8_t *unseen); /* the next run has all, or, if there is this map of unseen hit counts, those
                                              of blocks that no run has hit yet */
   void (*remove_all)(void);
+  void (*leave_detours)(void); /* from now on blocks are counted by breakpoints alone, and all are set */
   int (*can_log)(void);
   void (*start_log)(void); /* from now on this process logs its comparisons, and shows no blocks */
 };

@@ -88,7 +88,8 @@ struct ffuzz_runs {
   uint32_t want;    /* number of the child that is wanted */
   uint32_t lasting; /* that child is put back after each run */
   uint32_t prologue; /* system calls of main that may stand before its snapshot, at most */
-  uint32_t pad_want[13];
+  uint32_t no_detours; /* children that start now have breakpoints alone (runtime/native/) */
+  uint32_t pad_want[12];
   uint32_t go;    /* number of the batch */
   uint32_t count; /* its cases, at least 1 */
   uint32_t each;  /* stop behind every case */

@@ -157,6 +157,14 @@ static void leave(void) {
   _exit(1);
 }
 
+/* A run without breakpoints repeats one that has printed the same. */
+static void be_silent(void) {
+  int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  for (int fd = 1; fd <= 2; fd++)
+    if (null > 2 && fcntl(fd, F_GETFD) >= 0) dup2(null, fd);
+  if (null > 2) close(null);
+}
+
 /* 0 in the child. */
 static pid_t start_child(const struct signals *old, pid_t server) {
   pid_t pid = fork();
@@ -172,6 +180,7 @@ static pid_t start_child(const struct signals *old, pid_t server) {
     /* Here, not in the parent, which may be later than the end of the first run. */
     *(ffuzz_runs->lasting ? &ffuzz_runs->lasting_child : &ffuzz_runs->child) = (uint32_t)getpid();
     if (ffuzz_runs->log && ffuzz_runs->breakpoints == FFUZZ_BREAKPOINTS_ALL) ffuzz_log_start();
+    if (!ffuzz_runs->lasting && ffuzz_runs->breakpoints == FFUZZ_BREAKPOINTS_NONE) be_silent();
   }
   return 0;
 }
@@ -236,6 +245,12 @@ static pid_t start_lasting(const struct signals *old, pid_t server, uint32_t num
 static void set_breakpoints(void) {
   static uint32_t present = FFUZZ_BREAKPOINTS_ALL, known;
   uint32_t wanted = ffuzz_runs->lasting ? FFUZZ_BREAKPOINTS_ALL : ffuzz_runs->breakpoints, learned = ffuzz_runs->learned;
+  static uint32_t no_detours;
+  if (ffuzz_breakpoints && ffuzz_runs->no_detours && !no_detours) {
+    no_detours = 1;
+    ffuzz_breakpoints->leave_detours();
+    present = FFUZZ_BREAKPOINTS_ALL;
+  }
   if (!ffuzz_breakpoints || (wanted == present && (wanted != FFUZZ_BREAKPOINTS_UNSEEN || known == learned))) return;
   if (wanted == FFUZZ_BREAKPOINTS_NONE)
     ffuzz_breakpoints->remove_all();

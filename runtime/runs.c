@@ -118,12 +118,10 @@ static int begin(void) {
   return 1;
 }
 
-static enum ffuzz_shown shows(void) {
+HIDDEN enum ffuzz_shown ffuzz_case_shows(void) {
   if (ffuzz_edges_are_new() || (ffuzz_runs->watch && ffuzz_keys_are_new(bars))) return FFUZZ_SHOWN_NEWS;
   return ffuzz_runs->each ? FFUZZ_SHOWN_EACH : FFUZZ_SHOWN_NOT;
 }
-
-HIDDEN int ffuzz_case_is_news(void) { return shows() == FFUZZ_SHOWN_NEWS; }
 
 /* Hands the last case over, or nothing, and waits for the next batch. */
 static void hand_over(enum ffuzz_shown shown) {
@@ -136,8 +134,7 @@ static void hand_over(enum ffuzz_shown shown) {
   ffuzz_note_start();
 }
 
-HIDDEN uint32_t ffuzz_case_ends(void) {
-  enum ffuzz_shown shown = shows();
+HIDDEN uint32_t ffuzz_case_ends(enum ffuzz_shown shown) {
   uint32_t done = ffuzz_runs->finished + 1;
   if (!shown) {
     uint32_t wanted = ffuzz_runs->paths;
@@ -166,7 +163,7 @@ HIDDEN int ffuzz_next_case(unsigned int most) {
     return 0;
   }
   left--;
-  uint32_t next = ffuzz_case_ends();
+  uint32_t next = ffuzz_case_ends(ffuzz_case_shows());
   ffuzz_run_goes_on();
   ffuzz_iteration++;
   ffuzz_case_begins(next);

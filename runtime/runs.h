@@ -16,9 +16,9 @@ HIDDEN void ffuzz_note_start(void); /* of a child's work */
 HIDDEN void ffuzz_report_end(uint32_t number, int status);
 HIDDEN void ffuzz_report_lasting_end(uint32_t number, int status, int quietly);
 HIDDEN int ffuzz_next_case(unsigned int most);
-HIDDEN uint32_t ffuzz_case_ends(void); /* judges it, waits behind the last; number of the next */
+HIDDEN enum ffuzz_shown ffuzz_case_shows(void);             /* judges the case that has just ended */
+HIDDEN uint32_t ffuzz_case_ends(enum ffuzz_shown shown); /* waits after the last; number of the next */
 HIDDEN void ffuzz_case_begins(uint32_t index);
-HIDDEN int ffuzz_case_is_news(void); /* the case that has just ended */
 /* Bytes of a case, and how many. */
 HIDDEN const uint8_t *ffuzz_case_bytes(uint32_t index, uint32_t *length);
 

@@ -58,7 +58,7 @@ const RUNTIME_LAYERS: &[&[&str]] = &[
     &["persistent", "manual", "start", "guards", "callbacks", "wrapped", "exit-hook", "stub"],
     &["preload/start"],
     &["native/table"],
-    &["native/compares", "native/callers"],
+    &["native/compares", "native/callers", "native/detours"],
     &["native/allocations", "native/writes"],
     &["native/domains"],
     &["native/blocks"],

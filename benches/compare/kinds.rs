@@ -28,13 +28,6 @@ pub(super) const FUZZERS: [(&str, Fuzzer); 7] = [
 pub(super) const REFERENCE: &str = "ffuzz";
 pub(super) const WITH_DICTIONARY: &str = "+dict";
 
-impl Fuzzer {
-    /// Of this project.
-    pub(super) fn is_ours(self) -> bool {
-        matches!(self, Self::Ffuzz | Self::Base | Self::Native)
-    }
-}
-
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Kind {
     pub(super) name: String,

@@ -281,7 +281,7 @@ impl Compare {
             runs: 0,
             commit: built.commit.clone(),
             build: built.id.clone(),
-            profile: if kind.fuzzer.is_ours() { profile() } else { String::new() },
+            profile: if is_ours(kind.fuzzer) { profile() } else { String::new() },
             machine: first("/proc/cpuinfo", "model name"),
             cores: affinity::allowed().len(),
             load: load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
@@ -330,7 +330,7 @@ impl Compare {
             command = Command::new(&built.fuzzer);
             command.args(["-G", LONGEST_INPUT]);
             // With a fixed seed ffuzz decides nothing by time, which is not how it is used.
-            if !kind.fuzzer.is_ours() {
+            if !is_ours(kind.fuzzer) {
                 command.args(["-s", &seed.to_string()]);
             }
             command.arg("-i").arg(seeds);
@@ -390,6 +390,11 @@ impl Compare {
         }
         functions
     }
+}
+
+/// A fuzzer of this project.
+fn is_ours(fuzzer: Fuzzer) -> bool {
+    matches!(fuzzer, Fuzzer::Ffuzz | Fuzzer::Base | Fuzzer::Native)
 }
 
 /// The profile of this executable, which is that of `ffuzz`: its folder's name.

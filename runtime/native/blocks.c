@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -18,11 +19,19 @@
 #include "modules.h"
 #include "native/callers.h"
 #include "native/compares.h"
+#include "native/detours.h"
 #include "native/table.h"
 #include "pipes.h"
 
 /* What the fuzzer says of it is in src/exec/handshake.rs. */
 #define ERROR_CODE_IS_READ_ONLY 513u
+
+/* How a block is counted. */
+enum how {
+  NOT_AT_ALL, /* it is not what the file has, or begins with a breakpoint of the program */
+  BY_BREAKPOINT,
+  BY_COPY, /* or by a breakpoint, without detours */
+};
 
 struct code {
   uint64_t base;
@@ -30,13 +39,17 @@ struct code {
   uint32_t count;
   uint32_t module; /* number in ffuzz_modules */
   uint32_t *at;    /* addresses, from base; ascending */
-  uint8_t *bytes;  /* what was there */
+  uint8_t *bytes;  /* what is there without a breakpoint */
+  uint8_t *how;    /* enum how */
   uint8_t *hits;   /* counters */
+  struct detours detours;
 };
 
 static struct code codes[MOST_FILES];
 static uint32_t code_count;
 static int is_logging;
+static int has_detours; /* they are set */
+static int uses_detours = 1;
 static volatile int was_met;
 
 struct table {
@@ -44,53 +57,81 @@ struct table {
   size_t length;
 };
 
-static size_t bytes_of_blocks(const struct ffuzz_code_file *file) {
-  return sizeof *file + ((size_t)file->count * 5 + 7) / 8 * 8;
-}
+/* What follows a struct ffuzz_code_file. */
+struct contents {
+  const uint32_t *at;
+  const uint8_t *bytes, *is_counted;
+  struct detour_table detours;
+  const struct ffuzz_code_site *sites;
+  const struct ffuzz_code_file *next;
+};
 
-static const struct ffuzz_code_site *sites_of(const struct ffuzz_code_file *file) {
-  return (const void *)((const uint8_t *)file + bytes_of_blocks(file));
+static struct contents contents_of(const struct ffuzz_code_file *file) {
+  struct contents c = {.at = (const void *)(file + 1)};
+  struct detour_table *d = &c.detours;
+  *d = (struct detour_table){.jump_count = file->jump_count, .field_count = file->field_count, .code_bytes = file->code_bytes};
+  d->jumps = (const void *)(c.at + file->count);
+  d->fields = (const void *)(d->jumps + d->jump_count);
+  c.bytes = (const void *)(d->fields + d->field_count);
+  c.is_counted = c.bytes + file->count;
+  d->code = c.is_counted + file->count;
+  size_t bytes = (size_t)(d->code + d->code_bytes - (const uint8_t *)file);
+  c.sites = (const void *)((const uint8_t *)file + (bytes + 7) / 8 * 8);
+  c.next = (const void *)(c.sites + file->site_count);
+  return c;
 }
 
 static const struct ffuzz_code_file *find(const struct table *table, const struct stat *file) {
   const struct ffuzz_block_table *head = (const void *)table->bytes;
-  size_t at = sizeof *head;
+  const struct ffuzz_code_file *next = (const void *)(head + 1);
   for (uint32_t i = 0; i < head->files; i++) {
-    const struct ffuzz_code_file *found = (const void *)(table->bytes + at);
-    if (found->device == file->st_dev && found->inode == file->st_ino) return found;
-    at += bytes_of_blocks(found) + found->site_count * sizeof(struct ffuzz_code_site);
+    if (next->device == file->st_dev && next->inode == file->st_ino) return next;
+    next = contents_of(next).next;
   }
   return NULL;
 }
 
+static int is_as_in_file(const struct code *code, const struct contents *contents) {
+  for (uint32_t i = 0; i < code->count; i++)
+    if (*(const uint8_t *)(code->base + code->at[i]) != contents->bytes[i]) return 0;
+  return 1;
+}
+
 /* Where the file is not what the table was made of there is no breakpoint, nor is one where the program has one. */
-static int add_blocks(struct code *code, const struct ffuzz_code_file *file) {
-  const uint32_t *at = (const void *)(file + 1);
-  const uint8_t *bytes = (const void *)(at + file->count);
-  uintptr_t *pcs = ffuzz_pages((size_t)file->count * 2 * sizeof *pcs);
+static void add_blocks(struct code *code, const struct ffuzz_code_file *file, const struct contents *contents) {
+  uint32_t last = file->count - 1, end = contents->at[last];
+  const struct detour_table *detours = &contents->detours;
+  if (file->site_count && contents->sites[file->site_count - 1].at > end) end = contents->sites[file->site_count - 1].at;
+  if (detours->jump_count && detours->jumps[detours->jump_count - 1].from + JUMP_BYTES > end)
+    end = detours->jumps[detours->jump_count - 1].from + JUMP_BYTES - 1;
+  code->count = file->count;
   code->at = ffuzz_pages(file->count * sizeof *code->at);
-  code->bytes = ffuzz_pages(file->count);
-  for (uint32_t i = 0; i < file->count; i++) {
-    if (bytes[i] == BREAKPOINT || *(const uint8_t *)(code->base + at[i]) != bytes[i]) continue;
-    pcs[2 * code->count] = code->base + at[i];
-    code->at[code->count] = at[i];
-    code->bytes[code->count++] = bytes[i];
-  }
-  if (!code->count) return 0;
-  const struct ffuzz_code_site *sites = sites_of(file);
-  uint32_t last = code->at[code->count - 1];
-  if (file->site_count && sites[file->site_count - 1].at > last) last = sites[file->site_count - 1].at;
+  memcpy(code->at, contents->at, file->count * sizeof *code->at);
   code->start = (code->base + code->at[0]) & ~(uint64_t)(FFUZZ_PAGE - 1);
-  code->end = ffuzz_page_up(code->base + last + 1);
-  code->hits = ffuzz_pages(code->count);
+  code->end = ffuzz_page_up(code->base + end + 1);
+  uint32_t counters = file->count + file->edges;
+  code->detours.base = code->base;
+  if (uses_detours && is_as_in_file(code, contents))
+    code->hits = ffuzz_detours_place(&code->detours, detours, code->start, code->end, counters);
+  if (!code->hits) code->hits = ffuzz_pages(counters);
+  code->bytes = ffuzz_pages(file->count);
+  memcpy(code->bytes, contents->bytes, file->count);
+  code->how = ffuzz_pages(file->count);
+  for (uint32_t i = 0; i < file->count; i++) {
+    uint8_t present = *(const uint8_t *)(code->base + code->at[i]);
+    if (present == code->bytes[i] && present != BREAKPOINT)
+      code->how[i] = code->detours.count && contents->is_counted[i] ? BY_COPY : BY_BREAKPOINT;
+  }
+  uintptr_t *pcs = ffuzz_pages((size_t)counters * 2 * sizeof *pcs);
+  for (uint32_t i = 0; i < counters; i++) pcs[2 * i] = code->base + contents->at[i < file->count ? i : last];
   code->module = ffuzz_module_count;
-  __sanitizer_cov_8bit_counters_init(code->hits, code->hits + ffuzz_page_up(code->count));
-  __sanitizer_cov_pcs_init(pcs, pcs + 2 * (size_t)code->count);
-  mprotect(pcs, (size_t)file->count * 2 * sizeof *pcs, PROT_READ);
+  __sanitizer_cov_8bit_counters_init(code->hits, code->hits + ffuzz_page_up(counters));
+  __sanitizer_cov_pcs_init(pcs, pcs + 2 * (size_t)counters);
+  mprotect(pcs, (size_t)counters * 2 * sizeof *pcs, PROT_READ);
   mprotect(code->at, file->count * sizeof *code->at, PROT_READ);
   mprotect(code->bytes, file->count, PROT_READ);
+  mprotect(code->how, file->count, PROT_READ);
   code_count++;
-  return 1;
 }
 
 static int is_mapped(const struct dl_phdr_info *info, const struct ffuzz_code_file *file) {
@@ -113,8 +154,9 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *data) {
     if (codes[i].base == info->dlpi_addr) return 0;
   if (!file || !is_mapped(info, file)) return 0;
   codes[code_count] = (struct code){.base = info->dlpi_addr};
-  if (!add_blocks(&codes[code_count], file)) return 0;
-  ffuzz_compares_add(info->dlpi_addr, sites_of(file), file->site_count, file->first_site);
+  struct contents contents = contents_of(file);
+  add_blocks(&codes[code_count], file, &contents);
+  ffuzz_compares_add(info->dlpi_addr, contents.sites, file->site_count, file->first_site);
   ffuzz_callers_add(info, file->identity);
   return 0;
 }
@@ -127,18 +169,29 @@ HIDDEN void ffuzz_blocks_read(void) {
   struct table table = {mmap(NULL, (size_t)of.st_size, PROT_READ, MAP_PRIVATE, fd, 0), (size_t)of.st_size};
   close(fd);
   unsetenv(FFUZZ_BLOCKS_ENV);
+  const char *refused = getenv("FFUZZ_NO_DETOURS");
+  uses_detours = !refused || !strcmp(refused, "0");
   if (table.bytes == MAP_FAILED) return;
   if (((const struct ffuzz_block_table *)table.bytes)->magic == FFUZZ_BLOCKS_MAGIC) dl_iterate_phdr(add_object, &table);
   munmap((void *)table.bytes, table.length);
 }
 
+static int has_breakpoint(const struct code *code, uint32_t block) {
+  return code->how[block] == BY_BREAKPOINT || (code->how[block] == BY_COPY && !uses_detours);
+}
+
 static void put(const struct code *code, uint32_t block, uint8_t byte) {
-  __atomic_store_n((uint8_t *)(code->base + code->at[block]), byte, __ATOMIC_RELAXED);
+  if (has_breakpoint(code, block)) __atomic_store_n((uint8_t *)(code->base + code->at[block]), byte, __ATOMIC_RELAXED);
 }
 
 static void set_all(void) {
   for (uint32_t i = 0; i < code_count; i++)
     for (uint32_t block = 0; block < codes[i].count; block++) put(&codes[i], block, BREAKPOINT);
+}
+
+static void set_detours(void) {
+  for (uint32_t i = 0; i < code_count; i++) ffuzz_detours_set(&codes[i].detours);
+  has_detours = 1;
 }
 
 HIDDEN void ffuzz_blocks_arm(void) {
@@ -150,11 +203,21 @@ HIDDEN void ffuzz_blocks_arm(void) {
     }
   }
   set_all();
+  set_detours();
 }
 
 HIDDEN void ffuzz_blocks_remove_all(void) {
-  for (uint32_t i = 0; i < code_count; i++)
+  for (uint32_t i = 0; i < code_count; i++) {
+    ffuzz_detours_remove(&codes[i].detours);
     for (uint32_t block = 0; block < codes[i].count; block++) put(&codes[i], block, codes[i].bytes[block]);
+  }
+  has_detours = 0;
+}
+
+HIDDEN void ffuzz_blocks_leave_detours(void) {
+  ffuzz_blocks_remove_all();
+  uses_detours = 0;
+  set_all();
 }
 
 static void remove_known(const uint8_t *virgin) {
@@ -173,9 +236,12 @@ HIDDEN void ffuzz_blocks_log(void) {
 }
 
 HIDDEN void ffuzz_blocks_prepare(const uint8_t *unseen) {
-  if (is_logging)
+  if (is_logging) {
     ffuzz_compares_set_all();
-  else if (unseen)
+    return;
+  }
+  if (uses_detours && !has_detours) set_detours();
+  if (unseen)
     remove_known(unseen);
   else
     set_all();
@@ -212,7 +278,7 @@ HIDDEN int ffuzz_block_hit(void *context) {
     else
       high = middle;
   }
-  if (low == code->count || code->at[low] != wanted) return 0;
+  if (low == code->count || code->at[low] != wanted || !has_breakpoint(code, low)) return 0;
   code->hits[low] = 1;
   put(code, low, code->bytes[low]);
   was_met = 1;

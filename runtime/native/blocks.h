@@ -10,6 +10,8 @@ HIDDEN void ffuzz_blocks_read(void);
 HIDDEN void ffuzz_blocks_arm(void);
 
 HIDDEN void ffuzz_blocks_remove_all(void);
+/* From now on there are breakpoints alone, and all of them. */
+HIDDEN void ffuzz_blocks_leave_detours(void);
 /* For the next run: all, or only those of blocks that no run has hit yet, by this map of unseen hit counts. */
 HIDDEN void ffuzz_blocks_prepare(const uint8_t *unseen);
 /* From now on comparisons have breakpoints, and blocks have none. */

@@ -23,6 +23,7 @@ static const struct breakpoints ours = {
     .forget_met = ffuzz_blocks_forget_met,
     .prepare = ffuzz_blocks_prepare,
     .remove_all = ffuzz_blocks_remove_all,
+    .leave_detours = ffuzz_blocks_leave_detours,
     .can_log = ffuzz_compares_are_there,
     .start_log = ffuzz_blocks_log,
 };

@@ -1,8 +1,8 @@
 /* The blocks of a program without counters, as the fuzzer found them in its files. src/exec/native/table.rs writes
  * it into a memfd and names the descriptor in the environment.
  *
- * A header; for each file a struct ffuzz_code_file, `count` offsets, `count` bytes, padding to 8 bytes, and
- * `site_count` sites of comparisons. */
+ * A header; for each file a struct ffuzz_code_file with what follows it, padding to 8 bytes, and `site_count` sites of
+ * comparisons. */
 #ifndef FFUZZ_NATIVE_TABLE_H
 #define FFUZZ_NATIVE_TABLE_H
 
@@ -27,8 +27,21 @@ struct ffuzz_code_file {
   uint32_t site_count;
   uint32_t first_site;    /* number of the first one */
   uint32_t identity;      /* of the file by its name, the same on each machine */
+  uint32_t edges;         /* counters after those of the blocks */
+  uint32_t code_bytes;    /* of the copies of functions */
+  uint32_t jump_count, field_count;
   /* uint32_t at[count]: addresses as in the file, ascending
-   * uint8_t bytes[count]: what stands there */
+   * struct ffuzz_jump jumps[jump_count], ascending
+   * uint32_t fields[field_count]: see native/detours.h
+   * uint8_t bytes[count]: what stands there
+   * uint8_t is_counted[count]: by its copy, so that it needs no breakpoint
+   * uint8_t code[code_bytes] */
+};
+
+/* From the original of a function to its copy. */
+struct ffuzz_jump {
+  uint32_t from; /* address as in the file */
+  uint32_t to;   /* place in the code */
 };
 
 /* Where an operand is. */

@@ -75,19 +75,13 @@ static void load_maps(void) {
   if (ffuzz_saved->log) ffuzz_log_load(ffuzz_saved->log);
 }
 
-/* Of a program with breakpoints, a run does not meet those of blocks that the fuzzer knows. If it shows something all
- * the same, its map is not whole. Breakpoints that were met are counted in memory that is put back. */
-static int is_partial(void) {
-  if (!ffuzz_breakpoints || ffuzz_changes->has_all) return 0;
-  return ffuzz_breakpoints->were_met() || (ffuzz_runs->watch && ffuzz_case_is_news());
-}
-
 static void set_all_breakpoints(void) {
   ffuzz_breakpoints->prepare(NULL);
   ffuzz_changes->has_all = 1;
 }
 
-/* The same case once more, with all breakpoints. */
+/* The same case once more: with breakpoints, a run does not meet those of blocks that the fuzzer knows, so the map of
+ * one that shows something is not whole. */
 static void repeat_run(void) {
   set_all_breakpoints();
   ffuzz_run_begins();
@@ -112,10 +106,13 @@ static void between_runs(void) {
   ffuzz_run_ends();
   ffuzz_changes_undo();
   refuse_pending(blocked);
-  int again = is_partial();
+  /* Counted in memory that is put back. */
+  int has_met = ffuzz_breakpoints && ffuzz_breakpoints->were_met();
   ffuzz_memory_put_back();
-  if (again) repeat_run();
-  uint32_t next = ffuzz_case_ends();
+  enum ffuzz_shown shown = ffuzz_case_shows();
+  int is_whole = !ffuzz_breakpoints || ffuzz_changes->has_all;
+  if (!is_whole && (has_met || shown == FFUZZ_SHOWN_NEWS)) repeat_run();
+  uint32_t next = ffuzz_case_ends(shown);
   choose_breakpoints();
   load_maps();
   ffuzz_snapshot_begin_run(next);

@@ -112,7 +112,7 @@ pub(super) fn needs_runtime(library: &[u8]) -> bool {
 
 /// Whether a program is for this machine's processor in its own word size.
 pub(super) fn is_native(path: &Path) -> bool {
-    processor(path).is_ok_and(|name| name == std::env::consts::ARCH)
+    processor(path).is_ok_and(|name| name.is_ok_and(|name| name == std::env::consts::ARCH))
 }
 
 /// Whether a program is for another processor.
@@ -138,13 +138,14 @@ pub fn sanitizer_variables(path: &Path) -> Option<Vec<&'static str>> {
     Some(linked.map(|(variable, _)| *variable).collect())
 }
 
-/// QEMU's name of the processor that a program is for, or what is known of it.
-pub(super) fn processor(path: &Path) -> Result<&'static str, String> {
+/// QEMU's name of the processor that a program is for, or what is known of it; the error says why the file is no
+/// program.
+pub(super) fn processor(path: &Path) -> Result<Result<&'static str, String>, String> {
     let content = fs::read(path).map_err(|error| error.to_string())?;
     let file = object::File::parse(&*content).map_err(|error| error.to_string())?;
     let is_little = file.is_little_endian();
     let of_order = |little, big| if is_little { little } else { big };
-    Ok(match (file.architecture(), file.is_64()) {
+    Ok(Ok(match (file.architecture(), file.is_64()) {
         (Architecture::X86_64, _) => "x86_64",
         (Architecture::I386, _) => "i386",
         (Architecture::Aarch64, _) => of_order("aarch64", "aarch64_be"),
@@ -157,8 +158,8 @@ pub(super) fn processor(path: &Path) -> Result<&'static str, String> {
         (Architecture::Riscv32, _) => "riscv32",
         (Architecture::S390x, _) => "s390x",
         (Architecture::LoongArch64, _) => "loongarch64",
-        (other, _) => return Err(format!("{other:?}")),
-    })
+        (other, _) => return Ok(Err(format!("{other:?}"))),
+    }))
 }
 
 /// Path of the dynamic loader that the program asks for.

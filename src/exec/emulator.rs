@@ -26,6 +26,8 @@ pub enum EmulatorError {
     NotInstalled { name: String, because: String },
     #[error("no emulator is known for the target's processor ({found})")]
     Processor { found: String },
+    #[error("the target cannot be read as an ELF program ({found})")]
+    NotProgram { found: String },
     #[error("--guard-heap loads a library into the target, which runs in an emulator")]
     Heap,
     #[error("the emulated target ended before it reached its input ({how})")]
@@ -43,6 +45,9 @@ impl EmulatorError {
                 "apt-get install qemu-user (the static one loads no plugins)"
             }
             Self::Processor { .. } => "build it for this machine with ffuzz-cc",
+            Self::NotProgram { .. } => {
+                "-Q needs a whole ELF file: of a script, name the program that it starts"
+            }
             Self::Heap => "leave --guard-heap out",
             Self::NoStart { is_limited: true, .. } => {
                 "leave -m out: the emulator reserves gigabytes of addresses that it does not use"
@@ -147,7 +152,8 @@ impl Emulator {
             return Err(EmulatorError::Heap);
         }
         let processor = binary::processor(program);
-        let name = processor.map_err(|found| EmulatorError::Processor { found })?;
+        let found = processor.map_err(|found| EmulatorError::NotProgram { found })?;
+        let name = found.map_err(|found| EmulatorError::Processor { found })?;
         let name = format!("qemu-{name}");
         let Ok(emulator) = binary::locate(OsStr::new(&name), options.search_path.as_deref()) else {
             return Err(EmulatorError::NotInstalled { name, because });

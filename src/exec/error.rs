@@ -113,9 +113,11 @@ impl TargetError {
             Self::NotFound { .. } => "give its path, for example ./target".into(),
             Self::Unreadable { .. } => "check the file and its permissions".into(),
             Self::NotExecutable { path } => format!("chmod +x {}", path.display()),
-            Self::Script { .. } => "name the program that the script starts; AFL_SKIP_BIN_CHECK=1 \
+            Self::Script { .. } => {
+                "name the program that the script starts; without -Q, AFL_SKIP_BIN_CHECK=1 \
                                     runs the script anyway"
-                .into(),
+                    .into()
+            }
             Self::NotProgram { .. } => {
                 "name a Linux program; AFL_SKIP_BIN_CHECK=1 tries it anyway".into()
             }

@@ -151,7 +151,7 @@ const REPORTS: &[(u32, &str, &str)] = &[
     (
         513,
         "its code cannot be made writable, so it can have no breakpoints",
-        "allow that (SELinux: execmod), or build it with ffuzz-cc",
+        "--qemu needs no breakpoints; or allow that (SELinux: execmod), or build it with ffuzz-cc",
     ),
 ];
 

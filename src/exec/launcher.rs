@@ -523,6 +523,7 @@ fn launch(
         (offers.channel.fd(), channel::TARGET_FD),
     ];
     if let Some(native) = &setup.native {
+        native.check_files()?;
         let variables = native.variables(&env);
         env.extend(variables.into_iter().map(|(name, value)| (name, Some(value))));
         fds.push((native.table(), native::TABLE_FD));

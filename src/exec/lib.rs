@@ -43,7 +43,7 @@ pub use forkserver::ForkServer;
 pub use fresh::{Ended, Fresh, FreshOptions};
 pub use hooked::Hooked;
 pub use launcher::{InputFrom, Setup};
-pub use native::NativeError;
+pub use native::{Copied, NativeError};
 pub use parts::{build_of, parts};
 pub use preload::PreloadError;
 pub use ready::{Ready, ReadyOptions};

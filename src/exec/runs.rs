@@ -37,6 +37,7 @@ mod field {
     pub(super) const WANT: usize = 0;
     pub(super) const LASTING: usize = 4;
     pub(super) const PROLOGUE: usize = 8;
+    pub(super) const NO_DETOURS: usize = 12;
     pub(super) const GO: usize = 64;
     pub(super) const COUNT: usize = 68;
     pub(super) const EACH: usize = 72;
@@ -65,10 +66,11 @@ mod field {
 }
 
 #[cfg(test)]
-pub(super) const FIELDS: [(&str, usize); 28] = [
+pub(super) const FIELDS: [(&str, usize); 29] = [
     ("want", field::WANT),
     ("lasting", field::LASTING),
     ("prologue", field::PROLOGUE),
+    ("no_detours", field::NO_DETOURS),
     ("go", field::GO),
     ("count", field::COUNT),
     ("each", field::EACH),
@@ -496,7 +498,16 @@ impl RunChannel {
         self.put(field::BREAKPOINTS, breakpoints as u32);
     }
 
-    /// Takes over what is known of edges, see [`RunChannel::virgin_mut`].
+    /// Of children that start from now on: blocks are counted by breakpoints alone.
+    pub(super) fn leave_detours(&mut self) {
+        self.put(field::NO_DETOURS, 1);
+    }
+
+    pub(super) fn has_left_detours(&self) -> bool {
+        self.get(field::NO_DETOURS) != 0
+    }
+
+    /// Takes over what is known of edges, see [`RunChannel::virgin`].
     pub(super) fn learn_edges(&mut self, virgin: &[u8]) {
         let known = self.virgin_mut();
         let edges = known.len().min(virgin.len());
@@ -518,6 +529,11 @@ impl RunChannel {
     }
 
     /// Per edge a byte: the hit-count classes that were not reached yet.
+    pub(super) fn virgin(&self) -> &[u8] {
+        self.memory.bytes(self.virgin.offset, self.virgin.count)
+    }
+
+    /// See [`Self::virgin`].
     pub(super) fn virgin_mut(&mut self) -> &mut [u8] {
         self.memory.bytes_mut(self.virgin.offset, self.virgin.count)
     }
@@ -533,13 +549,14 @@ impl RunChannel {
 
     /// Copies virgin map and thresholds from an earlier start of the same target.
     pub(super) fn inherit(&mut self, earlier: &Self) {
-        let virgin = earlier.memory.bytes(earlier.virgin.offset, earlier.virgin.count);
+        let virgin = earlier.virgin();
         let thresholds = earlier.memory.words(earlier.thresholds.offset, earlier.thresholds.count);
         let edges = virgin.len().min(self.virgin.count);
         self.virgin_mut()[..edges].copy_from_slice(&virgin[..edges]);
         if thresholds.len() == self.thresholds.count {
             self.thresholds_mut().copy_from_slice(thresholds);
         }
+        self.put(field::NO_DETOURS, earlier.get(field::NO_DETOURS));
         self.idle_ends = earlier.idle_ends;
     }
 

@@ -72,6 +72,20 @@ fn a_target_that_is_no_program() {
 }
 
 #[test]
+fn a_target_that_is_no_program_without_source() {
+    let dir = TestDir::with_seed("A");
+    let script = dir.write("script", "#!/bin/sh\nexit 0\n");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    dir.fuzz("-Q", &script, "").run().refused(1, "is a script", "name the program");
+    let job = dir.fuzz("-Q", &script, "").env("AFL_SKIP_BIN_CHECK", "1");
+    job.run().refused(1, "cannot be read as an ELF program", "of a script, name the program");
+    // The section headers are missing, the head is whole.
+    let part = dir.write("part", &fs::read(plain("outcomes.c", "")).unwrap()[..1000]);
+    fs::set_permissions(&part, fs::Permissions::from_mode(0o755)).unwrap();
+    dir.fuzz("-Q", &part, "").run().refused(1, "cannot be read as an ELF", "a whole ELF file");
+}
+
+#[test]
 fn a_target_for_another_machine() {
     let dir = TestDir::with_seed("A");
     // Byte 18 of an ELF file is its machine; 243 is RISC-V.

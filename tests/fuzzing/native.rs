@@ -96,6 +96,79 @@ fn breakpoints_change_nothing_that_a_program_does() {
     }
 }
 
+/// Functions are copied: what leads into them, and out of them, still does.
+#[test]
+fn copied_code_does_what_the_original_does() {
+    let dir = TestDir::new();
+    let flags =
+        ["-O0", "-O1", "-O2", "-O3", "-Os", "-O2 -no-pie -fno-pie", "-O2 -fcf-protection=full"];
+    for compiler in ["g++", "clang++-19"] {
+        for flags in flags {
+            let words = format!("{} {flags} -o t -lpthread", source("flows.cc"));
+            build(&dir, compiler, &words);
+            for text in ["hello, world 0123\n", "", "aZ~\n"] {
+                dir.write("text", text);
+                let plain = Command::new(dir.path("t"))
+                    .stdin(std::fs::File::open(dir.path("text")).unwrap())
+                    .output()
+                    .unwrap();
+                let job = dir.tool("showmap -Q -e -o map", &dir.path("t"), "").input(text);
+                let run = job.run().expect(0);
+                let expected = String::from_utf8_lossy(&plain.stdout);
+                assert_eq!(run.out, expected, "{compiler} {flags} {text:?}");
+            }
+        }
+    }
+}
+
+/// As in a program of `ffuzz-cc`: a loop's turns are counted, and the edge that goes past a block.
+#[test]
+fn hit_counts_and_edges_are_seen() {
+    let dir = TestDir::with_seed("x");
+    let source = "#include <stdio.h>\n#include <stdlib.h>\n\
+        int main(void) { int n = getchar() - '0', turns = 0; volatile int a = 0, b = 0;\n\
+        if (getchar() == 'y') a++;\n if (n > 9) return 1;\n\
+        for (int i = 0; i < n; i++) { b += a; turns++; if (turns > 100) abort(); }\n return 0; }";
+    dir.write("t.c", source);
+    for compiler in COMPILERS {
+        build(&dir, compiler, "t.c -o t");
+        let map = |text: &str| {
+            let job = dir.tool("showmap -Q -q -r -o -", &dir.path("t"), "").input(text);
+            job.run().expect(0).out
+        };
+        let (one, many) = (map("1x"), map("8x"));
+        let highest = |map: &str| {
+            let counts = map.lines().filter_map(|line| line.split(':').nth(1));
+            counts.map(|count| count.parse::<u32>().unwrap()).max().unwrap()
+        };
+        // clang makes two turns of the loop into one.
+        assert_eq!(highest(&one), 1, "{compiler}: {one}");
+        assert!((4..=8).contains(&highest(&many)), "{compiler}: {many}");
+        // Past `a++` no block is passed that the other way does not pass.
+        let keys = |map: &str| map.lines().map(|line| line[..6].to_owned()).collect::<Vec<_>>();
+        let (past, through) = (keys(&map("1x")), keys(&map("1y")));
+        assert!(past.iter().any(|key| !through.contains(key)), "{compiler}: {past:?} {through:?}");
+    }
+}
+
+/// A jump has five bytes, a breakpoint one: who reads the others finds only jumps.
+#[test]
+fn a_program_that_reads_its_code_keeps_breakpoints() {
+    let dir = TestDir::with_seed("HALx");
+    let source = "#include <stdio.h>\n#include <stdlib.h>\n\
+        __attribute__((noinline)) int f(volatile int *at) { *at = 0x11223344; at[1] = 7; return 3; }\n\
+        int main(void) { int a[2]; char t[4] = \"\"; if (fread(t, 1, 4, stdin) && t[0] == 'H') puts(\"H\");\n\
+        unsigned char *code = (unsigned char *)f; int at = code[0] == 0xf3 ? 4 : 0;\n\
+        if (code[at + 2] != 0x44 && code[1] != 7) return 9; return f(a) - 3; }";
+    dir.write("t.c", source);
+    build(&dir, "gcc", "t.c -o t");
+    let job = dir.fuzz("-Q -c - -s 1 -E 3000", &dir.path("t"), "");
+    let run = job.env("AFL_CRASH_EXITCODE", "9").run().expect(0);
+    assert!(run.out.contains("breakpoints alone"), "{}", run.out);
+    assert!(!run.out.contains("may read its own code"), "{}", run.out);
+    assert_eq!((dir.stat("saved_crashes"), dir.stats()["run_mode"].as_str()), (0, "snapshot"));
+}
+
 #[test]
 fn a_program_that_blocks_the_signal_by_itself_does_not_crash() {
     let dir = TestDir::with_seed("x");
@@ -290,4 +363,87 @@ fn strings_are_words() {
     without.run().expect(0);
     let stats = stats_of(&dir.text("without/default/fuzzer_stats"));
     assert_eq!(stats["auto_dict_entries"], "0");
+}
+
+/// What breakpoints do is no crash of the program, however often it happens; what the program does is one.
+#[test]
+fn a_program_that_breakpoints_break_has_no_false_crash() {
+    let dir = TestDir::with_seed("seed");
+    build(&dir, "gcc", &format!("{} -o t", source("fragile.c")));
+    for (case, cause, detours) in [
+        ("none", "", true),
+        ("reads-itself", "it may read its own code", true),
+        ("reads-itself", "it may read its own code", false),
+        ("filters", "", true),
+        ("filters", "system call filter (seccomp) forbids", false),
+        ("refuses", "ends differently without breakpoints", false),
+        ("small-stack", "", true),
+        ("small-stack", "signals on a small stack", false),
+    ] {
+        let variable = if detours { "0" } else { "1" };
+        // Not enough for the bug, but beyond the first runs, all of which were always repeated.
+        let output = format!("{case}{variable}");
+        let options = format!("-Q -t 3000 -c - -s 1 -E 400 -i in -o {output} --");
+        let job = dir.ffuzz(&options).env("FFUZZ_NO_DETOURS", variable);
+        let run = job.arg(dir.path("t")).arg(case).run().expect(0);
+        let stats = stats_of(&dir.text(&format!("{output}/default/fuzzer_stats")));
+        assert_eq!(stats["saved_crashes"], "0", "{case}: {}", run.out);
+        assert!(format!("{}{}", run.out, run.err).contains(cause), "{case}: {}", run.out);
+        let shown = |input: &str| {
+            let job = dir.tool("showmap -Q -o map", &dir.path("t"), case);
+            job.env("FFUZZ_NO_DETOURS", variable).input(input)
+        };
+        shown("seed").run().expect(0);
+        let killed = shown("BUG").run().expect(2);
+        // Though the run is repeated. A filter ends it earlier.
+        let times = format!("{}{}", killed.out, killed.err).matches("a bug").count();
+        assert!(times == 1 || (times == 0 && case != "none"), "{case}: {times}");
+    }
+}
+
+/// A crash that comes in a third of the runs is one, and breakpoints are not blamed for it.
+#[test]
+fn a_crash_that_comes_at_times_is_kept() {
+    let dir = TestDir::with_seed("seed");
+    build(&dir, "gcc", &format!("{} -o t", source("fragile.c")));
+    for _ in 0..4 {
+        let run = dir.tool("showmap -Q -o map", &dir.path("t"), "at-times").input("seed").run();
+        assert!([0, 2].contains(&run.code()), "{}", run.err);
+        assert!(!run.err.contains("without breakpoints"), "{}", run.err);
+    }
+    let run = dir.fuzz("-Q -c - -s 1 -E 300", &dir.path("t"), "at-times").run();
+    assert!(!run.out.contains("ends differently without"), "{}", run.out);
+    // Of a campaign whose only seed crashes nothing is left but that.
+    assert!(run.code() == 1 || dir.stat("saved_crashes") > 0, "{}", run.out);
+}
+
+#[test]
+fn a_program_that_loops_because_of_breakpoints_has_no_false_hang() {
+    let dir = TestDir::with_seed("seed");
+    build(&dir, "gcc", &format!("{} -o t", source("fragile.c")));
+    dir.fuzz("-Q -c - -t 100 -E 20", &dir.path("t"), "loops").run().expect(0);
+    assert_eq!((dir.stat("saved_hangs"), dir.stat("corpus_count")), (0, 1));
+}
+
+/// Blocks are numbered by their place in the files.
+#[test]
+fn a_file_that_changes_ends_the_campaign_when_the_target_starts_again() {
+    let dir = TestDir::with_seed("xxxx");
+    let c = source("halves.c");
+    build(&dir, "gcc", &format!("{c} -o t"));
+    let target = dir.path("t");
+    build(&dir, "gcc", &format!("-O1 {c} -o u"));
+    let mut campaign = dir.fuzz("-Q -V 100", &target, "").start();
+    campaign.wait_for_campaign(&dir);
+    std::fs::rename(dir.path("u"), &target).unwrap();
+    let fuzzer = campaign.pid();
+    for pid in campaign.processes().into_iter().filter(|pid| *pid != fuzzer) {
+        let _ = nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(pid),
+            nix::sys::signal::Signal::SIGKILL,
+        );
+    }
+    let run = campaign.finish().expect(1);
+    assert!(run.err.contains("has changed since the start"), "{}", run.err);
+    assert!(run.err.contains("-i -"), "{}", run.err);
 }

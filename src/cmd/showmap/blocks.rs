@@ -10,7 +10,7 @@ use crate::config::env::Environment;
 use crate::exec::choice::Choice;
 use crate::exec::objects::Objects;
 use crate::exec::trace::Code;
-use crate::exec::{TargetError, binary};
+use crate::exec::{Copied, TargetError, binary};
 
 /// Prints them; returns the exit code.
 pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure> {
@@ -53,6 +53,11 @@ fn list(text: &mut String, code: &Code) {
         text,
         "# {}: {size} blocks in {ranges} ranges of code ({bytes} bytes), {refused} refused",
         code.path.to_string_lossy().escape_debug(),
+    );
+    let Copied { blocks, edges } = Copied::of(&code.path, found);
+    let _ = writeln!(
+        text,
+        "# {blocks} of these blocks and {edges} edges are counted by copies of functions"
     );
     for (range, why) in &found.refused {
         let [start, end] = [range.start, range.end].map(|at| code.offset_of(at));

@@ -14,7 +14,7 @@ use std::fmt;
 use std::ops::Range;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, Pointer, UnwindSection};
-use object::{Architecture, Object, ObjectSection, ObjectSegment, SegmentFlags, elf};
+use object::{Architecture, Object, ObjectKind, ObjectSection, ObjectSegment, SegmentFlags, elf};
 
 use crate::lines::table;
 use sweep::Sweep;
@@ -31,6 +31,10 @@ pub struct Blocks {
     pub(crate) counters: Vec<u32>,
     /// Functions as far as `.eh_frame` knows them, without those that are refused.
     pub ranges: Vec<Range<u64>>,
+    /// Of each of them: everything that leads into it is known.
+    pub(crate) is_closed: Vec<bool>,
+    /// Addresses that something else than the instruction before may lead to, ascending.
+    pub(crate) entries: Vec<u64>,
     /// Code that is not used, and why.
     pub refused: Vec<(Range<u64>, Refusal)>,
 }
@@ -98,23 +102,35 @@ impl Blocks {
         frames.sort_unstable_by_key(|frame| frame.range.start);
         frames.dedup_by(|next, frame| next.range.start < frame.range.end);
         let mut swept = Vec::with_capacity(frames.len());
+        // Of ranges that are refused.
+        let mut stray = Vec::new();
         for frame in frames {
             let Some(code) = code(file, &frame.range) else { continue };
             match Sweep::new(code, frame.range.clone()) {
                 Ok(mut sweep) => {
-                    let pads =
-                        frame.exceptions.map(|at| tables::landing_pads(file, at, &sweep.range));
-                    sweep.labels.extend(pads.into_iter().flatten());
+                    if let Some(at) = frame.exceptions {
+                        let pads = tables::landing_pads(file, at, &sweep.range);
+                        sweep.is_open |= pads.is_none();
+                        sweep.labels.extend(pads.into_iter().flatten());
+                    }
                     swept.push(sweep);
                 }
-                Err(why) => blocks.refused.push((frame.range, why)),
+                Err(why) => {
+                    stray.extend(sweep::branches(code, frame.range.start));
+                    blocks.refused.push((frame.range, why));
+                }
             }
         }
         let mut code = Code { swept };
-        code.refuse_contradictions(&mut blocks.refused);
+        code.refuse_contradictions(&mut blocks.refused, &mut stray);
         code.add_targets(file);
+        for target in stray {
+            code.open(target);
+        }
         for sweep in code.swept {
             blocks.starts.extend(sweep.starts());
+            blocks.entries.extend(sweep.entries());
+            blocks.is_closed.push(!sweep.is_open);
             blocks.ranges.push(sweep.range);
         }
         blocks.refused.sort_unstable_by_key(|(range, _)| range.start);
@@ -141,7 +157,12 @@ impl Code {
     }
 
     /// Where a branch leads into the middle of an instruction, either end of it may be data.
-    fn refuse_contradictions(&mut self, refused: &mut Vec<(Range<u64>, Refusal)>) {
+    /// What those lead to that are refused is added to `stray`.
+    fn refuse_contradictions(
+        &mut self,
+        refused: &mut Vec<(Range<u64>, Refusal)>,
+        stray: &mut Vec<u64>,
+    ) {
         let mut why = vec![None; self.swept.len()];
         for (from, sweep) in self.swept.iter().enumerate() {
             for target in sweep.branches.iter().chain(&sweep.calls) {
@@ -156,8 +177,17 @@ impl Code {
         self.swept.retain(|sweep| {
             let why = why.next().flatten();
             refused.extend(why.map(|why| (sweep.range.clone(), why)));
+            stray.extend(why.iter().flat_map(|_| &sweep.branches));
             why.is_none()
         });
+    }
+
+    /// Something that is not decoded may lead there.
+    fn open(&mut self, address: u64) {
+        if let Some(index) = self.at(address) {
+            let sweep = &mut self.swept[index];
+            sweep.is_open |= address != sweep.range.start;
+        }
     }
 
     fn mark(&mut self, address: u64) -> bool {
@@ -182,21 +212,29 @@ impl Code {
         labels.sort_unstable();
         labels.dedup();
         let data = tables::Data::of(file);
+        let has_relocations = file.kind() == ObjectKind::Dynamic;
         for index in 0..self.swept.len() {
             let sweep = &mut self.swept[index];
             let absolute = std::mem::take(&mut sweep.absolute_tables);
             let relative = if sweep.jumps_indirectly { sweep.labels.clone() } else { Vec::new() };
+            // A label may be a table's address or anything else; only some are known to be tables.
+            let mut found = 0;
+            let mut is_whole = true;
             for table in relative {
                 // It ends where the next one begins.
                 let next = labels.partition_point(|label| *label <= table);
                 let end = labels.get(next).copied().unwrap_or(u64::MAX);
-                data.relative_table(table, end)
-                    .take_while(|target| self.mark(*target))
-                    .for_each(drop);
+                let entries = data.relative_table(table, end);
+                found += usize::from(entries.take_while(|target| self.mark(*target)).count() > 0);
             }
             for table in absolute {
-                data.absolute_table(table).take_while(|target| self.mark(*target)).for_each(drop);
+                let entries = data.absolute_table(table);
+                is_whole &= entries.take_while(|target| self.mark(*target)).count() > 0;
             }
+            let sweep = &mut self.swept[index];
+            is_whole &= !sweep.jumps_by_table || found > 0;
+            // Without relocations nobody says where addresses of labels are.
+            sweep.is_open |= !is_whole || (sweep.jumps_by_pointer && !has_relocations);
         }
     }
 }
@@ -278,7 +316,9 @@ mod tests {
         // jmp 19, which lies in the middle of mov eax, 0x90909090; and ret.
         let mut code = swept(&[&[0xeb, 0x01], &[0xb8, 0x90, 0x90, 0x90, 0x90], &[0xc3]]);
         let mut refused = Vec::new();
-        code.refuse_contradictions(&mut refused);
+        let mut stray = Vec::new();
+        code.refuse_contradictions(&mut refused, &mut stray);
+        assert_eq!(stray, [19]);
         assert_eq!(refused, [(16..18, Refusal::Branch(19)), (18..23, Refusal::Branch(19))]);
         assert!(code.swept.iter().map(|sweep| &sweep.range).eq([&(23..24)]));
     }

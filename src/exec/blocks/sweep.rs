@@ -15,6 +15,8 @@ pub(super) struct Sweep {
     instructions: Bits,
     /// The same: it is the first of a block.
     blocks: Bits,
+    /// The same: something else than the instruction before may lead to it.
+    entries: Bits,
     /// Where its branches lead, also in other ranges.
     pub(super) branches: Vec<u64>,
     pub(super) calls: Vec<u64>,
@@ -24,6 +26,12 @@ pub(super) struct Sweep {
     pub(super) absolute_tables: Vec<u64>,
     /// It has a jump to a calculated address.
     pub(super) jumps_indirectly: bool,
+    /// The same, and the address is calculated from an entry of a table.
+    pub(super) jumps_by_table: bool,
+    /// It has a jump to an address that it has read, which may be a label's.
+    pub(super) jumps_by_pointer: bool,
+    /// Something that is not known may lead into its middle.
+    pub(super) is_open: bool,
 }
 
 impl Sweep {
@@ -31,29 +39,41 @@ impl Sweep {
         let mut sweep = Self {
             instructions: Bits::new(code.len()),
             blocks: Bits::new(code.len()),
+            entries: Bits::new(code.len()),
             branches: Vec::new(),
             calls: Vec::new(),
             labels: Vec::new(),
             absolute_tables: Vec::new(),
             jumps_indirectly: false,
+            jumps_by_table: false,
+            jumps_by_pointer: false,
+            is_open: false,
             range,
         };
+        let mut writers = Writers::default();
         let mut decoder = decoder(code, sweep.range.start);
         let mut instruction = Instruction::default();
-        sweep.mark_start(sweep.range.start);
-        let mut is_start = false;
+        sweep.mark_entry(sweep.range.start);
+        let mut after = After::Nothing;
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             if instruction.is_invalid() {
                 return Err(Refusal::Invalid(instruction.ip()));
             }
-            sweep.instructions.set(instruction.ip() - sweep.range.start);
-            // Between two functions, or parts of one; what jumps there says so.
-            if is_start && !is_padding(&instruction) {
-                is_start = false;
-                sweep.mark_start(instruction.ip());
+            let at = instruction.ip() - sweep.range.start;
+            sweep.instructions.set(at);
+            // Padding lies between two functions, or parts of one; what jumps there says so.
+            let is_gap = matches!(after, After::Branch | After::End) && is_padding(&instruction);
+            match after {
+                _ if is_gap => {}
+                After::Nothing => {}
+                After::Call => sweep.entries.set(at),
+                After::Branch => sweep.blocks.set(at),
+                After::End => sweep.mark_entry(instruction.ip()),
             }
-            is_start |= sweep.note(&instruction);
+            let next = sweep.note(&instruction, &writers);
+            after = if is_gap && next == After::Nothing { after } else { next };
+            writers.note(&instruction);
         }
         if decoder.ip() == sweep.range.end {
             Ok(sweep)
@@ -62,8 +82,7 @@ impl Sweep {
         }
     }
 
-    /// True: what follows begins a block.
-    fn note(&mut self, instruction: &Instruction) -> bool {
+    fn note(&mut self, instruction: &Instruction, writers: &Writers) -> After {
         if instruction.mnemonic() == Mnemonic::Lea && instruction.is_ip_rel_memory_operand() {
             self.labels.push(instruction.ip_rel_memory_address());
         }
@@ -72,15 +91,21 @@ impl Sweep {
             OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64
         );
         match instruction.flow_control() {
-            FlowControl::Next | FlowControl::Interrupt | FlowControl::IndirectCall => false,
-            FlowControl::XbeginXabortXend => false,
+            FlowControl::Next | FlowControl::Interrupt | FlowControl::XbeginXabortXend => {
+                After::Nothing
+            }
+            FlowControl::IndirectCall => After::Call,
             FlowControl::Call => {
                 self.calls.extend(is_near.then(|| instruction.near_branch_target()));
-                false
+                After::Call
             }
-            FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
+            FlowControl::ConditionalBranch => {
                 self.branches.extend(is_near.then(|| instruction.near_branch_target()));
-                true
+                After::Branch
+            }
+            FlowControl::UnconditionalBranch => {
+                self.branches.extend(is_near.then(|| instruction.near_branch_target()));
+                After::End
             }
             FlowControl::IndirectBranch => {
                 self.jumps_indirectly = true;
@@ -89,14 +114,20 @@ impl Sweep {
                     && instruction.memory_index() != Register::None
                     && instruction.memory_displacement64() != 0;
                 self.absolute_tables.extend(is_table.then(|| instruction.memory_displacement64()));
-                true
+                let is_calculated = instruction.op0_kind() == OpKind::Register
+                    && writers.calculated(instruction.op0_register());
+                self.jumps_by_table |= is_calculated;
+                self.jumps_by_pointer |=
+                    !(is_table || is_calculated || instruction.is_ip_rel_memory_operand());
+                After::End
             }
-            FlowControl::Return | FlowControl::Exception => true,
+            FlowControl::Return | FlowControl::Exception => After::End,
         }
     }
 
-    fn mark_start(&mut self, address: u64) {
+    fn mark_entry(&mut self, address: u64) {
         self.blocks.set(address - self.range.start);
+        self.entries.set(address - self.range.start);
     }
 
     /// True if an instruction of this range begins there.
@@ -108,7 +139,7 @@ impl Sweep {
     pub(super) fn mark(&mut self, address: u64) -> bool {
         let is_known = self.knows(address);
         if is_known {
-            self.mark_start(address);
+            self.mark_entry(address);
         }
         is_known
     }
@@ -117,6 +148,58 @@ impl Sweep {
     pub(super) fn starts(&self) -> impl Iterator<Item = u64> + '_ {
         self.blocks.iter().map(|offset| self.range.start + offset)
     }
+
+    /// Addresses that something else than the instruction before may lead to, ascending.
+    pub(super) fn entries(&self) -> impl Iterator<Item = u64> + '_ {
+        self.entries.iter().map(|offset| self.range.start + offset)
+    }
+}
+
+/// What an instruction means for the next one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum After {
+    Nothing,
+    /// A function returns there.
+    Call,
+    /// It begins a block.
+    Branch,
+    /// It is reached from elsewhere, or never.
+    End,
+}
+
+/// Of each register, what the instruction that has written it last does.
+#[derive(Default)]
+struct Writers([Option<Mnemonic>; 16]);
+
+impl Writers {
+    fn note(&mut self, instruction: &Instruction) {
+        let register = instruction.op0_register().full_register();
+        let only_reads = matches!(
+            instruction.mnemonic(),
+            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push | Mnemonic::Call | Mnemonic::Bt
+        );
+        if instruction.op0_kind() == OpKind::Register && register.is_gpr64() && !only_reads {
+            self.0[register.number()] = Some(instruction.mnemonic());
+        }
+    }
+
+    /// The register is the result of arithmetic, or nothing is known of it.
+    fn calculated(&self, register: Register) -> bool {
+        let number = register.full_register().number() & 15;
+        !matches!(
+            self.0[number],
+            Some(Mnemonic::Mov | Mnemonic::Pop | Mnemonic::Cmovne | Mnemonic::Cmove)
+        )
+    }
+}
+
+/// Where the branches of what may be code lead.
+pub(super) fn branches(code: &[u8], start: u64) -> Vec<u64> {
+    let branch = |instruction: Instruction| {
+        let is_branch = instruction.is_jcc_short_or_near() || instruction.is_jmp_short_or_near();
+        is_branch.then(|| instruction.near_branch_target())
+    };
+    decoder(code, start).into_iter().filter_map(branch).collect()
 }
 
 fn is_padding(instruction: &Instruction) -> bool {

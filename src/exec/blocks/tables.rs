@@ -61,14 +61,17 @@ pub(super) fn pointers<'a>(file: &'a object::File<'_>) -> impl Iterator<Item = u
 }
 
 /// Where a function goes on after an exception: the table of call sites of its entry in
-/// `.gcc_except_table` (Itanium C++ ABI, level II).
-pub(super) fn landing_pads(file: &object::File<'_>, at: u64, function: &Range<u64>) -> Vec<u64> {
-    let found = file.sections().find_map(|section| {
+/// `.gcc_except_table` (Itanium C++ ABI, level II). None: it cannot be read.
+pub(super) fn landing_pads(
+    file: &object::File<'_>,
+    at: u64,
+    function: &Range<u64>,
+) -> Option<Vec<u64>> {
+    file.sections().find_map(|section| {
         let end = section.address().checked_add(section.size())?;
         let bytes = section.data_range(at, end.checked_sub(at)?).ok()??;
         landing_pads_of(bytes, function.start)
-    });
-    found.unwrap_or_default()
+    })
 }
 
 /// None: it is damaged, or its landing pads do not begin where the function does.

@@ -1,15 +1,16 @@
-//! Runs without breakpoints, of a program that has them for its instrumentation (`-Q`): what a breakpoint
+//! Runs without breakpoints and detours, of a program that has them for its instrumentation (`-Q`): what they
 //! did is not the program's doing.
 //!
 //! A program that blocks SIGTRAP by a system call of its own, or takes its handler away, is killed by the next
-//! breakpoint; one that reads its own code finds the breakpoints in it. So a run that SIGTRAP has ended is
-//! repeated without them, and so is a sample of all others.
+//! breakpoint, and so is one whose system call filter forbids the handler's return. One that reads its own code finds
+//! both in it, and one that handles signals on a small stack has no room for another signal. So each run
+//! that crashes is repeated without them, and so is a sample of all others. Detours are given up first.
 
 use super::notes::ModeNote;
 use super::{ForkServer, NoRun};
 use crate::RunEnd;
-use crate::runs::Breakpoints;
-use ffuzz_engine::coverage;
+use crate::runs::{Breakpoints, RunChannel};
+use ffuzz_engine::coverage::{self, Classes};
 use ffuzz_engine::executor::ExitKind;
 
 /// The first runs are all repeated: they are the seeds.
@@ -17,20 +18,68 @@ const FIRST: u64 = 16;
 /// From then on one in this many.
 const EVERY: u64 = 256;
 
+/// Of the runs that time out, because each costs as much time again.
+const EVERY_HANG: u64 = 16;
+
+/// Times that both ends of a run have to be the same before the breakpoints count as the cause. A crash that comes at
+/// times only is a find: of 2 in 5 runs it would pass for one of breakpoints once in 30 000 times, and once in 30 after
+/// a first proof.
+const PROOF: u32 = 8;
+const NEXT_PROOF: u32 = 3;
+
 /// How often runs with breakpoints were made by fork.
 #[derive(Debug, Default)]
 pub(super) struct BareChecks {
     runs: u64,
+    hangs: u64,
+    /// A run ended differently without breakpoints: no end is believed from then on.
+    has_differed: bool,
 }
 
 impl BareChecks {
-    fn is_due(&mut self) -> bool {
-        self.runs += 1;
-        self.runs <= FIRST || self.runs.is_multiple_of(EVERY)
+    /// `is_shown`: the program's output is. Then only a bad end is worth a second run, whose effects outside of the
+    /// process come twice.
+    fn is_due(&mut self, exit: ExitKind, is_shown: bool) -> bool {
+        match exit {
+            ExitKind::Ok => {
+                self.runs += 1;
+                !is_shown && (self.runs <= FIRST || self.runs.is_multiple_of(EVERY))
+            }
+            ExitKind::Crash { .. } => true,
+            ExitKind::Hang => {
+                self.hangs += 1;
+                self.has_differed || self.hangs <= FIRST || self.hangs.is_multiple_of(EVERY_HANG)
+            }
+            ExitKind::Cut | ExitKind::Oom => false,
+        }
     }
 }
 
 const TRAPPED: ExitKind = ExitKind::Crash { signal: libc::SIGTRAP };
+const FILTERED: ExitKind = ExitKind::Crash { signal: libc::SIGSYS };
+
+/// The program ended by itself.
+fn is_own(end: ExitKind) -> bool {
+    matches!(end, ExitKind::Ok | ExitKind::Crash { .. })
+}
+
+/// Why a run ended like this with breakpoints, and otherwise without.
+fn cause(exit: ExitKind) -> &'static str {
+    match exit {
+        TRAPPED => {
+            "the target blocks or takes SIGTRAP, the signal of breakpoints, by itself: what it does after that is not \
+             seen; --qemu needs no breakpoints"
+        }
+        FILTERED => {
+            "the target's system call filter (seccomp) forbids the return from breakpoints (rt_sigreturn): what it \
+             does after that is not seen; --qemu needs no breakpoints"
+        }
+        _ => {
+            "a run of the target ends differently without breakpoints: it may read its own code, or handle signals on \
+             a small stack; --modules leaves files out, --qemu needs no breakpoints"
+        }
+    }
+}
 
 impl ForkServer {
     /// How the run of this input ends, that has ended in this way with breakpoints. The maps stay as they are.
@@ -39,49 +88,74 @@ impl ForkServer {
         input: &[u8],
         exit: ExitKind,
     ) -> Result<ExitKind, NoRun> {
-        let ended = matches!(exit, ExitKind::Ok | ExitKind::Crash { .. });
-        if self.setup.native().is_none() || !ended {
+        if self.setup.native().is_none() || !self.bare.is_due(exit, self.setup.options.show_output)
+        {
             return Ok(exit);
         }
-        // What it prints is not to be seen twice.
-        let is_due = !self.setup.options.show_output && self.bare.is_due();
-        if !is_due && exit != TRAPPED {
+        let mut bare = self.run_aside(Breakpoints::None, input)?;
+        if !is_own(bare) && bare != exit {
+            bare = self.run_aside(Breakpoints::None, input)?;
+        }
+        if bare == exit || !is_own(bare) {
             return Ok(exit);
         }
-        let bare = self.run_bare(input)?;
-        if bare == exit || !matches!(bare, ExitKind::Ok | ExitKind::Crash { .. }) {
-            return Ok(exit);
+        if !self.always_differs(input, exit, bare)? {
+            return Ok(if bare == ExitKind::Ok { exit } else { bare });
         }
-        // What differs from run to run proves nothing.
-        if exit != TRAPPED && self.run_bare(input)? != bare {
-            return Ok(exit);
+        let is_trap = matches!(exit, TRAPPED | FILTERED);
+        if !is_trap && self.leave_detours() && self.run_again(input)?.exit == bare {
+            return Ok(bare);
         }
+        self.bare.has_differed = true;
         if self.reported.insert(ModeNote::Breakpoints) {
-            let text = if exit == TRAPPED {
-                "the target blocks or takes SIGTRAP, the signal of breakpoints, by itself: what it does after that \
-                 is not seen"
-            } else {
-                "a run of the target ends differently without breakpoints: it may read its own code; --modules \
-                 leaves files out"
-            };
-            self.notes.push(text.into());
+            self.notes.push(cause(exit).into());
         }
         Ok(bare)
+    }
+
+    /// False: there are none any more.
+    fn leave_detours(&mut self) -> bool {
+        let Some(runs) = self.session.runs.as_mut().filter(|runs| !runs.has_left_detours()) else {
+            return false;
+        };
+        runs.leave_detours();
+        self.drop_lasting_child();
+        self.notes.push(
+            "a run of the target ends differently if its code is rewritten: from now on breakpoints alone show \
+             blocks, without hit counts and edges"
+                .into(),
+        );
+        true
+    }
+
+    /// With all breakpoints; the maps are this run's.
+    fn run_again(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
+        let execs = self.execs;
+        self.session.maps.clear();
+        let run = self.run_once(input);
+        self.execs = execs;
+        run
     }
 
     /// A run that most probably shows nothing: with the breakpoints of unknown blocks alone. If it meets one, or ends
     /// in another way than well, it is made again with all, which costs much more.
     pub(super) fn run_sparingly(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
         let end = self.run_with(Breakpoints::Unseen, input)?;
-        let shows = coverage::count(self.session.maps.edges()) > 0 || self.beats_thresholds();
+        let shows = self.shows_edges() || self.beats_thresholds();
         if end.exit == ExitKind::Cut || (end.exit == ExitKind::Ok && !shows) {
             return Ok(end);
         }
-        self.session.maps.clear();
-        let execs = self.execs;
-        let end = self.run_once(input);
-        self.execs = execs;
-        end
+        self.run_again(input)
+    }
+
+    /// The last run has edges or hit counts that the search wants to see.
+    fn shows_edges(&self) -> bool {
+        let edges = self.session.maps.edges();
+        let virgin = self.session.runs.as_ref().map(RunChannel::virgin);
+        match virgin.filter(|virgin| virgin.len() == edges.len()) {
+            Some(virgin) => coverage::is_new(edges, virgin, Classes::Counts),
+            None => coverage::count(edges) > 0,
+        }
     }
 
     /// The last run has a key that the search wants to see.
@@ -98,11 +172,33 @@ impl ForkServer {
         beats
     }
 
-    fn run_bare(&mut self, input: &[u8]) -> Result<ExitKind, NoRun> {
+    /// Whether the run ends like this with breakpoints, and like that without, again and again.
+    fn always_differs(
+        &mut self,
+        input: &[u8],
+        exit: ExitKind,
+        bare: ExitKind,
+    ) -> Result<bool, NoRun> {
+        let times = if self.bare.has_differed { NEXT_PROOF } else { PROOF };
+        for _ in 1..times {
+            let ends = [(Breakpoints::None, bare), (Breakpoints::All, exit)];
+            for (breakpoints, expected) in ends {
+                let end = self.run_aside(breakpoints, input)?;
+                // One that is ended from outside, as on a busy machine, shows nothing.
+                if is_own(end) && end != expected {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The maps stay as they are, except for edges that only this run has.
+    fn run_aside(&mut self, breakpoints: Breakpoints, input: &[u8]) -> Result<ExitKind, NoRun> {
         let (execs, keys) = (self.execs, self.session.maps.changed_keys());
         // Domains would add the values of both runs.
         self.session.maps.restore_keys(&[]);
-        let run = self.run_with(Breakpoints::None, input);
+        let run = self.run_with(breakpoints, input);
         self.session.maps.restore_keys(&keys);
         self.execs = execs;
         Ok(run?.exit)
@@ -125,9 +221,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_runs_and_a_sample_of_the_others_are_repeated() {
+    fn each_crash_is_repeated_and_a_sample_of_the_other_runs() {
         let mut checks = BareChecks::default();
-        let due = (0..10 * EVERY).filter(|_| checks.is_due()).count() as u64;
-        assert_eq!(due, FIRST + 10);
+        let mut due = |exit, is_shown| {
+            (0..10 * EVERY).filter(|_| checks.is_due(exit, is_shown)).count() as u64
+        };
+        assert_eq!(due(ExitKind::Ok, false), FIRST + 10);
+        assert_eq!(due(ExitKind::Ok, true), 0);
+        assert_eq!(due(FILTERED, true), 10 * EVERY);
+        assert_eq!(due(ExitKind::Hang, false), FIRST + 10 * EVERY / EVERY_HANG - 1);
+        checks.has_differed = true;
+        assert!((0..EVERY).all(|_| checks.is_due(ExitKind::Hang, false)));
     }
 }

@@ -24,6 +24,8 @@ pub enum NativeError {
     NoBlocks,
     #[error("--modules names none of the target's files")]
     NoSuchModule { names: Vec<String> },
+    #[error("{path:?} has changed since the start of the campaign, and its blocks with it")]
+    Changed { path: PathBuf },
     #[error("cannot read {path:?}: {source}")]
     Unreadable { path: PathBuf, source: io::Error },
     #[error(
@@ -56,6 +58,7 @@ impl NativeError {
             Self::SetUser => "fuzz a copy of it without that mode bit".into(),
             Self::NoBlocks => "--modules all adds its libraries; without --native, QEMU runs it".into(),
             Self::NoSuchModule { names } => format!("they are {}", names.join(", ")),
+            Self::Changed { .. } => "start again: with -i - the queue is run in the new file".into(),
             Self::Unreadable { .. } => "check the file and its permissions".into(),
             Self::NoStart { .. } => {
                 "start it by hand; AFL_DEBUG_CHILD=1 shows its output; -n fuzzes it without coverage"

@@ -7,6 +7,7 @@
 
 mod compares;
 mod counted;
+mod detours;
 mod error;
 mod functions;
 mod table;
@@ -28,6 +29,7 @@ use super::preload::{self, Preload};
 use super::trace::Code;
 use super::{TargetError, channel};
 use compares::CompareSite;
+use detours::Detours;
 pub use error::NativeError;
 use ffuzz_engine::domain::Site;
 
@@ -50,10 +52,31 @@ pub(super) struct Native {
 #[derive(Debug)]
 struct Compared {
     path: PathBuf,
+    version: Version,
     /// Number of the first one.
     first: u32,
     /// In the order of their numbers.
     sites: Vec<CompareSite>,
+}
+
+/// Tells whether a file is still the one that was read.
+#[derive(Debug, Eq, PartialEq)]
+struct Version {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    written: (i64, i64),
+}
+
+impl Version {
+    fn of(data: &fs::Metadata) -> Self {
+        Self {
+            device: data.dev(),
+            inode: data.ino(),
+            bytes: data.len(),
+            written: (data.mtime(), data.mtime_nsec()),
+        }
+    }
 }
 
 impl Native {
@@ -94,6 +117,16 @@ impl Native {
     /// The chosen files.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         self.compared.iter().map(|file| file.path.clone()).collect()
+    }
+
+    /// Refuses to start the program again with files that the table is not of: blocks are numbered by their place in
+    /// it, so those of a new file would be taken for others.
+    pub(super) fn check_files(&self) -> Result<(), NativeError> {
+        let is_same = |file: &&Compared| {
+            fs::metadata(&file.path).is_ok_and(|data| Version::of(&data) == file.version)
+        };
+        let changed = self.compared.iter().find(|file| !is_same(file) && file.path.exists());
+        changed.map_or(Ok(()), |file| Err(NativeError::Changed { path: file.path.clone() }))
     }
 
     pub(super) fn table(&self) -> BorrowedFd<'_> {
@@ -170,16 +203,46 @@ fn check(program: &Path, kin: Kin) -> Result<(), NativeError> {
     Ok(())
 }
 
+/// How a file's blocks are counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Copied {
+    /// By the copies of their functions, not by breakpoints.
+    pub blocks: usize,
+    /// That the copies count as well.
+    pub edges: usize,
+}
+
+impl Copied {
+    /// Of the blocks of this file. The language runtime has no copies.
+    #[must_use]
+    pub fn of(path: &Path, blocks: &Blocks) -> Self {
+        let Ok(bytes) = fs::read(path) else { return Self::default() };
+        let Ok(file) = object::File::parse(&*bytes) else { return Self::default() };
+        let detours =
+            if is_language(path) { Detours::default() } else { detours::of(&file, blocks) };
+        let counted = detours.is_counted.iter().filter(|is_counted| **is_counted);
+        Self { blocks: counted.count(), edges: detours.edges as usize }
+    }
+}
+
+/// The language runtime compares and jumps for everybody, and the handler of a breakpoint calls it.
+fn is_language(path: &Path) -> bool {
+    is_runtime(&path.file_name().unwrap_or_default().to_string_lossy())
+}
+
 fn add(table: &mut table::Table, path: &Path) -> io::Result<Option<Compared>> {
-    let bytes = fs::read(path)?;
     let data = fs::metadata(path)?;
+    let bytes = fs::read(path)?;
     let Ok(file) = object::File::parse(&*bytes) else { return Ok(None) };
     let blocks = Blocks::decoded(&file);
-    // The language runtime compares for everybody, and the handler of a breakpoint calls it.
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let sites = if is_runtime(&name) { Vec::new() } else { compares::sites(&file, &blocks) };
+    let (sites, detours) = if is_language(path) {
+        Default::default()
+    } else {
+        (compares::sites(&file, &blocks), detours::of(&file, &blocks))
+    };
     let id =
         table::FileId { device: data.dev(), inode: data.ino(), identity: counted::identity(path) };
-    let first = table.add(&file, &blocks, &sites, id);
-    Ok(Some(Compared { path: path.into(), first, sites }))
+    let first = table.add(&file, &blocks, &sites, &detours, id);
+    let version = Version::of(&data);
+    Ok(Some(Compared { path: path.into(), version, first, sites }))
 }

@@ -7,6 +7,7 @@ use ffuzz_sys::memory;
 use object::{Object, ObjectSegment};
 
 use super::compares::CompareSite;
+use super::detours::Detours;
 use crate::blocks::Blocks;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"FFBK");
@@ -45,6 +46,7 @@ impl Table {
         file: &object::File<'_>,
         blocks: &Blocks,
         sites: &[CompareSite],
+        detours: &Detours,
         id: FileId,
     ) -> u32 {
         let byte = |start: &u64| Some((u32::try_from(*start).ok()?, byte_at(file, *start)?));
@@ -53,11 +55,27 @@ impl Table {
         let Some(count) = u32::try_from(at.len()).ok().filter(|count| *count > 0) else {
             return first;
         };
-        let head = [count, sites.len() as u32, first, id.identity];
+        let none = Detours::default();
+        let detours = if at.len() == detours.is_counted.len() { detours } else { &none };
+        let head = [
+            count,
+            sites.len() as u32,
+            first,
+            id.identity,
+            detours.edges,
+            detours.code.len() as u32,
+            detours.jumps.len() as u32,
+            detours.fields.len() as u32,
+        ];
+        let jumps = detours.jumps.iter().flat_map(|(at, to)| [*at, *to]);
+        let words = at.iter().copied().chain(jumps).chain(detours.fields.iter().copied());
         self.bytes.extend([id.device, id.inode].iter().flat_map(|word| word.to_le_bytes()));
         self.bytes.extend(head.iter().flat_map(|word| word.to_le_bytes()));
-        self.bytes.extend(at.iter().flat_map(|address| address.to_le_bytes()));
+        self.bytes.extend(words.flat_map(u32::to_le_bytes));
         self.bytes.extend(bytes);
+        let counted = detours.is_counted.iter().map(|is_counted| u8::from(*is_counted));
+        self.bytes.extend(counted.chain(std::iter::repeat(0)).take(at.len()));
+        self.bytes.extend(&detours.code);
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
         for site in sites {
             site.write(byte_at(file, site.at).unwrap_or_default(), &mut self.bytes);
@@ -108,17 +126,29 @@ mod tests {
         let file = object::File::parse(&*own).unwrap();
         let mut table = Table::default();
         let id = FileId { device: 1, inode: 2, identity: 9 };
-        table.add(&file, &Blocks::default(), &[], id);
+        table.add(&file, &Blocks::default(), &[], &Detours::default(), id);
         assert_eq!((table.bytes(), table.blocks()), (&b"FFBK\0\0\0\0"[..], 0));
         let entry = file.entry();
         let starts = vec![entry, entry + 1, entry + 2];
-        let first = table.add(&file, &Blocks { starts, ..Blocks::default() }, &[], id);
+        let detours = Detours {
+            code: vec![7; 3],
+            jumps: vec![(entry as u32, 1)],
+            fields: vec![2],
+            edges: 5,
+            is_counted: vec![true, false, true],
+        };
+        let blocks = Blocks { starts, ..Blocks::default() };
+        let first = table.add(&file, &blocks, &[], &detours, id);
         assert_eq!(first, 1);
         assert_eq!(table.blocks(), 3);
         let word = |at: usize| u32::from_le_bytes(table.bytes()[at..at + 4].try_into().unwrap());
-        assert_eq!([4, 8, 16, 24, 32, 36, 40].map(word), [1, 1, 2, 3, 1, 9, entry as u32]);
-        // Header, one file, three addresses and bytes, padding.
-        assert_eq!(table.bytes().len(), 8 + 32 + 16);
-        assert_eq!(table.bytes()[52], byte_at(&file, entry).unwrap());
+        let at = |word: usize| 8 + 4 * word;
+        assert_eq!([0, 2, 4, 6, 7].map(at).map(word), [1, 2, 3, 1, 9]);
+        assert_eq!([8, 9, 10, 11].map(at).map(word), [5, 3, 1, 1]);
+        assert_eq!([12, 15, 16, 17].map(at).map(word), [entry as u32, entry as u32, 1, 2]);
+        // Header, one file, three addresses, a jump and a field, then bytes and code without padding.
+        assert_eq!(table.bytes().len(), 8 + 48 + 12 + 12 + 3 + 3 + 3 + 7);
+        assert_eq!(table.bytes()[80], byte_at(&file, entry).unwrap());
+        assert_eq!(table.bytes()[83..89], [1, 0, 1, 7, 7, 7]);
     }
 }

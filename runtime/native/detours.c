@@ -1,0 +1,89 @@
+/* See detours.h. */
+#define _GNU_SOURCE
+#include "native/detours.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "memory.h"
+
+/* Between two places that are tried, and how many there are: not beyond what a jump reaches. */
+#define STEP (16u << 20)
+#define MOST_TRIED 96u
+/* In front of what is mapped after the program, which grows: the heap. */
+#define DISTANCE (256u << 20)
+
+#define JUMP 0xe9u
+
+static uint8_t *map_at(uint64_t at, size_t bytes) {
+  void *got = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  /* Older kernels take the place for a wish. */
+  if (got != MAP_FAILED && got != (void *)at) munmap(got, bytes);
+  return got == (void *)at ? got : NULL;
+}
+
+static uint8_t *map_near(uint64_t start, uint64_t end, size_t bytes) {
+  uint64_t below = (start & ~(uint64_t)(FFUZZ_PAGE - 1)) - ffuzz_page_up(bytes), above = ffuzz_page_up(end) + DISTANCE;
+  uint8_t *found = NULL;
+  for (uint64_t i = 1; i <= MOST_TRIED && !found; i++) {
+    if (i * STEP < below) found = map_at(below - i * STEP, bytes);
+    if (!found) found = map_at(above + i * STEP, bytes);
+  }
+  return found;
+}
+
+static int is_reached(uint64_t from, size_t bytes, uint64_t start, uint64_t end) {
+  uint64_t low = from < start ? from : start, high = from + bytes > end ? from + bytes : end;
+  return high - low <= INT32_MAX;
+}
+
+static void write_code(uint8_t *code, const struct detour_table *table, uint64_t base) {
+  memcpy(code, table->code, table->code_bytes);
+  for (uint32_t i = 0; i < table->field_count; i++) {
+    uint32_t distance;
+    memcpy(&distance, code + table->fields[i], sizeof distance);
+    distance -= (uint32_t)((uint64_t)code - base);
+    memcpy(code + table->fields[i], &distance, sizeof distance);
+  }
+}
+
+HIDDEN uint8_t *ffuzz_detours_place(struct detours *detours, const struct detour_table *table, uint64_t start,
+                                    uint64_t end, uint32_t counters) {
+  if (!table->jump_count) return NULL;
+  size_t code_bytes = ffuzz_page_up(table->code_bytes), bytes = code_bytes + ffuzz_page_up(counters);
+  uint8_t *code = map_near(start, end, bytes);
+  if (!code) return NULL;
+  if (!is_reached((uint64_t)code, bytes, start, end)) {
+    munmap(code, bytes);
+    return NULL;
+  }
+  write_code(code, table, detours->base);
+  if (mprotect(code, code_bytes, PROT_READ | PROT_EXEC)) {
+    munmap(code, bytes);
+    return NULL;
+  }
+  detours->code = code;
+  detours->count = table->jump_count;
+  detours->jumps = ffuzz_pages(detours->count * sizeof *detours->jumps);
+  detours->originals = ffuzz_pages(detours->count * sizeof *detours->originals);
+  memcpy(detours->jumps, table->jumps, detours->count * sizeof *detours->jumps);
+  for (uint32_t i = 0; i < detours->count; i++)
+    memcpy(detours->originals[i], (const void *)(detours->base + table->jumps[i].from), JUMP_BYTES);
+  mprotect(detours->jumps, detours->count * sizeof *detours->jumps, PROT_READ);
+  mprotect(detours->originals, detours->count * sizeof *detours->originals, PROT_READ);
+  return code + code_bytes;
+}
+
+HIDDEN void ffuzz_detours_set(const struct detours *detours) {
+  for (uint32_t i = 0; i < detours->count; i++) {
+    uint8_t *from = (uint8_t *)(detours->base + detours->jumps[i].from);
+    uint32_t distance = (uint32_t)(detours->code + detours->jumps[i].to - (from + JUMP_BYTES));
+    from[0] = JUMP;
+    memcpy(from + 1, &distance, sizeof distance);
+  }
+}
+
+HIDDEN void ffuzz_detours_remove(const struct detours *detours) {
+  for (uint32_t i = 0; i < detours->count; i++)
+    memcpy((void *)(detours->base + detours->jumps[i].from), detours->originals[i], JUMP_BYTES);
+}

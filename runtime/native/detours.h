@@ -1,0 +1,35 @@
+/* Copies of functions that count their blocks and edges, as src/exec/native/detours.rs writes them, and the jumps that
+ * lead from the originals to them. */
+#ifndef FFUZZ_NATIVE_DETOURS_H
+#define FFUZZ_NATIVE_DETOURS_H
+
+#include "base.h"
+#include "native/table.h"
+
+#define JUMP_BYTES 5u
+
+struct detours {
+  uint64_t base; /* of the file */
+  uint8_t *code;
+  struct ffuzz_jump *jumps;
+  uint8_t (*originals)[JUMP_BYTES]; /* what stands where the jumps are set */
+  uint32_t count;
+};
+
+/* What the table says of a file. */
+struct detour_table {
+  const struct ffuzz_jump *jumps;
+  const uint32_t *fields; /* places of 32-bit distances to the file, as if the code stood where the file does */
+  const uint8_t *code;
+  uint32_t jump_count, field_count, code_bytes;
+};
+
+/* Puts the code where it reaches the file from `start` to `end`, and `counters` bytes behind it, on pages of their own;
+ * no jump is set yet. Returns the counters, or NULL if there is no room. */
+HIDDEN uint8_t *ffuzz_detours_place(struct detours *detours, const struct detour_table *table, uint64_t start,
+                                    uint64_t end, uint32_t counters);
+/* The file is writable. */
+HIDDEN void ffuzz_detours_set(const struct detours *detours);
+HIDDEN void ffuzz_detours_remove(const struct detours *detours);
+
+#endif

@@ -1,0 +1,267 @@
+//! A function that can have a copy, and what must be known of it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
+
+use crate::blocks::Blocks;
+use crate::lines::decoder;
+
+/// Bytes of a jump to anywhere.
+const JUMP: u64 = 5;
+/// The bits of the flags that arithmetic sets.
+const ARITHMETIC: u32 = RflagsBits::OF
+    | RflagsBits::SF
+    | RflagsBits::ZF
+    | RflagsBits::AF
+    | RflagsBits::CF
+    | RflagsBits::PF;
+
+/// A function that can have a copy.
+pub(super) struct Function<'a> {
+    pub(super) range: Range<u64>,
+    pub(super) bytes: &'a [u8],
+    pub(super) instructions: Vec<Instruction>,
+    /// Of each instruction: where in it the distance to the memory that it uses is, or 0.
+    pub(super) distances: Vec<u8>,
+    /// Its blocks: address, and number in the file.
+    blocks: Vec<(u64, u32)>,
+    entries: &'a [u64],
+}
+
+fn within<'a>(sorted: &'a [u64], range: &Range<u64>) -> &'a [u64] {
+    let first = sorted.partition_point(|at| *at < range.start);
+    let end = sorted.partition_point(|at| *at < range.end);
+    &sorted[first..end]
+}
+
+impl<'a> Function<'a> {
+    /// None: it has an instruction that cannot be copied.
+    pub(super) fn read(bytes: &'a [u8], range: &Range<u64>, blocks: &'a Blocks) -> Option<Self> {
+        let mut decoder = decoder(bytes, range.start);
+        let (mut instructions, mut distances) = (Vec::new(), Vec::new());
+        while decoder.can_decode() {
+            let instruction = decoder.decode();
+            if !can_be_copied(&instruction) {
+                return None;
+            }
+            let is_distance = instruction.is_ip_rel_memory_operand();
+            let offset = decoder.get_constant_offsets(&instruction).displacement_offset();
+            distances.push(if is_distance { offset as u8 } else { 0 });
+            instructions.push(instruction);
+        }
+        let first = blocks.starts.partition_point(|at| *at < range.start);
+        let own = within(&blocks.starts, range);
+        let blocks_of = own.iter().copied().zip(first as u32..).collect();
+        let entries = within(&blocks.entries, range);
+        let range = range.clone();
+        Some(Self { range, bytes, instructions, distances, blocks: blocks_of, entries })
+    }
+
+    /// Of the block that begins there, in the file.
+    pub(super) fn number(&self, address: u64) -> Option<u32> {
+        let index = self.blocks.binary_search_by_key(&address, |(at, _)| *at).ok()?;
+        Some(self.blocks[index].1)
+    }
+
+    /// Of the instruction at this address.
+    pub(super) fn index_of(&self, address: u64) -> Option<usize> {
+        self.instructions.binary_search_by_key(&address, Instruction::ip).ok()
+    }
+
+    /// Before each instruction: its flags may be read before they are set again.
+    pub(super) fn live_flags(&self) -> Vec<bool> {
+        let count = self.instructions.len();
+        let mut live = vec![0; count + 1];
+        live[count] = ARITHMETIC;
+        loop {
+            let mut has_changed = false;
+            for index in (0..count).rev() {
+                let instruction = &self.instructions[index];
+                let of = |target: u64| self.index_of(target).map_or(ARITHMETIC, |at| live[at]);
+                let after = match instruction.flow_control() {
+                    FlowControl::ConditionalBranch => {
+                        of(instruction.near_branch_target()) | live[index + 1]
+                    }
+                    FlowControl::UnconditionalBranch => of(instruction.near_branch_target()),
+                    FlowControl::Return | FlowControl::Exception => 0,
+                    FlowControl::Call | FlowControl::IndirectCall if is_call(instruction) => 0,
+                    FlowControl::IndirectBranch => ARITHMETIC,
+                    _ => live[index + 1],
+                };
+                let before = (instruction.rflags_read() | after & !sets(instruction)) & ARITHMETIC;
+                has_changed |= before != live[index];
+                live[index] = before;
+            }
+            if !has_changed {
+                return live.iter().map(|flags| *flags != 0).collect();
+            }
+        }
+    }
+}
+
+/// Not what has a short branch alone, or counts on where it stands.
+fn can_be_copied(instruction: &Instruction) -> bool {
+    let is_short_only = instruction.is_jcx_short()
+        || instruction.is_loop()
+        || instruction.is_loopcc()
+        || matches!(instruction.flow_control(), FlowControl::XbeginXabortXend);
+    let is_branch = instruction.is_jcc_short_or_near()
+        || instruction.is_jmp_short_or_near()
+        || instruction.is_call_near();
+    let is_odd = matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32);
+    let is_near = instruction.op0_kind() == OpKind::NearBranch64;
+    !is_short_only && !is_odd && is_near == is_branch && instruction.memory_base() != Register::EIP
+}
+
+/// Of each block: how many branches and instructions before it lead there. A function's first is called, too.
+pub(super) fn arrivals(functions: &[Function<'_>], blocks: &Blocks) -> Vec<u32> {
+    let mut counts = vec![0; blocks.starts.len()];
+    let mut branched = HashMap::new();
+    for function in functions {
+        for instruction in &function.instructions {
+            if instruction.op0_kind() == OpKind::NearBranch64 && !instruction.is_call_near() {
+                *branched.entry(instruction.near_branch_target()).or_insert(0) += 1;
+            }
+            let falls = !matches!(
+                instruction.flow_control(),
+                FlowControl::UnconditionalBranch
+                    | FlowControl::IndirectBranch
+                    | FlowControl::Return
+                    | FlowControl::Exception
+            );
+            if let Some(number) = function.number(instruction.next_ip()).filter(|_| falls) {
+                counts[number as usize] += 1;
+            }
+        }
+    }
+    for (start, count) in blocks.starts.iter().zip(&mut counts) {
+        *count += branched.get(start).copied().unwrap_or_default();
+    }
+    for function in functions {
+        let first = function.number(function.range.start);
+        first.into_iter().for_each(|number| counts[number as usize] += 1);
+    }
+    counts
+}
+
+/// The flags that it sets whatever its operands are.
+fn sets(instruction: &Instruction) -> u32 {
+    let may_do_nothing = instruction.has_rep_prefix()
+        || instruction.has_repne_prefix()
+        || instruction.op1_register() == Register::CL;
+    if may_do_nothing { 0 } else { instruction.rflags_modified() }
+}
+
+/// Not a system call.
+pub(super) fn is_call(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Call
+}
+
+/// Where the original of a function leads to its copy.
+pub(super) struct Sites {
+    /// Addresses of jumps, ascending.
+    pub(super) jumps: Vec<u64>,
+    /// Those of blocks that may be reached in their original place, and have no room for a jump.
+    exposed: Vec<u64>,
+}
+
+impl Sites {
+    /// A jump covers nothing that can be reached but by what it replaces, and no call, which is made there.
+    pub(super) fn of(function: &Function<'_>) -> Self {
+        let mut sites = Self { jumps: Vec::new(), exposed: Vec::new() };
+        let calls: Vec<Range<u64>> = function
+            .instructions
+            .iter()
+            .filter(|instruction| is_call(instruction))
+            .map(|instruction| instruction.ip()..instruction.next_ip())
+            .collect();
+        let starts = function.blocks.iter().map(|(at, _)| *at);
+        let mut places: Vec<u64> = starts.chain(function.entries.iter().copied()).collect();
+        places.sort_unstable();
+        places.dedup();
+        for at in places {
+            let end = at + JUMP;
+            // Its original was replaced, with what alone leads there.
+            if sites.jumps.last().is_some_and(|jump| at < jump + JUMP) {
+                continue;
+            }
+            let next = function.entries.partition_point(|entry| *entry <= at);
+            let is_free = function.entries.get(next).is_none_or(|entry| *entry >= end);
+            let call = calls.partition_point(|call| call.end <= at);
+            let has_no_call = calls.get(call).is_none_or(|call| call.start >= end);
+            if is_free && has_no_call && end <= function.range.end {
+                sites.jumps.push(at);
+            } else if function.number(at).is_some() {
+                sites.exposed.push(at);
+            }
+        }
+        sites
+    }
+
+    /// The block needs no breakpoint.
+    pub(super) fn is_covered(&self, block: u64) -> bool {
+        self.exposed.binary_search(&block).is_err()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At 16, with these starts of blocks and entries.
+    fn function(code: &'static [u8], blocks: &'static Blocks) -> Function<'static> {
+        Function::read(code, &(16..16 + code.len() as u64), blocks).unwrap()
+    }
+
+    fn blocks(starts: &[u64], entries: &[u64]) -> &'static Blocks {
+        let (starts, entries) = (starts.to_vec(), entries.to_vec());
+        Box::leak(Box::new(Blocks { starts, entries, ..Blocks::default() }))
+    }
+
+    #[test]
+    fn a_jump_covers_no_entry_and_no_call() {
+        // 16: test edi, edi; 18: je 25; 20: mov eax, 1; 25: ret; 26: nop (five bytes); 31: ret
+        let code = &[0x85, 0xff, 0x74, 5, 0xb8, 1, 0, 0, 0, 0xc3, 0x0f, 0x1f, 0x44, 0, 0, 0xc3];
+        let sites = Sites::of(&function(code, blocks(&[16, 20, 25], &[16, 25])));
+        // The block at 20 is reached through 16 alone, whose jump covers its first byte.
+        assert_eq!((&*sites.jumps, &*sites.exposed), (&[16, 25][..], &[][..]));
+        let sites = Sites::of(&function(code, blocks(&[16, 20, 25, 26], &[16, 20, 25, 26])));
+        assert_eq!((&*sites.jumps, &*sites.exposed), (&[20, 26][..], &[16, 25][..]));
+        // 16: mov edi, eax; 18: call 23; 23: mov eax, 1; 28: ret
+        let code = &[0x89, 0xc7, 0xe8, 0, 0, 0, 0, 0xb8, 1, 0, 0, 0, 0xc3];
+        let sites = Sites::of(&function(code, blocks(&[16], &[16, 23])));
+        assert_eq!((&*sites.jumps, &*sites.exposed), (&[23][..], &[16][..]));
+        assert!(!sites.is_covered(16));
+    }
+
+    #[test]
+    fn flags_are_live_until_nothing_reads_them() {
+        // 16: cmp edi, 3; 19: mov eax, 1; 24: je 27; 26: nop; 27: setb al; 30: add eax, 1; 33: ret
+        let code = &[
+            0x83, 0xff, 3, 0xb8, 1, 0, 0, 0, 0x74, 1, 0x90, 0x0f, 0x92, 0xc0, 0x83, 0xc0, 1, 0xc3,
+        ];
+        let live = function(code, blocks(&[16, 26, 27], &[16, 27])).live_flags();
+        assert_eq!(live, [false, true, true, true, true, false, false, true]);
+        // 16: shl eax, cl (which may shift by nothing); 18: jb 20; 20: ret
+        let live =
+            function(&[0xd3, 0xe0, 0x72, 0, 0xc3], blocks(&[16, 20], &[16, 20])).live_flags();
+        assert_eq!(live, [true, true, false, true]);
+    }
+
+    #[test]
+    fn what_has_a_short_branch_alone_is_not_copied() {
+        // jrcxz 18; ret
+        let blocks = blocks(&[16, 18], &[16, 18]);
+        assert!(Function::read(&[0xe3, 0, 0xc3], &(16..19), blocks).is_none());
+    }
+
+    #[test]
+    fn several_ways_to_a_block_are_counted() {
+        // 16: test edi, edi; 18: je 21; 20: nop; 21: ret
+        let blocks = blocks(&[16, 20, 21], &[16, 21]);
+        let functions = [function(&[0x85, 0xff, 0x74, 1, 0x90, 0xc3], blocks)];
+        assert_eq!(arrivals(&functions, blocks), [1, 1, 2]);
+    }
+}

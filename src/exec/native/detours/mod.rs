@@ -1,0 +1,43 @@
+//! Copies of functions that count each block, and each edge that no block stands for, as SanitizerCoverage does; and
+//! the jumps that lead from the originals to them.
+//!
+//! A copy is used only where all that leads into the function is known ([`Blocks::is_closed`]), so that no jump
+//! takes the place of something that is reached in its middle. Calls are made from their original place: what a
+//! function returns to, and what an exception unwinds through, is what it is without copies. The code that follows a
+//! call and has no room for a jump runs in its original place, too, until the next jump to the copy.
+
+mod function;
+mod writer;
+
+use crate::blocks::{Blocks, code};
+use function::Function;
+use writer::Writer;
+
+/// What the runtime adds to a file.
+#[derive(Debug, Default)]
+pub(super) struct Detours {
+    /// The copies, as if they stood at address 0 of the file.
+    pub(super) code: Vec<u8>,
+    /// Address in the file, and place in the code that it leads to; ascending.
+    pub(super) jumps: Vec<(u32, u32)>,
+    /// Places in the code of 32-bit distances to addresses of the file, to which the runtime adds what is missing
+    /// (`runtime/native/detours.c`). Everything else in the code is relative to itself.
+    pub(super) fields: Vec<u32>,
+    /// Number of counters after those of the blocks.
+    pub(super) edges: u32,
+    /// Of each block: the copy counts it, and its original place needs no breakpoint.
+    pub(super) is_counted: Vec<bool>,
+}
+
+/// Those of a file.
+pub(super) fn of(file: &object::File<'_>, blocks: &Blocks) -> Detours {
+    let mut functions = Vec::new();
+    for (range, is_closed) in blocks.ranges.iter().zip(&blocks.is_closed) {
+        let bytes = code(file, range).filter(|_| *is_closed);
+        functions.extend(bytes.and_then(|bytes| Function::read(bytes, range, blocks)));
+    }
+    let arrivals = function::arrivals(&functions, blocks);
+    let mut writer = Writer::new(blocks, &arrivals);
+    functions.iter().for_each(|function| writer.write(function));
+    writer.finish()
+}
