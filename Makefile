@@ -36,7 +36,7 @@ OTHER_TESTS := $(filter-out $(SERVER_TESTS),$(ALL_TESTS))
 # Cargo alone drops the debug information of a release build; here it becomes a file of its own.
 export CARGO_PROFILE_RELEASE_STRIP := none
 
-.PHONY: all help setup setup-test setup-servers build links lab domains llvm-domains demo test quick check bench compare challenges afl-suite install uninstall clean
+.PHONY: all help setup setup-test setup-servers build links lab domains llvm-domains demo test quick check bench compare challenges transparency afl-suite install uninstall clean
 
 all: build links
 
@@ -54,6 +54,7 @@ help:
 	@echo '                 KINDS=…, TIME=…, ROUNDS=…, CORE=…, ROWS=FILE'
 	@echo 'make challenges  executions until tests/challenges/* are solved, beside AFL++ and libFuzzer; TIME=…, SEEDS=…,'
 	@echo '                 NAMES=…, CORE=…'
+	@echo 'make transparency  programs print the same with -Q and without, on 1000 inputs each; INPUTS=…'
 	@echo 'make afl-suite   run the tests of AFL++ 4.40c, which it fetches, with the programs of ffuzz in their place'
 	@echo 'make install     PREFIX=/usr/local DESTDIR='
 	@echo 'make domains     DOMAINS+=foo: build waypoints-foo-{pass.cc,rt.c} of this folder, for WAYPOINTS=foo'
@@ -138,6 +139,10 @@ challenges: setup-test
 	CARGO_TARGET_DIR='$(TARGET_DIR)' benches/peers.sh
 	@$(PROGRESS) 'compiling ffuzz' $(CARGO) build --profile lab --locked
 	CARGO_TARGET_DIR='$(TARGET_DIR)' benches/challenges.sh '$(TARGET_DIR)/lab/ffuzz' $(NAMES)
+
+transparency: setup-test
+	@$(PROGRESS) 'compiling the tests' $(CARGO) test --locked --no-run --test fuzzing
+	FFUZZ_TEST_INPUTS=$${INPUTS:-1000} CARGO_TARGET_DIR='$(TARGET_DIR)' $(CARGO) test --locked --test fuzzing programs_print
 
 afl-suite: setup-test
 	@$(MAKE) --no-print-directory all

@@ -46,6 +46,7 @@ impl Builder {
                 let (program, commit) = self.base()?;
                 self.ffuzz(&program, commit, kind)
             }
+            Fuzzer::Ordinary => self.ordinary(kind),
             Fuzzer::Native => self.native(kind),
             Fuzzer::Libfuzzer => Ok(self.libfuzzer()),
             Fuzzer::Afl | Fuzzer::AflCmplog | Fuzzer::AflDict2file => self.afl(kind.fuzzer),
@@ -65,29 +66,37 @@ impl Builder {
         }
     }
 
-    /// Programs as a distribution has them: an ordinary `main`, which reads standard input, and no symbols.
+    /// Programs with an ordinary `main`, which reads standard input.
+    fn ordinary(&self, kind: &Kind) -> Result<Built, Failure> {
+        let ours = self.of(&Kind { fuzzer: Fuzzer::Ffuzz, ..kind.clone() })?;
+        let id = format!("ordinary-{}", ours.id);
+        Ok(Built { folder: self.blank(&id).folder, id, engine: self.once()?, ..ours })
+    }
+
+    /// The same as a distribution has them, without symbols.
     fn native(&self, kind: &Kind) -> Result<Built, Failure> {
         let ours = self.of(&Kind { fuzzer: Fuzzer::Ffuzz, ..kind.clone() })?;
-        let plain = self.blank("native");
-        fs::create_dir_all(&plain.folder).expect("folder for a build");
-        let object = plain.folder.join("once.o");
-        let mut command = Command::new(GCC);
-        command.args(["-O2", "-c"]).arg(Path::new(ROOT).join("benches/targets/once.c"));
-        run(
-            command.arg("-o").arg(&object),
-            &plain.folder.join("once.log"),
-            "once.c does not compile",
-        )?;
-        let engine = format!("{} -s", object.display());
         Ok(Built {
             fuzzer: ours.fuzzer,
             commit: ours.commit,
             id: format!("native-{}", ours.id),
             compiler: GCC.into(),
             flags: "-O2",
-            engine,
-            ..plain
+            engine: format!("{} -s", self.once()?),
+            ..self.blank("native")
         })
+    }
+
+    /// Their `main`, compiled.
+    fn once(&self) -> Result<String, Failure> {
+        let folder = self.blank("native").folder;
+        fs::create_dir_all(&folder).expect("folder for a build");
+        let object = folder.join("once.o");
+        let mut command = Command::new(GCC);
+        command.args(["-O2", "-c"]).arg(Path::new(ROOT).join("benches/targets/once.c"));
+        command.arg("-o").arg(&object);
+        run(&mut command, &folder.join("once.log"), "once.c does not compile")?;
+        Ok(object.display().to_string())
     }
 
     /// A copy of the executable, so that the next edit does not change what runs. Variables may also be for

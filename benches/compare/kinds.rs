@@ -5,7 +5,9 @@ pub(super) enum Fuzzer {
     Ffuzz,
     /// Another revision of this project.
     Base,
-    /// This one, for programs of a plain compiler.
+    /// This project, for ordinary programs of its compiler.
+    Ordinary,
+    /// The same, for those of a plain compiler.
     Native,
     Afl,
     AflCmplog,
@@ -14,9 +16,10 @@ pub(super) enum Fuzzer {
     Libfuzzer,
 }
 
-pub(super) const FUZZERS: [(&str, Fuzzer); 7] = [
+pub(super) const FUZZERS: [(&str, Fuzzer); 8] = [
     ("ffuzz", Fuzzer::Ffuzz),
     ("base", Fuzzer::Base),
+    ("ordinary", Fuzzer::Ordinary),
     ("native", Fuzzer::Native),
     ("afl", Fuzzer::Afl),
     ("afl-cmplog", Fuzzer::AflCmplog),

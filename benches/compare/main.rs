@@ -394,7 +394,7 @@ impl Compare {
 
 /// A fuzzer of this project.
 fn is_ours(fuzzer: Fuzzer) -> bool {
-    matches!(fuzzer, Fuzzer::Ffuzz | Fuzzer::Base | Fuzzer::Native)
+    matches!(fuzzer, Fuzzer::Ffuzz | Fuzzer::Base | Fuzzer::Ordinary | Fuzzer::Native)
 }
 
 /// The profile of this executable, which is that of `ffuzz`: its folder's name.

@@ -1,4 +1,4 @@
-/* The blocks of this process, and a breakpoint at the start of each. */
+/* The blocks of this process: those that a copy counts, and a breakpoint at the start of each other. */
 #ifndef FFUZZ_NATIVE_BLOCKS_H
 #define FFUZZ_NATIVE_BLOCKS_H
 
@@ -6,7 +6,7 @@
 
 /* Registers the files of the table that are loaded; nothing is changed yet. */
 HIDDEN void ffuzz_blocks_read(void);
-/* Makes their code writable and sets all breakpoints. */
+/* Makes their code writable, and sets all breakpoints and jumps. */
 HIDDEN void ffuzz_blocks_arm(void);
 
 HIDDEN void ffuzz_blocks_remove_all(void);

@@ -218,6 +218,120 @@ fn programs_of_the_system_work_with_breakpoints_everywhere() {
     }
 }
 
+/// `make transparency` takes more inputs.
+const INPUTS: u64 = 20;
+/// A program, its arguments, and an input; none that would run commands of a changed input.
+const READERS: [(&str, &str, &str); 11] = [
+    ("sed", "--sandbox -n -f @@", "s/a\\(b*\\)/<\\1>/gp;y/xyz/abc/;/q/{N;D};$!{h;G};1,3p\n"),
+    (
+        "bc",
+        "-q @@",
+        "scale=5;define f(x){if(x<2)return 1;return x*f(x-1)};f(10)/3;for(i=0;i<3;i++)i^2\n",
+    ),
+    ("sort", "-n -k2 @@", "a 3\nb 1\n c 2\nd 10\n\n"),
+    (
+        "gawk",
+        "--sandbox -f @@",
+        "BEGIN{x[\"a\"]=1;for(i=0;i<3;i++)printf \"%d %s\\n\",i,substr(\"hello\",i);print 1/4}\n",
+    ),
+    (
+        "sqlite3",
+        "-safe -init @@ :memory: .schema",
+        "create table t(a,b);insert into t values(1,'x'),(2,'y');select a,b from t order by a desc;\n",
+    ),
+    (
+        "lua5.4",
+        "@@",
+        "for i,v in ipairs{1,2,3} do print(i,v*2) end print(pcall(error,'x')) print(('a'):rep(3))\n",
+    ),
+    (
+        "xmllint",
+        "--format --valid @@",
+        "<!DOCTYPE r [<!ELEMENT r (a|b)*><!ENTITY e 'x'>]><r xmlns:p='u'><a q='1'>&e;</a><b/></r>\n",
+    ),
+    ("jq", "-c . @@", "{\"a\":[1,2.5,-3e4,true,null],\"b\":{\"c\":\"\\u00e9x\"}}\n"),
+    (
+        "tidy",
+        "-q @@",
+        "<html><title>x</title><body><p>a<b>c</p><table><tr><td>1</table><ul><li>x\n",
+    ),
+    (
+        "rsvg-convert",
+        "-f svg @@",
+        "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect width='5' height='5'/></svg>\n",
+    ),
+    (
+        "qpdf",
+        "--check @@",
+        "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\ntrailer<</Root 1 0 R>>\n",
+    ),
+];
+
+/// Copies of `text` with a few changed bytes, the same in each call.
+fn changed(text: &str, count: u64) -> Vec<Vec<u8>> {
+    let mut state = 1_u64;
+    let mut next = |limit: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % limit
+    };
+    let mut inputs = vec![text.as_bytes().to_vec()];
+    for _ in 1..count {
+        let mut input = text.as_bytes().to_vec();
+        for _ in 0..=next(4) {
+            let at = next(input.len());
+            match next(4) {
+                0 => input[at] = next(256) as u8,
+                1 => input[at] ^= 1 << next(8),
+                2 if input.len() > 8 => drop(input.drain(at..(at + 1 + next(6)).min(input.len()))),
+                _ => {
+                    let from = next(input.len());
+                    let piece = input[from..(from + 1 + next(9)).min(input.len())].to_vec();
+                    input.splice(at..at, piece);
+                }
+            }
+        }
+        inputs.push(input);
+    }
+    inputs
+}
+
+/// Whatever the input is, a program prints what it prints without `-Q`.
+#[test]
+fn programs_print_what_they_print_without_instrumentation() {
+    let count = std::env::var("FFUZZ_TEST_INPUTS").map_or(INPUTS, |count| count.parse().unwrap());
+    let mut compared = Vec::new();
+    for (program, words, text) in READERS {
+        let Some(path) = path_of(program) else { continue };
+        let dir = TestDir::new();
+        let mut plain = [String::new(), String::new()];
+        for (number, input) in changed(text, count).iter().enumerate() {
+            dir.write("input", input);
+            let words = words.split(' ').map(|word| if word == "@@" { "input" } else { word });
+            let job = Command::new("timeout")
+                .arg("2")
+                .arg(&path)
+                .args(words)
+                .current_dir(dir.path(""))
+                .env("LC_ALL", "C")
+                .stdin(std::process::Stdio::null())
+                .output()
+                .unwrap();
+            // A changed program may have no end.
+            if job.status.code() != Some(124) {
+                dir.write(&format!("in/{number:06}"), input);
+                plain[0] += &String::from_utf8_lossy(&job.stdout);
+                plain[1] += &String::from_utf8_lossy(&job.stderr);
+            }
+        }
+        // The files are run in the order of their names.
+        let job = dir.tool("showmap -Q -q -t 20000 -H input -i in -o maps", &path, words);
+        let run = job.env("AFL_DEBUG_CHILD", "1").env("LC_ALL", "C").run().expect(0);
+        assert!(run.out == plain[0] && run.err == plain[1], "{program}");
+        compared.push(program);
+    }
+    assert!(compared.len() > 2, "{compared:?}");
+}
+
 fn path_of(program: &str) -> Option<std::path::PathBuf> {
     let folders = ["/usr/bin", "/bin"].map(std::path::PathBuf::from);
     folders.iter().map(|folder| folder.join(program)).find(|path| path.exists())
