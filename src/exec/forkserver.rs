@@ -151,6 +151,7 @@ impl ForkServer {
     }
 
     fn execute(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
+        self.look_at_doubt()?;
         if self.restores() {
             self.observe_by_snapshot(input)
         } else if self.session.runs.is_some() {

@@ -138,10 +138,42 @@ fn a_program_that_cannot_be_restored_is_forked_and_the_reason_reported() {
         ("-DDESCRIPTOR", "file descriptors 180 to 196"),
         ("-DEACH_RUN", "it starts processes or threads"),
         ("-DPROLOGUE", "it starts processes or threads"),
-        ("-DWATCHED", "3 runs had other results than with fork: 2 edges, the first"),
     ] {
         goes_by_fork(("refusing.c", flags), 60, cause);
     }
+}
+
+/// Whether it depends on the clock is seen only seconds later.
+#[test]
+fn a_program_that_differs_when_it_is_restored_is_forked_in_the_end() {
+    let watched = target("refusing.c", "-DWATCHED");
+    let (ours, theirs) = (TestDir::new(), TestDir::new());
+    let inputs = mutants(60);
+    let mut server = start(&watched, "", RunMode::Snapshot, &ours);
+    wait_until("runs by fork", || {
+        shown(&mut server, &inputs);
+        server.info().run_mode().name() == "fork"
+    });
+    let notes = server.take_notes();
+    let cause = "runs use fork instead of snapshots: 3 runs had other results than with fork: 2 edges, the first";
+    assert!(notes.len() == 1 && notes[0].contains(cause), "{notes:?}");
+    let now = shown(&mut server, &inputs);
+    assert_eq!(now, shown(&mut start(&watched, "", RunMode::Fork, &theirs), &inputs));
+}
+
+/// A fork a second later differs as well.
+#[test]
+fn a_program_that_depends_on_the_clock_is_restored_all_the_same() {
+    let dir = TestDir::new();
+    let mut server = start(&target("timed.c", ""), "", RunMode::Snapshot, &dir);
+    let batch = candidates(&vec![b"text".to_vec(); 64]);
+    server.learn_edges(&vec![0; server.info().map_size()]);
+    wait_until("a fifth difference", || {
+        let mut next = 0;
+        while server.run(&batch, &mut next).unwrap().is_some() {}
+        server.info().snapshot_runs().unwrap().differences >= 5
+    });
+    assert_eq!(server.info().run_mode().name(), "snapshot", "{:?}", server.take_notes());
 }
 
 #[test]

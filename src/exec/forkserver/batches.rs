@@ -113,6 +113,7 @@ impl ForkServer {
     /// Runs inputs until one must be judged. The target clears its maps after the others.
     pub(super) fn run_batch(&mut self, batch: &[Candidate]) -> Result<Pass, NoRun> {
         let inputs = batch.iter().map(|candidate| candidate.bytes.as_slice());
+        self.look_at_doubt()?;
         if self.restores() {
             self.run_by_snapshot(inputs)
         } else {

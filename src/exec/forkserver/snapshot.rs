@@ -4,7 +4,7 @@
 //! run can only reject an input: a run that seems new is executed again with fork before it is judged, and so
 //! is a run that cannot be restored, or that ends the child. Some uninteresting runs are checked, too.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::batches::{BatchEnd, nonsense};
 use super::{ForkServer, NoRun, Pass};
@@ -20,6 +20,10 @@ const CHECK_EVERY: u64 = 2_000;
 const FIRST_CHECKS: u64 = 16;
 /// Number of differences after which snapshots are switched off.
 const MOST_DIFFERENCES: u32 = 3;
+/// Programs that begin with a random number take it from the clock, in seconds (`srand(time(NULL))`): before snapshots
+/// are switched off, a fork is repeated in this many later seconds. Its results may be few.
+const LATER_SECONDS: u32 = 5;
+const NEXT_SECOND: Duration = Duration::from_millis(1_050);
 /// Until this many runs were timed against fork, checks come at the shorter interval.
 const LEAST_TIMED: u32 = 16;
 const CHECK_SOON: u64 = 16;
@@ -79,7 +83,21 @@ pub(super) struct Policy {
     /// Maximum number of system calls before the snapshot, and how often it was lowered.
     prologue: u32,
     shortened: u32,
+    /// Runs with fork depend on when they are made.
+    depends_on_time: bool,
+    doubt: Option<Doubt>,
     left: bool,
+}
+
+/// A difference that switches snapshots off, unless the run with fork depends on the time.
+#[derive(Debug)]
+struct Doubt {
+    input: Vec<u8>,
+    fork: RunResult,
+    what: String,
+    /// When it was made last, and in how many other seconds it still has to be.
+    at: Instant,
+    left: u32,
 }
 
 /// How much a run that is shown proves.
@@ -111,6 +129,8 @@ impl Policy {
             timed: (0, 0),
             prologue,
             shortened: 0,
+            depends_on_time: false,
+            doubt: None,
             left: false,
         }
     }
@@ -389,7 +409,7 @@ impl ForkServer {
             // An unstable target proves nothing.
             exit = self.run_by_channel(input)?.exit;
             if self.seen(RunEnd { exit, ..outcome }) == fork {
-                self.note_difference(&snapshot.difference(&fork));
+                self.note_difference(input, &snapshot, fork);
             }
         } else {
             self.note_fork_time(duration);
@@ -417,18 +437,39 @@ impl ForkServer {
         }
     }
 
-    fn note_difference(&mut self, what: &str) {
+    fn note_difference(&mut self, input: &[u8], snapshot: &RunResult, fork: RunResult) {
         let Some(policy) = &mut self.snapshot else { return };
         policy.runs.differences += 1;
-        if policy.runs.differences >= MOST_DIFFERENCES {
-            self.give_up_snapshots(&format!(
-                "{MOST_DIFFERENCES} runs had other results than with fork: {what}"
-            ));
-        } else {
-            policy.of_child = 0;
-            self.shorten_prologue(0);
-            self.drop_lasting_child();
+        if policy.runs.differences >= MOST_DIFFERENCES
+            && policy.doubt.is_none()
+            && !policy.depends_on_time
+        {
+            let what = snapshot.difference(&fork);
+            let (input, at) = (input.to_vec(), Instant::now());
+            policy.doubt = Some(Doubt { input, fork, what, at, left: LATER_SECONDS });
         }
+    }
+
+    /// Makes the run that is in doubt once more with fork, if it is time.
+    pub(super) fn look_at_doubt(&mut self) -> Result<(), NoRun> {
+        let Some(policy) = &mut self.snapshot else { return Ok(()) };
+        let Some(mut doubt) = policy.doubt.take_if(|doubt| doubt.at.elapsed() > NEXT_SECOND) else {
+            return Ok(());
+        };
+        let execs = self.execs;
+        let end = self.run_by_channel(&doubt.input)?;
+        self.execs = execs;
+        let is_same = end.exit == ExitKind::Hang || self.seen(end) == doubt.fork;
+        (doubt.at, doubt.left) = (Instant::now(), doubt.left - 1);
+        match &mut self.snapshot {
+            Some(policy) if !is_same => policy.depends_on_time = true,
+            Some(policy) if doubt.left > 0 => policy.doubt = Some(doubt),
+            _ => self.give_up_snapshots(&format!(
+                "{MOST_DIFFERENCES} runs had other results than with fork: {}",
+                doubt.what
+            )),
+        }
+        Ok(())
     }
 }
 
