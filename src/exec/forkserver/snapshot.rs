@@ -440,14 +440,17 @@ impl ForkServer {
     fn note_difference(&mut self, input: &[u8], snapshot: &RunResult, fork: RunResult) {
         let Some(policy) = &mut self.snapshot else { return };
         policy.runs.differences += 1;
-        if policy.runs.differences >= MOST_DIFFERENCES
-            && policy.doubt.is_none()
-            && !policy.depends_on_time
-        {
+        if policy.depends_on_time || policy.doubt.is_some() {
+            return;
+        }
+        if policy.runs.differences >= MOST_DIFFERENCES {
             let what = snapshot.difference(&fork);
             let (input, at) = (input.to_vec(), Instant::now());
             policy.doubt = Some(Doubt { input, fork, what, at, left: LATER_SECONDS });
         }
+        policy.of_child = 0;
+        self.shorten_prologue(0);
+        self.drop_lasting_child();
     }
 
     /// Makes the run that is in doubt once more with fork, if it is time.
