@@ -41,6 +41,7 @@ struct code {
   uint32_t *at;    /* addresses, from base; ascending */
   uint8_t *bytes;  /* what is there without a breakpoint */
   uint8_t *how;    /* enum how */
+  uint32_t *placed, placed_count; /* blocks with a breakpoint; ascending */
   uint8_t *hits;   /* counters */
   struct detours detours;
 };
@@ -124,6 +125,7 @@ static void add_blocks(struct code *code, const struct ffuzz_code_file *file, co
   }
   uintptr_t *pcs = ffuzz_pages((size_t)counters * 2 * sizeof *pcs);
   for (uint32_t i = 0; i < counters; i++) pcs[2 * i] = code->base + contents->at[i < file->count ? i : last];
+  code->placed = ffuzz_pages(file->count * sizeof *code->placed);
   code->module = ffuzz_module_count;
   __sanitizer_cov_8bit_counters_init(code->hits, code->hits + ffuzz_page_up(counters));
   __sanitizer_cov_pcs_init(pcs, pcs + 2 * (size_t)counters);
@@ -180,13 +182,22 @@ static int has_breakpoint(const struct code *code, uint32_t block) {
   return code->how[block] == BY_BREAKPOINT || (code->how[block] == BY_COPY && !uses_detours);
 }
 
+static void list_breakpoints(struct code *code) {
+  size_t bytes = code->count * sizeof *code->placed;
+  mprotect(code->placed, bytes, PROT_READ | PROT_WRITE);
+  code->placed_count = 0;
+  for (uint32_t block = 0; block < code->count; block++)
+    if (has_breakpoint(code, block)) code->placed[code->placed_count++] = block;
+  mprotect(code->placed, bytes, PROT_READ);
+}
+
 static void put(const struct code *code, uint32_t block, uint8_t byte) {
-  if (has_breakpoint(code, block)) __atomic_store_n((uint8_t *)(code->base + code->at[block]), byte, __ATOMIC_RELAXED);
+  __atomic_store_n((uint8_t *)(code->base + code->at[block]), byte, __ATOMIC_RELAXED);
 }
 
 static void set_all(void) {
   for (uint32_t i = 0; i < code_count; i++)
-    for (uint32_t block = 0; block < codes[i].count; block++) put(&codes[i], block, BREAKPOINT);
+    for (uint32_t k = 0; k < codes[i].placed_count; k++) put(&codes[i], codes[i].placed[k], BREAKPOINT);
 }
 
 static void set_detours(void) {
@@ -195,6 +206,7 @@ static void set_detours(void) {
 }
 
 HIDDEN void ffuzz_blocks_arm(void) {
+  for (uint32_t i = 0; i < code_count; i++) list_breakpoints(&codes[i]);
   for (uint32_t i = 0; i < code_count; i++) {
     size_t bytes = codes[i].end - codes[i].start;
     if (mprotect((void *)codes[i].start, bytes, PROT_READ | PROT_WRITE | PROT_EXEC)) {
@@ -208,8 +220,9 @@ HIDDEN void ffuzz_blocks_arm(void) {
 
 HIDDEN void ffuzz_blocks_remove_all(void) {
   for (uint32_t i = 0; i < code_count; i++) {
-    ffuzz_detours_remove(&codes[i].detours);
-    for (uint32_t block = 0; block < codes[i].count; block++) put(&codes[i], block, codes[i].bytes[block]);
+    const struct code *code = &codes[i];
+    ffuzz_detours_remove(&code->detours);
+    for (uint32_t k = 0; k < code->placed_count; k++) put(code, code->placed[k], code->bytes[code->placed[k]]);
   }
   has_detours = 0;
 }
@@ -217,6 +230,7 @@ HIDDEN void ffuzz_blocks_remove_all(void) {
 HIDDEN void ffuzz_blocks_leave_detours(void) {
   ffuzz_blocks_remove_all();
   uses_detours = 0;
+  for (uint32_t i = 0; i < code_count; i++) list_breakpoints(&codes[i]);
   set_all();
 }
 
@@ -224,8 +238,8 @@ static void remove_known(const uint8_t *virgin) {
   for (uint32_t i = 0; i < code_count; i++) {
     const struct code *code = &codes[i];
     const uint8_t *unseen = virgin + ffuzz_modules[code->module].at;
-    for (uint32_t block = 0; block < code->count; block++)
-      if (unseen[block] != 0xff) put(code, block, code->bytes[block]);
+    for (uint32_t k = 0; k < code->placed_count; k++)
+      if (unseen[code->placed[k]] != 0xff) put(code, code->placed[k], code->bytes[code->placed[k]]);
   }
 }
 
