@@ -4,6 +4,7 @@
 //! [`super::stage`] do the rest. `examples/in_process.rs` is a whole one.
 
 pub mod admit;
+pub(crate) mod comparing;
 pub mod door;
 mod sidecars;
 
@@ -17,6 +18,7 @@ use std::time::Duration;
 use rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
 
+use self::comparing::Comparing;
 use super::comparison::{Blocker, Blockers, Results};
 use super::corpus::{Corpus, SeedId};
 use super::domain::{Domain, Site};
@@ -103,8 +105,8 @@ pub struct Fuzzer<M> {
     pub(super) repairs: Repairs,
     /// Sites of the last comparison of runs that crashed with a log, and not without.
     pub(super) unrepeated: HashSet<Option<u32>>,
-    /// Spent on the stage of comparisons so far.
-    pub(super) comparing: Effort,
+    /// The stage of comparisons so far.
+    pub(super) comparing: Comparing,
     pub(super) donors: Donors,
     /// The candidates under way; their buffers are used again and again.
     pub(super) batch: Vec<Candidate>,
@@ -147,7 +149,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             blockers: Blockers::default(),
             repairs: Repairs::default(),
             unrepeated: HashSet::new(),
-            comparing: Effort::default(),
+            comparing: Comparing::default(),
             donors: Donors::default(),
             batch: Vec::new(),
         }
@@ -170,6 +172,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.results = Results::default();
         self.blockers = Blockers::default();
         self.repairs = Repairs::default();
+        self.comparing.paused = None;
     }
 
     /// Comparisons are logged by another build than the target.
@@ -361,6 +364,11 @@ impl Effort {
     pub(super) fn since(self, before: Self) -> Self {
         let runs = self.runs.saturating_sub(before.runs);
         Self { runs, time: self.time.saturating_sub(before.time) }
+    }
+
+    /// Both together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { runs: self.runs + other.runs, time: self.time + other.time }
     }
 }
 

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use super::StageEnd;
 use crate::comparison::{ComparisonLog, Occurrences, Operand, Place};
 use crate::corpus::SeedId;
 use crate::executor::ExitKind;
+use crate::fuzzer::comparing::Learning;
 use crate::fuzzer::door::Door;
 use crate::mutate::Candidate;
 use crate::mutate::repair::{Field, Suspect};
@@ -56,23 +56,28 @@ pub(super) fn run_logged<D: Door, T>(
     }
 }
 
-/// Looks for fields among the equal operands of a run: a field is one that follows its bytes in the input, while the
-/// other operand follows other bytes.
-pub(super) fn learn<D: Door>(
+/// Fields that the equal operands of a run may be, with the ways in which one operand may stand in the input.
+pub(super) fn suspects<D: Door>(door: &D, input: &[u8], log: ComparisonLog<'_>) -> Learning {
+    let suspects = door.fuzzer().repairs.suspects(log, input);
+    let alike = suspects.chunk_by(|one, other| one.place == other.place);
+    Learning { suspects: alike.map(<[Suspect]>::to_vec).collect(), answers: Vec::new() }
+}
+
+/// Looks which of them are fields: a field is one that follows its bytes in the input, while the other operand follows
+/// other bytes. `check` is called before each run, and may stop the work; it goes on where it was then.
+pub(super) fn learn<D: Door, E: From<D::Error>>(
     door: &mut D,
     input: &[u8],
-    log: ComparisonLog<'_>,
-) -> Result<StageEnd, D::Error> {
-    let suspects = door.fuzzer().repairs.suspects(log, input);
-    // The ways in which one operand may stand in the input.
-    for alike in suspects.chunk_by(|one, other| one.place == other.place) {
+    learning: &mut Learning,
+    mut check: impl FnMut(&mut D) -> Result<(), E>,
+) -> Result<(), E> {
+    let Learning { suspects, answers } = learning;
+    while let Some(alike) = suspects.front() {
         let site = alike[0].place.site;
+        let mut asking = Asking { door, check: &mut check, answers, asked: 0 };
         let mut field = None;
         for suspect in alike {
-            match understand(door, input, suspect)? {
-                None => return Ok(StageEnd::TurnOver),
-                Some(found) => field = found,
-            }
+            field = asking.understand(input, suspect)?;
             if field.is_some() {
                 break;
             }
@@ -81,91 +86,119 @@ pub(super) fn learn<D: Door>(
             Some(field) => door.fuzzer_mut().repairs.add(site, field),
             None => door.fuzzer_mut().repairs.failed(site),
         }
+        suspects.pop_front();
+        answers.clear();
     }
-    Ok(StageEnd::Finished)
+    Ok(())
 }
 
-/// The outer None: the turn is to end. The inner one: it is no field.
-#[expect(clippy::option_option, reason = "two things that may be missing")]
-fn understand<D: Door>(
-    door: &mut D,
-    input: &[u8],
-    suspect: &Suspect,
-) -> Result<Option<Option<Field>>, D::Error> {
-    for at in &suspect.at {
-        let window = *at..at + suspect.len;
-        if door.between_batches()? {
-            return Ok(None);
+/// Questions to runs. Those that were answered before a pause are not run again.
+struct Asking<'a, D, C> {
+    door: &'a mut D,
+    check: &'a mut C,
+    answers: &'a mut Vec<Option<u64>>,
+    asked: usize,
+}
+
+impl<D: Door, C> Asking<'_, D, C> {
+    fn ask<E: From<D::Error>>(
+        &mut self,
+        mut input: Vec<u8>,
+        look: impl FnMut(ComparisonLog<'_>) -> Option<u64>,
+    ) -> Result<Option<u64>, E>
+    where
+        C: FnMut(&mut D) -> Result<(), E>,
+    {
+        if self.asked == self.answers.len() {
+            (self.check)(self.door)?;
+            let (_, answer) = run_logged(self.door, &mut input, look)?;
+            self.answers.push(answer);
         }
-        let mut flipped = input.to_vec();
-        flipped[window.clone()].iter_mut().for_each(|byte| *byte = !*byte);
-        let wanted = flipped[window.clone()].to_vec();
-        // Other fields are repaired, this one is not known yet.
-        let (_, sides) = run_logged(door, &mut flipped, |log| {
-            let seen = operands(log, suspect.place)?;
-            Some(seen.map(|operand| suspect.encoding.write(operand).as_ref() == Some(&wanted)))
-        })?;
-        let side = match sides {
-            Some([true, false]) => 0,
-            Some([false, true]) => 1,
-            _ => continue,
+        self.asked += 1;
+        Ok(self.answers[self.asked - 1])
+    }
+
+    /// None: it is no field.
+    fn understand<E: From<D::Error>>(
+        &mut self,
+        input: &[u8],
+        suspect: &Suspect,
+    ) -> Result<Option<Field>, E>
+    where
+        C: FnMut(&mut D) -> Result<(), E>,
+    {
+        for at in &suspect.at {
+            let window = *at..at + suspect.len;
+            let mut flipped = input.to_vec();
+            flipped[window.clone()].iter_mut().for_each(|byte| *byte = !*byte);
+            let wanted = flipped[window.clone()].to_vec();
+            // Other fields are repaired, this one is not known yet.
+            let sides = self.ask(flipped, |log| {
+                let seen = operands(log, suspect.place)?;
+                let [a, b] =
+                    seen.map(|operand| suspect.encoding.write(operand).as_ref() == Some(&wanted));
+                (a != b).then_some(u64::from(b))
+            })?;
+            let Some(side) = sides.map(|side| side as usize) else { continue };
+            let count = self.movers(input, suspect, (&window, 1 - side))?;
+            if count >= FEWEST_MOVERS || self.is_length(input, suspect, 1 - side)? {
+                return Ok(Some(Field { side, encoding: suspect.encoding, at: *at }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many of some bytes outside the window move the calculated operand.
+    fn movers<E: From<D::Error>>(
+        &mut self,
+        input: &[u8],
+        suspect: &Suspect,
+        (window, side): (&Range<usize>, usize),
+    ) -> Result<usize, E>
+    where
+        C: FnMut(&mut D) -> Result<(), E>,
+    {
+        let before = window.start.saturating_sub(BEFORE)..window.start;
+        let after = window.end..(window.end + AFTER).min(input.len());
+        let everywhere = (0..EVERYWHERE).map(|part| part * input.len() / EVERYWHERE);
+        let mut places: Vec<usize> = before.chain(after).chain(everywhere).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.retain(|at| !window.contains(at));
+        let usual = input[window.clone()].to_vec();
+        let mut count = 0;
+        for at in places {
+            let mut changed = input.to_vec();
+            changed[at] ^= 1;
+            let moved = self.ask(changed, |log| {
+                let seen = operands(log, suspect.place)?;
+                let is_moved = suspect.encoding.write(seen[side]).as_ref() != Some(&usual);
+                Some(u64::from(is_moved))
+            })?;
+            count += usize::from(moved == Some(1));
+        }
+        Ok(count)
+    }
+
+    /// The calculated operand follows the length of the input.
+    fn is_length<E: From<D::Error>>(
+        &mut self,
+        input: &[u8],
+        suspect: &Suspect,
+        side: usize,
+    ) -> Result<bool, E>
+    where
+        C: FnMut(&mut D) -> Result<(), E>,
+    {
+        let value = |log: ComparisonLog<'_>| match operands(log, suspect.place)?[side] {
+            Operand::Value(value) => Some(value),
+            Operand::Bytes(_) => None,
         };
-        let Some(count) = movers(door, input, suspect, (&window, 1 - side))? else {
-            return Ok(None);
-        };
-        if count >= FEWEST_MOVERS || is_length(door, input, suspect, 1 - side)? {
-            return Ok(Some(Some(Field { side, encoding: suspect.encoding, at: *at })));
-        }
+        let usual = self.ask(input.to_vec(), value)?;
+        let longer = self.ask([input, b"x"].concat(), value)?;
+        let is_next = |(usual, longer): (u64, u64)| longer == usual.wrapping_add(1);
+        Ok(usual.zip(longer).is_some_and(is_next))
     }
-    Ok(Some(None))
-}
-
-/// How many of some bytes outside the window move the calculated operand. None if the turn is to end.
-fn movers<D: Door>(
-    door: &mut D,
-    input: &[u8],
-    suspect: &Suspect,
-    (window, side): (&Range<usize>, usize),
-) -> Result<Option<usize>, D::Error> {
-    let before = window.start.saturating_sub(BEFORE)..window.start;
-    let after = window.end..(window.end + AFTER).min(input.len());
-    let everywhere = (0..EVERYWHERE).map(|part| part * input.len() / EVERYWHERE);
-    let mut places: Vec<usize> = before.chain(after).chain(everywhere).collect();
-    places.sort_unstable();
-    places.dedup();
-    places.retain(|at| !window.contains(at));
-    let usual = input[window.clone()].to_vec();
-    let mut count = 0;
-    for at in places {
-        if door.between_batches()? {
-            return Ok(None);
-        }
-        let mut changed = input.to_vec();
-        changed[at] ^= 1;
-        let (_, moved) = run_logged(door, &mut changed, |log| {
-            let seen = operands(log, suspect.place)?;
-            Some(suspect.encoding.write(seen[side]).as_ref() != Some(&usual))
-        })?;
-        count += usize::from(moved == Some(true));
-    }
-    Ok(Some(count))
-}
-
-/// The calculated operand follows the length of the input.
-fn is_length<D: Door>(
-    door: &mut D,
-    input: &[u8],
-    suspect: &Suspect,
-    side: usize,
-) -> Result<bool, D::Error> {
-    let value = |log: ComparisonLog<'_>| match operands(log, suspect.place)?[side] {
-        Operand::Value(value) => Some(value),
-        Operand::Bytes(_) => None,
-    };
-    let (_, usual) = run_logged(door, &mut input.to_vec(), value)?;
-    let (_, longer) = run_logged(door, &mut [input, b"x"].concat(), value)?;
-    let is_next = |(usual, longer): (u64, u64)| longer == usual.wrapping_add(1);
-    Ok(usual.zip(longer).is_some_and(is_next))
 }
 
 /// Both operands of the comparison at a place, if the run comes to it.

@@ -7,9 +7,11 @@ use super::super::StageEnd;
 use super::super::batches::run_producer;
 use super::super::produce::{Materials, Producer, Tools};
 use super::super::repair;
-use super::{Limit, MOST_EXTENSIONS, comes_equal, extend, logged, origin, settled};
+use super::{Left, Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, origin, settled};
 use crate::comparison::{ComparisonKind, ComparisonLog, Place, SiteCounts};
 use crate::corpus::{Origin, SeedId, Step};
+use crate::fuzzer::Effort;
+use crate::fuzzer::comparing::{Coloring, Copies, CopiesPhase, Editing};
 use crate::fuzzer::door::Door;
 use crate::mutate::Candidate;
 use crate::mutate::foreign::Made;
@@ -27,55 +29,77 @@ const MOST_TURNING: usize = 16;
 const MOST_FRUITLESS: u32 = 8;
 
 /// Runs all edits of an input, as usual runs. Those inputs that turn a comparison are returned, also if they show
-/// nothing that makes them a seed: the compiler may have made one branch of several comparisons. None if the turn is
-/// to end.
+/// nothing that makes them a seed: the compiler may have made one branch of several comparisons.
 pub(super) fn turn<D: Door>(
     door: &mut D,
-    (id, input): (SeedId, &[u8]),
+    id: SeedId,
+    Copies { input, phase }: &mut Copies,
     limit: Limit,
-) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
-    let Some((edits, base)) = solutions(door, (id, input), limit)? else { return Ok(None) };
-    let found = turning(door, (id, input), (&edits, &base), limit)?;
-    let Some(turning) = found else { return Ok(None) };
-    let mut solutions = Solutions { input: input.to_vec(), edits, done: 0, budget: limit.budget };
-    let end = run_producer(door, id, &mut solutions)?;
-    Ok((end != StageEnd::TurnOver).then_some(turning))
+) -> Result<Vec<Vec<u8>>, Stop<D::Error>> {
+    loop {
+        *phase = match phase {
+            CopiesPhase::Begun => begin(door, (id, input), limit)?,
+            CopiesPhase::Learning(log, learning) => {
+                repair::learn(door, input, learning, |door| limit.check(door))?;
+                CopiesPhase::Coloring(Coloring {
+                    colored: input.clone(),
+                    colored_log: log.clone(),
+                    log: std::mem::take(log),
+                    parts: VecDeque::from_iter(std::iter::once(0..input.len())),
+                    runs_left: MOST_COLORIZATIONS,
+                })
+            }
+            CopiesPhase::Coloring(coloring) => {
+                color(door, id, coloring, limit)?;
+                CopiesPhase::Editing(edit(door, input, coloring))
+            }
+            CopiesPhase::Editing(editing) => {
+                if !editing.is_tried {
+                    try_with_log(door, (id, input), editing, limit)?;
+                }
+                run_all(door, (id, input), editing, limit)?;
+                return Ok(std::mem::take(&mut editing.turning));
+            }
+        };
+    }
 }
 
-/// Runs an input with its log, and colored as far as it takes the same path. Also what it has logged. None if the turn
-/// is to end.
-fn solutions<D: Door>(
+/// Runs an input with its log.
+fn begin<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
     limit: Limit,
-) -> Result<Option<(Vec<Edit>, SiteCounts)>, D::Error> {
+) -> Result<CopiesPhase, Stop<D::Error>> {
+    limit.check(door)?;
     let log = settled(door, (id, input))?;
     let fuzzer = door.fuzzer_mut();
     fuzzer.results.learn(log.view());
     if !log.view().is_partial() {
         fuzzer.blockers.add(id.0 as usize, log.view());
     }
-    if repair::learn(door, input, log.view())? == StageEnd::TurnOver {
-        return Ok(None);
-    }
+    let learning = repair::suspects(door, input, log.view());
+    Ok(CopiesPhase::Learning(log, learning))
+}
+
+/// Colors an input as far as it takes the same path.
+fn color<D: Door>(
+    door: &mut D,
+    id: SeedId,
+    Coloring { log, colored, colored_log, parts, runs_left }: &mut Coloring,
+    limit: Limit,
+) -> Result<(), Stop<D::Error>> {
     let path = log.view().path();
-    let (mut colored, mut colored_log) = (input.to_vec(), log.clone());
-    let mut parts = VecDeque::new();
-    parts.push_back(0..input.len());
-    for _ in 0..MOST_COLORIZATIONS {
-        let Some(part) = parts.pop_front().filter(|_| !limit.is_reached(door)) else { break };
+    while *runs_left > 0 && !limit.is_reached(door) {
+        let Some(part) = parts.front() else { break };
+        limit.check(door)?;
         let mut candidate = colored.clone();
-        if door.between_batches()? {
-            return Ok(None);
-        }
         colorize(&mut candidate[part.clone()], &mut door.fuzzer_mut().rng);
-        if candidate == colored {
-            continue;
-        }
+        *runs_left -= 1;
+        let Some(part) = parts.pop_front().filter(|_| candidate != *colored) else { continue };
         let same = |log: ComparisonLog<'_>| (log.path() == path).then(|| log.to_own());
         let other = logged(door, origin(id, "copy"), &mut candidate, same)?;
         match other {
-            Some(log) => (colored, colored_log) = (candidate, log),
+            Some(log) => (*colored, *colored_log) = (candidate, log),
             None if part.len() > 1 => {
                 let middle = part.start + part.len() / 2;
                 parts.extend([part.start..middle, middle..part.end]);
@@ -83,45 +107,58 @@ fn solutions<D: Door>(
             None => {}
         }
     }
-    let (log, colored_log) = (log.view(), colored_log.view());
-    let run = Logged { input, log, colored: &colored, colored_log };
+    Ok(())
+}
+
+/// The edits that both runs show, and which of them are tried with the log.
+fn edit<D: Door>(door: &D, input: &[u8], coloring: &Coloring) -> Editing {
+    let (log, colored_log) = (coloring.log.view(), coloring.colored_log.view());
+    let run = Logged { input, log, colored: &coloring.colored, colored_log };
     let results = &door.fuzzer().results;
     // A switch is open as long as it has cases.
-    let is_open = |place, kind| {
+    let is_left = |place, kind| {
         let is_shown = !log.is_partial() || kind == ComparisonKind::Text;
         let is_left = is_shown || results.edits_without_effect(place) < MOST_FRUITLESS;
         is_left && (kind == ComparisonKind::Switch || results.is_open(place, kind))
     };
-    Ok(Some((edits(run, is_open), SiteCounts::of(log))))
+    let edits = edits(run, is_left);
+    let is_one_sided = |edit: &&Edit| results.is_one_sided(edit.place.site);
+    // Also a case that is known may lead to something new, by what the program remembers of the cases before.
+    let is_open = |edit: &&Edit| {
+        edit.kind == ComparisonKind::Switch || results.is_open(edit.place, edit.kind)
+    };
+    let first = edits.iter().filter(is_one_sided);
+    let others = edits.iter().filter(|edit| !is_one_sided(edit) && is_open(edit));
+    let chosen = first.chain(others).take(MOST_TRIED).cloned().collect();
+    Editing {
+        base: SiteCounts::of(log),
+        edits,
+        chosen,
+        extensions: MOST_EXTENSIONS,
+        turning: Vec::new(),
+        joint: Vec::new(),
+        tried: BTreeSet::new(),
+        is_tried: false,
+        done: 0,
+        spent: Duration::ZERO,
+    }
 }
 
-/// Inputs that bring an open comparison to a new result. None if the turn is to end.
-fn turning<D: Door>(
+/// Looks for inputs that bring an open comparison to a new result.
+fn try_with_log<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
-    (edits, base): (&[Edit], &SiteCounts),
+    editing: &mut Editing,
     limit: Limit,
-) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
-    let (mut turning, mut bytes, mut joint) = (Vec::new(), Vec::new(), Vec::<Edit>::new());
-    let mut extensions = MOST_EXTENSIONS;
+) -> Result<(), Stop<D::Error>> {
+    let Editing { base, chosen, extensions, turning, joint, tried, is_tried, .. } = editing;
+    let mut bytes = Vec::new();
     let fuzzer = door.fuzzer();
     let is_partial = fuzzer.has_partial_log();
     let lengths = fuzzer.mutation.min_len..=fuzzer.mutation.max_len;
-    let is_one_sided = |edit: &&Edit| fuzzer.results.is_one_sided(edit.place.site);
-    // Also a case that is known may lead to something new, by what the program remembers of the cases before.
-    let is_open = |edit: &&Edit| {
-        edit.kind == ComparisonKind::Switch || fuzzer.results.is_open(edit.place, edit.kind)
-    };
-    let mut tried = BTreeSet::new();
-    let first = edits.iter().filter(is_one_sided);
-    let others = edits.iter().filter(|edit| !is_one_sided(edit) && is_open(edit));
-    for edit in first.chain(others).take(MOST_TRIED).cloned().collect::<Vec<_>>() {
-        if turning.len() >= MOST_TURNING || limit.is_reached(door) {
-            break;
-        }
-        if door.between_batches()? {
-            return Ok(None);
-        }
+    while turning.len() < MOST_TURNING && !chosen.is_empty() && !limit.is_reached(door) {
+        limit.check(door)?;
+        let Some(edit) = chosen.pop_front() else { break };
         edit.apply(input, &mut bytes);
         let was_open = door.fuzzer().results.is_open(edit.place, edit.kind);
         if !lengths.contains(&bytes.len()) || !was_open && edit.kind != ComparisonKind::Switch {
@@ -133,8 +170,8 @@ fn turning<D: Door>(
         }
         let (mut edited, origin) = (bytes.clone(), origin(id, edit.op));
         let mut log = logged(door, origin, &mut bytes, |log| log.to_own())?;
-        if extensions > 0 && !is_partial && !comes_to(log.view(), edit.place) {
-            extensions -= 1;
+        if *extensions > 0 && !is_partial && !comes_to(log.view(), edit.place) {
+            *extensions -= 1;
             edited.clone_from(&bytes);
             extend(door, &mut bytes);
             log = logged(door, origin, &mut bytes, |log| log.to_own())?;
@@ -156,8 +193,9 @@ fn turning<D: Door>(
         }
     }
     tried.retain(|place| joint.iter().all(|edit| edit.place != *place));
-    tried.into_iter().for_each(|place| door.fuzzer_mut().results.had_no_effect(place));
-    let all = together(input, &joint);
+    tried.iter().for_each(|place| door.fuzzer_mut().results.had_no_effect(*place));
+    *is_tried = true;
+    let all = together(input, joint);
     if let Some(mut all) = all.filter(|all| !turning.contains(all)) {
         let origin = origin(id, "joint");
         let log = logged(door, origin, &mut all, |log| log.to_own())?;
@@ -165,7 +203,37 @@ fn turning<D: Door>(
         door.try_out(&Candidate { bytes: all.clone(), origin })?;
         turning.push(all);
     }
-    Ok(Some(turning))
+    Ok(())
+}
+
+/// Runs all edits without the log.
+fn run_all<D: Door>(
+    door: &mut D,
+    (id, input): (SeedId, &[u8]),
+    editing: &mut Editing,
+    limit: Limit,
+) -> Result<(), Stop<D::Error>> {
+    limit.check(door)?;
+    let before = door.fuzzer().target().spent().whole();
+    let mut solutions = Solutions {
+        input: input.to_vec(),
+        edits: std::mem::take(&mut editing.edits),
+        done: editing.done,
+        spent: editing.spent,
+        budget: limit.budget,
+        left: limit.left(door),
+        first: editing.done,
+        is_paused: false,
+    };
+    let end = run_producer(door, id, &mut solutions)?;
+    editing.edits = solutions.edits;
+    editing.done = solutions.done;
+    editing.spent += door.fuzzer().target().spent().whole().saturating_sub(before);
+    match end {
+        StageEnd::TurnOver => Err(Stop::TurnOver),
+        StageEnd::Finished if solutions.is_paused => Err(Stop::Paused),
+        StageEnd::Finished => Ok(()),
+    }
 }
 
 /// The input with all edits that leave its length as it is: a compiler joins comparisons that have to turn at once, such
@@ -191,6 +259,13 @@ struct Solutions {
     edits: Vec<Edit>,
     done: usize,
     budget: Budget,
+    /// In earlier slices.
+    spent: Duration,
+    first: usize,
+    /// Of the stage's share, for this slice.
+    left: Left,
+    /// That is used up, and edits are left.
+    is_paused: bool,
 }
 
 impl Producer for Solutions {
@@ -199,10 +274,15 @@ impl Producer for Solutions {
     }
 
     fn next(&mut self, from: &Materials<'_>, _: &mut Tools<'_>, out: &mut Candidate) -> Made {
-        if self.budget.is_used(self.done as u64, from.spent) {
+        if self.budget.is_used(self.done as u64, self.spent + from.spent) {
             return Made::Over;
         }
         let Some(edit) = self.edits.get(self.done) else { return Made::Over };
+        let done = Effort { runs: (self.done - self.first) as u64, time: from.spent };
+        self.is_paused = self.left.is_used_by(done);
+        if self.is_paused {
+            return Made::Over;
+        }
         self.done += 1;
         edit.apply(&self.input, &mut out.bytes);
         if !(from.min_len..=from.max_len).contains(&out.bytes.len()) {

@@ -15,6 +15,7 @@ use crate::corpus::{Origin, SeedId, Step};
 use crate::executor::ExitKind;
 use crate::feedback::Verdict;
 use crate::fuzzer::admit::Crash;
+use crate::fuzzer::comparing::{Copies, CopiesPhase, Probe, ProbePhase, Step as WorkStep, Work};
 use crate::fuzzer::door::{Door, Part, Run};
 use crate::fuzzer::{Effort, Fuzzer};
 use crate::mutate::foreign::ForeignMutators;
@@ -25,6 +26,10 @@ use crate::schedule::Budget;
 const SHARE: u32 = 8;
 const FIRST_RUNS: u32 = 5000;
 const FIRST_TIME: Duration = Duration::from_millis(500);
+/// A slice begins when this time, and time for these runs, is left. A run with the log often needs a new process, and
+/// the first run of a slice shows nothing.
+const SLICE_TIME: Duration = Duration::from_millis(250);
+const SLICE_RUNS: u32 = 8;
 /// Inputs that one turn works on, for copies and for the probe.
 const MOST_INPUTS: usize = 64;
 /// An attempt that does not come to its comparison any more is made again with a longer input: it may have changed a
@@ -46,93 +51,218 @@ impl<D: Door> Stage<D> for Comparisons {
 
     fn wants(&self, door: &mut D, id: SeedId) -> bool {
         let fuzzer = door.fuzzer();
-        let seed = &fuzzer.corpus[id];
-        let is_open = seed.favored && !seed.compared && !fuzzer.foreign_only;
+        let has_work = is_open(fuzzer, id) || fuzzer.comparing.paused.is_some();
         // Of what hooks make of an input, places in the input say nothing.
-        let is_open = is_open && !fuzzer.mutators.touch_runs();
-        is_open
+        let is_possible = !fuzzer.foreign_only && !fuzzer.mutators.touch_runs();
+        has_work
+            && is_possible
             && fuzzer.mutation.solves_comparisons
             && fuzzer.logs_comparisons()
             && has_share(fuzzer)
     }
 
     /// An input that turns a comparison is worked on as well, also if it shows nothing that makes it a seed: the
-    /// compiler may have made one branch of several comparisons.
+    /// compiler may have made one branch of several comparisons. Paused work goes on first, whichever seed it is of.
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-        let Some(budget) = door.fuzzer().budget(id) else { return Ok(StageEnd::TurnOver) };
-        let limit = Limit::new(door, budget.longest());
-        door.fuzzer_mut().corpus[id].compared = true;
-        let before = door.fuzzer().effort();
-        let end = door.timed(Part::Comparisons, |door| solve(door, id, limit));
         let fuzzer = door.fuzzer_mut();
-        let done = fuzzer.effort().since(before);
-        fuzzer.comparing.runs += done.runs;
-        fuzzer.comparing.time += done.time;
-        end
+        let paused = fuzzer.comparing.paused.take();
+        let mut work = match paused.filter(|work| !fuzzer.corpus[work.id].disabled) {
+            Some(work) => work,
+            None if !is_open(fuzzer, id) => return Ok(StageEnd::Finished),
+            None => Box::new(Work::on(fuzzer, id)),
+        };
+        let Some(budget) = fuzzer.budget(work.id) else {
+            let is_own = work.id == id;
+            return Ok(if is_own { StageEnd::TurnOver } else { StageEnd::Finished });
+        };
+        fuzzer.corpus[work.id].compared = true;
+        let limit = Limit::new(fuzzer, budget.longest(), work.spent);
+        let end = door.timed(Part::Comparisons, |door| solve(door, &mut work, limit));
+        let fuzzer = door.fuzzer_mut();
+        let done = fuzzer.effort().since(limit.begin);
+        fuzzer.comparing.spent = fuzzer.comparing.spent.and(done);
+        match end {
+            Ok(()) => Ok(StageEnd::Finished),
+            Err(Stop::Paused) => {
+                work.spent = work.spent.and(done);
+                fuzzer.comparing.paused = Some(work);
+                Ok(StageEnd::Finished)
+            }
+            Err(Stop::TurnOver) => Ok(StageEnd::TurnOver),
+            Err(Stop::Error(error)) => Err(error),
+        }
     }
 }
 
-/// Whether there is a part of the time left for the stage.
+/// The stage has not begun with the seed, and should.
+fn is_open<M>(fuzzer: &Fuzzer<M>, id: SeedId) -> bool {
+    fuzzer.corpus[id].favored && !fuzzer.corpus[id].compared
+}
+
+/// Why work ends before it is done.
+enum Stop<E> {
+    /// The turn is to end, and the work with it.
+    TurnOver,
+    /// The stage's share is used up: the work goes on in a later turn.
+    Paused,
+    Error(E),
+}
+
+impl<E> From<E> for Stop<E> {
+    fn from(error: E) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// What is left of the stage's share, in seconds, or in runs if times do not count.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    amount: f64,
+    counts_time: bool,
+}
+
+impl Left {
+    /// After so much was spent on the stage, in a search that has spent so much.
+    fn of<M: ForeignMutators>(fuzzer: &Fuzzer<M>, used: Effort) -> Self {
+        let all = fuzzer.effort();
+        let counts_time = fuzzer.counts_time();
+        let first = match counts_time {
+            true => {
+                let average = all.time.div_f64(all.runs.max(1) as f64);
+                ((average * FIRST_RUNS).min(FIRST_TIME) + SLICE_TIME).as_secs_f64()
+            }
+            false => f64::from(2 * FIRST_RUNS),
+        };
+        let measure = |effort: Effort| match counts_time {
+            true => effort.time.as_secs_f64(),
+            false => effort.runs as f64,
+        };
+        let amount = first + measure(all) / f64::from(SHARE) - measure(used);
+        Self { amount, counts_time }
+    }
+
+    /// Whether this uses it up.
+    fn is_used_by(self, done: Effort) -> bool {
+        let done = if self.counts_time { done.time.as_secs_f64() } else { done.runs as f64 };
+        done >= self.amount
+    }
+}
+
+/// Whether there is so much of its share left for the stage that it is worth a slice. The first one comes at once.
 fn has_share<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
-    let (used, all) = (fuzzer.comparing, fuzzer.effort());
-    if !fuzzer.counts_time() {
-        return used.runs <= u64::from(FIRST_RUNS) + all.runs / u64::from(SHARE);
-    }
-    let average = all.time.div_f64(all.runs.max(1) as f64);
-    used.time <= (average * FIRST_RUNS).min(FIRST_TIME) + all.time / SHARE
+    let used = fuzzer.comparing.spent;
+    let average = used.time.div_f64(used.runs.max(1) as f64);
+    let time = SLICE_TIME.max(average * SLICE_RUNS);
+    let slice = Effort { runs: FIRST_RUNS.into(), time };
+    used.runs == 0 || !Left::of(fuzzer, used).is_used_by(slice)
 }
 
-/// When the work on a seed is over, see [`Budget::longest`].
+/// When the work on a seed is over, see [`Budget::longest`], and when it pauses.
 #[derive(Clone, Copy)]
 struct Limit {
     budget: Budget,
+    /// Spent on the seed before this slice.
     before: Effort,
+    begin: Effort,
 }
 
 impl Limit {
-    fn new<D: Door>(door: &D, budget: Budget) -> Self {
-        Self { budget, before: door.fuzzer().effort() }
+    fn new<M: ForeignMutators>(fuzzer: &Fuzzer<M>, budget: Budget, before: Effort) -> Self {
+        Self { budget, before, begin: fuzzer.effort() }
     }
 
     /// Also when what logs cannot be run any more.
     fn is_reached<D: Door>(&self, door: &D) -> bool {
-        let done = door.fuzzer().effort().since(self.before);
+        let done = self.before.and(door.fuzzer().effort().since(self.begin));
         let is_used = self.budget.is_used(done.runs, done.time);
         is_used || !door.fuzzer().logs_comparisons()
     }
+
+    /// What this slice may still spend.
+    fn left<D: Door>(&self, door: &D) -> Left {
+        let fuzzer = door.fuzzer();
+        let done = fuzzer.effort().since(self.begin);
+        Left::of(fuzzer, fuzzer.comparing.spent.and(done))
+    }
+
+    /// To be asked before each run that can wait.
+    fn check<D: Door>(&self, door: &mut D) -> Result<(), Stop<D::Error>> {
+        if door.between_batches()? {
+            return Err(Stop::TurnOver);
+        }
+        match self.left(door).is_used_by(Effort::default()) {
+            true => Err(Stop::Paused),
+            false => Ok(()),
+        }
+    }
 }
 
-/// Works on the seed and on the inputs that turned something, the newest first: behind a comparison comes another one.
-/// A probe costs more, so that comes when there are no copies left.
-fn solve<D: Door>(door: &mut D, id: SeedId, limit: Limit) -> Result<StageEnd, D::Error> {
-    let mut fresh = vec![door.fuzzer().corpus[id].data.to_vec()];
-    let mut unprobed = VecDeque::new();
-    let mut lengthened = 0;
-    for _ in 0..MOST_INPUTS {
-        let turning = if let Some(input) = fresh.pop() {
-            let turning = copies::turn(door, (id, &input), limit)?;
-            match &turning {
-                Some(turning) if turning.is_empty() => unprobed.push_back(input),
-                // What turned lies behind it, and comes first.
-                _ => unprobed.push_front(input),
+impl Work {
+    fn on<M>(fuzzer: &Fuzzer<M>, id: SeedId) -> Self {
+        Self {
+            id,
+            spent: Effort::default(),
+            inputs: 0,
+            lengthened: 0,
+            fresh: vec![fuzzer.corpus[id].data.to_vec()],
+            unprobed: VecDeque::new(),
+            step: None,
+        }
+    }
+
+    /// The newest input first: behind a comparison comes another one. A probe costs more, so that comes when there are
+    /// no copies left.
+    fn next_step(&mut self) -> Option<WorkStep> {
+        self.inputs += 1;
+        if self.inputs > MOST_INPUTS {
+            return None;
+        }
+        if let Some(input) = self.fresh.pop() {
+            return Some(WorkStep::Copies(Copies { input, phase: CopiesPhase::Begun }));
+        }
+        let input = self.unprobed.pop_back()?;
+        Some(WorkStep::Probe(Probe { input, phase: ProbePhase::Begun }))
+    }
+}
+
+/// Works on the seed and on the inputs that turned something.
+fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Stop<D::Error>> {
+    let id = work.id;
+    if let Some(step) = &work.step {
+        // In a process that has run before, see `settled`.
+        logged(door, origin(id, "copy"), &mut step.input().to_vec(), |_| ())?;
+    }
+    loop {
+        if work.step.is_none() {
+            work.step = work.next_step();
+        }
+        let turning = match &mut work.step {
+            None => break,
+            Some(WorkStep::Copies(copies)) => {
+                let turning = copies::turn(door, id, copies, limit)?;
+                let input = std::mem::take(&mut copies.input);
+                match turning.is_empty() {
+                    true => work.unprobed.push_back(input),
+                    // What turned lies behind it, and comes first.
+                    false => work.unprobed.push_front(input),
+                }
+                turning
             }
-            turning
-        } else if let Some(input) = unprobed.pop_back() {
-            let turning = probe::turn(door, (id, &input), limit)?;
-            if turning.as_ref().is_some_and(Vec::is_empty) && lengthened < MOST_LENGTHENED {
-                lengthened += 1;
-                let mut longer = input;
-                extend(door, &mut longer);
-                logged(door, origin(id, "length"), &mut longer, |_| ())?;
-                fresh.push(longer);
+            Some(WorkStep::Probe(probe)) => {
+                let turning = probe::turn(door, id, probe, limit)?;
+                if turning.is_empty() && work.lengthened < MOST_LENGTHENED {
+                    work.lengthened += 1;
+                    let mut longer = std::mem::take(&mut probe.input);
+                    extend(door, &mut longer);
+                    logged(door, origin(id, "length"), &mut longer, |_| ())?;
+                    work.fresh.push(longer);
+                }
+                turning
             }
-            turning
-        } else {
-            break;
         };
-        let Some(turning) = turning else { return Ok(StageEnd::TurnOver) };
+        work.step = None;
         // The first one first: behind it is most room.
-        fresh.extend(turning.into_iter().rev());
+        work.fresh.extend(turning.into_iter().rev());
         if limit.is_reached(door) {
             break;
         }
@@ -142,7 +272,7 @@ fn solve<D: Door>(door: &mut D, id: SeedId, limit: Limit) -> Result<StageEnd, D:
         let log = logged(door, origin(id, "copy"), &mut input, |log| log.to_own())?;
         repair::note_seed(door, id, log.view());
     }
-    Ok(StageEnd::Finished)
+    Ok(())
 }
 
 /// Adds letters at the end, in no order: what a field is then read from is found again, see [`repair`].
@@ -392,9 +522,50 @@ mod tests {
         }
         assert_eq!(search.0.effort().time, Duration::from_secs(1));
         for (milliseconds, expected) in [(0, true), (620, true), (630, false)] {
-            search.0.comparing = Effort { runs: 1, time: Duration::from_millis(milliseconds) };
+            search.0.comparing.spent =
+                Effort { runs: 100, time: Duration::from_millis(milliseconds) };
             assert_eq!(has_share(&search.0), expected, "{milliseconds} ms");
         }
+    }
+
+    /// The work on a seed goes on where it was, when there is time for it again.
+    #[test]
+    fn slow_runs_with_a_log_take_no_more_than_their_part() {
+        let clock = Rc::new(Cell::new(Duration::ZERO));
+        let (usual, logged) = (clock.clone(), clock.clone());
+        let executor = FakeExecutor::new(8, vec![], move |input, edges, _| {
+            usual.set(Duration::from_millis(100));
+            let passed = gates(input, |_, _, _, _| {});
+            edges[..=passed].fill(1);
+            if passed == 7 { ExitKind::Crash { signal: 6 } } else { ExitKind::Ok }
+        });
+        let executor = executor.timed_by(&clock).logging(move |input, log: &mut OwnLog| {
+            logged.set(Duration::from_millis(100));
+            gates(input, |site, bytes, a, b| {
+                log.add_integers(site, ComparisonKind::Equal, bytes, a, b)
+            });
+        });
+        let mut search = search(executor);
+        search.0.scheduler = Scheduler::new(ScheduleOptions::default(), 8, &[]);
+        search.try_out(&Candidate { bytes: vec![b'x'; 48], origin: Origin::injected(0) }).unwrap();
+        let mut pauses = 0;
+        while search.1.is_empty() {
+            for _ in 0..100 {
+                search.run(Run::judged(&[0; 48])).unwrap();
+            }
+            search.0.pick();
+            let id = SeedId(search.0.corpus.next_id().0 - 1);
+            if Stage::<Search>::wants(&Comparisons, &mut search, id) {
+                Comparisons.run(&mut search, id).unwrap();
+                pauses += u32::from(search.0.comparing.paused.is_some());
+            }
+            let (used, all) = (search.0.comparing.spent, search.0.effort());
+            let most = all.time / SHARE + 2 * FIRST_TIME + SLICE_TIME;
+            assert!(used.time < most, "{used:?} of {all:?}");
+            assert!(all.time < Duration::from_secs(10_000), "{used:?} of {all:?}, {pauses} pauses");
+        }
+        let used = search.0.comparing.spent;
+        assert!(pauses > 10 && used.runs < 4000, "{pauses} pauses, {used:?}");
     }
 
     fn search(executor: FakeExecutor) -> Search {

@@ -4,11 +4,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::{ControlFlow, Range};
 
-use super::{Limit, MOST_EXTENSIONS, comes_equal, extend, logged, origin, settled};
+use super::{Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, origin, settled};
 use crate::comparison::{
-    Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, Place, SiteCounts,
+    Comparison, ComparisonKind, ComparisonLog, Occurrences, Operand, SiteCounts,
 };
 use crate::corpus::SeedId;
+use crate::fuzzer::comparing::{Attempts, Probe, ProbePhase, Probing, Solving, Watch, Watched};
 use crate::fuzzer::door::Door;
 use crate::mutate::Candidate;
 use crate::mutate::depend::{self, Change, Dependent};
@@ -31,27 +32,6 @@ const MOST_STOPPING: usize = 32;
 /// Bytes of memory that are solved as one number.
 const WINDOW: usize = 4;
 
-/// An open comparison of two numbers.
-struct Watched {
-    place: Place,
-    /// Where the numbers begin, in memory or text.
-    from: usize,
-    kind: ComparisonKind,
-    bytes: usize,
-    operands: [u64; 2],
-    changes: [Vec<Change>; 2],
-    grown: Option<[u64; 2]>,
-}
-
-/// The open comparisons of one input.
-struct Watch {
-    all: Vec<Watched>,
-    by_place: HashMap<Place, usize>,
-    base: SiteCounts,
-    /// By [`slot`]: whether there may be one of such a site. Most sites of a log are not watched.
-    sites: Vec<bool>,
-}
-
 /// Of [`Watch::sites`]; the numbers of sites are hashes.
 const SLOTS: usize = 4096;
 
@@ -60,37 +40,62 @@ fn slot(site: u32) -> usize {
 }
 
 /// Probes an input and solves what is open. Returns the inputs that turned a comparison, which have been run and judged
-/// like others. None if the turn is to end.
+/// like others.
 pub(super) fn turn<D: Door>(
     door: &mut D,
-    (id, input): (SeedId, &[u8]),
+    id: SeedId,
+    Probe { input, phase }: &mut Probe,
     limit: Limit,
-) -> Result<Option<Vec<Vec<u8>>>, D::Error> {
-    let Some(mut watch) = Watch::of(door, (id, input))? else { return Ok(Some(Vec::new())) };
-    if !probe(door, (id, input), &mut watch, limit)? {
-        return Ok(None);
+) -> Result<Vec<Vec<u8>>, Stop<D::Error>> {
+    loop {
+        *phase = match phase {
+            ProbePhase::Begun => {
+                limit.check(door)?;
+                let watch = Watch::of(door, (id, input))?;
+                let Some(watch) = watch else { return Ok(Vec::new()) };
+                ProbePhase::Probing(watch, Probing::of(input))
+            }
+            ProbePhase::Probing(watch, probing) => {
+                probe(door, (id, input), (watch, probing), limit)?;
+                let dependents = watch.dependents(door).into();
+                let base = std::mem::take(&mut watch.base);
+                let turning = Vec::new();
+                ProbePhase::Solving(Solving { base, dependents, turning, attempts: None })
+            }
+            ProbePhase::Solving(solving) => {
+                solve_all(door, (id, input), solving, limit)?;
+                return Ok(std::mem::take(&mut solving.turning));
+            }
+        };
     }
-    let mut turning = Vec::new();
-    let base = std::mem::take(&mut watch.base);
-    for dependent in watch.dependents(door) {
+}
+
+fn solve_all<D: Door>(
+    door: &mut D,
+    (id, input): (SeedId, &[u8]),
+    Solving { base, dependents, turning, attempts }: &mut Solving,
+    limit: Limit,
+) -> Result<(), Stop<D::Error>> {
+    while let Some(dependent) = dependents.front() {
         if turning.len() >= MOST_TURNING || limit.is_reached(door) {
             break;
         }
         let results = &door.fuzzer().results;
         let is_known = results.was_made_equal(dependent.place, input);
         if is_known || !results.is_open(dependent.place, dependent.kind) {
+            (*attempts, _) = (None, dependents.pop_front());
             continue;
         }
-        match solve(door, (id, input), (&dependent, &base), limit)? {
-            Solved::TurnOver => return Ok(None),
+        match solve(door, (id, input), (dependent, base, attempts), limit)? {
             Solved::Not => door.fuzzer_mut().results.failed(dependent.place),
             Solved::By { bytes, op } => {
                 door.try_out(&Candidate { bytes: bytes.clone(), origin: origin(id, op) })?;
                 turning.push(bytes);
             }
         }
+        (*attempts, _) = (None, dependents.pop_front());
     }
-    Ok(Some(turning))
+    Ok(())
 }
 
 /// The two numbers of a comparison. Of memory and texts a part that stands after equal ones, so that a number that is
@@ -201,9 +206,9 @@ impl Watch {
     }
 
     /// The operands that something moves: those of open sites first, then those that few bytes move.
-    fn dependents<D: Door>(self, door: &D) -> Vec<Dependent> {
+    fn dependents<D: Door>(&mut self, door: &D) -> Vec<Dependent> {
         let mut dependents = Vec::new();
-        for Watched { place, from, kind, bytes, operands, changes, grown } in self.all {
+        for Watched { place, from, kind, bytes, operands, changes, grown } in self.all.drain(..) {
             for (side, changes) in changes.into_iter().enumerate() {
                 let grown = grown.map(|grown| grown[side]).filter(|grown| *grown != operands[side]);
                 if !changes.is_empty() || grown.is_some() {
@@ -239,16 +244,29 @@ impl Watch {
     }
 }
 
-/// Notes which bytes move what is watched. False if the turn is to end.
+impl Probing {
+    fn of(input: &[u8]) -> Self {
+        Self {
+            left: MOST_PROBES,
+            is_grown: false,
+            changes: 0,
+            parts: VecDeque::from_iter(std::iter::once(0..input.len())),
+            stops: vec![false; input.len()],
+            bits: 0,
+        }
+    }
+}
+
+/// Notes which bytes move what is watched.
 fn probe<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
-    watch: &mut Watch,
+    (watch, probing): (&mut Watch, &mut Probing),
     limit: Limit,
-) -> Result<bool, D::Error> {
+) -> Result<(), Stop<D::Error>> {
     let origin = origin(id, "copy");
-    let mut left = MOST_PROBES;
-    if input.len() < door.fuzzer().mutation.max_len {
+    let Probing { left, is_grown, changes, parts, stops, bits } = probing;
+    if !*is_grown && input.len() < door.fuzzer().mutation.max_len {
         let mut longer = [input, &input[input.len().saturating_sub(1)..]].concat();
         let mut seen = Vec::new();
         logged(door, origin, &mut longer, |log| {
@@ -257,21 +275,18 @@ fn probe<D: Door>(
         })?;
         seen.into_iter().for_each(|(index, operands)| watch.all[index].grown = Some(operands));
     }
-    let mut stops = vec![false; input.len()];
-    for change in PROBES {
-        let mut parts = VecDeque::new();
-        parts.push_back(0..input.len());
-        while let Some(part) = parts.pop_front() {
-            if left == 0 || limit.is_reached(door) {
-                return Ok(true);
+    *is_grown = true;
+    while let Some(change) = PROBES.get(*changes) {
+        while let Some(part) = parts.front().cloned() {
+            if *left == 0 || limit.is_reached(door) {
+                return Ok(());
             }
-            if door.between_batches()? {
-                return Ok(false);
-            }
+            limit.check(door)?;
+            parts.pop_front();
             let Some(seen) = change_part(door, (id, input), watch, (&part, change))? else {
                 continue;
             };
-            left -= 1;
+            *left -= 1;
             if part.len() == 1 {
                 stops[part.start] |= seen.ends;
             } else if seen.moves || seen.ends {
@@ -279,21 +294,21 @@ fn probe<D: Door>(
                 parts.extend([part.start..middle, middle..part.end]);
             }
         }
+        *changes += 1;
+        parts.push_back(0..input.len());
     }
-    let stopping = (0..input.len()).filter(|at| stops[*at]);
-    for at in stopping.take(MOST_STOPPING) {
-        for bit in 1..7 {
-            if left == 0 || limit.is_reached(door) {
-                return Ok(true);
-            }
-            if door.between_batches()? {
-                return Ok(false);
-            }
-            left -= 1;
-            change_part(door, (id, input), watch, (&(at..at + 1), |byte| byte ^ 1 << bit))?;
+    let stopping = (0..input.len()).filter(|at| stops[*at]).take(MOST_STOPPING);
+    let all_bits = stopping.flat_map(|at| (1..7).map(move |bit| (at, bit)));
+    for (at, bit) in all_bits.skip(*bits) {
+        if *left == 0 || limit.is_reached(door) {
+            return Ok(());
         }
+        limit.check(door)?;
+        *left -= 1;
+        *bits += 1;
+        change_part(door, (id, input), watch, (&(at..at + 1), |byte| byte ^ 1 << bit))?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// What the change of a part does to what is watched.
@@ -342,13 +357,8 @@ fn change_part<D: Door>(
 }
 
 enum Solved {
-    By {
-        bytes: Vec<u8>,
-        op: &'static str,
-    },
+    By { bytes: Vec<u8>, op: &'static str },
     Not,
-    /// The turn is to end.
-    TurnOver,
 }
 
 /// What has failed is tried again, because another seed may be nearer, but less.
@@ -360,57 +370,67 @@ fn attempts_left(failures: u32) -> usize {
 fn solve<D: Door>(
     door: &mut D,
     (id, input): (SeedId, &[u8]),
-    (dependent, base): (&Dependent, &SiteCounts),
+    (dependent, base, attempts): (&Dependent, &SiteCounts, &mut Option<Attempts>),
     limit: Limit,
-) -> Result<Solved, D::Error> {
+) -> Result<Solved, Stop<D::Error>> {
     let mutation = &door.fuzzer().mutation;
     let (lengths, max_len) = (mutation.min_len..=mutation.max_len, mutation.max_len);
     let known = door.fuzzer().results.of(dependent.place).to_vec();
     let is_partial = door.fuzzer().has_partial_log();
-    let mut left = attempts_left(door.fuzzer().results.failures(dependent.place));
-    let mut extensions = MOST_EXTENSIONS;
-    let (mut solved, mut failure) = (Solved::Not, None);
+    let Attempts { left, extensions, answers } = attempts.get_or_insert_with(|| Attempts {
+        left: attempts_left(door.fuzzer().results.failures(dependent.place)),
+        extensions: MOST_EXTENSIONS,
+        answers: Vec::new(),
+    });
+    let (mut asked, mut end) = (0, Ok(Solved::Not));
     let mut run = |bytes: &[u8], op: &'static str| {
-        if limit.is_reached(door) || left == 0 {
+        asked += 1;
+        if let Some(answer) = answers.get(asked - 1) {
+            return ControlFlow::Continue(*answer);
+        }
+        if limit.is_reached(door) || *left == 0 {
             return ControlFlow::Break(());
         }
-        left -= 1;
+        if let Err(stop) = limit.check(door) {
+            end = Err(stop);
+            return ControlFlow::Break(());
+        }
+        *left -= 1;
         if !lengths.contains(&bytes.len()) {
+            answers.push(None);
             return ControlFlow::Continue(None);
         }
         let mut bytes = bytes.to_vec();
         let mut seen = attempt(door, (id, op), &mut bytes, dependent, (&known, (input, base)));
-        if matches!(seen, Ok(Some((None, false)))) && extensions > 0 && !is_partial {
-            extensions -= 1;
+        if matches!(seen, Ok((None, false))) && *extensions > 0 && !is_partial {
+            *extensions -= 1;
             extend(door, &mut bytes);
             let longer = attempt(door, (id, op), &mut bytes, dependent, (&known, (input, base)));
             // Operands of a longer input say nothing of this one.
-            seen = longer.map(|seen| seen.map(|(_, is_new)| (None, is_new)));
+            seen = longer.map(|(_, is_new)| (None, is_new));
         }
         match seen {
-            Ok(Some((operands, false))) => return ControlFlow::Continue(operands),
-            Ok(Some((_, true))) => solved = Solved::By { bytes, op },
-            Ok(None) => solved = Solved::TurnOver,
-            Err(error) => failure = Some(error),
+            Ok((operands, false)) => {
+                answers.push(operands);
+                return ControlFlow::Continue(operands);
+            }
+            Ok((_, true)) => end = Ok(Solved::By { bytes, op }),
+            Err(error) => end = Err(error.into()),
         }
         ControlFlow::Break(())
     };
     let _ = depend::solve(input, dependent, max_len, &mut run);
-    failure.map_or(Ok(solved), Err)
+    end
 }
 
-/// One run: the operands at the place, and whether it came to a new result. None if the turn is to end.
-#[expect(clippy::type_complexity, reason = "two facts of one run, used once")]
+/// One run: the operands at the place, and whether it came to a new result.
 fn attempt<D: Door>(
     door: &mut D,
     (id, op): (SeedId, &'static str),
     bytes: &mut Vec<u8>,
     dependent: &Dependent,
     (known, base): (&[u32], (&[u8], &SiteCounts)),
-) -> Result<Option<(Option<[u64; 2]>, bool)>, D::Error> {
-    if door.between_batches()? {
-        return Ok(None);
-    }
+) -> Result<(Option<[u64; 2]>, bool), D::Error> {
     let Dependent { place, from, .. } = *dependent;
     let (seen, log) = logged(door, origin(id, op), bytes, |log| {
         let mut of_site = log.iter().filter(|comparison| comparison.site == place.site);
@@ -425,13 +445,13 @@ fn attempt<D: Door>(
         ((operands, is_new), is_shown.then(|| log.to_own()))
     })?;
     let (operands, is_new) = seen;
-    let Some(log) = log else { return Ok(Some((operands, false))) };
+    let Some(log) = log else { return Ok((operands, false)) };
     if is_new {
         door.fuzzer_mut().results.learn(log.view());
-        return Ok(Some((operands, true)));
+        return Ok((operands, true));
     }
     let place = (place, dependent.kind);
     let is_equal = comes_equal(door, base, place, (log.view(), bytes, origin(id, op)))?;
     // What is there now is another one.
-    Ok(Some((operands.filter(|_| !is_equal), is_equal)))
+    Ok((operands.filter(|_| !is_equal), is_equal))
 }
