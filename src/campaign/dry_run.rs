@@ -178,11 +178,12 @@ impl Campaign {
             return Ok(());
         }
         dry_run.run += 1;
+        let restarts = self.fuzzer.target().restarts();
         let seen = self.run(Run::judged(&data))?;
         let (exit, mut verdict) = (seen.exit, seen.verdict.unwrap_or_default());
         self.outside.statistics.crashing_seeds += u64::from(matches!(exit, ExitKind::Crash { .. }));
         if !self.fuzzer.judge().accepts(exit) {
-            self.bad_seed(from, exit, &data, verdict.finding)?;
+            self.bad_seed(from, (exit, restarts), &data, verdict.finding)?;
             seed.disabled = true;
             self.fuzzer.corpus.add(seed);
             return Ok(());
@@ -191,6 +192,9 @@ impl Campaign {
         _ = admit::confirm(self, &data, &mut verdict)?;
         let gains = verdict.gains;
         let calibration = self.calibrated(&data, self.start_calibration_runs())?;
+        if let Some(exit) = calibration.failed {
+            self.bad_seed(from, (exit, restarts), &data, calibration.finding)?;
+        }
         let path_hash = calibration.path_hash;
         if gains.is_empty() && dry_run.supersede_twin(&mut self.fuzzer, path_hash, data.len()) {
             seed.disabled = true;
@@ -232,23 +236,29 @@ impl Campaign {
         }
     }
 
+    /// `restarts`: of the target before its runs.
     fn bad_seed(
         &mut self,
         path: PathBuf,
-        exit: ExitKind,
+        (exit, restarts): (ExitKind, u64),
         data: &[u8],
         finding: Option<Finding>,
     ) -> Result<(), CampaignError> {
-        let (crash, slow) = &mut self.outside.statistics.bad_seeds;
+        // A fork server that is lost twice counts as a crash without signal, and so does an exit code.
+        let is_crash = matches!(exit, ExitKind::Crash { signal: 0 });
+        let is_lost = is_crash && self.fuzzer.target().restarts() > restarts;
+        let bad_seeds = &mut self.outside.statistics.bad_seeds;
         match exit {
             ExitKind::Ok => {}
-            ExitKind::Hang | ExitKind::Cut => *slow += 1,
-            _ => *crash += 1,
+            ExitKind::Hang | ExitKind::Cut => bad_seeds.slow += 1,
+            _ if is_lost => bad_seeds.lost += 1,
+            _ => bad_seeds.crash += 1,
         }
         let what = match exit {
             ExitKind::Ok => "does not crash, as -C wants it",
             ExitKind::Hang | ExitKind::Cut => "takes longer than the timeout",
             ExitKind::Oom => "is killed for its use of memory",
+            _ if is_lost => "ends the target's fork server",
             _ => "crashes the target",
         };
         if self.options.seeds.exit_on_issues {
@@ -268,8 +278,7 @@ impl Campaign {
         if self.options.seeds.wanted == Wanted::Crashing {
             return CampaignError::NoCrashingSeed;
         }
-        let (crash, slow) = self.outside.statistics.bad_seeds;
-        CampaignError::NoUsableSeed { crash, slow }
+        CampaignError::NoUsableSeed(self.outside.statistics.bad_seeds)
     }
 
     /// A resumed campaign learns from its crashes and hangs which ones are not new. One that ends well by now, in
@@ -291,6 +300,7 @@ impl Campaign {
             return Err(self.no_usable_seed());
         }
         self.look_for_reading()?;
+        self.look_for_edges();
         let Self { options, fuzzer, outside, .. } = self;
         let usable = || fuzzer.corpus.iter().filter(|seed| !seed.disabled);
         let total: u64 = usable().map(|seed| seed.exec_us).sum();
@@ -318,6 +328,27 @@ impl Campaign {
         let warning = reading::warning(self, &options)?;
         warning.into_iter().for_each(|warning| self.outside.warn(warning));
         Ok(())
+    }
+}
+
+impl Campaign {
+    /// Warns if no seed reaches any edge; not again when the campaign is resumed.
+    fn look_for_edges(&mut self) {
+        let options = &self.options.target;
+        let known = self.outside.output.resumed() || self.outside.limits.stop.is_over();
+        let counts = !options.non_instrumented && !self.fuzzer.guided();
+        let mut usable = self.fuzzer.corpus.iter().filter(|seed| !seed.disabled).peekable();
+        if known || !counts || usable.peek().is_none() || usable.any(|seed| seed.edges > 0) {
+            return;
+        }
+        let remedy = match options.native.is_some() {
+            true => "--modules all adds the libraries of the target, --qemu needs no .eh_frame",
+            false => {
+                "build it with ffuzz-cc; AFL_PRELOAD=FILE if its code is in a library that is loaded later"
+            }
+        };
+        let message = format!("no instrumentation detected: the seeds reach no edge; {remedy}");
+        self.outside.warn(message);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a campaign cannot start or go on.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -12,6 +13,26 @@ use crate::mutators::CustomError;
 
 /// Turns in a row without a run after which there will be none; beyond every pass over a large queue.
 pub(super) const TURNS_WITHOUT_RUNS: u64 = 100_000;
+
+/// Starting seeds that are of no use.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct BadSeeds {
+    pub crash: u64,
+    pub slow: u64,
+    /// They end the target's fork server.
+    pub lost: u64,
+}
+
+impl fmt::Display for BadSeeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { crash, slow, lost } = self;
+        write!(f, "{crash} crash the target, {slow} take longer than the timeout")?;
+        if *lost > 0 {
+            write!(f, ", {lost} end its fork server")?;
+        }
+        Ok(())
+    }
+}
 
 /// Why a campaign cannot start or go on: Display is the cause, [`CampaignError::remedy`] the way
 /// out.
@@ -34,8 +55,8 @@ pub enum CampaignError {
     Seed { path: PathBuf, source: io::Error },
     #[error("the seed folder {path:?} holds no file with content")]
     NoSeeds { path: PathBuf },
-    #[error("no seed is usable: {crash} crash the target, {slow} take longer than the timeout")]
-    NoUsableSeed { crash: u64, slow: u64 },
+    #[error("no seed is usable: {0}")]
+    NoUsableSeed(BadSeeds),
     #[error("no seed crashes the target, and -C starts from crashes")]
     NoCrashingSeed,
     #[error("no input reached the target in {TURNS_WITHOUT_RUNS} turns: the mutators drop all")]
@@ -74,8 +95,15 @@ impl CampaignError {
             Self::Coverage(error) => error.remedy(),
             Self::Seed { .. } => "check its permissions, or take it out of the folder".into(),
             Self::NoSeeds { path } => format!("put one small valid input into {}", path.display()),
-            Self::NoUsableSeed { crash: 0, .. } => "give runs more time with a larger -t".into(),
-            Self::NoUsableSeed { .. } => "run the target on one by hand; a larger -m or -t may \
+            Self::NoUsableSeed(BadSeeds { lost: 1.., .. }) => {
+                "look for writes out of bounds, and for signals to the parent process; \
+                 AFL_DEBUG_CHILD=1 shows the target's output"
+                    .into()
+            }
+            Self::NoUsableSeed(BadSeeds { crash: 0, slow: 1.., .. }) => {
+                "give runs more time with a larger -t".into()
+            }
+            Self::NoUsableSeed(_) => "run the target on one by hand; a larger -m or -t may \
                                           help, -C starts from crashes"
                 .into(),
             Self::NoCrashingSeed => "give inputs of crashes/ as seeds, or leave -C out".into(),

@@ -23,8 +23,8 @@ mod state;
 mod statistics;
 mod wait;
 
-pub use error::CampaignError;
 use error::TURNS_WITHOUT_RUNS;
+pub use error::{BadSeeds, CampaignError};
 pub use seeds::{collect_files, read_limited};
 
 use std::time::Duration;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::start::assemble;
-use super::{Campaign, CampaignError};
+use super::{BadSeeds, Campaign, CampaignError};
 use crate::config::options::*;
 use crate::disk::output::OutputDir;
 use crate::disk::sync::{Peers, Places};
@@ -236,7 +236,27 @@ fn crashing_seeds_are_donors_only_and_none_else_is_an_error() {
 
     let dir = seed_folder(&[b"FUZ!"]);
     let (mut bad, _) = campaign(options(dir.path(), DomainMode::Off, 100), letters());
-    assert!(matches!(bad.fuzz(), Err(CampaignError::NoUsableSeed { .. })));
+    let expected = BadSeeds { crash: 1, ..BadSeeds::default() };
+    assert!(matches!(bad.fuzz(), Err(CampaignError::NoUsableSeed(bad)) if bad == expected));
+}
+
+/// The first run of a seed may end well, and those of its calibration not.
+#[test]
+fn a_seed_that_fails_in_its_calibration_is_counted() {
+    for (exit, expected) in [
+        (ExitKind::Hang, BadSeeds { slow: 1, ..BadSeeds::default() }),
+        (ExitKind::Crash { signal: 11 }, BadSeeds { crash: 1, ..BadSeeds::default() }),
+    ] {
+        let dir = seed_folder(&[b"x"]);
+        let mut runs = 0;
+        let executor = FakeExecutor::new(8, vec![], move |_, edges, _| {
+            edges[0] = 1;
+            runs += 1;
+            if runs > 3 { exit } else { ExitKind::Ok }
+        });
+        let (mut bad, _) = campaign(options(dir.path(), DomainMode::Off, 100), executor);
+        assert!(matches!(bad.fuzz(), Err(CampaignError::NoUsableSeed(bad)) if bad == expected));
+    }
 }
 
 #[test]

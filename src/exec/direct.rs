@@ -10,7 +10,7 @@ use super::{RunEnd, TargetError, exit_kind, words};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::domain::Domain;
 use ffuzz_engine::executor::{
-    Executor, Observation, RunError, RunSettings, Spent, StopRequest, TargetInfo,
+    Executor, ExitKind, Observation, RunError, RunSettings, Spent, StopRequest, TargetInfo,
 };
 use ffuzz_engine::mutate::words::Word;
 use ffuzz_sys::guard::Guard;
@@ -152,11 +152,12 @@ impl Executor for Direct {
 
     fn reads_input(&mut self, input: &[u8]) -> Result<Option<bool>, RunError> {
         self.delivery.watch(true);
-        let run = self.execute(Feed::Input(input)).map(drop);
+        let run = self.execute(Feed::Input(input));
         let was_read = self.delivery.was_read();
         self.delivery.watch(false);
-        run?;
-        Ok(was_read)
+        // A run that was ended early may not have come to its input.
+        let is_whole = run?.exit == ExitKind::Ok;
+        Ok(was_read.filter(|was_read| *was_read || is_whole))
     }
 
     fn observe_sent(

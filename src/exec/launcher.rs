@@ -251,8 +251,13 @@ impl Setup {
         if !names.is_empty() {
             return TargetError::NoLibrary { names };
         }
-        if status.is_some_and(|s| libc::WIFSIGNALED(s) && libc::WTERMSIG(s) == libc::SIGXFSZ) {
+        let is_killed_by =
+            |signal| status.is_some_and(|s| libc::WIFSIGNALED(s) && libc::WTERMSIG(s) == signal);
+        if is_killed_by(libc::SIGXFSZ) {
             return TargetError::FileSize;
+        }
+        if self.native.is_some() && is_killed_by(libc::SIGSYS) {
+            return NativeError::Filtered.into();
         }
         if self.native.is_some() && status.is_none_or(|status| libc::WIFEXITED(status)) {
             return NativeError::NoStart { how: describe_end(status) }.into();

@@ -204,6 +204,17 @@ fn folders_with_circular_links_end() {
     assert_eq!(dir.queue().iter().filter(|name| name.contains("orig:")).count(), 1);
 }
 
+/// By hand such a target neither crashes nor takes long.
+#[test]
+fn a_target_that_overwrites_shared_memory() {
+    for byte in ["255", "65"] {
+        let dir = TestDir::with_seed("seed");
+        let done = dir.fuzz("-t 3000", &target("scribbling.c", ""), byte).run();
+        let cause = "0 crash the target, 0 take longer than the timeout, 1 end its fork server";
+        done.refused(1, cause, "writes out of bounds").says("may have overwritten shared memory");
+    }
+}
+
 #[test]
 fn seeds_that_crash_or_hang() {
     let dir = TestDir::with_seed("Q");

@@ -515,6 +515,50 @@ fn a_program_that_breakpoints_break_has_no_false_crash() {
     }
 }
 
+/// Whether a program reads its input says only a run that ended by itself.
+#[test]
+fn a_run_that_a_filter_ends_does_not_say_that_no_input_is_read() {
+    let dir = TestDir::with_seed("seed");
+    build(&dir, "gcc", &format!("{} -o t", source("fragile.c")));
+    for (how, is_warned) in [("filters-first", false), ("reads-nothing", true)] {
+        let options = format!("-Q -t 3000 -c - -s 1 -E 50 -i in -o {how} --");
+        let job = dir.ffuzz(&options).env("FFUZZ_NO_DETOURS", "1").arg(dir.path("t"));
+        let run = job.arg(how).run().expect(0);
+        assert_eq!(run.out.contains("does not read"), is_warned, "{how}: {}", run.out);
+    }
+}
+
+/// A filter that ffuzz itself has inherited: code that must not be made writable is refused, or kills.
+#[test]
+fn a_filter_that_forbids_writable_code_is_named() {
+    let dir = TestDir::with_seed("seed");
+    build(&dir, "gcc", &format!("{} -o t", source("fragile.c")));
+    let forbidding = plain("forbidding.c", "");
+    for (error, cause, remedy) in [
+        ("13", "cannot be made writable", "--qemu"),
+        ("0", "filter (seccomp) kills the target before main", "--qemu"),
+    ] {
+        let job = dir.program(forbidding.to_str().unwrap()).words("code").arg(error);
+        let job = job.arg(env!("CARGO_BIN_EXE_ffuzz")).words("-Q -E 50 -i in -o out --");
+        job.arg(dir.path("t")).run().refused(1, cause, remedy);
+    }
+}
+
+/// A program without unwind tables has breakpoints in the start code of the C library alone.
+#[test]
+fn a_campaign_that_reaches_no_block_has_a_warning() {
+    let dir = TestDir::with_seed("seed");
+    let tables = "-fno-asynchronous-unwind-tables";
+    build(&dir, "gcc", &format!("{tables} {} -o blind", source("fragile.c")));
+    build(&dir, "gcc", &format!("{} -o seeing", source("fragile.c")));
+    for (program, is_warned) in [("blind", true), ("seeing", false)] {
+        let options = format!("-Q -E 50 -i in -o {program}-out --");
+        let run = dir.ffuzz(&options).arg(dir.path(program)).run().expect(0);
+        let warning = "no instrumentation detected: the seeds reach no edge; --modules all";
+        assert_eq!(run.out.contains(warning), is_warned, "{program}: {}", run.out);
+    }
+}
+
 /// A crash that comes in a third of the runs is one, and breakpoints are not blamed for it.
 #[test]
 fn a_crash_that_comes_at_times_is_kept() {

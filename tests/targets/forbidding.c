@@ -1,11 +1,13 @@
 /* Runs a program where the kernel answers a request with an error, as an old one or a container does:
- *   forbidding userfaultfd|seccomp|scan|async ERROR PROGRAM WORDS… */
+ *   forbidding userfaultfd|seccomp|scan|async|code ERROR PROGRAM WORDS…
+ * Error 0 kills the process that asks. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 
 #define NUMBER offsetof(struct seccomp_data, nr)
 #define SECOND_ARGUMENT offsetof(struct seccomp_data, args[1])
+#define THIRD_ARGUMENT offsetof(struct seccomp_data, args[2])
 
 /* A system call, and what else has to be of which value. */
 struct request {
@@ -27,6 +30,7 @@ static const struct request requests[] = {
     {"seccomp", SYS_seccomp, NUMBER, SYS_seccomp},
     {"scan", SYS_ioctl, SECOND_ARGUMENT, PAGEMAP_SCAN},
     {"async", SYS_ioctl, SECOND_ARGUMENT, UFFDIO_API},
+    {"code", SYS_mprotect, THIRD_ARGUMENT, PROT_READ | PROT_WRITE | PROT_EXEC},
 };
 
 static int forbid(const struct request *r, unsigned error) {
@@ -35,7 +39,7 @@ static int forbid(const struct request *r, unsigned error) {
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, r->field),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, r->value, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+      BPF_STMT(BPF_RET | BPF_K, error ? SECCOMP_RET_ERRNO | error : SECCOMP_RET_KILL_PROCESS),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog filter = {sizeof code / sizeof *code, code};

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use waiting::Waiting;
 
+use super::error::BadSeeds;
 use crate::disk::output::earlier::Earlier;
 use crate::disk::output::state::Counters;
 use crate::engine::corpus::SeedId;
@@ -42,9 +43,8 @@ pub(super) struct Statistics {
     /// Spent on other fuzzers' finds.
     pub(super) sync: Duration,
     pub(super) imported: u64,
-    /// Starting seeds that are of no use because they crash the target, or take too long;
-    pub(super) bad_seeds: (u64, u64),
-    /// all that crash it, with `-C` the good ones.
+    pub(super) bad_seeds: BadSeeds,
+    /// Starting seeds that crash the target, with `-C` the good ones.
     pub(super) crashing_seeds: u64,
     pub(super) saved_crashes: u64,
     pub(super) total_crashes: u64,
@@ -118,7 +118,7 @@ impl Statistics {
             trim: Duration::ZERO,
             sync: Duration::ZERO,
             imported: 0,
-            bad_seeds: (0, 0),
+            bad_seeds: BadSeeds::default(),
             crashing_seeds: 0,
             saved_crashes: 0,
             total_crashes: 0,

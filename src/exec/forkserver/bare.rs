@@ -41,6 +41,11 @@ pub(super) struct BareChecks {
 }
 
 impl BareChecks {
+    /// A run ended only because of breakpoints; the end that is reported is that without.
+    pub(super) fn has_differed(&self) -> bool {
+        self.has_differed
+    }
+
     /// `is_shown`: the program's output is. Then only a bad end is worth a second run, whose effects outside of the
     /// process come twice.
     fn is_due(&mut self, exit: ExitKind, is_shown: bool) -> bool {

@@ -371,5 +371,5 @@ impl ForkServer {
 }
 
 pub(super) fn nonsense() -> NoRun {
-    NoRun::Lost("its reports make no sense".into())
+    NoRun::Lost("its reports make no sense: it may have overwritten shared memory".into())
 }

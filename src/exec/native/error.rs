@@ -32,6 +32,10 @@ pub enum NativeError {
         "the target ended before main: it is not started by the C library, or ignores LD_PRELOAD ({how})"
     )]
     NoStart { how: String },
+    #[error(
+        "a system call filter (seccomp) kills the target before main, where -Q makes its code writable (mprotect)"
+    )]
+    Filtered,
 }
 
 impl NativeError {
@@ -60,6 +64,7 @@ impl NativeError {
             Self::NoSuchModule { names } => format!("they are {}", names.join(", ")),
             Self::Changed { .. } => "start again: with -i - the queue is run in the new file".into(),
             Self::Unreadable { .. } => "check the file and its permissions".into(),
+            Self::Filtered => "start ffuzz without that filter; if the target sets it by itself, --qemu runs it without breakpoints".into(),
             Self::NoStart { .. } => {
                 "start it by hand; AFL_DEBUG_CHILD=1 shows its output; -n fuzzes it without coverage"
                     .into()
