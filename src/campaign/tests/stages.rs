@@ -130,16 +130,17 @@ fn limits_end_every_stage_within_one_batch() {
 #[test]
 fn the_stages_of_a_slow_seed_are_short() {
     for stage in turn::<Campaign>().iter().filter(|stage| stage.name() != "trim") {
-        let (dir, target) = (seeds(), Target::new());
-        let clock = Rc::new(Cell::new(Duration::from_micros(100)));
-        let mut options = options(dir.path(), DomainMode::Off, u64::MAX);
-        options.rng_seed = None;
-        let mutators = Mutators::new(vec![endless(false), endless(true)], 1);
-        let executor = target.executor().timed_by(&clock);
-        let (mut campaign, _) = campaign_with(options, executor, mutators);
-        campaign.import_seeds().unwrap();
-        let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
-        let mut run = |exec_us| {
+        // Each in a campaign of its own: comparisons have a share of the time of each.
+        let run = |exec_us| {
+            let (dir, target) = (seeds(), Target::new());
+            let clock = Rc::new(Cell::new(Duration::from_micros(100)));
+            let mut options = options(dir.path(), DomainMode::Off, u64::MAX);
+            options.rng_seed = None;
+            let mutators = Mutators::new(vec![endless(false), endless(true)], 1);
+            let executor = target.executor().timed_by(&clock);
+            let (mut campaign, _) = campaign_with(options, executor, mutators);
+            campaign.import_seeds().unwrap();
+            let id = campaign.fuzzer.corpus.iter().find(|seed| !seed.disabled).unwrap().id;
             campaign.fuzzer.corpus[id].exec_us = exec_us;
             clock.set(Duration::from_micros(exec_us));
             target.does(|_| ExitKind::Ok);
@@ -147,8 +148,8 @@ fn the_stages_of_a_slow_seed_are_short() {
             target.runs.get()
         };
         let (slow, usual) = (run(100_000), run(100));
-        // One for the reference of the deterministic stage; splicing runs a foreign mutator, too.
-        assert!((12..=33).contains(&slow), "{}: {slow}", stage.name());
+        // One for the reference of the deterministic stage; splicing runs a foreign mutator, too; comparisons pause.
+        assert!((8..=33).contains(&slow), "{}: {slow}", stage.name());
         assert!(usual >= slow, "{}: {usual}", stage.name());
     }
 }

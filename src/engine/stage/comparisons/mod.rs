@@ -65,11 +65,10 @@ impl<D: Door> Stage<D> for Comparisons {
     /// compiler may have made one branch of several comparisons. Paused work goes on first, whichever seed it is of.
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
         let fuzzer = door.fuzzer_mut();
-        let paused = fuzzer.comparing.paused.take();
-        let mut work = match paused.filter(|work| !fuzzer.corpus[work.id].disabled) {
-            Some(work) => work,
-            None if !is_open(fuzzer, id) => return Ok(StageEnd::Finished),
-            None => Box::new(Work::on(fuzzer, id)),
+        let mut work = match fuzzer.comparing.paused.take() {
+            Some(work) if !fuzzer.corpus[work.id].disabled => work,
+            Some(_) if !is_open(fuzzer, id) => return Ok(StageEnd::Finished),
+            _ => Box::new(Work::on(fuzzer, id)),
         };
         let Some(budget) = fuzzer.budget(work.id) else {
             let is_own = work.id == id;
