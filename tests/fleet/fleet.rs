@@ -182,7 +182,12 @@ fn the_first_crash_can_end_all() {
 fn a_time_limit_ends_all_workers() {
     let dir = TestDir::with_seed("QUAAAA");
     dir.fuzz("-j 2 -V 1", &steps(), "").run().expect(0).says("[!] Time limit was reached");
-    assert_eq!(stats(&dir, "main").len(), stats(&dir, "worker01").len());
+    // Only one of them may have had a run that could not be restored.
+    let keys = |worker| {
+        let keys = stats(&dir, worker).into_keys();
+        keys.filter(|key| key != "snapshot_why").collect::<Vec<_>>()
+    };
+    assert_eq!(keys("main"), keys("worker01"));
 }
 
 #[test]
