@@ -99,7 +99,8 @@ static int is_as_in_file(const struct code *code, const struct contents *content
 }
 
 /* Where the file is not what the table was made of there is no breakpoint, nor is one where the program has one. */
-static void add_blocks(struct code *code, const struct ffuzz_code_file *file, const struct contents *contents) {
+static void add_blocks(struct code *code, const struct ffuzz_code_file *file, const struct contents *contents,
+                       const struct image *image) {
   uint32_t last = file->count - 1, end = contents->at[last];
   const struct detour_table *detours = &contents->detours;
   if (file->site_count && contents->sites[file->site_count - 1].at > end) end = contents->sites[file->site_count - 1].at;
@@ -113,7 +114,7 @@ static void add_blocks(struct code *code, const struct ffuzz_code_file *file, co
   uint32_t counters = file->count + file->edges;
   code->detours.base = code->base;
   if (uses_detours && is_as_in_file(code, contents))
-    code->hits = ffuzz_detours_place(&code->detours, detours, code->start, code->end, counters);
+    code->hits = ffuzz_detours_place(&code->detours, detours, image, counters);
   if (!code->hits) code->hits = ffuzz_pages(counters);
   code->bytes = ffuzz_pages(file->count);
   memcpy(code->bytes, contents->bytes, file->count);
@@ -134,6 +135,19 @@ static void add_blocks(struct code *code, const struct ffuzz_code_file *file, co
   mprotect(code->bytes, file->count, PROT_READ);
   mprotect(code->how, file->count, PROT_READ);
   code_count++;
+}
+
+/* All of it: its code refers to its data. */
+static struct image image_of(const struct dl_phdr_info *info) {
+  struct image image = {UINT64_MAX, 0};
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+    if (p->p_type != PT_LOAD) continue;
+    uint64_t start = info->dlpi_addr + p->p_vaddr, end = start + p->p_memsz;
+    if (start < image.start) image.start = start;
+    if (end > image.end) image.end = end;
+  }
+  return image;
 }
 
 static int is_mapped(const struct dl_phdr_info *info, const struct ffuzz_code_file *file) {
@@ -157,7 +171,8 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *data) {
   if (!file || !is_mapped(info, file)) return 0;
   codes[code_count] = (struct code){.base = info->dlpi_addr};
   struct contents contents = contents_of(file);
-  add_blocks(&codes[code_count], file, &contents);
+  struct image image = image_of(info);
+  add_blocks(&codes[code_count], file, &contents, &image);
   ffuzz_compares_add(info->dlpi_addr, contents.sites, file->site_count, file->first_site);
   ffuzz_callers_add(info, file->identity);
   return 0;

@@ -22,8 +22,8 @@ static uint8_t *map_at(uint64_t at, size_t bytes) {
   return got == (void *)at ? got : NULL;
 }
 
-static uint8_t *map_near(uint64_t start, uint64_t end, size_t bytes) {
-  uint64_t below = (start & ~(uint64_t)(FFUZZ_PAGE - 1)) - ffuzz_page_up(bytes), above = ffuzz_page_up(end) + DISTANCE;
+static uint8_t *map_near(const struct image *image, size_t bytes) {
+  uint64_t below = (image->start & ~(uint64_t)(FFUZZ_PAGE - 1)) - bytes, above = ffuzz_page_up(image->end) + DISTANCE;
   uint8_t *found = NULL;
   for (uint64_t i = 1; i <= MOST_TRIED && !found; i++) {
     if (i * STEP < below) found = map_at(below - i * STEP, bytes);
@@ -32,8 +32,8 @@ static uint8_t *map_near(uint64_t start, uint64_t end, size_t bytes) {
   return found;
 }
 
-static int is_reached(uint64_t from, size_t bytes, uint64_t start, uint64_t end) {
-  uint64_t low = from < start ? from : start, high = from + bytes > end ? from + bytes : end;
+static int is_reached(uint64_t from, size_t bytes, const struct image *image) {
+  uint64_t low = from < image->start ? from : image->start, high = from + bytes > image->end ? from + bytes : image->end;
   return high - low <= INT32_MAX;
 }
 
@@ -47,18 +47,15 @@ static void write_code(uint8_t *code, const struct detour_table *table, uint64_t
   }
 }
 
-HIDDEN uint8_t *ffuzz_detours_place(struct detours *detours, const struct detour_table *table, uint64_t start,
-                                    uint64_t end, uint32_t counters) {
+HIDDEN uint8_t *ffuzz_detours_place(struct detours *detours, const struct detour_table *table,
+                                    const struct image *image, uint32_t counters) {
   if (!table->jump_count) return NULL;
   size_t code_bytes = ffuzz_page_up(table->code_bytes), bytes = code_bytes + ffuzz_page_up(counters);
-  uint8_t *code = map_near(start, end, bytes);
+  uint8_t *code = map_near(image, bytes);
   if (!code) return NULL;
-  if (!is_reached((uint64_t)code, bytes, start, end)) {
-    munmap(code, bytes);
-    return NULL;
-  }
-  write_code(code, table, detours->base);
-  if (mprotect(code, code_bytes, PROT_READ | PROT_EXEC)) {
+  int is_near = is_reached((uint64_t)code, bytes, image);
+  if (is_near) write_code(code, table, detours->base);
+  if (!is_near || mprotect(code, code_bytes, PROT_READ | PROT_EXEC)) {
     munmap(code, bytes);
     return NULL;
   }

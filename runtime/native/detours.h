@@ -1,4 +1,4 @@
-/* Copies of functions that count their blocks and edges, as src/exec/native/detours.rs writes them, and the jumps that
+/* Copies of functions that count their blocks and edges, as src/exec/native/detours writes them, and the jumps that
  * lead from the originals to them. */
 #ifndef FFUZZ_NATIVE_DETOURS_H
 #define FFUZZ_NATIVE_DETOURS_H
@@ -24,10 +24,15 @@ struct detour_table {
   uint32_t jump_count, field_count, code_bytes;
 };
 
-/* Puts the code where it reaches the file from `start` to `end`, and `counters` bytes behind it, on pages of their own;
- * no jump is set yet. Returns the counters, or NULL if there is no room. */
-HIDDEN uint8_t *ffuzz_detours_place(struct detours *detours, const struct detour_table *table, uint64_t start,
-                                    uint64_t end, uint32_t counters);
+/* What the loader has mapped of a file. */
+struct image {
+  uint64_t start, end;
+};
+
+/* Puts the code where it reaches all of the file, and `counters` bytes after it, on pages of their own; no jump is set
+ * yet. Returns the counters, or NULL if there is no room. */
+HIDDEN uint8_t *ffuzz_detours_place(struct detours *detours, const struct detour_table *table,
+                                    const struct image *image, uint32_t counters);
 /* The file is writable. */
 HIDDEN void ffuzz_detours_set(const struct detours *detours);
 HIDDEN void ffuzz_detours_remove(const struct detours *detours);

@@ -23,8 +23,8 @@ pub(super) struct Writer<'a> {
     /// See [`super::function::arrivals`].
     arrivals: &'a [u32],
     detours: Detours,
-    /// Places of the distances to counters, the number of bytes after them in their instruction, and the counter.
-    counters: Vec<(usize, u32, u32)>,
+    /// Places of the distances to counters, each before the last byte of its instruction, and the counter.
+    counters: Vec<(usize, u32)>,
     branches: Vec<Branch>,
     /// Where the copies of blocks, and of what follows a call, begin.
     labels: HashMap<u64, u32>,
@@ -169,7 +169,7 @@ impl<'a> Writer<'a> {
             writer.detours.code.extend(code);
             let field = writer.field();
             writer.detours.code.push(value);
-            writer.counters.push((field, 1, counter));
+            writer.counters.push((field, counter));
         };
         match how {
             // mov byte [counter], 1
@@ -202,9 +202,8 @@ impl<'a> Writer<'a> {
         }
         // The counters follow the code, on pages of their own.
         let first = self.detours.code.len().next_multiple_of(PAGE);
-        for (field, after, counter) in &self.counters {
-            let end = field + 4 + *after as usize;
-            let distance = (first + *counter as usize - end) as u32;
+        for (field, counter) in &self.counters {
+            let distance = (first + *counter as usize - (field + 5)) as u32;
             self.detours.code[*field..field + 4].copy_from_slice(&distance.to_le_bytes());
         }
         self.detours.jumps.sort_unstable();
