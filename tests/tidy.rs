@@ -269,6 +269,24 @@ fn every_file_of_the_library_is_a_module() {
     none("a file that no `mod` names", &stray);
 }
 
+/// The derive macro of `Diagnostic` accepts an error without a remedy.
+#[test]
+fn every_error_of_the_user_has_its_remedy_beside_it() {
+    let mut found = vec![];
+    for source in sources() {
+        let derived = source.text.split("thiserror::Error, Diagnostic)]").skip(1);
+        for definition in derived.filter_map(|rest| rest.split("\n}").next()) {
+            let errors = definition.split("#[error(").skip(1);
+            let bare = errors
+                .filter(|error| !["#[diagnostic(", "#[help]"].iter().any(|it| error.contains(it)));
+            found.extend(bare.map(|error| {
+                format!("{}: {}", source.name, error.lines().next().unwrap_or_default())
+            }));
+        }
+    }
+    none("an error that derives Diagnostic has help: #[diagnostic(help(…))]", &found);
+}
+
 /// The compiler refuses `unsafe` where it is not allowed by name.
 #[test]
 fn unsafe_code_is_allowed_in_three_crates() {

@@ -10,6 +10,7 @@ use std::ptr::{null_mut, slice_from_raw_parts};
 use std::rc::Rc;
 
 use libloading::os::unix::Library;
+use miette::Diagnostic;
 
 /// `RTLD_DEEPBIND`: a module calls its own `mutate`, not one that this program or another module
 /// exports. `RTLD_NOW`: what is missing is missed now.
@@ -54,14 +55,20 @@ struct FunctionTable {
     spare: [usize; 16],
 }
 
+const WHOLE_TABLE: &str =
+    "a module has an `init` that fills the whole table of Killerbeez's mutators.h";
+
 /// Why a module cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum ModuleError {
     #[error("cannot load the mutator {}: {reason}", path.display())]
+    #[diagnostic(help("ldd FILE shows the libraries that it lacks"))]
     Load { path: PathBuf, reason: String },
     #[error("the mutator {} has no function `init`", path.display())]
+    #[diagnostic(help("{}", WHOLE_TABLE))]
     NoInit { path: PathBuf },
     #[error("the mutator {} has no {function}", path.display())]
+    #[diagnostic(help("{}", WHOLE_TABLE))]
     Incomplete { path: PathBuf, function: &'static str },
 }
 
@@ -150,17 +157,6 @@ impl ForeignModule {
             let copy = copied(text).filter(|_| good);
             libc::free(text.cast());
             copy.map(|text| text.to_string_lossy().into_owned())
-        }
-    }
-}
-
-impl ModuleError {
-    /// One line: what the user can do.
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Self::Load { .. } => "ldd FILE shows the libraries that it lacks",
-            _ => "a module has an `init` that fills the whole table of Killerbeez's mutators.h",
         }
     }
 }

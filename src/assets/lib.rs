@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
+
 use ffuzz_config::env::AssetPlaces;
 
 mod embedded {
@@ -27,27 +29,17 @@ pub const HEAP: &str = "libffuzz-heap.so";
 const RUNTIME: &str = "libffuzz-rt.a";
 
 /// Why the files cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum AssetsError {
     #[error("cannot unpack the runtime into {}: {source}", path.display())]
+    #[diagnostic(help("set XDG_CACHE_HOME to a folder of your own with room for 1 MB"))]
     Unpack { path: PathBuf, source: io::Error },
     #[error("{} belongs to another user or can be written by others", .0.display())]
+    #[diagnostic(help("set XDG_CACHE_HOME to a folder of your own with room for 1 MB"))]
     ForeignFolder(PathBuf),
     #[error("FFUZZ_LIB_DIR={} holds no libffuzz-rt.a", .0.display())]
+    #[diagnostic(help("unset FFUZZ_LIB_DIR to use what is built in"))]
     EmptyLibDir(PathBuf),
-}
-
-impl AssetsError {
-    /// What to do about it, in one line.
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Self::Unpack { .. } | Self::ForeignFolder(_) => {
-                "set XDG_CACHE_HOME to a folder of your own with room for 1 MB"
-            }
-            Self::EmptyLibDir(_) => "unset FFUZZ_LIB_DIR to use what is built in",
-        }
-    }
 }
 
 /// Where the files are.

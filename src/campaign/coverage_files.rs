@@ -11,6 +11,7 @@ use crate::engine::feedback::Part;
 use crate::engine::fuzzer::Fuzzer;
 use crate::exec::{self, binary};
 use crate::mutators::Mutators;
+use crate::sys::remedy::Remedy;
 
 /// The two files, and the program whose edges they name.
 pub(super) struct CoverageFiles {

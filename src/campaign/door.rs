@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use miette::Diagnostic;
+
 use super::confirm::{self, Needs};
 use super::imports::Imports;
 use super::keep::MAX_HANGS;
@@ -12,7 +14,7 @@ use crate::disk::output::OutputDir;
 use crate::disk::sync::Import;
 use crate::engine::corpus::{Origin, SeedId};
 use crate::engine::domain::KeyGain;
-use crate::engine::executor::{Failure, RunError};
+use crate::engine::executor::RunError;
 use crate::engine::fuzzer::Fuzzer;
 use crate::engine::fuzzer::admit::{
     Crash, NewSeed, Outcome as Admitted, Stored, StoredSeed, admit,
@@ -22,6 +24,7 @@ use crate::engine::mutate::Candidate;
 use crate::event::{Outcome, StopReason};
 use crate::fleet::control::{Answer, Command, Incoming, Order};
 use crate::mutators::Mutators;
+use crate::sys::remedy::Remedy;
 use crate::sys::underway;
 
 impl DoorError for CampaignError {
@@ -95,11 +98,11 @@ impl Door for Campaign {
         self.outside.statistics.started.elapsed()
     }
 
-    fn sanitizer_failed(&mut self, why: &dyn Failure) {
+    fn sanitizer_failed(&mut self, why: &dyn Diagnostic) {
         self.outside.warn(format!("a build of -w cannot be run any more: {why}; {}", why.remedy()));
     }
 
-    fn logger_failed(&mut self, why: &dyn Failure) {
+    fn logger_failed(&mut self, why: &dyn Diagnostic) {
         let remedy = why.remedy();
         self.outside.warn(format!("the program of -c cannot be run any more: {why}; {remedy}"));
     }

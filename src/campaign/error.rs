@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use miette::Diagnostic;
+
 use crate::disk::coverage::CoverageError;
 use crate::disk::output::OutputError;
 use crate::engine::executor::RunError;
@@ -23,6 +25,21 @@ pub struct BadSeeds {
     pub lost: u64,
 }
 
+impl BadSeeds {
+    fn remedy(&self) -> &'static str {
+        match self {
+            Self { lost: 1.., .. } => {
+                "look for writes out of bounds, and for signals to the parent process; \
+                 AFL_DEBUG_CHILD=1 shows the target's output"
+            }
+            Self { crash: 0, slow: 1.., .. } => "give runs more time with a larger -t",
+            _ => {
+                "run the target on one by hand; a larger -m or -t may help, -C starts from crashes"
+            }
+        }
+    }
+}
+
 impl fmt::Display for BadSeeds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { crash, slow, lost } = self;
@@ -34,94 +51,74 @@ impl fmt::Display for BadSeeds {
     }
 }
 
-/// Why a campaign cannot start or go on: Display is the cause, [`CampaignError::remedy`] the way
-/// out.
-#[derive(Debug, thiserror::Error)]
+/// Why a campaign cannot start or continue.
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CampaignError {
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Target(#[from] TargetError),
     /// That of `-c`.
     #[error("-c {}: {source}", program.display())]
+    #[diagnostic(forward(source))]
     Logger { program: PathBuf, source: TargetError },
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Run(#[from] RunError),
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Custom(#[from] CustomError),
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Output(#[from] OutputError),
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Coverage(#[from] CoverageError),
     #[error("cannot read the seed {path:?}: {source}")]
+    #[diagnostic(help("check its permissions, or take it out of the folder"))]
     Seed { path: PathBuf, source: io::Error },
     #[error("the seed folder {path:?} holds no file with content")]
+    #[diagnostic(help("put one small valid input into {}", path.display()))]
     NoSeeds { path: PathBuf },
     #[error("no seed is usable: {0}")]
+    #[diagnostic(help("{}", .0.remedy()))]
     NoUsableSeed(BadSeeds),
     #[error("no seed crashes the target, and -C starts from crashes")]
+    #[diagnostic(help("give inputs of crashes/ as seeds, or leave -C out"))]
     NoCrashingSeed,
     #[error("no input reached the target in {TURNS_WITHOUT_RUNS} turns: the mutators drop all")]
+    #[diagnostic(help("see what its queue_get, fuzz and post_process hooks return"))]
     NothingRuns,
     #[error("{0}")]
+    #[diagnostic(help("--mutator-list shows its options; its own words are above"))]
     Mutator(String),
     #[error("the mutator {name} failed after {made} inputs")]
+    #[diagnostic(help("its message is above, if it wrote one"))]
     MutatorFailed { name: String, made: u64 },
     #[error("--mutator-only with {count} seeds")]
+    #[diagnostic(help("leave one file in the folder of seeds"))]
     OneSeed { count: usize },
     #[error("cannot read the mutator's state {path:?}: {source}")]
+    #[diagnostic(help("--mutator-state takes a file that a module wrote"))]
     MutatorState { path: PathBuf, source: io::Error },
     #[error("the seed {path:?} {what}")]
+    #[diagnostic(help("take it out, or unset AFL_EXIT_ON_SEED_ISSUES"))]
     BadSeed { path: PathBuf, what: &'static str },
     #[error("cannot read the dictionary {path:?}: {source}")]
+    #[diagnostic(help("-x takes a dictionary file or a folder of tokens"))]
     Dictionary { path: PathBuf, source: io::Error },
     #[error("crashes go to a helper program (/proc/sys/kernel/core_pattern begins with '|')")]
+    #[diagnostic(help(
+        "echo core | sudo tee /proc/sys/kernel/core_pattern, or set \
+         AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1"
+    ))]
     CorePattern,
     #[error("cannot bind to core {core}: this process may use {allowed:?}")]
+    #[diagnostic(help("name one of these with -b, or leave -b out"))]
     Core { core: usize, allowed: Vec<usize> },
     #[error("cannot handle signals: {0}")]
+    #[diagnostic(help("this is a fault of ffuzz; please report it"))]
     Signals(io::Error),
     #[error("cannot listen to the control socket: {0}")]
+    #[diagnostic(help("{}", NO_THREAD))]
     Control(io::Error),
-}
-
-impl CampaignError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Target(error) | Self::Logger { source: error, .. } => error.remedy(),
-            Self::Run(error) => error.remedy(),
-            Self::Custom(error) => error.remedy(),
-            Self::Output(error) => error.remedy(),
-            Self::Coverage(error) => error.remedy(),
-            Self::Seed { .. } => "check its permissions, or take it out of the folder".into(),
-            Self::NoSeeds { path } => format!("put one small valid input into {}", path.display()),
-            Self::NoUsableSeed(BadSeeds { lost: 1.., .. }) => {
-                "look for writes out of bounds, and for signals to the parent process; \
-                 AFL_DEBUG_CHILD=1 shows the target's output"
-                    .into()
-            }
-            Self::NoUsableSeed(BadSeeds { crash: 0, slow: 1.., .. }) => {
-                "give runs more time with a larger -t".into()
-            }
-            Self::NoUsableSeed(_) => "run the target on one by hand; a larger -m or -t may \
-                                          help, -C starts from crashes"
-                .into(),
-            Self::NoCrashingSeed => "give inputs of crashes/ as seeds, or leave -C out".into(),
-            Self::NothingRuns => {
-                "see what its queue_get, fuzz and post_process hooks return".into()
-            }
-            Self::Mutator(_) => "--mutator-list shows its options; its own words are above".into(),
-            Self::MutatorFailed { .. } => "its message is above, if it wrote one".into(),
-            Self::OneSeed { .. } => "leave one file in the folder of seeds".into(),
-            Self::MutatorState { .. } => "--mutator-state takes a file that a module wrote".into(),
-            Self::BadSeed { .. } => "take it out, or unset AFL_EXIT_ON_SEED_ISSUES".into(),
-            Self::Dictionary { .. } => "-x takes a dictionary file or a folder of tokens".into(),
-            Self::CorePattern => "echo core | sudo tee /proc/sys/kernel/core_pattern, or set \
-                                  AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1"
-                .into(),
-            Self::Core { .. } => "name one of these with -b, or leave -b out".into(),
-            Self::Signals(_) => "this is a fault of ffuzz; please report it".into(),
-            Self::Control(_) => NO_THREAD.into(),
-        }
-    }
 }

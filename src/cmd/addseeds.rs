@@ -62,7 +62,7 @@ pub(super) fn run(program: &str, args: Vec<OsString>) -> Result<ExitCode, Failur
 
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     if path.is_dir() {
-        return collect_files(path, files).map_err(|error| Failure::new(&error, error.remedy()));
+        return collect_files(path, files).map_err(|error| Failure::of(&error));
     }
     if !path.is_file() {
         let cause = format!("cannot read the seed {}", path.display());
@@ -97,8 +97,7 @@ fn add(instance: &Path, files: &[PathBuf]) -> Result<usize, Failure> {
         }
         let original = file.file_name().unwrap_or_default().to_string_lossy();
         let name = names::seed_name(SeedId(next), &original, 0, None);
-        replace_file(instance, &queue.join(name), &data)
-            .map_err(|error| Failure::new(&error, error.remedy()))?;
+        replace_file(instance, &queue.join(name), &data).map_err(|error| Failure::of(&error))?;
         next += 1;
     }
     Ok((next - first) as usize)

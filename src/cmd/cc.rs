@@ -23,8 +23,7 @@ fn run(language: Language, program: &str, args: Vec<OsString>) -> Result<ExitCod
     let note = |text: &str| {
         let _ = writeln!(std::io::stderr(), "{program}: {text}");
     };
-    crate::compiler::run(language, args, &Env::read(), note)
-        .map_err(|error| Failure::new(&error, error.remedy()))
+    crate::compiler::run(language, args, &Env::read(), note).map_err(|error| Failure::of(&error))
 }
 
 /// The options are clang's; variables control what ffuzz adds.

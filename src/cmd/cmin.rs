@@ -34,7 +34,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
 
 impl From<CminError> for Failure {
     fn from(error: CminError) -> Self {
-        let failure = Self::new(&error, error.remedy());
+        let failure = Self::of(&error);
         match error {
             CminError::Crashes { .. } => Self { code: CRASHED, ..failure },
             _ => failure,

@@ -346,7 +346,7 @@ impl CrashArgs {
 impl From<CollectorError> for Failure {
     /// What is missing on the command line or in a file is wrong usage, as with the reference.
     fn from(error: CollectorError) -> Self {
-        let failure = Failure::new(&error, error.remedy());
+        let failure = Failure::of(&error);
         match error {
             CollectorError::Missing { .. } | CollectorError::Invalid { .. } => {
                 Failure { code: USAGE, ..failure }

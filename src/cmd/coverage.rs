@@ -39,7 +39,7 @@ pub(super) struct States {
 
 impl From<CoverageError> for Failure {
     fn from(error: CoverageError) -> Self {
-        Self::new(&error, error.remedy())
+        Self::of(&error)
     }
 }
 

@@ -31,13 +31,13 @@ pub(super) fn run(_program: &str, args: Vec<OsString>) -> Result<ExitCode, Failu
         if names.is_empty() {
             return Err(Failure::usage("--remove needs a name", "ffuzz domains --help"));
         }
-        return print(&remove(names).map_err(|error| Failure::new(&error, error.remedy()))?);
+        return print(&remove(names).map_err(|error| Failure::of(&error))?);
     }
     if let Some(option) = words.iter().find(|word| word.starts_with('-')) {
         return Err(Failure::usage(format!("unknown option {option}"), "ffuzz domains --help"));
     }
     let text = if words.is_empty() { list() } else { build(words) };
-    print(&text.map_err(|error| Failure::new(&error, error.remedy()))?)
+    print(&text.map_err(|error| Failure::of(&error))?)
 }
 
 fn list() -> Result<String, CompilerError> {

@@ -13,6 +13,10 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
+use miette::Diagnostic;
+
+use crate::sys::remedy::Remedy;
+
 /// Cannot start, or cannot go on.
 pub const CANNOT: u8 = 1;
 /// Wrong usage.
@@ -29,6 +33,11 @@ pub struct Failure {
 impl Failure {
     pub fn new(cause: impl Display, remedy: impl Display) -> Self {
         Self { cause: cause.to_string(), remedy: remedy.to_string(), code: CANNOT }
+    }
+
+    /// Cause and remedy of an error.
+    pub fn of(error: &impl Diagnostic) -> Self {
+        Self::new(error, error.remedy())
     }
 
     pub fn usage(cause: impl Display, remedy: impl Display) -> Self {

@@ -33,6 +33,7 @@ use crate::disk::output::stats::StatsFile;
 use crate::disk::output::trace::CrashTrace;
 use crate::event::EventSink;
 use crate::fleet::control::Hello;
+use crate::sys::remedy::Remedy;
 use crate::sys::stdio::Redirected;
 use crate::ui::{Metrics, Statsd};
 use args::Args;

@@ -84,7 +84,7 @@ fn manager(list: &JobFile, environment: &Environment) -> Manager {
 
 impl From<JobsError> for Failure {
     fn from(error: JobsError) -> Self {
-        Self::new(&error, error.remedy())
+        Self::of(&error)
     }
 }
 

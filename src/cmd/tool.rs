@@ -339,13 +339,13 @@ impl<'a> ToolTarget<'a> {
 
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
-        Self::new(&error, error.remedy())
+        Self::of(&error)
     }
 }
 
 pub(super) fn failure(error: impl Into<RunError>) -> Failure {
     let error = error.into();
-    Failure::new(&error, error.remedy())
+    Failure::of(&error)
 }
 
 pub(super) fn say(quiet: bool, line: &str) {

@@ -31,7 +31,7 @@ pub(super) fn run(program: &str, words: Vec<OsString>) -> Result<ExitCode, Failu
 
 impl From<TriageError> for Failure {
     fn from(error: TriageError) -> Self {
-        Self::new(&error, error.remedy())
+        Self::of(&error)
     }
 }
 

@@ -13,6 +13,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use miette::Diagnostic;
+
 pub use table::TABLE;
 
 /// The text in a target's command line that stands for the file of an input: `AFL_INPUT_PLACEHOLDER`, or `@@`. The
@@ -114,19 +116,13 @@ pub fn find(name: &str) -> Option<&'static Variable> {
 }
 
 /// A value that cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("{name}={value} is not {expected}")]
+#[diagnostic(help("unset {name}, or set it to {expected}"))]
 pub struct EnvError {
     pub name: String,
     pub value: String,
     pub expected: String,
-}
-
-impl EnvError {
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        format!("unset {}, or set it to {}", self.name, self.expected)
-    }
 }
 
 /// Folders that decide where the files inside the executable are unpacked (`assets`).

@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use miette::Diagnostic;
+
 use super::env::Environment;
 
 /// For every sanitizer: abort at an error, leave signals to the kernel, no slow report.
@@ -19,18 +21,12 @@ const LEAK: &str = "exitcode=23:fast_unwind_on_malloc=0:print_suppressions=0:det
     malloc_context_size=30:symbolize=0:";
 
 /// Options of the user that would hide crashes.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("{name} does not contain {missing}: crashes would be missed or slow")]
+#[diagnostic(help("add {missing} to {name}, or unset it"))]
 pub struct SanitizerError {
     pub name: &'static str,
     pub missing: &'static str,
-}
-
-impl SanitizerError {
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        format!("add {} to {}, or unset it", self.missing, self.name)
-    }
 }
 
 /// Variables to set for the target: each sanitizer's options unless the user gave them, and no backtraces.
@@ -158,7 +154,8 @@ mod tests {
     fn options_that_hide_crashes_are_refused() {
         let env = Environment::from_pairs(&[("ASAN_OPTIONS", "symbolize=0")]);
         let error = target_environment(&env).expect_err("no abort");
-        assert_eq!(error.remedy(), "add abort_on_error=1 to ASAN_OPTIONS, or unset it");
+        let help = error.help().map(|help| help.to_string());
+        assert_eq!(help.as_deref(), Some("add abort_on_error=1 to ASAN_OPTIONS, or unset it"));
     }
 
     #[test]

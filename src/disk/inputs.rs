@@ -7,31 +7,26 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use miette::Diagnostic;
+
 use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_sys::file;
 
 /// Inputs that cannot be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum InputError {
     #[error("cannot read the folder {folder:?}: {source}")]
+    #[diagnostic(help("give a folder of inputs, for example out/queue"))]
     Folder { folder: PathBuf, source: io::Error },
     #[error("cannot read {path:?}: {source}")]
+    #[diagnostic(help("check its permissions, or remove it from the folder"))]
     File { path: PathBuf, source: io::Error },
     #[error("cannot read the list {list:?}: {source}")]
+    #[diagnostic(help("give a file with the path of an input in each line"))]
     List { list: PathBuf, source: io::Error },
 }
 
 impl InputError {
-    /// What the user can do, one line.
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Self::Folder { .. } => "give a folder of inputs, for example out/queue",
-            Self::List { .. } => "give a file with the path of an input in each line",
-            Self::File { .. } => "check its permissions, or remove it from the folder",
-        }
-    }
-
     pub fn file(path: &Path, source: io::Error) -> Self {
         Self::File { path: path.to_owned(), source }
     }

@@ -6,46 +6,38 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use miette::Diagnostic;
+
 use super::comparison::ComparisonLog;
 use super::coverage::Classes;
 use super::domain::{Domain, DsfView, Site};
 use super::mutate::Candidate;
 use super::mutate::words::Word;
 use crate::options::RunMode;
+use ffuzz_sys::remedy::Remedy;
 
 /// Why there is nothing to be seen of a run.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum RunError {
     /// The run can be tried again once there is room.
     #[error("{cause}")]
+    #[diagnostic(help("free some space"))]
     Full { cause: String },
     /// The run can be tried again: the error may be over in a moment.
     #[error("{0}")]
-    Passing(Box<dyn Failure>),
+    #[diagnostic(help("{}", .0.remedy()))]
+    Passing(Failure),
     #[error("a run was given up because an end was requested")]
+    #[diagnostic(help("start it again"))]
     Interrupted,
     /// The target cannot be run any more.
     #[error("{0}")]
-    Failed(Box<dyn Failure>),
-}
-
-impl RunError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Full { .. } => "free some space".into(),
-            Self::Interrupted => "start it again".into(),
-            Self::Passing(failure) | Self::Failed(failure) => failure.remedy(),
-        }
-    }
+    #[diagnostic(help("{}", .0.remedy()))]
+    Failed(Failure),
 }
 
 /// A cause with a remedy.
-pub trait Failure: std::error::Error + Send + Sync {
-    /// What the user can do about it, one line.
-    fn remedy(&self) -> String;
-}
+pub type Failure = Box<dyn Diagnostic + Send + Sync>;
 
 /// Answers whether an end was requested.
 pub use ffuzz_sys::stop::StopRequest;

@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
+
 use ffuzz_assets::QEMU;
 use ffuzz_config::options::TargetOptions;
 
@@ -20,42 +22,34 @@ use super::{binary, channel};
 use ffuzz_sys::memory;
 
 /// Why a program cannot be emulated.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum EmulatorError {
     #[error("-Q needs an emulator for the target ({because}), and {name} is not installed")]
+    #[diagnostic(help("apt-get install qemu-user (the static one loads no plugins)"))]
     NotInstalled { name: String, because: String },
     #[error("no emulator is known for the target's processor ({found})")]
+    #[diagnostic(help("build it for this machine with ffuzz-cc"))]
     Processor { found: String },
     #[error("the target cannot be read as an ELF program ({found})")]
+    #[diagnostic(help("-Q needs a whole ELF file: of a script, name the program that it starts"))]
     NotProgram { found: String },
     #[error("--guard-heap loads a library into the target, which runs in an emulator")]
+    #[diagnostic(help("leave --guard-heap out"))]
     Heap,
     #[error("the emulated target ended before it reached its input ({how})")]
+    #[diagnostic(help("{}", why_it_ended(*is_limited)))]
     NoStart { how: String, is_limited: bool },
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Plugin(#[from] PreloadError),
 }
 
-impl EmulatorError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Self::NotInstalled { .. } => {
-                "apt-get install qemu-user (the static one loads no plugins)"
-            }
-            Self::Processor { .. } => "build it for this machine with ffuzz-cc",
-            Self::NotProgram { .. } => {
-                "-Q needs a whole ELF file: of a script, name the program that it starts"
-            }
-            Self::Heap => "leave --guard-heap out",
-            Self::NoStart { is_limited: true, .. } => {
-                "leave -m out: the emulator reserves gigabytes of addresses that it does not use"
-            }
-            Self::NoStart { .. } => {
-                "AFL_DEBUG_CHILD=1 shows its output; QEMU_LD_PREFIX=FOLDER has the libraries of another processor"
-            }
-            Self::Plugin(error) => error.remedy(),
+fn why_it_ended(is_limited: bool) -> &'static str {
+    match is_limited {
+        true => "leave -m out: the emulator reserves gigabytes of addresses that it does not use",
+        false => {
+            "AFL_DEBUG_CHILD=1 shows its output; QEMU_LD_PREFIX=FOLDER has the libraries of another \
+             processor"
         }
     }
 }

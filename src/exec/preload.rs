@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
+
 use super::binary;
 use super::choice::is_runtime;
 use super::objects::Objects;
@@ -19,23 +21,14 @@ const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
 
 /// Why a library of ours cannot be loaded.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum PreloadError {
     #[error("{path:?} cannot be loaded: its path has a space, a colon or a comma")]
+    #[diagnostic(help("set XDG_CACHE_HOME to a folder without them"))]
     Path { path: PathBuf },
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Assets(AssetsError),
-}
-
-impl PreloadError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Self::Path { .. } => "set XDG_CACHE_HOME to a folder without them",
-            Self::Assets(error) => error.remedy(),
-        }
-    }
 }
 
 /// Unpacks one of the libraries of [`ffuzz_assets`]. The loader and QEMU take its path within a list.

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
 use object::{Architecture, Object, ObjectSymbol};
 
 /// The interface of a mutator.
@@ -16,41 +17,32 @@ pub enum MutatorKind {
 }
 
 /// Why an argument of `--mutator` is not a mutator.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum FindError {
     #[error("the mutator {name} is not in {}", dir.display())]
+    #[diagnostic(help(
+        "a name means libNAME_mutator.so or libNAME.so in this folder: --mutator-list shows them"
+    ))]
     NotInDir { name: String, dir: PathBuf },
     #[error("the mutator {name} is not in this folder, and no other is named")]
+    #[diagnostic(help(
+        "name the folder with --mutator-dir or FFUZZ_MUTATOR_DIR, or write a path with a /"
+    ))]
     NoDir { name: String },
     #[error("cannot read the mutator {}: {source}", path.display())]
+    #[diagnostic(help("check the path given to --mutator"))]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("the mutator {} is no shared library for this machine", path.display())]
+    #[diagnostic(help("build it with cc -shared -fPIC, for this machine"))]
     NoLibrary { path: PathBuf },
     #[error(
         "the mutator {} has neither `afl_custom_init` (AFL++) nor `init` (Killerbeez)",
         path.display()
     )]
+    #[diagnostic(help(
+        "docs/mutators.md describes what a mutator exports; C++ needs extern \"C\""
+    ))]
     NoSymbol { path: PathBuf },
-}
-
-impl FindError {
-    /// One line: what the user can do.
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Self::NotInDir { .. } => {
-                "a name means libNAME_mutator.so or libNAME.so in this folder: --mutator-list shows them"
-            }
-            Self::NoDir { .. } => {
-                "name the folder with --mutator-dir or FFUZZ_MUTATOR_DIR, or write a path with a /"
-            }
-            Self::Unreadable { .. } => "check the path given to --mutator",
-            Self::NoLibrary { .. } => "build it with cc -shared -fPIC, for this machine",
-            Self::NoSymbol { .. } => {
-                "docs/mutators.md describes what a mutator exports; C++ needs extern \"C\""
-            }
-        }
-    }
 }
 
 /// The file of a word: a path if it has a slash, else a name in the folder of modules.

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use miette::Diagnostic;
+
 use super::killerbeez::Killerbeez;
 use super::library::LibraryMutator;
 use super::python::{PythonError, PythonMutator};
@@ -11,80 +13,64 @@ use ffuzz_abi::killerbeez::ModuleError;
 use ffuzz_abi::library;
 use ffuzz_config::options::CustomOptions;
 use ffuzz_engine::coverage::mix;
-use ffuzz_engine::executor::{Failure, RunError};
+use ffuzz_engine::executor::RunError;
 use ffuzz_sys::underway::{Label, Underway};
 use ffuzz_sys::{stdio, underway};
 
-/// Why a mutator cannot be used: Display is the cause, [`CustomError::remedy`] the way out.
-#[derive(Debug, thiserror::Error)]
+/// Why a mutator cannot be used.
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CustomError {
     #[error("mutator library {} does not exist", .path.display())]
+    #[diagnostic(help("check AFL_CUSTOM_MUTATOR_LIBRARY; names are split at ; : and ,"))]
     Missing { path: PathBuf },
     #[error("cannot load the mutator library {}: {reason}", .path.display())]
+    #[diagnostic(help("build it for this machine: cc -shared -fPIC -o NAME.so NAME.c"))]
     Load { path: PathBuf, reason: String },
     #[error("mutator library {} needs the symbol {symbol}, which is not defined", .path.display())]
+    #[diagnostic(help(
+        "a function of afl-fuzz itself exists only there: such a library works with afl-fuzz \
+         alone; any other has to be linked"
+    ))]
     Undefined { path: PathBuf, symbol: String },
     #[error("mutator library {} has no function afl_custom_init", .path.display())]
+    #[diagnostic(help(
+        "export the functions of include/ffuzz-mutator.h; from C++ they need extern \"C\""
+    ))]
     NoInit { path: PathBuf },
     #[error("mutator library {} has no function that could be called", .path.display())]
+    #[diagnostic(help(
+        "export the functions of include/ffuzz-mutator.h; from C++ they need extern \"C\""
+    ))]
     NoHook { path: PathBuf },
     #[error("mutator library {} is AFL++'s {name}, which {needs}", .path.display())]
+    #[diagnostic(help(
+        "their addresses differ in every release: use it with afl-fuzz of its own release, on the \
+         same output folder (ffuzz -S NAME -o OUT, afl-fuzz -S OTHER -o OUT)"
+    ))]
     NeedsAfl { path: PathBuf, name: &'static str, needs: &'static str },
     #[error("cannot give the mutator libraries random numbers: {0}")]
+    #[diagnostic(help("raise the limits for open files and processes (ulimit -n, -u)"))]
     Random(io::Error),
     #[error("afl_custom_init of mutator library {} returned NULL", .path.display())]
+    #[diagnostic(help("its output may show the reason; a variable may be missing"))]
     Refused { path: PathBuf },
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Python(#[from] PythonError),
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Module(#[from] ModuleError),
     #[error("AFL_CUSTOM_MUTATOR_ONLY is set, but no mutator makes inputs")]
+    #[diagnostic(help("name a mutator with a fuzz function, or unset AFL_CUSTOM_MUTATOR_ONLY"))]
     OnlyNone,
     #[error("AFL_CUSTOM_MUTATOR_LATE_SEND is set, but {senders} mutators have fuzz_send")]
+    #[diagnostic(help("name exactly one of them, or unset the variable"))]
     LateSenders { senders: usize },
-}
-
-impl Failure for CustomError {
-    fn remedy(&self) -> String {
-        Self::remedy(self)
-    }
 }
 
 impl From<CustomError> for RunError {
     fn from(error: CustomError) -> Self {
         Self::Failed(Box::new(error))
-    }
-}
-
-impl CustomError {
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Python(error) => return error.remedy(),
-            Self::Module(error) => error.remedy(),
-            Self::Missing { .. } => {
-                "check AFL_CUSTOM_MUTATOR_LIBRARY; names are split at ; : and ,"
-            }
-            Self::Load { .. } => "build it for this machine: cc -shared -fPIC -o NAME.so NAME.c",
-            Self::Undefined { .. } => {
-                "a function of afl-fuzz itself exists only there: such a library works with afl-fuzz \
-                 alone; any other has to be linked"
-            }
-            Self::NeedsAfl { .. } => {
-                "their addresses differ in every release: use it with afl-fuzz of its own release, on \
-                 the same output folder (ffuzz -S NAME -o OUT, afl-fuzz -S OTHER -o OUT)"
-            }
-            Self::Random(_) => "raise the limits for open files and processes (ulimit -n, -u)",
-            Self::NoInit { .. } | Self::NoHook { .. } => {
-                "export the functions of include/ffuzz-mutator.h; from C++ they need extern \"C\""
-            }
-            Self::Refused { .. } => "its output may show the reason; a variable may be missing",
-            Self::OnlyNone => {
-                "name a mutator with a fuzz function, or unset AFL_CUSTOM_MUTATOR_ONLY"
-            }
-            Self::LateSenders { .. } => "name exactly one of them, or unset the variable",
-        }
-        .to_owned()
     }
 }
 

@@ -5,6 +5,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use miette::Diagnostic;
+
 use super::{Hook, HookError, Hooks, Job, Made, Mutator, NAME_MAX};
 use ffuzz_abi::python::{CallValues, Function, PythonModule};
 use ffuzz_config::options::PythonOptions;
@@ -12,47 +14,35 @@ use ffuzz_config::options::PythonOptions;
 mod find;
 
 /// Why a module cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum PythonError {
     #[error("a mutator in Python needs libpython, and none can be loaded{}", in_brackets(.reasons))]
+    #[diagnostic(help(
+        "install it: apt-get install libpython3-dev; a Python of your own, 3.9 or newer, is built \
+         with --enable-shared"
+    ))]
     NoLibrary { reasons: String },
     #[error("cannot load the Python host: {reason}")]
+    #[diagnostic(help(
+        "ffuzz loads it from memory, after libpython: whatever forbids that must allow it"
+    ))]
     Host { reason: String },
     #[error("cannot import the Python module {module}: {reason}")]
+    #[diagnostic(help(
+        "python3 -c 'import {module}' must work with the same PYTHONPATH: name the folder of \
+         {module}.py there"
+    ))]
     Import { module: String, reason: String },
     #[error("the Python module {module}, init: {reason}")]
+    #[diagnostic(help("an init that fails stops the start: fix it"))]
     Init { module: String, reason: String },
     #[error("the Python module {module} has none of the hooks")]
+    #[diagnostic(help("docs/mutators.md lists them: fuzz, post_process …"))]
     NoHook { module: String },
 }
 
 fn in_brackets(reasons: &str) -> String {
     if reasons.is_empty() { String::new() } else { format!(" ({reasons})") }
-}
-
-impl PythonError {
-    /// One line: what the user can do.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::NoLibrary { .. } => {
-                "install it: apt-get install libpython3-dev; a Python of your \
-                                       own, 3.9 or newer, is built with --enable-shared"
-                    .into()
-            }
-            Self::Host { .. } => {
-                "ffuzz loads it from memory, after libpython: whatever forbids that \
-                                  must allow it"
-                    .into()
-            }
-            Self::Import { module, .. } => format!(
-                "python3 -c 'import {module}' must work with the same PYTHONPATH: name the \
-                 folder of {module}.py there"
-            ),
-            Self::Init { .. } => "an init that fails stops the start: fix it".into(),
-            Self::NoHook { .. } => "docs/mutators.md lists them: fuzz, post_process …".into(),
-        }
-    }
 }
 
 /// A loaded module.

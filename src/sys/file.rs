@@ -107,27 +107,6 @@ pub fn may_pass(error: &io::Error) -> bool {
     )
 }
 
-/// What a user can do about an error of the system, for any file.
-#[must_use]
-pub fn remedy(error: &io::Error) -> Option<&'static str> {
-    let remedy = match errno(error)? {
-        Errno::EMFILE => "raise the limit of open files: ulimit -n 4096",
-        Errno::ENFILE => "the machine has too many open files: sysctl fs.file-max shows the limit",
-        Errno::EIO | Errno::EREMOTEIO => "the disk reports errors: see dmesg",
-        Errno::ESTALE | Errno::ETIMEDOUT => {
-            "the network file system does not answer: mount it again"
-        }
-        Errno::ENOMEM | Errno::ENOBUFS => "the machine is out of memory: end other programs",
-        Errno::EACCES | Errno::EPERM => "check the permissions of the file and its folder",
-        Errno::EROFS => "choose a place that is writable",
-        Errno::ENAMETOOLONG => "choose a shorter path",
-        Errno::ENOSPC => "free some space",
-        Errno::EDQUOT => "free some space, or raise the quota",
-        _ => return None,
-    };
-    Some(remedy)
-}
-
 /// Reads that fail for a moment are tried again for some seconds. One that may not be read is not such.
 pub fn patiently<T>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let start = Instant::now();
@@ -145,7 +124,7 @@ pub fn patiently<T>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-fn errno(error: &io::Error) -> Option<Errno> {
+pub(crate) fn errno(error: &io::Error) -> Option<Errno> {
     error.raw_os_error().map(Errno::from_raw)
 }
 

@@ -15,6 +15,7 @@ pub mod load;
 pub mod memory;
 pub mod network;
 pub mod process;
+pub mod remedy;
 pub mod stdio;
 pub mod stop;
 pub mod strays;

@@ -15,6 +15,7 @@ use ffuzz::crashes::collector::{
     Client, Delivery, DeliveryWorker, Report, Settings, Spool, Values,
 };
 use ffuzz::crashes::crash::Output;
+use ffuzz::sys::remedy::Remedy;
 use fuzzmanager::{Answer, FalseServer, configure};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;

@@ -11,6 +11,7 @@ use crate::cmd::tool::{self, Scratch, TargetArgs, ToolTarget};
 use crate::crashes::collector::coverage::SourceCoverage;
 use crate::crashes::collector::{self, MeasureError, Settings, SourceFacts};
 use crate::disk::{find, inputs};
+use crate::sys::remedy::Remedy;
 
 /// Entries of a queue were quicker once.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,7 +39,7 @@ pub(super) fn send(
 
 impl From<MeasureError> for Failure {
     fn from(error: MeasureError) -> Self {
-        Self::new(&error, error.remedy())
+        Self::of(&error)
     }
 }
 

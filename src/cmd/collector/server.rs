@@ -108,7 +108,7 @@ impl From<DrainError> for Failure {
     fn from(error: DrainError) -> Self {
         match error {
             DrainError::Collector(error) => error.into(),
-            error => Self::new(&error, error.remedy()),
+            error => Self::of(&error),
         }
     }
 }

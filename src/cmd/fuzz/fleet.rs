@@ -18,6 +18,7 @@ use crate::fleet::control::Hello;
 use crate::fleet::workers::strategy::{self, WorkerStrategy};
 use crate::fleet::workers::{self, FleetOptions, WorkerPlan};
 use crate::sys::affinity;
+use crate::sys::remedy::Remedy;
 
 /// Far beyond the cores of any machine; a typing error should not start thousands of processes.
 const MOST_WORKERS: u64 = 1024;
@@ -115,7 +116,7 @@ fn main_takes(args: &Args) -> bool {
 fn inputs(options: &Options, count: usize) -> Result<Vec<Option<PathBuf>>, Failure> {
     let root = &options.output.root;
     let names: Vec<String> = (0..count).map(strategy::name).collect();
-    let failure = |error: OutputError| Failure::new(&error, error.remedy());
+    let failure = |error: OutputError| Failure::of(&error);
     let works = |name: &str| output::find_work(root, name).map_err(failure);
     let known = names.iter().map(|name| works(name)).collect::<Result<Vec<bool>, _>>()?;
     let first = known.iter().position(|works| *works).map(|number| names[number].as_str());

@@ -19,7 +19,7 @@ const RATIO: f64 = 2.0;
 
 impl From<FindError> for Failure {
     fn from(error: FindError) -> Self {
-        Self::new(&error, error.remedy())
+        Self::of(&error)
     }
 }
 

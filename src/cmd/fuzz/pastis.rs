@@ -38,7 +38,7 @@ pub(super) fn run(
         say: Box::new(move |level, text| say(quiet, level, text)),
     };
     let result = pastis::run(options);
-    result.map(|()| ExitCode::SUCCESS).map_err(|error| Failure::new(&error, error.remedy()))
+    result.map(|()| ExitCode::SUCCESS).map_err(|error| Failure::of(&error))
 }
 
 /// A reader that went away is no reason to stop.

@@ -90,7 +90,7 @@ pub(super) fn open(
     hello: impl FnOnce() -> Hello,
 ) -> Result<Option<Control>, Failure> {
     let open = |place| Control::open(place, hello());
-    place.map(open).transpose().map_err(|error| Failure::new(&error, error.remedy()))
+    place.map(open).transpose().map_err(|error| Failure::of(&error))
 }
 
 pub(super) fn serve(address: SocketAddr) -> Result<Metrics, Failure> {

@@ -21,6 +21,7 @@ use crate::config::options::{
 use crate::config::sanitizers;
 use crate::disk::output;
 use crate::exec::{TargetError, binary};
+use crate::sys::remedy::Remedy;
 
 /// Largest input (AFL's limit, and the size of the memory that targets share).
 const MAX_INPUT: u64 = 1 << 20;
@@ -32,7 +33,7 @@ const MAX_FOREIGN: usize = 32;
 
 impl From<EnvError> for Failure {
     fn from(error: EnvError) -> Self {
-        Self::new(&error, error.remedy())
+        Self::of(&error)
     }
 }
 
@@ -444,8 +445,7 @@ fn extra_environment(
     let mut extra: Vec<(OsString, OsString)> = Vec::new();
     let mut libraries: Vec<OsString> = Vec::new();
     if guards_heap {
-        let assets = Assets::open(&AssetPlaces::read())
-            .map_err(|error| Failure::new(&error, error.remedy()))?;
+        let assets = Assets::open(&AssetPlaces::read()).map_err(|error| Failure::of(&error))?;
         libraries.push(assets.directory.join(HEAP).into());
     }
     libraries.extend(env.get("AFL_PRELOAD").map(Into::into));
@@ -457,7 +457,7 @@ fn extra_environment(
         extra.push(("LD_BIND_NOW".into(), "1".into()));
     }
     let sanitizers = sanitizers::target_environment(env);
-    let sanitizers = sanitizers.map_err(|error| Failure::new(&error, error.remedy()))?;
+    let sanitizers = sanitizers.map_err(|error| Failure::of(&error))?;
     extra.extend(sanitizers.into_iter().map(|(name, value)| (name.into(), value.into())));
     if let Some(text) = env.get("AFL_TARGET_ENV") {
         extra.extend(values::assignments(&text.to_string_lossy())?);

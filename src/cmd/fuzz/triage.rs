@@ -58,7 +58,7 @@ fn collector(
     env: &Environment,
     target: &TargetOptions,
 ) -> Result<Option<OsString>, Failure> {
-    let failure = |error: CollectorError| Failure::new(&error, error.remedy());
+    let failure = |error: CollectorError| Failure::of(&error);
     let mut word = OsString::from("--collector");
     if let Some(url) = &args.collector {
         match url {

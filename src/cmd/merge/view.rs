@@ -9,6 +9,7 @@ use crate::engine::domain::KeyNames;
 use crate::engine::feedback::{Beyond, Known, Part};
 use crate::exec::lines::Places;
 use crate::exec::{build_of, sites_of};
+use crate::sys::remedy::Remedy;
 
 /// Edges of good runs, of crashes and of hangs, and keys.
 #[derive(Serialize)]

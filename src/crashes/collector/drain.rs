@@ -4,42 +4,40 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use miette::Diagnostic;
+
 use super::{Client, CollectorError, Counts, Delivery, Settings, Spool};
+use ffuzz_sys::remedy::Remedy;
 
 /// A server that is not there within this time is not coming back while somebody waits for it.
 const PATIENCE: Duration = Duration::from_secs(130);
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Why reports are left.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum DrainError {
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Collector(#[from] CollectorError),
     #[error("{} is not a spool", .0.display())]
+    #[diagnostic(help("name the folder OUT/triage/spool of a campaign"))]
     NoSpool(PathBuf),
     #[error("another process delivers the reports in {}", .0.display())]
+    #[diagnostic(help("wait for it, or stop it first"))]
     Claimed(PathBuf),
     #[error("{count} reports were refused")]
+    #[diagnostic(help(
+        "see {}/refused/*.txt for the reasons; correct them, then run it again",
+        spool.display()
+    ))]
     Refused { count: usize, spool: PathBuf },
     #[error("{count} reports are left{}", reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
-    Left { count: usize, reason: Option<String>, remedy: String },
-}
-
-impl DrainError {
-    /// What the user can do, one line.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Collector(error) => error.remedy(),
-            Self::NoSpool(_) => "name the folder OUT/triage/spool of a campaign".into(),
-            Self::Claimed(_) => "wait for it, or stop it first".into(),
-            Self::Refused { spool, .. } => format!(
-                "see {}/refused/*.txt for the reasons; correct them, then run it again",
-                spool.display()
-            ),
-            Self::Left { remedy, .. } => remedy.clone(),
-        }
-    }
+    Left {
+        count: usize,
+        reason: Option<String>,
+        #[help]
+        remedy: String,
+    },
 }
 
 /// Delivers all reports of the spool in `folder`, also those refused before; `delayed` gets each new
@@ -86,6 +84,6 @@ fn left(delivery: &Delivery, count: usize) -> DrainError {
     DrainError::Left {
         count,
         reason: error.map(ToString::to_string),
-        remedy: error.map_or_else(|| "try again later".into(), CollectorError::remedy),
+        remedy: error.map_or_else(|| "try again later".into(), Remedy::remedy),
     }
 }

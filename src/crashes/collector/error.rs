@@ -4,52 +4,85 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use miette::Diagnostic;
 use nix::errno::Errno;
 
 use super::ini::IniError;
 
 /// Each names what was tried.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CollectorError {
     #[error("cannot read {}: {source}", path.display())]
+    #[diagnostic(help("check the name and the permissions"))]
     Read { path: PathBuf, source: io::Error },
     #[error("cannot write {}: {source}", path.display())]
+    #[diagnostic(help("check the permissions of the folder"))]
     Write { path: PathBuf, source: io::Error },
     #[error("no room left to write {}", path.display())]
+    #[diagnostic(help("free some space; nothing is lost"))]
     Full { path: PathBuf },
     #[error("{}: {source}", path.display())]
+    #[diagnostic(help("write [Main], then lines KEY = VALUE"))]
     Config { path: PathBuf, source: IniError },
     #[error("{}: {reason}", path.display())]
+    #[diagnostic(help("remove {}", path.display()))]
     Damaged { path: PathBuf, reason: String },
     #[error("servercafile {}: {reason}", path.display())]
+    #[diagnostic(help(
+        "set servercafile to your authority's certificate: a file with BEGIN CERTIFICATE"
+    ))]
     Authority { path: PathBuf, reason: &'static str },
     #[error("{key} is not set")]
+    #[diagnostic(help("{}", missing(key)))]
     Missing { key: &'static str },
     #[error("{key} = {value} is not {expected}")]
+    #[diagnostic(help("set {key} to {expected}"))]
     Invalid { key: &'static str, value: String, expected: &'static str },
     #[error("cannot reach {url}: {reason}")]
+    #[diagnostic(help("check serverhost and serverport, and whether the server runs"))]
     Unreachable { url: String, reason: String },
     #[error("no secure connection to {url}: {reason}")]
+    #[diagnostic(help(
+        "set servercafile to your own authority's certificate, or serverproto = http"
+    ))]
     Tls { url: String, reason: String },
     #[error("{url} gave no answer in time")]
+    #[diagnostic(help(
+        "check whether the server runs; set servertimeout to more seconds if it is slow"
+    ))]
     Slow { url: String },
     #[error("{url} ended the connection without an answer")]
+    #[diagnostic(help("check serverhost and serverport, and whether the server runs"))]
     BrokenOff { url: String },
     #[error("{url} answers 401: the token is missing or wrong")]
+    #[diagnostic(help("set serverauthtoken to what `manage.py get_auth_token USER` prints there"))]
     Unauthorized { url: String },
     #[error("{url} answers 403: the account may not do this")]
+    #[diagnostic(help(
+        "on the server: manage.py add_permission USER view_crashmanager crashmanager_all"
+    ))]
     Forbidden { url: String },
     #[error("{url} answers 429: too many requests")]
+    #[diagnostic(help("try again in {} s", retry_after.as_secs()))]
     TooMany { url: String, retry_after: Duration },
     #[error("{url} answers {status}{}", said(text))]
+    #[diagnostic(help("correct the values that the answer names"))]
     Refused { url: String, status: u16, text: String },
     #[error("{url} answers {status}{}", said(text))]
+    #[diagnostic(help("check serverhost and serverport, and whether the server runs"))]
     Failing { url: String, status: u16, text: String, retry_after: Option<Duration> },
     #[error("{url} answers with something that is not FuzzManager's")]
+    #[diagnostic(help(
+        "set serverhost, serverport and serverproto to FuzzManager's, not to a proxy's"
+    ))]
     NotTheServer { url: String },
     #[error("{url} has no signatures yet")]
+    #[diagnostic(help("on the server: manage.py export_signatures signatures.zip, once an hour"))]
     NoSignatures { url: String },
     #[error("{url} is damaged: {reason}")]
+    #[diagnostic(help(
+        "try again; if it fails again: manage.py export_signatures signatures.zip there"
+    ))]
     Archive { url: String, reason: String },
 }
 
@@ -67,56 +100,6 @@ impl CollectorError {
         match source.raw_os_error().map(Errno::from_raw) {
             Some(Errno::ENOSPC | Errno::EDQUOT) => Self::Full { path },
             _ => Self::Write { path, source },
-        }
-    }
-
-    /// One line: what the user can do.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Read { .. } => "check the name and the permissions".into(),
-            Self::Write { .. } => "check the permissions of the folder".into(),
-            Self::Full { .. } => "free some space; nothing is lost".into(),
-            Self::Config { .. } => "write [Main], then lines KEY = VALUE".into(),
-            Self::Damaged { path, .. } => format!("remove {}", path.display()),
-            Self::Authority { .. } => {
-                "set servercafile to your authority's certificate: a file with BEGIN CERTIFICATE"
-                    .into()
-            }
-            Self::Missing { key } => missing(key),
-            Self::Invalid { key, expected, .. } => format!("set {key} to {expected}"),
-            Self::Unreachable { .. } | Self::BrokenOff { .. } | Self::Failing { .. } => {
-                "check serverhost and serverport, and whether the server runs".into()
-            }
-            Self::Slow { .. } => {
-                "check whether the server runs; set servertimeout to more seconds if it is slow"
-                    .into()
-            }
-            Self::Tls { .. } => {
-                "set servercafile to your own authority's certificate, or serverproto = http".into()
-            }
-            Self::Unauthorized { .. } => {
-                "set serverauthtoken to what `manage.py get_auth_token USER` prints there".into()
-            }
-            Self::Forbidden { .. } => {
-                "on the server: manage.py add_permission USER view_crashmanager crashmanager_all"
-                    .into()
-            }
-            Self::TooMany { retry_after, .. } => {
-                format!("try again in {} s", retry_after.as_secs())
-            }
-            Self::Refused { .. } => "correct the values that the answer names".into(),
-            Self::NoSignatures { .. } => {
-                "on the server: manage.py export_signatures signatures.zip, once an hour".into()
-            }
-            Self::Archive { .. } => {
-                "try again; if it fails again: manage.py export_signatures signatures.zip there"
-                    .into()
-            }
-            Self::NotTheServer { .. } => {
-                "set serverhost, serverport and serverproto to FuzzManager's, not to a proxy's"
-                    .into()
-            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
 use serde_json::json;
 
 use super::coverage::SourceCoverage;
@@ -13,32 +14,23 @@ use ffuzz_exec::Hooked;
 use ffuzz_exec::lines::{LineMap, LinesError, Reached};
 
 /// Why nothing was measured.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum MeasureError {
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Run(#[from] RunError),
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Lines(#[from] LinesError),
     #[error("{} has no source lines of its edges", .0.display())]
+    #[diagnostic(help("build it with ffuzz-cc -g, or give an lcov file"))]
     NoLines(PathBuf),
     #[error("none of the {files} source files is below {}", root.display())]
+    #[diagnostic(help("name the folder of the sources with --root"))]
     Elsewhere { files: usize, root: PathBuf },
-}
-
-impl MeasureError {
-    /// What the user can do, one line.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Input(error) => error.remedy().into(),
-            Self::Run(error) => error.remedy(),
-            Self::Lines(error) => error.remedy().into(),
-            Self::NoLines(_) => "build it with ffuzz-cc -g, or give an lcov file".into(),
-            Self::Elsewhere { .. } => "name the folder of the sources with --root".into(),
-        }
-    }
 }
 
 /// What inputs reach.

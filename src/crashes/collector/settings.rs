@@ -218,6 +218,8 @@ fn invalid(key: &'static str, value: &str, expected: &'static str) -> CollectorE
 
 #[cfg(test)]
 mod tests {
+    use ffuzz_sys::remedy::Remedy;
+
     use super::*;
 
     fn values(pairs: &[(&str, &str)]) -> Values {

@@ -13,6 +13,7 @@ use super::delivery::Delivery;
 use super::error::CollectorError;
 use super::settings::Settings;
 use super::spool::{Counts, Spool};
+use ffuzz_sys::remedy::Remedy;
 
 /// Interval of the checks for reports of others and for the end of a wait.
 const INTERVAL: Duration = Duration::from_millis(500);

@@ -6,32 +6,24 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
+
 const PATTERN: &str = "/proc/sys/kernel/core_pattern";
 /// The process id follows the name.
 const NUMBERED: &str = "/proc/sys/kernel/core_uses_pid";
 
 /// Why there are none.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CoreError {
     #[error("the kernel pipes core files to a program ({PATTERN} is {pattern:?})")]
+    #[diagnostic(help("as root: echo core > {PATTERN}; or unset FTB_FORCE_GDBCORE"))]
     Piped { pattern: String },
     #[error("core files have no folder of their own ({PATTERN} is {pattern:?})")]
+    #[diagnostic(help("as root: echo core > {PATTERN}; or unset FTB_FORCE_GDBCORE"))]
     NoFolder { pattern: String },
     #[error("a core file would overwrite {}", path.display())]
+    #[diagnostic(help("move that file away"))]
     InTheWay { path: PathBuf },
-}
-
-impl CoreError {
-    /// One line: what the user can do.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Piped { .. } | Self::NoFolder { .. } => {
-                format!("as root: echo core > {PATTERN}; or unset FTB_FORCE_GDBCORE")
-            }
-            Self::InTheWay { .. } => "move that file away".into(),
-        }
-    }
 }
 
 /// The place of core files.
@@ -107,6 +99,8 @@ impl Drop for Core {
 
 #[cfg(test)]
 mod tests {
+    use ffuzz_sys::remedy::Remedy;
+
     use super::*;
 
     #[test]

@@ -15,6 +15,7 @@ use ffuzz_disk::find;
 use ffuzz_exec::Scratch;
 use ffuzz_sys::file::Locked;
 use ffuzz_sys::process::leave_background;
+use ffuzz_sys::remedy::Remedy;
 use ffuzz_sys::stdio;
 use ffuzz_sys::watch::Watch;
 

@@ -50,6 +50,8 @@ pub use write::create;
 use std::io;
 use std::path::PathBuf;
 
+use miette::Diagnostic;
+
 use crate::collector::CollectorError;
 use ffuzz_disk::output::OutputError;
 use ffuzz_exec::TargetError;
@@ -59,49 +61,38 @@ use ffuzz_mutators::CustomError;
 pub const FOLDER: &str = "triage";
 
 /// What ends a triage.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum TriageError {
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Target(#[from] TargetError),
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Mutator(#[from] CustomError),
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Output(#[from] OutputError),
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Collector(#[from] CollectorError),
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Core(#[from] CoreError),
     #[error("{0} is set, but there is no gdb")]
+    #[diagnostic(help("install gdb, or unset {0}"))]
     NoGdb(&'static str),
     #[error("cannot read the folder {}: {source}", folder.display())]
+    #[diagnostic(help(
+        "name the folder that was given to the fuzzer's -o, or one with crash files"
+    ))]
     Folder { folder: PathBuf, source: io::Error },
     #[error("cannot write to {}: {source}", folder.display())]
+    #[diagnostic(help("check the permissions of the folder"))]
     Write { folder: PathBuf, source: io::Error },
     #[error("cannot lock {}: {source}", folder.display())]
+    #[diagnostic(help("choose an -o on a file system that has locks"))]
     Lock { folder: PathBuf, source: io::Error },
     #[error("another triage is at work in {}", .0.display())]
+    #[diagnostic(help("wait for its end (a campaign that runs has one), or choose another -o"))]
     Busy(PathBuf),
-}
-
-impl TriageError {
-    /// One line: what the user can do.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Target(error) => error.remedy(),
-            Self::Mutator(error) => error.remedy(),
-            Self::Output(error) => error.remedy(),
-            Self::Collector(error) => error.remedy(),
-            Self::Core(error) => error.remedy(),
-            Self::NoGdb(name) => format!("install gdb, or unset {name}"),
-            Self::Folder { .. } => {
-                "name the folder that was given to the fuzzer's -o, or one with crash files".into()
-            }
-            Self::Write { .. } => "check the permissions of the folder".into(),
-            Self::Lock { .. } => "choose an -o on a file system that has locks".into(),
-            Self::Busy(_) => {
-                "wait for its end (a campaign that runs has one), or choose another -o".into()
-            }
-        }
-    }
 }

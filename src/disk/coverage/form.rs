@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use miette::Diagnostic;
 use serde::{Deserialize, Serialize};
 
 use ffuzz_engine::coverage::mix;
@@ -28,31 +29,27 @@ const MEM: &str = "::MEM::";
 const MOST: u64 = 1 << 29;
 const MOST_NAMES: usize = 4096;
 
+const WHOLE_FILE: &str =
+    "give a file of --save-coverage, of ffuzz-merge or of Killerbeez (-j), not cut";
+
 /// Why a text is no state.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum FormError {
     #[error("{0}")]
+    #[diagnostic(help("{}", WHOLE_FILE))]
     Json(serde_json::Error),
     #[error("its format is {0}, and this version reads {FORMAT}")]
+    #[diagnostic(help("use the version of ffuzz that wrote it"))]
     Version(String),
     #[error("it is a state of Killerbeez without edge maps (instrumentation return_code or ipt)")]
+    #[diagnostic(help("dump the state with Killerbeez's instrumentation afl"))]
     NoMaps,
     #[error("{0}")]
+    #[diagnostic(help("{}", WHOLE_FILE))]
     Impossible(&'static str),
     #[error("it was changed or is damaged")]
+    #[diagnostic(help("{}", WHOLE_FILE))]
     Damaged,
-}
-
-impl FormError {
-    /// One line: what the user can do.
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Self::Version(_) => "use the version of ffuzz that wrote it",
-            Self::NoMaps => "dump the state with Killerbeez's instrumentation afl",
-            _ => "give a file of --save-coverage, of ffuzz-merge or of Killerbeez (-j), not cut",
-        }
-    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -7,49 +7,52 @@ pub mod form;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
+
 use super::output::{OutputError, check_user_file, replace_user_file};
 use ffuzz_engine::feedback::{Known, Mismatch};
 use ffuzz_sys::file;
+use ffuzz_sys::remedy::{self, Remedy};
 use form::FormError;
 
 /// Larger than the state of any program.
 const LARGEST: u64 = 4 << 30;
 
 /// Why a state cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CoverageError {
     #[error("cannot read the coverage state {}: {source}", path.display())]
+    #[diagnostic(help("{}", remedy::of_system(source, "check the path")))]
     Read { path: PathBuf, source: io::Error },
     #[error("{} is no coverage state: {source}", path.display())]
+    #[diagnostic(forward(source))]
     Form { path: PathBuf, source: FormError },
     #[error("the coverage state {} does not fit: {source}", path.display())]
+    #[diagnostic(help("{}", how_to_fit(source)))]
     Mismatch { path: PathBuf, source: Mismatch },
     #[error(transparent)]
+    #[diagnostic(help("{}", how_to_write(.0)))]
     Write(#[from] OutputError),
     #[error("the target has no edges, so there is no coverage to save or to load")]
+    #[diagnostic(help("build the target with ffuzz-cc, or leave the option out"))]
     NoEdges,
 }
 
-impl CoverageError {
-    /// What the user can do about it, one line.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Read { source, .. } => file::remedy(source).unwrap_or("check the path").into(),
-            Self::Form { source, .. } => source.remedy().into(),
-            Self::Mismatch { source: Mismatch::MapSize { .. }, .. } => {
-                "states are valid for one program; Killerbeez's need a map of 65536 edges".into()
-            }
-            Self::Mismatch { .. } => {
-                "states are valid for one build: make another with ffuzz-showmap -C --save-coverage"
-                    .into()
-            }
-            Self::Write(OutputError::Write { source, .. }) => {
-                file::remedy(source).unwrap_or("check the path given to --save-coverage").into()
-            }
-            Self::Write(error) => error.remedy(),
-            Self::NoEdges => "build the target with ffuzz-cc, or leave the option out".into(),
+fn how_to_fit(mismatch: &Mismatch) -> &'static str {
+    match mismatch {
+        Mismatch::MapSize { .. } => {
+            "states are valid for one program; Killerbeez's need a map of 65536 edges"
         }
+        _ => "states are valid for one build: make another with ffuzz-showmap -C --save-coverage",
+    }
+}
+
+fn how_to_write(error: &OutputError) -> String {
+    match error {
+        OutputError::Write { source, .. } => {
+            remedy::of_system(source, "check the path given to --save-coverage").into()
+        }
+        error => error.remedy(),
     }
 }
 

@@ -3,31 +3,45 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
 use nix::errno::Errno;
 
 use ffuzz_sys::file;
+use ffuzz_sys::remedy;
 
 /// Each names the path. [`OutputError::Full`] is apart because the campaign waits for room and
 /// continues; the others end it.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum OutputError {
     #[error("output folder {} belongs to a fuzzer that is running", path.display())]
+    #[diagnostic(help("choose another -o, or another name with -S"))]
     Busy { path: PathBuf },
     #[error("output folder {} already holds work", path.display())]
+    #[diagnostic(help(
+        "resume with -i -{}, or choose another -o",
+        if *autoresume { "" } else { " (or AFL_AUTORESUME=1)" }
+    ))]
     HoldsWork { path: PathBuf, autoresume: bool },
     #[error("nothing to resume: no queue entries in {}", path.display())]
+    #[diagnostic(help("start with -i SEEDS"))]
     NothingToResume { path: PathBuf },
     #[error("{} exists and is not a link into the instance folder", path.display())]
+    #[diagnostic(help("choose another -o, or move {} away", path.display()))]
     InTheWay { path: PathBuf },
     #[error("{} exists; another fuzzer may be using it", path.display())]
+    #[diagnostic(help("set AFL_TMPDIR to another folder, or remove {}", path.display()))]
     InputTaken { path: PathBuf },
     #[error("{} was removed or replaced while the campaign ran", path.display())]
+    #[diagnostic(help("start again with -i SEEDS, or with another -o"))]
     Replaced { path: PathBuf },
     #[error("no room left to write {}", path.display())]
+    #[diagnostic(help("free some space"))]
     Full { path: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
+    #[diagnostic(help("{}", how_to_reach(path, source)))]
     Write { path: PathBuf, source: io::Error },
     #[error("cannot read {}: {source}", path.display())]
+    #[diagnostic(help("{}", how_to_reach(path, source)))]
     Read { path: PathBuf, source: io::Error },
 }
 
@@ -59,33 +73,11 @@ impl OutputError {
     pub(super) fn read(path: &Path, source: io::Error) -> Self {
         Self::Read { path: path.to_owned(), source }
     }
+}
 
-    /// One line: what the user can do.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Busy { .. } => "choose another -o, or another name with -S".to_owned(),
-            Self::HoldsWork { autoresume: true, .. } => {
-                "resume with -i -, or choose another -o".to_owned()
-            }
-            Self::HoldsWork { autoresume: false, .. } => {
-                "resume with -i - (or AFL_AUTORESUME=1), or choose another -o".to_owned()
-            }
-            Self::NothingToResume { .. } => "start with -i SEEDS".to_owned(),
-            Self::InTheWay { path } => {
-                format!("choose another -o, or move {} away", path.display())
-            }
-            Self::InputTaken { path } => {
-                format!("set AFL_TMPDIR to another folder, or remove {}", path.display())
-            }
-            Self::Full { .. } => "free some space".to_owned(),
-            Self::Replaced { .. } => "start again with -i SEEDS, or with another -o".to_owned(),
-            Self::Write { path, source } | Self::Read { path, source } => {
-                if source.kind() == io::ErrorKind::InvalidInput {
-                    return format!("move {} away", path.display());
-                }
-                file::remedy(source).unwrap_or("check the folder given to -o").to_owned()
-            }
-        }
+fn how_to_reach(path: &Path, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidInput => format!("move {} away", path.display()),
+        _ => remedy::of_system(error, "check the folder given to -o").to_owned(),
     }
 }

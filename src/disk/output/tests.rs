@@ -1,6 +1,7 @@
 //! Tests of the output folder on real file systems.
 
 use super::*;
+use ffuzz_sys::remedy::Remedy;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 

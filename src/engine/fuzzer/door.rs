@@ -11,6 +11,8 @@
 
 use std::time::Duration;
 
+use miette::Diagnostic;
+
 use super::Fuzzer;
 use super::admit::{self, Crash, NewSeed, Stored, StoredSeed, admit};
 use super::sidecars::Inspection;
@@ -19,7 +21,7 @@ use crate::comparison::ComparisonLog;
 use crate::corpus::SeedId;
 use crate::coverage::path_hash;
 use crate::domain::KeyGain;
-use crate::executor::{ExitKind, Failure, Observation, RunError};
+use crate::executor::{ExitKind, Observation, RunError};
 use crate::feedback::{Finding, Judge, Verdict};
 use crate::mutate::Candidate;
 use crate::mutate::foreign::ForeignMutators;
@@ -205,10 +207,10 @@ pub trait Door: Sized {
     }
 
     /// A sanitizer build cannot be run any more, and was left out.
-    fn sanitizer_failed(&mut self, _why: &dyn Failure) {}
+    fn sanitizer_failed(&mut self, _why: &dyn Diagnostic) {}
 
     /// The build that logs comparisons cannot be run any more, and was left out.
-    fn logger_failed(&mut self, _why: &dyn Failure) {}
+    fn logger_failed(&mut self, _why: &dyn Diagnostic) {}
 
     /// Between two batches: the screen, and what comes from outside.
     fn look_outside(&mut self) -> Result<(), Self::Error> {

@@ -16,6 +16,8 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
+
 use flow::Stretch;
 use program::ElfProgram;
 pub(super) use program::{decoder, table};
@@ -25,32 +27,24 @@ pub(super) use source::{Frame, Source, written};
 pub type Reached = BTreeMap<String, BTreeMap<u32, u64>>;
 
 /// Why the lines of a program are unknown.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum LinesError {
     #[error("cannot read {}: {source}", path.display())]
+    #[diagnostic(help("check its name and permissions"))]
     Read { path: PathBuf, source: io::Error },
     #[error("{} is no ELF program: {reason}", path.display())]
+    #[diagnostic(help("build it with ffuzz-cc"))]
     Format { path: PathBuf, reason: String },
     #[error("{} has no table of its counters", path.display())]
+    #[diagnostic(help("build it with ffuzz-cc"))]
     NoTable { path: PathBuf },
     #[error("{} has no debug information about lines", path.display())]
+    #[diagnostic(help("build it with -g (not -gz, not stripped)"))]
     NoLines { path: PathBuf },
     #[error("{} has {found} counters, and the process that was started from it {expected}",
             path.display())]
+    #[diagnostic(help("do not rebuild it during the run"))]
     Changed { path: PathBuf, found: usize, expected: usize },
-}
-
-impl LinesError {
-    /// One line: what the user can do.
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Self::Read { .. } => "check its name and permissions",
-            Self::Format { .. } | Self::NoTable { .. } => "build it with ffuzz-cc",
-            Self::NoLines { .. } => "build it with -g (not -gz, not stripped)",
-            Self::Changed { .. } => "do not rebuild it during the run",
-        }
-    }
 }
 
 /// Those of each function. One without a counter was reached if a stretch that calls it was.

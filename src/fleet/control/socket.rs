@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use miette::Diagnostic;
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
@@ -19,31 +20,23 @@ const LONGEST_PATH: usize = 107;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
-/// Why there is no socket: Display is the cause, [`ControlError::remedy`] the way out.
-#[derive(Debug, thiserror::Error)]
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum ControlError {
     #[error(
         "the path of the control socket has {length} bytes, and the kernel takes {LONGEST_PATH}"
     )]
+    #[diagnostic(help("name a shorter one with --control, a relative path will do"))]
     TooLong { length: usize },
     #[error("the control socket {path:?} belongs to a running fuzzer")]
+    #[diagnostic(help("name another one with --control, or stop that fuzzer"))]
     InUse { path: PathBuf },
     #[error("{path:?} exists and is not a socket")]
+    #[diagnostic(help("name another path with --control"))]
     NoSocket { path: PathBuf },
     #[error("cannot create the control socket {path:?}: {source}")]
+    #[diagnostic(help("with --control, name a path in a folder where you can write"))]
     Make { path: PathBuf, source: io::Error },
-}
-
-impl ControlError {
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Self::TooLong { .. } => "name a shorter one with --control, a relative path will do",
-            Self::InUse { .. } => "name another one with --control, or stop that fuzzer",
-            Self::NoSocket { .. } => "name another path with --control",
-            Self::Make { .. } => "with --control, name a path in a folder where you can write",
-        }
-    }
 }
 
 /// A listening socket. Dropping it removes its file, unless another process has replaced it.
@@ -120,6 +113,8 @@ fn remove_stale(path: &Path) -> Result<(), ControlError> {
 
 #[cfg(test)]
 mod tests {
+    use ffuzz_sys::remedy::Remedy;
+
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 

@@ -20,9 +20,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use miette::Diagnostic;
+
 use ffuzz_disk::coverage::{self, CoverageError};
 use ffuzz_engine::feedback::Known;
 use ffuzz_sys::file::{self as sys_file, Locked};
+use ffuzz_sys::remedy::{self, Remedy};
 use ffuzz_sys::stop::Stop;
 use journal::{Journal, JournalError};
 use process::{Ended, Running};
@@ -80,39 +83,38 @@ impl Job {
     }
 }
 
+const AGAIN: &str = "finished jobs are kept: run the same command again to continue";
+
 /// Why jobs cannot start or go on.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum JobsError {
     #[error("{}: another ffuzz-jobs runs these jobs", folder.display())]
+    #[diagnostic(help("wait until it ends, or set another output in the list"))]
     Busy { folder: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
+    #[diagnostic(help("{}; {AGAIN}", remedy::of_system(source, "check the folder output")))]
     Write { path: PathBuf, source: io::Error },
     #[error(transparent)]
+    #[diagnostic(help("{}", how_to_journal(.0)))]
     Journal(#[from] JournalError),
     #[error(transparent)]
+    #[diagnostic(help("{}; {AGAIN}", .0.remedy()))]
     Coverage(#[from] CoverageError),
     #[error("cannot handle signals: {0}")]
+    #[diagnostic(help("{}", AGAIN))]
     Signals(io::Error),
     #[error("cannot start {}: {source}", program.display())]
+    #[diagnostic(help("{}", AGAIN))]
     Start { program: PathBuf, source: io::Error },
 }
 
-impl JobsError {
-    /// One line: what the user can do.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        const AGAIN: &str = "finished jobs are kept: run the same command again to continue";
-        match self {
-            Self::Busy { .. } => "wait until it ends, or set another output in the list".into(),
-            Self::Journal(JournalError::Damaged { path, .. }) => {
-                format!("remove {}: all jobs are then resumed", path.display())
-            }
-            Self::Write { source, .. } | Self::Journal(JournalError::Io { source, .. }) => {
-                let remedy = sys_file::remedy(source).unwrap_or("check the folder output");
-                format!("{remedy}; {AGAIN}")
-            }
-            Self::Coverage(error) => format!("{}; {AGAIN}", error.remedy()),
-            Self::Signals(_) | Self::Start { .. } => AGAIN.into(),
+fn how_to_journal(error: &JournalError) -> String {
+    match error {
+        JournalError::Damaged { path, .. } => {
+            format!("remove {}: all jobs are then resumed", path.display())
+        }
+        JournalError::Io { source, .. } => {
+            format!("{}; {AGAIN}", remedy::of_system(source, "check the folder output"))
         }
     }
 }

@@ -20,6 +20,7 @@ use ffuzz_config::options::TargetOptions;
 use ffuzz_engine::executor::ExitKind;
 use ffuzz_exec::{Ended, Fresh, FreshOptions, Setup, TargetError};
 use ffuzz_mutators::Mutators;
+use ffuzz_sys::remedy::Remedy;
 
 const MARK: &[u8] = b"REACHED ID ";
 /// For one run.

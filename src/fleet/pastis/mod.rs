@@ -35,6 +35,7 @@ use control_client::{FuzzerEvent, OWN};
 use engines::MachineLoad;
 use error::shortened;
 use ffuzz_event::StopReason;
+use ffuzz_sys::remedy::Remedy;
 use ffuzz_sys::stop::Stop;
 use ffuzz_sys::strays::Adopted;
 use imports::ImportCount;

@@ -18,6 +18,7 @@ use crate::workers::strategy;
 use crate::workers::worker::{FleetMessage, Worker, WorkerEnd, WorkerPlan};
 use ffuzz_disk::output;
 use ffuzz_event::{Snapshot, StopReason};
+use ffuzz_sys::remedy::Remedy;
 
 /// Time without an event after a Stop until a fuzzer is killed. Above the time that it
 /// gives its triage at the end (`StopReason::patience`, and 2 s until that is gone), with room for an

@@ -474,6 +474,8 @@ impl Fleet {
 
 #[cfg(test)]
 mod tests {
+    use ffuzz_sys::remedy::Remedy;
+
     use super::*;
 
     use std::os::unix::fs::PermissionsExt;

@@ -1,20 +1,15 @@
 //! Replaces Python modules where ffuzz is built without Python.
 
+use miette::Diagnostic;
+
 use ffuzz_config::options::PythonOptions;
 
 /// There is only one.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("the Python module {module} cannot be loaded: this ffuzz was built without Python")]
+#[diagnostic(help("build ffuzz with its default features, or unset AFL_PYTHON_MODULE"))]
 pub struct PythonError {
     module: String,
-}
-
-impl PythonError {
-    /// One line: what the user can do.
-    #[must_use]
-    pub fn remedy(&self) -> String {
-        "build ffuzz with its default features, or unset AFL_PYTHON_MODULE".into()
-    }
 }
 
 /// Never made.
