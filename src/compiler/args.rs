@@ -8,7 +8,7 @@ use super::toolchain::{self, Linker};
 
 /// How far clang goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum BuildStage {
+pub(crate) enum BuildStage {
     /// `-E`, `-M`, `-MM`, `-fsyntax-only`: no code comes out.
     Preprocess,
     /// `-c`, `-S`, `-emit-llvm` and the like.
@@ -18,7 +18,7 @@ pub enum BuildStage {
 
 /// What a link makes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Product {
+pub(crate) enum Product {
     Executable,
     SharedLibrary,
     /// `-r`: one object out of several.
@@ -27,7 +27,7 @@ pub enum Product {
 
 /// A command line and what it means.
 #[derive(Clone, Debug)]
-pub struct Invocation {
+pub(crate) struct Invocation {
     /// As given (response files not expanded).
     pub arguments: Vec<OsString>,
     pub stage: BuildStage,
@@ -123,7 +123,10 @@ const QUERIES: &[&str] = &["--version", "--help", "-help", "-dumpversion", "-dum
 
 impl Invocation {
     /// `read` gives the content of response files, or None.
-    pub fn parse(arguments: Vec<OsString>, read: impl Fn(&OsStr) -> Option<Vec<u8>>) -> Self {
+    pub(crate) fn parse(
+        arguments: Vec<OsString>,
+        read: impl Fn(&OsStr) -> Option<Vec<u8>>,
+    ) -> Self {
         let words = expand(&arguments, &read, 0);
         let mut invocation = Self {
             arguments,
@@ -253,49 +256,49 @@ impl Invocation {
 
     /// False for questions, calls without a file, and code that the runtime cannot live in.
     #[must_use]
-    pub fn wants_instrumentation(&self) -> bool {
+    pub(crate) fn wants_instrumentation(&self) -> bool {
         let without_libc = self.bare && !self.names_libc && !self.fuzzer_driver;
         !self.query && !self.freestanding && !without_libc && self.inputs > 0
     }
 
     /// The program would get clang's libFuzzer, because it cannot contain the runtime of ffuzz.
     #[must_use]
-    pub fn lacks_driver(&self) -> bool {
+    pub(crate) fn lacks_driver(&self) -> bool {
         self.freestanding && self.fuzzer_driver && !self.query && self.links() && self.inputs > 0
     }
 
     /// Code is generated from at least one source.
     #[must_use]
-    pub fn compiles(&self) -> bool {
+    pub(crate) fn compiles(&self) -> bool {
         self.stage != BuildStage::Preprocess && !self.sources.is_empty()
     }
 
     /// A program or a library comes out.
     #[must_use]
-    pub fn links(&self) -> bool {
+    pub(crate) fn links(&self) -> bool {
         self.stage == BuildStage::Link && self.product != Product::Object
     }
 
     /// The file that a link writes.
     #[must_use]
-    pub fn product_path(&self) -> &Path {
+    pub(crate) fn product_path(&self) -> &Path {
         self.output.as_deref().map_or(Path::new("a.out"), Path::new)
     }
 
     /// A question of a configure script, which may compare what is printed.
     #[must_use]
-    pub fn is_probe(&self) -> bool {
+    pub(crate) fn is_probe(&self) -> bool {
         let is_theirs = |path: &Path| path.file_stem() == Some(OsStr::new("conftest"));
         is_theirs(self.product_path()) || self.sources.iter().any(|s| is_theirs(Path::new(s)))
     }
 
     #[must_use]
-    pub fn source_names(&self) -> Vec<&OsStr> {
+    pub(crate) fn source_names(&self) -> Vec<&OsStr> {
         self.sources.iter().map(OsString::as_os_str).collect()
     }
 
     /// How the linker of this call handles the linker script. Calls that do not link accept it.
-    pub fn linker(&self, default: impl Fn() -> Linker) -> Linker {
+    pub(crate) fn linker(&self, default: impl Fn() -> Linker) -> Linker {
         match &self.linker {
             _ if !self.links() => Linker::TakesScript,
             Some(name) => toolchain::by_name(name),
@@ -306,13 +309,13 @@ impl Invocation {
 
 /// `fuzzer`, `fuzzer-no-link`: libFuzzer's parts of a `-fsanitize=` list.
 #[must_use]
-pub fn is_fuzzer_part(name: &str) -> bool {
+pub(crate) fn is_fuzzer_part(name: &str) -> bool {
     name == "fuzzer" || name == "fuzzer-no-link"
 }
 
 /// Names by which build scripts link libFuzzer.
 #[must_use]
-pub fn is_engine(text: &str) -> bool {
+pub(crate) fn is_engine(text: &str) -> bool {
     matches!(text, "-lFuzzer" | "-lFuzzingEngine")
         || text.ends_with("/libFuzzer.a")
         || text.ends_with("/libFuzzingEngine.a")

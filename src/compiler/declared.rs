@@ -29,7 +29,7 @@ pub enum WatchedEvent {
 impl WatchedEvent {
     /// As in the file.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Calls => "calls",
             Self::Returns => "returns",
@@ -160,7 +160,7 @@ pub fn text<'a>(declarations: impl IntoIterator<Item = &'a Declaration>) -> Stri
 
 /// The runtime file of a domain, as a user would write it by hand.
 #[must_use]
-pub fn runtime_source(declared: &Declaration) -> String {
+pub(crate) fn runtime_source(declared: &Declaration) -> String {
     let Declaration { name, size, initial, .. } = declared;
     let reducer = declared.reducer.enumerator();
     format!("FFUZZ_NEW_DOMAIN(__afl_{name}_dsf, \"{name}\", {size}u, {reducer}, {initial}u)\n")

@@ -143,7 +143,7 @@ impl Env {
 /// The built-in domains that the shared pass must add: their names.
 pub const BUILTIN: &str = "FFUZZ_BUILTIN_DOMAINS";
 /// How the declared domains reach it: the file with their normalized text.
-pub const DECLARED: &str = "FFUZZ_DECLARED_DOMAINS";
+pub(crate) const DECLARED: &str = "FFUZZ_DECLARED_DOMAINS";
 
 const SANITIZERS: &[(&str, Sanitizer)] = &[
     ("AFL_USE_ASAN", Sanitizer::Address),

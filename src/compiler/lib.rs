@@ -14,7 +14,7 @@ pub mod error;
 pub mod lists;
 pub mod plugin;
 mod product;
-pub mod rewrite;
+pub(crate) mod rewrite;
 pub mod toolchain;
 
 use std::ffi::OsString;

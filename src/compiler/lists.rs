@@ -28,7 +28,7 @@ pub enum CoverageScope {
 impl CoverageScope {
     /// Options of the compiler proper; None: no coverage at all.
     #[must_use]
-    pub fn lists(&self) -> Option<Vec<OsString>> {
+    pub(crate) fn lists(&self) -> Option<Vec<OsString>> {
         let option = |name: &str, path: &Option<PathBuf>| {
             let path = path.as_ref()?;
             let mut word = OsString::from(format!("-fsanitize-coverage-{name}="));

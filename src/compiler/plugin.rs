@@ -84,7 +84,7 @@ impl Workshop<'_> {
     }
 
     /// The pass that collects words and changes counters as well.
-    pub fn builtin_pass(&self) -> Result<PathBuf, CompilerError> {
+    pub(crate) fn builtin_pass(&self) -> Result<PathBuf, CompilerError> {
         self.pass(&Pair { name: BUILTIN.into(), folder: self.assets.directory.clone() })
     }
 
@@ -112,7 +112,10 @@ impl Workshop<'_> {
     }
 
     /// The input file of the pass for declared domains, if there are any.
-    pub fn declarations(&self, domains: &[DomainSource]) -> Result<Option<PathBuf>, CompilerError> {
+    pub(crate) fn declarations(
+        &self,
+        domains: &[DomainSource],
+    ) -> Result<Option<PathBuf>, CompilerError> {
         let declared = domains.iter().filter_map(|domain| match domain {
             DomainSource::Declared(declared) => Some(declared),
             DomainSource::Pair(_) => None,

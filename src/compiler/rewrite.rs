@@ -14,7 +14,7 @@ use ffuzz_assets::{EXPORTED, SCRIPT};
 
 /// How counters become shared memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum CounterLink {
+pub(crate) enum CounterLink {
     /// The linker script puts them on pages of their own.
     Shared,
     /// The linker does not take the script: they are copied after a run.
@@ -25,7 +25,7 @@ pub enum CounterLink {
 
 /// What was found out about this machine and this call.
 #[derive(Clone, Debug)]
-pub struct Additions {
+pub(crate) struct Additions {
     /// Folder of runtime, headers and scripts.
     pub assets: PathBuf,
     /// Runtime objects of the domains, in the order of WAYPOINTS; empty when nothing is linked.
@@ -81,7 +81,7 @@ const COMPARERS: &[&str] = &["strcmp", "strncmp", "strcasecmp", "strncasecmp", "
 
 /// The arguments of clang.
 #[must_use]
-pub fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions) -> Vec<OsString> {
+pub(crate) fn rewrite(invocation: &Invocation, env: &Env, additions: &Additions) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![];
     if invocation.links() {
         words.extend(additions.runtimes.iter().map(OsString::from));

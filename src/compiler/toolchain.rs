@@ -23,7 +23,7 @@ pub struct Clang {
 
 /// How a linker handles the linker script.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Linker {
+pub(crate) enum Linker {
     TakesScript,
     RefusesScript,
     Unknown,
@@ -99,7 +99,7 @@ fn major(clang: &Path) -> Option<u32> {
 
 /// The linker that clang uses by default: `ld` in PATH, links resolved.
 #[must_use]
-pub fn default_linker(env: &Env) -> Linker {
+pub(crate) fn default_linker(env: &Env) -> Linker {
     let Some(ld) = locate(Path::new("ld"), &env.path).and_then(|ld| ld.canonicalize().ok()) else {
         return Linker::Unknown;
     };
@@ -109,7 +109,7 @@ pub fn default_linker(env: &Env) -> Linker {
 
 /// Classifies `-fuse-ld=NAME`, `--ld-path=PATH` or the file of `ld`.
 #[must_use]
-pub fn by_name(name: &str) -> Linker {
+pub(crate) fn by_name(name: &str) -> Linker {
     let name = name.rsplit('/').next().unwrap_or(name);
     if name.contains("gold") || name.contains("mold") {
         Linker::RefusesScript

@@ -74,17 +74,6 @@ pub enum VariableStatus {
     Compiler,
 }
 
-impl VariableKind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Flag => "flag",
-            Self::Number => "number",
-            Self::Text => "text",
-            Self::Path => "path",
-        }
-    }
-}
-
 impl VariableStatus {
     /// One word for tables.
     #[must_use]
@@ -295,40 +284,6 @@ pub fn edit_distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// The text of `docs/env.md`.
-#[must_use]
-pub fn markdown() -> String {
-    let mut text = String::from(
-        "# Environment variables\n\n\
-         This page is generated from the table in `src/config/env/table.rs`. A flag is on when\n\
-         its value is not empty. The *tools* that run a target are `showdsf`, `showmap`, `cmin`\n\
-         and `tmin`.\n\n\
-         - *honoured*: it has the described effect.\n\
-         - *accepted*: it needs no action here.\n\
-         - *ignored*: not supported; it prints a warning.\n\
-         - *refused*: not supported, and starting without it would be wrong.\n\
-         - *target*: for the target, which inherits it.\n\n\
-         An unknown `AFL_*` or `FFUZZ_*` name prints a warning with the nearest known name, unless\n\
-         `AFL_IGNORE_UNKNOWN_ENVS` is set.\n\n\
-         ## Run time\n\n\
-         | variable | kind | default | command | status | meaning |\n|---|---|---|---|---|---|\n",
-    );
-    for v in TABLE.iter().filter(|v| v.status != VariableStatus::Compiler) {
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {} | {} | {} | {} |",
-            v.name,
-            v.kind.word(),
-            v.default,
-            v.command,
-            v.status.word(),
-            v.meaning
-        );
-    }
-    text.push_str("\n## Compile time\n\nSee [env-compile.md](env-compile.md).\n");
-    text
-}
-
 /// The variables with an effect, for `ffuzz -hh`.
 #[must_use]
 pub fn help() -> String {
@@ -342,6 +297,50 @@ pub fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl VariableKind {
+        fn word(self) -> &'static str {
+            match self {
+                Self::Flag => "flag",
+                Self::Number => "number",
+                Self::Text => "text",
+                Self::Path => "path",
+            }
+        }
+    }
+
+    /// The text of `docs/env.md`.
+    fn markdown() -> String {
+        let mut text = String::from(
+            "# Environment variables\n\n\
+             This page is generated from the table in `src/config/env/table.rs`. A flag is on when\n\
+             its value is not empty. The *tools* that run a target are `showdsf`, `showmap`, `cmin`\n\
+             and `tmin`.\n\n\
+             - *honoured*: it has the described effect.\n\
+             - *accepted*: it needs no action here.\n\
+             - *ignored*: not supported; it prints a warning.\n\
+             - *refused*: not supported, and starting without it would be wrong.\n\
+             - *target*: for the target, which inherits it.\n\n\
+             An unknown `AFL_*` or `FFUZZ_*` name prints a warning with the nearest known name, unless\n\
+             `AFL_IGNORE_UNKNOWN_ENVS` is set.\n\n\
+             ## Run time\n\n\
+             | variable | kind | default | command | status | meaning |\n|---|---|---|---|---|---|\n",
+        );
+        for v in TABLE.iter().filter(|v| v.status != VariableStatus::Compiler) {
+            let _ = writeln!(
+                text,
+                "| `{}` | {} | {} | {} | {} | {} |",
+                v.name,
+                v.kind.word(),
+                v.default,
+                v.command,
+                v.status.word(),
+                v.meaning
+            );
+        }
+        text.push_str("\n## Compile time\n\nSee [env-compile.md](env-compile.md).\n");
+        text
+    }
 
     #[test]
     fn docs_are_those_of_the_table() {

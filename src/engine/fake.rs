@@ -57,8 +57,9 @@ impl FakeExecutor {
     }
 
     /// The same in a log of AFL++, see [`ComparisonLog::is_partial`](super::comparison::ComparisonLog::is_partial).
+    #[cfg(test)]
     #[must_use]
-    pub fn logging_partially(self, logs: impl FnMut(&[u8], &mut OwnLog) + 'static) -> Self {
+    pub(crate) fn logging_partially(self, logs: impl FnMut(&[u8], &mut OwnLog) + 'static) -> Self {
         Self { comparisons: OwnLog::partial(), ..self.logging(logs) }
     }
 

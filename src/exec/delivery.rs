@@ -22,7 +22,7 @@ const UNREAD: TimeSpec = TimeSpec::new(1, 0);
 
 /// One way to hand over inputs.
 #[derive(Debug)]
-pub enum InputDelivery {
+pub(crate) enum InputDelivery {
     /// An anonymous file that is the target's descriptor 0, rewritten in place. A file on a disk
     /// would cost a journal entry for every run, twice: a new size, and a new time of access.
     Stdin { file: File, path: PathBuf, watched: bool },
@@ -38,7 +38,7 @@ pub enum InputDelivery {
 impl InputDelivery {
     /// Creates the file for the target's stdin; `path` becomes a link to it, so that users can read
     /// the current input.
-    pub fn stdin(path: &Path) -> Result<Self, TargetError> {
+    pub(crate) fn stdin(path: &Path) -> Result<Self, TargetError> {
         let error = |source| failed(path, source);
         match std::fs::remove_file(path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),
@@ -53,7 +53,7 @@ impl InputDelivery {
     }
 
     /// From now on [`Self::was_read`] knows more, and a delivery costs a system call more.
-    pub fn watch(&mut self, yes: bool) {
+    pub(crate) fn watch(&mut self, yes: bool) {
         if let Self::Stdin { watched, .. } | Self::Named { watched, .. } = self {
             *watched = yes;
         }
@@ -61,7 +61,7 @@ impl InputDelivery {
 
     /// Whether somebody has read the last input, or mapped it into memory. None where that is not known: without
     /// [`Self::watch`], on a file system that does not note it, or if the input is in no file.
-    pub fn was_read(&mut self) -> Option<bool> {
+    pub(crate) fn was_read(&mut self) -> Option<bool> {
         // The offset is shared with the target.
         if let Self::Stdin { file, .. } = self
             && file.stream_position().ok()? > 0
@@ -90,7 +90,7 @@ impl InputDelivery {
     }
 
     /// Delivers one input.
-    pub fn deliver(&mut self, input: &[u8]) -> Result<(), TargetError> {
+    pub(crate) fn deliver(&mut self, input: &[u8]) -> Result<(), TargetError> {
         self.write(input)?;
         if let Self::Stdin { watched: true, .. } | Self::Named { watched: true, .. } = self
             && let Some(path) = self.file()

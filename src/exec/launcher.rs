@@ -153,7 +153,7 @@ impl Setup {
 
     /// The program has counters of a compiler for fuzzing.
     #[must_use]
-    pub fn is_instrumented(&self) -> bool {
+    pub(crate) fn is_instrumented(&self) -> bool {
         self.traits.instrumented
     }
 

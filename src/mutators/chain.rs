@@ -174,13 +174,13 @@ impl Mutators {
     }
 
     /// Reported with the next messages, as the mutator's.
-    pub fn add_message(&mut self, index: usize, text: &str) {
+    pub(crate) fn add_message(&mut self, index: usize, text: &str) {
         self.messages.push(format!("mutator {}: {text}", self.members[index].name));
     }
 
     /// Numbers of the mutators that have the hook.
     #[must_use]
-    pub fn with_hook(&self, hook: Hook) -> Vec<usize> {
+    pub(crate) fn with_hook(&self, hook: Hook) -> Vec<usize> {
         let numbered = self.members.iter().enumerate();
         numbered.filter(|(_, member)| member.hooks.has(hook)).map(|(index, _)| index).collect()
     }
@@ -196,7 +196,7 @@ impl Mutators {
     }
 
     #[must_use]
-    pub fn member_has(&self, index: usize, hook: Hook) -> bool {
+    pub(crate) fn member_has(&self, index: usize, hook: Hook) -> bool {
         self.members[index].hooks.has(hook)
     }
 
@@ -204,11 +204,6 @@ impl Mutators {
     #[must_use]
     pub fn is_late(&self, index: usize) -> bool {
         self.members[index].mutator.is_late()
-    }
-
-    #[must_use]
-    pub fn has_late(&self) -> bool {
-        (0..self.len()).any(|index| self.is_late(index))
     }
 
     /// Whether all can work on a starting seed; the complaint of the first that cannot.
@@ -405,7 +400,7 @@ impl Mutators {
     }
 
     /// Logs a step of trimming, for debugging a mutator (`AFL_DEBUG`).
-    pub fn log_trim(
+    pub(crate) fn log_trim(
         &mut self,
         index: usize,
         (step, planned): (u32, u32),

@@ -105,7 +105,7 @@ impl Hooks {
     }
 
     #[must_use]
-    pub fn union(self, other: Self) -> Self {
+    pub(crate) fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -239,4 +239,4 @@ pub trait Mutator {
 }
 
 /// AFL++'s number.
-pub const DEFAULT_PROBABILITY: u8 = 6;
+pub(crate) const DEFAULT_PROBABILITY: u8 = 6;

@@ -47,7 +47,7 @@ fn in_brackets(reasons: &str) -> String {
 
 /// A loaded module.
 #[derive(Debug)]
-pub struct PythonMutator {
+pub(crate) struct PythonMutator {
     name: String,
     module: PythonModule,
     hooks: Hooks,
@@ -57,7 +57,10 @@ pub struct PythonMutator {
 
 impl PythonMutator {
     /// Imports the module and calls its `init`. The second value holds messages for the user.
-    pub fn open(wanted: &PythonOptions, seed: u32) -> Result<(Self, Vec<String>), PythonError> {
+    pub(crate) fn open(
+        wanted: &PythonOptions,
+        seed: u32,
+    ) -> Result<(Self, Vec<String>), PythonError> {
         let environment = wanted.virtual_env.as_deref();
         let mut notes: Vec<String> = find::load(environment)?.into_iter().collect();
         let module = || wanted.module.clone();

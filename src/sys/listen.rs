@@ -53,7 +53,7 @@ impl Limit {
 
 /// A stream of any length in bounded room.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Bounded {
+pub(crate) struct Bounded {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     lost: u64,
@@ -79,7 +79,7 @@ impl Bounded {
 
     /// With a line instead of the lost part.
     #[must_use]
-    pub fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         let mut bytes = self.head;
         if self.lost > 0 {
             let line = format!("\n[{} bytes left out]\n", self.lost);

@@ -77,7 +77,7 @@ impl Delivery {
 
     /// Nothing will arrive until the user corrects a setting.
     #[must_use]
-    pub fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.last.as_ref().is_some_and(|error| !error.is_passing() && !is_final(error))
     }
 

@@ -105,7 +105,7 @@ impl CollectorError {
 
     /// The same request may succeed later.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
+    pub(crate) fn is_passing(&self) -> bool {
         matches!(
             self,
             Self::Unreachable { .. }
@@ -118,7 +118,7 @@ impl CollectorError {
 
     /// The server, or one behind a proxy, may still be processing the request.
     #[must_use]
-    pub fn leaves_request_open(&self) -> bool {
+    pub(crate) fn leaves_request_open(&self) -> bool {
         matches!(
             self,
             Self::Slow { .. } | Self::BrokenOff { .. } | Self::Failing { status: 504, .. }
@@ -127,13 +127,13 @@ impl CollectorError {
 
     /// The server has the request, and exceeds the timeout.
     #[must_use]
-    pub fn is_overdue(&self) -> bool {
+    pub(crate) fn is_overdue(&self) -> bool {
         matches!(self, Self::Slow { .. } | Self::Failing { status: 504, .. })
     }
 
     /// How long the server requests to wait.
     #[must_use]
-    pub fn retry_after(&self) -> Option<Duration> {
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::TooMany { retry_after, .. } => Some(*retry_after),
             Self::Failing { retry_after, .. } => *retry_after,

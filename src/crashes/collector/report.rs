@@ -57,7 +57,7 @@ impl Testcase {
 
     /// Servers trim texts, and take no bytes that are not UTF-8: only plain words go as they are.
     #[must_use]
-    pub fn as_text(&self) -> Option<&str> {
+    pub(crate) fn as_text(&self) -> Option<&str> {
         let printable = |byte: &u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
         let edge = |byte: Option<&u8>| byte.is_some_and(|byte| !byte.is_ascii_whitespace());
         let plain = self.bytes.iter().all(printable);

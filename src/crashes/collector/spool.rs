@@ -101,7 +101,7 @@ impl Spool {
     }
 
     /// How many reports wait in the spool at this place, which need not exist.
-    pub fn waiting_in(folder: &Path) -> Result<usize, CollectorError> {
+    pub(crate) fn waiting_in(folder: &Path) -> Result<usize, CollectorError> {
         Ok(names(&folder.join("waiting"), ".json")?.len())
     }
 
@@ -294,7 +294,7 @@ impl SpoolClaim {
     }
 
     /// Gives the refused ones another chance. Returns how many there are.
-    pub fn retry_refused(&self) -> Result<usize, CollectorError> {
+    pub(crate) fn retry_refused(&self) -> Result<usize, CollectorError> {
         let found = names(&self.spool.folder.join("refused"), ".json")?;
         for name in &found {
             let refused = self.spool.refused(name);

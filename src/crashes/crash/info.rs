@@ -143,7 +143,7 @@ impl CrashInfo {
 
     /// Position of its frame.
     #[must_use]
-    pub fn first_own(&self) -> Option<usize> {
+    pub(crate) fn first_own(&self) -> Option<usize> {
         let hook = names::inside_of_hook(&self.backtrace);
         let is_own = |name: &String| {
             names::is_named(name) && (self.kind == ReportKind::Python || !names::is_machinery(name))

@@ -85,7 +85,11 @@ impl BugDelivery {
     }
 
     /// Takes over what the campaign below `root` has reached since the last call; at the same place once.
-    pub fn take_records(&self, records: &mut Records, root: &Path) -> Result<(), CollectorError> {
+    pub(crate) fn take_records(
+        &self,
+        records: &mut Records,
+        root: &Path,
+    ) -> Result<(), CollectorError> {
         for record in records.look(root) {
             let line = record.line.clone();
             self.spool.add(&self.report_of_record(record))?;

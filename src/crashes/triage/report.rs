@@ -80,7 +80,7 @@ pub struct Bug {
 impl Bug {
     /// There is a smaller file than the minimized one, or minimizing was not finished.
     #[must_use]
-    pub fn has_smaller_input(&self) -> bool {
+    pub(crate) fn has_smaller_input(&self) -> bool {
         self.minimized_from.as_ref().is_none_or(|from| {
             *from != self.input_hash
                 && (self.minimized_before != self.before
@@ -182,7 +182,7 @@ impl TriageReport {
 
 /// The number of bugs that a report has, quickly; None without a report.
 #[must_use]
-pub fn number_of_bugs(folder: &Path) -> Option<u64> {
+pub(crate) fn number_of_bugs(folder: &Path) -> Option<u64> {
     #[derive(Deserialize)]
     struct BugCount {
         bugs: Vec<serde::de::IgnoredAny>,
@@ -193,7 +193,7 @@ pub fn number_of_bugs(folder: &Path) -> Option<u64> {
 
 /// How many bugs were not handed over for the crash server yet.
 #[must_use]
-pub fn unreported_bugs(folder: &Path) -> u64 {
+pub(crate) fn unreported_bugs(folder: &Path) -> u64 {
     #[derive(Deserialize)]
     struct HandedBugs {
         bugs: Vec<Handed>,

@@ -154,7 +154,7 @@ impl Rerun {
 
     /// Runs it until it shows where it crashes, at most `runs` times; a crash that the sanitizer's build
     /// does not have is searched in the target.
-    pub fn examine(&mut self, input: &[u8], runs: u32) -> Result<Examined, TargetError> {
+    pub(crate) fn examine(&mut self, input: &[u8], runs: u32) -> Result<Examined, TargetError> {
         self.examine_while(input, |examined| examined.runs < runs)
     }
 

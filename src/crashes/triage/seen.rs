@@ -95,7 +95,7 @@ impl Seen {
     /// The signal that a sanitizer's report is about, else the one that ended it: a sanitizer that has
     /// caught one ends by SIGABRT.
     #[must_use]
-    pub fn reported_signal(&self) -> i32 {
+    pub(crate) fn reported_signal(&self) -> i32 {
         let [stderr, crash_data] = [&self.output.stderr, &self.output.crash_data];
         let mut lines = stderr.lines().chain(crash_data.lines());
         lines.find_map(caught_signal).unwrap_or_else(|| self.signal())

@@ -110,7 +110,7 @@ impl Symbolizer {
 
     /// For a sanitizer, which runs it itself. Without LLVM's it has a better one built in.
     #[must_use]
-    pub fn for_sanitizers(&self) -> Option<&Path> {
+    pub(crate) fn for_sanitizers(&self) -> Option<&Path> {
         Some(Path::new(&self.words[0])).filter(|path| !is_of_binutils(path))
     }
 

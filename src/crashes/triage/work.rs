@@ -98,7 +98,7 @@ impl TriageWork {
 
     /// Every bug is handed to `delivery` once, and its files are marked.
     #[must_use]
-    pub fn deliver_by(mut self, delivery: Option<BugDelivery>) -> Self {
+    pub(crate) fn deliver_by(mut self, delivery: Option<BugDelivery>) -> Self {
         self.delivery = delivery;
         self
     }
@@ -111,7 +111,7 @@ impl TriageWork {
 
     /// What keeps reports waiting.
     #[must_use]
-    pub fn delivery_trouble(&self) -> Option<String> {
+    pub(crate) fn delivery_trouble(&self) -> Option<String> {
         self.delivery.as_ref()?.status()?.trouble()
     }
 
@@ -192,7 +192,7 @@ impl TriageWork {
     }
 
     /// There will be no more files, and little time.
-    pub fn hurry(&self) {
+    pub(crate) fn hurry(&self) {
         self.inside().hurry = true;
         self.changed.notify_all();
     }

@@ -19,7 +19,7 @@ pub fn fuzzer_setup(environment: &[(String, String)], command_line: &[OsString])
 
 /// `cmdline`: one word per line.
 #[must_use]
-pub fn target_command(command: &[OsString]) -> Vec<u8> {
+pub(crate) fn target_command(command: &[OsString]) -> Vec<u8> {
     let mut text = Vec::new();
     for word in command {
         text.extend_from_slice(word.as_bytes());

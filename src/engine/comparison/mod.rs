@@ -157,7 +157,7 @@ impl<'a> ComparisonLog<'a> {
 
     /// A copy.
     #[must_use]
-    pub fn to_own(&self) -> OwnLog {
+    pub(crate) fn own_copy(&self) -> OwnLog {
         let (entries, arena) = (self.entries.to_vec(), self.arena.to_vec());
         OwnLog { entries, arena, is_cut: self.is_cut, is_partial: self.is_partial }
     }

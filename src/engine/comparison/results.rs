@@ -154,7 +154,7 @@ impl Results {
 
     /// A site that always came to the same.
     #[must_use]
-    pub fn is_one_sided(&self, site: u32) -> bool {
+    pub(crate) fn is_one_sided(&self, site: u32) -> bool {
         self.sites.get(&site).is_none_or(|results| results.len() < 2)
     }
 

@@ -69,7 +69,7 @@ pub fn classify_one(count: u8, classes: Classes) -> u8 {
 
 /// Classifies eight counters at once.
 #[must_use]
-pub fn classify(word: u64) -> u64 {
+pub(crate) fn classify(word: u64) -> u64 {
     u64::from_le_bytes(word.to_le_bytes().map(|count| CLASSES[usize::from(count)]))
 }
 

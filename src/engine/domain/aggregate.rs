@@ -137,7 +137,7 @@ impl Aggregates {
         keys
     }
 
-    pub fn note_noise(&mut self, keys: impl Iterator<Item = u32>) {
+    pub(crate) fn note_noise(&mut self, keys: impl Iterator<Item = u32>) {
         for key in keys {
             self.noisy.insert(key);
             self.moved.push(key);

@@ -27,7 +27,7 @@ impl Domain {
     /// A run that takes long is no better for it than a quick one. That is known of some domains of ours only: a sum
     /// grows with the time of a run, and a user's domain may be one.
     #[must_use]
-    pub fn favors_quick_runs(&self) -> bool {
+    pub(crate) fn favors_quick_runs(&self) -> bool {
         ["cmp", "slack", "valid", "diff"].contains(&self.name.as_str())
     }
 

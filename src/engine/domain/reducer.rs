@@ -82,7 +82,7 @@ impl Reducer {
 
     /// Of two values of one input the one that claims less.
     #[must_use]
-    pub fn weaker(self, one: u32, other: u32) -> u32 {
+    pub(crate) fn weaker(self, one: u32, other: u32) -> u32 {
         match self {
             Self::Max | Self::LogBucket => one.min(other),
             Self::Min => one.max(other),
@@ -93,7 +93,7 @@ impl Reducer {
 
     /// What a value has to beat to be better than `aggregate` by an eighth; bits know no degrees.
     #[must_use]
-    pub fn clear_threshold(self, aggregate: u32) -> u32 {
+    pub(crate) fn clear_threshold(self, aggregate: u32) -> u32 {
         match self {
             Self::Max => aggregate.saturating_add(aggregate / 8),
             Self::Min => aggregate - aggregate / 8,
@@ -103,7 +103,7 @@ impl Reducer {
 
     /// True if `value` is better than `aggregate` by an eighth; always for bits.
     #[must_use]
-    pub fn clearly_better(self, aggregate: u32, value: u32) -> bool {
+    pub(crate) fn clearly_better(self, aggregate: u32, value: u32) -> bool {
         self.is_bitwise() || {
             let threshold = self.clear_threshold(aggregate);
             self.apply(threshold, value) != threshold

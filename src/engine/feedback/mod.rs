@@ -268,7 +268,7 @@ impl Judge {
     }
 
     /// Keys that a further run of a seed would still gain at: its value varies.
-    pub fn note_noise(&mut self, gains: &[KeyGain]) {
+    pub(crate) fn note_noise(&mut self, gains: &[KeyGain]) {
         self.aggregates.note_noise(gains.iter().map(|gain| gain.key));
     }
 
@@ -281,7 +281,7 @@ impl Judge {
 
     /// Edges that differ between runs of one input teach nothing: they are taken out of the
     /// comparison for good.
-    pub fn ignore_edges(&mut self, edges: &[u32]) {
+    pub(crate) fn ignore_edges(&mut self, edges: &[u32]) {
         for edge in edges {
             self.virgin[*edge as usize] = 0;
         }

@@ -26,7 +26,7 @@ use super::executor::{Executor, ExitKind, StopRequest, TargetInfo};
 use super::feedback::{Judge, Known, Lessons};
 use super::mutate::deterministic::Deterministic;
 use super::mutate::dictionary::Dictionary;
-use super::mutate::donors::Donors;
+use super::mutate::donors::DonorPool;
 use super::mutate::foreign::ForeignMutators;
 use super::mutate::repair::Repairs;
 use super::mutate::{Candidate, Rng};
@@ -107,7 +107,7 @@ pub struct Fuzzer<M> {
     pub(super) unrepeated: HashSet<Option<u32>>,
     /// The stage of comparisons so far.
     pub(super) comparing: Comparing,
-    pub(super) donors: Donors,
+    pub(super) donors: DonorPool,
     /// The candidates under way; their buffers are used again and again.
     pub(super) batch: Vec<Candidate>,
 }
@@ -150,7 +150,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             repairs: Repairs::default(),
             unrepeated: HashSet::new(),
             comparing: Comparing::default(),
-            donors: Donors::default(),
+            donors: DonorPool::default(),
             batch: Vec::new(),
         }
     }
@@ -177,7 +177,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
 
     /// Comparisons are logged by another build than the target.
     #[must_use]
-    pub fn has_logger(&self) -> bool {
+    pub(crate) fn has_logger(&self) -> bool {
         self.runner.logger().is_some()
     }
 

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use crate::comparison::{ComparisonKind, Place};
 
 /// Runs for one operand, see [`solve`].
-pub const MOST_ATTEMPTS: usize = 3000;
+pub(crate) const MOST_ATTEMPTS: usize = 3000;
 /// Bytes of the longest field that is a number.
 const WIDEST: usize = 8;
 /// Bytes of which one alone may be enough, for an operand that many bytes move.
@@ -54,7 +54,8 @@ pub struct Dependent {
 
 /// Runs an input for one of the solvers. Both operands of the comparison, if the run comes to it; or a break if there
 /// is to be no other run, because the comparison has turned or the time is over.
-pub type Attempt<'a> = dyn FnMut(&[u8], &'static str) -> ControlFlow<(), Option<[u64; 2]>> + 'a;
+pub(crate) type Attempt<'a> =
+    dyn FnMut(&[u8], &'static str) -> ControlFlow<(), Option<[u64; 2]>> + 'a;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Order {
@@ -123,7 +124,7 @@ impl Window {
 impl Dependent {
     /// The bytes that move it, in order.
     #[must_use]
-    pub fn movers(&self) -> Vec<usize> {
+    pub(crate) fn movers(&self) -> Vec<usize> {
         let mut movers: Vec<usize> = self.changes.iter().map(|change| change.at).collect();
         movers.sort_unstable();
         movers.dedup();

@@ -23,15 +23,15 @@ const MIN_EFFECTOR_LEN: usize = 128;
 /// Inputs up to this length in bytes are changed everywhere, longer ones on at most this number of effective
 /// bytes, evenly spread. A byte costs 170 to 350 runs; half a percent of the bytes make
 /// four fifths of the finds of this stage (`MendelFuzz`, FSE 2025), so walking more hardly pays.
-pub const WALK_LIMIT: usize = 1024;
+pub(crate) const WALK_LIMIT: usize = 1024;
 
 /// Number of bytes of a longer input that are flipped to see whether they matter (the budget of
 /// `MendelFuzz`'s quick probe).
-pub const PROBE_LIMIT: usize = 32 * 1024;
+pub(crate) const PROBE_LIMIT: usize = 32 * 1024;
 
 /// The deterministic steps of one seed.
 #[derive(Clone, Debug)]
-pub struct Deterministic {
+pub(crate) struct Deterministic {
     /// Length of the seed in bytes.
     len: usize,
     /// Longest candidate in bytes.
@@ -56,7 +56,7 @@ pub struct Deterministic {
 impl Deterministic {
     /// Those of a seed of `len` bytes. Tokens added to the dictionary later are not used.
     #[must_use]
-    pub fn new(len: usize, dictionary: &Dictionary, skip_arith: bool) -> Self {
+    pub(crate) fn new(len: usize, dictionary: &Dictionary, skip_arith: bool) -> Self {
         let stride = if len > WALK_LIMIT { len.div_ceil(PROBE_LIMIT) } else { 1 };
         let effective: Vec<bool> = (0..len).map(|pos| pos % stride == 0).collect();
         Self {
@@ -78,7 +78,7 @@ impl Deterministic {
 
     /// Inserts no token that would make a candidate longer than `max_len` bytes (`-G`).
     #[must_use]
-    pub fn limit(mut self, max_len: usize) -> Self {
+    pub(crate) fn limit(mut self, max_len: usize) -> Self {
         self.max_len = max_len;
         self
     }
@@ -86,14 +86,14 @@ impl Deterministic {
     /// Begins at this byte. Where the last step paid the next one may: steps that began at the front
     /// after every find would repeat all that failed before.
     #[must_use]
-    pub fn from_byte(mut self, first: usize) -> Self {
+    pub(crate) fn starting_at(mut self, first: usize) -> Self {
         self.first = first;
         self
     }
 
     /// Writes the next candidate into `out` and says what it is; None at the end. `seed` has the
     /// length given to [`Deterministic::new`].
-    pub fn next(
+    pub(crate) fn next(
         &mut self,
         seed: &[u8],
         dictionary: &Dictionary,
@@ -124,13 +124,13 @@ impl Deterministic {
 
     /// True if the last candidate was a probe whose outcome should be reported.
     #[must_use]
-    pub fn wants_report(&self) -> bool {
+    pub(crate) fn wants_report(&self) -> bool {
         self.probed.is_some() && self.len >= MIN_EFFECTOR_LEN
     }
 
     /// Outcome of the last candidate: did its behaviour (edges, domains) differ from the seed's?
     /// Only that of a `flip8` is of interest; without a report a byte counts as effective.
-    pub fn report(&mut self, changed: bool) {
+    pub(crate) fn report(&mut self, changed: bool) {
         if let Some(pos) = self.probed.take()
             && self.len >= MIN_EFFECTOR_LEN
         {
@@ -139,14 +139,14 @@ impl Deterministic {
     }
 
     /// Says whether the steps to come change the byte at `pos`.
-    pub fn set_effective(&mut self, pos: usize, effective: bool) {
+    pub(crate) fn set_effective(&mut self, pos: usize, effective: bool) {
         let before = std::mem::replace(&mut self.effective[pos], effective);
         self.effective_count = self.effective_count + usize::from(effective) - usize::from(before);
     }
 
     /// Candidates so far, and an upper bound of those still to come.
     #[must_use]
-    pub fn planned(&self) -> u64 {
+    pub(crate) fn planned(&self) -> u64 {
         let left = self.stage..FAMILIES.len();
         let left: u64 = left
             .map(|stage| {
@@ -164,13 +164,13 @@ impl Deterministic {
 
     /// Candidates given so far.
     #[must_use]
-    pub fn done(&self) -> u64 {
+    pub(crate) fn done(&self) -> u64 {
         self.done
     }
 
     /// Present family as AFL's screen names it.
     #[must_use]
-    pub fn stage_name(&self) -> &'static str {
+    pub(crate) fn stage_name(&self) -> &'static str {
         self.family().map_or("done", |family| family.title)
     }
 

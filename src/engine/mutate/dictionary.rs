@@ -8,13 +8,13 @@ use super::words::MAX_WORDS;
 use super::{Rng, index, values};
 
 /// Longest user token in bytes (AFL).
-pub const MAX_USER_TOKEN: usize = 128;
+pub(crate) const MAX_USER_TOKEN: usize = 128;
 /// Shortest learned token in bytes; shorter ones are found by bit flips and arithmetic (AFL).
-pub const MIN_AUTO_TOKEN: usize = 3;
+pub(crate) const MIN_AUTO_TOKEN: usize = 3;
 /// Longest learned token in bytes (AFL).
-pub const MAX_AUTO_TOKEN: usize = 32;
+pub(crate) const MAX_AUTO_TOKEN: usize = 32;
 /// Learned tokens that are kept; with more, each of them would hardly ever be drawn (AFL).
-pub const MAX_AUTO_TOKENS: usize = 4096;
+pub(crate) const MAX_AUTO_TOKENS: usize = 4096;
 
 /// One dictionary entry, 1 to 128 bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -1,11 +1,11 @@
-//! Donors: seeds that give pieces to candidates of another seed.
+//! DonorPool: seeds that give pieces to candidates of another seed.
 
 use super::{Rng, below};
 use crate::corpus::{Corpus, SeedId};
 use ffuzz_sys::memory::prefetch;
 
 /// Attempts to find a second seed that can be spliced.
-pub const DONOR_ATTEMPTS: u32 = 8;
+pub(crate) const DONOR_ATTEMPTS: u32 = 8;
 
 /// Other seeds that give pieces at a time, and the runs after which others are drawn: in a large
 /// corpus the first access to a seed's bytes waits for memory, longer than a short run takes.
@@ -20,56 +20,56 @@ const LARGE_CORPUS: u32 = 1024;
 
 /// Seeds drawn at random that give pieces to candidates.
 #[derive(Debug, Default)]
-pub struct Donors {
+pub(crate) struct DonorPool {
     drawn: Vec<SeedId>,
     /// Of a large corpus: the next ones. Their bytes are on their way to the cache.
     coming: Vec<SeedId>,
     runs_left: usize,
 }
 
-impl Donors {
+impl DonorPool {
     /// Those for the next `runs` runs on `seed`.
-    pub fn lend<'a>(
+    pub(crate) fn draw<'a>(
         &mut self,
         rng: &mut Rng,
         corpus: &'a Corpus,
         seed: SeedId,
         runs: usize,
-    ) -> Lent<'a> {
+    ) -> Donors<'a> {
         if self.runs_left == 0 {
             self.runs_left = RUNS_PER_DRAW;
             self.change(rng, corpus, seed);
         }
         self.runs_left = self.runs_left.saturating_sub(runs);
-        let mut lent = Lent::default();
+        let mut donors = Donors::default();
         for id in self.drawn.iter().filter(|id| **id != seed) {
-            lent.seeds[lent.count as usize] = (*id, &corpus[*id].data);
-            lent.count += 1;
+            donors.seeds[donors.count as usize] = (*id, &corpus[*id].data);
+            donors.count += 1;
         }
-        lent
+        donors
     }
 
     fn change(&mut self, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
         std::mem::swap(&mut self.drawn, &mut self.coming);
         if self.drawn.is_empty() {
-            draw(&mut self.drawn, rng, corpus, seed);
+            choose(&mut self.drawn, rng, corpus, seed);
         }
         self.coming.clear();
         if corpus.next_id().0 >= LARGE_CORPUS {
-            draw(&mut self.coming, rng, corpus, seed);
+            choose(&mut self.coming, rng, corpus, seed);
             self.coming.iter().for_each(|id| prefetch(&corpus[*id].data));
         }
     }
 
     /// Another seed has its turn: in a small corpus it gets donors of its own.
-    pub fn next_seed(&mut self) {
+    pub(crate) fn next_seed(&mut self) {
         if self.coming.is_empty() {
             self.runs_left = 0;
         }
     }
 }
 
-fn draw(into: &mut Vec<SeedId>, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
+fn choose(into: &mut Vec<SeedId>, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
     let random = (0..DONORS as u32 + DONOR_ATTEMPTS)
         .map(|_| SeedId(below(rng, corpus.next_id().0)))
         .filter(|id| *id != seed && corpus[*id].data.len() >= SHORTEST_DONOR);
@@ -78,14 +78,14 @@ fn draw(into: &mut Vec<SeedId>, rng: &mut Rng, corpus: &Corpus, seed: SeedId) {
 
 /// The donors' bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lent<'a> {
+pub struct Donors<'a> {
     seeds: [(SeedId, &'a [u8]); DONORS],
     count: u32,
 }
 
-impl<'a> Lent<'a> {
+impl<'a> Donors<'a> {
     /// One of the donors.
-    pub fn draw(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
+    pub(crate) fn pick(&self, rng: &mut Rng) -> Option<(SeedId, &'a [u8])> {
         self.seeds[..self.count as usize].get(below(rng, self.count) as usize).copied()
     }
 }

@@ -5,11 +5,11 @@
 pub mod depend;
 pub mod deterministic;
 pub mod dictionary;
-pub mod donors;
+pub(crate) mod donors;
 pub mod foreign;
 pub mod havoc;
 mod reachable;
-pub mod repair;
+pub(crate) mod repair;
 pub mod solve;
 pub mod splice;
 pub mod values;

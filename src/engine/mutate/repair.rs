@@ -17,7 +17,7 @@ const MOST_TRIED: u32 = 3;
 
 /// How a comparison's field stands in an input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Field {
+pub(crate) struct Field {
     /// Which of the operands is the field; the other one is calculated.
     pub side: usize,
     pub encoding: Encoding,
@@ -26,7 +26,7 @@ pub struct Field {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Encoding {
+pub(crate) enum Encoding {
     Little(usize),
     Big(usize),
     /// Memory, as it is.
@@ -36,7 +36,7 @@ pub enum Encoding {
 impl Encoding {
     /// The operand as it stands in an input. None if it does not fit.
     #[must_use]
-    pub fn write(self, operand: Operand<'_>) -> Option<Vec<u8>> {
+    pub(crate) fn write(self, operand: Operand<'_>) -> Option<Vec<u8>> {
         match (self, operand) {
             (Self::Bytes, Operand::Bytes(bytes)) => Some(bytes.to_vec()),
             (Self::Little(len) | Self::Big(len), Operand::Value(value)) => {
@@ -54,7 +54,7 @@ impl Encoding {
 
 /// A comparison whose operands are equal and may be a field and what is calculated for it.
 #[derive(Clone, Debug)]
-pub struct Suspect {
+pub(crate) struct Suspect {
     pub place: Place,
     /// Where the operand stands in the input.
     pub at: Vec<usize>,
@@ -64,35 +64,35 @@ pub struct Suspect {
 
 /// What is known of fields, by site.
 #[derive(Clone, Debug, Default)]
-pub struct Repairs {
+pub(crate) struct Repairs {
     fields: HashMap<u32, Field>,
     tried: HashMap<u32, u32>,
 }
 
 impl Repairs {
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    pub fn add(&mut self, site: u32, field: Field) {
+    pub(crate) fn add(&mut self, site: u32, field: Field) {
         self.fields.insert(site, field);
     }
 
     /// A site was looked at, and not understood.
-    pub fn failed(&mut self, site: u32) {
+    pub(crate) fn failed(&mut self, site: u32) {
         *self.tried.entry(site).or_default() += 1;
     }
 
     /// The run comes to a field.
     #[must_use]
-    pub fn concern(&self, log: ComparisonLog<'_>) -> bool {
+    pub(crate) fn concern(&self, log: ComparisonLog<'_>) -> bool {
         !self.is_empty() && log.iter().any(|seen| self.fields.contains_key(&seen.site))
     }
 
     /// Comparisons of a run that may have a field, and are not understood yet.
     #[must_use]
-    pub fn suspects(&self, log: ComparisonLog<'_>, input: &[u8]) -> Vec<Suspect> {
+    pub(crate) fn suspects(&self, log: ComparisonLog<'_>, input: &[u8]) -> Vec<Suspect> {
         let (mut suspects, mut occurrences) = (Vec::new(), Occurrences::default());
         for comparison in log.iter() {
             let place = occurrences.place(&comparison);
@@ -114,7 +114,7 @@ impl Repairs {
     }
 
     /// Writes into the input's fields what the log of its run says they should be. True if that changes the input.
-    pub fn repair(&self, log: ComparisonLog<'_>, input: &mut [u8]) -> bool {
+    pub(crate) fn repair(&self, log: ComparisonLog<'_>, input: &mut [u8]) -> bool {
         let (mut from, mut is_changed) = (0, false);
         for comparison in log.iter() {
             let Some(field) = self.fields.get(&comparison.site) else { continue };

@@ -36,7 +36,7 @@ pub struct Edit {
 
 impl Edit {
     /// Writes the changed input.
-    pub fn apply(&self, input: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn apply(&self, input: &[u8], out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&input[..self.at]);
         out.extend_from_slice(&self.inserted);
@@ -88,7 +88,7 @@ pub fn edits(run: Logged<'_>, is_open: impl Fn(Place, ComparisonKind) -> bool) -
 
 /// Other bytes of the same kind for a part of an input: digits for digits, letters for letters, anything for what is
 /// no text. Blanks and punctuation stay, they are what a text is made of.
-pub fn colorize(bytes: &mut [u8], rng: &mut Rng) {
+pub(crate) fn colorize(bytes: &mut [u8], rng: &mut Rng) {
     for byte in bytes {
         let other = |rng: &mut Rng, first: u8, count: u32, byte: u8| {
             let place = u32::from(byte - first) + 1 + below(rng, count - 1);

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 /// Longest word in bytes.
-pub const MAX_WORD: usize = 32;
+pub(crate) const MAX_WORD: usize = 32;
 /// Words of a program that are used; with more, each of them would hardly ever be drawn.
 pub const MAX_WORDS: usize = 4096;
 

@@ -16,7 +16,7 @@ const FAIR_DRAW: u32 = 4;
 /// the best arm of this hour need not be that of the next). An arm whose turns are long is drawn
 /// less often.
 #[derive(Clone, Debug)]
-pub struct Bandit {
+pub(crate) struct Bandit {
     arms: Vec<Arm>,
 }
 
@@ -39,12 +39,12 @@ impl Arm {
 
 impl Bandit {
     #[must_use]
-    pub fn new(arms: usize) -> Self {
+    pub(crate) fn new(arms: usize) -> Self {
         Self { arms: vec![Arm::default(); arms] }
     }
 
     /// An arm brought `finds` finds with an effort of `runs` runs of average length.
-    pub fn note(&mut self, arm: usize, runs: f64, finds: u64) {
+    pub(crate) fn note(&mut self, arm: usize, runs: f64, finds: u64) {
         let arm = &mut self.arms[arm];
         arm.runs += runs;
         arm.finds += finds as f64;
@@ -56,7 +56,7 @@ impl Bandit {
     }
 
     /// An arm among those that are `open`; None if none is.
-    pub fn draw(&self, rng: &mut Rng, open: impl Fn(usize) -> bool) -> Option<usize> {
+    pub(crate) fn draw(&self, rng: &mut Rng, open: impl Fn(usize) -> bool) -> Option<usize> {
         let fair = below(rng, FAIR_DRAW) == 0;
         let weight = |arm: usize| {
             let arm = &self.arms[arm];

@@ -73,7 +73,7 @@ impl Budget {
 
     /// Whether these runs, which took that time, have used it up.
     #[must_use]
-    pub fn is_used(&self, runs: u64, time: Duration) -> bool {
+    pub(crate) fn is_used(&self, runs: u64, time: Duration) -> bool {
         match self.time {
             // A foreign mutator has dropped them all.
             Some(_) if time.is_zero() => runs >= self.runs,

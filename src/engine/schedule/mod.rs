@@ -2,7 +2,7 @@
 //!
 //! Pure: no I/O and no clock; the random generator is a parameter.
 
-pub mod bandit;
+pub(crate) mod bandit;
 mod energy;
 mod favored;
 mod guide;
@@ -87,7 +87,7 @@ pub struct Scheduler {
 impl Scheduler {
     /// Scheduler for an edge map of `map_size` edges; a larger index in a trace is no error.
     #[must_use]
-    pub fn new(options: ScheduleOptions, map_size: usize, domains: &[Domain]) -> Self {
+    pub(crate) fn new(options: ScheduleOptions, map_size: usize, domains: &[Domain]) -> Self {
         let paths = if needs_path_counts(options.schedule) { PATH_TABLE } else { 0 };
         Self {
             options,
@@ -131,7 +131,7 @@ impl Scheduler {
 
     /// The seed improved a domain key. `bits` 0: the key has one slot, and a new owner replaces
     /// the old (MAX, MIN). Otherwise each bit that was gained has an owner of its own.
-    pub fn owns(&mut self, corpus: &Corpus, id: SeedId, key: u32, bits: u32) {
+    pub(crate) fn owns(&mut self, corpus: &Corpus, id: SeedId, key: u32, bits: u32) {
         self.owners.insert(self.claimant(corpus, id), key, bits);
         self.guide.found(id, Some(self.guide.domain_of(key)));
         self.stale_favored |= self.options.guided;
@@ -139,7 +139,7 @@ impl Scheduler {
 
     /// The seed reaches what others have reached at a key (`bits` as in [`Scheduler::owns`]): it
     /// becomes the owner if it is cheaper, or is a waypoint that takes the other's place.
-    pub fn reaches(&mut self, corpus: &Corpus, id: SeedId, key: u32, bits: u32) {
+    pub(crate) fn reaches(&mut self, corpus: &Corpus, id: SeedId, key: u32, bits: u32) {
         let by_length = self.length_only();
         let seed = self.claimant(corpus, id);
         if self.owners.challenge(seed, key, bits, |owner| cost(&corpus[owner], by_length)) {
@@ -178,7 +178,7 @@ impl Scheduler {
 
     /// Chooses the favourites again if anything changed: seeds that together hit every edge, and,
     /// if domains guide, seeds that together own every key.
-    pub fn cull(&mut self, corpus: &mut Corpus) {
+    pub(crate) fn cull(&mut self, corpus: &mut Corpus) {
         if !std::mem::take(&mut self.stale_favored) {
             return;
         }
@@ -245,27 +245,27 @@ impl Scheduler {
     /// What one stage of a turn may spend on the seed, in time or in runs. None for a seed that schedule `coe` leaves out,
     /// because its path is exercised more than the average.
     #[must_use]
-    pub fn budget(&self, corpus: &Corpus, id: SeedId, by_time: bool) -> Option<Budget> {
+    pub(crate) fn budget(&self, corpus: &Corpus, id: SeedId, by_time: bool) -> Option<Budget> {
         let energy = self.energy(corpus, id);
         (energy > 0).then(|| self.means.budget(&corpus[id], energy, by_time))
     }
 
     /// Processor time after which a mutant of the seed is much slower than others.
     #[must_use]
-    pub fn soft_limit(&self, corpus: &Corpus, id: SeedId) -> Duration {
+    pub(crate) fn soft_limit(&self, corpus: &Corpus, id: SeedId) -> Duration {
         self.means.soft_limit(&corpus[id])
     }
 
     /// Measured times may change decisions: the user did not fix the seed of the random numbers.
     #[must_use]
-    pub fn uses_measured_times(&self) -> bool {
+    pub(crate) fn uses_measured_times(&self) -> bool {
         !self.options.fixed_seed
     }
 
     /// Energy of a turn with the seed: 100 for an average one, at most 6400, at least 1; 0 only under
     /// schedule `coe`.
     #[must_use]
-    pub fn energy(&self, corpus: &Corpus, id: SeedId) -> u32 {
+    pub(crate) fn energy(&self, corpus: &Corpus, id: SeedId) -> u32 {
         self.energy_of(&corpus[id])
     }
 
@@ -296,7 +296,7 @@ impl Scheduler {
     }
 
     /// One more run took the path with this hash. Does nothing unless the schedule needs it.
-    pub fn count_path(&mut self, hash: u64) {
+    pub(crate) fn count_path(&mut self, hash: u64) {
         if let Some(count) = self.path_counts.get_mut(hash as usize & (PATH_TABLE - 1)) {
             *count = count.saturating_add(1);
             self.means.runs += 1;

@@ -8,7 +8,7 @@ use super::repair::{Tactic, Waiting};
 use crate::corpus::SeedId;
 use crate::fuzzer::door::{Door, Run};
 use crate::fuzzer::{Fuzzer, Progress, TextUnit};
-use crate::mutate::donors::Lent;
+use crate::mutate::donors::Donors;
 use crate::mutate::foreign::Made;
 use crate::mutate::{Candidate, is_text};
 
@@ -137,8 +137,8 @@ fn fill<D: Door>(
         fuzzer;
     batch.resize_with(room.max(batch.len()), Candidate::default);
     let donors = match needs.donors {
-        true => donors.lend(rng, corpus, id, room),
-        false => Lent::default(),
+        true => donors.draw(rng, corpus, id, room),
+        false => Donors::default(),
     };
     let fruitless = execs - progress.execs_at_find;
     let due = |runs: &&u64| mutation.expand_havoc || fruitless >= **runs;

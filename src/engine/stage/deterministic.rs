@@ -47,7 +47,7 @@ impl<D: Door> Stage<D> for DeterministicSteps {
         let begin = || {
             Deterministic::new(seed.data.len(), &fuzzer.dictionary, mutation.skip_arith)
                 .limit(mutation.max_len)
-                .from_byte(seed.changed_at as usize)
+                .starting_at(seed.changed_at as usize)
         };
         let steps = fuzzer.suspended.remove(&id).unwrap_or_else(begin);
         let Some(slice) = fuzzer.budget(id) else { return Ok(StageEnd::TurnOver) };
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::mutate::Rng;
     use crate::mutate::dictionary::Dictionary;
-    use crate::mutate::donors::Lent;
+    use crate::mutate::donors::Donors;
     use crate::mutate::foreign::NoMutators;
     use rand_core::SeedableRng;
 
@@ -139,7 +139,7 @@ mod tests {
             text: true,
             words: false,
             dictionary: &dictionary,
-            donors: Lent::default(),
+            donors: Donors::default(),
             min_len: 1,
             max_len: 1024,
             long_blocks: 1,

@@ -70,7 +70,7 @@ impl Foreign {
     }
 
     /// Writes the next input that is made of `base` to `out`.
-    pub fn next_of(
+    pub(crate) fn next_of(
         &mut self,
         base: Base<'_>,
         from: &Materials<'_>,
@@ -80,7 +80,7 @@ impl Foreign {
         let Some(turn) = self.turn(base, from, *mutators) else { return Made::Over };
         turn.done += 1;
         let optout = mutators.declines_splicing(self.at);
-        let donor = if optout { None } else { from.donors.draw(rng) };
+        let donor = if optout { None } else { from.donors.pick(rng) };
         let other = donor.map(|(_, bytes)| bytes);
         let job = Job { input: base.input, other, max_len: from.max_len };
         let made = mutators.fuzz(self.at, &job, &mut out.bytes);

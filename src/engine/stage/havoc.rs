@@ -89,7 +89,7 @@ pub(super) fn stack(
     op: &'static str,
     out: &mut Candidate,
 ) {
-    let donor = from.donors.draw(rng).map(|(_, bytes)| bytes);
+    let donor = from.donors.pick(rng).map(|(_, bytes)| bytes);
     out.bytes.clear();
     out.bytes.extend_from_slice(base.input);
     let context = context(from, donor);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::corpus::SeedId;
 use crate::mutate::dictionary::Dictionary;
-use crate::mutate::donors::Lent;
+use crate::mutate::donors::Donors;
 use crate::mutate::foreign::{ForeignMutators, Made};
 use crate::mutate::{Candidate, Rng};
 
@@ -20,7 +20,7 @@ pub struct Materials<'a> {
     /// [`HavocContext::words`]: crate::mutate::havoc::HavocContext::words
     pub words: bool,
     pub dictionary: &'a Dictionary,
-    pub donors: Lent<'a>,
+    pub donors: Donors<'a>,
     pub min_len: usize,
     pub max_len: usize,
     /// Block classes and stack depth that havoc may use; they grow while nothing is found.

@@ -59,7 +59,7 @@ impl Joins {
     /// Joins the seed with another one.
     fn join(&mut self, from: &Materials<'_>, rng: &mut Rng) {
         self.other = (0..DONOR_ATTEMPTS).find_map(|_| {
-            let (id, bytes) = from.donors.draw(rng)?;
+            let (id, bytes) = from.donors.pick(rng)?;
             let joined = &mut self.joined;
             let fits = splice(rng, from.input, bytes, joined) && joined.len() <= from.max_len;
             fits.then_some(id)

@@ -112,7 +112,7 @@ impl Code {
 
     /// The file is a loader of programs.
     #[must_use]
-    pub fn is_loader(&self) -> bool {
+    pub(crate) fn is_loader(&self) -> bool {
         self.notice.is_some()
     }
 

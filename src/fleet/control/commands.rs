@@ -102,7 +102,7 @@ impl Command {
 
     /// The line that [`Command::parse`] reads.
     #[must_use]
-    pub fn to_line(&self, id: u64) -> String {
+    pub(crate) fn to_line(&self, id: u64) -> String {
         let words = match self {
             Self::Inject(data) => {
                 let data = Some(BASE64_STANDARD.encode(data));

@@ -158,7 +158,7 @@ fn journal_path(folder: &Path) -> PathBuf {
 
 /// Edges and keys that the jobs of this target know together.
 #[must_use]
-pub fn coverage_of(folder: &Path, target: &str) -> PathBuf {
+pub(crate) fn coverage_of(folder: &Path, target: &str) -> PathBuf {
     folder.join("states").join(format!("{target}.json"))
 }
 

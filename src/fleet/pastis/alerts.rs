@@ -49,7 +49,7 @@ struct Alert {
 
 /// The message to the broker about one.
 #[derive(Debug, Eq, PartialEq, Serialize)]
-pub struct AlertNews {
+pub(crate) struct AlertNews {
     pub id: i64,
     pub covered: bool,
     pub validated: bool,
@@ -60,7 +60,7 @@ pub struct AlertNews {
 
 impl AlertReport {
     /// None if there is none.
-    pub fn read(json: &[u8]) -> Result<Option<Self>, String> {
+    pub(crate) fn read(json: &[u8]) -> Result<Option<Self>, String> {
         if json.is_empty() {
             return Ok(None);
         }

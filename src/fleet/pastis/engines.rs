@@ -30,7 +30,7 @@ const LONGEST_HOST: usize = 60;
 
 /// Whether the engine of this name is guided by domains.
 #[must_use]
-pub fn is_guided(name: &str) -> bool {
+pub(crate) fn is_guided(name: &str) -> bool {
     name.contains('-')
 }
 
@@ -71,14 +71,14 @@ fn host_name(name: &str) -> String {
 
 /// The load of this machine between two calls.
 #[derive(Debug, Default)]
-pub struct MachineLoad {
+pub(crate) struct MachineLoad {
     /// Ticks of the processors: at work, and all.
     last: (u64, u64),
 }
 
 impl MachineLoad {
     /// Numbers for the broker, the same as in `fuzzer_stats`. Unknown numbers are 0.
-    pub fn telemetry(&mut self, numbers: Option<&Snapshot>, running: bool) -> Telemetry {
+    pub(crate) fn telemetry(&mut self, numbers: Option<&Snapshot>, running: bool) -> Telemetry {
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let state = if running { EngineState::Running } else { EngineState::Idle };
         let own = Telemetry {

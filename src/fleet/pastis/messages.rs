@@ -7,7 +7,7 @@ use prost::Message as _;
 
 /// One message; the field defines its kind.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Envelope {
+pub(crate) struct Envelope {
     #[prost(oneof = "Message", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
     pub message: Option<Message>,
 }
@@ -165,7 +165,7 @@ pub enum SeedKind {
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, prost::Enumeration)]
 #[repr(i32)]
-pub enum ExecMode {
+pub(crate) enum ExecMode {
     Auto = 0,
     SingleExec = 1,
     Persistent = 2,
@@ -173,7 +173,7 @@ pub enum ExecMode {
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, prost::Enumeration)]
 #[repr(i32)]
-pub enum FuzzMode {
+pub(crate) enum FuzzMode {
     Auto = 0,
     Instrumented = 1,
     BinaryOnly = 2,
@@ -197,7 +197,7 @@ pub enum Architecture {
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, prost::Enumeration)]
 #[repr(i32)]
-pub enum Platform {
+pub(crate) enum Platform {
     Any = 0,
     Linux = 1,
 }

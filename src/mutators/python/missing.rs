@@ -14,11 +14,11 @@ pub struct PythonError {
 
 /// Never made.
 #[derive(Debug)]
-pub enum PythonMutator {}
+pub(crate) enum PythonMutator {}
 
 impl PythonMutator {
     /// Fails.
-    pub fn open(wanted: &PythonOptions, _: u32) -> Result<(Self, Vec<String>), PythonError> {
+    pub(crate) fn open(wanted: &PythonOptions, _: u32) -> Result<(Self, Vec<String>), PythonError> {
         Err(PythonError { module: wanted.module.clone() })
     }
 }

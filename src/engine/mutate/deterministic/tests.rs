@@ -194,7 +194,8 @@ fn a_walk_from_the_middle_makes_the_same_candidates() {
         Dictionary { user: Dictionary::parse(b"\"XY\"", 0).0, ..Dictionary::default() };
     let seed = [250, 1, 255, 3, 9];
     let whole = all_of(&seed, &dictionary, Deterministic::new(5, &dictionary, false));
-    let turned = all_of(&seed, &dictionary, Deterministic::new(5, &dictionary, false).from_byte(3));
+    let turned =
+        all_of(&seed, &dictionary, Deterministic::new(5, &dictionary, false).starting_at(3));
     assert_eq!((turned[0].0.op(), turned[0].0.position()), ("flip1", 3));
     let set = |found: &Found| found.iter().map(|(_, bytes)| bytes.clone()).collect::<HashSet<_>>();
     assert_eq!((turned.len(), set(&turned)), (whole.len(), set(&whole)));

@@ -96,7 +96,7 @@ fn color<D: Door>(
         colorize(&mut candidate[part.clone()], &mut door.fuzzer_mut().rng);
         *runs_left -= 1;
         let Some(part) = parts.pop_front().filter(|_| candidate != *colored) else { continue };
-        let same = |log: ComparisonLog<'_>| (log.path() == path).then(|| log.to_own());
+        let same = |log: ComparisonLog<'_>| (log.path() == path).then(|| log.own_copy());
         let other = logged(door, origin(id, "copy"), &mut candidate, same)?;
         match other {
             Some(log) => (*colored, *colored_log) = (candidate, log),
@@ -169,12 +169,12 @@ fn try_with_log<D: Door>(
             continue;
         }
         let (mut edited, origin) = (bytes.clone(), origin(id, edit.op));
-        let mut log = logged(door, origin, &mut bytes, |log| log.to_own())?;
+        let mut log = logged(door, origin, &mut bytes, |log| log.own_copy())?;
         if *extensions > 0 && !is_partial && !comes_to(log.view(), edit.place) {
             *extensions -= 1;
             edited.clone_from(&bytes);
             extend(door, &mut bytes);
-            log = logged(door, origin, &mut bytes, |log| log.to_own())?;
+            log = logged(door, origin, &mut bytes, |log| log.own_copy())?;
         }
         let shows = is_partial && {
             tried.insert(edit.place);
@@ -198,7 +198,7 @@ fn try_with_log<D: Door>(
     let all = together(input, joint);
     if let Some(mut all) = all.filter(|all| !turning.contains(all)) {
         let origin = origin(id, "joint");
-        let log = logged(door, origin, &mut all, |log| log.to_own())?;
+        let log = logged(door, origin, &mut all, |log| log.own_copy())?;
         door.fuzzer_mut().results.learn(log.view());
         door.try_out(&Candidate { bytes: all.clone(), origin })?;
         turning.push(all);

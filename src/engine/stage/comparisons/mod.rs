@@ -268,7 +268,7 @@ fn solve<D: Door>(door: &mut D, work: &mut Work, limit: Limit) -> Result<(), Sto
     }
     if !door.fuzzer().repairs.is_empty() {
         let mut input = door.fuzzer().corpus[id].data.to_vec();
-        let log = logged(door, origin(id, "copy"), &mut input, |log| log.to_own())?;
+        let log = logged(door, origin(id, "copy"), &mut input, |log| log.own_copy())?;
         repair::note_seed(door, id, log.view());
     }
     Ok(())
@@ -314,7 +314,7 @@ fn comes_equal<D: Door>(
 /// and another path.
 fn settled<D: Door>(door: &mut D, (id, input): (SeedId, &[u8])) -> Result<OwnLog, D::Error> {
     logged(door, origin(id, "copy"), &mut input.to_vec(), |_| ())?;
-    logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.to_own())
+    logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.own_copy())
 }
 
 /// A run with its log, of an input whose fields are put right. One that crashes or takes too long is no seed's path,

@@ -139,7 +139,7 @@ impl Watch {
     fn of<D: Door>(door: &mut D, (id, input): (SeedId, &[u8])) -> Result<Option<Self>, D::Error> {
         let logs = [
             settled(door, (id, input))?,
-            logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.to_own())?,
+            logged(door, origin(id, "copy"), &mut input.to_vec(), |log| log.own_copy())?,
         ];
         let results = &mut door.fuzzer_mut().results;
         results.learn(logs[0].view());
@@ -442,7 +442,7 @@ fn attempt<D: Door>(
             is_forward || !known.contains(&comparison.result())
         });
         let is_shown = is_new || log.is_partial();
-        ((operands, is_new), is_shown.then(|| log.to_own()))
+        ((operands, is_new), is_shown.then(|| log.own_copy()))
     })?;
     let (operands, is_new) = seen;
     let Some(log) = log else { return Ok((operands, false)) };
