@@ -182,10 +182,14 @@ fn can_be_copied(instruction: &Instruction) -> bool {
     !is_short_only && !is_odd && is_near == is_branch && instruction.memory_base() != Register::EIP
 }
 
-/// Of each block: how many branches and instructions before it lead there. A function's first is called, too.
-pub(super) fn arrivals(functions: &[Function<'_>], blocks: &Blocks) -> Vec<u32> {
+/// Of each block: how many branches and instructions before it lead there. A function's first is called, too. `others`
+/// are targets of branches of functions that have no copy.
+pub(super) fn arrivals(functions: &[Function<'_>], others: &[u64], blocks: &Blocks) -> Vec<u32> {
     let mut counts = vec![0; blocks.starts.len()];
     let mut branched = HashMap::new();
+    for target in others {
+        *branched.entry(*target).or_insert(0) += 1;
+    }
     for function in functions {
         for instruction in &function.instructions {
             if instruction.op0_kind() == OpKind::NearBranch64 && !instruction.is_call_near() {
@@ -346,6 +350,7 @@ mod tests {
         // 16: test edi, edi; 18: je 21; 20: nop; 21: ret
         let blocks = blocks(&[16, 20, 21], &[16, 21]);
         let functions = [function(&[0x85, 0xff, 0x74, 1, 0x90, 0xc3], blocks)];
-        assert_eq!(arrivals(&functions, blocks), [1, 1, 2]);
+        assert_eq!(arrivals(&functions, &[], blocks), [1, 1, 2]);
+        assert_eq!(arrivals(&functions, &[20, 99], blocks), [1, 2, 2]);
     }
 }

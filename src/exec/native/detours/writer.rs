@@ -89,7 +89,11 @@ impl<'a> Writer<'a> {
             if let Some(number) = block {
                 let is_counted = sites.is_covered(at);
                 self.detours.is_counted[number as usize] = is_counted;
-                self.count(number, if is_counted { counting.before(index) } else { Count::Once });
+                match is_counted {
+                    true if self.is_told(function, &sites, index) => {}
+                    true => self.count(number, counting.before(index)),
+                    false => self.count(number, Count::Once),
+                }
             }
             match instruction.flow_control() {
                 FlowControl::ConditionalBranch => {
@@ -132,6 +136,32 @@ impl<'a> Writer<'a> {
         }
         self.branches.push(branch);
         None
+    }
+
+    /// What is counted after this block, whose first instruction that is, tells how often it ran: it is left by edges
+    /// that are counted, or for blocks that nothing else leads to. It has no call, which may not return.
+    fn is_told(&self, function: &Function<'_>, sites: &Sites, index: usize) -> bool {
+        let leads_alone = |target: u64| {
+            function.number(target).is_some_and(|number| self.arrivals[number as usize] == 1)
+                && self.blocks.indirect.binary_search(&target).is_err()
+                && sites.is_covered(target)
+        };
+        let is_counted = |target: u64| self.is_critical(target) || leads_alone(target);
+        for instruction in &function.instructions[index..] {
+            let next = instruction.next_ip();
+            match instruction.flow_control() {
+                FlowControl::Next if function.number(next).is_some() => return leads_alone(next),
+                FlowControl::Next => {}
+                FlowControl::ConditionalBranch => {
+                    return is_counted(next) && is_counted(instruction.near_branch_target());
+                }
+                FlowControl::UnconditionalBranch => {
+                    return leads_alone(instruction.near_branch_target());
+                }
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// Several ways lead to this block, so it says nothing of one of them.
@@ -294,7 +324,7 @@ mod tests {
         let blocks = Blocks { starts, entries, ..Blocks::default() };
         let function = Function::read(code, &(16..32), &blocks).unwrap();
         let functions = [function];
-        let arrivals = arrivals(&functions, &blocks);
+        let arrivals = arrivals(&functions, &[], &blocks);
         let mut writer = Writer::new(&blocks, &arrivals);
         writer.write(&functions[0]);
         let detours = writer.finish();
@@ -310,9 +340,46 @@ mod tests {
             .filter(|instruction| instruction.mnemonic() == Mnemonic::Sbb)
             .map(|instruction| instruction.ip_rel_memory_address() as usize - PAGE)
             .collect();
-        assert_eq!(counters, [0, 1, 2, 3]);
+        // The first block is left for the second, or past it.
+        assert_eq!(counters, [1, 2, 3]);
         // The load, and the jump after the last instruction.
         assert_eq!(detours.fields.len(), 2);
+    }
+
+    /// Which of its blocks the copy of a function counts; each has one counter.
+    fn counted(code: &[u8], blocks: &Blocks) -> Vec<usize> {
+        let functions = [Function::read(code, &(16..16 + code.len() as u64), blocks).unwrap()];
+        let arrivals = arrivals(&functions, &[], blocks);
+        let mut writer = Writer::new(blocks, &arrivals);
+        writer.write(&functions[0]);
+        let code = writer.finish().code;
+        Decoder::with_ip(64, &code, 0, DecoderOptions::NONE)
+            .into_iter()
+            .filter(|instruction| instruction.mnemonic() == Mnemonic::Sbb)
+            .map(|instruction| instruction.ip_rel_memory_address() as usize - PAGE)
+            .filter(|counter| *counter < blocks.starts.len())
+            .collect()
+    }
+
+    #[test]
+    fn blocks_that_others_tell_of_have_no_counter() {
+        let of = |starts: &[u64], entries: &[u64], indirect: &[u64]| Blocks {
+            starts: starts.to_vec(),
+            entries: entries.to_vec(),
+            indirect: indirect.to_vec(),
+            ..Blocks::default()
+        };
+        // 16: test edi, edi; 18: je 27; 20: mov eax, 1; 25: nop; 26: ret; 27: mov eax, 2; 32: ret
+        let code = &[0x85, 0xff, 0x74, 7, 0xb8, 1, 0, 0, 0, 0x90, 0xc3, 0xb8, 2, 0, 0, 0, 0xc3];
+        assert_eq!(counted(code, &of(&[16, 20, 27], &[16, 27], &[16])), [1, 2]);
+        // A table may lead to 27, too.
+        assert_eq!(counted(code, &of(&[16, 20, 27], &[16, 27], &[16, 27])), [0, 1, 2]);
+        // 16: mov eax, 1; 21: call 26; 26: test edi, edi; 28: je 35; 30: mov eax, 1; 35: ret, and padding
+        let code = &[
+            0xb8, 1, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x85, 0xff, 0x74, 5, 0xb8, 1, 0, 0, 0, 0xc3, 0x90,
+            0x90, 0x90, 0x90,
+        ];
+        assert_eq!(counted(code, &of(&[16, 30, 35], &[16, 26, 35], &[16, 26])), [0, 1, 2]);
     }
 
     /// A counter where flags are live changes none, and no register that it neither saves nor may use.
