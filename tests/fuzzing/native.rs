@@ -151,6 +151,26 @@ fn hit_counts_and_edges_are_seen() {
     }
 }
 
+/// A counter goes on from 1 after 255, also one between a comparison and a branch.
+#[test]
+fn a_counter_that_overflows_is_not_zero() {
+    let dir = TestDir::with_seed("1");
+    let source = "#include <stdio.h>\n#include <stdlib.h>\nstatic volatile int less, equal, more;\n\
+        int main(void) { char text[9]; int turns = fgets(text, 9, stdin) ? atoi(text) : 0;\n\
+        for (int i = 0; i < turns; i++) { if (i < turns / 2) less++; else if (i == turns / 2) equal++;\n\
+        else more++; }\n return 0; }";
+    dir.write("t.c", source);
+    for compiler in COMPILERS {
+        build(&dir, compiler, "-O1 t.c -o t");
+        let counts = |turns: &str| {
+            let job = dir.tool("showmap -Q -q -r -o -", &dir.path("t"), "").input(turns);
+            job.run().expect(0).out
+        };
+        assert_eq!(counts("10"), counts("520"), "{compiler}");
+        assert_ne!(counts("10"), counts("521"), "{compiler}");
+    }
+}
+
 /// Its copies would not reach all of its data.
 #[test]
 fn a_program_that_is_as_large_as_a_jump_reaches_keeps_breakpoints() {

@@ -35,6 +35,8 @@ pub struct Blocks {
     pub(crate) is_closed: Vec<bool>,
     /// Addresses that something else than the instruction before may lead to, ascending.
     pub(crate) entries: Vec<u64>,
+    /// Those of them that calls, returns, tables or pointers may lead to, and not branches alone; ascending.
+    pub(crate) indirect: Vec<u64>,
     /// Code that is not used, and why.
     pub refused: Vec<(Range<u64>, Refusal)>,
 }
@@ -130,6 +132,7 @@ impl Blocks {
         for sweep in code.swept {
             blocks.starts.extend(sweep.starts());
             blocks.entries.extend(sweep.entries());
+            blocks.indirect.extend(sweep.indirect());
             blocks.is_closed.push(!sweep.is_open);
             blocks.ranges.push(sweep.range);
         }
@@ -190,24 +193,30 @@ impl Code {
         }
     }
 
-    fn mark(&mut self, address: u64) -> bool {
+    fn mark_indirect(&mut self, address: u64) -> bool {
         let Some(index) = self.at(address) else { return false };
-        self.swept[index].mark(address)
+        self.swept[index].mark_indirect(address)
     }
 
     /// Marks what branches, tables and pointers lead to.
     fn add_targets(&mut self, file: &object::File<'_>) {
+        let mut branches: Vec<u64> = Vec::new();
         let mut targets: Vec<u64> = Vec::new();
         let mut labels: Vec<u64> = Vec::new();
         for sweep in &mut self.swept {
-            targets.append(&mut sweep.branches);
+            branches.append(&mut sweep.branches);
             targets.append(&mut sweep.calls);
             labels.extend(&sweep.labels);
         }
         targets.extend(&labels);
         targets.extend(tables::pointers(file));
+        for target in branches {
+            if let Some(index) = self.at(target) {
+                self.swept[index].mark(target);
+            }
+        }
         for target in targets {
-            self.mark(target);
+            self.mark_indirect(target);
         }
         labels.sort_unstable();
         labels.dedup();
@@ -225,11 +234,12 @@ impl Code {
                 let next = labels.partition_point(|label| *label <= table);
                 let end = labels.get(next).copied().unwrap_or(u64::MAX);
                 let entries = data.relative_table(table, end);
-                found += usize::from(entries.take_while(|target| self.mark(*target)).count() > 0);
+                let marked = entries.take_while(|target| self.mark_indirect(*target));
+                found += usize::from(marked.count() > 0);
             }
             for table in absolute {
                 let entries = data.absolute_table(table);
-                is_whole &= entries.take_while(|target| self.mark(*target)).count() > 0;
+                is_whole &= entries.take_while(|target| self.mark_indirect(*target)).count() > 0;
             }
             let sweep = &mut self.swept[index];
             is_whole &= !sweep.jumps_by_table || found > 0;
@@ -283,6 +293,11 @@ fn frames(file: &object::File<'_>) -> Vec<Frame> {
         }
     }
     found
+}
+
+/// Where the branches of a range lead.
+pub(crate) fn branches(code: &[u8], start: u64) -> Vec<u64> {
+    sweep::branches(code, start)
 }
 
 pub(crate) fn code<'a>(file: &object::File<'a>, range: &Range<u64>) -> Option<&'a [u8]> {

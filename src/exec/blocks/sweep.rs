@@ -17,6 +17,8 @@ pub(super) struct Sweep {
     blocks: Bits,
     /// The same: something else than the instruction before may lead to it.
     entries: Bits,
+    /// Those that not only branches lead to.
+    indirect: Bits,
     /// Where its branches lead, also in other ranges.
     pub(super) branches: Vec<u64>,
     pub(super) calls: Vec<u64>,
@@ -40,6 +42,7 @@ impl Sweep {
             instructions: Bits::new(code.len()),
             blocks: Bits::new(code.len()),
             entries: Bits::new(code.len()),
+            indirect: Bits::new(code.len()),
             branches: Vec::new(),
             calls: Vec::new(),
             labels: Vec::new(),
@@ -54,6 +57,7 @@ impl Sweep {
         let mut decoder = decoder(code, sweep.range.start);
         let mut instruction = Instruction::default();
         sweep.mark_entry(sweep.range.start);
+        sweep.indirect.set(0);
         let mut after = After::Nothing;
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
@@ -67,7 +71,10 @@ impl Sweep {
             match after {
                 _ if is_gap => {}
                 After::Nothing => {}
-                After::Call => sweep.entries.set(at),
+                After::Call => {
+                    sweep.entries.set(at);
+                    sweep.indirect.set(at);
+                }
                 After::Branch => sweep.blocks.set(at),
                 After::End => sweep.mark_entry(instruction.ip()),
             }
@@ -144,6 +151,15 @@ impl Sweep {
         is_known
     }
 
+    /// The same for what not only a branch leads to.
+    pub(super) fn mark_indirect(&mut self, address: u64) -> bool {
+        let is_known = self.mark(address);
+        if is_known {
+            self.indirect.set(address - self.range.start);
+        }
+        is_known
+    }
+
     /// The blocks, ascending.
     pub(super) fn starts(&self) -> impl Iterator<Item = u64> + '_ {
         self.blocks.iter().map(|offset| self.range.start + offset)
@@ -152,6 +168,11 @@ impl Sweep {
     /// Addresses that something else than the instruction before may lead to, ascending.
     pub(super) fn entries(&self) -> impl Iterator<Item = u64> + '_ {
         self.entries.iter().map(|offset| self.range.start + offset)
+    }
+
+    /// Those of them that not only branches lead to, ascending.
+    pub(super) fn indirect(&self) -> impl Iterator<Item = u64> + '_ {
+        self.indirect.iter().map(|offset| self.range.start + offset)
     }
 }
 

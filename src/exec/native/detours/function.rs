@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+    RflagsBits, UsedRegister,
+};
 
 use crate::blocks::Blocks;
 use crate::lines::decoder;
@@ -17,6 +20,14 @@ const ARITHMETIC: u32 = RflagsBits::OF
     | RflagsBits::AF
     | RflagsBits::CF
     | RflagsBits::PF;
+
+/// Registers that a counter may use; those that a function need not keep are the likely ones. The number of each in
+/// machine code is at the same place in [`NUMBERS`].
+const USABLE: [Register; 5] =
+    [Register::RAX, Register::RCX, Register::RDX, Register::RSI, Register::RDI];
+const NUMBERS: [u8; 5] = [0, 1, 2, 6, 7];
+/// All of them, a bit for each.
+const ALL: u8 = 0b1_1111;
 
 /// A function that can have a copy.
 pub(super) struct Function<'a> {
@@ -70,6 +81,46 @@ impl<'a> Function<'a> {
         self.instructions.binary_search_by_key(&address, Instruction::ip).ok()
     }
 
+    /// Before each instruction, and after the last: numbers of registers that hold nothing which is read later on. What
+    /// runs after a call or a return may read all.
+    pub(super) fn free_registers(&self) -> Vec<Vec<u8>> {
+        let mut factory = InstructionInfoFactory::new();
+        let uses: Vec<_> = self
+            .instructions
+            .iter()
+            .map(|instruction| uses(factory.info(instruction).used_registers()))
+            .collect();
+        let count = self.instructions.len();
+        let mut live = vec![0; count + 1];
+        live[count] = ALL;
+        loop {
+            let mut has_changed = false;
+            for index in (0..count).rev() {
+                let instruction = &self.instructions[index];
+                let of = |target: u64| self.index_of(target).map_or(ALL, |at| live[at]);
+                let (read, set) = uses[index];
+                let before = match instruction.flow_control() {
+                    FlowControl::Next => read | live[index + 1] & !set,
+                    FlowControl::ConditionalBranch => {
+                        of(instruction.near_branch_target()) | live[index + 1]
+                    }
+                    FlowControl::UnconditionalBranch => of(instruction.near_branch_target()),
+                    _ => ALL,
+                };
+                has_changed |= before != live[index];
+                live[index] = before;
+            }
+            if !has_changed {
+                break;
+            }
+        }
+        let free = |live: &u8| {
+            let numbers = NUMBERS.iter().enumerate();
+            numbers.filter(|(bit, _)| live >> bit & 1 == 0).map(|(_, number)| *number).collect()
+        };
+        live.iter().map(free).collect()
+    }
+
     /// Before each instruction: its flags may be read before they are set again.
     pub(super) fn live_flags(&self) -> Vec<bool> {
         let count = self.instructions.len();
@@ -101,6 +152,22 @@ impl<'a> Function<'a> {
     }
 }
 
+/// What an instruction does with the usable registers: those that it may read, and those that it sets.
+fn uses(used: &[UsedRegister]) -> (u8, u8) {
+    let (mut read, mut set) = (0, 0);
+    for of in used {
+        let register = of.register().full_register();
+        let Some(index) = USABLE.iter().position(|usable| *usable == register) else { continue };
+        match of.access() {
+            // A part of a register leaves the rest; 32 bits do not.
+            OpAccess::Write if of.register().size() >= 4 => set |= 1 << index,
+            OpAccess::Write | OpAccess::CondWrite | OpAccess::None => {}
+            _ => read |= 1 << index,
+        }
+    }
+    (read, set)
+}
+
 /// Not what has a short branch alone, or counts on where it stands.
 fn can_be_copied(instruction: &Instruction) -> bool {
     let is_short_only = instruction.is_jcx_short()
@@ -115,10 +182,14 @@ fn can_be_copied(instruction: &Instruction) -> bool {
     !is_short_only && !is_odd && is_near == is_branch && instruction.memory_base() != Register::EIP
 }
 
-/// Of each block: how many branches and instructions before it lead there. A function's first is called, too.
-pub(super) fn arrivals(functions: &[Function<'_>], blocks: &Blocks) -> Vec<u32> {
+/// Of each block: how many branches and instructions before it lead there. A function's first is called, too. `others`
+/// are targets of branches of functions that have no copy.
+pub(super) fn arrivals(functions: &[Function<'_>], others: &[u64], blocks: &Blocks) -> Vec<u32> {
     let mut counts = vec![0; blocks.starts.len()];
     let mut branched = HashMap::new();
+    for target in others {
+        *branched.entry(*target).or_insert(0) += 1;
+    }
     for function in functions {
         for instruction in &function.instructions {
             if instruction.op0_kind() == OpKind::NearBranch64 && !instruction.is_call_near() {
@@ -251,6 +322,23 @@ mod tests {
     }
 
     #[test]
+    fn registers_are_free_until_what_they_hold_is_read() {
+        // 16: mov eax, edi; 18: mov cl, 1; 20: je 27; 22: mov edx, 1; 27: mov edx, eax; 29: xor esi, esi; 31: ret
+        let code = &[0x89, 0xf8, 0xb1, 1, 0x74, 5, 0xba, 1, 0, 0, 0, 0x89, 0xc2, 0x31, 0xf6, 0xc3];
+        let free = function(code, blocks(&[16, 22, 27], &[16, 27])).free_registers();
+        let expected: [&[u8]; 8] = [&[0, 2, 6], &[2, 6], &[2, 6], &[2, 6], &[2, 6], &[6], &[], &[]];
+        assert_eq!(free, expected);
+        // 16: mov eax, 1; 21: syscall; 23: mov eax, 1; 28: ret
+        let code = &[0xb8, 1, 0, 0, 0, 0x0f, 5, 0xb8, 1, 0, 0, 0, 0xc3];
+        let free = function(code, blocks(&[16], &[16])).free_registers();
+        assert_eq!(free, [&[0][..], &[], &[0], &[], &[]]);
+        // A loop that reads what the turn before it has set. 16: mov eax, ecx; 18: mov ecx, 1; 23: jmp 16
+        let code = &[0x89, 0xc8, 0xb9, 1, 0, 0, 0, 0xeb, 0xf7];
+        let free = function(code, blocks(&[16], &[16])).free_registers();
+        assert_eq!(free, [&[0, 2, 6, 7][..], &[0, 1, 2, 6, 7], &[0, 2, 6, 7], &[]]);
+    }
+
+    #[test]
     fn what_has_a_short_branch_alone_is_not_copied() {
         // jrcxz 18; ret
         let blocks = blocks(&[16, 18], &[16, 18]);
@@ -262,6 +350,7 @@ mod tests {
         // 16: test edi, edi; 18: je 21; 20: nop; 21: ret
         let blocks = blocks(&[16, 20, 21], &[16, 21]);
         let functions = [function(&[0x85, 0xff, 0x74, 1, 0x90, 0xc3], blocks)];
-        assert_eq!(arrivals(&functions, blocks), [1, 1, 2]);
+        assert_eq!(arrivals(&functions, &[], blocks), [1, 1, 2]);
+        assert_eq!(arrivals(&functions, &[20, 99], blocks), [1, 2, 2]);
     }
 }

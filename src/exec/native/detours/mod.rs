@@ -1,5 +1,5 @@
-//! Copies of functions that count each block, and each edge that no block stands for, as SanitizerCoverage does; and
-//! the jumps that lead from the originals to them.
+//! Copies of functions that count blocks, and edges that no block stands for, as SanitizerCoverage does; and the jumps
+//! that lead from the originals to them. A block has no counter of its own if the ways out of it tell how often it ran.
 //!
 //! A copy is used only where all that leads into the function is known ([`Blocks::is_closed`]), so that no jump
 //! takes the place of something that is reached in its middle. Calls are made from their original place: what a
@@ -9,7 +9,7 @@
 mod function;
 mod writer;
 
-use crate::blocks::{Blocks, code};
+use crate::blocks::{Blocks, branches, code};
 use function::Function;
 use writer::Writer;
 
@@ -31,12 +31,15 @@ pub(super) struct Detours {
 
 /// Those of a file.
 pub(super) fn of(file: &object::File<'_>, blocks: &Blocks) -> Detours {
-    let mut functions = Vec::new();
+    let (mut functions, mut others) = (Vec::new(), Vec::new());
     for (range, is_closed) in blocks.ranges.iter().zip(&blocks.is_closed) {
-        let bytes = code(file, range).filter(|_| *is_closed);
-        functions.extend(bytes.and_then(|bytes| Function::read(bytes, range, blocks)));
+        let Some(bytes) = code(file, range) else { continue };
+        match Function::read(bytes, range, blocks).filter(|_| *is_closed) {
+            Some(function) => functions.push(function),
+            None => others.extend(branches(bytes, range.start)),
+        }
     }
-    let arrivals = function::arrivals(&functions, blocks);
+    let arrivals = function::arrivals(&functions, &others, blocks);
     let mut writer = Writer::new(blocks, &arrivals);
     functions.iter().for_each(|function| writer.write(function));
     writer.finish()

@@ -18,13 +18,20 @@ struct Branch {
     target: u64,
 }
 
+/// The distance to a counter.
+struct CounterField {
+    at: usize,
+    /// Bytes of the instruction that follow.
+    after: u8,
+    counter: u32,
+}
+
 pub(super) struct Writer<'a> {
     blocks: &'a Blocks,
     /// See [`super::function::arrivals`].
     arrivals: &'a [u32],
     detours: Detours,
-    /// Places of the distances to counters, each before the last byte of its instruction, and the counter.
-    counters: Vec<(usize, u32)>,
+    counters: Vec<CounterField>,
     branches: Vec<Branch>,
     /// Where the copies of blocks, and of what follows a call, begin.
     labels: HashMap<u64, u32>,
@@ -32,12 +39,28 @@ pub(super) struct Writer<'a> {
 
 /// How a block or an edge is counted.
 #[derive(Clone, Copy)]
-enum Count {
+enum Count<'a> {
     /// It is seen. The flags stay.
     Once,
-    Each {
-        keep_flags: bool,
-    },
+    Each,
+    /// The flags stay. These registers need not.
+    KeepFlags(&'a [u8]),
+}
+
+/// How to count at each instruction of a function, and at its end.
+struct Counting {
+    flags: Vec<bool>,
+    free: Vec<Vec<u8>>,
+}
+
+impl Counting {
+    fn of(function: &Function<'_>) -> Self {
+        Self { flags: function.live_flags(), free: function.free_registers() }
+    }
+
+    fn before(&self, index: usize) -> Count<'_> {
+        if self.flags[index] { Count::KeepFlags(&self.free[index]) } else { Count::Each }
+    }
 }
 
 impl<'a> Writer<'a> {
@@ -53,7 +76,7 @@ impl<'a> Writer<'a> {
     }
 
     pub(super) fn write(&mut self, function: &Function<'_>) {
-        let flags = function.live_flags();
+        let counting = Counting::of(function);
         let sites = Sites::of(function);
         // Edges that a branch takes follow the function.
         let mut taken = Vec::new();
@@ -66,16 +89,18 @@ impl<'a> Writer<'a> {
             if let Some(number) = block {
                 let is_counted = sites.is_covered(at);
                 self.detours.is_counted[number as usize] = is_counted;
-                let each = Count::Each { keep_flags: flags[index] };
-                self.count(number, if is_counted { each } else { Count::Once });
+                match is_counted {
+                    true if self.is_told(function, &sites, index) => {}
+                    true => self.count(number, counting.before(index)),
+                    false => self.count(number, Count::Once),
+                }
             }
             match instruction.flow_control() {
                 FlowControl::ConditionalBranch => {
                     taken.extend(self.branch(instruction));
                     if self.is_critical(instruction.next_ip()) {
-                        let keep_flags = flags[index + 1];
                         let edge = self.next_edge();
-                        self.count(edge, Count::Each { keep_flags });
+                        self.count(edge, counting.before(index + 1));
                     }
                 }
                 FlowControl::UnconditionalBranch => self.jump(instruction.near_branch_target()),
@@ -91,9 +116,9 @@ impl<'a> Writer<'a> {
         for Branch { field, target } in taken {
             let here = self.detours.code.len();
             self.set_field(field, here);
-            let keep_flags = function.index_of(target).is_none_or(|index| flags[index]);
             let edge = self.next_edge();
-            self.count(edge, Count::Each { keep_flags });
+            let index = function.index_of(target);
+            self.count(edge, index.map_or(Count::KeepFlags(&[]), |index| counting.before(index)));
             self.jump(target);
         }
         let place = |at: &u64| (*at as u32, self.labels[at]);
@@ -111,6 +136,32 @@ impl<'a> Writer<'a> {
         }
         self.branches.push(branch);
         None
+    }
+
+    /// What is counted after this block, whose first instruction that is, tells how often it ran: it is left by edges
+    /// that are counted, or for blocks that nothing else leads to. It has no call, which may not return.
+    fn is_told(&self, function: &Function<'_>, sites: &Sites, index: usize) -> bool {
+        let leads_alone = |target: u64| {
+            function.number(target).is_some_and(|number| self.arrivals[number as usize] == 1)
+                && self.blocks.indirect.binary_search(&target).is_err()
+                && sites.is_covered(target)
+        };
+        let is_counted = |target: u64| self.is_critical(target) || leads_alone(target);
+        for instruction in &function.instructions[index..] {
+            let next = instruction.next_ip();
+            match instruction.flow_control() {
+                FlowControl::Next if function.number(next).is_some() => return leads_alone(next),
+                FlowControl::Next => {}
+                FlowControl::ConditionalBranch => {
+                    return is_counted(next) && is_counted(instruction.near_branch_target());
+                }
+                FlowControl::UnconditionalBranch => {
+                    return leads_alone(instruction.near_branch_target());
+                }
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// Several ways lead to this block, so it says nothing of one of them.
@@ -163,30 +214,75 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A counter that is not 0 stays so.
-    fn count(&mut self, counter: u32, how: Count) {
-        let place = |writer: &mut Self, code: [u8; 2], value: u8| {
-            writer.detours.code.extend(code);
-            let field = writer.field();
-            writer.detours.code.push(value);
-            writer.counters.push((field, counter));
-        };
+    /// The distance to a counter, and what follows it in the instruction.
+    fn counter_field(&mut self, counter: u32, after: &[u8]) {
+        let at = self.field();
+        self.detours.code.extend(after);
+        self.counters.push(CounterField { at, after: after.len() as u8, counter });
+    }
+
+    /// A counter that is not 0 stays so. It is written once, because the next turn of a loop waits for that.
+    fn count(&mut self, counter: u32, how: Count<'_>) {
         match how {
             // mov byte [counter], 1
-            Count::Once => place(self, [0xc6, 0x05], 1),
-            Count::Each { keep_flags } => {
-                if keep_flags {
-                    // lea rsp, [rsp - 128], past what a leaf function keeps there; pushfq
-                    self.detours.code.extend([0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c]);
-                }
-                // add byte [counter], 1; adc byte [counter], 0
-                place(self, [0x80, 0x05], 1);
-                place(self, [0x80, 0x15], 0);
-                if keep_flags {
-                    // popfq; lea rsp, [rsp + 128]
-                    self.detours.code.extend([0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0]);
-                }
+            Count::Once => {
+                self.detours.code.extend([0xc6, 0x05]);
+                self.counter_field(counter, &[1]);
             }
+            // cmp byte [counter], 255; sbb byte [counter], -2: 255 becomes 1
+            Count::Each => {
+                self.detours.code.extend([0x80, 0x3d]);
+                self.counter_field(counter, &[255]);
+                self.detours.code.extend([0x80, 0x1d]);
+                self.counter_field(counter, &[254]);
+            }
+            Count::KeepFlags(free) => self.count_keeping_flags(counter, free),
+        }
+    }
+
+    /// To save flags and set them again takes longer than to count without instructions that change them.
+    fn count_keeping_flags(&mut self, counter: u32, free: &[u8]) {
+        // The second byte of the first one has a name.
+        let named = |register: &&u8| **register <= 2;
+        let first = *free.iter().find(named).unwrap_or(&0);
+        let others = free.iter().chain(&[0, 1]);
+        let second = *others.clone().find(|register| **register != first).expect("two registers");
+        let saved: Vec<u8> =
+            [first, second].into_iter().filter(|register| !free.contains(register)).collect();
+        let code = &mut self.detours.code;
+        if !saved.is_empty() {
+            // lea rsp, [rsp - 128], past what a leaf function keeps there
+            code.extend([0x48, 0x8d, 0x64, 0x24, 0x80]);
+        }
+        // push
+        code.extend(saved.iter().map(|register| 0x50 | register));
+        // movzx first, byte [counter]
+        code.extend([0x0f, 0xb6, 0x05 | first << 3]);
+        self.counter_field(counter, &[]);
+        self.detours.code.extend([
+            // lea first, [first + 1]
+            0x8d,
+            0x40 | first << 3 | first,
+            1,
+            // movzx second, the second byte of first: 1 if 255 was counted on
+            0x0f,
+            0xb6,
+            0xc4 | second << 3 | first,
+            // lea first, [first + second]
+            0x8d,
+            0x04 | first << 3,
+            second << 3 | first,
+            // mov byte [counter], first
+            0x88,
+            0x05 | first << 3,
+        ]);
+        self.counter_field(counter, &[]);
+        let code = &mut self.detours.code;
+        // pop
+        code.extend(saved.iter().rev().map(|register| 0x58 | register));
+        if !saved.is_empty() {
+            // lea rsp, [rsp + 128]
+            code.extend([0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0]);
         }
     }
 
@@ -202,9 +298,10 @@ impl<'a> Writer<'a> {
         }
         // The counters follow the code, on pages of their own.
         let first = self.detours.code.len().next_multiple_of(PAGE);
-        for (field, counter) in &self.counters {
-            let distance = (first + *counter as usize - (field + 5)) as u32;
-            self.detours.code[*field..field + 4].copy_from_slice(&distance.to_le_bytes());
+        for field in &self.counters {
+            let end = field.at + 4 + usize::from(field.after);
+            let distance = (first + field.counter as usize - end) as u32;
+            self.detours.code[field.at..field.at + 4].copy_from_slice(&distance.to_le_bytes());
         }
         self.detours.jumps.sort_unstable();
         self.detours
@@ -213,7 +310,7 @@ impl<'a> Writer<'a> {
 
 #[cfg(test)]
 mod tests {
-    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+    use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, Mnemonic, Register};
 
     use super::super::function::arrivals;
     use super::*;
@@ -227,7 +324,7 @@ mod tests {
         let blocks = Blocks { starts, entries, ..Blocks::default() };
         let function = Function::read(code, &(16..32), &blocks).unwrap();
         let functions = [function];
-        let arrivals = arrivals(&functions, &blocks);
+        let arrivals = arrivals(&functions, &[], &blocks);
         let mut writer = Writer::new(&blocks, &arrivals);
         writer.write(&functions[0]);
         let detours = writer.finish();
@@ -240,11 +337,82 @@ mod tests {
         assert_eq!(loads.unwrap().ip_rel_memory_address(), 126);
         let counters: Vec<_> = copied
             .iter()
-            .filter(|instruction| instruction.mnemonic() == Mnemonic::Adc)
+            .filter(|instruction| instruction.mnemonic() == Mnemonic::Sbb)
             .map(|instruction| instruction.ip_rel_memory_address() as usize - PAGE)
             .collect();
-        assert_eq!(counters, [0, 1, 2, 3]);
+        // The first block is left for the second, or past it.
+        assert_eq!(counters, [1, 2, 3]);
         // The load, and the jump after the last instruction.
         assert_eq!(detours.fields.len(), 2);
+    }
+
+    /// Which of its blocks the copy of a function counts; each has one counter.
+    fn counted(code: &[u8], blocks: &Blocks) -> Vec<usize> {
+        let functions = [Function::read(code, &(16..16 + code.len() as u64), blocks).unwrap()];
+        let arrivals = arrivals(&functions, &[], blocks);
+        let mut writer = Writer::new(blocks, &arrivals);
+        writer.write(&functions[0]);
+        let code = writer.finish().code;
+        Decoder::with_ip(64, &code, 0, DecoderOptions::NONE)
+            .into_iter()
+            .filter(|instruction| instruction.mnemonic() == Mnemonic::Sbb)
+            .map(|instruction| instruction.ip_rel_memory_address() as usize - PAGE)
+            .filter(|counter| *counter < blocks.starts.len())
+            .collect()
+    }
+
+    #[test]
+    fn blocks_that_others_tell_of_have_no_counter() {
+        let of = |starts: &[u64], entries: &[u64], indirect: &[u64]| Blocks {
+            starts: starts.to_vec(),
+            entries: entries.to_vec(),
+            indirect: indirect.to_vec(),
+            ..Blocks::default()
+        };
+        // 16: test edi, edi; 18: je 27; 20: mov eax, 1; 25: nop; 26: ret; 27: mov eax, 2; 32: ret
+        let code = &[0x85, 0xff, 0x74, 7, 0xb8, 1, 0, 0, 0, 0x90, 0xc3, 0xb8, 2, 0, 0, 0, 0xc3];
+        assert_eq!(counted(code, &of(&[16, 20, 27], &[16, 27], &[16])), [1, 2]);
+        // A table may lead to 27, too.
+        assert_eq!(counted(code, &of(&[16, 20, 27], &[16, 27], &[16, 27])), [0, 1, 2]);
+        // 16: mov eax, 1; 21: call 26; 26: test edi, edi; 28: je 35; 30: mov eax, 1; 35: ret, and padding
+        let code = &[
+            0xb8, 1, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x85, 0xff, 0x74, 5, 0xb8, 1, 0, 0, 0, 0xc3, 0x90,
+            0x90, 0x90, 0x90,
+        ];
+        assert_eq!(counted(code, &of(&[16, 30, 35], &[16, 26, 35], &[16, 26])), [0, 1, 2]);
+    }
+
+    /// A counter where flags are live changes none, and no register that it neither saves nor may use.
+    #[test]
+    fn a_counter_keeps_flags_and_registers() {
+        let blocks = Blocks::default();
+        for free in [&[][..], &[0], &[1], &[6], &[0, 1], &[2, 7], &[6, 7], &[0, 1, 2, 6, 7]] {
+            let mut writer = Writer::new(&blocks, &[]);
+            writer.count(7, Count::KeepFlags(free));
+            let code = writer.finish().code;
+            let mut factory = InstructionInfoFactory::new();
+            let (mut saved, mut written, mut touched) = (Vec::new(), Vec::new(), Vec::new());
+            for instruction in Decoder::with_ip(64, &code, 0, DecoderOptions::NONE) {
+                assert_eq!(instruction.rflags_modified(), 0, "{instruction:?}");
+                match instruction.mnemonic() {
+                    Mnemonic::Push => saved.push(instruction.op0_register()),
+                    Mnemonic::Pop => assert_eq!(saved.pop(), Some(instruction.op0_register())),
+                    _ if instruction.is_ip_rel_memory_operand() => {
+                        touched.push(instruction.ip_rel_memory_address() as usize - PAGE);
+                    }
+                    _ => {}
+                }
+                let info = factory.info(&instruction);
+                let used = info.used_registers().iter().map(|used| used.register());
+                written.extend(used.map(Register::full_register).map(|register| {
+                    let is_own = register == Register::RSP
+                        || saved.contains(&register)
+                        || instruction.mnemonic() == Mnemonic::Pop;
+                    is_own || free.contains(&(register.number() as u8))
+                }));
+            }
+            assert_eq!((&*saved, &*touched), (&[][..], &[7, 7][..]), "{free:?}");
+            assert!(written.iter().all(|is_own| *is_own), "{free:?}");
+        }
     }
 }
