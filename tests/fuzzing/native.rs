@@ -623,6 +623,21 @@ fn a_program_that_loops_because_of_breakpoints_has_no_false_hang() {
     assert_eq!((dir.stat("saved_hangs"), dir.stat("corpus_count")), (0, 1));
 }
 
+/// All its breakpoints take longer than the limit allows, which is no reason to do without copies.
+#[test]
+fn a_program_of_many_blocks_does_not_end_differently() {
+    let dir = TestDir::with_seed("seed");
+    let source = "#include <stdio.h>\nint main(void) { int c = getchar();\n\
+        __asm__ volatile(\".rept 50000\\ntest %0, %0\\nje 1f\\nnop\\n1:\\n.endr\" : : \"r\"(c) : \"cc\");\n\
+        return c == 'x'; }";
+    dir.write("t.c", source);
+    build(&dir, "gcc", "t.c -o t");
+    let job = dir.fuzz("-Q -c - -t 100 -E 8", &dir.path("t"), "").env("FFUZZ_NO_DETOURS", "1");
+    let run = job.run().expect(0);
+    assert!(!run.out.contains("differently") && !run.err.contains("differently"), "{}", run.out);
+    assert_eq!(dir.stat("saved_hangs"), 0);
+}
+
 /// Blocks are numbered by their place in the files.
 #[test]
 fn a_file_that_changes_ends_the_campaign_when_the_target_starts_again() {

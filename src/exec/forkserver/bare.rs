@@ -6,6 +6,8 @@
 //! both in it, and one that handles signals on a small stack has no room for another signal. So each run
 //! that crashes is repeated without them, and so is a sample of all others. Detours are given up first.
 
+use std::time::Duration;
+
 use super::notes::ModeNote;
 use super::{ForkServer, NoRun};
 use crate::RunEnd;
@@ -24,6 +26,9 @@ const EVERY_HANG: u64 = 16;
 /// A run that times out is looked at if it is that much faster without breakpoints: they cost some time, and so does a
 /// busy machine.
 const SLOWER: u32 = 4;
+
+/// What the breakpoints of a whole program take at most, once each.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Times that both ends of a run have to be the same before the breakpoints count as the cause. A crash that comes at
 /// times only is a find: of 2 in 5 runs it would pass for one of breakpoints once in 30 000 times, and once in 30 after
@@ -111,6 +116,9 @@ impl ForkServer {
         if bare == exit || !is_own(bare) || is_slow {
             return Ok(exit);
         }
+        if exit == ExitKind::Hang && self.ends_in_time(input)?.exit == bare {
+            return Ok(bare);
+        }
         if !self.always_differs(input, exit, bare)? {
             return Ok(if bare == ExitKind::Ok { exit } else { bare });
         }
@@ -182,6 +190,15 @@ impl ForkServer {
             beats |= domain.reducer.apply(threshold, value) != threshold;
         });
         beats
+    }
+
+    /// With all breakpoints, each of which takes some microseconds, and time for them.
+    fn ends_in_time(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
+        let limit = self.settings.timeout;
+        self.settings.timeout = limit * SLOWER + PATIENCE;
+        let end = self.run_aside(Breakpoints::All, input);
+        self.settings.timeout = limit;
+        end
     }
 
     /// Whether the run ends like this with breakpoints, and like that without, again and again.

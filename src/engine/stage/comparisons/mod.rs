@@ -20,6 +20,7 @@ use crate::fuzzer::door::{Door, Part, Run};
 use crate::fuzzer::{Effort, Fuzzer};
 use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::{Candidate, below};
+use crate::runner::SLOWER;
 use crate::schedule::Budget;
 
 /// Part of the time that the stage may take, beyond that of the first runs. Without times it is a part of the runs.
@@ -354,7 +355,9 @@ fn repeat<D: Door>(
     // A crash of another build is none of the target's.
     let is_own = !door.fuzzer().has_logger();
     let record = if is_own { door.fuzzer_mut().take_record() } else { Vec::new() };
-    let alone = door.run(Run::judged(&candidate.bytes))?;
+    // A busy machine may take longer for a crash than for any seed.
+    let timeout = Some(door.fuzzer().timeout() * SLOWER);
+    let alone = door.run(Run { timeout, ..Run::judged(&candidate.bytes) })?;
     door.keep_if_deserved(candidate, alone.verdict.unwrap_or_default())?;
     if crashes(alone.exit) || !is_own {
         return Ok(());
