@@ -63,7 +63,7 @@ pub enum Engine {
     /// A process of the target forks the others, or takes many inputs.
     ForkServer,
     /// The fuzzer starts a process for each run.
-    Fresh,
+    Direct,
 }
 
 impl Engine {
@@ -71,7 +71,7 @@ impl Engine {
     #[must_use]
     pub fn of(options: &TargetOptions) -> Self {
         let blind = options.non_instrumented && !options.blind_fork_server;
-        if blind || options.no_fork_server { Self::Fresh } else { Self::ForkServer }
+        if blind || options.no_fork_server { Self::Direct } else { Self::ForkServer }
     }
 }
 
@@ -79,7 +79,7 @@ impl Engine {
 pub fn open(setup: Setup, timeout: Duration) -> Result<Box<dyn Executor>, TargetError> {
     Ok(match Engine::of(&setup.options) {
         Engine::ForkServer => Box::new(ForkServer::start(setup, timeout)?),
-        Engine::Fresh => Box::new(Direct::new(setup, timeout)?),
+        Engine::Direct => Box::new(Direct::new(setup, timeout)?),
     })
 }
 

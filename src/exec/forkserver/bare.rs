@@ -43,6 +43,8 @@ pub(super) struct BareChecks {
     hangs: u64,
     /// A run ended differently without breakpoints: no end is believed from then on.
     has_differed: bool,
+    /// The same of a hang: it did not end with more time either.
+    has_hung: bool,
 }
 
 impl BareChecks {
@@ -116,7 +118,8 @@ impl ForkServer {
         if bare == exit || !is_own(bare) || is_slow {
             return Ok(exit);
         }
-        if exit == ExitKind::Hang && self.ends_in_time(input)?.exit == bare {
+        let is_hang = exit == ExitKind::Hang;
+        if is_hang && !self.bare.has_hung && self.ends_in_time(input)?.exit == bare {
             return Ok(bare);
         }
         if !self.always_differs(input, exit, bare)? {
@@ -127,6 +130,7 @@ impl ForkServer {
             return Ok(bare);
         }
         self.bare.has_differed = true;
+        self.bare.has_hung |= is_hang;
         if self.reported.insert(ModeNote::Breakpoints) {
             self.notes.push(cause(exit).into());
         }
