@@ -1,7 +1,7 @@
 //! Domains declared in a file (`WAYPOINTS=@FILE`): the content of the file, checked completely.
 //!
 //! Nothing unchecked leaves this module: the pass reads the normalized [`text`], the runtime gets
-//! the record of [`runtime_source`], and both trust their input. `docs/declared-domains.md`
+//! the record of `runtime_source`, and both trust their input. `docs/declared-domains.md`
 //! explains every key to users.
 
 mod file;

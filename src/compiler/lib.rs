@@ -1,6 +1,6 @@
 //! The compiler wrapper: clang with coverage, domains and the runtime added.
 //!
-//! [`args`] reads the user's command line, [`rewrite`] is the pure function from command line,
+//! [`args`] reads the user's command line, `rewrite` is the pure function from command line,
 //! environment and [`toolchain`] to clang's arguments, [`domains`] finds what `WAYPOINTS` names,
 //! [`declared`] reads domains without C++, [`plugin`] has passes and runtime files ready for the clang at
 //! hand, [`lists`] decides which sources and functions get coverage, `product` reports what a program

@@ -50,7 +50,7 @@ pub struct Plan {
     pub rng_seed: u64,
 }
 
-/// Stages that compete: the arms of a [`Bandit`].
+/// Stages that compete: the arms of a `Bandit`.
 #[derive(Clone, Copy, Debug)]
 pub enum Tactic {
     /// Deterministic steps, one after the other.

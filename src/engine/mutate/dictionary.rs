@@ -21,7 +21,7 @@ pub(crate) const MAX_AUTO_TOKENS: usize = 4096;
 pub struct Token(Box<[u8]>);
 
 impl Token {
-    /// None if `bytes` is empty or longer than [`MAX_USER_TOKEN`].
+    /// None if `bytes` is empty or longer than `MAX_USER_TOKEN`.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         (1..=MAX_USER_TOKEN).contains(&bytes.len()).then(|| Self(bytes.into()))
@@ -49,7 +49,7 @@ pub struct Dictionary {
     pub user: Vec<Token>,
     /// Of the program, see [`super::words`]; never more than [`MAX_WORDS`]. They are as good as those given.
     pub words: Vec<Token>,
-    /// Learned; never more than [`MAX_AUTO_TOKENS`].
+    /// Learned; never more than `MAX_AUTO_TOKENS`.
     pub auto: Vec<Token>,
 }
 

@@ -11,7 +11,7 @@ pub const MAX_WORDS: usize = 4096;
 /// A constant and its place in the source.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Word {
-    /// 1 to [`MAX_WORD`] bytes.
+    /// 1 to `MAX_WORD` bytes.
     pub bytes: Vec<u8>,
     /// `int`: an integer that is compared; `case`: one of a `switch`; `string`: an argument of a
     /// comparison; `bytes`: compared byte by byte; `table`: of a table of strings.

@@ -54,7 +54,7 @@ pub struct ScheduleOptions {
 }
 
 /// Chooses seeds. Fed with every seed ([`Scheduler::added`]), every improved key
-/// ([`Scheduler::owns`]) and every key that a seed reaches as well ([`Scheduler::reaches`]); a turn
+/// (`Scheduler::owns`) and every key that a seed reaches as well (`Scheduler::reaches`); a turn
 /// is `cull`, `pick`, `energy`, `picked`.
 #[derive(Debug)]
 pub struct Scheduler {
@@ -232,7 +232,7 @@ impl Scheduler {
     }
 
     /// Bookkeeping at the end of a turn of `runs` runs: counts it and reduces the late seed's
-    /// handicap. To be called once per turn, after [`Scheduler::energy`].
+    /// handicap. To be called once per turn, after `Scheduler::energy`.
     pub fn picked(&mut self, corpus: &mut Corpus, id: SeedId, runs: u64) {
         self.guide.turn_over(runs);
         self.runs += runs;
@@ -289,7 +289,7 @@ impl Scheduler {
         self.cycles
     }
 
-    /// True if the schedule wants [`Scheduler::count_path`] after every run.
+    /// True if the schedule wants `Scheduler::count_path` after every run.
     #[must_use]
     pub fn needs_path_counts(&self) -> bool {
         !self.path_counts.is_empty()
