@@ -21,7 +21,7 @@ const ARITHMETIC: u32 = RflagsBits::OF
     | RflagsBits::CF
     | RflagsBits::PF;
 
-/// Registers that a counter may use; those that a function need not keep are the likely ones. The number of each in
+/// Registers that a counter may use: of those that a function need not keep. The number of each in
 /// machine code is at the same place in [`NUMBERS`].
 const USABLE: [Register; 5] =
     [Register::RAX, Register::RCX, Register::RDX, Register::RSI, Register::RDI];

@@ -1,5 +1,5 @@
 //! Copies of functions that count blocks, and edges that no block stands for, as SanitizerCoverage does; and the jumps
-//! that lead from the originals to them. A block has no counter of its own if the ways out of it tell how often it ran.
+//! that lead from the originals to them. A block has no counter of its own if those after it show how often it ran.
 //!
 //! A copy is used only where all that leads into the function is known ([`Blocks::is_closed`]), so that no jump
 //! takes the place of something that is reached in its middle. Calls are made from their original place: what a

@@ -90,7 +90,7 @@ impl<'a> Writer<'a> {
                 let is_counted = sites.is_covered(at);
                 self.detours.is_counted[number as usize] = is_counted;
                 match is_counted {
-                    true if self.is_told(function, &sites, index) => {}
+                    true if self.is_implied(function, &sites, index) => {}
                     true => self.count(number, counting.before(index)),
                     false => self.count(number, Count::Once),
                 }
@@ -138,9 +138,9 @@ impl<'a> Writer<'a> {
         None
     }
 
-    /// What is counted after this block, whose first instruction that is, tells how often it ran: it is left by edges
-    /// that are counted, or for blocks that nothing else leads to. It has no call, which may not return.
-    fn is_told(&self, function: &Function<'_>, sites: &Sites, index: usize) -> bool {
+    /// The counters after the block that begins with this instruction show how often it ran: each way out of it is a
+    /// counted edge, or leads to a block that nothing else leads to. It has no call, which may not return.
+    fn is_implied(&self, function: &Function<'_>, sites: &Sites, index: usize) -> bool {
         let leads_alone = |target: u64| {
             function.number(target).is_some_and(|number| self.arrivals[number as usize] == 1)
                 && self.blocks.indirect.binary_search(&target).is_err()
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_others_tell_of_have_no_counter() {
+    fn blocks_that_others_imply_have_no_counter() {
         let of = |starts: &[u64], entries: &[u64], indirect: &[u64]| Blocks {
             starts: starts.to_vec(),
             entries: entries.to_vec(),
