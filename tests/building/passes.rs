@@ -242,7 +242,7 @@ fn diff_counts_edges_after_changed_code() {
             let seen = bench.client("-p", "t", &["a", "b", "a", "b"]);
             assert!(seen.contains("domain diff start 0 size 65536 reducer 2"), "{seen}");
             let runs = runs(&seen);
-            // Every pass of the loop begins anew: "b" never gets to the change.
+            // Every pass of the loop starts from zero: "b" never gets to the change.
             assert!(runs[0].len() > 1, "clang-{clang}: {seen}");
             assert_eq!(runs[1], [""; 0], "clang-{clang}: {seen}");
             assert_eq!(runs[3], [""; 0], "clang-{clang}: {seen}");
@@ -410,7 +410,7 @@ fn a_switch_reports_each_value_of_a_run() {
         assert_eq!(run(&bench, input), [29, 31, 31, 32]);
     }
     assert_eq!(run(&bench, "ihi"), [29, 31, 32, 32]);
-    // In one process the next run begins anew.
+    // In one process the next run starts from zero.
     let main = format!(
         "#include <stdio.h>\n#include <unistd.h>\nint main(void) {{ while (__AFL_LOOP(9)) {{ rewind(stdin); {switch} }} }}\n"
     );

@@ -8,7 +8,7 @@
 //! | lines at the start, names, log | `the_start_introduces…`, `waypoints_lead…`, `the_log_has…` |
 //! | `showdsf`: lines, `@@`, pipes, nothing left | `showdsf.rs` |
 //! | reducers, initial values, widths, wrapping | `showdsf.rs`: `the_five…`, `four_maps…`, `wide_maps…` |
-//! | each pass of a loop begins anew | `showdsf.rs`: `persistent…`; `cc.rs`: `every_pass…` |
+//! | each pass of a loop starts from zero | `showdsf.rs`: `persistent…`; `cc.rs`: `every_pass…` |
 //! | its sources compile, elsewhere as nothing | `cc.rs`: `the_headers…`; `passes.rs`: `assumptions…` |
 //! | its passes compile | `extension.rs`: `domains_of_fuzzfactory…` |
 //! | no wrong sign, 62 bits, shared keys, elided calls | `cc.rs`, from `memcmp_that…` on |

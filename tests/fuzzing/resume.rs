@@ -133,7 +133,7 @@ fn the_state_is_there_as_soon_as_the_seeds_are_taken_in() {
     let dir = TestDir::with_seed("m1");
     let mut running = dir.fuzz("-p -s 5", &islands(), "").env("AFL_NO_UI", "1").start();
     running.wait_for("fuzzing; Ctrl-C stops");
-    // It is written anew after a minute only.
+    // It is written again after a minute only.
     assert!(dir.text("out/default/state.json").contains("orig:seed"));
     running.signal(Signal::SIGKILL);
     running.finish().expect(128 + 9);

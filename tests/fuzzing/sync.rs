@@ -118,7 +118,7 @@ fn a_find_arrives_while_a_turn_lasts_and_nothing_is_read_twice() {
     dir.write("out/tool/queue/.part", "betaa");
     put("out/tool/queue/.part", "out/tool/queue/id:000009,any");
     wait_until("the second", || taken(&dir, "one", "tool").len() == 2);
-    // It begins anew, with numbers that were there before.
+    // It starts over, with numbers that were there before.
     fs::remove_dir_all(dir.path("out/tool")).unwrap();
     dir.write("out/.part", "gamma");
     let position = || dir.read("out/one/.synced/tool");

@@ -459,7 +459,7 @@ fn a_frequent_bug_is_not_reported_and_a_known_one_ten_times() {
     // Each delivery is a process of its own.
     deliver(7..12).says("10 reports are at the server").says("2 were skipped");
     assert_eq!(server.requests().len(), 10);
-    // The count begins anew with each refresh.
+    // The count starts again with each refresh.
     dir.write("sig/.refreshed", "");
     deliver(12..13).says("11 reports are at the server");
     // The server asks its newest bucket first.

@@ -426,7 +426,7 @@ impl Scheduler {
                     },
                 ),
             };
-            // The lottery is part of the weight: drawing and skipping would go through memory in vain.
+            // The lottery is part of the weight: drawing and skipping would read memory for nothing.
             (seed.id, weight * f64::from(100 - self.skip_percent(seed)))
         });
         self.table = AliasTable::new(weights);

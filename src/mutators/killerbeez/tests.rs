@@ -139,7 +139,7 @@ fn a_buffer_is_zeroed_before_each_call() {
 }
 
 #[test]
-fn a_module_without_a_state_begins_anew_and_says_so_once() {
+fn a_module_without_a_state_starts_over_and_warns_once() {
     let mut stateless = Modules::new().open("STATELESS");
     let (made, failure) = stage_on(&mut stateless, SEED, INPUT, 2);
     assert_eq!(made, ["0nput", "1nput"]);
