@@ -14,6 +14,8 @@ use ffuzz_engine::executor::RunError;
 use ffuzz_sys::file;
 use ffuzz_sys::remedy;
 
+const REBUILD: &str = "rebuild the target with ffuzz-cc; AFL_DEBUG_CHILD=1 shows its output";
+
 /// Why a target cannot be started, or cannot continue.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum TargetError {
@@ -97,16 +99,16 @@ pub enum TargetError {
     ))]
     Killerbeez,
     #[error("the target broke the fork server protocol: {what}")]
-    #[diagnostic(help("rebuild the target with ffuzz-cc; AFL_DEBUG_CHILD=1 shows its output"))]
+    #[diagnostic(help("{}", REBUILD))]
     Protocol { what: String },
     #[error("the target's domain records are unusable: {0}")]
-    #[diagnostic(help("rebuild the target with ffuzz-cc; AFL_DEBUG_CHILD=1 shows its output"))]
+    #[diagnostic(help("{}", REBUILD))]
     Records(#[from] RecordError),
     #[error("the target's domain maps have {keys} keys, more than the {most} that ffuzz takes")]
     #[diagnostic(help("use smaller maps: keys are taken modulo the size of a map"))]
     TooManyKeys { keys: u64, most: u64 },
     #[error("the target's channel is unusable: {what}")]
-    #[diagnostic(help("rebuild the target with ffuzz-cc; AFL_DEBUG_CHILD=1 shows its output"))]
+    #[diagnostic(help("{}", REBUILD))]
     Channel { what: String },
     #[error("the target logs no comparisons: it was not built with AFL_LLVM_CMPLOG=1")]
     #[diagnostic(help(

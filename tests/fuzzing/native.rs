@@ -636,6 +636,8 @@ fn a_program_of_many_blocks_does_not_end_differently() {
     let run = job.run().expect(0);
     assert!(!run.out.contains("differently") && !run.err.contains("differently"), "{}", run.out);
     assert_eq!(dir.stat("saved_hangs"), 0);
+    // The whole run was seen.
+    assert!(dir.stat("edges_found") > 50_000, "{:?}", dir.stats());
 }
 
 /// Blocks are numbered by their place in the files.

@@ -9,6 +9,8 @@ use nix::errno::Errno;
 
 use super::ini::IniError;
 
+const CHECK_SERVER: &str = "check serverhost and serverport, and whether the server runs";
+
 /// Each names what was tried.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CollectorError {
@@ -39,7 +41,7 @@ pub enum CollectorError {
     #[diagnostic(help("set {key} to {expected}"))]
     Invalid { key: &'static str, value: String, expected: &'static str },
     #[error("cannot reach {url}: {reason}")]
-    #[diagnostic(help("check serverhost and serverport, and whether the server runs"))]
+    #[diagnostic(help("{}", CHECK_SERVER))]
     Unreachable { url: String, reason: String },
     #[error("no secure connection to {url}: {reason}")]
     #[diagnostic(help(
@@ -52,7 +54,7 @@ pub enum CollectorError {
     ))]
     Slow { url: String },
     #[error("{url} ended the connection without an answer")]
-    #[diagnostic(help("check serverhost and serverport, and whether the server runs"))]
+    #[diagnostic(help("{}", CHECK_SERVER))]
     BrokenOff { url: String },
     #[error("{url} answers 401: the token is missing or wrong")]
     #[diagnostic(help("set serverauthtoken to what `manage.py get_auth_token USER` prints there"))]
@@ -69,7 +71,7 @@ pub enum CollectorError {
     #[diagnostic(help("correct the values that the answer names"))]
     Refused { url: String, status: u16, text: String },
     #[error("{url} answers {status}{}", said(text))]
-    #[diagnostic(help("check serverhost and serverport, and whether the server runs"))]
+    #[diagnostic(help("{}", CHECK_SERVER))]
     Failing { url: String, status: u16, text: String, retry_after: Option<Duration> },
     #[error("{url} answers with something that is not FuzzManager's")]
     #[diagnostic(help(

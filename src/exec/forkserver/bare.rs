@@ -119,7 +119,7 @@ impl ForkServer {
             return Ok(exit);
         }
         let is_hang = exit == ExitKind::Hang;
-        if is_hang && !self.bare.has_hung && self.ends_in_time(input)?.exit == bare {
+        if is_hang && !self.bare.has_hung && self.run_patiently(input)?.exit == bare {
             return Ok(bare);
         }
         if !self.always_differs(input, exit, bare)? {
@@ -161,6 +161,15 @@ impl ForkServer {
         run
     }
 
+    /// The same with time for breakpoints, each of which takes some microseconds.
+    fn run_patiently(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
+        let limit = self.settings.timeout;
+        self.settings.timeout = limit * SLOWER + PATIENCE;
+        let end = self.run_again(input);
+        self.settings.timeout = limit;
+        end
+    }
+
     /// A run that most probably shows nothing: with the breakpoints of unknown blocks alone. If it meets one, or ends
     /// in another way than well, it is made again with all, which costs much more.
     pub(super) fn run_sparingly(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
@@ -194,15 +203,6 @@ impl ForkServer {
             beats |= domain.reducer.apply(threshold, value) != threshold;
         });
         beats
-    }
-
-    /// With all breakpoints, each of which takes some microseconds, and time for them.
-    fn ends_in_time(&mut self, input: &[u8]) -> Result<RunEnd, NoRun> {
-        let limit = self.settings.timeout;
-        self.settings.timeout = limit * SLOWER + PATIENCE;
-        let end = self.run_aside(Breakpoints::All, input);
-        self.settings.timeout = limit;
-        end
     }
 
     /// Whether the run ends like this with breakpoints, and like that without, again and again.

@@ -27,6 +27,9 @@ pub(super) fn shortened(name: &str) -> String {
     name.chars().take(SHOWN).collect()
 }
 
+const CHECK_BINS: &str =
+    "the broker makes packages of ELF files in its bins folder; check what is there";
+
 /// Why the target of a Start is not fuzzed. The client reports it to the broker and waits for another Start.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum Refusal {
@@ -44,19 +47,13 @@ pub enum Refusal {
     ))]
     BinaryOnly,
     #[error("{0:?} is not a file name")]
-    #[diagnostic(help(
-        "the broker makes packages of ELF files in its bins folder; check what is there"
-    ))]
+    #[diagnostic(help("{}", CHECK_BINS))]
     Name(String),
     #[error("the package is neither an ELF file nor a ZIP archive")]
-    #[diagnostic(help(
-        "the broker makes packages of ELF files in its bins folder; check what is there"
-    ))]
+    #[diagnostic(help("{}", CHECK_BINS))]
     Format,
     #[error("the package is damaged: {0}")]
-    #[diagnostic(help(
-        "the broker makes packages of ELF files in its bins folder; check what is there"
-    ))]
+    #[diagnostic(help("{}", CHECK_BINS))]
     Damaged(String),
     #[error("the package has {0:?}, which is outside of its folder")]
     #[diagnostic(help("a correct broker makes no such package; do not trust this one"))]
@@ -68,9 +65,7 @@ pub enum Refusal {
     #[diagnostic(help("remove what the target does not need from the bins folder"))]
     Large(u64),
     #[error("the package does not have the target, {0:?}")]
-    #[diagnostic(help(
-        "the broker makes packages of ELF files in its bins folder; check what is there"
-    ))]
+    #[diagnostic(help("{}", CHECK_BINS))]
     Missing(String),
     #[error("{0}")]
     #[diagnostic(transparent)]

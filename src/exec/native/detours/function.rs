@@ -27,7 +27,7 @@ const USABLE: [Register; 5] =
     [Register::RAX, Register::RCX, Register::RDX, Register::RSI, Register::RDI];
 const NUMBERS: [u8; 5] = [0, 1, 2, 6, 7];
 /// All of them, a bit for each.
-const ALL: u8 = 0b1_1111;
+const ALL: u32 = 0b1_1111;
 
 /// A function that can have a copy.
 pub(super) struct Function<'a> {
@@ -85,76 +85,75 @@ impl<'a> Function<'a> {
     /// runs after a call or a return may read all.
     pub(super) fn free_registers(&self) -> Vec<Vec<u8>> {
         let mut factory = InstructionInfoFactory::new();
-        let uses: Vec<_> = self
-            .instructions
-            .iter()
-            .map(|instruction| uses(factory.info(instruction).used_registers()))
-            .collect();
-        let count = self.instructions.len();
-        let mut live = vec![0; count + 1];
-        live[count] = ALL;
-        loop {
-            let mut has_changed = false;
-            for index in (0..count).rev() {
-                let instruction = &self.instructions[index];
-                let of = |target: u64| self.index_of(target).map_or(ALL, |at| live[at]);
-                let (read, set) = uses[index];
-                let before = match instruction.flow_control() {
-                    FlowControl::Next => read | live[index + 1] & !set,
-                    FlowControl::ConditionalBranch => {
-                        of(instruction.near_branch_target()) | live[index + 1]
-                    }
-                    FlowControl::UnconditionalBranch => of(instruction.near_branch_target()),
-                    _ => ALL,
-                };
-                has_changed |= before != live[index];
-                live[index] = before;
-            }
-            if !has_changed {
-                break;
-            }
-        }
-        let free = |live: &u8| {
+        let live = self.live(ALL, |instruction| match instruction.flow_control() {
+            FlowControl::Next => registers(factory.info(instruction).used_registers()),
+            FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => Uses::default(),
+            _ => Uses { read: ALL, set: 0 },
+        });
+        let free = |live: &u32| {
             let numbers = NUMBERS.iter().enumerate();
             numbers.filter(|(bit, _)| live >> bit & 1 == 0).map(|(_, number)| *number).collect()
         };
         live.iter().map(free).collect()
     }
 
-    /// Before each instruction: its flags may be read before they are set again.
+    /// Before each instruction: its flags may be read before they are set again. No caller and no called function reads
+    /// them.
     pub(super) fn live_flags(&self) -> Vec<bool> {
+        let live = self.live(ARITHMETIC, |instruction| {
+            let set = match instruction.flow_control() {
+                FlowControl::Return | FlowControl::Exception => ARITHMETIC,
+                FlowControl::Call | FlowControl::IndirectCall if is_call(instruction) => ARITHMETIC,
+                FlowControl::IndirectBranch => return Uses { read: ARITHMETIC, set: 0 },
+                _ => sets(instruction),
+            };
+            Uses { read: instruction.rflags_read() & ARITHMETIC, set }
+        });
+        live.iter().map(|flags| *flags != 0).collect()
+    }
+
+    /// Before each instruction, and after the last: what may be read later on, a bit for each of `all`. Outside of the
+    /// function, all may be.
+    fn live(&self, all: u32, uses: impl FnMut(&Instruction) -> Uses) -> Vec<u32> {
+        let uses: Vec<Uses> = self.instructions.iter().map(uses).collect();
         let count = self.instructions.len();
         let mut live = vec![0; count + 1];
-        live[count] = ARITHMETIC;
+        live[count] = all;
         loop {
             let mut has_changed = false;
             for index in (0..count).rev() {
                 let instruction = &self.instructions[index];
-                let of = |target: u64| self.index_of(target).map_or(ARITHMETIC, |at| live[at]);
+                let target = || {
+                    let index = self.index_of(instruction.near_branch_target());
+                    index.map_or(all, |index| live[index])
+                };
                 let after = match instruction.flow_control() {
-                    FlowControl::ConditionalBranch => {
-                        of(instruction.near_branch_target()) | live[index + 1]
-                    }
-                    FlowControl::UnconditionalBranch => of(instruction.near_branch_target()),
-                    FlowControl::Return | FlowControl::Exception => 0,
-                    FlowControl::Call | FlowControl::IndirectCall if is_call(instruction) => 0,
-                    FlowControl::IndirectBranch => ARITHMETIC,
+                    FlowControl::ConditionalBranch => target() | live[index + 1],
+                    FlowControl::UnconditionalBranch => target(),
                     _ => live[index + 1],
                 };
-                let before = (instruction.rflags_read() | after & !sets(instruction)) & ARITHMETIC;
+                let Uses { read, set } = uses[index];
+                let before = read | after & !set;
                 has_changed |= before != live[index];
                 live[index] = before;
             }
             if !has_changed {
-                return live.iter().map(|flags| *flags != 0).collect();
+                return live;
             }
         }
     }
 }
 
-/// What an instruction does with the usable registers: those that it may read, and those that it sets.
-fn uses(used: &[UsedRegister]) -> (u8, u8) {
-    let (mut read, mut set) = (0, 0);
+/// What an instruction does with flags or registers, a bit for each: those that it may read, and those that it sets.
+#[derive(Clone, Copy, Default)]
+struct Uses {
+    read: u32,
+    set: u32,
+}
+
+/// Of [`USABLE`].
+fn registers(used: &[UsedRegister]) -> Uses {
+    let Uses { mut read, mut set } = Uses::default();
     for of in used {
         let register = of.register().full_register();
         let Some(index) = USABLE.iter().position(|usable| *usable == register) else { continue };
@@ -165,7 +164,7 @@ fn uses(used: &[UsedRegister]) -> (u8, u8) {
             _ => read |= 1 << index,
         }
     }
-    (read, set)
+    Uses { read, set }
 }
 
 /// Not what has a short branch alone, or counts on where it stands.
