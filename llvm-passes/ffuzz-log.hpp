@@ -27,12 +27,17 @@ enum LogKind : unsigned { LogEqual, LogUnsigned, LogSigned, LogFloat, LogSwitch,
 enum LogFlags : unsigned { LogConstA = 1, LogConstB = 2, LogIgnoresCase = 4 };
 
 // Functions of libraries that compare, by the form of their parameters.
-enum class Comparer { None, Memory, Text, TextOfLength, Search, SearchOfLengths, SearchInLength, StringText, Strings };
+enum class Comparer {
+  None, Memory, Text, TextOfLength, Search, SearchOfLengths, SearchInLength, StringText, Strings, OtherStringText,
+  // It is called as one that compares texts, or memory of a length, and it may be something else.
+  MaybeText, MaybeMemory,
+};
 
 struct ComparerOf {
   Comparer Form = Comparer::None;
   bool IgnoresCase = false;
 
+  ComparerOf() = default;
   explicit ComparerOf(llvm::StringRef Name) {
     Form = llvm::StringSwitch<Comparer>(Name)
                .Cases("memcmp", "bcmp", "CRYPTO_memcmp", "OPENSSL_memcmp", "memcmp_const_time", Comparer::Memory)
@@ -51,18 +56,26 @@ struct ComparerOf {
                .Case("g_strstr_len", Comparer::SearchInLength)
                .Case("_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7compareEPKc", Comparer::StringText)
                .Case("_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7compareERKS4_", Comparer::Strings)
+               .Case("_ZNKSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE7compareEmmPKcm",
+                     Comparer::OtherStringText)
                .Default(Comparer::None);
+    IgnoresCase = hasPart(Name, {"case", "icmp", "curl_str", "strcsequal"});
+  }
+
+  static bool hasPart(llvm::StringRef Name, std::initializer_list<const char *> Parts) {
     std::string Lower = Name.lower();
-    for (const char *Part : {"case", "icmp", "curl_str", "strcsequal"})
-      IgnoresCase |= llvm::StringRef(Lower).contains(Part);
+    return llvm::any_of(Parts, [&](const char *Part) { return llvm::StringRef(Lower).contains(Part); });
   }
 
   unsigned parameters() const {
     switch (Form) {
     case Comparer::None: return 0;
-    case Comparer::Text: case Comparer::Search: case Comparer::StringText: case Comparer::Strings: return 2;
-    case Comparer::Memory: case Comparer::TextOfLength: case Comparer::SearchInLength: return 3;
+    case Comparer::Text: case Comparer::Search: case Comparer::StringText: case Comparer::Strings:
+    case Comparer::MaybeText: return 2;
+    case Comparer::Memory: case Comparer::TextOfLength: case Comparer::SearchInLength:
+    case Comparer::MaybeMemory: return 3;
     case Comparer::SearchOfLengths: return 4;
+    case Comparer::OtherStringText: return 5;
     }
     return 0;
   }
@@ -72,11 +85,110 @@ struct ComparerOf {
     unsigned Count = parameters();
     if (!Count || Call.arg_size() < Count) return false;
     for (unsigned I = 0; I < Count; I++) {
-      bool IsLength = Form == Comparer::SearchOfLengths || Form == Comparer::SearchInLength ? I % 2 == 1 : I == 2;
       llvm::Type *T = Call.getArgOperand(I)->getType();
-      if (IsLength ? !T->isIntegerTy() : !T->isPointerTy()) return false;
+      if (isLength(I) ? !T->isIntegerTy() : !T->isPointerTy()) return false;
     }
     return true;
+  }
+
+private:
+  bool isLength(unsigned Parameter) const {
+    switch (Form) {
+    case Comparer::SearchOfLengths: case Comparer::SearchInLength: return Parameter % 2 == 1;
+    case Comparer::OtherStringText: return Parameter == 1 || Parameter == 2 || Parameter == 4;
+    default: return Parameter == 2;
+    }
+  }
+};
+
+// Calls that look as if they compared: two pointers, perhaps with a length, and a result that is compared with zero.
+// Of a function that is known, its code has to do nothing else; another has to have the name of one that does.
+class Lookalikes {
+public:
+  ComparerOf of(const llvm::CallBase &Call, llvm::StringRef Name) {
+    ComparerOf Maybe;
+    bool HasLength = Call.arg_size() == 3;
+    Maybe.Form = HasLength ? Comparer::MaybeMemory : Comparer::MaybeText;
+    Maybe.IgnoresCase = ComparerOf(Name).IgnoresCase;
+    if (Call.arg_size() != Maybe.parameters() || !Maybe.fits(Call) || !isVerdict(Call)) return ComparerOf();
+    if (Call.isInlineAsm() || Call.getFunctionType()->isVarArg()) return ComparerOf();
+    auto *F = llvm::dyn_cast<llvm::Function>(Call.getCalledOperand());
+    // By pointer, a length may be that of anything.
+    bool Compares = !F ? !HasLength : F->isDeclaration() ? hasNameOfComparer(*F) : comparesOnly(*F);
+    return Compares ? Maybe : ComparerOf();
+  }
+
+private:
+  llvm::DenseMap<const llvm::Function *, bool> Known;
+
+  static bool hasNameOfComparer(const llvm::Function &F) {
+    if (F.isIntrinsic()) return false;
+    llvm::StringRef Name = F.getName();
+    if (Name.size() > 2 && Name.take_back(2).lower() == "eq") return true;
+    return ComparerOf::hasPart(Name, {"cmp", "compar", "equal", "streq", "memeq", "match", "same", "prefix", "starts"});
+  }
+
+  // The result of a call decides by being zero.
+  static bool isVerdict(const llvm::CallBase &Call) {
+    auto *T = llvm::dyn_cast<llvm::IntegerType>(Call.getType());
+    return T && T->getBitWidth() <= 64 && decides(Call, 2);
+  }
+
+  static bool decides(const llvm::Value &V, unsigned Variables) {
+    return llvm::any_of(V.users(), [&](const llvm::User *U) {
+      if (auto *Cmp = llvm::dyn_cast<llvm::ICmpInst>(U)) {
+        auto *Zero = llvm::dyn_cast<llvm::ConstantInt>(Cmp->getOperand(1));
+        return Zero && Zero->isZero();
+      }
+      if (auto *Branch = llvm::dyn_cast<llvm::BranchInst>(U)) return Branch->isConditional();
+      if (auto *Choice = llvm::dyn_cast<llvm::SelectInst>(U)) return Choice->getCondition() == &V;
+      if (llvm::isa<llvm::CastInst>(U)) return decides(*U, Variables);
+      auto *Store = llvm::dyn_cast<llvm::StoreInst>(U);
+      auto *Variable = Store ? llvm::dyn_cast<llvm::AllocaInst>(Store->getPointerOperand()) : nullptr;
+      if (!Variable || !Variables || Store->getValueOperand() != &V) return false;
+      return llvm::any_of(Variable->users(), [&](const llvm::User *Use) {
+        return llvm::isa<llvm::LoadInst>(Use) && decides(*Use, Variables - 1);
+      });
+    });
+  }
+
+  bool comparesOnly(const llvm::Function &F) {
+    auto Place = Known.try_emplace(&F, false);
+    if (Place.second) Place.first->second = hasLoopOrComparer(F) && changesNothing(F, 2);
+    return Place.first->second;
+  }
+
+  // But variables of its own, nor does what it calls.
+  static bool changesNothing(const llvm::Function &F, unsigned Calls) {
+    return llvm::all_of(llvm::instructions(F), [&](const llvm::Instruction &I) { return isHarmless(I, Calls); });
+  }
+
+  // Something that has several bytes: the compiler writes a loop so that it leads to a block before.
+  static bool hasLoopOrComparer(const llvm::Function &F) {
+    llvm::SmallPtrSet<const llvm::BasicBlock *, 16> Before;
+    for (const llvm::BasicBlock &Block : F) {
+      Before.insert(&Block);
+      if (llvm::any_of(llvm::successors(&Block), [&](const llvm::BasicBlock *Next) { return Before.count(Next); }))
+        return true;
+    }
+    return llvm::any_of(llvm::instructions(F), [](const llvm::Instruction &I) {
+      auto *Call = llvm::dyn_cast<llvm::CallBase>(&I);
+      auto *Callee = Call ? Call->getCalledFunction() : nullptr;
+      return Callee && ComparerOf(Callee->getName()).fits(*Call);
+    });
+  }
+
+  static bool isHarmless(const llvm::Instruction &I, unsigned Calls) {
+    if (auto *Store = llvm::dyn_cast<llvm::StoreInst>(&I))
+      return llvm::isa<llvm::AllocaInst>(Store->getPointerOperand()->stripInBoundsOffsets());
+    auto *Call = llvm::dyn_cast<llvm::CallBase>(&I);
+    if (!Call) return !I.mayWriteToMemory();
+    if (Call->onlyReadsMemory() || I.isLifetimeStartOrEnd() || llvm::isa<llvm::DbgInfoIntrinsic>(I)) return true;
+    auto *Callee = Call->getCalledFunction();
+    if (!Callee) return false;
+    if (!Callee->isDeclaration()) return Calls && changesNothing(*Callee, Calls - 1);
+    llvm::StringRef Name = Callee->getName();
+    return ComparerOf(Name).fits(*Call) || Name == "tolower" || Name == "toupper" || Name == "strlen" || Name == "strnlen";
   }
 };
 
@@ -91,12 +203,13 @@ public:
     for (llvm::Function &F : M) {
       if (!isProgramCode(F) || !canHaveSecondVersion(F)) continue;
       Functions.push_back(&F);
-      Logs |= llvm::any_of(llvm::instructions(F), isLogged);
+      Logs |= llvm::any_of(llvm::instructions(F), [&](const llvm::Instruction &I) { return isLogged(I); });
     }
     if (!Logs) return false;
     // Also of those that compare nothing: a first version that is inlined into a second one would lead on to
     // first versions.
     for (llvm::Function *F : Functions) addSecondVersion(*F);
+    llvm::appendToCompilerUsed(M, Added);
     for (llvm::Function *F : Functions) {
       enter(*F);
       logIn(*Versions[F]);
@@ -107,6 +220,8 @@ public:
 
 private:
   llvm::DenseMap<const llvm::Function *, llvm::Function *> Versions;
+  Lookalikes Alike;
+  std::vector<llvm::GlobalValue *> Added;
 
   static bool canHaveSecondVersion(const llvm::Function &F) {
     if (F.isVarArg()) return false;
@@ -119,12 +234,18 @@ private:
     return llvm::none_of(F, [](const llvm::BasicBlock &Block) { return Block.hasAddressTaken(); });
   }
 
-  static bool isLogged(const llvm::Instruction &I) {
+  ComparerOf comparerOf(const llvm::CallBase &Call) {
+    llvm::StringRef Name = calleeName(Call);
+    ComparerOf Known(Name);
+    return Known.fits(Call) ? Known : Alike.of(Call, Name);
+  }
+
+  bool isLogged(const llvm::Instruction &I) {
     if (auto *Cmp = llvm::dyn_cast<llvm::CmpInst>(&I)) return isLoggedComparison(*Cmp);
     if (auto *Switch = llvm::dyn_cast<llvm::SwitchInst>(&I))
       return Switch->getNumCases() && Switch->getCondition()->getType()->getIntegerBitWidth() <= 64;
     auto *Call = llvm::dyn_cast<llvm::CallBase>(&I);
-    return Call && ComparerOf(calleeName(*Call)).fits(*Call);
+    return Call && comparerOf(*Call).Form != Comparer::None;
   }
 
   static bool isLoggedComparison(const llvm::CmpInst &Cmp) {
@@ -164,25 +285,28 @@ private:
     Versions[&F] = Log;
     auto *Pair = llvm::MDNode::get(C, {llvm::ValueAsMetadata::get(&F), llvm::ValueAsMetadata::get(Log)});
     M.getOrInsertNamedMetadata(LogPairs)->addOperand(Pair);
-    llvm::appendToCompilerUsed(M, {Log});
+    Added.push_back(Log);
   }
 
   void logIn(llvm::Function &Log) {
     std::vector<llvm::Instruction *> Sites;
+    std::vector<llvm::CallBase *> Calls;
     for (llvm::Instruction &I : llvm::instructions(Log)) {
       if (isLogged(I)) Sites.push_back(&I);
-      auto *Call = llvm::dyn_cast<llvm::CallBase>(&I);
-      auto *Callee = Call ? llvm::dyn_cast<llvm::Function>(Call->getCalledOperand()) : nullptr;
+      if (auto *Call = llvm::dyn_cast<llvm::CallBase>(&I)) Calls.push_back(Call);
+    }
+    for (llvm::Instruction *I : Sites) logAt(*I);
+    for (llvm::CallBase *Call : Calls) {
+      auto *Callee = llvm::dyn_cast<llvm::Function>(Call->getCalledOperand());
       auto Version = Versions.find(Callee);
       // What is called by pointer, and by functions without a second version, enters its own; not if it was inlined.
       // One that is always inlined need not be in any library.
       bool MayInline = Callee ? !Callee->isDeclaration() && !Callee->hasFnAttribute(llvm::Attribute::AlwaysInline)
-                              : Call && !Call->isInlineAsm();
+                              : !Call->isInlineAsm();
       if (MayInline && Version == Versions.end()) Call->addFnAttr(llvm::Attribute::NoInline);
       // One that another object may replace is asked for by its name.
       if (Version != Versions.end() && !Callee->isInterposable()) Call->setCalledOperand(Version->second);
     }
-    for (llvm::Instruction *I : Sites) logAt(*I);
     // Without edges its lines would never be reached, for whoever counts lines by edges.
     llvm::stripDebugInfo(Log);
   }
@@ -252,7 +376,7 @@ private:
   }
 
   void logCall(llvm::IRBuilder<> &B, llvm::CallBase &Call, llvm::Value *Key) {
-    ComparerOf Known(calleeName(Call));
+    ComparerOf Known = comparerOf(Call);
     auto Pointer = [&](unsigned I) { return asPtr(B, Call.getArgOperand(I)); };
     auto Length = [&](unsigned I) { return B.CreateSExtOrTrunc(Call.getArgOperand(I), Int64Ty); };
     llvm::Value *All = llvm::ConstantInt::get(Int64Ty, ~0ull);
@@ -267,6 +391,13 @@ private:
     case Comparer::Strings:
       return call(B, "__ffuzz_log_string", {Key, how(LogText, 0, 0), Pointer(0), Pointer(1),
                                             getConst(Known.Form == Comparer::Strings)});
+    case Comparer::OtherStringText:
+      return call(B, "__ffuzz_log_other_string",
+                  {Key, how(LogText, 0, 0), Pointer(0), Length(1), Length(2), Pointer(3), Length(4)});
+    case Comparer::MaybeText:
+      return call(B, "__ffuzz_log_maybe", {Key, how(LogText, 0, Flags), Pointer(0), Pointer(1), All});
+    case Comparer::MaybeMemory:
+      return call(B, "__ffuzz_log_maybe", {Key, how(LogMemory, 0, Flags), Pointer(0), Pointer(1), Length(2)});
     case Comparer::TextOfLength:
       return call(B, "__ffuzz_log_text", {Key, how(LogText, 0, Flags), Pointer(0), Pointer(1), Length(2)});
     case Comparer::Search:

@@ -69,6 +69,7 @@ struct ffuzz_channel {
   uint32_t late_count;
   char late_name[112]; /* of the first; cut, always ends with NUL */
   uint64_t log_offset; /* struct ffuzz_log */
+  uint64_t absent;     /* of the map: bytes between modules, and counters that nothing counts up */
 };
 
 /* Orders and reports of runs. Each side writes cache lines of its own. The fuzzer waits on `report`,

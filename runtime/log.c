@@ -2,6 +2,9 @@
  * the fuzzer has that of a run that crashed, too. */
 #define _GNU_SOURCE
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "log.h"
 #include "breakpoints.h"
@@ -140,6 +143,69 @@ void __ffuzz_log_string(uint32_t site, uint32_t how, const struct string *a, con
   const struct string *other = b;
   entry->a = keep(a->text, at_most(a->length));
   entry->b = is_string ? keep(other->text, at_most(other->length)) : keep(b, strnlen(b, FFUZZ_LONGEST_OPERAND));
+}
+
+/* std::string of libc++: short texts stand in it. */
+struct other_string {
+  uint64_t capacity; /* the lowest bit: it is a long one. Otherwise the lowest byte is twice the length */
+  uint64_t length;
+  const char *text;
+};
+
+void __ffuzz_log_other_string(uint32_t site, uint32_t how, const void *a, uint64_t from, uint64_t count, const char *b,
+                              uint64_t b_length) {
+  const struct other_string *string = a;
+  int is_long = string->capacity & 1;
+  const char *text = is_long ? string->text : (const char *)a + 1;
+  uint64_t length = is_long ? string->length : (string->capacity & 0xff) >> 1;
+  if (from > length) return;
+  struct ffuzz_comparison *entry = next(site, how);
+  if (!entry) return;
+  entry->a = keep(text + from, at_most(count < length - from ? count : length - from));
+  entry->b = keep(b, at_most(b_length));
+}
+
+/* Copies as much as can be read; its length. */
+static uint64_t read_safely(uint8_t *to, const void *from, uint64_t length) {
+  uint64_t first = FFUZZ_PAGE - (uintptr_t)from % FFUZZ_PAGE;
+  if (first > length) first = length;
+  struct iovec all = {to, length};
+  struct iovec parts[] = {{(void *)from, first}, {(uint8_t *)from + first, length - first}};
+  long got = ffuzz_kernel(SYS_process_vm_readv, getpid(), (long)&all, 1, (long)parts, 2, 0);
+  return got > 0 ? (uint64_t)got : 0;
+}
+
+/* Up to its NUL; 0 if it is none. */
+static uint64_t length_of_text(const uint8_t *bytes, uint64_t length) {
+  uint64_t at = 0;
+  while (at < length && bytes[at] && (bytes[at] >= ' ' || (bytes[at] >= '\t' && bytes[at] <= '\r'))) at++;
+  return at == length || bytes[at] ? 0 : at;
+}
+
+/* One of the two has to be a text. The other one may be a buffer without a NUL. */
+static int cut_texts(uint8_t bytes[2][FFUZZ_LONGEST_OPERAND], uint64_t lengths[2]) {
+  uint64_t texts[2];
+  for (int i = 0; i < 2; i++) texts[i] = length_of_text(bytes[i], lengths[i]);
+  if (texts[0] < 2 && texts[1] < 2) return 0;
+  for (int i = 0; i < 2; i++) {
+    uint64_t other = texts[1 - i];
+    lengths[i] = texts[i] ? texts[i] : strnlen((const char *)bytes[i], lengths[i] < other ? lengths[i] : other);
+  }
+  return 1;
+}
+
+void __ffuzz_log_maybe(uint32_t site, uint32_t how, const void *a, const void *b, uint64_t length) {
+  uint8_t bytes[2][FFUZZ_LONGEST_OPERAND];
+  struct ffuzz_comparison *entry = length ? next(site, how) : NULL;
+  if (!entry) return;
+  uint64_t wanted = at_most(length), lengths[2] = {read_safely(bytes[0], a, wanted), read_safely(bytes[1], b, wanted)};
+  int is_text = !~length, is_read = lengths[0] && lengths[1];
+  if (!is_read || (is_text ? !cut_texts(bytes, lengths) : lengths[0] != wanted || lengths[1] != wanted)) {
+    entry->how = ~0u; /* nobody can read it */
+    return;
+  }
+  entry->a = keep(bytes[0], lengths[0]);
+  entry->b = keep(bytes[1], lengths[1]);
 }
 
 /* A length of all ones: a text. */

@@ -31,12 +31,14 @@ enum how {
   NOT_AT_ALL, /* it is not what the file has, or begins with a breakpoint of the program */
   BY_BREAKPOINT,
   BY_COPY, /* or by a breakpoint, without detours */
+  BY_OTHERS, /* the same, with a copy that does not count it */
 };
 
 struct code {
   uint64_t base;
   uint64_t start, end; /* pages with blocks */
   uint32_t count;
+  uint32_t edges; /* counters after those of the blocks, for copies */
   uint32_t module; /* number in ffuzz_modules */
   uint32_t *at;    /* addresses, from base; ascending */
   uint8_t *bytes;  /* what is there without a breakpoint */
@@ -61,7 +63,7 @@ struct table {
 /* What follows a struct ffuzz_code_file. */
 struct contents {
   const uint32_t *at;
-  const uint8_t *bytes, *is_counted;
+  const uint8_t *bytes, *counts;
   struct detour_table detours;
   const struct ffuzz_code_site *sites;
   const struct ffuzz_code_file *next;
@@ -74,8 +76,8 @@ static struct contents contents_of(const struct ffuzz_code_file *file) {
   d->jumps = (const void *)(c.at + file->count);
   d->fields = (const void *)(d->jumps + d->jump_count);
   c.bytes = (const void *)(d->fields + d->field_count);
-  c.is_counted = c.bytes + file->count;
-  d->code = c.is_counted + file->count;
+  c.counts = c.bytes + file->count;
+  d->code = c.counts + file->count;
   size_t bytes = (size_t)(d->code + d->code_bytes - (const uint8_t *)file);
   c.sites = (const void *)((const uint8_t *)file + (bytes + 7) / 8 * 8);
   c.next = (const void *)(c.sites + file->site_count);
@@ -107,6 +109,7 @@ static void add_blocks(struct code *code, const struct ffuzz_code_file *file, co
   if (detours->jump_count && detours->jumps[detours->jump_count - 1].from + JUMP_BYTES > end)
     end = detours->jumps[detours->jump_count - 1].from + JUMP_BYTES - 1;
   code->count = file->count;
+  code->edges = file->edges;
   code->at = ffuzz_pages(file->count * sizeof *code->at);
   memcpy(code->at, contents->at, file->count * sizeof *code->at);
   code->start = (code->base + code->at[0]) & ~(uint64_t)(FFUZZ_PAGE - 1);
@@ -121,8 +124,10 @@ static void add_blocks(struct code *code, const struct ffuzz_code_file *file, co
   code->how = ffuzz_pages(file->count);
   for (uint32_t i = 0; i < file->count; i++) {
     uint8_t present = *(const uint8_t *)(code->base + code->at[i]);
-    if (present == code->bytes[i] && present != BREAKPOINT)
-      code->how[i] = code->detours.count && contents->is_counted[i] ? BY_COPY : BY_BREAKPOINT;
+    if (present != code->bytes[i] || present == BREAKPOINT) continue;
+    code->how[i] = BY_BREAKPOINT;
+    if (code->detours.count && contents->counts[i] != FFUZZ_COUNTED_BY_BREAKPOINT)
+      code->how[i] = contents->counts[i] == FFUZZ_COUNTED_BY_COPY ? BY_COPY : BY_OTHERS;
   }
   uintptr_t *pcs = ffuzz_pages((size_t)counters * 2 * sizeof *pcs);
   for (uint32_t i = 0; i < counters; i++) pcs[2 * i] = code->base + contents->at[i < file->count ? i : last];
@@ -194,7 +199,7 @@ HIDDEN void ffuzz_blocks_read(void) {
 }
 
 static int has_breakpoint(const struct code *code, uint32_t block) {
-  return code->how[block] == BY_BREAKPOINT || (code->how[block] == BY_COPY && !uses_detours);
+  return code->how[block] == BY_BREAKPOINT || (code->how[block] != NOT_AT_ALL && !uses_detours);
 }
 
 static void list_breakpoints(struct code *code) {
@@ -204,6 +209,20 @@ static void list_breakpoints(struct code *code) {
   for (uint32_t block = 0; block < code->count; block++)
     if (has_breakpoint(code, block)) code->placed[code->placed_count++] = block;
   mprotect(code->placed, bytes, PROT_READ);
+}
+
+static int is_absent(const struct code *code, uint32_t block) {
+  return code->how[block] == NOT_AT_ALL || (code->how[block] == BY_OTHERS && uses_detours);
+}
+
+HIDDEN uint64_t ffuzz_blocks_absent(void) {
+  uint64_t absent = 0;
+  for (uint32_t i = 0; i < code_count; i++) {
+    const struct code *code = &codes[i];
+    for (uint32_t block = 0; block < code->count; block++) absent += is_absent(code, block);
+    absent += uses_detours && code->detours.count ? 0 : code->edges;
+  }
+  return absent;
 }
 
 static void put(const struct code *code, uint32_t block, uint8_t byte) {

@@ -9,6 +9,9 @@ HIDDEN void ffuzz_blocks_read(void);
 /* Makes their code writable, and sets all breakpoints and jumps. */
 HIDDEN void ffuzz_blocks_arm(void);
 
+/* Counters of the map that stay 0, because nothing counts there. */
+HIDDEN uint64_t ffuzz_blocks_absent(void);
+
 HIDDEN void ffuzz_blocks_remove_all(void);
 /* From now on there are breakpoints alone, and all of them. */
 HIDDEN void ffuzz_blocks_leave_detours(void);

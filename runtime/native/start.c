@@ -18,6 +18,7 @@ static void start(void) {
 
 static const struct breakpoints ours = {
     .start = start,
+    .absent = ffuzz_blocks_absent,
     .is_code = ffuzz_blocks_are_code,
     .were_met = ffuzz_blocks_were_met,
     .forget_met = ffuzz_blocks_forget_met,

@@ -34,8 +34,15 @@ struct ffuzz_code_file {
    * struct ffuzz_jump jumps[jump_count], ascending
    * uint32_t fields[field_count]: see native/detours.h
    * uint8_t bytes[count]: what stands there
-   * uint8_t is_counted[count]: by its copy, so that it needs no breakpoint
+   * uint8_t counts[count]: enum ffuzz_counted_by
    * uint8_t code[code_bytes] */
+};
+
+/* How a block is counted. */
+enum ffuzz_counted_by {
+  FFUZZ_COUNTED_BY_BREAKPOINT,
+  FFUZZ_COUNTED_BY_COPY,
+  FFUZZ_COUNTED_BY_OTHERS, /* it has a copy without a counter: those after it show how often it ran */
 };
 
 /* From the original of a function to its copy. */

@@ -167,8 +167,14 @@ impl RunSettings {
 
 /// What is known of a target. Nothing here makes a run.
 pub trait TargetInfo {
-    /// Number of counters of the edge map.
+    /// Bytes of the edge map.
     fn map_size(&self) -> usize;
+
+    /// Edges that can be counted, at most as many as the map has bytes: that of several modules has padding, and not
+    /// each block of a program without source has a counter.
+    fn edges(&self) -> usize {
+        self.map_size()
+    }
 
     fn domains(&self) -> &[Domain];
 

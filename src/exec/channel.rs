@@ -54,6 +54,7 @@ mod field {
     pub(super) const LATE_COUNT: usize = 124;
     pub(super) const LATE_NAME: usize = 128;
     pub(super) const LOG_OFFSET: usize = 240;
+    pub(super) const ABSENT: usize = 248;
 }
 
 /// Bits of the field `features`.
@@ -79,6 +80,8 @@ const MODULE_NAME: usize = 112;
 const DOMAIN_BYTES: usize = 64;
 const DOMAIN_NAME: usize = 48;
 const LATE_NAME: usize = 112;
+/// Objects that a program may load.
+const MOST_LATE: u32 = 1 << 16;
 
 /// Offer of a channel, before the target has answered.
 #[derive(Debug)]
@@ -183,6 +186,10 @@ fn long(memory: &SharedMap, offset: usize) -> u64 {
 fn text(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
+}
+
+fn is_no_letter(letter: char) -> bool {
+    letter.is_control() || letter == char::REPLACEMENT_CHARACTER
 }
 
 /// Checks one region of `count` items of `bytes` each against the size of the channel.
@@ -330,10 +337,19 @@ impl Channel {
             .collect()
     }
 
-    /// The first instrumented object that was loaded too late to be counted, and the number of such objects.
+    /// The first instrumented object that was loaded too late to be counted, and the number of such objects. None if
+    /// the program has overwritten it.
     pub(super) fn late(&self) -> Option<(String, u32)> {
         let count = self.memory.load(field::LATE_COUNT);
-        (count > 0).then(|| (text(self.memory.bytes(field::LATE_NAME, LATE_NAME)), count))
+        let name = text(self.memory.bytes(field::LATE_NAME, LATE_NAME));
+        let is_name = !name.is_empty() && name.len() < LATE_NAME && !name.contains(is_no_letter);
+        ((1..=MOST_LATE).contains(&count) && is_name).then_some((name, count))
+    }
+
+    /// Bytes of the edge map that stay 0, because nothing counts there.
+    pub(super) fn absent(&self) -> usize {
+        let absent = long(&self.memory, field::ABSENT);
+        usize::try_from(absent).map_or(self.map.count, |absent| absent.min(self.map.count))
     }
 
     pub(super) fn edges(&self) -> &[u8] {
@@ -433,6 +449,7 @@ mod tests {
             ("late_count", field::LATE_COUNT),
             ("late_name", field::LATE_NAME),
             ("log_offset", field::LOG_OFFSET),
+            ("absent", field::ABSENT),
         ];
         let mut source = String::from("#include <stddef.h>\n#include \"channel.h\"\n");
         for (name, offset) in fields {

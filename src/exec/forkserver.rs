@@ -389,6 +389,10 @@ impl TargetInfo for ForkServer {
         self.session.maps.edges().len()
     }
 
+    fn edges(&self) -> usize {
+        self.map_size() - self.session.maps.absent()
+    }
+
     fn domains(&self) -> &[Domain] {
         self.session.maps.domains()
     }

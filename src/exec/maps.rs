@@ -69,6 +69,14 @@ impl Maps {
         }
     }
 
+    /// Bytes of the edge map that stay 0, because nothing counts there.
+    pub(super) fn absent(&self) -> usize {
+        match &self.place {
+            MapStorage::Channel(channel) => channel.absent(),
+            MapStorage::Segment { .. } => 0,
+        }
+    }
+
     /// Empties the comparison log, before a run that is to have one.
     pub(super) fn clear_log(&mut self) {
         if let MapStorage::Channel(channel) = &mut self.place {

@@ -147,6 +147,28 @@ fn second_versions_do_what_the_first_ones_do() {
 }
 
 #[test]
+fn functions_that_look_as_if_they_compared_are_logged_and_solved() {
+    let dir = TestDir::with_seed("MAGI1234567890 .!");
+    let library = plain("tests/targets/lookalikes-lib.c", "-O1 -c").display().to_string();
+    let source = repository("tests/targets/lookalikes.c").display().to_string();
+    build(&dir, "cc", &[], &format!("-O2 -fsanitize=fuzzer {source} {library} -o t"));
+    let seen = comparisons(&dir, "t", INPUT, &[]);
+    for line in [
+        ": same, once\n    \"MAGI1234567890 .!\" and \"by-name\"",
+        ": lib_equal, once\n    \"MAGI\" and \"\\x01\\x02\\x03\\x04\"",
+        ": call by pointer, once\n    \"1234567890 .!\" and \"chosen\"",
+    ] {
+        assert!(seen.contains(line), "{line}: {seen}");
+    }
+    for other in [": counts,", ": lib_match,", ": lib_apply,"] {
+        assert!(!seen.contains(other), "{other}: {seen}");
+    }
+    // No letter of what the library compares is logged or counted.
+    let run = dir.fuzz("-E 200000 --error-exitcode 7", &dir.path("t"), "").run();
+    run.expect(7);
+}
+
+#[test]
 fn the_log_changes_no_edge_and_can_be_left_out() {
     let source = repository("tests/targets/compares.c").display().to_string();
     let dir = TestDir::new();

@@ -62,6 +62,30 @@ fn restored_and_forked_processes_see_the_same_blocks() {
 }
 
 #[test]
+fn the_total_of_edges_is_what_can_be_counted() {
+    let missed = |body: &str, variables: &[(&str, &str)]| {
+        let dir = TestDir::with_seed("x");
+        let text = format!("#include <stdio.h>\nint main(void) {{ int c = getchar(); {body} }}\n");
+        build(&dir, "gcc", &format!("-O1 {} -o t", dir.write("t.c", text).display()));
+        let mut job = dir.fuzz("-Q -s 1 -E 2000", &dir.path("t"), "");
+        for (name, value) in variables {
+            job = job.env(name, value);
+        }
+        job.run().expect(0);
+        dir.stat("total_edges") - dir.stat("edges_found")
+    };
+    // All of both is reached, but for what the compiler adds.
+    let (plain, branches) = (
+        "return c == 7;",
+        "for (int i = 0; i < 9; i++) { if (c & i) putchar(c); else puts(\"no\"); \
+         if (c > 'k') puts(\"high\"); } return 0;",
+    );
+    for variables in [&[][..], &[("FFUZZ_NO_DETOURS", "1")]] {
+        assert_eq!(missed(branches, variables), missed(plain, variables), "{variables:?}");
+    }
+}
+
+#[test]
 fn a_bug_in_a_library_is_found_if_its_blocks_count() {
     let dir = TestDir::with_seed("xxxx");
     build(&dir, "gcc", &format!("-shared -fPIC -DLIBRARY {} -o libhalf.so", source("halves.c")));

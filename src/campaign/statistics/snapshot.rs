@@ -126,7 +126,7 @@ impl Statistics {
     pub(in crate::campaign) fn coverage(&self, fuzzer: &Fuzzer<Mutators>) -> Coverage {
         let (edges, bits) = coverage::found(fuzzer.judge().virgin());
         let unstable = fuzzer.judge().ignored_edges() as u64;
-        let map_size = fuzzer.target().map_size() as u64;
+        let map_size = fuzzer.target().edges() as u64;
         let current = self.current.map_or(0, |id| fuzzer.corpus[id].edges);
         Coverage {
             stability: 100.0 - percent(unstable, edges),

@@ -29,7 +29,7 @@ use super::preload::{self, Preload};
 use super::trace::Code;
 use super::{TargetError, channel};
 use compares::CompareSite;
-use detours::Detours;
+use detours::{CountedBy, Detours};
 pub use error::NativeError;
 use ffuzz_engine::domain::Site;
 
@@ -220,7 +220,7 @@ impl Copied {
         let Ok(file) = object::File::parse(&*bytes) else { return Self::default() };
         let detours =
             if is_language(path) { Detours::default() } else { detours::of(&file, blocks) };
-        let counted = detours.is_counted.iter().filter(|is_counted| **is_counted);
+        let counted = detours.counted_by.iter().filter(|by| **by != CountedBy::Breakpoint);
         Self { blocks: counted.count(), edges: detours.edges as usize }
     }
 }

@@ -56,7 +56,7 @@ impl Table {
             return first;
         };
         let none = Detours::default();
-        let detours = if at.len() == detours.is_counted.len() { detours } else { &none };
+        let detours = if at.len() == detours.counted_by.len() { detours } else { &none };
         let head = [
             count,
             sites.len() as u32,
@@ -73,8 +73,8 @@ impl Table {
         self.bytes.extend(head.iter().flat_map(|word| word.to_le_bytes()));
         self.bytes.extend(words.flat_map(u32::to_le_bytes));
         self.bytes.extend(bytes);
-        let counted = detours.is_counted.iter().map(|is_counted| u8::from(*is_counted));
-        self.bytes.extend(counted.chain(std::iter::repeat(0)).take(at.len()));
+        let counts = detours.counted_by.iter().map(|by| *by as u8);
+        self.bytes.extend(counts.chain(std::iter::repeat(0)).take(at.len()));
         self.bytes.extend(&detours.code);
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
         for site in sites {
@@ -115,6 +115,7 @@ fn byte_at(file: &object::File<'_>, address: u64) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::detours::CountedBy;
     use super::*;
 
     #[test]
@@ -135,7 +136,7 @@ mod tests {
             jumps: vec![(entry as u32, 1)],
             fields: vec![2],
             edges: 5,
-            is_counted: vec![true, false, true],
+            counted_by: vec![CountedBy::Copy, CountedBy::Breakpoint, CountedBy::Others],
         };
         let blocks = Blocks { starts, ..Blocks::default() };
         let first = table.add(&file, &blocks, &[], &detours, id);
@@ -149,6 +150,6 @@ mod tests {
         // Header, one file, three addresses, a jump and a field, then bytes and code without padding.
         assert_eq!(table.bytes().len(), 8 + 48 + 12 + 12 + 3 + 3 + 3 + 7);
         assert_eq!(table.bytes()[80], byte_at(&file, entry).unwrap());
-        assert_eq!(table.bytes()[83..89], [1, 0, 1, 7, 7, 7]);
+        assert_eq!(table.bytes()[83..89], [1, 0, 2, 7, 7, 7]);
     }
 }

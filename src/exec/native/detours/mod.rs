@@ -25,8 +25,18 @@ pub(super) struct Detours {
     pub(super) fields: Vec<u32>,
     /// Number of counters after those of the blocks.
     pub(super) edges: u32,
-    /// Of each block: the copy counts it, and its original place needs no breakpoint.
-    pub(super) is_counted: Vec<bool>,
+    /// Of each block.
+    pub(super) counted_by: Vec<CountedBy>,
+}
+
+/// What shows that a block ran. Only the first one needs a breakpoint in the original place.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum CountedBy {
+    #[default]
+    Breakpoint,
+    Copy,
+    /// The counters after it; its copy has none.
+    Others,
 }
 
 /// Those of a file.

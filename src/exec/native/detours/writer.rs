@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use iced_x86::{FlowControl, Instruction};
 
-use super::Detours;
 use super::function::{Function, Sites, is_call};
+use super::{CountedBy, Detours};
 use crate::blocks::Blocks;
 
 const PAGE: usize = 4096;
@@ -68,7 +68,10 @@ impl<'a> Writer<'a> {
         Self {
             blocks,
             arrivals,
-            detours: Detours { is_counted: vec![false; blocks.starts.len()], ..Detours::default() },
+            detours: Detours {
+                counted_by: vec![CountedBy::default(); blocks.starts.len()],
+                ..Detours::default()
+            },
             counters: Vec::new(),
             branches: Vec::new(),
             labels: HashMap::new(),
@@ -87,12 +90,12 @@ impl<'a> Writer<'a> {
                 self.labels.insert(at, self.detours.code.len() as u32);
             }
             if let Some(number) = block {
-                let is_counted = sites.is_covered(at);
-                self.detours.is_counted[number as usize] = is_counted;
-                match is_counted {
-                    true if self.is_implied(function, &sites, index) => {}
-                    true => self.count(number, counting.before(index)),
-                    false => self.count(number, Count::Once),
+                let by = self.counted_by(function, &sites, index);
+                self.detours.counted_by[number as usize] = by;
+                match by {
+                    CountedBy::Breakpoint => self.count(number, Count::Once),
+                    CountedBy::Copy => self.count(number, counting.before(index)),
+                    CountedBy::Others => {}
                 }
             }
             match instruction.flow_control() {
@@ -136,6 +139,16 @@ impl<'a> Writer<'a> {
         }
         self.branches.push(branch);
         None
+    }
+
+    fn counted_by(&self, function: &Function<'_>, sites: &Sites, index: usize) -> CountedBy {
+        if !sites.is_covered(function.instructions[index].ip()) {
+            CountedBy::Breakpoint
+        } else if self.is_implied(function, sites, index) {
+            CountedBy::Others
+        } else {
+            CountedBy::Copy
+        }
     }
 
     /// The counters after the block that begins with this instruction show how often it ran: each way out of it is a
@@ -329,7 +342,8 @@ mod tests {
         writer.write(&functions[0]);
         let detours = writer.finish();
         // The branch past the second block is an edge of its own.
-        assert_eq!((detours.edges, &*detours.is_counted), (1, &[true, true, true][..]));
+        let counted_by = [CountedBy::Others, CountedBy::Copy, CountedBy::Copy];
+        assert_eq!((detours.edges, &*detours.counted_by), (1, &counted_by[..]));
         assert!(detours.jumps.iter().map(|(from, _)| *from).eq([16, 27]));
         let copied: Vec<_> =
             Decoder::with_ip(64, &detours.code, 0, DecoderOptions::NONE).into_iter().collect();
