@@ -20,6 +20,8 @@
 
 namespace {
 
+// Instructions of a second version, before it logs.
+constexpr unsigned LargestOptimized = 2000;
 constexpr const char LogPairs[] = "ffuzz.logs", LogFlag[] = "_ffuzz_log_on", LogInit[] = "_ffuzz_log_init";
 
 // `enum ffuzz_comparison_kind` and its flags, see runtime/channel.h.
@@ -280,12 +282,27 @@ private:
     // No edges: what a run that logs shows is the log.
     Log->addFnAttr(llvm::Attribute::NoSanitizeCoverage);
     Log->removeFnAttr(llvm::Attribute::InlineHint);
-    if (!F.hasFnAttribute(llvm::Attribute::AlwaysInline)) Log->addFnAttr(llvm::Attribute::NoInline);
-    if (!F.hasFnAttribute(llvm::Attribute::OptimizeNone)) Log->addFnAttr(llvm::Attribute::MinSize);
+    // Nothing to vectorize: that alone would take a third of the time.
+    Log->addFnAttr(llvm::Attribute::NoImplicitFloat);
+    limitOptimization(*Log);
     Versions[&F] = Log;
     auto *Pair = llvm::MDNode::get(C, {llvm::ValueAsMetadata::get(&F), llvm::ValueAsMetadata::get(Log)});
     M.getOrInsertNamedMetadata(LogPairs)->addOperand(Pair);
     Added.push_back(Log);
+  }
+
+  // Few runs log, and what the optimiser takes for a large function grows faster than its size.
+  static void limitOptimization(llvm::Function &Log) {
+    bool IsInlined = Log.hasFnAttribute(llvm::Attribute::AlwaysInline);
+    if (!IsInlined) Log.addFnAttr(llvm::Attribute::NoInline);
+    if (Log.hasFnAttribute(llvm::Attribute::OptimizeNone)) return;
+    if (IsInlined || Log.getInstructionCount() < LargestOptimized) {
+      Log.addFnAttr(llvm::Attribute::MinSize);
+      return;
+    }
+    Log.removeFnAttr(llvm::Attribute::MinSize);
+    Log.removeFnAttr(llvm::Attribute::OptimizeForSize);
+    Log.addFnAttr(llvm::Attribute::OptimizeNone);
   }
 
   void logIn(llvm::Function &Log) {
