@@ -337,13 +337,15 @@ impl Family {
         }
     }
 
-    /// Puts back the breakpoint that a thread was to pass by a step. True if it was: a signal may have come
-    /// first, and an instruction that repeats itself makes a step of each round.
+    /// Puts back the breakpoint that a thread was to pass by a step, unless another one is still passing it. True if it
+    /// was: a signal may have come first, and an instruction that repeats itself makes a step of each round.
     fn finish_step(&mut self, thread: i32) -> bool {
         let Some(known) = self.threads.get_mut(&thread) else { return false };
         let Some(address) = known.passing.take() else { return false };
         known.again = instruction_pointer(thread).filter(|now| *now == address);
-        if let Some(space) = &mut self.spaces[known.space]
+        let place = (known.space, Some(address));
+        let is_passed = self.threads.values().any(|other| (other.space, other.passing) == place);
+        if let Some(space) = self.spaces[place.0].as_mut().filter(|_| !is_passed)
             && let Some(at) = space.find(address)
         {
             space.set(at, true);

@@ -85,6 +85,19 @@ static void many(void) {
   while (wait(0) > 0) {}
 }
 
+static void *crowd(void *argument) {
+  right(100);
+  return argument;
+}
+
+/* At the same places at the same time. */
+static void start_crowd(void) {
+  pthread_t all[4];
+  for (int i = 0; i < 4; i++)
+    if (pthread_create(&all[i], 0, crowd, 0)) abort();
+  for (int i = 0; i < 4; i++) pthread_join(all[i], 0);
+}
+
 #ifndef LINE
 #define LINE 64
 #endif
@@ -107,6 +120,7 @@ int main(int argc, char **argv) {
     case 't': start_thread(); break;
     case 'v': start_program(); break;
     case 'z': raise(SIGSTOP); break; /* only a tracer can continue it */
+    case 'y': start_crowd(); break;
     case 'x': execl("/bin/echo", "echo", "x", (char *)0); abort();
   }
   return 0;

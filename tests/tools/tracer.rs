@@ -217,6 +217,15 @@ fn children_and_threads_are_traced() {
 }
 
 #[test]
+fn threads_at_the_same_breakpoint_go_on_where_they_were() {
+    // One in ten crashed when a breakpoint was set again while another thread passed it.
+    for _ in 0..60 {
+        let done = trace("-t 20000 --most 10000", &foreign(), "y").expect(0);
+        assert_eq!(done.err, "", "{}", done.out);
+    }
+}
+
+#[test]
 fn a_crash_is_traced_to_its_end() {
     let done = trace("", &ours(), "c").expect(0);
     done.says("crashed by signal 6").says("  main ");
