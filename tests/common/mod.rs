@@ -110,8 +110,14 @@ impl TestDir {
         String::from_utf8_lossy(&self.read(name)).into_owned()
     }
 
-    /// `ffuzz -i in -o out OPTIONS -- TARGET WORDS`, with a timeout that load does not reach.
+    /// `ffuzz -i in -o out OPTIONS -- TARGET WORDS`, with a timeout that load does not reach, and without triage: gdb for
+    /// each crash would be a fifth of the time of all tests.
     pub fn fuzz(&self, options: &str, target: &Path, words: &str) -> Job {
+        self.fuzz_and_triage(options, target, words).env("FFUZZ_NO_TRIAGE", "1")
+    }
+
+    /// The same with triage during the campaign.
+    pub fn fuzz_and_triage(&self, options: &str, target: &Path, words: &str) -> Job {
         let mut job = self.ffuzz("-i in -o out");
         if !options.contains("-t ") {
             job = job.words("-t 3000");

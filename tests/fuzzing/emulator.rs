@@ -42,7 +42,8 @@ fn programs_for_every_processor_are_fuzzed() {
     for (name, target) in PROCESSORS {
         let dir = TestDir::with_seed("AB ");
         let program = bare(&dir, target);
-        let job = dir.fuzz("-Q -s 1 -E 20000", &program, "").env("AFL_BENCH_UNTIL_CRASH", "1");
+        let job = dir.fuzz_and_triage("-Q -s 1 -E 20000", &program, "");
+        let job = job.env("AFL_BENCH_UNTIL_CRASH", "1");
         let run = job.run().expect(0);
         assert!(
             run.out.contains(&format!("the target runs in qemu-{name}: it is ")),

@@ -129,7 +129,7 @@ fn only_what_computes_for_too_long_is_cut() {
     let target = ladder();
     for mode in MODES {
         let options = server::options(&target, "", mode);
-        let mut server = server::start(&options, TIMEOUT / 4, &dir.path(".input"));
+        let mut server = server::start(&options, TIMEOUT, &dir.path(".input"));
         server.settings_mut().soft_limit = Some(TIMEOUT / 100);
         let inputs = [".ok", "h", ".ok", ".ok", "h", ".ok", "b"].map(|input| input.into());
         let exits: Vec<_> = shown(&mut server, &inputs).iter().map(|seen| seen.exit).collect();

@@ -466,7 +466,7 @@ fn a_guarded_heap_shows_overflows() {
         assert!(said.contains(&format!("killed by signal {signal}")), "{kind}: {said}");
     }
     // Campaign and triage: the bug is in the program, and its crash file repeats.
-    let job = dir.fuzz("-Q --guard-heap -V 60 -s 1", &dir.path("t"), "@@");
+    let job = dir.fuzz_and_triage("-Q --guard-heap -V 60 -s 1", &dir.path("t"), "@@");
     let run = job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0);
     assert!(dir.stat("saved_crashes") > 0 && run.out.contains("bug "), "{}", run.out);
     let report = dir.text("out/triage/report.json");
@@ -643,7 +643,7 @@ fn a_crash_that_comes_at_times_is_kept() {
 fn a_program_that_loops_because_of_breakpoints_has_no_false_hang() {
     let dir = TestDir::with_seed("seed");
     build(&dir, "gcc", &format!("{} -o t", source("fragile.c")));
-    dir.fuzz("-Q -c - -t 100 -E 8", &dir.path("t"), "loops").run().expect(0);
+    dir.fuzz("-Q -c - -t 500 -E 8", &dir.path("t"), "loops").run().expect(0);
     assert_eq!((dir.stat("saved_hangs"), dir.stat("corpus_count")), (0, 1));
 }
 

@@ -199,7 +199,7 @@ fn a_hang_is_a_bug_for_scripts_if_it_is_one_for_the_user() {
         let dir = TestDir::with_seed("A");
         with_q(&dir);
         let line = format!("-s 1 -t 100 -E 60 -x words --error-exitcode 9 {option}");
-        let running = dir.fuzz(&line, &outcomes(), "hang").start();
+        let running = dir.fuzz_and_triage(&line, &outcomes(), "hang").start();
         (dir, running)
     };
     let [(dir, saved), (_other, reported)] = ["", "--report-hangs"].map(start);
@@ -214,7 +214,7 @@ fn the_last_lines_name_the_next_steps() {
     with_q(&dir);
     let (name, value) = TO_THE_CRASH;
     let line = "-V 300 -x words -T it's";
-    let job = dir.fuzz(line, &outcomes(), "segv").env("FFUZZ_NO_TRIAGE", "1");
+    let job = dir.fuzz(line, &outcomes(), "segv");
     let done = job.env(name, value).run().expect(0);
     let at = |path: &str| dir.path(path).display().to_string();
     let target = outcomes().display().to_string();

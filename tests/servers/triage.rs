@@ -693,7 +693,7 @@ fn a_folder_of_afl_fuzz_is_triaged_by_its_own_command_line() {
 // --- beside a campaign
 
 fn campaign(dir: &TestDir, options: &str) -> common::Job {
-    dir.fuzz(options, &target("crashing.c", ""), "")
+    dir.fuzz_and_triage(options, &target("crashing.c", ""), "")
 }
 
 /// Runs a campaign until its triage knows a bug, however little of a core that gets, and ends it.
@@ -830,7 +830,7 @@ fn each_bug_is_delivered_once_by_triage_and_by_a_campaign() {
     assert!(names.contains(&"o1.submitted".into()) && names.contains(&"g2.submitted".into()));
     assert!(names.contains(&"fine.failed".into()), "{names:?}");
     dir.write("in/seed", "PAAA");
-    let job = dir.fuzz("-V 600 --collector", &target("crashing.c", ""), "");
+    let job = dir.fuzz_and_triage("-V 600 --collector", &target("crashing.c", ""), "");
     let running = job.env("FM_CONFIG_PATH", &config).start();
     wait_until("its report", || server.crashes().len() == 3);
     running.signal(Signal::SIGINT);
@@ -1015,7 +1015,7 @@ fn so_is_one_whose_loop_needs_a_fork_server() {
 /// `signal`: how `reproduce.sh` ends that gives the process what it needs.
 fn needs_others(target: &Path, words: &str, flags: &str, signal: Option<i32>) {
     let dir = TestDir::with_seed("AAAA");
-    let job = dir.fuzz("-s 7 -E 30000", target, words).env("FFUZZ_NO_TRIAGE", "1");
+    let job = dir.fuzz("-s 7 -E 30000", target, words);
     let done = job.run().expect(0);
     assert!(done.out.contains(" crashes, 1 did not repeat alone"), "{flags}: {}", done.out);
     let crashes = dir.crashes();
@@ -1061,7 +1061,8 @@ fn input_files_hold_no_bytes_of_earlier_inputs() {
     for (flags, variable) in [("-DLOOP", "X"), ("", "X"), ("", "FFUZZ_NO_SNAPSHOT")] {
         let dir = TestDir::with_seed("A");
         dir.write("in/long", "AZZZZZZZZZZZZZZZZ");
-        let job = dir.fuzz("-s 7 -E 20000", &target("tail.c", flags), "").env(variable, "1");
+        let job =
+            dir.fuzz_and_triage("-s 7 -E 20000", &target("tail.c", flags), "").env(variable, "1");
         job.run().expect(0).says("findings   : 0 crashes, 0 hangs");
     }
 }
@@ -1209,7 +1210,10 @@ fn a_server_and_a_file_beside_the_target_are_enough() {
     let target = dir.path("Parser");
     fs::copy(self::target("crashing.c", ""), &target).unwrap();
     let run = || {
-        until_a_bug(&dir, dir.fuzz("-V 600", &target, "").env("FM_CONFIG_PATH", &config));
+        until_a_bug(
+            &dir,
+            dir.fuzz_and_triage("-V 600", &target, "").env("FM_CONFIG_PATH", &config),
+        );
     };
     run();
     assert_eq!(server.requests().len(), 0);
@@ -1254,7 +1258,7 @@ fn a_campaign_fetches_signatures_and_does_not_send_frequent_bugs() {
     server.configure(&dir);
     let config = dir.path("fm.conf").display().to_string();
     let campaign = || {
-        let job = dir.fuzz("-V 600 --collector", &target("crashing.c", ""), "");
+        let job = dir.fuzz_and_triage("-V 600 --collector", &target("crashing.c", ""), "");
         until_a_bug(&dir, job.env("FM_CONFIG_PATH", &config));
         dir.ffuzz("triage --collector -o out").env("FM_CONFIG_PATH", &config).run().expect(0)
     };
@@ -1345,7 +1349,7 @@ fn hangs_of_a_campaign_can_be_reported() {
     let config = dir.path("fm.conf").display().to_string();
     let source = dir.write("hangs.c", HANGS);
     let target = target(source.to_str().unwrap(), "-O0");
-    let job = dir.fuzz("-V 5 -t 50 --collector --report-hangs", &target, "");
+    let job = dir.fuzz_and_triage("-V 5 -t 50 --collector --report-hangs", &target, "");
     job.env("FM_CONFIG_PATH", &config).env("AFL_HANG_TMOUT", "100").run().expect(0);
     assert!(!dir.hangs().is_empty() && dir.crashes().is_empty());
     // There is no crash: it was started for the hang.
@@ -1374,7 +1378,7 @@ fn records_of_a_domain_can_be_reported() {
     let source = dir.write("sizes.c", source);
     let target = target_with("mem", source.to_str().unwrap(), "-O0");
     let words = "-p -V 6 --collector --report-records heap=1,mem=2000";
-    let job = dir.fuzz(words, &target, "").env("FM_CONFIG_PATH", &config);
+    let job = dir.fuzz_and_triage(words, &target, "").env("FM_CONFIG_PATH", &config);
     job.run().expect(0);
     assert!(dir.crashes().is_empty() && dir.path("out/triage/log").exists());
     let words = "triage --collector --report-records mem=2000 -o out";
@@ -1405,9 +1409,9 @@ fn server_problems_are_reported() {
     job.env("FM_CONFIG_PATH", &none).run().refused(1, "serverhost", "");
     let job = dir.ffuzz(&format!("triage --collector=host -o out crashes {words}"));
     job.run().refused(2, "is not an address", "https://HOST:PORT");
-    let job = dir.fuzz("--collector", &target, "").env("FM_CONFIG_PATH", &none);
+    let job = dir.fuzz_and_triage("--collector", &target, "").env("FM_CONFIG_PATH", &none);
     job.run().refused(1, "serverhost", "");
-    let job = dir.fuzz("--collector", &target, "").env("FFUZZ_NO_TRIAGE", "1");
+    let job = dir.fuzz_and_triage("--collector", &target, "").env("FFUZZ_NO_TRIAGE", "1");
     job.run().refused(2, "FFUZZ_NO_TRIAGE", "leave out");
 }
 
