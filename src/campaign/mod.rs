@@ -3,6 +3,7 @@
 //! Each part owns its data and has its file. `Campaign` joins them in three: the loop is here, `dry_run.rs` comes
 //! before it, and `door.rs` is what happens in and between its runs.
 
+mod blocked;
 mod confirm;
 mod coverage_files;
 mod door;

@@ -1,6 +1,6 @@
 //! What clients of the control socket want, done between two batches.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -9,11 +9,8 @@ use super::CampaignError;
 use super::outside::Outside;
 use super::statistics::Statistics;
 use crate::config::options::{Options, TimeoutSpec};
-use crate::engine::comparison::Blocker;
-use crate::engine::corpus::SeedId;
-use crate::engine::domain::Site;
 use crate::engine::fuzzer::Fuzzer;
-use crate::event::{BlockedComparison, EventBus};
+use crate::event::EventBus;
 use crate::fleet::control::{Answer, Command, Control, Incoming, Order, Setting};
 use crate::mutators::Mutators;
 use crate::sys::stop::Stop;
@@ -125,7 +122,10 @@ impl Orders {
             Ok(Command::Blockers) if fuzzer.has_partial_log() => {
                 Err("a log of AFL++ (-c) does not show what comparisons come to".into())
             }
-            Ok(Command::Blockers) => Ok(Answer::Blockers(blocked(fuzzer, outside))),
+            Ok(Command::Blockers) => {
+                let Outside { reports, output, .. } = outside;
+                Ok(Answer::Blockers(reports.blocked.list(fuzzer, output, MOST_BLOCKERS)))
+            }
             Ok(Command::Stats) => Ok(Answer::Stats(Box::new(outside.snapshot(fuzzer)))),
             Ok(Command::Set(setting)) => set(setting, options, fuzzer).map(|()| Answer::Done),
             // It was asked for when it came.
@@ -167,30 +167,6 @@ fn count(incoming: &Incoming, statistics: &mut Statistics) {
 pub(super) fn answer(order: &Order, result: Result<Answer, String>, outside: &mut Outside) {
     outside.statistics.control.injected.answered += u64::from(order.is_input());
     outside.reports.bus.send(&order.answer(result));
-}
-
-/// The comparisons that seeds do not pass, as far as they were logged.
-fn blocked(fuzzer: &Fuzzer<Mutators>, outside: &Outside) -> Vec<BlockedComparison> {
-    let sites = fuzzer.comparison_sites();
-    let sites: HashMap<u32, &Site> = sites.iter().map(|site| (site.key, site)).collect();
-    let all = fuzzer.blockers().into_iter();
-    let entry = |blocker: Blocker| {
-        let site = sites.get(&blocker.site);
-        let seed = u32::try_from(blocker.closest).ok().map(SeedId);
-        let seed = seed.filter(|id| *id < fuzzer.corpus.next_id()).map(|id| &fuzzer.corpus[id]);
-        BlockedComparison {
-            file: site.map(|site| site.file.to_string()).unwrap_or_default(),
-            line: site.map_or(0, |site| site.line),
-            column: site.map_or(0, |site| site.column),
-            function: site.map(|site| site.short_function().to_string()).unwrap_or_default(),
-            comparison: site.map(|site| site.what.to_string()).unwrap_or_default(),
-            outcome: blocker.outcome().into(),
-            seeds: blocker.inputs as u64,
-            operands: blocker.comparison().to_string(),
-            path: seed.map(|seed| outside.output.seed_path(&seed.name)),
-        }
-    };
-    all.take(MOST_BLOCKERS).map(entry).collect()
 }
 
 fn set(

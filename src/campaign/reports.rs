@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
+use super::blocked::Blocked;
 use super::statistics::{Statistics, snapshot};
 use crate::config::options::{Options, Wanted};
 use crate::crashes::triage::Follower;
@@ -25,6 +26,7 @@ pub(super) struct Reports {
     pub(super) log: FuzzFactoryLog,
     /// Read from the target's files when the first name is asked for.
     names: OnceCell<KeyNames>,
+    pub(super) blocked: Blocked,
     /// The triage of crashes; None if it is switched off.
     pub(super) triage: Option<Follower>,
     /// What is fuzzed, by whom and how, as far as it never changes.
@@ -41,6 +43,7 @@ impl Reports {
             bus,
             log: FuzzFactoryLog::new(output.instance_dir(), output.resumed()),
             names: OnceCell::new(),
+            blocked: Blocked::default(),
             triage: None,
             setup: Setup {
                 pid: std::process::id(),
@@ -127,6 +130,10 @@ impl Reports {
             domains: statistics.domains(fuzzer, |key| self.place(fuzzer, key)),
             mutators: fuzzer.mutators.status(statistics.started.elapsed()),
             workers: Vec::new(),
+            blockers: match self.bus.shows_blockers() {
+                true => self.blocked.shown(fuzzer),
+                false => Vec::new(),
+            },
         };
         statistics.add_earlier(&mut snapshot);
         snapshot

@@ -13,6 +13,11 @@ pub trait EventSink {
     /// that know the difference.
     fn handle_of(&mut self, _worker: &str, _event: &Event) {}
 
+    /// Snapshots are to have comparisons that the search does not pass.
+    fn shows_blockers(&self) -> bool {
+        false
+    }
+
     /// The file that the last event could not be written to. Asked for at the end: until then a sink
     /// tries again with the next event.
     fn take_failure(&mut self) -> Option<(PathBuf, io::Error)> {
@@ -35,6 +40,12 @@ impl EventBus {
         for sink in &mut self.sinks {
             sink.handle(event);
         }
+    }
+
+    /// See [`EventSink::shows_blockers`].
+    #[must_use]
+    pub fn shows_blockers(&self) -> bool {
+        self.sinks.iter().any(|sink| sink.shows_blockers())
     }
 
     /// See [`EventSink::take_failure`].

@@ -168,6 +168,9 @@ pub struct BlockedComparison {
     pub seeds: u64,
     /// Both operands where they were closest to each other,
     pub operands: String,
+    /// first and last byte of each part of the input that is known to move them,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bytes: Vec<(usize, usize)>,
     /// and the seed that was worked on then.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "lossy_or_none")]
     pub path: Option<PathBuf>,

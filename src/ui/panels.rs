@@ -17,8 +17,8 @@ use super::format::{count, fit, fit_end, long_time, percent, rate, short_time};
 use super::summary::domain_name;
 use ffuzz_config::options::Colors;
 use ffuzz_event::{
-    Corpus, Coverage, Cycles, DomainStatus, Finds, MutatorStatus, Resources, Runs, Search, Setup,
-    Shares, Snapshot, Times, Turn,
+    BlockedComparison, Corpus, Coverage, Cycles, DomainStatus, Finds, MutatorStatus, Resources,
+    Runs, Search, Setup, Shares, Snapshot, Times, Turn,
 };
 
 const MIN_WIDTH: u16 = 80;
@@ -55,19 +55,21 @@ fn draw_all(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) 
         fleet::draw(frame, main, s);
         return;
     }
-    let tall = area.height >= TALL && !s.domains.is_empty();
-    let rows = u16::try_from(s.domains.len()).unwrap_or(u16::MAX).saturating_add(3);
-    let below = if tall { Constraint::Max(rows) } else { Constraint::Length(0) };
+    let is_high = area.height >= TALL;
+    let (tall, stuck) = (is_high && !s.domains.is_empty(), is_high && !s.blockers.is_empty());
+    let rows =
+        |count: usize, others| u16::try_from(count).unwrap_or(u16::MAX).saturating_add(others);
+    let below = [
+        tall.then(|| Constraint::Max(rows(s.domains.len(), 3))),
+        stuck.then(|| Constraint::Max(rows(s.blockers.len(), 2))),
+    ];
+    let fourth = if tall || stuck { Constraint::Length(9) } else { Constraint::Fill(1) };
+    let mut heights =
+        vec![Constraint::Length(6), Constraint::Length(4), Constraint::Length(6), fourth];
+    heights.extend(below.into_iter().flatten());
     // Neighbours share a border: each panel is one row less than it looks.
-    let [first, second, third, fourth, domains] = Layout::vertical([
-        Constraint::Length(6),
-        Constraint::Length(4),
-        Constraint::Length(6),
-        if tall { Constraint::Length(9) } else { Constraint::Fill(1) },
-        below,
-    ])
-    .spacing(-1)
-    .areas(main);
+    let areas = Layout::vertical(heights).spacing(-1).split(main);
+    let [first, second, third, fourth, ref below @ ..] = *areas else { return };
     let [left, right] = columns(first, 66);
     panel(frame, left, "process timing", timing(&s.times, &s.finds));
     panel(frame, right, "overall results", results(&s.cycles, &s.corpus, &s.finds));
@@ -90,10 +92,13 @@ fn draw_all(frame: &mut Frame<'_>, s: &Snapshot, message: &str, colors: Colors) 
     if foreign > 0 {
         mutator_panel(frame, rows[1], &s.mutators);
     }
-    if tall {
-        domain_panel(frame, domains, &s.domains, s.times.now);
-    } else if inside {
-        domain_panel(frame, rows[rows.len() - 1], &s.domains, s.times.now);
+    match below {
+        [domains, ..] if tall => domain_panel(frame, *domains, &s.domains, s.times.now),
+        _ if inside => domain_panel(frame, rows[rows.len() - 1], &s.domains, s.times.now),
+        _ => {}
+    }
+    if let Some(area) = below.last().filter(|_| stuck) {
+        blocker_panel(frame, *area, &s.blockers);
     }
 }
 
@@ -382,6 +387,29 @@ fn domain_panel(frame: &mut Frame<'_>, area: Rect, domains: &[DomainStatus], now
         lines.push(Line::raw(format!(" and {} more", domains.len() - shown)));
     }
     panel(frame, area, "domains: keys, best value, last moved", lines);
+}
+
+/// One row per comparison: place, what it always or never was, operands where they were closest. All of them, and which
+/// bytes decide them, are printed by `ffuzz-showmap --blockers`.
+fn blocker_panel(frame: &mut Frame<'_>, area: Rect, blockers: &[BlockedComparison]) {
+    let width = usize::from(area.width.saturating_sub(2));
+    let lines = blockers.iter().map(|one| {
+        let file = one.file.rsplit('/').next().unwrap_or_default();
+        let place = match file.is_empty() {
+            true => one.function.clone(),
+            false => format!("{file}:{}", one.line),
+        };
+        let row = format!(
+            " {:<24} {:<14} {:>5}  {}: {}",
+            fit_end(&place, 24),
+            one.outcome,
+            count(one.seeds),
+            one.comparison,
+            one.operands
+        );
+        Line::raw(fit(&row, width))
+    });
+    panel(frame, area, "comparisons never passed: place, result, seeds, operands", lines.collect());
 }
 
 /// Minimum width of a place; less would be unreadable.

@@ -101,6 +101,10 @@ impl<W: Write> Screen<W> {
 }
 
 impl<W: Write> EventSink for Screen<W> {
+    fn shows_blockers(&self) -> bool {
+        true
+    }
+
     fn handle(&mut self, event: &Event) {
         match event {
             Event::Started => {

@@ -4,8 +4,9 @@ use super::panels;
 use super::*;
 use ffuzz_engine::corpus::SeedId;
 use ffuzz_event::{
-    Corpus, Coverage, Cycles, DomainStatus, Event, Finds, MutatorStatus, Pointer, Resources, Runs,
-    Search, Setup, Shares, Snapshot, Source, StageYield, StopReason, Times, Turn, WorkerStatus,
+    BlockedComparison, Corpus, Coverage, Cycles, DomainStatus, Event, Finds, MutatorStatus,
+    Pointer, Resources, Runs, Search, Setup, Shares, Snapshot, Source, StageYield, StopReason,
+    Times, Turn, WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -173,6 +174,29 @@ fn workers_have_a_screen() {
 #[test]
 fn screen_of_200x50() {
     insta::assert_snapshot!("200x50", screen(200, 50, &sample(6), ""));
+}
+
+#[test]
+fn comparisons_that_are_never_passed_have_a_panel_if_there_is_room() {
+    let blocker = |file: &str, line, outcome: &str, operands: &str| BlockedComparison {
+        file: file.into(),
+        line,
+        function: "parse".into(),
+        comparison: "i32 ==".into(),
+        outcome: outcome.into(),
+        seeds: 1234,
+        operands: operands.into(),
+        ..BlockedComparison::default()
+    };
+    let mut s = sample(2);
+    s.blockers = vec![
+        blocker("/src/lib/png.c", 77, "never equal", "0x10223344 and 0x11223344 (constant)"),
+        blocker("", 0, "always less", &"\"long\" and ".repeat(20)),
+    ];
+    insta::assert_snapshot!("blockers-100x36", screen(100, 36, &s, ""));
+    s.domains.clear();
+    assert!(screen(100, 36, &s, "").contains("png.c:77"));
+    assert!(!screen(80, 24, &s, "").contains("png.c"));
 }
 
 #[test]

@@ -530,7 +530,7 @@ fn comparisons_that_no_seed_passes_are_listed() {
             let listed = client.order(json!({"cmd": "blockers"}));
             let all = listed["blockers"].as_array().cloned().unwrap_or_default();
             gate = all.into_iter().find(|one| one["line"] == 8).unwrap_or_default();
-            !gate.is_null()
+            gate["bytes"].is_array()
         });
         assert_eq!(
             (&gate["function"], &gate["comparison"], &gate["outcome"]),
@@ -539,6 +539,7 @@ fn comparisons_that_no_seed_passes_are_listed() {
         );
         assert!(gate["operands"].as_str().unwrap().ends_with("0x12345678 (constant)"), "{gate:#}");
         assert!(fs::exists(gate["path"].as_str().unwrap()).unwrap(), "{gate:#}");
+        assert_eq!(gate["bytes"], json!([[0, 7]]), "{gate:#}");
         stop(running, client, &dir);
     }
 }

@@ -14,7 +14,7 @@ use crate::cmd::exit::Failure;
 use crate::cmd::tool::{self, Scratch, print, print_messages, say};
 use crate::config::env::Environment;
 use crate::disk::inputs;
-use crate::engine::comparison::{Blocker, Blockers, ComparisonLog};
+use crate::engine::comparison::{Blocker, Blockers, ComparisonLog, ranges};
 use crate::engine::domain::Site;
 use crate::exec::Hooked;
 
@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args, environment: &Environment) -> Result<u8, Failure>
         blockers.add(number, run.comparisons);
     }
     let passed = blockers.sites();
-    let all = blockers.list();
+    let all = blockers.list(usize::MAX);
     let passed = passed - all.len();
     let deciding = deciding(&mut target, &all, &inputs)?;
     print_messages(&mut target, args.quiet);
@@ -105,7 +105,7 @@ impl Entry {
             inputs: blocker.inputs,
             operands: blocker.comparison().to_string(),
             closest: closest.into(),
-            bytes: ranges(bytes),
+            bytes: ranges(bytes.iter().copied()),
             place: place(site, blocker.site),
         }
     }
@@ -192,16 +192,4 @@ fn hashes(log: ComparisonLog<'_>, sites: &[u32]) -> HashMap<u32, u64> {
         });
     }
     hashes
-}
-
-/// Parts of numbers that follow each other.
-fn ranges(bytes: &[usize]) -> Vec<(usize, usize)> {
-    let mut ranges: Vec<(usize, usize)> = Vec::new();
-    for at in bytes {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == *at => *last = *at,
-            _ => ranges.push((*at, *at)),
-        }
-    }
-    ranges
 }

@@ -1,8 +1,11 @@
 //! Where a corpus is stuck: comparisons that its runs come to, and that always come to the same.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{Comparison, ComparisonKind, ComparisonLog, Operand};
+
+/// Bytes of an input that are listed for a comparison.
+const MOST_BYTES: usize = 64;
 
 /// Collects the comparisons of many runs.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +36,8 @@ pub struct Blocker {
     /// or the difference of numbers that are ordered.
     pub closest: usize,
     pub distance: u64,
+    /// Bytes of that input that are known to move the operands, at most 64.
+    pub deciding: BTreeSet<usize>,
     bytes: usize,
     constant: [bool; 2],
     ignores_case: bool,
@@ -76,20 +81,31 @@ impl Blockers {
         self.sites.len()
     }
 
-    /// Those that always came to the same: first those whose operands were never equal, then those that more inputs
-    /// come to.
+    /// These bytes of the input with this number move the operands of a comparison.
+    pub fn note_bytes(&mut self, site: u32, input: usize, bytes: impl Iterator<Item = usize>) {
+        let blocker = self.sites.get_mut(&site).and_then(|site| site.blocker.as_mut());
+        if let Some(blocker) = blocker.filter(|blocker| blocker.closest == input) {
+            let room = MOST_BYTES.saturating_sub(blocker.deciding.len());
+            blocker.deciding.extend(bytes.take(room));
+        }
+    }
+
+    /// Those that always came to the same: first those whose operands were never equal, of these those that bytes of an
+    /// input are known to move, then those that more inputs come to. At most `most`.
     #[must_use]
-    pub fn list(self) -> Vec<Blocker> {
-        let mut all: Vec<Blocker> = self
-            .sites
-            .into_values()
-            .filter_map(|Site { inputs, blocker, .. }| Some(Blocker { inputs, ..blocker? }))
-            .collect();
-        all.sort_by_key(|blocker| {
-            let order = (!blocker.is_never_equal(), !blocker.varies);
-            (order, std::cmp::Reverse(blocker.inputs), blocker.distance, blocker.site)
+    pub fn list(&self, most: usize) -> Vec<Blocker> {
+        let blocked = |site: &'_ Site| site.blocker.is_some();
+        let mut all: Vec<&Site> = self.sites.values().filter(|site| blocked(site)).collect();
+        all.sort_by_cached_key(|site| {
+            let blocker = site.blocker.as_ref();
+            let order = blocker.map(|blocker| {
+                (!blocker.is_never_equal(), blocker.deciding.is_empty(), !blocker.varies)
+            });
+            let last = blocker.map(|blocker| (blocker.distance, blocker.site));
+            (order, std::cmp::Reverse(site.inputs), last)
         });
-        all
+        let own = |site: &Site| Some(Blocker { inputs: site.inputs, ..site.blocker.clone()? });
+        all.into_iter().take(most).filter_map(own).collect()
     }
 }
 
@@ -103,6 +119,7 @@ impl Blocker {
             varies: false,
             closest: input,
             distance: distance(comparison),
+            deciding: BTreeSet::new(),
             bytes: comparison.bytes,
             constant: comparison.constant,
             ignores_case: comparison.ignores_case,
@@ -119,6 +136,7 @@ impl Blocker {
         let distance = distance(comparison);
         if distance < self.distance {
             (self.distance, self.closest) = (distance, input);
+            self.deciding.clear();
             self.operands = [Own::of(comparison.a), Own::of(comparison.b)];
         }
     }
@@ -182,6 +200,19 @@ impl Own {
     }
 }
 
+/// First and last of the numbers that follow each other.
+#[must_use]
+pub fn ranges(numbers: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    ranges
+}
+
 fn distance(comparison: &Comparison<'_>) -> u64 {
     match (comparison.a, comparison.b) {
         (Operand::Value(a), Operand::Value(b)) => match comparison.kind {
@@ -226,7 +257,12 @@ mod tests {
             blockers.add(input, log.view());
         }
         assert_eq!(blockers.sites(), 6);
-        let all = blockers.list();
+        blockers.note_bytes(1, 0, 7..9);
+        blockers.note_bytes(1, 1, 4..6);
+        blockers.note_bytes(6, 3, 0..1000);
+        let all = blockers.list(usize::MAX);
+        assert!(all[0].deciding.iter().eq(&[4, 5]) && all[1].deciding.len() == MOST_BYTES);
+        assert_eq!(blockers.list(2), all[..2]);
         let seen: Vec<_> = all
             .iter()
             .map(|one| (one.site, one.inputs, one.closest, one.distance, one.outcome()))

@@ -7,7 +7,7 @@ mod blockers;
 mod results;
 mod text;
 
-pub use blockers::{Blocker, Blockers};
+pub use blockers::{Blocker, Blockers, ranges};
 pub(crate) use results::{Missing, SiteCounts};
 pub use results::{Occurrences, Place, Results};
 

@@ -255,10 +255,10 @@ impl<M: ForeignMutators> Fuzzer<M> {
         self.runner.executor_mut().end_process();
     }
 
-    /// Comparisons that the runs of favored seeds came to with a log, and that always came to the same.
+    /// Comparisons that the runs of favored seeds came to with a log, and that always came to the same. At most `most`.
     #[must_use]
-    pub fn blockers(&self) -> Vec<Blocker> {
-        self.blockers.clone().list()
+    pub fn blockers(&self, most: usize) -> Vec<Blocker> {
+        self.blockers.list(most)
     }
 
     /// The last inputs of the target's process, see [`Runner::take_record`].

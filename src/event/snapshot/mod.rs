@@ -20,6 +20,8 @@ mod workers;
 
 use serde::{Deserialize, Serialize};
 
+use super::BlockedComparison;
+
 pub use control::{Control, Injected};
 pub use corpus::Corpus;
 pub use coverage::Coverage;
@@ -61,6 +63,10 @@ pub struct Snapshot {
     pub setup: Setup,
     /// Empty if the target registers no domain. Shown whenever there is one.
     pub domains: Vec<DomainStatus>,
+    /// The first comparisons that seeds come to and do not pass; for the screen, see
+    /// [`EventSink::shows_blockers`](crate::EventSink::shows_blockers).
+    #[serde(skip)]
+    pub blockers: Vec<BlockedComparison>,
     /// Foreign mutators, in the user's order.
     pub mutators: Vec<MutatorStatus>,
     /// The workers of a fleet (`-j`), whose state this is together; else empty.

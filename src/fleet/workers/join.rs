@@ -23,6 +23,7 @@ pub(super) fn join(all: &[&Snapshot]) -> Snapshot {
         setup: all.join(|s| &s.setup),
         domains: all.join(|s| &s.domains),
         mutators: all.join(|s| &s.mutators),
+        blockers: Vec::new(),
         workers: Vec::new(),
     }
 }

@@ -10,9 +10,9 @@ use super::super::repair;
 use super::{Left, Limit, MOST_EXTENSIONS, Stop, comes_equal, extend, logged, origin, settled};
 use crate::comparison::{ComparisonKind, ComparisonLog, Place, SiteCounts};
 use crate::corpus::{Origin, SeedId, Step};
-use crate::fuzzer::Effort;
 use crate::fuzzer::comparing::{Coloring, Copies, CopiesPhase, Editing};
 use crate::fuzzer::door::Door;
+use crate::fuzzer::{Effort, Fuzzer};
 use crate::mutate::Candidate;
 use crate::mutate::foreign::Made;
 use crate::mutate::solve::{Edit, Logged, colorize, edits};
@@ -51,7 +51,9 @@ pub(super) fn turn<D: Door>(
             }
             CopiesPhase::Coloring(coloring) => {
                 color(door, id, coloring, limit)?;
-                CopiesPhase::Editing(edit(door, input, coloring))
+                let editing = edit(door, input, coloring);
+                note_bytes(door, (id, input), &editing.edits);
+                CopiesPhase::Editing(editing)
             }
             CopiesPhase::Editing(editing) => {
                 if !editing.is_tried {
@@ -141,6 +143,17 @@ fn edit<D: Door>(door: &D, input: &[u8], coloring: &Coloring) -> Editing {
         is_tried: false,
         done: 0,
         spent: Duration::ZERO,
+    }
+}
+
+/// Where copies of operands stand is what decides their comparisons.
+fn note_bytes<D: Door>(door: &mut D, (id, input): (SeedId, &[u8]), edits: &[Edit]) {
+    let Fuzzer { corpus, blockers, .. } = door.fuzzer_mut();
+    if corpus[id].data.as_ref() != input {
+        return;
+    }
+    for Edit { at, removed, place, .. } in edits {
+        blockers.note_bytes(place.site, id.0 as usize, *at..at + removed);
     }
 }
 

@@ -57,7 +57,12 @@ pub(super) fn turn<D: Door>(
             }
             ProbePhase::Probing(watch, probing) => {
                 probe(door, (id, input), (watch, probing), limit)?;
-                let dependents = watch.dependents(door).into();
+                let dependents = VecDeque::from(watch.dependents(door));
+                let fuzzer = door.fuzzer_mut();
+                for dependent in dependents.iter().filter(|_| *fuzzer.corpus[id].data == **input) {
+                    let movers = dependent.movers().into_iter();
+                    fuzzer.blockers.note_bytes(dependent.place.site, id.0 as usize, movers);
+                }
                 let base = std::mem::take(&mut watch.base);
                 let turning = Vec::new();
                 ProbePhase::Solving(Solving { base, dependents, turning, attempts: None })
