@@ -30,7 +30,9 @@ enum LogFlags : unsigned { LogConstA = 1, LogConstB = 2, LogIgnoresCase = 4 };
 
 // Functions of libraries that compare, by the form of their parameters.
 enum class Comparer {
-  None, Memory, Text, TextOfLength, Search, SearchOfLengths, SearchInLength, StringText, Strings, OtherStringText,
+  None, Memory, Text, TextOfLength, Search, SearchOfLengths, SearchInLength,
+  // Of std::string: a text, another one; a part of it with a text, which may have a length.
+  StringText, Strings, StringPart, StringPartOfLength,
   // It is called as one that compares texts, or memory of a length, and it may be something else.
   MaybeText, MaybeMemory,
 };
@@ -38,6 +40,8 @@ enum class Comparer {
 struct ComparerOf {
   Comparer Form = Comparer::None;
   bool IgnoresCase = false;
+  // std::string is that of libc++, not of libstdc++.
+  bool IsOfLibcxx = false;
 
   ComparerOf() = default;
   explicit ComparerOf(llvm::StringRef Name) {
@@ -56,11 +60,16 @@ struct ComparerOf {
                .Cases("strstr", "strcasestr", "xmlStrstr", "xmlStrcasestr", "ap_strcasestr", Comparer::Search)
                .Case("memmem", Comparer::SearchOfLengths)
                .Case("g_strstr_len", Comparer::SearchInLength)
-               .Case("_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7compareEPKc", Comparer::StringText)
-               .Case("_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7compareERKS4_", Comparer::Strings)
-               .Case("_ZNKSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE7compareEmmPKcm",
-                     Comparer::OtherStringText)
                .Default(Comparer::None);
+    llvm::StringRef Method = Name;
+    IsOfLibcxx = Method.consume_front("_ZNKSt3__112basic_stringIcNS_11char_traitsIcEENS_9allocatorIcEEE7compareE");
+    if (IsOfLibcxx || Method.consume_front("_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE7compareE"))
+      Form = llvm::StringSwitch<Comparer>(Method)
+                 .Case("PKc", Comparer::StringText)
+                 .Case("RKS4_", Comparer::Strings)
+                 .Case("mmPKc", Comparer::StringPart)
+                 .Case("mmPKcm", Comparer::StringPartOfLength)
+                 .Default(Comparer::None);
     IgnoresCase = hasPart(Name, {"case", "icmp", "curl_str", "strcsequal"});
   }
 
@@ -76,8 +85,8 @@ struct ComparerOf {
     case Comparer::MaybeText: return 2;
     case Comparer::Memory: case Comparer::TextOfLength: case Comparer::SearchInLength:
     case Comparer::MaybeMemory: return 3;
-    case Comparer::SearchOfLengths: return 4;
-    case Comparer::OtherStringText: return 5;
+    case Comparer::SearchOfLengths: case Comparer::StringPart: return 4;
+    case Comparer::StringPartOfLength: return 5;
     }
     return 0;
   }
@@ -97,7 +106,8 @@ private:
   bool isLength(unsigned Parameter) const {
     switch (Form) {
     case Comparer::SearchOfLengths: case Comparer::SearchInLength: return Parameter % 2 == 1;
-    case Comparer::OtherStringText: return Parameter == 1 || Parameter == 2 || Parameter == 4;
+    case Comparer::StringPart: case Comparer::StringPartOfLength:
+      return Parameter == 1 || Parameter == 2 || Parameter == 4;
     default: return Parameter == 2;
     }
   }
@@ -398,6 +408,10 @@ private:
     auto Length = [&](unsigned I) { return B.CreateSExtOrTrunc(Call.getArgOperand(I), Int64Ty); };
     llvm::Value *All = llvm::ConstantInt::get(Int64Ty, ~0ull);
     unsigned Flags = Known.IgnoresCase ? LogIgnoresCase : 0;
+    auto PartOfString = [&](llvm::Value *From, llvm::Value *Count, llvm::Value *Text, llvm::Value *OfLength) {
+      call(B, "__ffuzz_log_string_part", {Key, how(LogText, 0, 0), Pointer(0), getConst(Known.IsOfLibcxx), From, Count,
+                                          Text, OfLength});
+    };
     switch (Known.Form) {
     case Comparer::None: return;
     case Comparer::Memory:
@@ -405,12 +419,13 @@ private:
     case Comparer::Text:
       return call(B, "__ffuzz_log_text", {Key, how(LogText, 0, Flags), Pointer(0), Pointer(1), All});
     case Comparer::StringText:
+      return PartOfString(llvm::ConstantInt::get(Int64Ty, 0), All, Pointer(1), All);
+    case Comparer::StringPart:
+      return PartOfString(Length(1), Length(2), Pointer(3), All);
+    case Comparer::StringPartOfLength:
+      return PartOfString(Length(1), Length(2), Pointer(3), Length(4));
     case Comparer::Strings:
-      return call(B, "__ffuzz_log_string", {Key, how(LogText, 0, 0), Pointer(0), Pointer(1),
-                                            getConst(Known.Form == Comparer::Strings)});
-    case Comparer::OtherStringText:
-      return call(B, "__ffuzz_log_other_string",
-                  {Key, how(LogText, 0, 0), Pointer(0), Length(1), Length(2), Pointer(3), Length(4)});
+      return call(B, "__ffuzz_log_string", {Key, how(LogText, 0, 0), Pointer(0), Pointer(1), getConst(1)});
     case Comparer::MaybeText:
       return call(B, "__ffuzz_log_maybe", {Key, how(LogText, 0, Flags), Pointer(0), Pointer(1), All});
     case Comparer::MaybeMemory:

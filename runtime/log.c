@@ -145,26 +145,6 @@ void __ffuzz_log_string(uint32_t site, uint32_t how, const struct string *a, con
   entry->b = is_string ? keep(other->text, at_most(other->length)) : keep(b, strnlen(b, FFUZZ_LONGEST_OPERAND));
 }
 
-/* std::string of libc++: short texts stand in it. */
-struct other_string {
-  uint64_t capacity; /* the lowest bit: it is a long one. Otherwise the lowest byte is twice the length */
-  uint64_t length;
-  const char *text;
-};
-
-void __ffuzz_log_other_string(uint32_t site, uint32_t how, const void *a, uint64_t from, uint64_t count, const char *b,
-                              uint64_t b_length) {
-  const struct other_string *string = a;
-  int is_long = string->capacity & 1;
-  const char *text = is_long ? string->text : (const char *)a + 1;
-  uint64_t length = is_long ? string->length : (string->capacity & 0xff) >> 1;
-  if (from > length) return;
-  struct ffuzz_comparison *entry = next(site, how);
-  if (!entry) return;
-  entry->a = keep(text + from, at_most(count < length - from ? count : length - from));
-  entry->b = keep(b, at_most(b_length));
-}
-
 /* Copies as much as can be read; its length. */
 static uint64_t read_safely(uint8_t *to, const void *from, uint64_t length) {
   uint64_t first = FFUZZ_PAGE - (uintptr_t)from % FFUZZ_PAGE;
@@ -211,6 +191,31 @@ void __ffuzz_log_maybe(uint32_t site, uint32_t how, const void *a, const void *b
 /* A length of all ones: a text. */
 static uint64_t keep_part(const char *text, uint64_t length) {
   return keep(text, ~length ? at_most(length) : strnlen(text, FFUZZ_LONGEST_OPERAND));
+}
+
+/* std::string of libc++. */
+struct libcxx_string {
+  uint64_t capacity; /* its lowest bit: it is a long one. Otherwise the lowest byte is twice the length, */
+  uint64_t length;
+  const char *text; /* and the text follows that byte */
+};
+
+static struct string string_of(const void *object, int is_of_libcxx) {
+  const struct string *usual = object;
+  const struct libcxx_string *other = object;
+  if (!is_of_libcxx) return *usual;
+  if (other->capacity & 1) return (struct string){other->text, other->length};
+  return (struct string){(const char *)object + 1, (other->capacity & 0xff) >> 1};
+}
+
+void __ffuzz_log_string_part(uint32_t site, uint32_t how, const void *a, uint32_t is_of_libcxx, uint64_t from,
+                             uint64_t count, const char *b, uint64_t b_length) {
+  struct string string = string_of(a, (int)is_of_libcxx);
+  struct ffuzz_comparison *entry = from <= string.length ? next(site, how) : NULL;
+  if (!entry) return;
+  uint64_t rest = string.length - from;
+  entry->a = keep(string.text + from, at_most(count < rest ? count : rest));
+  entry->b = keep_part(b, b_length);
 }
 
 void __ffuzz_log_search(uint32_t site, uint32_t how, const char *a, uint64_t a_length, const char *b, uint64_t b_length) {

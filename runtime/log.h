@@ -21,8 +21,9 @@ void __ffuzz_log_memory(uint32_t site, uint32_t how, const void *a, const void *
 void __ffuzz_log_text(uint32_t site, uint32_t how, const char *a, const char *b, uint64_t length);
 void __ffuzz_log_search(uint32_t site, uint32_t how, const char *a, uint64_t a_length, const char *b, uint64_t b_length);
 void __ffuzz_log_string(uint32_t site, uint32_t how, const struct string *a, const void *b, uint32_t is_string);
-void __ffuzz_log_other_string(uint32_t site, uint32_t how, const void *a, uint64_t from, uint64_t count, const char *b,
-                              uint64_t b_length);
+/* Of a string of libc++ or libstdc++: a part of it, with memory, or with a text if its length is all ones. */
+void __ffuzz_log_string_part(uint32_t site, uint32_t how, const void *a, uint32_t is_of_libcxx, uint64_t from,
+                             uint64_t count, const char *b, uint64_t b_length);
 /* What may be no comparison: these pointers need not be valid. A length of all ones: two texts. */
 void __ffuzz_log_maybe(uint32_t site, uint32_t how, const void *a, const void *b, uint64_t length);
 

@@ -50,7 +50,7 @@ FORWARD(void, , __ffuzz_log_switch, (uint32_t s, uint32_t h, uint64_t v, const u
 FORWARD(void, , __ffuzz_log_memory, (uint32_t s, uint32_t h, const void *a, const void *b, uint64_t n), (s, h, a, b, n))
 FORWARD(void, , __ffuzz_log_text, (uint32_t s, uint32_t h, const char *a, const char *b, uint64_t n), (s, h, a, b, n))
 FORWARD(void, , __ffuzz_log_string, (uint32_t s, uint32_t h, const void *a, const void *b, uint32_t k), (s, h, a, b, k))
-FORWARD(void, , __ffuzz_log_other_string, (uint32_t s, uint32_t h, const void *a, uint64_t f, uint64_t c, const char *b, uint64_t n), (s, h, a, f, c, b, n))
+FORWARD(void, , __ffuzz_log_string_part, (uint32_t s, uint32_t h, const void *a, uint32_t k, uint64_t f, uint64_t c, const char *b, uint64_t n), (s, h, a, k, f, c, b, n))
 FORWARD(void, , __ffuzz_log_maybe, (uint32_t s, uint32_t h, const void *a, const void *b, uint64_t n), (s, h, a, b, n))
 FORWARD(void, , __ffuzz_log_search, (uint32_t s, uint32_t h, const char *a, uint64_t n, const char *b, uint64_t m), (s, h, a, n, b, m))
 

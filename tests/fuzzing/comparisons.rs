@@ -169,6 +169,31 @@ fn functions_that_look_as_if_they_compared_are_logged_and_solved() {
 }
 
 #[test]
+fn strings_of_both_libraries_are_logged() {
+    let source = repository("tests/targets/cpp-strings.cc").display().to_string();
+    let dir = TestDir::new();
+    for library in ["libstdc++", "libc++"] {
+        let line = format!("-O1 -stdlib={library} -fsanitize=fuzzer {source} -o t");
+        let job = dir.ffuzz(&format!("c++ -g {line}"));
+        let built = job.env("XDG_CACHE_HOME", cache().to_str().unwrap()).run();
+        if library == "libc++" && built.err.contains("'cstdint' file not found") {
+            common::skip("there is no libc++");
+            return;
+        }
+        built.expect(0);
+        for text in ["uno, short", "uno, longer than what has room in the object"] {
+            let log = dir.tool("showmap --comparisons -q -o -", &dir.path("t"), "").input(text);
+            let log = log.run().out;
+            let part = format!("\"{}\" and \"twenty\"", &text[..6]);
+            let whole = format!("\"{text}\" and \"a text\"");
+            for wanted in ["\"uno\" and \"one\"", &part, &whole] {
+                assert!(log.contains(wanted), "{library}: {wanted}: {log}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_log_changes_no_edge_and_can_be_left_out() {
     let source = repository("tests/targets/compares.c").display().to_string();
     let dir = TestDir::new();
