@@ -22,6 +22,7 @@ namespace {
 
 // Instructions of a second version, before it logs.
 constexpr unsigned LargestOptimized = 2000;
+constexpr const char LogSuffix[] = ".ffuzz_log";
 constexpr const char LogPairs[] = "ffuzz.logs", LogFlag[] = "_ffuzz_log_on", LogInit[] = "_ffuzz_log_init";
 
 // `enum ffuzz_comparison_kind` and its flags, see runtime/channel.h.
@@ -124,6 +125,8 @@ public:
     Maybe.IgnoresCase = ComparerOf(Name).IgnoresCase;
     if (Call.arg_size() != Maybe.parameters() || !Maybe.fits(Call) || !isVerdict(Call)) return ComparerOf();
     if (Call.isInlineAsm() || Call.getFunctionType()->isVarArg()) return ComparerOf();
+    // Objects of C++ are no texts.
+    if (Call.getParamDereferenceableBytes(0) > 1 || Call.getParamDereferenceableBytes(1) > 1) return ComparerOf();
     auto *F = llvm::dyn_cast<llvm::Function>(Call.getCalledOperand());
     // By pointer, a length may be that of anything.
     bool Compares = !F ? !HasLength : F->isDeclaration() ? hasNameOfComparer(*F) : comparesOnly(*F);
@@ -236,14 +239,63 @@ private:
   std::vector<llvm::GlobalValue *> Added;
 
   static bool canHaveSecondVersion(const llvm::Function &F) {
-    if (F.isVarArg()) return false;
 #if LLVM_VERSION_MAJOR >= 15
     if (F.hasFnAttribute(llvm::Attribute::PresplitCoroutine)) return false;
 #endif
     if (F.hasFnAttribute("coroutine.presplit")) return false;
     for (const llvm::Argument &A : F.args())
       if (A.hasInAllocaAttr() || A.hasAttribute(llvm::Attribute::Preallocated) || A.hasSwiftErrorAttr()) return false;
-    return llvm::none_of(F, [](const llvm::BasicBlock &Block) { return Block.hasAddressTaken(); });
+    return llvm::all_of(F, [&](const llvm::BasicBlock &Block) {
+      if (!Block.hasAddressTaken()) return true;
+      auto *Address = llvm::BlockAddress::lookup(&Block);
+      return !Address || isOnlyUsedIn(*Address, F);
+    });
+  }
+
+  // Or in tables that only it uses.
+  static bool isOnlyUsedIn(const llvm::Constant &Value, const llvm::Function &F) {
+    return llvm::all_of(Value.users(), [&](const llvm::User *U) {
+      if (auto *I = llvm::dyn_cast<llvm::Instruction>(U)) return I->getFunction() == &F;
+      auto *Table = llvm::dyn_cast<llvm::GlobalVariable>(U);
+      if (Table && !(Table->hasLocalLinkage() && isOnlyRead(*Table))) return false;
+      return llvm::isa<llvm::Constant>(U) && isOnlyUsedIn(*llvm::cast<llvm::Constant>(U), F);
+    });
+  }
+
+  static bool isOnlyRead(const llvm::Value &Table) {
+    return llvm::all_of(Table.users(), [](const llvm::User *U) {
+      bool IsPart = llvm::isa<llvm::GEPOperator>(U) || llvm::isa<llvm::BitCastOperator>(U);
+      return llvm::isa<llvm::LoadInst>(U) || (IsPart && isOnlyRead(*U));
+    });
+  }
+
+  // Tables of places in a function, for computed goto.
+  static void addTables(const llvm::Constant &Value, llvm::SetVector<llvm::GlobalVariable *> &Tables) {
+    for (const llvm::User *U : Value.users()) {
+      if (auto *Table = llvm::dyn_cast<llvm::GlobalVariable>(U))
+        Tables.insert(const_cast<llvm::GlobalVariable *>(Table));
+      else if (auto *Part = llvm::dyn_cast<llvm::Constant>(U))
+        addTables(*Part, Tables);
+    }
+  }
+
+  // A second version has tables of its own places.
+  llvm::Function *clone(llvm::Function &F) {
+    llvm::SetVector<llvm::GlobalVariable *> Tables;
+    for (llvm::BasicBlock &Block : F)
+      if (auto *Address = Block.hasAddressTaken() ? llvm::BlockAddress::lookup(&Block) : nullptr)
+        addTables(*Address, Tables);
+    llvm::ValueToValueMapTy Map;
+    for (llvm::GlobalVariable *Table : Tables) {
+      auto *Own = new llvm::GlobalVariable(M, Table->getValueType(), true, Table->getLinkage(), nullptr,
+                                           Table->getName() + LogSuffix);
+      Own->copyAttributesFrom(Table);
+      Map[Table] = Own;
+    }
+    llvm::Function *Log = llvm::CloneFunction(&F, Map);
+    for (llvm::GlobalVariable *Table : Tables)
+      llvm::cast<llvm::GlobalVariable>(Map[Table])->setInitializer(llvm::MapValue(Table->getInitializer(), Map));
+    return Log;
   }
 
   ComparerOf comparerOf(const llvm::CallBase &Call) {
@@ -264,9 +316,17 @@ private:
     const llvm::Value *A = Cmp.getOperand(0), *B = Cmp.getOperand(1);
     const llvm::Type *T = A->getType();
     if (llvm::isa<llvm::Constant>(A) && llvm::isa<llvm::Constant>(B)) return false;
-    if (isOurs(Cmp) || isResultOfComparer(A) || isResultOfComparer(B)) return false;
+    if (isOurs(Cmp) || isResultOfComparer(A) || isResultOfComparer(B) || isOfArgumentList(A)) return false;
     if (T->isIntegerTy()) return T->getIntegerBitWidth() > 1 && T->getIntegerBitWidth() <= 128;
     return T->isFloatingPointTy();
+  }
+
+  // Of va_arg: whether the next argument is in a register.
+  static bool isOfArgumentList(const llvm::Value *V) {
+    auto *Load = llvm::dyn_cast<llvm::LoadInst>(V);
+    auto *Part = Load ? llvm::dyn_cast<llvm::GEPOperator>(Load->getPointerOperand()) : nullptr;
+    auto *List = Part ? llvm::dyn_cast<llvm::StructType>(Part->getSourceElementType()) : nullptr;
+    return List && List->hasName() && List->getName().find("__va_list") != llvm::StringRef::npos;
   }
 
   // Its operands are logged, its result (-1, 0, 1) tells nothing more.
@@ -276,9 +336,8 @@ private:
   }
 
   void addSecondVersion(llvm::Function &F) {
-    llvm::ValueToValueMapTy Map;
-    llvm::Function *Log = llvm::CloneFunction(&F, Map);
-    Log->setName(F.getName() + ".ffuzz_log");
+    llvm::Function *Log = clone(F);
+    Log->setName(F.getName() + LogSuffix);
     Log->setComdat(nullptr);
     // What -fsanitize=function puts in front of a function that is called by pointer.
     Log->setPrologueData(nullptr);
@@ -532,7 +591,9 @@ private:
     auto *Result = There.CreateCall(&Log, Args);
     Result->setCallingConv(Log.getCallingConv());
     Result->setAttributes(llvm::AttributeList::get(C, llvm::AttributeSet(), Attributes.getRetAttrs(), Of));
-    if (!Returns) There.CreateUnreachable();
+    // What else it was called with goes on as it is.
+    if (F.isVarArg()) Result->setTailCallKind(llvm::CallInst::TCK_MustTail);
+    if (!Returns && !F.isVarArg()) There.CreateUnreachable();
     else if (F.getReturnType()->isVoidTy()) There.CreateRetVoid();
     else There.CreateRet(Result);
   }

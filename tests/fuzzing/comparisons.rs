@@ -141,6 +141,16 @@ fn second_versions_do_what_the_first_ones_do() {
                     "{clang} {level}: {log}"
                 );
                 assert!(log.contains("recursive(): i32 <, 16 times or more"), "{log}");
+                assert!(alone.contains(&format!("uit 7 1.5 {input}\n")), "{alone}");
+                for line in [
+                    "variadic(): double ==, 3 times",
+                    "quit(): i32 ==, once",
+                    "and 0x888 (constant)",
+                ] {
+                    assert!(log.contains(line), "{line}: {log}");
+                }
+                assert!(!log.contains("throwing(): bool std::operator=="), "{log}");
+                assert!(!log.contains("(constant)\n    0x8 and 0x28"), "{log}");
             }
         }
     }

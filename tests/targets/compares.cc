@@ -3,6 +3,7 @@
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -29,9 +30,20 @@ int variadic(int count, ...) {
   va_list all;
   va_start(all, count);
   int sum = 0;
-  for (int i = 0; i < count; i++) sum += va_arg(all, int);
+  for (int i = 0; i < count; i++) {
+    int next = va_arg(all, int);
+    double half = va_arg(all, double);
+    if (half * 2 == next) sum += next;
+  }
   va_end(all);
   return sum;
+}
+
+[[noreturn]] __attribute__((noinline)) static void quit(const char *form, ...) {
+  va_list all;
+  va_start(all, form);
+  if (form[0] == 'q') std::vprintf(form + 1, all);
+  std::exit(0);
 }
 
 struct Noisy {
@@ -52,10 +64,12 @@ int jumping(int letter) {
 
 int computed(int n) {
   static void *places[] = {&&even, &&odd};
+  if (n == 0x777) return 3;
   goto *places[n & 1];
 even:
   return 2;
 odd:
+  if (n == 0x888) return 4;
   return 1;
 }
 
@@ -73,11 +87,11 @@ int main(int, char **arguments) {
   }
   said += " " + std::to_string(byValue(returned(text[0]), 3 * text[0]));
   said += " " + std::to_string(recursive(text[1] % 16));
-  said += " " + std::to_string(variadic(3, 1, 2, text[2]));
+  said += " " + std::to_string(variadic(3, 1, 0.5, 2, 1.0, text[2], text[2] / 2.0));
   said += " " + std::to_string(jumping(text[1])) + " " + std::to_string(computed(text[2]));
   said += " " + std::to_string(larger(text[0] * 1.5, 3.25));
   std::thread other([&] { said += text[3] == 'm' ? " m" : " other"; });
   other.join();
   std::puts(said.c_str());
-  return 0;
+  quit("quit %d %.1f %s\n", 7, 1.5, text);
 }
