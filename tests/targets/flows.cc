@@ -13,7 +13,7 @@
 
 #define APART __attribute__((noinline))
 
-static unsigned sum;
+static thread_local unsigned sum; // threads would lose each other's values
 static void note(const char *what, long value) {
   std::printf("%s %ld\n", what, value);
   sum = sum * 31 + (unsigned)value;
