@@ -118,11 +118,11 @@ private:
 // Of a function that is known, its code has to do nothing else; another has to have the name of one that does.
 class Lookalikes {
 public:
-  ComparerOf of(const llvm::CallBase &Call, llvm::StringRef Name) {
+  ComparerOf of(const llvm::CallBase &Call, bool IgnoresCase) {
     ComparerOf Maybe;
     bool HasLength = Call.arg_size() == 3;
     Maybe.Form = HasLength ? Comparer::MaybeMemory : Comparer::MaybeText;
-    Maybe.IgnoresCase = ComparerOf(Name).IgnoresCase;
+    Maybe.IgnoresCase = IgnoresCase;
     if (Call.arg_size() != Maybe.parameters() || !Maybe.fits(Call) || !isVerdict(Call)) return ComparerOf();
     if (Call.isInlineAsm() || Call.getFunctionType()->isVarArg()) return ComparerOf();
     // Objects of C++ are no texts.
@@ -299,9 +299,8 @@ private:
   }
 
   ComparerOf comparerOf(const llvm::CallBase &Call) {
-    llvm::StringRef Name = calleeName(Call);
-    ComparerOf Known(Name);
-    return Known.fits(Call) ? Known : Alike.of(Call, Name);
+    ComparerOf Known(calleeName(Call));
+    return Known.fits(Call) ? Known : Alike.of(Call, Known.IgnoresCase);
   }
 
   bool isLogged(const llvm::Instruction &I) {

@@ -7,7 +7,7 @@
 
 struct breakpoints {
   void (*start)(void); /* right before main: all are set, the map is known */
-  uint64_t (*absent)(void); /* counters that stay 0, because nothing counts there */
+  uint64_t (*absent)(int detours); /* counters that stay 0 with detours, without */
   /* The rest follows the rules of snapshot/state.h. */
   int (*is_code)(uint64_t start, uint64_t end); /* these pages have breakpoints, which stay as they are between runs */
   int (*were_met)(void);                        /* since the last call of forget_met, which all runs begin after */

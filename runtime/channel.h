@@ -69,7 +69,8 @@ struct ffuzz_channel {
   uint32_t late_count;
   char late_name[112]; /* of the first; cut, always ends with NUL */
   uint64_t log_offset; /* struct ffuzz_log */
-  uint64_t absent;     /* of the map: bytes between modules, and counters that nothing counts up */
+  uint64_t absent; /* bytes of the map that stay 0: between modules, and counters that nothing counts up */
+  uint64_t absent_alone; /* the same once breakpoints alone show blocks (no_detours) */
 };
 
 /* Orders and reports of runs. Each side writes cache lines of its own. The fuzzer waits on `report`,

@@ -106,20 +106,17 @@ static void write_tables(uint8_t *base, const struct ffuzz_channel *c) {
   }
 }
 
-static uint64_t absent_counters(uint64_t map_size) {
+static uint64_t absent_counters(uint64_t map_size, int detours) {
   uint64_t present = 0;
   for (uint32_t i = 0; i < ffuzz_module_count; i++) present += ffuzz_modules[i].count;
   if (!present) return 0;
-  return map_size - present + (ffuzz_breakpoints ? ffuzz_breakpoints->absent() : 0);
-}
-
-HIDDEN void ffuzz_note_absent_counters(void) {
-  if (channel) channel->absent = absent_counters(channel->map_size);
+  return map_size - present + (ffuzz_breakpoints ? ffuzz_breakpoints->absent(detours) : 0);
 }
 
 static void lay_out(struct ffuzz_channel *c) {
   c->map_size = ffuzz_map_size();
-  c->absent = absent_counters(c->map_size);
+  c->absent = absent_counters(c->map_size, 1);
+  c->absent_alone = absent_counters(c->map_size, 0);
   c->module_count = ffuzz_module_count;
   c->domain_count = ffuzz_domain_count;
   c->dsf_total = ffuzz_dsf_total;

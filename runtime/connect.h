@@ -8,9 +8,6 @@ HIDDEN void ffuzz_connect(void);
 /* An object with counters was loaded after that. */
 HIDDEN void ffuzz_note_late_module(const uint8_t *start);
 
-/* Notes again how many counters nothing counts up, after that has changed. */
-HIDDEN void ffuzz_note_absent_counters(void);
-
 /* FuzzFactory's fuzzer: its segment is in use, and so many domains fit into it (all or none). */
 HIDDEN int ffuzz_speaks_legacy(void);
 #define FFUZZ_LEGACY_DOMAINS 4u

@@ -249,7 +249,6 @@ static void set_breakpoints(void) {
   if (ffuzz_breakpoints && ffuzz_runs->no_detours && !no_detours) {
     no_detours = 1;
     ffuzz_breakpoints->leave_detours();
-    ffuzz_note_absent_counters();
     present = FFUZZ_BREAKPOINTS_ALL;
   }
   if (!ffuzz_breakpoints || (wanted == present && (wanted != FFUZZ_BREAKPOINTS_UNSEEN || known == learned))) return;

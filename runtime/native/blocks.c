@@ -211,16 +211,14 @@ static void list_breakpoints(struct code *code) {
   mprotect(code->placed, bytes, PROT_READ);
 }
 
-static int is_absent(const struct code *code, uint32_t block) {
-  return code->how[block] == NOT_AT_ALL || (code->how[block] == BY_OTHERS && uses_detours);
-}
-
-HIDDEN uint64_t ffuzz_blocks_absent(void) {
+HIDDEN uint64_t ffuzz_blocks_absent(int detours) {
   uint64_t absent = 0;
+  detours = detours && uses_detours;
   for (uint32_t i = 0; i < code_count; i++) {
     const struct code *code = &codes[i];
-    for (uint32_t block = 0; block < code->count; block++) absent += is_absent(code, block);
-    absent += uses_detours && code->detours.count ? 0 : code->edges;
+    for (uint32_t block = 0; block < code->count; block++)
+      absent += code->how[block] == NOT_AT_ALL || (code->how[block] == BY_OTHERS && detours);
+    absent += detours && code->detours.count ? 0 : code->edges;
   }
   return absent;
 }

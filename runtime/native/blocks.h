@@ -9,8 +9,8 @@ HIDDEN void ffuzz_blocks_read(void);
 /* Makes their code writable, and sets all breakpoints and jumps. */
 HIDDEN void ffuzz_blocks_arm(void);
 
-/* Counters of the map that stay 0, because nothing counts there. */
-HIDDEN uint64_t ffuzz_blocks_absent(void);
+/* Counters of the map that stay 0 with detours, without. */
+HIDDEN uint64_t ffuzz_blocks_absent(int detours);
 
 HIDDEN void ffuzz_blocks_remove_all(void);
 /* From now on there are breakpoints alone, and all of them. */

@@ -55,6 +55,7 @@ mod field {
     pub(super) const LATE_NAME: usize = 128;
     pub(super) const LOG_OFFSET: usize = 240;
     pub(super) const ABSENT: usize = 248;
+    pub(super) const ABSENT_ALONE: usize = 256;
 }
 
 /// Bits of the field `features`.
@@ -117,6 +118,8 @@ pub(super) struct Channel {
     touched: Region,
     pub(super) domains: Vec<Domain>,
     pub(super) modules: Vec<Named>,
+    /// Bytes of the edge map that stay 0 because nothing counts there: with copies of functions, and without.
+    pub(super) absent: [usize; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -188,7 +191,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-fn is_no_letter(letter: char) -> bool {
+fn is_unprintable(letter: char) -> bool {
     letter.is_control() || letter == char::REPLACEMENT_CHARACTER
 }
 
@@ -236,7 +239,11 @@ impl Channel {
         let modules = Self::read_modules(&memory, map.count as u64)?;
         let counters_are_copied = memory.load(field::FEATURES) & COPIED_COUNTERS != 0;
         let (runs, can_snapshot, hashes_paths, log) = (None, false, false, None);
+        let absent = [field::ABSENT, field::ABSENT_ALONE].map(|offset| {
+            usize::try_from(at(offset)).map_or(map.count, |absent| absent.min(map.count))
+        });
         Ok(Self {
+            absent,
             memory,
             counters_are_copied,
             runs,
@@ -342,14 +349,8 @@ impl Channel {
     pub(super) fn late(&self) -> Option<(String, u32)> {
         let count = self.memory.load(field::LATE_COUNT);
         let name = text(self.memory.bytes(field::LATE_NAME, LATE_NAME));
-        let is_name = !name.is_empty() && name.len() < LATE_NAME && !name.contains(is_no_letter);
+        let is_name = !name.is_empty() && name.len() < LATE_NAME && !name.contains(is_unprintable);
         ((1..=MOST_LATE).contains(&count) && is_name).then_some((name, count))
-    }
-
-    /// Bytes of the edge map that stay 0, because nothing counts there.
-    pub(super) fn absent(&self) -> usize {
-        let absent = long(&self.memory, field::ABSENT);
-        usize::try_from(absent).map_or(self.map.count, |absent| absent.min(self.map.count))
     }
 
     pub(super) fn edges(&self) -> &[u8] {
@@ -450,6 +451,7 @@ mod tests {
             ("late_name", field::LATE_NAME),
             ("log_offset", field::LOG_OFFSET),
             ("absent", field::ABSENT),
+            ("absent_alone", field::ABSENT_ALONE),
         ];
         let mut source = String::from("#include <stddef.h>\n#include \"channel.h\"\n");
         for (name, offset) in fields {

@@ -390,7 +390,9 @@ impl TargetInfo for ForkServer {
     }
 
     fn edges(&self) -> usize {
-        self.map_size() - self.session.maps.absent()
+        let [with, without] = self.session.maps.absent();
+        let is_alone = self.session.runs.as_ref().is_some_and(RunChannel::has_left_detours);
+        self.map_size() - if is_alone { without } else { with }
     }
 
     fn domains(&self) -> &[Domain] {

@@ -69,11 +69,11 @@ impl Maps {
         }
     }
 
-    /// Bytes of the edge map that stay 0, because nothing counts there.
-    pub(super) fn absent(&self) -> usize {
+    /// Bytes of the edge map that stay 0 because nothing counts there: with copies of functions, and without.
+    pub(super) fn absent(&self) -> [usize; 2] {
         match &self.place {
-            MapStorage::Channel(channel) => channel.absent(),
-            MapStorage::Segment { .. } => 0,
+            MapStorage::Channel(channel) => channel.absent,
+            MapStorage::Segment { .. } => [0; 2],
         }
     }
 
