@@ -573,6 +573,12 @@ pub fn target_by(variables: &[(&str, &str)], source: &str, flags: &str) -> PathB
     build(&[env!("CARGO_BIN_EXE_ffuzz"), "cc"], variables, source, flags)
 }
 
+/// `relay.c` without the comparison log, which would find its word, and with these domains.
+pub fn relay(waypoints: &str, flags: &str) -> PathBuf {
+    let variables = [("AFL_QUIET", "1"), ("FFUZZ_NO_LOG", "1"), ("WAYPOINTS", waypoints)];
+    target_by(&variables[..if waypoints.is_empty() { 2 } else { 3 }], "relay.c", flags)
+}
+
 /// A program of an ordinary compiler: it has no instrumentation, or its own.
 pub fn plain(source: &str, flags: &str) -> PathBuf {
     build(&["cc"], &[], source, flags)

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use broker::{Broker, Client, start_for};
-use common::{Running, TestDir, plain, stats_of, target, wait_until};
+use common::{Running, TestDir, plain, stats_of, wait_until};
 use ffuzz::fleet::pastis::engines::{ENGINES, VERSION};
 use ffuzz::fleet::pastis::messages::{
     EngineMessage, EngineState, Message, SeedKind, StartMessage, Telemetry,
@@ -30,7 +30,7 @@ const ERROR: i32 = 3;
 const NEAR: &[u8] = b"RLAYxxxx";
 
 fn relay() -> PathBuf {
-    target("relay.c", "")
+    common::relay("", "")
 }
 
 /// An engine of one worker that waits for this broker.
@@ -463,7 +463,7 @@ fn alerts_are_sent_once_there_is_a_report() {
     let mut client = broker.client();
     let report =
         br#"[{"id": 1, "type": "x"}, {"id": 2, "type": "y"}, {"id": 3, "type": "z"}, {"id": 4}]"#;
-    let target = target("relay.c", "-DALERTS");
+    let target = common::relay("", "-DALERTS");
     let environment = vec!["RELAY_SECRET=1".into()];
     client.start(StartMessage { report: report.to_vec(), environment, ..start_for(&target) });
     client.seed(SeedKind::Input, NEAR);
@@ -536,7 +536,7 @@ fn a_target_that_does_not_start_is_reported_to_the_broker() {
     let running = engine(&dir, &broker, "");
     let mut client = broker.client();
     // It crashes on all that there is, until something else comes.
-    client.start(start_for(&target("relay.c", "-DDIGIT_CRASHES")));
+    client.start(start_for(&common::relay("", "-DDIGIT_CRASHES")));
     client.wait_for_log(ERROR, "starts again in");
     client.seed(SeedKind::Input, b"good");
     // A run of the default seed counts as well.

@@ -8,9 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use common::{
-    Finished, Job, Running, TestDir, free_port, repository, skip, target, target_with, wait_until,
-};
+use common::{Finished, Job, Running, TestDir, free_port, repository, skip, target, wait_until};
 use ffuzz::fleet::pastis::engines::{ENGINES, VERSION};
 use nix::sys::signal::Signal;
 
@@ -102,7 +100,7 @@ fn behind(bytes: &[u8]) -> Option<u8> {
 #[test]
 fn two_engines_exchange_what_they_find_whatever_the_broker_does() {
     let dir = TestDir::new();
-    let (plain, guided) = (target("relay.c", ""), target_with("cmp,mem", "relay.c", ""));
+    let (plain, guided) = (common::relay("", ""), common::relay("cmp,mem", ""));
     bins(&dir, &[("relay", &plain), ("relay-cmp-mem", &guided)]);
     let port = free_port();
     let Some(broker_one) = broker(&dir, port, "") else { return };
@@ -181,7 +179,7 @@ fn look_at_the_workspace(dir: &TestDir) {
 #[test]
 fn an_engine_works_beside_the_driver_of_afl() {
     let dir = TestDir::new();
-    let (plain, guided) = (target("relay.c", ""), target_with("cmp,mem", "relay.c", ""));
+    let (plain, guided) = (common::relay("", ""), common::relay("cmp,mem", ""));
     bins(&dir, &[("relay", &plain), ("relay-cmp-mem", &guided)]);
     dir.write("seeds/near", "RLAYxxxx");
     let port = free_port();
@@ -214,7 +212,7 @@ fn an_engine_works_beside_the_driver_of_afl() {
 #[test]
 fn alerts_of_a_report_are_ticked_off() {
     let dir = TestDir::new();
-    bins(&dir, &[("relay", &target("relay.c", "-DALERTS"))]);
+    bins(&dir, &[("relay", &common::relay("", "-DALERTS"))]);
     dir.write("seeds/near", "RLAYxxxx");
     dir.write("report.json", r#"[{"id":1,"type":"a"},{"id":2,"type":"b"},{"id":3,"type":"c"}]"#);
     let port = free_port();
@@ -238,7 +236,7 @@ fn alerts_of_a_report_are_ticked_off() {
 #[test]
 fn a_tree_of_brokers_exchanges_seeds_both_ways() {
     let dir = TestDir::new();
-    bins(&dir, &[("relay", &target("relay.c", ""))]);
+    bins(&dir, &[("relay", &common::relay("", ""))]);
     dir.write("seeds/near", "RLAYxxxx");
     let (above, below) = (free_port(), free_port());
     let Some(root) = launcher(&dir, above, "-w root -s seeds") else { return };
@@ -268,7 +266,7 @@ fn a_tree_of_brokers_exchanges_seeds_both_ways() {
 #[test]
 fn a_pool_of_ten_thousand_inputs_is_run() {
     let dir = TestDir::new();
-    bins(&dir, &[("relay", &target("relay.c", ""))]);
+    bins(&dir, &[("relay", &common::relay("", ""))]);
     for number in 0..10_000 {
         dir.write(&format!("seeds/{number}"), format!("{number:01024}"));
     }
@@ -328,9 +326,9 @@ fn descriptors_find_their_targets() {
     bins(
         &dir,
         &[
-            ("a-cmp-mem", &target_with("cmp,mem", "relay.c", "")),
-            ("b-plain", &target("relay.c", "")),
-            ("c-cmp", &target_with("cmp", "relay.c", "")),
+            ("a-cmp-mem", &common::relay("cmp,mem", "")),
+            ("b-plain", &common::relay("", "")),
+            ("c-cmp", &common::relay("cmp", "")),
             ("d-persistent", &target("persistent.c", "")),
             ("e-other", &common::plain("relay.c", "")),
         ],

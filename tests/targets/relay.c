@@ -18,9 +18,9 @@ static void alert(int number) {
 #endif
 }
 
-/* RLAY, and no constant that ffuzz-cc finds. What a function with a variable number of arguments compares is in no
- * comparison log, so only the domain `cmp` leads there. */
-__attribute__((noinline)) static int is_word(uint32_t word, ...) { return (word ^ 0x5a5a5a5a) == 0x031b1608; }
+/* RLAY, and no constant that ffuzz-cc finds. The tests build without the comparison log, so only the domain `cmp` leads
+ * there. */
+static int is_word(uint32_t word) { return (word ^ 0x5a5a5a5a) == 0x031b1608; }
 
 int main(int argc, char **argv) {
   unsigned char data[2048] = {0};
