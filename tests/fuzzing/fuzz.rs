@@ -355,8 +355,12 @@ fn a_killed_fuzzer_leaves_no_daemon() {
         running.wait_for_campaign(&dir);
         wait_until("a daemon", || dir.path("pids").exists());
         running.signal(Signal::SIGKILL);
-        // It fails if a process is left.
         running.finish().expect(128 + 9);
+        // Their environment is empty, so `finish` does not see them.
+        wait_until("an end of the daemons", || {
+            let pids = fs::read_to_string(dir.path("pids")).unwrap();
+            pids.lines().all(|pid| !dir_of_process(pid).exists())
+        });
     }
 }
 
