@@ -36,6 +36,8 @@ pub struct Env {
     /// `AFL_HARDEN`, `AFL_DONT_OPTIMIZE`, `AFL_NO_BUILTIN`, `AFL_QUIET`.
     pub harden: bool,
     pub dont_optimize: bool,
+    /// `AFL_OPT_LEVEL`: the level of a command line without one, instead of 3.
+    pub level: Option<String>,
     pub no_builtin: bool,
     pub quiet: bool,
     /// `AFL_LLVM_ALLOWLIST`, `AFL_LLVM_DENYLIST` and their older names.
@@ -88,9 +90,14 @@ impl Env {
             sanitizers: SANITIZERS.iter().copied().filter_map(asked).collect(),
             harden: set("AFL_HARDEN"),
             dont_optimize: set("AFL_DONT_OPTIMIZE"),
+            level: var("AFL_OPT_LEVEL").ok(),
             no_builtin: set("AFL_NO_BUILTIN"),
             quiet: set("AFL_QUIET"),
-            allow_list: first(&["AFL_LLVM_ALLOWLIST", "AFL_LLVM_INSTRUMENT_FILE"]),
+            allow_list: first(&[
+                "AFL_LLVM_ALLOWLIST",
+                "AFL_LLVM_INSTRUMENT_FILE",
+                "AFL_LLVM_WHITELIST",
+            ]),
             deny_list: first(&["AFL_LLVM_DENYLIST", "AFL_LLVM_BLOCKLIST"]),
             domains: names(var("WAYPOINTS").or_else(|_| var("DOMAINS")).unwrap_or_default()),
             no_coverage: set("WAYPOINTS_DISABLE_COVERAGE") || set("AFL_LLVM_ONLY_FSRV"),
@@ -117,13 +124,16 @@ impl Env {
         }
     }
 
-    /// Combinations that cannot work.
+    /// Values and combinations that cannot work.
     pub fn check(&self) -> Result<(), CompilerError> {
         let exclusive = [
             (Sanitizer::Address, Sanitizer::Memory, "AFL_USE_ASAN", "AFL_USE_MSAN"),
             (Sanitizer::Address, Sanitizer::Thread, "AFL_USE_ASAN", "AFL_USE_TSAN"),
             (Sanitizer::Memory, Sanitizer::Thread, "AFL_USE_MSAN", "AFL_USE_TSAN"),
         ];
+        if let Some(level) = self.level.as_ref().filter(|level| !LEVELS.contains(&level.as_str())) {
+            return Err(CompilerError::NoLevel(level.clone()));
+        }
         let has = |wanted: Sanitizer| self.sanitizers.contains(&wanted);
         for (a, b, first, second) in exclusive {
             if has(a) && has(b) {
@@ -139,6 +149,9 @@ impl Env {
         Ok(())
     }
 }
+
+/// What may stand after clang's `-O`.
+const LEVELS: &[&str] = &["0", "1", "2", "3", "s", "z", "g", "fast"];
 
 /// The built-in domains that the shared pass must add: their names.
 pub const BUILTIN: &str = "FFUZZ_BUILTIN_DOMAINS";
@@ -224,6 +237,7 @@ const KNOWN: &[&str] = &[
     "AFL_USE_RTSAN",
     "AFL_LLVM_ALLOWLIST",
     "AFL_LLVM_INSTRUMENT_FILE",
+    "AFL_LLVM_WHITELIST",
     "AFL_LLVM_DENYLIST",
     "AFL_LLVM_BLOCKLIST",
     "AFL_LLVM_CMPLOG",
@@ -265,6 +279,7 @@ const KNOWN: &[&str] = &[
     "AFL_LLVM_NO_RPATH",
     "AFL_NOOPT",
     "AFL_COMPILER_LAUNCHER",
+    "AFL_OPT_LEVEL",
     "AFL_SAN_NO_INST",
     "AFL_REAL_PATH",
     "AFL_LD_PASSTHROUGH",

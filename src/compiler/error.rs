@@ -84,6 +84,9 @@ pub enum CompilerError {
     #[error("{0} and {1} exclude each other")]
     #[diagnostic(help("unset one of them, for instance {0}"))]
     Exclusive(&'static str, &'static str),
+    #[error("AFL_OPT_LEVEL={0} is not a level of optimization")]
+    #[diagnostic(help("set it to 0, 1, 2, 3, s, z, g or fast, or unset it: -O3 is the default"))]
+    NoLevel(String),
 }
 
 fn version_of(version: Option<u32>) -> String {

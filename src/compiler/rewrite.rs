@@ -123,7 +123,7 @@ fn compilation(
     if !env.dont_optimize {
         words.push("-g".into());
         if additions.opt_level {
-            words.push("-O3".into());
+            words.push(format!("-O{}", env.level.as_deref().unwrap_or("3")).into());
         }
         words.push("-funroll-loops".into());
     }

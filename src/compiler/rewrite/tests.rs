@@ -119,6 +119,12 @@ fn the_users_optimisation_level_stays() {
     assert!(plain("-c a.c").contains("-g -O3 -funroll-loops"));
     let none = Additions { opt_level: false, ..additions(&[]) };
     assert!(!text("-O1 -c a.c", &Env::default(), &none).contains("-O3"));
+    let env = Env { level: Some("1".into()), ..Env::default() };
+    assert!(text("-c a.c", &env, &additions(&[])).contains("-g -O1 -funroll-loops"));
+    assert!(!text("-O2 -c a.c", &env, &none).contains("-O1"));
+    env.check().unwrap();
+    let wrong = Env { level: Some("x".into()), ..Env::default() }.check().unwrap_err();
+    assert_eq!(wrong.to_string(), "AFL_OPT_LEVEL=x is not a level of optimization");
     let env = Env { dont_optimize: true, ..Env::default() };
     assert!(!text("-c a.c", &env, &additions(&[])).contains("-funroll-loops"));
 }
