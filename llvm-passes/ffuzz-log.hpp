@@ -8,6 +8,7 @@
 #define FFUZZ_LOG_HPP
 
 #include "ffuzz-domain.hpp"
+#include "ffuzz-rest.hpp"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -15,6 +16,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
@@ -23,7 +25,7 @@ namespace {
 // Instructions of a second version, before it logs.
 constexpr unsigned LargestOptimized = 2000;
 constexpr const char LogSuffix[] = ".ffuzz_log";
-constexpr const char LogPairs[] = "ffuzz.logs", LogFlag[] = "_ffuzz_log_on", LogInit[] = "_ffuzz_log_init";
+constexpr const char LogPairs[] = "ffuzz.logs", RestPairs[] = "ffuzz.rests", LogFlag[] = "_ffuzz_log_on", LogInit[] = "_ffuzz_log_init";
 
 // `enum ffuzz_comparison_kind` and its flags, see runtime/channel.h.
 enum LogKind : unsigned { LogEqual, LogUnsigned, LogSigned, LogFloat, LogSwitch, LogMemory, LogText, LogSearch };
@@ -224,11 +226,15 @@ public:
     // Also of those that compare nothing: a first version that is inlined into a second one would lead on to
     // first versions.
     for (llvm::Function *F : Functions) addSecondVersion(*F);
-    llvm::appendToCompilerUsed(M, Added);
     for (llvm::Function *F : Functions) {
       enter(*F);
       logIn(*Versions[F]);
     }
+    for (llvm::Function *Separate : addRests(Functions)) {
+      enter(*Separate);
+      logIn(*Separate);
+    }
+    llvm::appendToCompilerUsed(M, Added);
     writeKeysTo(".ffuzz_log"); // not that of keys: programs have many comparisons, and few tools ask for them
     return true;
   }
@@ -338,25 +344,43 @@ private:
     llvm::Function *Log = clone(F);
     Log->setName(F.getName() + LogSuffix);
     Log->setComdat(nullptr);
-    // What -fsanitize=function puts in front of a function that is called by pointer.
-    Log->setPrologueData(nullptr);
-    Log->setMetadata("func_sanitize", nullptr);
     // One for all objects that have this inline function.
     bool IsShared = F.hasLinkOnceODRLinkage() || F.hasWeakODRLinkage();
     Log->setLinkage(IsShared ? llvm::GlobalValue::LinkOnceODRLinkage : llvm::GlobalValue::InternalLinkage);
     Log->setVisibility(IsShared ? llvm::GlobalValue::HiddenVisibility : llvm::GlobalValue::DefaultVisibility);
     if (IsShared) Log->setComdat(M.getOrInsertComdat(Log->getName()));
     Log->setDSOLocal(true);
-    // No edges: what a run that logs shows is the log.
-    Log->addFnAttr(llvm::Attribute::NoSanitizeCoverage);
-    Log->removeFnAttr(llvm::Attribute::InlineHint);
-    // Nothing to vectorize: that alone would take a third of the time.
-    Log->addFnAttr(llvm::Attribute::NoImplicitFloat);
-    limitOptimization(*Log);
     Versions[&F] = Log;
-    auto *Pair = llvm::MDNode::get(C, {llvm::ValueAsMetadata::get(&F), llvm::ValueAsMetadata::get(Log)});
-    M.getOrInsertNamedMetadata(LogPairs)->addOperand(Pair);
-    Added.push_back(Log);
+    keep(*Log, LogPairs, F);
+  }
+
+  // Second versions of what follows the start of the fork server: their places are marked by calls.
+  std::vector<llvm::Function *> addRests(llvm::ArrayRef<llvm::Function *> Functions) {
+    std::vector<llvm::Function *> Separate;
+    for (llvm::Function *F : Functions) {
+      Rest Following(*F);
+      if (!Following.exists()) continue;
+      auto [Log, Mark] = Following.separate();
+      keep(*Log, RestPairs, *Mark);
+      Separate.push_back(Log);
+    }
+    return Separate;
+  }
+
+  // Until it is known who enters it.
+  void keep(llvm::Function &Log, const char *Pairs, llvm::Function &From) {
+    // What -fsanitize=function puts in front of a function that is called by pointer.
+    Log.setPrologueData(nullptr);
+    Log.setMetadata("func_sanitize", nullptr);
+    // No edges: what a run that logs shows is the log.
+    Log.addFnAttr(llvm::Attribute::NoSanitizeCoverage);
+    Log.removeFnAttr(llvm::Attribute::InlineHint);
+    // Nothing to vectorize: that alone would take a third of the time.
+    Log.addFnAttr(llvm::Attribute::NoImplicitFloat);
+    limitOptimization(Log);
+    auto *Pair = llvm::MDNode::get(C, {llvm::ValueAsMetadata::get(&From), llvm::ValueAsMetadata::get(&Log)});
+    M.getOrInsertNamedMetadata(Pairs)->addOperand(Pair);
+    Added.push_back(&Log);
   }
 
   // Few runs log, and what the optimiser takes for a large function grows faster than its size.
@@ -526,10 +550,11 @@ struct EnterVersions : llvm::PassInfoMixin<EnterVersions> {
       // With other parameters it is called by functions of this object only, whose second versions call its own.
       if (!F || !Log || F->isDeclaration() || F->hasAvailableExternallyLinkage() || Log->isDeclaration()) continue;
       if (F->getFunctionType() != Log->getFunctionType()) continue;
-      enter(M, *F, *Log);
+      enter(*F, *Log);
       Enters = true;
     }
     Pairs->eraseFromParent();
+    Enters |= enterRests(M, Logs);
     release(M, Logs);
     if (Enters) announce(M);
     llvm::GlobalDCEPass().run(M, MAM);
@@ -537,6 +562,41 @@ struct EnterVersions : llvm::PassInfoMixin<EnterVersions> {
   }
 
 private:
+  // The marks of `Rest` become ways into its second version.
+  static bool enterRests(llvm::Module &M, llvm::SmallPtrSetImpl<const llvm::GlobalValue *> &Logs) {
+    llvm::NamedMDNode *Pairs = M.getNamedMetadata(RestPairs);
+    if (!Pairs) return false;
+    for (llvm::MDNode *Pair : Pairs->operands()) {
+      auto *Mark = llvm::mdconst::extract<llvm::Function>(Pair->getOperand(0));
+      auto *Log = llvm::mdconst::extract<llvm::Function>(Pair->getOperand(1));
+      Logs.insert(Log);
+      for (llvm::User *U : llvm::make_early_inc_range(Mark->users())) {
+        auto *Call = llvm::cast<llvm::CallInst>(U);
+        // The optimiser can drop a result that nobody uses.
+        if (Call->getFunction()->getReturnType() == Log->getReturnType()) enterAt(*Call, *Log);
+        Call->eraseFromParent();
+      }
+      Mark->eraseFromParent();
+    }
+    Pairs->eraseFromParent();
+    return true;
+  }
+
+  static void enterAt(llvm::CallInst &Mark, llvm::Function &Log) {
+    llvm::IRBuilder<> B(&Mark);
+    llvm::Instruction *Way = llvm::SplitBlockAndInsertIfThen(isOn(B), &Mark, true);
+    B.SetInsertPoint(Way);
+    llvm::CallInst *Result = B.CreateCall(&Log, llvm::SmallVector<llvm::Value *, 8>(Mark.args()));
+    if (Log.getReturnType()->isVoidTy()) B.CreateRetVoid();
+    else B.CreateRet(Result);
+    Way->eraseFromParent();
+  }
+
+  static llvm::Value *isOn(llvm::IRBuilder<> &B) {
+    llvm::GlobalVariable *Flag = flag(*B.GetInsertBlock()->getModule());
+    return fuzzfactory::ours(B.CreateICmpNE(fuzzfactory::ours(B.CreateLoad(B.getInt8Ty(), Flag)), B.getInt8(0)));
+  }
+
   // What nothing calls is dropped.
   static void release(llvm::Module &M, const llvm::SmallPtrSetImpl<const llvm::GlobalValue *> &Logs) {
     llvm::SmallVector<llvm::GlobalValue *, 32> Kept;
@@ -557,8 +617,8 @@ private:
     return Flag;
   }
 
-  static void enter(llvm::Module &M, llvm::Function &F, llvm::Function &Log) {
-    llvm::LLVMContext &C = M.getContext();
+  static void enter(llvm::Function &F, llvm::Function &Log) {
+    llvm::LLVMContext &C = F.getContext();
     bool Returns = llvm::any_of(F, [](const llvm::BasicBlock &B) { return llvm::isa<llvm::ReturnInst>(B.getTerminator()); });
     llvm::BasicBlock *Entry = &F.getEntryBlock();
     // What is allocated stays in the entry.
@@ -574,9 +634,7 @@ private:
     Entry->getTerminator()->eraseFromParent();
     llvm::BasicBlock *Other = llvm::BasicBlock::Create(C, "log", &F);
     llvm::IRBuilder<> B(Entry);
-    llvm::Type *Byte = B.getInt8Ty();
-    auto *On = fuzzfactory::ours(B.CreateICmpNE(fuzzfactory::ours(B.CreateLoad(Byte, flag(M))), B.getInt8(0)));
-    B.CreateCondBr(On, Other, Body, llvm::MDBuilder(C).createBranchWeights(1, 100000));
+    B.CreateCondBr(isOn(B), Other, Body, llvm::MDBuilder(C).createBranchWeights(1, 100000));
     llvm::IRBuilder<> There(Other);
     if (llvm::DISubprogram *Scope = F.getSubprogram())
       There.SetCurrentDebugLocation(llvm::DILocation::get(C, Scope->getScopeLine(), 0, Scope));

@@ -29,6 +29,7 @@ const HEADERS: &[&str] = &[
     "ffuzz-domain.hpp",
     "ffuzz-exec.hpp",
     "ffuzz-log.hpp",
+    "ffuzz-rest.hpp",
     "ffuzz-keys.hpp",
     "ffuzz-update.hpp",
     "ffuzz-allocations.hpp",

@@ -157,6 +157,40 @@ fn second_versions_do_what_the_first_ones_do() {
 }
 
 #[test]
+fn the_rest_of_a_function_that_starts_the_fork_server_is_logged() {
+    let source = repository("tests/targets/deferred.cc").display().to_string();
+    let all = ["", "-DHELPER", "-DSOMETIMES", "-fsanitize=address,undefined -g", "-flto"];
+    for (clang, level) in clangs().into_iter().flat_map(|clang| [(clang, "-O0"), (clang, "-O2")]) {
+        let is_at_an_end = ["14", "19"].contains(&clang);
+        for options in if is_at_an_end { &all[..] } else { &all[..1] } {
+            let dir = TestDir::new();
+            let line = format!("{level} {options} {source} -o t");
+            build(&dir, "c++", &[("FFUZZ_CC", clang)], &line);
+            for input in ["boom", "goom"] {
+                dir.write("input", input);
+                let alone = dir.program("./t").arg("input").run().expect(0).out;
+                assert!(alone.starts_with("9 19 28.5 6.25 name-"), "{alone}");
+                assert_eq!(alone.contains("caught before boom"), input == "boom", "{alone}");
+                let line = "showmap --comparisons -o log -H input";
+                let logged = dir.tool(line, &dir.path("t"), "@@").run().expect(0);
+                let what = format!("{clang} {level} {options}");
+                assert!(logged.out.contains(alone.trim()), "{what}: {}", logged.out);
+                let log = dir.text("log");
+                assert!(log.contains(&format!("\"{input}\" and \"boom\"")), "{what}: {log}");
+                assert!(log.contains("and 0x777 (constant)"), "{what}: {log}");
+            }
+        }
+    }
+}
+
+#[test]
+fn comparisons_in_main_after_a_deferred_start_are_solved() {
+    let dir = TestDir::with_seed("AAAAAAAAAAAA");
+    let run = dir.fuzz("-E 50000 --error-exitcode 7", &target("deferred-loop.c", "-O2"), "").run();
+    run.expect(7);
+}
+
+#[test]
 fn functions_that_look_as_if_they_compared_are_logged_and_solved() {
     let dir = TestDir::with_seed("MAGI1234567890 .!");
     let library = plain("tests/targets/lookalikes-lib.c", "-O1 -c").display().to_string();
