@@ -11,6 +11,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 
+#include <map>
 #include <optional>
 
 using namespace llvm;
@@ -205,7 +206,19 @@ std::string plainName(const CallBase &Call) {
 // Constructors of views and strings, which take the text that is compared later.
 bool isConstructor(const CallBase &Call) {
   StringRef Name = Program::calleeName(Call);
-  return fuzzfactory::startsWith(Name, "_ZN") && (Name.contains("C1E") || Name.contains("C2E") || Name.contains("C1I"));
+  // Templates, and libc++'s, which have a tag of their version.
+  return fuzzfactory::startsWith(Name, "_ZN") && any_of(StringRef("EIB"), [Name](char Next) {
+           return Name.contains(std::string("C1") + Next) || Name.contains(std::string("C2") + Next);
+         });
+}
+
+// The key of a container of the standard library: input is looked up in what has keys.
+bool takesKey(const CallBase &Call, unsigned Index, StringRef Plain) {
+  StringRef Name = Program::calleeName(Call);
+  if (Index != 1 || !Call.arg_size() || !(Name.contains("map") || Name.contains("set"))) return false;
+  bool IsLibrary = fuzzfactory::startsWith(Name, "_ZNSt") || fuzzfactory::startsWith(Name, "_ZNKSt");
+  constexpr StringRef Takers[] = {"operator[]", "at", "count", "emplace", "try_emplace", "insert", "insert_or_assign"};
+  return IsLibrary && is_contained(Takers, Plain);
 }
 
 // ""sv and ""s.
@@ -331,6 +344,11 @@ public:
   void addRow(const Constant *Element) {
     unsigned Column = 0;
     addFields(Element, Column, 3);
+    Rows++;
+  }
+
+  void addRow(StringRef Bytes) {
+    addText(Bytes, true, 0);
     Rows++;
   }
 
@@ -586,6 +604,18 @@ public:
         if (isInteger(*Constant, *Cmp.getOperand(1 - Side))) Compared.push_back({Constant, &Cmp, 1 - Side});
   }
 
+  // The elements of a container, which the function constructs from texts.
+  void visitAllocaInst(AllocaInst &Variable) {
+    if (!isa<ArrayType>(Variable.getAllocatedType())) return;
+    std::map<uint64_t, const CallBase *> Elements;
+    addConstructors(Variable, 0, Elements);
+    if (Elements.empty()) return;
+    Columns Table(DL);
+    for (const auto &Element : Elements) Table.addRow(bytesBehind(Element.second->getArgOperand(1), DL));
+    const CallBase &First = *Elements.begin()->second;
+    Table.forEachWord([&](StringRef Word) { Words.add(Word, "table", [&] { return Places.of(First); }); });
+  }
+
   // A large switch maps numbers to numbers (a character to another): its cases are no words.
   void visitSwitchInst(SwitchInst &Switch) {
     constexpr unsigned MaxCases = 256;
@@ -617,6 +647,19 @@ private:
     unsigned OtherSide;
   };
   std::vector<Comparison> Compared; // of the function that is visited
+
+  // What constructs parts of a variable from texts, by their offsets.
+  void addConstructors(const Value &Part, uint64_t Offset, std::map<uint64_t, const CallBase *> &Elements) {
+    for (const User *U : Part.users()) {
+      auto *Place = dyn_cast<GEPOperator>(U);
+      APInt Step(DL.getIndexTypeSizeInBits(Part.getType()), 0);
+      if (isa<BitCastInst>(U) || (Place && Place->accumulateConstantOffset(DL, Step)))
+        addConstructors(*U, Offset + Step.getZExtValue(), Elements);
+      auto *Call = dyn_cast<CallBase>(U);
+      if (!Call || Call->arg_size() < 2 || Call->getArgOperand(0) != &Part || !isConstructor(*Call)) continue;
+      if (!bytesBehind(Call->getArgOperand(1), DL).empty()) Elements[Offset] = Call;
+    }
+  }
 
   // The states of a state machine: the program itself stores most cases of a switch.
   void findStates(Function &F) {
@@ -677,7 +720,7 @@ private:
 
   void addArgument(const CallBase &Call, unsigned Index, StringRef Bytes) {
     std::string Name = plainName(Call);
-    bool IsNamed = isComparisonName(Name);
+    bool IsNamed = isComparisonName(Name) || takesKey(Call, Index, Name);
     if (!IsNamed && (isOutputName(Name) || !isComparisonShape(Call))) return;
     auto PlaceOf = [&] { return Places.of(Call); };
     StringRef Text = untilNul(Bytes);

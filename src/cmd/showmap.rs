@@ -74,12 +74,17 @@ fn start(args: &Args, environment: &Environment, scratch: &Scratch) -> Result<Ho
     wanted.start_aloud(environment, args.quiet || once)
 }
 
-/// stdin, or the file of `-H`, which the target reads itself.
+/// stdin, or the file of `-H`, which the target reads itself if its arguments name it.
 fn input(args: &mut Args) -> Result<Vec<u8>, Failure> {
     let mut input = Vec::new();
     if let Some(file) = &args.at_file {
-        let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-        binary::substitute(&mut args.target.command[1..], &file);
+        let path = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        if !binary::substitute(&mut args.target.command[1..], &path) {
+            input = fs::read(file).map_err(|error| {
+                let cause = format!("cannot read the input {}: {error}", file.display());
+                Failure::new(cause, "give -H a file that exists")
+            })?;
+        }
     } else {
         let read = stdio::input().and_then(|mut stdin| match stdin.is_terminal() {
             true => Ok(0),

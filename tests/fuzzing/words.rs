@@ -21,6 +21,22 @@ table_7=\"charlie\"
 table_7=\"delta\"
 ";
 
+/// Of tests/targets/containers.cc.
+const KEYWORDS: &[&str] = &[
+    "addition",
+    "chartreuse",
+    "fortnight",
+    "furlong",
+    "inserted-three",
+    "keyed-one",
+    "kilogram",
+    "multiply",
+    "placed-two",
+    "subtract",
+    "turquoise",
+    "vermilion",
+];
+
 /// Builds a program in the folder with `ffuzz cc`; returns what it said.
 fn build(dir: &TestDir, variables: &[(&str, &str)], line: &str) -> String {
     let mut job = dir.ffuzz(&format!("cc {line}")).env("XDG_CACHE_HOME", cache().to_str().unwrap());
@@ -77,6 +93,32 @@ fn words_open_the_gates_of_a_target() {
     job.run().expect(0);
     assert!(!dir.crashes().is_empty());
     assert_eq!(dir.stat("auto_dict_entries"), 12);
+}
+
+#[test]
+fn keywords_of_containers_are_words() {
+    let source = repository("tests/targets/containers.cc").display().to_string();
+    let dir = TestDir::with_seed("a text");
+    let of_libstdcxx = clangs().into_iter().flat_map(|clang| [(clang, "-O0"), (clang, "-O2")]);
+    let newest = *clangs().last().unwrap();
+    for (clang, options) in of_libstdcxx.chain([(newest, "-O1 -stdlib=libc++")]) {
+        let line = format!("c++ -std=c++17 {options} -fsanitize=fuzzer {source} -o t");
+        let job = dir.ffuzz(&line).env("XDG_CACHE_HOME", cache().to_str().unwrap());
+        let built = job.env("FFUZZ_CC", clang).run();
+        if built.err.contains("file not found") {
+            skip("there is no libc++");
+            continue;
+        }
+        built.expect(0);
+        let found = tokens(&dir, "t").expect(0).out;
+        let mut words: Vec<&str> =
+            found.lines().filter_map(|line| line.split('"').nth(1)).collect();
+        words.sort_unstable();
+        assert_eq!(words, KEYWORDS, "{clang} {options}");
+    }
+    let job = dir.fuzz("-E 3000000", &dir.path("t"), "").env("AFL_BENCH_UNTIL_CRASH", "1");
+    job.run().expect(0);
+    assert!(!dir.crashes().is_empty());
 }
 
 #[test]

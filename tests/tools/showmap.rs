@@ -127,6 +127,10 @@ fn inputs_come_by_stdin_file_and_shared_memory() {
     let named = dir.tool("showmap -q -o - -H five", &maps, "@@").run().expect(0);
     assert_eq!(named.out, edges(&maps, "@@"));
     assert_eq!(std::fs::read(&five).unwrap(), b"\x05");
+    let unnamed = dir.tool("showmap -q -o - -H five", &maps, "").run().expect(0);
+    assert_eq!(unnamed.out, edges(&maps, ""));
+    let done = dir.tool("showmap -q -o - -H none", &maps, "").run();
+    done.says("cannot read the input none").expect(1);
     let by_option = dir.tool("showmap -q -o - -f read-me", &maps, "read-me");
     assert_eq!(by_option.input("\x05").run().expect(0).out, edges(&maps, "@@"));
 }
