@@ -1,10 +1,12 @@
 //! Reads the words that `ffuzz-cc` has collected from a target's files: the program and the libraries it
-//! is linked with. Files of other compilers have strings.
+//! is linked with. Files of other compilers have strings, and those of rustc texts without an end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection, SectionKind};
+
+mod rustc;
 
 use super::sites::{self, section};
 use ffuzz_engine::mutate::words::{self, Word};
@@ -26,11 +28,15 @@ pub(super) fn read(program: &Path, pid: Option<i32>) -> (Vec<Word>, Vec<PathBuf>
     };
     let (mut found, mut damaged) = (Vec::new(), Vec::new());
     for file in files {
-        let Some(table) = section(&file, SECTION) else { continue };
-        match words::parse(&table) {
-            Ok(of_file) => found.extend(of_file),
-            Err(_) => damaged.push(file),
+        match section(&file, SECTION).map(|table| words::parse(&table)) {
+            Some(Ok(of_file)) => found.extend(of_file),
+            Some(Err(_)) => {
+                damaged.push(file);
+                continue;
+            }
+            None => {}
         }
+        found.extend(rustc::words(&file).unwrap_or_default());
     }
     words::keep_first(&mut found);
     (found, damaged)
@@ -41,6 +47,11 @@ pub(super) fn strings<'a>(files: impl Iterator<Item = &'a Path>) -> Vec<Word> {
     let mut found: Vec<Word> = files.flat_map(of_file).collect();
     words::keep_first(&mut found);
     found
+}
+
+fn word(bytes: &[u8], file: &Path) -> Word {
+    let file = file.to_string_lossy().into_owned();
+    Word { bytes: bytes.into(), kind: "string".into(), file, line: 0 }
 }
 
 fn of_file(path: &Path) -> Vec<Word> {
@@ -59,13 +70,7 @@ fn of_file(path: &Path) -> Vec<Word> {
     }
     let data = constants.iter().filter_map(|section| section.data().ok());
     let strings = data.flat_map(|data| data.split(|byte| *byte == 0));
-    let word = |bytes: &[u8]| Word {
-        bytes: bytes.into(),
-        kind: "string".into(),
-        file: path.to_string_lossy().into_owned(),
-        line: 0,
-    };
-    strings.filter(|bytes| is_word(bytes)).map(word).collect()
+    strings.filter(|bytes| is_word(bytes)).map(|bytes| word(bytes, path)).collect()
 }
 
 fn is_word(bytes: &[u8]) -> bool {

@@ -10,12 +10,16 @@ fn package() -> TestDir {
     let dir = TestDir::new();
     dir.write("Cargo.toml", "[package]\nname = \"parser\"\nedition = \"2021\"\n");
     dir.write("src/lib.rs", "");
-    let harness = std::fs::read_to_string(repository("tests/targets/keyed.rs")).unwrap();
-    dir.write("fuzz/fuzz_targets/keyed.rs", harness);
+    for name in ["keyed", "named"] {
+        let file = repository(&format!("tests/targets/{name}.rs"));
+        let harness = std::fs::read_to_string(file).unwrap();
+        dir.write(&format!("fuzz/fuzz_targets/{name}.rs"), harness);
+    }
     dir.write(
         "fuzz/Cargo.toml",
         "[package]\nname = \"parser-fuzz\"\nedition = \"2021\"\n[workspace]\n\
-         [[bin]]\nname = \"keyed\"\npath = \"fuzz_targets/keyed.rs\"\n",
+         [[bin]]\nname = \"keyed\"\npath = \"fuzz_targets/keyed.rs\"\n\
+         [[bin]]\nname = \"named\"\npath = \"fuzz_targets/named.rs\"\n",
     );
     std::fs::create_dir_all(dir.path("bin")).unwrap();
     let link = dir.path("bin/cargo-ffuzz");
@@ -44,11 +48,11 @@ fn harnesses_of_cargo_fuzz_are_listed_built_and_fuzzed() {
     let dir = package();
     for folder in ["src", "fuzz", "fuzz/fuzz_targets"] {
         let (code, out, said) = cargo(&dir, folder, "list");
-        assert_eq!((code, &*out), (0, "keyed\n"), "{folder}: {said}");
+        assert_eq!((code, &*out), (0, "keyed\nnamed\n"), "{folder}: {said}");
     }
     let (code, out, said) = cargo(&dir, ".", "build");
     assert_eq!(code, 0, "{said}");
-    let program = out.trim();
+    let program = out.lines().next().unwrap();
     assert!(
         program.contains("/fuzz/target/ffuzz/") && program.ends_with("/release/keyed"),
         "{out}"
@@ -74,6 +78,26 @@ fn harnesses_of_cargo_fuzz_are_listed_built_and_fuzzed() {
 }
 
 #[test]
+fn texts_of_a_rust_program_are_words() {
+    let dir = package();
+    let (code, out, said) = cargo(&dir, ".", "build named");
+    assert_eq!(code, 0, "{said}");
+    let program = std::path::Path::new(out.trim());
+    let words = dir.tool("showmap --tokens -q -o -", program, "").run().expect(0).out;
+    for word in ["vermilion", "turquoise", "kilogram", "fortnight", "furlong"] {
+        assert!(words.contains(&format!("\"{word}\"")), "{word}: {words}");
+    }
+    // Of the standard library, of messages, and of files.
+    for other in ["NotFound", "thing", ".rs", "SIG"] {
+        assert!(!words.contains(other), "{other}: {words}");
+    }
+    let (code, _, said) = cargo(&dir, ".", "run named -E 3000000 -s 1");
+    assert_eq!(code, 0, "{said}");
+    let crashes = dir.entries("fuzz/ffuzz-out/named/default/crashes");
+    assert!(crashes.iter().any(|name| name.starts_with("id:")), "{crashes:?}");
+}
+
+#[test]
 fn what_cannot_be_built_is_named() {
     let dir = package();
     let fails = |folder: &str, line: &str, cause: &str, remedy: &str| {
@@ -83,7 +107,7 @@ fn what_cannot_be_built_is_named() {
         };
         assert!(code == 1 && lines(cause) && lines(remedy), "{code}: {said}");
     };
-    fails(".", "run kyed", "has no harness kyed", "it has: keyed");
+    fails(".", "run kyed", "has no harness kyed", "it has: keyed, named");
     fails(".", "list --fuzz-dir nowhere", "cannot read nowhere/Cargo.toml", "cargo fuzz init");
     dir.write("fuzz/fuzz_targets/keyed.rs", "no program");
     fails(".", "build keyed", "cargo cannot build the harness", "see its messages above");
