@@ -1,4 +1,4 @@
-// A table of names that a hash leads to: nothing compares the input with them.
+//! A table of names that a hash leads to: nothing compares the input with them.
 #![no_main]
 
 use std::collections::HashMap;
