@@ -352,11 +352,11 @@ public:
     Rows++;
   }
 
-  // Runs of at least three. In a table with messages the other strings are for people, too.
-  template <class Use> void forEachWord(Use Take) const {
+  // Runs of at least this length. In a table with messages the other strings are for people, too.
+  template <class Use> void forEachWord(unsigned LeastRun, Use Take) const {
     if (any_of(Cells, isMessages)) return;
     for (const auto &Column : Cells) {
-      if (longestRun(Column) < MinRun) continue;
+      if (longestRun(Column) < LeastRun) continue;
       std::vector<StringRef> Words;
       for (const Cell &C : Column)
         if (isTableWord(C.Text)) Words.push_back(C.Text);
@@ -366,7 +366,7 @@ public:
   }
 
 private:
-  static constexpr unsigned MaxColumns = 16, MinRun = 3;
+  static constexpr unsigned MaxColumns = 16;
   // Of a larger table (HTML has 2125 named characters) an even sample, or it would bury all other words.
   static constexpr size_t MaxTaken = 256;
   struct Cell {
@@ -613,7 +613,7 @@ public:
     Columns Table(DL);
     for (const auto &Element : Elements) Table.addRow(bytesBehind(Element.second->getArgOperand(1), DL));
     const CallBase &First = *Elements.begin()->second;
-    Table.forEachWord([&](StringRef Word) { Words.add(Word, "table", [&] { return Places.of(First); }); });
+    Table.forEachWord(2, [&](StringRef Word) { Words.add(Word, "table", [&] { return Places.of(First); }); });
   }
 
   // A large switch maps numbers to numbers (a character to another): its cases are no words.
@@ -772,7 +772,7 @@ private:
     if (IsArray && C->getNumOperands() >= 3) {
       Columns Table(DL);
       for (const Use &Element : C->operands()) Table.addRow(cast<Constant>(Element));
-      Table.forEachWord(Add);
+      Table.forEachWord(3, Add);
     } else if (Depth) {
       for (const Use &Field : C->operands()) visitTable(G, cast<Constant>(Field), Depth - 1);
     }

@@ -407,10 +407,14 @@ impl TargetInfo for ForkServer {
 
     fn words(&self) -> (Vec<Word>, Vec<PathBuf>) {
         let pid = self.session.process.pid();
-        match self.setup.files_without_source(pid) {
-            Some(files) => (words::strings(files.iter().map(PathBuf::as_path)), Vec::new()),
-            None => words::read(self.setup.program(), Some(pid)),
+        if let Some(files) = self.setup.files_without_source(pid) {
+            return (words::strings(files.iter().map(PathBuf::as_path)), Vec::new());
         }
+        // AFL's compilers collect none.
+        if self.session.maps.channel().is_none() {
+            return (words::strings([self.setup.program()].into_iter()), Vec::new());
+        }
+        words::read(self.setup.program(), Some(pid))
     }
 
     fn modules(&self) -> Vec<Module> {

@@ -81,6 +81,9 @@ fn is_word(bytes: &[u8]) -> bool {
         && (letters == 0 || 2 * letters > bytes.len())
         && bytes.iter().all(u8::is_ascii_graphic)
         && !bytes.windows(2).any(|pair| pair[0] == b'%' && pair[1].is_ascii_alphanumeric())
+        // What assertions print.
+        && !bytes.windows(2).any(|pair| pair == b"->" || pair == b"==")
+        && !["AFL_", "__AFL_", "##SIG_AFL_"].iter().any(|own| bytes.starts_with(own.as_bytes()))
 }
 
 #[cfg(test)]
@@ -89,10 +92,20 @@ mod tests {
 
     #[test]
     fn words_of_a_format_are_distinguished_from_messages() {
-        for word in ["IF", "<!--", "CDATA[", "foreign_keys", "</"] {
+        for word in ["IF", "<!--", "-->", "CDATA[", "foreign_keys", "</"] {
             assert!(is_word(word.as_bytes()), "{word}");
         }
-        for other in ["", "a", "no such file", "%s:%d", "/etc/passwd", "caf\u{e9}", "x\ny"] {
+        for other in [
+            "",
+            "a",
+            "no such file",
+            "%s:%d",
+            "/etc/passwd",
+            "it->next",
+            "AFL_DEBUG",
+            "caf\u{e9}",
+            "x\ny",
+        ] {
             assert!(!is_word(other.as_bytes()), "{other}");
         }
     }

@@ -25,7 +25,6 @@ table_7=\"delta\"
 const KEYWORDS: &[&str] = &[
     "addition",
     "chartreuse",
-    "fortnight",
     "furlong",
     "inserted-three",
     "keyed-one",
@@ -119,6 +118,20 @@ fn keywords_of_containers_are_words() {
     let job = dir.fuzz("-E 3000000", &dir.path("t"), "").env("AFL_BENCH_UNTIL_CRASH", "1");
     job.run().expect(0);
     assert!(!dir.crashes().is_empty());
+}
+
+#[test]
+fn strings_of_a_program_of_afl_are_words() {
+    need("afl-clang-fast");
+    let dir = TestDir::with_seed("a seed that has no word of the format");
+    let program = compiled("afl-clang-fast", "words.c", "-fsanitize=fuzzer");
+    let words = dir.tool("showmap --tokens -q -o -", &program, "").run().expect(0).out;
+    for word in ["magic-number", "alpha", "charlie"] {
+        assert!(words.contains(&format!("string_0=\"{word}\"")), "{word}: {words}");
+    }
+    assert!(!words.contains("AFL_"), "{words}");
+    dir.fuzz("-E 100", &program, "").run().expect(0);
+    assert!(dir.stat("auto_dict_entries") > 3);
 }
 
 #[test]

@@ -9,7 +9,7 @@
 #include <vector>
 
 static const std::map<std::string, int> operations{{"addition", 1}, {"subtract", 2}, {"multiply", 3}};
-static const std::vector<std::string> units{"kilogram", "fortnight", "furlong"};
+static const std::vector<std::string> units{"kilogram", "furlong"};
 static std::map<std::string, int> added;
 
 static const std::unordered_map<std::string, int> &colors() {

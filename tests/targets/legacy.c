@@ -64,8 +64,11 @@ static uint8_t *attach(const char *name) {
   return at;
 }
 
+/* Neither these nor the letters are strings of the program, which are words too. */
+static const uint8_t words[] = {3, 'a', 'b', 'c', 7, 'n', 'e', 'e', 'd', 'l', 'e', '!'};
+static const uint8_t no_letters[] = {'Q' ^ 255, 'U' ^ 255, 'I' ^ 255, 'Z' ^ 255};
+
 static void say_dictionary(void) {
-  static const uint8_t words[] = {3, 'a', 'b', 'c', 7, 'n', 'e', 'e', 'd', 'l', 'e', '!'};
   say(sizeof words);
   if (write(STATUS, words, sizeof words) != sizeof words) _exit(9);
 }
@@ -154,11 +157,11 @@ static void run(void) {
   map[0] = 1;
   if (dsf) fill_domains(data, length);
   uint32_t right = 0;
-  while (right < 4 && right < length && data[right] == "QUIZ"[right]) {
+  while (right < 4 && right < length && (data[right] ^ 255) == no_letters[right]) {
     right++;
     if (!dsf) map[letters_at + right] = 1;
   }
-  if (right == 4 || memmem(data, length, "needle!", 7)) abort();
+  if (right == 4 || memmem(data, length, words + 5, 7)) abort();
   _exit(0);
 }
 

@@ -298,7 +298,7 @@ fn two_inputs_diverge_where_the_program_asks() {
             serde_json::from_str(&compare("--json", &program, "a1", "b1").expect(0).out).unwrap();
         assert_eq!(document["last_common"]["function"], "main");
         assert_eq!(document["a"]["next"][0]["function"], "main", "{document}");
-        assert!(document["parted"].as_u64().unwrap() > 0);
+        assert!(document["diverged_after"].as_u64().unwrap() > 0);
     }
 }
 
@@ -314,7 +314,7 @@ fn a_loop_that_runs_longer_is_where_they_diverge() {
 fn inputs_that_make_the_same_steps() {
     compare("", &ours(), "b1", "b2").expect(0).says("Both make the same ");
     let document = compare("--json", &ours(), "b1", "b2").expect(0).out;
-    assert_eq!(serde_json::from_str::<Value>(&document).unwrap()["parted"], Value::Null);
+    assert_eq!(serde_json::from_str::<Value>(&document).unwrap()["diverged_after"], Value::Null);
 }
 
 /// The program takes other ways by chance; a random number decides, whatever the input.

@@ -198,7 +198,7 @@ struct Only {
 struct Comparison {
     version: u32,
     /// Number of steps that both make; null: no difference was seen.
-    parted: Option<usize>,
+    diverged_after: Option<usize>,
     last_common: Option<Place>,
     /// A block was executed more often than this, and these executions were not compared.
     bound: Option<u32>,
@@ -217,7 +217,7 @@ impl Comparison {
         let last = common.checked_sub(1).filter(|_| differ);
         Self {
             version: JSON_VERSION,
-            parted: differ.then_some(common),
+            diverged_after: differ.then_some(common),
             last_common: last.map(|at| Place::new(tracer, a.steps[at])),
             bound: Some(most)
                 .filter(|most| is_reached(&a.steps, *most) || is_reached(&b.steps, *most)),
@@ -230,9 +230,9 @@ impl Comparison {
     fn lines(&self) -> String {
         let mut text = String::new();
         let is_cut = [&self.a, &self.b].iter().any(|only| only.cut.is_some());
-        match self.parted {
-            Some(parted) => {
-                let _ = writeln!(text, "They diverge after {parted} common steps.");
+        match self.diverged_after {
+            Some(diverged_after) => {
+                let _ = writeln!(text, "They diverge after {diverged_after} common steps.");
             }
             None if is_cut => {
                 let steps = self.a.steps.min(self.b.steps);
@@ -243,10 +243,10 @@ impl Comparison {
             }
         }
         self.restrictions(&mut text);
-        if self.parted.is_some() {
+        if self.diverged_after.is_some() {
             self.steps(&mut text);
         }
-        if self.parted.is_some() || is_cut {
+        if self.diverged_after.is_some() || is_cut {
             self.a.describe("A", &self.b, &mut text);
             self.b.describe("B", &self.a, &mut text);
         }
@@ -260,7 +260,9 @@ impl Comparison {
             if let Some(cut) = &only.cut {
                 let _ = writeln!(text, "{input} was cut off ({cut}): the rest of it is unknown.");
             }
-            let before = |step: &usize| self.parted.is_none_or(|parted| *step <= parted);
+            let before = |step: &usize| {
+                self.diverged_after.is_none_or(|diverged_after| *step <= diverged_after)
+            };
             if let Some(unsteady) = only.unsteady.filter(before) {
                 let _ = writeln!(
                     text,
