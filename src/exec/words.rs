@@ -82,7 +82,9 @@ fn is_word(bytes: &[u8]) -> bool {
         && bytes.iter().all(u8::is_ascii_graphic)
         && !bytes.windows(2).any(|pair| pair[0] == b'%' && pair[1].is_ascii_alphanumeric())
         // What assertions print.
-        && !bytes.windows(2).any(|pair| pair == b"->" || pair == b"==")
+        && !bytes.windows(3).any(|part| {
+            part[0].is_ascii_alphanumeric() && (part.ends_with(b"->") || part.ends_with(b"=="))
+        })
         && !["AFL_", "__AFL_", "##SIG_AFL_"].iter().any(|own| bytes.starts_with(own.as_bytes()))
 }
 
@@ -92,7 +94,7 @@ mod tests {
 
     #[test]
     fn words_of_a_format_are_distinguished_from_messages() {
-        for word in ["IF", "<!--", "-->", "CDATA[", "foreign_keys", "</"] {
+        for word in ["IF", "<!--", "-->", "==", "CDATA[", "foreign_keys", "</"] {
             assert!(is_word(word.as_bytes()), "{word}");
         }
         for other in [
