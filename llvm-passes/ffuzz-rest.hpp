@@ -1,7 +1,7 @@
 // The rest of a function that starts the fork server itself, by __AFL_INIT(): what follows that call.
 //
 // When such a function is entered, no run has begun, so it is in its first version, and stays there. Its rest becomes
-// a function of its own, whose parameters are the values that it needs; the call of that function stands behind the
+// a function of its own, whose parameters are the values that it needs; the call of that function comes after the
 // start of the fork server. Variables that only the rest uses are its own. Those that hold a single value and whose
 // address is not taken are passed by value, so that they stay in registers in the function; others by pointer.
 #ifndef FFUZZ_REST_HPP

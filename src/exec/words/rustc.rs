@@ -1,6 +1,6 @@
 //! Words of a program that rustc has built: the texts that instrumented code, and data, point to.
 //!
-//! Such texts lie one behind the other, without an end of their own: each ends where the next one begins that
+//! Such texts follow one another, without an end of their own: each ends where the next one begins that
 //! anything points to. Code without counters (the standard library) only shows where texts begin.
 
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ struct Texts<'a> {
     constants: Vec<(u64, &'a [u8])>,
     /// Where something begins that code or data points to.
     begins: BTreeSet<u64>,
-    /// Those of data, with the length that stands behind the pointer.
+    /// Those of data, with the length that follows the pointer.
     slices: Vec<(u64, u64)>,
     /// Those of code with counters.
     of_code: BTreeSet<u64>,
@@ -62,7 +62,7 @@ impl<'a> Texts<'a> {
         Self { constants: constants.map(bytes).collect(), ..Self::default() }
     }
 
-    fn behind(&self, address: u64) -> Option<&'a [u8]> {
+    fn bytes_from(&self, address: u64) -> Option<&'a [u8]> {
         bytes_at(&self.constants, address)
     }
 
@@ -75,7 +75,7 @@ impl<'a> Texts<'a> {
         for (place, relocation) in file.dynamic_relocations().into_iter().flatten() {
             let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
             let address = relocation.addend().cast_unsigned();
-            if !RELATIVE.contains(&r_type) || self.behind(address).is_none() {
+            if !RELATIVE.contains(&r_type) || self.bytes_from(address).is_none() {
                 continue;
             }
             self.begins.insert(address);
@@ -109,7 +109,7 @@ impl<'a> Texts<'a> {
             }
             let address = instruction.ip_rel_memory_address();
             counts |= counters.contains(&address);
-            if instruction.mnemonic() == Mnemonic::Lea && self.behind(address).is_some() {
+            if instruction.mnemonic() == Mnemonic::Lea && self.bytes_from(address).is_some() {
                 texts.push(address);
             }
         }
@@ -122,18 +122,18 @@ impl<'a> Texts<'a> {
     fn found(&self) -> impl Iterator<Item = &'a [u8]> {
         let of_code = self.of_code.iter().filter_map(|begin| {
             let length = self.length_of(*begin)?;
-            self.behind(*begin)?.get(..length)
+            self.bytes_from(*begin)?.get(..length)
         });
         let slices = self.slices.iter().filter(|(begin, _)| !self.of_code.contains(begin));
         let texts = slices.filter_map(|(begin, length)| self.slice(*begin, *length)).chain(of_code);
         texts.filter(|text| is_word(text) && !text.ends_with(b".rs".as_slice()))
     }
 
-    /// If the length is one, and not a number behind a pointer to a text of C, which has a NUL at both ends.
+    /// If the length is one, and not a number after a pointer to a text of C, which has a NUL at both ends.
     fn slice(&self, begin: u64, length: u64) -> Option<&'a [u8]> {
         let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST)?;
-        let text = self.behind(begin)?;
-        let before = begin.checked_sub(1).and_then(|address| self.behind(address)?.first());
+        let text = self.bytes_from(begin)?;
+        let before = begin.checked_sub(1).and_then(|address| self.bytes_from(address)?.first());
         let ends = [before, text.get(length)];
         let is_one = self.length_of(begin) == Some(length)
             || ends.iter().all(|end| end.is_some_and(|byte| *byte != 0));
