@@ -25,7 +25,8 @@ namespace {
 // Instructions of a second version, before it logs.
 constexpr unsigned LargestOptimized = 2000;
 constexpr const char LogSuffix[] = ".ffuzz_log";
-constexpr const char LogPairs[] = "ffuzz.logs", RestPairs[] = "ffuzz.rests", LogFlag[] = "_ffuzz_log_on", LogInit[] = "_ffuzz_log_init";
+constexpr const char LogPairs[] = "ffuzz.logs", RestPairs[] = "ffuzz.rests";
+constexpr const char LogFlag[] = "_ffuzz_log_on", LogInit[] = "_ffuzz_log_init";
 
 // `enum ffuzz_comparison_kind` and its flags, see runtime/channel.h.
 enum LogKind : unsigned { LogEqual, LogUnsigned, LogSigned, LogFloat, LogSwitch, LogMemory, LogText, LogSearch };
@@ -566,20 +567,25 @@ private:
   static bool enterRests(llvm::Module &M, llvm::SmallPtrSetImpl<const llvm::GlobalValue *> &Logs) {
     llvm::NamedMDNode *Pairs = M.getNamedMetadata(RestPairs);
     if (!Pairs) return false;
+    bool Enters = false;
     for (llvm::MDNode *Pair : Pairs->operands()) {
-      auto *Mark = llvm::mdconst::extract<llvm::Function>(Pair->getOperand(0));
-      auto *Log = llvm::mdconst::extract<llvm::Function>(Pair->getOperand(1));
-      Logs.insert(Log);
+      auto *Mark = llvm::mdconst::dyn_extract_or_null<llvm::Function>(Pair->getOperand(0));
+      auto *Log = llvm::mdconst::dyn_extract_or_null<llvm::Function>(Pair->getOperand(1));
+      if (Log) Logs.insert(Log);
+      // Null if nothing calls the function that it is in.
+      if (!Mark) continue;
       for (llvm::User *U : llvm::make_early_inc_range(Mark->users())) {
         auto *Call = llvm::cast<llvm::CallInst>(U);
         // The optimiser can drop a result that nobody uses.
-        if (Call->getFunction()->getReturnType() == Log->getReturnType()) enterAt(*Call, *Log);
+        bool Fits = Log && Call->getFunction()->getReturnType() == Log->getReturnType();
+        if (Fits) enterAt(*Call, *Log);
+        Enters |= Fits;
         Call->eraseFromParent();
       }
       Mark->eraseFromParent();
     }
     Pairs->eraseFromParent();
-    return true;
+    return Enters;
   }
 
   static void enterAt(llvm::CallInst &Mark, llvm::Function &Log) {

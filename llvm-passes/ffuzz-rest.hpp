@@ -97,8 +97,8 @@ private:
   bool canBeSeparate() const {
     auto *Invoke = llvm::dyn_cast<llvm::InvokeInst>(Start);
     if (Later.count(Start->getParent()) || F.isVarArg() || llvm::isa<llvm::CallBrInst>(Start)) return false;
-    if (Invoke && (!Invoke->getNormalDest()->getSinglePredecessor() || llvm::isa<llvm::PHINode>(Invoke->getNormalDest()->front())))
-      return false;
+    auto *Next = Invoke ? Invoke->getNormalDest() : nullptr;
+    if (Next && (!Next->getSinglePredecessor() || llvm::isa<llvm::PHINode>(Next->front()))) return false;
     for (const llvm::BasicBlock &Block : F)
       if (Block.hasAddressTaken()) return false;
     return llvm::none_of(llvm::instructions(F), [&](const llvm::Instruction &I) {

@@ -90,7 +90,7 @@ impl Env {
             sanitizers: SANITIZERS.iter().copied().filter_map(asked).collect(),
             harden: set("AFL_HARDEN"),
             dont_optimize: set("AFL_DONT_OPTIMIZE"),
-            level: var("AFL_OPT_LEVEL").ok(),
+            level: var("AFL_OPT_LEVEL").ok().filter(|value| !value.is_empty()),
             no_builtin: set("AFL_NO_BUILTIN"),
             quiet: set("AFL_QUIET"),
             allow_list: first(&[

@@ -576,7 +576,7 @@ pub fn target_by(variables: &[(&str, &str)], source: &str, flags: &str) -> PathB
 /// `relay.c` without the comparison log, which would find its word, and with these domains.
 pub fn relay(waypoints: &str, flags: &str) -> PathBuf {
     let variables = [("AFL_QUIET", "1"), ("FFUZZ_NO_LOG", "1"), ("WAYPOINTS", waypoints)];
-    target_by(&variables[..if waypoints.is_empty() { 2 } else { 3 }], "relay.c", flags)
+    target_by(&variables, "relay.c", flags)
 }
 
 /// A program of an ordinary compiler: it has no instrumentation, or its own.

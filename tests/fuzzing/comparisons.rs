@@ -119,6 +119,14 @@ fn every_execution_mode_logs_the_same_also_of_a_crash() {
     }
 }
 
+/// What the program `t` prints of the file `input`, with and without the log, and the log.
+fn both_versions(dir: &TestDir) -> (String, String) {
+    let alone = dir.program("./t").arg("input").run().expect(0).out;
+    let line = "showmap --comparisons -o log -H input";
+    dir.tool(line, &dir.path("t"), "@@").run().expect(0).says(alone.trim());
+    (alone, dir.text("log"))
+}
+
 #[test]
 fn second_versions_do_what_the_first_ones_do() {
     let source = repository("tests/targets/compares.cc").display().to_string();
@@ -129,13 +137,9 @@ fn second_versions_do_what_the_first_ones_do() {
             build(&dir, "c++", &[("FFUZZ_CC", clang)], &line);
             for input in ["boom", "goom"] {
                 dir.write("input", input);
-                let alone = dir.program("./t").arg("input").run().expect(0).out;
+                let (alone, log) = both_versions(&dir);
                 assert!(alone.contains(" 610 114 ") && alone.contains(" back "), "{alone}");
                 assert_eq!(alone.contains("caught"), input == "boom", "{alone}");
-                let line = "showmap --comparisons -o log -H input";
-                let logged = dir.tool(line, &dir.path("t"), "@@").run().expect(0);
-                assert!(logged.out.contains(alone.trim()), "{clang} {level}: {}", logged.out);
-                let log = dir.text("log");
                 assert!(
                     log.contains(&format!("\"{input}\" and \"boom\"")),
                     "{clang} {level}: {log}"
@@ -168,18 +172,30 @@ fn the_rest_of_a_function_that_starts_the_fork_server_is_logged() {
             build(&dir, "c++", &[("FFUZZ_CC", clang)], &line);
             for input in ["boom", "goom"] {
                 dir.write("input", input);
-                let alone = dir.program("./t").arg("input").run().expect(0).out;
-                assert!(alone.starts_with("9 19 28.5 6.25 name-"), "{alone}");
-                assert_eq!(alone.contains("caught before boom"), input == "boom", "{alone}");
-                let line = "showmap --comparisons -o log -H input";
-                let logged = dir.tool(line, &dir.path("t"), "@@").run().expect(0);
+                let (alone, log) = both_versions(&dir);
                 let what = format!("{clang} {level} {options}");
-                assert!(logged.out.contains(alone.trim()), "{what}: {}", logged.out);
-                let log = dir.text("log");
+                assert!(alone.starts_with("9 19 28.5 6.25 name-"), "{what}: {alone}");
+                assert_eq!(alone.contains("caught before boom"), input == "boom", "{alone}");
                 assert!(log.contains(&format!("\"{input}\" and \"boom\"")), "{what}: {log}");
                 assert!(log.contains("and 0x777 (constant)"), "{what}: {log}");
             }
         }
+    }
+}
+
+#[test]
+fn a_function_that_starts_the_fork_server_may_be_dropped() {
+    let dir = TestDir::new();
+    dir.write(
+        "dead.c",
+        "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
+         static int never(void) { return 0; }\n\
+         static int serve(void) { __AFL_INIT(); char b[8] = {0}; return read(0, b, 7) && !strcmp(b, \"x\"); }\n\
+         int main(int n, char **v) { return never() ? serve() : n > 5 && !strcmp(v[1], \"y\"); }\n",
+    );
+    for clang in clangs() {
+        build(&dir, "cc", &[("FFUZZ_CC", clang)], "-O2 dead.c -o t");
+        dir.program("./t").run().expect(0);
     }
 }
 
