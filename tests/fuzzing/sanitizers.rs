@@ -38,7 +38,7 @@ fn a_path_of_known_edges_is_run_in_the_sanitizer_build() {
     {
         let dir = seeds();
         let build = target("both.c", &format!("{flags} {ASAN}"));
-        let options = format!("-s 3 -E 20000 --run-mode {mode}");
+        let options = format!("-s 3 -E 5000 --run-mode {mode}");
         let done = job(&dir, &options, &target("both.c", flags), &build).run().expect(0);
         let [sanitizer, target] = crashes(&dir);
         assert!(sanitizer.len() == 1 && !target.is_empty(), "{mode}: {sanitizer:?} {target:?}");
@@ -152,6 +152,6 @@ fn a_build_that_cannot_run_is_refused_or_left_out() {
     job(&dir, "-n", &fast, &target("both.c", ASAN)).run().refused(2, "-n", "leave -n or -w out");
     // One whose fork server ends, and cannot be started again.
     let dies = target("both.c", "-DDIES");
-    let done = job(&dir, "-s 1 -E 20000 --run-mode fork", &fast, &dies).run().expect(0);
+    let done = job(&dir, "-s 1 -E 3000 --run-mode fork", &fast, &dies).run().expect(0);
     done.says("a build of -w cannot be run any more").says("Execution limit was reached");
 }

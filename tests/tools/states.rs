@@ -31,11 +31,11 @@ fn json(text: &str) -> serde_json::Value {
 fn a_campaign_counts_only_what_is_beyond_the_state() {
     let dir = TestDir::with_seed("A");
     let program = target_with("cmp", "letters.c", "");
-    let limits = "-p -s 1 -E 20000 --save-coverage state";
+    let limits = "-p -s 1 -E 5000 --save-coverage state";
     dir.fuzz(limits, &program, "").run().expect(0);
     assert!(dir.stat("corpus_found") > 0);
     // The same search finds the same again, and nothing of it is new.
-    let again = dir.ffuzz("-i in -o again -t 3000 -p -s 1 -E 5000 --load-coverage state");
+    let again = dir.ffuzz("-i in -o again -t 3000 -p -s 1 -E 2000 --load-coverage state");
     let again = again.arg("--").arg(&program).run().expect(0);
     again.says("only what is beyond counts as new").says("0 of them found");
     // What the first campaign found, the tools know as well.
