@@ -13,8 +13,11 @@ use crate::exec::TargetError;
 use crate::fleet::control::NO_THREAD;
 use crate::mutators::CustomError;
 
-/// Turns in a row without a run after which there will be none; beyond every pass over a large queue.
-pub(super) const TURNS_WITHOUT_RUNS: u64 = 100_000;
+/// Turns in a row without a run after which there will be none: enough for each of the queue's entries
+/// to have had its turn, whatever chance says.
+pub(super) fn turns_without_runs(queue: usize) -> u64 {
+    (20 * queue as u64).max(2_000)
+}
 
 /// Starting seeds that are of no use.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -85,9 +88,9 @@ pub enum CampaignError {
     #[error("no seed crashes the target, and -C starts from crashes")]
     #[diagnostic(help("give inputs of crashes/ as seeds, or leave -C out"))]
     NoCrashingSeed,
-    #[error("no input reached the target in {TURNS_WITHOUT_RUNS} turns: the mutators drop all")]
-    #[diagnostic(help("see what its queue_get, fuzz and post_process hooks return"))]
-    NothingRuns,
+    #[error("no input reached the target in {turns} turns: the mutators drop all")]
+    #[diagnostic(help("see what their queue_get, fuzz and post_process hooks return"))]
+    NothingRuns { turns: u64 },
     #[error("{0}")]
     #[diagnostic(help("--mutator-list shows its options; its own words are above"))]
     Mutator(String),

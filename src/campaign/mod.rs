@@ -24,7 +24,7 @@ mod state;
 mod statistics;
 mod wait;
 
-use error::TURNS_WITHOUT_RUNS;
+use error::turns_without_runs;
 pub use error::{BadSeeds, CampaignError};
 pub use seeds::{collect_files, read_limited};
 
@@ -182,8 +182,9 @@ impl Campaign {
             self.turn(id)?;
             idle_turns = if self.fuzzer.target().execs() == execs { idle_turns + 1 } else { 0 };
             execs = self.fuzzer.target().execs();
-            if idle_turns == TURNS_WITHOUT_RUNS && !self.fuzzer.mutators.is_empty() {
-                return Err(CampaignError::NothingRuns);
+            let enough = idle_turns >= turns_without_runs(self.fuzzer.corpus.len());
+            if enough && !self.fuzzer.mutators.is_empty() {
+                return Err(CampaignError::NothingRuns { turns: idle_turns });
             }
             if self.fuzzer.scheduler.cycles() != cycles {
                 cycles = self.fuzzer.scheduler.cycles();

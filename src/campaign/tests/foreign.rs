@@ -147,7 +147,7 @@ fn seeds_that_a_mutator_does_not_want_are_passed_over() {
     mutator.wanted = false;
     let (mut campaign, _) =
         with_one(options(dir.path(), DomainMode::Off, 1_000_000), letters(), mutator);
-    assert!(matches!(campaign.fuzz(), Err(CampaignError::NothingRuns)));
+    assert!(matches!(campaign.fuzz(), Err(CampaignError::NothingRuns { .. })));
     assert!(kinds(&calls.take()).iter().all(|kind| *kind == "queue_get"));
     assert_eq!(campaign.fuzzer.target().execs(), 7);
 }
