@@ -23,7 +23,8 @@ pub struct Calibration {
     pub failed: Option<ExitKind>,
     /// The same run as the judge sees it.
     pub finding: Option<Finding>,
-    /// Mean time of a run, microseconds, at least 1; 0 if there was no run.
+    /// Time of the quickest run, microseconds, at least 1; 0 if there was no run. A busy machine makes runs
+    /// longer, none shorter.
     pub exec_us: u64,
     pub slowest: Duration,
     /// Edges hit in the first run, ascending.
@@ -61,7 +62,7 @@ fn measure(
     let mut result = Calibration::default();
     let mut first: Vec<u8> = Vec::new();
     let mut varies = vec![];
-    let mut total = Duration::ZERO;
+    let mut quickest = Duration::MAX;
     let (mut done, mut planned) = (0, count);
     // What the first run of this input has shown is not new any more.
     judge.teach(runs.runner.executor_mut());
@@ -80,7 +81,7 @@ fn measure(
             return Ok(result);
         }
         done += 1;
-        total += run.duration;
+        quickest = quickest.min(run.duration);
         result.slowest = result.slowest.max(run.duration);
         result.novelty = result.novelty.max(verdict.novelty);
         judge.note_noise(&verdict.gains);
@@ -94,7 +95,7 @@ fn measure(
             planned = planned.max(RUNS_VARIABLE);
         }
     }
-    result.exec_us = u64::try_from((total / done).as_micros()).unwrap_or(u64::MAX).max(1);
+    result.exec_us = u64::try_from(quickest.as_micros()).unwrap_or(u64::MAX).max(1);
     varies.sort_unstable();
     varies.dedup();
     result.unstable = varies;
@@ -109,6 +110,9 @@ fn note_differences(first: &[u8], now: &[u8], varies: &mut Vec<u32>) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
     use super::*;
     use crate::fake::FakeExecutor;
     use crate::mutate::foreign::NoMutators;
@@ -135,6 +139,23 @@ mod tests {
         assert_eq!((&*result.trace, result.unstable.len()), (&[5][..], 0));
         assert_eq!((runner.info().execs(), result.exec_us), (u64::from(RUNS), 100));
         assert_eq!(runner.settings().timeout, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_busy_machine_makes_no_seed_slow() {
+        let clock = Rc::new(Cell::new(Duration::ZERO));
+        let shown = clock.clone();
+        let mut run = 0;
+        let executor = FakeExecutor::new(16, vec![], move |_, _, _| {
+            run += 1;
+            shown.set(Duration::from_micros(if run == 3 { 70 } else { 9_000 }));
+            ExitKind::Ok
+        })
+        .timed_by(&clock);
+        let mut runner = Runner::new(Box::new(executor));
+        let mut runs = Runs { runner: &mut runner, mutators: &mut NoMutators };
+        let result = calibrate(&mut runs, &mut Judge::new(16, &[], false), &[5], RUNS).unwrap();
+        assert_eq!((result.exec_us, result.slowest), (70, Duration::from_millis(9)));
     }
 
     #[test]

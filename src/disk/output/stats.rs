@@ -153,6 +153,7 @@ fn corpus(out: &mut Lines, corpus: &Corpus, turn: &Turn) {
 fn finds(out: &mut Lines, finds: &Finds) {
     out.add("saved_crashes", finds.saved_crashes);
     out.add("saved_hangs", finds.saved_hangs);
+    out.add("total_tmout", finds.total_timeouts);
     out.add("last_find", finds.last_find_at);
     out.add("last_crash", finds.last_crash_at);
     out.add("last_hang", finds.last_hang_at);
@@ -430,6 +431,7 @@ mod tests {
         bitmap_cvg        : 31.25%
         saved_crashes     : 0
         saved_hangs       : 0
+        total_tmout       : 0
         last_find         : 0
         last_crash        : 0
         last_hang         : 0

@@ -121,7 +121,7 @@ pub struct Seed {
     pub depth: u32,
     /// Byte at which the change that made it began, 0 if unknown: deterministic steps go on there.
     pub changed_at: u32,
-    /// Mean time of one run, microseconds.
+    /// Time of one run, microseconds: that of the quickest in its calibration.
     pub exec_us: u64,
     /// Number of edges hit.
     pub edges: u32,
