@@ -68,7 +68,7 @@ pub(super) struct NativeArgs {
     /// except language runtime libraries
     #[arg(long, value_name = "LIST")]
     pub(super) modules: Option<String>,
-    /// Run the target with a heap that makes overflows and use after free crash
+    /// Run the target with a heap that makes overflows crash, and reports double frees and writes to freed blocks
     #[arg(long)]
     pub(super) guard_heap: bool,
 }

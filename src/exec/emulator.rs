@@ -14,6 +14,7 @@ use miette::Diagnostic;
 use ffuzz_assets::QEMU;
 use ffuzz_config::options::TargetOptions;
 
+use super::binary::Kin;
 use super::choice::{Choice, RUNTIME};
 use super::launcher::InputFrom;
 use super::preload::{self, PreloadError};
@@ -60,6 +61,8 @@ pub(super) struct Emulator {
     program: PathBuf,
     plugin: PathBuf,
     choice: Choice,
+    /// Where the fork server is tried first.
+    pub(super) start: StartAt,
     /// Why it is needed.
     because: String,
 }
@@ -139,7 +142,7 @@ impl Emulator {
     /// Finds the emulator for the program's processor. `because`: why the program has no breakpoints.
     pub(super) fn prepare(
         options: &TargetOptions,
-        program: &Path,
+        (program, kin): (&Path, Kin),
         because: String,
     ) -> Result<Self, EmulatorError> {
         if options.guards_heap {
@@ -156,7 +159,9 @@ impl Emulator {
         let modules = options.native.as_ref().and_then(|native| native.modules.as_deref());
         let choice = modules.map_or(Choice::Own, Choice::parse);
         let choice = with_file_of(choice, program);
-        Ok(Self { program: emulator, plugin, choice, because })
+        // A child has none of the threads that were there before it.
+        let start = if kin == Kin::Go { StartAt::Entry } else { StartAt::Input };
+        Ok(Self { program: emulator, plugin, choice, start, because })
     }
 
     /// The chosen files of a program, which runs as `pid`. Of a program for this machine it is that alone: its

@@ -340,7 +340,7 @@ fn without_source(
             Err(error) => return Err(error),
         },
     };
-    Ok((None, Some(Emulator::prepare(options, program, because.into())?)))
+    Ok((None, Some(Emulator::prepare(options, (program, traits.kin), because.into())?)))
 }
 
 /// A fork server after its hello.
@@ -375,8 +375,11 @@ impl ServerSession {
     pub(super) fn start(setup: &Setup, timeout: Duration) -> Result<Self, TargetError> {
         let asked = setup.options.map_size;
         let offered = asked.unwrap_or(OFFERED_MAP);
-        let start = |map| match Self::start_with(setup, timeout, map, StartAt::Input) {
-            Err(TargetError::Emulator(EmulatorError::NoStart { .. })) => {
+        let first = setup.emulator.as_ref().map_or(StartAt::Input, |emulator| emulator.start);
+        let start = |map| match Self::start_with(setup, timeout, map, first) {
+            Err(TargetError::Emulator(EmulatorError::NoStart { .. }))
+                if first == StartAt::Input =>
+            {
                 Self::start_with(setup, timeout, map, StartAt::Entry)
             }
             started => started,

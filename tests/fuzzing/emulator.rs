@@ -144,6 +144,27 @@ fn a_program_that_reads_nothing_starts_at_its_entry_point() {
     assert!(job.run().expect(0).out.lines().count() > 50);
 }
 
+/// Go's runtime starts threads before `main`.
+#[test]
+fn a_program_of_go_is_forked_at_its_entry_point() {
+    if !has_emulators() {
+        return;
+    }
+    let dir = TestDir::with_seed("x");
+    let source = repository("tests/targets/goroutines.c");
+    dir.program("gcc").words("-O1 -pthread -o t").arg(source).run().expect(0);
+    for engine in ["-Q", "--qemu"] {
+        let job = dir.tool(&format!("showmap {engine} -t 5000 -o -"), &dir.path("t"), "");
+        assert!(job.input("G").run().expect(2).out.lines().count() > 3);
+        let job = dir.tool(&format!("showmap {engine} -t 5000 -o -"), &dir.path("t"), "");
+        job.input("x").run().expect(0);
+    }
+    let refused = dir.fuzz("-Q --native -E 5", &dir.path("t"), "").run();
+    refused.refused(1, "Go's runtime", "leave --native out");
+    let done = dir.fuzz("-Q -t 5000 -E 5", &dir.path("t"), "").run();
+    done.expect(0).says("runs in qemu-x86_64: Go's runtime starts threads before main");
+}
+
 #[test]
 fn what_cannot_be_emulated_is_refused() {
     let dir = TestDir::with_seed("x");
@@ -172,6 +193,59 @@ fn what_cannot_be_emulated_is_refused() {
         let job = dir.fuzz("-Q -m 100 -E 5", &program, "");
         job.run().refused(1, "ended before it reached its input", "leave -m out");
     }
+}
+
+#[test]
+fn emulated_campaigns_are_resumed_and_shared() {
+    if !has_emulators() {
+        return;
+    }
+    let dir = TestDir::with_seed("xAxx");
+    let source = repository("tests/targets/halves.c");
+    dir.program("gcc").words("-O1 -static -o t").arg(source).run().expect(0);
+    dir.fuzz("-Q -s 1 -E 300", &dir.path("t"), "").run().expect(0);
+    let edges = dir.stat("edges_found");
+    let again =
+        |options: &str| dir.ffuzz(&format!("{options} --")).arg(dir.path("t")).run().expect(0);
+    again("-Q -i - -o out -E 600");
+    assert!(dir.stat("edges_found") >= edges && dir.stat("execs_done") >= 600, "{:?}", dir.stats());
+    again("-Q -j 2 -i in -o fleet -E 300").says("runs in qemu-x86_64");
+    // The fork server may begin elsewhere: what comes before the input is counted, too.
+    let shown = |entry: Option<String>| {
+        let job = dir.tool("showmap -q -Q -o map", &dir.path("t"), "").input("x");
+        let job = match &entry {
+            Some(address) => job.env("AFL_ENTRYPOINT", address),
+            None => job,
+        };
+        job.run().expect(0);
+        dir.text("map").lines().count()
+    };
+    let names = dir.program("nm").arg(dir.path("t")).run().expect(0).out;
+    let start = names.lines().find_map(|line| line.strip_suffix(" T _start")).unwrap();
+    assert!(shown(Some(format!("0x{start}"))) > shown(None) + 20);
+}
+
+/// The plugin speaks AFL's protocol with whoever starts it.
+#[test]
+fn afl_fuzz_drives_the_plugin() {
+    if !has_emulators() || !has("afl-fuzz") {
+        return;
+    }
+    let dir = TestDir::with_seed("HAxx");
+    let source = repository("tests/targets/halves.c");
+    dir.program("gcc").words("-O1 -static -o t").arg(source).run().expect(0);
+    // This puts the plugin into the cache.
+    dir.tool("showmap -q -Q -o map", &dir.path("t"), "").input("x").run().expect(0);
+    let folders = cache().join("ffuzz").read_dir().unwrap().flatten();
+    let plugin = folders.map(|folder| folder.path().join("libffuzz-qemu.so"));
+    let plugin = plugin.into_iter().find(|path| path.exists()).unwrap();
+    let job =
+        dir.program("afl-fuzz").words("-i in -o out -s 7 -V 8 -t 5000 -- qemu-x86_64 -plugin");
+    let job = job.arg(plugin).arg(dir.path("t")).env("AFL_SKIP_CPUFREQ", "1").env("AFL_NO_UI", "1");
+    job.env("AFL_SKIP_BIN_CHECK", "1").run().expect(0);
+    let stats = stats_of(&dir.text("out/default/fuzzer_stats"));
+    let number = |key: &str| stats[key].parse::<u64>().unwrap();
+    assert!(number("execs_done") > 100 && number("corpus_found") > 0, "{stats:?}");
 }
 
 /// Runs that never end are ended.

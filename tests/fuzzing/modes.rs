@@ -173,7 +173,8 @@ fn on_a_busy_machine_only_slow_runs_are_cut_and_none_is_a_timeout() {
     let dir = TestDir::with_seed("some text");
     let target = target("seldom.c", "-fsanitize=fuzzer");
     let busy: Vec<_> = (0..4).map(|_| Busy::start()).collect();
-    let job = dir.fuzz("-t 2000 -V 5", &target, "").env("SLOW_RUNS", dir.path("slow").to_str().unwrap());
+    let job =
+        dir.fuzz("-t 2000 -V 5", &target, "").env("SLOW_RUNS", dir.path("slow").to_str().unwrap());
     job.run().expect(0);
     drop(busy);
     let (cut, slow) = (dir.stat("cut_runs"), dir.read("slow").len() as u64);

@@ -103,6 +103,44 @@ fn a_bug_in_a_library_is_found_if_its_blocks_count() {
 }
 
 #[test]
+fn campaigns_without_source_are_resumed_and_shared() {
+    let dir = TestDir::with_seed("xAxx");
+    build(&dir, "gcc", &format!("{} -o t", source("halves.c")));
+    let target = dir.path("t");
+    // Without the comparison log, that is without the crash.
+    dir.fuzz("-Q -c - -s 1 -E 3000", &target, "").run().expect(0);
+    let edges = dir.stat("edges_found");
+    let secondary = dir.ffuzz("-Q -c - -S second -i in -o out -E 1000 --").arg(&target);
+    secondary.run().expect(0);
+    let second = stats_of(&dir.text("out/second/fuzzer_stats"));
+    assert_ne!(second["corpus_imported"], "0", "{second:?}");
+    let until_crash = |options: &str| {
+        let job = dir.ffuzz(&format!("{options} -V 60 --")).arg(&target);
+        job.env("AFL_BENCH_UNTIL_CRASH", "1").run().expect(0)
+    };
+    until_crash("-Q -i - -o out");
+    assert!(dir.stat("edges_found") > edges && dir.stat("saved_crashes") == 1, "{:?}", dir.stats());
+    until_crash("-Q -j 2 -i in -o fleet").says(", 1 crash");
+}
+
+#[test]
+fn variables_of_afl_are_those_of_its_binary_mode() {
+    let dir = TestDir::new();
+    build(&dir, "gcc", &format!("{} -o t", source("overflow.c")));
+    let shown = |options: &str, variable: &str, code| {
+        let job = dir.tool(&format!("showmap -q -Q {options} -o map"), &dir.path("t"), "");
+        job.env(variable, "1").input("r1").run().expect(code);
+        dir.text("map").lines().count()
+    };
+    // Blocks of libc, which vary a little from run to run.
+    let own = shown("", "NONE", 0);
+    assert!(shown("--modules all", "NONE", 0) > own + 20);
+    assert!(shown("", "AFL_INST_LIBS", 0) > own + 20);
+    // --guard-heap
+    shown("", "AFL_USE_QASAN", 2);
+}
+
+#[test]
 fn breakpoints_change_nothing_that_a_program_does() {
     let dir = TestDir::new();
     let cases = "none blocks blocks-in-thread blocks-in-handler handles ignores traps own-stack vfork fork \
@@ -452,13 +490,13 @@ fn a_guarded_heap_shows_overflows() {
     let dir = TestDir::with_seed("xx");
     build(&dir, "gcc", &format!("{} -o t", source("overflow.c")));
     // Each by hand: nothing without the option, a crash with it.
-    for (kind, signal) in [("r1", 11), ("w1", 11), ("s1", 6), ("u1", 6), ("d1", 6)] {
+    for (kind, signal) in [("r1", 11), ("w1", 11), ("s1", 6), ("u1", 6), ("f1", 11), ("d1", 6)] {
         let run = |options: &str, code| {
             let job = dir.tool(&format!("showmap -q {options} -o map"), &dir.path("t"), "");
             job.input(kind).run().expect(code)
         };
-        // libc sees these itself.
-        let without = if matches!(kind, "d1" | "u1") { 2 } else { 0 };
+        // These may end without it, too: libc sees two, and the third follows what libc left in the block.
+        let without = if matches!(kind, "d1" | "u1" | "f1") { 2 } else { 0 };
         run("-Q", without);
         run("-Q --guard-heap", 2);
         let job = dir.tool("showmap -Q --guard-heap -o map", &dir.path("t"), "").input(kind);

@@ -75,7 +75,8 @@ pub struct Args {
     /// except language runtime libraries
     #[arg(long, value_name = "LIST", help_heading = "Target")]
     pub modules: Option<String>,
-    /// Run the target with a heap that makes overflows and use after free crash; for targets without a sanitizer
+    /// Run the target with a heap that makes overflows crash, and reports double frees and writes to freed blocks;
+    /// for targets without a sanitizer
     #[arg(long, help_heading = "Target")]
     pub guard_heap: bool,
     /// Sanitizer build of the target; inputs that take a new path run there, too; can be repeated

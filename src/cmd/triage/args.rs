@@ -52,7 +52,7 @@ pub(super) struct Args {
     /// Memory limit of a run in MB, or none (the default)
     #[arg(short, value_name = "MB")]
     pub(super) memory: Option<String>,
-    /// Run the target with a heap that makes overflows and use after free crash
+    /// Run the target with a heap that makes overflows crash, and reports double frees and writes to freed blocks
     #[arg(long)]
     pub(super) guard_heap: bool,
     /// File that the target reads, if it is not named by @@

@@ -23,8 +23,10 @@ pub enum NativeError {
     #[error("--guard-heap loads a library into the target, which is linked statically")]
     #[diagnostic(help("link it dynamically, or build it with AFL_USE_ASAN=1"))]
     HeapOfStatic,
-    #[error("-Q sets breakpoints, and Go's runtime takes their signal (SIGTRAP) for itself")]
-    #[diagnostic(help("build it with ffuzz-cc; -n fuzzes it without coverage"))]
+    #[error(
+        "breakpoints and forks need a program that has no threads before main, and Go's runtime starts some"
+    )]
+    #[diagnostic(help("leave --native out: QEMU runs the target then"))]
     Go,
     #[error("-Q loads a library into the target, which runs as another user (setuid or setgid)")]
     #[diagnostic(help("fuzz a copy of it without that mode bit"))]
@@ -64,6 +66,7 @@ impl NativeError {
         match self {
             Self::Machine => Some("it is no program for x86-64 with 64 bits"),
             Self::Static => Some("it is linked statically"),
+            Self::Go => Some("Go's runtime starts threads before main"),
             Self::SetUser => Some("it runs as another user (setuid or setgid)"),
             Self::NoBlocks => Some("no code is found in it: it has no .eh_frame, or is packed"),
             _ => None,
