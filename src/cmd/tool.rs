@@ -54,8 +54,8 @@ pub(super) struct TargetArgs {
 /// A target without instrumentation.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct NativeArgs {
-    /// The target is not instrumented: breakpoints show which blocks of its machine code are reached, or QEMU which
-    /// edges, if it is static or for another processor
+    /// The target is not instrumented: copies of its functions and breakpoints show which edges are reached, or QEMU
+    /// where those cannot be (static programs, other processors, Go)
     #[arg(short = 'Q')]
     pub(super) native: bool,
     /// -Q with breakpoints, or not at all

@@ -677,16 +677,22 @@ fn a_filter_that_forbids_writable_code_is_named() {
 
 /// A program without unwind tables has breakpoints in the start code of the C library alone.
 #[test]
-fn a_campaign_that_reaches_no_block_has_a_warning() {
+fn a_program_whose_code_is_not_found_runs_in_the_emulator() {
     let dir = TestDir::with_seed("seed");
     let tables = "-fno-asynchronous-unwind-tables";
     build(&dir, "gcc", &format!("{tables} {} -o blind", source("fragile.c")));
     build(&dir, "gcc", &format!("{} -o seeing", source("fragile.c")));
     for (program, is_warned) in [("blind", true), ("seeing", false)] {
-        let options = format!("-Q -E 50 -i in -o {program}-out --");
+        let options = format!("-Q --native -E 50 -i in -o {program}-out --");
         let run = dir.ffuzz(&options).arg(dir.path(program)).run().expect(0);
         let warning = "no instrumentation detected: the seeds reach no edge; --modules all";
         assert_eq!(run.out.contains(warning), is_warned, "{program}: {}", run.out);
+    }
+    if has("qemu-x86_64") {
+        let run = dir.ffuzz("-Q -E 50 -i in -o emulated --").arg(dir.path("blind"));
+        run.run().expect(0).says("runs in qemu-x86_64: most of its code is not found");
+        let stats = stats_of(&dir.text("emulated/default/fuzzer_stats"));
+        assert_ne!(stats["edges_found"], "0", "{stats:?}");
     }
 }
 

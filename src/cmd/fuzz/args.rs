@@ -61,8 +61,8 @@ pub struct Args {
     /// The target is not instrumented: start a new process for each run
     #[arg(short, help_heading = "Target")]
     pub non_instrumented: bool,
-    /// The target is not instrumented: breakpoints show which blocks of its machine code are reached, or QEMU which
-    /// edges, if it is static or for another processor
+    /// The target is not instrumented: copies of its functions and breakpoints show which edges are reached, or QEMU
+    /// where those cannot be (static programs, other processors, Go)
     #[arg(short = 'Q', help_heading = "Target")]
     pub native: bool,
     /// -Q with breakpoints, or not at all

@@ -386,7 +386,7 @@ fn native(args: &Args, env: &Environment) -> Result<Option<NativeOptions>, Failu
         };
     };
     if args.non_instrumented {
-        let cause = "-Q shows coverage by breakpoints, and -n asks for none";
+        let cause = "-Q asks for coverage, and -n for none";
         return Err(Failure::usage(cause, "leave one of them out"));
     }
     if env.flag(&["AFL_NO_FORKSRV"]) {

@@ -11,7 +11,7 @@ mod sweep;
 mod tables;
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, Pointer, UnwindSection};
 use object::{Architecture, Object, ObjectKind, ObjectSection, ObjectSegment, SegmentFlags, elf};
@@ -246,6 +246,34 @@ impl Code {
             // Without relocations nobody says where addresses of labels are.
             sweep.is_open |= !is_whole || (sweep.jumps_by_pointer && !has_relocations);
         }
+    }
+}
+
+/// Bytes of a file's code, and how many of them `.eh_frame` knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    code: u64,
+    known: u64,
+}
+
+impl Known {
+    pub(crate) fn of(file: &object::File<'_>, blocks: &Blocks) -> Self {
+        let bytes = |range: &Range<u64>| range.end - range.start;
+        let refused = blocks.refused.iter().map(|(range, _)| range);
+        let known = blocks.ranges.iter().chain(refused).map(bytes).sum();
+        Self { code: executable(file).map(|range| bytes(&range)).sum(), known }
+    }
+
+    /// What is not known is most of it, whatever the start-up code of the compiler has.
+    pub(crate) fn is_little(self) -> bool {
+        self.known < self.code / 8
+    }
+}
+
+impl AddAssign for Known {
+    fn add_assign(&mut self, other: Self) {
+        self.code += other.code;
+        self.known += other.known;
     }
 }
 

@@ -68,7 +68,9 @@ impl NativeError {
             Self::Static => Some("it is linked statically"),
             Self::Go => Some("Go's runtime starts threads before main"),
             Self::SetUser => Some("it runs as another user (setuid or setgid)"),
-            Self::NoBlocks => Some("no code is found in it: it has no .eh_frame, or is packed"),
+            Self::NoBlocks => {
+                Some("most of its code is not found: it has no .eh_frame, or is packed")
+            }
             _ => None,
         }
     }

@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use ffuzz_assets::NATIVE;
-use ffuzz_config::options::{NativeDomain, NativeOptions, TargetOptions};
+use ffuzz_config::options::{NativeDomain, NativeEngine, NativeOptions, TargetOptions};
 
 use super::binary::{self, Kin, Traits};
-use super::blocks::Blocks;
+use super::blocks::{Blocks, Known};
 use super::choice::{Choice, is_runtime};
 use super::objects::Objects;
 use super::preload::{self, Preload};
@@ -96,16 +96,18 @@ impl Native {
         let choice = native.modules.as_deref().map_or(Choice::Own, Choice::parse);
         let mut table = table::Table::default();
         let mut compared = Vec::new();
-        let mut is_empty = true;
+        let (mut is_empty, mut known) = (true, Known::default());
         for path in objects.chosen(&choice, program) {
             is_empty = false;
             let unreadable = |source| NativeError::Unreadable { path: path.into(), source };
-            compared.extend(add(&mut table, path).map_err(unreadable)?);
+            compared.extend(add(&mut table, path, &mut known).map_err(unreadable)?);
         }
         if is_empty {
             return Err(NativeError::NoSuchModule { names: objects.names() }.into());
         }
-        if table.blocks() == 0 {
+        // With `--native` a campaign says whether its seeds reach any block.
+        let is_blind = native.engine == NativeEngine::Any && known.is_little();
+        if table.blocks() == 0 || is_blind {
             return Err(NativeError::NoBlocks.into());
         }
         let preload = Preload::open(&options.places, NATIVE)?;
@@ -230,11 +232,12 @@ fn is_language(path: &Path) -> bool {
     is_runtime(&path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-fn add(table: &mut table::Table, path: &Path) -> io::Result<Option<Compared>> {
+fn add(table: &mut table::Table, path: &Path, known: &mut Known) -> io::Result<Option<Compared>> {
     let data = fs::metadata(path)?;
     let bytes = fs::read(path)?;
     let Ok(file) = object::File::parse(&*bytes) else { return Ok(None) };
     let blocks = Blocks::decoded(&file);
+    *known += Known::of(&file, &blocks);
     let (sites, detours) = if is_language(path) {
         Default::default()
     } else {
