@@ -23,9 +23,10 @@ pub struct Calibration {
     pub failed: Option<ExitKind>,
     /// The same run as the judge sees it.
     pub finding: Option<Finding>,
-    /// Time of the quickest run, microseconds, at least 1; 0 if there was no run. A busy machine makes runs
-    /// longer, none shorter.
+    /// Mean time of a run, microseconds, at least 1; 0 if there was no run.
     pub exec_us: u64,
+    /// The same of the quickest: a busy machine makes runs longer, none shorter.
+    pub quickest_us: u64,
     pub slowest: Duration,
     /// Edges hit in the first run, ascending.
     pub trace: Box<[u32]>,
@@ -62,7 +63,7 @@ fn measure(
     let mut result = Calibration::default();
     let mut first: Vec<u8> = Vec::new();
     let mut varies = vec![];
-    let mut quickest = Duration::MAX;
+    let (mut total, mut quickest) = (Duration::ZERO, Duration::MAX);
     let (mut done, mut planned) = (0, count);
     // What the first run of this input has shown is not new any more.
     judge.teach(runs.runner.executor_mut());
@@ -81,6 +82,7 @@ fn measure(
             return Ok(result);
         }
         done += 1;
+        total += run.duration;
         quickest = quickest.min(run.duration);
         result.slowest = result.slowest.max(run.duration);
         result.novelty = result.novelty.max(verdict.novelty);
@@ -95,7 +97,9 @@ fn measure(
             planned = planned.max(RUNS_VARIABLE);
         }
     }
-    result.exec_us = u64::try_from(quickest.as_micros()).unwrap_or(u64::MAX).max(1);
+    let microseconds = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1);
+    result.exec_us = microseconds(total / done);
+    result.quickest_us = microseconds(quickest);
     varies.sort_unstable();
     varies.dedup();
     result.unstable = varies;
@@ -155,7 +159,8 @@ mod tests {
         let mut runner = Runner::new(Box::new(executor));
         let mut runs = Runs { runner: &mut runner, mutators: &mut NoMutators };
         let result = calibrate(&mut runs, &mut Judge::new(16, &[], false), &[5], RUNS).unwrap();
-        assert_eq!((result.exec_us, result.slowest), (70, Duration::from_millis(9)));
+        assert_eq!((result.quickest_us, result.slowest), (70, Duration::from_millis(9)));
+        assert!(result.exec_us > 5000);
     }
 
     #[test]

@@ -93,6 +93,77 @@ fn every_compiler_and_level_logs_what_stands_in_the_source() {
     }
 }
 
+/// Functions that AFL++'s `cmplog` knows by their names, with the parameters after the two texts (`n`: a length).
+const FUNCTIONS_OF_AFL: [(&str, &str); 4] = [
+    (
+        "",
+        "strcmp xmlStrcmp xmlStrEqual g_strcmp0 curl_strequal strcsequal strcasecmp stricmp ap_cstr_casecmp \
+         apr_cstr_casecmp OPENSSL_strcasecmp xmlStrcasecmp g_strcasecmp g_ascii_strcasecmp Curl_strcasecompare \
+         Curl_safe_strcasecompare cmsstrcasecmp sqlite3_stricmp g_str_has_prefix g_str_has_suffix strstr \
+         ap_strcasestr xmlStrstr xmlStrcasestr",
+    ),
+    (
+        "n",
+        "strncmp xmlStrncmp curl_strnequal strncasecmp strnicmp ap_cstr_casecmpn apr_cstr_casecmpn \
+         OPENSSL_strncasecmp xmlStrncasecmp g_ascii_strncasecmp Curl_strncasecompare g_strncasecmp \
+         sqlite3_strnicmp strnstr memcmp bcmp CRYPTO_memcmp OPENSSL_memcmp memcmp_const_time memcmpct",
+    ),
+    ("length between", "g_strstr_len"),
+    ("lengths after each", "memmem"),
+];
+
+#[test]
+fn every_function_that_afl_knows_is_logged() {
+    let (mut source, mut others) = (String::new(), String::new());
+    let mut calls = String::new();
+    let mut words = vec![];
+    for (form, names) in FUNCTIONS_OF_AFL {
+        for name in names.split_whitespace() {
+            let word = format!("word{:02}", words.len());
+            let (parameters, arguments) = match form {
+                "" => ("const char *, const char *", format!("t, \"{word}\"")),
+                "n" => ("const char *, const char *, long", format!("t, \"{word}\", 6")),
+                "length between" => {
+                    ("const char *, long, const char *", format!("t, 8, \"{word}\""))
+                }
+                _ => ("const char *, long, const char *, long", format!("t, 8, \"{word}\", 6")),
+            };
+            let _ = writeln!(source, "long {name}({parameters});");
+            let _ = writeln!(calls, "  if ({name}({arguments}) == 0) n++;");
+            // Not those of libc: a linker would take them from here.
+            let names: Vec<&str> = parameters.split(',').collect();
+            let named = names
+                .iter()
+                .enumerate()
+                .map(|(i, of)| format!("{of}{}p{i}", if of.ends_with('*') { "" } else { " " }));
+            let named: Vec<String> = named.collect();
+            let _ = writeln!(others, "long {name}({}) {{ return 0; }}", named.join(", "));
+            words.push((name, word));
+        }
+    }
+    let dir = TestDir::new();
+    let main = "#include <stdint.h>\n#include <stddef.h>\n";
+    let body = format!(
+        "int LLVMFuzzerTestOneInput(const uint8_t *d, size_t s) {{\n  char t[9] = {{0}};\n  int n = 0;\n  \
+         for (size_t i = 0; i < s && i < 8; i++) t[i] = (char)d[i];\n{calls}  return n > 1000;\n}}\n"
+    );
+    dir.write("t.c", format!("{main}{source}{body}"));
+    dir.write("others.c", &others);
+    dir.program("gcc")
+        .words("-w -fno-builtin -shared -fPIC others.c -o libothers.so")
+        .run()
+        .expect(0);
+    for level in ["-O0", "-O2"] {
+        let line = format!("-w -fno-builtin {level} -fsanitize=fuzzer t.c ./libothers.so -o t");
+        build(&dir, "cc", &[], &line);
+        let job = dir.tool("showmap -q --comparisons -o -", &dir.path("t"), "").input("xxxxxxxx");
+        let log = job.run().expect(0).out;
+        let missing: Vec<_> =
+            words.iter().filter(|(_, word)| !log.contains(word.as_str())).collect();
+        assert!(missing.is_empty(), "{level}: {missing:?}\n{log}");
+    }
+}
+
 #[test]
 fn every_execution_mode_logs_the_same_also_of_a_crash() {
     let dir = TestDir::new();

@@ -487,7 +487,7 @@ fn programs_that_cannot_have_breakpoints_are_refused() {
         assert!(run.err.contains(cause) && run.err.contains(remedy), "{words}: {}", run.err);
     }
     let refused = |job: Job, cause: &str| job.run().refused(2, cause, "");
-    refused(dir.ffuzz("-Q -n -i in -o out -- ./plain"), "-n asks for none");
+    refused(dir.ffuzz("-Q -n -i in -o out -- ./plain"), "-Q asks for coverage, and -n for none");
     refused(dir.ffuzz("--modules x -i in -o out -- ./plain"), "--modules chooses");
     let job = dir.ffuzz("-Q -i in -o out -- ./plain").env("AFL_NO_FORKSRV", "1");
     refused(job, "needs a fork server");

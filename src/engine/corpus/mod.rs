@@ -121,8 +121,10 @@ pub struct Seed {
     pub depth: u32,
     /// Byte at which the change that made it began, 0 if unknown: deterministic steps go on there.
     pub changed_at: u32,
-    /// Time of one run, microseconds: that of the quickest in its calibration.
+    /// Mean time of one run, microseconds.
     pub exec_us: u64,
+    /// The same of the quickest run in its calibration, which a busy machine does not make slow.
+    pub quickest_us: u64,
     /// Number of edges hit.
     pub edges: u32,
     /// Indices of the edges hit, ascending. Emptied when the seed is the best for none of them.

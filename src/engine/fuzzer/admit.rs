@@ -302,6 +302,7 @@ pub fn add_seed<D: Door>(door: &mut D, seed: Seed, calibration: Calibration, gai
     let fuzzer = door.fuzzer_mut();
     let id = fuzzer.corpus.add(Seed {
         exec_us: calibration.exec_us,
+        quickest_us: calibration.quickest_us,
         edges: u32::try_from(calibration.trace.len()).unwrap_or(u32::MAX),
         trace: calibration.trace,
         path_hash: calibration.path_hash,

@@ -17,7 +17,7 @@ pub(crate) const MAX_AUTO_TOKEN: usize = 32;
 pub(crate) const MAX_AUTO_TOKENS: usize = 4096;
 
 /// One dictionary entry, 1 to 128 bytes.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Token(Box<[u8]>);
 
 impl Token {
@@ -78,11 +78,8 @@ impl Dictionary {
     /// Adds user tokens that are not there yet; returns how many these were.
     pub fn add_user(&mut self, tokens: impl IntoIterator<Item = Token>) -> usize {
         let before = self.user.len();
-        for token in tokens {
-            if !self.user.contains(&token) {
-                self.user.push(token);
-            }
-        }
+        let mut known: HashSet<Token> = self.user.iter().cloned().collect();
+        self.user.extend(tokens.into_iter().filter(|token| known.insert(token.clone())));
         self.user.len() - before
     }
 

@@ -112,8 +112,8 @@ impl Budget {
 pub(super) struct Means {
     seeds: f64,
     exec_us: f64,
-    /// Logarithms of the times: one slow seed in ten does not make the usual one slow.
-    log_exec_us: f64,
+    /// Logarithms of the quickest times: one slow seed in ten does not make the usual one slow.
+    log_quickest_us: f64,
     edges: f64,
     max_depth: u32,
     /// Mean of log2 of the path counts; schedule `coe` only.
@@ -127,7 +127,7 @@ impl Means {
     pub(super) fn count(&mut self, seed: &Seed) {
         self.seeds += 1.0;
         self.exec_us += seed.exec_us as f64;
-        self.log_exec_us += (seed.exec_us.max(1) as f64).ln();
+        self.log_quickest_us += (seed.quickest_us.max(1) as f64).ln();
         self.edges += f64::from(seed.edges);
         self.max_depth = self.max_depth.max(seed.depth);
     }
@@ -155,8 +155,8 @@ impl Means {
 
     /// See [`super::Scheduler::soft_limit`].
     pub(super) fn soft_limit(&self, seed: &Seed) -> Duration {
-        let usual = USUAL_TIMES * (self.log_exec_us / self.seeds.max(1.0)).exp();
-        let of_seed = SEED_TIMES * seed.exec_us as f64;
+        let usual = USUAL_TIMES * (self.log_quickest_us / self.seeds.max(1.0)).exp();
+        let of_seed = SEED_TIMES * seed.quickest_us as f64;
         Duration::from_micros(usual.max(of_seed).max(SHORTEST_LIMIT_US) as u64)
     }
 
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     fn seed(exec_us: u64, edges: u32) -> Seed {
-        Seed { exec_us, edges, ..Seed::default() }
+        Seed { exec_us, quickest_us: exec_us, edges, ..Seed::default() }
     }
 
     /// Two average seeds, then the energy of `seed` beside them.

@@ -44,6 +44,7 @@ impl Bench {
             id,
             data: vec![0; len].into(),
             exec_us: 100,
+            quickest_us: 100,
             edges: trace.len() as u32,
             trace: trace.into(),
             ..Seed::default()

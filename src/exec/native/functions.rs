@@ -61,6 +61,9 @@ const NAMES: [(Form, &[&str]); 8] = [
             "sqlite3_stricmp",
             "sqlite3StrICmp",
             "strcasecmp_l",
+            "apr_cstr_casecmp",
+            "g_str_has_prefix",
+            "g_str_has_suffix",
         ],
     ),
     (
@@ -79,6 +82,8 @@ const NAMES: [(Form, &[&str]); 8] = [
             "Curl_strncasecompare",
             "curl_strnequal",
             "sqlite3_strnicmp",
+            "apr_cstr_casecmpn",
+            "strnstr",
         ],
     ),
     (Form::Search, &["strstr", "strcasestr", "xmlStrstr", "xmlStrcasestr", "ap_strcasestr"]),
