@@ -213,6 +213,7 @@ pub(super) fn adopt(fuzzer: &mut Fuzzer<Mutators>, seed: &Seed, known: &KnownSee
     let len = u32::try_from(seed.data.len()).unwrap_or(u32::MAX);
     fuzzer.corpus.add(Seed {
         exec_us: known.exec_us,
+        // The state has the mean alone.
         quickest_us: known.exec_us,
         path_hash: known.path_hash,
         edges: known.edges,

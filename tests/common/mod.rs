@@ -414,6 +414,16 @@ impl Running {
     }
 }
 
+/// A process that a test needs beside it, ended when dropped.
+pub struct Helper(pub std::process::Child);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.ended {

@@ -112,6 +112,10 @@ const FUNCTIONS_OF_AFL: [(&str, &str); 4] = [
     ("lengths after each", "memmem"),
 ];
 
+/// The others have to be somewhere.
+const OF_LIBC: [&str; 8] =
+    ["strcmp", "strcasecmp", "strstr", "strncmp", "strncasecmp", "memcmp", "bcmp", "memmem"];
+
 #[test]
 fn every_function_that_afl_knows_is_logged() {
     let (mut source, mut others) = (String::new(), String::new());
@@ -130,14 +134,9 @@ fn every_function_that_afl_knows_is_logged() {
             };
             let _ = writeln!(source, "long {name}({parameters});");
             let _ = writeln!(calls, "  if ({name}({arguments}) == 0) n++;");
-            // Not those of libc: a linker would take them from here.
-            let names: Vec<&str> = parameters.split(',').collect();
-            let named = names
-                .iter()
-                .enumerate()
-                .map(|(i, of)| format!("{of}{}p{i}", if of.ends_with('*') { "" } else { " " }));
-            let named: Vec<String> = named.collect();
-            let _ = writeln!(others, "long {name}({}) {{ return 0; }}", named.join(", "));
+            if !OF_LIBC.contains(&name) {
+                let _ = writeln!(others, "long {name}() {{ return 0; }}");
+            }
             words.push((name, word));
         }
     }

@@ -34,6 +34,12 @@ fn bare(dir: &TestDir, target: &str) -> std::path::PathBuf {
     dir.path("t")
 }
 
+/// A program for this machine, `t`.
+fn compile(dir: &TestDir, flags: &str, source: &str) {
+    let source = repository("tests/targets").join(source);
+    dir.program("gcc").words("-O1 -o t").words(flags).arg(source).run().expect(0);
+}
+
 #[test]
 fn programs_for_every_processor_are_fuzzed() {
     if !has_emulators() {
@@ -151,8 +157,7 @@ fn a_program_of_go_is_forked_at_its_entry_point() {
         return;
     }
     let dir = TestDir::with_seed("x");
-    let source = repository("tests/targets/goroutines.c");
-    dir.program("gcc").words("-O1 -pthread -o t").arg(source).run().expect(0);
+    compile(&dir, "-pthread", "goroutines.c");
     for engine in ["-Q", "--qemu"] {
         let job = dir.tool(&format!("showmap {engine} -t 5000 -o -"), &dir.path("t"), "");
         assert!(job.input("G").run().expect(2).out.lines().count() > 3);
@@ -201,8 +206,7 @@ fn emulated_campaigns_are_resumed_and_shared() {
         return;
     }
     let dir = TestDir::with_seed("xAxx");
-    let source = repository("tests/targets/halves.c");
-    dir.program("gcc").words("-O1 -static -o t").arg(source).run().expect(0);
+    compile(&dir, "-static", "halves.c");
     dir.fuzz("-Q -s 1 -E 300", &dir.path("t"), "").run().expect(0);
     let edges = dir.stat("edges_found");
     let again =
@@ -232,13 +236,12 @@ fn afl_fuzz_drives_the_plugin() {
         return;
     }
     let dir = TestDir::with_seed("HAxx");
-    let source = repository("tests/targets/halves.c");
-    dir.program("gcc").words("-O1 -static -o t").arg(source).run().expect(0);
+    compile(&dir, "-static", "halves.c");
     // This puts the plugin into the cache.
-    dir.tool("showmap -q -Q -o map", &dir.path("t"), "").input("x").run().expect(0);
-    let folders = cache().join("ffuzz").read_dir().unwrap().flatten();
-    let plugin = folders.map(|folder| folder.path().join("libffuzz-qemu.so"));
-    let plugin = plugin.into_iter().find(|path| path.exists()).unwrap();
+    let shown = dir.tool("showmap -q -Q -o map", &dir.path("t"), "").input("x");
+    shown.env("XDG_CACHE_HOME", dir.path("cache").to_str().unwrap()).run().expect(0);
+    let version = dir.path("cache/ffuzz").read_dir().unwrap().flatten().next().unwrap();
+    let plugin = version.path().join("libffuzz-qemu.so");
     let job =
         dir.program("afl-fuzz").words("-i in -o out -s 7 -V 8 -t 5000 -- qemu-x86_64 -plugin");
     let job = job.arg(plugin).arg(dir.path("t")).env("AFL_SKIP_CPUFREQ", "1").env("AFL_NO_UI", "1");

@@ -3,7 +3,7 @@
 use crate::common;
 use crate::server;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Duration;
 
 use common::*;
@@ -151,28 +151,13 @@ fn slow_code_is_covered_although_slow_runs_are_cut() {
     assert!(dir.stat("cut_runs") > 0);
 }
 
-/// A process that only computes, until it is dropped.
-struct Busy(Child);
-
-impl Busy {
-    fn start() -> Self {
-        Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Time that other processes take is not the target's.
 #[test]
 fn on_a_busy_machine_only_slow_runs_are_cut_and_none_is_a_timeout() {
     let dir = TestDir::with_seed("some text");
     let target = target("seldom.c", "-fsanitize=fuzzer");
-    let busy: Vec<_> = (0..4).map(|_| Busy::start()).collect();
+    let compute = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let busy = [(); 4].map(|()| Helper(compute()));
     let job =
         dir.fuzz("-t 2000 -V 5", &target, "").env("SLOW_RUNS", dir.path("slow").to_str().unwrap());
     job.run().expect(0);

@@ -710,16 +710,6 @@ fn covered_lines_equal_those_of_llvm_cov() {
     }
 }
 
-/// A server with a certificate of its own, ended when dropped.
-struct Secure(std::process::Child);
-
-impl Drop for Secure {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn certificates_are_checked() {
     let dir = TestDir::new();
@@ -730,7 +720,7 @@ fn certificates_are_checked() {
     let mut command = std::process::Command::new("openssl");
     command.args(["s_server", "-quiet", "-www", "-key", "key.pem", "-cert", "cert.pem", "-accept"]);
     command.arg(port.to_string()).current_dir(dir.path(""));
-    let _server = Secure(command.stdout(std::process::Stdio::null()).spawn().unwrap());
+    let _server = common::Helper(command.stdout(std::process::Stdio::null()).spawn().unwrap());
     wait_until("openssl", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
     configure(&dir, port, "very-secret", "https");
     let refused = collector(&dir, "--refresh").run();

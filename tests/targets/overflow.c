@@ -16,10 +16,10 @@ int main(int argc, char **argv) {
     case 'w': block[32 + data[1] % 8] = 1; break;                 /* writes behind it */
     case 's': ((volatile char *)small)[5] = 1; break;             /* in the gap of its alignment, seen by free */
     case 'u': block[-1] = 1; break;                               /* in front of it */
-    case 'f': /* uses a freed pointer */
-      *(char *volatile *)block = small;
+    case 'f': /* uses a freed pointer, where libc leaves a block as it was */
+      ((char *volatile *)block)[2] = small;
       free((char *)block);
-      if (**(char *volatile *)block == 'x') puts("x");
+      if (*((char *volatile *)block)[2] == 'x') puts("x");
       return 0;
     case 'd': /* frees twice: libc sees that as well */
       free((char *)block);
