@@ -164,6 +164,8 @@ struct NumberedChild {
     number: u32,
     /// It is not known to have ended.
     alive: bool,
+    /// It was told to end.
+    dismissed: bool,
 }
 
 /// What a child looks at after each case.
@@ -275,7 +277,8 @@ impl RunChannel {
             field::GO
         } else {
             self.wanted = self.wanted.wrapping_add(1);
-            self.children[child as usize] = NumberedChild { number: self.wanted, alive: true };
+            self.children[child as usize] =
+                NumberedChild { number: self.wanted, alive: true, dismissed: false };
             if child == Child::Lasting {
                 self.why = None;
                 self.put(field::PROLOGUE_CALLS, 0);
@@ -367,7 +370,7 @@ impl RunChannel {
 
     fn note_idle_end(&mut self) {
         self.note_end();
-        if self.why.is_none() {
+        if self.why.is_none() && !self.children[self.turn as usize].dismissed {
             self.idle_ends = self.idle_ends.saturating_add(1);
             self.idle_status = self.status();
         }
@@ -473,9 +476,10 @@ impl RunChannel {
         self.get(child).cast_signed()
     }
 
-    /// Process id of the child of that kind, if it may still exist.
-    pub(super) fn child_of(&mut self, kind: Child) -> Option<i32> {
+    /// Process id of the child of that kind, if it may still exist. Its end says nothing of the program from now on.
+    pub(super) fn dismiss(&mut self, kind: Child) -> Option<i32> {
         self.turn = kind;
+        self.children[kind as usize].dismissed = true;
         self.is_alive().then(|| self.child())
     }
 

@@ -65,8 +65,8 @@ fn crashes_are_unique_by_their_edges() {
 #[test]
 fn an_input_that_never_ends_is_a_hang() {
     let dir = TestDir::with_seed("A");
-    let job = dir.fuzz("-s 1 -E 40 -t 100", &outcomes(), "hang");
-    job.env("AFL_HANG_TMOUT", "300").run().expect(0);
+    let job = dir.fuzz("-s 1 -E 40 -t 1000", &outcomes(), "hang");
+    job.env("AFL_HANG_TMOUT", "1500").run().expect(0);
     let hangs = dir.hangs();
     assert_eq!(hangs.len(), 1, "{hangs:?}");
     assert_eq!(dir.read(&format!("out/default/hangs/{}", hangs[0]))[0], b'Q');
@@ -77,8 +77,8 @@ fn an_input_that_never_ends_is_a_hang() {
 #[test]
 fn an_input_that_crashes_only_when_it_gets_more_time_is_a_crash() {
     let dir = TestDir::with_seed("A");
-    let job = dir.fuzz("-s 1 -E 30 -t 100", &outcomes(), "late");
-    job.env("AFL_HANG_TMOUT", "5000").run().expect(0);
+    let job = dir.fuzz("-s 1 -E 30 -t 1000", &outcomes(), "late");
+    job.env("AFL_HANG_TMOUT", "20000").run().expect(0);
     assert_eq!(dir.hangs(), Vec::<String>::new());
     assert!(dir.crashes()[0].contains("sig:06"), "{:?}", dir.crashes());
 }

@@ -60,7 +60,7 @@ fn a_mutator_that_does_not_return() {
     let done = soon(job).expect(1);
     done.says("bad.so did not return from fuzz").says("resume with -i -");
     // What it had done until then is in the statistics.
-    assert!(dir.stat("run_time") >= 3 && dir.stat("execs_done") >= 50, "{:?}", dir.stats());
+    assert!(dir.stat("run_time") >= 3 && dir.stat("execs_done") >= 20, "{:?}", dir.stats());
     dir.ffuzz("-i - -o out -t 3000 -E 1 --").arg(letters()).run().expect(0);
 }
 
@@ -109,7 +109,7 @@ fn a_function_of_python_that_does_not_return() {
     let path = dir.path("").display().to_string();
     let job = dir.fuzz("-s 1 -z -V 3", letters(), "").env("AFL_PYTHON_MODULE", "stuck");
     soon(job.env("PYTHONPATH", &path)).expect(1).says("stuck did not return from fuzz");
-    assert!(dir.stat("run_time") >= 3 && dir.stat("execs_done") >= 50, "{:?}", dir.stats());
+    assert!(dir.stat("run_time") >= 3 && dir.stat("execs_done") >= 20, "{:?}", dir.stats());
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn a_hang_is_a_bug_for_scripts_if_it_is_one_for_the_user() {
     let start = |option: &str| {
         let dir = TestDir::with_seed("A");
         with_q(&dir);
-        let line = format!("-s 1 -t 100 -E 60 -x words --error-exitcode 9 {option}");
+        let line = format!("-s 1 -t 1000 -E 60 -x words --error-exitcode 9 {option}");
         let running = dir.fuzz_and_triage(&line, &outcomes(), "hang").start();
         (dir, running)
     };

@@ -110,7 +110,7 @@ size_t afl_custom_fuzz(void *data, uint8_t *buf, size_t size, uint8_t **out_buf,
   if (++calls == 100) _exit(0);
 #elif WHAT == STUCK
   static int calls;
-  if (++calls == 100)
+  if (++calls == 20)
     for (;;) pause();
 #endif
   return size;

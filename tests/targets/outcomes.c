@@ -40,6 +40,6 @@ int main(int argc, char **argv) {
   if (is(how, "exit")) exit(77);
   if (is(how, "memory")) eat_memory();
   if (is(how, "kill")) raise(SIGKILL);
-  if (is(how, "late")) usleep(400 * 1000), abort();
+  if (is(how, "late")) usleep(1500 * 1000), abort();
   return 0;
 }

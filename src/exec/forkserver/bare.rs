@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::notes::ModeNote;
 use super::{ForkServer, NoRun};
 use crate::RunEnd;
-use crate::runs::{Breakpoints, RunChannel};
+use crate::runs::{Breakpoints, Child, RunChannel};
 use ffuzz_engine::coverage::{self, Classes};
 use ffuzz_engine::executor::ExitKind;
 
@@ -143,7 +143,7 @@ impl ForkServer {
             return false;
         };
         runs.leave_detours();
-        self.drop_lasting_child();
+        self.end_idle_child(Child::Lasting);
         self.notes.push(
             "a run of the target ends differently if its code is rewritten: from now on breakpoints alone show \
              blocks, without hit counts and edges"

@@ -198,19 +198,10 @@ impl ForkServer {
         has_channel_log || self.session.log.is_some()
     }
 
-    /// Ends a restored child between two batches. If it still exists when the next batch is ordered,
-    /// that batch is reported as ended.
-    pub(super) fn drop_lasting_child(&mut self) {
-        let Some(runs) = &mut self.session.runs else { return };
-        self.child = runs.lasting_child();
-        self.kill_child(libc::SIGKILL);
-        self.child = None;
-    }
-
     /// Ends a child that waits for its next batch.
     pub(super) fn end_idle_child(&mut self, kind: Child) {
         let runs = self.session.runs.as_mut();
-        let Some(child) = runs.and_then(|runs| runs.child_of(kind)) else {
+        let Some(child) = runs.and_then(|runs| runs.dismiss(kind)) else {
             return;
         };
         self.child = Some(child);

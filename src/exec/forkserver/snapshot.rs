@@ -10,6 +10,7 @@ use super::batches::{BatchEnd, nonsense};
 use super::{ForkServer, NoRun, Pass};
 use crate::delivery::InputDelivery;
 use crate::launcher::{InputFrom, Setup, describe_end};
+use crate::runs::Child;
 use crate::{RunEnd, RunResult};
 use ffuzz_config::options::RunMode;
 use ffuzz_engine::executor::{ExitKind, SnapshotRuns};
@@ -389,7 +390,7 @@ impl ForkServer {
         policy.left = true;
         policy.runs.why = Some(why.into());
         self.notes.push(format!("runs use fork instead of snapshots: {why}"));
-        self.drop_lasting_child();
+        self.end_idle_child(Child::Lasting);
     }
 
     fn seen(&self, outcome: RunEnd) -> RunResult {
@@ -450,7 +451,7 @@ impl ForkServer {
         }
         policy.of_child = 0;
         self.shorten_prologue(0);
-        self.drop_lasting_child();
+        self.end_idle_child(Child::Lasting);
     }
 
     /// Makes the run that is in doubt once more with fork, if it is time.
