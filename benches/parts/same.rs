@@ -66,7 +66,7 @@ impl Bench {
 
     fn case(&self, program: &'static Program) -> Case {
         let target = self.with_values(program);
-        let queue = self.queue(program, &target);
+        let queue = queue_of(self, &target, &program.arguments.join(" "));
         Case { program, target, queue }
     }
 
@@ -83,21 +83,6 @@ impl Bench {
         let options = server::options(&case.target, &case.program.arguments.join(" "), mode);
         // The same name for both: a program may look at it.
         server::start(&options, TIMEOUT, &self.dir.join("same-input"))
-    }
-
-    /// Files of the queue, in order.
-    fn queue(&self, program: &Program, target: &Path) -> Vec<Vec<u8>> {
-        let out = self.dir.join("out");
-        let mut command = self.silent("--run-mode=fork", target, &out, 1, CAMPAIGN);
-        command.args(program.arguments);
-        let _ = std::fs::remove_dir_all(self.dir.join("in"));
-        copy_all(&self.seeds(target), &self.dir.join("in"));
-        assert!(command.status().expect("ffuzz starts").success());
-        let files = std::fs::read_dir(out.join("queue")).expect("queue").flatten();
-        let mut files: Vec<PathBuf> =
-            files.map(|entry| entry.path()).filter(|p| p.is_file()).collect();
-        files.sort();
-        files.iter().map(|file| std::fs::read(file).expect("seed")).collect()
     }
 
     fn compare_runs(&self, case: &Case) {
@@ -170,8 +155,22 @@ impl Found {
     }
 }
 
+/// Files of the queue of a campaign by fork, in order.
+pub(super) fn queue_of(bench: &Bench, target: &Path, arguments: &str) -> Vec<Vec<u8>> {
+    let out = bench.dir.join("out");
+    let mut command = bench.silent("--run-mode=fork", target, &out, 1, CAMPAIGN);
+    command.args(arguments.split_whitespace());
+    let _ = std::fs::remove_dir_all(bench.dir.join("in"));
+    copy_all(&bench.seeds(target), &bench.dir.join("in"));
+    assert!(command.status().expect("ffuzz starts").success());
+    let files = std::fs::read_dir(out.join("queue")).expect("queue").flatten();
+    let mut files: Vec<PathBuf> = files.map(|entry| entry.path()).filter(|p| p.is_file()).collect();
+    files.sort();
+    files.iter().map(|file| std::fs::read(file).expect("seed")).collect()
+}
+
 /// The queue, then mutants of its entries.
-fn inputs(queue: &[Vec<u8>], rng: &mut Rng) -> Vec<Vec<u8>> {
+pub(super) fn inputs(queue: &[Vec<u8>], rng: &mut Rng) -> Vec<Vec<u8>> {
     let dictionary = Dictionary::default();
     let mut all: Vec<Vec<u8>> = queue.iter().take(INPUTS).cloned().collect();
     while all.len() < INPUTS {
@@ -180,6 +179,7 @@ fn inputs(queue: &[Vec<u8>], rng: &mut Rng) -> Vec<Vec<u8>> {
         let context = HavocContext {
             dictionary: &dictionary,
             donor: Some(donor),
+            lengths: &[],
             min_len: 1,
             max_len: LONGEST,
             long_blocks: 2,

@@ -206,6 +206,20 @@ impl Environment {
         }
     }
 
+    /// A part of something, 0 to 1.
+    pub fn fraction(&self, name: &str) -> Result<Option<f64>, EnvError> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let value = value.to_string_lossy();
+        match value.trim().parse::<f64>() {
+            Ok(number) if (0.0..=1.0).contains(&number) => Ok(Some(number)),
+            _ => Err(EnvError {
+                name: name.to_owned(),
+                value: value.into_owned(),
+                expected: "a number from 0.0 to 1.0".to_owned(),
+            }),
+        }
+    }
+
     /// Known AFL_* and FFUZZ_* variables that are set, for `fuzzer_setup`.
     #[must_use]
     pub fn known(&self) -> Vec<(String, String)> {

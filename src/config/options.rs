@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::env::AssetPlaces;
 pub use ffuzz_engine::options::{
-    DeterministicStage, Inspected, MutationOptions, RunMode, Schedule, Strategy, Wanted,
+    DeterministicStage, Inspected, LENGTH_SHARE, MutationOptions, RunMode, Schedule, Strategy,
+    Wanted,
 };
 
 /// All settings of a campaign. `campaign` takes it apart; no other part gets all of it.

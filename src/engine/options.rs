@@ -115,6 +115,9 @@ pub enum DeterministicStage {
     Skipped,
 }
 
+/// Default of [`MutationOptions::length_share`].
+pub const LENGTH_SHARE: f64 = 0.1;
+
 #[derive(Clone, Debug)]
 pub struct MutationOptions {
     /// `-x FILE[@LEVEL]`.
@@ -127,6 +130,9 @@ pub struct MutationOptions {
     pub skip_trim: bool,
     /// Operands of comparisons are put into the input, if the target logs them (`-c -`: not).
     pub solves_comparisons: bool,
+    /// Part of the search, 0 to 1, in which lengths and offsets are looked for; 0: not at all. AFL's
+    /// `AFL_FRAMESHIFT_DISABLE` and `AFL_FRAMESHIFT_MAX_OVERHEAD`.
+    pub length_share: f64,
     /// `AFL_NO_ARITH`.
     pub skip_arith: bool,
     /// `-Z`: seeds in order of the queue.
@@ -148,6 +154,7 @@ impl Default for MutationOptions {
             deterministic: DeterministicStage::Competes,
             skip_trim: false,
             solves_comparisons: true,
+            length_share: LENGTH_SHARE,
             skip_arith: false,
             sequential: false,
             text: None,

@@ -21,6 +21,7 @@ mod domains;
 mod emulator;
 mod fuzz;
 mod killerbeez;
+mod lengths;
 mod limits;
 mod machine;
 mod metrics;

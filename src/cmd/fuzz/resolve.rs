@@ -14,9 +14,9 @@ use crate::cmd::exit::Failure;
 use crate::config::env::{AssetPlaces, EnvError, Environment};
 use crate::config::options::{
     CalibrationOptions, Colors, CoverageOptions, CpuChoice, DeterministicStage, DomainMode, Input,
-    Inspected, KillerbeezOptions, Limits, Logger, MutationOptions, NativeDomain, NativeEngine,
-    NativeOptions, Options, OutputOptions, RunMode, SanitizerOptions, Schedule, SeedPolicy,
-    Strategy, SyncOptions, TargetOptions, TimeoutSpec, UiMode, Wanted,
+    Inspected, KillerbeezOptions, LENGTH_SHARE, Limits, Logger, MutationOptions, NativeDomain,
+    NativeEngine, NativeOptions, Options, OutputOptions, RunMode, SanitizerOptions, Schedule,
+    SeedPolicy, Strategy, SyncOptions, TargetOptions, TimeoutSpec, UiMode, Wanted,
 };
 use crate::config::sanitizers;
 use crate::disk::output;
@@ -528,6 +528,10 @@ fn mutation(args: &Args, env: &Environment, main: bool) -> Result<MutationOption
         },
         skip_trim: main || env.flag(&["AFL_DISABLE_TRIM", "AFL_NO_TRIM"]),
         solves_comparisons: args.cmplog.as_deref() != Some(OsStr::new("-")),
+        length_share: match env.flag(&["AFL_FRAMESHIFT_DISABLE"]) {
+            true => 0.0,
+            false => env.fraction("AFL_FRAMESHIFT_MAX_OVERHEAD")?.unwrap_or(LENGTH_SHARE),
+        },
         skip_arith: env.flag(&["AFL_NO_ARITH"]),
         sequential: main || args.sequential,
         text: args.input_type.as_deref().map_or(Ok(None), values::input_type)?,

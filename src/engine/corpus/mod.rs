@@ -3,7 +3,10 @@
 //! Pure data: no I/O, no clock. Files belong to `disk::output`, decisions to
 //! [`crate::schedule`].
 
+mod length;
 pub mod names;
+
+pub use length::Length;
 
 use std::ops::{Index, IndexMut};
 
@@ -147,6 +150,10 @@ pub struct Seed {
     pub compared: bool,
     /// It holds checksums, or what else has to follow other bytes: its mutants are repaired.
     pub has_fields: bool,
+    /// Numbers in it that count other bytes of it were looked for.
+    pub measured: bool,
+    /// What was found: havoc keeps them right.
+    pub lengths: Box<[Length]>,
     /// The deterministic stage was completed.
     pub det_done: bool,
     /// Never picked: a duplicate, or it crashes, hangs or cannot be calibrated. Still a donor for

@@ -50,13 +50,15 @@ pub struct Run<'a> {
     pub timeout: Option<Duration>,
     /// The input is what the target got in an earlier run: no hook of a mutator changes it.
     pub is_delivered: bool,
+    /// Edges of which is asked whether the run hits them, see [`Seen::hit`].
+    pub edges: &'a [u32],
 }
 
 impl<'a> Run<'a> {
     /// An ordinary run, which is not judged.
     #[must_use]
     pub fn of(input: &'a [u8]) -> Self {
-        Self { input, judging: Judging::Not, timeout: None, is_delivered: false }
+        Self { input, judging: Judging::Not, timeout: None, is_delivered: false, edges: &[] }
     }
 
     /// An ordinary run, which is judged.
@@ -93,11 +95,20 @@ pub struct Seen {
     pub verdict: Option<Verdict>,
     /// Gains that it has confirmed, see [`Judging::Again`].
     pub confirmed: Vec<KeyGain>,
+    /// The edges of [`Run::edges`] that it hits.
+    pub hit: Vec<u32>,
 }
 
 impl Seen {
     /// `usual`: wall time that every run may take.
-    fn of(judge: &mut Judge, run: &Observation<'_>, judging: Judging<'_>, usual: Duration) -> Self {
+    fn of(
+        judge: &mut Judge,
+        run: &Observation<'_>,
+        (judging, edges): (Judging<'_>, &[u32]),
+        usual: Duration,
+    ) -> Self {
+        let is_hit = |edge: &&u32| run.edges.get(**edge as usize).is_some_and(|count| *count > 0);
+        let hit = edges.iter().filter(is_hit).copied().collect();
         let behaviour = Behaviour::of(judge, run);
         let confirmed = match judging {
             Judging::Again(gains) => judge.confirm(gains, run),
@@ -114,7 +125,7 @@ impl Seen {
             }
         };
         let verdict = is_judged.then(|| judge.judge(run));
-        Self { exit: run.exit, duration: run.duration, behaviour, verdict, confirmed }
+        Self { exit: run.exit, duration: run.duration, behaviour, verdict, confirmed, hit }
     }
 }
 
@@ -430,7 +441,7 @@ pub trait Door: Sized {
                 false => runner.observe(mutators, run.input)?,
                 true => runner.replay(mutators, run.input)?,
             };
-            Ok(Seen::of(judge, &shown, run.judging, usual))
+            Ok(Seen::of(judge, &shown, (run.judging, run.edges), usual))
         });
         self.fuzzer_mut().set_timeout(usual);
         seen

@@ -71,6 +71,13 @@ pub(super) enum TextUnit {
     Word,
 }
 
+/// What havoc does with the lengths and offsets of an input that becomes longer or shorter: the arms of a [`Bandit`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Resizing {
+    Leaves,
+    Adjusts,
+}
+
 /// One search: what runs inputs, what judges them, and the parts that decide, with foreign mutators `M`.
 ///
 /// Nothing outside this module can run an input or judge a run: stages, and the program around them, ask
@@ -107,6 +114,10 @@ pub struct Fuzzer<M> {
     pub(super) unrepeated: HashSet<Option<u32>>,
     /// The stage of comparisons so far.
     pub(super) comparing: Comparing,
+    /// The search for lengths and offsets so far.
+    pub(super) measuring: Measuring,
+    /// Whether havoc keeps them right.
+    pub(super) resizing: Bandit,
     pub(super) donors: DonorPool,
     /// The candidates under way; their buffers are used again and again.
     pub(super) batch: Vec<Candidate>,
@@ -150,6 +161,8 @@ impl<M: ForeignMutators> Fuzzer<M> {
             repairs: Repairs::default(),
             unrepeated: HashSet::new(),
             comparing: Comparing::default(),
+            measuring: Measuring::default(),
+            resizing: Bandit::new(2),
             donors: DonorPool::default(),
             batch: Vec::new(),
         }
@@ -325,6 +338,14 @@ impl<M: ForeignMutators> Fuzzer<M> {
         }
     }
 
+    /// Whether havoc keeps the lengths of a seed right in the next batch.
+    pub(super) fn draw_resizing(&mut self) -> Resizing {
+        match self.resizing.draw(&mut self.rng, |_| true) {
+            Some(arm) if arm == Resizing::Adjusts as usize => Resizing::Adjusts,
+            _ => Resizing::Leaves,
+        }
+    }
+
     /// What was done so far, by the target and by the build that logs.
     pub(super) fn effort(&self) -> Effort {
         let both = [Some(self.target()), self.runner.logger()];
@@ -370,6 +391,14 @@ impl Effort {
     pub(super) fn and(self, other: Self) -> Self {
         Self { runs: self.runs + other.runs, time: self.time + other.time }
     }
+}
+
+/// What the search for lengths and offsets has taken, see `stage/lengths.rs`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Measuring {
+    pub(super) spent: Effort,
+    /// Runs, and numbers that were found, for each width.
+    pub(super) by_width: [(u64, u64); 4],
 }
 
 /// Counters of a search.

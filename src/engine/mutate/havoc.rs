@@ -5,13 +5,16 @@
 
 mod numbers;
 mod operators;
+mod regions;
 mod text;
 
 use rand_core::Rng as _;
 
 use self::operators::{OPERATORS, Row};
+use super::buffer::Buffer;
 use super::dictionary::Dictionary;
 use super::{Rng, below, index};
+use crate::corpus::Length;
 
 /// An operator that cannot be applied is drawn again, at most this number of times, then a bit is flipped:
 /// at least two thirds of the draws of every profile suit any input of four bytes.
@@ -23,6 +26,9 @@ const MAX_STACK_POWER: u32 = 10;
 /// Of this number of changes, two are changes of words if those are wanted.
 const WORDS_TWO_OF: u32 = 5;
 
+/// One change in this number is that of a whole part, if lengths of parts are known.
+const PARTS_ONE_OF: u32 = 6;
+
 /// Most changes of a gentle candidate, less one.
 const GENTLE_MOST: u32 = 7;
 
@@ -32,6 +38,8 @@ pub struct HavocContext<'a> {
     pub dictionary: &'a Dictionary,
     /// Another input, blocks of which are spliced in.
     pub donor: Option<&'a [u8]>,
+    /// Numbers of the seed that are to follow what comes in and goes.
+    pub lengths: &'a [Length],
     /// Shortest result in bytes; 0 counts as 1.
     pub min_len: usize,
     /// Longest result in bytes; never below `min_len`.
@@ -70,7 +78,8 @@ pub fn havoc(
     context: &HavocContext<'_>,
     mut foreign: impl FnMut(&mut Vec<u8>),
 ) -> u32 {
-    fit(rng, bytes, context);
+    let mut buffer = Buffer::new(std::mem::take(bytes), context.lengths);
+    fit(rng, &mut buffer, context);
     let count = if context.gentle {
         // 1, 2, 3 … with odds of 1/2, 1/4, 1/8 …
         1 + (rng.next_u32() | 1 << GENTLE_MOST).trailing_zeros()
@@ -84,15 +93,20 @@ pub fn havoc(
         (false, true) => &EXPLOIT,
     };
     for _ in 0..count {
-        foreign(bytes);
-        change(rng, bytes, context, table);
+        buffer.change(&mut foreign);
+        change(rng, &mut buffer, context, table);
     }
+    *bytes = buffer.into_bytes();
     count
 }
 
 /// One applicable operator of the profile.
-fn change(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>, table: &Table) {
+fn change(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>, table: &Table) {
     if context.words && below(rng, WORDS_TWO_OF) < 2 && text::change(rng, bytes, context) {
+        return;
+    }
+    let has_parts = !bytes.lengths().is_empty();
+    if has_parts && below(rng, PARTS_ONE_OF) == 0 && regions::change(rng, bytes, context) {
         return;
     }
     for _ in 0..MAX_DRAWS {
@@ -106,10 +120,13 @@ fn change(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>, table:
 }
 
 /// Cuts or pads a seed that violates the limits.
-fn fit(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) {
-    bytes.truncate(context.ceiling());
-    while bytes.len() < context.floor() {
-        bytes.push(rng.next_u32() as u8);
+fn fit(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) {
+    let (len, wanted) = (bytes.len(), bytes.len().clamp(context.floor(), context.ceiling()));
+    if len > wanted {
+        bytes.close_gap(wanted, len - wanted);
+    } else {
+        bytes.open_gap(len, wanted - len);
+        bytes[len..].iter_mut().for_each(|byte| *byte = rng.next_u32() as u8);
     }
 }
 

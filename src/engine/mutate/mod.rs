@@ -2,12 +2,14 @@
 //!
 //! No I/O and no clock; the random generator is a parameter, never global.
 
+pub(crate) mod buffer;
 pub mod depend;
 pub mod deterministic;
 pub mod dictionary;
 pub(crate) mod donors;
 pub mod foreign;
 pub mod havoc;
+pub mod lengths;
 mod reachable;
 pub(crate) mod repair;
 pub mod solve;

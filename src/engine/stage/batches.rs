@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::StageEnd;
 use super::produce::{Materials, Needs, Producer, Tools};
 use super::repair::{Tactic, Waiting};
+use crate::corpus::Length;
 use crate::corpus::SeedId;
 use crate::fuzzer::door::{Door, Run};
-use crate::fuzzer::{Fuzzer, Progress, TextUnit};
+use crate::fuzzer::{Fuzzer, Progress, Resizing, TextUnit};
 use crate::mutate::donors::Donors;
 use crate::mutate::foreign::Made;
 use crate::mutate::{Candidate, is_text};
@@ -38,7 +39,7 @@ fn run_candidates<D: Door>(
 ) -> Result<StageEnd, D::Error> {
     let fuzzer = door.fuzzer_mut();
     fuzzer.limit_mutants_of(id);
-    let input = fuzzer.corpus[id].data.clone();
+    let (input, lengths) = (fuzzer.corpus[id].data.clone(), fuzzer.corpus[id].lengths.clone());
     let owner_at_start = fuzzer.guided() && fuzzer.scheduler.is_owner(id);
     let mut reference = None;
     let text = fuzzer.mutation.text.unwrap_or_else(|| is_text(&input));
@@ -50,7 +51,11 @@ fn run_candidates<D: Door>(
         let spent = door.fuzzer().target().spent().whole() - before;
         let unit = (text && needs.words).then(|| door.fuzzer_mut().draw_text_unit());
         let words = unit == Some(TextUnit::Word);
-        let made = match fill(door, (id, &input), (text, words), spent, (stage, needs)) {
+        let has_lengths = needs.lengths && !lengths.is_empty();
+        let resizing = has_lengths.then(|| door.fuzzer_mut().draw_resizing());
+        let kept = if resizing == Some(Resizing::Adjusts) { &*lengths } else { &[] };
+        let seed = (id, &*input, kept);
+        let made = match fill(door, seed, (text, words), spent, (stage, needs)) {
             (0, Made::Over) => return run_repaired(door, &mut waiting),
             (0, _) if door.between_batches()? => return Ok(StageEnd::TurnOver),
             (0, _) => continue,
@@ -67,6 +72,9 @@ fn run_candidates<D: Door>(
         let (cost, finds) = (fuzzer.cost_since(effort), fuzzer.progress.found - found);
         if let Some(unit) = unit {
             fuzzer.text_units.note(unit as usize, cost, finds);
+        }
+        if let Some(resizing) = resizing {
+            fuzzer.resizing.note(resizing as usize, cost, finds);
         }
         if fuzzer.corpus[id].has_fields {
             fuzzer.repairing.note(Tactic::Leave as usize, cost, finds);
@@ -123,7 +131,7 @@ fn run_repaired<D: Door>(door: &mut D, waiting: &mut Waiting) -> Result<StageEnd
 /// [`Made::Over`] after the last one.
 fn fill<D: Door>(
     door: &mut D,
-    (id, input): (SeedId, &[u8]),
+    (id, input, lengths): (SeedId, &[u8], &[Length]),
     (text, words): (bool, bool),
     spent: Duration,
     (stage, needs): (&mut dyn Producer, Needs),
@@ -148,6 +156,7 @@ fn fill<D: Door>(
         input,
         text,
         words,
+        lengths,
         dictionary,
         donors,
         min_len: mutation.min_len,

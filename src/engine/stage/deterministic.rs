@@ -138,6 +138,7 @@ mod tests {
             input: b"seed",
             text: true,
             words: false,
+            lengths: &[],
             dictionary: &dictionary,
             donors: Donors::default(),
             min_len: 1,

@@ -73,7 +73,7 @@ impl Producer for Stacks {
     }
 
     fn needs(&self, _: &dyn ForeignMutators) -> Needs {
-        Needs { donors: true, words: true, ..Needs::default() }
+        Needs { donors: true, words: true, lengths: true, ..Needs::default() }
     }
 
     fn extend(&mut self) {
@@ -92,7 +92,10 @@ pub(super) fn stack(
     let donor = from.donors.pick(rng).map(|(_, bytes)| bytes);
     out.bytes.clear();
     out.bytes.extend_from_slice(base.input);
-    let context = context(from, donor);
+    let mut context = context(from, donor);
+    if base.other.is_some() {
+        context.lengths = &[];
+    }
     let mut by = 0;
     let count = if mutators.joins_havoc() {
         let mut pause = mutators.havoc_pause();
@@ -118,6 +121,7 @@ fn context<'a>(from: &Materials<'a>, donor: Option<&'a [u8]>) -> HavocContext<'a
     HavocContext {
         dictionary: from.dictionary,
         donor,
+        lengths: from.lengths,
         min_len: from.min_len,
         max_len: from.max_len,
         long_blocks: from.long_blocks,

@@ -4,6 +4,7 @@ mod comparisons;
 mod custom;
 mod deterministic;
 mod havoc;
+mod lengths;
 mod modules;
 mod splice;
 mod trim;
@@ -12,6 +13,7 @@ mod batches;
 pub mod foreign;
 pub mod produce;
 mod repair;
+mod share;
 
 pub use batches::run_producer;
 pub use havoc::Stacks;
@@ -26,6 +28,7 @@ pub fn turn<'a, D: Door + 'a>() -> &'a [&'a dyn Stage<D>] {
     &[
         &trim::Trimming,
         &comparisons::Comparisons,
+        &lengths::Lengths,
         &deterministic::DeterministicSteps,
         &custom::Custom,
         &havoc::Havoc,

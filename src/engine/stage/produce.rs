@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::corpus::Length;
 use crate::corpus::SeedId;
 use crate::mutate::dictionary::Dictionary;
 use crate::mutate::donors::Donors;
@@ -19,6 +20,8 @@ pub struct Materials<'a> {
     ///
     /// [`HavocContext::words`]: crate::mutate::havoc::HavocContext::words
     pub words: bool,
+    /// Numbers of the input that follow what comes in and goes; none if they stay as they are this time.
+    pub lengths: &'a [Length],
     pub dictionary: &'a Dictionary,
     pub donors: Donors<'a>,
     pub min_len: usize,
@@ -53,6 +56,8 @@ pub struct Needs {
     pub donors: bool,
     /// They may change whole words of text.
     pub words: bool,
+    /// They move bytes, and lengths may follow.
+    pub lengths: bool,
 }
 
 /// Makes the candidates of one stage. It knows nothing of the others.

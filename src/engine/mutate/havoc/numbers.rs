@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use rand_core::Rng as _;
 
+use super::super::buffer::Buffer;
 use super::super::{Rng, below, index};
 use super::HavocContext;
-use super::operators::{close_gap, insert_block, open_gap};
+use super::operators::insert_block;
 
 /// So far from a random place a number is looked for, bytes: keeps the cost of the operator
 /// independent of the length of an input without numbers.
@@ -19,11 +20,7 @@ const MAX_DIGITS: usize = 18;
 const MAX_TEXT: usize = 20;
 
 /// Replaces a decimal number of the text by a related one.
-pub(super) fn change_number(
-    rng: &mut Rng,
-    bytes: &mut Vec<u8>,
-    context: &HavocContext<'_>,
-) -> bool {
+pub(super) fn change_number(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let start = index(rng, bytes.len());
     let Some(place) = number_near(bytes, start) else { return false };
     let mut buffer = [0; MAX_TEXT];
@@ -33,20 +30,16 @@ pub(super) fn change_number(
         return false;
     }
     if text.len() > place.len() {
-        open_gap(bytes, place.start, text.len() - place.len());
+        bytes.open_gap(place.start, text.len() - place.len());
     } else {
-        close_gap(bytes, place.start, place.len() - text.len());
+        bytes.close_gap(place.start, place.len() - text.len());
     }
     bytes[place.start..place.start + text.len()].copy_from_slice(text);
     true
 }
 
 /// Puts a random decimal number somewhere; all orders of magnitude are equally likely.
-pub(super) fn insert_number(
-    rng: &mut Rng,
-    bytes: &mut Vec<u8>,
-    context: &HavocContext<'_>,
-) -> bool {
+pub(super) fn insert_number(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let number = (rng.next_u64() as i64) >> below(rng, 64);
     let mut buffer = [0; MAX_TEXT];
     let text = decimal(number, &mut buffer);

@@ -2,10 +2,9 @@
 //!
 //! Every operator answers false, and changes nothing, if it cannot be applied.
 
-#![expect(clippy::ptr_arg, reason = "all operators share the signature of `Operator`")]
-
 use rand_core::Rng as _;
 
+use super::super::buffer::Buffer;
 use super::super::dictionary::Token;
 use super::super::values::{self, ARITH_MAX};
 use super::super::{Rng, below, index};
@@ -14,7 +13,7 @@ use super::{HavocContext, block_len, numbers};
 /// Longest block that is shuffled, bytes: a longer one becomes noise.
 const MAX_SHUFFLE: usize = 32;
 
-type Operator = fn(&mut Rng, &mut Vec<u8>, &HavocContext<'_>) -> bool;
+type Operator = fn(&mut Rng, &mut Buffer, &HavocContext<'_>) -> bool;
 
 /// An operator and its share of draws in the three profiles, tenths of a percent.
 pub(super) struct Row {
@@ -72,31 +71,31 @@ pub(super) const OPERATORS: [Row; 37] = [
     row(splice_insert, 65, 39, 35),
 ];
 
-pub(super) fn flip_bit(rng: &mut Rng, bytes: &mut Vec<u8>, _: &HavocContext<'_>) -> bool {
+pub(super) fn flip_bit(rng: &mut Rng, bytes: &mut Buffer, _: &HavocContext<'_>) -> bool {
     let pos = index(rng, bytes.len());
     bytes[pos] ^= 1 << below(rng, 8);
     true
 }
 
-fn random_byte(rng: &mut Rng, bytes: &mut Vec<u8>, _: &HavocContext<'_>) -> bool {
+fn random_byte(rng: &mut Rng, bytes: &mut Buffer, _: &HavocContext<'_>) -> bool {
     let pos = index(rng, bytes.len());
     bytes[pos] ^= 1 + below(rng, 255) as u8;
     true
 }
 
-fn invert_byte(rng: &mut Rng, bytes: &mut Vec<u8>, _: &HavocContext<'_>) -> bool {
+fn invert_byte(rng: &mut Rng, bytes: &mut Buffer, _: &HavocContext<'_>) -> bool {
     let pos = index(rng, bytes.len());
     bytes[pos] ^= 0xff;
     true
 }
 
-fn increment(rng: &mut Rng, bytes: &mut Vec<u8>, _: &HavocContext<'_>) -> bool {
+fn increment(rng: &mut Rng, bytes: &mut Buffer, _: &HavocContext<'_>) -> bool {
     let pos = index(rng, bytes.len());
     bytes[pos] = bytes[pos].wrapping_add(1);
     true
 }
 
-fn decrement(rng: &mut Rng, bytes: &mut Vec<u8>, _: &HavocContext<'_>) -> bool {
+fn decrement(rng: &mut Rng, bytes: &mut Buffer, _: &HavocContext<'_>) -> bool {
     let pos = index(rng, bytes.len());
     bytes[pos] = bytes[pos].wrapping_sub(1);
     true
@@ -111,7 +110,7 @@ fn window<'a, const WIDTH: usize>(rng: &mut Rng, bytes: &'a mut [u8]) -> Option<
 
 fn interesting<const WIDTH: usize, const BIG: bool>(
     rng: &mut Rng,
-    bytes: &mut Vec<u8>,
+    bytes: &mut Buffer,
     _: &HavocContext<'_>,
 ) -> bool {
     let Some(window) = window::<WIDTH>(rng, bytes) else { return false };
@@ -122,7 +121,7 @@ fn interesting<const WIDTH: usize, const BIG: bool>(
 
 fn add<const WIDTH: usize, const BIG: bool>(
     rng: &mut Rng,
-    bytes: &mut Vec<u8>,
+    bytes: &mut Buffer,
     _: &HavocContext<'_>,
 ) -> bool {
     let Some(window) = window::<WIDTH>(rng, bytes) else { return false };
@@ -132,7 +131,7 @@ fn add<const WIDTH: usize, const BIG: bool>(
 
 fn subtract<const WIDTH: usize, const BIG: bool>(
     rng: &mut Rng,
-    bytes: &mut Vec<u8>,
+    bytes: &mut Buffer,
     _: &HavocContext<'_>,
 ) -> bool {
     let Some(window) = window::<WIDTH>(rng, bytes) else { return false };
@@ -146,24 +145,11 @@ fn growth(rng: &mut Rng, limit: usize, bytes: &[u8], context: &HavocContext<'_>)
     (limit > 0).then(|| block_len(rng, limit, context.long_blocks))
 }
 
-/// Makes room for `len` bytes at `pos`; what stands there is undefined.
-pub(super) fn open_gap(bytes: &mut Vec<u8>, pos: usize, len: usize) {
-    let old = bytes.len();
-    bytes.resize(old + len, 0);
-    bytes.copy_within(pos..old, pos + len);
-}
-
-/// Removes `len` bytes at `pos`.
-pub(super) fn close_gap(bytes: &mut Vec<u8>, pos: usize, len: usize) {
-    bytes.copy_within(pos + len.., pos);
-    bytes.truncate(bytes.len() - len);
-}
-
-fn clone_copy(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn clone_copy(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let Some(len) = growth(rng, bytes.len(), bytes, context) else { return false };
     let from = index(rng, bytes.len() - len + 1);
     let pos = index(rng, bytes.len() + 1);
-    open_gap(bytes, pos, len);
+    bytes.open_gap(pos, len);
     // The part of the source after `pos` has moved by `len`.
     let head = pos.saturating_sub(from).min(len);
     bytes.copy_within(from..from + head, pos);
@@ -177,16 +163,16 @@ fn filler(rng: &mut Rng, bytes: &[u8]) -> u8 {
     if random & 0x100 == 0 { random as u8 } else { bytes[index(rng, bytes.len())] }
 }
 
-fn clone_fixed(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn clone_fixed(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let Some(len) = growth(rng, usize::MAX, bytes, context) else { return false };
     let byte = filler(rng, bytes);
     let pos = index(rng, bytes.len() + 1);
-    open_gap(bytes, pos, len);
+    bytes.open_gap(pos, len);
     bytes[pos..pos + len].fill(byte);
     true
 }
 
-fn overwrite_copy(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn overwrite_copy(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     if bytes.len() < 2 {
         return false;
     }
@@ -197,7 +183,7 @@ fn overwrite_copy(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>
     from != pos
 }
 
-fn overwrite_fixed(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn overwrite_fixed(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     if bytes.len() < 2 {
         return false;
     }
@@ -209,7 +195,7 @@ fn overwrite_fixed(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_
 }
 
 /// Exchanges two blocks of one length that do not overlap.
-fn switch(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn switch(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     if bytes.len() < 4 {
         return false;
     }
@@ -221,37 +207,39 @@ fn switch(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> boo
     true
 }
 
-fn delete(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn delete(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let limit = bytes.len() - context.floor();
     if limit == 0 {
         return false;
     }
     let len = block_len(rng, limit, context.long_blocks);
     let pos = index(rng, bytes.len() - len + 1);
-    close_gap(bytes, pos, len);
+    bytes.close_gap(pos, len);
     true
 }
 
-fn delete_one(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn delete_one(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     if bytes.len() <= context.floor() {
         return false;
     }
     let pos = index(rng, bytes.len());
-    close_gap(bytes, pos, 1);
+    bytes.close_gap(pos, 1);
     true
 }
 
-fn insert_one(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn insert_one(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     if bytes.len() >= context.ceiling() {
         return false;
     }
     let byte = filler(rng, bytes);
-    bytes.insert(index(rng, bytes.len() + 1), byte);
+    let pos = index(rng, bytes.len() + 1);
+    bytes.open_gap(pos, 1);
+    bytes[pos] = byte;
     true
 }
 
 /// Permutes a small block (Fisher and Yates).
-fn shuffle(rng: &mut Rng, bytes: &mut Vec<u8>, _: &HavocContext<'_>) -> bool {
+fn shuffle(rng: &mut Rng, bytes: &mut Buffer, _: &HavocContext<'_>) -> bool {
     if bytes.len() < 2 {
         return false;
     }
@@ -274,7 +262,7 @@ fn overwrite_with(rng: &mut Rng, bytes: &mut [u8], block: &[u8]) -> bool {
 
 pub(super) fn insert_block(
     rng: &mut Rng,
-    bytes: &mut Vec<u8>,
+    bytes: &mut Buffer,
     block: &[u8],
     context: &HavocContext<'_>,
 ) -> bool {
@@ -282,7 +270,7 @@ pub(super) fn insert_block(
         return false;
     }
     let pos = index(rng, bytes.len() + 1);
-    open_gap(bytes, pos, block.len());
+    bytes.open_gap(pos, block.len());
     bytes[pos..pos + block.len()].copy_from_slice(block);
     true
 }
@@ -291,22 +279,22 @@ fn token<'a>(rng: &mut Rng, tokens: &'a [Token]) -> Option<&'a [u8]> {
     (!tokens.is_empty()).then(|| tokens[index(rng, tokens.len())].bytes())
 }
 
-fn user_overwrite(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn user_overwrite(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let Some(token) = context.dictionary.draw(rng) else { return false };
     overwrite_with(rng, bytes, token)
 }
 
-fn user_insert(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn user_insert(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let Some(token) = context.dictionary.draw(rng) else { return false };
     insert_block(rng, bytes, token, context)
 }
 
-fn auto_overwrite(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn auto_overwrite(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let Some(token) = token(rng, &context.dictionary.auto) else { return false };
     overwrite_with(rng, bytes, token)
 }
 
-fn auto_insert(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn auto_insert(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let Some(token) = token(rng, &context.dictionary.auto) else { return false };
     insert_block(rng, bytes, token, context)
 }
@@ -323,12 +311,12 @@ fn donor_block<'a>(rng: &mut Rng, limit: usize, context: &HavocContext<'a>) -> O
     Some(&donor[from..from + len])
 }
 
-fn splice_overwrite(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn splice_overwrite(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let Some(block) = donor_block(rng, bytes.len(), context) else { return false };
     overwrite_with(rng, bytes, block)
 }
 
-fn splice_insert(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn splice_insert(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let limit = context.ceiling() - bytes.len();
     let Some(block) = donor_block(rng, limit, context) else { return false };
     insert_block(rng, bytes, block, context)

@@ -11,6 +11,7 @@ fn context(dictionary: &Dictionary) -> HavocContext<'_> {
     HavocContext {
         dictionary,
         donor: None,
+        lengths: &[],
         min_len: 1,
         max_len: 1 << 20,
         long_blocks: 3,
@@ -60,10 +61,10 @@ fn every_operator_answers_false_or_changes_within_the_limits() {
                 };
                 let seed: Vec<u8> = (0..len as u8).map(|byte| b'0' + byte % 20).collect();
                 for _ in 0..200 {
-                    let mut bytes = seed.clone();
+                    let mut bytes = Buffer::new(seed.clone(), &[]);
                     let applied = (row.apply)(&mut rng, &mut bytes, &limits);
                     assert!((len.min(3)..=max_len).contains(&bytes.len()));
-                    assert!(applied || bytes == seed);
+                    assert!(applied || *bytes == seed);
                 }
             }
         }
@@ -77,7 +78,7 @@ fn a_copied_block_is_a_piece_of_the_input() {
     let seed: Vec<u8> = (0..40).collect();
     let mut rng = Rng::seed_from_u64(4);
     for _ in 0..2000 {
-        let mut bytes = seed.clone();
+        let mut bytes = Buffer::new(seed.clone(), &[]);
         assert!(clone_copy(&mut rng, &mut bytes, &context(&dictionary)));
         let len = bytes.len() - seed.len();
         let explained = (0..=seed.len()).any(|pos| {
@@ -170,6 +171,7 @@ proptest! {
         let context = HavocContext {
             dictionary: &dictionary,
             donor: donor.as_deref(),
+            lengths: &[],
             min_len,
             max_len,
             long_blocks,

@@ -6,9 +6,9 @@
 
 use rand_core::Rng as _;
 
+use super::super::buffer::Buffer;
 use super::super::{Rng, below, index};
 use super::HavocContext;
-use super::operators::{close_gap, open_gap};
 
 /// Bytes that belong to one word at most, so that a change costs no pass over a long input.
 const LONGEST_WORD: usize = 64;
@@ -18,7 +18,7 @@ const MOST_WORDS: u32 = 8;
 const LONGEST_BLOCK: usize = 512;
 
 /// One change of words; false, and nothing is changed, if it cannot be applied.
-pub(super) fn change(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+pub(super) fn change(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     match below(rng, 20) {
         0..8 => replace(rng, bytes, context),
         8..14 => insert(rng, bytes, context),
@@ -28,7 +28,7 @@ pub(super) fn change(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<
 }
 
 /// A block of words becomes another one.
-fn replace(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn replace(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let (from, to) = words(rng, bytes);
     let mut block = Block::default();
     if !source(rng, bytes, context, &mut block) {
@@ -41,16 +41,16 @@ fn replace(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bo
         return false;
     }
     if new > old {
-        open_gap(bytes, to, new - old);
+        bytes.open_gap(to, new - old);
     } else {
-        close_gap(bytes, from, old - new);
+        bytes.close_gap(from, old - new);
     }
     bytes[from..from + new].copy_from_slice(block.bytes());
     true
 }
 
 /// Words come in between two others, or a block is there twice.
-fn insert(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn insert(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let mut block = Block::default();
     if !source(rng, bytes, context, &mut block) {
         return false;
@@ -62,17 +62,17 @@ fn insert(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> boo
     if new > context.ceiling() - bytes.len() {
         return false;
     }
-    open_gap(bytes, at, new);
+    bytes.open_gap(at, new);
     bytes[at..at + new].copy_from_slice(block.bytes());
     true
 }
 
-fn delete(rng: &mut Rng, bytes: &mut Vec<u8>, context: &HavocContext<'_>) -> bool {
+fn delete(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> bool {
     let (from, to) = words(rng, bytes);
     if bytes.len() - (to - from) < context.floor() {
         return false;
     }
-    close_gap(bytes, from, to - from);
+    bytes.close_gap(from, to - from);
     true
 }
 
@@ -214,6 +214,7 @@ mod tests {
         HavocContext {
             dictionary,
             donor,
+            lengths: &[],
             min_len: 1,
             max_len: 100,
             long_blocks: 1,
@@ -262,7 +263,7 @@ mod tests {
         let mut rng = Rng::seed_from_u64(3);
         let mut seen = BTreeSet::new();
         for _ in 0..2000 {
-            let mut bytes = TEXT.to_vec();
+            let mut bytes = Buffer::new(TEXT.to_vec(), &[]);
             let put_in = if rng.next_u32() % 2 == 0 { insert } else { replace };
             if put_in(&mut rng, &mut bytes, &context) {
                 for word in split(&bytes) {
@@ -291,10 +292,11 @@ mod tests {
             let context = HavocContext { min_len: 5, max_len: 150, ..context(&dictionary, Some(&donor)) };
             let mut rng = Rng::seed_from_u64(seed);
             bytes.resize(bytes.len().clamp(5, 150), b' ');
+            let mut bytes = Buffer::new(bytes, &[]);
             for _ in 0..50 {
-                let before = bytes.clone();
+                let before = bytes.to_vec();
                 if !change(&mut rng, &mut bytes, &context) {
-                    prop_assert_eq!(&before, &bytes);
+                    prop_assert_eq!(&*before, &*bytes);
                 }
                 prop_assert!((5..=150).contains(&bytes.len()));
             }

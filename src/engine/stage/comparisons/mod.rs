@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::repair::{self, run_logged};
+use super::share::{FIRST_RUNS, Left, SLICE_TIME};
 use super::{Stage, StageEnd};
 use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, SiteCounts};
 use crate::corpus::{Origin, SeedId, Step};
@@ -23,13 +24,10 @@ use crate::mutate::{Candidate, below};
 use crate::runner::SLOWER;
 use crate::schedule::Budget;
 
-/// Part of the time that the stage may take, beyond that of the first runs. Without times it is a part of the runs.
-const SHARE: u32 = 8;
-const FIRST_RUNS: u32 = 5000;
-const FIRST_TIME: Duration = Duration::from_millis(500);
-/// A slice begins when this time, and time for these runs, is left. A run with the log often needs a new process, and
-/// the first run of a slice shows nothing.
-const SLICE_TIME: Duration = Duration::from_millis(250);
+/// Part of the search that the stage may take.
+const SHARE: f64 = 0.125;
+/// A slice has time for these runs. A run with the log often needs a new process, and the first run of a slice shows
+/// nothing.
 const SLICE_RUNS: u32 = 8;
 /// Inputs that one turn works on, for copies and for the probe.
 const MOST_INPUTS: usize = 64;
@@ -114,47 +112,13 @@ impl<E> From<E> for Stop<E> {
     }
 }
 
-/// What is left of the stage's share, in seconds, or in runs if times do not count.
-#[derive(Clone, Copy, Debug)]
-struct Left {
-    amount: f64,
-    counts_time: bool,
-}
-
-impl Left {
-    /// After so much was spent on the stage, in a search that has spent so much.
-    fn of<M: ForeignMutators>(fuzzer: &Fuzzer<M>, used: Effort) -> Self {
-        let all = fuzzer.effort();
-        let counts_time = fuzzer.counts_time();
-        let first = match counts_time {
-            true => {
-                let average = all.time.div_f64(all.runs.max(1) as f64);
-                ((average * FIRST_RUNS).min(FIRST_TIME) + SLICE_TIME).as_secs_f64()
-            }
-            false => f64::from(2 * FIRST_RUNS),
-        };
-        let measure = |effort: Effort| match counts_time {
-            true => effort.time.as_secs_f64(),
-            false => effort.runs as f64,
-        };
-        let amount = first + measure(all) / f64::from(SHARE) - measure(used);
-        Self { amount, counts_time }
-    }
-
-    /// Whether this uses it up.
-    fn is_used_by(self, done: Effort) -> bool {
-        let done = if self.counts_time { done.time.as_secs_f64() } else { done.runs as f64 };
-        done >= self.amount
-    }
-}
-
 /// Whether there is so much of its share left for the stage that it is worth a slice. The first one comes at once.
 fn has_share<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
     let used = fuzzer.comparing.spent;
     let average = used.time.div_f64(used.runs.max(1) as f64);
     let time = SLICE_TIME.max(average * SLICE_RUNS);
     let slice = Effort { runs: FIRST_RUNS.into(), time };
-    used.runs == 0 || !Left::of(fuzzer, used).is_used_by(slice)
+    used.runs == 0 || !Left::of(fuzzer, used, SHARE).is_used_by(slice)
 }
 
 /// When the work on a seed is over, see [`Budget::longest`], and when it pauses.
@@ -182,7 +146,7 @@ impl Limit {
     fn left<D: Door>(&self, door: &D) -> Left {
         let fuzzer = door.fuzzer();
         let done = fuzzer.effort().since(self.begin);
-        Left::of(fuzzer, fuzzer.comparing.spent.and(done))
+        Left::of(fuzzer, fuzzer.comparing.spent.and(done), SHARE)
     }
 
     /// To be asked before each run that can wait.
@@ -406,6 +370,7 @@ mod tests {
     use crate::options::{MutationOptions, Wanted};
     use crate::runner::Runner;
     use crate::schedule::{ScheduleOptions, Scheduler};
+    use crate::stage::share::FIRST_TIME;
 
     struct Search(Fuzzer<NoMutators>, Vec<Vec<u8>>);
 
@@ -562,7 +527,7 @@ mod tests {
                 pauses += u32::from(search.0.comparing.paused.is_some());
             }
             let (used, all) = (search.0.comparing.spent, search.0.effort());
-            let most = all.time / SHARE + 2 * FIRST_TIME + SLICE_TIME;
+            let most = all.time.mul_f64(SHARE) + 2 * FIRST_TIME + SLICE_TIME;
             assert!(used.time < most, "{used:?} of {all:?}");
             assert!(all.time < Duration::from_secs(10_000), "{used:?} of {all:?}, {pauses} pauses");
         }

@@ -1,0 +1,98 @@
+//! A number of an input that counts other bytes of it: the length of a part, or an offset.
+
+/// A number that says how many bytes there are from one place to another.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Length {
+    /// Where the number stands.
+    pub at: usize,
+    /// Its bytes: 1, 2, 4 or 8.
+    pub width: usize,
+    pub is_big: bool,
+    /// Where it begins to count; it may be a constant less or more from there.
+    pub from: usize,
+}
+
+impl Length {
+    /// The number as it stands in the input.
+    ///
+    /// # Panics
+    ///
+    /// If the input ends before the number does.
+    #[must_use]
+    pub fn value(self, input: &[u8]) -> u64 {
+        let number = &input[self.at..self.at + self.width];
+        let append = |value, byte: &u8| value << 8 | u64::from(*byte);
+        match self.is_big {
+            true => number.iter().fold(0, append),
+            false => number.iter().rev().fold(0, append),
+        }
+    }
+
+    /// False, and nothing is written, if it does not fit.
+    fn store(self, input: &mut [u8], value: u64) -> bool {
+        let fits = self.width == 8 || value >> (8 * self.width) == 0;
+        if fits {
+            let number = &mut input[self.at..self.at + self.width];
+            number.copy_from_slice(&value.to_le_bytes()[..self.width]);
+            if self.is_big {
+                number.reverse();
+            }
+        }
+        fits
+    }
+
+    /// The first byte that is not counted.
+    #[must_use]
+    pub fn end(self, input: &[u8]) -> usize {
+        let value = usize::try_from(self.value(input)).unwrap_or(usize::MAX);
+        self.from.saturating_add(value)
+    }
+
+    /// Adds to the number. False if the sum does not fit.
+    #[must_use]
+    pub fn add(self, input: &mut [u8], count: usize) -> bool {
+        let sum = self.value(input).checked_add(count as u64);
+        sum.is_some_and(|sum| self.store(input, sum))
+    }
+
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.at < other.at + other.width && other.at < self.at + self.width
+    }
+
+    /// Before `len` bytes come in at `pos`. They are counted if they come in between the two ends, or at one of them; at
+    /// the end only if it counts from `within` or before. False if it cannot follow.
+    pub(crate) fn grow(
+        &mut self,
+        input: &mut [u8],
+        (pos, len): (usize, usize),
+        within: usize,
+    ) -> bool {
+        if (self.at + 1..self.at + self.width).contains(&pos) {
+            return false;
+        }
+        let end = self.end(input);
+        let is_counted = self.from <= pos && (pos < end || pos == end && self.from <= within);
+        if is_counted && !self.add(input, len) {
+            return false;
+        }
+        self.at += if self.at >= pos { len } else { 0 };
+        self.from += if self.from > pos { len } else { 0 };
+        true
+    }
+
+    /// Before `len` bytes at `pos` go. False if it goes, too.
+    pub(crate) fn shrink(&mut self, input: &mut [u8], pos: usize, len: usize) -> bool {
+        let gone = pos..pos + len;
+        if self.at < gone.end && gone.start < self.at + self.width {
+            return false;
+        }
+        let (first, last) = (self.from.max(gone.start), self.end(input).min(gone.end));
+        let value = self.value(input) - last.saturating_sub(first) as u64;
+        self.store(input, value);
+        let before = |place: usize| place - place.clamp(gone.start, gone.end) + gone.start;
+        self.at = if self.at >= gone.end { before(self.at) } else { self.at };
+        self.from = if self.from > gone.start { before(self.from) } else { self.from };
+        true
+    }
+}

@@ -1,0 +1,172 @@
+//! An input under change. What comes in or goes moves the rest, and the numbers that count the moved bytes follow.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::corpus::Length;
+
+/// Bytes whose [`Length`]s are kept right. A length that a change makes meaningless, because it removes a part of the
+/// number or because the number does not fit any more, is forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    bytes: Vec<u8>,
+    lengths: Vec<Length>,
+}
+
+impl Buffer {
+    #[must_use]
+    pub(crate) fn new(bytes: Vec<u8>, lengths: &[Length]) -> Self {
+        Self { bytes, lengths: lengths.to_vec() }
+    }
+
+    /// Those that are still kept right.
+    #[must_use]
+    pub(crate) fn lengths(&self) -> &[Length] {
+        &self.lengths
+    }
+
+    #[must_use]
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Makes room for `len` bytes at `pos`; what stands there is undefined. What ends there includes it.
+    pub(crate) fn open_gap(&mut self, pos: usize, len: usize) {
+        self.open_gap_within(pos, len, usize::MAX);
+    }
+
+    /// The same, but what ends there includes it only if it begins at `within` or before.
+    pub(crate) fn open_gap_within(&mut self, pos: usize, len: usize, within: usize) {
+        let Self { bytes, lengths } = self;
+        lengths.retain_mut(|length| length.grow(bytes, (pos, len), within));
+        let old = bytes.len();
+        bytes.resize(old + len, 0);
+        bytes.copy_within(pos..old, pos + len);
+    }
+
+    /// Removes `len` bytes at `pos`.
+    pub(crate) fn close_gap(&mut self, pos: usize, len: usize) {
+        let Self { bytes, lengths } = self;
+        lengths.retain_mut(|length| length.shrink(bytes, pos, len));
+        bytes.copy_within(pos + len.., pos);
+        bytes.truncate(bytes.len() - len);
+    }
+
+    /// A change of which nothing is known. If it moves bytes, no length is known afterwards.
+    pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let before = self.bytes.len();
+        let result = change(&mut self.bytes);
+        if self.bytes.len() != before {
+            self.lengths.clear();
+        }
+        result
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A length of one byte at 1, counting from 2; an offset of two bytes at 4 from the start, little endian; and
+    /// a length of four bytes at 8, of what comes behind a tag of two bytes.
+    const INPUT: &[u8] = b"L\x0e..\x10\x00..\0\0\0\x04TGdata..tail";
+
+    fn lengths() -> [Length; 3] {
+        [
+            Length { at: 1, width: 1, is_big: true, from: 2 },
+            Length { at: 4, width: 2, is_big: false, from: 0 },
+            Length { at: 8, width: 4, is_big: true, from: 14 },
+        ]
+    }
+
+    fn values(buffer: &Buffer) -> Vec<u64> {
+        buffer.lengths.iter().map(|length| length.value(buffer)).collect()
+    }
+
+    #[test]
+    fn numbers_count_what_comes_in_and_goes() {
+        let mut buffer = Buffer::new(INPUT.to_vec(), &lengths());
+        assert_eq!(values(&buffer), [14, 16, 4]);
+        buffer.open_gap(15, 3);
+        assert_eq!(values(&buffer), [17, 19, 7]);
+        assert_eq!(&buffer[..6], b"L\x11..\x13\x00");
+        // At the end of what is counted: the new bytes belong to it.
+        buffer.open_gap(21, 1);
+        assert_eq!(values(&buffer), [17, 19, 8]);
+        buffer.open_gap(0, 2);
+        assert_eq!(values(&buffer), [17, 21, 8]);
+        assert_eq!(&buffer[2..4], b"L\x11");
+        // Half of it is not counted by the last one.
+        buffer.close_gap(14, 4);
+        assert_eq!(values(&buffer), [13, 17, 6]);
+        // A part of a number goes, and then all of another one.
+        buffer.close_gap(6, 1);
+        assert_eq!(values(&buffer), [12, 6]);
+        buffer.close_gap(9, 5);
+        assert_eq!(values(&buffer), [7]);
+    }
+
+    #[test]
+    fn a_number_that_overflows_is_forgotten() {
+        let mut buffer = Buffer::new(INPUT.to_vec(), &lengths());
+        buffer.open_gap(16, 250);
+        assert_eq!(values(&buffer), [266, 254]);
+        assert_eq!(buffer[1], 14);
+        buffer.open_gap(5, 1);
+        assert_eq!(values(&buffer), [254]);
+    }
+
+    #[test]
+    fn after_an_unknown_change_nothing_is_known() {
+        let mut buffer = Buffer::new(INPUT.to_vec(), &lengths());
+        buffer.change(|bytes| bytes[1] = 15);
+        assert_eq!(values(&buffer), [15, 16, 4]);
+        buffer.change(|bytes| bytes.push(0));
+        assert!(buffer.lengths.is_empty());
+    }
+
+    proptest! {
+        /// Whatever the numbers are, the bytes are those of the changes.
+        #[test]
+        fn any_change_keeps_to_the_bytes(
+            bytes in proptest::collection::vec(any::<u8>(), 1..60),
+            lengths in proptest::collection::vec((0usize..60, 0u32..4, any::<bool>(), 0usize..70), 0..6),
+            changes in proptest::collection::vec((any::<bool>(), 0usize..100, 0usize..20), 0..12),
+        ) {
+            let lengths: Vec<Length> = lengths
+                .into_iter()
+                .map(|(at, power, is_big, from)| Length { at, width: 1 << power, is_big, from })
+                .filter(|length| length.at + length.width <= bytes.len())
+                .collect();
+            let mut buffer = Buffer::new(bytes.clone(), &lengths);
+            let mut len = bytes.len();
+            for (grows, pos, count) in changes {
+                let pos = pos % (len + 1);
+                match grows {
+                    true => (buffer.open_gap(pos, count), len += count).0,
+                    false => {
+                        let count = count.min(len - pos);
+                        buffer.close_gap(pos, count);
+                        len -= count;
+                    }
+                }
+                prop_assert_eq!(buffer.len(), len);
+                prop_assert!(buffer.lengths.iter().all(|length| length.at + length.width <= len));
+            }
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Lengths and offsets: which numbers of a seed count other bytes of it is found once for each favored seed, by the
+//! edges of runs (see [`lengths`](crate::mutate::lengths)). Havoc keeps them right from then on.
+
+use std::collections::HashMap;
+
+use super::share::{FIRST_RUNS, Left, SLICE_TIME};
+use super::{Stage, StageEnd};
+use crate::corpus::Length;
+use crate::corpus::{Origin, SeedId, Step};
+use crate::fuzzer::door::{Door, Run};
+use crate::fuzzer::{Effort, Fuzzer};
+use crate::mutate::buffer::Buffer;
+use crate::mutate::foreign::ForeignMutators;
+use crate::mutate::lengths::suspects;
+use crate::mutate::{Candidate, is_text};
+
+/// Widths of numbers, bytes.
+const WIDTHS: [usize; 4] = [8, 4, 2, 1];
+/// The longest input that is looked at, bytes.
+const LONGEST: usize = 1 << 16;
+/// Runs for one seed.
+const MOST_RUNS: u64 = 8192;
+/// Runs that may be spent on numbers of a width for each one that was found, beyond those of [`MOST_RUNS`]: most formats
+/// have one or two widths, and single bytes cost most.
+const RUNS_FOR_ONE: u64 = 1024;
+/// Numbers of one seed that are kept right.
+const MOST_LENGTHS: usize = 64;
+/// Bytes that are put in: a multiple of what tables and samples are often counted in.
+const INSERTED: usize = 24;
+/// The same for the second look at what was found.
+const INSERTED_NEXT: usize = 48;
+/// What every input reaches says nothing; with fewer edges of its own there is nothing to lose.
+const FEWEST_EDGES: usize = 8;
+const TRIVIAL: &[u8] = b"a";
+/// A wrong number loses at least one in this number of the seed's own edges, and no less than that.
+const LOSS_ONE_OF: usize = 20;
+const LEAST_LOSS: usize = 2;
+/// With the bytes at their place, at least one in this number of the lost edges comes back.
+const GAIN_ONE_OF: usize = 5;
+/// What is counted may end so much later than the number says: a type before the data, or a checksum after them.
+const BEYOND: [usize; 4] = [2, 4, 8, 12];
+
+pub(super) struct Lengths;
+
+impl<D: Door> Stage<D> for Lengths {
+    fn name(&self) -> &'static str {
+        "lengths"
+    }
+
+    fn wants(&self, door: &mut D, id: SeedId) -> bool {
+        let fuzzer = door.fuzzer();
+        let seed = &fuzzer.corpus[id];
+        // Of what hooks make of an input, places in the input say nothing.
+        let is_possible = !fuzzer.foreign_only && !fuzzer.mutators.touch_runs();
+        let is_text = fuzzer.mutation.text.unwrap_or_else(|| is_text(&seed.data));
+        seed.favored
+            && !seed.measured
+            && is_possible
+            && !is_text
+            && seed.data.len() <= LONGEST
+            && fuzzer.mutation.length_share > 0.0
+            && has_share(fuzzer)
+    }
+
+    fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
+        let fuzzer = door.fuzzer_mut();
+        fuzzer.corpus[id].measured = true;
+        fuzzer.limit_mutants_of(id);
+        let (begin, execs) = (fuzzer.effort(), fuzzer.target().execs());
+        let end = measure(door, id);
+        let fuzzer = door.fuzzer_mut();
+        let done = fuzzer.effort().since(begin);
+        fuzzer.measuring.spent = fuzzer.measuring.spent.and(done);
+        fuzzer.progress.yield_of("lengths").execs += fuzzer.target().execs() - execs;
+        end
+    }
+}
+
+fn has_share<M: ForeignMutators>(fuzzer: &Fuzzer<M>) -> bool {
+    let slice = Effort { runs: FIRST_RUNS.into(), time: SLICE_TIME };
+    !Left::of(fuzzer, fuzzer.measuring.spent, fuzzer.mutation.length_share).is_used_by(slice)
+}
+
+/// Runs with one thing changed, and what they lose of the seed's own edges.
+struct Trial<'a, D> {
+    door: &'a mut D,
+    candidate: Candidate,
+    edges: Vec<u32>,
+    runs: u64,
+    begin: Effort,
+}
+
+impl<D: Door> Trial<'_, D> {
+    fn is_over(&self) -> bool {
+        let fuzzer = self.door.fuzzer();
+        let used = fuzzer.measuring.spent.and(fuzzer.effort().since(self.begin));
+        let left = Left::of(fuzzer, used, fuzzer.mutation.length_share);
+        self.runs >= MOST_RUNS || left.is_used_by(Effort::default())
+    }
+
+    /// The edges that an input hits, of those asked for. It is judged like every other input.
+    fn hit(&mut self, input: Vec<u8>) -> Result<Vec<u32>, D::Error> {
+        self.candidate.bytes = input;
+        let run = Run { edges: &self.edges, ..Run::judged(&self.candidate.bytes) };
+        let seen = self.door.run(run)?;
+        self.door.keep_if_deserved(&self.candidate, seen.verdict.unwrap_or_default())?;
+        self.runs += 1;
+        Ok(seen.hit)
+    }
+
+    fn lost(&mut self, input: Vec<u8>) -> Result<usize, D::Error> {
+        Ok(self.edges.len() - self.hit(input)?.len())
+    }
+
+    /// With bytes at the end of what the number counts. None if there is no room for them.
+    fn lost_with_bytes(
+        &mut self,
+        input: &[u8],
+        (length, others): (Length, &[Length]),
+        (beyond, count): (usize, usize),
+    ) -> Result<Option<usize>, D::Error> {
+        let end = length.end(input) + beyond;
+        let fits = input.len() + count <= self.door.fuzzer().mutation.max_len;
+        if end > input.len() || !fits {
+            return Ok(None);
+        }
+        let length = Length { from: length.from + beyond, ..length };
+        let all = [others, &[length]].concat();
+        let mut buffer = Buffer::new(input.to_vec(), &all);
+        let filler = input[end.saturating_sub(1)];
+        buffer.open_gap(end, count);
+        buffer[end..end + count].fill(filler);
+        self.lost(buffer.into_bytes()).map(Some)
+    }
+}
+
+fn measure<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
+    let fuzzer = door.fuzzer();
+    let (input, edges) = (fuzzer.corpus[id].data.to_vec(), fuzzer.corpus[id].trace.to_vec());
+    let step = Step::Stacked { op: "lengths", count: 1 };
+    let origin = Origin { parent: id, other: None, step, by: 0 };
+    let candidate = Candidate { bytes: Vec::new(), origin };
+    let begin = door.fuzzer().effort();
+    let mut trial = Trial { door, candidate, edges, runs: 0, begin };
+    let trivial = trial.door.run(Run { edges: &trial.edges, ..Run::of(TRIVIAL) })?.hit;
+    trial.edges.retain(|edge| trivial.binary_search(edge).is_err());
+    for _ in 0..2 {
+        trial.edges = trial.hit(input.clone())?;
+    }
+    if trial.edges.len() < FEWEST_EDGES {
+        return Ok(StageEnd::Finished);
+    }
+    let mut found = Vec::new();
+    let mut end = StageEnd::Finished;
+    for (index, width) in WIDTHS.into_iter().enumerate() {
+        let (runs, count) = trial.door.fuzzer().measuring.by_width[index];
+        if runs > MOST_RUNS + RUNS_FOR_ONE * count {
+            continue;
+        }
+        let before = (trial.runs, found.len());
+        end = search(&mut trial, &input, width, &mut found)?;
+        let (runs, count) = &mut trial.door.fuzzer_mut().measuring.by_width[index];
+        *runs += trial.runs - before.0;
+        *count += (found.len() - before.1) as u64;
+        if end == StageEnd::TurnOver {
+            break;
+        }
+    }
+    door.fuzzer_mut().corpus[id].lengths = found.into();
+    Ok(end)
+}
+
+/// Looks for numbers of one width.
+fn search<D: Door>(
+    trial: &mut Trial<'_, D>,
+    input: &[u8],
+    width: usize,
+    found: &mut Vec<Length>,
+) -> Result<StageEnd, D::Error> {
+    let least = (trial.edges.len() / LOSS_ONE_OF).max(LEAST_LOSS);
+    let mut losses = HashMap::new();
+    for length in suspects(input, width) {
+        if found.len() >= MOST_LENGTHS {
+            break;
+        }
+        if found.iter().any(|other| other.overlaps(length)) {
+            continue;
+        }
+        if trial.door.between_batches()? {
+            return Ok(StageEnd::TurnOver);
+        }
+        if trial.is_over() {
+            break;
+        }
+        let loss = match losses.get(&(length.at, length.is_big)) {
+            Some(loss) => *loss,
+            None => {
+                let mut wrong = input.to_vec();
+                let loss = match length.add(&mut wrong, INSERTED) {
+                    true => trial.lost(wrong)?,
+                    false => 0,
+                };
+                *losses.entry((length.at, length.is_big)).or_insert(loss)
+            }
+        };
+        if loss < least {
+            continue;
+        }
+        let gains = |lost: usize| (loss - loss.min(lost)) * GAIN_ONE_OF >= loss;
+        let lost = trial.lost_with_bytes(input, (length, found), (0, INSERTED))?;
+        let Some(mut lost) = lost.filter(|lost| gains(*lost)) else { continue };
+        let next = trial.lost_with_bytes(input, (length, found), (0, INSERTED_NEXT))?;
+        if !next.is_none_or(gains) {
+            continue;
+        }
+        let mut best = 0;
+        for beyond in BEYOND {
+            match trial.lost_with_bytes(input, (length, found), (beyond, INSERTED))? {
+                Some(other) if other <= lost => (best, lost) = (beyond, other),
+                _ => {}
+            }
+        }
+        found.push(Length { from: length.from + best, ..length });
+    }
+    Ok(StageEnd::Finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::{ExitKind, RunError};
+    use crate::fake::FakeExecutor;
+    use crate::fuzzer::admit::{Crash, Stored};
+    use crate::fuzzer::{AdmissionOptions, Plan};
+    use crate::mutate::dictionary::Dictionary;
+    use crate::mutate::foreign::NoMutators;
+    use crate::options::{MutationOptions, Wanted};
+    use crate::runner::Runner;
+    use crate::schedule::ScheduleOptions;
+
+    struct Search(Fuzzer<NoMutators>);
+
+    impl Door for Search {
+        type Mutators = NoMutators;
+        type Error = RunError;
+
+        fn fuzzer(&self) -> &Fuzzer<NoMutators> {
+            &self.0
+        }
+
+        fn fuzzer_mut(&mut self) -> &mut Fuzzer<NoMutators> {
+            &mut self.0
+        }
+
+        fn crashed(&mut self, _: &Candidate, _: Crash) -> Result<Option<Stored>, RunError> {
+            Ok(None)
+        }
+
+        fn hung(&mut self, _: &Candidate) -> Result<Option<Stored>, RunError> {
+            Ok(None)
+        }
+    }
+
+    /// A file: its size, the offset of a trailer, then chunks of a type, a length, data and a check byte.
+    fn file(data: [usize; 3]) -> Vec<u8> {
+        let mut chunks = Vec::new();
+        for (kind, len) in (1..).zip(data) {
+            chunks.extend([kind, 0, len as u8]);
+            chunks.extend(vec![0xcc; len]);
+            chunks.push(0xee);
+        }
+        let trailer = 8 + chunks.len();
+        let size = trailer as u32;
+        [&size.to_be_bytes()[..], &size.to_le_bytes(), &chunks, b"\xff\xfe\xfd\xfc"].concat()
+    }
+
+    /// Hits edges 10 to 19 for the size, 20 to 29 for the trailer, and ten more for each chunk, as long as all was right
+    /// before.
+    fn parse(input: &[u8], edges: &mut [u8]) {
+        edges[0] = 1;
+        let number = |at: usize| input.get(at..at + 4)?.first_chunk::<4>();
+        let (Some(size), Some(offset)) = (number(0), number(4)) else { return };
+        if u32::from_be_bytes(*size) as usize + 4 != input.len() {
+            return;
+        }
+        edges[10..20].fill(1);
+        let trailer = u32::from_le_bytes(*offset) as usize;
+        if input.get(trailer..) != Some(b"\xff\xfe\xfd\xfc") {
+            return;
+        }
+        edges[20..30].fill(1);
+        let mut at = 8;
+        while at < trailer {
+            let [kind @ 1..=3, high, low] = input[at..at + 3] else { return };
+            at += 3 + usize::from(u16::from_be_bytes([high, low]));
+            if at >= trailer || input[at] != 0xee {
+                return;
+            }
+            at += 1;
+            edges[20 + 10 * usize::from(kind)..][..10].fill(1);
+        }
+    }
+
+    fn search(run: impl Fn(&[u8], &mut [u8]) + 'static) -> Search {
+        let executor = FakeExecutor::new(64, vec![], move |input, edges, _| {
+            run(input, edges);
+            ExitKind::Ok
+        });
+        let plan = Plan {
+            mutation: MutationOptions::default(),
+            foreign_only: false,
+            schedule: ScheduleOptions { fixed_seed: true, ..Default::default() },
+            watch_domains: false,
+            wanted: Wanted::default(),
+            admission: AdmissionOptions::default(),
+            rng_seed: 1,
+        };
+        let runner = Runner::new(Box::new(executor));
+        Search(Fuzzer::new(runner, NoMutators, Dictionary::default(), plan))
+    }
+
+    fn found(search: &mut Search, input: Vec<u8>) -> Vec<Length> {
+        let candidate = Candidate { bytes: input, origin: Origin::injected(0) };
+        search.try_out(&candidate).unwrap();
+        let id = search.0.pick().unwrap();
+        assert!(Stage::<Search>::wants(&Lengths, search, id));
+        assert_eq!(Lengths.run(search, id).unwrap(), StageEnd::Finished);
+        assert!(!Stage::<Search>::wants(&Lengths, search, id));
+        search.0.corpus[id].lengths.to_vec()
+    }
+
+    #[test]
+    fn sizes_offsets_and_lengths_are_found() {
+        let mut search = search(parse);
+        let input = file([30, 40, 50]);
+        let mut found = found(&mut search, input.clone());
+        found.sort_by_key(|length| length.at);
+        let places: Vec<_> = found.iter().map(|of| (of.at, of.width, of.is_big)).collect();
+        let chunks = [9, 9 + 34, 9 + 34 + 44];
+        let expected = [(0, 4, true), (4, 4, false)];
+        let lengths = chunks.map(|at| (at, 2, true));
+        assert_eq!(places, [&expected[..], &lengths].concat());
+        // And kept right: a byte more in each chunk, and two less.
+        for (number, at) in chunks.iter().enumerate() {
+            for grows in [true, false] {
+                let mut buffer = Buffer::new(input.clone(), &found);
+                let mut data = [30, 40, 50];
+                if grows {
+                    buffer.open_gap(at + 10, 1);
+                    buffer[at + 10] = 0xcc;
+                    data[number] += 1;
+                } else {
+                    buffer.close_gap(at + 10, 2);
+                    data[number] -= 2;
+                }
+                assert_eq!(buffer.into_bytes(), file(data), "chunk {number}, {grows}");
+            }
+        }
+        assert!(search.0.measuring.spent.runs < 1000, "{:?}", search.0.measuring);
+    }
+
+    #[test]
+    fn an_input_whose_numbers_decide_nothing_has_none() {
+        let mut search = search(|input, edges| edges[..usize::from(input[0]) % 64].fill(1));
+        assert!(found(&mut search, (40..63).chain(180..250).collect()).is_empty());
+    }
+}

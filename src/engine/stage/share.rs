@@ -1,0 +1,46 @@
+//! The part of a search that one stage may take.
+
+use std::time::Duration;
+
+use crate::fuzzer::{Effort, Fuzzer};
+use crate::mutate::foreign::ForeignMutators;
+
+/// What a stage may take beyond its part, because a search begins with it: this number of runs of average length.
+pub(super) const FIRST_RUNS: u32 = 5000;
+pub(super) const FIRST_TIME: Duration = Duration::from_millis(500);
+/// A slice of work is to have this time, or [`FIRST_RUNS`]; the first one comes at once.
+pub(super) const SLICE_TIME: Duration = Duration::from_millis(250);
+
+/// What is left of the stage's part, in seconds, or in runs if times do not count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    amount: f64,
+    counts_time: bool,
+}
+
+impl Left {
+    /// Of a stage that may take `part` of the whole search, and has `used` so much.
+    pub(super) fn of<M: ForeignMutators>(fuzzer: &Fuzzer<M>, used: Effort, part: f64) -> Self {
+        let all = fuzzer.effort();
+        let counts_time = fuzzer.counts_time();
+        let first = match counts_time {
+            true => {
+                let average = all.time.div_f64(all.runs.max(1) as f64);
+                ((average * FIRST_RUNS).min(FIRST_TIME) + SLICE_TIME).as_secs_f64()
+            }
+            false => f64::from(2 * FIRST_RUNS),
+        };
+        let measure = |effort: Effort| match counts_time {
+            true => effort.time.as_secs_f64(),
+            false => effort.runs as f64,
+        };
+        let amount = first + measure(all) * part - measure(used);
+        Self { amount, counts_time }
+    }
+
+    /// Whether this uses it up.
+    pub(super) fn is_used_by(self, done: Effort) -> bool {
+        let done = if self.counts_time { done.time.as_secs_f64() } else { done.runs as f64 };
+        done >= self.amount
+    }
+}
