@@ -1,8 +1,8 @@
 //! Ratios measured side by side in one run, with spread.
 //!
 //! `cargo bench` runs everything, `cargo bench -- fork domains events mutators control pastis cmin signatures
-//! triage demo perf libpng same speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
-//! `snapshot` 20); number of pairs: `FFUZZ_BENCH_PAIRS` (7; those two 5); the core of those two:
+//! triage demo perf libpng same log speed snapshot` only what is named. Seconds a campaign: `FFUZZ_BENCH_SECONDS` (5; `speed` and
+//! `snapshot` 20); number of pairs: `FFUZZ_BENCH_PAIRS` (7; those two 5); the core of those two and of `log`:
 //! `FFUZZ_BENCH_CORE` (the last); only some of their cases: `FFUZZ_BENCH_CASE=words`. `fork` and `cmin` need Debian's afl++, those two also what
 //! `benches/peers.sh` builds.
 
@@ -18,6 +18,8 @@ mod common;
 mod control;
 #[path = "parts/events.rs"]
 mod events;
+#[path = "parts/log.rs"]
+mod log;
 #[path = "parts/mutators.rs"]
 mod mutators;
 #[path = "parts/pastis.rs"]
@@ -87,7 +89,10 @@ fn main() {
     if wanted("same") {
         bench.same();
     }
-    // Last, because they end the benchmark if a peer is missing, and bind it to a core.
+    // Last, because they bind the benchmark to a core, and the next ones end it if a peer is missing.
+    if wanted("log") {
+        bench.log();
+    }
     if wanted("speed") {
         speed::Speed::new(&bench).run();
     }

@@ -1,0 +1,134 @@
+//! What the log of comparisons costs: the same programs with it and without it (`FFUZZ_NO_LOG=1`), on the same inputs.
+//!
+//! `off` are runs a second of a build that can log, relative to one that cannot. `on` is the time of a run that logs,
+//! relative to one of the same build that does not; both are single runs, as the solvers make them. `cmp` are runs a
+//! second with that domain, relative to the build without the log. Each figure is the median of pairs that were
+//! measured one after the other, with the range. The process and the fork server share a core.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ffuzz::config::options::RunMode;
+use ffuzz::engine::executor::{Executor as _, ExitKind};
+use ffuzz::engine::mutate::Rng;
+use ffuzz::exec::ForkServer;
+use ffuzz::sys::affinity;
+use rand_core::SeedableRng as _;
+
+use super::same::{inputs, queue_of};
+use super::server::{self, candidates};
+use super::speed::OURS;
+use super::{Bench, median, setting};
+
+/// Mutants that all builds run.
+const MUTANTS: usize = 2048;
+/// Time of one measurement.
+const SLICE: Duration = Duration::from_millis(1500);
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+const IN_PROCESS: &str = "-fsanitize=fuzzer";
+/// Name, engine and arguments.
+const PROGRAMS: [(&str, &str, &str); 5] = [
+    ("cjson", IN_PROCESS, ""),
+    ("zlib", IN_PROCESS, ""),
+    ("libpng", IN_PROCESS, ""),
+    ("xmllint", "", "@@"),
+    ("sqlite3", "", ":memory:"),
+];
+
+impl Bench {
+    pub(super) fn log(&self) {
+        let last = affinity::allowed().last().copied().unwrap_or(0);
+        let core = setting("FFUZZ_BENCH_CORE").unwrap_or(last);
+        affinity::bind(core).unwrap_or_else(|error| panic!("core {core}: {error}"));
+        println!(
+            "| program | mode | runs/s without a log | off | on | a run that logs, µs | cmp |"
+        );
+        println!("|---|---|---|---|---|---|---|");
+        for (harness, engine, arguments) in PROGRAMS {
+            let [logs, plain, cmp] = [("", ""), ("1", ""), ("", "cmp")]
+                .map(|(no_log, waypoints)| self.variant(harness, engine, no_log, waypoints));
+            let queue = queue_of(self, &plain, arguments);
+            let inputs = inputs(&queue, &mut Rng::seed_from_u64(1));
+            let inputs = &inputs[..MUTANTS.min(inputs.len())];
+            let start = |target: &Path| {
+                let options = server::options(target, arguments, RunMode::Batch);
+                server::start(&options, TIMEOUT, &self.dir.join("log-input"))
+            };
+            let [mut logs, mut plain, mut cmp] = [&*logs, &*plain, &*cmp].map(start);
+            cmp.settings_mut().watch_domains = true;
+            let good = good(&mut plain, inputs);
+            let (mut rates, mut off, mut on, mut with_cmp) = (vec![], vec![], vec![], vec![]);
+            let mut micros = Vec::new();
+            for _ in 0..self.pairs {
+                let rate = in_batches(&mut plain, &good);
+                rates.push(rate);
+                off.push(in_batches(&mut logs, &good) / rate);
+                with_cmp.push(in_batches(&mut cmp, &good) / rate);
+                let [single, logged] = [false, true].map(|log| one_by_one(&mut logs, &good, log));
+                on.push(logged / single);
+                micros.push(logged * 1e6);
+            }
+            println!(
+                "| {harness} | {} | {:.0} | {} | {} | {:.1} | {} |",
+                plain.info().run_mode().name(),
+                median(&mut rates),
+                spread(&mut off),
+                spread(&mut on),
+                median(&mut micros),
+                spread(&mut with_cmp)
+            );
+        }
+    }
+
+    fn variant(&self, harness: &str, engine: &str, no_log: &str, waypoints: &str) -> PathBuf {
+        let folder = self.dir.join("log").join(format!("{harness}-{no_log}-{waypoints}"));
+        let mut variables =
+            vec![("ENGINE", engine), ("CFLAGS", "-O2 -g"), ("WAYPOINTS", waypoints)];
+        if !no_log.is_empty() {
+            variables.push(("FFUZZ_NO_LOG", no_log));
+        }
+        self.harness_by(OURS, &variables, harness, &folder)
+    }
+}
+
+/// Inputs that end well: a crash needs a new process.
+fn good(server: &mut ForkServer, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let ends_well =
+        |input: &&Vec<u8>| server.observe(input).is_ok_and(|run| run.exit == ExitKind::Ok);
+    inputs.iter().filter(ends_well).cloned().collect()
+}
+
+/// Runs a second that show nothing new.
+fn in_batches(server: &mut ForkServer, inputs: &[Vec<u8>]) -> f64 {
+    server.settings_mut().log_comparisons = false;
+    server.learn_edges(&vec![0; server.info().map_size()]);
+    let batch = candidates(inputs);
+    let (mut runs, start) = (0, Instant::now());
+    while start.elapsed() < SLICE {
+        for part in batch.chunks(64) {
+            let mut next = 0;
+            while server.run(part, &mut next).expect("a run").is_some() {}
+            runs += part.len();
+        }
+    }
+    runs as f64 / start.elapsed().as_secs_f64()
+}
+
+/// Seconds of a single run.
+fn one_by_one(server: &mut ForkServer, inputs: &[Vec<u8>], log: bool) -> f64 {
+    server.settings_mut().log_comparisons = log;
+    let (mut runs, start) = (0u32, Instant::now());
+    while start.elapsed() < SLICE {
+        for input in inputs {
+            server.observe(input).expect("a run");
+            runs += 1;
+        }
+    }
+    start.elapsed().as_secs_f64() / f64::from(runs)
+}
+
+fn spread(ratios: &mut [f64]) -> String {
+    let middle = median(ratios);
+    format!("{middle:.2} ({:.2} to {:.2})", ratios[0], ratios[ratios.len() - 1])
+}
