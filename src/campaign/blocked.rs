@@ -61,6 +61,7 @@ impl Blocked {
             comparison: site.map(|site| site.what.to_string()).unwrap_or_default(),
             outcome: blocker.outcome().into(),
             seeds: blocker.inputs as u64,
+            attempts: blocker.attempts,
             operands: blocker.comparison().to_string(),
             bytes: ranges(blocker.deciding.iter().copied()),
             path: None,

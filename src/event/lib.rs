@@ -166,6 +166,8 @@ pub struct BlockedComparison {
     pub outcome: String,
     /// How many seeds come to it.
     pub seeds: u64,
+    /// Runs that solvers have made to pass it.
+    pub attempts: u64,
     /// Both operands where they were closest to each other,
     pub operands: String,
     /// first and last byte of each part of the input that is known to move them,

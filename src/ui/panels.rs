@@ -400,16 +400,18 @@ fn blocker_panel(frame: &mut Frame<'_>, area: Rect, blockers: &[BlockedCompariso
             false => format!("{file}:{}", one.line),
         };
         let row = format!(
-            " {:<24} {:<14} {:>5}  {}: {}",
+            " {:<24} {:<14} {:>5} {:>5}  {}: {}",
             fit_end(&place, 24),
             one.outcome,
             count(one.seeds),
+            count(one.attempts),
             one.comparison,
             one.operands
         );
         Line::raw(fit(&row, width))
     });
-    panel(frame, area, "comparisons never passed: place, result, seeds, operands", lines.collect());
+    let title = "comparisons never passed: place, result, seeds, attempts, operands";
+    panel(frame, area, title, lines.collect());
 }
 
 /// Minimum width of a place; less would be unreadable.

@@ -185,6 +185,7 @@ fn comparisons_that_are_never_passed_have_a_panel_if_there_is_room() {
         comparison: "i32 ==".into(),
         outcome: outcome.into(),
         seeds: 1234,
+        attempts: 56,
         operands: operands.into(),
         ..BlockedComparison::default()
     };

@@ -18,6 +18,7 @@ struct Site {
     /// Number of the last input that came to it, and how many there were.
     last: usize,
     inputs: usize,
+    attempts: u64,
     /// None after it came to something else.
     blocker: Option<Blocker>,
 }
@@ -30,6 +31,8 @@ pub struct Blocker {
     pub result: u32,
     /// How many inputs came to it.
     pub inputs: usize,
+    /// Runs that solvers have made to change that.
+    pub attempts: u64,
     /// The operands were not the same each time.
     pub varies: bool,
     /// Number of the input whose operands are closest to each other, and how far they are: bits or bytes that differ,
@@ -61,6 +64,7 @@ impl Blockers {
             let site = self.sites.entry(comparison.site).or_insert_with(|| Site {
                 last: input,
                 inputs: 1,
+                attempts: 0,
                 blocker: Some(Blocker::new(input, &comparison)),
             });
             if site.last != input {
@@ -79,6 +83,13 @@ impl Blockers {
     #[must_use]
     pub fn sites(&self) -> usize {
         self.sites.len()
+    }
+
+    /// A solver makes a run to change the result of a comparison.
+    pub fn note_attempt(&mut self, site: u32) {
+        if let Some(site) = self.sites.get_mut(&site) {
+            site.attempts += 1;
+        }
     }
 
     /// These bytes of the input with this number move the operands of a comparison.
@@ -104,7 +115,10 @@ impl Blockers {
             let last = blocker.map(|blocker| (blocker.distance, blocker.site));
             (order, std::cmp::Reverse(site.inputs), last)
         });
-        let own = |site: &Site| Some(Blocker { inputs: site.inputs, ..site.blocker.clone()? });
+        let own = |site: &Site| {
+            let Site { inputs, attempts, ref blocker, .. } = *site;
+            Some(Blocker { inputs, attempts, ..blocker.clone()? })
+        };
         all.into_iter().take(most).filter_map(own).collect()
     }
 }
@@ -116,6 +130,7 @@ impl Blocker {
             kind: comparison.kind,
             result: comparison.result(),
             inputs: 1,
+            attempts: 0,
             varies: false,
             closest: input,
             distance: distance(comparison),

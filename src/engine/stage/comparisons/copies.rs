@@ -181,6 +181,7 @@ fn try_with_log<D: Door>(
         if is_partial && joint.iter().any(|done| done.place == edit.place) {
             continue;
         }
+        door.fuzzer_mut().blockers.note_attempt(edit.place.site);
         let (mut edited, origin) = (bytes.clone(), origin(id, edit.op));
         let mut log = logged(door, origin, &mut bytes, |log| log.own_copy())?;
         if *extensions > 0 && !is_partial && !comes_to(log.view(), edit.place) {
@@ -239,6 +240,9 @@ fn run_all<D: Door>(
         is_paused: false,
     };
     let end = run_producer(door, id, &mut solutions)?;
+    for edit in &solutions.edits[solutions.first..solutions.done] {
+        door.fuzzer_mut().blockers.note_attempt(edit.place.site);
+    }
     editing.edits = solutions.edits;
     editing.done = solutions.done;
     editing.spent += door.fuzzer().target().spent().whole().saturating_sub(before);

@@ -437,6 +437,7 @@ fn attempt<D: Door>(
     (known, base): (&[u32], (&[u8], &SiteCounts)),
 ) -> Result<(Option<[u64; 2]>, bool), D::Error> {
     let Dependent { place, from, .. } = *dependent;
+    door.fuzzer_mut().blockers.note_attempt(place.site);
     let (seen, log) = logged(door, origin(id, op), bytes, |log| {
         let mut of_site = log.iter().filter(|comparison| comparison.site == place.site);
         let seen = of_site.nth(place.occurrence as usize);
