@@ -1,9 +1,9 @@
 //! What the log of comparisons costs: the same programs with it and without it (`FFUZZ_NO_LOG=1`), on the same inputs.
 //!
 //! `off` are runs a second of a build that can log, relative to one that cannot. `on` is the time of a run that logs,
-//! relative to one of the same build that does not; both are single runs, as the solvers make them. `cmp` are runs a
-//! second with that domain, relative to the build without the log. Each figure is the median of pairs that were
-//! measured one after the other, with the range. The process and the fork server share a core.
+//! relative to one of the same build that does not; both are single runs, as the solvers make them. `cmp` are executions
+//! a second of a campaign with that domain and `-p`, relative to one of the build without the log. Each figure is the
+//! median of pairs that were measured one after the other, with the range. All processes share a core.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use rand_core::SeedableRng as _;
 use super::same::{inputs, queue_of};
 use super::server::{self, candidates};
 use super::speed::OURS;
-use super::{Bench, median, setting};
+use super::{Bench, Campaign, median, setting};
 
 /// Mutants that all builds run.
 const MUTANTS: usize = 2048;
@@ -55,16 +55,18 @@ impl Bench {
                 let options = server::options(target, arguments, RunMode::Batch);
                 server::start(&options, TIMEOUT, &self.dir.join("log-input"))
             };
-            let [mut logs, mut plain, mut cmp] = [&*logs, &*plain, &*cmp].map(start);
-            cmp.settings_mut().watch_domains = true;
+            let campaigns = [self.of(&plain, &[], arguments), self.of(&cmp, &["-p"], arguments)];
+            let [mut logs, mut plain] = [&*logs, &*plain].map(start);
             let good = good(&mut plain, inputs);
             let (mut rates, mut off, mut on, mut with_cmp) = (vec![], vec![], vec![], vec![]);
             let mut micros = Vec::new();
-            for _ in 0..self.pairs {
+            for pair in 0..self.pairs {
                 let rate = in_batches(&mut plain, &good);
                 rates.push(rate);
                 off.push(in_batches(&mut logs, &good) / rate);
-                with_cmp.push(in_batches(&mut cmp, &good) / rate);
+                let [without, with] =
+                    [0, 1].map(|index: usize| self.rate(&*campaigns[index], pair as u32 + 1));
+                with_cmp.push(with / without);
                 let [single, logged] = [false, true].map(|log| one_by_one(&mut logs, &good, log));
                 on.push(logged / single);
                 micros.push(logged * 1e6);
@@ -79,6 +81,20 @@ impl Bench {
                 spread(&mut with_cmp)
             );
         }
+    }
+
+    /// A campaign on a program with arguments.
+    fn of<'a>(
+        &'a self,
+        target: &'a Path,
+        options: &'a [&'a str],
+        arguments: &'a str,
+    ) -> Box<Campaign<'a>> {
+        Box::new(move |out, seed| {
+            let mut command = self.ffuzz(options, target)(out, seed);
+            command.args(arguments.split_whitespace());
+            command
+        })
     }
 
     fn variant(&self, harness: &str, engine: &str, no_log: &str, waypoints: &str) -> PathBuf {
