@@ -276,12 +276,19 @@ fn write_digits(
         places.any(|factor| nine.wrapping_sub(one) == factor.wrapping_mul(8))
     };
     let is_decimal = is_digit(10, one, 1) && is_digit(10, nine, 9) || is_higher(10);
+    // Nine is no digit, as a letter is none.
+    let is_octal = nine == ten
+        && (is_digit(8, one, 1) || (1..21).any(|place| one.wrapping_sub(nine) == 1 << (3 * place)));
     let is_hexadecimal = is_digit(16, nine, 9) && is_digit(16, ten, 10) || is_higher(16);
     let digits = input[at..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     for target in dependent.targets() {
         let target = plain(target);
         let decimal = is_decimal.then(|| target.to_string());
+        // Fields of a fixed width have zeros before the number.
+        let octal = is_octal.then(|| format!("{target:0digits$o}"));
         let hexadecimal = is_hexadecimal.then(|| format!("{target:x}"));
+        let full = is_hexadecimal.then(|| format!("{target:0digits$X}"));
+        let full = full.filter(|full| Some(full) != hexadecimal.as_ref());
         // A number that is calculated with: as many units as the digit says.
         let unit = nine.wrapping_sub(one) / 8;
         let distance = target.wrapping_sub(one.wrapping_sub(unit));
@@ -289,7 +296,7 @@ fn write_digits(
         let scaled = is_scaled.then(|| (distance / unit).to_string());
         let is_below = is_decimal && dependent.is_negative(target);
         let signed = is_below.then(|| format!("-{}", target.wrapping_neg() & all));
-        for text in [decimal, hexadecimal, signed, scaled].into_iter().flatten() {
+        for text in [decimal, octal, hexadecimal, full, signed, scaled].into_iter().flatten() {
             // Over what is there, in the place of the number that is there, and with something that ends it.
             let (text, end) = (text.as_bytes(), at + text.len());
             for (text, end) in [
@@ -585,7 +592,7 @@ mod tests {
     #[test]
     fn numbers_are_written_with_digits() {
         let input = b"xxxxxxxxxxxxxxxx";
-        for radix in [10, 16] {
+        for radix in [8, 10, 16] {
             let read = |i: &[u8]| {
                 let text: String = i[2..].iter().map(|byte| char::from(*byte)).collect();
                 let end = text.find(|sign: char| !sign.is_digit(radix)).unwrap_or(text.len());
@@ -593,6 +600,19 @@ mod tests {
             };
             assert!(attempts(input, ComparisonKind::Equal, 8, read).unwrap() < 10, "{radix}");
         }
+    }
+
+    #[test]
+    fn digits_of_a_fixed_number_have_zeros_before_them() {
+        let seen = |i: &[u8]| {
+            let digit = |byte: u8| match byte {
+                b'0'..=b'9' => Some(byte - b'0'),
+                b'A'..=b'F' => Some(byte - b'A' + 10),
+                _ => None,
+            };
+            Some([u64::from(digit(i[2])?) * 16 + u64::from(digit(i[3])?), 11])
+        };
+        assert!(attempts(b"$*E1xxxxxxxx", ComparisonKind::Equal, 4, seen).unwrap() < 10);
     }
 
     #[test]

@@ -31,6 +31,26 @@ pub(crate) enum Encoding {
     Big(usize),
     /// Memory, as it is.
     Bytes,
+    /// A number in text, with zeros before it up to the width: octal in a tar header, hexadecimal in others.
+    Digits {
+        radix: u32,
+        width: usize,
+        upper: bool,
+    },
+}
+
+/// Kinds of digits that are looked for.
+const RADICES: [(u32, bool); 4] = [(10, false), (8, false), (16, false), (16, true)];
+/// Digits of the shortest number in text.
+const FEWEST_DIGITS: usize = 2;
+
+fn digits(value: u64, (radix, upper): (u32, bool), width: usize) -> String {
+    match (radix, upper) {
+        (8, _) => format!("{value:0width$o}"),
+        (16, false) => format!("{value:0width$x}"),
+        (16, true) => format!("{value:0width$X}"),
+        _ => format!("{value:0width$}"),
+    }
 }
 
 impl Encoding {
@@ -47,8 +67,22 @@ impl Encoding {
                 }
                 fits.then_some(bytes)
             }
+            (Self::Digits { radix, width, upper }, Operand::Value(value)) => {
+                let text = digits(value, (radix, upper), width);
+                (text.len() == width).then(|| text.into_bytes())
+            }
             (_, _) => None,
         }
+    }
+
+    /// What a field may be instead, to see which operand it is. None if it is not such a field.
+    #[must_use]
+    pub(crate) fn change(self, field: &[u8]) -> Option<Vec<u8>> {
+        let Self::Digits { radix, .. } = self else {
+            return Some(field.iter().map(|byte| !byte).collect());
+        };
+        let value = u64::from_str_radix(str::from_utf8(field).ok()?, radix).ok()?;
+        self.write(Operand::Value(value ^ 1))
     }
 }
 
@@ -109,6 +143,12 @@ impl Repairs {
                 let at: Vec<usize> = at.take(MOST_PLACES).collect();
                 (!at.is_empty()).then_some(Suspect { place, at, len: bytes.len(), encoding })
             }));
+            if let Operand::Value(value) = comparison.a {
+                suspects.extend(in_text(value, input).take(MOST_PLACES).map(|(at, encoding)| {
+                    let len = encoding.write(comparison.a).map_or(0, |text| text.len());
+                    Suspect { place, at: vec![at], len, encoding }
+                }));
+            }
         }
         suspects
     }
@@ -140,6 +180,25 @@ impl Repairs {
         }
         is_changed
     }
+}
+
+/// Where a number stands in an input as text, and how.
+fn in_text(value: u64, input: &[u8]) -> impl Iterator<Item = (usize, Encoding)> {
+    RADICES.into_iter().flat_map(move |(radix, upper)| {
+        let text = digits(value, (radix, upper), 0);
+        let is_digit = move |byte: &u8| char::from(*byte).is_digit(radix);
+        // Without letters both cases are the same.
+        let is_own = !upper || text.bytes().any(|byte| byte.is_ascii_uppercase());
+        let is_long = text.len() >= FEWEST_DIGITS;
+        let places = (0..input.len()).filter(move |_| is_own && is_long);
+        places.filter_map(move |at| {
+            let rest = input[at..].strip_prefix(text.as_bytes())?;
+            let zeros = input[..at].iter().rev().take_while(|byte| **byte == b'0').count();
+            let width = zeros + text.len();
+            let encoding = Encoding::Digits { radix, width, upper };
+            rest.first().is_none_or(|byte| !is_digit(byte)).then_some((at - zeros, encoding))
+        })
+    })
 }
 
 /// Two operands that are equal, long enough, and both no constants.
@@ -193,6 +252,30 @@ mod tests {
             repairs.failed(1);
         }
         assert!(repairs.suspects(own.view(), input).is_empty());
+    }
+
+    #[test]
+    fn fields_may_be_numbers_in_text() {
+        let input = b"name 0001750\0 x3e8 1000 03E8*2A";
+        let repairs = Repairs::default();
+        let found = |value| -> Vec<(usize, usize, Encoding)> {
+            let own = log(&[(1, value, value)]);
+            let suspects = repairs.suspects(own.view(), input);
+            suspects.iter().map(|one| (one.at[0], one.len, one.encoding)).collect()
+        };
+        let digits = |radix, width, upper| Encoding::Digits { radix, width, upper };
+        let (decimal, octal) = (digits(10, 4, false), digits(8, 7, false));
+        let (lower, upper) = (digits(16, 3, false), digits(16, 4, true));
+        assert_eq!(found(1000), [(19, 4, decimal), (5, 7, octal), (15, 3, lower), (24, 4, upper)]);
+        assert_eq!(found(0x2a), [(29, 2, digits(16, 2, true))]);
+        assert_eq!(octal.change(b"0001750").unwrap(), b"0001751");
+        assert_eq!(octal.write(Operand::Value(8u64.pow(7))), None);
+        assert_eq!(upper.change(b"03G8"), None);
+        let mut repairs = Repairs::default();
+        repairs.add(1, Field { side: 1, encoding: octal, at: 5 });
+        let mut input = *input;
+        assert!(repairs.repair(log(&[(1, 0o7070, 1000)]).view(), &mut input));
+        assert_eq!(&input[..13], b"name 0007070\0");
     }
 
     #[test]

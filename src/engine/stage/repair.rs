@@ -129,11 +129,11 @@ impl<D: Door, C> Asking<'_, D, C> {
     {
         for at in &suspect.at {
             let window = *at..at + suspect.len;
-            let mut flipped = input.to_vec();
-            flipped[window.clone()].iter_mut().for_each(|byte| *byte = !*byte);
-            let wanted = flipped[window.clone()].to_vec();
+            let Some(wanted) = suspect.encoding.change(&input[window.clone()]) else { continue };
+            let mut changed = input.to_vec();
+            changed[window.clone()].copy_from_slice(&wanted);
             // Other fields are repaired, this one is not known yet.
-            let sides = self.ask(flipped, |log| {
+            let sides = self.ask(changed, |log| {
                 let seen = operands(log, suspect.place)?;
                 let [a, b] =
                     seen.map(|operand| suspect.encoding.write(operand).as_ref() == Some(&wanted));
