@@ -17,7 +17,7 @@ use crate::mutators::{Hook, Made, Mutator};
 /// What happens in each run of the stage, counted from 1; returns how it ends.
 type Script = Box<dyn FnMut(u64) -> ExitKind>;
 
-/// A fake target that shows the same path for everything, and what its runs do.
+/// A fake target that shows the same path for everything of two bytes or more, and what its runs do.
 #[derive(Clone)]
 struct Target {
     runs: Rc<Cell<u64>>,
@@ -32,11 +32,12 @@ impl Target {
 
     fn executor(&self) -> FakeExecutor {
         let target = self.clone();
-        FakeExecutor::new(16, vec![], move |_, edges, _| {
+        FakeExecutor::new(16, vec![], move |input, edges, _| {
             target.runs.set(target.runs.get() + 1);
             let exit = (target.script.borrow_mut())(target.runs.get());
             edges[0] = 1;
             edges[1] = u8::from(exit != ExitKind::Ok);
+            edges[2..].fill(u8::from(input.len() > 1));
             exit
         })
         .logging(|input, log| {

@@ -13,6 +13,7 @@ use crate::mutate::buffer::Buffer;
 use crate::mutate::foreign::ForeignMutators;
 use crate::mutate::lengths::suspects;
 use crate::mutate::{Candidate, is_text};
+use crate::schedule::Budget;
 
 /// Widths of numbers, bytes.
 const WIDTHS: [usize; 4] = [8, 4, 2, 1];
@@ -64,15 +65,42 @@ impl<D: Door> Stage<D> for Lengths {
 
     fn run(&self, door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
         let fuzzer = door.fuzzer_mut();
+        let Some(budget) = fuzzer.budget(id) else { return Ok(StageEnd::TurnOver) };
         fuzzer.corpus[id].measured = true;
         fuzzer.limit_mutants_of(id);
         let (begin, execs) = (fuzzer.effort(), fuzzer.target().execs());
-        let end = measure(door, id);
+        let input = fuzzer.corpus[id].data.to_vec();
+        let step = Step::Stacked { op: "lengths", count: 1 };
+        let origin = Origin { parent: id, other: None, step, by: 0 };
+        let candidate = Candidate { bytes: Vec::new(), origin };
+        let edges = fuzzer.corpus[id].trace.to_vec();
+        let mut trial = Trial { door, candidate, edges, runs: 0, begin, budget: budget.longest() };
+        let mut found = Vec::new();
+        let end = measure(&mut trial, &input, &mut found);
         let fuzzer = door.fuzzer_mut();
+        fuzzer.corpus[id].lengths = found.into();
         let done = fuzzer.effort().since(begin);
         fuzzer.measuring.spent = fuzzer.measuring.spent.and(done);
         fuzzer.progress.yield_of("lengths").execs += fuzzer.target().execs() - execs;
-        end
+        match end {
+            Ok(()) | Err(Stop::Spent) => Ok(StageEnd::Finished),
+            Err(Stop::TurnOver) => Ok(StageEnd::TurnOver),
+            Err(Stop::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Why the search ends before it is done. What was found until then counts.
+enum Stop<E> {
+    TurnOver,
+    /// The stage has used up what it may spend.
+    Spent,
+    Error(E),
+}
+
+impl<E> From<E> for Stop<E> {
+    fn from(error: E) -> Self {
+        Self::Error(error)
     }
 }
 
@@ -88,27 +116,37 @@ struct Trial<'a, D> {
     edges: Vec<u32>,
     runs: u64,
     begin: Effort,
+    budget: Budget,
 }
 
 impl<D: Door> Trial<'_, D> {
-    fn is_over(&self) -> bool {
+    /// Before each run.
+    fn check(&mut self) -> Result<(), Stop<D::Error>> {
+        if self.door.between_batches()? {
+            return Err(Stop::TurnOver);
+        }
         let fuzzer = self.door.fuzzer();
-        let used = fuzzer.measuring.spent.and(fuzzer.effort().since(self.begin));
+        let done = fuzzer.effort().since(self.begin);
+        let used = fuzzer.measuring.spent.and(done);
         let left = Left::of(fuzzer, used, fuzzer.mutation.length_share);
-        self.runs >= MOST_RUNS || left.is_used_by(Effort::default())
+        let is_spent = self.runs >= MOST_RUNS
+            || self.budget.is_used(done.runs, done.time)
+            || left.is_used_by(Effort::default());
+        self.runs += 1;
+        if is_spent { Err(Stop::Spent) } else { Ok(()) }
     }
 
     /// The edges that an input hits, of those asked for. It is judged like every other input.
-    fn hit(&mut self, input: Vec<u8>) -> Result<Vec<u32>, D::Error> {
+    fn hit(&mut self, input: Vec<u8>) -> Result<Vec<u32>, Stop<D::Error>> {
+        self.check()?;
         self.candidate.bytes = input;
         let run = Run { edges: &self.edges, ..Run::judged(&self.candidate.bytes) };
         let seen = self.door.run(run)?;
         self.door.keep_if_deserved(&self.candidate, seen.verdict.unwrap_or_default())?;
-        self.runs += 1;
         Ok(seen.hit)
     }
 
-    fn lost(&mut self, input: Vec<u8>) -> Result<usize, D::Error> {
+    fn lost(&mut self, input: Vec<u8>) -> Result<usize, Stop<D::Error>> {
         Ok(self.edges.len() - self.hit(input)?.len())
     }
 
@@ -118,7 +156,7 @@ impl<D: Door> Trial<'_, D> {
         input: &[u8],
         (length, others): (Length, &[Length]),
         (beyond, count): (usize, usize),
-    ) -> Result<Option<usize>, D::Error> {
+    ) -> Result<Option<usize>, Stop<D::Error>> {
         let end = length.end(input) + beyond;
         let fits = input.len() + count <= self.door.fuzzer().mutation.max_len;
         if end > input.len() || !fits {
@@ -134,40 +172,33 @@ impl<D: Door> Trial<'_, D> {
     }
 }
 
-fn measure<D: Door>(door: &mut D, id: SeedId) -> Result<StageEnd, D::Error> {
-    let fuzzer = door.fuzzer();
-    let (input, edges) = (fuzzer.corpus[id].data.to_vec(), fuzzer.corpus[id].trace.to_vec());
-    let step = Step::Stacked { op: "lengths", count: 1 };
-    let origin = Origin { parent: id, other: None, step, by: 0 };
-    let candidate = Candidate { bytes: Vec::new(), origin };
-    let begin = door.fuzzer().effort();
-    let mut trial = Trial { door, candidate, edges, runs: 0, begin };
+fn measure<D: Door>(
+    trial: &mut Trial<'_, D>,
+    input: &[u8],
+    found: &mut Vec<Length>,
+) -> Result<(), Stop<D::Error>> {
+    trial.check()?;
     let trivial = trial.door.run(Run { edges: &trial.edges, ..Run::of(TRIVIAL) })?.hit;
     trial.edges.retain(|edge| trivial.binary_search(edge).is_err());
     for _ in 0..2 {
-        trial.edges = trial.hit(input.clone())?;
+        trial.edges = trial.hit(input.to_vec())?;
     }
     if trial.edges.len() < FEWEST_EDGES {
-        return Ok(StageEnd::Finished);
+        return Ok(());
     }
-    let mut found = Vec::new();
-    let mut end = StageEnd::Finished;
     for (index, width) in WIDTHS.into_iter().enumerate() {
         let (runs, count) = trial.door.fuzzer().measuring.by_width[index];
         if runs > MOST_RUNS + RUNS_FOR_ONE * count {
             continue;
         }
         let before = (trial.runs, found.len());
-        end = search(&mut trial, &input, width, &mut found)?;
+        let end = search(trial, input, width, found);
         let (runs, count) = &mut trial.door.fuzzer_mut().measuring.by_width[index];
         *runs += trial.runs - before.0;
         *count += (found.len() - before.1) as u64;
-        if end == StageEnd::TurnOver {
-            break;
-        }
+        end?;
     }
-    door.fuzzer_mut().corpus[id].lengths = found.into();
-    Ok(end)
+    Ok(())
 }
 
 /// Looks for numbers of one width.
@@ -176,7 +207,7 @@ fn search<D: Door>(
     input: &[u8],
     width: usize,
     found: &mut Vec<Length>,
-) -> Result<StageEnd, D::Error> {
+) -> Result<(), Stop<D::Error>> {
     let least = (trial.edges.len() / LOSS_ONE_OF).max(LEAST_LOSS);
     let mut losses = HashMap::new();
     for length in suspects(input, width) {
@@ -185,12 +216,6 @@ fn search<D: Door>(
         }
         if found.iter().any(|other| other.overlaps(length)) {
             continue;
-        }
-        if trial.door.between_batches()? {
-            return Ok(StageEnd::TurnOver);
-        }
-        if trial.is_over() {
-            break;
         }
         let loss = match losses.get(&(length.at, length.is_big)) {
             Some(loss) => *loss,
@@ -222,7 +247,7 @@ fn search<D: Door>(
         }
         found.push(Length { from: length.from + best, ..length });
     }
-    Ok(StageEnd::Finished)
+    Ok(())
 }
 
 #[cfg(test)]
