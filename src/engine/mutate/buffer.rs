@@ -82,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// A length of one byte at 1, counting from 2; an offset of two bytes at 4 from the start, little endian; and
-    /// a length of four bytes at 8, of what comes behind a tag of two bytes.
+    /// a length of four bytes at 8, of what comes after a tag of two bytes.
     const INPUT: &[u8] = b"L\x0e..\x10\x00..\0\0\0\x04TGdata..tail";
 
     fn lengths() -> [Length; 3] {

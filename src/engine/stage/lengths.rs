@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use super::share::{FIRST_RUNS, Left, SLICE_TIME};
 use super::{Stage, StageEnd};
-use crate::corpus::Length;
-use crate::corpus::{Origin, SeedId, Step};
+use crate::corpus::{Length, Origin, SeedId, Step};
 use crate::fuzzer::door::{Door, Run};
 use crate::fuzzer::{Effort, Fuzzer};
 use crate::mutate::buffer::Buffer;
