@@ -9,6 +9,7 @@ use std::time::Duration;
 use ffuzz::config::options::RunMode;
 use ffuzz::engine::executor::Executor as _;
 use ffuzz::engine::executor::ExitKind;
+use ffuzz::engine::mutate::buffer::Buffer;
 use ffuzz::engine::mutate::dictionary::Dictionary;
 use ffuzz::engine::mutate::havoc::{HavocContext, havoc};
 use ffuzz::engine::mutate::{Rng, below, is_text};
@@ -179,7 +180,6 @@ pub(super) fn inputs(queue: &[Vec<u8>], rng: &mut Rng) -> Vec<Vec<u8>> {
         let context = HavocContext {
             dictionary: &dictionary,
             donor: Some(donor),
-            lengths: &[],
             min_len: 1,
             max_len: LONGEST,
             long_blocks: 2,
@@ -189,9 +189,9 @@ pub(super) fn inputs(queue: &[Vec<u8>], rng: &mut Rng) -> Vec<Vec<u8>> {
             exploit: all.len().is_multiple_of(2),
             gentle: false,
         };
-        let mut bytes = seed.clone();
-        havoc(rng, &mut bytes, &context, |_| {});
-        all.push(bytes);
+        let mut mutant = Buffer::new(seed, &[]);
+        havoc(rng, &mut mutant, &context, |_| {});
+        all.push(mutant.into_bytes());
     }
     all
 }

@@ -1,4 +1,4 @@
-//! Which files of a process are looked at: the program and the libraries that the user means.
+//! Which files of a process are analyzed: the program and the libraries that the user means.
 
 /// Beginnings of the names of language runtime libraries.
 pub(super) const RUNTIME: [&str; 12] = [

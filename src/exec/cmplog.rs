@@ -24,7 +24,7 @@ pub(super) const MARK: &str = "___AFL_EINS_ZWEI_POLIZEI___";
 
 /// Bytes of the largest layout. None is in use until it is written.
 pub(super) const BYTES: usize = V422.len();
-/// Places of comparisons that are told apart, by a hash of their addresses.
+/// Places of comparisons that are distinguished, by a hash of their addresses.
 const KEYS: usize = 1 << 16;
 /// Comparisons of one run that are taken.
 const MOST: usize = 1 << 16;

@@ -164,7 +164,7 @@ struct NumberedChild {
     number: u32,
     /// It is not known to have ended.
     alive: bool,
-    /// It was told to end.
+    /// `ffuzz` ends it.
     dismissed: bool,
 }
 

@@ -100,9 +100,9 @@ pub struct Results {
 }
 
 impl Results {
-    /// Different results of one site that are told apart.
+    /// Different results of one site that are distinguished.
     const MOST: usize = 64;
-    /// Occurrences of one site that are told apart.
+    /// Occurrences of one site that are distinguished.
     const MOST_OCCURRENCES: u32 = 16;
     /// Inputs from which a comparison is made equal, if logs do not show that.
     const MOST_EQUAL: usize = 4;

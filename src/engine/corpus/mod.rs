@@ -146,7 +146,7 @@ pub struct Seed {
     pub variable: bool,
     pub favored: bool,
     pub trimmed: bool,
-    /// What its run compares was looked at.
+    /// The stage of comparisons has worked on it.
     pub compared: bool,
     /// It holds checksums, or what else has to follow other bytes: its mutants are repaired.
     pub has_fields: bool,

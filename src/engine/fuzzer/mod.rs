@@ -24,6 +24,7 @@ use super::corpus::{Corpus, SeedId};
 use super::domain::{Domain, Site};
 use super::executor::{Executor, ExitKind, StopRequest, TargetInfo};
 use super::feedback::{Judge, Known, Lessons};
+use super::mutate::buffer::Buffer;
 use super::mutate::deterministic::Deterministic;
 use super::mutate::dictionary::Dictionary;
 use super::mutate::donors::DonorPool;
@@ -119,6 +120,7 @@ pub struct Fuzzer<M> {
     /// Whether havoc keeps them right.
     pub(super) resizing: Bandit,
     pub(super) donors: DonorPool,
+    pub(super) buffer: Buffer,
     /// The candidates under way; their buffers are used again and again.
     pub(super) batch: Vec<Candidate>,
 }
@@ -164,6 +166,7 @@ impl<M: ForeignMutators> Fuzzer<M> {
             measuring: Measuring::default(),
             resizing: Bandit::new(2),
             donors: DonorPool::default(),
+            buffer: Buffer::default(),
             batch: Vec::new(),
         }
     }

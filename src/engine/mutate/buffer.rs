@@ -1,21 +1,36 @@
 //! An input under change. What comes in or goes moves the rest, and the numbers that count the moved bytes follow.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 use crate::corpus::Length;
 
 /// Bytes whose [`Length`]s are kept right. A length that a change makes meaningless, because it removes a part of the
 /// number or because the number does not fit any more, is forgotten.
+/// It is used again and again, so that a change allocates nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Buffer {
+pub struct Buffer {
     bytes: Vec<u8>,
     lengths: Vec<Length>,
 }
 
 impl Buffer {
     #[must_use]
-    pub(crate) fn new(bytes: Vec<u8>, lengths: &[Length]) -> Self {
-        Self { bytes, lengths: lengths.to_vec() }
+    pub fn new(input: &[u8], lengths: &[Length]) -> Self {
+        Self { bytes: input.to_vec(), lengths: lengths.to_vec() }
+    }
+
+    /// The next input; the former one is gone.
+    pub(crate) fn set(&mut self, input: &[u8], lengths: &[Length]) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(input);
+        self.lengths.clear();
+        self.lengths.extend_from_slice(lengths);
+    }
+
+    /// Hands the bytes over, and takes the others for the next input.
+    pub(crate) fn hand_over(&mut self, other: &mut Vec<u8>) {
+        std::mem::swap(&mut self.bytes, other);
+        self.lengths.clear();
     }
 
     /// Those that are still kept right.
@@ -25,7 +40,7 @@ impl Buffer {
     }
 
     #[must_use]
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
+    pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
@@ -49,6 +64,16 @@ impl Buffer {
         lengths.retain_mut(|length| length.shrink(bytes, pos, len));
         bytes.copy_within(pos + len.., pos);
         bytes.truncate(bytes.len() - len);
+    }
+
+    /// Puts a copy of a part of it in at `pos`. What ends there is as with [`Self::open_gap_within`].
+    pub(crate) fn insert_copy(&mut self, part: Range<usize>, pos: usize, within: usize) {
+        let len = part.len();
+        self.open_gap_within(pos, len, within);
+        // The rest of the part after `pos` has moved by its length.
+        let head = pos.saturating_sub(part.start).min(len);
+        self.bytes.copy_within(part.start..part.start + head, pos);
+        self.bytes.copy_within(part.start + len + head..part.end + len, pos + head);
     }
 
     /// A change of which nothing is known. If it moves bytes, no length is known afterwards.
@@ -99,7 +124,7 @@ mod tests {
 
     #[test]
     fn numbers_count_what_comes_in_and_goes() {
-        let mut buffer = Buffer::new(INPUT.to_vec(), &lengths());
+        let mut buffer = Buffer::new(INPUT, &lengths());
         assert_eq!(values(&buffer), [14, 16, 4]);
         buffer.open_gap(15, 3);
         assert_eq!(values(&buffer), [17, 19, 7]);
@@ -122,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_number_that_overflows_is_forgotten() {
-        let mut buffer = Buffer::new(INPUT.to_vec(), &lengths());
+        let mut buffer = Buffer::new(INPUT, &lengths());
         buffer.open_gap(16, 250);
         assert_eq!(values(&buffer), [266, 254]);
         assert_eq!(buffer[1], 14);
@@ -132,7 +157,7 @@ mod tests {
 
     #[test]
     fn after_an_unknown_change_nothing_is_known() {
-        let mut buffer = Buffer::new(INPUT.to_vec(), &lengths());
+        let mut buffer = Buffer::new(INPUT, &lengths());
         buffer.change(|bytes| bytes[1] = 15);
         assert_eq!(values(&buffer), [15, 16, 4]);
         buffer.change(|bytes| bytes.push(0));
@@ -152,7 +177,7 @@ mod tests {
                 .map(|(at, power, is_big, from)| Length { at, width: 1 << power, is_big, from })
                 .filter(|length| length.at + length.width <= bytes.len())
                 .collect();
-            let mut buffer = Buffer::new(bytes.clone(), &lengths);
+            let mut buffer = Buffer::new(&bytes, &lengths);
             let mut len = bytes.len();
             for (grows, pos, count) in changes {
                 let pos = pos % (len + 1);

@@ -278,6 +278,7 @@ fn write_digits(
     let is_decimal = is_digit(10, one, 1) && is_digit(10, nine, 9) || is_higher(10);
     // Nine is no digit, as a letter is none.
     let is_octal = nine == ten
+        && nine != one
         && (is_digit(8, one, 1) || (1..21).any(|place| one.wrapping_sub(nine) == 1 << (3 * place)));
     let is_hexadecimal = is_digit(16, nine, 9) && is_digit(16, ten, 10) || is_higher(16);
     let digits = input[at..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();

@@ -14,7 +14,6 @@ use self::operators::{OPERATORS, Row};
 use super::buffer::Buffer;
 use super::dictionary::Dictionary;
 use super::{Rng, below, index};
-use crate::corpus::Length;
 
 /// An operator that cannot be applied is drawn again, at most this number of times, then a bit is flipped:
 /// at least two thirds of the draws of every profile suit any input of four bytes.
@@ -38,8 +37,6 @@ pub struct HavocContext<'a> {
     pub dictionary: &'a Dictionary,
     /// Another input, blocks of which are spliced in.
     pub donor: Option<&'a [u8]>,
-    /// Numbers of the seed that are to follow what comes in and goes.
-    pub lengths: &'a [Length],
     /// Shortest result in bytes; 0 counts as 1.
     pub min_len: usize,
     /// Longest result in bytes; never below `min_len`.
@@ -69,17 +66,16 @@ impl HavocContext<'_> {
     }
 }
 
-/// Changes `bytes`, a copy of the seed, and returns the number of stacked changes (`rep:`). The
+/// Changes `input`, a copy of the seed, and returns the number of stacked changes (`rep:`). The
 /// result keeps to the limits of `context` even if the seed did not. `foreign` may change the input
 /// before each step; it keeps to the limits, too.
 pub fn havoc(
     rng: &mut Rng,
-    bytes: &mut Vec<u8>,
+    input: &mut Buffer,
     context: &HavocContext<'_>,
     mut foreign: impl FnMut(&mut Vec<u8>),
 ) -> u32 {
-    let mut buffer = Buffer::new(std::mem::take(bytes), context.lengths);
-    fit(rng, &mut buffer, context);
+    fit(rng, input, context);
     let count = if context.gentle {
         // 1, 2, 3 … with odds of 1/2, 1/4, 1/8 …
         1 + (rng.next_u32() | 1 << GENTLE_MOST).trailing_zeros()
@@ -93,10 +89,9 @@ pub fn havoc(
         (false, true) => &EXPLOIT,
     };
     for _ in 0..count {
-        buffer.change(&mut foreign);
-        change(rng, &mut buffer, context, table);
+        input.change(&mut foreign);
+        change(rng, input, context, table);
     }
-    *bytes = buffer.into_bytes();
     count
 }
 

@@ -2,7 +2,7 @@
 //!
 //! No I/O and no clock; the random generator is a parameter, never global.
 
-pub(crate) mod buffer;
+pub mod buffer;
 pub mod depend;
 pub mod deterministic;
 pub mod dictionary;

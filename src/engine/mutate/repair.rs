@@ -113,7 +113,7 @@ impl Repairs {
         self.fields.insert(site, field);
     }
 
-    /// A site was looked at, and not understood.
+    /// A site was examined without result.
     pub(crate) fn failed(&mut self, site: u32) {
         *self.tried.entry(site).or_default() += 1;
     }

@@ -141,8 +141,8 @@ fn fill<D: Door>(
     let room = if needs.single { 1 } else { fuzzer.batch_size().min(left) };
     let climbing = fuzzer.guided() && fuzzer.scheduler.is_owner(id);
     let execs = fuzzer.target().execs();
-    let Fuzzer { mutators, corpus, donors, rng, batch, progress, mutation, dictionary, .. } =
-        fuzzer;
+    let Fuzzer { mutators, corpus, donors, rng, buffer, batch, .. } = fuzzer;
+    let Fuzzer { progress, mutation, dictionary, .. } = fuzzer;
     batch.resize_with(room.max(batch.len()), Candidate::default);
     let donors = match needs.donors {
         true => donors.draw(rng, corpus, id, room),
@@ -167,7 +167,7 @@ fn fill<D: Door>(
         exploit,
         spent,
     };
-    let mut tools = Tools { mutators, rng };
+    let mut tools = Tools { mutators, rng, buffer };
     let (mut made, mut fruitless) = (0, 0);
     while made < room && fruitless < MOST_FRUITLESS {
         match stage.next(&from, &mut tools, &mut batch[made]) {

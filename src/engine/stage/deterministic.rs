@@ -125,6 +125,7 @@ fn suspend<M>(fuzzer: &mut Fuzzer<M>, id: SeedId, steps: Deterministic) {
 mod tests {
     use super::*;
     use crate::mutate::Rng;
+    use crate::mutate::buffer::Buffer;
     use crate::mutate::dictionary::Dictionary;
     use crate::mutate::donors::Donors;
     use crate::mutate::foreign::NoMutators;
@@ -157,7 +158,8 @@ mod tests {
                 let slice = Budget::of_runs(slice);
                 let mut producer = Steps { steps: left, done: 0, slice, is_paused: false };
                 let before = all.len();
-                let mut tools = Tools { mutators: &mut NoMutators, rng: &mut rng };
+                let buffer = &mut Buffer::default();
+                let mut tools = Tools { mutators: &mut NoMutators, rng: &mut rng, buffer };
                 while producer.next(&from, &mut tools, &mut out) == Made::Input {
                     all.push(out.bytes.clone());
                 }

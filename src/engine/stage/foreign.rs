@@ -74,7 +74,7 @@ impl Foreign {
         &mut self,
         base: Base<'_>,
         from: &Materials<'_>,
-        Tools { mutators, rng }: &mut Tools<'_>,
+        Tools { mutators, rng, .. }: &mut Tools<'_>,
         out: &mut Candidate,
     ) -> Made {
         let Some(turn) = self.turn(base, from, *mutators) else { return Made::Over };

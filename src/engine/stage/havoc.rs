@@ -84,18 +84,16 @@ impl Producer for Stacks {
 /// One stack of changes of `base`, with those of foreign mutators among them.
 pub(super) fn stack(
     from: &Materials<'_>,
-    Tools { mutators, rng }: &mut Tools<'_>,
+    Tools { mutators, rng, buffer }: &mut Tools<'_>,
     base: Base<'_>,
     op: &'static str,
     out: &mut Candidate,
 ) {
     let donor = from.donors.pick(rng).map(|(_, bytes)| bytes);
-    out.bytes.clear();
-    out.bytes.extend_from_slice(base.input);
-    let mut context = context(from, donor);
-    if base.other.is_some() {
-        context.lengths = &[];
-    }
+    // They are those of the seed.
+    let lengths = if base.other.is_none() { from.lengths } else { &[] };
+    buffer.set(base.input, lengths);
+    let context = context(from, donor);
     let mut by = 0;
     let count = if mutators.joins_havoc() {
         let mut pause = mutators.havoc_pause();
@@ -107,12 +105,13 @@ pub(super) fn stack(
             by |= mutators.havoc(bytes, from.max_len);
             pause = mutators.havoc_pause();
         };
-        let count = havoc(rng, &mut out.bytes, &context, foreign);
+        let count = havoc(rng, buffer, &context, foreign);
         mutators.havoc_paused(pause);
         count
     } else {
-        havoc(rng, &mut out.bytes, &context, |_| {})
+        havoc(rng, buffer, &context, |_| {})
     };
+    buffer.hand_over(&mut out.bytes);
     let step = Step::Stacked { op, count };
     out.origin = Origin { parent: from.seed, other: base.other, step, by };
 }
@@ -121,7 +120,6 @@ fn context<'a>(from: &Materials<'a>, donor: Option<&'a [u8]>) -> HavocContext<'a
     HavocContext {
         dictionary: from.dictionary,
         donor,
-        lengths: from.lengths,
         min_len: from.min_len,
         max_len: from.max_len,
         long_blocks: from.long_blocks,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::share::{FIRST_RUNS, Left, SLICE_TIME};
+use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop};
 use super::{Stage, StageEnd};
 use crate::corpus::{Length, Origin, SeedId, Step};
 use crate::fuzzer::door::{Door, Run};
@@ -16,7 +16,7 @@ use crate::schedule::Budget;
 
 /// Widths of numbers, bytes.
 const WIDTHS: [usize; 4] = [8, 4, 2, 1];
-/// The longest input that is looked at, bytes.
+/// The longest input that is searched, bytes.
 const LONGEST: usize = 1 << 16;
 /// Runs for one seed.
 const MOST_RUNS: u64 = 8192;
@@ -77,6 +77,7 @@ impl<D: Door> Stage<D> for Lengths {
         let mut found = Vec::new();
         let end = measure(&mut trial, &input, &mut found);
         let fuzzer = door.fuzzer_mut();
+        // Also what was found until a stop.
         fuzzer.corpus[id].lengths = found.into();
         let done = fuzzer.effort().since(begin);
         fuzzer.measuring.spent = fuzzer.measuring.spent.and(done);
@@ -86,20 +87,6 @@ impl<D: Door> Stage<D> for Lengths {
             Err(Stop::TurnOver) => Ok(StageEnd::TurnOver),
             Err(Stop::Error(error)) => Err(error),
         }
-    }
-}
-
-/// Why the search ends before it is done. What was found until then counts.
-enum Stop<E> {
-    TurnOver,
-    /// The stage has used up what it may spend.
-    Spent,
-    Error(E),
-}
-
-impl<E> From<E> for Stop<E> {
-    fn from(error: E) -> Self {
-        Self::Error(error)
     }
 }
 
@@ -163,7 +150,7 @@ impl<D: Door> Trial<'_, D> {
         }
         let length = Length { from: length.from + beyond, ..length };
         let all = [others, &[length]].concat();
-        let mut buffer = Buffer::new(input.to_vec(), &all);
+        let mut buffer = Buffer::new(input, &all);
         let filler = input[end.saturating_sub(1)];
         buffer.open_gap(end, count);
         buffer[end..end + count].fill(filler);
@@ -251,39 +238,14 @@ fn search<D: Door>(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::super::fake::Search;
+    use super::super::havoc::Havoc;
     use super::*;
-    use crate::executor::{ExitKind, RunError};
+    use crate::executor::ExitKind;
     use crate::fake::FakeExecutor;
-    use crate::fuzzer::admit::{Crash, Stored};
-    use crate::fuzzer::{AdmissionOptions, Plan};
-    use crate::mutate::dictionary::Dictionary;
-    use crate::mutate::foreign::NoMutators;
-    use crate::options::{MutationOptions, Wanted};
-    use crate::runner::Runner;
-    use crate::schedule::ScheduleOptions;
-
-    struct Search(Fuzzer<NoMutators>);
-
-    impl Door for Search {
-        type Mutators = NoMutators;
-        type Error = RunError;
-
-        fn fuzzer(&self) -> &Fuzzer<NoMutators> {
-            &self.0
-        }
-
-        fn fuzzer_mut(&mut self) -> &mut Fuzzer<NoMutators> {
-            &mut self.0
-        }
-
-        fn crashed(&mut self, _: &Candidate, _: Crash) -> Result<Option<Stored>, RunError> {
-            Ok(None)
-        }
-
-        fn hung(&mut self, _: &Candidate) -> Result<Option<Stored>, RunError> {
-            Ok(None)
-        }
-    }
 
     /// A file: its size, the offset of a trailer, then chunks of a type, a length, data and a check byte.
     fn file(data: [usize; 3]) -> Vec<u8> {
@@ -326,21 +288,10 @@ mod tests {
     }
 
     fn search(run: impl Fn(&[u8], &mut [u8]) + 'static) -> Search {
-        let executor = FakeExecutor::new(64, vec![], move |input, edges, _| {
+        Search::of(FakeExecutor::new(64, vec![], move |input, edges, _| {
             run(input, edges);
             ExitKind::Ok
-        });
-        let plan = Plan {
-            mutation: MutationOptions::default(),
-            foreign_only: false,
-            schedule: ScheduleOptions { fixed_seed: true, ..Default::default() },
-            watch_domains: false,
-            wanted: Wanted::default(),
-            admission: AdmissionOptions::default(),
-            rng_seed: 1,
-        };
-        let runner = Runner::new(Box::new(executor));
-        Search(Fuzzer::new(runner, NoMutators, Dictionary::default(), plan))
+        }))
     }
 
     fn found(search: &mut Search, input: Vec<u8>) -> Vec<Length> {
@@ -367,7 +318,7 @@ mod tests {
         // And kept right: a byte more in each chunk, and two less.
         for (number, at) in chunks.iter().enumerate() {
             for grows in [true, false] {
-                let mut buffer = Buffer::new(input.clone(), &found);
+                let mut buffer = Buffer::new(&input, &found);
                 let mut data = [30, 40, 50];
                 if grows {
                     buffer.open_gap(at + 10, 1);
@@ -387,5 +338,36 @@ mod tests {
     fn an_input_whose_numbers_decide_nothing_has_none() {
         let mut search = search(|input, edges| edges[..usize::from(input[0]) % 64].fill(1));
         assert!(found(&mut search, (40..63).chain(180..250).collect()).is_empty());
+    }
+
+    #[test]
+    fn havoc_keeps_them_right() {
+        let input = file([30, 40, 50]);
+        // Inputs of another length, and those of them that know it.
+        let counts = Rc::new(Cell::new((0u32, 0u32)));
+        let (seen, len) = (counts.clone(), input.len());
+        let mut search = search(move |input, edges| {
+            parse(input, edges);
+            let size = input.first_chunk::<4>().map(|size| u32::from_be_bytes(*size) as usize + 4);
+            let (other, right) = seen.get();
+            let is_other = input.len() != len;
+            let is_right = is_other && size == Some(input.len());
+            seen.set((other + u32::from(is_other), right + u32::from(is_right)));
+        });
+        found(&mut search, input);
+        let mut share = |lengths: &[Length]| {
+            let id = SeedId(0);
+            search.0.corpus[id].lengths = lengths.into();
+            counts.set((0, 0));
+            for _ in 0..20 {
+                Havoc.run(&mut search, id).unwrap();
+            }
+            let (other, right) = counts.get();
+            assert!(other > 1000, "{other}");
+            f64::from(right) / f64::from(other)
+        };
+        let lengths = [Length { at: 0, width: 4, is_big: true, from: 4 }];
+        let (with, without) = (share(&lengths), share(&[]));
+        assert!(with > 0.1 && without < 0.01, "{with} {without}");
     }
 }

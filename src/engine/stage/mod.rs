@@ -3,6 +3,8 @@
 mod comparisons;
 mod custom;
 mod deterministic;
+#[cfg(test)]
+mod fake;
 mod havoc;
 mod lengths;
 mod modules;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::corpus::Length;
 use crate::corpus::SeedId;
+use crate::mutate::buffer::Buffer;
 use crate::mutate::dictionary::Dictionary;
 use crate::mutate::donors::Donors;
 use crate::mutate::foreign::{ForeignMutators, Made};
@@ -45,6 +46,8 @@ pub struct Materials<'a> {
 pub struct Tools<'a> {
     pub mutators: &'a mut dyn ForeignMutators,
     pub rng: &'a mut Rng,
+    /// What havoc works in.
+    pub buffer: &'a mut Buffer,
 }
 
 /// How the next candidates are to be run.

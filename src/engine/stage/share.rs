@@ -44,3 +44,18 @@ impl Left {
         done >= self.amount
     }
 }
+
+/// Why the work of a stage ends before it is done.
+pub(super) enum Stop<E> {
+    /// The turn is to end, and the work with it.
+    TurnOver,
+    /// What the stage may take is used up for now.
+    Spent,
+    Error(E),
+}
+
+impl<E> From<E> for Stop<E> {
+    fn from(error: E) -> Self {
+        Self::Error(error)
+    }
+}

@@ -41,7 +41,7 @@ const NEXT_PROOF: u32 = 3;
 pub(super) struct BareChecks {
     runs: u64,
     hangs: u64,
-    /// A run ended differently without breakpoints: no end is believed from then on.
+    /// A run ended differently without breakpoints: from then on each hang is verified.
     has_differed: bool,
     /// The same of a hang: it did not end with more time either.
     has_hung: bool,

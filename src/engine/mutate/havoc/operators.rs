@@ -149,11 +149,7 @@ fn clone_copy(rng: &mut Rng, bytes: &mut Buffer, context: &HavocContext<'_>) -> 
     let Some(len) = growth(rng, bytes.len(), bytes, context) else { return false };
     let from = index(rng, bytes.len() - len + 1);
     let pos = index(rng, bytes.len() + 1);
-    bytes.open_gap(pos, len);
-    // The part of the source after `pos` has moved by `len`.
-    let head = pos.saturating_sub(from).min(len);
-    bytes.copy_within(from..from + head, pos);
-    bytes.copy_within(from + len + head..from + len + len, pos + head);
+    bytes.insert_copy(from..from + len, pos, usize::MAX);
     true
 }
 

@@ -7,11 +7,10 @@ use super::super::Rng;
 use super::super::dictionary::Token;
 use super::*;
 
-fn context(dictionary: &Dictionary) -> HavocContext<'_> {
+pub(super) fn context(dictionary: &Dictionary) -> HavocContext<'_> {
     HavocContext {
         dictionary,
         donor: None,
-        lengths: &[],
         min_len: 1,
         max_len: 1 << 20,
         long_blocks: 3,
@@ -61,7 +60,7 @@ fn every_operator_answers_false_or_changes_within_the_limits() {
                 };
                 let seed: Vec<u8> = (0..len as u8).map(|byte| b'0' + byte % 20).collect();
                 for _ in 0..200 {
-                    let mut bytes = Buffer::new(seed.clone(), &[]);
+                    let mut bytes = Buffer::new(&seed, &[]);
                     let applied = (row.apply)(&mut rng, &mut bytes, &limits);
                     assert!((len.min(3)..=max_len).contains(&bytes.len()));
                     assert!(applied || *bytes == seed);
@@ -78,7 +77,7 @@ fn a_copied_block_is_a_piece_of_the_input() {
     let seed: Vec<u8> = (0..40).collect();
     let mut rng = Rng::seed_from_u64(4);
     for _ in 0..2000 {
-        let mut bytes = Buffer::new(seed.clone(), &[]);
+        let mut bytes = Buffer::new(&seed, &[]);
         assert!(clone_copy(&mut rng, &mut bytes, &context(&dictionary)));
         let len = bytes.len() - seed.len();
         let explained = (0..=seed.len()).any(|pos| {
@@ -95,7 +94,7 @@ fn an_empty_seed_gives_candidates_too() {
     let dictionary = Dictionary::default();
     let mut rng = Rng::seed_from_u64(5);
     for text in [false, true] {
-        let mut bytes = Vec::new();
+        let mut bytes = Buffer::default();
         assert!(
             havoc(&mut rng, &mut bytes, &HavocContext { text, ..context(&dictionary) }, |_| {}) > 0
         );
@@ -108,8 +107,9 @@ fn gentle_candidates_have_one_or_two_changes_mostly() {
     let dictionary = Dictionary::default();
     let mut rng = Rng::seed_from_u64(6);
     let context = HavocContext { gentle: true, ..context(&dictionary) };
-    let counts: Vec<u32> =
-        (0..1000).map(|_| havoc(&mut rng, &mut vec![0; 8], &context, |_| {})).collect();
+    let counts: Vec<u32> = (0..1000)
+        .map(|_| havoc(&mut rng, &mut Buffer::new(&[0; 8], &[]), &context, |_| {}))
+        .collect();
     let at_most = |most| counts.iter().filter(|count| **count <= most).count();
     assert!((450..550).contains(&at_most(1)) && (700..800).contains(&at_most(2)));
     assert_eq!(at_most(1 + GENTLE_MOST), 1000);
@@ -121,7 +121,10 @@ fn the_stack_grows_with_its_power() {
     let mut rng = Rng::seed_from_u64(6);
     let mut highest = |stack_power| {
         let context = HavocContext { stack_power, ..context(&dictionary) };
-        (0..500).map(|_| havoc(&mut rng, &mut vec![0; 8], &context, |_| {})).max().unwrap()
+        (0..500)
+            .map(|_| havoc(&mut rng, &mut Buffer::new(&[0; 8], &[]), &context, |_| {}))
+            .max()
+            .unwrap()
     };
     assert_eq!(highest(1), 2);
     assert_eq!(highest(4), 16);
@@ -132,11 +135,11 @@ fn the_stack_grows_with_its_power() {
 fn equal_random_states_give_equal_candidates() {
     let dictionary = Dictionary::default();
     let run = || {
-        let (mut rng, mut bytes) = (Rng::seed_from_u64(7), b"GET / HTTP/1.1".to_vec());
+        let (mut rng, mut bytes) = (Rng::seed_from_u64(7), Buffer::new(b"GET / HTTP/1.1", &[]));
         for _ in 0..50 {
             havoc(&mut rng, &mut bytes, &context(&dictionary), |_| {});
         }
-        bytes
+        bytes.into_bytes()
     };
     assert_eq!(run(), run());
 }
@@ -171,8 +174,7 @@ proptest! {
         let context = HavocContext {
             dictionary: &dictionary,
             donor: donor.as_deref(),
-            lengths: &[],
-            min_len,
+                min_len,
             max_len,
             long_blocks,
             stack_power,
@@ -182,7 +184,7 @@ proptest! {
             gentle,
         };
         let mut rng = Rng::seed_from_u64(state);
-        let mut bytes = seed;
+        let mut bytes = Buffer::new(&seed, &[]);
         for _ in 0..20 {
             havoc(&mut rng, &mut bytes, &context, |_| {});
             let floor = min_len.max(1);

@@ -214,7 +214,6 @@ mod tests {
         HavocContext {
             dictionary,
             donor,
-            lengths: &[],
             min_len: 1,
             max_len: 100,
             long_blocks: 1,
@@ -263,7 +262,7 @@ mod tests {
         let mut rng = Rng::seed_from_u64(3);
         let mut seen = BTreeSet::new();
         for _ in 0..2000 {
-            let mut bytes = Buffer::new(TEXT.to_vec(), &[]);
+            let mut bytes = Buffer::new(TEXT, &[]);
             let put_in = if rng.next_u32() % 2 == 0 { insert } else { replace };
             if put_in(&mut rng, &mut bytes, &context) {
                 for word in split(&bytes) {
@@ -292,7 +291,7 @@ mod tests {
             let context = HavocContext { min_len: 5, max_len: 150, ..context(&dictionary, Some(&donor)) };
             let mut rng = Rng::seed_from_u64(seed);
             bytes.resize(bytes.len().clamp(5, 150), b' ');
-            let mut bytes = Buffer::new(bytes, &[]);
+            let mut bytes = Buffer::new(&bytes, &[]);
             for _ in 0..50 {
                 let before = bytes.to_vec();
                 if !change(&mut rng, &mut bytes, &context) {

@@ -248,7 +248,7 @@ fn run_all<D: Door>(
     editing.spent += door.fuzzer().target().spent().whole().saturating_sub(before);
     match end {
         StageEnd::TurnOver => Err(Stop::TurnOver),
-        StageEnd::Finished if solutions.is_paused => Err(Stop::Paused),
+        StageEnd::Finished if solutions.is_paused => Err(Stop::Spent),
         StageEnd::Finished => Ok(()),
     }
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::repair::{self, run_logged};
-use super::share::{FIRST_RUNS, Left, SLICE_TIME};
+use super::share::{FIRST_RUNS, Left, SLICE_TIME, Stop};
 use super::{Stage, StageEnd};
 use crate::comparison::{ComparisonKind, ComparisonLog, Missing, OwnLog, Place, SiteCounts};
 use crate::corpus::{Origin, SeedId, Step};
@@ -81,7 +81,7 @@ impl<D: Door> Stage<D> for Comparisons {
         fuzzer.comparing.spent = fuzzer.comparing.spent.and(done);
         match end {
             Ok(()) => Ok(StageEnd::Finished),
-            Err(Stop::Paused) => {
+            Err(Stop::Spent) => {
                 work.spent = work.spent.and(done);
                 fuzzer.comparing.paused = Some(work);
                 Ok(StageEnd::Finished)
@@ -95,21 +95,6 @@ impl<D: Door> Stage<D> for Comparisons {
 /// The stage has not begun with the seed, and should.
 fn is_open<M>(fuzzer: &Fuzzer<M>, id: SeedId) -> bool {
     fuzzer.corpus[id].favored && !fuzzer.corpus[id].compared
-}
-
-/// Why work ends before it is done.
-enum Stop<E> {
-    /// The turn is to end, and the work with it.
-    TurnOver,
-    /// The stage's share is used up: the work goes on in a later turn.
-    Paused,
-    Error(E),
-}
-
-impl<E> From<E> for Stop<E> {
-    fn from(error: E) -> Self {
-        Self::Error(error)
-    }
 }
 
 /// Whether there is so much of its share left for the stage that it is worth a slice. The first one comes at once.
@@ -155,7 +140,7 @@ impl Limit {
             return Err(Stop::TurnOver);
         }
         match self.left(door).is_used_by(Effort::default()) {
-            true => Err(Stop::Paused),
+            true => Err(Stop::Spent),
             false => Ok(()),
         }
     }
@@ -361,45 +346,10 @@ mod tests {
 
     use super::*;
     use crate::corpus::Origin;
-    use crate::executor::RunError;
     use crate::fake::FakeExecutor;
-    use crate::fuzzer::admit::Stored;
-    use crate::fuzzer::{AdmissionOptions, Plan};
-    use crate::mutate::dictionary::Dictionary;
-    use crate::mutate::foreign::NoMutators;
-    use crate::options::{MutationOptions, Wanted};
-    use crate::runner::Runner;
     use crate::schedule::{ScheduleOptions, Scheduler};
+    use crate::stage::fake::Search;
     use crate::stage::share::FIRST_TIME;
-
-    struct Search(Fuzzer<NoMutators>, Vec<Vec<u8>>);
-
-    impl Door for Search {
-        type Mutators = NoMutators;
-        type Error = RunError;
-
-        fn fuzzer(&self) -> &Fuzzer<NoMutators> {
-            &self.0
-        }
-
-        fn fuzzer_mut(&mut self) -> &mut Fuzzer<NoMutators> {
-            &mut self.0
-        }
-
-        fn crashed(
-            &mut self,
-            candidate: &Candidate,
-            crash: Crash,
-        ) -> Result<Option<Stored>, RunError> {
-            self.1.extend(crash.unique.then(|| candidate.bytes.clone()));
-            Ok(None)
-        }
-
-        fn hung(&mut self, candidate: &Candidate) -> Result<Option<Stored>, RunError> {
-            self.1.push(candidate.bytes.clone());
-            Ok(None)
-        }
-    }
 
     /// Gates one behind the other, each a comparison. The last ones compare what is calculated.
     fn gates(input: &[u8], mut log: impl FnMut(u32, u8, u64, u64)) -> usize {
@@ -448,7 +398,7 @@ mod tests {
                 }
             });
         });
-        let mut search = search(gated(ExitKind::Crash { signal: 6 }));
+        let mut search = Search::of(gated(ExitKind::Crash { signal: 6 }));
         search.0.log_by(Box::new(logger));
         run_until_found(&mut search);
         assert!(search.0.effort().runs < 3000, "{:?}", search.0.effort());
@@ -472,7 +422,7 @@ mod tests {
                 log.add_integers(site, ComparisonKind::Equal, bytes, a, b)
             });
         });
-        let mut search = search(executor);
+        let mut search = Search::of(executor);
         run_until_found(&mut search);
         assert!(search.0.target().execs() < 2000, "{}", search.0.target().execs());
     }
@@ -482,7 +432,7 @@ mod tests {
     fn the_stage_has_its_part_of_the_time() {
         let clock = Rc::new(Cell::new(Duration::from_millis(10)));
         let executor = gated(ExitKind::Ok).timed_by(&clock).logging(|_, _| {});
-        let mut search = search(executor);
+        let mut search = Search::of(executor);
         search.0.scheduler = Scheduler::new(ScheduleOptions::default(), 8, &[]);
         for _ in 0..100 {
             search.run(Run::judged(&[0; 48])).unwrap();
@@ -512,7 +462,7 @@ mod tests {
                 log.add_integers(site, ComparisonKind::Equal, bytes, a, b)
             });
         });
-        let mut search = search(executor);
+        let mut search = Search::of(executor);
         search.0.scheduler = Scheduler::new(ScheduleOptions::default(), 8, &[]);
         search.try_out(&Candidate { bytes: vec![b'x'; 48], origin: Origin::injected(0) }).unwrap();
         let mut pauses = 0;
@@ -535,20 +485,6 @@ mod tests {
         }
         let used = search.0.comparing.spent;
         assert!(pauses > 10 && used.runs < 4000, "{pauses} pauses, {used:?}");
-    }
-
-    fn search(executor: FakeExecutor) -> Search {
-        let plan = Plan {
-            mutation: MutationOptions::default(),
-            foreign_only: false,
-            schedule: ScheduleOptions { fixed_seed: true, ..Default::default() },
-            watch_domains: false,
-            wanted: Wanted::default(),
-            admission: AdmissionOptions::default(),
-            rng_seed: 1,
-        };
-        let runner = Runner::new(Box::new(executor));
-        Search(Fuzzer::new(runner, NoMutators, Dictionary::default(), plan), vec![])
     }
 
     fn run_until_found(search: &mut Search) {
