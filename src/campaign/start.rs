@@ -36,6 +36,7 @@ use crate::exec::{self, Hooked, Setup, TargetError};
 use crate::fleet::control::Control;
 use crate::mutators::{self, Mutators};
 use crate::sys::stop::Stop;
+use crate::sys::waits::Wait;
 use crate::sys::{affinity, file, underway};
 
 /// Timeout of a run until the seeds are known.
@@ -68,6 +69,7 @@ pub(super) fn open(
     let target = &options.target;
     output.write_target_command(&target.command)?;
     let setup = Setup::new(target, output.input_path(), Some(output.instance_dir()))?;
+    let setup = setup.stop_on(stop.request());
     let triage = prepare_triage(&options, &mutators);
     let core = bind_core(target.cpu)?;
     let mut executor = start_target(setup, target)?;
@@ -91,7 +93,6 @@ pub(super) fn open(
     }
     stop.listen().map_err(CampaignError::Signals)?;
     stop.suspend_between_runs().map_err(CampaignError::Signals)?;
-    executor.stop_on(Some(stop.request()));
     let runner = Runner::new(executor).send_late(options.custom.late_send).recording(recorded);
     let sidecars = start_sanitizers(&options, &mut output, &stop)?;
     let logger = start_logger(&options, &mut output, &stop, runner.info())?;
@@ -215,9 +216,7 @@ fn start_sanitizers(
         target.memory_limit = None;
         let input = output.add_input_path();
         let setup = Setup::new(&target, &input, Some(output.instance_dir()))?;
-        let mut executor = start_target(setup, &target)?;
-        executor.stop_on(Some(stop.request()));
-        Ok(executor)
+        start_target(setup.stop_on(stop.request()), &target).map_err(CampaignError::from)
     };
     if builds.is_empty() {
         return Ok(None);
@@ -242,11 +241,9 @@ fn start_logger(
     let target = options.target.for_other_build(program.clone());
     let input = output.add_input_path();
     let setup = Setup::new(&target, &input, Some(output.instance_dir())).and_then(Setup::logging);
-    let logger = setup.and_then(|setup| start_target(setup, &target));
+    let logger = setup.and_then(|setup| start_target(setup.stop_on(stop.request()), &target));
     let failure = |source| CampaignError::Logger { program: program.into(), source };
-    let mut logger = logger.map_err(failure)?;
-    logger.stop_on(Some(stop.request()));
-    Ok(Some(logger))
+    Ok(Some(logger.map_err(failure)?))
 }
 
 fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executor>, TargetError> {
@@ -254,6 +251,7 @@ fn start_target(setup: Setup, options: &TargetOptions) -> Result<Box<dyn Executo
         TimeoutSpec::Fixed(timeout) | TimeoutSpec::Upto(timeout) => timeout,
         TimeoutSpec::Auto => FIRST_TIMEOUT,
     };
+    let _wait = Wait::begin("the target has not started");
     exec::open(setup, timeout)
 }
 

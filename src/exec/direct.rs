@@ -29,7 +29,6 @@ pub struct Direct {
     settings: RunSettings,
     execs: u64,
     spent: Spent,
-    leave: Leave,
     strays: Strays,
     /// None on a system without a shell.
     _guard: Option<Guard>,
@@ -62,7 +61,6 @@ impl Direct {
             settings: RunSettings::new(timeout),
             execs: 0,
             spent: Spent::default(),
-            leave: Leave::default(),
             strays,
             _guard: guard,
         })
@@ -119,7 +117,7 @@ impl Direct {
             if status.is_some() || left.is_zero() {
                 return Ok(status);
             }
-            if self.leave.is_due() {
+            if self.setup.leave.is_due() {
                 return Err(TargetError::Interrupted);
             }
         }
@@ -170,7 +168,7 @@ impl Executor for Direct {
     }
 
     fn stop_on(&mut self, request: Option<StopRequest>) {
-        self.leave = Leave::from(request);
+        self.setup.leave = Leave::from(request);
     }
 }
 
@@ -204,6 +202,6 @@ impl TargetInfo for Direct {
     }
 
     fn is_stopping(&self) -> bool {
-        self.leave.is_asked()
+        self.setup.leave.is_asked()
     }
 }

@@ -72,8 +72,6 @@ pub struct ForkServer {
     has_run: bool,
     /// Starts after the first one.
     restarts: u64,
-    /// A request to stop does not wait for the end of a run.
-    leave: Leave,
     helpers: Helpers,
     /// Children log what they compare, see [`RunSettings::log_comparisons`].
     logs: bool,
@@ -134,7 +132,6 @@ impl ForkServer {
             lost: 0,
             has_run: false,
             restarts: 0,
-            leave: Leave::default(),
             helpers: Helpers::new(),
             logs: false,
             quiet: Vec::new(),
@@ -177,7 +174,11 @@ impl ForkServer {
         (self.child, self.last) = (None, 0);
         self.killed = false;
         self.restarts += 1;
-        let mut session = ServerSession::start(&self.setup, self.settings.timeout)?;
+        let started = ServerSession::start(&self.setup, self.settings.timeout);
+        let mut session = started.map_err(|error| match error {
+            TargetError::NoHello { .. } if self.setup.leave.is_asked() => TargetError::Interrupted,
+            error => error,
+        })?;
         if let (Some(runs), Some(earlier)) = (&mut session.runs, &self.session.runs) {
             runs.inherit(earlier);
         }
@@ -332,7 +333,7 @@ impl Executor for ForkServer {
             if let Some(outcome) = pass.shown {
                 return Ok(Some(self.observation(*next - 1, outcome)));
             }
-            if self.leave.can_be_asked() && pass.done < rest.len() {
+            if self.setup.leave.can_be_asked() && pass.done < rest.len() {
                 break;
             }
         }
@@ -379,7 +380,7 @@ impl Executor for ForkServer {
     }
 
     fn stop_on(&mut self, request: Option<StopRequest>) {
-        self.leave = Leave::from(request);
+        self.setup.leave = Leave::from(request);
         self.alarm = None;
     }
 }
@@ -501,7 +502,7 @@ impl TargetInfo for ForkServer {
     }
 
     fn is_stopping(&self) -> bool {
-        self.leave.is_asked()
+        self.setup.leave.is_asked()
     }
 }
 

@@ -3,11 +3,12 @@
 //! AFL 2.5x sends 0; AFL++ up to 4.10 a word of option bits; AFL++ from 4.20 a versioned exchange;
 //! FuzzFactory the number of its domains.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::TargetError;
 use crate::maps::{CLASSIC_MAP, LEGACY_KEYS};
 use ffuzz_engine::domain::{self, Domain, Reducer};
+use ffuzz_sys::stop::Leave;
 use ffuzz_sys::wire::{NoWord, WordReader, WordWriter};
 
 /// What the target reported in its hello.
@@ -48,6 +49,8 @@ pub(super) struct Wires<'a> {
     pub(super) status: &'a mut WordReader,
     pub(super) control: &'a mut WordWriter,
     pub(super) timeout: Duration,
+    /// When not to wait that long.
+    pub(super) leave: Leave,
 }
 
 /// Why no hello came: the target ended, or something worse.
@@ -71,10 +74,11 @@ impl Wires<'_> {
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), NoHello> {
-        self.status.fill(bytes, self.timeout).map_err(|error| match error {
+        let begin = Instant::now();
+        self.status.fill(bytes, self.timeout, &mut self.leave).map_err(|error| match error {
             NoWord::Closed => NoHello::Ended,
             NoWord::Timeout => {
-                let milliseconds = self.timeout.as_millis();
+                let milliseconds = begin.elapsed().min(self.timeout).as_millis();
                 TargetError::NoHello { milliseconds }.into()
             }
             NoWord::Failed(error) => protocol(error.to_string()).into(),
@@ -270,7 +274,9 @@ mod tests {
         let mut status = WordReader::from(status_in);
         let mut control = WordWriter::from(control_out);
         let timeout = Duration::from_secs(1);
-        let result = greet(&mut Wires { status: &mut status, control: &mut control, timeout });
+        let leave = Leave::default();
+        let mut wires = Wires { status: &mut status, control: &mut control, timeout, leave };
+        let result = greet(&mut wires);
         drop(control);
         let mut answers = Vec::new();
         let mut reader = WordReader::from(control_in);

@@ -27,6 +27,7 @@ use ffuzz_engine::mutate::MAX_INPUT;
 use ffuzz_sys::memory::SharedMap;
 use ffuzz_sys::process::{self, Launch, OutputTo, Process};
 use ffuzz_sys::stdio;
+use ffuzz_sys::stop::{Leave, StopRequest};
 use ffuzz_sys::strays::Strays;
 use ffuzz_sys::wire::{self, WordReader, WordWriter};
 
@@ -67,6 +68,8 @@ pub struct Setup {
     emulator: Option<Arc<Emulator>>,
     /// It is started for its comparison log, also if that is one of AFL++.
     logs: bool,
+    /// When not to wait for it, neither at its start nor in a run.
+    pub(super) leave: Leave,
 }
 
 impl Setup {
@@ -117,6 +120,7 @@ impl Setup {
             emulator: emulator.map(Arc::new),
             runtime,
             logs: false,
+            leave: Leave::default(),
         })
     }
 
@@ -134,6 +138,13 @@ impl Setup {
 
     pub(super) fn logs(&self) -> bool {
         self.logs
+    }
+
+    /// A start of the target is given up, and so is a run, some time after the request is there.
+    #[must_use]
+    pub fn stop_on(mut self, request: StopRequest) -> Self {
+        self.leave = Leave::from(Some(request));
+        self
     }
 
     /// For a process without a fork server: a harness that by hand takes files only gets its input as one.
@@ -412,7 +423,8 @@ impl ServerSession {
         let (mut process, mut control, mut status) =
             launch(setup, &offers, (map, at), &delivery, &strays)?;
         let timeout = setup.init_timeout(timeout);
-        let mut wires = Wires { status: &mut status, control: &mut control, timeout };
+        let leave = setup.leave.clone();
+        let mut wires = Wires { status: &mut status, control: &mut control, timeout, leave };
         let hello = match handshake::greet(&mut wires) {
             Ok(hello) => hello,
             Err(NoHello::Error(TargetError::NoHello { .. })) if process.waits_for_input() => {

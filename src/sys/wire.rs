@@ -10,9 +10,13 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, ppoll};
 use nix::sys::time::TimeSpec;
 
 use super::alarm::Alarm;
+use super::stop::Leave;
 
 /// Number of bytes of one read.
 const BUFFER: usize = 64;
+
+/// Interval at which a wait that can be left is interrupted to check that.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Why no word came.
 #[derive(Debug)]
@@ -57,7 +61,7 @@ impl WordReader {
     /// Reads one word; waits at most `timeout`.
     pub fn read(&mut self, timeout: Duration) -> Result<u32, NoWord> {
         let mut word = [0; 4];
-        self.fill(&mut word, timeout)?;
+        self.fill(&mut word, timeout, &mut Leave::default())?;
         Ok(u32::from_ne_bytes(word))
     }
 
@@ -79,13 +83,18 @@ impl WordReader {
         Ok(u32::from_ne_bytes(word))
     }
 
-    /// Fills `wanted`; waits at most `timeout` in all.
-    pub fn fill(&mut self, wanted: &mut [u8], timeout: Duration) -> Result<(), NoWord> {
+    /// Fills `wanted`; waits at most `timeout` in all, and not longer than `leave` permits.
+    pub fn fill(
+        &mut self,
+        wanted: &mut [u8],
+        timeout: Duration,
+        leave: &mut Leave,
+    ) -> Result<(), NoWord> {
         let mut done = self.take(wanted);
         let mut left = timeout;
         let mut deadline = None;
         while done < wanted.len() {
-            self.wait(left)?;
+            self.wait(left, leave)?;
             match self.pipe.read(&mut self.buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => self.received(result)?,
@@ -119,19 +128,21 @@ impl WordReader {
         n
     }
 
-    fn wait(&self, timeout: Duration) -> Result<(), NoWord> {
+    fn wait(&self, timeout: Duration, leave: &mut Leave) -> Result<(), NoWord> {
         let mut left = timeout;
-        let mut deadline = None;
+        // Without a need for slices, the clock is read for the rare interruption only.
+        let sliced = leave.can_be_asked();
+        let mut deadline = sliced.then(|| Instant::now() + timeout);
         loop {
+            let slice = if sliced { left.min(LOOK) } else { left };
             let mut fds = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
-            match ppoll(&mut fds, Some(TimeSpec::from_duration(left)), None) {
-                Ok(0) => return Err(NoWord::Timeout),
-                Ok(_) => return Ok(()),
-                Err(nix::errno::Errno::EINTR) => {
-                    // The clock is read for the rare interruption only.
+            match ppoll(&mut fds, Some(TimeSpec::from_duration(slice)), None) {
+                Ok(0) if slice == left || leave.is_due() => return Err(NoWord::Timeout),
+                Ok(0) | Err(nix::errno::Errno::EINTR) => {
                     let end = *deadline.get_or_insert_with(|| Instant::now() + timeout);
                     left = end.saturating_duration_since(Instant::now());
                 }
+                Ok(_) => return Ok(()),
                 Err(errno) => return Err(NoWord::Failed(errno.into())),
             }
         }
@@ -156,6 +167,8 @@ impl WordWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stop::StopRequest;
+    use std::sync::Arc;
 
     #[test]
     fn a_word_arrives_and_a_missing_one_times_out() {
@@ -184,8 +197,16 @@ mod tests {
         }
         let mut rest = [0; 4 * 99];
         assert_eq!(reader.read(Duration::from_secs(1)).unwrap(), 0);
-        reader.fill(&mut rest, Duration::from_secs(1)).unwrap();
+        reader.fill(&mut rest, Duration::from_secs(1), &mut Leave::default()).unwrap();
         let words = rest.as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word));
         assert!(words.eq(1..100));
+    }
+    #[test]
+    fn a_wait_is_left_on_request() {
+        let (reader, _writer) = pipe().unwrap();
+        let mut leave = Leave::from(Some(Arc::new(|| true) as StopRequest));
+        let hour = Duration::from_secs(3600);
+        let result = WordReader::from(reader).fill(&mut [0; 4], hour, &mut leave);
+        assert!(matches!(result, Err(NoWord::Timeout)));
     }
 }

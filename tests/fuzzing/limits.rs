@@ -2,6 +2,7 @@
 
 use crate::common;
 use crate::custom::{letters, library, with_libraries};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::{Finished, Job, TestDir, target};
@@ -45,6 +46,14 @@ fn a_command_for_crashes_that_does_not_end() {
     let done = soon(job.arg(target("steps.c", ""))).expect(0);
     done.says("the command of -I did not end: killed");
     assert!(dir.stat("saved_crashes") > 0);
+}
+
+#[test]
+fn a_target_that_does_not_start() {
+    let dir = TestDir::with_seed("A");
+    let job = dir.fuzz("-V 3 -t 300000", Path::new("/bin/sleep"), "1000");
+    let done = soon(job.env("AFL_SKIP_BIN_CHECK", "1")).expect(1);
+    done.says("the target has not started for 2 seconds").says("did not answer within 3");
 }
 
 fn with_bad(what: &str, words: &str) -> (TestDir, Job) {

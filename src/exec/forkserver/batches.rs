@@ -283,7 +283,7 @@ impl ForkServer {
                     if since.elapsed() >= limit {
                         return self.end_slow_child(started.saturating_sub(1));
                     }
-                    if self.leave.is_due() {
+                    if self.setup.leave.is_due() {
                         self.end_slow_child(0)?;
                         return Err(TargetError::Interrupted.into());
                     }
@@ -303,7 +303,7 @@ impl ForkServer {
     /// Whether a batch that began then should stop after its current case.
     fn is_too_long(&self, start: Instant) -> bool {
         let late = !self.setup.options.steady_batches && start.elapsed() >= LONGEST_BATCH;
-        self.leave.is_asked() || (late && self.leave.can_be_asked())
+        self.setup.leave.is_asked() || (late && self.setup.leave.can_be_asked())
     }
 
     /// A fork server that has ended or is stopped reports nothing, and nothing resumes

@@ -17,9 +17,8 @@ impl ForkServer {
         self.session.log.iter_mut().for_each(AflLog::clear);
         let alarm = match self.alarm.take() {
             Some(alarm) => alarm,
-            None => {
-                Alarm::new(self.leave.clone()).map_err(|source| TargetError::Thread { source })?
-            }
+            None => Alarm::new(self.setup.leave.clone())
+                .map_err(|source| TargetError::Thread { source })?,
         };
         let outcome = self.order_by_pipes(feed, &alarm);
         alarm.clear();
@@ -61,7 +60,7 @@ impl ForkServer {
             alarm.set(Instant::now(), soft.map_or(left, |soft| soft.interval().min(left)));
             match self.session.status.read_until(alarm) {
                 Err(NoWord::Timeout)
-                    if self.leave.is_asked() || began.elapsed() >= self.settings.timeout =>
+                    if self.setup.leave.is_asked() || began.elapsed() >= self.settings.timeout =>
                 {
                     break Err(NoWord::Timeout);
                 }
@@ -80,7 +79,7 @@ impl ForkServer {
                 alarm.clear();
                 self.killed = true;
                 let status = self.end_child()?;
-                if self.leave.is_asked() && start.elapsed() < self.settings.timeout {
+                if self.setup.leave.is_asked() && start.elapsed() < self.settings.timeout {
                     self.note_end(status.cast_signed());
                     return Err(TargetError::Interrupted.into());
                 }
